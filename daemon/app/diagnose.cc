@@ -1,0 +1,167 @@
+#include "app/diagnose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "base/limits.h"
+#include "core/logs/placement.h"
+#include "ingest/text_reader.h"
+
+namespace culprit::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Kinds that this version recognises and does not analyse.
+std::string_view other_kind(ingest::FileKind kind) {
+  switch (kind) {
+    case ingest::FileKind::kComm: return "a communication trace";
+    case ingest::FileKind::kMetrics: return "training metrics";
+    case ingest::FileKind::kStacks: return "a stack dump";
+    case ingest::FileKind::kFlightRecorder: return "a Flight Recorder dump";
+    case ingest::FileKind::kBinary: return "no text";
+    default: return "";
+  }
+}
+
+std::string without_suffix(std::string path) {
+  for (std::string_view suffix : {".zst", ".gz", ".xz"})
+    if (path.ends_with(suffix)) return path.substr(0, path.size() - suffix.size());
+  return path;
+}
+
+Status read_job_file(const ingest::SourceFile& file, JobFiles& out) {
+  auto text = ingest::read_small_file(file, limits::kJobFileBytes);
+  if (!text) return fail(text.error().code, text.error().text);
+  auto job = parse_job_file(*text, file.path);
+  if (!job) return fail(job.error().code, job.error().text);
+  out.job = std::move(*job);
+  return {};
+}
+
+SourceInfo source_info(const ingest::SourceFile& file, const logs::Placement& placement) {
+  SourceInfo info;
+  info.file = file.path;
+  info.modified_ns = file.modified_ns;
+  logs::PathOwner owner = placement.owner(without_suffix(file.below));
+  info.host = std::move(owner.host);
+  info.rank = owner.rank;
+  info.local = owner.local;
+  return info;
+}
+
+// What a folder of the --healthy list holds: one job, or several with a job.toml each.
+std::vector<std::vector<std::string>> jobs_of(const std::string& path) {
+  std::error_code error;
+  std::vector<std::vector<std::string>> jobs;
+  if (fs::is_directory(path, error) && !fs::exists(path + "/job.toml", error)) {
+    std::set<std::string> with_job_file;
+    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
+      if (fs::exists(it->path() / "job.toml", error)) with_job_file.insert(it->path().string());
+    for (const std::string& p : with_job_file) jobs.push_back({p});
+  }
+  if (jobs.empty()) jobs.push_back({path});
+  return jobs;
+}
+
+Result<detect::Pool> load_pool(const std::string& path) {
+  std::error_code error;
+  ingest::SourceFile file;
+  file.path = path;
+  file.size = fs::file_size(path, error);
+  if (error) return fail(ErrorCode::kNotFound, fmt::format("{}: {}", path, error.message()));
+  auto text = ingest::read_small_file(file, limits::kPoolFileBytes);
+  if (!text) return fail(text.error().code, text.error().text);
+  return detect::Pool::load(*text, path);
+}
+
+}  // namespace
+
+unsigned thread_count(const char* setting) {
+  unsigned threads = 0;
+  if (setting) std::from_chars(setting, setting + std::char_traits<char>::length(setting), threads);
+  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  return std::min(threads, 256u);
+}
+
+Result<JobFiles> collect_files(const std::vector<std::string>& paths, const DiagnoseOptions& options) {
+  JobFiles out;
+  ingest::SourceList list = ingest::list_sources(paths);
+  out.errors = std::move(list.failed_arguments);
+  out.problems = std::move(list.problems);
+  for (const ingest::SourceFile& file : list.files) {
+    if (file.kind != ingest::FileKind::kJob) continue;
+    if (Status status = read_job_file(file, out); !status)
+      out.problems.push_back({file.path, std::nullopt, status.error().text});
+    break;
+  }
+  logs::PlacementOptions patterns{options.host_pattern, options.rank_pattern};
+  if (patterns.host_pattern.empty()) patterns.host_pattern = out.job.host_pattern.value_or("");
+  if (patterns.rank_pattern.empty()) patterns.rank_pattern = out.job.rank_pattern.value_or("");
+  auto placement = logs::Placement::create(patterns);
+  if (!placement) return fail(placement.error().code, placement.error().text);
+  for (const ingest::SourceFile& file : list.files) {
+    if (file.kind == ingest::FileKind::kJob || file.kind == ingest::FileKind::kEmpty) continue;
+    if (const std::string_view other = other_kind(file.kind); !other.empty()) {
+      out.problems.push_back({file.path, std::nullopt, fmt::format("passed over: {}", other)});
+      continue;
+    }
+    out.logs.push_back({file, source_info(file, *placement)});
+    out.bytes += file.size;
+  }
+  return out;
+}
+
+Result<detect::Pool> build_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
+                                ReadProgress& progress) {
+  detect::Pool pool;
+  for (const std::string& path : jobs) {
+    for (const std::vector<std::string>& job : jobs_of(path)) {
+      auto files = collect_files(job, options);
+      if (!files) return fail(files.error().code, files.error().text);
+      if (!files->errors.empty()) return fail(files->errors[0].code, files->errors[0].text);
+      progress.bytes_total += files->bytes;
+      core::Engine engine({files->job, {}, {}});
+      read_logs(files->logs, {options.parse, options.threads}, engine, progress);
+      if (progress.stop) return pool;
+      engine.add_to(pool);
+    }
+  }
+  return pool;
+}
+
+Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progress) {
+  auto files = collect_files(options.paths, options);
+  if (!files) return fail(files.error().code, files.error().text);
+  progress.bytes_total += files->bytes;
+  detect::Pool pool;
+  if (!options.pool_file.empty()) {
+    auto loaded = load_pool(options.pool_file);
+    if (!loaded) return fail(loaded.error().code, loaded.error().text);
+    pool = std::move(*loaded);
+  }
+  if (!options.healthy.empty()) {
+    auto built = build_pool(options.healthy, options, progress);
+    if (!built) return fail(built.error().code, built.error().text);
+    if (pool.jobs == 0) pool = std::move(*built);
+    else pool.merge(*built);
+  }
+  DiagnoseOptions own = options;
+  own.parse.path_host_wins = !options.host_pattern.empty() || files->job.host_pattern.has_value();
+  own.parse.path_rank_wins = !options.rank_pattern.empty() || files->job.rank_pattern.has_value();
+  core::Engine engine({files->job, std::move(pool), options.steps});
+  read_logs(files->logs, {own.parse, options.threads}, engine, progress);
+  std::vector<core::Input> told;
+  for (Problem& p : files->problems) told.emplace_back(core::ProblemSeen{std::move(p)});
+  engine.step(told, kNoTime);
+  Diagnosed out{engine.report(), std::move(files->errors)};
+  out.report.interrupted = progress.stop;
+  return out;
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,51 @@
+// An offline diagnosis: the files below some paths, the healthy jobs to compare with, one report. Blocks; uses up to
+// `threads` threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/pipeline.h"
+#include "base/status.h"
+#include "core/detect/analysis.h"
+#include "model/report.h"
+
+namespace culprit::app {
+
+struct DiagnoseOptions {
+  std::vector<std::string> paths;
+  std::vector<std::string> healthy;  // folders or files of successful jobs, one job each
+  std::string pool_file;             // saved by build_pool; empty: none
+  std::string host_pattern, rank_pattern;
+  logs::ParseOptions parse;
+  detect::Steps steps;
+  unsigned threads = 1;
+};
+
+struct Diagnosed {
+  Report report;
+  std::vector<Error> errors;  // arguments that could not be read; the rest was
+};
+
+// Files of the paths, recognised, with their owners told by job.toml, patterns and paths.
+struct JobFiles {
+  JobFile job;
+  std::vector<LogFile> logs;
+  std::vector<Problem> problems;
+  std::vector<Error> errors;
+  uint64_t bytes = 0;  // of the logs, on disk
+};
+Result<JobFiles> collect_files(const std::vector<std::string>& paths, const DiagnoseOptions& options);
+
+// Fails only where nothing at all could be done (a bad pattern, no readable argument, a broken pool).
+Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progress);
+
+// The normal pool of successful jobs. A folder without a job.toml whose subfolders have one holds several jobs.
+Result<detect::Pool> build_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
+                                ReadProgress& progress);
+
+// Threads of a command: CULPRIT_THREADS (`setting`), else one for each core.
+unsigned thread_count(const char* setting);
+
+}  // namespace culprit::app

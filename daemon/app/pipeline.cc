@@ -1,0 +1,193 @@
+#include "app/pipeline.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "ingest/text_reader.h"
+
+namespace culprit::app {
+namespace {
+
+constexpr size_t kAheadOfHead = 4;  // parsed pieces that a unit may hold while it is not its turn
+
+struct Piece {
+  ingest::ChunkBuffer buffer;
+  logs::LogBatch batch;
+};
+
+// A piece of a plain file, or a whole compressed one: what one thread reads at a time.
+struct Unit {
+  uint32_t file = 0;
+  uint64_t chunk = 0;
+  bool stream = false;
+  std::deque<std::unique_ptr<Piece>> ready;
+  bool done = false;
+};
+
+class Pipeline {
+ public:
+  Pipeline(const std::vector<LogFile>& files, const PipelineOptions& options, const TakeBatch& take,
+           std::vector<Problem>& problems, ReadProgress& progress)
+      : files_(files), options_(options), take_(take), problems_(problems), progress_(progress) {
+    for (uint32_t f = 0; f < files.size(); ++f) {
+      const ingest::SourceFile& file = files[f].file;
+      const bool stream = ingest::is_stream(file);
+      const uint64_t chunks = stream ? 1 : ingest::chunk_count(file.size);
+      for (uint64_t c = 0; c < chunks; ++c) {
+        units_.emplace_back();
+        units_.back().file = f;
+        units_.back().chunk = c;
+        units_.back().stream = stream;
+      }
+    }
+  }
+
+  void run() {
+    const unsigned threads = static_cast<unsigned>(std::min<size_t>(options_.threads, units_.size()));
+    if (threads <= 1) return work();
+    std::vector<std::thread> pool;
+    for (unsigned i = 0; i < threads; ++i) pool.emplace_back([this] { work(); });
+    for (std::thread& t : pool) t.join();
+  }
+
+ private:
+  void work() {
+    logs::LineParser parser(options_.parse);
+    for (;;) {
+      Unit* unit = nullptr;
+      size_t index = 0;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return next_ >= units_.size() || next_ < head_ + options_.threads * 4; });
+        if (next_ >= units_.size()) return;
+        index = next_++;
+        unit = &units_[index];
+      }
+      if (!progress_.stop) {
+        if (unit->stream) read_stream(*unit, index, parser);
+        else read_chunk(*unit, index, parser);
+      }
+      {
+        std::lock_guard lock(mutex_);
+        unit->done = true;
+      }
+      drain();
+    }
+  }
+
+  std::unique_ptr<Piece> fresh_piece() {
+    std::lock_guard lock(mutex_);
+    if (spare_.empty()) return std::make_unique<Piece>();
+    auto piece = std::move(spare_.back());
+    spare_.pop_back();
+    return piece;
+  }
+
+  void read_chunk(Unit& unit, size_t index, logs::LineParser& parser) {
+    const LogFile& file = files_[unit.file];
+    auto piece = fresh_piece();
+    auto buffer = ingest::read_plain_chunk(file.file, unit.chunk, std::move(piece->buffer));
+    if (!buffer) return add_problem({file.file.path, std::nullopt, buffer.error().text});
+    piece->buffer = std::move(*buffer);
+    progress_.bytes_done += piece->buffer.range_bytes;
+    if (piece->buffer.problem) add_problem(*piece->buffer.problem);
+    hand_over(unit, index, std::move(piece), parser);
+  }
+
+  void read_stream(Unit& unit, size_t index, logs::LineParser& parser) {
+    const LogFile& file = files_[unit.file];
+    auto reader = ingest::StreamReader::open(file.file);
+    if (!reader) return add_problem({file.file.path, std::nullopt, reader.error().text});
+    uint64_t consumed = 0;
+    while (!progress_.stop) {
+      auto piece = fresh_piece();
+      auto buffer = reader->next(std::move(piece->buffer));
+      if (!buffer) break;
+      piece->buffer = std::move(*buffer);
+      progress_.bytes_done += reader->consumed() - consumed;
+      consumed = reader->consumed();
+      hand_over(unit, index, std::move(piece), parser);
+    }
+    if (reader->problem()) add_problem(*reader->problem());
+  }
+
+  void hand_over(Unit& unit, size_t index, std::unique_ptr<Piece> piece, logs::LineParser& parser) {
+    const ingest::ChunkBuffer& buffer = piece->buffer;
+    const TextChunk chunk{unit.file, buffer.index, buffer.offset, buffer.bytes, buffer.range_bytes, buffer.last};
+    parser.parse(chunk, files_[unit.file].info, piece->batch);
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return head_ == index || unit.ready.size() < kAheadOfHead; });
+      unit.ready.push_back(std::move(piece));
+    }
+    drain();
+  }
+
+  // Hands over what is ready in order; one thread at a time does so, the others go on reading.
+  void drain() {
+    std::unique_lock lock(mutex_);
+    if (draining_) return;
+    draining_ = true;
+    while (head_ < units_.size()) {
+      Unit& unit = units_[head_];
+      if (!unit.ready.empty()) {
+        auto piece = std::move(unit.ready.front());
+        unit.ready.pop_front();
+        lock.unlock();
+        take_(piece->batch);
+        lock.lock();
+        spare_.push_back(std::move(piece));
+      } else if (unit.done) {
+        ++head_;
+      } else {
+        break;
+      }
+      changed_.notify_all();
+    }
+    draining_ = false;
+  }
+
+  void add_problem(Problem problem) {
+    std::lock_guard lock(mutex_);
+    problems_.push_back(std::move(problem));
+  }
+
+  const std::vector<LogFile>& files_;
+  const PipelineOptions& options_;
+  const TakeBatch& take_;
+  std::vector<Problem>& problems_;
+  ReadProgress& progress_;
+  std::deque<Unit> units_;
+  std::vector<std::unique_ptr<Piece>> spare_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t next_ = 0, head_ = 0;
+  bool draining_ = false;
+};
+
+}  // namespace
+
+void parse_logs(const std::vector<LogFile>& files, const PipelineOptions& options, const TakeBatch& take,
+                std::vector<Problem>& problems, ReadProgress& progress) {
+  Pipeline(files, options, take, problems, progress).run();
+}
+
+void read_logs(const std::vector<LogFile>& files, const PipelineOptions& options, core::Engine& engine,
+               ReadProgress& progress) {
+  std::vector<core::Input> opened;
+  for (const LogFile& file : files) opened.emplace_back(core::SourceOpened{file.info});
+  engine.step(opened, kNoTime);
+  const TakeBatch take = [&engine](logs::LogBatch& batch) {
+    core::Input input = core::LogInput{&batch};
+    engine.step({&input, 1}, kNoTime);
+  };
+  std::vector<Problem> problems;
+  parse_logs(files, options, take, problems, progress);
+  std::vector<core::Input> told;
+  for (Problem& p : problems) told.emplace_back(core::ProblemSeen{std::move(p)});
+  engine.step(told, kNoTime);
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,39 @@
+// Every bound of the program, each with its reason. What goes beyond one is cut or dropped, counted and told.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace culprit::limits {
+
+// A file is parsed in pieces of this size: large enough that the cost per piece vanishes, small enough that a
+// few per thread fit beside everything else in the memory bound of 500 MB.
+constexpr size_t kChunkBytes = 4 << 20;
+// A longer line is cut here for parsing (its bytes and its number still count): no log line that a person
+// wrote is longer, and one dumped tensor must not fill the memory.
+constexpr size_t kLineBytes = 64 << 10;
+// Bytes of a message that template mining looks at: what tells messages apart stands at their beginning.
+constexpr size_t kMessageBytes = 4096;
+// Tokens of a message that are kept apart; the rest is one hole.
+constexpr size_t kMessageTokens = 256;
+// Templates of one job. Real jobs have hundreds to a few thousand; beyond this, new ones fold into
+// one per length.
+constexpr size_t kTemplates = 65'536;
+// Places kept for a template in a report (FORMATS.md section 7).
+constexpr size_t kPlaces = 1000;
+// Places kept over all templates: 24 bytes each.
+constexpr size_t kPlacesTotal = 2'000'000;
+// Bytes of a quoted line in a report.
+constexpr size_t kEvidenceText = 2000;
+// Writers (host and rank pairs) of one job: 65,536 ranks and their hosts.
+constexpr size_t kWriters = 131'072;
+// Decompression: a frame of 18 bytes may make a decoder allocate 128 MiB, and 32 KiB may expand to 1 GiB.
+constexpr int kZstdWindowLogMax = 27;
+constexpr uint64_t kExpansionRatioMax = 2000;
+constexpr uint64_t kExpansionFreeBytes = 64 << 20;  // below this size no ratio is asked
+// A file of these small kinds is read whole.
+constexpr size_t kJobFileBytes = 16 << 20;
+// A saved pool: some 200 bytes a form.
+constexpr size_t kPoolFileBytes = 256 << 20;
+
+}  // namespace culprit::limits

@@ -1,0 +1,33 @@
+// Errors as values. A function that can fail returns Result<T>; the error is one sentence that names the
+// subject and the reason ("runs/a.log: permission denied"). Nothing here throws.
+#pragma once
+
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace culprit {
+
+enum class ErrorCode {
+  kInvalid,      // the input breaks its format
+  kNotFound,     // what was named is not there
+  kDenied,       // it is there and may not be read or written
+  kLimit,        // a limit of base/limits.h was reached
+  kUnsupported,  // a kind or version that this build does not know
+  kIo,           // the system failed
+};
+
+struct [[nodiscard]] Error {
+  ErrorCode code = ErrorCode::kInvalid;
+  std::string text;  // one sentence, no final full stop, subject first
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+using Status = Result<void>;
+
+inline tl::unexpected<Error> fail(ErrorCode code, std::string text) {
+  return tl::unexpected<Error>(Error{code, std::move(text)});
+}
+
+}  // namespace culprit

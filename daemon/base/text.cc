@@ -1,0 +1,122 @@
+#include "base/text.h"
+
+#include <fmt/format.h>
+
+namespace culprit {
+namespace {
+
+// Length of the character at `at`, 0 where the bytes there are no valid UTF-8 (RFC 3629).
+size_t character_size(std::string_view s, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[at + i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || at + size > s.size()) return 0;
+  for (size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  if (first == 0xe0 && byte(1) < 0xa0) return 0;
+  if (first == 0xed && byte(1) > 0x9f) return 0;
+  if (first == 0xf0 && byte(1) < 0x90) return 0;
+  if (first == 0xf4 && byte(1) > 0x8f) return 0;
+  return size;
+}
+
+uint32_t code_point(std::string_view c) {
+  const auto b = [&](size_t i) { return static_cast<unsigned char>(c[i]); };
+  if (c.size() == 1) return b(0);
+  if (c.size() == 2) return (b(0) & 0x1fu) << 6 | (b(1) & 0x3fu);
+  if (c.size() == 3) return (b(0) & 0x0fu) << 12 | (b(1) & 0x3fu) << 6 | (b(2) & 0x3fu);
+  return (b(0) & 0x07u) << 18 | (b(1) & 0x3fu) << 12 | (b(2) & 0x3fu) << 6 | (b(3) & 0x3fu);
+}
+
+bool is_hidden_control(uint32_t c) {
+  return (c < 0x20 && c != '\t') || (c >= 0x7f && c <= 0x9f) || (c >= 0x200e && c <= 0x200f) ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x061c || c == 0xfeff;
+}
+
+template <class Emit>
+void for_each_character(std::string_view bytes, Emit emit) {
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t size = character_size(bytes, at);
+    emit(size ? bytes.substr(at, size) : bytes.substr(at, 1), size != 0);
+    at += size ? size : 1;
+  }
+}
+
+}  // namespace
+
+std::string to_utf8(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size());
+  for_each_character(bytes, [&](std::string_view c, bool valid) { out += valid ? c : "\xef\xbf\xbd"; });
+  return out;
+}
+
+std::string to_terminal(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size());
+  for_each_character(bytes, [&](std::string_view c, bool valid) {
+    if (!valid) {
+      out += "\xef\xbf\xbd";
+    } else if (const uint32_t point = code_point(c); !is_hidden_control(point)) {
+      out += c;
+    } else {
+      out += point < 0x100 ? fmt::format("\\x{:02x}", point) : fmt::format("\\u{:04x}", point);
+    }
+  });
+  return out;
+}
+
+std::string to_html(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size());
+  for (char c : to_terminal(bytes)) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string shorten(std::string_view text, size_t max) {
+  if (text.size() <= max) return std::string(text);
+  size_t end = max > 3 ? max - 3 : 0;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "…";
+}
+
+std::string_view trim(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::string counted(uint64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+std::string format_bytes(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1000 && unit + 1 < std::size(kUnits)) value /= 1000, ++unit;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+}  // namespace culprit

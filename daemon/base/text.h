@@ -1,0 +1,30 @@
+// Text that strangers wrote, made safe to show and to put into JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace culprit {
+
+// Valid UTF-8: each byte that is none becomes U+FFFD. NUL and the other control characters are kept.
+std::string to_utf8(std::string_view bytes);
+
+// For terminals: valid UTF-8 with C0, C1 and bidirectional controls written as \xNN or \uNNNN; a tab is kept.
+std::string to_terminal(std::string_view bytes);
+
+// For HTML text and attribute values.
+std::string to_html(std::string_view bytes);
+
+// The longest prefix of at most `max` bytes that ends at a character, with "…" where something was cut.
+std::string shorten(std::string_view text, size_t max);
+
+std::string_view trim(std::string_view text);
+std::vector<std::string_view> split(std::string_view text, char separator);
+// "3 hosts", "1 host".
+std::string counted(uint64_t n, std::string_view noun);
+// "1.2 GB", decimal.
+std::string format_bytes(uint64_t bytes);
+
+}  // namespace culprit

@@ -1,0 +1,63 @@
+// `culprit bench`: parts of the pipeline alone, for tests/bench. Not shown in the help: it tells users nothing.
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "cli/reading.h"
+#include "cli/verbs.h"
+#include "ingest/text_reader.h"
+
+namespace culprit::cli {
+namespace {
+
+struct Options {
+  ReadingOptions reading;
+};
+
+int read_alone(Options& o) {
+  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose);
+  if (!files) return complain(files.error().text), kUnable;
+  uint64_t bytes = 0, lines = 0;
+  const auto add = [&](const ingest::ChunkBuffer& buffer) {
+    bytes += buffer.bytes.size();
+    lines += static_cast<uint64_t>(std::count(buffer.bytes.begin(), buffer.bytes.end(), '\n'));
+  };
+  for (const app::LogFile& f : files->logs) {
+    if (f.file.compression == ingest::Compression::kNone) {
+      for (uint64_t c = 0; c < ingest::chunk_count(f.file.size); ++c)
+        if (auto buffer = ingest::read_plain_chunk(f.file, c)) add(*buffer);
+    } else if (auto reader = ingest::StreamReader::open(f.file)) {
+      while (auto buffer = reader->next()) add(*buffer);
+    }
+  }
+  print(fmt::format("{} bytes, {} lines\n", bytes, lines));
+  return kDone;
+}
+
+// Reading, parsing, masking and the templates, without the detectors and the report.
+int mine_alone(Options& o) {
+  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose);
+  if (!files) return complain(files.error().text), kUnable;
+  app::ReadProgress progress;
+  core::Engine engine({files->job, {}, {}});
+  app::read_logs(files->logs, {o.reading.diagnose.parse, o.reading.diagnose.threads}, engine, progress);
+  const logs::JobLog& log = engine.settled_log();
+  print(fmt::format("{} lines, {} templates\n", log.lines(), log.clusters().size()));
+  return kDone;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Run& run) {
+  CLI::App* bench = app.add_subcommand("bench", "")->group("");
+  bench->require_subcommand(1);
+  for (const bool mine : {false, true}) {
+    auto o = std::make_shared<Options>();
+    CLI::App* verb = bench->add_subcommand(mine ? "mine" : "read", "");
+    add_reading_options(*verb, o->reading);
+    verb->callback([o, mine, &run] { run = [o, mine] { return mine ? mine_alone(*o) : read_alone(*o); }; });
+  }
+}
+
+}  // namespace culprit::cli

@@ -1,0 +1,105 @@
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/text.h"
+#include "cli/reading.h"
+#include "cli/render.h"
+#include "cli/verbs.h"
+#include "model/report_json.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  culprit diagnose runs/failed
+  culprit diagnose runs/failed --healthy runs/ok1 --healthy runs/ok2
+  culprit diagnose runs/failed --pool normal.pool --format html > report.html
+  culprit diagnose node-*.log --since 2026-11-21T02:00 --timezone Europe/Berlin
+  culprit diagnose --exit-code --format json runs/failed | jq .verdict.title)";
+
+struct Options {
+  ReadingOptions reading;
+  std::string format = "text", job;
+  size_t top = 0;
+  bool exit_code = false;
+  std::vector<std::string> without;
+};
+
+Status leave_out(const std::vector<std::string>& names, detect::Steps& steps) {
+  for (const std::string& name : names) {
+    if (name == "cross-job") steps.cross_job = false;
+    else if (name == "spatial") steps.spatial = false;
+    else if (name == "temporal") steps.temporal = false;
+    else if (name == "order") steps.order = false;
+    else if (name == "silence") steps.silence = false;
+    else if (name == "shapes") steps.shapes = false;
+    else return fail(ErrorCode::kInvalid, "--without " + name + ": no such step");
+  }
+  return {};
+}
+
+size_t terminal_width() {
+  const char* columns = std::getenv("COLUMNS");
+  const size_t width = columns ? std::strtoul(columns, nullptr, 10) : 0;
+  return width >= 40 && width <= 500 ? width : 100;
+}
+
+std::string render(const Report& report, const Options& o) {
+  if (o.format == "json") return to_json(report) + "\n";
+  RenderOptions options;
+  options.color = isatty(1) && !std::getenv("NO_COLOR");
+  options.width = terminal_width();
+  options.utc_offset_s = o.reading.utc_offset_s;
+  options.zone = o.reading.timezone;
+  return o.format == "html" ? render_html(report, options) : render_text(report, options);
+}
+
+int diagnose(Options& o) {
+  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  if (Status status = leave_out(o.without, o.reading.diagnose.steps); !status)
+    return complain(status.error().text), kUnable;
+  app::ReadProgress progress;
+  Result<app::Diagnosed> done = [&] {
+    Watch watch(progress, !o.reading.quiet);
+    return app::diagnose(o.reading.diagnose, progress);
+  }();
+  if (!done) return complain(done.error().text), kUnable;
+  for (const Error& error : done->errors) complain(error.text);
+  Report& report = done->report;
+  // Without any argument that could be read there is nothing to answer.
+  const bool nothing = done->errors.size() >= o.reading.diagnose.paths.size();
+  if (nothing) return kUnable;
+  if (!o.job.empty() && report.job.id != o.job)
+    return complain("--job " + o.job + ": no such job below the paths"), kUnable;
+  const bool found = !report.diagnoses.empty();
+  if (o.top) keep_top(report, o.top);
+  if (!print(render(report, o))) return complain("standard output: cannot be written"), kUnable;
+  if (!done->errors.empty()) return kUnable;
+  return o.exit_code && found ? kFound : kDone;
+}
+
+}  // namespace
+
+void add_diagnose(CLI::App& app, Run& run) {
+  auto o = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("diagnose", "Tell why a job failed, from its logs");
+  verb->footer(kExamples);
+  add_reading_options(*verb, o->reading);
+  verb->add_option("--healthy", o->reading.diagnose.healthy, "Logs of a successful job of the same kind; repeat");
+  verb->add_option("--pool", o->reading.diagnose.pool_file, "A normal pool saved by `culprit pool build`");
+  verb->add_option("--format,-f", o->format, "text, json or html")
+      ->check(CLI::IsMember({"text", "json", "html"}))
+      ->capture_default_str();
+  verb->add_option("--job", o->job, "Report this job only");
+  verb->add_option("--top", o->top, "Keep the best N of each list");
+  verb->add_flag("--exit-code", o->exit_code, "Exit with 1 when a diagnosis was made");
+  verb->add_option("--without", o->without, "Leave a step of the method out: cross-job, spatial, temporal, order, "
+                                            "silence, shapes; repeat");
+  verb->get_option("--healthy")->allow_extra_args(false);
+  verb->get_option("--without")->allow_extra_args(false);
+  verb->callback([o, &run] { run = [o] { return diagnose(*o); }; });
+}
+
+}  // namespace culprit::cli

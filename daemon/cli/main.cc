@@ -1,0 +1,70 @@
+#include <csignal>
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/verbs.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kAbout =
+    "Tells why a large training job failed, hangs, slowed down or went numerically wrong,\n"
+    "and which host, device or link to take out.";
+
+constexpr const char* kExamples = R"(
+Examples:
+  culprit diagnose runs/failed --healthy runs/ok1 --healthy runs/ok2
+  culprit diagnose --format html job.log.zst > report.html
+  srun ... 2>&1 | culprit diagnose -
+  culprit templates --format json runs/failed
+
+`culprit VERB --help` tells more of each verb.)";
+
+int usage_error(const CLI::Error& error) {
+  std::string text = error.what();
+  for (char& c : text)
+    if (c == '\n') c = ' ';
+  complain(text + "; see `culprit --help`");
+  return kUnable;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(kAbout, "culprit");
+  app.set_version_flag("--version,-V", std::string("culprit ") + CULPRIT_VERSION, "Print the version and exit");
+  app.set_help_flag("--help,-h", "Print this help and exit");
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  Run verb;
+  add_diagnose(app, verb);
+  add_templates(app, verb);
+  add_pool(app, verb);
+  add_simulate(app, verb);
+  add_bench(app, verb);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {  // help or version was asked for
+    app.exit(done);
+    return kDone;
+  } catch (const CLI::Error& error) {
+    return usage_error(error);
+  }
+  return verb ? verb() : kUnable;
+}
+
+}  // namespace
+
+void complain(const std::string& sentence) {
+  std::fprintf(stderr, "culprit: %s\n", to_terminal(sentence).c_str());
+}
+
+bool print(const std::string& text) {
+  const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return whole || errno == EPIPE;
+}
+
+}  // namespace culprit::cli
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  return culprit::cli::run(argc, argv);
+}

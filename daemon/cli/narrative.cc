@@ -1,0 +1,340 @@
+#include "cli/narrative.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr size_t kHostsInHeadline = 3;
+constexpr size_t kRunsOfNumbers = 6;  // more ranges than this are counted, not read
+
+std::string spaced(std::string_view word) {
+  std::string out(word);
+  std::replace(out.begin(), out.end(), '_', ' ');
+  return out;
+}
+
+std::string without_stop(std::string_view title) {
+  title = trim(title);
+  while (!title.empty() && (title.back() == '.' || title.back() == ':')) title.remove_suffix(1);
+  return std::string(title);
+}
+
+// A title may name its host already ("node-3 fell silent").
+bool names_host(const Diagnosis& d) {
+  return std::any_of(d.hosts.begin(), d.hosts.end(), [&](const Suspect& s) {
+    return s.host && !s.host->empty() && d.title.find(*s.host) != std::string::npos;
+  });
+}
+
+// ", at iteration 1120" or ", during init".
+std::string when_in_job(const Diagnosis& d) {
+  if (d.iteration) {
+    return fmt::format(", at iteration {}{}", *d.iteration,
+                       d.stage == Stage::kCheckpoint ? " (checkpoint)" : "");
+  }
+  if (!d.stage || *d.stage == Stage::kIterative) return "";
+  return fmt::format(", during {}", word(*d.stage));
+}
+
+std::string told_as_sentence(const Diagnosis& d) {
+  std::string out = without_stop(d.title);
+  if (!d.hosts.empty()) {
+    const bool named = names_host(d);
+    if (!named) {
+      out += " on " + places(d.hosts, kHostsInHeadline);
+    } else if (d.hosts.size() == 1 && !d.hosts[0].ranks.empty()) {
+      out += fmt::format(" ({})", ranks(d.hosts[0].ranks));
+    }
+  }
+  out += when_in_job(d);
+  return out + fmt::format(" ({} confidence)", percent(d.confidence));
+}
+
+std::string inconclusive(const Report& report) {
+  std::string out = "No conclusive cause found";
+  if (const Diagnosis* best = leading(report)) return out + "; most likely: " + told_as_sentence(*best);
+  if (!report.suspects.empty()) {
+    out += fmt::format("; most suspect is {} (score {:.2f})", place(report.suspects[0]),
+                       report.suspects[0].score);
+  } else if (!report.indicating.empty()) {
+    out += fmt::format("; {} out of the ordinary",
+                       report.indicating.size() == 1
+                           ? "one kind of message is"
+                           : fmt::format("{} kinds of message are", report.indicating.size()));
+  }
+  return out;
+}
+
+std::string noticed(const Report& report, const RenderOptions& options) {
+  std::vector<std::string> parts;
+  if (report.hang) parts.push_back(sentence(*report.hang, options));
+  if (!report.numerics.empty()) parts.push_back(counted(report.numerics.size(), "numeric fault"));
+  if (!report.irregularities.empty()) {
+    parts.push_back(counted(report.irregularities.size(), "spell") + " of slow steps");
+  }
+  if (parts.empty()) parts.push_back(counted(report.iterations.size(), "irregular iteration"));
+  return fmt::format("No cause of a failure found, but: {}", fmt::join(parts, "; "));
+}
+
+std::string healthy(const Report& report, const RenderOptions& options) {
+  std::string out = fmt::format("Nothing wrong found in {}", job_size(report.job));
+  if (const std::string range = job_range(report.job, options); !range.empty()) out += ", " + range;
+  return out;
+}
+
+bool is_suspicious(const Report& r) {
+  return !r.diagnoses.empty() || !r.suspects.empty() || !r.indicating.empty() || !r.missing.empty();
+}
+
+// Text between the holes of a template, the longest part of it.
+std::string_view longest_literal(std::string_view text) {
+  std::string_view best;
+  size_t start = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    const bool hole = i < text.size() && text[i] == '<';
+    if (i < text.size() && !hole) continue;
+    const std::string_view part = trim(text.substr(start, i - start));
+    if (part.size() > best.size()) best = part;
+    if (!hole) break;
+    const size_t close = text.find('>', i);
+    if (close == std::string_view::npos) break;
+    start = close + 1;
+    i = close;
+  }
+  return best;
+}
+
+}  // namespace
+
+Outcome outcome(const Report& r) {
+  if (r.verdict && *r.verdict < r.diagnoses.size()) return Outcome::kVerdict;
+  if (is_suspicious(r)) return Outcome::kInconclusive;
+  if (r.hang || !r.numerics.empty() || !r.irregularities.empty() || !r.iterations.empty()) {
+    return Outcome::kNoticed;
+  }
+  return r.job.lines == 0 && r.job.bytes == 0 ? Outcome::kEmpty : Outcome::kHealthy;
+}
+
+const Diagnosis* leading(const Report& r) {
+  if (r.diagnoses.empty()) return nullptr;
+  return &r.diagnoses[r.verdict && *r.verdict < r.diagnoses.size() ? *r.verdict : 0];
+}
+
+std::string headline(const Report& report, const RenderOptions& options) {
+  switch (outcome(report)) {
+    case Outcome::kVerdict:
+      return told_as_sentence(*leading(report));
+    case Outcome::kInconclusive:
+      return inconclusive(report);
+    case Outcome::kNoticed:
+      return noticed(report, options);
+    case Outcome::kHealthy:
+      return healthy(report, options);
+    case Outcome::kEmpty:
+      break;
+  }
+  return "Nothing to diagnose: there was no log to read";
+}
+
+std::string classified(const Diagnosis& d, const RenderOptions& options) {
+  std::vector<std::string> parts;
+  if (d.about == About::kCulprit) parts.emplace_back("about culprit itself, not the job");
+  if (d.category != Category::kUnknown) parts.push_back(spaced(word(d.category)));
+  if (d.component != Component::kUnknown && word(d.component) != word(d.category)) {
+    parts.push_back(spaced(word(d.component)));
+  }
+  if (d.symptom != Symptom::kOther) parts.push_back(spaced(word(d.symptom)));
+  if (d.stage) parts.push_back(fmt::format("{} stage", word(*d.stage)));
+  if (d.time_ns != kNoTime) {
+    parts.push_back(format_time(d.time_ns, options.utc_offset_s) + " " + options.zone);
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string told_by(const Diagnosis& d) {
+  std::vector<std::string> parts;
+  if (d.rule) parts.push_back("rule " + *d.rule);
+  if (d.detector) parts.push_back("detector " + *d.detector);
+  if (d.confirmed) {
+    parts.push_back(fmt::format("confirmed by {} ({} of {} right)", d.confirmed->by, d.confirmed->right,
+                                d.confirmed->hits));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string action_sentence(const Action& action) {
+  constexpr size_t kTargets = 8;
+  if (action.kind == ActionKind::kNone) return "";
+  std::string verb(word(action.kind));
+  verb[0] = static_cast<char>(verb[0] - 'a' + 'A');
+  if (action.targets.empty()) return verb;
+  const std::span<const std::string> shown(action.targets.data(), std::min(action.targets.size(), kTargets));
+  std::string out = fmt::format("{} {}", verb, fmt::join(shown, ", "));
+  if (action.targets.size() > kTargets) out += fmt::format(" and {} more", action.targets.size() - kTargets);
+  return out;
+}
+
+std::string interruption(const Report& report) {
+  if (!report.interrupted) return "";
+  return fmt::format(
+      "Reading was stopped after {} lines ({}): this is what was known then, not the whole answer.",
+      grouped(report.job.lines), format_bytes(report.job.bytes));
+}
+
+std::string sentence(const Irregularity& x) {
+  std::string out = x.first_step == x.last_step ? fmt::format("step {}", x.first_step)
+                                                : fmt::format("steps {}-{}", x.first_step, x.last_step);
+  out += fmt::format(": {:.2f} times as slow, {:.0f} ms a step, by {}", x.slowdown, x.cost_ms, x.kind);
+  if (!x.suspects.empty()) out += "; " + places(x.suspects, kHostsInHeadline);
+  if (!x.links.empty()) out += fmt::format("; link {} - {}", x.links[0].a, x.links[0].b);
+  return out;
+}
+
+std::string sentence(const NumericFault& x) {
+  std::string out = fmt::format("step {}: {}", x.step, x.kind);
+  if (!x.ranks.empty()) out += ", " + ranks(x.ranks);
+  if (!x.metrics.empty()) out += fmt::format(", seen in {}", fmt::join(x.metrics, ", "));
+  if (x.detected_at != x.step) out += fmt::format(", noticed at step {}", x.detected_at);
+  return out + fmt::format(" ({} confidence)", percent(x.confidence));
+}
+
+std::string sentence(const Hang& hang, const RenderOptions& options) {
+  std::string out = "the job hangs";
+  if (hang.since_ns != kNoTime) {
+    out += fmt::format(" since {} {}", format_time(hang.since_ns, options.utc_offset_s), options.zone);
+  }
+  if (!hang.suspects.empty()) out += "; " + places(hang.suspects, kHostsInHeadline);
+  return out;
+}
+
+std::string job_size(const JobSummary& job) {
+  std::string out = grouped(job.lines) + (job.lines == 1 ? " line" : " lines");
+  out += fmt::format(" ({})", format_bytes(job.bytes));
+  if (job.hosts) out += fmt::format(" of {}", counted(job.hosts, "host"));
+  if (job.ranks) out += fmt::format("{}{}", job.hosts ? ", " : " of ", counted(job.ranks, "rank"));
+  if (job.id) out += ", job " + *job.id;
+  return out;
+}
+
+std::string job_range(const JobSummary& job, const RenderOptions& options) {
+  if (job.first_ns == kNoTime || job.last_ns == kNoTime) return "";
+  const std::string first = format_time(job.first_ns, options.utc_offset_s).substr(0, 19);
+  std::string last = format_time(job.last_ns, options.utc_offset_s).substr(0, 19);
+  if (first.substr(0, 10) == last.substr(0, 10)) last = last.substr(11);
+  return fmt::format("{} to {} {}", first, last, options.zone);
+}
+
+std::string place(const Suspect& s) {
+  std::vector<std::string> parts;
+  if (s.rank)
+    parts.push_back(fmt::format("rank {}", *s.rank));
+  else if (!s.ranks.empty())
+    parts.push_back(ranks(s.ranks));
+  if (s.device)
+    parts.push_back(fmt::format("device {}", *s.device));
+  else if (!s.devices.empty()) {
+    parts.push_back(fmt::format("device{} {}", s.devices.size() == 1 ? "" : "s", numbers(s.devices)));
+  }
+  if (!s.host)
+    return parts.empty() ? "unknown host" : fmt::format("{}, unknown host", fmt::join(parts, ", "));
+  return parts.empty() ? *s.host : fmt::format("{} ({})", *s.host, fmt::join(parts, ", "));
+}
+
+std::string places(std::span<const Suspect> suspects, size_t max) {
+  if (suspects.size() == 1) return place(suspects[0]);
+  std::string out;
+  for (size_t i = 0; i < std::min(suspects.size(), max); ++i) {
+    if (i) out += ", ";
+    out += suspects[i].host && !suspects[i].rank ? *suspects[i].host : place(suspects[i]);
+  }
+  return suspects.size() > max ? fmt::format("{} and {} more", out, suspects.size() - max) : out;
+}
+
+std::string numbers(std::span<const uint32_t> values) {
+  std::vector<uint32_t> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  std::string out;
+  size_t runs = 0, i = 0;
+  while (i < sorted.size() && runs < kRunsOfNumbers) {
+    size_t end = i + 1;
+    while (end < sorted.size() && sorted[end] == sorted[end - 1] + 1) ++end;
+    if (runs++) out += ", ";
+    out += end - i > 1 ? fmt::format("{}-{}", sorted[i], sorted[end - 1]) : fmt::format("{}", sorted[i]);
+    i = end;
+  }
+  return i < sorted.size() ? fmt::format("{} and {} more", out, sorted.size() - i) : out;
+}
+
+std::string ranks(std::span<const uint32_t> values) {
+  return fmt::format("rank{} {}", values.size() == 1 ? "" : "s", numbers(values));
+}
+
+std::string address(const Evidence& e) {
+  if (e.line) return fmt::format("{}:{}", e.file, *e.line);
+  if (e.offset) return fmt::format("{} +{}", e.file, *e.offset);
+  return e.file;
+}
+
+// Never 100 %: nothing here is proof.
+std::string percent(double share) {
+  const double clamped = share > 0 ? std::min(share, 0.99) : 0.0;
+  return fmt::format("{:.0f} %", std::round(clamped * 100));
+}
+
+std::string grouped(uint64_t n) {
+  std::string digits = fmt::format("{}", n);
+  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');
+  return digits;
+}
+
+std::string clock_time(TimeNs time, TimeNs same_day, const RenderOptions& options) {
+  if (time == kNoTime) return "";
+  const std::string full = format_time(time, options.utc_offset_s);
+  const std::string other = format_time(same_day, options.utc_offset_s);
+  return other.substr(0, 10) == full.substr(0, 10) ? full.substr(11) : full;
+}
+
+std::vector<EvidenceGroup> group_evidence(std::span<const Evidence> evidence) {
+  std::vector<EvidenceGroup> groups;
+  for (const Evidence& e : evidence) {
+    const auto same = std::find_if(groups.begin(), groups.end(),
+                                   [&](const EvidenceGroup& g) { return g.first->text == e.text; });
+    if (same == groups.end())
+      groups.push_back({&e, {}});
+    else
+      same->others.push_back(&e);
+  }
+  return groups;
+}
+
+size_t focus_of(std::string_view line, std::span<const Indicating> indicating) {
+  constexpr size_t kTelling = 8;  // shorter words stand in any line
+  for (const Indicating& x : indicating) {
+    const std::string_view literal = longest_literal(x.template_text);
+    if (literal.size() < kTelling) continue;
+    if (const size_t at = line.find(literal); at != std::string_view::npos) return at;
+  }
+  return 0;
+}
+
+std::vector<std::string_view> record_lines(std::string_view text, size_t max) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  std::vector<std::string_view> lines = split(text, '\n');
+  for (std::string_view& line : lines)
+    while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (lines.size() <= max) return lines;
+  const size_t head = std::min<size_t>(2, max / 2);
+  std::vector<std::string_view> shown(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(head));
+  shown.emplace_back("…");
+  shown.insert(shown.end(), lines.end() - static_cast<std::ptrdiff_t>(max - head - 1), lines.end());
+  return shown;
+}
+
+}  // namespace culprit::cli

@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.h"
+#include "cli/reading.h"
+#include "cli/verbs.h"
+
+namespace culprit::cli {
+namespace {
+
+struct Options {
+  ReadingOptions reading;
+  std::string out;
+};
+
+// Written beside and renamed, so that a reader never sees half a pool.
+Status write_file(const std::string& path, const std::string& text) {
+  const std::string part = path + ".part";
+  {
+    std::ofstream file(part, std::ios::binary | std::ios::trunc);
+    file << text;
+    file.flush();
+    if (!file) return fail(ErrorCode::kIo, path + ": cannot be written");
+  }
+  std::error_code error;
+  std::filesystem::rename(part, path, error);
+  if (error) return fail(ErrorCode::kIo, fmt::format("{}: {}", path, error.message()));
+  return {};
+}
+
+int build(Options& o) {
+  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  app::ReadProgress progress;
+  auto pool = [&] {
+    Watch watch(progress, !o.reading.quiet);
+    return app::build_pool(o.reading.diagnose.paths, o.reading.diagnose, progress);
+  }();
+  if (!pool) return complain(pool.error().text), kUnable;
+  if (progress.stop) return complain("interrupted; nothing was written"), kUnable;
+  if (Status status = write_file(o.out, pool->save()); !status) return complain(status.error().text), kUnable;
+  print(fmt::format("{}: {}, {}\n", to_terminal(o.out), counted(pool->jobs, "job"),
+                    counted(pool->forms.size(), "form of message")));
+  return kDone;
+}
+
+}  // namespace
+
+void add_pool(CLI::App& app, Run& run) {
+  auto o = std::make_shared<Options>();
+  CLI::App* pool = app.add_subcommand("pool", "The normal pool: what successful jobs write");
+  pool->require_subcommand(1);
+  CLI::App* verb = pool->add_subcommand("build", "Make a pool of successful jobs, a folder or file each");
+  verb->footer("\nExample:\n  culprit pool build normal.pool runs/ok1 runs/ok2 runs/ok3");
+  verb->add_option("OUT", o->out, "File to write")->required();
+  add_reading_options(*verb, o->reading);
+  verb->callback([o, &run] { run = [o] { return build(*o); }; });
+}
+
+}  // namespace culprit::cli

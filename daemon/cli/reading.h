@@ -1,0 +1,42 @@
+// Options and manners that all verbs share which read logs: patterns, times, zone, threads, a progress bar on a
+// terminal, Ctrl-C that ends the reading and not the answer.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "app/diagnose.h"
+#include "base/status.h"
+
+namespace culprit::cli {
+
+struct ReadingOptions {
+  app::DiagnoseOptions diagnose;
+  std::string timezone = "UTC", since, until;
+  bool quiet = false;
+  int32_t utc_offset_s = 0;  // of `timezone`, once resolve() has run
+};
+
+void add_reading_options(CLI::App& verb, ReadingOptions& options);
+
+// Turns what was typed into what the engine takes.
+Status resolve(ReadingOptions& options);
+
+// "2026-11-21T02:12", "2026-11-21 02:12:09.5", "@1763690000", "-2h" (before the newest of nothing: refused).
+Result<TimeNs> parse_time(const std::string& text, int32_t utc_offset_s);
+
+// While it lives: SIGINT and SIGTERM set progress.stop (a second one ends the program), and a bar is drawn on
+// standard error where that is a terminal.
+class Watch {
+ public:
+  Watch(app::ReadProgress& progress, bool draw);
+  ~Watch();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace culprit::cli

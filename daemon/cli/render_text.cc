@@ -1,0 +1,316 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "cli/layout.h"
+#include "cli/narrative.h"
+#include "cli/render.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr size_t kWidthMin = 40, kWidthMax = 160;  // beyond it lines are hard to read
+constexpr size_t kRecordLines = 6;                 // of a traceback
+constexpr size_t kQuoteRows = 2;                   // of one line of a log
+constexpr size_t kOtherDiagnoses = 4, kFewLines = 5;
+
+// What is shown from top to bottom. Every text goes through to_terminal here, so that no caller can forget
+// it.
+class Page {
+ public:
+  explicit Page(const RenderOptions& options)
+      : color_(options.color), width_(std::clamp(options.width, kWidthMin, kWidthMax)) {}
+
+  size_t width() const { return width_; }
+  std::string take() { return std::move(out_); }
+
+  void section(std::string_view title) {
+    out_ += '\n';
+    out_ += inked(title, Ink::kBold, color_) + "\n";
+  }
+
+  // Wrapped; lines after the first stand under the text that follows `mark`.
+  void item(std::string_view mark, std::string_view text, Ink ink = Ink::kPlain) {
+    const size_t indent = columns_of(mark);
+    const std::vector<std::string> lines = wrap(safe(text), room(indent));
+    for (size_t i = 0; i < lines.size(); ++i) {
+      out_ += i ? std::string(indent, ' ') : std::string(mark);
+      out_ += inked(lines[i], ink, color_) + "\n";
+    }
+  }
+
+  // A line of a log, with its telling part in view. Returns the rows it took.
+  size_t quote(size_t indent, std::string_view line, std::span<const Indicating> indicating) {
+    const std::string text = safe(line);
+    const size_t columns = room(indent);
+    // Breaking at spaces leaves some of each row empty.
+    const std::string fitted =
+        shorten_around(text, focus_of(text, indicating), kQuoteRows * columns - columns / 5);
+    const std::vector<std::string> rows = wrap_hard(fitted, columns);
+    for (const std::string& row : rows) out_ += std::string(indent, ' ') + row + "\n";
+    return rows.size();
+  }
+
+  // One row, cut to fit; `head` is plain and stays whole.
+  void row(std::string_view head, std::string_view text, Ink ink = Ink::kPlain) {
+    const std::string safe_head = safe(head);
+    out_ += safe_head + inked(shorten_around(safe(text), 0, room(columns_of(safe_head))), ink, color_) + "\n";
+  }
+
+  void note(std::string_view text) { item("  ", text, Ink::kDim); }
+
+ private:
+  static std::string safe(std::string_view text) {
+    std::string out = to_terminal(text);
+    std::replace(out.begin(), out.end(), '\t', ' ');  // a tab's width depends on its column
+    return out;
+  }
+  size_t room(size_t indent) const { return width_ > indent + 20 ? width_ - indent : 20; }
+
+  bool color_;
+  size_t width_;
+  std::string out_;
+};
+
+class TextReport {
+ public:
+  TextReport(const Report& report, const RenderOptions& options) : r_(report), o_(options), page_(options) {}
+
+  std::string run() {
+    const Outcome result = outcome(r_);
+    page_.item("", headline(r_, o_),
+               result == Outcome::kVerdict        ? Ink::kAlarm
+               : result == Outcome::kInconclusive ? Ink::kCaution
+                                                  : Ink::kPlain);
+    if (r_.interrupted) page_.item("  ", interruption(r_), Ink::kCaution);
+    if (result == Outcome::kHealthy || result == Outcome::kEmpty) {
+      problems();
+      return page_.take();
+    }
+    if (result == Outcome::kInconclusive) missing("What would tell more");
+    if (const Diagnosis* d = leading(r_)) lead(*d);
+    suspects();
+    other_diagnoses();
+    live_findings();
+    indicating();
+    iterations();
+    if (result != Outcome::kInconclusive) missing("What is missing");
+    problems();
+    footer();
+    return page_.take();
+  }
+
+ private:
+  void lead(const Diagnosis& d) {
+    const std::string by = told_by(d);
+    const std::string what = classified(d, o_);
+    if (!what.empty()) page_.item("  ", what);
+    if (!by.empty()) page_.note(by);
+    if (!d.why.empty()) {
+      page_.section("Why");
+      for (const std::string& why : d.why) page_.item("  - ", why);
+    }
+    evidence(d);
+    const std::string action = action_sentence(d.action);
+    if (action.empty() && d.remedy.empty()) return;
+    page_.section("What to do");
+    if (!action.empty()) page_.item("  ", action, Ink::kBold);
+    if (!d.remedy.empty()) page_.item("  ", d.remedy);
+  }
+
+  void evidence(const Diagnosis& d) {
+    if (d.evidence.empty()) return;
+    page_.section("Evidence");
+    const std::vector<EvidenceGroup> groups = group_evidence(d.evidence);
+    size_t rows = 0, shown = 0;
+    for (const EvidenceGroup& group : groups) {
+      if (shown > 0 && rows >= o_.lines_max) break;
+      rows += evidence_group(group);
+      ++shown;
+    }
+    more(groups.size() - shown, "line");
+  }
+
+  size_t evidence_group(const EvidenceGroup& group) {
+    const Evidence& e = *group.first;
+    std::string head = address(e);
+    if (const std::string time = clock_time(e.time_ns, r_.job.last_ns, o_); !time.empty())
+      head += "  " + time;
+    if (e.host) head += "  " + *e.host;
+    if (e.rank) head += fmt::format("  rank {}", *e.rank);
+    page_.item("  ", head, Ink::kAccent);
+    size_t rows = 0;
+    for (const std::string_view line : record_lines(e.text, kRecordLines))
+      rows += page_.quote(4, line, r_.indicating);
+    if (!group.others.empty()) {
+      page_.item("    ",
+                 fmt::format("the same at {}{}", address(*group.others[0]),
+                             group.others.size() == 1
+                                 ? ""
+                                 : fmt::format(" and {}", counted(group.others.size() - 1, "more place"))),
+                 Ink::kDim);
+    }
+    return rows;
+  }
+
+  void suspects() {
+    if (r_.suspects.empty()) return;
+    page_.section("Suspects");
+    const size_t shown = std::min(r_.suspects.size(), o_.lines_max);
+    size_t widest = 0;
+    for (size_t i = 0; i < shown; ++i) widest = std::max(widest, columns_of(place(r_.suspects[i])));
+    widest = std::min(widest, page_.width() / 2);
+    for (size_t i = 0; i < shown; ++i) {
+      const Suspect& s = r_.suspects[i];
+      const std::string reason = s.why.empty() ? "" : s.why[0];
+      page_.row(fmt::format("  {:.2f}  {}  ", s.score, padded(place(s), widest)), reason, Ink::kDim);
+    }
+    more(r_.suspects.size() - shown, "suspect");
+  }
+
+  void other_diagnoses() {
+    const Diagnosis* best = leading(r_);
+    if (r_.diagnoses.size() < 2) return;
+    page_.section("Other diagnoses");
+    size_t shown = 0;
+    for (const Diagnosis& d : r_.diagnoses) {
+      if (&d == best || shown >= kOtherDiagnoses) continue;
+      ++shown;
+      std::string line = d.title;
+      if (!d.hosts.empty() && d.title.find(d.hosts[0].host.value_or("\n")) == std::string::npos)
+        line += " on " + places(d.hosts, 3);
+      if (const std::string time = clock_time(d.time_ns, r_.job.last_ns, o_); !time.empty())
+        line += ", " + time;
+      page_.item(fmt::format("  {:>4}  ", percent(d.confidence)), line);
+      std::string basis = d.why.empty() ? "" : d.why[0];
+      if (!d.evidence.empty())
+        basis += fmt::format("{}{}", basis.empty() ? "" : "; ", address(d.evidence[0]));
+      if (!basis.empty()) page_.item("        ", basis, Ink::kDim);
+    }
+    more(r_.diagnoses.size() - 1 - shown, "diagnosis");
+  }
+
+  // Slow steps, wrong numbers, a hang: each in a sentence and what its first suspect did.
+  void live_findings() {
+    if (r_.hang) {
+      page_.section("Hang");
+      page_.item("  ", sentence(*r_.hang, o_));
+      for (size_t i = 0; i < std::min(r_.hang->clusters.size(), kFewLines); ++i) {
+        const StackCluster& c = r_.hang->clusters[i];
+        page_.item("  - ", fmt::format("{}{}: {}", ranks(c.ranks), c.healthy ? " (as expected)" : "",
+                                       c.frames.empty() ? "no frames" : c.frames[0]));
+      }
+      more(r_.hang->clusters.size() - std::min(r_.hang->clusters.size(), kFewLines), "stack");
+    }
+    if (!r_.numerics.empty()) {
+      page_.section("Wrong numbers");
+      for (size_t i = 0; i < std::min(r_.numerics.size(), kFewLines); ++i) {
+        page_.item("  - ", sentence(r_.numerics[i]));
+        if (!r_.numerics[i].mitigation.empty()) page_.item("    ", r_.numerics[i].mitigation, Ink::kDim);
+      }
+      more(r_.numerics.size() - std::min(r_.numerics.size(), kFewLines), "fault");
+    }
+    if (!r_.irregularities.empty()) {
+      page_.section("Slow steps");
+      for (size_t i = 0; i < std::min(r_.irregularities.size(), kFewLines); ++i)
+        page_.item("  - ", sentence(r_.irregularities[i]));
+      more(r_.irregularities.size() - std::min(r_.irregularities.size(), kFewLines), "spell");
+    }
+  }
+
+  void indicating() {
+    if (r_.indicating.empty()) return;
+    page_.section("Messages that indicate the failure");
+    const size_t shown = std::min(r_.indicating.size(), o_.lines_max);
+    for (size_t i = 0; i < shown; ++i) {
+      const Indicating& x = r_.indicating[i];
+      page_.row(fmt::format("  {:.2f}  ", x.score), x.template_text);
+      page_.item("        ", where_sentence(x), Ink::kDim);
+    }
+    more(r_.indicating.size() - shown, "template");
+  }
+
+  // "37 lines on 20 hosts, first runs/a.log:12; cross-job, spatial".
+  static std::string where_sentence(const Indicating& x) {
+    std::string out = grouped(x.count) + (x.count == 1 ? " line" : " lines");
+    std::set<std::string_view> hosts;
+    for (const LinePlace& p : x.where)
+      if (p.host) hosts.insert(*p.host);
+    if (hosts.size() == 1)
+      out += fmt::format(" on {}", *hosts.begin());
+    else if (hosts.size() > 1)
+      out += fmt::format(" on {} hosts", hosts.size());
+    if (!x.where.empty()) {
+      out += fmt::format(", {}{}:{}", x.count == 1 ? "" : "one at ", x.where[0].file, x.where[0].line);
+    }
+    return x.why.empty() ? out : out + fmt::format("; {}", fmt::join(x.why, ", "));
+  }
+
+  void iterations() {
+    if (r_.iterations.empty()) return;
+    page_.section("Irregular iterations");
+    std::string line;
+    const size_t shown = std::min(r_.iterations.size(), 2 * o_.lines_max);
+    for (size_t i = 0; i < shown; ++i)
+      line += fmt::format("{}{} ({:.2f})", i ? ", " : "", r_.iterations[i].iteration, r_.iterations[i].score);
+    page_.item("  ", line);
+    more(r_.iterations.size() - shown, "iteration");
+  }
+
+  void missing(std::string_view title) {
+    if (r_.missing.empty()) return;
+    page_.section(title);
+    for (const std::string& sentence : r_.missing) page_.item("  - ", sentence);
+  }
+
+  void problems() {
+    if (r_.problems.empty()) return;
+    page_.section("Not read in full");
+    const size_t shown = std::min(r_.problems.size(), kFewLines);
+    for (size_t i = 0; i < shown; ++i) {
+      const Problem& p = r_.problems[i];
+      const std::string at = p.offset ? fmt::format(" (byte {})", *p.offset) : "";
+      page_.item("  - ", fmt::format("{}{}: {}", p.file, at, p.what));
+    }
+    more(r_.problems.size() - shown, "file");
+  }
+
+  void footer() {
+    page_.section("Read");
+    std::string line = job_size(r_.job);
+    if (const std::string range = job_range(r_.job, o_); !range.empty()) line += "; " + range;
+    page_.note(line);
+    if (r_.job.unplaced_lines)
+      page_.note(fmt::format("{} of these lines belong to no known host", grouped(r_.job.unplaced_lines)));
+    std::vector<std::string> cut;
+    for (const auto& [list, left_out] : r_.cut) cut.push_back(fmt::format("{} {}", left_out, list));
+    if (!cut.empty()) page_.note(fmt::format("left out on demand: {}", fmt::join(cut, ", ")));
+    if (hidden_) page_.note("all of it: --format json or --format html");
+  }
+
+  void more(size_t left_out, std::string_view noun) {
+    if (!left_out) return;
+    hidden_ = true;
+    page_.note(fmt::format("and {} more {}", left_out, plural(noun, left_out)));
+  }
+
+  static std::string plural(std::string_view noun, size_t n) {
+    if (n == 1) return std::string(noun);
+    return noun == "diagnosis" ? "diagnoses" : std::string(noun) + "s";
+  }
+
+  const Report& r_;
+  const RenderOptions& o_;
+  Page page_;
+  bool hidden_ = false;
+};
+
+}  // namespace
+
+std::string render_text(const Report& report, const RenderOptions& options) {
+  return TextReport(report, options).run();
+}
+
+}  // namespace culprit::cli

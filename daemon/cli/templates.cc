@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "cli/reading.h"
+#include "cli/verbs.h"
+
+namespace culprit::cli {
+namespace {
+
+struct Options {
+  ReadingOptions reading;
+  std::string format = "text";
+  bool lines = false;
+};
+
+// Collects which form each line has while the engine takes the batches.
+struct Mined {
+  core::Engine engine;
+  std::vector<uint32_t> form_of_line;  // logs::kNoForm for a blank line
+};
+
+void read(const app::JobFiles& files, const Options& o, app::ReadProgress& progress, Mined& mined) {
+  std::vector<core::Input> opened;
+  for (const app::LogFile& f : files.logs) opened.emplace_back(core::SourceOpened{f.info});
+  mined.engine.step(opened, kNoTime);
+  std::vector<Problem> problems;
+  const app::TakeBatch take = [&](logs::LogBatch& batch) {
+    core::Input input = core::LogInput{&batch};
+    mined.engine.step({&input, 1}, kNoTime);
+    if (!o.lines) return;
+    const std::vector<uint32_t>& forms = mined.engine.log().last_forms();
+    for (const logs::LineRecord& line : batch.lines)
+      mined.form_of_line.push_back(line.form == logs::kNoForm ? logs::kNoForm : forms[line.form]);
+  };
+  app::parse_logs(files.logs, {o.reading.diagnose.parse, o.reading.diagnose.threads}, take, problems, progress);
+  for (const Problem& p : problems) complain(p.what.starts_with(p.file) ? p.what : p.file + ": " + p.what);
+}
+
+bool print_lines(const Mined& mined, const logs::JobLog& log) {
+  std::string out;
+  for (uint32_t form : mined.form_of_line) {
+    out += form == logs::kNoForm ? "-" : hex64(log.miner().name(log.forms()[form].cluster));
+    out += '\n';
+    if (out.size() > 1 << 20) {
+      if (!print(out)) return false;
+      out.clear();
+    }
+  }
+  return print(out);
+}
+
+bool print_templates(const logs::JobLog& log, bool json) {
+  std::vector<logs::ClusterId> ids = log.clusters();
+  std::stable_sort(ids.begin(), ids.end(), [&](logs::ClusterId a, logs::ClusterId b) {
+    return log.templates()[a].count > log.templates()[b].count;
+  });
+  std::string out;
+  for (logs::ClusterId id : ids) {
+    const std::string name = hex64(log.miner().name(id));
+    const uint64_t count = log.templates()[id].count;
+    const std::string& text = log.miner().text(id);
+    if (json) {
+      const nlohmann::ordered_json row = {{"id", name}, {"template", to_utf8(text)}, {"count", count}};
+      out += row.dump() + "\n";
+    } else {
+      out += fmt::format("{}  {:>9}  {}\n", name, count, to_terminal(text));
+    }
+  }
+  return print(out);
+}
+
+int templates(Options& o) {
+  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose);
+  if (!files) return complain(files.error().text), kUnable;
+  for (const Error& error : files->errors) complain(error.text);
+  app::ReadProgress progress;
+  progress.bytes_total = files->bytes;
+  Mined mined{core::Engine({files->job, {}, {}}), {}};
+  {
+    Watch watch(progress, !o.reading.quiet);
+    read(*files, o, progress, mined);
+  }
+  const logs::JobLog& log = mined.engine.settled_log();
+  if (!(o.lines ? print_lines(mined, log) : print_templates(log, o.format == "json")))
+    return complain("standard output: cannot be written"), kUnable;
+  return files->errors.empty() ? kDone : kUnable;
+}
+
+}  // namespace
+
+void add_templates(CLI::App& app, Run& run) {
+  auto o = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("templates", "Print the message templates of logs, most frequent first");
+  add_reading_options(*verb, o->reading);
+  verb->add_option("--format,-f", o->format, "text, or json: one object a line")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  verb->add_flag("--lines", o->lines, "Print the id of each input line's template instead, - for a blank line");
+  verb->callback([o, &run] { run = [o] { return templates(*o); }; });
+}
+
+}  // namespace culprit::cli

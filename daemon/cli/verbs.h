@@ -1,0 +1,33 @@
+// The verbs of `culprit`. Each adds its options to the command line, and runs when it was named: its result is the
+// exit status (FORMATS.md section 7). What a verb prints goes to standard output, what went wrong to standard error.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+
+namespace culprit::cli {
+
+constexpr int kDone = 0;
+constexpr int kFound = 1;    // with --exit-code: a diagnosis was made
+constexpr int kUnable = 2;   // usage, or what was asked for could not be done
+
+// Set by a verb's callback; main runs it after the command line was parsed whole.
+using Run = std::function<int()>;
+
+void add_diagnose(CLI::App& app, Run& run);
+void add_templates(CLI::App& app, Run& run);
+void add_pool(CLI::App& app, Run& run);
+void add_simulate(CLI::App& app, Run& run);
+void add_bench(CLI::App& app, Run& run);
+
+// "culprit: SENTENCE" on standard error, control characters escaped.
+void complain(const std::string& sentence);
+
+// Writes all of it to standard output; false where that fails (a full disk; a closed pipe is no failure).
+bool print(const std::string& text);
+
+}  // namespace culprit::cli

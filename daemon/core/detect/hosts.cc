@@ -1,0 +1,186 @@
+// Hosts: where the indicating templates stand, who was first, whom the others name.
+//
+// A template that most hosts write is an echo and accuses nobody by standing somewhere; but an echo that names
+// another host or rank accuses that one. Clocks of hosts differ by some ms, so only a lead of more than that counts.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/text.h"
+#include "core/detect/analysis.h"
+
+namespace culprit::detect {
+namespace {
+
+constexpr double kIndicating = 0.5;
+constexpr TimeNs kLead = 200 * kNsPerMs;    // clocks kept by NTP agree to a few tens of ms
+constexpr double kOrderWeight = 1.0;
+constexpr double kNamedWeight = 2.0;        // all others naming one host outweigh one line of its own
+constexpr double kBehindWeight = 1.5;
+constexpr double kHalf = 1.0;               // weight at which the score is one half
+constexpr size_t kRanks = 64;               // listed for a host
+
+bool is_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+// The hosts that a text names: known names, and "rank 13".
+std::set<uint32_t> named_in(const View& view, std::string_view text) {
+  std::set<uint32_t> out;
+  for (size_t i = 0; i < text.size();) {
+    if (!is_name(text[i])) {
+      ++i;
+      continue;
+    }
+    size_t end = i;
+    while (end < text.size() && (is_name(text[end]) || text[end] == '.')) ++end;
+    std::string_view token = text.substr(i, end - i);
+    while (!token.empty() && token.back() == '.') token.remove_suffix(1);
+    const uint32_t host = view.host_named(token);
+    if (host != kNowhere) out.insert(host);
+    i = end;
+  }
+  return out;
+}
+
+std::set<uint32_t> ranks_in(std::string_view text) {
+  std::set<uint32_t> out;
+  constexpr std::string_view kWords[] = {"rank ", "rank: ", "rank=", "rank[", "Rank ", "ranks "};
+  for (std::string_view word : kWords) {
+    for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+      size_t i = at + word.size();
+      while (i < text.size() && (text[i] == ' ' || text[i] == ':' || text[i] == '=')) ++i;
+      uint32_t rank = 0;
+      size_t digits = 0;
+      while (i < text.size() && text[i] >= '0' && text[i] <= '9' && digits < 7)
+        rank = rank * 10 + static_cast<uint32_t>(text[i++] - '0'), ++digits;
+      if (digits) out.insert(rank);
+    }
+  }
+  return out;
+}
+
+struct Tally {
+  double own = 0, order = 0, named = 0, silence = 0, behind = 0;
+  TimeNs onset = kNoTime;
+  std::set<uint32_t> accusers;
+  std::set<uint32_t> ranks;
+  std::vector<std::string> templates;
+};
+
+class HostScorer {
+ public:
+  HostScorer(const View& view, Analysis& a) : view_(view), a_(a), tally_(view.hosts.size()) {}
+
+  void add_templates() {
+    for (const TemplateScore& s : a_.templates) {
+      if (s.score < kIndicating) break;  // sorted
+      const logs::TemplateStats& t = view_.log->templates()[s.id];
+      add_names(t);
+      if (s.widespread || s.hosts.empty()) continue;
+      const bool cascade = t.shape.kind == logs::ShapeKind::kFault && logs::fault_shapes()[t.shape.fault].cascade;
+      const double share = s.score * (cascade ? 0.3 : 1) / static_cast<double>(s.hosts.size());
+      for (const UnitCount& c : s.hosts) add_own(s, t, c, share);
+    }
+  }
+
+  void add_order() {
+    TimeNs first = kNoTime, second = kNoTime;
+    for (const Tally& t : tally_) {
+      if (t.onset == kNoTime) continue;
+      if (first == kNoTime || t.onset < first) second = first, first = t.onset;
+      else if (second == kNoTime || t.onset < second) second = t.onset;
+    }
+    if (first == kNoTime) return;
+    for (Tally& t : tally_)
+      if (t.onset != kNoTime && t.onset == first && (second == kNoTime || second - first > kLead))
+        t.order = kOrderWeight;
+  }
+
+  void add_silence() {
+    for (const SilentHost& s : a_.silent) tally_[s.host].silence = s.weight;
+    int64_t most = -1;
+    size_t telling = 0, behind = 0;
+    for (const Unit& h : view_.hosts)
+      if (h.last_iteration >= 0) ++telling, most = std::max(most, h.last_iteration);
+    for (const Unit& h : view_.hosts) behind += h.last_iteration >= 0 && h.last_iteration < most;
+    if (telling < 3 || behind * 3 > telling) return;
+    for (size_t h = 0; h < tally_.size(); ++h)
+      if (view_.hosts[h].last_iteration >= 0 && view_.hosts[h].last_iteration < most)
+        tally_[h].behind = kBehindWeight / static_cast<double>(behind);
+  }
+
+  std::vector<HostScore> take() {
+    std::vector<HostScore> out;
+    for (uint32_t h = 0; h < tally_.size(); ++h) {
+      Tally& t = tally_[h];
+      const double others = static_cast<double>(std::max<size_t>(1, tally_.size() - 1));
+      t.named = kNamedWeight * std::min(1.0, static_cast<double>(t.accusers.size()) / std::min(others, 8.0));
+      const double weight = std::min(3.0, t.own) + t.order + t.named + t.silence + t.behind;
+      if (weight < 0.05) continue;
+      HostScore score{h, weight, weight / (weight + kHalf), t.onset, {}, reasons(h)};
+      for (uint32_t r : t.ranks)
+        if (score.ranks.size() < kRanks) score.ranks.push_back(r);
+      out.push_back(std::move(score));
+    }
+    std::stable_sort(out.begin(), out.end(),
+                     [](const HostScore& x, const HostScore& y) { return x.weight > y.weight; });
+    return out;
+  }
+
+ private:
+  void add_own(const TemplateScore& s, const logs::TemplateStats& t, const UnitCount& c, double share) {
+    Tally& tally = tally_[c.unit];
+    tally.own += share;
+    if (c.first_ns != kNoTime && (tally.onset == kNoTime || c.first_ns < tally.onset)) tally.onset = c.first_ns;
+    for (const logs::GroupStats& g : t.groups)
+      if (view_.host_of_writer[g.writer] == c.unit && view_.log->writers()[g.writer].rank)
+        tally.ranks.insert(*view_.log->writers()[g.writer].rank);
+    if (tally.templates.size() < 3) tally.templates.push_back(view_.log->miner().text(s.id));
+  }
+
+  void add_names(const logs::TemplateStats& t) {
+    for (const logs::LogSample& sample : t.samples) {
+      const uint32_t speaker = view_.host_of_writer[sample.place.writer];
+      std::set<uint32_t> named = named_in(view_, sample.text);
+      for (uint32_t rank : ranks_in(sample.text))
+        for (const Unit& r : view_.ranks)
+          if (!r.ranks.empty() && r.ranks[0] == rank && r.host != kNowhere) named.insert(r.host);
+      named.erase(speaker);
+      if (named.size() > 2) continue;  // a list of members accuses nobody
+      for (uint32_t h : named) tally_[h].accusers.insert(speaker);
+    }
+  }
+
+  std::vector<std::string> reasons(uint32_t h) const {
+    const Tally& t = tally_[h];
+    std::vector<std::string> out;
+    for (const std::string& text : t.templates)
+      out.push_back(fmt::format("few others write: {}", shorten(text, 160)));
+    if (t.order > 0) out.emplace_back("its first sign of the failure comes before that of any other host");
+    if (t.named > 0) out.push_back(fmt::format("{} named by others", counted(t.accusers.size(), "time")));
+    for (const SilentHost& s : a_.silent)
+      if (s.host == h) out.push_back(fmt::format("it fell silent {} before its peers", format_duration(s.silent_ns)));
+    if (t.behind > 0) out.emplace_back("it did not finish the iteration that its peers finished");
+    return out;
+  }
+
+  const View& view_;
+  Analysis& a_;
+  std::vector<Tally> tally_;
+};
+
+}  // namespace
+
+void score_hosts(const View& view, const Steps& steps, Analysis& a) {
+  HostScorer scorer(view, a);
+  if (view.hosts.size() < 2) return;
+  scorer.add_templates();
+  if (steps.order) scorer.add_order();
+  if (steps.silence) scorer.add_silence();
+  a.hosts = scorer.take();
+}
+
+}  // namespace culprit::detect

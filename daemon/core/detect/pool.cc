@@ -1,0 +1,117 @@
+#include "core/detect/pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <map>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "core/detect/view.h"
+
+namespace culprit::detect {
+namespace {
+
+constexpr std::string_view kMagic = "culprit.pool/1";
+
+bool by_hash(const PoolForm& a, const PoolForm& b) { return a.hash < b.hash; }
+
+template <class Number>
+bool parse(std::string_view text, Number& value, int base = 10) {
+  const char* end = text.data() + text.size();
+  if constexpr (std::is_floating_point_v<Number>) {
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && stop == end;
+  } else {
+    const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+    return error == std::errc() && stop == end;
+  }
+}
+
+}  // namespace
+
+void Pool::add(const logs::JobLog& log) {
+  const View view = make_view(log);
+  const double iterations = static_cast<double>(std::max<int64_t>(1, log.iterations().span()));
+  Pool one;
+  one.jobs = 1;
+  // Counts are kept by template; its forms share them, so that a form seen once still knows its template's rate.
+  std::map<logs::ClusterId, std::pair<uint64_t, double>> known;
+  for (const logs::JobLog::FormStats& form : log.forms()) {
+    if (form.count == 0) continue;
+    auto [at, fresh] = known.try_emplace(form.cluster);
+    if (fresh) {
+      const auto counts = count_by(log.templates()[form.cluster], view.host_of_writer);
+      uint64_t most = counts.empty() ? log.templates()[form.cluster].count : 0;
+      for (const UnitCount& c : counts) most = std::max(most, c.count);
+      const double hosts = static_cast<double>(std::max<size_t>(1, view.hosts.size()));
+      at->second = {most, counts.empty() ? 1.0 : static_cast<double>(counts.size()) / hosts};
+    }
+    const auto [most, share] = at->second;
+    one.forms.push_back({form.hash, form.text, 1, static_cast<double>(most) / iterations, most, share});
+  }
+  std::sort(one.forms.begin(), one.forms.end(), by_hash);
+  merge(one);
+}
+
+void Pool::merge(const Pool& other) {
+  std::vector<PoolForm> all;
+  all.reserve(forms.size() + other.forms.size());
+  std::merge(forms.begin(), forms.end(), other.forms.begin(), other.forms.end(), std::back_inserter(all), by_hash);
+  forms.clear();
+  for (PoolForm& f : all) {
+    if (forms.empty() || forms.back().hash != f.hash) {
+      forms.push_back(std::move(f));
+      continue;
+    }
+    PoolForm& to = forms.back();
+    to.jobs += f.jobs;
+    to.host_max = std::max(to.host_max, f.host_max);
+    to.rate_max = std::max(to.rate_max, f.rate_max);
+    to.hosts_share = std::max(to.hosts_share, f.hosts_share);
+  }
+  jobs += other.jobs;
+}
+
+std::string Pool::save() const {
+  std::string out = fmt::format("{}\t{}\n", kMagic, jobs);
+  for (const PoolForm& f : forms) {
+    std::string text = f.text;
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    out += fmt::format("{}\t{}\t{}\t{:.6g}\t{:.4g}\t{}\n", hex64(f.hash), f.jobs, f.host_max, f.rate_max,
+                       f.hosts_share, text);
+  }
+  return out;
+}
+
+Result<Pool> Pool::load(std::string_view text, std::string_view name) {
+  Pool pool;
+  size_t number = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    ++number;
+    const auto bad = [&](std::string_view what) {
+      return fail(ErrorCode::kInvalid, fmt::format("{}:{}: {}", name, number, what));
+    };
+    const std::vector<std::string_view> cell = split(line, '\t');
+    if (number == 1) {
+      if (cell.size() != 2 || cell[0] != kMagic || !parse(cell[1], pool.jobs))
+        return bad("is no pool made by `culprit pool build`");
+      continue;
+    }
+    PoolForm f;
+    if (cell.size() < 6 || !parse(cell[0], f.hash, 16) || !parse(cell[1], f.jobs) || !parse(cell[2], f.host_max) ||
+        !parse(cell[3], f.rate_max) || !parse(cell[4], f.hosts_share))
+      return bad("is no row of a pool");
+    if (!pool.forms.empty() && f.hash <= pool.forms.back().hash) return bad("is out of order");
+    f.text = line.substr(static_cast<size_t>(cell[5].data() - line.data()));
+    pool.forms.push_back(std::move(f));
+  }
+  if (number == 0) return fail(ErrorCode::kInvalid, fmt::format("{}: is empty", name));
+  return pool;
+}
+
+}  // namespace culprit::detect

@@ -1,0 +1,36 @@
+// The normal pool: which forms of message the successful jobs of the same kind wrote, how much and on how many
+// hosts. Made of settled JobLogs, saved as text, given to the diagnosis of a failed job. A plain value; pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "core/logs/job_log.h"
+
+namespace culprit::detect {
+
+struct PoolForm {
+  uint64_t hash = 0;  // form_hash of its messages
+  std::string text;
+  uint32_t jobs = 0;        // that have it
+  double rate_max = 0;      // most lines of one host in one job, by iteration of that job
+  uint64_t host_max = 0;    // most lines of one host in one job
+  double hosts_share = 0;   // largest share of a job's hosts that have it
+};
+
+struct Pool {
+  uint32_t jobs = 0;
+  std::vector<PoolForm> forms;  // by hash
+
+  // Adds a successful job.
+  void add(const logs::JobLog& log);
+  // Adds the jobs of another pool.
+  void merge(const Pool& other);
+  std::string save() const;
+  static Result<Pool> load(std::string_view text, std::string_view name);
+};
+
+}  // namespace culprit::detect

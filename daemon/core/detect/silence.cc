@@ -1,0 +1,54 @@
+// Silence: hosts that stopped writing, or fell behind in iterations, before their peers.
+//
+// A host's silence is judged by its own rhythm: of n gaps the longest being G, the chance that the next is longer is
+// 1/(n+1), and that it is k times longer falls off with k. Only what few hosts do is told: a job that ends or is cut
+// off ends for all.
+#include <algorithm>
+#include <cmath>
+
+#include "core/detect/analysis.h"
+
+namespace culprit::detect {
+namespace {
+
+constexpr TimeNs kShortest = 5 * kNsPerSecond;  // buffers and clocks differ by that much
+constexpr double kMuchLonger = 3;               // times its longest gap before
+constexpr uint64_t kGaps = 8;                   // a rhythm needs that many
+constexpr double kFewHosts = 0.34;
+
+TimeNs reference_end(const View& view) {
+  std::vector<TimeNs> ends;
+  for (const Unit& h : view.hosts)
+    if (h.last_ns != kNoTime) ends.push_back(h.last_ns);
+  if (ends.empty()) return kNoTime;
+  const auto middle = ends.begin() + static_cast<long>(ends.size() / 2);
+  std::nth_element(ends.begin(), middle, ends.end());
+  return *middle;
+}
+
+}  // namespace
+
+void find_silent(const View& view, Analysis& a) {
+  if (view.hosts.size() < 3) return;
+  const TimeNs end = reference_end(view);
+  if (end == kNoTime) return;
+  std::vector<SilentHost> found;
+  for (uint32_t h = 0; h < view.hosts.size(); ++h) {
+    const Unit& host = view.hosts[h];
+    if (host.last_ns == kNoTime || host.rhythm.gaps < kGaps) continue;
+    const TimeNs silent = end - host.last_ns;
+    const double times = static_cast<double>(silent) /
+                         static_cast<double>(std::max<TimeNs>(host.rhythm.longest_ns, kShortest / 5));
+    if (silent < kShortest || times < kMuchLonger) continue;
+    const double weight = std::min(3.0, std::log(times) * std::log1p(static_cast<double>(host.rhythm.gaps)) / 4);
+    found.push_back({h, weight, host.last_ns, silent});
+  }
+  if (static_cast<double>(found.size()) > kFewHosts * static_cast<double>(view.hosts.size())) return;
+  std::sort(found.begin(), found.end(),
+            [](const SilentHost& x, const SilentHost& y) { return x.last_ns < y.last_ns; });
+  for (size_t i = 0; i < found.size(); ++i)
+    found[i].weight /= static_cast<double>(i + 1);  // the first to fall silent leads
+  a.silent = std::move(found);
+}
+
+}  // namespace culprit::detect

@@ -1,0 +1,124 @@
+// Spatial: which hosts differ from their peers, and by which templates.
+//
+// Counts are Poisson-like, so they are compared as 2 sqrt(n + 3/8) (Anscombe 1948), whose spread is 1 whatever the
+// mean; a template's own spread over the hosts (1.4826 MAD) widens that where hosts differ anyway. With few hosts
+// this robust z decides; from 16 hosts on an isolation forest over all templates together has the word beside it.
+#include <algorithm>
+#include <cmath>
+
+#include "core/detect/analysis.h"
+#include "core/detect/forest.h"
+
+namespace culprit::detect {
+namespace {
+
+constexpr size_t kForestHosts = 16;     // L4 ran it from some ten nodes on; below it cannot isolate anything
+constexpr double kIsolated = 0.6;       // Liu et al.: well above 0.5 is an anomaly
+constexpr double kSpatialMax = 3.0;
+
+double stable(double count) { return 2 * std::sqrt(count + 0.375); }
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+struct Column {
+  size_t score = 0;  // index into Analysis::templates
+  std::vector<double> z;  // by host
+};
+
+// Of a host, its ranks as against the usual number: more ranks write more lines.
+std::vector<double> exposures(const View& view) {
+  std::vector<double> ranks;
+  for (const Unit& h : view.hosts) ranks.push_back(static_cast<double>(std::max<size_t>(1, h.ranks.size())));
+  const double usual = median(ranks);
+  for (double& r : ranks) r /= usual;
+  return ranks;
+}
+
+Column column_of(const TemplateScore& s, size_t index, const std::vector<double>& exposure) {
+  std::vector<double> y(exposure.size(), stable(0));
+  for (const UnitCount& c : s.hosts) y[c.unit] = stable(static_cast<double>(c.count) / exposure[c.unit]);
+  const double middle = median(y);
+  std::vector<double> away;
+  for (double v : y) away.push_back(std::abs(v - middle));
+  const double spread = std::max(1.0, 1.4826 * median(away));
+  Column out{index, {}};
+  for (double v : y) out.z.push_back((v - middle) / spread);
+  return out;
+}
+
+// A template that stands on one host by its role (the first rank prints the loss) did so from the start and evenly.
+bool is_role(const View& view, const TemplateScore& s) {
+  return s.temporal <= 0 && s.hosts.size() * 10 <= view.hosts.size() + 9;
+}
+
+}  // namespace
+
+void add_spatial(const View& view, const Pool&, Analysis& a) {
+  if (view.hosts.size() < 4) return;
+  std::vector<Column> columns;
+  const std::vector<double> exposure = exposures(view);
+  for (size_t i = 0; i < a.templates.size(); ++i) {
+    if (a.templates[i].hosts.empty() || is_role(view, a.templates[i])) continue;
+    columns.push_back(column_of(a.templates[i], i, exposure));
+  }
+  if (columns.empty()) return;
+  // The largest of so many standard normal values is expected there: only what is beyond counts.
+  const double chance = std::sqrt(2 * std::log(static_cast<double>(columns.size() * view.hosts.size() + 1)));
+  for (const Column& c : columns) {
+    double top = 0;
+    for (double z : c.z) top = std::max(top, z);
+    if (top > chance) a.templates[c.score].spatial = std::min(kSpatialMax, top - chance);
+  }
+  if (view.hosts.size() < kForestHosts) return;
+  std::vector<std::vector<double>> rows(view.hosts.size());
+  for (const Column& c : columns)
+    for (size_t h = 0; h < rows.size(); ++h) rows[h].push_back(c.z[h]);
+  const ForestResult forest = isolation_forest(rows, {}, kIsolated);
+  for (size_t h = 0; h < rows.size(); ++h) {
+    for (size_t i = 0; i < forest.attribution[h].size(); ++i) {
+      if (columns[i].z[h] <= 1) continue;  // what it lacks is told by silence
+      const double share = forest.attribution[h][i] * static_cast<double>(columns.size());
+      TemplateScore& s = a.templates[columns[i].score];
+      if (share > 1) s.spatial = std::max(s.spatial, std::min(1.0, std::log(share) * (forest.score[h] - 0.5) * 2));
+    }
+  }
+}
+
+void find_odd_iterations(const View& view, Analysis& a) {
+  struct Sum {
+    double sigma = 0;
+    std::vector<uint32_t> hosts;
+  };
+  std::map<int64_t, Sum> by_iteration;
+  // What is fresh in one iteration and comes again in others (an evaluation, a checkpoint) is the job's custom.
+  std::map<std::vector<uint32_t>, std::vector<int64_t>> customs;
+  const auto& odd = view.log->iterations().odd();
+  for (const logs::OddIteration& o : odd) {
+    auto& list = customs[o.fresh];
+    if (list.empty() || list.back() != o.iteration) list.push_back(o.iteration);
+  }
+  for (const logs::OddIteration& o : odd) {
+    auto& list = customs[o.fresh];
+    std::sort(list.begin(), list.end());
+    const size_t times = static_cast<size_t>(std::unique(list.begin(), list.end()) - list.begin());
+    if (times > 2) continue;
+    Sum& sum = by_iteration[o.iteration];
+    sum.sigma = std::max(sum.sigma, o.sigma);
+    const uint32_t host = view.host_of_writer[o.writer];
+    if (host != kNowhere && std::find(sum.hosts.begin(), sum.hosts.end(), host) == sum.hosts.end())
+      sum.hosts.push_back(host);
+  }
+  for (auto& [iteration, sum] : by_iteration) {
+    std::sort(sum.hosts.begin(), sum.hosts.end());
+    culprit::IterationScore out{iteration, 1 - std::exp(-sum.sigma / 6), {}};
+    for (uint32_t h : sum.hosts) out.hosts.push_back(view.hosts[h].name);
+    a.iterations.push_back(std::move(out));
+  }
+}
+
+}  // namespace culprit::detect

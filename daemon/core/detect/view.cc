@@ -1,0 +1,123 @@
+#include "core/detect/view.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace culprit::detect {
+namespace {
+
+bool digit(char c) { return c >= '0' && c <= '9'; }
+
+struct NaturalLess {
+  bool operator()(const std::string& a, const std::string& b) const { return natural_less(a, b); }
+};
+
+void insert_sorted(std::vector<uint32_t>& list, uint32_t value) {
+  const auto at = std::lower_bound(list.begin(), list.end(), value);
+  if (at == list.end() || *at != value) list.insert(at, value);
+}
+
+void add_writer(Unit& unit, const logs::WriterStats& w, uint32_t id, int64_t iteration) {
+  unit.writers.push_back(id);
+  unit.lines += w.lines;
+  unit.events += w.events;
+  if (w.rank) insert_sorted(unit.ranks, *w.rank);
+  if (w.device) insert_sorted(unit.devices, *w.device);
+  if (w.first_ns != kNoTime && (unit.first_ns == kNoTime || w.first_ns < unit.first_ns)) unit.first_ns = w.first_ns;
+  if (w.last_ns != kNoTime && (unit.last_ns == kNoTime || w.last_ns > unit.last_ns)) {
+    unit.last_ns = w.last_ns;
+    unit.rhythm = w.rhythm;  // the rhythm of the one that wrote last
+  }
+  unit.last_iteration = std::max(unit.last_iteration, iteration);
+}
+
+}  // namespace
+
+bool natural_less(std::string_view a, std::string_view b) {
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (!digit(a[i]) || !digit(b[j])) {
+      if (a[i] != b[j]) return a[i] < b[j];
+      ++i, ++j;
+      continue;
+    }
+    while (i < a.size() && a[i] == '0') ++i;
+    while (j < b.size() && b[j] == '0') ++j;
+    size_t p = i, q = j;
+    while (p < a.size() && digit(a[p])) ++p;
+    while (q < b.size() && digit(b[q])) ++q;
+    if (p - i != q - j) return p - i < q - j;
+    const int order = a.substr(i, p - i).compare(b.substr(j, q - j));
+    if (order != 0) return order < 0;
+    i = p, j = q;
+  }
+  if (a.size() - i != b.size() - j) return a.size() - i < b.size() - j;
+  return a < b;
+}
+
+uint32_t View::host_named(std::string_view name) const {
+  const auto at = std::lower_bound(hosts.begin(), hosts.end(), name,
+                                   [](const Unit& u, std::string_view n) { return natural_less(u.name, n); });
+  return at != hosts.end() && at->name == name ? static_cast<uint32_t>(at - hosts.begin()) : kNowhere;
+}
+
+View make_view(const logs::JobLog& log) {
+  View view;
+  view.log = &log;
+  std::map<std::string, uint32_t, NaturalLess> host_ids;
+  std::map<uint32_t, uint32_t> rank_ids;
+  for (const std::string& h : log.job().hosts) host_ids[h];
+  for (const logs::WriterStats& w : log.writers()) {
+    if (w.host) host_ids[*w.host];
+    if (w.rank) rank_ids[*w.rank];
+  }
+  for (auto& [name, id] : host_ids) {
+    id = static_cast<uint32_t>(view.hosts.size());
+    view.hosts.emplace_back();
+    view.hosts.back().name = name;
+  }
+  for (auto& [rank, id] : rank_ids) {
+    id = static_cast<uint32_t>(view.ranks.size());
+    view.ranks.emplace_back();
+    view.ranks.back().name = "rank " + std::to_string(rank);
+  }
+  for (uint32_t i = 0; i < log.writers().size(); ++i) {
+    const logs::WriterStats& w = log.writers()[i];
+    const uint32_t host = w.host ? host_ids[*w.host] : kNowhere;
+    const uint32_t rank = w.rank ? rank_ids[*w.rank] : kNowhere;
+    view.host_of_writer.push_back(host);
+    view.rank_of_writer.push_back(rank);
+    const int64_t iteration = log.iterations().last_of(i);
+    if (host != kNowhere) add_writer(view.hosts[host], w, i, iteration);
+    if (rank != kNowhere) {
+      add_writer(view.ranks[rank], w, i, iteration);
+      if (host != kNowhere) view.ranks[rank].host = host;
+    }
+  }
+  return view;
+}
+
+std::vector<UnitCount> count_by(const logs::TemplateStats& stats, const std::vector<uint32_t>& unit_of_writer) {
+  std::vector<UnitCount> out;
+  for (const logs::GroupStats& g : stats.groups) {
+    const uint32_t unit = unit_of_writer[g.writer];
+    if (unit != kNowhere) out.push_back({unit, g.count, g.first_ns, g.last_ns});
+  }
+  std::sort(out.begin(), out.end(), [](const UnitCount& a, const UnitCount& b) { return a.unit < b.unit; });
+  size_t kept = 0;
+  for (const UnitCount& c : out) {
+    if (kept == 0 || out[kept - 1].unit != c.unit) {
+      out[kept++] = c;
+      continue;
+    }
+    UnitCount& to = out[kept - 1];
+    to.count += c.count;
+    if (c.first_ns != kNoTime && (to.first_ns == kNoTime || c.first_ns < to.first_ns)) to.first_ns = c.first_ns;
+    to.last_ns = std::max(to.last_ns, c.last_ns);
+  }
+  out.resize(kept);
+  return out;
+}
+
+}  // namespace culprit::detect

@@ -1,0 +1,53 @@
+// A settled JobLog seen by hosts and ranks: who wrote how much of what, and when. What the detectors share.
+// Borrows the JobLog; valid until its next add(). Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/logs/job_log.h"
+
+namespace culprit::detect {
+
+constexpr uint32_t kNowhere = 0xffffffff;
+
+// A host or a rank: the writers that are one, added up.
+struct Unit {
+  std::string name;            // the host's name; "rank 13" for a rank
+  uint32_t host = kNowhere;    // of a rank, where known
+  std::vector<uint32_t> ranks;     // global ranks seen on it, ascending
+  std::vector<uint32_t> devices;
+  std::vector<uint32_t> writers;
+  uint64_t lines = 0, events = 0;
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;
+  logs::Rhythm rhythm;
+  int64_t last_iteration = -1;
+};
+
+// Lines of one template by one unit.
+struct UnitCount {
+  uint32_t unit = 0;
+  uint64_t count = 0;
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;
+};
+
+struct View {
+  const logs::JobLog* log = nullptr;
+  std::vector<Unit> hosts;               // natural order of names
+  std::vector<Unit> ranks;               // ascending
+  std::vector<uint32_t> host_of_writer;  // kNowhere where unknown
+  std::vector<uint32_t> rank_of_writer;
+  // Of host h, or kNowhere for names that are none of the job's.
+  uint32_t host_named(std::string_view name) const;
+};
+
+View make_view(const logs::JobLog& log);
+
+// A template's counts by host (or by rank), ascending; writers of no known host are left out.
+std::vector<UnitCount> count_by(const logs::TemplateStats& stats, const std::vector<uint32_t>& unit_of_writer);
+
+// Orders names as people do: node-2 before node-10.
+bool natural_less(std::string_view a, std::string_view b);
+
+}  // namespace culprit::detect

@@ -1,0 +1,69 @@
+// What parsing makes of a piece of a source, and Engine::step takes: its lines by columns, the distinct forms and
+// writers among them, and counts. `text` is borrowed: it must outlive the step that takes the batch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "core/logs/header.h"
+#include "core/logs/shape.h"
+#include "model/batch.h"
+
+namespace culprit::logs {
+
+// Who wrote a line, as far as the line and its path tell.
+struct WriterKey {
+  std::string host;
+  uint32_t rank = kNoRank;
+  uint32_t local = kNoRank;
+  bool task = false;  // `rank` is a task number (see Header)
+  bool operator==(const WriterKey&) const = default;
+};
+
+constexpr uint32_t kNoForm = 0xffffffff;
+
+struct LineRecord {
+  TimeNs time_ns;       // kNoTime: none yet in this batch; the engine carries the source's last one over
+  uint32_t offset;      // of the message in the batch's text
+  uint32_t size : 30;   // of the message
+  uint32_t continued : 1;  // belongs to the event of an earlier line
+  uint32_t own_time : 1;   // the time stands in this very line
+  uint32_t form;        // index into forms; kNoForm for a blank line
+  uint32_t writer;      // index into writers
+};
+
+struct FormSeen {
+  uint64_t hash;      // of the masked form
+  uint32_t line;      // first line that has it
+  FormShape shape;
+  Level level;        // the highest seen in a level field
+};
+
+// Lines of one form by one writer.
+struct GroupSeen {
+  uint32_t writer, form;
+  uint32_t count = 0;
+  uint32_t first_line = 0, last_line = 0;
+};
+
+struct LogBatch {
+  SourceId source = 0;
+  uint64_t index = 0;
+  uint64_t offset = 0;
+  bool last = false;
+  std::string_view text;
+  uint64_t range_bytes = 0;    // of the source that this batch stands for
+  uint64_t skipped_lines = 0;  // outside of the wanted times
+  std::vector<LineRecord> lines;
+  std::vector<FormSeen> forms;
+  std::vector<WriterKey> writers;
+  std::vector<GroupSeen> groups;
+  uint64_t cut_lines = 0;  // longer than limits::kLineBytes
+
+  std::string_view message(const LineRecord& line) const { return text.substr(line.offset, line.size); }
+};
+
+}  // namespace culprit::logs

@@ -1,0 +1,65 @@
+#include "core/logs/counter.h"
+
+namespace culprit::logs {
+namespace {
+
+// Seven equal steps in a row: a number without order would do that once in some thousand times.
+constexpr uint32_t kProof = 7;
+
+std::vector<int64_t> integers(std::string_view text, size_t max) {
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < text.size() && out.size() < max;) {
+    const char c = text[i];
+    if (c < '0' || c > '9') {
+      ++i;
+      continue;
+    }
+    const bool glued = i > 0 && (text[i - 1] == '.' || (text[i - 1] >= 'a' && text[i - 1] <= 'z') ||
+                                 (text[i - 1] >= 'A' && text[i - 1] <= 'Z'));
+    int64_t value = 0;
+    size_t digits = 0;
+    while (i < text.size() && text[i] >= '0' && text[i] <= '9') {
+      if (++digits < 17) value = value * 10 + (text[i] - '0');
+      ++i;
+    }
+    const bool fraction = i + 1 < text.size() && text[i] == '.' && text[i + 1] >= '0' && text[i + 1] <= '9';
+    out.push_back(glued || fraction || digits > 12 ? -1 : value);  // -1 keeps the column, and never counts
+    if (fraction)
+      for (++i; i < text.size() && text[i] >= '0' && text[i] <= '9';) ++i;
+  }
+  return out;
+}
+
+}  // namespace
+
+void CounterWatch::compare(const std::vector<int64_t>& now) {
+  for (size_t c = 0; c < now.size(); ++c) {
+    const int64_t step = now[c] < 0 || last_[c] < 0 ? 0 : now[c] - last_[c];
+    const bool steady = step > 0 && (rises_[c] == 0 || step == step_[c]);
+    rises_[c] = steady ? rises_[c] + 1 : step > 0 ? 1 : 0;
+    step_[c] = step;
+    if (rises_[c] >= kProof && column_ < 0) column_ = static_cast<int>(c);
+  }
+}
+
+std::optional<int64_t> CounterWatch::see(uint32_t writer, std::string_view message) {
+  if (seen_ >= kLook && column_ < 0) return std::nullopt;
+  if (seen_ == 0) writer_ = writer;
+  if (column_ < 0 && writer != writer_) return std::nullopt;
+  const std::vector<int64_t> now = integers(message, kColumns);
+  if (column_ >= 0) {
+    const auto c = static_cast<size_t>(column_);
+    return c < now.size() && now[c] >= 0 ? std::optional<int64_t>(now[c]) : std::nullopt;
+  }
+  ++seen_;
+  if (now.size() == last_.size()) {
+    compare(now);
+  } else {
+    rises_.assign(now.size(), 0);
+    step_.assign(now.size(), 0);
+  }
+  last_ = now;
+  return std::nullopt;
+}
+
+}  // namespace culprit::logs

@@ -1,0 +1,117 @@
+#include "core/logs/header.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
+#include "core/logs/header_scan.h"
+#include "core/logs/host_name.h"
+
+namespace culprit::logs {
+namespace {
+
+// Fields of one header: the longest known has nine.
+constexpr int kFieldsMax = 16;
+
+constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
+
+uint64_t name_hash(std::string_view name) {
+  uint64_t hash = 0x9e3779b97f4a7c15ull ^ name.size();
+  for (size_t at = 0; at < name.size(); at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, name.data() + at, std::min<size_t>(8, name.size() - at));
+    hash = mix64(hash, word);
+  }
+  return hash;
+}
+
+}  // namespace
+
+bool HostCache::is_host(std::string_view name) {
+  if (name.size() < 2) return false;
+  const uint64_t hash = name_hash(name) | 2;
+  uint64_t& slot = slots_[(hash >> 32) % kSlots];
+  if ((slot | 1) == (hash | 1)) return slot & 1;
+  const bool host = host_form(name) != HostForm::kNone;
+  slot = (hash & ~uint64_t{1}) | (host ? 1 : 0);
+  return host;
+}
+
+size_t HeaderScan::note_time(const Stamp& stamp) {
+  if (!time_) header_.time_ns = stamp.time_ns;
+  if (!time_ || outer_) syslog_ = stamp.named_month;
+  time_ = true;
+  place_ = column_ = false;
+  return stamp.end;
+}
+
+void HeaderScan::note_level(Level level) {
+  header_.level = level;
+  level_ = true;
+  place_ = column_ = false;
+}
+
+void HeaderScan::note_host(std::string_view host) {
+  if (header_.host.empty()) header_.host = host;
+  place_ = true;
+}
+
+void HeaderScan::note_rank(uint32_t rank, bool task) {
+  place_ = true;
+  // A rank that the program tells outranks the task's number that its launcher put before it.
+  if (header_.rank != kNoRank && !(header_.task && !task)) return;
+  header_.rank = rank;
+  header_.task = task;
+}
+
+size_t HeaderScan::take_field(size_t pos) {
+  const char c = line_[pos];
+  if (c == '[') return take_bracket(pos);
+  if (digit(c)) return take_number(pos);
+  if (alpha(c) || c == '_') return take_word(pos);
+  if (c == '(') return take_paren(pos);
+  if (c == '<') return take_priority(pos);
+  if (c == '-') return take_supercomputer(pos);
+  if (c == '|' && time_ && !level_) {  // "20171223-22:15:29:606|Step_LSC|30002312|message"
+    const size_t name = word_end(pos + 1);
+    if (name == pos + 1 || peek(name) != '|') return 0;
+    const size_t digits = digits_at(name + 1);
+    ended_ = true;
+    return digits > 0 && peek(name + 1 + digits) == '|' ? name + 2 + digits : name + 1;
+  }
+  return 0;
+}
+
+Header HeaderScan::run() {
+  size_t pos = lead_ = skip_spaces(0);
+  for (int fields = 0; fields < kFieldsMax && pos < line_.size() && pos < kTimeWindow; ++fields) {
+    const bool after_syslog = syslog_;
+    const size_t end = take_field(pos);
+    if (end == 0) break;
+    if (after_syslog) syslog_ = false;
+    size_t next = end;
+    if (!place_)
+      next = skip_separators(end);
+    else if (peek(end) == '\x1b')
+      next = skip_spaces(end);
+    else if (peek(end) == ' ')
+      ++next;
+    header_.message = static_cast<uint32_t>(next);
+    if (ended_) break;
+    pos = place_ ? skip_spaces(next) : next;
+  }
+  if (!time_) {
+    const Stamp stamp = times_.find(line_, std::min<size_t>(header_.message, line_.size()));
+    if (stamp.end != 0) header_.time_ns = stamp.time_ns;
+  }
+  header_.message = static_cast<uint32_t>(std::min<size_t>(header_.message, line_.size()));
+  return header_;
+}
+
+HeaderParser::HeaderParser(const HeaderOptions& options)
+    : times_(options.utc_offset_s, options.modified_ns) {}
+
+Header HeaderParser::parse(std::string_view line) { return HeaderScan(line, times_, hosts_).run(); }
+
+}  // namespace culprit::logs

@@ -1,0 +1,335 @@
+// Fields in brackets and parentheses.
+#include <algorithm>
+#include <cstring>
+
+#include "core/logs/header_scan.h"
+#include "core/logs/host_name.h"
+
+namespace culprit::logs {
+namespace {
+
+// Longer brackets hold text, not a field.
+constexpr size_t kBracketMax = 200;
+constexpr size_t kParenMax = 100;
+// "[node-17:0]" is a host and its device, "[nid006549:31808]" a host and a process: no host has more devices.
+constexpr uint32_t kDevicesMax = 64;
+
+constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
+
+bool all_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return digit(c); });
+}
+
+uint32_t number(std::string_view digits) {
+  uint32_t n = 0;
+  for (char c : digits.substr(0, 9)) n = n * 10 + static_cast<uint32_t>(c - '0');
+  return n;
+}
+
+bool is_name(std::string_view text) {
+  if (text.empty() || !(alpha(text[0]) || text[0] == '_')) return false;
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return digit(c) || alpha(c) || c == '_' || c == '.' || c == '-' || c == '$';
+  });
+}
+
+}  // namespace
+
+size_t HeaderScan::take_bracket(size_t pos) {
+  const size_t room = std::min(line_.size() - pos, kBracketMax);
+  const auto* found = static_cast<const char*>(std::memchr(line_.data() + pos, ']', room));
+  if (!found) return 0;
+  const auto close = static_cast<size_t>(found - line_.data());
+  if (close == pos + 1) return 0;
+  const char first = line_[pos + 1];
+  const size_t end =
+      digit(first) || first == ' ' ? take_bracket_number(pos, close) : take_bracket_word(pos, close);
+  if (end != 0) syslog_ = false;  // syslog's own time stands in no bracket
+  return end;
+}
+
+size_t HeaderScan::take_bracket_number(size_t pos, size_t close) {
+  const size_t begin = skip_spaces(pos + 1);
+  const size_t digits = digits_at(begin);
+  // "[12345.678901]": seconds since boot
+  if (digits > 0 && begin + digits + 7 == close && line_[begin + digits] == '.' &&
+      digits_at(begin + digits + 1) == 6) {
+    if (time_) return close + 1;
+    if (const Stamp epoch = times_.epoch_at(line_, begin); epoch.end == close) {
+      note_time(epoch);
+      return close + 1;
+    }
+    if (digits > 9) return 0;
+    header_.kernel_time = time_ = true;
+    header_.time_ns = number(line_.substr(begin, digits)) * kNsPerSecond +
+                      number(line_.substr(begin + digits + 1, 6)) * kNsPerUs;
+    return close + 1;
+  }
+  if (begin != pos + 1) return 0;
+  if (begin + digits == close) {
+    if (const Stamp epoch = times_.epoch_at(line_, begin); !time_ && epoch.end == close) {
+      note_time(epoch);
+      return close + 1;
+    }
+    return (time_ || level_) && digits <= 10 ? close + 1 : 0;  // a process or thread
+  }
+  if (const Stamp stamp = times_.at(line_, begin); stamp.end != 0) {
+    if (stamp.end == close) {
+      note_time(stamp);
+      return close + 1;
+    }
+    return take_bracket_words(pos, close);
+  }
+  if (const Stamp epoch = times_.epoch_at(line_, begin); !time_ && epoch.end == close) {
+    note_time(epoch);
+    return close + 1;
+  }
+  // "[1,131]<stdout>:": mpirun's job and rank
+  if (line_[begin + digits] == ',' &&
+      all_digits(line_.substr(begin + digits + 1, close - begin - digits - 1))) {
+    const std::string_view after = line_.substr(close + 1, 9);
+    if (after.substr(0, 8) != "<stdout>" && after.substr(0, 8) != "<stderr>" &&
+        after.substr(0, 8) != "<stddia>")
+      return 0;
+    note_rank(number(line_.substr(begin + digits + 1, close - begin - digits - 1)), false);
+    return close + 9 + (peek(close + 9) == ':');
+  }
+  return 0;
+}
+
+size_t HeaderScan::take_bracket_word(size_t pos, size_t close) {
+  const std::string_view content = line_.substr(pos + 1, close - pos - 1);
+  if (!level_) {
+    if (const Level level = level_word(content); level != Level::kNone) {
+      note_level(level);
+      return close + 1;
+    }
+  }
+  if (level_ && !location_ && location_end(pos + 1, false) == close) {  // the usual order
+    location_ = true;
+    place_ = column_ = false;
+    return close + 1;
+  }
+  if (const size_t end = take_bracket_place(pos, close)) return end;
+  if (!location_ || !time_)
+    if (const size_t end = take_bracket_words(pos, close)) return end;
+  return take_bracket_name(pos, close);
+}
+
+// "[rank131]", "[default7]:", "[node-17:0]", "[node-17]", "[pod/name/container]".
+size_t HeaderScan::take_bracket_place(size_t pos, size_t close) {
+  const std::string_view content = line_.substr(pos + 1, close - pos - 1);
+  const bool colon = peek(close + 1) == ':';
+  const size_t behind = close + 1 + colon;
+  uint32_t rank = 0;
+  if (const size_t end = rank_end(pos + 1, rank); end == close) {
+    note_rank(rank, false);
+    return behind;
+  }
+  if (content.starts_with("pod/")) {
+    const std::string_view name = content.substr(4, content.find('/', 4) - 4);
+    if (name.empty()) return 0;
+    note_host(name);
+    return behind;
+  }
+  if (const size_t mark = content.rfind(':'); mark != std::string_view::npos) {
+    const std::string_view name = content.substr(0, mark), digits = content.substr(mark + 1);
+    if (!all_digits(digits) || !hosts_.is_host(name)) return 0;
+    note_host(name);
+    if (digits.size() < 4 && number(digits) < kDevicesMax) header_.local = number(digits);
+    return behind;
+  }
+  if (!digit(content.back()) && !content.starts_with("host")) return 0;
+  size_t letters = 0;
+  while (letters < content.size() && alpha(content[letters])) ++letters;
+  const std::string_view digits = content.substr(letters);
+  // torchrun's tee prefix: the role's name and the local rank
+  if (colon && letters >= 3 && digits.size() <= 3 && all_digits(digits) &&
+      host_form(content) != HostForm::kMachine) {
+    if (header_.local == kNoRank) header_.local = number(digits);
+    place_ = true;
+    return behind;
+  }
+  if (!hosts_.is_host(content)) return 0;
+  note_host(content);
+  return behind;
+}
+
+// Several fields in one bracket: "[NeMo W 2024-05-10 11:16:14 megatron_base_model:1147]",
+// "[INFO|trainer.py:1143]", "[W1121 02:12:09.123 ProcessGroupNCCL.cpp:1250]", "[engine.py:33:forward]".
+size_t HeaderScan::take_bracket_words(size_t pos, size_t close) {
+  Level level = Level::kNone;
+  Stamp stamp;
+  bool location = false;
+  size_t at = pos + 1;
+  for (int words = 0; at < close; ++words) {
+    if (words == 8) return 0;
+    if (line_[at] == ' ' || line_[at] == '|' || line_[at] == ',') {
+      ++at;
+      continue;
+    }
+    size_t end = word_end(at);
+    if (stamp.end == 0 && level == Level::kNone && end < close && level_letter(line_[at]) != Level::kNone) {
+      if (end == at + 1 && line_[end] == ' ') {
+        level = level_letter(line_[at]);
+        at = end;
+        continue;
+      }
+      const size_t digits = digits_at(at + 1);
+      if ((digits == 3 || digits == 4) && at + 1 + digits == end && line_[end] == ' ') {
+        const Level letter = level_letter(line_[at]);
+        char date[32];  // "1121 02:12:09.123456" as "11-21 02:12:09.123456"
+        const size_t length = std::min<size_t>(close - end, 24);
+        const size_t month = digits - 2;
+        date[0] = month == 1 ? '0' : line_[at + 1];
+        date[1] = line_[at + month];
+        date[2] = '-';
+        date[3] = line_[at + 1 + month];
+        date[4] = line_[at + 2 + month];
+        std::memcpy(date + 5, line_.data() + end, length);
+        stamp = times_.at(std::string_view(date, 5 + length), 0);
+        if (stamp.end == 0) return 0;
+        level = letter;
+        at = end + stamp.end - 5;
+        continue;
+      }
+    }
+    if (stamp.end == 0 && (digit(line_[at]) || (words < 3 && line_[end] == ' ' && end == at + 3))) {
+      stamp = times_.at(line_, at);
+      if (stamp.end > close) return 0;
+      if (stamp.end != 0) {
+        at = stamp.end;
+        continue;
+      }
+    }
+    if (!location) {
+      const size_t behind = location_end(at, level != Level::kNone || stamp.end != 0);
+      if (behind != 0 && behind <= close && (behind == close || line_[behind] == ' ')) {
+        location = true;
+        at = behind;
+        continue;
+      }
+    }
+    const std::string_view word = line_.substr(at, end - at);
+    if (level == Level::kNone && level_word(word) != Level::kNone) {
+      level = level_word(word);
+    } else if (!(words == 0 && line_[end] == ' ' && is_name(word)) && !(stamp.end != 0 && all_digits(word))) {
+      return 0;
+    }
+    at = end;
+  }
+  const bool named = level != Level::kNone || location;  // a first word that is no field is a logger's name
+  if (stamp.end == 0 && !named) return 0;
+  if (stamp.end == 0 && level != Level::kNone && !location) return 0;
+  if (level != Level::kNone && !level_) note_level(level);
+  if (stamp.end != 0) note_time(stamp);
+  location_ |= location;
+  place_ = false;
+  return close + 1;
+}
+
+// Names of threads, loggers and components: where a level or a logger tells that the header goes on.
+size_t HeaderScan::take_bracket_name(size_t pos, size_t close) {
+  const std::string_view content = line_.substr(pos + 1, close - pos - 1);
+  if (!time_ && !level_) return 0;
+  // "[tid:4717]", "[pid 12]"
+  if (content.size() > 4 && (content.starts_with("tid") || content.starts_with("pid") ||
+                             content.starts_with("PID") || content.starts_with("TID"))) {
+    const size_t at = content.find_first_of("0123456789");
+    if (at != std::string_view::npos && at <= 5 && all_digits(content.substr(at))) return close + 1;
+  }
+  if (!time_) return 0;
+  if (content.starts_with("req-")) return close + 1;
+  if (level_ && !location_) {
+    // "[QuorumPeer[myid=1]/0:0:2181:Election@774] - ": a thread and a line, whose brackets may nest
+    size_t end = close;
+    const size_t stop = std::min(line_.size(), pos + kBracketMax);
+    for (size_t depth = 0, at = pos; at < stop; ++at) {
+      depth += line_[at] == '[';
+      if (line_[at] == ']' && --depth == 0) {
+        end = at;
+        break;
+      }
+    }
+    if (line_.substr(end + 1, 3) == " - ") {
+      location_ = true;
+      return end + 4;
+    }
+    if (peek(close + 1) == ' ' && is_name(content)) {  // "[main] org.apache.Name: "
+      const size_t begin = close + 2, end_of_name = word_end(begin);
+      if (peek(end_of_name) == ':')
+        if (const size_t behind = take_logger(begin, end_of_name)) return behind;
+    }
+    return 0;
+  }
+  if (!level_ && is_name(content) && level_bracket_follows(close + 1)) {
+    logger_ = true;
+    return close + 1;
+  }
+  return 0;
+}
+
+// Whether bracketed names lead to a bracketed level: "[ascend] [drv_pcie] [INFO]".
+bool HeaderScan::level_bracket_follows(size_t pos) const {
+  for (int i = 0; i < 4; ++i) {
+    pos = skip_spaces(pos);
+    if (peek(pos) != '[') return false;
+    const size_t end = word_end(pos + 1);
+    if (end == pos + 1 || peek(end) != ']') return false;
+    if (level_word(line_.substr(pos + 1, end - pos - 1)) != Level::kNone) return true;
+    pos = end + 1;
+  }
+  return false;
+}
+
+// "(WorkerDict pid=7435, ip=172.16.22.183)", "(tid:1382)", "(PID:53741, Device:0, RankID:-1)".
+size_t HeaderScan::take_paren(size_t pos) {
+  const Header before = header_;
+  const size_t end = take_paren_words(pos);
+  if (end == 0) header_ = before;
+  return end;
+}
+
+size_t HeaderScan::take_paren_words(size_t pos) {
+  const size_t room = std::min(line_.size() - pos, kParenMax);
+  const auto* found = static_cast<const char*>(std::memchr(line_.data() + pos, ')', room));
+  if (!found) return 0;
+  const auto close = static_cast<size_t>(found - line_.data());
+  bool process = false;
+  for (size_t at = pos + 1; at < close;) {
+    size_t end = at;
+    while (end < close && line_[end] != ',' && line_[end] != ' ') ++end;
+    const std::string_view part = line_.substr(at, end - at);
+    const size_t mark = part.find_first_of("=:");
+    if (mark == std::string_view::npos) {
+      if (at != pos + 1 || !is_name(part)) return 0;
+    } else {
+      const std::string_view key = part.substr(0, mark), value = part.substr(mark + 1);
+      if (key == "pid" || key == "tid" || key == "PID") {
+        if (!all_digits(value)) return 0;
+        process = true;
+      } else if (key == "ip") {
+        if (value.empty()) return 0;
+        note_host(value);
+        process = true;
+      } else if (key == "Device" || key == "RankID" || key == "rank" || key == "local_rank") {
+        if (all_digits(value) && value.size() < 7) {
+          if (key == "RankID" || key == "rank")
+            note_rank(number(value), false);
+          else
+            header_.local = number(value);
+        }
+      } else {
+        return 0;
+      }
+    }
+    at = end;
+    while (at < close && (line_[at] == ',' || line_[at] == ' ')) ++at;
+  }
+  if (!process) return 0;
+  place_ = !time_;
+  return close + 1;
+}
+
+}  // namespace culprit::logs

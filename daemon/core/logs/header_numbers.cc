@@ -1,0 +1,193 @@
+// Fields that begin with a digit, and the whole headers of kernels and supercomputers that do.
+#include <algorithm>
+
+#include "core/logs/header_scan.h"
+#include "core/logs/host_name.h"
+
+namespace culprit::logs {
+namespace {
+
+// srun pads its labels to the width of the largest task's number: at most five digits in all. Lists that
+// programs print are indented further.
+constexpr size_t kTaskWidthMax = 5;
+
+constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
+
+uint64_t number(std::string_view line, size_t pos, size_t digits) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < digits; ++i) n = n * 10 + static_cast<uint64_t>(line[pos + i] - '0');
+  return n;
+}
+
+// The eight levels of syslog and the kernel.
+Level kernel_level(uint64_t priority) {
+  switch (priority & 7) {
+    case 0:
+    case 1:
+    case 2:
+      return Level::kFatal;
+    case 3:
+      return Level::kError;
+    case 4:
+      return Level::kWarning;
+    case 7:
+      return Level::kDebug;
+    default:
+      return Level::kInfo;
+  }
+}
+
+// What follows a number that counts something.
+bool is_unit(std::string_view word) {
+  constexpr std::string_view kUnits[] = {
+      "bytes",   "byte",   "B",          "KB",       "MB",    "GB",   "KiB",    "MiB",    "GiB",   "tokens",
+      "samples", "params", "parameters", "elements", "steps", "rows", "lines",  "files",  "items", "ns",
+      "us",      "ms",     "s",          "FLOPs",    "flops", "bits", "values", "entries"};
+  return std::find(std::begin(kUnits), std::end(kUnits), word) != std::end(kUnits);
+}
+
+}  // namespace
+
+size_t HeaderScan::take_number(size_t pos) {
+  const size_t digits = digits_at(pos);
+  const char after = peek(pos + digits);
+  if (digits <= 6 && after == ':' && pos - lead_ < 40 && !time_ && !level_)
+    if (const size_t end = take_task(pos, digits)) return end;
+  if (digits == 8 || digits <= 6)
+    if (const Stamp stamp = times_.at(line_, pos); stamp.end != 0) return note_time(stamp);
+  if (digits >= 10)
+    if (const size_t end = take_epoch(pos)) return end;
+  if (time_ || level_) return take_pid(pos, digits);
+  if (pos != lead_) return 0;
+  if (after == ',') return take_kmsg(pos);
+  if (after == '.' && digits <= 3) {
+    const size_t end = word_end(pos);
+    if (is_ipv4(line_.substr(pos, end - pos)) && peek(end) == ':' &&
+        (peek(end + 1) == ' ' || end + 1 == line_.size())) {
+      note_host(line_.substr(pos, end - pos));
+      return end + 1;
+    }
+  }
+  return 0;
+}
+
+// "131: " of srun -l.
+size_t HeaderScan::take_task(size_t pos, size_t digits) {
+  const size_t end = pos + digits + 1;
+  const char next = peek(end);
+  if (end < line_.size() && next != ' ' && next != '[') return 0;
+  if (header_.rank != kNoRank) return 0;
+  if (pos == lead_ && pos + digits > kTaskWidthMax && pos > 0) return 0;
+  note_rank(static_cast<uint32_t>(number(line_, pos, digits)), true);
+  return end;
+}
+
+// A process or thread: a number that another field of a header follows.
+size_t HeaderScan::take_pid(size_t pos, size_t digits) {
+  if (digits > 19) return 0;
+  size_t end = pos + digits;
+  if (peek(end) == ':' && digit(peek(end + 1))) {  // "117717:117718"
+    end += 1 + digits_at(end + 1);
+    if (peek(end) == ' ' && peek(end + 1) == '[' &&
+        digits_at(end + 2) > 0) {  // and a device: "4112959:4113326 [23]"
+      const size_t device = digits_at(end + 2);
+      if (peek(end + 2 + device) == ']' && device <= 3) {
+        if (header_.local == kNoRank) header_.local = static_cast<uint32_t>(number(line_, end + 2, device));
+        return end + 3 + device;
+      }
+    }
+    return level_follows(end) ? end : 0;
+  }
+  // "[engine.cc:1263]163618 ReportExceptProc:"
+  if (location_ && pos > 0 && line_[pos - 1] == ']' && peek(end) == ' ') return end;
+  if (peek(end) != ' ') return 0;
+  const size_t next = skip_spaces(end);
+  if (level_follows(next)) return end;
+  if (location_end(next, false) != 0) return end;
+  if (level_letter(peek(next)) != Level::kNone && peek(next + 1) == ' ' && !level_) return end;
+  if (const size_t second = digits_at(next); second > 0 && peek(next + second) == ' ') {
+    const size_t third = skip_spaces(next + second);
+    const bool letter = level_letter(peek(third)) != Level::kNone && peek(third + 1) == ' ';
+    if ((letter && !level_) || level_follows(third)) return end;
+  }
+  // Go's "2024/01/10 03:30:38.643290 17      pkg/file.go:190": aligned columns
+  return next > end + 3 && location_end(next, true) != 0 ? end : 0;
+}
+
+size_t HeaderScan::take_epoch(size_t pos) {
+  if (time_ || (pos != lead_ && !place_)) return 0;
+  const Stamp stamp = times_.epoch_at(line_, pos);
+  if (stamp.end == 0) return 0;
+  const char after = peek(stamp.end);
+  if (after != ' ' && after != ',' && after != '\t' && after != ':') return 0;
+  const size_t next = skip_spaces(stamp.end + 1);
+  const size_t end = word_end(next);
+  if (end > next && is_unit(line_.substr(next, end - next))) return 0;
+  if (after == ':' && peek(stamp.end + 1) != ' ') return 0;
+  return note_time(stamp);
+}
+
+// "6,3973,227986636,-;message": /dev/kmsg's priority, sequence number and microseconds since boot.
+size_t HeaderScan::take_kmsg(size_t pos) {
+  const size_t priority = digits_at(pos), second = pos + priority + 1;
+  const size_t sequence = digits_at(second), third = second + sequence + 1;
+  const size_t micros = digits_at(third);
+  if (priority > 4 || sequence == 0 || micros == 0 || micros > 15 || peek(second + sequence) != ',' ||
+      peek(third + micros) != ',')
+    return 0;
+  size_t end = third + micros + 1;
+  while (end < line_.size() && line_[end] != ';' && end < third + micros + 40) ++end;
+  if (peek(end) != ';') return 0;
+  note_level(kernel_level(number(line_, pos, priority)));
+  header_.time_ns = static_cast<TimeNs>(number(line_, third, micros)) * kNsPerUs;
+  header_.kernel_time = time_ = true;
+  return end + 1;
+}
+
+// "<6>" of the kernel, "<34>1 " of RFC 5424.
+size_t HeaderScan::take_priority(size_t pos) {
+  const size_t digits = digits_at(pos + 1);
+  if (pos != lead_ || digits == 0 || digits > 3 || peek(pos + 1 + digits) != '>') return 0;
+  note_level(kernel_level(number(line_, pos + 1, digits)));
+  size_t end = pos + digits + 2;
+  if (digit(peek(end)) && peek(end + 1) == ' ' && digits_at(end + 2) == 4) end += 2;
+  return end;
+}
+
+// "- 1117838570 2005.06.03 R02-M1-N0-C:J12-U11 ": an alert's class, epoch seconds, date and node, which open
+// a RAS record ("2005-06-03-15.42.50.675872 NODE RAS KERNEL INFO message") or a line of syslog.
+size_t HeaderScan::take_supercomputer(size_t pos) {
+  if (pos != 0) return 0;
+  size_t at = line_[0] == '-' ? 1 : word_end(0);
+  if (peek(at) != ' ' || at > 16) return 0;
+  const Stamp epoch = digits_at(at + 1) == 10 ? times_.epoch_at(line_, at + 1) : Stamp{};
+  if (epoch.end == 0 || peek(epoch.end) != ' ' || digits_at(epoch.end + 1) != 4 || peek(epoch.end + 5) != '.')
+    return 0;
+  const size_t node_at = epoch.end + 12;
+  if (node_at >= line_.size() || line_[node_at - 1] != ' ') return 0;
+  const size_t node_end = line_.find(' ', node_at);
+  if (node_end == std::string_view::npos || node_end == node_at || node_end > node_at + 64) return 0;
+  note_time(epoch);
+  note_host(line_.substr(node_at, node_end - node_at));
+  place_ = false;
+  outer_ = true;
+  const Stamp local = times_.at(line_, node_end + 1);
+  if (local.end == 0 || local.named_month || peek(local.end) != ' ') return node_end;
+  // the node again, two words of capitals and the level
+  at = line_.find(' ', local.end + 1);
+  for (int i = 0; i < 2 && at != std::string_view::npos; ++i) {
+    const size_t end = word_end(at + 1);
+    if (end == at + 1 || !alpha(line_[at + 1])) return local.end;
+    at = end;
+  }
+  if (at == std::string_view::npos || peek(at) != ' ') return local.end;
+  const size_t end = word_end(at + 1);
+  const Level level = level_word(line_.substr(at + 1, end - at - 1));
+  if (level == Level::kNone) return local.end;
+  note_level(level);
+  ended_ = true;
+  return end;
+}
+
+}  // namespace culprit::logs

@@ -1,0 +1,420 @@
+// Fields that begin with a letter.
+#include <algorithm>
+#include <cstring>
+
+#include "core/logs/header_scan.h"
+#include "core/logs/host_name.h"
+
+namespace culprit::logs {
+namespace {
+
+constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
+constexpr bool upper(char c) { return c >= 'A' && c <= 'Z'; }
+
+uint32_t number(std::string_view digits) {
+  uint32_t n = 0;
+  for (char c : digits.substr(0, 9)) n = n * 10 + static_cast<uint32_t>(c - '0');
+  return n;
+}
+
+// "a.b.OutOfMemoryError" says what happened; it is no logger.
+bool names_a_failure(std::string_view name) {
+  constexpr std::string_view kEnds[] = {"Error", "Exception", "Warning", "Interrupt",
+                                        "Exit",  "Failure",   "Fault",   "Timeout"};
+  return std::any_of(std::begin(kEnds), std::end(kEnds),
+                     [&](std::string_view end) { return name.ends_with(end); });
+}
+
+// Whether `text` is a lone value, as dumps of settings have it: "beta1: 0.9", "layer2: True".
+bool is_value(std::string_view text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == ',')) text.remove_suffix(1);
+  if (text.empty()) return false;
+  if (text == "True" || text == "False" || text == "None" || text == "true" || text == "false" ||
+      text == "null")
+    return true;
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return digit(c) || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E' || c == '%';
+  });
+}
+
+}  // namespace
+
+size_t HeaderScan::take_word(size_t pos) {
+  const size_t end = word_end(pos);
+  if (syslog_)
+    if (const size_t behind = take_syslog_host(pos, end)) return behind;
+  switch (peek(end)) {
+    case ':':
+      return take_word_colon(pos, end);
+    case ' ':
+      return take_word_space(pos, end);
+    case '(':
+      return take_module(pos, end);
+    case '=':
+      return pos == lead_ || logger_ ? take_logfmt(pos) : 0;
+    case ',':
+    case '/': {
+      if ((!time_ && !level_) || location_) return 0;
+      const size_t behind = location_end(pos, false);
+      if (behind == 0) return 0;
+      location_ = true;
+      return behind + (peek(behind) == ']');
+    }
+    case ']':
+      // "[anf_extends.cc:66] fullname_with_scope] ": the function, as MindSpore writes it
+      return location_ && level_ && peek(end + 1) == ' ' && line_[pos - 1] == ' ' ? end + 1 : 0;
+    case '\0':
+      return end == line_.size() ? take_level_word(pos, end) : 0;
+    default:
+      return 0;
+  }
+}
+
+size_t HeaderScan::take_word_colon(size_t pos, size_t end) {
+  if (digit(peek(end + 1))) {
+    if (const size_t behind = take_nccl(pos, end)) return behind;
+    if ((time_ || level_) && !location_) {
+      const size_t behind = location_end(pos, false);
+      if (behind == 0) return 0;
+      const char after = peek(behind);
+      if (after != ']' && after != ' ' && after != ':') return 0;
+      location_ = true;
+      // "parallel_context.py:508 in set_device -- "
+      if (line_.substr(behind, 4) == " in ") {
+        const size_t function = word_end(behind + 4);
+        if (line_.substr(function, 4) == " -- ") return function + 4;
+      }
+      return behind + (after == ']' || after == ':');
+    }
+    return 0;
+  }
+  if (const size_t behind = take_level_word(pos, end)) return behind;
+  uint32_t rank = 0;
+  if (const size_t behind = rank_end(pos, rank);
+      behind == end && (peek(end + 1) == ' ' || end + 1 == line_.size())) {
+    note_rank(rank, false);
+    return end + 1;
+  }
+  if (time_ || level_) {
+    if (const size_t behind = take_logger(pos, end)) return behind;
+    if (column_)  // "TDRV:exec_consume     "
+      if (const size_t name = word_end(end + 1); name > end + 1 && peek(name) == ' ')
+        if (const size_t behind = take_column(pos, name)) return behind;
+    if (!location_ && time_) {  // loguru's "module:function:12 - "
+      const size_t behind = location_end(pos, true);
+      if (behind != 0 && line_.substr(behind, 3) == " - ") {
+        location_ = true;
+        return behind;
+      }
+    }
+    return 0;
+  }
+  if (line_.substr(pos, 5) == "kern:" || line_.substr(pos, 5) == "user:") return take_facility(pos, end);
+  const char next = peek(end + 1);
+  return next == ' ' || next == '[' || end + 1 == line_.size() ? take_host(pos, end) : 0;
+}
+
+size_t HeaderScan::take_word_space(size_t pos, size_t end) {
+  if (pos == 0)
+    if (const size_t behind = take_supercomputer(pos)) return behind;
+  if (level_letter(line_[pos]) != Level::kNone && digit(peek(pos + 1)) && !level_)
+    if (const size_t behind = take_glog(pos)) return behind;
+  if (end == pos + 3)
+    if (const Stamp stamp = times_.at(line_, pos); stamp.end != 0) return note_time(stamp);
+  if (const size_t behind = take_level_word(pos, end)) return behind;
+  uint32_t rank = 0;
+  if (const size_t behind = rank_end(pos, rank);
+      behind > end && peek(behind) == ':' && (peek(behind + 1) == ' ' || behind + 1 == line_.size())) {
+    note_rank(rank, false);
+    return behind + 1;
+  }
+  const size_t next = skip_spaces(end);
+  if (!time_ && !level_) {
+    if (peek(next) == '|' && peek(next + 1) == ' ' && hosts_.is_host(line_.substr(pos, end - pos))) {
+      note_host(line_.substr(pos, end - pos));
+      return next + 1;
+    }
+    if (peek(next) == ':' && next < pos + 12) return take_facility(pos, next);
+    return 0;
+  }
+  if (column_)
+    if (const size_t behind = take_column(pos, end)) return behind;
+  const std::string_view word = line_.substr(pos, end - pos);
+  if (level_ && !logger_ && !location_ && time_) {
+    // "- INFO - transformers.trainer - ", "INFO nova.compute.manager [req-1]"
+    const bool dotted = word.find('.') != std::string_view::npos && !names_a_failure(word);
+    if ((dotted || word == "__main__" || word == "root") && line_.substr(pos - 3, 3) == " - " &&
+        line_.substr(end, 3) == " - ") {
+      logger_ = true;
+      return end;
+    }
+    if (dotted && line_.substr(end, 6) == " [req-") {
+      logger_ = true;
+      return end;
+    }
+  }
+  return level_ || location_ ? 0 : take_behind_time(pos, end);
+}
+
+// A word between the time and a level: a stream, a host, a logger or a letter for the level.
+size_t HeaderScan::take_behind_time(size_t pos, size_t end) {
+  const std::string_view word = line_.substr(pos, end - pos);
+  const size_t next = skip_spaces(end);
+  // "2024-05-10T11:16:14Z stderr F message" of a container runtime
+  if ((word == "stdout" || word == "stderr") && (peek(end + 1) == 'F' || peek(end + 1) == 'P') &&
+      peek(end + 2) == ' ') {
+    outer_ = true;
+    place_ = true;
+    return end + 2;
+  }
+  // "2024-05-10T11:16:14+00:00 node-17 kernel: "
+  if (hosts_.is_host(word) || line_.substr(next, 8) == "kernel: ")
+    if (const size_t tag = take_syslog_tag(next)) {
+      note_host(word);
+      place_ = false;
+      return tag;
+    }
+  // "04/02-11:03:16.60 x4319c0s0b0n0 DAOS[53174/53174/0] "
+  if (const size_t name = word_end(next);
+      peek(name) == '[' && digit(peek(name + 1)) && hosts_.is_host(word)) {
+    note_host(word);
+    place_ = false;
+    return next;
+  }
+  // "name - INFO - ", "name [INFO] " and "dotted.name INFO "
+  const bool apart = !alpha(peek(next)) || word.find_first_of("._") != std::string_view::npos;
+  if (!logger_ && apart && level_follows(end)) {
+    logger_ = true;
+    return end;
+  }
+  // "D WindowManager: ", "I tensorflow/core/x.cc:123] "
+  if (end == pos + 1 && level_letter(word[0]) != Level::kNone) {
+    const size_t name = line_.find_first_of(" :", next);
+    if (name == std::string_view::npos || line_[name] != ':' || name == next) return 0;
+    note_level(level_letter(word[0]));
+    if (peek(name + 1) != ' ') return end;
+    logger_ = true;
+    return name + 1;
+  }
+  return 0;
+}
+
+// A level that stands alone: capitals, or any case behind a time that such formats have.
+size_t HeaderScan::take_level_word(size_t pos, size_t end) {
+  if (level_) return 0;
+  const Level level = level_word(line_.substr(pos, end - pos));
+  if (level == Level::kNone) return 0;
+  const bool capitals = upper(line_[pos + 1]);
+  const char after = peek(end);
+  if (!capitals && !(time_ && (after == ' ' || after == ':') && !place_)) return 0;
+  if (!capitals && after == ' ' && peek(end + 1) != ' ' && peek(end + 1) != '[' && peek(end + 1) != '|')
+    return 0;
+  if (tag_ && !capitals) return 0;
+  if (after == ' ' && (tag_ || (!time_ && !location_ && !logger_))) {
+    // At a line's beginning and behind a program's tag "ERROR while loading" is a sentence; a field has
+    // another one behind it.
+    const char next = peek(skip_spaces(end));
+    if (!digit(next) && next != '[' && next != '-' && next != '|' && next != ':' && next != '(') return 0;
+  }
+  note_level(level);
+  column_ = after == ' ';
+  if (after != ':') return end;
+  // "INFO:torch.distributed:message" of Python's basicConfig
+  const size_t name = word_end(end + 1);
+  if (name > end + 1 && peek(name) == ':' && !digit(peek(name + 1)) && !digit(line_[end + 1])) {
+    logger_ = true;
+    ended_ = true;
+    return name + 1;
+  }
+  return end + 1;
+}
+
+// "I0415 12:34:56.789012 12345 file.cc:12] " and "I20240415 ...".
+size_t HeaderScan::take_glog(size_t pos) {
+  const size_t digits = digits_at(pos + 1);
+  const size_t space = pos + 1 + digits;
+  if ((digits != 4 && digits != 8) || peek(space) != ' ' || space + 9 > line_.size()) return 0;
+  const std::string_view rest = line_.substr(space, 26);
+  char date[40];
+  size_t length = 0;
+  const auto put = [&](std::string_view text) {
+    std::memcpy(date + length, text.data(), text.size());
+    length += text.size();
+  };
+  const std::string_view numbers = line_.substr(pos + 1, digits);
+  if (digits == 8) put(numbers.substr(0, 4)), put("-");
+  put(numbers.substr(digits - 4, 2)), put("-"), put(numbers.substr(digits - 2)), put(rest);
+  // what follows the fraction must not be read as a zone
+  const Stamp stamp = times_.at(std::string_view(date, length), 0);
+  if (stamp.end == 0) return 0;
+  Stamp moved = stamp;
+  moved.end = static_cast<uint32_t>(space + stamp.end - (length - rest.size()));
+  note_time(moved);
+  note_level(level_letter(line_[pos]));
+  // the thread's number and the location
+  size_t at = skip_spaces(moved.end);
+  if (const size_t thread = digits_at(at); thread > 0 && peek(at + thread) == ' ')
+    at = skip_spaces(at + thread);
+  if (const size_t end = location_end(at, true); end != 0 && peek(end) == ']') {
+    location_ = true;
+    return end + 1;
+  }
+  return moved.end;
+}
+
+// "r7i4n4:1767:1936 [1] NCCL INFO ...": host, process, thread, device. The message begins at "NCCL", for that
+// is what it is known by.
+size_t HeaderScan::take_nccl(size_t pos, size_t end) {
+  const size_t process = digits_at(end + 1);
+  size_t at = end + 1 + process;
+  if (peek(at) != ':') return 0;
+  const size_t thread = digits_at(at + 1);
+  at += 1 + thread;
+  if (thread == 0 || peek(at) != ' ') return 0;
+  at = skip_spaces(at);
+  uint32_t device = kNoRank;
+  if (peek(at) == '[') {
+    const size_t digits = digits_at(at + 1);
+    if (digits == 0 || digits > 3 || peek(at + 1 + digits) != ']') return 0;
+    device = number(line_.substr(at + 1, digits));
+    at = skip_spaces(at + 2 + digits);
+  }
+  const size_t file = location_end(at, false);
+  if (file != 0 && peek(file) == ' ') at = skip_spaces(file);
+  const size_t name = word_end(at);
+  if (device == kNoRank && line_.substr(at, name - at) != "NCCL") return 0;
+  note_host(line_.substr(pos, end - pos));
+  if (device != kNoRank) header_.local = device;
+  place_ = false;
+  if (peek(name) == ' ') {
+    const size_t last = word_end(name + 1);
+    const Level level = level_word(line_.substr(name + 1, last - name - 1));
+    if (level != Level::kNone)
+      note_level(level);
+    else if (line_.substr(name + 1, last - name - 1) == "ABORT")
+      note_level(Level::kFatal);
+  }
+  ended_ = true;
+  return at;
+}
+
+// "node-17: " of pdsh, clush and launchers.
+size_t HeaderScan::take_host(size_t pos, size_t end) {
+  if (!header_.host.empty() || (pos != lead_ && header_.rank == kNoRank && header_.local == kNoRank))
+    return 0;
+  const std::string_view name = line_.substr(pos, end - pos);
+  if (!hosts_.is_host(name) || is_value(line_.substr(std::min(line_.size(), end + 2), 24))) return 0;
+  note_host(name);
+  return end + 1;
+}
+
+// The host and the tag behind "Jun 14 15:16:01": "combo sshd(pam_unix)[19939]: ".
+size_t HeaderScan::take_syslog_host(size_t pos, size_t end) {
+  size_t host_end = end;
+  if (peek(end) == '/') host_end = word_end(end + 1);  // "dn228/dn228"
+  if (peek(host_end) != ' ') return take_syslog_tag(pos);
+  const std::string_view host = line_.substr(pos, end - pos);
+  const size_t tag = take_syslog_tag(skip_spaces(host_end));
+  if (tag == 0 && !hosts_.is_host(host)) return 0;
+  if (header_.host.empty()) note_host(host);
+  place_ = false;
+  return tag != 0 ? tag : host_end;
+}
+
+// "kernel: ", "sshd[123]: ", "sshd(pam_unix)[19939]: ", "systemd/user-1[7]: ".
+size_t HeaderScan::take_syslog_tag(size_t pos) {
+  size_t at = word_end(pos);
+  if (at == pos) return 0;
+  if (peek(at) == '/') at = word_end(at + 1);
+  if (peek(at) == '(') {
+    const size_t close = line_.find(')', at);
+    if (close == std::string_view::npos || close > at + 40) return 0;
+    at = close + 1;
+  }
+  if (peek(at) == '[') {
+    const size_t digits = digits_at(at + 1);
+    if (digits == 0 || peek(at + 1 + digits) != ']') return 0;
+    at += digits + 2;
+  }
+  if (peek(at) != ':' || (peek(at + 1) != ' ' && at + 1 != line_.size())) return 0;
+  logger_ = tag_ = true;
+  return at + 1;
+}
+
+// "executor.CoarseGrainedExecutorBackend: ", "torch.distributed.run: [WARNING] ": a dotted name, or one that
+// a level follows.
+size_t HeaderScan::take_logger(size_t pos, size_t end) {
+  if (logger_ || location_ || !time_) return 0;
+  if (peek(end + 1) != ' ') return 0;
+  const std::string_view name = line_.substr(pos, end - pos);
+  const bool leads = !level_ && level_follows(end + 1);
+  if (!leads && (!level_ || name.find_first_of(".$") == std::string_view::npos || name.back() == '.'))
+    return 0;
+  if (names_a_failure(name)) return 0;
+  logger_ = true;
+  return end + 1;
+}
+
+// "kern  :err   : " of dmesg -x and of the kernel's console.
+size_t HeaderScan::take_facility(size_t pos, size_t colon) {
+  const std::string_view word = line_.substr(pos, word_end(pos) - pos);
+  if (word != "kern" && word != "user" && word != "daemon" && word != "syslog" && word != "auth") return 0;
+  const size_t begin = skip_spaces(colon + 1), end = word_end(begin);
+  const Level level = level_word(line_.substr(begin, end - begin));
+  const size_t last = skip_spaces(end);
+  if (level == Level::kNone || peek(last) != ':') return 0;
+  note_level(level);
+  return last + 1;
+}
+
+// time="..." level=info msg="...": the fields of logfmt before the message.
+size_t HeaderScan::take_logfmt(size_t pos) {
+  const size_t mark = line_.find('=', pos);
+  const std::string_view key = line_.substr(pos, mark - pos);
+  const bool quoted = peek(mark + 1) == '"';
+  const size_t value = mark + 1 + quoted;
+  const size_t close = line_.find(quoted ? '"' : ' ', value);
+  if (key == "msg" || key == "message") {
+    if (!time_ && !level_) return 0;
+    ended_ = true;
+    return value;
+  }
+  if (close == std::string_view::npos) return 0;
+  logger_ = true;
+  if (key == "time" || key == "ts" || key == "timestamp" || key == "t") {
+    Stamp stamp = times_.at(line_, value);
+    if (stamp.end == 0) stamp = times_.epoch_at(line_, value);
+    if (stamp.end == 0 || stamp.end > close) return 0;
+    note_time(stamp);
+  } else if (key == "level" || key == "lvl" || key == "severity") {
+    const Level level = level_word(line_.substr(value, close - value));
+    if (level == Level::kNone) return 0;
+    note_level(level);
+  } else if (!time_ && !level_) {
+    return 0;
+  } else if (key != "logger" && key != "caller" && key != "source" && key != "component" && key != "pid") {
+    return 0;
+  }
+  return close + quoted;
+}
+
+// "HCCL(903,python3.8):" before a time, as CANN and MindSpore write module and process.
+size_t HeaderScan::take_module(size_t pos, size_t end) {
+  if (time_ || !level_ || !upper(line_[pos])) return 0;
+  const size_t close = line_.find(')', end);
+  if (close == std::string_view::npos || close > end + 64 || peek(close + 1) != ':') return 0;
+  const size_t at = skip_spaces(close + 2);
+  const Stamp stamp = times_.at(line_, at);
+  return stamp.end != 0 ? note_time(stamp) : 0;
+}
+
+// "Info                  CBS    message": a name in a column of its own, behind a level.
+size_t HeaderScan::take_column(size_t pos, size_t end) {
+  if (!time_ || !level_ || logger_ || peek(end + 1) != ' ' || line_[pos - 2] != ' ' || !upper(line_[pos]))
+    return 0;
+  logger_ = true;
+  return end;
+}
+
+}  // namespace culprit::logs

@@ -1,0 +1,250 @@
+#include "core/logs/iterations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "core/logs/dtw.h"
+
+namespace culprit::logs {
+namespace {
+
+constexpr size_t kTracks = 256;          // templates that count; a job has a handful
+constexpr size_t kPoints = 8192;         // of a track, thinned by halves beyond
+constexpr size_t kWindow = 10;           // iterations, as L4 has it
+constexpr size_t kSequence = 256;        // events of an iteration that are compared
+constexpr size_t kOdd = 20'000;          // odd iterations kept
+constexpr double kSigmaFloor = 0.05;     // one event in twenty comes and goes in any iteration
+constexpr double kSigmas = 3;            // L4's bound
+constexpr uint64_t kWarmUp = 5;          // distances before a writer's mean is worth comparing with
+
+struct Track {
+  uint32_t cluster = 0;
+  CounterKind kind = CounterKind::kCounts;
+  uint64_t lines = 0, rises = 0, falls = 0;
+  int64_t max = -1;
+  uint64_t stride = 1, skipped = 0;
+  std::vector<ProgressPoint> points;       // new maxima, earliest time of each
+  ProgressPoint last;                      // the latest line
+  std::map<uint32_t, std::vector<ProgressPoint>> untimed;  // by source, where lines have no time
+  FlatMap<int64_t> of_writer{16};
+
+  void thin(std::vector<ProgressPoint>& list) {
+    size_t kept = 0;
+    for (size_t i = 0; i < list.size(); i += 2) list[kept++] = list[i];
+    list.resize(kept);
+  }
+
+  void add(uint32_t writer, const ProgressPoint& point) {
+    ++lines;
+    const auto [before, fresh] = of_writer.try_emplace(writer, point.iteration);
+    if (!fresh) {
+      rises += point.iteration > *before;
+      falls += point.iteration < *before;
+      *before = point.iteration;
+    }
+    if (point.time_ns == kNoTime) {
+      auto& list = untimed[point.source];
+      list.push_back(point);
+      if (list.size() > kPoints) thin(list);
+    }
+    if (last.time_ns == kNoTime || point.time_ns >= last.time_ns) last = point;
+    if (point.iteration > max) {
+      max = point.iteration;
+      if (skipped++ % stride == 0) points.push_back(point);
+      if (points.size() > kPoints) thin(points), stride *= 2;
+    } else if (point.time_ns != kNoTime) {
+      const auto at = std::lower_bound(points.begin(), points.end(), point.iteration,
+                                       [](const ProgressPoint& p, int64_t i) { return p.iteration < i; });
+      if (at != points.end() && at->iteration == point.iteration &&
+          (at->time_ns == kNoTime || point.time_ns < at->time_ns))
+        at->time_ns = point.time_ns;
+    }
+  }
+
+  // Named ones first, then the one that counted most; a number that falls as often as it rises counts nothing.
+  double weight() const {
+    const double distinct = static_cast<double>(points.size() * stride);
+    if (falls * 4 > rises || distinct < (kind == CounterKind::kCounts ? 8 : 2)) return 0;
+    return distinct * (kind == CounterKind::kNamed ? 1e6 : kind == CounterKind::kBar ? 1e3 : 1);
+  }
+};
+
+struct Sequence {
+  std::vector<uint32_t> symbols;
+  uint64_t hash = 0;
+};
+
+// What one writer does between its progress lines.
+struct WriterLoop {
+  uint32_t boundary = 0xffffffff;
+  CounterKind boundary_kind = CounterKind::kCounts;
+  int64_t iteration = -1;
+  Sequence now;
+  std::deque<Sequence> window;
+  uint64_t count = 0;
+  double mean = 0, squares = 0;  // Welford's running moments of the distances
+};
+
+uint64_t hash_of(const std::vector<uint32_t>& symbols) {
+  return hash64({reinterpret_cast<const char*>(symbols.data()), symbols.size() * sizeof(uint32_t)});
+}
+
+}  // namespace
+
+struct Iterations::Impl {
+  std::vector<Track> tracks;
+  FlatMap<uint32_t> track_of{64};
+  std::vector<WriterLoop> loops;
+  std::vector<OddIteration> odd;
+  uint64_t odd_dropped = 0;
+  const Track* chosen = nullptr;
+  TimeNs median_step = 0;
+
+  WriterLoop& loop(uint32_t writer) {
+    if (writer >= loops.size()) loops.resize(writer + 1);
+    return loops[writer];
+  }
+
+  Track* track(uint32_t cluster, CounterKind kind) {
+    const auto [at, fresh] = track_of.try_emplace(cluster, static_cast<uint32_t>(tracks.size()));
+    if (fresh) {
+      if (tracks.size() == kTracks) {
+        *at = 0xffffffff;
+        return nullptr;
+      }
+      tracks.emplace_back();
+      tracks.back().cluster = cluster;
+      tracks.back().kind = kind;
+    }
+    return *at == 0xffffffff ? nullptr : &tracks[*at];
+  }
+
+  void close(uint32_t writer, WriterLoop& l, const ProgressPoint& point) {
+    l.now.hash = hash_of(l.now.symbols);
+    if (l.window.size() >= 2) {
+      double sum = 0;
+      for (const Sequence& s : l.window)
+        sum += s.hash == l.now.hash ? 0 : dtw_distance(s.symbols, l.now.symbols);
+      judge(writer, l, point, sum / static_cast<double>(l.window.size()));
+    }
+    l.window.push_back(std::move(l.now));
+    if (l.window.size() > kWindow) l.window.pop_front();
+    l.now = {};
+  }
+
+  void judge(uint32_t writer, WriterLoop& l, const ProgressPoint& point, double distance) {
+    const double variance = l.count > 1 ? l.squares / static_cast<double>(l.count - 1) : 0;
+    const double sigma = (distance - l.mean) / std::max(kSigmaFloor, std::sqrt(variance));
+    if (l.count >= kWarmUp && sigma > kSigmas) {
+      if (odd.size() < kOdd) odd.push_back({writer, l.iteration, distance, sigma, point.time_ns, fresh(l)});
+      else ++odd_dropped;
+    }
+    ++l.count;
+    const double delta = distance - l.mean;
+    l.mean += delta / static_cast<double>(l.count);
+    l.squares += delta * (distance - l.mean);
+  }
+
+  static std::vector<uint32_t> fresh(const WriterLoop& l) {
+    std::vector<uint32_t> out;
+    for (uint32_t symbol : l.now.symbols) {
+      bool known = false;
+      for (const Sequence& s : l.window)
+        known = known || std::find(s.symbols.begin(), s.symbols.end(), symbol) != s.symbols.end();
+      if (!known && std::find(out.begin(), out.end(), symbol) == out.end()) out.push_back(symbol);
+    }
+    return out;
+  }
+};
+
+Iterations::Iterations() : impl_(std::make_unique<Impl>()) {}
+Iterations::~Iterations() = default;
+
+void Iterations::event(uint32_t writer, uint32_t cluster) {
+  WriterLoop& l = impl_->loop(writer);
+  if (l.boundary == 0xffffffff) return;
+  auto& symbols = l.now.symbols;
+  if (symbols.size() < kSequence && (symbols.empty() || symbols.back() != cluster)) symbols.push_back(cluster);
+}
+
+void Iterations::progress(uint32_t writer, uint32_t cluster, CounterKind kind, const ProgressPoint& point) {
+  Track* track = impl_->track(cluster, kind);
+  if (track) track->add(writer, point);
+  WriterLoop& l = impl_->loop(writer);
+  if (l.boundary == 0xffffffff || (kind > l.boundary_kind && l.boundary != cluster)) {
+    l = WriterLoop{};
+    l.boundary = cluster;
+    l.boundary_kind = kind;
+  }
+  if (l.boundary != cluster) return event(writer, cluster);
+  if (l.iteration >= 0 && point.iteration > l.iteration) impl_->close(writer, l, point);
+  if (point.iteration != l.iteration) l.now = {};
+  l.iteration = point.iteration;
+}
+
+void Iterations::choose() {
+  const Track* best = nullptr;
+  for (const Track& t : impl_->tracks)
+    if (t.weight() > (best ? best->weight() : 0)) best = &t;
+  impl_->chosen = best;
+  impl_->median_step = 0;
+  if (!best) return;
+  std::vector<double> steps;
+  for (size_t i = 1; i < best->points.size(); ++i) {
+    const ProgressPoint& a = best->points[i - 1];
+    const ProgressPoint& b = best->points[i];
+    if (a.time_ns == kNoTime || b.time_ns == kNoTime || b.time_ns < a.time_ns) continue;
+    steps.push_back(static_cast<double>(b.time_ns - a.time_ns) / static_cast<double>(b.iteration - a.iteration));
+  }
+  if (steps.empty()) return;
+  std::nth_element(steps.begin(), steps.begin() + steps.size() / 2, steps.end());
+  impl_->median_step = static_cast<TimeNs>(steps[steps.size() / 2]);
+}
+
+const std::vector<ProgressPoint>& Iterations::track() const {
+  static const std::vector<ProgressPoint> kNone;
+  return impl_->chosen ? impl_->chosen->points : kNone;
+}
+
+int64_t Iterations::iteration_at(TimeNs time, uint32_t source, uint64_t line) const {
+  const Track* t = impl_->chosen;
+  if (!t) return -1;
+  int64_t found = -1;
+  const auto untimed = t->untimed.find(source);
+  if (untimed != t->untimed.end()) {
+    for (const ProgressPoint& p : untimed->second)
+      if (p.line <= line) found = p.iteration;
+    return found;
+  }
+  if (time == kNoTime) return -1;
+  for (const ProgressPoint& p : t->points) {
+    if (p.time_ns != kNoTime && p.time_ns > time) break;
+    found = p.iteration;
+  }
+  return found;
+}
+
+bool Iterations::is_progress(uint32_t cluster) const {
+  const uint32_t* at = impl_->track_of.find(cluster);
+  return at && *at != 0xffffffff && impl_->tracks[*at].weight() > 0;
+}
+
+ProgressPoint Iterations::last() const { return impl_->chosen ? impl_->chosen->last : ProgressPoint{}; }
+TimeNs Iterations::median_step_ns() const { return impl_->median_step; }
+
+int64_t Iterations::span() const {
+  const Track* t = impl_->chosen;
+  return t && !t->points.empty() ? t->max - t->points.front().iteration : 0;
+}
+
+int64_t Iterations::last_of(uint32_t writer) const {
+  if (!impl_->chosen) return -1;
+  const int64_t* at = impl_->chosen->of_writer.find(writer);
+  return at ? *at : -1;
+}
+
+const std::vector<OddIteration>& Iterations::odd() const { return impl_->odd; }
+uint64_t Iterations::odd_dropped() const { return impl_->odd_dropped; }
+
+}  // namespace culprit::logs

@@ -1,0 +1,137 @@
+// What is kept of a job's logs: not the lines, but counts by template and writer, a bounded number of places, the
+// progress of the iterations, the rhythm of each writer. Memory grows with templates and writers, not with lines.
+// Fed with batches in the order of their sources and indexes; one thread; pure.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "core/logs/batch.h"
+#include "core/logs/iterations.h"
+#include "core/logs/miner.h"
+#include "model/topology.h"
+
+namespace culprit::logs {
+
+struct LogPlace {
+  uint32_t source = 0;
+  uint32_t writer = 0;
+  uint64_t line = 0;  // from 1
+  TimeNs time_ns = kNoTime;
+};
+
+struct LogSample {
+  LogPlace place;
+  std::string text;  // the message, at most limits::kEvidenceText bytes
+};
+
+// Lines of one template by one writer.
+struct GroupStats {
+  uint32_t writer = 0;
+  uint64_t count = 0;
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;
+};
+
+struct TemplateStats {
+  uint64_t count = 0;
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;
+  Level level = Level::kNone;
+  FormShape shape;
+  bool progress = false;           // its lines count iterations
+  std::vector<LogPlace> places;    // the first ones
+  std::vector<LogSample> samples;  // the first one of each of a few writers
+  std::vector<GroupStats> groups;  // by writer, in order of writer
+};
+
+// A writer's rhythm: how long it usually is silent.
+struct Rhythm {
+  uint64_t gaps = 0;
+  TimeNs longest_ns = 0;         // but for the gap after its last line, which is not over
+  double sum_ns = 0;
+  void add(TimeNs gap) { ++gaps, longest_ns = std::max(longest_ns, gap), sum_ns += static_cast<double>(gap); }
+};
+
+struct WriterStats {
+  WriterKey key;
+  std::optional<std::string> host;  // resolved
+  std::optional<uint32_t> rank, device;
+  uint64_t lines = 0, events = 0;
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;
+  uint32_t last_source = 0;
+  uint64_t last_line = 0;
+  Rhythm rhythm;
+  std::optional<Stage> stage;  // that its last staged line belongs to
+};
+
+// A line of a known kind of fault or an exception, kept with its text.
+struct FaultLine {
+  LogPlace place;
+  ClusterId cluster = 0;  // as given out; resolve it
+  uint64_t writer_event = 0;  // events of its writer before it
+  FormShape shape;
+  std::string text;
+};
+
+// Lines written over time by one host, in bins that double as the job grows.
+struct ActivityBins {
+  static constexpr size_t kBins = 256;
+  TimeNs origin_ns = kNoTime, width_ns = 0;
+  std::vector<uint32_t> counts;
+  void add(TimeNs time, uint32_t n);
+};
+
+class JobLog {
+ public:
+  explicit JobLog(const JobFile& job);
+  ~JobLog();
+
+  // Sources are numbered from 0 in the order in which they are opened.
+  SourceId open_source(const SourceInfo& info);
+  // Forms of a normal pool, so that its messages and this job's meet in one template.
+  void add_pool_form(uint64_t hash, std::string_view form);
+  // Fills in the times of the batch's first lines from the source's last one.
+  void add(LogBatch& batch);
+  // Settles the templates and gathers their counts; call once before the accessors below. Repeatable.
+  void settle();
+
+  const std::vector<SourceInfo>& sources() const;
+  uint64_t lines_of(SourceId source) const;
+  const std::vector<WriterStats>& writers() const;  // resolved by settle()
+  // By cluster; only those that Miner::resolve gives have counts.
+  const std::vector<TemplateStats>& templates() const;
+  const std::vector<ClusterId>& clusters() const;  // resolved, with at least one line of the job
+  const Miner& miner() const;
+  struct FormStats {
+    std::string text;
+    ClusterId cluster = 0;  // resolved by settle()
+    ClusterId key = 0;      // as first given out: the symbol of this form in iterations()
+    uint64_t count = 0;     // events of the job; 0: only the pool has it
+    uint64_t told = 0;      // of those, told to the miner
+    uint64_t hash = 0;      // form_hash of its messages
+  };
+  const std::vector<FormStats>& forms() const;
+  // The forms of the batch added last, as indexes into forms(): last_forms()[line.form].
+  const std::vector<uint32_t>& last_forms() const;
+
+  const Iterations& iterations() const;
+  const std::vector<FaultLine>& fault_lines() const;
+  const std::vector<ActivityBins>& activity() const;  // by writer
+  uint64_t lines() const;
+  uint64_t bytes() const;
+  uint64_t events() const;
+  uint64_t unplaced_lines() const;
+  uint64_t cut_lines() const;
+  TimeNs first_ns() const;
+  TimeNs last_ns() const;
+  const JobFile& job() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace culprit::logs

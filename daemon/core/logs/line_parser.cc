@@ -1,0 +1,252 @@
+#include "core/logs/line_parser.h"
+
+#include <cstring>
+
+#include "base/flat_map.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "core/logs/mask.h"
+
+namespace culprit::logs {
+namespace {
+
+// Shapes of this many forms are remembered between batches; a job has a few thousand.
+constexpr size_t kShapeCache = 1 << 16;
+
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r") == std::string_view::npos; }
+
+// What a terminal would show of a line with carriage returns: its last piece that is not empty.
+std::string_view last_overwrite(std::string_view line) {
+  while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  const size_t at = line.rfind('\r');
+  return at == std::string_view::npos ? line : line.substr(at + 1);
+}
+
+uint64_t writer_hash(const WriterKey& key) {
+  return mix64(hash64(key.host), mix64((uint64_t{key.rank} << 32) | key.local, key.task));
+}
+
+}  // namespace
+
+struct LineParser::Impl {
+  // The event that a writer's continuation lines belong to, and whether a traceback is open.
+  struct Record {
+    uint32_t first_line = 0;
+    uint32_t form = kNoForm;
+    bool open = false;      // a traceback that has not met its exception
+    bool traceback = false;  // the last event was one: a chained one may follow
+    bool chained = false;    // "During handling of ..." was seen: the next traceback belongs to this record
+    std::vector<uint32_t> lines;  // to be given the exception's form
+  };
+
+  ParseOptions options;
+  FlatMap<FormShape> shapes{kShapeCache};
+  FlatMap<uint32_t> form_ids{1024};
+  FlatMap<uint32_t> group_ids{1024};
+  FlatMap<uint32_t> writer_ids{64};
+  std::vector<Record> records;  // by writer
+  LogBatch* batch = nullptr;
+  const SourceInfo* source = nullptr;
+  std::string_view text;
+  WriterKey last_key;
+  uint32_t last_writer = kNoForm;
+  TimeNs time = kNoTime;
+
+  void begin(const TextChunk& chunk, const SourceInfo& info, LogBatch& out) {
+    form_ids.clear();
+    group_ids.clear();
+    writer_ids.clear();
+    records.clear();
+    out.source = chunk.source;
+    out.index = chunk.index;
+    out.offset = chunk.offset;
+    out.last = chunk.last;
+    out.text = chunk.bytes;
+    out.range_bytes = chunk.range_bytes;
+    out.skipped_lines = out.cut_lines = 0;
+    out.lines.clear();
+    out.forms.clear();
+    out.writers.clear();
+    out.groups.clear();
+    batch = &out;
+    source = &info;
+    text = chunk.bytes;
+    last_writer = kNoForm;
+    time = kNoTime;
+  }
+
+  uint32_t writer_of(const Header& header) {
+    const bool path_host = source->host && (options.path_host_wins || header.host.empty());
+    const bool path_rank = source->rank && (options.path_rank_wins || header.rank == kNoRank);
+    const std::string_view host = path_host ? std::string_view(*source->host) : header.host;
+    const uint32_t rank = path_rank ? *source->rank : header.rank;
+    const uint32_t local = header.local != kNoRank ? header.local : source->local.value_or(kNoRank);
+    const bool task = header.task && !path_rank;
+    if (last_writer != kNoForm && last_key.rank == rank && last_key.local == local && last_key.task == task &&
+        last_key.host == host)
+      return last_writer;
+    last_key = WriterKey{std::string(host), rank, local, task};
+    const auto next = static_cast<uint32_t>(batch->writers.size());
+    const auto [id, fresh] = writer_ids.try_emplace(writer_hash(last_key), next);
+    if (fresh) {
+      batch->writers.push_back(last_key);
+      records.emplace_back();
+    }
+    return last_writer = *id;
+  }
+
+  uint32_t form_of(std::string_view message, Level level, uint32_t line) {
+    const uint64_t hash = form_hash(message);
+    const auto next = static_cast<uint32_t>(batch->forms.size());
+    const auto [id, fresh] = form_ids.try_emplace(hash, next);
+    if (fresh) {
+      const FormShape* known = shapes.find(hash);
+      const FormShape shape = known ? *known : shape_of(form_text(message));
+      if (!known && shapes.size() < kShapeCache) shapes.try_emplace(hash, shape);
+      batch->forms.push_back({hash, line, shape, level});
+    } else if (level > batch->forms[*id].level) {
+      batch->forms[*id].level = level;
+    }
+    return *id;
+  }
+
+  void count(uint32_t writer, uint32_t form, uint32_t line) {
+    const uint64_t key = (uint64_t{writer} << 32) | form;
+    const auto next = static_cast<uint32_t>(batch->groups.size());
+    const auto [id, fresh] = group_ids.try_emplace(key, next);
+    if (fresh) batch->groups.push_back({writer, form, 0, line, line});
+    GroupSeen& group = batch->groups[*id];
+    ++group.count;
+    group.last_line = line;
+  }
+
+  // Gives the lines of a record the form of its event, once that is known, and counts the event.
+  void close(uint32_t writer, uint32_t form) {
+    Record& record = records[writer];
+    for (uint32_t line : record.lines) batch->lines[line].form = form;
+    record.lines.clear();
+    record.open = false;
+    record.form = form;
+    count(writer, form, record.first_line);
+  }
+
+  // Takes the line into the record that its writer has open, or not.
+  bool continues(uint32_t writer, uint32_t form, bool indented, uint32_t line) {
+    Record& record = records[writer];
+    const ShapeKind kind = batch->forms[form].shape.kind;
+    LineRecord& out = batch->lines[line];
+    if (record.open) {
+      if (kind == ShapeKind::kFrame || indented) {
+        out.continued = 1;
+        record.lines.push_back(line);
+        return true;
+      }
+      if (kind == ShapeKind::kException || !has_space_before_colon(batch->message(out))) {
+        out.continued = 1;
+        record.lines.push_back(line);
+        close(writer, form);
+        return true;
+      }
+      close(writer, batch->lines[record.first_line].form);  // cut off or interleaved
+      return false;
+    }
+    if (kind == ShapeKind::kFrame && record.form != kNoForm) {
+      out.continued = 1;
+      out.form = record.form;
+      return true;
+    }
+    if (!record.traceback || (kind != ShapeKind::kChained && !(record.chained && kind == ShapeKind::kTraceback)))
+      return false;
+    out.continued = 1;
+    out.form = record.form;
+    record.chained = kind == ShapeKind::kChained;
+    record.open = kind == ShapeKind::kTraceback;
+    return true;
+  }
+
+  // An exception's name may end in anything ("my.pkg.Broken: why"): one dotted word before the colon.
+  static bool has_space_before_colon(std::string_view message) {
+    const size_t colon = message.find(':');
+    const std::string_view name = message.substr(0, colon);
+    if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return true;
+    for (char c : name)
+      if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.'))
+        return true;
+    return false;
+  }
+
+  void event(uint32_t writer, uint32_t form, uint32_t line) {
+    Record& record = records[writer];
+    const ShapeKind kind = batch->forms[form].shape.kind;
+    record.first_line = line;
+    record.form = form;
+    record.traceback = kind == ShapeKind::kTraceback;
+    record.chained = false;
+    if (record.traceback) {
+      record.open = true;
+      record.lines.push_back(line);
+      return;  // counted when its exception is known
+    }
+    count(writer, form, line);
+  }
+
+  bool wanted() const {
+    if (time == kNoTime) return true;
+    return (options.since_ns == kNoTime || time >= options.since_ns) &&
+           (options.until_ns == kNoTime || time <= options.until_ns);
+  }
+
+  void take(std::string_view line, HeaderParser& headers) {
+    const auto index = static_cast<uint32_t>(batch->lines.size());
+    if (line.size() > limits::kLineBytes) {
+      line = line.substr(0, limits::kLineBytes);
+      ++batch->cut_lines;
+    }
+    if (std::memchr(line.data(), '\r', line.size())) line = last_overwrite(line);
+    const Header header = headers.parse(line);
+    const bool own_time = header.time_ns != kNoTime && !header.kernel_time;
+    if (own_time) time = header.time_ns;
+    std::string_view message = line.substr(header.message);
+    const bool indented = !message.empty() && (message[0] == ' ' || message[0] == '\t');
+    while (!message.empty() && (message[0] == ' ' || message[0] == '\t')) message.remove_prefix(1);
+    LineRecord record{time, static_cast<uint32_t>(message.data() - text.data()),
+                      static_cast<uint32_t>(message.size()) & 0x3fffffff, 0, own_time, kNoForm, 0};
+    if (!wanted()) {
+      ++batch->skipped_lines;
+      record.size = 0;
+      batch->lines.push_back(record);
+      return;
+    }
+    const uint32_t writer = writer_of(header);
+    record.writer = writer;
+    if (is_blank(message)) {
+      batch->lines.push_back(record);
+      return;
+    }
+    const uint32_t form = form_of(message, header.level, index);
+    record.form = form;
+    batch->lines.push_back(record);
+    if (!continues(writer, form, indented, index)) event(writer, form, index);
+  }
+};
+
+LineParser::LineParser(const ParseOptions& options) : impl_(std::make_unique<Impl>()) { impl_->options = options; }
+LineParser::~LineParser() = default;
+LineParser::LineParser(LineParser&&) noexcept = default;
+
+void LineParser::parse(const TextChunk& chunk, const SourceInfo& source, LogBatch& batch) {
+  impl_->begin(chunk, source, batch);
+  HeaderParser headers({impl_->options.utc_offset_s, source.modified_ns});
+  const char* at = chunk.bytes.data();
+  const char* const end = at + chunk.bytes.size();
+  while (at < end) {
+    const auto* newline = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
+    const char* const stop = newline ? newline : end;
+    impl_->take(std::string_view(at, static_cast<size_t>(stop - at)), headers);
+    at = stop + 1;
+  }
+  for (uint32_t w = 0; w < impl_->records.size(); ++w)
+    if (impl_->records[w].open) impl_->close(w, batch.lines[impl_->records[w].first_line].form);
+}
+
+}  // namespace culprit::logs

@@ -1,0 +1,36 @@
+// Makes a LogBatch of a piece of text: splits lines, strips headers, masks messages, joins multi-line records.
+// The result depends only on the text and the options, never on what the parser saw before: several threads with
+// a parser each give the same as one. A parser belongs to one thread.
+#pragma once
+
+#include <memory>
+
+#include "core/logs/batch.h"
+#include "core/logs/header.h"
+#include "model/batch.h"
+
+namespace culprit::logs {
+
+struct ParseOptions {
+  int32_t utc_offset_s = 0;
+  TimeNs since_ns = kNoTime;  // lines outside are skipped; kNoTime: no bound
+  TimeNs until_ns = kNoTime;
+  bool path_host_wins = false;  // the user's own pattern placed the file: it outranks the lines' prefixes
+  bool path_rank_wins = false;
+};
+
+class LineParser {
+ public:
+  explicit LineParser(const ParseOptions& options);
+  ~LineParser();
+  LineParser(LineParser&&) noexcept;
+
+  // `batch` is overwritten; its memory is used again.
+  void parse(const TextChunk& chunk, const SourceInfo& source, LogBatch& batch);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace culprit::logs

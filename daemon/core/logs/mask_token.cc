@@ -1,0 +1,287 @@
+#include "core/logs/mask_token.h"
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+namespace culprit::logs {
+namespace {
+
+enum : uint8_t {
+  kDigit = 1,
+  kLetter = 2,    // ASCII letters and every byte beyond ASCII: words of other languages are words
+  kHex = 4,       // letters a to f
+  kPathByte = 8,  // may stand inside a path
+  kJoin = 16,     // between two holes: they are one value (addresses, dates, versions, ratios)
+  kTie = 32,      // between a hole and a word: they are one identifier
+  kOpen = 64,     // a path may begin after it
+};
+
+constexpr std::array<uint8_t, 256> make_classes() {
+  std::array<uint8_t, 256> t{};
+  for (int c = 0; c < 256; ++c) {
+    if (c >= '0' && c <= '9') t[c] = kDigit | kPathByte;
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 128) t[c] = kLetter | kPathByte;
+    if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) t[c] |= kHex;
+  }
+  for (const char c : std::string_view("/._-+@%~#$&*?!")) t[static_cast<uint8_t>(c)] |= kPathByte;
+  for (const char c : std::string_view(".:-_/+,\\@#")) t[static_cast<uint8_t>(c)] |= kJoin;
+  for (const char c : std::string_view("-_.")) t[static_cast<uint8_t>(c)] |= kTie;
+  for (const char c : std::string_view("([{<\"'`=:,;|]")) t[static_cast<uint8_t>(c)] |= kOpen;
+  return t;
+}
+constexpr std::array<uint8_t, 256> kClasses = make_classes();
+
+uint8_t class_of(char c) { return kClasses[static_cast<uint8_t>(c)]; }
+bool is(char c, uint8_t classes) { return (class_of(c) & classes) != 0; }
+
+constexpr size_t kNoHole = ~size_t{0};
+
+class Masker {
+ public:
+  Masker(std::string_view token, TokenBuffer& out)
+      : begin_(token.data()), p_(begin_), end_(begin_ + token.size()), out_(out) {
+    slash_ = token.find('/') != std::string_view::npos;
+  }
+
+  Masked run() {
+    out_.clear();
+    while (p_ < end_) {
+      if (is(*p_, kDigit | kLetter))
+        alnum();
+      else
+        separator();
+    }
+    return holes_ ? Masked::kHoles : changed_ ? Masked::kLiteral : Masked::kSame;
+  }
+
+ private:
+  bool at_start() const { return p_ == begin_ || is(p_[-1], kOpen); }
+
+  // Bytes put since the last hole, which are separators only.
+  std::string_view since_hole() const { return out_.view().substr(hole_end_); }
+
+  void hole() {
+    // Two holes with one or two separators between are one value; longer runs ("....") are a layout.
+    if (hole_end_ != kNoHole) {
+      const std::string_view between = since_hole();
+      bool joins = between.size() <= 2;
+      for (const char c : between) joins = joins && is(c, kJoin);
+      if (joins) {
+        // Numbers in two places of one identifier make a name ("rdd_2_2", "host129.206.196.21"), and the word
+        // in front is part of it; a word with one number is a numbered thing ("rank12", "blk_-123").
+        bool tied = true;
+        for (const char c : between) tied = tied && is(c, kTie);
+        if (tied) {
+          out_.truncate(name_);
+          out_.put(kHole);
+          hole_end_ = out_.size();
+        } else {
+          out_.truncate(hole_end_);
+          name_ = hole_end_ - kHole.size();
+        }
+        return;
+      }
+    }
+    out_.put(kHole);
+    hole_end_ = out_.size();
+    holes_ = true;
+  }
+
+  void word(const char* to) {
+    out_.put({p_, static_cast<size_t>(to - p_)});
+    p_ = to;
+    hole_end_ = kNoHole;
+  }
+
+  void alnum() {
+    const bool fresh = at_start();
+    if (p_ == begin_ || !is(p_[-1], kTie | kDigit | kLetter) || (p_[-1] == '-' && out_.size() == 0))
+      name_ = out_.size();
+    if (fresh && (url() || drive() || (slash_ && relative_path()))) return;
+    if (colon_hex()) return;
+    const char* q = p_;
+    const char* digit = nullptr;
+    bool hex = true;
+    int switches = 0;
+    for (uint8_t last = class_of(*p_) & kDigit; q < end_ && is(*q, kDigit | kLetter); ++q) {
+      const uint8_t now = class_of(*q) & kDigit;
+      if (now && !digit) digit = q;
+      switches += now != last;
+      hex = hex && (now || is(*q, kHex));
+      last = now;
+    }
+    if (!digit) return letters(q);
+    // A word of two letters or more before a number tells what is numbered and stays ("rank12", "mlx5core");
+    // one letter tells nothing, and letters and digits in turn are a random id. Eight hexadecimal characters
+    // are an address or a digest rather than a word.
+    const bool whole = digit - p_ < 2 || switches >= 3 || (hex && (q - p_ >= 8 || switches > 1));
+    if (!whole) word(digit);
+    hole();
+    p_ = q;
+  }
+
+  void letters(const char* to) {
+    if (hole_end_ != kNoHole && tied(to)) {
+      out_.truncate(hole_end_);
+      p_ = to;
+      return;
+    }
+    word(to);
+  }
+
+  // Whether the letters up to `to` belong to the identifier whose hole stands before: "node-17.example.com",
+  // "task_0_m_0001", "3f-ab". After a full stop a capital begins a sentence.
+  bool tied(const char* to) const {
+    const std::string_view between = since_hole();
+    if (between.empty()) return true;
+    if (between.size() != 1) return false;
+    if (between[0] == ':') {
+      bool hex = to - p_ <= 4;  // a group of an IPv6 address or of a MAC
+      for (const char* c = p_; c < to; ++c) hex = hex && is(*c, kHex);
+      return hex;
+    }
+    return is(between[0], kTie) && !(between[0] == '.' && *p_ >= 'A' && *p_ <= 'Z');
+  }
+
+  // Three colons or more among hexadecimal groups of four at most, with a digit: MAC, IPv6, a PCI or WWN
+  // address that begins with letters.
+  bool colon_hex() {
+    if (!is(*p_, kHex)) return false;
+    int colons = 0, run = 0;
+    bool digit = false;
+    const char* q = p_;
+    for (; q < end_; ++q) {
+      if (*q == ':') {
+        ++colons;
+        run = 0;
+        continue;
+      }
+      if (!is(*q, kDigit | kHex)) break;
+      digit = digit || is(*q, kDigit);
+      if (++run > 4) return false;
+    }
+    if (colons < 3 || !digit || (q < end_ && is(*q, kLetter))) return false;
+    if (q[-1] == ':') --q;
+    p_ = q;
+    hole();
+    return true;
+  }
+
+  const char* path_end(const char* q, bool colons) const {
+    const char* from = q;
+    while (q < end_ && (is(*q, kPathByte) || (colons && (*q == ':' || *q == '=')))) ++q;
+    while (q > from && (q[-1] == '.' || q[-1] == '?' || q[-1] == '!' || q[-1] == ':'))
+      --q;  // of the sentence
+    return q;
+  }
+
+  bool url() {
+    const char* q = p_;
+    while (q < end_ && (is(*q, kLetter) || is(*q, kDigit))) ++q;
+    if (end_ - q < 4 || std::memcmp(q, "://", 3) != 0) return false;
+    p_ = path_end(q + 3, true);
+    hole();
+    return true;
+  }
+
+  bool drive() {
+    if (end_ - p_ < 4 || p_[1] != ':' || p_[2] != '\\') return false;
+    const char* q = p_ + 3;
+    while (q < end_ && (is(*q, kPathByte) || *q == '\\')) ++q;
+    p_ = q;
+    hole();
+    return true;
+  }
+
+  // "a/b/c" with a file's extension or with three slashes: a path; "I/O" and "read/write" are words.
+  bool relative_path() {
+    const char* q = path_end(p_, false);
+    int slashes = 0;
+    const char* dot = nullptr;
+    for (const char* c = p_; c < q; ++c) {
+      if (*c == '/') {
+        ++slashes;
+        dot = nullptr;
+      } else if (*c == '.') {
+        dot = c;
+      }
+    }
+    const bool extension = dot && dot > p_ && q - dot >= 2 && q - dot <= 6 && is(dot[1], kLetter);
+    if (slashes == 0 || !(extension || slashes >= 3)) return false;
+    p_ = q;
+    hole();
+    return true;
+  }
+
+  bool absolute_path() {
+    if (!at_start()) return false;
+    const char* q = p_;
+    if (*q == '.' || *q == '~') ++q;
+    if (q < end_ && *q == '.') ++q;
+    if (end_ - q < 2 || *q != '/' || !(is(q[1], kLetter | kDigit) || q[1] == '.' || q[1] == '_'))
+      return false;
+    p_ = path_end(q, false);
+    hole();
+    return true;
+  }
+
+  void separator() {
+    const char c = *p_;
+    const auto left = static_cast<size_t>(end_ - p_);
+    if ((c == '/' || c == '.' || c == '~') && slash_ && absolute_path()) return;
+    if (c == '<' && left >= 3 && p_[1] == '*' && p_[2] == '>') {
+      p_ += 3;
+      return hole();
+    }
+    if (c == '\x1b' && left >= 2 && p_[1] == '[') return escape();
+    // Empty brackets that stand alone hold a value that is missing; after a name they are a call.
+    if (left >= 2 && at_start() && closes(c, p_[1])) {
+      out_.put(c);
+      hole_end_ = kNoHole;
+      hole();
+      ++p_;
+      return;
+    }
+    if (sign()) {
+      ++p_;
+      return;
+    }
+    out_.put(c);
+    ++p_;
+  }
+
+  static bool closes(char open, char close) {
+    return (open == '(' && close == ')') || (open == '[' && close == ']') || (open == '{' && close == '}');
+  }
+
+  // The sign or the leading point of a number belongs to its hole.
+  bool sign() const {
+    if ((*p_ != '-' && *p_ != '+' && *p_ != '.') || end_ - p_ < 2 || !is(p_[1], kDigit)) return false;
+    return p_ == begin_ || !(is(p_[-1], kDigit | kLetter) || std::strchr(".)]}>", p_[-1]));
+  }
+
+  // A terminal's colour sequence says nothing and sticks to the word beside it.
+  void escape() {
+    p_ += 2;
+    while (p_ < end_ && (is(*p_, kDigit) || *p_ == ';')) ++p_;
+    if (p_ < end_) ++p_;
+    changed_ = true;
+  }
+
+  const char* begin_;
+  const char* p_;
+  const char* end_;
+  TokenBuffer& out_;
+  size_t hole_end_ = kNoHole;  // where the last hole ends in out_, while only separators follow it
+  size_t name_ = 0;            // where the identifier that is being read begins in out_
+  bool slash_ = false;
+  bool holes_ = false;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+Masked mask_token(std::string_view token, TokenBuffer& out) { return Masker(token, out).run(); }
+
+}  // namespace culprit::logs

@@ -1,0 +1,42 @@
+// One token of a message (bytes between whitespace) with its variable parts as holes. Used by mask.cc alone;
+// pure, any thread. The rules speak of shapes (digits, separators, slashes), never of words of one program.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "base/limits.h"
+
+namespace culprit::logs {
+
+constexpr std::string_view kHole = "<*>";
+
+// Text of bounded length without allocation. The worst masked token is one of "1=1=1=…": four bytes for two.
+class TokenBuffer {
+ public:
+  void clear() { size_ = 0; }
+  size_t size() const { return size_; }
+  void truncate(size_t size) { size_ = size; }
+  void put(char c) {
+    if (size_ < sizeof data_) data_[size_++] = c;
+  }
+  void put(std::string_view text) {
+    for (const char c : text) put(c);
+  }
+  std::string_view view() const { return {data_, size_}; }
+
+ private:
+  size_t size_ = 0;
+  char
+      data_[2 * limits::kMessageBytes + 64];  // left uninitialised: clearing it would cost more than the mask
+};
+
+enum class Masked {
+  kSame,     // the token has no variable part; `out` is undefined
+  kLiteral,  // no hole, but `out` differs from the token (escape sequences are gone)
+  kHoles,    // `out` holds at least one "<*>"
+};
+
+Masked mask_token(std::string_view token, TokenBuffer& out);
+
+}  // namespace culprit::logs

@@ -1,0 +1,267 @@
+// Forms are kept as they are until settle() joins them; what it found (a shape with open columns) then
+// catches further forms at once. So the outcome depends on the set of forms, not on their order, and no
+// similarity threshold has to be guessed while little is known.
+#include "core/logs/miner.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "core/logs/mask.h"
+#include "core/logs/mask_token.h"
+#include "core/logs/miner_pieces.h"
+#include "core/logs/miner_settle.h"
+
+namespace culprit::logs {
+namespace {
+
+// Forms alive at which a settling pays for itself without being asked; doubled each time, so that the total
+// effort stays linear.
+constexpr size_t kFirstSettle = 8192;
+// Ids given out in all: a miner that settles away what an adversary adds must end somewhere too.
+constexpr size_t kIds = 4 * limits::kTemplates;
+// Sets of open columns that a new form of one shape is tried against.
+constexpr size_t kPatterns = 16;
+// Rounds of one settling: what a round opens shows the next one that columns vary.
+constexpr int kRounds = 4;
+// Catch-alls are told apart by their number of words, up to this.
+constexpr size_t kFoldLengths = 64;
+
+struct Cluster {
+  std::string text;
+  uint64_t name = 0;
+  uint64_t count = 0;
+  uint64_t shape = 0;
+  ClusterId parent = 0;
+  bool settled = false;  // some of its holes come from joining
+  bool fold = false;     // a catch-all
+  std::vector<WordId> words;
+};
+
+struct Pattern {
+  uint64_t open = 0;                                 // by column
+  std::unordered_map<uint64_t, ClusterId> by_words;  // hash of the other columns
+};
+
+}  // namespace
+
+struct Miner::Impl {
+  std::vector<Cluster> clusters;
+  std::unordered_map<uint64_t, ClusterId> forms;                // by hash of the form
+  std::unordered_map<uint64_t, std::vector<Pattern>> patterns;  // by shape
+  std::map<size_t, ClusterId> folds;                            // by number of words
+  std::deque<std::string> texts;                                // of words
+  std::unordered_map<std::string_view, WordId> word_ids;
+  std::vector<Word> words;
+  size_t live = 0;
+  size_t next_settle = kFirstSettle;
+  uint64_t folded = 0;
+  Pieces pieces;
+
+  WordId intern(std::string_view text) {
+    const auto found = word_ids.find(text);
+    if (found != word_ids.end()) return found->second;
+    const std::string& kept = texts.emplace_back(text);
+    const auto id = static_cast<WordId>(words.size());
+    words.push_back({kept, traits_of(kept)});
+    word_ids.emplace(kept, id);
+    return id;
+  }
+
+  ClusterId root(ClusterId id) const {
+    while (clusters[id].parent != id) id = clusters[id].parent;
+    return id;
+  }
+
+  ClusterId create(std::string_view text) {
+    const auto id = static_cast<ClusterId>(clusters.size());
+    Cluster& cluster = clusters.emplace_back();
+    cluster.text = text;
+    cluster.name = hash64(text);
+    cluster.parent = id;
+    ++live;
+    return id;
+  }
+
+  void describe(Cluster& cluster) {
+    cut_pieces(cluster.text, pieces);
+    cluster.shape = pieces.shape;
+    cluster.words.clear();
+    for (const std::string_view word : pieces.words) cluster.words.push_back(intern(word));
+  }
+
+  static uint64_t row_hash(const Pieces& row, uint64_t open) {
+    uint64_t hash = open;
+    for (size_t c = 0; c < row.words.size(); ++c)
+      if (!(open >> c & 1)) hash = mix64(hash, hash64(row.words[c]));
+    return hash;
+  }
+
+  // A template that settle() opened for such forms; `pieces` holds the form.
+  const ClusterId* find_pattern() const {
+    const auto found = patterns.find(pieces.shape);
+    if (found == patterns.end() || pieces.words.size() > kColumns) return nullptr;
+    for (const Pattern& pattern : found->second) {
+      const auto hit = pattern.by_words.find(row_hash(pieces, pattern.open));
+      if (hit == pattern.by_words.end()) continue;
+      bool state = false;
+      for (size_t c = 0; c < pieces.words.size(); ++c)
+        if (pattern.open >> c & 1) state |= traits_of(pieces.words[c]).state;
+      if (!state) return &hit->second;
+    }
+    return nullptr;
+  }
+
+  ClusterId fold(uint64_t count) {
+    folded += count;
+    const size_t length = std::min(pieces.words.size(), kFoldLengths);
+    const auto found = folds.find(length);
+    if (found != folds.end()) return found->second;
+    // Punctuation that no form can have keeps the name from meeting a real template's.
+    const ClusterId id = create("<*> (" + std::to_string(length) + " words, folded)");
+    clusters[id].fold = true;
+    folds.emplace(length, id);
+    return id;
+  }
+
+  ClusterId place(std::string_view form, uint64_t count) {
+    const uint64_t hash = hash64(form);
+    const auto known = forms.find(hash);
+    if (known != forms.end()) return known->second;
+    cut_pieces(form, pieces);
+    if (const ClusterId* found = find_pattern()) return *found;
+    if (live >= next_settle && live < limits::kTemplates) {
+      settle();
+      next_settle = 2 * std::max(live, kFirstSettle / 2);
+      return place(form, count);
+    }
+    if (live >= limits::kTemplates || clusters.size() >= kIds) return fold(count);
+    const ClusterId id = create(form);
+    forms.emplace(hash, id);
+    describe(clusters[id]);
+    return id;
+  }
+
+  void absorb(ClusterId into, ClusterId from) {
+    Cluster& lost = clusters[from];
+    clusters[into].count += lost.count;
+    lost.parent = into;
+    lost.count = 0;
+    lost.text = {};
+    lost.words = {};
+    --live;
+  }
+
+  void remember(const Join& join, ClusterId id) {
+    const Cluster& cluster = clusters[id];
+    uint64_t open = 0;
+    for (size_t c = 0; c < join.open.size(); ++c) open |= uint64_t{join.open[c]} << c;
+    cut_pieces(cluster.text, pieces);
+    std::vector<Pattern>& list = patterns[pieces.shape];
+    auto at = std::find_if(list.begin(), list.end(), [&](const Pattern& p) { return p.open == open; });
+    if (at == list.end()) {
+      if (list.size() >= kPatterns) return;
+      at = list.insert(list.end(), Pattern{open, {}});
+    }
+    at->by_words.insert_or_assign(row_hash(pieces, open), id);
+  }
+
+  // The text of `cluster` with the open columns as holes, neighbours folded as the mask folds them.
+  std::string opened(const Cluster& cluster, const std::vector<bool>& open) {
+    cut_pieces(cluster.text, pieces);
+    std::string text;
+    size_t done = 0;
+    for (size_t c = 0; c < pieces.words.size(); ++c) {
+      if (!open[c]) continue;
+      const auto at = static_cast<size_t>(pieces.words[c].data() - cluster.text.data());
+      text.append(cluster.text, done, at - done);
+      text += kHole;
+      done = at + pieces.words[c].size();
+    }
+    text.append(cluster.text, done);
+    return form_text(text);
+  }
+
+  void apply(const Join& join) {
+    const ClusterId into = join.clusters.front();
+    remember(join, into);
+    for (size_t i = 1; i < join.clusters.size(); ++i) absorb(into, join.clusters[i]);
+    Cluster& cluster = clusters[into];
+    cluster.text = opened(cluster, join.open);
+    cluster.name = hash64(cluster.text);
+    cluster.settled = true;
+    describe(cluster);
+  }
+
+  bool join_equal_texts() {
+    bool changed = false;
+    std::unordered_map<uint64_t, ClusterId> by_name;
+    for (ClusterId id = 0; id < clusters.size(); ++id) {
+      if (clusters[id].parent != id || clusters[id].fold) continue;
+      const auto [at, fresh] = by_name.try_emplace(clusters[id].name, id);
+      if (fresh) continue;
+      clusters[at->second].settled |= clusters[id].settled;
+      absorb(at->second, id);
+      changed = true;
+    }
+    return changed;
+  }
+
+  bool settle_once() {
+    std::map<uint64_t, std::vector<FormRow>> shapes;
+    for (ClusterId id = 0; id < clusters.size(); ++id) {
+      const Cluster& c = clusters[id];
+      if (c.parent == id && !c.fold) shapes[c.shape].push_back({id, c.settled, &c.words});
+    }
+    std::vector<Join> joins;
+    for (auto& [shape, rows] : shapes)
+      for (Join& join : find_joins(std::move(rows), words)) joins.push_back(std::move(join));
+    for (const Join& join : joins) apply(join);
+    return join_equal_texts() || !joins.empty();
+  }
+
+  void settle() {
+    for (int round = 0; round < kRounds && settle_once(); ++round) {
+    }
+    for (ClusterId id = 0; id < clusters.size(); ++id) clusters[id].parent = root(id);
+  }
+};
+
+Miner::Miner() : impl_(std::make_unique<Impl>()) {}
+Miner::~Miner() = default;
+Miner::Miner(Miner&&) noexcept = default;
+Miner& Miner::operator=(Miner&&) noexcept = default;
+
+ClusterId Miner::add(std::string_view form, uint64_t count) {
+  const ClusterId id = impl_->place(form, count);
+  impl_->clusters[impl_->root(id)].count += count;
+  return id;
+}
+
+void Miner::settle() { impl_->settle(); }
+
+ClusterId Miner::resolve(ClusterId id) const {
+  CULPRIT_CHECK(id < impl_->clusters.size());
+  return impl_->root(id);
+}
+
+const std::string& Miner::text(ClusterId id) const { return impl_->clusters[resolve(id)].text; }
+uint64_t Miner::name(ClusterId id) const { return impl_->clusters[resolve(id)].name; }
+uint64_t Miner::count(ClusterId id) const { return impl_->clusters[resolve(id)].count; }
+
+std::vector<ClusterId> Miner::clusters() const {
+  std::vector<ClusterId> out;
+  for (ClusterId id = 0; id < impl_->clusters.size(); ++id)
+    if (impl_->clusters[id].parent == id) out.push_back(id);
+  return out;
+}
+
+size_t Miner::size() const { return impl_->clusters.size(); }
+uint64_t Miner::folded() const { return impl_->folded; }
+
+}  // namespace culprit::logs

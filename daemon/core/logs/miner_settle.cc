@@ -1,0 +1,189 @@
+#include "core/logs/miner_settle.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+namespace culprit::logs {
+namespace {
+
+// How many values prove a column variable, by the number of words that all rows share. Three words or more
+// are a sentence of their own ("session opened for user ?"): three values suffice. The less is shared, the
+// likelier are the rows different messages of one build ("? startup succeeded").
+size_t values_needed(size_t anchors) { return anchors >= 3 ? 3 : anchors == 2 ? 8 : 24; }
+// The first word usually names the event or its subject ("cupsd startup succeeded", "boot (command <*>)").
+constexpr size_t kValuesFirst = 16;
+// "alt<*>", "ee<*>": what varies was found already, and what is left tells the kind.
+constexpr size_t kValuesTyped = 8;
+// Names with parts ("host.example.com", "a_b") are values far more often than words of a sentence.
+constexpr size_t kValuesQualified = 2;
+// Values that prove a column open to any word, though some look like verbs or enumerators.
+constexpr size_t kVocabulary = 16;
+// Above this many rows a split takes all frequent words of a column at once, which keeps the work linear in
+// rows.
+constexpr size_t kSmallGroup = 128;
+constexpr size_t kFrequent = 4;
+
+struct Column {
+  bool varies = false;
+  bool passes = false;
+  bool vocabulary = false;  // anything may stand here: what only looks like a verb is a value too
+  size_t top = 0;           // rows that share the most frequent word
+  WordId word = 0;
+};
+
+class Settler {
+ public:
+  Settler(const std::vector<Word>& words, std::vector<Join>& joins) : words_(words), joins_(joins) {}
+
+  void run(std::vector<FormRow> rows) {
+    std::vector<std::vector<FormRow>> work;
+    work.push_back(std::move(rows));
+    while (!work.empty()) {
+      const std::vector<FormRow> group = std::move(work.back());
+      work.pop_back();
+      if (group.size() > 1) decide(group, work);
+    }
+  }
+
+ private:
+  using Groups = std::vector<std::vector<FormRow>>;
+
+  const Word& word(const FormRow& row, size_t column) const { return words_[(*row.words)[column]]; }
+
+  // The words of one column in order of id; kept between calls for its memory.
+  void count(const std::vector<FormRow>& rows, size_t column) {
+    values_.clear();
+    for (const FormRow& row : rows) values_.push_back((*row.words)[column]);
+    std::sort(values_.begin(), values_.end());
+  }
+
+  Column judge(const std::vector<FormRow>& rows, size_t column, size_t anchors) {
+    count(rows, column);
+    Column out;
+    if (values_.front() == values_.back()) return out;
+    out.varies = true;
+    size_t plain = 0, verbs = 0, typed = 0, qualified = 0, holes = 0;
+    for (size_t i = 0, j = 0; i < values_.size(); i = j) {
+      while (j < values_.size() && values_[j] == values_[i]) ++j;
+      const Word& value = words_[values_[i]];
+      if (j - i > out.top || (j - i == out.top && value.text < words_[out.word].text)) {
+        out.top = j - i;
+        out.word = values_[i];
+      }
+      if (value.traits.state) continue;
+      if (value.traits.verb) {
+        ++verbs;
+        continue;
+      }
+      const bool label = value.traits.typed || !value.traits.anchor;
+      ++(value.traits.hole ? holes : label ? typed : value.traits.qualified ? qualified : plain);
+    }
+    bool settled = false;
+    for (const FormRow& row : rows) settled |= row.settled && word(row, column).traits.hole;
+    const size_t values = plain + typed + qualified + holes;
+    size_t needed = values_needed(anchors);
+    if (plain == 0 && (typed == 0 || holes > 0) && anchors >= 2) needed = std::min(needed, kValuesQualified);
+    if (typed > 0 && plain + qualified + holes == 0) needed = std::max(needed, kValuesTyped);
+    if (column == 0) needed = std::max(needed, kValuesFirst);
+    if (column == 0 && anchors < 2) needed = values + 1;  // "? = true" names a setting, not a value
+    out.vocabulary = settled || (values >= kVocabulary && values > 8 * verbs);
+    out.passes = values >= needed || (settled && values >= 2);
+    return out;
+  }
+
+  void decide(const std::vector<FormRow>& rows, Groups& work) {
+    const size_t width = rows.front().words->size();
+    std::vector<Column> columns(width);
+    size_t anchors = 0, varying = 0;
+    for (size_t c = 0; c < width; ++c) {
+      count(rows, c);
+      if (values_.front() != values_.back())
+        ++varying;
+      else
+        anchors += words_[values_.front()].traits.anchor;
+    }
+    bool all_pass = varying > 0 && anchors + 1 >= 2 * varying;
+    const bool enough = all_pass;
+    for (size_t c = 0; c < width; ++c) {
+      columns[c] = judge(rows, c, anchors);
+      all_pass = all_pass && (!columns[c].varies || columns[c].passes);
+    }
+    if (all_pass) return join(rows, columns, work);
+    split(rows, columns, enough, work);
+  }
+
+  static bool apart_from(const Column& column, const WordTraits& traits) {
+    return traits.state || (traits.verb && !column.vocabulary);
+  }
+
+  void join(const std::vector<FormRow>& rows, const std::vector<Column>& columns, Groups& work) {
+    // A row with a word of state in an open column says something else: it stays apart, together with its
+    // like.
+    Join out;
+    std::map<std::vector<std::string_view>, std::vector<FormRow>> apart;
+    for (const FormRow& row : rows) {
+      std::vector<std::string_view> states;
+      for (size_t c = 0; c < columns.size(); ++c)
+        if (columns[c].varies)
+          states.push_back(apart_from(columns[c], word(row, c).traits) ? word(row, c).text
+                                                                       : std::string_view{});
+      if (std::any_of(states.begin(), states.end(), [](std::string_view s) { return !s.empty(); }))
+        apart[states].push_back(row);
+      else
+        out.clusters.push_back(row.cluster);
+    }
+    for (auto& [states, group] : apart)
+      if (group.size() < rows.size()) work.push_back(std::move(group));
+    if (out.clusters.size() < 2) return;
+    for (const Column& column : columns) out.open.push_back(column.varies);
+    joins_.push_back(std::move(out));
+  }
+
+  // Takes the rows that share the most frequent word of the columns in doubt from those that do not: what one
+  // template shares is at least as frequent as any of its values.
+  void split(const std::vector<FormRow>& rows, const std::vector<Column>& columns, bool enough,
+             Groups& work) {
+    size_t best = columns.size();
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (!columns[c].varies || (enough && columns[c].passes)) continue;
+      if (best == columns.size() || columns[c].top > columns[best].top) best = c;
+    }
+    if (best == columns.size() || columns[best].top < 2) return;
+    const bool small = rows.size() <= kSmallGroup;
+    std::unordered_map<WordId, std::vector<FormRow>> with;
+    std::unordered_map<WordId, size_t> counts;
+    for (const FormRow& row : rows) ++counts[(*row.words)[best]];
+    const size_t least = small ? columns[best].top : std::min(columns[best].top, kFrequent);
+    std::vector<FormRow> without;
+    for (const FormRow& row : rows) {
+      const WordId id = (*row.words)[best];
+      if (small ? id == columns[best].word : counts[id] >= least)
+        with[id].push_back(row);
+      else
+        without.push_back(row);
+    }
+    for (auto& [id, group] : with)
+      if (group.size() > 1) work.push_back(std::move(group));
+    if (without.size() > 1) work.push_back(std::move(without));
+  }
+
+  const std::vector<Word>& words_;
+  std::vector<Join>& joins_;
+  std::vector<WordId> values_;
+};
+
+}  // namespace
+
+std::vector<Join> find_joins(std::vector<FormRow> rows, const std::vector<Word>& words) {
+  std::vector<Join> joins;
+  if (rows.size() < 2 || rows.front().words->empty() || rows.front().words->size() > kColumns) return joins;
+  Settler(words, joins).run(std::move(rows));
+  for (Join& join : joins) std::sort(join.clusters.begin(), join.clusters.end());
+  std::sort(joins.begin(), joins.end(),
+            [](const Join& a, const Join& b) { return a.clusters.front() < b.clusters.front(); });
+  return joins;
+}
+
+}  // namespace culprit::logs

@@ -1,0 +1,45 @@
+// Who wrote a file, from its path below the argument (FORMATS.md section 2, rule 3) or from patterns that the
+// user gave (rule 1). Pure; build once, share between threads.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "model/topology.h"
+
+namespace culprit::logs {
+
+struct PathOwner {
+  std::optional<std::string> host;
+  std::optional<uint32_t> rank;
+  std::optional<uint32_t> local;
+};
+
+struct PlacementOptions {
+  std::string host_pattern;  // RE2 with group `host`, both (?P<x>) and (?<x>); empty: none
+  std::string rank_pattern;  // RE2 with group `rank`
+};
+
+class Placement {
+ public:
+  static Result<Placement> create(const PlacementOptions& options);
+  Placement(Placement&&) noexcept;
+  Placement& operator=(Placement&&) noexcept;
+  ~Placement();
+
+  // `path` is below the argument, '/'-separated, with the suffixes .zst .gz .xz already removed.
+  PathOwner owner(std::string_view path) const;
+  // Whether the user's own pattern, not a rule of ours, said so: it then wins over the line's prefix.
+  bool has_host_pattern() const;
+  bool has_rank_pattern() const;
+
+ private:
+  struct Impl;
+  explicit Placement(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace culprit::logs

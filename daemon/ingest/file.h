@@ -1,0 +1,48 @@
+// An open file or standard input, and the words for what goes wrong with it. Owns its descriptor (standard
+// input's stays open). read() belongs to one thread at a time, read_at() to any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "base/time.h"
+
+namespace culprit::ingest {
+
+// "subject: permission denied", with the code that fits.
+Error system_error(const std::string& subject, int error);
+
+struct ReadOutcome {
+  size_t bytes = 0;  // fewer than asked only at the end or on an error
+  int error = 0;     // errno, 0 where all went well
+};
+
+class File {
+ public:
+  File() = default;
+  // A regular file, or standard input for "-". Never waits for a writer (a pipe is an error).
+  static Result<File> open(const std::string& path);
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  bool is_open() const { return descriptor_ >= 0; }
+  ReadOutcome read(char* out, size_t size);
+  ReadOutcome read_at(char* out, size_t size, uint64_t offset) const;
+  // The first offset at or after `offset` that is not in a hole of the file; the file's end where only holes
+  // follow. It moves the place of read(): use one or the other.
+  uint64_t data_from(uint64_t offset) const;
+
+  // As of open(). Standard input has size 0, and a time only when it is a regular file.
+  uint64_t size() const { return size_; }
+  TimeNs modified_ns() const { return modified_ns_; }
+
+ private:
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
+  TimeNs modified_ns_ = kNoTime;
+};
+
+}  // namespace culprit::ingest

@@ -1,0 +1,253 @@
+#include "ingest/source_list.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "ingest/decompress.h"
+#include "ingest/file.h"
+#include "ingest/recognise.h"
+
+namespace culprit::ingest {
+namespace {
+
+constexpr std::string_view kJobFile = "job.toml";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The run of digits at the beginning, without its leading zeros; `text` moves behind it.
+std::string_view take_number(std::string_view& text) {
+  size_t end = 0;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  std::string_view number = text.substr(0, end);
+  text.remove_prefix(end);
+  while (number.size() > 1 && number[0] == '0') number.remove_prefix(1);
+  return number;
+}
+
+std::string join(const std::string& folder, const std::string& name) {
+  if (folder.empty()) return name;
+  return folder.ends_with('/') ? folder + name : folder + "/" + name;
+}
+
+// The path with all links followed; nothing if it leads nowhere.
+std::optional<std::string> resolve(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
+  if (!resolved) return std::nullopt;
+  return std::string(resolved.get());
+}
+
+bool is_below(const std::string& path, const std::string& folder) {
+  return path.starts_with(folder.ends_with('/') ? folder : folder + "/");
+}
+
+std::string own_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// The first bytes of the content. What stands before the data of a sparse file is a hole (a log that was
+// truncated under its writer): the text after it tells what the file is.
+Result<std::string> read_head(const File& file, const std::string& path) {
+  std::string head(kHeadBytes, '\0');
+  ReadOutcome outcome = file.read_at(head.data(), head.size(), 0);
+  const bool blank = outcome.bytes > 0 && head.find_first_not_of('\0') == head.npos;
+  if (blank && file.size() > head.size()) {
+    const uint64_t data = file.data_from(0);
+    if (data > 0 && data < file.size()) outcome = file.read_at(head.data(), head.size(), data);
+  }
+  if (outcome.error != 0 && outcome.bytes == 0) return tl::unexpected(system_error(path, outcome.error));
+  head.resize(outcome.bytes);
+  return head;
+}
+
+// Sets compression and kind; `raw` are the file's first bytes.
+void recognise(SourceFile& file, std::string_view raw, size_t asked) {
+  file.compression = compression_of(raw);
+  if (file.compression == Compression::kNone) {
+    file.kind = kind_of({raw.substr(0, kHeadBytes), raw.size() < asked, file.below, file.argument});
+    return;
+  }
+  std::string text(kHeadBytes, '\0');
+  size_t size = 0;
+  bool whole = false;
+  const auto read = [&](Decompressor decompressor) {
+    size = decompressor.read(text.data(), text.size());
+    whole = size < text.size() && !decompressor.problem();
+  };
+  if (file.path == "-") {
+    read(Decompressor::over(raw, file.compression, file.path));
+  } else if (auto opened = Decompressor::open(file)) {
+    read(std::move(*opened));
+  }
+  text.resize(size);
+  file.kind = kind_of({text, whole, file.below, file.argument});
+  // Compressed, and damaged from the start: as a log its reader gets to tell so.
+  if (file.kind == FileKind::kEmpty && !whole) file.kind = FileKind::kLog;
+}
+
+class Walk {
+ public:
+  explicit Walk(SourceList& list) : list_(list) {}
+
+  void argument(const std::string& argument) {
+    argument_ = argument;
+    if (argument == "-") return standard_input();
+    struct stat status;
+    if (::stat(argument.c_str(), &status) != 0) return failed(system_error(argument, errno));
+    const auto resolved = resolve(argument);
+    if (!resolved) return failed(system_error(argument, errno));
+    root_ = *resolved;
+    if (S_ISDIR(status.st_mode)) {
+      auto names = read_names(argument);
+      if (!names) return failed(std::move(names.error()));
+      above_ = {{status.st_dev, status.st_ino}};
+      // Before all others: as a link it takes its target from those that would be listed as logs.
+      const auto job = std::find(names->begin(), names->end(), kJobFile);
+      if (job != names->end()) std::rotate(names->begin(), job, job + 1);
+      return folder(argument, "", *names);
+    }
+    auto error = regular_file(argument, own_name(argument), root_);
+    if (error) failed(std::move(*error));
+  }
+
+ private:
+  using FolderId = std::pair<dev_t, ino_t>;
+
+  void failed(Error error) { list_.failed_arguments.push_back(std::move(error)); }
+  void problem(const std::string& path, std::string what) {
+    // The row names the file already.
+    if (what.starts_with(path + ": ")) what.erase(0, path.size() + 2);
+    list_.problems.push_back(Problem{path, std::nullopt, std::move(what)});
+  }
+
+  void standard_input() {
+    SourceFile file;
+    file.path = file.below = file.argument = argument_;
+    auto opened = File::open(file.path);
+    if (!opened) return failed(std::move(opened.error()));
+    file.modified_ns = opened->modified_ns();
+    file.head.resize(kCompressedHeadBytes);
+    const ReadOutcome outcome = opened->read(file.head.data(), file.head.size());
+    if (outcome.error != 0 && outcome.bytes == 0)
+      return failed(system_error("standard input", outcome.error));
+    file.head.resize(outcome.bytes);
+    recognise(file, file.head, kCompressedHeadBytes);
+    list_.files.push_back(std::move(file));
+  }
+
+  // The error why it cannot be read; nothing when it is listed, or was listed before.
+  std::optional<Error> regular_file(const std::string& path, const std::string& below,
+                                    const std::string& resolved) {
+    auto opened = File::open(path);
+    if (!opened) return std::move(opened.error());
+    auto head = read_head(*opened, path);
+    if (!head) return std::move(head.error());
+    if (!listed_.insert(resolved).second) return std::nullopt;
+    SourceFile file;
+    file.path = path;
+    file.below = below;
+    file.argument = argument_;
+    file.size = opened->size();
+    file.modified_ns = opened->modified_ns();
+    recognise(file, *head, kHeadBytes);
+    list_.files.push_back(std::move(file));
+    return std::nullopt;
+  }
+
+  struct CloseFolder {
+    void operator()(DIR* folder) const { ::closedir(folder); }
+  };
+
+  Result<std::vector<std::string>> read_names(const std::string& path) {
+    DIR* open = ::opendir(path.c_str());
+    if (open == nullptr) return tl::unexpected(system_error(path, errno));
+    const std::unique_ptr<DIR, CloseFolder> folder(open);
+    std::vector<std::string> names;
+    for (;;) {
+      errno = 0;
+      const dirent* entry = ::readdir(folder.get());
+      if (entry == nullptr) break;
+      if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
+        names.emplace_back(entry->d_name);
+    }
+    if (errno != 0 && names.empty()) return tl::unexpected(system_error(path, errno));
+    if (errno != 0) problem(path, system_error(path, errno).text);
+    std::sort(names.begin(), names.end(), natural_less);
+    return names;
+  }
+
+  void folder(const std::string& path, const std::string& below, const std::vector<std::string>& names) {
+    for (const std::string& name : names) entry(join(path, name), join(below, name));
+  }
+
+  void entry(const std::string& path, const std::string& below) {
+    struct stat status;
+    if (::lstat(path.c_str(), &status) != 0) return problem(path, system_error(path, errno).text);
+    if (S_ISLNK(status.st_mode)) return link(path, below);
+    if (S_ISDIR(status.st_mode)) return subfolder(path, below, {status.st_dev, status.st_ino});
+    if (!S_ISREG(status.st_mode)) return;  // pipes, devices and sockets hold nothing to read
+    const auto error = regular_file(path, below, join(root_, below));
+    if (error) problem(path, error->text);
+  }
+
+  void link(const std::string& path, const std::string& below) {
+    const auto target = resolve(path);
+    if (!target) return problem(path, "is a link that leads nowhere: " + system_error(path, errno).text);
+    if (!is_below(*target, root_) && *target != root_)
+      return problem(path, "is a link that leads out of " + argument_ + ": not followed");
+    struct stat status;
+    if (below != kJobFile || ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+    const auto error = regular_file(path, below, *target);
+    if (error) problem(path, error->text);
+  }
+
+  void subfolder(const std::string& path, const std::string& below, FolderId id) {
+    // Only a folder mounted below itself comes here twice. Those above are what is asked, not all that were
+    // seen: file systems exist that give two folders one number.
+    if (std::find(above_.begin(), above_.end(), id) != above_.end()) return;
+    const auto names = read_names(path);
+    if (!names) return problem(path, names.error().text);
+    above_.push_back(id);
+    folder(path, below, *names);
+    above_.pop_back();
+  }
+
+  SourceList& list_;
+  std::string argument_, root_;  // root_: the argument, all links followed
+  std::vector<FolderId> above_;
+  std::unordered_set<std::string> listed_;  // resolved paths
+};
+
+}  // namespace
+
+bool natural_less(std::string_view a, std::string_view b) {
+  std::string_view x = a, y = b;
+  while (!x.empty() && !y.empty()) {
+    if (is_digit(x[0]) && is_digit(y[0])) {
+      const std::string_view m = take_number(x), n = take_number(y);
+      if (m.size() != n.size()) return m.size() < n.size();
+      if (m != n) return m < n;
+      continue;
+    }
+    if (x[0] != y[0]) return static_cast<unsigned char>(x[0]) < static_cast<unsigned char>(y[0]);
+    x.remove_prefix(1);
+    y.remove_prefix(1);
+  }
+  if (x.empty() != y.empty()) return x.empty();
+  return a < b;  // they differ in leading zeros only
+}
+
+SourceList list_sources(const std::vector<std::string>& arguments) {
+  SourceList list;
+  Walk walk(list);
+  for (const std::string& argument : arguments) walk.argument(argument);
+  return list;
+}
+
+}  // namespace culprit::ingest

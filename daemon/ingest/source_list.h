@@ -1,0 +1,52 @@
+// The files below the arguments of a command, recognised and in a fixed order: that of the arguments, then,
+// folder by folder, the natural one of the names (a `job.toml` in the top folder first). Plain values; any
+// thread.
+//
+// Links met on a walk are not followed: what they lead to inside of the folder is met under its own name (and
+// is not counted twice), and what lies outside of it is not asked for. The one exception is a `job.toml` in
+// the top folder that links to a file inside. A link named as an argument is followed. A file that two
+// arguments lead to is listed once, under the first.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "model/report.h"
+
+namespace culprit::ingest {
+
+enum class FileKind : uint8_t { kLog, kComm, kMetrics, kStacks, kFlightRecorder, kJob, kEmpty, kBinary };
+enum class Compression : uint8_t { kNone, kZstd, kGzip, kXz };
+
+struct SourceFile {
+  std::string path;   // to open: the argument joined with the path below it; "-" is standard input
+  std::string below;  // the path below the argument ('/'-separated); the file's own name for a file argument
+  std::string argument;
+  FileKind kind = FileKind::kLog;
+  Compression compression = Compression::kNone;
+  uint64_t size = 0;  // on disk when it was listed; 0 for standard input
+  TimeNs modified_ns = kNoTime;
+  std::string head;  // of standard input only: what recognition took from it; readers give it first
+};
+
+struct SourceList {
+  std::vector<SourceFile> files;
+  std::vector<Problem> problems;  // what on the walk could not be read
+  // Arguments that are missing, unreadable, or neither file nor folder: exit status 2; the rest is still of
+  // use.
+  std::vector<Error> failed_arguments;
+};
+
+// Recognition is by content first (FORMATS.md section 1), reading only the beginning of each file. Pipes,
+// devices and sockets are passed over; one named as an argument fails. "-" is read from as far as recognition
+// needs.
+SourceList list_sources(const std::vector<std::string>& arguments);
+
+// "node-2" before "node-10": runs of digits compare as numbers. A strict total order of different strings.
+bool natural_less(std::string_view a, std::string_view b);
+
+}  // namespace culprit::ingest

@@ -1,0 +1,144 @@
+#include "model/report.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+namespace culprit {
+namespace {
+
+// Each table stands in the order of its enum: word() indexes it.
+template <class Enum>
+struct Words;
+
+template <>
+struct Words<Category> {
+  static constexpr std::array<std::string_view, 5> kTable{"hardware", "user", "framework", "platform",
+                                                          "unknown"};
+};
+template <>
+struct Words<Component> {
+  static constexpr std::array<std::string_view, 20> kTable{
+      "gpu",         "gpu_memory", "nvlink",     "pcie",         "network", "nccl_comm", "host_memory",
+      "host_kernel", "storage",    "cpu",        "cuda_runtime", "driver",  "framework", "user_code",
+      "user_config", "user_data",  "dependency", "platform",     "numeric", "unknown"};
+};
+template <>
+struct Words<Symptom> {
+  static constexpr std::array<std::string_view, 6> kTable{"launch_failure", "crash",   "hang",
+                                                          "slowdown",       "numeric", "other"};
+};
+template <>
+struct Words<Stage> {
+  static constexpr std::array<std::string_view, 5> kTable{"launch", "init", "iterative", "checkpoint",
+                                                          "teardown"};
+};
+template <>
+struct Words<ActionKind> {
+  static constexpr std::array<std::string_view, 8> kTable{"isolate", "check",    "restart", "rollback",
+                                                          "retry",   "mitigate", "fix",     "none"};
+};
+template <>
+struct Words<About> {
+  static constexpr std::array<std::string_view, 2> kTable{"job", "culprit"};
+};
+template <>
+struct Words<Severity> {
+  static constexpr std::array<std::string_view, 4> kTable{"info", "warning", "error", "fatal"};
+};
+
+template <class Enum>
+std::string_view word_of(Enum value) {
+  return Words<Enum>::kTable[static_cast<size_t>(value)];
+}
+
+// Keeps the `top` entries that `better` prefers, in the order in which they stand.
+template <class Entry, class Better>
+size_t cut_by(std::vector<Entry>& list, size_t top, Better better) {
+  if (list.size() <= top) return 0;
+  std::vector<size_t> order(list.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return better(list[a], list[b]); });
+  order.resize(top);
+  std::sort(order.begin(), order.end());
+  std::vector<Entry> kept;
+  kept.reserve(top);
+  for (const size_t i : order) kept.push_back(std::move(list[i]));
+  const size_t left_out = list.size() - top;
+  list = std::move(kept);
+  return left_out;
+}
+
+template <class Entry>
+size_t cut_tail(std::vector<Entry>& list, size_t top) {
+  if (list.size() <= top) return 0;
+  const size_t left_out = list.size() - top;
+  list.erase(list.begin() + static_cast<std::ptrdiff_t>(top), list.end());
+  return left_out;
+}
+
+// The verdict stays whatever `top` is: a report that names a cause must hold it.
+size_t cut_diagnoses(Report& report, size_t top) {
+  const size_t before = report.diagnoses.size();
+  if (before <= top) return 0;
+  if (report.verdict && *report.verdict < before && *report.verdict >= top) {
+    const size_t place = top > 0 ? top - 1 : 0;
+    std::swap(report.diagnoses[place], report.diagnoses[*report.verdict]);
+    report.verdict = place;
+    top = place + 1;
+  }
+  return cut_tail(report.diagnoses, top);
+}
+
+// What a spell of slow steps cost in all.
+double total_cost(const Irregularity& x) {
+  return x.cost_ms * static_cast<double>(x.last_step - x.first_step + 1);
+}
+
+}  // namespace
+
+std::string_view word(Category value) { return word_of(value); }
+std::string_view word(Component value) { return word_of(value); }
+std::string_view word(Symptom value) { return word_of(value); }
+std::string_view word(Stage value) { return word_of(value); }
+std::string_view word(ActionKind value) { return word_of(value); }
+std::string_view word(About value) { return word_of(value); }
+std::string_view word(Severity value) { return word_of(value); }
+
+template <class Enum>
+std::optional<Enum> from_word(std::string_view word) {
+  const auto& table = Words<Enum>::kTable;
+  const auto at = std::find(table.begin(), table.end(), word);
+  if (at == table.end()) return std::nullopt;
+  return static_cast<Enum>(at - table.begin());
+}
+
+template std::optional<Category> from_word(std::string_view);
+template std::optional<Component> from_word(std::string_view);
+template std::optional<Symptom> from_word(std::string_view);
+template std::optional<Stage> from_word(std::string_view);
+template std::optional<ActionKind> from_word(std::string_view);
+template std::optional<About> from_word(std::string_view);
+template std::optional<Severity> from_word(std::string_view);
+
+void keep_top(Report& report, size_t top) {
+  const auto told = [&](const char* list, size_t left_out) {
+    if (left_out) report.cut[list] += left_out;
+  };
+  told("diagnoses", cut_diagnoses(report, top));
+  told("suspects", cut_tail(report.suspects, top));
+  told("indicating", cut_tail(report.indicating, top));
+  told("iterations", cut_by(report.iterations, top, [](const IterationScore& a, const IterationScore& b) {
+         return a.score > b.score;
+       }));
+  told("irregularities", cut_by(report.irregularities, top, [](const Irregularity& a, const Irregularity& b) {
+         return total_cost(a) > total_cost(b);
+       }));
+  told("numerics", cut_by(report.numerics, top, [](const NumericFault& a, const NumericFault& b) {
+         return a.confidence > b.confidence;
+       }));
+  told("problems", cut_tail(report.problems, top));
+}
+
+}  // namespace culprit

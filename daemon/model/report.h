@@ -1,0 +1,208 @@
+// The nouns of the answer, as FORMATS.md section 7 has them: places, links, diagnoses, the report. Plain values;
+// whoever holds one owns all of it. Times are nanoseconds since the epoch, kNoTime where unknown.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+
+namespace culprit {
+
+enum class Category : uint8_t { kHardware, kUser, kFramework, kPlatform, kUnknown };
+enum class Component : uint8_t {
+  kGpu, kGpuMemory, kNvlink, kPcie, kNetwork, kNcclComm, kHostMemory, kHostKernel, kStorage, kCpu,
+  kCudaRuntime, kDriver, kFramework, kUserCode, kUserConfig, kUserData, kDependency, kPlatform, kNumeric,
+  kUnknown
+};
+enum class Symptom : uint8_t { kLaunchFailure, kCrash, kHang, kSlowdown, kNumeric, kOther };
+enum class Stage : uint8_t { kLaunch, kInit, kIterative, kCheckpoint, kTeardown };
+enum class ActionKind : uint8_t { kIsolate, kCheck, kRestart, kRollback, kRetry, kMitigate, kFix, kNone };
+enum class About : uint8_t { kJob, kCulprit };
+enum class Severity : uint8_t { kInfo, kWarning, kError, kFatal };
+
+// The words of FORMATS.md; from_word gives nothing for a word that is none of them.
+std::string_view word(Category);
+std::string_view word(Component);
+std::string_view word(Symptom);
+std::string_view word(Stage);
+std::string_view word(ActionKind);
+std::string_view word(About);
+std::string_view word(Severity);
+template <class Enum>
+std::optional<Enum> from_word(std::string_view word);
+
+// A host, or devices or ranks on it, with how strongly it is suspected.
+struct Suspect {
+  std::optional<std::string> host;
+  double score = 0;  // 0..1
+  std::vector<uint32_t> ranks;
+  std::vector<uint32_t> devices;
+  std::vector<std::string> why;  // one sentence each
+  // Only in irregularities and hang, where each entry stands for one rank.
+  bool single = false;
+  std::optional<uint32_t> rank;
+  std::optional<uint32_t> device;
+};
+
+struct Link {
+  std::string a, b;
+  double score = 0;
+};
+
+struct Evidence {
+  std::optional<std::string> host;
+  std::string file;
+  std::optional<uint64_t> line;    // from 1, in the decompressed text
+  std::optional<uint64_t> offset;  // bytes, where the evidence is no text
+  std::string text;
+  // Beside FORMATS.md, for showing.
+  TimeNs time_ns = kNoTime;
+  std::optional<uint32_t> rank;
+};
+
+struct Confirmation {
+  std::string by;
+  uint64_t hits = 0, right = 0;
+};
+
+struct Action {
+  ActionKind kind = ActionKind::kNone;
+  std::vector<std::string> targets;
+};
+
+struct Diagnosis {
+  std::string id;
+  std::optional<std::string> rule;
+  std::optional<std::string> detector;
+  About about = About::kJob;
+  std::string title;
+  Category category = Category::kUnknown;
+  Component component = Component::kUnknown;
+  Symptom symptom = Symptom::kOther;
+  std::optional<Stage> stage;
+  std::optional<int64_t> iteration;
+  TimeNs time_ns = kNoTime;
+  double confidence = 0;
+  std::vector<Suspect> hosts;
+  std::vector<Link> links;
+  std::vector<std::string> why;
+  std::vector<Evidence> evidence;
+  std::optional<Confirmation> confirmed;
+  std::string remedy;
+  Action action;
+};
+
+struct LinePlace {
+  std::optional<std::string> host;
+  std::string file;
+  uint64_t line = 0;
+};
+
+struct Indicating {
+  std::string template_text;
+  double score = 0;
+  uint64_t count = 0;
+  std::vector<std::string> why;  // cross-job, spatial, temporal, rule:ID
+  std::vector<LinePlace> where;  // at most limits::kPlaces
+  // Beside FORMATS.md, for showing.
+  std::string sample;
+  TimeNs first_ns = kNoTime;
+};
+
+struct IterationScore {
+  int64_t iteration = 0;
+  double score = 0;
+  std::vector<std::string> hosts;
+};
+
+struct ChainLink {
+  uint32_t rank = 0;
+  std::string op;
+  uint64_t comm = 0, seq = 0;
+  double wait_ms = 0;
+};
+
+struct Irregularity {
+  int64_t first_step = 0, last_step = 0;
+  double slowdown = 1, cost_ms = 0;
+  std::string kind;  // gpu host nic link nvlink switch job
+  std::vector<Suspect> suspects;
+  std::vector<Link> links;
+  std::optional<uint64_t> comm;
+  std::vector<ChainLink> chain;
+};
+
+struct NumericFault {
+  int64_t step = 0, detected_at = 0;
+  std::string kind;  // "class" in the report: sdc data optimizer schedule unknown
+  std::vector<uint32_t> ranks;
+  std::vector<std::string> metrics;
+  double confidence = 0;
+  std::string mitigation;
+};
+
+struct StackCluster {
+  std::vector<std::string> frames;
+  std::vector<uint32_t> ranks;
+  bool healthy = false;
+};
+
+struct Hang {
+  TimeNs since_ns = kNoTime;
+  std::vector<StackCluster> clusters;
+  std::vector<Suspect> suspects;
+};
+
+struct Problem {
+  std::string file;
+  std::optional<uint64_t> offset;
+  std::string what;
+};
+
+struct JobSummary {
+  std::optional<std::string> id;
+  uint64_t hosts = 0, ranks = 0, bytes = 0, lines = 0, unplaced_lines = 0, templates = 0;
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;
+};
+
+// Lines a host wrote over time, for the heat map: bin i covers [first_ns + i * bin_ns, + bin_ns).
+struct HostActivity {
+  std::string host;
+  std::vector<uint32_t> lines;
+  std::vector<uint32_t> indicating;  // of those, lines of indicating templates
+};
+struct Activity {
+  TimeNs first_ns = kNoTime;
+  TimeNs bin_ns = 0;
+  std::vector<HostActivity> hosts;  // all hosts, in natural order of their names
+  // (time, iteration) of the job's progress, thinned to at most a few hundred points.
+  std::vector<std::pair<TimeNs, int64_t>> progress;
+};
+
+struct Report {
+  JobSummary job;
+  std::optional<size_t> verdict;  // index into diagnoses
+  std::vector<std::string> missing;
+  std::vector<Diagnosis> diagnoses;
+  std::vector<Suspect> suspects;
+  std::vector<Indicating> indicating;
+  std::vector<IterationScore> iterations;
+  std::vector<Irregularity> irregularities;
+  std::vector<NumericFault> numerics;
+  std::optional<Hang> hang;
+  std::vector<Problem> problems;
+  std::map<std::string, uint64_t> cut;
+  // Beside FORMATS.md, for showing.
+  Activity activity;
+  bool interrupted = false;  // the reading was stopped; this is what was known then
+};
+
+// Cuts every list of the report to its best `top`, and says in `cut` how many were left out.
+void keep_top(Report& report, size_t top);
+
+}  // namespace culprit

@@ -1,0 +1,359 @@
+#include "model/report_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace culprit {
+namespace {
+
+bool is_plain(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\';
+}
+
+// Written directly and not through a tree: a report of a large job has some hundred thousand places.
+class Writer {
+ public:
+  std::string take() { return std::move(out_); }
+
+  template <class Body>
+  void object(Body body) {
+    bracketed('{', '}', body);
+  }
+
+  template <class Range, class Each>
+  void list(const char* name, const Range& range, Each each) {
+    key(name);
+    bracketed('[', ']', [&] {
+      for (const auto& entry : range) separate(), each(entry);
+    });
+  }
+
+  template <class Body>
+  void member(const char* name, Body body) {
+    key(name);
+    body();
+  }
+
+  template <class Value>
+  void field(const char* name, const Value& value) {
+    key(name);
+    write(value);
+  }
+
+  template <class Range>
+  void values(const char* name, const Range& range) {
+    list(name, range, [this](const auto& value) { write(value); });
+  }
+
+  void score(const char* name, double value) { field(name, value > 0 ? std::min(value, 1.0) : 0.0); }
+  void time(const char* name, TimeNs time) { time == kNoTime ? null(name) : field(name, time); }
+  void null(const char* name) { key(name), out_ += "null"; }
+
+  void write(std::string_view text) {
+    out_ += '"';
+    const auto bad = std::find_if_not(text.begin(), text.end(), is_plain);
+    out_.append(text.begin(), bad);
+    if (bad != text.end()) escape(to_utf8(text.substr(static_cast<size_t>(bad - text.begin()))));
+    out_ += '"';
+  }
+  void write(const std::string& text) { write(std::string_view(text)); }
+  void write(const char* text) { write(std::string_view(text)); }
+
+  // JSON has no word for what is no finite number.
+  void write(double value) {
+    if (std::isfinite(value))
+      fmt::format_to(std::back_inserter(out_), "{}", value);
+    else
+      out_ += "null";
+  }
+  void write(bool value) { out_ += value ? "true" : "false"; }
+  template <std::integral Integer>
+  void write(Integer value) {
+    fmt::format_to(std::back_inserter(out_), "{}", value);
+  }
+  template <class Value>
+  void write(const std::optional<Value>& value) {
+    if (value)
+      write(*value);
+    else
+      out_ += "null";
+  }
+
+ private:
+  template <class Body>
+  void bracketed(char open, char close, Body body) {
+    const bool outer = std::exchange(first_, true);
+    out_ += open;
+    body();
+    out_ += close;
+    first_ = outer;
+  }
+
+  void separate() {
+    if (!std::exchange(first_, false)) out_ += ',';
+  }
+
+  void key(std::string_view name) {
+    separate();
+    write(name);
+    out_ += ':';
+  }
+
+  // Controls of C1 and the separators U+2028 and U+2029 are escaped too: readers in many languages take them
+  // for the end of a line, and a report is one line.
+  void escape(std::string_view text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '"' || c == '\\') {
+        out_ += '\\', out_ += c;
+      } else if (c == '\n') {
+        out_ += "\\n";
+      } else if (c == '\t') {
+        out_ += "\\t";
+      } else if (byte < 0x20 || byte == 0x7f) {
+        fmt::format_to(std::back_inserter(out_), "\\u{:04x}", byte);
+      } else if (byte == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
+        fmt::format_to(std::back_inserter(out_), "\\u{:04x}", static_cast<unsigned char>(text[++i]));
+      } else if (const std::string_view three = text.substr(i, 3);
+                 three == "\xe2\x80\xa8" || three == "\xe2\x80\xa9") {
+        out_ += three[2] == '\xa8' ? "\\u2028" : "\\u2029";
+        i += 2;
+      } else {
+        out_ += c;
+      }
+    }
+  }
+
+  std::string out_;
+  bool first_ = true;
+};
+
+class ReportWriter {
+ public:
+  explicit ReportWriter(const Report& report) : report_(report) {}
+
+  std::string run() {
+    w_.object([&] {
+      w_.field("schema", "culprit.report/1");
+      job(report_.job);
+      if (report_.verdict && *report_.verdict < report_.diagnoses.size()) {
+        w_.member("verdict", [&] { diagnosis(report_.diagnoses[*report_.verdict]); });
+      } else {
+        w_.null("verdict");
+      }
+      w_.values("missing", report_.missing);
+      w_.list("diagnoses", report_.diagnoses, [&](const Diagnosis& d) { diagnosis(d); });
+      places("suspects", report_.suspects, false);
+      w_.list("indicating", report_.indicating, [&](const Indicating& x) { indicating(x); });
+      w_.list("iterations", report_.iterations, [&](const IterationScore& x) { iteration(x); });
+      w_.list("irregularities", report_.irregularities, [&](const Irregularity& x) { irregularity(x); });
+      w_.list("numerics", report_.numerics, [&](const NumericFault& x) { numeric(x); });
+      hang();
+      w_.list("problems", report_.problems, [&](const Problem& x) { problem(x); });
+      w_.member("cut", [&] {
+        w_.object([&] {
+          for (const auto& [list, left_out] : report_.cut) w_.field(list.c_str(), left_out);
+        });
+      });
+    });
+    return w_.take();
+  }
+
+ private:
+  void job(const JobSummary& x) {
+    w_.member("job", [&] {
+      w_.object([&] {
+        w_.field("id", x.id);
+        w_.field("hosts", x.hosts);
+        w_.field("ranks", x.ranks);
+        w_.field("bytes", x.bytes);
+        w_.field("lines", x.lines);
+        w_.field("unplaced_lines", x.unplaced_lines);
+        w_.field("templates", x.templates);
+        w_.time("first_ns", x.first_ns);
+        w_.time("last_ns", x.last_ns);
+      });
+    });
+  }
+
+  void diagnosis(const Diagnosis& d) {
+    w_.object([&] {
+      w_.field("id", d.id);
+      w_.field("rule", d.rule);
+      w_.field("detector", d.detector);
+      w_.field("about", word(d.about));
+      w_.field("title", d.title);
+      w_.field("category", word(d.category));
+      w_.field("component", word(d.component));
+      w_.field("symptom", word(d.symptom));
+      d.stage ? w_.field("stage", word(*d.stage)) : w_.null("stage");
+      w_.field("iteration", d.iteration);
+      w_.time("time_ns", d.time_ns);
+      w_.score("confidence", d.confidence);
+      places("hosts", d.hosts, false);
+      links(d.links);
+      w_.values("why", d.why);
+      w_.list("evidence", d.evidence, [&](const Evidence& e) { evidence(e); });
+      confirmed(d.confirmed);
+      w_.field("remedy", d.remedy);
+      w_.member("action", [&] {
+        w_.object([&] {
+          w_.field("kind", word(d.action.kind));
+          w_.values("targets", d.action.targets);
+        });
+      });
+    });
+  }
+
+  void confirmed(const std::optional<Confirmation>& c) {
+    if (!c) return w_.null("confirmed");
+    w_.member("confirmed", [&] {
+      w_.object([&] {
+        w_.field("by", c->by);
+        w_.field("hits", c->hits);
+        w_.field("right", c->right);
+      });
+    });
+  }
+
+  void evidence(const Evidence& e) {
+    w_.object([&] {
+      w_.field("host", e.host);
+      w_.field("file", e.file);
+      w_.field("line", e.line);
+      w_.field("offset", e.offset);
+      w_.field("text", e.text);
+    });
+  }
+
+  // `single`: one entry a rank, with it and its device beside.
+  void places(const char* name, const std::vector<Suspect>& list, bool single) {
+    w_.list(name, list, [&](const Suspect& s) {
+      w_.object([&] {
+        w_.field("host", s.host);
+        w_.score("score", s.score);
+        w_.values("ranks", s.ranks);
+        w_.values("devices", s.devices);
+        w_.values("why", s.why);
+        if (!single) return;
+        w_.field("rank", s.rank);
+        w_.field("device", s.device);
+      });
+    });
+  }
+
+  void links(const std::vector<Link>& list) {
+    w_.list("links", list, [&](const Link& l) {
+      w_.object([&] {
+        w_.field("a", l.a);
+        w_.field("b", l.b);
+        w_.score("score", l.score);
+      });
+    });
+  }
+
+  void indicating(const Indicating& x) {
+    w_.object([&] {
+      w_.field("template", x.template_text);
+      w_.score("score", x.score);
+      w_.field("count", x.count);
+      w_.values("why", x.why);
+      const std::span<const LinePlace> where(x.where.data(), std::min(x.where.size(), limits::kPlaces));
+      w_.list("where", where, [&](const LinePlace& p) {
+        w_.object([&] {
+          w_.field("host", p.host);
+          w_.field("file", p.file);
+          w_.field("line", p.line);
+        });
+      });
+    });
+  }
+
+  void iteration(const IterationScore& x) {
+    w_.object([&] {
+      w_.field("iteration", x.iteration);
+      w_.score("score", x.score);
+      w_.values("hosts", x.hosts);
+    });
+  }
+
+  void irregularity(const Irregularity& x) {
+    w_.object([&] {
+      w_.values("steps", std::array{x.first_step, x.last_step});
+      w_.field("slowdown", x.slowdown);
+      w_.field("cost_ms", x.cost_ms);
+      w_.field("kind", x.kind);
+      places("suspects", x.suspects, true);
+      links(x.links);
+      w_.field("comm", x.comm);
+      w_.list("chain", x.chain, [&](const ChainLink& c) {
+        w_.object([&] {
+          w_.field("rank", c.rank);
+          w_.field("op", c.op);
+          w_.field("comm", c.comm);
+          w_.field("seq", c.seq);
+          w_.field("wait_ms", c.wait_ms);
+        });
+      });
+    });
+  }
+
+  void numeric(const NumericFault& x) {
+    w_.object([&] {
+      w_.field("step", x.step);
+      w_.field("detected_at", x.detected_at);
+      w_.field("class", x.kind);
+      w_.values("ranks", x.ranks);
+      w_.values("metrics", x.metrics);
+      w_.score("confidence", x.confidence);
+      w_.field("mitigation", x.mitigation);
+    });
+  }
+
+  void hang() {
+    if (!report_.hang) return w_.null("hang");
+    const Hang& hang = *report_.hang;
+    w_.member("hang", [&] {
+      w_.object([&] {
+        w_.time("since_ns", hang.since_ns);
+        w_.list("clusters", hang.clusters, [&](const StackCluster& c) {
+          w_.object([&] {
+            w_.values("frames", c.frames);
+            w_.values("ranks", c.ranks);
+            w_.field("healthy", c.healthy);
+          });
+        });
+        places("suspects", hang.suspects, true);
+      });
+    });
+  }
+
+  void problem(const Problem& x) {
+    w_.object([&] {
+      w_.field("file", x.file);
+      w_.field("offset", x.offset);
+      w_.field("what", x.what);
+    });
+  }
+
+  const Report& report_;
+  Writer w_;
+};
+
+}  // namespace
+
+std::string to_json(const Report& report) { return ReportWriter(report).run(); }
+
+}  // namespace culprit

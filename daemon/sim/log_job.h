@@ -1,0 +1,36 @@
+// Makes the logs of a simulated training job, healthy ones beside it, and the truth. The same options give
+// the same bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace culprit::sim {
+
+struct LogJobOptions {
+  uint32_t hosts = 16;
+  uint32_t ranks_per_host = 8;
+  std::string fault = "gpu-lost";  // a name of log_faults(), or "none"
+  std::string layout = "files";    // a name of log_layouts()
+  std::string framework = "";      // a name of log_frameworks(); empty: chosen by the seed
+  uint64_t seed = 1;
+  uint32_t iterations = 200;  // that a healthy job would run
+  uint32_t healthy = 3;       // healthy jobs written beside the failed one
+  uint64_t bytes = 0;         // pad with ordinary lines to about this size of the job's log; 0: none
+};
+
+struct NamedChoice {
+  std::string_view name, help;
+};
+const std::vector<NamedChoice>& log_faults();
+const std::vector<NamedChoice>& log_layouts();
+const std::vector<NamedChoice>& log_frameworks();
+
+// Writes out/job, out/healthy/<n> and out/truth.json. `out` must not exist or be empty.
+Status simulate_logs(const LogJobOptions& options, const std::string& out);
+
+}  // namespace culprit::sim

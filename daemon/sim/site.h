@@ -1,0 +1,67 @@
+// What stays the same in all jobs of one simulated site (Site) and what belongs to one job (Run): names,
+// addresses, clocks, settings. Values, made from the seed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "sim/log_job.h"
+#include "sim/random.h"
+#include "sim/spec.h"
+#include "sim/template.h"
+
+namespace culprit::sim {
+
+struct Site {
+  uint32_t hosts = 0, ranks_per_host = 0, ranks = 0;
+  uint32_t iterations = 0;
+  std::string framework, layout;
+  Accel accel = Accel::kNvidia;
+  Launcher launcher = Launcher::kTorchrun;
+  uint32_t name_scheme = 0;
+  uint32_t python_style = 0;   // of Shape::kPython
+  bool new_torch = true;       // of Shape::kTorchCpp and kElastic
+  bool kernel_logs = false;    // whether kernels are heard of
+  bool job_file = false;       // whether job.toml is written
+  bool padded_labels = false;  // srun -l pads its labels
+  std::string user, model, root, revision;
+  uint32_t tp = 1, pp = 1, dp = 1, layers = 32, batch = 512;
+  uint64_t iteration_us = 2'000'000;
+  uint32_t log_every = 1, checkpoint_every = 50, evaluate_every = 100;
+  uint32_t monitor_s = 30;        // period of the background lines of a host
+  uint32_t chatter_per_host = 3;  // debug lines per host and iteration
+  uint32_t timeout_s = 600;       // of collectives
+  Random random{0};               // for choices that all jobs of the site share
+};
+
+struct RunHost {
+  std::string name, ip;
+  int64_t skew_ns = 0;
+  int64_t delay_ns = 0;   // how much later it starts
+  uint32_t chatty = 100;  // percent of the usual debug lines
+  uint32_t pid = 0;       // of its first rank; the others follow
+  int64_t boot_ns = 0;    // when its kernel started
+};
+
+struct Run {
+  std::vector<RunHost> hosts;
+  TimeNs start_ns = 0;
+  uint64_t job_number = 0;
+  uint32_t port = 29500;
+  int64_t first_iteration = 0;  // resumed from a checkpoint
+  uint32_t fault_host = 0, fault_local = 0;
+  uint8_t exit_code = 1;  // of the first process that ends; 128 + signal
+  Random random{0};
+};
+
+Site make_site(const LogJobOptions& options);
+// `index` 0 is the job of interest, healthy ones count from 1.
+Run make_run(const Site& site, uint64_t seed, uint32_t index);
+
+uint32_t pid_of(const Run& run, uint32_t host, uint32_t local);
+// How many ranks stand between one host's and the next's process ids.
+std::string bus_of(uint32_t local);
+
+}  // namespace culprit::sim

@@ -1,0 +1,15 @@
+// The truth of a simulated job as JSON: what was wrong, where, since when, and which lines say so.
+#pragma once
+
+#include <string>
+
+#include "sim/job.h"
+#include "sim/log_job.h"
+
+namespace culprit::sim {
+
+// `fault` null: a healthy job.
+std::string truth_json(const LogJobOptions& options, const FaultKind* fault, const Outcome& outcome,
+                       const Sink& sink, const Site& site, const Run& run);
+
+}  // namespace culprit::sim

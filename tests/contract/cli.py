@@ -1,0 +1,465 @@
+#!/usr/bin/env python3
+"""Holds `culprit diagnose` against FORMATS.md from outside: cli.py BIN_DIR. One line per promise, `ok` or
+what is wrong; last line 'N passed, N failed'. Exit status 1 when one failed."""
+import gzip
+import json
+import lzma
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+CULPRIT = str(Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin").resolve() / "culprit")
+NOBODY = 65534
+MEMORY_MB_MAX = 500
+TIMEOUT_S = 120
+
+XID = b"node-3: kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.\n"
+STEPS = b"".join(b"[rank0]: step %d ok\n" % i for i in range(1, 4))
+LOG = STEPS + XID
+LINES = LOG.count(b"\n")
+
+Test = Callable[[Path], None]
+TESTS: List[Tuple[str, Test]] = []
+
+
+class Broken(Exception):
+    """A promise that does not hold, in a sentence."""
+
+
+class PassOver(Exception):
+    """A promise that cannot be tried on this machine."""
+
+
+def promise(what: str) -> Callable[[Test], Test]:
+    def add(test: Test) -> Test:
+        TESTS.append((what, test))
+        return test
+    return add
+
+
+def need(condition: object, what: str) -> None:
+    if not condition:
+        raise Broken(what)
+
+
+# ---- running
+
+def run(*arguments: str, **options) -> subprocess.CompletedProcess:
+    options.setdefault("stdin", None if "input" in options else subprocess.DEVNULL)
+    if "input" in options:
+        options.pop("stdin")
+    return subprocess.run([CULPRIT, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=TIMEOUT_S, check=False, **options)
+
+
+def text_of(done: subprocess.CompletedProcess) -> str:
+    return f"exit {done.returncode}: {done.stderr[-200:]!r}"
+
+
+def report_of(done: subprocess.CompletedProcess) -> dict:
+    try:
+        return json.loads(done.stdout.decode("utf-8"))
+    except ValueError as error:
+        raise Broken(f"no JSON in UTF-8: {error}: {text_of(done)}") from error
+
+
+def diagnose(*arguments: str, status: int = 0, **options) -> dict:
+    done = run("diagnose", "--format", "json", *arguments, **options)
+    need(done.returncode == status, f"not exit {status} but {text_of(done)}")
+    return report_of(done)
+
+
+def refused(done: subprocess.CompletedProcess, *words: str) -> None:
+    need(done.returncode == 2, f"not exit 2 but {text_of(done)}")
+    need(done.stderr.count(b"\n") == 1, f"not one line on standard error: {done.stderr[-300:]!r}")
+    for word in words:
+        need(word.encode() in done.stderr, f"{word} is not named: {done.stderr[-200:]!r}")
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def problem_of(report: dict, name: str) -> dict:
+    found = [row for row in report["problems"] if name in row["file"]]
+    need(found, f"problems do not name {name}: {report['problems']}")
+    need(found[0]["what"].strip(), "the problem says nothing")
+    return found[0]
+
+
+def xid_found(report: dict) -> None:
+    need(report["diagnoses"], "the sound log beside it is not diagnosed")
+
+
+def zstd(content: bytes) -> bytes:
+    return subprocess.run(["zstd", "-q", "-c"], input=content, stdout=subprocess.PIPE, check=True).stdout
+
+
+# ---- exit status and arguments
+
+@promise("--exit-code: 1 with a diagnosis, 0 without; 0 always without it")
+def exit_code(folder: Path) -> None:
+    bad, good = write(folder / "bad.log", LOG), write(folder / "good.log", STEPS)
+    for arguments, status in (((bad,), 0), ((bad, "--exit-code"), 1), ((good, "--exit-code"), 0)):
+        done = run("diagnose", *arguments)
+        need(done.returncode == status, f"{arguments[1:]}: {text_of(done)}")
+
+
+@promise("a missing argument: exit 2 and one line; the others are still diagnosed and printed")
+def missing_argument(folder: Path) -> None:
+    log = write(folder / "x.log", LOG)
+    refused(run("diagnose", folder / "no-such"), "no-such")
+    done = run("diagnose", "--format", "json", folder / "no-such", log)
+    refused(done, "no-such")
+    report = report_of(done)
+    need(report["job"]["lines"] == LINES, "the sound argument is not read")
+    xid_found(report)
+
+
+@promise("an unreadable argument: exit 2; met on a walk: a problem, and exit 0")
+def unreadable(folder: Path) -> None:
+    write(folder / "job/x.log", LOG)
+    secret = write(folder / "job/secret.log", LOG)
+    secret.chmod(0)
+    options: Dict[str, int] = {}
+    if os.geteuid() == 0:  # root reads everything: ask as somebody else
+        options = {"user": NOBODY, "group": NOBODY}
+        if subprocess.run(["test", "-x", CULPRIT], check=False, **options).returncode:
+            raise PassOver("the program is out of reach for others than root")
+    refused(run("diagnose", secret, **options), "secret.log")
+    report = diagnose(folder / "job", **options)
+    problem_of(report, "secret.log")
+    need(report["job"]["lines"] == LINES, "the sound file is not read")
+
+
+@promise("usage errors: exit 2 and one line")
+def usage(folder: Path) -> None:
+    log = write(folder / "x.log", LOG)
+    refused(run("diagnose", "--format", "yaml", log))
+    refused(run("diagnose", "--no-such-option", log), "--no-such-option")
+    refused(run("diagnose", "--since", "yesterdayish", log), "yesterdayish")
+    refused(run("diagnose", "--host-pattern", "(?P<host>", log))
+    refused(run("diagnose", "--pool", folder / "no-pool", log), "no-pool")
+    refused(run("diagnose"))
+
+
+@promise("every verb has help with examples")
+def help_texts(_: Path) -> None:
+    for verb in (["diagnose"], ["templates"], ["simulate", "logs"], ["pool", "build"]):
+        done = run(*verb, "--help")
+        need(done.returncode == 0, f"{verb}: {text_of(done)}")
+        need(b"xample" in done.stdout, f"{verb}: no example")
+
+
+@promise("a closed standard output ends the run without a signal")
+def closed_output(folder: Path) -> None:
+    log = write(folder / "x.log", LOG)
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([CULPRIT, "diagnose", log], stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    need(done.returncode >= 0, f"killed by signal {-done.returncode}")
+
+
+@promise("--since and --until bound what is looked at")
+def since_until(folder: Path) -> None:
+    lines = [b"2026-11-21 02:%02d:00,000 node-1 INFO step %d loss 2.%d\n" % (i, i, i) for i in range(20)]
+    lines.append(b"2026-11-21 03:00:00,000 node-1 kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has "
+                 b"fallen off the bus.\n")
+    log = write(folder / "node-1.log", b"".join(lines))
+    need(diagnose(log)["diagnoses"], "nothing is found without bounds")
+    need(not diagnose(log, "--until", "2026-11-21T02:30")["diagnoses"], "--until lets the later line in")
+    need(diagnose(log, "--since", "2026-11-21T02:30")["diagnoses"], "--since leaves the later line out")
+    need(not diagnose(log, "--since", "2026-11-21T03:30")["diagnoses"], "--since lets the earlier line in")
+
+
+@promise("--job picks the job by its id; one that is not there: exit 2")
+def job_option(folder: Path) -> None:
+    write(folder / "job/job.toml", b'[job]\nid = "alpha-1"\n')
+    write(folder / "job/x.log", LOG)
+    report = diagnose(folder / "job", "--job", "alpha-1")
+    need(report["job"]["id"] == "alpha-1", f"id is {report['job']['id']}")
+    refused(run("diagnose", folder / "job", "--job", "beta"), "beta")
+
+
+@promise("--top cuts every list, and cut tells how many were left out")
+def top(folder: Path) -> None:
+    out = simulated(folder, "--seed", "3")
+    whole = diagnose(out / "job")
+    short = diagnose(out / "job", "--top", "1")
+    for key in ("diagnoses", "suspects", "indicating", "iterations", "problems"):
+        left_out = max(0, len(whole[key]) - 1)
+        need(len(short[key]) == min(1, len(whole[key])), f"{key} has {len(short[key])} rows")
+        need(short["cut"].get(key, 0) == left_out, f"cut.{key} is {short['cut'].get(key)}, not {left_out}")
+    need(whole["cut"] == {}, f"something is cut without --top: {whole['cut']}")
+
+
+# ---- bad input
+
+@promise("an empty file, an empty folder, nothing on standard input: exit 0 and verdict null")
+def empty(folder: Path) -> None:
+    write(folder / "empty.log", b"")
+    (folder / "none").mkdir()
+    for report in (diagnose(folder / "empty.log"), diagnose(folder / "none"), diagnose("-", input=b"")):
+        need(report["verdict"] is None and report["diagnoses"] == [], "a verdict")
+        need(report["job"]["lines"] == 0, f"{report['job']['lines']} lines")
+
+
+@promise("a binary file is a problem, and the rest is diagnosed")
+def binary(folder: Path) -> None:
+    write(folder / "job/core.4711", b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 4096)
+    write(folder / "job/x.log", LOG)
+    report = diagnose(folder / "job")
+    need(report["job"]["lines"] == LINES, f"{report['job']['lines']} lines, not {LINES}")
+    problem_of(report, "core.4711")
+    xid_found(report)
+
+
+@promise("a line of 100 MB: counted as one, in bounded memory, and the rest is diagnosed")
+def long_line(folder: Path) -> None:
+    log = write(folder / "x.log", STEPS + b"tensor([" + b"0.1234, " * 12_500_000 + b"])\n" + XID)
+    used = measure(["diagnose", "--format", "json", str(log)])
+    report = json.loads(used.output)
+    need(used.peak_anon_mb < MEMORY_MB_MAX, f"took {used.peak_anon_mb:.0f} MB")
+    need(report["job"]["lines"] == LINES + 1, f"{report['job']['lines']} lines, not {LINES + 1}")
+    xid_found(report)
+    places = [row["line"] for d in report["diagnoses"] for row in d["evidence"]]
+    need(LINES + 1 in places, f"the line after it is numbered {places}")
+
+
+@promise("NULs and invalid UTF-8: read as lines; the report stays valid UTF-8")
+def bad_text(folder: Path) -> None:
+    bad = b"[rank0]: \x00\x00 step 9 \xff\xfe\xc3\x28 ok\n" * 3 + XID.replace(b"bus.", b"bus \xff\x00.")
+    report = diagnose(write(folder / "x.log", STEPS + bad))
+    need(report["job"]["lines"] == LINES + 3, f"{report['job']['lines']} lines, not {LINES + 3}")
+    xid_found(report)
+    for form in ("text", "html"):
+        run("diagnose", "--format", form, folder / "x.log").stdout.decode("utf-8")
+
+
+@promise("a truncated .zst: read as far as it is sound; a problem names it")
+def truncated(folder: Path) -> None:
+    form = b"[rank%d]: step %d took %d us\n"
+    lines = b"".join(form % (i % 8, i, i * 7919 % 10_007) for i in range(400_000))
+    whole = zstd(lines)
+    write(folder / "job/cut.log.zst", whole[:len(whole) // 2])
+    write(folder / "job/x.log", LOG)
+    report = diagnose(folder / "job")
+    problem_of(report, "cut.log.zst")
+    need(report["job"]["lines"] > LINES + 50_000, f"only {report['job']['lines']} lines are read")
+    xid_found(report)
+
+
+@promise("a zstd bomb: a problem, in bounded memory and time, and the rest is diagnosed")
+def bomb(folder: Path) -> None:
+    path = folder / "job/bomb.log.zst"
+    path.parent.mkdir()
+    with open(path, "wb") as out:
+        zeros = subprocess.Popen(["head", "-c", "4G", "/dev/zero"], stdout=subprocess.PIPE)
+        subprocess.run(["zstd", "-q", "-1", "-c"], stdin=zeros.stdout, stdout=out, check=True)
+        zeros.wait()
+    write(folder / "job/x.log", LOG)
+    used = measure(["diagnose", "--format", "json", str(folder / "job")])
+    need(used.status == 0, f"exit {used.status}")
+    need(used.peak_anon_mb < MEMORY_MB_MAX, f"took {used.peak_anon_mb:.0f} MB")
+    need(used.wall_s < 60, f"took {used.wall_s:.0f} s")
+    report = json.loads(used.output)
+    problem_of(report, "bomb.log.zst")
+    xid_found(report)
+
+
+@promise("a folder loop ends; links that lead out are not followed; a link within is read once")
+def loop(folder: Path) -> None:
+    write(folder / "outside/other.log", LOG)
+    write(folder / "job/a/x.log", LOG)
+    (folder / "job/a/up").symlink_to("..")
+    (folder / "job/out").symlink_to(folder / "outside")
+    (folder / "job/dangling").symlink_to("nowhere")
+    report = diagnose(folder / "job")
+    need(report["job"]["lines"] == LINES, f"{report['job']['lines']} lines, not {LINES}")
+
+
+@promise("a damaged pool file: exit 2 and one line")
+def damaged_pool(folder: Path) -> None:
+    log = write(folder / "x.log", LOG)
+    refused(run("diagnose", "--pool", write(folder / "p", b"\x00\x01 no pool"), log), "p")
+
+
+@promise("markup and control characters of a log do not act in html, nor on a terminal")
+def injection(folder: Path) -> None:
+    evil = b"bus.<script>alert(1)</script>\x1b[31m\x1b]0;title\x07"
+    log = write(folder / "x.log", STEPS + XID.replace(b"bus.", evil))
+    html = run("diagnose", "--format", "html", log).stdout
+    need(b"<script>alert(1)" not in html, "markup of the log stands in html")
+    need(b"\x1b" not in html, "an escape stands in html")
+    need(b"\x1b" not in run("diagnose", log).stdout, "an escape of the log stands in text")
+
+
+# ---- the answer does not depend on how it was got
+
+def simulated(folder: Path, *arguments: str, layout: str = "host-dirs") -> Path:
+    out = folder / f"sim-{layout}"
+    done = run("simulate", "logs", out, "--hosts", "4", "--ranks-per-host", "4", "--fault", "gpu-lost",
+               "--layout", layout, "--iterations", "60", *arguments)
+    need(done.returncode == 0, f"simulate: {text_of(done)}")
+    return out
+
+
+@promise("the same report on 1, 2 and 7 threads (CULPRIT_THREADS)")
+def threads(folder: Path) -> None:
+    for layout in ("host-dirs", "rank-stream"):
+        # Larger than several chunks, so that the threads have something to divide.
+        out = simulated(folder, "--bytes", "24000000", layout=layout)
+        reports = [run("diagnose", "--format", "json", out / "job", "--healthy", out / "healthy",
+                       env=dict(os.environ, CULPRIT_THREADS=n)).stdout for n in ("1", "2", "7")]
+        need(len(set(reports)) == 1 and reports[0], f"{layout}: they differ")
+
+
+@promise("the same report for plain logs, zstd, gzip and xz, whatever the name")
+def compressed(folder: Path) -> None:
+    out = simulated(folder, "--bytes", "12000000")
+    os.chdir(out)
+    plain = diagnose("job")
+    originals = {path: path.read_bytes() for path in Path("job").rglob("*") if path.is_file()}
+    ways = {"zstd": zstd, "gzip": lambda b: gzip.compress(b, 1), "xz": lambda b: lzma.compress(b, preset=0)}
+    for name, way in ways.items():
+        for path, content in originals.items():
+            stat = path.stat()
+            path.write_bytes(way(content))
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # a time without a year leans on it
+        report = diagnose("job")
+        differing = [key for key in plain if plain[key] != report.get(key)]
+        need(not differing, f"{name}: {differing} differ: {[report.get(key) for key in differing]}"[:300])
+
+
+@promise("file is the argument joined with the path below it, never resolved")
+def names(folder: Path) -> None:
+    write(folder / "job/node-3/x.log", LOG)
+    (folder / "link").symlink_to("job")
+    os.chdir(folder)
+    expected = {"job": "job/node-3/x.log", "job/": "job/node-3/x.log", "link": "link/node-3/x.log",
+                "./job": "./job/node-3/x.log", "job/node-3/x.log": "job/node-3/x.log",
+                "job/../job": "job/../job/node-3/x.log", str(folder / "job"): f"{folder}/job/node-3/x.log"}
+    for argument, name in expected.items():
+        report = diagnose(argument)
+        got = {row["file"] for d in report["diagnoses"] for row in d["evidence"]}
+        got |= {place["file"] for row in report["indicating"] for place in row["where"]}
+        need(got == {name}, f"{argument}: {got}, not {name}")
+
+
+@promise("standard input is a file named -")
+def standard_input(_: Path) -> None:
+    report = diagnose("-", input=LOG)
+    need(report["job"]["lines"] == LINES, f"{report['job']['lines']} lines")
+    files = {row["file"] for d in report["diagnoses"] for row in d["evidence"]}
+    need(files == {"-"}, f"files are {files}")
+
+
+@promise("a saved pool says the same as the folders that it was built from")
+def pool(folder: Path) -> None:
+    out = simulated(folder, "--seed", "5", "--healthy", "2")
+    healthy = sorted(str(path) for path in (out / "healthy").iterdir())
+    done = run("pool", "build", folder / "normal.pool", *healthy)
+    need(done.returncode == 0, f"pool build: {text_of(done)}")
+    direct = [part for one in healthy for part in ("--healthy", one)]
+    saved = diagnose(out / "job", "--pool", folder / "normal.pool")
+    need(diagnose(out / "job", *direct) == saved, "they differ")
+
+
+@promise("templates: one id per line, also across files; counts that add up to the lines")
+def templates(folder: Path) -> None:
+    first, second = write(folder / "a.log", LOG), write(folder / "b.log", STEPS)
+    done = run("templates", "--lines", first, second)
+    ids = done.stdout.split()
+    need(len(ids) == 2 * LINES - 1, f"{len(ids)} ids for {2 * LINES - 1} lines")
+    need(len(set(ids)) == 2, f"{len(set(ids))} templates, not 2")
+    rows = parse_templates(run("templates", "--format", "json", first, second).stdout)
+    need({row["id"] for row in rows} == {i.decode() for i in ids}, "the ids differ from those of --lines")
+    need(sum(row["count"] for row in rows) == len(ids), "the counts do not add up to the lines")
+
+
+def parse_templates(text: bytes) -> List[dict]:
+    """One array, an object with a list, or an object a line."""
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = [json.loads(line) for line in text.splitlines()]
+    rows = parsed.get("templates", [parsed]) if isinstance(parsed, dict) else parsed
+    return [{**row, "id": str(row["id"])} for row in rows]
+
+
+@promise("simulate: the same seed gives the same bytes, another others; the truth lies outside of the job")
+def simulate(folder: Path) -> None:
+    made = []
+    for name, seed in (("one", "9"), ("two", "9"), ("three", "10")):
+        out = simulated(folder / name, "--seed", seed)
+        files = [path for path in out.rglob("*") if path.is_file()]
+        made.append({str(path.relative_to(out)): path.read_bytes() for path in files})
+    need(made[0] == made[1], "the same seed gives other bytes")
+    need(made[0] != made[2], "another seed gives the same bytes")
+    need("truth.json" in made[0] and not any("truth" in name for name in made[0] if name != "truth.json"),
+         "the truth is not outside of the job alone")
+
+
+@promise("simulate refuses a folder that holds something, and names that it does not know")
+def simulate_refuses(folder: Path) -> None:
+    write(folder / "full/x", b"mine")
+    refused(run("simulate", "logs", folder / "full"), "full")
+    need((folder / "full/x").read_bytes() == b"mine", "what was there is gone")
+    refused(run("simulate", "logs", folder / "out", "--fault", "no-such-fault"), "no-such-fault")
+
+
+@promise("html is one self-contained file")
+def html(folder: Path) -> None:
+    out = simulated(folder)
+    page = run("diagnose", "--format", "html", out / "job").stdout.decode("utf-8")
+    need(page.lstrip().lower().startswith("<!doctype html"), "no doctype")
+    for part in ('src="http', "src='http", "<link ", "@import", "url(http"):
+        need(part not in page, f"it asks for something from elsewhere: {part}")
+
+
+# ---- all of them
+
+def measure(arguments: Sequence[str]):
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
+    from usage import measure as run_measured
+    return run_measured([CULPRIT, *arguments])
+
+
+def attempt(test: Test) -> Tuple[str, Optional[str]]:
+    home = os.getcwd()
+    folder = Path(tempfile.mkdtemp(prefix="culprit-contract-"))
+    folder.chmod(0o755)  # also for the test that asks as somebody else
+    try:
+        test(folder)
+        return "ok", None
+    except PassOver as reason:
+        return "pass over", str(reason)
+    except Broken as broken:
+        return "FAIL", str(broken)
+    except Exception as error:  # also a bad program must give one line a promise
+        return "FAIL", f"{type(error).__name__}: {str(error)[:200]}"
+    finally:
+        os.chdir(home)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> int:
+    passed = failed = 0
+    for what, test in TESTS:
+        outcome, why = attempt(test)
+        passed += outcome == "ok"
+        failed += outcome == "FAIL"
+        print(f"{outcome:<4} {what}" + (f": {why}" if why else ""), flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

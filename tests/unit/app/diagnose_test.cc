@@ -1,0 +1,109 @@
+#include "app/diagnose.h"
+
+#include <fmt/format.h>
+
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "model/report_json.h"
+
+using namespace culprit;
+using namespace culprit::app;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "culprit-app-XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path); }
+  void write(const std::string& name, const std::string& text) const {
+    fs::create_directories((path / name).parent_path());
+    std::ofstream(path / name, std::ios::binary) << text;
+  }
+};
+
+// Some megabytes, so that files are read in several pieces.
+std::string long_log(int host, size_t lines) {
+  std::string text;
+  for (size_t i = 0; i < lines; ++i)
+    text += fmt::format("2026-11-21 {:02}:{:02}:{:02},000 INFO step={} host {} loaded shard {} of /data/set-{}.bin\n",
+                        i / 3600 % 24, i / 60 % 60, i % 60, i, host, i * 37 % 1000, i % 13);
+  return text;
+}
+
+DiagnoseOptions options(const fs::path& path, unsigned threads) {
+  DiagnoseOptions o;
+  o.paths = {path.string()};
+  o.threads = threads;
+  return o;
+}
+
+std::string answer(const fs::path& path, unsigned threads) {
+  ReadProgress progress;
+  auto done = diagnose(options(path, threads), progress);
+  BOOST_REQUIRE(done.has_value());
+  return to_json(done->report);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(the_answer_does_not_depend_on_the_number_of_threads) {
+  Folder folder;
+  for (int h = 0; h < 4; ++h) folder.write(fmt::format("node-{}.log", h), long_log(h, h == 0 ? 90'000 : 2'000));
+  folder.write("node-2/kern.log", "2026-11-21 00:33:00,000 NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off\n");
+  const std::string one = answer(folder.path, 1);
+  BOOST_TEST(one == answer(folder.path, 2));
+  BOOST_TEST(one == answer(folder.path, 7));
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_argument_is_told_and_the_others_are_read) {
+  Folder folder;
+  folder.write("a.log", "one\ntwo\n");
+  DiagnoseOptions o = options(folder.path, 1);
+  o.paths.push_back((folder.path / "no-such").string());
+  ReadProgress progress;
+  const auto done = diagnose(o, progress);
+  BOOST_REQUIRE(done.has_value());
+  BOOST_REQUIRE(done->errors.size() == 1u);
+  BOOST_TEST(done->errors[0].text.find("no-such") != std::string::npos);
+  BOOST_TEST(done->report.job.lines == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_broken_job_file_is_a_problem_and_the_logs_are_read) {
+  Folder folder;
+  folder.write("job.toml", "[job\nid = 3\n");
+  folder.write("a.log", "one\n");
+  ReadProgress progress;
+  const auto done = diagnose(options(folder.path, 1), progress);
+  BOOST_REQUIRE(done.has_value());
+  BOOST_TEST(done->report.problems.size() == 1u);
+  BOOST_TEST(done->report.job.lines == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(stopping_gives_what_was_known_and_says_so) {
+  Folder folder;
+  folder.write("a.log", long_log(0, 1000));
+  ReadProgress progress;
+  progress.stop = true;
+  const auto done = diagnose(options(folder.path, 2), progress);
+  BOOST_REQUIRE(done.has_value());
+  BOOST_TEST(done->report.interrupted);
+  BOOST_TEST(done->report.job.lines == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_of_jobs_with_a_job_file_each_is_as_many_jobs_of_the_pool) {
+  Folder folder;
+  for (const char* n : {"0", "1", "2"}) {
+    folder.write(fmt::format("{}/job.toml", n), "[job]\nid = \"j\"\n");
+    folder.write(fmt::format("{}/node-1.log", n), "all is well\n");
+  }
+  ReadProgress progress;
+  const auto pool = build_pool({folder.path.string()}, options(folder.path, 1), progress);
+  BOOST_REQUIRE(pool.has_value());
+  BOOST_TEST(pool->jobs == 3u);
+}

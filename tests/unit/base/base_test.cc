@@ -1,0 +1,71 @@
+#include <boost/test/unit_test.hpp>
+
+#include "base/flat_map.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "base/time.h"
+
+using namespace culprit;
+
+BOOST_AUTO_TEST_CASE(civil_dates_and_nanoseconds_agree_both_ways) {
+  for (const TimeNs t : std::initializer_list<TimeNs>{0, 1'795'226'400LL * kNsPerSecond + 5, -86'401LL * kNsPerSecond,
+                         951'782'400LL * kNsPerSecond /* 2000-02-29 */}) {
+    const Civil c = civil_from_ns(t);
+    const TimeNs back = ((days_from_civil(c.year, c.month, c.day) * 24 + c.hour) * 60 + c.minute) * 60 + c.second;
+    BOOST_TEST(back * kNsPerSecond + c.nanosecond == t);
+  }
+  BOOST_TEST(format_time(1'795'226'400LL * kNsPerSecond) == "2026-11-21 02:00:00.000");
+  BOOST_TEST(format_time(1'795'226'400LL * kNsPerSecond, 7200) == "2026-11-21 04:00:00.000");
+  BOOST_TEST(format_time(kNoTime) == "-");
+}
+
+BOOST_AUTO_TEST_CASE(offsets_are_read_in_the_usual_shapes_and_nothing_else) {
+  const struct {
+    const char* text;
+    int seconds;
+  } good[] = {{"UTC", 0}, {"Z", 0}, {"+02:00", 7200}, {"-0530", -19800}, {"+09", 32400}, {"UTC+1:", -1}};
+  for (const auto& row : good)
+    if (row.seconds != -1) BOOST_TEST(parse_utc_offset(row.text).value_or(1) == row.seconds);
+  for (const char* bad : {"", "2", "+2", "+2:0", "Europe/Berlin", "+25:00", "+02:75", "+02:00:00"})
+    BOOST_TEST(!parse_utc_offset(bad).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(no_control_character_reaches_a_terminal) {
+  BOOST_TEST(to_terminal("a\x1b[31mred\x07") == "a\\x1b[31mred\\x07");
+  BOOST_TEST(to_terminal("tab\tstays") == "tab\tstays");
+  BOOST_TEST(to_terminal("\xe2\x80\xae" "evil") == "\\u202eevil");
+  BOOST_TEST(to_terminal("\xc2\x9b") == "\\x9b");
+}
+
+BOOST_AUTO_TEST_CASE(bytes_that_are_no_utf8_are_replaced_one_by_one) {
+  BOOST_TEST(to_utf8("ok \xff\xc0\x80 \xc3\xa9") == "ok \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd \xc3\xa9");
+  BOOST_TEST(to_utf8("\xed\xa0\x80").size() == 9u);  // a lone surrogate is no character
+  BOOST_TEST(to_utf8("\xe2\x82") == "\xef\xbf\xbd\xef\xbf\xbd");
+}
+
+BOOST_AUTO_TEST_CASE(html_is_escaped) { BOOST_TEST(to_html("<a b='c'>&\"") == "&lt;a b=&#39;c&#39;&gt;&amp;&quot;"); }
+
+BOOST_AUTO_TEST_CASE(shortening_never_splits_a_character) {
+  BOOST_TEST(shorten("abc", 3) == "abc");
+  const std::string cut = shorten("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 6);
+  BOOST_TEST(cut == "\xc3\xa9…");
+}
+
+BOOST_AUTO_TEST_CASE(a_flat_map_holds_what_was_put_in_through_growth) {
+  FlatMap<uint32_t> map(4);
+  for (uint32_t i = 0; i < 10'000; ++i) BOOST_TEST(map.try_emplace(i * 7919ull, i).second);
+  for (uint32_t i = 0; i < 10'000; ++i) BOOST_TEST(*map.find(i * 7919ull) == i);
+  BOOST_TEST(!map.try_emplace(0, 5).second);
+  BOOST_TEST(map.find(1) == nullptr);
+  BOOST_TEST(map.size() == 10'000u);
+}
+
+BOOST_AUTO_TEST_CASE(durations_and_sizes_read_well) {
+  BOOST_TEST(format_duration(450 * kNsPerMs) == "450ms");
+  BOOST_TEST(format_duration(12'300 * kNsPerMs) == "12.3s");
+  BOOST_TEST(format_duration(3'723 * kNsPerSecond) == "1h 02m 03s");
+  BOOST_TEST(format_bytes(999) == "999 B");
+  BOOST_TEST(format_bytes(1'234'567) == "1.2 MB");
+  BOOST_TEST(counted(1, "host") == "1 host");
+  BOOST_TEST(counted(0, "host") == "0 hosts");
+}

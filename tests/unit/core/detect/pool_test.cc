@@ -1,0 +1,45 @@
+#include "core/detect/pool.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace culprit;
+using culprit::detect::Pool;
+
+namespace {
+Pool sample() {
+  Pool pool;
+  pool.jobs = 3;
+  pool.forms.push_back({7, "step <*> done", 3, 1.5, 40, 1.0});
+  pool.forms.push_back({9, "a\ttab stays", 1, 0.001, 1, 0.25});
+  return pool;
+}
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_saved_pool_loads_as_it_was) {
+  const auto loaded = Pool::load(sample().save(), "p");
+  BOOST_REQUIRE(loaded.has_value());
+  BOOST_TEST(loaded->jobs == 3u);
+  BOOST_REQUIRE(loaded->forms.size() == 2u);
+  BOOST_TEST(loaded->forms[0].host_max == 40u);
+  BOOST_TEST(loaded->forms[1].text == "a\ttab stays");
+  BOOST_TEST(loaded->save() == sample().save());
+}
+
+BOOST_AUTO_TEST_CASE(merging_adds_jobs_and_keeps_the_largest_counts) {
+  Pool pool = sample(), other = sample();
+  other.forms[0].host_max = 90;
+  pool.merge(other);
+  BOOST_TEST(pool.jobs == 6u);
+  BOOST_TEST(pool.forms.size() == 2u);
+  BOOST_TEST(pool.forms[0].jobs == 6u);
+  BOOST_TEST(pool.forms[0].host_max == 90u);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_pool_is_refused_with_its_line) {
+  for (const std::string& text : {std::string(), std::string("hello\n"), std::string("culprit.pool/1\t2\nnonsense\n"),
+                                  std::string("culprit.pool/1\tx\n")}) {
+    const auto loaded = Pool::load(text, "dir/p");
+    BOOST_REQUIRE(!loaded.has_value());
+    BOOST_TEST(loaded.error().text.starts_with("dir/p:"));
+  }
+}

@@ -1,0 +1,59 @@
+#include <boost/test/unit_test.hpp>
+#include <cstring>
+#include <string>
+
+#include "culprit/embed.h"
+
+namespace {
+const std::string kLog =
+    "[rank0]: step 1 ok\n[rank0]: step 2 ok\n"
+    "node-3: kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.\n";
+
+std::string report_of(culprit_job* job) {
+  char* text = culprit_report(job);
+  std::string out = text;
+  culprit_free(text);
+  return out;
+}
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(lines_may_arrive_cut_anywhere) {
+  std::string whole, pieces;
+  for (const size_t size : {kLog.size(), size_t{1}}) {
+    culprit_job* job = culprit_create(nullptr, nullptr, 0);
+    const culprit_source info{sizeof info, "in", nullptr, -1, -1};
+    const int source = culprit_open(job, &info);
+    for (size_t at = 0; at < kLog.size(); at += size)
+      BOOST_TEST(culprit_feed(job, source, kLog.data() + at, std::min(size, kLog.size() - at)) == 0);
+    BOOST_TEST(culprit_close(job, source) == 0);
+    (size == 1 ? pieces : whole) = report_of(job);
+    culprit_destroy(job);
+  }
+  BOOST_TEST(whole == pieces);
+  BOOST_TEST(whole.find("\"lines\":3") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_finding_is_polled_once_with_its_host_and_line) {
+  culprit_job* job = culprit_create(nullptr, nullptr, 0);
+  const culprit_source info{sizeof info, "in", nullptr, -1, -1};
+  const int source = culprit_open(job, &info);
+  culprit_feed(job, source, kLog.data(), kLog.size());
+  culprit_finding finding{};
+  finding.size = sizeof finding;
+  BOOST_REQUIRE(culprit_poll(job, &finding) == 1);
+  BOOST_TEST(std::string(finding.host) == "node-3");
+  BOOST_TEST(finding.line == 3u);
+  BOOST_TEST(culprit_poll(job, &finding) == 0);
+  culprit_destroy(job);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_in_a_sentence) {
+  char error[200] = "";
+  const culprit_options bad{sizeof bad, "[job\n", nullptr, 0};
+  BOOST_TEST(culprit_create(&bad, error, sizeof error) == nullptr);
+  BOOST_TEST(std::strlen(error) > 0u);
+  culprit_job* job = culprit_create(nullptr, nullptr, 0);
+  BOOST_TEST(culprit_feed(job, 7, "x", 1) == -1);
+  BOOST_TEST(std::string(culprit_error(job)) == "source 7: is not open");
+  culprit_destroy(job);
+}

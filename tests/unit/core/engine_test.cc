@@ -1,0 +1,124 @@
+#include "core/engine.h"
+
+#include <fmt/format.h>
+
+#include <boost/test/unit_test.hpp>
+
+#include "model/report_json.h"
+
+using namespace culprit;
+using namespace culprit::core;
+
+namespace {
+
+// A job of some hosts, one file each, that prints steps; `extra` is written by one host after the last step.
+std::vector<std::string> job(size_t hosts, size_t steps, size_t faulty, std::string_view extra) {
+  std::vector<std::string> files(hosts);
+  for (size_t h = 0; h < hosts; ++h) {
+    for (size_t s = 0; s < steps; ++s)
+      files[h] += fmt::format("2026-11-21 02:{:02}:{:02},000 INFO step={} loss=2.{}\n", s / 60, s % 60, s, s % 10);
+    if (h == faulty) files[h] += std::string(extra);
+  }
+  return files;
+}
+
+struct Fed {
+  Report report;
+  size_t findings = 0;
+};
+
+Fed feed(const std::vector<std::string>& files, EngineOptions options = {}) {
+  Engine engine(std::move(options));
+  logs::LineParser parser{logs::ParseOptions{}};
+  logs::LogBatch batch;
+  Fed out;
+  for (size_t f = 0; f < files.size(); ++f) {
+    SourceInfo info;
+    info.file = fmt::format("node-{}.log", f);
+    info.host = fmt::format("node-{}", f);
+    Input opened = SourceOpened{info};
+    engine.step({&opened, 1}, kNoTime);
+    parser.parse({static_cast<SourceId>(f), 0, 0, files[f], files[f].size(), true}, info, batch);
+    Input lines = LogInput{&batch};
+    out.findings += engine.step({&lines, 1}, kNoTime).size();
+  }
+  out.report = engine.report();
+  return out;
+}
+
+constexpr std::string_view kXid =
+    "2026-11-21 02:01:40,500 kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.\n";
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_healthy_job_has_no_verdict_no_diagnoses_no_suspects_and_misses_nothing) {
+  const Report r = feed(job(8, 100, 0, "")).report;
+  BOOST_TEST(!r.verdict.has_value());
+  BOOST_TEST(r.diagnoses.empty());
+  BOOST_TEST(r.suspects.empty());
+  BOOST_TEST(r.missing.empty());
+  BOOST_TEST(r.indicating.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_gpu_that_fell_off_the_bus_is_the_verdict_and_its_host_the_first_suspect) {
+  const Fed fed = feed(job(8, 100, 5, kXid));
+  BOOST_REQUIRE(fed.report.verdict.has_value());
+  const Diagnosis& d = fed.report.diagnoses[*fed.report.verdict];
+  BOOST_TEST((d.category == Category::kHardware));
+  BOOST_TEST((d.component == Component::kGpu));
+  BOOST_REQUIRE(!fed.report.suspects.empty());
+  BOOST_TEST(*fed.report.suspects[0].host == "node-5");
+  BOOST_TEST(d.evidence.at(0).file == "node-5.log");
+  BOOST_TEST(*d.evidence[0].line == 101u);
+  BOOST_TEST(d.iteration.value_or(-1) == 99);
+  BOOST_TEST(fed.findings == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(an_error_of_the_program_on_all_hosts_accuses_no_host) {
+  auto files = job(4, 50, 9, "");
+  for (auto& f : files)
+    f += "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\nKeyError: 'hidden_size'\n";
+  const Report r = feed(files).report;
+  BOOST_REQUIRE(r.verdict.has_value());
+  BOOST_TEST((r.diagnoses[0].category == Category::kUser));
+  BOOST_TEST(r.suspects.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_traceback_that_the_job_survived_is_no_diagnosis) {
+  auto files = job(4, 20, 9, "");
+  std::string more = "2026-11-21 02:00:20,100 Traceback (most recent call last):\n  File \"x.py\", line 1, in f\n"
+                     "ValueError: cache is cold\n";
+  for (int s = 20; s < 90; ++s)
+    more += fmt::format("2026-11-21 02:{:02}:{:02},000 INFO step={} loss=2.{}\n", s / 60, s % 60, s, s % 10);
+  files[1] += more;
+  BOOST_TEST(feed(files).report.diagnoses.empty());
+}
+
+BOOST_AUTO_TEST_CASE(what_the_pool_of_healthy_jobs_has_is_no_evidence) {
+  detect::Pool pool;
+  for (int i = 0; i < 3; ++i) {
+    Engine healthy({});
+    logs::LineParser parser{logs::ParseOptions{}};
+    logs::LogBatch batch;
+    const std::string text = job(1, 50, 0, kXid)[0];
+    Input opened = SourceOpened{};
+    healthy.step({&opened, 1}, kNoTime);
+    parser.parse({0, 0, 0, text, text.size(), true}, {}, batch);
+    Input lines = LogInput{&batch};
+    healthy.step({&lines, 1}, kNoTime);
+    healthy.add_to(pool);
+  }
+  EngineOptions options;
+  options.pool = pool;
+  BOOST_TEST(feed(job(8, 100, 5, kXid), std::move(options)).report.diagnoses.empty());
+}
+
+BOOST_AUTO_TEST_CASE(the_report_may_be_asked_for_again_and_again) {
+  Engine engine({});
+  BOOST_TEST(to_json(engine.report()) == to_json(engine.report()));
+}
+
+BOOST_AUTO_TEST_CASE(the_same_inputs_give_the_same_report) {
+  const auto files = job(6, 80, 2, kXid);
+  BOOST_TEST(to_json(feed(files).report) == to_json(feed(files).report));
+}

@@ -1,0 +1,125 @@
+#include "core/logs/line_parser.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <map>
+
+using namespace culprit;
+using namespace culprit::logs;
+
+namespace {
+
+LogBatch parse(std::string_view text, const SourceInfo& source = {}, const ParseOptions& options = {}) {
+  LineParser parser(options);
+  LogBatch batch;
+  parser.parse({0, 0, 0, text, text.size(), true}, source, batch);
+  return batch;
+}
+
+uint64_t events(const LogBatch& batch) {
+  uint64_t n = 0;
+  for (const GroupSeen& g : batch.groups) n += g.count;
+  return n;
+}
+
+constexpr std::string_view kTraceback =
+    "before\n"
+    "Traceback (most recent call last):\n"
+    "  File \"train.py\", line 12, in <module>\n"
+    "    main()\n"
+    "ValueError: bad shape\n"
+    "after\n";
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(every_line_is_counted_even_the_last_without_newline) {
+  BOOST_TEST(parse("a b\n\nc d\nlast").lines.size() == 4u);
+  BOOST_TEST(parse("").lines.size() == 0u);
+  BOOST_TEST(parse("\n").lines.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_traceback_is_one_event_at_its_first_line_with_its_exceptions_form) {
+  const LogBatch b = parse(kTraceback);
+  BOOST_TEST(events(b) == 3u);
+  BOOST_TEST(b.lines[1].form == b.lines[4].form);
+  BOOST_TEST((b.forms[b.lines[1].form].shape.kind == ShapeKind::kException));
+  BOOST_TEST(!b.lines[1].continued);
+  for (int i : {2, 3, 4}) BOOST_TEST(b.lines[i].continued);
+  BOOST_TEST(!b.lines[5].continued);
+}
+
+BOOST_AUTO_TEST_CASE(interleaved_ranks_keep_their_own_records) {
+  const LogBatch b = parse(
+      "[rank0]: Traceback (most recent call last):\n"
+      "[rank1]: Traceback (most recent call last):\n"
+      "[rank0]:   File \"a.py\", line 1, in f\n"
+      "[rank1]:   File \"b.py\", line 2, in g\n"
+      "[rank1]: KeyError: 'x'\n"
+      "[rank0]: ValueError: y\n");
+  BOOST_TEST(b.writers.size() == 2u);
+  BOOST_TEST(events(b) == 2u);
+  BOOST_TEST(b.lines[0].form == b.lines[5].form);
+  BOOST_TEST(b.lines[1].form == b.lines[4].form);
+}
+
+BOOST_AUTO_TEST_CASE(a_chained_traceback_belongs_to_the_record_before) {
+  const LogBatch b = parse(
+      "Traceback (most recent call last):\n"
+      "  File \"a.py\", line 1, in f\n"
+      "KeyError: 'x'\n"
+      "\n"
+      "During handling of the above exception, another exception occurred:\n"
+      "\n"
+      "Traceback (most recent call last):\n"
+      "  File \"a.py\", line 3, in f\n"
+      "RuntimeError: y\n"
+      "next\n");
+  for (int i : {4, 6, 7, 8}) BOOST_TEST(b.lines[i].continued);
+  BOOST_TEST(!b.lines[9].continued);
+}
+
+BOOST_AUTO_TEST_CASE(a_line_without_time_takes_that_of_the_line_before) {
+  const LogBatch b = parse("no time yet\n2026-11-21 02:12:09,123 first\nsecond\n");
+  BOOST_TEST(b.lines[0].time_ns == kNoTime);
+  BOOST_TEST(b.lines[1].time_ns == b.lines[2].time_ns);
+  BOOST_TEST(b.lines[1].own_time);
+  BOOST_TEST(!b.lines[2].own_time);
+}
+
+BOOST_AUTO_TEST_CASE(since_and_until_leave_lines_out_and_keep_numbers) {
+  ParseOptions options;
+  options.since_ns = 1'795'226'400LL * kNsPerSecond;  // 2026-11-21 02:00
+  const LogBatch b = parse("2026-11-21 01:00:00 early\n2026-11-21 03:00:00 late\n", {}, options);
+  BOOST_TEST(b.lines.size() == 2u);
+  BOOST_TEST(b.skipped_lines == 1u);
+  BOOST_TEST(b.lines[0].form == kNoForm);
+  BOOST_TEST(b.lines[1].form != kNoForm);
+}
+
+BOOST_AUTO_TEST_CASE(the_lines_own_host_wins_over_the_path_unless_the_user_gave_a_pattern) {
+  SourceInfo source;
+  source.host = "from-path-1";
+  const auto host = [&](bool path_wins) {
+    ParseOptions options;
+    options.path_host_wins = path_wins;
+    return parse("node-17: hello there\n", source, options).writers.at(0).host;
+  };
+  BOOST_TEST(host(false) == "node-17");
+  BOOST_TEST(host(true) == "from-path-1");
+}
+
+BOOST_AUTO_TEST_CASE(of_a_line_with_carriage_returns_what_a_terminal_would_show_counts) {
+  const LogBatch b = parse("\r  0%|   | 0/8\r 12%|1  | 1/8 [00:01<00:07, 1.0s/it]\r\n");
+  BOOST_TEST(b.message(b.lines[0]).starts_with("12%"));
+}
+
+BOOST_AUTO_TEST_CASE(a_parser_gives_the_same_whatever_it_saw_before) {
+  LineParser warm{ParseOptions{}};
+  LogBatch first, again;
+  const std::string other = "[2026-11-21 02:12:09,123] [INFO] [x.py:1:f] iteration 5\nI0415 12:34:56.789 1 f.cc:2] hi\n";
+  warm.parse({0, 0, 0, other, other.size(), false}, {}, again);
+  warm.parse({0, 1, 0, kTraceback, kTraceback.size(), true}, {}, again);
+  first = parse(kTraceback);
+  BOOST_REQUIRE(first.lines.size() == again.lines.size());
+  for (size_t i = 0; i < first.lines.size(); ++i) BOOST_TEST(first.lines[i].form == again.lines[i].form);
+}

@@ -1,0 +1,227 @@
+#include "core/logs/miner.h"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <map>
+#include <random>
+#include <set>
+
+#include "base/hash.h"
+#include "base/limits.h"
+#include "core/logs/mask.h"
+
+using namespace culprit;
+using namespace culprit::logs;
+
+namespace {
+
+// Template texts with their counts.
+std::map<std::string, uint64_t> mine(const std::vector<std::string>& messages) {
+  Miner miner;
+  for (const std::string& message : messages) miner.add(form_text(message), 1);
+  miner.settle();
+  std::map<std::string, uint64_t> out;
+  for (const ClusterId id : miner.clusters()) out[miner.text(id)] += miner.count(id);
+  return out;
+}
+
+// A word of letters only, different for each `i`.
+std::string name_of(size_t i) {
+  std::string out = "q";
+  for (++i; i > 0; i /= 20) out += "bcfghjklmnpqrstvwxyz"[i % 20];
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(miner)
+
+BOOST_AUTO_TEST_CASE(a_thousand_lines_full_of_numbers_are_one_template) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < 1000; ++i)
+    lines.push_back(std::to_string(i) + " " + std::to_string(7 * i) + " 0x1f " + std::to_string(i));
+  const auto found = mine(lines);
+  BOOST_REQUIRE_EQUAL(found.size(), 1u);
+  BOOST_CHECK_EQUAL(found.begin()->second, 1000u);
+}
+
+BOOST_AUTO_TEST_CASE(a_place_where_many_words_stand_becomes_a_hole) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < 40; ++i)
+    lines.push_back("session opened for user " + name_of(i) + " by (uid=" + std::to_string(i) + ")");
+  const auto found = mine(lines);
+  BOOST_REQUIRE_EQUAL(found.size(), 1u);
+  BOOST_CHECK_EQUAL(found.begin()->first, "session opened for user <*> by (uid=<*>)");
+}
+
+BOOST_AUTO_TEST_CASE(two_places_that_vary_together_become_holes) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < 40; ++i)
+    lines.push_back("login failure rhost=" + name_of(i) +
+                    ".example.com service=sshd tty=ssh user=" + name_of(900 - i));
+  const auto found = mine(lines);
+  BOOST_REQUIRE_EQUAL(found.size(), 1u);
+  BOOST_CHECK_EQUAL(found.begin()->first, "login failure rhost=<*> service=sshd tty=ssh user=<*>");
+}
+
+BOOST_AUTO_TEST_CASE(messages_that_differ_in_a_word_of_state_stay_apart) {
+  const char* states[] = {"up",          "down",    "succeeded",  "failed",   "OK",
+                          "FAILED",      "timeout", "ValueError", "KeyError", "nan",
+                          "unreachable", "resumed", "paused"};
+  std::vector<std::string> lines;
+  for (const char* state : states) lines.push_back(std::string("the link to peer 7 of the job is ") + state);
+  BOOST_CHECK_EQUAL(mine(lines).size(), std::size(states));
+}
+
+BOOST_AUTO_TEST_CASE(an_error_does_not_vanish_among_many_values) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < 100; ++i) lines.push_back("the result of stage one is " + name_of(i));
+  lines.push_back("the result of stage one is error");
+  lines.push_back("the result of stage one is nan");
+  const auto found = mine(lines);
+  BOOST_CHECK_EQUAL(found.size(), 3u);
+  BOOST_CHECK_EQUAL(found.count("the result of stage one is error"), 1u);
+  BOOST_CHECK_EQUAL(found.count("the result of stage one is nan"), 1u);
+}
+
+BOOST_AUTO_TEST_CASE(different_messages_of_one_length_stay_apart) {
+  const std::vector<std::string> lines = {"Link ok",           "Link error",        "Link lost",
+                                          "fan speed normal",  "disk quota full",   "cupsd startup done",
+                                          "hcid startup done", "klogd startup done"};
+  BOOST_CHECK_EQUAL(mine(lines).size(), lines.size());
+}
+
+BOOST_AUTO_TEST_CASE(names_do_not_depend_on_the_order_of_messages) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < 60; ++i) {
+    lines.push_back("Failed password for invalid user " + name_of(i) + " from 10.0.0." + std::to_string(i));
+    lines.push_back("Accepted key for user " + name_of(i % 7) + " from " + name_of(i) +
+                    ".example.org port 22");
+    lines.push_back("step " + std::to_string(i) + " loss " + std::to_string(i) + (i % 9 ? "" : " nan"));
+    lines.push_back("link " + name_of(i % 2) + " went " + (i % 2 ? "up" : "down"));
+    lines.push_back("Loading module " + name_of(i % 30));
+  }
+  const auto expected = mine(lines);
+  std::mt19937 random(3);
+  for (int round = 0; round < 20; ++round) {
+    std::shuffle(lines.begin(), lines.end(), random);
+    BOOST_REQUIRE(mine(lines) == expected);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_name_is_the_hash_of_the_text) {
+  Miner miner;
+  const ClusterId id = miner.add("took <*> ms", 3);
+  miner.settle();
+  BOOST_CHECK_EQUAL(miner.name(id), hash64("took <*> ms"));
+  BOOST_CHECK_EQUAL(miner.text(id), "took <*> ms");
+  BOOST_CHECK_EQUAL(miner.count(id), 3u);
+}
+
+BOOST_AUTO_TEST_CASE(live_templates_have_different_texts) {
+  Miner miner;
+  for (size_t i = 0; i < 30; ++i)
+    miner.add("copy of shard " + name_of(i) + " , " + name_of(i + 50) + " to the store is planned", 1);
+  for (size_t i = 0; i < 30; ++i) miner.add("copy of shard " + name_of(i) + " to the store is planned", 1);
+  miner.settle();
+  std::set<std::string> texts;
+  for (const ClusterId id : miner.clusters()) BOOST_CHECK(texts.insert(miner.text(id)).second);
+  // A run of holes counts as one, whatever its length.
+  BOOST_CHECK_EQUAL(texts.size(), 2u);
+}
+
+BOOST_AUTO_TEST_CASE(ids_given_out_lead_to_the_cluster_that_absorbed_them) {
+  Miner miner;
+  std::vector<ClusterId> ids;
+  for (size_t i = 0; i < 50; ++i) ids.push_back(miner.add("session opened for user " + name_of(i), i + 1));
+  for (const ClusterId id : ids) BOOST_CHECK_EQUAL(miner.resolve(id), id);
+  miner.settle();
+  BOOST_REQUIRE_EQUAL(miner.clusters().size(), 1u);
+  for (const ClusterId id : ids) {
+    BOOST_CHECK_EQUAL(miner.resolve(id), miner.clusters()[0]);
+    BOOST_CHECK_EQUAL(miner.text(id), "session opened for user <*>");
+  }
+  BOOST_CHECK_EQUAL(miner.count(ids[7]), 50u * 51 / 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_settled_template_takes_further_forms_at_once) {
+  Miner miner;
+  for (size_t i = 0; i < 20; ++i) miner.add("session opened for user " + name_of(i), 1);
+  miner.settle();
+  const size_t ids = miner.size();
+  const ClusterId id = miner.add("session opened for user " + name_of(777), 1);
+  BOOST_CHECK_EQUAL(miner.size(), ids);
+  BOOST_CHECK_EQUAL(miner.text(id), "session opened for user <*>");
+  const ClusterId trouble = miner.add("session opened for user error", 1);
+  BOOST_CHECK_EQUAL(miner.text(trouble), "session opened for user error");
+}
+
+BOOST_AUTO_TEST_CASE(settling_again_changes_nothing) {
+  Miner miner;
+  for (size_t i = 0; i < 200; ++i) {
+    miner.add("session opened for user " + name_of(i % 40) + " on host " + name_of(i), 1);
+    miner.add("link " + name_of(i % 3) + " is up", 1);
+  }
+  miner.settle();
+  std::vector<std::string> before;
+  for (const ClusterId id : miner.clusters()) before.push_back(miner.text(id));
+  miner.settle();
+  std::vector<std::string> after;
+  for (const ClusterId id : miner.clusters()) after.push_back(miner.text(id));
+  BOOST_CHECK(before == after);
+}
+
+BOOST_AUTO_TEST_CASE(clusters_come_in_order_of_their_first_message_and_counts_add_up) {
+  Miner miner;
+  uint64_t total = 0;
+  for (size_t i = 0; i < 500; ++i) {
+    miner.add(i % 2 ? "session opened for user " + name_of(i) : "note " + std::to_string(i % 10), i);
+    total += i;
+  }
+  miner.settle();
+  const std::vector<ClusterId> ids = miner.clusters();
+  BOOST_CHECK(std::is_sorted(ids.begin(), ids.end()));
+  uint64_t sum = 0;
+  for (const ClusterId id : ids) sum += miner.count(id);
+  BOOST_CHECK_EQUAL(sum, total);
+}
+
+BOOST_AUTO_TEST_CASE(beyond_the_limit_forms_fold_into_one_template_per_length_and_are_counted) {
+  Miner miner;
+  const size_t more = 5000;
+  for (size_t i = 0; i < limits::kTemplates + more; ++i) miner.add(name_of(i), 2);
+  BOOST_CHECK_EQUAL(miner.folded(), 2 * more);
+  BOOST_CHECK_LE(miner.clusters().size(), limits::kTemplates + 1);
+  const ClusterId known = miner.add(name_of(5), 1);
+  BOOST_CHECK_EQUAL(miner.text(known), name_of(5));
+  const ClusterId two = miner.add("two words", 1), three = miner.add("three more words", 1);
+  BOOST_CHECK_NE(miner.resolve(two), miner.resolve(three));
+  miner.settle();
+  BOOST_CHECK_NE(miner.resolve(two), miner.resolve(three));
+  uint64_t sum = 0;
+  for (const ClusterId id : miner.clusters()) sum += miner.count(id);
+  BOOST_CHECK_EQUAL(sum, 2 * (limits::kTemplates + more) + 3);
+}
+
+BOOST_AUTO_TEST_CASE(forms_made_to_look_alike_do_not_cost_quadratic_time) {
+  // Time is compared with that of a quarter: linear gives 4, quadratic 16.
+  const auto seconds = [](size_t forms) {
+    std::mt19937 random(5);
+    const auto start = std::chrono::steady_clock::now();
+    Miner miner;
+    for (size_t i = 0; i < forms; ++i) {
+      std::string form;
+      for (int word = 0; word < 8; ++word) form += name_of(random() % (word < 4 ? forms / 2 : 40)) + ' ';
+      miner.add(form, 1);
+    }
+    miner.settle();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  seconds(1000);
+  const double quarter = seconds(12'000), whole = seconds(48'000);
+  BOOST_TEST_MESSAGE("12,000 forms: " << quarter << " s, 48,000: " << whole << " s");
+  BOOST_CHECK_LT(whole, 12 * quarter + 0.5);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

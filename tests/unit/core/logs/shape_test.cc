@@ -1,0 +1,81 @@
+#include "core/logs/shape.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "core/logs/mask.h"
+
+using namespace culprit;
+using namespace culprit::logs;
+
+namespace {
+FormShape shape(std::string_view message) { return shape_of(form_text(message)); }
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(progress_lines_of_the_usual_frameworks_give_their_iteration) {
+  const struct {
+    const char* message;
+    int64_t iteration, total;
+  } rows[] = {
+      {"iteration      120/    5000 | consumed samples:  1024 | elapsed time per iteration (ms): 900.1", 120, 5000},
+      {"step=120 loss=2.31", 120, 0},
+      {"[Rank 0] global_step: 77, lm loss: 3.2", 77, 0},
+      {"{'loss': 2.1, 'step': 40, 'epoch': 0.12}", 40, 0},
+      {" 12%|#2        | 1/8 [01:53<13:12, 113.21s/it]", 1, 8},
+      {"Epoch 0:  25%|##5       | 50/200 [00:10<00:30,  5.00it/s, v_num=0]", 50, 200},
+      {"completed step: 9, seconds: 1.020, TFLOP/s/device: 100.1, loss: 10.1", 9, 0},
+      {"{ Epoch:[  1/  2], step:[   10/ 2000], loss:[10.1/10.1], time:100ms }", 10, 2000},
+  };
+  for (const auto& row : rows) {
+    BOOST_TEST_CONTEXT(row.message) {
+      BOOST_TEST(shape(row.message).progress);
+      const auto p = progress_of(row.message);
+      BOOST_REQUIRE(p.has_value());
+      BOOST_TEST(p->iteration == row.iteration);
+      BOOST_TEST(p->total == row.total);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(numbers_that_count_no_iteration_are_no_progress) {
+  for (const char* message : {"Timestep embedding size 512", "elapsed time per iteration (ms): 900.1",
+                              "steps per second 1.5", "learning rate: 0.0001"})
+    BOOST_TEST_CONTEXT(message) BOOST_TEST(!progress_of(message).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(known_faults_are_recognised_by_their_words) {
+  const struct {
+    const char* message;
+    Component component;
+    bool cascade;
+  } rows[] = {
+      {"NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.", Component::kGpu, false},
+      {"Out of memory: Killed process 4711 (python3) total-vm:1kB", Component::kHostMemory, false},
+      {"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", Component::kGpuMemory, false},
+      {"OSError: [Errno 28] No space left on device", Component::kStorage, false},
+      {"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5)", Component::kNcclComm, true},
+      {"slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-21T02:00:00 DUE TO TIME LIMIT ***",
+       Component::kPlatform, false},
+  };
+  for (const auto& row : rows) {
+    BOOST_TEST_CONTEXT(row.message) {
+      const FormShape s = shape(row.message);
+      BOOST_REQUIRE(s.kind == ShapeKind::kFault);
+      BOOST_TEST((fault_shapes()[s.fault].component == row.component));
+      BOOST_TEST(fault_shapes()[s.fault].cascade == row.cascade);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(exceptions_are_told_from_prose) {
+  for (const char* yes : {"ValueError: bad shape", "torch.distributed.DistBackendError: NCCL error", "KeyError: 'x'",
+                          "KeyboardInterrupt", "my.pkg.BrokenException: no"})
+    BOOST_TEST_CONTEXT(yes) BOOST_TEST((shape(yes).kind == ShapeKind::kException));
+  for (const char* no : {"Error rate: 3", "error: something", "no ValueError was seen", "Exception handling is on"})
+    BOOST_TEST_CONTEXT(no) BOOST_TEST((shape(no).kind != ShapeKind::kException));
+}
+
+BOOST_AUTO_TEST_CASE(advice_is_no_evidence) {
+  const FormShape s = shape("this might be caused by CUDA out of memory, please try a smaller batch");
+  BOOST_TEST(s.advice);
+  BOOST_TEST((s.kind == ShapeKind::kPlain));
+}
