@@ -55,6 +55,42 @@ SourceInfo source_info(const ingest::SourceFile& file, const logs::Placement& pl
   return info;
 }
 
+// A time that tells its year, at the beginning of one of the first files: kNoTime where none does.
+TimeNs dated_time(const std::vector<LogFile>& files, int32_t utc_offset_s) {
+  constexpr size_t kFiles = 16;
+  constexpr size_t kBytes = 64 << 10;
+  for (size_t i = 0; i < files.size() && i < kFiles; ++i) {
+    // Standard input can be read only once.
+    if (files[i].file.path == "-" || files[i].info.modified_ns == kNoTime) continue;
+    auto reader = ingest::StreamReader::open(files[i].file, {kBytes, kBytes});
+    auto chunk = reader ? reader->next() : std::nullopt;
+    if (!chunk) continue;
+    // A time without a year would come out a year earlier or later for these two.
+    constexpr TimeNs kYear = 366 * 24 * 3600 * kNsPerSecond;
+    logs::HeaderParser now({utc_offset_s, files[i].info.modified_ns});
+    logs::HeaderParser then({utc_offset_s, files[i].info.modified_ns - kYear});
+    std::string_view text = chunk->bytes;
+    while (!text.empty()) {
+      const std::string_view line = text.substr(0, text.find('\n'));
+      text.remove_prefix(std::min(text.size(), line.size() + 1));
+      const logs::Header header = now.parse(line);
+      if (header.time_ns != kNoTime && !header.kernel_time && then.parse(line).time_ns == header.time_ns)
+        return header.time_ns;
+    }
+  }
+  return kNoTime;
+}
+
+// Logs lose their files' times when they are copied. Where another log of the job tells the year, times without one
+// lie beside it: no later than a month after its beginning, which is longer than jobs run.
+void date_sources(std::vector<LogFile>& files, int32_t utc_offset_s) {
+  const TimeNs dated = dated_time(files, utc_offset_s);
+  if (dated == kNoTime) return;
+  constexpr TimeNs kMonth = 31 * 24 * 3600 * kNsPerSecond;
+  for (LogFile& f : files)
+    if (f.info.modified_ns == kNoTime || f.info.modified_ns > dated + kMonth) f.info.modified_ns = dated + kMonth;
+}
+
 // What a folder of the --healthy list holds: one job, or several with a job.toml each.
 std::vector<std::vector<std::string>> jobs_of(const std::string& path) {
   std::error_code error;
@@ -114,6 +150,7 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
     out.logs.push_back({file, source_info(file, *placement)});
     out.bytes += file.size;
   }
+  date_sources(out.logs, options.parse.utc_offset_s);
   return out;
 }
 

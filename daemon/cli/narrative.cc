@@ -60,7 +60,7 @@ std::string inconclusive(const Report& report) {
   std::string out = "No conclusive cause found";
   if (const Diagnosis* best = leading(report)) return out + "; most likely: " + told_as_sentence(*best);
   if (!report.suspects.empty()) {
-    out += fmt::format("; most suspect is {} (score {:.2f})", place(report.suspects[0]),
+    out += fmt::format("; strongest suspect: {}, score {:.2f}", place(report.suspects[0]),
                        report.suspects[0].score);
   } else if (!report.indicating.empty()) {
     out += fmt::format("; {} out of the ordinary",

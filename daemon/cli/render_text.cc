@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "base/text.h"
 #include "cli/layout.h"
@@ -55,8 +56,10 @@ class Page {
 
   // One row, cut to fit; `head` is plain and stays whole.
   void row(std::string_view head, std::string_view text, Ink ink = Ink::kPlain) {
-    const std::string safe_head = safe(head);
-    out_ += safe_head + inked(shorten_around(safe(text), 0, room(columns_of(safe_head))), ink, color_) + "\n";
+    std::string safe_head = safe(head);
+    const std::string fitted = shorten_around(safe(text), 0, room(columns_of(safe_head)));
+    if (fitted.empty()) safe_head.erase(safe_head.find_last_not_of(' ') + 1);
+    out_ += safe_head + inked(fitted, ink, color_) + "\n";
   }
 
   void note(std::string_view text) { item("  ", text, Ink::kDim); }

@@ -50,8 +50,7 @@ class ZstdCodec final : public Codec {
   Step step(std::string_view in, char* out, size_t size, bool) override {
     if (stream_ == nullptr) return {0, 0, "no memory for the decoder"};
     // zstd does not tell what a call gave that then failed. So that no sound block is lost to the damage
-    // behind it, a call gets no more input than the decoder wants next, one block, and none while output is
-    // pending.
+    // behind it, a call gets no more input than one block, and none while output is pending.
     if (pending_) {
       const Step flushed = decode({in.data(), 0, 0}, out, size);
       if (flushed.given > 0 || flushed.damage != nullptr) return flushed;
@@ -71,7 +70,9 @@ class ZstdCodec final : public Codec {
     }
     pending_ = left != 0 && to.pos == size;
     complete_ = left == 0;
-    wanted_ = left == 0 ? first_ : left;
+    // What it asks for holds the next block's header too (3 bytes), which may be the damaged one.
+    constexpr size_t kBlockHeader = 3;
+    wanted_ = left == 0 ? first_ : left > kBlockHeader ? left - kBlockHeader : left;
     return step;
   }
 

@@ -8,7 +8,9 @@
 #include <fstream>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 namespace culprit::sim {
 
@@ -24,6 +26,14 @@ std::string month_day_time(TimeNs time) {
                                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
   const Civil c = civil_from_ns(time);
   return fmt::format("{} {:2} {:02}:{:02}:{:02}", kMonths[c.month - 1], c.day, c.hour, c.minute, c.second);
+}
+
+// As a job leaves them: what is read of times without a year depends on it.
+void set_modified(const std::string& path, TimeNs time) {
+  if (time == kNoTime) return;
+  const auto seconds = static_cast<time_t>(time / kNsPerSecond);
+  const std::array<timespec, 2> times = {timespec{seconds, time % kNsPerSecond}, timespec{seconds, time % kNsPerSecond}};
+  utimensat(AT_FDCWD, path.c_str(), times.data(), 0);
 }
 
 }  // namespace
@@ -191,6 +201,7 @@ void Sink::put(const Record& record, std::string_view text) {
   if (index < 0) return;
   File& file = files_[static_cast<size_t>(index)];
   const size_t before = file.buffer.size();
+  file.last_ns = std::max(file.last_ns, record.time_ns);
   bool first = true;
   while (true) {
     const size_t end = text.find('\n');
@@ -251,6 +262,7 @@ Status Sink::flush(File& file) {
 Status Sink::finish() {
   for (File& file : files_)
     if (Status status = flush(file); !status) return status;
+  for (const File& file : files_) set_modified(folder_ + "/" + file.path, file.last_ns);
   buffered_ = 0;
   if (!site_.job_file) return {};
   File job{"job.toml", {}, 0, false};

@@ -38,6 +38,7 @@ class Sink {
     std::string buffer;
     uint64_t lines = 0;
     bool opened = false;
+    TimeNs last_ns = kNoTime;  // of its lines: the file's modification time
   };
   enum class Stamp : uint8_t { kNone, kSyslog, kJournal };
   // Where one writer's lines go: to `file`, those of standard error to `errors` if it differs.

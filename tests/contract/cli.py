@@ -245,7 +245,7 @@ def bad_text(folder: Path) -> None:
 
 @promise("a truncated .zst: read as far as it is sound; a problem names it")
 def truncated(folder: Path) -> None:
-    form = b"[rank%d]: step %d took %d us\n"
+    form = b"[rank%d]: loaded shard %d in %d us\n"
     lines = b"".join(form % (i % 8, i, i * 7919 % 10_007) for i in range(400_000))
     whole = zstd(lines)
     write(folder / "job/cut.log.zst", whole[:len(whole) // 2])

@@ -35,11 +35,12 @@ def line_count(text: bytes) -> int:
     return text.count(b"\n") + (1 if text and not text.endswith(b"\n") else 0)
 
 
-def truth_templates(truth: dict, templates: LineTemplates, roles: Iterable[str]) -> Set[bytes]:
-    wanted = set(roles)
-    # A record of several lines is one event, whose address is its first line.
+def truth_templates(truth: dict, templates: LineTemplates, role: Optional[str] = None,
+                    continuing: bool = False) -> Set[bytes]:
+    """Templates of the fault's lines. A record of several lines is one event, whose address is its first line;
+    its further lines are asked for apart, as `continuing`."""
     found = {templates.of(place["file"], place["line"]) for place in truth["indicating"]
-             if place["role"] in wanted and not place.get("continues")}
+             if role in (None, place["role"]) and place.get("continues", False) == continuing}
     return {one for one in found if one is not None}
 
 
@@ -63,9 +64,11 @@ def top_shares(hosts: Sequence[str], faulty: Sequence[str]) -> Dict[str, Optiona
 
 
 def of_report(report: dict, truth: dict, templates: LineTemplates) -> Dict[str, object]:
-    predicted = predicted_templates(report, templates)
-    roots = truth_templates(truth, templates, ("root",))
-    every = truth_templates(truth, templates, ("root", "echo"))
+    roots = truth_templates(truth, templates, "root")
+    every = truth_templates(truth, templates)
+    # The further lines of the fault's records belong to it: to name them apart is neither right nor wrong.
+    predicted = predicted_templates(report, templates) - (
+        truth_templates(truth, templates, continuing=True) - every)
     # Beside roots alone an echo counts neither for nor against.
     result: Dict[str, object] = {**counts(predicted, every, ""),
                                  **counts(predicted - (every - roots), roots, "root_")}

@@ -20,7 +20,7 @@ LARGE_HOSTS = (512, 512, 768, 1024)
 LARGE_SHARE = 0.02
 RANKS_PER_HOST = ((1, 20), (2, 20), (4, 25), (8, 35))
 # Lines grow with ranks times iterations: this product keeps a job to some ten MB.
-RANK_ITERATIONS_MAX = 24_000
+RANK_ITERATIONS_MAX = 120_000
 NO_WORD = "nowhere"
 ABLATION_HOSTS_MAX = 64  # six more runs each: the large ones would take the time of all others
 
@@ -50,7 +50,7 @@ def sized(rng: random.Random, fault: str, layout: str, large: Optional[int]) -> 
     hosts = large or weighted(rng, HOSTS)
     ranks = 1 if large else weighted(rng, RANKS_PER_HOST)
     cap = max(20, RANK_ITERATIONS_MAX // (hosts * ranks))
-    iterations = min(rng.randrange(40, 400), cap)
+    iterations = min(rng.randrange(40, 1200), cap)
     healthy = rng.randrange(0, 2) if large else rng.randrange(0, 4)
     return Spec(fault, layout, hosts, ranks, iterations, healthy, rng.randrange(1, 1 << 31), False)
 

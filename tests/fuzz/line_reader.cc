@@ -16,11 +16,18 @@ namespace {
 
 constexpr size_t kTextBytes = 1 << 20;  // of a bomb no more is asked
 
-std::string decode(std::string_view bytes, Compression compression) {
+struct Decoded {
+  std::string text;
+  bool damaged = false;
+};
+
+Decoded decode(std::string_view bytes, Compression compression) {
   auto decompressor = Decompressor::over(bytes, compression, "fuzz");
-  std::string text(kTextBytes, '\0');
-  text.resize(decompressor.read(text.data(), text.size()));
-  return text;
+  Decoded decoded;
+  decoded.text.resize(kTextBytes);
+  decoded.text.resize(decompressor.read(decoded.text.data(), kTextBytes));
+  decoded.damaged = decompressor.problem().has_value();
+  return decoded;
 }
 
 void check_chunks(std::string_view bytes, Compression compression, const std::string& text) {
@@ -48,11 +55,13 @@ void check_chunks(std::string_view bytes, Compression compression, const std::st
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const Compression compression = compression_of(bytes);
-  const std::string text = decode(bytes, compression);
+  const auto [text, damaged] = decode(bytes, compression);
   const std::string_view head = std::string_view(text).substr(0, kHeadBytes);
   for (const char* name : {"a.log", "stacks/a.txt", "b.ndjson", "c.comm", "_dump_1", "job.toml"})
     (void)kind_of({head, text.size() <= kHeadBytes, name, "runs"});
   (void)read_json_head(bytes);
+  // How far beyond damage liblzma goes before it sees it depends on the room that it is given.
+  if (damaged && compression == Compression::kXz) return 0;
   if (text.size() < kTextBytes) check_chunks(bytes, compression, text);
   return 0;
 }

@@ -41,9 +41,11 @@ struct TemplateScore {
   logs::ClusterId id = 0;
   double cross_job = 0, temporal = 0, spatial = 0, words = 0, shape = 0;  // log likelihood ratios
   double score = 0;            // posterior probability that it indicates the failure
+  const PoolForm* known = nullptr;  // what the pool has of it (borrowed), where that step is on
   bool novel = false;          // the pool has none of it
   bool late = false;           // began when progress ended
   bool widespread = false;     // on more than half of the hosts (or of the ranks, where hosts are unknown)
+  bool role = false;           // on few hosts by what they are, not by a fault
   TimeNs first_ns = kNoTime;
   int64_t iteration = -1;
   std::vector<UnitCount> hosts;  // ascending

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -15,6 +16,9 @@ namespace culprit::detect {
 namespace {
 
 constexpr double kIndicating = 0.5;
+constexpr double kCertain = 0.9;
+constexpr double kOfPeers = 0.2;            // a line about another host says little about the one that writes it
+constexpr TimeNs kEcho = kNsPerSecond;      // peers notice a broken connection within about that time
 constexpr TimeNs kLead = 200 * kNsPerMs;    // clocks kept by NTP agree to a few tens of ms
 constexpr double kOrderWeight = 1.0;
 constexpr double kNamedWeight = 2.0;        // all others naming one host outweigh one line of its own
@@ -72,17 +76,22 @@ struct Tally {
 
 class HostScorer {
  public:
-  HostScorer(const View& view, Analysis& a) : view_(view), a_(a), tally_(view.hosts.size()) {}
+  HostScorer(const View& view, Analysis& a) : view_(view), a_(a), tally_(view.hosts.size()) {
+    for (const Unit& r : view.ranks)
+      if (!r.ranks.empty() && r.host != kNowhere) host_of_rank_[r.ranks[0]] = r.host;
+  }
 
   void add_templates() {
+    const TimeNs onset = find_onset();
     for (const TemplateScore& s : a_.templates) {
       if (s.score < kIndicating) break;  // sorted
       const logs::TemplateStats& t = view_.log->templates()[s.id];
       add_names(t);
       if (s.widespread || s.hosts.empty()) continue;
       const bool cascade = t.shape.kind == logs::ShapeKind::kFault && logs::fault_shapes()[t.shape.fault].cascade;
-      const double share = s.score * (cascade ? 0.3 : 1) / static_cast<double>(s.hosts.size());
-      for (const UnitCount& c : s.hosts) add_own(s, t, c, share);
+      const double share = s.score * (cascade ? kOfPeers : 1) / static_cast<double>(s.hosts.size());
+      for (const UnitCount& c : s.hosts)
+        add_own(s, t, c, share * earliness(c.first_ns, onset) * (names_others(t, c.unit) ? kOfPeers : 1));
     }
   }
 
@@ -131,6 +140,39 @@ class HostScorer {
   }
 
  private:
+  // When the failure began: the first line of a template of its own that is all but certain.
+  TimeNs find_onset() const {
+    TimeNs onset = kNoTime;
+    for (const TemplateScore& s : a_.templates) {
+      if (s.score < kCertain) break;
+      if (s.widespread || s.first_ns == kNoTime) continue;
+      if (onset == kNoTime || s.first_ns < onset) onset = s.first_ns;
+    }
+    return onset;
+  }
+
+  static double earliness(TimeNs time, TimeNs onset) {
+    if (time == kNoTime || onset == kNoTime || time <= onset + kLead) return 1;
+    return std::max(0.1, static_cast<double>(kEcho) / static_cast<double>(time - onset + kEcho));
+  }
+
+  // Whether what this host writes is about another one: its own part in it is small.
+  bool names_others(const logs::TemplateStats& t, uint32_t host) const {
+    for (const logs::LogSample& sample : t.samples) {
+      if (view_.host_of_writer[sample.place.writer] != host) continue;
+      const std::set<uint32_t> named = all_named(sample.text);
+      if (!named.empty() && !named.count(host)) return true;
+    }
+    return false;
+  }
+
+  std::set<uint32_t> all_named(std::string_view text) const {
+    std::set<uint32_t> named = named_in(view_, text);
+    for (uint32_t rank : ranks_in(text))
+      if (const auto at = host_of_rank_.find(rank); at != host_of_rank_.end()) named.insert(at->second);
+    return named;
+  }
+
   void add_own(const TemplateScore& s, const logs::TemplateStats& t, const UnitCount& c, double share) {
     Tally& tally = tally_[c.unit];
     tally.own += share;
@@ -144,10 +186,7 @@ class HostScorer {
   void add_names(const logs::TemplateStats& t) {
     for (const logs::LogSample& sample : t.samples) {
       const uint32_t speaker = view_.host_of_writer[sample.place.writer];
-      std::set<uint32_t> named = named_in(view_, sample.text);
-      for (uint32_t rank : ranks_in(sample.text))
-        for (const Unit& r : view_.ranks)
-          if (!r.ranks.empty() && r.ranks[0] == rank && r.host != kNowhere) named.insert(r.host);
+      std::set<uint32_t> named = all_named(sample.text);
       named.erase(speaker);
       if (named.size() > 2) continue;  // a list of members accuses nobody
       for (uint32_t h : named) tally_[h].accusers.insert(speaker);
@@ -170,6 +209,7 @@ class HostScorer {
   const View& view_;
   Analysis& a_;
   std::vector<Tally> tally_;
+  std::map<uint32_t, uint32_t> host_of_rank_;
 };
 
 }  // namespace

@@ -50,7 +50,8 @@ void Pool::add(const logs::JobLog& log) {
       at->second = {most, counts.empty() ? 1.0 : static_cast<double>(counts.size()) / hosts};
     }
     const auto [most, share] = at->second;
-    one.forms.push_back({form.hash, form.text, 1, static_cast<double>(most) / iterations, most, share});
+    const uint32_t words = words_class(log.templates()[form.cluster]);
+    one.forms.push_back({form.hash, form.text, 1, static_cast<double>(most) / iterations, most, share, words});
   }
   std::sort(one.forms.begin(), one.forms.end(), by_hash);
   merge(one);
@@ -71,6 +72,7 @@ void Pool::merge(const Pool& other) {
     to.host_max = std::max(to.host_max, f.host_max);
     to.rate_max = std::max(to.rate_max, f.rate_max);
     to.hosts_share = std::max(to.hosts_share, f.hosts_share);
+    to.words = std::max(to.words, f.words);
   }
   jobs += other.jobs;
 }
@@ -80,8 +82,8 @@ std::string Pool::save() const {
   for (const PoolForm& f : forms) {
     std::string text = f.text;
     std::replace(text.begin(), text.end(), '\n', ' ');
-    out += fmt::format("{}\t{}\t{}\t{:.6g}\t{:.4g}\t{}\n", hex64(f.hash), f.jobs, f.host_max, f.rate_max,
-                       f.hosts_share, text);
+    out += fmt::format("{}\t{}\t{}\t{:.6g}\t{:.4g}\t{}\t{}\n", hex64(f.hash), f.jobs, f.host_max, f.rate_max,
+                       f.hosts_share, f.words, text);
   }
   return out;
 }
@@ -103,11 +105,11 @@ Result<Pool> Pool::load(std::string_view text, std::string_view name) {
       continue;
     }
     PoolForm f;
-    if (cell.size() < 6 || !parse(cell[0], f.hash, 16) || !parse(cell[1], f.jobs) || !parse(cell[2], f.host_max) ||
-        !parse(cell[3], f.rate_max) || !parse(cell[4], f.hosts_share))
+    if (cell.size() < 7 || !parse(cell[0], f.hash, 16) || !parse(cell[1], f.jobs) || !parse(cell[2], f.host_max) ||
+        !parse(cell[3], f.rate_max) || !parse(cell[4], f.hosts_share) || !parse(cell[5], f.words) || f.words > 2)
       return bad("is no row of a pool");
     if (!pool.forms.empty() && f.hash <= pool.forms.back().hash) return bad("is out of order");
-    f.text = line.substr(static_cast<size_t>(cell[5].data() - line.data()));
+    f.text = line.substr(static_cast<size_t>(cell[6].data() - line.data()));
     pool.forms.push_back(std::move(f));
   }
   if (number == 0) return fail(ErrorCode::kInvalid, fmt::format("{}: is empty", name));

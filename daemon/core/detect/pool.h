@@ -19,6 +19,7 @@ struct PoolForm {
   double rate_max = 0;      // most lines of one host in one job, by iteration of that job
   uint64_t host_max = 0;    // most lines of one host in one job
   double hosts_share = 0;   // largest share of a job's hosts that have it
+  uint32_t words = 0;       // 0 plain, 1 of trouble, 2 of failure (its level counted in)
 };
 
 struct Pool {

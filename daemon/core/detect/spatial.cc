@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kForestHosts = 16;     // L4 ran it from some ten nodes on; below it cannot isolate anything
 constexpr double kIsolated = 0.6;       // Liu et al.: well above 0.5 is an anomaly
-constexpr double kSpatialMax = 3.0;
+constexpr double kSpatialMax = 5.0;
+constexpr double kCompanyMax = 2.0;     // for templates that stand out on the same host
 
 double stable(double count) { return 2 * std::sqrt(count + 0.375); }
 
@@ -51,11 +52,6 @@ Column column_of(const TemplateScore& s, size_t index, const std::vector<double>
   return out;
 }
 
-// A template that stands on one host by its role (the first rank prints the loss) did so from the start and evenly.
-bool is_role(const View& view, const TemplateScore& s) {
-  return s.temporal <= 0 && s.hosts.size() * 10 <= view.hosts.size() + 9;
-}
-
 }  // namespace
 
 void add_spatial(const View& view, const Pool&, Analysis& a) {
@@ -63,17 +59,23 @@ void add_spatial(const View& view, const Pool&, Analysis& a) {
   std::vector<Column> columns;
   const std::vector<double> exposure = exposures(view);
   for (size_t i = 0; i < a.templates.size(); ++i) {
-    if (a.templates[i].hosts.empty() || is_role(view, a.templates[i])) continue;
+    if (a.templates[i].hosts.empty() || a.templates[i].role) continue;
     columns.push_back(column_of(a.templates[i], i, exposure));
   }
   if (columns.empty()) return;
   // The largest of so many standard normal values is expected there: only what is beyond counts.
   const double chance = std::sqrt(2 * std::log(static_cast<double>(columns.size() * view.hosts.size() + 1)));
+  std::vector<std::vector<size_t>> on_host(view.hosts.size());
   for (const Column& c : columns) {
-    double top = 0;
-    for (double z : c.z) top = std::max(top, z);
-    if (top > chance) a.templates[c.score].spatial = std::min(kSpatialMax, top - chance);
+    const auto top = std::max_element(c.z.begin(), c.z.end());
+    if (*top <= chance) continue;
+    a.templates[c.score].spatial = std::min(kSpatialMax, *top - chance);
+    on_host[static_cast<size_t>(top - c.z.begin())].push_back(c.score);
   }
+  // Several templates that single out the same host bear each other out.
+  for (const std::vector<size_t>& list : on_host)
+    for (size_t t : list)
+      a.templates[t].spatial += std::min(kCompanyMax, std::log(static_cast<double>(list.size())));
   if (view.hosts.size() < kForestHosts) return;
   std::vector<std::vector<double>> rows(view.hosts.size());
   for (const Column& c : columns)

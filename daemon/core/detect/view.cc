@@ -120,4 +120,12 @@ std::vector<UnitCount> count_by(const logs::TemplateStats& stats, const std::vec
   return out;
 }
 
+uint32_t words_class(const logs::TemplateStats& t) {
+  if (t.level >= logs::Level::kError) return 2;
+  const uint32_t words = t.shape.words;
+  if (t.level == logs::Level::kWarning) return std::max(words, 1u);
+  if (t.level == logs::Level::kNone || t.shape.kind != logs::ShapeKind::kPlain) return words;
+  return std::min(words, 1u);
+}
+
 }  // namespace culprit::detect

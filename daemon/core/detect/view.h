@@ -47,6 +47,10 @@ View make_view(const logs::JobLog& log);
 // A template's counts by host (or by rank), ascending; writers of no known host are left out.
 std::vector<UnitCount> count_by(const logs::TemplateStats& stats, const std::vector<uint32_t>& unit_of_writer);
 
+// How alarming a template reads: 0 plain, 1 trouble, 2 failure. Its words, but for a level field that says otherwise:
+// "errors: 0" at level info is no failure, and an error is one whatever its words.
+uint32_t words_class(const logs::TemplateStats& stats);
+
 // Orders names as people do: node-2 before node-10.
 bool natural_less(std::string_view a, std::string_view b);
 

@@ -20,6 +20,8 @@ using detect::View;
 
 constexpr double kIndicating = 0.5;
 constexpr double kConclusive = 0.5;
+constexpr double kSure = 0.75;         // of a single template that must carry a diagnosis
+constexpr double kFar = 2.0;           // spatial evidence of such a one: seven to one
 constexpr size_t kSuspects = 64;       // beyond them a suspicion is none
 constexpr size_t kEvidence = 20;
 constexpr double kSuspectFloor = 0.15;
@@ -62,10 +64,20 @@ class Correlator {
   bool stands_out() const {
     if (a_.fate.ended_well) return false;
     if (!a_.silent.empty() && !a_.hosts.empty()) return true;
+    if (singled_out() >= (a_.has_pool ? 1u : 2u)) return true;
     const double late = late_evidence();
     if (a_.fate.progress_stopped && late > 0) return true;
     if (a_.has_pool && a_.novel_seen > 3 * a_.novel_expected + 2 && late >= 2) return true;
     return late >= 2 && a_.birth_surprise > 7 && spoken();  // p < 0.001
+  }
+
+  // Indicating templates by which the first suspect differs from its peers beyond chance.
+  size_t singled_out() const {
+    if (a_.hosts.empty()) return 0;
+    size_t n = 0;
+    for (const TemplateScore& t : a_.templates)
+      n += t.score >= kSure && t.spatial >= kFar && t.hosts.size() == 1 && t.hosts[0].unit == a_.hosts[0].host;
+    return n;
   }
 
   // Indicating templates that began when progress ended.

@@ -126,6 +126,7 @@ struct JobLog::Impl {
       GroupStats& out = group(last_writers[seen.writer], form.cluster);
       const TimeNs from = batch.lines[seen.first_line].time_ns;
       const TimeNs to = batch.lines[seen.last_line].time_ns;
+      stats.untimed = stats.untimed || (from == kNoTime && stats.first_ns == kNoTime);
       out.count += seen.count;
       stats.count += seen.count;
       form.count += seen.count;
@@ -169,13 +170,16 @@ struct JobLog::Impl {
   static std::string record_text(const LogBatch& batch, size_t index) {
     const LineRecord& line = batch.lines[index];
     std::string_view text = batch.message(line);
+    const bool block = line.form != kNoForm && batch.forms[line.form].shape.kind == ShapeKind::kRootCause;
+    std::string whole(text);
     for (size_t i = index + 1; i < batch.lines.size() && i < index + limits::kMessageTokens; ++i) {
       const LineRecord& next = batch.lines[i];
       if (next.writer != line.writer) continue;
       if (!next.continued) break;
-      if (next.form == line.form) text = batch.message(next);
+      if (block) whole.append(" ").append(batch.message(next));
+      else if (next.form == line.form) text = batch.message(next);
     }
-    return std::string(text);
+    return block ? whole : std::string(text);
   }
 
   void walk_lines(const LogBatch& batch, const Source& source) {
@@ -226,6 +230,7 @@ struct JobLog::Impl {
     to.level = std::max(to.level, from.level);
     if (to.shape.kind == ShapeKind::kPlain && to.shape.words < from.shape.words) to.shape = from.shape;
     to.progress = to.progress || from.progress;
+    to.untimed = to.untimed || from.untimed;
     to.places.insert(to.places.end(), from.places.begin(), from.places.end());
     to.samples.insert(to.samples.end(), from.samples.begin(), from.samples.end());
     to.groups.insert(to.groups.end(), from.groups.begin(), from.groups.end());

@@ -39,6 +39,7 @@ struct GroupStats {
 struct TemplateStats {
   uint64_t count = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
+  bool untimed = false;            // its first lines came before any time was known: first_ns is too late
   Level level = Level::kNone;
   FormShape shape;
   bool progress = false;           // its lines count iterations

@@ -1,6 +1,7 @@
 #include "core/logs/line_parser.h"
 
 #include <cstring>
+#include <utility>
 
 #include "base/flat_map.h"
 #include "base/hash.h"
@@ -35,6 +36,8 @@ struct LineParser::Impl {
     uint32_t form = kNoForm;
     bool open = false;      // a traceback that has not met its exception
     bool traceback = false;  // the last event was one: a chained one may follow
+    bool code = false;       // a frame was seen: the next line is its source, however it is indented
+    bool block = false;      // a launcher's failure block: indented lines and "[3]:" belong to it
     bool chained = false;    // "During handling of ..." was seen: the next traceback belongs to this record
     std::vector<uint32_t> lines;  // to be given the exception's form
   };
@@ -135,8 +138,14 @@ struct LineParser::Impl {
     Record& record = records[writer];
     const ShapeKind kind = batch->forms[form].shape.kind;
     LineRecord& out = batch->lines[line];
+    if (kind == ShapeKind::kRule || (record.block && (indented || is_index(batch->message(out))))) {
+      out.continued = 1;
+      if (record.form != kNoForm) out.form = record.form;
+      return true;
+    }
     if (record.open) {
-      if (kind == ShapeKind::kFrame || indented) {
+      const bool code = std::exchange(record.code, kind == ShapeKind::kFrame);
+      if (kind == ShapeKind::kFrame || indented || (code && kind != ShapeKind::kException)) {
         out.continued = 1;
         record.lines.push_back(line);
         return true;
@@ -164,6 +173,13 @@ struct LineParser::Impl {
     return true;
   }
 
+  // "[3]:", as torchrun numbers the processes that failed.
+  static bool is_index(std::string_view message) {
+    if (message.size() < 3 || message[0] != '[') return false;
+    const size_t end = message.find_first_not_of("0123456789", 1);
+    return end > 1 && message.substr(end).starts_with("]:") && is_blank(message.substr(end + 2));
+  }
+
   // An exception's name may end in anything ("my.pkg.Broken: why"): one dotted word before the colon.
   static bool has_space_before_colon(std::string_view message) {
     const size_t colon = message.find(':');
@@ -181,7 +197,8 @@ struct LineParser::Impl {
     record.first_line = line;
     record.form = form;
     record.traceback = kind == ShapeKind::kTraceback;
-    record.chained = false;
+    record.chained = record.code = false;
+    record.block = kind == ShapeKind::kRootCause;
     if (record.traceback) {
       record.open = true;
       record.lines.push_back(line);

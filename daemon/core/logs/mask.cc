@@ -7,12 +7,13 @@
 #include <bit>
 #include <cstring>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
+// Inlined: the stretches are short, and a call costs as much as their hash.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "core/logs/mask_bytes.h"
 #include "core/logs/mask_token.h"
 
 namespace culprit::logs {
@@ -21,78 +22,6 @@ namespace {
 // Between a progress bar and its bracket stand only the counts (" 123456789/987654321 ").
 constexpr size_t kCountsBytes = 40;
 constexpr size_t kWords = limits::kMessageBytes / 64;
-
-struct Bits {
-  uint64_t space = 0;    // space, tab and the other blank controls
-  uint64_t special = 0;  // digits, '/', '<', escape, an empty pair of brackets
-  bool irregular = false;
-};
-
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
-#if defined(__SSE2__)
-uint64_t mask_of(__m128i v) { return static_cast<uint32_t>(_mm_movemask_epi8(v)); }
-
-// Bytes in [low, low + span].
-__m128i in_range(__m128i v, char low, char span) {
-  const __m128i moved = _mm_sub_epi8(v, _mm_set1_epi8(low));
-  return _mm_cmpeq_epi8(_mm_min_epu8(moved, _mm_set1_epi8(span)), moved);
-}
-
-Bits classify64(const char* p) {
-  uint64_t blank = 0, plain = 0, special = 0, open = 0, close = 0;
-  for (int i = 0; i < 4; ++i) {
-    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p) + i);
-    const __m128i low = _mm_or_si128(v, _mm_set1_epi8(0x20));  // '[' as '{', ']' as '}'
-    const auto eq = [](__m128i a, char c) { return _mm_cmpeq_epi8(a, _mm_set1_epi8(c)); };
-    const __m128i rare = _mm_or_si128(eq(v, '<'), eq(v, '\x1b'));
-    plain |= mask_of(eq(v, ' ')) << (16 * i);
-    blank |= mask_of(in_range(v, '\t', 4)) << (16 * i);
-    special |= mask_of(_mm_or_si128(in_range(v, '/', 10), rare)) << (16 * i);
-    open |= mask_of(_mm_or_si128(eq(v, '('), eq(low, '{'))) << (16 * i);
-    close |= mask_of(_mm_or_si128(eq(v, ')'), eq(low, '}'))) << (16 * i);
-  }
-  // A pair that is cut by the block's edge is seen too: a closer as the first byte counts.
-  return {plain | blank, special | (close & (open << 1 | 1)), blank != 0 || (plain & (plain << 1)) != 0};
-}
-#else
-Bits classify64(const char* p) {
-  Bits bits;
-  for (int i = 0; i < 64; ++i) {
-    const char c = p[i];
-    const uint64_t bit = uint64_t{1} << i;
-    if (is_space(c)) bits.space |= bit;
-    if ((c >= '/' && c <= '9') || c == '<' || c == '\x1b') bits.special |= bit;
-    const bool close = c == ')' || c == ']' || c == '}';
-    if (close && (i == 0 || p[i - 1] == '(' || p[i - 1] == '[' || p[i - 1] == '{')) bits.special |= bit;
-    if (is_space(c) && (c != ' ' || (i > 0 && p[i - 1] == ' '))) bits.irregular = true;
-  }
-  return bits;
-}
-#endif
-
-// A scale that a formatter chose: "93.0 B" on one line and "1.2 GB" on the next are one template.
-bool is_unit(std::string_view word) {
-  constexpr std::string_view kUnits[] = {"B",   "kB",  "KB",  "MB",  "GB", "TB", "PB", "KiB",
-                                         "MiB", "GiB", "TiB", "PiB", "ns", "us", "ms", "s"};
-  for (const std::string_view unit : kUnits)
-    if (word == unit) return true;
-  return false;
-}
-
-bool is_month(const char* p) {
-  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  for (size_t i = 0; i < kMonths.size(); i += 3)
-    if (std::memcmp(p, kMonths.data() + i, 3) == 0) return true;
-  return false;
-}
-
-bool is_weekday(const char* p) {
-  constexpr std::string_view kDays = "MonTueWedThuFriSatSun";
-  for (size_t i = 0; i < kDays.size(); i += 3)
-    if (std::memcmp(p, kDays.data() + i, 3) == 0) return true;
-  return false;
-}
 
 template <class Sink>
 class Scan {
@@ -139,6 +68,7 @@ class Scan {
  private:
   void load() {
     const size_t words = (size_ + 63) / 64;
+    uint64_t before = 0;
     for (size_t w = 0; w < words; ++w) {
       const size_t left = size_ - 64 * w;
       if (left >= 64) {
@@ -148,16 +78,21 @@ class Scan {
         std::memset(tail, ' ', sizeof tail);
         std::memcpy(tail, begin_ + 64 * w, left);
         bits_[w] = classify64(tail);
-        irregular_ |= irregular_tail(tail, left);
-        continue;
       }
-      irregular_ |= bits_[w].irregular || (w > 0 && (bits_[w].space & 1) && (bits_[w - 1].space >> 63));
+      bits_[w].irregular |= bits_[w].space & before;
+      before = bits_[w].space >> 63;
     }
   }
 
-  bool irregular_tail(const char* tail, size_t left) const {
-    for (size_t i = 0; i < left; ++i)
-      if (is_space(tail[i]) && (tail[i] != ' ' || i == 0 || tail[i - 1] == ' ')) return true;
+  // Whether whitespace within [from, to) is anything but single spaces.
+  bool irregular(size_t from, size_t to) const {
+    const size_t first = from / 64, last = (to - 1) / 64;
+    for (size_t w = first; w <= last; ++w) {
+      uint64_t word = bits_[w].irregular;
+      if (w == first) word &= ~uint64_t{0} << (from % 64);
+      if (w == last) word &= ~uint64_t{0} >> (63 - (to - 1) % 64);
+      if (word != 0) return true;
+    }
     return false;
   }
 
@@ -215,11 +150,12 @@ class Scan {
   // progress bar. Gives where the next token may begin.
   size_t extend(size_t at) {
     const std::string_view text = token_.view();
-    if (text.size() >= 5 && text.find("<*>%|") != std::string_view::npos) return bar(at);
+    if (text.size() > kHole.size() + 1 && text.find("<*>%|") != std::string_view::npos) return bar(at);
     if (!text.ends_with(kHole) || at + 1 >= size_ || is_space(begin_[at + 1])) return at;
     const size_t end = token_end(at + 1);
     size_t unit = at + 1;
-    while (unit < end && ((begin_[unit] | 0x20) >= 'a' && (begin_[unit] | 0x20) <= 'z')) ++unit;
+    while (unit < end && unit < at + 5 && ((begin_[unit] | 0x20) >= 'a' && (begin_[unit] | 0x20) <= 'z'))
+      ++unit;
     if (!is_unit({begin_ + at + 1, unit - at - 1})) return at;
     for (size_t i = unit; i < end; ++i)
       if (!std::strchr(",.;:)]}", begin_[i])) return at;
@@ -283,16 +219,15 @@ class Scan {
   }
 
   void literal(size_t from, size_t to) {
-    if (spilled_.size() > 0 || irregular_) {
+    while (from < to && is_space(begin_[from])) ++from;
+    while (from < to && is_space(begin_[to - 1])) --to;
+    if (spilled_.size() > 0 || (from < to && irregular(from, to))) {
       spill(from, to);
-      if (spilled_.size() == 0) return;
       flush_masked();
       sink_.literal(spilled_.view());
       spilled_.clear();
       return;
     }
-    if (from < to && begin_[from] == ' ') ++from;
-    if (from < to && begin_[to - 1] == ' ') --to;
     if (from >= to) return;
     flush_masked();
     sink_.literal({begin_ + from, to - from});
@@ -302,6 +237,16 @@ class Scan {
   // many.
   void masked() {
     const std::string_view next = token_.view();
+    const bool bare = next.size() == kHole.size();
+    if (bare && held_.size() == 0) {
+      bare_ = true;
+      return;
+    }
+    if (bare_) {
+      if (bare) return;
+      bare_ = false;
+      held_.put(kHole);
+    }
     const std::string_view held = held_.view();
     const size_t comma = held.ends_with(',') ? 1 : 0;
     const size_t core = next.rfind(kHole) + kHole.size();
@@ -327,6 +272,11 @@ class Scan {
   }
 
   void flush_masked() {
+    if (bare_) {
+      sink_.masked(kHole);
+      bare_ = false;
+      return;
+    }
     if (held_.size() == 0) return;
     sink_.masked(held_.view());
     held_.clear();
@@ -337,17 +287,17 @@ class Scan {
   size_t size_ = 0;
   size_t tokens_ = 0;
   bool cut_ = false;
-  bool irregular_ = false;
   std::array<Bits, kWords + 1> bits_;
   TokenBuffer token_, held_, spilled_;
+  bool bare_ = false;  // a bare hole is held, the usual case, and held_ is empty
 };
 
 struct HashSink {
   uint64_t hash = 0;
-  void literal(std::string_view text) { hash = mix64(hash, hash64(text)); }
+  void literal(std::string_view text) { hash = mix64(hash, XXH3_64bits(text.data(), text.size())); }
   void masked(std::string_view text) {
-    // The bare hole is the usual one; its constant is arbitrary.
-    hash = mix64(hash, text.size() == kHole.size() ? 0x3c2a3e : hash64(text, 1));
+    // The constants are arbitrary; the bare hole is the usual one.
+    hash = mix64(hash, text.size() == kHole.size() ? 0x3c2a3e : ~XXH3_64bits(text.data(), text.size()));
   }
 };
 

@@ -1,6 +1,8 @@
-// The masked form of a message: its variable parts (numbers, hex, addresses, paths, UUIDs, IPs, times, values of
-// key=value) as "<*>". Messages of equal form share everything that follows, so this is what each line pays for.
-// Pure, any thread. Only the first limits::kMessageBytes bytes and limits::kMessageTokens tokens count.
+// The masked form of a message: its variable parts (numbers, hex, addresses, paths, UUIDs, IPs, times, lists)
+// as
+// "<*>". A value of letters alone stays: whether it varies is the miner's to find. Messages of equal form
+// share everything that follows, so this is what each line pays for. Pure, any thread. Only the first
+// limits::kMessageBytes bytes and limits::kMessageTokens tokens with holes count; the rest is one hole.
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,7 @@ enum : uint8_t {
   kJoin = 16,     // between two holes: they are one value (addresses, dates, versions, ratios)
   kTie = 32,      // between a hole and a word: they are one identifier
   kOpen = 64,     // a path may begin after it
+  kClose = 128,   // may follow a number without being part of it
 };
 
 constexpr std::array<uint8_t, 256> make_classes() {
@@ -28,6 +29,7 @@ constexpr std::array<uint8_t, 256> make_classes() {
   for (const char c : std::string_view(".:-_/+,\\@#")) t[static_cast<uint8_t>(c)] |= kJoin;
   for (const char c : std::string_view("-_.")) t[static_cast<uint8_t>(c)] |= kTie;
   for (const char c : std::string_view("([{<\"'`=:,;|]")) t[static_cast<uint8_t>(c)] |= kOpen;
+  for (const char c : std::string_view(",:;)]}.")) t[static_cast<uint8_t>(c)] |= kClose;
   return t;
 }
 constexpr std::array<uint8_t, 256> kClasses = make_classes();
@@ -41,7 +43,7 @@ class Masker {
  public:
   Masker(std::string_view token, TokenBuffer& out)
       : begin_(token.data()), p_(begin_), end_(begin_ + token.size()), out_(out) {
-    slash_ = token.find('/') != std::string_view::npos;
+    for (const char c : token) slash_ |= c == '/';  // tokens are too short for memchr to pay
   }
 
   Masked run() {
@@ -98,8 +100,7 @@ class Masker {
     const bool fresh = at_start();
     if (p_ == begin_ || !is(p_[-1], kTie | kDigit | kLetter) || (p_[-1] == '-' && out_.size() == 0))
       name_ = out_.size();
-    if (fresh && (url() || drive() || (slash_ && relative_path()))) return;
-    if (colon_hex()) return;
+    if (fresh && ((slash_ && (url() || relative_path())) || drive())) return;
     const char* q = p_;
     const char* digit = nullptr;
     bool hex = true;
@@ -111,6 +112,7 @@ class Masker {
       hex = hex && (now || is(*q, kHex));
       last = now;
     }
+    if (q < end_ && *q == ':' && q - p_ <= 4 && hex && colon_hex()) return;
     if (!digit) return letters(q);
     // A word of two letters or more before a number tells what is numbered and stays ("rank12", "mlx5core");
     // one letter tells nothing, and letters and digits in turn are a random id. Eight hexadecimal characters
@@ -280,8 +282,32 @@ class Masker {
   bool changed_ = false;
 };
 
+// Most tokens with digits are numbers with a unit or exponent at most, joined by single separators (dates,
+// times, addresses, versions), perhaps in brackets or before a comma: what Masker would make of them, sooner.
+bool plain_number(std::string_view token, TokenBuffer& out) {
+  const char* p = token.data();
+  const char* const end = p + token.size();
+  while (p < end && (*p == '(' || *p == '[')) ++p;
+  const auto lead = static_cast<size_t>(p - token.data());
+  if (end - p > 1 && (*p == '-' || *p == '+')) ++p;
+  if (p == end || !is(*p, kDigit)) return false;
+  while (p < end && (is(*p, kDigit | kLetter) || (end - p > 1 && is(*p, kJoin) && is(p[1], kDigit)))) ++p;
+  for (const char* c = p; c < end; ++c)
+    if (!is(*c, kClose)) return false;
+  out.clear();
+  for (size_t i = 0; i < lead; ++i) out.put(token[i]);
+  out.put('<');
+  out.put('*');
+  out.put('>');
+  for (; p < end; ++p) out.put(*p);
+  return true;
+}
+
 }  // namespace
 
-Masked mask_token(std::string_view token, TokenBuffer& out) { return Masker(token, out).run(); }
+Masked mask_token(std::string_view token, TokenBuffer& out) {
+  if (plain_number(token, out)) return Masked::kHoles;
+  return Masker(token, out).run();
+}
 
 }  // namespace culprit::logs

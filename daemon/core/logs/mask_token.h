@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <string_view>
 
 #include "base/limits.h"
@@ -11,7 +12,7 @@ namespace culprit::logs {
 
 constexpr std::string_view kHole = "<*>";
 
-// Text of bounded length without allocation. The worst masked token is one of "1=1=1=…": four bytes for two.
+// Text of bounded length without allocation. The worst masked token is one of "1=1=1=...": four bytes for two.
 class TokenBuffer {
  public:
   void clear() { size_ = 0; }
@@ -21,7 +22,9 @@ class TokenBuffer {
     if (size_ < sizeof data_) data_[size_++] = c;
   }
   void put(std::string_view text) {
-    for (const char c : text) put(c);
+    const size_t n = text.size() < sizeof data_ - size_ ? text.size() : sizeof data_ - size_;
+    std::memcpy(data_ + size_, text.data(), n);
+    size_ += n;
   }
   std::string_view view() const { return {data_, size_}; }
 

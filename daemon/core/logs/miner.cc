@@ -25,6 +25,9 @@ namespace {
 constexpr size_t kFirstSettle = 8192;
 // Ids given out in all: a miner that settles away what an adversary adds must end somewhere too.
 constexpr size_t kIds = 4 * limits::kTemplates;
+// Bytes of forms kept in all. A real job's forms are a few MB; longer ones than usual, as many as allowed,
+// would otherwise take kTemplates times kMessageBytes.
+constexpr size_t kTextBytes = 48 << 20;
 // Sets of open columns that a new form of one shape is tried against.
 constexpr size_t kPatterns = 16;
 // Rounds of one settling: what a round opens shows the next one that columns vary.
@@ -59,6 +62,7 @@ struct Miner::Impl {
   std::unordered_map<std::string_view, WordId> word_ids;
   std::vector<Word> words;
   size_t live = 0;
+  size_t text_bytes = 0;
   size_t next_settle = kFirstSettle;
   uint64_t folded = 0;
   Pieces pieces;
@@ -140,7 +144,10 @@ struct Miner::Impl {
       next_settle = 2 * std::max(live, kFirstSettle / 2);
       return place(form, count);
     }
-    if (live >= limits::kTemplates || clusters.size() >= kIds) return fold(count);
+    const bool full =
+        live >= limits::kTemplates || clusters.size() >= kIds || text_bytes + form.size() > kTextBytes;
+    if (full) return fold(count);
+    text_bytes += form.size();
     const ClusterId id = create(form);
     forms.emplace(hash, id);
     describe(clusters[id]);

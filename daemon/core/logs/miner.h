@@ -1,7 +1,9 @@
-// Template mining: Drain's fixed-depth tree over masked forms (He et al., ICWS 2017), without its known faults:
-// wildcards count as equal; a template's name is a hash of its text, so that it does not depend on order or shard;
-// miners merge; clusters, children and tokens are capped; what a cluster absorbed can be traced.
-// One thread at a time.
+// Template mining. Like Drain (He et al., ICWS 2017) it groups masked forms online, without Drain's known
+// faults: forms are grouped by their punctuation, not by length and first token; wildcards count as equal; a
+// column becomes a hole only when enough is known (settle), so that neither names nor groups depend on order
+// or shard; a template's name is a hash of its text; templates, ids and text are capped; what a cluster
+// absorbed can be traced. Words that tell a state, an outcome or an error never vanish in a hole. One thread
+// at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +23,12 @@ class Miner {
   Miner(Miner&&) noexcept;
   Miner& operator=(Miner&&) noexcept;
 
-  // Adds `count` messages of one form; gives its cluster. The same form always gives a cluster that resolves to
-  // the same one.
+  // Adds `count` messages of one form; gives its cluster. The same form always gives a cluster that resolves
+  // to the same one.
   ClusterId add(std::string_view form, uint64_t count);
 
-  // Joins clusters that prove to be one template now that more is known. Call before reading texts. Repeatable;
-  // ids given out stay valid through resolve().
+  // Joins clusters that prove to be one template now that more is known. Call before reading texts.
+  // Repeatable; ids given out stay valid through resolve().
   void settle();
 
   // The cluster that `id` belongs to now (itself, or the one that absorbed it).
@@ -39,7 +41,8 @@ class Miner {
   std::vector<ClusterId> clusters() const;
   // Ids ever given out; valid ids are below.
   size_t size() const;
-  // Messages that went into a catch-all since limits::kTemplates was reached.
+  // Messages that went into a catch-all, one per number of words, since limits::kTemplates (or the bound on
+  // text) was reached.
   uint64_t folded() const;
 
  private:

@@ -24,7 +24,7 @@ bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool hole_at(std::string_view form, size_t i) { return form.substr(i, kHole.size()) == kHole; }
 
 // Words of state and outcome in plain English. Two messages that differ in one of them say different things,
-// unless a great many words stand at its place.
+// unless a great many words stand at its place. Sorted.
 constexpr std::string_view kStates[] = {
     "abort",     "absent", "accept",   "active",   "alive",   "allocate", "attach",   "available", "bad",
     "begin",     "boot",   "busy",     "clean",    "close",   "cold",     "complete", "connect",   "create",
@@ -37,7 +37,7 @@ constexpr std::string_view kStates[] = {
     "skip",      "slow",   "start",    "startup",  "stop",    "succeed",  "success",  "suspend",   "true",
     "unhealthy", "unlock", "unmount",  "up",       "valid",   "wait",     "with",     "without",   "write",
     "yes"};
-// Those that a job dies of, or that stand where a number is missing: never a mere value.
+// Those that a job dies of, or that stand where a number is missing: never a mere value. Sorted.
 constexpr std::string_view kBad[] = {
     "dead",   "die",   "disconnect", "down",     "fatal", "gone",    "hung",    "inf",      "infinity",
     "kill",   "lost",  "nan",        "none",     "null",  "off",     "offline", "overflow", "reboot",
@@ -71,8 +71,8 @@ void judge_state(std::string_view word, WordTraits& traits) {
     j = std::min(low.find_first_of("_-.", i),
                  low.size());  // "run_stop" differs from "run_start" by a state too
     const std::string_view part = low.substr(i, j - i);
-    traits.verb |= std::find(std::begin(kStates), std::end(kStates), part) != std::end(kStates);
-    traits.state |= std::find(std::begin(kBad), std::end(kBad), part) != std::end(kBad);
+    traits.verb |= std::binary_search(std::begin(kStates), std::end(kStates), part);
+    traits.state |= std::binary_search(std::begin(kBad), std::end(kBad), part);
   }
   for (const std::string_view part : kTrouble)
     for (size_t at = low.find(part); at != std::string_view::npos; at = low.find(part, at + 1))

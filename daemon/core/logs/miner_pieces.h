@@ -25,7 +25,7 @@ struct WordTraits {
   bool qualified = false;  // parts joined by full stops, dashes, an at: a name of something
   bool anchor = false;     // letters enough to tell what is spoken of
   bool state = false;      // tells trouble, or that there is no value: never one that may vanish in a hole
-  bool verb = false;       // tells a state or an action: no value either, unless many words stand at its place
+  bool verb = false;  // tells a state or an action: no value either, unless many words stand at its place
 };
 WordTraits traits_of(std::string_view word);
 

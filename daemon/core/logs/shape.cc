@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 30> kFailureWords = {
     "error",    "fail",        "fatal",     "exception", "abort",     "panic",     "crash",   "segfault",
     "killed",   "core dumped", "sigterm",   "sigkill",   "sigabrt",   "sigsegv",   "traceback", "corrupt",
     "timed out", "timeout",    "uncorrect", "unreachable", "refused", "no space",  "out of memory", "oom",
-    "fallen off", "terminating", "terminated", "cannot allocate", "lost connection", "not responding"};
+    "fallen off", "terminat", "aborting", "cannot allocate", "lost connection", "not responding"};
 constexpr std::array<std::string_view, 27> kTroubleWords = {
     "warn",   "retry",   "retries", "unable",  "cannot",  "could not", "can't",  "denied",   "invalid",
     "missing", "mismatch", "lost",  "down",    "stuck",   "hung",      "stall",  "dead",     "degraded",
@@ -53,6 +53,10 @@ constexpr std::array<std::string_view, 27> kTroubleWords = {
 constexpr std::array<std::string_view, 10> kAdvice = {
     "might be caused",  "may be caused", "possible cause", "possible reason", "please try", "please check",
     "could be caused",  "for more information", "to debug", "can be caused"};
+// The trouble was met and got over: said so in the same line.
+constexpr std::array<std::string_view, 13> kHandled = {
+    "succeeded", "recovered", "will retry", "retrying", "retry in", "corrected", "falling back", "ignored",
+    "ignoring",  "handled",   "continuing", "reconnected", "still trying"};
 constexpr std::array<std::string_view, 10> kEndedWell = {
     "training completed", "training finished", "training is done", "train success", "finished training",
     "training done",      "run_stop",          "job completed",    "completed successfully", "training complete"};
@@ -93,6 +97,11 @@ bool is_frame(std::string_view f) {
   if (f.starts_with("File \"") && f.find(", line ") != npos) return true;
   if (f.starts_with("frame #") || f.starts_with("#<*> <*> in ") || f.starts_with("@ <*> ")) return true;
   return !f.empty() && f.find_first_not_of("^~ ") == npos;
+}
+
+// A line drawn with one character.
+bool is_rule(std::string_view f) {
+  return f.size() >= 8 && std::string_view("-=*_#~+").find(f[0]) != npos && f.find_first_not_of(f[0]) == npos;
 }
 
 // A bar as tqdm draws it: a percentage, '|', and counts with a rate.
@@ -156,19 +165,25 @@ FormShape shape_of(std::string_view form) {
     shape.kind = ShapeKind::kFrame;
     return shape;
   }
+  if (is_rule(form)) {
+    shape.kind = ShapeKind::kRule;
+    return shape;
+  }
   shape.progress = is_bar(form) || counter_at(text, "<*>") != npos;
   shape.advice = any_of(text, kAdvice);
   shape.well = any_of(text, kEndedWell);
   shape.stage = stage_of(text);
   if (any_of(text, kFailureWords)) shape.words = 2;
   else if (any_of(text, kTroubleWords)) shape.words = 1;
+  const bool handled = any_of(text, kHandled);
+  if (handled && shape.words == 2) shape.words = 1;
   if (text.starts_with("traceback (most recent call last)")) {
     shape.kind = ShapeKind::kTraceback;
   } else if (text.starts_with("during handling of the above exc") || text.starts_with("the above exception was")) {
     shape.kind = ShapeKind::kChained;
-  } else if (text.find("root cause (first observed failure)") != npos) {
+  } else if (text.find("root cause (first observed failure)") != npos || text == "failures:") {
     shape.kind = ShapeKind::kRootCause;
-  } else if (!shape.advice) {
+  } else if (!shape.advice && !handled) {
     if (const auto fault = match_fault(text)) {
       shape.kind = ShapeKind::kFault;
       shape.fault = *fault;

@@ -17,7 +17,8 @@ enum class ShapeKind : uint8_t {
   kChained,       // "During handling of the above exception, ..."
   kException,     // "ValueError: ..." alone or as the last line of a traceback
   kFrame,         // a stack frame or caret line: continues the event before it
-  kRootCause,     // torchrun's "Root Cause (first observed failure):" block
+  kRootCause,     // head of a block in which torchrun lists the processes that failed
+  kRule,          // a line of dashes, equals signs or stars: no event of its own
   kFault,         // a known kind of fault, see fault_shapes()
 };
 

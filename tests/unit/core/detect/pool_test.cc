@@ -9,8 +9,8 @@ namespace {
 Pool sample() {
   Pool pool;
   pool.jobs = 3;
-  pool.forms.push_back({7, "step <*> done", 3, 1.5, 40, 1.0});
-  pool.forms.push_back({9, "a\ttab stays", 1, 0.001, 1, 0.25});
+  pool.forms.push_back({7, "step <*> done", 3, 1.5, 40, 1.0, 0});
+  pool.forms.push_back({9, "a\ttab stays", 1, 0.001, 1, 0.25, 2});
   return pool;
 }
 }  // namespace

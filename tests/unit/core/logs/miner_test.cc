@@ -204,6 +204,14 @@ BOOST_AUTO_TEST_CASE(beyond_the_limit_forms_fold_into_one_template_per_length_an
   BOOST_CHECK_EQUAL(sum, 2 * (limits::kTemplates + more) + 3);
 }
 
+BOOST_AUTO_TEST_CASE(long_forms_are_bounded_by_their_bytes) {
+  Miner miner;
+  const std::string body(limits::kMessageBytes - 10, 'x');
+  for (size_t i = 0; i < 20'000; ++i) miner.add(body + name_of(i), 1);
+  BOOST_CHECK_GT(miner.folded(), 0u);
+  BOOST_CHECK_LT(miner.size(), 20'000u);
+}
+
 BOOST_AUTO_TEST_CASE(forms_made_to_look_alike_do_not_cost_quadratic_time) {
   // Time is compared with that of a quarter: linear gives 4, quadratic 16.
   const auto seconds = [](size_t forms) {
