@@ -4,8 +4,9 @@
 Usage: loghub.py BIN_DIR [DATA_DIR] [--json]
 
 Runs `culprit templates --lines FILE` on the raw <System>_2k.log of each folder of DATA_DIR (default:
-$CULPRIT_DATA/loghub) and compares the groups with the EventTemplate column of <System>_2k.log_structured.csv. A
-message counts as right only if the messages that share its id are exactly those that share its EventTemplate.
+$CULPRIT_DATA/loghub) and compares the groups with the EventTemplate column of
+<System>_2k.log_structured.csv. A message counts as right only if the messages that share its id are exactly
+those that share its EventTemplate.
 Exit status: 0 measured, 2 something was missing.
 """
 import argparse
@@ -17,8 +18,8 @@ import pathlib
 import subprocess
 import sys
 
-# Published grouping accuracy (per-set settings). Drain: He et al., ICWS 2017, as tabled by Zhu et al., ICSE-SEIP
-# 2019; Brain: Yu et al., TSC 2023.
+# Published grouping accuracy (uncorrected templates, settings per set): Drain, He et al.,
+# ICWS 2017; Brain, Yu et al., TSC 2023.
 PUBLISHED = {
     "Apache": (1.000, 1.000), "BGL": (0.963, 0.986), "HDFS": (0.998, 0.998), "HPC": (0.887, 0.945),
     "Linux": (0.690, 0.996), "OpenSSH": (0.788, 1.000), "Spark": (0.920, 0.998), "Zookeeper": (0.967, 0.988),
@@ -33,7 +34,8 @@ def fail(text):
 def predicted(binary, log):
     run = subprocess.run([str(binary), "templates", "--lines", str(log)], capture_output=True, check=False)
     if run.returncode != 0:
-        fail(f"{binary} templates --lines {log}: exit {run.returncode}: {run.stderr.decode(errors='replace')}")
+        error = run.stderr.decode(errors="replace").strip()
+        fail(f"{binary} templates --lines {log}: exit {run.returncode}: {error}")
     return run.stdout.decode(errors="replace").splitlines()
 
 

@@ -37,8 +37,8 @@ def line_count(text: bytes) -> int:
 
 def truth_templates(truth: dict, templates: LineTemplates, role: Optional[str] = None,
                     continuing: bool = False) -> Set[bytes]:
-    """Templates of the fault's lines. A record of several lines is one event, whose address is its first line;
-    its further lines are asked for apart, as `continuing`."""
+    """Templates of the fault's lines. A record of several lines is one event, whose address is its first
+    line; its further lines are asked for apart, as `continuing`."""
     found = {templates.of(place["file"], place["line"]) for place in truth["indicating"]
              if role in (None, place["role"]) and place.get("continues", False) == continuing}
     return {one for one in found if one is not None}

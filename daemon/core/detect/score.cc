@@ -27,7 +27,9 @@ constexpr double kKnown = -3.0;          // log of that 5 %
 constexpr double kCustom = -2.0;         // beside it, where all successful jobs have the line
 constexpr double kTermMax = 5.0;         // no single sight makes certain
 constexpr double kSmooth = 0.5;          // of what no pool job shows, two more jobs might show one
-constexpr double kSingleJob = 0.05;      // real siblings differ in some 5 % of their templates
+constexpr double kSingleJob = 0.05;      // real siblings differ in some 5 % of their plain templates
+constexpr double kClearEnd = 3;          // births beyond what chance brings that make an end clear
+constexpr double kBeforeEnd = -2.0;      // then a seventh of the failure's templates began before it
 constexpr double kLateMin = -1.5;        // a fifth of the faults announce themselves early
 constexpr double kNever = -6.0;          // advice, progress, words of a planned end
 constexpr double kShape = 2.0;           // a known kind of fault, beside what its words say
@@ -88,17 +90,21 @@ class Scorer {
 
   void find_known() {
     known_.resize(log_.templates().size());
+    known_most_.resize(log_.templates().size());
     for (const logs::JobLog::FormStats& form : log_.forms()) {
       const auto at = std::lower_bound(pool_.forms.begin(), pool_.forms.end(), form.hash,
                                        [](const PoolForm& f, uint64_t h) { return f.hash < h; });
       if (at == pool_.forms.end() || at->hash != form.hash) continue;
       const PoolForm*& best = known_[form.cluster];
       if (!best || at->jobs > best->jobs) best = &*at;
+      known_most_[form.cluster] += at->host_max;
     }
     for (const PoolForm* f : known_) {
       if (!f) continue;
       ++known_count_;
-      if (f->jobs == 1) singles_[f->words].push_back(f->host_max);
+      // One job alone: what it wrote once, another one writes otherwise (Good and Toulmin).
+      const bool single = pool_.jobs > 1 ? f->jobs == 1 : f->words == 0 || f->host_max == 1;
+      if (single) singles_[f->words].push_back(f->host_max);
     }
     for (auto& list : singles_) std::sort(list.begin(), list.end());
   }
@@ -107,7 +113,7 @@ class Scorer {
   double expected_novel(uint32_t words, uint64_t n) const {
     const auto& list = singles_[words];
     const auto above = static_cast<double>(list.end() - std::lower_bound(list.begin(), list.end(), n));
-    return pool_.jobs == 1 ? kSingleJob * above : above / pool_.jobs;
+    return pool_.jobs == 1 && words == 0 ? kSingleJob * above : above / pool_.jobs;
   }
 
   void begin(logs::ClusterId id) {
@@ -144,10 +150,20 @@ class Scorer {
       else ++shares_[t.count <= kRare][words_class(t)];
       half += fresh && !s.late && s.first_ns != kNoTime && s.first_ns >= from_ - half_of();
     }
-    expected_births_ = before_ > 0 && from_ != kNoTime ? (half + kSmooth) * length_ / (before_ / 2) : 0;
+    if (from_ != kNoTime) {
+      // By time or by lines, whichever lets expect fewer: while a job waits it writes little that is new.
+      const double by_time = length_ / (before_ / 2);
+      const double by_lines = lines_between(from_, log_.last_ns()) / std::max(1.0, lines_between(from_ - half_of(), from_));
+      expected_births_ = (half + kSmooth) * std::min(by_time, by_lines);
+    }
     a_.novel_expected = pool_.jobs ? expected_novel(0, 1) + expected_novel(1, 1) + expected_novel(2, 1) : 0;
     const double now = births_, expected = std::max(expected_births_, 1e-3);
     a_.birth_surprise = now > expected ? now * std::log(now / expected) - (now - expected) : 0;  // Chernoff, Poisson
+  }
+  double lines_between(TimeNs from, TimeNs to) const {
+    double sum = 0;
+    for (const logs::ActivityBins& bins : log_.activity()) sum += bins.between(from, to);
+    return sum;
   }
   TimeNs half_of() const { return (from_ - log_.first_ns()) / 2; }
 
@@ -167,7 +183,7 @@ class Scorer {
       return;
     }
     const double excess =
-        2 * std::sqrt(static_cast<double>(most)) - 2 * std::sqrt(static_cast<double>(s.known->host_max));
+        2 * std::sqrt(static_cast<double>(most)) - 2 * std::sqrt(static_cast<double>(known_most_[s.id]));
     const double share = static_cast<double>(s.known->jobs) / pool_.jobs;
     s.cross_job = excess > kFrequentFrom ? std::min(kFrequentMax, excess / 2) : kKnown + kCustom * share;
   }
@@ -178,12 +194,14 @@ class Scorer {
       const double odds = (surplus + kSmooth) / (expected_births_ + kSmooth);
       return clamp(std::log(odds) + 1, 0, kTermMax);
     }
-    return clamp(std::log(0.3 / age(t, s)), kLateMin, kTermMax / 2);
+    const double closeness = std::log(0.3 / age(t, s));
+    if (births_ - expected_births_ >= kClearEnd && s.first_ns != kNoTime) return clamp(closeness + kBeforeEnd, kBeforeEnd - 1, 1);
+    return clamp(closeness, kLateMin, kTermMax / 2);
   }
 
   // How far from the end it began, as a share of the job.
   double age(const logs::TemplateStats& t, const TemplateScore& s) const {
-    const TimeNs end = from_ != kNoTime ? from_ : log_.last_ns();
+    const TimeNs end = from_;  // without iterations lines tell more than time: a launch is quick, then it waits
     if (end != kNoTime && s.first_ns != kNoTime && log_.first_ns() < end) {
       const double length = static_cast<double>(end - log_.first_ns());
       const double step = std::max(static_cast<double>(a_.fate.step_ns), length / 100);
@@ -199,7 +217,6 @@ class Scorer {
   bool is_role(const TemplateScore& s) const {
     const double hosts = static_cast<double>(view_.hosts.size());
     if (s.known) return s.known->hosts_share * hosts < 1.5 + 0.1 * hosts && s.cross_job < 0;
-    if (static_cast<double>(s.hosts.size()) > 1 + 0.1 * hosts) return false;
     const TimeNs first = log_.first_ns(), last = log_.last_ns();
     return first == kNoTime || s.first_ns == kNoTime || s.first_ns - first < (last - first) / 5;
   }
@@ -221,6 +238,7 @@ class Scorer {
   const Steps& steps_;
   Analysis& a_;
   std::vector<const PoolForm*> known_;  // by cluster: the form with the most jobs
+  std::vector<uint64_t> known_most_;    // by cluster: what its forms make together at the most on one host
   double known_count_ = 0;
   std::array<std::vector<uint64_t>, 3> singles_;  // by words: host_max of what one pool job alone has
   std::array<std::array<double, 3>, 2> shares_{};  // [rare][words]

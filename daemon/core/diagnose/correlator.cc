@@ -131,8 +131,7 @@ class Correlator {
 
   // A program's fault or the cluster's sits on no host, however many of them show it.
   static bool sits_on_host(const Sign& sign) {
-    if (sign.kind == logs::ShapeKind::kException && sign.category == Category::kUser) return false;
-    return sign.component != Component::kPlatform && sign.component != Component::kUserCode &&
+    return sign.of_host && sign.component != Component::kPlatform && sign.component != Component::kUserCode &&
            sign.component != Component::kNumeric;
   }
 

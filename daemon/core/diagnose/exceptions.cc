@@ -13,20 +13,38 @@ struct Row {
   ExceptionKind kind;
 };
 
-constexpr ExceptionKind kCode{Category::kUser, Component::kUserCode, false};
-constexpr ExceptionKind kConfig{Category::kUser, Component::kUserConfig, false};
-constexpr ExceptionKind kData{Category::kUser, Component::kUserData, false};
-constexpr ExceptionKind kDependency{Category::kUser, Component::kDependency, false};
-constexpr ExceptionKind kMemory{Category::kUser, Component::kGpuMemory, false};
-constexpr ExceptionKind kStorage{Category::kPlatform, Component::kStorage, false};
-constexpr ExceptionKind kPeer{Category::kUnknown, Component::kNcclComm, true};
-constexpr ExceptionKind kChild{Category::kUnknown, Component::kUnknown, true};
-constexpr ExceptionKind kCuda{Category::kUnknown, Component::kCudaRuntime, false};
-constexpr ExceptionKind kStopped{Category::kPlatform, Component::kPlatform, true};
+constexpr ExceptionKind kCode{Category::kUser, Component::kUserCode, false, false};
+constexpr ExceptionKind kConfig{Category::kUser, Component::kUserConfig, false, false};
+constexpr ExceptionKind kData{Category::kUser, Component::kUserData, false, false};
+constexpr ExceptionKind kDependency{Category::kUser, Component::kDependency, true, false};
+constexpr ExceptionKind kMemory{Category::kUser, Component::kGpuMemory, false, false};
+constexpr ExceptionKind kStorage{Category::kPlatform, Component::kStorage, true, false};
+constexpr ExceptionKind kDriver{Category::kPlatform, Component::kDriver, true, false};
+constexpr ExceptionKind kDevice{Category::kHardware, Component::kGpu, true, false};
+constexpr ExceptionKind kRuntime{Category::kUnknown, Component::kUnknown, true, false};
+constexpr ExceptionKind kMismatch{Category::kUser, Component::kNcclComm, true, false};
+constexpr ExceptionKind kPeer{Category::kUnknown, Component::kNcclComm, false, true};
+constexpr ExceptionKind kChild{Category::kUnknown, Component::kUnknown, false, true};
+constexpr ExceptionKind kCuda{Category::kUnknown, Component::kCudaRuntime, true, false};
+constexpr ExceptionKind kStopped{Category::kPlatform, Component::kPlatform, false, true};
 
 // First match wins: what the message says before what the type says.
 constexpr Row kRows[] = {
     {"", "CUDA out of memory", kMemory},
+    {"", "RESOURCE_EXHAUSTED", kMemory},
+    {"", "out of memory", kMemory},
+    {"", "No CUDA GPUs are available", kDriver},
+    {"", "driver version", kDriver},
+    {"", "no CUDA-capable device", kDriver},
+    {"", "uncorrectable", kDevice},
+    {"", "ECC error", kDevice},
+    {"", "device-side assert", kCode},
+    {"", "illegal memory access", kCode},
+    {"", "version mismatch", kMismatch},
+    {"", "Mismatched versions", kMismatch},
+    {"", "must match the size", kCode},
+    {"", "shapes cannot be multiplied", kCode},
+    {"", "size mismatch", kCode},
     {"OutOfMemoryError", "", kMemory},
     {"ModuleNotFoundError", "", kDependency},
     {"ImportError", "", kDependency},
@@ -67,6 +85,10 @@ constexpr Row kRows[] = {
     {"UnpicklingError", "", kData},
     {"ArgumentError", "", kConfig},
     {"ConfigError", "", kConfig},
+    {"RuntimeError", "", kRuntime},
+    {"XlaRuntimeError", "", kRuntime},
+    {"OSError", "", kStorage},
+    {"IOError", "", kStorage},
     {"ValidationError", "", kConfig},
 };
 

@@ -10,6 +10,7 @@ namespace culprit::diagnose {
 struct ExceptionKind {
   Category category = Category::kUser;
   Component component = Component::kUserCode;
+  bool of_host = false;  // the environment's: on one host alone it is that host's fault
   bool cascade = false;  // says only that something else failed: a peer, a child, a signal
 };
 

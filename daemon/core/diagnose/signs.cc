@@ -57,6 +57,7 @@ void describe_exception(const logs::FaultLine& line, Sign& sign) {
   sign.category = kind.category;
   sign.component = kind.component;
   sign.cascade = kind.cascade;
+  sign.of_host = kind.of_host;
   sign.action = kind.cascade ? ActionKind::kCheck : ActionKind::kFix;
   sign.remedy = kind.cascade ? "Look for the process that failed first." : "Read the traceback and mend its cause.";
 }

@@ -21,6 +21,7 @@ struct Sign {
   Symptom symptom = Symptom::kCrash;
   ActionKind action = ActionKind::kNone;
   std::string remedy;
+  bool of_host = true;     // where few hosts have it, it is theirs
   bool cascade = false;
   bool fatal = false;      // by its kind: no job goes on after it
   std::vector<const logs::FaultLine*> lines;  // the first ones, in time

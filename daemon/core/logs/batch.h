@@ -28,7 +28,8 @@ constexpr uint32_t kNoForm = 0xffffffff;
 struct LineRecord {
   TimeNs time_ns;       // kNoTime: none yet in this batch; the engine carries the source's last one over
   uint32_t offset;      // of the message in the batch's text
-  uint32_t size : 30;   // of the message
+  uint32_t size : 29;   // of the message
+  uint32_t rule : 1;    // a drawn line: no event
   uint32_t continued : 1;  // belongs to the event of an earlier line
   uint32_t own_time : 1;   // the time stands in this very line
   uint32_t form;        // index into forms; kNoForm for a blank line

@@ -40,7 +40,10 @@ bool HostCache::is_host(std::string_view name) {
 
 size_t HeaderScan::note_time(const Stamp& stamp) {
   if (!time_) header_.time_ns = stamp.time_ns;
-  if (!time_ || outer_) syslog_ = stamp.named_month;
+  if (!time_ || outer_) {
+    zoned_ = stamp.zoned && !stamp.named_month;
+    syslog_ = stamp.named_month || zoned_;
+  }
   time_ = true;
   place_ = column_ = false;
   return stamp.end;

@@ -43,6 +43,16 @@ void ActivityBins::add(TimeNs time, uint32_t n) {
   counts[static_cast<size_t>((time - origin_ns) / width_ns)] += n;
 }
 
+double ActivityBins::between(TimeNs from, TimeNs to) const {
+  double sum = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const TimeNs begin = origin_ns + static_cast<TimeNs>(i) * width_ns;
+    const TimeNs overlap = std::min(to, begin + width_ns) - std::max(from, begin);
+    if (overlap > 0) sum += counts[i] * static_cast<double>(overlap) / static_cast<double>(width_ns);
+  }
+  return sum;
+}
+
 struct JobLog::Impl {
   struct Source {
     SourceInfo info;
@@ -176,6 +186,7 @@ struct JobLog::Impl {
       const LineRecord& next = batch.lines[i];
       if (next.writer != line.writer) continue;
       if (!next.continued) break;
+      if (next.rule) continue;
       if (block) whole.append(" ").append(batch.message(next));
       else if (next.form == line.form) text = batch.message(next);
     }

@@ -83,6 +83,7 @@ struct ActivityBins {
   TimeNs origin_ns = kNoTime, width_ns = 0;
   std::vector<uint32_t> counts;
   void add(TimeNs time, uint32_t n);
+  double between(TimeNs from, TimeNs to) const;  // lines, bins taken to be even
 };
 
 class JobLog {

@@ -140,6 +140,7 @@ struct LineParser::Impl {
     LineRecord& out = batch->lines[line];
     if (kind == ShapeKind::kRule || (record.block && (indented || is_index(batch->message(out))))) {
       out.continued = 1;
+      out.rule = kind == ShapeKind::kRule;
       if (record.form != kNoForm) out.form = record.form;
       return true;
     }
@@ -227,7 +228,7 @@ struct LineParser::Impl {
     const bool indented = !message.empty() && (message[0] == ' ' || message[0] == '\t');
     while (!message.empty() && (message[0] == ' ' || message[0] == '\t')) message.remove_prefix(1);
     LineRecord record{time, static_cast<uint32_t>(message.data() - text.data()),
-                      static_cast<uint32_t>(message.size()) & 0x3fffffff, 0, own_time, kNoForm, 0};
+                      static_cast<uint32_t>(message.size()) & 0x1fffffff, 0, 0, own_time, kNoForm, 0};
     if (!wanted()) {
       ++batch->skipped_lines;
       record.size = 0;

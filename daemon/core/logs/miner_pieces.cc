@@ -26,22 +26,21 @@ bool hole_at(std::string_view form, size_t i) { return form.substr(i, kHole.size
 // Words of state and outcome in plain English. Two messages that differ in one of them say different things,
 // unless a great many words stand at its place. Sorted.
 constexpr std::string_view kStates[] = {
-    "abort",     "absent", "accept",   "active",   "alive",   "allocate", "attach",   "available", "bad",
-    "begin",     "boot",   "busy",     "clean",    "close",   "cold",     "complete", "connect",   "create",
-    "critical",  "debug",  "delete",   "detach",   "dirty",   "disable",  "done",     "empty",     "enable",
-    "end",       "exit",   "false",    "finish",   "free",    "full",     "good",     "halt",      "healthy",
-    "high",      "hot",    "idle",     "inactive", "info",    "init",     "join",     "leave",     "load",
-    "lock",      "low",    "miss",     "missing",  "mount",   "never",    "no",       "normal",    "not",
-    "ok",        "on",     "online",   "open",     "pass",    "pause",    "queue",    "read",      "ready",
-    "receive",   "recv",   "register", "remove",   "restart", "resume",   "run",      "save",      "send",
-    "skip",      "slow",   "start",    "startup",  "stop",    "succeed",  "success",  "suspend",   "true",
-    "unhealthy", "unlock", "unmount",  "up",       "valid",   "wait",     "with",     "without",   "write",
-    "yes"};
+    "abort",   "absent",   "accept",  "active",  "alive",   "allocate",  "attach",  "available", "bad",
+    "begin",   "busy",     "clean",   "close",   "cold",    "complete",  "connect", "create",    "critical",
+    "debug",   "delete",   "detach",  "dirty",   "disable", "done",      "empty",   "enable",    "end",
+    "exit",    "false",    "finish",  "free",    "full",    "good",      "healthy", "high",      "hot",
+    "idle",    "inactive", "info",    "join",    "leave",   "load",      "lock",    "low",       "miss",
+    "missing", "never",    "no",      "normal",  "not",     "ok",        "on",      "online",    "open",
+    "pass",    "pause",    "queue",   "read",    "ready",   "receive",   "recv",    "register",  "remove",
+    "restart", "resume",   "run",     "save",    "send",    "skip",      "slow",    "start",     "startup",
+    "stop",    "succeed",  "success", "suspend", "true",    "unhealthy", "unlock",  "up",        "valid",
+    "wait",    "with",     "without", "write",   "yes"};
 // Those that a job dies of, or that stand where a number is missing: never a mere value. Sorted.
-constexpr std::string_view kBad[] = {
-    "dead",   "die",   "disconnect", "down",     "fatal", "gone",    "hung",    "inf",      "infinity",
-    "kill",   "lost",  "nan",        "none",     "null",  "off",     "offline", "overflow", "reboot",
-    "reject", "reset", "shut",       "shutdown", "stuck", "unknown", "warning"};
+constexpr std::string_view kBad[] = {"dead",  "die",  "disconnect", "down",    "fatal",    "gone",
+                                     "hung",  "inf",  "infinity",   "kill",    "lost",     "nan",
+                                     "none",  "null", "off",        "offline", "overflow", "reject",
+                                     "reset", "shut", "shutdown",   "stuck",   "unknown",  "warning"};
 
 // Parts that make a word one of trouble: "ValueError", "timeouts", "unreachable".
 constexpr std::string_view kTrouble[] = {"abort", "corrupt", "crash", "denied",  "error",       "exception",

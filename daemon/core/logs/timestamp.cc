@@ -116,7 +116,7 @@ Stamp TimestampReader::finish(const Date& date, const Clock& clock, size_t clock
   }
   const int64_t offset = clock.zone ? clock.offset_s : utc_offset_s_;
   return {(days * kSecondsPerDay - offset) * kNsPerSecond + clock.ns, clock.end,
-          static_cast<uint32_t>(clock_at), false};
+          static_cast<uint32_t>(clock_at), clock.zone, false};
 }
 
 // "02:12:09", with a fraction behind '.' or ',' (":606" only where no zone could be meant) and a zone.

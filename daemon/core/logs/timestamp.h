@@ -18,6 +18,7 @@ struct Stamp {
   TimeNs time_ns = kNoTime;
   uint32_t end = 0;          // offset behind the timestamp; 0: there is none
   uint32_t clock = 0;        // offset of its "HH:MM:SS"
+  bool zoned = false;        // it names its zone ("2026-11-21T02:12:09+0000"): journald's shape, among others
   bool named_month = false;  // "Jun 14 15:16:01": syslog's shape, which a host follows
 };
 

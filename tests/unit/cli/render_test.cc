@@ -70,14 +70,14 @@ Report failed(const std::string& text = "NVRM: Xid (PCI:0000:9b:00): 79, GPU has
 Report hostile() {
   Report r = failed(kHostile);
   r.job.id = kHostile;
-  Diagnosis& d = r.diagnoses[0];
+  Diagnosis d = r.diagnoses[0];
   d.id = d.title = d.remedy = kHostile;
   d.rule = d.detector = d.evidence[0].file = kHostile;
   d.why = {kHostile};
   d.hosts[0].host = d.evidence[0].host = kHostile;
   d.action.targets = {kHostile};
   d.confirmed = Confirmation{kHostile, 1, 1};
-  r.diagnoses.push_back(d);
+  r.diagnoses = {d, d};
   r.missing = {kHostile};
   r.suspects = d.hosts;
   r.suspects[0].why = {kHostile};
@@ -342,8 +342,8 @@ BOOST_AUTO_TEST_CASE(the_page_is_self_contained_and_locked) {
   const std::string policy = "default-src 'none'; style-src '" + std::string(kStyleHash) + "'";
   BOOST_TEST(has(html, "<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy));
   for (const char* part :
-       {"<script", "http://", "https://", " src=", "<link", "@import", "url(", " style=", " on"})
-    BOOST_TEST(count(html, part) == (std::string_view(part) == " on" ? count(html, " on ") : 0u), part);
+       {"<script", "http://", "https://", " src=", " href=", "<link", "<base", "@import", "url(", " style="})
+    BOOST_TEST(!has(html, part), part);
 }
 
 BOOST_AUTO_TEST_CASE(the_policy_lets_the_style_sheet_in) {
