@@ -120,7 +120,7 @@ class Charts {
       const double x = 100 * along(d.time_ns);
       html_.raw(fmt::format(
           "<line class=\"when{0}\" x1=\"{1:.2f}%\" x2=\"{1:.2f}%\" y1=\"0\" y2=\"150\"><title>", kind, x));
-      html_.text(d.title).raw("</title></line>");
+      html_.text(title_of(d)).raw("</title></line>");
       // Labels of diagnoses close in time stand below each other.
       html_.raw(fmt::format("<text class=\"{}\" x=\"{:.2f}%\" y=\"{}\" dx=\"{}\" text-anchor=\"{}\">",
                             *kind ? "alarm" : "", x, 13 + 13 * drawn, x > 85 ? -5 : 5,

@@ -11,18 +11,13 @@ namespace culprit::cli {
 namespace {
 
 constexpr size_t kHostsInHeadline = 3;
+constexpr size_t kTitleBytes = 240;   // titles may hold an exception's message, which has no end
 constexpr size_t kRunsOfNumbers = 6;  // more ranges than this are counted, not read
 
 std::string spaced(std::string_view word) {
   std::string out(word);
   std::replace(out.begin(), out.end(), '_', ' ');
   return out;
-}
-
-std::string without_stop(std::string_view title) {
-  title = trim(title);
-  while (!title.empty() && (title.back() == '.' || title.back() == ':')) title.remove_suffix(1);
-  return std::string(title);
 }
 
 // A title may name its host already ("node-3 fell silent").
@@ -43,7 +38,7 @@ std::string when_in_job(const Diagnosis& d) {
 }
 
 std::string told_as_sentence(const Diagnosis& d) {
-  std::string out = without_stop(d.title);
+  std::string out = title_of(d);
   if (!d.hosts.empty()) {
     const bool named = names_host(d);
     if (!named) {
@@ -124,6 +119,15 @@ Outcome outcome(const Report& r) {
 const Diagnosis* leading(const Report& r) {
   if (r.diagnoses.empty()) return nullptr;
   return &r.diagnoses[r.verdict && *r.verdict < r.diagnoses.size() ? *r.verdict : 0];
+}
+
+std::string title_of(const Diagnosis& d) {
+  std::string_view title = trim(d.title);
+  while (!title.empty() && (title.back() == '.' || title.back() == ':')) title.remove_suffix(1);
+  std::string out = shorten(title, kTitleBytes);
+  for (char& c : out)
+    if (c == '\n' || c == '\r' || c == '\t') c = ' ';
+  return out;
 }
 
 std::string headline(const Report& report, const RenderOptions& options) {

@@ -24,6 +24,8 @@ Outcome outcome(const Report& report);
 // The diagnosis that the first lines speak of: the verdict, else the best one; null where there is none.
 const Diagnosis* leading(const Report& report);
 
+// The title as part of a sentence: without its full stop, on one line, not endless.
+std::string title_of(const Diagnosis& diagnosis);
 // One sentence: what failed, on which host and rank, at which iteration, how sure.
 std::string headline(const Report& report, const RenderOptions& options);
 // "hardware, gpu, crash, iterative stage, 2026-11-21 02:12:09.123 UTC".

@@ -158,7 +158,7 @@ class HtmlReport {
       if (&d == best || shown >= kDiagnosesMax) continue;
       ++shown;
       h_.open("details").open("summary");
-      h_.text(fmt::format("{}  {} ({})", d.id, d.title, percent(d.confidence))).close("summary");
+      h_.text(fmt::format("{}  {} ({})", d.id, title_of(d), percent(d.confidence))).close("summary");
       h_.element("p", "soft", classified(d, o_));
       if (!d.hosts.empty()) h_.element("p", "", places(d.hosts, kWhyMax));
       reasons(d.why);

@@ -13,6 +13,7 @@ namespace culprit::cli {
 namespace {
 
 constexpr size_t kWidthMin = 40, kWidthMax = 160;  // beyond it lines are hard to read
+constexpr size_t kTextColumnsMin = 20;             // narrower columns of text are hard to read
 constexpr size_t kRecordLines = 6;                 // of a traceback
 constexpr size_t kQuoteRows = 2;                   // of one line of a log
 constexpr size_t kOtherDiagnoses = 4, kFewLines = 5;
@@ -54,12 +55,16 @@ class Page {
     return rows.size();
   }
 
-  // One row, cut to fit; `head` is plain and stays whole.
+  // One row, cut to fit; `head` is plain and stays whole. Where it leaves no room, the text stands below it.
   void row(std::string_view head, std::string_view text, Ink ink = Ink::kPlain) {
     std::string safe_head = safe(head);
-    const std::string fitted = shorten_around(safe(text), 0, room(columns_of(safe_head)));
-    if (fitted.empty()) safe_head.erase(safe_head.find_last_not_of(' ') + 1);
-    out_ += safe_head + inked(fitted, ink, color_) + "\n";
+    const size_t used = columns_of(safe_head);
+    const bool below = used + kTextColumnsMin > width_;
+    if (below || text.empty()) safe_head.erase(safe_head.find_last_not_of(' ') + 1);
+    out_ += safe_head;
+    if (!below) out_ += inked(shorten_around(safe(text), 0, width_ - used), ink, color_);
+    out_ += '\n';
+    if (below && !text.empty()) item("        ", text, ink);
   }
 
   void note(std::string_view text) { item("  ", text, Ink::kDim); }
@@ -70,7 +75,7 @@ class Page {
     std::replace(out.begin(), out.end(), '\t', ' ');  // a tab's width depends on its column
     return out;
   }
-  size_t room(size_t indent) const { return width_ > indent + 20 ? width_ - indent : 20; }
+  size_t room(size_t indent) const { return std::max(width_, indent + kTextColumnsMin) - indent; }
 
   bool color_;
   size_t width_;
@@ -181,7 +186,7 @@ class TextReport {
     for (const Diagnosis& d : r_.diagnoses) {
       if (&d == best || shown >= kOtherDiagnoses) continue;
       ++shown;
-      std::string line = d.title;
+      std::string line = title_of(d);
       if (!d.hosts.empty() && d.title.find(d.hosts[0].host.value_or("\n")) == std::string::npos)
         line += " on " + places(d.hosts, 3);
       if (const std::string time = clock_time(d.time_ns, r_.job.last_ns, o_); !time.empty())

@@ -5,10 +5,11 @@
 //   words      LOGS.md: of the indicating templates 54.8 % are errors, 23.1 % warnings, 22.1 % info and debug; against
 //              the shares among the harmless templates that are as rare. In a job full of harmless alarms an alarm
 //              says little.
-//   cross-job  of T templates a healthy job brings m that the pool lacks: those that one pool job alone has, by job
-//              (the leave-one-out estimate of Good and Turing), counted among those as alarming and as frequent
+//   cross-job  the share of the harmless templates, as alarming and as rare, that the pool lacks: among those of this
+//              job from before its end, and by what each pool job has alone (leave one out, Good and Turing)
 //   temporal   a harmless template begins anywhere in the job, one of the failure near its end: K began in the window
-//              since progress ended, where the job's own rate of births lets expect E
+//              since progress ended, where the job's own rate of births lets expect E. What began before and goes on
+//              to the end may be the failure's too
 // The prior: a failed job has some ten indicating templates among several hundred.
 #include <algorithm>
 #include <array>
@@ -26,10 +27,13 @@ constexpr double kNovelSure = 0.95;      // 5 % of real faults repeat a line tha
 constexpr double kKnown = -3.0;          // log of that 5 %
 constexpr double kCustom = -2.0;         // beside it, where all successful jobs have the line
 constexpr double kTermMax = 5.0;         // no single sight makes certain
-constexpr double kSmooth = 0.5;          // of what no pool job shows, two more jobs might show one
-constexpr double kSingleJob = 0.05;      // real siblings differ in some 5 % of their plain templates
+constexpr double kSmooth = 0.5;          // of what was never seen, two more looks might show one
+constexpr double kPoolWeight = 5;        // templates that the pool's own estimate of novelty counts for
+constexpr double kSingleJob[] = {0.05, 0.3};  // by one pool job alone: plain ones (real siblings), alarms
 constexpr double kClearEnd = 3;          // births beyond what chance brings that make an end clear
 constexpr double kBeforeEnd = -2.0;      // then a seventh of the failure's templates began before it
+constexpr double kBefore = -1.0;         // where the end is not clear, of those seen once or twice
+constexpr double kLasting = 0.1;         // of the job: what goes on until so near its end lasts
 constexpr double kLateMin = -1.5;        // a fifth of the faults announce themselves early
 constexpr double kNever = -6.0;          // advice, progress, words of a planned end
 constexpr double kShape = 2.0;           // a known kind of fault, beside what its words say
@@ -90,30 +94,33 @@ class Scorer {
 
   void find_known() {
     known_.resize(log_.templates().size());
-    known_most_.resize(log_.templates().size());
+    known_forms_.resize(log_.templates().size());
     for (const logs::JobLog::FormStats& form : log_.forms()) {
+      known_forms_[form.cluster].job_forms += form.count > 0;
       const auto at = std::lower_bound(pool_.forms.begin(), pool_.forms.end(), form.hash,
                                        [](const PoolForm& f, uint64_t h) { return f.hash < h; });
       if (at == pool_.forms.end() || at->hash != form.hash) continue;
       const PoolForm*& best = known_[form.cluster];
       if (!best || at->jobs > best->jobs) best = &*at;
-      known_most_[form.cluster] += at->host_max;
+      known_forms_[form.cluster].most += at->host_max;
+      known_forms_[form.cluster].forms += form.count > 0;
     }
     for (const PoolForm* f : known_) {
       if (!f) continue;
-      ++known_count_;
-      // One job alone: what it wrote once, another one writes otherwise (Good and Toulmin).
-      const bool single = pool_.jobs > 1 ? f->jobs == 1 : f->words == 0 || f->host_max == 1;
-      if (single) singles_[f->words].push_back(f->host_max);
+      ++pool_all_[f->host_max <= kRare][f->words];
+      pool_single_[f->host_max <= kRare][f->words] += f->jobs == 1;
     }
-    for (auto& list : singles_) std::sort(list.begin(), list.end());
   }
 
-  // New templates as alarming, of which one host writes at least n lines, that a healthy job brings.
-  double expected_novel(uint32_t words, uint64_t n) const {
-    const auto& list = singles_[words];
-    const auto above = static_cast<double>(list.end() - std::lower_bound(list.begin(), list.end(), n));
-    return pool_.jobs == 1 && words == 0 ? kSingleJob * above : above / pool_.jobs;
+  // The share of harmless templates of a class that the pool lacks, by the pool alone.
+  double pool_novelty(bool rare, uint32_t words) const {
+    if (pool_.jobs == 1) return kSingleJob[rare && words > 0];
+    return (pool_single_[rare][words] / pool_.jobs + kSmooth / 10) / (pool_all_[rare][words] / 2 + kSmooth);
+  }
+
+  double novelty(bool rare, uint32_t words) const {
+    const Class& c = classes_[rare][words];
+    return std::min(1.0, (c.novel + kPoolWeight * pool_novelty(rare, words)) / (c.all + kPoolWeight));
   }
 
   void begin(logs::ClusterId id) {
@@ -147,7 +154,7 @@ class Scorer {
       if (says_nothing(t)) continue;
       const bool fresh = !s.known;  // what the pool has is no surprise whenever it begins
       if (s.late) births_ += fresh;
-      else ++shares_[t.count <= kRare][words_class(t)];
+      else see_harmless(t, s);
       half += fresh && !s.late && s.first_ns != kNoTime && s.first_ns >= from_ - half_of();
     }
     if (from_ != kNoTime) {
@@ -156,9 +163,15 @@ class Scorer {
       const double by_lines = lines_between(from_, log_.last_ns()) / std::max(1.0, lines_between(from_ - half_of(), from_));
       expected_births_ = (half + kSmooth) * std::min(by_time, by_lines);
     }
-    a_.novel_expected = pool_.jobs ? expected_novel(0, 1) + expected_novel(1, 1) + expected_novel(2, 1) : 0;
     const double now = births_, expected = std::max(expected_births_, 1e-3);
     a_.birth_surprise = now > expected ? now * std::log(now / expected) - (now - expected) : 0;  // Chernoff, Poisson
+  }
+  void see_harmless(const logs::TemplateStats& t, const TemplateScore& s) {
+    Class& c = classes_[t.count <= kRare][words_class(t)];
+    ++shares_[t.count <= kRare][words_class(t)];
+    ++c.all;
+    c.novel += s.novel;
+    a_.novel_expected += s.novel;
   }
   double lines_between(TimeNs from, TimeNs to) const {
     double sum = 0;
@@ -176,16 +189,15 @@ class Scorer {
   void cross_job(const logs::TemplateStats& t, TemplateScore& s, uint32_t words) const {
     const uint64_t most = most_of(t, s.hosts);
     if (!s.known) {
-      const double share = (expected_novel(words, most) + kSmooth) / (known_count_ + 1);
-      // Words and novelty are told together: what is rare among the harmless is alarms as a rule.
-      s.cross_job = clamp(std::log(kNovelSure * kIndicating[words] / share), -1, kTermMax);
-      s.words = 0;
+      s.cross_job = clamp(std::log(kNovelSure / novelty(t.count <= kRare, words)), 0, kTermMax);
       return;
     }
-    const double excess =
-        2 * std::sqrt(static_cast<double>(most)) - 2 * std::sqrt(static_cast<double>(known_most_[s.id]));
+    const Known& known = known_forms_[s.id];
+    const double excess = 2 * std::sqrt(static_cast<double>(most)) - 2 * std::sqrt(static_cast<double>(known.most));
     const double share = static_cast<double>(s.known->jobs) / pool_.jobs;
-    s.cross_job = excess > kFrequentFrom ? std::min(kFrequentMax, excess / 2) : kKnown + kCustom * share;
+    // A template of many wordings, half of them new, has no rate that could be compared.
+    const bool comparable = known.forms * 2 >= known.job_forms;
+    s.cross_job = comparable && excess > kFrequentFrom ? std::min(kFrequentMax, excess / 2) : kKnown + kCustom * share;
   }
 
   double temporal(const logs::TemplateStats& t, const TemplateScore& s) const {
@@ -194,9 +206,23 @@ class Scorer {
       const double odds = (surplus + kSmooth) / (expected_births_ + kSmooth);
       return clamp(std::log(odds) + 1, 0, kTermMax);
     }
+    const bool placed = from_ != kNoTime && s.first_ns != kNoTime;
+    if (placed && t.count > kRare) return lasting(t);
     const double closeness = std::log(0.3 / age(t, s));
-    if (births_ - expected_births_ >= kClearEnd && s.first_ns != kNoTime) return clamp(closeness + kBeforeEnd, kBeforeEnd - 1, 1);
-    return clamp(closeness, kLateMin, kTermMax / 2);
+    // Where no time or no iteration tells, being far from the end of a file says nothing against it.
+    if (!placed) return clamp(closeness, 0, kTermMax / 2);
+    const double before = clear_end() ? kBeforeEnd : kBefore;
+    return clamp(closeness + before, before - 1, 1);
+  }
+
+  bool clear_end() const { return births_ - expected_births_ >= kClearEnd; }
+
+  // What began before the end and was written often: does it go on until the end?
+  double lasting(const logs::TemplateStats& t) const {
+    const double length = static_cast<double>(std::max<TimeNs>(1, from_ - log_.first_ns()));
+    const double since = std::max(0.0, static_cast<double>(from_ - t.last_ns)) / length;
+    const double before = clear_end() ? kBefore : 0;
+    return since < kLasting ? before + 0.5 : clamp(std::log(kLasting / since), kLateMin, 0) + before;
   }
 
   // How far from the end it began, as a share of the job.
@@ -238,9 +264,16 @@ class Scorer {
   const Steps& steps_;
   Analysis& a_;
   std::vector<const PoolForm*> known_;  // by cluster: the form with the most jobs
-  std::vector<uint64_t> known_most_;    // by cluster: what its forms make together at the most on one host
-  double known_count_ = 0;
-  std::array<std::vector<uint64_t>, 3> singles_;  // by words: host_max of what one pool job alone has
+  struct Known {
+    uint64_t most = 0;                   // what its forms make together at the most on one host of the pool
+    uint32_t forms = 0, job_forms = 0;   // of this job: those that the pool has, all
+  };
+  struct Class {
+    double all = 0, novel = 0;
+  };
+  std::vector<Known> known_forms_;       // by cluster
+  std::array<std::array<double, 3>, 2> pool_all_{}, pool_single_{};  // [rare][words]
+  std::array<std::array<Class, 3>, 2> classes_{};                    // of this job, before its end
   std::array<std::array<double, 3>, 2> shares_{};  // [rare][words]
   TimeNs from_ = kNoTime;
   double length_ = 0, before_ = 0, births_ = 0, expected_births_ = 0;

@@ -55,7 +55,7 @@ Column column_of(const TemplateScore& s, size_t index, const std::vector<double>
 }  // namespace
 
 void add_spatial(const View& view, const Pool&, Analysis& a) {
-  if (view.hosts.size() < 4) return;
+  if (view.hosts.size() < 3) return;
   std::vector<Column> columns;
   const std::vector<double> exposure = exposures(view);
   for (size_t i = 0; i < a.templates.size(); ++i) {

@@ -121,7 +121,9 @@ std::vector<UnitCount> count_by(const logs::TemplateStats& stats, const std::vec
 }
 
 uint32_t words_class(const logs::TemplateStats& t) {
-  if (t.level >= logs::Level::kError) return 2;
+  if (t.level >= logs::Level::kError || t.shape.kind == logs::ShapeKind::kException ||
+      t.shape.kind == logs::ShapeKind::kFault || t.shape.kind == logs::ShapeKind::kRootCause)
+    return 2;
   const uint32_t words = t.shape.words;
   if (t.level == logs::Level::kWarning) return std::max(words, 1u);
   if (t.level == logs::Level::kNone || t.shape.kind != logs::ShapeKind::kPlain) return words;

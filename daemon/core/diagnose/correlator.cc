@@ -24,7 +24,7 @@ constexpr double kSure = 0.75;         // of a single template that must carry a
 constexpr double kFar = 2.0;           // spatial evidence of such a one: seven to one
 constexpr size_t kSuspects = 64;       // beyond them a suspicion is none
 constexpr size_t kEvidence = 20;
-constexpr double kSuspectFloor = 0.15;
+constexpr double kSuspectFloor = 0.02;
 
 class Correlator {
  public:
@@ -36,9 +36,9 @@ class Correlator {
     if (steps_.shapes) signs_ = find_signs(view_, a_);
     failed_ = !signs_.empty() || stands_out();
     activity();
-    if (!failed_) return;
+    if (!failed_ && !uneasy()) return;
     for (size_t i = 0; i < signs_.size() && i < 8; ++i) add_sign(signs_[i], i == 0);
-    if (signs_.empty() || signs_[0].cascade) add_statistical();
+    if (failed_ && (signs_.empty() || signs_[0].cascade)) add_statistical();
     list_suspects();
     list_indicating();
     report_.iterations = a_.iterations;
@@ -69,6 +69,11 @@ class Correlator {
     if (a_.fate.progress_stopped && late > 0) return true;
     if (a_.has_pool && a_.novel_seen > 3 * a_.novel_expected + 2 && late >= 2) return true;
     return late >= 2 && a_.birth_surprise > 7 && spoken();  // p < 0.001
+  }
+
+  // Too much to say that all is well, too little for a diagnosis.
+  bool uneasy() const {
+    return !a_.fate.ended_well && (singled_out() > 0 || (late_evidence() >= 1 && a_.birth_surprise > 4));
   }
 
   // Indicating templates by which the first suspect differs from its peers beyond chance.

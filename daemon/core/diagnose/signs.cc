@@ -86,7 +86,7 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const logs::TemplateStats& t = log.templates()[sign.score->id];
   const logs::FaultLine& last = *sign.lines.back();
   const int64_t at = log.iterations().iteration_at(t.last_ns, last.place.source, last.place.line);
-  if (a.fate.last_iteration >= 0 && a.fate.last_iteration - std::max<int64_t>(at, 0) >= kSurvived) return true;
+  if (at >= 0 && a.fate.last_iteration - at >= kSurvived) return true;
   if (sign.kind == logs::ShapeKind::kFault) return false;
   const logs::WriterStats& writer = log.writers()[last.place.writer];
   return writer.events - last.writer_event > kLastEvents;

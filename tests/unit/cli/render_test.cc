@@ -175,6 +175,17 @@ BOOST_AUTO_TEST_CASE(a_title_that_names_its_host_does_not_name_it_twice) {
   BOOST_TEST(count(first_line(render_text(r, {})), "node-17") == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(an_endless_title_leaves_the_rest_of_the_first_line) {
+  Report r = failed();
+  r.diagnoses[0].title = "KeyError: " + std::string(50'000, 'k') + "\nnext line.";
+  RenderOptions options;
+  options.width = 160;
+  const std::string text = render_text(r, options);
+  BOOST_TEST(text.size() < 5000u);
+  BOOST_TEST(text.find("node-17 (rank 139)") < 400u);
+  BOOST_TEST(!has(text, "\\x0a"));
+}
+
 BOOST_AUTO_TEST_CASE(the_text_says_why_where_and_what_to_do) {
   const std::string text = render_text(failed(), {});
   for (const char* part :
@@ -266,8 +277,8 @@ BOOST_AUTO_TEST_CASE(lines_keep_within_the_width) {
     options.width = width;
     Report r = failed(std::string(3000, 'x') + " Xid " + std::string(500, 'y') + " ü日本");
     r.diagnoses[0].evidence[0].file = r.indicating[0].where[0].file = "a.log";
-    for (const std::string_view line : split(render_text(r, options), '\n'))
-      BOOST_TEST(columns_of(line) <= width, line);
+    const std::string text = render_text(r, options);
+    for (const std::string_view line : split(text, '\n')) BOOST_TEST(columns_of(line) <= width, line);
   }
 }
 
