@@ -172,16 +172,17 @@ std::string told_by(const Diagnosis& d) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string action_sentence(const Action& action) {
+Advice advice(const Diagnosis& d) {
   constexpr size_t kTargets = 8;
-  if (action.kind == ActionKind::kNone) return "";
-  std::string verb(word(action.kind));
+  const std::vector<std::string>& targets = d.action.targets;
+  if (d.action.kind == ActionKind::kNone) return {"", d.remedy};
+  std::string verb(word(d.action.kind));
   verb[0] = static_cast<char>(verb[0] - 'a' + 'A');
-  if (action.targets.empty()) return verb;
-  const std::span<const std::string> shown(action.targets.data(), std::min(action.targets.size(), kTargets));
-  std::string out = fmt::format("{} {}", verb, fmt::join(shown, ", "));
-  if (action.targets.size() > kTargets) out += fmt::format(" and {} more", action.targets.size() - kTargets);
-  return out;
+  if (targets.empty()) return d.remedy.empty() ? Advice{verb, ""} : Advice{"", verb + ": " + d.remedy};
+  const std::span<const std::string> shown(targets.data(), std::min(targets.size(), kTargets));
+  std::string action = fmt::format("{} {}", verb, fmt::join(shown, ", "));
+  if (targets.size() > kTargets) action += fmt::format(" and {} more", targets.size() - kTargets);
+  return {action, d.remedy};
 }
 
 std::string interruption(const Report& report) {
@@ -316,6 +317,17 @@ std::vector<EvidenceGroup> group_evidence(std::span<const Evidence> evidence) {
       same->others.push_back(&e);
   }
   return groups;
+}
+
+std::vector<const IterationScore*> most_irregular(const Report& report, size_t max) {
+  std::vector<const IterationScore*> list;
+  for (const IterationScore& x : report.iterations) list.push_back(&x);
+  if (list.size() <= max) return list;
+  std::stable_sort(list.begin(), list.end(),
+                   [](const auto* x, const auto* y) { return x->score > y->score; });
+  list.resize(max);
+  std::sort(list.begin(), list.end());  // by address: they stand in one array
+  return list;
 }
 
 size_t focus_of(std::string_view line, std::span<const Indicating> indicating) {

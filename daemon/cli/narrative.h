@@ -32,8 +32,12 @@ std::string headline(const Report& report, const RenderOptions& options);
 std::string classified(const Diagnosis& diagnosis, const RenderOptions& options);
 // "rule nvidia.xid.79, detector spatial, confirmed by alice (11 of 12 right)".
 std::string told_by(const Diagnosis& diagnosis);
-// "Isolate node-17."; empty where nothing is to be done.
-std::string action_sentence(const Action& action);
+// What to do: the action with its targets ("Isolate node-17"), and how. Either may be empty; an action
+// without targets stands before the remedy ("Fix: read the traceback").
+struct Advice {
+  std::string action, remedy;
+};
+Advice advice(const Diagnosis& diagnosis);
 // Why nothing more is known when the reading was stopped; empty when it was not.
 std::string interruption(const Report& report);
 // What a slow spell, a numeric fault, a hang says, in one sentence.
@@ -66,6 +70,9 @@ struct EvidenceGroup {
   std::vector<const Evidence*> others;
 };
 std::vector<EvidenceGroup> group_evidence(std::span<const Evidence> evidence);
+
+// The `max` most irregular iterations, in the order of the report.
+std::vector<const IterationScore*> most_irregular(const Report& report, size_t max);
 
 // Where in a line the words of an indicating template stand; 0 where none of them is in it.
 size_t focus_of(std::string_view line, std::span<const Indicating> indicating);

@@ -80,8 +80,9 @@ class HtmlReport {
   }
 
   void to_do(const Diagnosis& d) {
-    if (const std::string action = action_sentence(d.action); !action.empty()) h_.element("p", "do", action);
-    if (!d.remedy.empty()) h_.element("p", "", d.remedy);
+    const auto [action, remedy] = advice(d);
+    if (!action.empty()) h_.element("p", "do", action);
+    if (!remedy.empty()) h_.element("p", "", remedy);
   }
 
   void evidence(const Diagnosis& d) {
@@ -257,8 +258,8 @@ class HtmlReport {
     if (r_.iterations.empty()) return;
     h_.open("section").element("h2", "", "Irregular iterations");
     table({"Iteration", "Score", "Hosts"});
-    for (size_t i = 0; i < std::min(r_.iterations.size(), kRowsMax); ++i) {
-      const IterationScore& x = r_.iterations[i];
+    for (const IterationScore* at : most_irregular(r_, kRowsMax)) {
+      const IterationScore& x = *at;
       h_.raw("<tr>");
       number("iteration", fmt::format("{}", x.iteration));
       number("score", fmt::format("{:.2f}", x.score));

@@ -121,11 +121,11 @@ class TextReport {
       for (const std::string& why : d.why) page_.item("  - ", why);
     }
     evidence(d);
-    const std::string action = action_sentence(d.action);
-    if (action.empty() && d.remedy.empty()) return;
+    const auto [action, remedy] = advice(d);
+    if (action.empty() && remedy.empty()) return;
     page_.section("What to do");
     if (!action.empty()) page_.item("  ", action, Ink::kBold);
-    if (!d.remedy.empty()) page_.item("  ", d.remedy);
+    if (!remedy.empty()) page_.item("  ", remedy);
   }
 
   void evidence(const Diagnosis& d) {
@@ -260,11 +260,11 @@ class TextReport {
     if (r_.iterations.empty()) return;
     page_.section("Irregular iterations");
     std::string line;
-    const size_t shown = std::min(r_.iterations.size(), 2 * o_.lines_max);
-    for (size_t i = 0; i < shown; ++i)
-      line += fmt::format("{}{} ({:.2f})", i ? ", " : "", r_.iterations[i].iteration, r_.iterations[i].score);
+    const auto worst = most_irregular(r_, 2 * o_.lines_max);
+    for (const IterationScore* x : worst)
+      line += fmt::format("{}{} ({:.2f})", line.empty() ? "" : ", ", x->iteration, x->score);
     page_.item("  ", line);
-    more(r_.iterations.size() - shown, "iteration");
+    more(r_.iterations.size() - worst.size(), "iteration");
   }
 
   void missing(std::string_view title) {

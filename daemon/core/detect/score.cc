@@ -147,28 +147,34 @@ class Scorer {
 
   // Shares of the words classes among this job's harmless templates, and how many began at the end.
   void calibrate() {
-    double half = 0;
+    Births half{};
     for (auto& shares : shares_) shares = kHarmless;
     for (const TemplateScore& s : a_.templates) {
       const logs::TemplateStats& t = log_.templates()[s.id];
       if (says_nothing(t)) continue;
       const bool fresh = !s.known;  // what the pool has is no surprise whenever it begins
-      if (s.late) births_ += fresh;
+      const bool rare = t.count <= kRare;
+      if (s.late) births_[s.widespread][rare] += fresh;
       else see_harmless(t, s);
-      half += fresh && !s.late && s.first_ns != kNoTime && s.first_ns >= from_ - half_of();
+      half[s.widespread][rare] += fresh && !s.late && s.first_ns != kNoTime && s.first_ns >= from_ - half_of();
     }
     if (from_ != kNoTime) {
       // By time or by lines, whichever lets expect fewer: while a job waits it writes little that is new.
       const double by_time = length_ / (before_ / 2);
       const double by_lines = lines_between(from_, log_.last_ns()) / std::max(1.0, lines_between(from_ - half_of(), from_));
-      expected_births_ = (half + kSmooth) * std::min(by_time, by_lines);
+      for (int wide : {0, 1})
+        for (int rare : {0, 1})
+          expected_births_[wide][rare] = (half[wide][rare] + kSmooth) * std::min({1.0, by_time, by_lines});
     }
-    const double now = births_, expected = std::max(expected_births_, 1e-3);
+    const double now = sum(births_), expected = std::max(sum(expected_births_), 1e-3);
     a_.birth_surprise = now > expected ? now * std::log(now / expected) - (now - expected) : 0;  // Chernoff, Poisson
   }
   void see_harmless(const logs::TemplateStats& t, const TemplateScore& s) {
-    Class& c = classes_[t.count <= kRare][words_class(t)];
+    // A job that never got to its first iteration has no harmless part, but for what the pool knows.
+    if (from_ == kNoTime && !s.known) return;
     ++shares_[t.count <= kRare][words_class(t)];
+    if (from_ == kNoTime) return;
+    Class& c = classes_[t.count <= kRare][words_class(t)];
     ++c.all;
     c.novel += s.novel;
     a_.novel_expected += s.novel;
@@ -202,8 +208,9 @@ class Scorer {
 
   double temporal(const logs::TemplateStats& t, const TemplateScore& s) const {
     if (s.late) {
-      const double surplus = std::max(0.0, births_ - expected_births_);
-      const double odds = (surplus + kSmooth) / (expected_births_ + kSmooth);
+      const bool rare = t.count <= kRare;
+      const double expected = expected_births_[s.widespread][rare];
+      const double odds = (std::max(0.0, births_[s.widespread][rare] - expected) + kSmooth) / (expected + kSmooth);
       return clamp(std::log(odds) + 1, 0, kTermMax);
     }
     const bool placed = from_ != kNoTime && s.first_ns != kNoTime;
@@ -215,7 +222,9 @@ class Scorer {
     return clamp(closeness + before, before - 1, 1);
   }
 
-  bool clear_end() const { return births_ - expected_births_ >= kClearEnd; }
+  bool clear_end() const { return sum(births_) - sum(expected_births_) >= kClearEnd; }
+  using Births = std::array<std::array<double, 2>, 2>;  // [widespread][rare]
+  static double sum(const Births& b) { return b[0][0] + b[0][1] + b[1][0] + b[1][1]; }
 
   // What began before the end and was written often: does it go on until the end?
   double lasting(const logs::TemplateStats& t) const {
@@ -243,6 +252,9 @@ class Scorer {
   bool is_role(const TemplateScore& s) const {
     const double hosts = static_cast<double>(view_.hosts.size());
     if (s.known) return s.known->hosts_share * hosts < 1.5 + 0.1 * hosts && s.cross_job < 0;
+    const auto& track = log_.iterations().track();
+    const int64_t span = log_.iterations().span();
+    if (span > 0 && s.first_ns != kNoTime) return s.iteration < track.front().iteration + span / 5;
     const TimeNs first = log_.first_ns(), last = log_.last_ns();
     return first == kNoTime || s.first_ns == kNoTime || s.first_ns - first < (last - first) / 5;
   }
@@ -276,7 +288,8 @@ class Scorer {
   std::array<std::array<Class, 3>, 2> classes_{};                    // of this job, before its end
   std::array<std::array<double, 3>, 2> shares_{};  // [rare][words]
   TimeNs from_ = kNoTime;
-  double length_ = 0, before_ = 0, births_ = 0, expected_births_ = 0;
+  double length_ = 0, before_ = 0;
+  Births births_{}, expected_births_{};  // templates that began in the window; that were to be expected
 };
 
 }  // namespace

@@ -46,8 +46,8 @@ constexpr std::array<std::string_view, 30> kFailureWords = {
     "killed",   "core dumped", "sigterm",   "sigkill",   "sigabrt",   "sigsegv",   "traceback", "corrupt",
     "timed out", "timeout",    "uncorrect", "unreachable", "refused", "no space",  "out of memory", "oom",
     "fallen off", "terminat", "aborting", "cannot allocate", "lost connection", "not responding"};
-constexpr std::array<std::string_view, 27> kTroubleWords = {
-    "warn",   "retry",   "retries", "unable",  "cannot",  "could not", "can't",  "denied",   "invalid",
+constexpr std::array<std::string_view, 28> kTroubleWords = {
+    "warn",  "received signal",  "retry",   "retries", "unable",  "cannot",  "could not", "can't",  "denied",   "invalid",
     "missing", "mismatch", "lost",  "down",    "stuck",   "hung",      "stall",  "dead",     "degraded",
     "reset",  "closed by", "broken", "overflow", "throttl", "unexpected", "not found", "nan", "inf"};
 constexpr std::array<std::string_view, 10> kAdvice = {

@@ -330,6 +330,24 @@ BOOST_AUTO_TEST_CASE(what_is_not_shown_is_counted) {
   BOOST_TEST(has(text, "and 12 more suspects"));
 }
 
+BOOST_AUTO_TEST_CASE(of_many_irregular_iterations_the_worst_are_shown_in_their_order) {
+  Report r = failed();
+  for (int i = 0; i < 90; ++i) r.iterations.push_back({1000 + i, i % 9 == 0 ? 0.9 : 0.3, {}});
+  const std::string text = render_text(r, {});
+  BOOST_TEST(has(text, "1072 (0.90), 1081 (0.90)"));
+  BOOST_TEST(has(text, "and 74 more iterations"));
+}
+
+BOOST_AUTO_TEST_CASE(an_action_without_targets_stands_before_its_remedy) {
+  Report r = failed();
+  r.diagnoses[0].action = {ActionKind::kFix, {}};
+  BOOST_TEST(has(render_text(r, {}), "\n  Fix: Replace the GPU.\n"));
+  r.diagnoses[0].remedy.clear();
+  BOOST_TEST(has(render_text(r, {}), "\n  Fix\n"));
+  r.diagnoses[0].action = {};
+  BOOST_TEST(!has(render_text(r, {}), "What to do"));
+}
+
 BOOST_AUTO_TEST_CASE(numbers_are_told_as_ranges) {
   const std::vector<std::pair<std::vector<uint32_t>, std::string>> cases{
       {{}, ""},
