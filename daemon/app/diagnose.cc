@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -55,11 +56,16 @@ SourceInfo source_info(const ingest::SourceFile& file, const logs::Placement& pl
   return info;
 }
 
-// A time that tells its year, at the beginning of one of the first files: kNoTime where none does.
+// A time that tells its year, at the beginning of one of the largest files: kNoTime where none does.
 TimeNs dated_time(const std::vector<LogFile>& files, int32_t utc_offset_s) {
-  constexpr size_t kFiles = 16;
+  constexpr size_t kFiles = 32;
   constexpr size_t kBytes = 64 << 10;
-  for (size_t i = 0; i < files.size() && i < kFiles; ++i) {
+  std::vector<size_t> largest(files.size());
+  std::iota(largest.begin(), largest.end(), size_t{0});
+  std::stable_sort(largest.begin(), largest.end(),
+                   [&](size_t a, size_t b) { return files[a].file.size > files[b].file.size; });
+  if (largest.size() > kFiles) largest.resize(kFiles);
+  for (const size_t i : largest) {
     // Standard input can be read only once.
     if (files[i].file.path == "-" || files[i].info.modified_ns == kNoTime) continue;
     auto reader = ingest::StreamReader::open(files[i].file, {kBytes, kBytes});

@@ -17,7 +17,8 @@ std::vector<std::string> wrap(std::string_view text, size_t width);
 // The same with long words broken, for quoted lines.
 std::vector<std::string> wrap_hard(std::string_view text, size_t width);
 
-// At most `width` columns of the text, with what stands at byte `focus` in view; "…" where something was cut.
+// At most `width` columns of the text, with what stands at byte `focus` in view; "…" where something was
+// cut.
 std::string shorten_around(std::string_view text, size_t focus, size_t width);
 
 // The text, filled with spaces up to `width` columns.

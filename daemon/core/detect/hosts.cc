@@ -17,6 +17,7 @@ namespace {
 
 constexpr double kIndicating = 0.5;
 constexpr double kCertain = 0.9;
+constexpr double kStrong = 3;                // log odds of twenty to one
 constexpr double kOfPeers = 0.2;            // a line about another host says little about the one that writes it
 constexpr TimeNs kEcho = kNsPerSecond;      // peers notice a broken connection within about that time
 constexpr TimeNs kLead = 200 * kNsPerMs;    // clocks kept by NTP agree to a few tens of ms
@@ -89,7 +90,7 @@ class HostScorer {
       add_names(t);
       if (s.widespread || s.hosts.empty()) continue;
       const bool cascade = t.shape.kind == logs::ShapeKind::kFault && logs::fault_shapes()[t.shape.fault].cascade;
-      const double share = s.score * (cascade ? kOfPeers : 1) / static_cast<double>(s.hosts.size());
+      const double share = strength(s.score) * (cascade ? kOfPeers : 1) / static_cast<double>(s.hosts.size());
       for (const UnitCount& c : s.hosts)
         add_own(s, t, c, share * earliness(c.first_ns, onset) * (names_others(t, c.unit) ? kOfPeers : 1));
     }
@@ -105,7 +106,7 @@ class HostScorer {
     if (first == kNoTime) return;
     for (Tally& t : tally_)
       if (t.onset != kNoTime && t.onset == first && (second == kNoTime || second - first > kLead))
-        t.order = kOrderWeight;
+        t.order = kOrderWeight * std::min(1.0, t.own);
   }
 
   void add_silence() {
@@ -151,6 +152,12 @@ class HostScorer {
     return onset;
   }
 
+  // Of a template that is just likely to indicate little is built on.
+  static double strength(double score) {
+    const double logit = std::log(score / std::max(1e-9, 1 - score));
+    return std::clamp(logit / kStrong, 0.1, 1.0);
+  }
+
   static double earliness(TimeNs time, TimeNs onset) {
     if (time == kNoTime || onset == kNoTime || time <= onset + kLead) return 1;
     return std::max(0.1, static_cast<double>(kEcho) / static_cast<double>(time - onset + kEcho));
@@ -176,7 +183,10 @@ class HostScorer {
   void add_own(const TemplateScore& s, const logs::TemplateStats& t, const UnitCount& c, double share) {
     Tally& tally = tally_[c.unit];
     tally.own += share;
-    if (c.first_ns != kNoTime && (tally.onset == kNoTime || c.first_ns < tally.onset)) tally.onset = c.first_ns;
+    // What came once, long before the end, tells nothing of who was first.
+    const bool counts = s.late || s.spatial > 1 || a_.fate.last_progress_ns == kNoTime;
+    if (counts && c.first_ns != kNoTime && (tally.onset == kNoTime || c.first_ns < tally.onset))
+      tally.onset = c.first_ns;
     for (const logs::GroupStats& g : t.groups)
       if (view_.host_of_writer[g.writer] == c.unit && view_.log->writers()[g.writer].rank)
         tally.ranks.insert(*view_.log->writers()[g.writer].rank);

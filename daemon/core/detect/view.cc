@@ -27,7 +27,13 @@ void add_writer(Unit& unit, const logs::WriterStats& w, uint32_t id, int64_t ite
   if (w.first_ns != kNoTime && (unit.first_ns == kNoTime || w.first_ns < unit.first_ns)) unit.first_ns = w.first_ns;
   if (w.last_ns != kNoTime && (unit.last_ns == kNoTime || w.last_ns > unit.last_ns)) {
     unit.last_ns = w.last_ns;
-    unit.rhythm = w.rhythm;  // the rhythm of the one that wrote last
+  }
+  // The unit was silent no longer than that of its writers which was silent least.
+  if (w.rhythm.gaps > 0) {
+    const bool first = unit.rhythm.gaps == 0;
+    unit.rhythm.longest_ns = first ? w.rhythm.longest_ns : std::min(unit.rhythm.longest_ns, w.rhythm.longest_ns);
+    unit.rhythm.gaps += w.rhythm.gaps;
+    unit.rhythm.sum_ns += w.rhythm.sum_ns;
   }
   unit.last_iteration = std::max(unit.last_iteration, iteration);
 }

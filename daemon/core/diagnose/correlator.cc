@@ -73,7 +73,9 @@ class Correlator {
 
   // Too much to say that all is well, too little for a diagnosis.
   bool uneasy() const {
-    return !a_.fate.ended_well && (singled_out() > 0 || (late_evidence() >= 1 && a_.birth_surprise > 4));
+    if (a_.fate.ended_well) return false;
+    const bool host = !a_.hosts.empty() && a_.hosts[0].weight >= 1;
+    return host || singled_out() > 0 || (late_evidence() >= 1 && a_.birth_surprise > 4);
   }
 
   // Indicating templates by which the first suspect differs from its peers beyond chance.
@@ -156,7 +158,9 @@ class Correlator {
     d.symptom = symptom(sign, iteration);
     d.confidence = sign.cascade ? 0.5 : sign.fatal ? 0.95 : 0.85;
     if (!best) d.confidence *= 0.6;
-    d.why.push_back(fmt::format("{}: {} told it{}", sign.name, counted(sign.score->hosts.size(), "host"),
+    const size_t hosts = sign.score->hosts.size();
+    const std::string told = hosts ? counted(hosts, "host") : counted(log_.templates()[sign.score->id].count, "line");
+    d.why.push_back(fmt::format("{}: {} told it{}", sign.name, told,
                                 d.time_ns == kNoTime ? "" : ", first at " + format_time(d.time_ns)));
     if (sign.score->novel) d.why.emplace_back("no successful job of the pool has such a line");
     if (sign.score->late) d.why.emplace_back("it began when the iterations ended");

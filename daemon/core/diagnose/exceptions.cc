@@ -1,6 +1,7 @@
 #include "core/diagnose/exceptions.h"
 
-#include <cstdint>
+#include <algorithm>
+#include <iterator>
 
 namespace culprit::diagnose {
 namespace {
@@ -89,8 +90,15 @@ constexpr Row kRows[] = {
     {"XlaRuntimeError", "", kRuntime},
     {"OSError", "", kStorage},
     {"IOError", "", kStorage},
+    {"LustreError", "", kStorage},
     {"ValidationError", "", kConfig},
 };
+
+// What a program's own mistakes raise; other kinds may come from anywhere.
+constexpr sv kMistakes[] = {
+    "TypeError", "ValueError", "KeyError", "AttributeError", "AssertionError", "IndexError", "NameError",
+    "SyntaxError", "ZeroDivisionError", "NotImplementedError", "UnboundLocalError", "RecursionError", "LookupError",
+    "ArithmeticError", "FloatingPointError", "StopIteration", "IndentationError"};
 
 }  // namespace
 
@@ -107,7 +115,7 @@ ExceptionKind exception_kind(std::string_view text) {
     if (!row.text.empty() && text.find(row.text) == sv::npos) continue;
     return row.kind;
   }
-  return kCode;
+  return std::find(std::begin(kMistakes), std::end(kMistakes), name) != std::end(kMistakes) ? kCode : kRuntime;
 }
 
 }  // namespace culprit::diagnose

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kLines = 64;        // of a sign
 constexpr uint64_t kLastEvents = 400;  // a dying process with its launcher and peers writes no more than that
+constexpr TimeNs kRunning = 2;       // steps after its last progress in which a job may still be running
 constexpr int64_t kSurvived = 3;     // iterations that a job goes on after what did not stop it
 
 // Xids that a program causes by itself as a rule (NVIDIA's catalogue: illegal access, page fault, user abort).
@@ -87,6 +88,11 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const logs::FaultLine& last = *sign.lines.back();
   const int64_t at = log.iterations().iteration_at(t.last_ns, last.place.source, last.place.line);
   if (at >= 0 && a.fate.last_iteration - at >= kSurvived) return true;
+  // Of hardware that broke one line is enough. Another fault whose time nobody knows, in a job that made progress
+  // until its log ends, stopped nothing.
+  const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
+                          a.fate.last_ns - a.fate.last_progress_ns < kRunning * a.fate.step_ns;
+  if (at < 0 && to_the_end && !(sign.fatal && sign.category == Category::kHardware)) return true;
   if (sign.kind == logs::ShapeKind::kFault) return false;
   const logs::WriterStats& writer = log.writers()[last.place.writer];
   return writer.events - last.writer_event > kLastEvents;

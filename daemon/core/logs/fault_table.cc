@@ -40,7 +40,7 @@ constexpr FaultShape kFaults[] = {
     {"oom_kill event", {"oom", "kill", "event"}, "", "A process was killed: out of memory", C::kUser,
      P::kHostMemory, S::kCrash, V::kFatal, false, A::kFix,
      "Lower the host memory that the job takes (loader workers, pinned buffers) or give it more."},
-    {"CUDA out of memory", {"cuda out of memory", "", ""}, "", "A GPU ran out of memory", C::kUser, P::kGpuMemory,
+    {"CUDA out of memory", {"cuda out of memory", "tried to allocate", ""}, "", "A GPU ran out of memory", C::kUser, P::kGpuMemory,
      S::kCrash, V::kFatal, false, A::kFix, "Lower the micro-batch or shard more; look for other users of the GPU."},
     {"disk full", {"no space left on device", "", ""}, "", "A file system is full", C::kPlatform, P::kStorage,
      S::kCrash, V::kFatal, false, A::kFix, kStore},

@@ -54,8 +54,8 @@ constexpr std::array<std::string_view, 10> kAdvice = {
     "might be caused",  "may be caused", "possible cause", "possible reason", "please try", "please check",
     "could be caused",  "for more information", "to debug", "can be caused"};
 // The trouble was met and got over: said so in the same line.
-constexpr std::array<std::string_view, 13> kHandled = {
-    "succeeded", "recovered", "will retry", "retrying", "retry in", "corrected", "falling back", "ignored",
+constexpr std::array<std::string_view, 14> kHandled = {
+    "succeeded", "recovered", "reconnecting", "will retry", "retrying", "retry in", "corrected", "falling back", "ignored",
     "ignoring",  "handled",   "continuing", "reconnected", "still trying"};
 constexpr std::array<std::string_view, 10> kEndedWell = {
     "training completed", "training finished", "training is done", "train success", "finished training",
