@@ -89,7 +89,8 @@ class HostScorer {
       const logs::TemplateStats& t = view_.log->templates()[s.id];
       add_names(t);
       if (s.widespread || s.hosts.empty()) continue;
-      const bool cascade = t.shape.kind == logs::ShapeKind::kFault && logs::fault_shapes()[t.shape.fault].cascade;
+      const bool cascade = t.shape.launcher || (t.shape.kind == logs::ShapeKind::kFault &&
+                                                logs::fault_shapes()[t.shape.fault].cascade);
       const double share = strength(s.score) * (cascade ? kOfPeers : 1) / static_cast<double>(s.hosts.size());
       for (const UnitCount& c : s.hosts)
         add_own(s, t, c, share * earliness(c.first_ns, onset) * (names_others(t, c.unit) ? kOfPeers : 1));

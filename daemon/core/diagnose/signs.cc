@@ -14,11 +14,14 @@ namespace {
 
 constexpr size_t kLines = 64;        // of a sign
 constexpr uint64_t kLastEvents = 400;  // a dying process with its launcher and peers writes no more than that
+constexpr uint64_t kLastOfRank = 60;   // one process alone: its other threads and its exit handlers
 constexpr TimeNs kRunning = 2;       // steps after its last progress in which a job may still be running
-constexpr int64_t kSurvived = 3;     // iterations that a job goes on after what did not stop it
+constexpr int64_t kSurvived = 2;     // iterations after it: all ranks meet in each, so one at most is under way
 
 // Xids that a program causes by itself as a rule (NVIDIA's catalogue: illegal access, page fault, user abort).
 constexpr int kProgramXids[] = {13, 31, 43, 45};
+// And those that tell of something repaired: a row remapped, a rate of corrected errors.
+constexpr int kRepairedXids[] = {63, 92};
 
 int xid_number(std::string_view text) {
   const size_t at = text.find("Xid");
@@ -43,6 +46,12 @@ void describe_fault(const logs::FaultLine& line, Sign& sign) {
   const int xid = xid_number(line.text);
   if (xid < 0) return;
   sign.title = fmt::format("Xid {}: {}", xid, xid == 79 ? "GPU has fallen off the bus" : "GPU error");
+  if (std::find(std::begin(kRepairedXids), std::end(kRepairedXids), xid) != std::end(kRepairedXids)) {
+    sign.fatal = false;
+    sign.cascade = true;  // it explains nothing
+    sign.action = ActionKind::kCheck;
+    return;
+  }
   if (std::find(std::begin(kProgramXids), std::end(kProgramXids), xid) == std::end(kProgramXids)) return;
   sign.category = Category::kUser;
   sign.component = Component::kUserCode;
@@ -95,7 +104,7 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   if (at < 0 && to_the_end && !(sign.fatal && sign.category == Category::kHardware)) return true;
   if (sign.kind == logs::ShapeKind::kFault) return false;
   const logs::WriterStats& writer = log.writers()[last.place.writer];
-  return writer.events - last.writer_event > kLastEvents;
+  return writer.events - last.writer_event > (writer.rank ? kLastOfRank : kLastEvents);
 }
 
 bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign& sign) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <deque>
 
-#include "core/logs/dtw.h"
+#include "core/logs/iterations_warp.h"
 
 namespace culprit::logs {
 namespace {
@@ -125,7 +125,7 @@ struct Iterations::Impl {
     if (l.window.size() >= 2) {
       double sum = 0;
       for (const Sequence& s : l.window)
-        sum += s.hash == l.now.hash ? 0 : dtw_distance(s.symbols, l.now.symbols);
+        sum += s.hash == l.now.hash ? 0 : warp_distance(s.symbols, l.now.symbols);
       judge(writer, l, point, sum / static_cast<double>(l.window.size()));
     }
     l.window.push_back(std::move(l.now));

@@ -1,5 +1,6 @@
-// The distance of two iterations' sequences: what dtw_distance gives, made for the lengths that iterations.cc keeps.
-// Each progress line asks it for ten pairs, which was nearly half of the time of a whole run. Pure, any thread.
+// The distance of two iterations' sequences: what dtw_distance gives, made for the lengths that iterations.cc
+// keeps. Each progress line asks it for ten pairs, which was nearly half of the time of a whole run. Pure,
+// any thread.
 #pragma once
 
 #include <cstdint>

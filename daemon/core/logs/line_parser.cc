@@ -38,6 +38,7 @@ struct LineParser::Impl {
     bool traceback = false;  // the last event was one: a chained one may follow
     bool code = false;       // a frame was seen: the next line is its source, however it is indented
     bool block = false;      // a launcher's failure block: indented lines and "[3]:" belong to it
+    bool ignored = false;    // "Exception ignored in ...": a traceback that follows is part of it
     bool chained = false;    // "During handling of ..." was seen: the next traceback belongs to this record
     std::vector<uint32_t> lines;  // to be given the exception's form
   };
@@ -126,11 +127,12 @@ struct LineParser::Impl {
   // Gives the lines of a record the form of its event, once that is known, and counts the event.
   void close(uint32_t writer, uint32_t form) {
     Record& record = records[writer];
+    if (record.ignored) form = record.form;
     for (uint32_t line : record.lines) batch->lines[line].form = form;
     record.lines.clear();
     record.open = false;
     record.form = form;
-    count(writer, form, record.first_line);
+    if (!std::exchange(record.ignored, false)) count(writer, form, record.first_line);
   }
 
   // Takes the line into the record that its writer has open, or not.
@@ -163,6 +165,12 @@ struct LineParser::Impl {
     if (kind == ShapeKind::kFrame && record.form != kNoForm) {
       out.continued = 1;
       out.form = record.form;
+      return true;
+    }
+    if (record.ignored && kind == ShapeKind::kTraceback) {
+      out.continued = 1;
+      record.open = true;
+      record.lines.push_back(line);
       return true;
     }
     if (!record.traceback || (kind != ShapeKind::kChained && !(record.chained && kind == ShapeKind::kTraceback)))
@@ -199,6 +207,7 @@ struct LineParser::Impl {
     record.form = form;
     record.traceback = kind == ShapeKind::kTraceback;
     record.chained = record.code = false;
+    record.ignored = batch->forms[form].shape.ignored;
     record.block = kind == ShapeKind::kRootCause;
     if (record.traceback) {
       record.open = true;
