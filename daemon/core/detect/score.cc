@@ -52,7 +52,7 @@ uint64_t most_of(const logs::TemplateStats& t, const std::vector<UnitCount>& hos
 
 bool says_nothing(const logs::TemplateStats& t) {
   const bool plain = t.shape.kind == logs::ShapeKind::kPlain;
-  return t.shape.advice || (t.shape.well && t.shape.words < 2) || (t.progress && plain && t.shape.words < 2);
+  return t.shape.advice || (t.shape.well && t.shape.words < 2) || (t.is_progress() && plain && t.shape.words < 2);
 }
 
 double shape_term(const logs::TemplateStats& t) {
@@ -154,10 +154,12 @@ class Scorer {
       if (says_nothing(t)) continue;
       const bool fresh = !s.known;  // what the pool has is no surprise whenever it begins
       const bool rare = t.count <= kRare;
+      if (s.known) excesses_.push_back(excess(s, most_of(t, s.hosts)));
       if (s.late) births_[s.widespread][rare] += fresh;
       else see_harmless(t, s);
       half[s.widespread][rare] += fresh && !s.late && s.first_ns != kNoTime && s.first_ns >= from_ - half_of();
     }
+    std::sort(excesses_.begin(), excesses_.end());
     if (from_ != kNoTime) {
       // By time or by lines, whichever lets expect fewer: while a job waits it writes little that is new.
       const double by_time = length_ / (before_ / 2);
@@ -198,12 +200,23 @@ class Scorer {
       s.cross_job = clamp(std::log(kNovelSure / novelty(t.count <= kRare, words)), 0, kTermMax);
       return;
     }
-    const Known& known = known_forms_[s.id];
-    const double excess = 2 * std::sqrt(static_cast<double>(most)) - 2 * std::sqrt(static_cast<double>(known.most));
+    const double by_pool = excess(s, most);
     const double share = static_cast<double>(s.known->jobs) / pool_.jobs;
+    if (by_pool <= kFrequentFrom) {
+      s.cross_job = kKnown + kCustom * share;
+      return;
+    }
+    // How many others are as far above what the pool has: rates differ from job to job.
+    const auto above = static_cast<double>(
+        excesses_.end() - std::lower_bound(excesses_.begin(), excesses_.end(), by_pool));
+    s.cross_job = std::min(kFrequentMax, std::log((excesses_.size() + 1.0) / (2 * above))) + kKnown / 2;
+  }
+
+  double excess(const TemplateScore& s, uint64_t most) const {
+    const Known& known = known_forms_[s.id];
     // A template of many wordings, half of them new, has no rate that could be compared.
-    const bool comparable = known.forms * 2 >= known.job_forms;
-    s.cross_job = comparable && excess > kFrequentFrom ? std::min(kFrequentMax, excess / 2) : kKnown + kCustom * share;
+    if (known.forms * 2 < known.job_forms) return 0;
+    return 2 * std::sqrt(static_cast<double>(most)) - 2 * std::sqrt(static_cast<double>(known.most));
   }
 
   double temporal(const logs::TemplateStats& t, const TemplateScore& s) const {
@@ -284,6 +297,7 @@ class Scorer {
     double all = 0, novel = 0;
   };
   std::vector<Known> known_forms_;       // by cluster
+  std::vector<double> excesses_;         // of what the pool knows, ascending
   std::array<std::array<double, 3>, 2> pool_all_{}, pool_single_{};  // [rare][words]
   std::array<std::array<Class, 3>, 2> classes_{};                    // of this job, before its end
   std::array<std::array<double, 3>, 2> shares_{};  // [rare][words]

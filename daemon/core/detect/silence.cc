@@ -39,7 +39,7 @@ void find_silent(const View& view, Analysis& a) {
     const TimeNs silent = end - host.last_ns;
     const double times = static_cast<double>(silent) /
                          static_cast<double>(std::max<TimeNs>(host.rhythm.longest_ns, kShortest / 5));
-    if (silent < kShortest || times < kMuchLonger) continue;
+    if (silent < std::max(kShortest, 2 * a.fate.step_ns) || times < kMuchLonger) continue;
     const double weight = std::min(3.0, std::log(times) * std::log1p(static_cast<double>(host.rhythm.gaps)) / 4);
     found.push_back({h, weight, host.last_ns, silent});
   }

@@ -66,11 +66,20 @@ void add_spatial(const View& view, const Pool&, Analysis& a) {
   // The largest of so many standard normal values is expected there: only what is beyond counts.
   const double chance = std::sqrt(2 * std::log(static_cast<double>(columns.size() * view.hosts.size() + 1)));
   std::vector<std::vector<size_t>> on_host(view.hosts.size());
+  std::vector<double> tops;
   for (const Column& c : columns) {
     const auto top = std::max_element(c.z.begin(), c.z.end());
-    if (*top <= chance) continue;
-    a.templates[c.score].spatial = std::min(kSpatialMax, *top - chance);
-    on_host[static_cast<size_t>(top - c.z.begin())].push_back(c.score);
+    tops.push_back(*top);
+    if (*top > chance) on_host[static_cast<size_t>(top - c.z.begin())].push_back(c.score);
+  }
+  // Hosts differ in harmless ways too: what stands out less than other templates do says little.
+  std::vector<double> sorted = tops;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (tops[i] <= chance) continue;
+    const auto above = static_cast<double>(sorted.end() - std::lower_bound(sorted.begin(), sorted.end(), tops[i]));
+    const double by_rank = std::log((static_cast<double>(columns.size()) + 1) / above);
+    a.templates[columns[i].score].spatial = std::min({kSpatialMax, tops[i] - chance, by_rank});
   }
   // Several templates that single out the same host bear each other out.
   for (const std::vector<size_t>& list : on_host)

@@ -28,14 +28,19 @@ void add_writer(Unit& unit, const logs::WriterStats& w, uint32_t id, int64_t ite
   if (w.last_ns != kNoTime && (unit.last_ns == kNoTime || w.last_ns > unit.last_ns)) {
     unit.last_ns = w.last_ns;
   }
-  // The unit was silent no longer than that of its writers which was silent least.
-  if (w.rhythm.gaps > 0) {
+  unit.last_iteration = std::max(unit.last_iteration, iteration);
+}
+
+// A unit was silent no longer than that of its writers which was silent least, of those that wrote all along.
+void find_rhythm(Unit& unit, const logs::JobLog& log) {
+  const double life = static_cast<double>(unit.last_ns - unit.first_ns);
+  for (uint32_t id : unit.writers) {
+    const logs::WriterStats& w = log.writers()[id];
+    if (w.rhythm.gaps == 0 || static_cast<double>(w.last_ns - w.first_ns) < 0.8 * life) continue;
     const bool first = unit.rhythm.gaps == 0;
     unit.rhythm.longest_ns = first ? w.rhythm.longest_ns : std::min(unit.rhythm.longest_ns, w.rhythm.longest_ns);
     unit.rhythm.gaps += w.rhythm.gaps;
-    unit.rhythm.sum_ns += w.rhythm.sum_ns;
   }
-  unit.last_iteration = std::max(unit.last_iteration, iteration);
 }
 
 }  // namespace
@@ -101,6 +106,7 @@ View make_view(const logs::JobLog& log) {
       if (host != kNowhere) view.ranks[rank].host = host;
     }
   }
+  for (Unit& unit : view.hosts) find_rhythm(unit, log);
   return view;
 }
 

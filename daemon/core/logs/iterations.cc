@@ -19,13 +19,13 @@ constexpr double kSigmas = 3;            // L4's bound
 constexpr uint64_t kWarmUp = 5;          // distances before a writer's mean is worth comparing with
 
 struct Track {
-  uint32_t cluster = 0;
+  uint32_t key = 0;
   CounterKind kind = CounterKind::kCounts;
   uint64_t lines = 0, rises = 0, falls = 0;
   int64_t max = -1;
   uint64_t stride = 1, skipped = 0;
   std::vector<ProgressPoint> points;       // new maxima, earliest time of each
-  ProgressPoint last;                      // the latest line
+  ProgressPoint last;                      // the first line of the furthest iteration
   std::map<uint32_t, std::vector<ProgressPoint>> untimed;  // by source, where lines have no time
   FlatMap<int64_t> of_writer{16};
 
@@ -35,11 +35,13 @@ struct Track {
     list.resize(kept);
   }
 
-  void add(uint32_t writer, const ProgressPoint& point) {
+  bool add(uint32_t writer, const ProgressPoint& point) {
     ++lines;
+    bool rose = true;
     const auto [before, fresh] = of_writer.try_emplace(writer, point.iteration);
     if (!fresh) {
-      rises += point.iteration > *before;
+      rose = point.iteration > *before;
+      rises += rose;
       falls += point.iteration < *before;
       *before = point.iteration;
     }
@@ -48,9 +50,9 @@ struct Track {
       list.push_back(point);
       if (list.size() > kPoints) thin(list);
     }
-    if (last.time_ns == kNoTime || point.time_ns >= last.time_ns) last = point;
     if (point.iteration > max) {
       max = point.iteration;
+      last = point;
       if (skipped++ % stride == 0) points.push_back(point);
       if (points.size() > kPoints) thin(points), stride *= 2;
     } else if (point.time_ns != kNoTime) {
@@ -60,6 +62,7 @@ struct Track {
           (at->time_ns == kNoTime || point.time_ns < at->time_ns))
         at->time_ns = point.time_ns;
     }
+    return rose;
   }
 
   // Named ones first, then the one that counted most; a number that falls as often as it rises counts nothing.
@@ -106,15 +109,15 @@ struct Iterations::Impl {
     return loops[writer];
   }
 
-  Track* track(uint32_t cluster, CounterKind kind) {
-    const auto [at, fresh] = track_of.try_emplace(cluster, static_cast<uint32_t>(tracks.size()));
+  Track* track(uint32_t key, CounterKind kind) {
+    const auto [at, fresh] = track_of.try_emplace(key, static_cast<uint32_t>(tracks.size()));
     if (fresh) {
       if (tracks.size() == kTracks) {
         *at = 0xffffffff;
         return nullptr;
       }
       tracks.emplace_back();
-      tracks.back().cluster = cluster;
+      tracks.back().key = key;
       tracks.back().kind = kind;
     }
     return *at == 0xffffffff ? nullptr : &tracks[*at];
@@ -168,19 +171,23 @@ void Iterations::event(uint32_t writer, uint32_t cluster) {
   if (symbols.size() < kSequence && (symbols.empty() || symbols.back() != cluster)) symbols.push_back(cluster);
 }
 
-void Iterations::progress(uint32_t writer, uint32_t cluster, CounterKind kind, const ProgressPoint& point) {
-  Track* track = impl_->track(cluster, kind);
-  if (track) track->add(writer, point);
+bool Iterations::progress(uint32_t writer, uint32_t key, CounterKind kind, const ProgressPoint& point) {
+  Track* track = impl_->track(key, kind);
+  const bool rose = track && track->add(writer, point);
   WriterLoop& l = impl_->loop(writer);
-  if (l.boundary == 0xffffffff || (kind > l.boundary_kind && l.boundary != cluster)) {
+  if (l.boundary == 0xffffffff || (kind > l.boundary_kind && l.boundary != key)) {
     l = WriterLoop{};
-    l.boundary = cluster;
+    l.boundary = key;
     l.boundary_kind = kind;
   }
-  if (l.boundary != cluster) return event(writer, cluster);
+  if (l.boundary != key) {
+    event(writer, key);
+    return rose;
+  }
   if (l.iteration >= 0 && point.iteration > l.iteration) impl_->close(writer, l, point);
   if (point.iteration != l.iteration) l.now = {};
   l.iteration = point.iteration;
+  return rose;
 }
 
 void Iterations::choose() {
@@ -223,11 +230,6 @@ int64_t Iterations::iteration_at(TimeNs time, uint32_t source, uint64_t line) co
     found = p.iteration;
   }
   return found;
-}
-
-bool Iterations::is_progress(uint32_t cluster) const {
-  const uint32_t* at = impl_->track_of.find(cluster);
-  return at && *at != 0xffffffff && impl_->tracks[*at].weight() > 0;
 }
 
 ProgressPoint Iterations::last() const { return impl_->chosen ? impl_->chosen->last : ProgressPoint{}; }

@@ -1,6 +1,6 @@
 // The job's iterations, as its own progress lines number them, and what each writer did in each of them.
 //
-// A track is one template of which one number counts up. The job's track is the one that names a step or iteration
+// A track is a number that counts up: all lines that name it alike ("step"), or one template of which one does. The job's track is the one that names a step or iteration
 // and got furthest; where none is named, the one that counts most regularly (L4, section 4.4, takes the loop's own
 // lines; which they are is not said there).
 // Sequences of events between a writer's progress lines are compared by dynamic time warping with those of the ten
@@ -46,8 +46,8 @@ class Iterations {
 
   // An event of `writer` that is no progress line.
   void event(uint32_t writer, uint32_t cluster);
-  // A line of `cluster` that counts `point.iteration`.
-  void progress(uint32_t writer, uint32_t cluster, CounterKind kind, const ProgressPoint& point);
+  // A line that counts `point.iteration` in the track `key`. Whether it is further than the writer was before.
+  bool progress(uint32_t writer, uint32_t key, CounterKind kind, const ProgressPoint& point);
   // Chooses the job's track among all that count. Call before what follows; repeatable.
   void choose();
 
@@ -56,8 +56,7 @@ class Iterations {
   // The iteration under way at a place: by time where there is one, else by the progress lines of its source;
   // -1 before the first, or where nothing counts.
   int64_t iteration_at(TimeNs time, uint32_t source, uint64_t line) const;
-  bool is_progress(uint32_t cluster) const;  // of any track
-  // The job's last progress: by any writer of the track.
+  // The job's last progress: when its furthest iteration was first told.
   ProgressPoint last() const;
   // The median time from one iteration to the next; 0 where unknown.
   TimeNs median_step_ns() const;

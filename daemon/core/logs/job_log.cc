@@ -12,6 +12,7 @@
 namespace culprit::logs {
 namespace {
 
+constexpr uint32_t kNamedTracks = 0x80000000;  // keys of tracks that a name tells, above those of forms
 constexpr size_t kSamples = 8;          // writers whose first line of a template is kept as text
 constexpr size_t kFaultLines = 20'000;  // kept with their text; the counts of their templates go on
 
@@ -153,10 +154,9 @@ struct JobLog::Impl {
     const FormSeen& seen = batch.forms[line.form];
     const std::string_view message = batch.message(line);
     if (seen.shape.progress) {
-      kind = message.find('|') != std::string_view::npos && message.find("%|") != std::string_view::npos
-                 ? CounterKind::kBar
-                 : CounterKind::kNamed;
-      return progress_of(message);
+      const auto progress = progress_of(message);
+      if (progress) kind = progress->bar ? CounterKind::kBar : CounterKind::kNamed;
+      return progress;
     }
     CounterWatch& watch = counters[last_forms[line.form]];
     if (watch.decided() && !watch.counts()) return std::nullopt;
@@ -203,9 +203,9 @@ struct JobLog::Impl {
       const FormStats& form = forms[last_forms[line.form]];
       CounterKind kind;
       if (const auto progress = counted(batch, line, kind)) {
-        templates[form.cluster].progress = true;
-        iterations.progress(writer, form.key, kind,
-                            {line.time_ns, progress->iteration, batch.source, source.lines + i + 1});
+        const uint32_t key = kind == CounterKind::kCounts ? form.key : kNamedTracks | progress->name;
+        templates[form.cluster].rises += iterations.progress(
+            writer, key, kind, {line.time_ns, progress->iteration, batch.source, source.lines + i + 1});
       } else {
         iterations.event(writer, form.key);
       }
@@ -240,7 +240,7 @@ struct JobLog::Impl {
     widen(to.first_ns, to.last_ns, from.last_ns);
     to.level = std::max(to.level, from.level);
     if (to.shape.kind == ShapeKind::kPlain && to.shape.words < from.shape.words) to.shape = from.shape;
-    to.progress = to.progress || from.progress;
+    to.rises += from.rises;
     to.untimed = to.untimed || from.untimed;
     to.places.insert(to.places.end(), from.places.begin(), from.places.end());
     to.samples.insert(to.samples.end(), from.samples.begin(), from.samples.end());

@@ -42,7 +42,9 @@ struct TemplateStats {
   bool untimed = false;            // its first lines came before any time was known: first_ns is too late
   Level level = Level::kNone;
   FormShape shape;
-  bool progress = false;           // its lines count iterations
+  uint64_t rises = 0;              // lines in which its writer's iteration was further than before
+  // Whether counting iterations is what its lines are for, and not just something that they mention.
+  bool is_progress() const { return rises >= 2 && rises * 4 >= count; }
   std::vector<LogPlace> places;    // the first ones
   std::vector<LogSample> samples;  // the first one of each of a few writers
   std::vector<GroupStats> groups;  // by writer, in order of writer
@@ -52,8 +54,7 @@ struct TemplateStats {
 struct Rhythm {
   uint64_t gaps = 0;
   TimeNs longest_ns = 0;         // but for the gap after its last line, which is not over
-  double sum_ns = 0;
-  void add(TimeNs gap) { ++gaps, longest_ns = std::max(longest_ns, gap), sum_ns += static_cast<double>(gap); }
+  void add(TimeNs gap) { ++gaps, longest_ns = std::max(longest_ns, gap); }
 };
 
 struct WriterStats {

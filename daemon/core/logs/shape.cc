@@ -1,9 +1,11 @@
 #include "core/logs/shape.h"
 
 #include <array>
+#include <algorithm>
 #include <charconv>
 #include <string>
 
+#include "base/hash.h"
 #include "core/logs/fault_table.h"
 
 namespace culprit::logs {
@@ -134,6 +136,15 @@ size_t counter_at(std::string_view t, std::string_view hole) {
   return npos;
 }
 
+// The word before a counter's number, without separators: "iteration", "global_step".
+std::string_view counter_name(std::string_view text, size_t at) {
+  size_t end = at;
+  while (end > 0 && !is_word(text[end - 1])) --end;
+  size_t begin = end;
+  while (begin > 0 && is_word(text[begin - 1])) --begin;
+  return text.substr(begin, end - begin);
+}
+
 std::optional<int64_t> number_at(std::string_view text, size_t at, size_t* end = nullptr) {
   int64_t value = 0;
   const char* first = text.data() + at;
@@ -156,7 +167,11 @@ std::optional<Progress> bar_progress(std::string_view text) {
   if (at == npos) return std::nullopt;
   const auto done = number_at(text, at, &end);
   if (!done || end >= text.size() || text[end] != '/') return std::nullopt;
-  return Progress{*done, number_at(text, end + 1).value_or(0)};
+  // A bar is named by what stands before it: "Epoch 0:", "Loading shards".
+  std::string name(text.substr(0, percent));
+  name.erase(std::remove_if(name.begin(), name.end(), [](char c) { return c == ' ' || (c >= '0' && c <= '9'); }),
+             name.end());
+  return Progress{*done, number_at(text, end + 1).value_or(0), true, static_cast<uint32_t>(hash64(name))};
 }
 
 }  // namespace
@@ -207,7 +222,7 @@ std::optional<Progress> progress_of(std::string_view message) {
   size_t end = 0;
   const auto value = number_at(text, at, &end);
   if (!value) return std::nullopt;
-  Progress progress{*value, 0};
+  Progress progress{*value, 0, false, static_cast<uint32_t>(hash64(counter_name(text, at)))};
   const size_t slash = text.find_first_not_of(' ', end);
   if (slash != npos && text[slash] == '/') {
     const size_t total = text.find_first_not_of(' ', slash + 1);

@@ -65,6 +65,8 @@ FaultShapes fault_shapes();
 struct Progress {
   int64_t iteration = 0;
   int64_t total = 0;
+  bool bar = false;
+  uint32_t name = 0;  // of the counter: lines with the same name count the same thing, whatever else they say
 };
 std::optional<Progress> progress_of(std::string_view message);
 
