@@ -24,6 +24,7 @@ constexpr TimeNs kLead = 200 * kNsPerMs;    // clocks kept by NTP agree to a few
 constexpr double kOrderWeight = 1.0;
 constexpr double kNamedWeight = 2.0;        // all others naming one host outweigh one line of its own
 constexpr double kBehindWeight = 1.5;
+constexpr double kAbsentWeight = 1.5;
 constexpr double kHalf = 1.0;               // weight at which the score is one half
 constexpr size_t kRanks = 64;               // listed for a host
 
@@ -68,8 +69,9 @@ std::set<uint32_t> ranks_in(std::string_view text) {
 }
 
 struct Tally {
-  double own = 0, order = 0, named = 0, silence = 0, behind = 0;
+  double own = 0, order = 0, named = 0, silence = 0, behind = 0, absent = 0;
   TimeNs onset = kNoTime;
+  double usually_named = 0;  // harmless templates that name it: a master's address stands in many
   std::set<uint32_t> accusers;
   std::set<uint32_t> ranks;
   std::vector<std::string> templates;
@@ -84,12 +86,14 @@ class HostScorer {
 
   void add_templates() {
     const TimeNs onset = find_onset();
+    count_usual_names();
     for (const TemplateScore& s : a_.templates) {
       if (s.score < kIndicating) break;  // sorted
       const logs::TemplateStats& t = view_.log->templates()[s.id];
       add_names(t);
+      add_absent(s);
       if (s.widespread || s.hosts.empty()) continue;
-      const bool cascade = t.shape.launcher || (t.shape.kind == logs::ShapeKind::kFault &&
+      const bool cascade = t.shape.of_others || (t.shape.kind == logs::ShapeKind::kFault &&
                                                 logs::fault_shapes()[t.shape.fault].cascade);
       const double share = strength(s.score) * (cascade ? kOfPeers : 1) / static_cast<double>(s.hosts.size());
       for (const UnitCount& c : s.hosts)
@@ -117,7 +121,9 @@ class HostScorer {
     for (const Unit& h : view_.hosts)
       if (h.last_iteration >= 0) ++telling, most = std::max(most, h.last_iteration);
     for (const Unit& h : view_.hosts) behind += h.last_iteration >= 0 && h.last_iteration < most;
-    if (telling < 3 || behind * 3 > telling) return;
+    // At a cut or a kill some have just not printed their last one yet.
+    const bool time_to_finish = a_.fate.last_ns - a_.fate.last_progress_ns > 2 * a_.fate.step_ns;
+    if (telling < 3 || behind * 3 > telling || !time_to_finish) return;
     for (size_t h = 0; h < tally_.size(); ++h)
       if (view_.hosts[h].last_iteration >= 0 && view_.hosts[h].last_iteration < most)
         tally_[h].behind = kBehindWeight / static_cast<double>(behind);
@@ -128,8 +134,9 @@ class HostScorer {
     for (uint32_t h = 0; h < tally_.size(); ++h) {
       Tally& t = tally_[h];
       const double others = static_cast<double>(std::max<size_t>(1, tally_.size() - 1));
-      t.named = kNamedWeight * std::min(1.0, static_cast<double>(t.accusers.size()) / std::min(others, 8.0));
-      const double weight = std::min(3.0, t.own) + t.order + t.named + t.silence + t.behind;
+      t.named = kNamedWeight * std::min(1.0, static_cast<double>(t.accusers.size()) / std::min(others, 8.0)) /
+                (1 + t.usually_named);
+      const double weight = std::min(3.0, t.own) + t.order + t.named + t.silence + t.behind + t.absent;
       if (weight < 0.05) continue;
       HostScore score{h, weight, weight / (weight + kHalf), t.onset, {}, reasons(h)};
       for (uint32_t r : t.ranks)
@@ -142,6 +149,26 @@ class HostScorer {
   }
 
  private:
+  // Where nearly all complain, the one that does not may be past complaining.
+  void add_absent(const TemplateScore& s) {
+    const size_t all = view_.hosts.size(), absent = all - s.hosts.size();
+    if (!s.late || all < 4 || absent == 0 || absent * 4 > all) return;
+    std::vector<bool> there(all, false);
+    for (const UnitCount& c : s.hosts) there[c.unit] = true;
+    for (uint32_t h = 0; h < all; ++h)
+      if (!there[h]) tally_[h].absent = std::max(tally_[h].absent, kAbsentWeight / static_cast<double>(absent));
+  }
+
+  void count_usual_names() {
+    for (const TemplateScore& s : a_.templates) {
+      if (s.score >= kIndicating) continue;
+      std::set<uint32_t> named;
+      for (const logs::LogSample& sample : view_.log->templates()[s.id].samples) named.merge(all_named(sample.text));
+      if (named.size() <= 2)
+        for (uint32_t h : named) tally_[h].usually_named += 1;
+    }
+  }
+
   // When the failure began: the first line of a template of its own that is all but certain.
   TimeNs find_onset() const {
     TimeNs onset = kNoTime;
@@ -201,6 +228,8 @@ class HostScorer {
       named.erase(speaker);
       if (named.size() > 2) continue;  // a list of members accuses nobody
       for (uint32_t h : named) tally_[h].accusers.insert(speaker);
+      const bool fault = t.shape.kind == logs::ShapeKind::kFault && !logs::fault_shapes()[t.shape.fault].cascade;
+      if (fault && named.size() == 1) tally_[*named.begin()].own += 1;  // told of it, if by another
     }
   }
 
@@ -213,6 +242,7 @@ class HostScorer {
     if (t.named > 0) out.push_back(fmt::format("{} named by others", counted(t.accusers.size(), "time")));
     for (const SilentHost& s : a_.silent)
       if (s.host == h) out.push_back(fmt::format("it fell silent {} before its peers", format_duration(s.silent_ns)));
+    if (t.absent > 0) out.emplace_back("nearly all others complain at the end, and it does not");
     if (t.behind > 0) out.emplace_back("it did not finish the iteration that its peers finished");
     return out;
   }

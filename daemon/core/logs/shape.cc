@@ -59,9 +59,13 @@ constexpr std::array<std::string_view, 10> kAdvice = {
 constexpr std::array<std::string_view, 14> kHandled = {
     "succeeded", "recovered", "reconnecting", "will retry", "retrying", "retry in", "corrected", "falling back", "ignored",
     "ignoring",  "handled",   "continuing", "reconnected", "still trying"};
-constexpr std::array<std::string_view, 11> kLaunchers = {
-    "srun:", "slurmstepd:", "slurmstepd", "mpirun", "mpiexec", "prterun", "orted", "elastic", "torchrun", "kubelet",
-    "closing signal"};
+// Launchers speak of the job, communication libraries of their peers, a signal comes from outside.
+constexpr std::array<std::string_view, 29> kOfOthers = {
+    "srun:",      "slurmstepd",  "mpirun",     "mpiexec",       "prterun",       "orted",         "elastic",
+    "torchrun",   "kubelet",     "launcher",   "closing signal", "received signal", "sigterm",    "nccl",
+    "hccl",       "rccl",        "gloo",       "watchdog",      "collective",    "remote",        "peer",
+    "socket",     "connection",  "notify",     "distbackend",   "process group", "rendezvous",    "tcpstore",
+    "heartbeat"};
 constexpr std::array<std::string_view, 10> kEndedWell = {
     "training completed", "training finished", "training is done", "train success", "finished training",
     "training done",      "run_stop",          "job completed",    "completed successfully", "training complete"};
@@ -189,7 +193,7 @@ FormShape shape_of(std::string_view form) {
   }
   shape.progress = is_bar(form) || counter_at(text, "<*>") != npos;
   shape.advice = any_of(text, kAdvice);
-  shape.launcher = any_of(text, kLaunchers);
+  shape.of_others = any_of(text, kOfOthers);
   shape.ignored = text.starts_with("exception ignored in");
   shape.well = any_of(text, kEndedWell);
   shape.stage = stage_of(text);

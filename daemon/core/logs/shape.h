@@ -27,7 +27,7 @@ struct FormShape {
   uint8_t fault = 0;       // index into fault_shapes() for kFault
   bool progress = false;   // names a counting number: iteration, step, a tqdm bar
   bool advice = false;     // tells what might help or be the cause: no evidence
-  bool launcher = false;   // a launcher speaks, and of the job: srun, mpirun, torchrun's agent, a kubelet
+  bool of_others = false;  // about somebody else: a launcher of its job, a process of its peers or of a signal
   bool ignored = false;    // "Exception ignored in: ...": the traceback that follows belongs to it
   bool well = false;       // says that the job or the training ended as planned
   uint8_t words = 0;       // 0 none, 1 words of trouble, 2 words of failure
