@@ -21,12 +21,18 @@ namespace fs = std::filesystem;
 // Kinds that this version recognises and does not analyse.
 std::string_view other_kind(ingest::FileKind kind) {
   switch (kind) {
-    case ingest::FileKind::kComm: return "a communication trace";
-    case ingest::FileKind::kMetrics: return "training metrics";
-    case ingest::FileKind::kStacks: return "a stack dump";
-    case ingest::FileKind::kFlightRecorder: return "a Flight Recorder dump";
-    case ingest::FileKind::kBinary: return "no text";
-    default: return "";
+    case ingest::FileKind::kComm:
+      return "a communication trace";
+    case ingest::FileKind::kMetrics:
+      return "training metrics";
+    case ingest::FileKind::kStacks:
+      return "a stack dump";
+    case ingest::FileKind::kFlightRecorder:
+      return "a Flight Recorder dump";
+    case ingest::FileKind::kBinary:
+      return "no text";
+    default:
+      return "";
   }
 }
 
@@ -87,14 +93,15 @@ TimeNs dated_time(const std::vector<LogFile>& files, int32_t utc_offset_s) {
   return kNoTime;
 }
 
-// Logs lose their files' times when they are copied. Where another log of the job tells the year, times without one
-// lie beside it: no later than a month after its beginning, which is longer than jobs run.
+// Logs lose their files' times when they are copied. Where another log of the job tells the year, times
+// without one lie beside it: no later than a month after its beginning, which is longer than jobs run.
 void date_sources(std::vector<LogFile>& files, int32_t utc_offset_s) {
   const TimeNs dated = dated_time(files, utc_offset_s);
   if (dated == kNoTime) return;
   constexpr TimeNs kMonth = 31 * 24 * 3600 * kNsPerSecond;
   for (LogFile& f : files)
-    if (f.info.modified_ns == kNoTime || f.info.modified_ns > dated + kMonth) f.info.modified_ns = dated + kMonth;
+    if (f.info.modified_ns == kNoTime || f.info.modified_ns > dated + kMonth)
+      f.info.modified_ns = dated + kMonth;
 }
 
 // What a folder of the --healthy list holds: one job, or several with a job.toml each.
@@ -129,6 +136,25 @@ unsigned thread_count(const char* setting) {
   if (setting) std::from_chars(setting, setting + std::char_traits<char>::length(setting), threads);
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
   return std::min(threads, 256u);
+}
+
+TextSize read_text(const std::vector<LogFile>& files) {
+  TextSize size;
+  ingest::ChunkBuffer buffer;
+  const auto add = [&size, &buffer](ingest::ChunkBuffer&& chunk) {
+    size.bytes += chunk.range_bytes;
+    size.lines += static_cast<uint64_t>(std::count(chunk.bytes.begin(), chunk.bytes.end(), '\n'));
+    buffer = std::move(chunk);
+  };
+  for (const LogFile& f : files) {
+    if (!ingest::is_stream(f.file)) {
+      for (uint64_t c = 0; c < ingest::chunk_count(f.file.size); ++c)
+        if (auto chunk = ingest::read_plain_chunk(f.file, c, std::move(buffer))) add(std::move(*chunk));
+    } else if (auto reader = ingest::StreamReader::open(f.file)) {
+      while (auto chunk = reader->next(std::move(buffer))) add(std::move(*chunk));
+    }
+  }
+  return size;
 }
 
 Result<JobFiles> collect_files(const std::vector<std::string>& paths, const DiagnoseOptions& options) {
@@ -191,8 +217,10 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   if (!options.healthy.empty()) {
     auto built = build_pool(options.healthy, options, progress);
     if (!built) return fail(built.error().code, built.error().text);
-    if (pool.jobs == 0) pool = std::move(*built);
-    else pool.merge(*built);
+    if (pool.jobs == 0)
+      pool = std::move(*built);
+    else
+      pool.merge(*built);
   }
   DiagnoseOptions own = options;
   own.parse.path_host_wins = !options.host_pattern.empty() || files->job.host_pattern.has_value();

@@ -1,5 +1,5 @@
-// An offline diagnosis: the files below some paths, the healthy jobs to compare with, one report. Blocks; uses up to
-// `threads` threads.
+// An offline diagnosis: the files below some paths, the healthy jobs to compare with, one report. Blocks;
+// uses up to `threads` threads.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +41,16 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
 // Fails only where nothing at all could be done (a bad pattern, no readable argument, a broken pool).
 Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progress);
 
-// The normal pool of successful jobs. A folder without a job.toml whose subfolders have one holds several jobs.
+// The normal pool of successful jobs. A folder without a job.toml whose subfolders have one holds several
+// jobs.
 Result<detect::Pool> build_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
                                 ReadProgress& progress);
+
+// Reads the files and does nothing with them, on this thread: what reading alone costs.
+struct TextSize {
+  uint64_t bytes = 0, lines = 0;
+};
+TextSize read_text(const std::vector<LogFile>& files);
 
 // Threads of a command: CULPRIT_THREADS (`setting`), else one for each core.
 unsigned thread_count(const char* setting);

@@ -1,4 +1,5 @@
-// Assertions on our own logic, never on input. CULPRIT_CHECK is on in production, CULPRIT_DCHECK in debug builds.
+// Assertions on our own logic, never on input. CULPRIT_CHECK is on in production, CULPRIT_DCHECK in debug
+// builds.
 #pragma once
 
 namespace culprit {

@@ -43,6 +43,18 @@ void for_each_character(std::string_view bytes, Emit emit) {
   }
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The run of digits at the beginning, without its leading zeros; `text` moves behind it.
+std::string_view take_number(std::string_view& text) {
+  size_t end = 0;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  std::string_view number = text.substr(0, end);
+  text.remove_prefix(end);
+  while (number.size() > 1 && number[0] == '0') number.remove_prefix(1);
+  return number;
+}
+
 }  // namespace
 
 std::string to_utf8(std::string_view bytes) {
@@ -72,12 +84,23 @@ std::string to_html(std::string_view bytes) {
   out.reserve(bytes.size());
   for (char c : to_terminal(bytes)) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -88,6 +111,23 @@ std::string shorten(std::string_view text, size_t max) {
   size_t end = max > 3 ? max - 3 : 0;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return std::string(text.substr(0, end)) + "…";
+}
+
+bool natural_less(std::string_view a, std::string_view b) {
+  std::string_view x = a, y = b;
+  while (!x.empty() && !y.empty()) {
+    if (is_digit(x[0]) && is_digit(y[0])) {
+      const std::string_view m = take_number(x), n = take_number(y);
+      if (m.size() != n.size()) return m.size() < n.size();
+      if (m != n) return m < n;
+      continue;
+    }
+    if (x[0] != y[0]) return static_cast<unsigned char>(x[0]) < static_cast<unsigned char>(y[0]);
+    x.remove_prefix(1);
+    y.remove_prefix(1);
+  }
+  if (x.empty() != y.empty()) return x.empty();
+  return a < b;  // they differ in leading zeros only
 }
 
 std::string_view trim(std::string_view text) {

@@ -20,6 +20,9 @@ std::string to_html(std::string_view bytes);
 // The longest prefix of at most `max` bytes that ends at a character, with "…" where something was cut.
 std::string shorten(std::string_view text, size_t max);
 
+// "node-2" before "node-10": runs of digits compare as numbers. A strict total order of different strings.
+bool natural_less(std::string_view a, std::string_view b);
+
 std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 // "3 hosts", "1 host".

@@ -1,10 +1,10 @@
-// `culprit bench`: parts of the pipeline alone, for tests/bench. Not shown in the help: it tells users nothing.
+// `culprit bench`: parts of the pipeline alone, for tests/bench. Not shown in the help: it tells users
+// nothing.
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "cli/reading.h"
 #include "cli/verbs.h"
-#include "ingest/text_reader.h"
 
 namespace culprit::cli {
 namespace {
@@ -17,20 +17,8 @@ int read_alone(Options& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose);
   if (!files) return complain(files.error().text), kUnable;
-  uint64_t bytes = 0, lines = 0;
-  const auto add = [&](const ingest::ChunkBuffer& buffer) {
-    bytes += buffer.bytes.size();
-    lines += static_cast<uint64_t>(std::count(buffer.bytes.begin(), buffer.bytes.end(), '\n'));
-  };
-  for (const app::LogFile& f : files->logs) {
-    if (f.file.compression == ingest::Compression::kNone) {
-      for (uint64_t c = 0; c < ingest::chunk_count(f.file.size); ++c)
-        if (auto buffer = ingest::read_plain_chunk(f.file, c)) add(*buffer);
-    } else if (auto reader = ingest::StreamReader::open(f.file)) {
-      while (auto buffer = reader->next()) add(*buffer);
-    }
-  }
-  print(fmt::format("{} bytes, {} lines\n", bytes, lines));
+  const app::TextSize text = app::read_text(files->logs);
+  print(fmt::format("{} bytes, {} lines\n", text.bytes, text.lines));
   return kDone;
 }
 

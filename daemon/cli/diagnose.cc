@@ -29,13 +29,20 @@ struct Options {
 
 Status leave_out(const std::vector<std::string>& names, detect::Steps& steps) {
   for (const std::string& name : names) {
-    if (name == "cross-job") steps.cross_job = false;
-    else if (name == "spatial") steps.spatial = false;
-    else if (name == "temporal") steps.temporal = false;
-    else if (name == "order") steps.order = false;
-    else if (name == "silence") steps.silence = false;
-    else if (name == "shapes") steps.shapes = false;
-    else return fail(ErrorCode::kInvalid, "--without " + name + ": no such step");
+    if (name == "cross-job")
+      steps.cross_job = false;
+    else if (name == "spatial")
+      steps.spatial = false;
+    else if (name == "temporal")
+      steps.temporal = false;
+    else if (name == "order")
+      steps.order = false;
+    else if (name == "silence")
+      steps.silence = false;
+    else if (name == "shapes")
+      steps.shapes = false;
+    else
+      return fail(ErrorCode::kInvalid, "--without " + name + ": no such step");
   }
   return {};
 }
@@ -87,7 +94,8 @@ void add_diagnose(CLI::App& app, Run& run) {
   CLI::App* verb = app.add_subcommand("diagnose", "Tell why a job failed, from its logs");
   verb->footer(kExamples);
   add_reading_options(*verb, o->reading);
-  verb->add_option("--healthy", o->reading.diagnose.healthy, "Logs of a successful job of the same kind; repeat");
+  verb->add_option("--healthy", o->reading.diagnose.healthy,
+                   "Logs of a successful job of the same kind; repeat");
   verb->add_option("--pool", o->reading.diagnose.pool_file, "A normal pool saved by `culprit pool build`");
   verb->add_option("--format,-f", o->format, "text, json or html")
       ->check(CLI::IsMember({"text", "json", "html"}))
@@ -95,8 +103,9 @@ void add_diagnose(CLI::App& app, Run& run) {
   verb->add_option("--job", o->job, "Report this job only");
   verb->add_option("--top", o->top, "Keep the best N of each list");
   verb->add_flag("--exit-code", o->exit_code, "Exit with 1 when a diagnosis was made");
-  verb->add_option("--without", o->without, "Leave a step of the method out: cross-job, spatial, temporal, order, "
-                                            "silence, shapes; repeat");
+  verb->add_option("--without", o->without,
+                   "Leave a step of the method out: cross-job, spatial, temporal, order, "
+                   "silence, shapes; repeat");
   verb->get_option("--healthy")->allow_extra_args(false);
   verb->get_option("--without")->allow_extra_args(false);
   verb->callback([o, &run] { run = [o] { return diagnose(*o); }; });

@@ -30,7 +30,8 @@ int usage_error(const CLI::Error& error) {
 
 int run(int argc, char** argv) {
   CLI::App app(kAbout, "culprit");
-  app.set_version_flag("--version,-V", std::string("culprit ") + CULPRIT_VERSION, "Print the version and exit");
+  app.set_version_flag("--version,-V", std::string("culprit ") + CULPRIT_VERSION,
+                       "Print the version and exit");
   app.set_help_flag("--help,-h", "Print this help and exit");
   app.footer(kExamples);
   app.require_subcommand(1);
@@ -58,7 +59,8 @@ void complain(const std::string& sentence) {
 }
 
 bool print(const std::string& text) {
-  const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  const bool whole =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   return whole || errno == EPIPE;
 }
 

@@ -28,9 +28,12 @@ void on_signal(int signal) {
 Result<int32_t> zone_offset(const std::string& name) {
   if (const auto offset = parse_utc_offset(name)) return *offset;
   const std::string path = "/usr/share/zoneinfo/" + name;
-  if (name != "local" && (name.empty() || name.find("..") != std::string::npos || access(path.c_str(), R_OK) != 0))
-    return fail(ErrorCode::kInvalid,
-                fmt::format("--timezone {}: neither an offset such as +02:00 nor a zone such as Europe/Berlin", name));
+  if (name != "local" &&
+      (name.empty() || name.find("..") != std::string::npos || access(path.c_str(), R_OK) != 0))
+    return fail(
+        ErrorCode::kInvalid,
+        fmt::format("--timezone {}: neither an offset such as +02:00 nor a zone such as Europe/Berlin",
+                    name));
   if (name != "local") setenv("TZ", name.c_str(), 1);
   tzset();
   const std::time_t now = std::time(nullptr);
@@ -43,8 +46,10 @@ Result<int32_t> zone_offset(const std::string& name) {
 
 void add_reading_options(CLI::App& verb, ReadingOptions& o) {
   verb.add_option("PATH", o.diagnose.paths, "Files and folders; - is standard input")->required();
-  verb.add_option("--host-pattern", o.diagnose.host_pattern, "Regular expression with a group `host`, on the path");
-  verb.add_option("--rank-pattern", o.diagnose.rank_pattern, "Regular expression with a group `rank`, on the path");
+  verb.add_option("--host-pattern", o.diagnose.host_pattern,
+                  "Regular expression with a group `host`, on the path");
+  verb.add_option("--rank-pattern", o.diagnose.rank_pattern,
+                  "Regular expression with a group `rank`, on the path");
   verb.add_option("--timezone", o.timezone,
                   "Zone of times that name none, and of the times shown: UTC, +02:00, Europe/Berlin, local");
   verb.add_option("--since", o.since, "Leave out lines before this time (2026-11-21T02:12)");
@@ -64,7 +69,8 @@ Result<TimeNs> parse_time(const std::string& text, int32_t utc_offset_s) {
   logs::HeaderParser parser({utc_offset_s, kNoTime});
   const logs::Header header = parser.parse(full + " -");
   if (header.time_ns == kNoTime || header.kernel_time)
-    return fail(ErrorCode::kInvalid, fmt::format("{}: no time such as 2026-11-21T02:12 or @1763690000", text));
+    return fail(ErrorCode::kInvalid,
+                fmt::format("{}: no time such as 2026-11-21T02:12 or @1763690000", text));
   return header.time_ns;
 }
 
@@ -74,8 +80,8 @@ Status resolve(ReadingOptions& o) {
   if (!offset) return tl::unexpected(offset.error());
   o.utc_offset_s = *offset;
   o.diagnose.parse.utc_offset_s = *offset;
-  for (auto [text, target] : {std::pair{&o.since, &o.diagnose.parse.since_ns},
-                              std::pair{&o.until, &o.diagnose.parse.until_ns}}) {
+  for (auto [text, target] :
+       {std::pair{&o.since, &o.diagnose.parse.since_ns}, std::pair{&o.until, &o.diagnose.parse.until_ns}}) {
     if (text->empty()) continue;
     auto time = parse_time(*text, *offset);
     if (!time) return tl::unexpected(time.error());
@@ -111,12 +117,14 @@ struct Watch::Impl {
   void loop() {
     std::unique_lock lock(mutex);
     // Nothing is drawn for what is over at once.
-    while (!over.wait_for(lock, std::chrono::milliseconds(drawn ? 100 : 400), [this] { return ended; })) show();
+    while (!over.wait_for(lock, std::chrono::milliseconds(drawn ? 100 : 400), [this] { return ended; }))
+      show();
     if (drawn) fmt::print(stderr, "\r\x1b[K");
   }
 };
 
-Watch::Watch(app::ReadProgress& progress, bool draw) : impl_(new Impl{progress, draw && isatty(2), {}, {}, false, {}}) {
+Watch::Watch(app::ReadProgress& progress, bool draw)
+    : impl_(new Impl{progress, draw && isatty(2), {}, {}, false, {}}) {
   stop_flag = &progress.stop;
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);

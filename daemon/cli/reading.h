@@ -1,5 +1,5 @@
-// Options and manners that all verbs share which read logs: patterns, times, zone, threads, a progress bar on a
-// terminal, Ctrl-C that ends the reading and not the answer.
+// Options and manners that all verbs share which read logs: patterns, times, zone, threads, a progress bar on
+// a terminal, Ctrl-C that ends the reading and not the answer.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
-// A report for people. Text is for a terminal or a pipe: the first lines say what failed, where, and what to do.
-// HTML is one self-contained file. Both are pure functions of the report.
+// A report for people. Text is for a terminal or a pipe: the first lines say what failed, where, and what to
+// do. HTML is one self-contained file. Both are pure functions of the report.
 #pragma once
 
 #include <string>

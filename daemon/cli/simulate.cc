@@ -49,7 +49,8 @@ int list(const Options& o) {
 int logs(const Options& o) {
   if (o.list) return list(o);
   if (o.out.empty()) return complain("simulate logs: OUT is missing"), kUnable;
-  if (Status status = sim::simulate_logs(o.job, o.out); !status) return complain(status.error().text), kUnable;
+  if (Status status = sim::simulate_logs(o.job, o.out); !status)
+    return complain(status.error().text), kUnable;
   return kDone;
 }
 
@@ -57,9 +58,11 @@ int logs(const Options& o) {
 
 void add_simulate(CLI::App& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* simulate = app.add_subcommand("simulate", "Make a job with a known fault, for trying and testing");
+  CLI::App* simulate =
+      app.add_subcommand("simulate", "Make a job with a known fault, for trying and testing");
   simulate->require_subcommand(1);
-  CLI::App* verb = simulate->add_subcommand("logs", "Logs of a job: OUT/job, OUT/healthy/<n>, OUT/truth.json");
+  CLI::App* verb =
+      simulate->add_subcommand("logs", "Logs of a job: OUT/job, OUT/healthy/<n>, OUT/truth.json");
   verb->footer(kExamples);
   verb->add_option("OUT", o->out, "Folder to make; must be empty or absent");
   verb->add_option("--hosts", o->job.hosts, "Hosts")->check(CLI::Range(1u, 65536u))->capture_default_str();
@@ -75,7 +78,8 @@ void add_simulate(CLI::App& app, Run& run) {
   verb->add_option("--bytes", o->job.bytes, "Pad the job's log to about this size (1GB, 64MiB)")
       ->transform(CLI::AsSizeValue(true));
   verb->add_flag("--list", o->list, "Print the kinds of fault, layouts and frameworks");
-  verb->add_option("--format,-f", o->format, "Of --list: text or json")->check(CLI::IsMember({"text", "json"}));
+  verb->add_option("--format,-f", o->format, "Of --list: text or json")
+      ->check(CLI::IsMember({"text", "json"}));
   verb->callback([o, &run] { run = [o] { return logs(*o); }; });
 }
 

@@ -36,7 +36,8 @@ void read(const app::JobFiles& files, const Options& o, app::ReadProgress& progr
     for (const logs::LineRecord& line : batch.lines)
       mined.form_of_line.push_back(line.form == logs::kNoForm ? logs::kNoForm : forms[line.form]);
   };
-  app::parse_logs(files.logs, {o.reading.diagnose.parse, o.reading.diagnose.threads}, take, problems, progress);
+  app::parse_logs(files.logs, {o.reading.diagnose.parse, o.reading.diagnose.threads}, take, problems,
+                  progress);
   for (const Problem& p : problems) complain(p.what.starts_with(p.file) ? p.what : p.file + ": " + p.what);
 }
 
@@ -95,12 +96,14 @@ int templates(Options& o) {
 
 void add_templates(CLI::App& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("templates", "Print the message templates of logs, most frequent first");
+  CLI::App* verb =
+      app.add_subcommand("templates", "Print the message templates of logs, most frequent first");
   add_reading_options(*verb, o->reading);
   verb->add_option("--format,-f", o->format, "text, or json: one object a line")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  verb->add_flag("--lines", o->lines, "Print the id of each input line's template instead, - for a blank line");
+  verb->add_flag("--lines", o->lines,
+                 "Print the id of each input line's template instead, - for a blank line");
   verb->callback([o, &run] { run = [o] { return templates(*o); }; });
 }
 

@@ -1,5 +1,6 @@
-// The verbs of `culprit`. Each adds its options to the command line, and runs when it was named: its result is the
-// exit status (FORMATS.md section 7). What a verb prints goes to standard output, what went wrong to standard error.
+// The verbs of `culprit`. Each adds its options to the command line, and runs when it was named: its result
+// is the exit status (FORMATS.md section 7). What a verb prints goes to standard output, what went wrong to
+// standard error.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,8 +13,8 @@
 namespace culprit::cli {
 
 constexpr int kDone = 0;
-constexpr int kFound = 1;    // with --exit-code: a diagnosis was made
-constexpr int kUnable = 2;   // usage, or what was asked for could not be done
+constexpr int kFound = 1;   // with --exit-code: a diagnosis was made
+constexpr int kUnable = 2;  // usage, or what was asked for could not be done
 
 // Set by a verb's callback; main runs it after the command line was parsed whole.
 using Run = std::function<int()>;

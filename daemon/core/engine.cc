@@ -22,8 +22,10 @@ struct Engine::Impl {
 
   FindingSeen finding(const logs::FaultLine& line) const {
     FindingSeen out;
-    if (line.shape.kind == logs::ShapeKind::kFault) out.title = logs::fault_shapes()[line.shape.fault].title;
-    else out.title = line.text;
+    if (line.shape.kind == logs::ShapeKind::kFault)
+      out.title = logs::fault_shapes()[line.shape.fault].title;
+    else
+      out.title = line.text;
     const logs::WriterKey& key = log.writers()[line.place.writer].key;
     if (!key.host.empty()) out.evidence.host = key.host;
     out.evidence.file = log.sources()[line.place.source].file;

@@ -1,6 +1,6 @@
-// The engine: the same inputs in the same order give the same effects and the same report. No clock, file, socket
-// or thread: time is an argument, text is parsed by parse() (any thread, one LineParser each) and taken by step()
-// (one thread at a time).
+// The engine: the same inputs in the same order give the same effects and the same report. No clock, file,
+// socket or thread: time is an argument, text is parsed by parse() (any thread, one LineParser each) and
+// taken by step() (one thread at a time).
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ namespace culprit::core {
 
 struct EngineOptions {
   JobFile job;
-  detect::Pool pool;     // jobs == 0: no history
-  detect::Steps steps;   // all, but for experiments
+  detect::Pool pool;    // jobs == 0: no history
+  detect::Steps steps;  // all, but for experiments
 };
 
 // Sources are numbered from 0 in the order of their SourceOpened.

@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/text.h"
 #include "ingest/decompress.h"
 #include "ingest/file.h"
 #include "ingest/recognise.h"
@@ -20,18 +21,6 @@ namespace culprit::ingest {
 namespace {
 
 constexpr std::string_view kJobFile = "job.toml";
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// The run of digits at the beginning, without its leading zeros; `text` moves behind it.
-std::string_view take_number(std::string_view& text) {
-  size_t end = 0;
-  while (end < text.size() && is_digit(text[end])) ++end;
-  std::string_view number = text.substr(0, end);
-  text.remove_prefix(end);
-  while (number.size() > 1 && number[0] == '0') number.remove_prefix(1);
-  return number;
-}
 
 std::string join(const std::string& folder, const std::string& name) {
   if (folder.empty()) return name;
@@ -225,23 +214,6 @@ class Walk {
 };
 
 }  // namespace
-
-bool natural_less(std::string_view a, std::string_view b) {
-  std::string_view x = a, y = b;
-  while (!x.empty() && !y.empty()) {
-    if (is_digit(x[0]) && is_digit(y[0])) {
-      const std::string_view m = take_number(x), n = take_number(y);
-      if (m.size() != n.size()) return m.size() < n.size();
-      if (m != n) return m < n;
-      continue;
-    }
-    if (x[0] != y[0]) return static_cast<unsigned char>(x[0]) < static_cast<unsigned char>(y[0]);
-    x.remove_prefix(1);
-    y.remove_prefix(1);
-  }
-  if (x.empty() != y.empty()) return x.empty();
-  return a < b;  // they differ in leading zeros only
-}
 
 SourceList list_sources(const std::vector<std::string>& arguments) {
   SourceList list;

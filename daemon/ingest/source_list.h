@@ -46,7 +46,4 @@ struct SourceList {
 // needs.
 SourceList list_sources(const std::vector<std::string>& arguments);
 
-// "node-2" before "node-10": runs of digits compare as numbers. A strict total order of different strings.
-bool natural_less(std::string_view a, std::string_view b);
-
 }  // namespace culprit::ingest

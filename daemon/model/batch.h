@@ -1,5 +1,5 @@
-// What a source's bytes become on their way into the engine: a piece of text (from ingest), and the batch that
-// parsing makes of it (for Engine::step). A batch belongs to one source and holds it in order.
+// What a source's bytes become on their way into the engine: a piece of text (from ingest), and the batch
+// that parsing makes of it (for Engine::step). A batch belongs to one source and holds it in order.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct TextChunk {
   uint64_t offset = 0;  // of bytes[0] in the source's decompressed text
   std::string_view bytes;
   uint64_t range_bytes = 0;  // of the source that this chunk stands for: more than bytes where a line was cut
-  bool last = false;  // the source ends with this chunk
+  bool last = false;         // the source ends with this chunk
 };
 
 }  // namespace culprit

@@ -1,5 +1,5 @@
-// The nouns of the answer, as FORMATS.md section 7 has them: places, links, diagnoses, the report. Plain values;
-// whoever holds one owns all of it. Times are nanoseconds since the epoch, kNoTime where unknown.
+// The nouns of the answer, as FORMATS.md section 7 has them: places, links, diagnoses, the report. Plain
+// values; whoever holds one owns all of it. Times are nanoseconds since the epoch, kNoTime where unknown.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,25 @@ namespace culprit {
 
 enum class Category : uint8_t { kHardware, kUser, kFramework, kPlatform, kUnknown };
 enum class Component : uint8_t {
-  kGpu, kGpuMemory, kNvlink, kPcie, kNetwork, kNcclComm, kHostMemory, kHostKernel, kStorage, kCpu,
-  kCudaRuntime, kDriver, kFramework, kUserCode, kUserConfig, kUserData, kDependency, kPlatform, kNumeric,
+  kGpu,
+  kGpuMemory,
+  kNvlink,
+  kPcie,
+  kNetwork,
+  kNcclComm,
+  kHostMemory,
+  kHostKernel,
+  kStorage,
+  kCpu,
+  kCudaRuntime,
+  kDriver,
+  kFramework,
+  kUserCode,
+  kUserConfig,
+  kUserData,
+  kDependency,
+  kPlatform,
+  kNumeric,
   kUnknown
 };
 enum class Symptom : uint8_t { kLaunchFailure, kCrash, kHang, kSlowdown, kNumeric, kOther };

@@ -32,7 +32,8 @@ std::string month_day_time(TimeNs time) {
 void set_modified(const std::string& path, TimeNs time) {
   if (time == kNoTime) return;
   const auto seconds = static_cast<time_t>(time / kNsPerSecond);
-  const std::array<timespec, 2> times = {timespec{seconds, time % kNsPerSecond}, timespec{seconds, time % kNsPerSecond}};
+  const std::array<timespec, 2> times = {timespec{seconds, time % kNsPerSecond},
+                                         timespec{seconds, time % kNsPerSecond}};
   utimensat(AT_FDCWD, path.c_str(), times.data(), 0);
 }
 

@@ -1,5 +1,6 @@
 // The same engine from C++: one source for each file named, ownership in unique_ptr.
-//   c++ -std=c++17 -I sdk/include examples/embed/embed.cpp -L build/release/lib -lculprit -o embed && ./embed *.log
+//   c++ -std=c++17 -I sdk/include examples/embed/embed.cpp -L build/release/lib -lculprit -o embed && ./embed
+//   *.log
 #include <culprit/embed.h>
 
 #include <cstdio>

@@ -1,14 +1,15 @@
 // The method of L4 (FSE Companion '25) and what we add to it, each step a function of the settled job:
 //
-//   cross-job  templates that the pool of successful jobs has are no evidence; new ones are, by how many new ones a
+//   cross-job  templates that the pool of successful jobs has are no evidence; new ones are, by how many new
+//   ones a
 //              healthy job brings
-//   temporal   when a template begins relative to the end of progress; iterations that differ (dynamic time warping)
-//   spatial    hosts and ranks that differ from their peers (isolation forest, robust z), and by which templates
-//   order      the earliest host, and whom the others name: cause before echo
-//   silence    hosts that stopped writing or fell behind before the others
+//   temporal   when a template begins relative to the end of progress; iterations that differ (dynamic time
+//   warping) spatial    hosts and ranks that differ from their peers (isolation forest, robust z), and by
+//   which templates order      the earliest host, and whom the others name: cause before echo silence hosts
+//   that stopped writing or fell behind before the others
 //
-// Evidence for a template is a sum of log likelihood ratios (naive Bayes); score.cc says where each comes from.
-// Pure.
+// Evidence for a template is a sum of log likelihood ratios (naive Bayes); score.cc says where each comes
+// from. Pure.
 #pragma once
 
 #include <cstdint>
@@ -28,24 +29,25 @@ struct Steps {
 
 // How the job's logs end.
 struct Fate {
-  bool ended_well = false;        // its last progress is followed by words of a planned end, and no failure
-  bool progress_stopped = false;  // lines go on for long after the last iteration, and none tells of a long phase
+  bool ended_well = false;  // its last progress is followed by words of a planned end, and no failure
+  bool progress_stopped =
+      false;  // lines go on for long after the last iteration, and none tells of a long phase
   TimeNs last_progress_ns = kNoTime;
   TimeNs last_ns = kNoTime;
   int64_t last_iteration = -1;
-  std::optional<Stage> stage;     // in which it ended
-  TimeNs step_ns = 0;             // median
+  std::optional<Stage> stage;  // in which it ended
+  TimeNs step_ns = 0;          // median
 };
 
 struct TemplateScore {
   logs::ClusterId id = 0;
   double cross_job = 0, temporal = 0, spatial = 0, words = 0, shape = 0;  // log likelihood ratios
-  double score = 0;            // posterior probability that it indicates the failure
+  double score = 0;                 // posterior probability that it indicates the failure
   const PoolForm* known = nullptr;  // what the pool has of it (borrowed), where that step is on
-  bool novel = false;          // the pool has none of it
-  bool late = false;           // began when progress ended
-  bool widespread = false;     // on more than half of the hosts (or of the ranks, where hosts are unknown)
-  bool role = false;           // on few hosts by what they are, not by a fault
+  bool novel = false;               // the pool has none of it
+  bool late = false;                // began when progress ended
+  bool widespread = false;  // on more than half of the hosts (or of the ranks, where hosts are unknown)
+  bool role = false;        // on few hosts by what they are, not by a fault
   TimeNs first_ns = kNoTime;
   int64_t iteration = -1;
   std::vector<UnitCount> hosts;  // ascending
@@ -53,9 +55,9 @@ struct TemplateScore {
 
 struct HostScore {
   uint32_t host = kNowhere;
-  double weight = 0;           // evidence, in the unit of one certain template of its own
-  double score = 0;            // 0..1
-  TimeNs onset_ns = kNoTime;   // its first indicating line
+  double weight = 0;          // evidence, in the unit of one certain template of its own
+  double score = 0;           // 0..1
+  TimeNs onset_ns = kNoTime;  // its first indicating line
   std::vector<uint32_t> ranks;
   std::vector<std::string> why;
 };
@@ -69,9 +71,9 @@ struct SilentHost {
 struct Analysis {
   Fate fate;
   bool has_pool = false;
-  double novel_expected = 0;   // new templates that a healthy job brings
+  double novel_expected = 0;  // new templates that a healthy job brings
   uint32_t novel_seen = 0;
-  double birth_surprise = 0;   // -log p of that many templates beginning at the end, by the job's own past
+  double birth_surprise = 0;  // -log p of that many templates beginning at the end, by the job's own past
   std::vector<TemplateScore> templates;  // best first
   std::vector<HostScore> hosts;          // best first; only those with evidence
   std::vector<SilentHost> silent;

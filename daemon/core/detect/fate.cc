@@ -23,7 +23,8 @@ LastWords last_words(const logs::JobLog& log) {
       out.well_untimed = out.well_untimed || t.last_ns == kNoTime;
     }
     if (t.shape.stage == Stage::kCheckpoint) out.phase = std::max(out.phase, t.last_ns);
-    const bool failed = t.shape.kind == logs::ShapeKind::kException || t.shape.kind == logs::ShapeKind::kRootCause;
+    const bool failed =
+        t.shape.kind == logs::ShapeKind::kException || t.shape.kind == logs::ShapeKind::kRootCause;
     if (failed) out.failure = std::max(out.failure, t.last_ns);
   }
   return out;
@@ -41,17 +42,19 @@ Fate find_fate(const View& view) {
   fate.step_ns = iterations.median_step_ns();
   const LastWords words = last_words(log);
   // A planned end may be told long after the last step (a final evaluation), but nothing fails after it.
-  fate.ended_well = words.well_untimed ||
-                    (words.well != kNoTime && (fate.last_progress_ns == kNoTime || words.well >= fate.last_progress_ns) &&
-                     words.failure <= words.well);
+  fate.ended_well =
+      words.well_untimed ||
+      (words.well != kNoTime && (fate.last_progress_ns == kNoTime || words.well >= fate.last_progress_ns) &&
+       words.failure <= words.well);
   if (fate.last_progress_ns != kNoTime && fate.last_ns != kNoTime && fate.step_ns > 0) {
     const TimeNs patience = std::max(kHangAfter, kHangSteps * fate.step_ns);
     const bool long_phase = words.phase != kNoTime && words.phase >= fate.last_progress_ns;
-    fate.progress_stopped = !fate.ended_well && !long_phase && fate.last_ns - fate.last_progress_ns > patience;
+    fate.progress_stopped =
+        !fate.ended_well && !long_phase && fate.last_ns - fate.last_progress_ns > patience;
   }
   if (fate.last_iteration >= 0) {
-    const bool saving = words.phase != kNoTime && fate.last_progress_ns != kNoTime &&
-                        words.phase >= fate.last_progress_ns;
+    const bool saving =
+        words.phase != kNoTime && fate.last_progress_ns != kNoTime && words.phase >= fate.last_progress_ns;
     fate.stage = saving ? Stage::kCheckpoint : fate.ended_well ? Stage::kTeardown : Stage::kIterative;
   }
   return fate;

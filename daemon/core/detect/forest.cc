@@ -41,8 +41,8 @@ class Tree {
     grow(std::move(sample), 0, random);
   }
 
-  // Depth at which `row` ends; each cut on its way is credited to its column, the later ones, which part it from
-  // fewer, by more.
+  // Depth at which `row` ends; each cut on its way is credited to its column, the later ones, which part it
+  // from fewer, by more.
   double depth(const std::vector<double>& row, std::vector<double>* credit) const {
     uint32_t at = 0;
     double depth = 0;
@@ -68,7 +68,8 @@ class Tree {
     for (int attempt = 0; attempt < 16; ++attempt) {
       const size_t column = random.below(rows_[sample[0]].size());
       double low = rows_[sample[0]][column], high = low;
-      for (uint32_t r : sample) low = std::min(low, rows_[r][column]), high = std::max(high, rows_[r][column]);
+      for (uint32_t r : sample)
+        low = std::min(low, rows_[r][column]), high = std::max(high, rows_[r][column]);
       if (low == high) continue;
       const double cut = low + (high - low) * std::max(1e-9, random.unit());
       std::vector<uint32_t> left, right;
@@ -110,7 +111,8 @@ ForestResult isolation_forest(const Rows& rows, const ForestOptions& options, do
   const size_t sample = std::min<size_t>(options.sample, rows.size());
   std::vector<Tree> trees;
   trees.reserve(options.trees);
-  for (uint32_t t = 0; t < options.trees; ++t) trees.emplace_back(rows, draw(rows.size(), sample, random), random);
+  for (uint32_t t = 0; t < options.trees; ++t)
+    trees.emplace_back(rows, draw(rows.size(), sample, random), random);
   const double usual = mean_depth(static_cast<double>(sample));
   out.attribution.resize(rows.size());
   for (size_t r = 0; r < rows.size(); ++r) {

@@ -1,7 +1,8 @@
 // Hosts: where the indicating templates stand, who was first, whom the others name.
 //
-// A template that most hosts write is an echo and accuses nobody by standing somewhere; but an echo that names
-// another host or rank accuses that one. Clocks of hosts differ by some ms, so only a lead of more than that counts.
+// A template that most hosts write is an echo and accuses nobody by standing somewhere; but an echo that
+// names another host or rank accuses that one. Clocks of hosts differ by some ms, so only a lead of more than
+// that counts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,16 +18,16 @@ namespace {
 
 constexpr double kIndicating = 0.5;
 constexpr double kCertain = 0.9;
-constexpr double kStrong = 3;                // log odds of twenty to one
-constexpr double kOfPeers = 0.2;            // a line about another host says little about the one that writes it
-constexpr TimeNs kEcho = kNsPerSecond;      // peers notice a broken connection within about that time
-constexpr TimeNs kLead = 200 * kNsPerMs;    // clocks kept by NTP agree to a few tens of ms
+constexpr double kStrong = 3;           // log odds of twenty to one
+constexpr double kOfPeers = 0.2;        // a line about another host says little about the one that writes it
+constexpr TimeNs kEcho = kNsPerSecond;  // peers notice a broken connection within about that time
+constexpr TimeNs kLead = 200 * kNsPerMs;  // clocks kept by NTP agree to a few tens of ms
 constexpr double kOrderWeight = 1.0;
-constexpr double kNamedWeight = 2.0;        // all others naming one host outweigh one line of its own
+constexpr double kNamedWeight = 2.0;  // all others naming one host outweigh one line of its own
 constexpr double kBehindWeight = 1.5;
 constexpr double kAbsentWeight = 1.5;
-constexpr double kHalf = 1.0;               // weight at which the score is one half
-constexpr size_t kRanks = 64;               // listed for a host
+constexpr double kHalf = 1.0;  // weight at which the score is one half
+constexpr size_t kRanks = 64;  // listed for a host
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -94,7 +95,7 @@ class HostScorer {
       add_absent(s);
       if (s.widespread || s.hosts.empty()) continue;
       const bool cascade = t.shape.of_others || (t.shape.kind == logs::ShapeKind::kFault &&
-                                                logs::fault_shapes()[t.shape.fault].cascade);
+                                                 logs::fault_shapes()[t.shape.fault].cascade);
       const double share = strength(s.score) * (cascade ? kOfPeers : 1) / static_cast<double>(s.hosts.size());
       for (const UnitCount& c : s.hosts)
         add_own(s, t, c, share * earliness(c.first_ns, onset) * (names_others(t, c.unit) ? kOfPeers : 1));
@@ -105,8 +106,10 @@ class HostScorer {
     TimeNs first = kNoTime, second = kNoTime;
     for (const Tally& t : tally_) {
       if (t.onset == kNoTime) continue;
-      if (first == kNoTime || t.onset < first) second = first, first = t.onset;
-      else if (second == kNoTime || t.onset < second) second = t.onset;
+      if (first == kNoTime || t.onset < first)
+        second = first, first = t.onset;
+      else if (second == kNoTime || t.onset < second)
+        second = t.onset;
     }
     if (first == kNoTime) return;
     for (Tally& t : tally_)
@@ -156,14 +159,16 @@ class HostScorer {
     std::vector<bool> there(all, false);
     for (const UnitCount& c : s.hosts) there[c.unit] = true;
     for (uint32_t h = 0; h < all; ++h)
-      if (!there[h]) tally_[h].absent = std::max(tally_[h].absent, kAbsentWeight / static_cast<double>(absent));
+      if (!there[h])
+        tally_[h].absent = std::max(tally_[h].absent, kAbsentWeight / static_cast<double>(absent));
   }
 
   void count_usual_names() {
     for (const TemplateScore& s : a_.templates) {
       if (s.score >= kIndicating) continue;
       std::set<uint32_t> named;
-      for (const logs::LogSample& sample : view_.log->templates()[s.id].samples) named.merge(all_named(sample.text));
+      for (const logs::LogSample& sample : view_.log->templates()[s.id].samples)
+        named.merge(all_named(sample.text));
       if (named.size() <= 2)
         for (uint32_t h : named) tally_[h].usually_named += 1;
     }
@@ -228,7 +233,8 @@ class HostScorer {
       named.erase(speaker);
       if (named.size() > 2) continue;  // a list of members accuses nobody
       for (uint32_t h : named) tally_[h].accusers.insert(speaker);
-      const bool fault = t.shape.kind == logs::ShapeKind::kFault && !logs::fault_shapes()[t.shape.fault].cascade;
+      const bool fault =
+          t.shape.kind == logs::ShapeKind::kFault && !logs::fault_shapes()[t.shape.fault].cascade;
       if (fault && named.size() == 1) tally_[*named.begin()].own += 1;  // told of it, if by another
     }
   }
@@ -241,7 +247,8 @@ class HostScorer {
     if (t.order > 0) out.emplace_back("its first sign of the failure comes before that of any other host");
     if (t.named > 0) out.push_back(fmt::format("{} named by others", counted(t.accusers.size(), "time")));
     for (const SilentHost& s : a_.silent)
-      if (s.host == h) out.push_back(fmt::format("it fell silent {} before its peers", format_duration(s.silent_ns)));
+      if (s.host == h)
+        out.push_back(fmt::format("it fell silent {} before its peers", format_duration(s.silent_ns)));
     if (t.absent > 0) out.emplace_back("nearly all others complain at the end, and it does not");
     if (t.behind > 0) out.emplace_back("it did not finish the iteration that its peers finished");
     return out;

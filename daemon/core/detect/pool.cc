@@ -37,7 +37,8 @@ void Pool::add(const logs::JobLog& log) {
   const double iterations = static_cast<double>(std::max<int64_t>(1, log.iterations().span()));
   Pool one;
   one.jobs = 1;
-  // Counts are kept by template; its forms share them, so that a form seen once still knows its template's rate.
+  // Counts are kept by template; its forms share them, so that a form seen once still knows its template's
+  // rate.
   std::map<logs::ClusterId, std::pair<uint64_t, double>> known;
   for (const logs::JobLog::FormStats& form : log.forms()) {
     if (form.count == 0) continue;
@@ -51,7 +52,8 @@ void Pool::add(const logs::JobLog& log) {
     }
     const auto [most, share] = at->second;
     const uint32_t words = words_class(log.templates()[form.cluster]);
-    one.forms.push_back({form.hash, form.text, 1, static_cast<double>(most) / iterations, most, share, words});
+    one.forms.push_back(
+        {form.hash, form.text, 1, static_cast<double>(most) / iterations, most, share, words});
   }
   std::sort(one.forms.begin(), one.forms.end(), by_hash);
   merge(one);
@@ -60,7 +62,8 @@ void Pool::add(const logs::JobLog& log) {
 void Pool::merge(const Pool& other) {
   std::vector<PoolForm> all;
   all.reserve(forms.size() + other.forms.size());
-  std::merge(forms.begin(), forms.end(), other.forms.begin(), other.forms.end(), std::back_inserter(all), by_hash);
+  std::merge(forms.begin(), forms.end(), other.forms.begin(), other.forms.end(), std::back_inserter(all),
+             by_hash);
   forms.clear();
   for (PoolForm& f : all) {
     if (forms.empty() || forms.back().hash != f.hash) {
@@ -105,8 +108,9 @@ Result<Pool> Pool::load(std::string_view text, std::string_view name) {
       continue;
     }
     PoolForm f;
-    if (cell.size() < 7 || !parse(cell[0], f.hash, 16) || !parse(cell[1], f.jobs) || !parse(cell[2], f.host_max) ||
-        !parse(cell[3], f.rate_max) || !parse(cell[4], f.hosts_share) || !parse(cell[5], f.words) || f.words > 2)
+    if (cell.size() < 7 || !parse(cell[0], f.hash, 16) || !parse(cell[1], f.jobs) ||
+        !parse(cell[2], f.host_max) || !parse(cell[3], f.rate_max) || !parse(cell[4], f.hosts_share) ||
+        !parse(cell[5], f.words) || f.words > 2)
       return bad("is no row of a pool");
     if (!pool.forms.empty() && f.hash <= pool.forms.back().hash) return bad("is out of order");
     f.text = line.substr(static_cast<size_t>(cell[6].data() - line.data()));

@@ -1,5 +1,6 @@
-// The normal pool: which forms of message the successful jobs of the same kind wrote, how much and on how many
-// hosts. Made of settled JobLogs, saved as text, given to the diagnosis of a failed job. A plain value; pure.
+// The normal pool: which forms of message the successful jobs of the same kind wrote, how much and on how
+// many hosts. Made of settled JobLogs, saved as text, given to the diagnosis of a failed job. A plain value;
+// pure.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,11 @@ namespace culprit::detect {
 struct PoolForm {
   uint64_t hash = 0;  // form_hash of its messages
   std::string text;
-  uint32_t jobs = 0;        // that have it
-  double rate_max = 0;      // most lines of one host in one job, by iteration of that job
-  uint64_t host_max = 0;    // most lines of one host in one job
-  double hosts_share = 0;   // largest share of a job's hosts that have it
-  uint32_t words = 0;       // 0 plain, 1 of trouble, 2 of failure (its level counted in)
+  uint32_t jobs = 0;       // that have it
+  double rate_max = 0;     // most lines of one host in one job, by iteration of that job
+  uint64_t host_max = 0;   // most lines of one host in one job
+  double hosts_share = 0;  // largest share of a job's hosts that have it
+  uint32_t words = 0;      // 0 plain, 1 of trouble, 2 of failure (its level counted in)
 };
 
 struct Pool {

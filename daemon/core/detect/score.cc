@@ -1,15 +1,19 @@
 // Evidence by template: cross-job, temporal, words, known shapes.
 //
-// Each term is a log likelihood ratio, the failure's templates against the harmless ones, and each is calibrated on
-// what is known to be harmless: the pool's jobs, and this job's own templates from before the end.
-//   words      LOGS.md: of the indicating templates 54.8 % are errors, 23.1 % warnings, 22.1 % info and debug; against
-//              the shares among the harmless templates that are as rare. In a job full of harmless alarms an alarm
-//              says little.
-//   cross-job  the share of the harmless templates, as alarming and as rare, that the pool lacks: among those of this
+// Each term is a log likelihood ratio, the failure's templates against the harmless ones, and each is
+// calibrated on what is known to be harmless: the pool's jobs, and this job's own templates from before the
+// end.
+//   words      LOGS.md: of the indicating templates 54.8 % are errors, 23.1 % warnings, 22.1 % info and
+//   debug; against
+//              the shares among the harmless templates that are as rare. In a job full of harmless alarms an
+//              alarm says little.
+//   cross-job  the share of the harmless templates, as alarming and as rare, that the pool lacks: among those
+//   of this
 //              job from before its end, and by what each pool job has alone (leave one out, Good and Turing)
-//   temporal   a harmless template begins anywhere in the job, one of the failure near its end: K began in the window
-//              since progress ended, where the job's own rate of births lets expect E. What began before and goes on
-//              to the end may be the failure's too
+//   temporal   a harmless template begins anywhere in the job, one of the failure near its end: K began in
+//   the window
+//              since progress ended, where the job's own rate of births lets expect E. What began before and
+//              goes on to the end may be the failure's too
 // The prior: a failed job has some ten indicating templates among several hundred.
 #include <algorithm>
 #include <array>
@@ -20,24 +24,24 @@
 namespace culprit::detect {
 namespace {
 
-constexpr double kPrior = -3.5;                                 // log(10 / 330)
+constexpr double kPrior = -3.5;                                       // log(10 / 330)
 constexpr std::array<double, 3> kIndicating = {0.221, 0.231, 0.548};  // LOGS.md, by words class
-constexpr std::array<double, 3> kHarmless = {8.7, 1.0, 0.3};    // of ten templates of a healthy run (real-logs)
-constexpr double kNovelSure = 0.95;      // 5 % of real faults repeat a line that healthy jobs have
-constexpr double kKnown = -3.0;          // log of that 5 %
-constexpr double kCustom = -2.0;         // beside it, where all successful jobs have the line
-constexpr double kTermMax = 5.0;         // no single sight makes certain
-constexpr double kSmooth = 0.5;          // of what was never seen, two more looks might show one
-constexpr double kPoolWeight = 5;        // templates that the pool's own estimate of novelty counts for
+constexpr std::array<double, 3> kHarmless = {8.7, 1.0, 0.3};  // of ten templates of a healthy run (real-logs)
+constexpr double kNovelSure = 0.95;           // 5 % of real faults repeat a line that healthy jobs have
+constexpr double kKnown = -3.0;               // log of that 5 %
+constexpr double kCustom = -2.0;              // beside it, where all successful jobs have the line
+constexpr double kTermMax = 5.0;              // no single sight makes certain
+constexpr double kSmooth = 0.5;               // of what was never seen, two more looks might show one
+constexpr double kPoolWeight = 5;             // templates that the pool's own estimate of novelty counts for
 constexpr double kSingleJob[] = {0.05, 0.3};  // by one pool job alone: plain ones (real siblings), alarms
-constexpr double kClearEnd = 3;          // births beyond what chance brings that make an end clear
-constexpr double kBeforeEnd = -2.0;      // then a seventh of the failure's templates began before it
-constexpr double kBefore = -1.0;         // where the end is not clear, of those seen once or twice
-constexpr double kLasting = 0.1;         // of the job: what goes on until so near its end lasts
-constexpr double kLateMin = -1.5;        // a fifth of the faults announce themselves early
-constexpr double kNever = -6.0;          // advice, progress, words of a planned end
-constexpr double kShape = 2.0;           // a known kind of fault, beside what its words say
-constexpr uint64_t kRare = 3;            // lines: what is seen once or twice is another kind than what is always seen
+constexpr double kClearEnd = 3;               // births beyond what chance brings that make an end clear
+constexpr double kBeforeEnd = -2.0;           // then a seventh of the failure's templates began before it
+constexpr double kBefore = -1.0;              // where the end is not clear, of those seen once or twice
+constexpr double kLasting = 0.1;              // of the job: what goes on until so near its end lasts
+constexpr double kLateMin = -1.5;             // a fifth of the faults announce themselves early
+constexpr double kNever = -6.0;               // advice, progress, words of a planned end
+constexpr double kShape = 2.0;                // a known kind of fault, beside what its words say
+constexpr uint64_t kRare = 3;  // lines: what is seen once or twice is another kind than what is always seen
 // Known, but more often on one host than on any of the pool: as a difference of 2 sqrt(n) (spread 1).
 constexpr double kFrequentFrom = 4.0, kFrequentMax = 4.0;
 
@@ -52,16 +56,20 @@ uint64_t most_of(const logs::TemplateStats& t, const std::vector<UnitCount>& hos
 
 bool says_nothing(const logs::TemplateStats& t) {
   const bool plain = t.shape.kind == logs::ShapeKind::kPlain;
-  return t.shape.advice || (t.shape.well && t.shape.words < 2) || (t.is_progress() && plain && t.shape.words < 2);
+  return t.shape.advice || (t.shape.well && t.shape.words < 2) ||
+         (t.is_progress() && plain && t.shape.words < 2);
 }
 
 double shape_term(const logs::TemplateStats& t) {
   switch (t.shape.kind) {
     case logs::ShapeKind::kFault:
-    case logs::ShapeKind::kRootCause: return kShape;
+    case logs::ShapeKind::kRootCause:
+      return kShape;
     case logs::ShapeKind::kException:
-    case logs::ShapeKind::kTraceback: return kShape / 2;
-    default: return 0;
+    case logs::ShapeKind::kTraceback:
+      return kShape / 2;
+    default:
+      return 0;
   }
 }
 
@@ -155,27 +163,34 @@ class Scorer {
       const bool fresh = !s.known;  // what the pool has is no surprise whenever it begins
       const bool rare = t.count <= kRare;
       if (s.known) excesses_.push_back(excess(s, most_of(t, s.hosts)));
-      if (s.late) births_[s.widespread][rare] += fresh;
-      else see_harmless(t, s);
-      half[s.widespread][rare] += fresh && !s.late && s.first_ns != kNoTime && s.first_ns >= from_ - half_of();
+      if (s.late)
+        births_[s.widespread][rare] += fresh;
+      else
+        see_harmless(t, s);
+      half[s.widespread][rare] +=
+          fresh && !s.late && s.first_ns != kNoTime && s.first_ns >= from_ - half_of();
     }
     std::sort(excesses_.begin(), excesses_.end());
     if (from_ != kNoTime) {
       // By time or by lines, whichever lets expect fewer: while a job waits it writes little that is new.
       const double by_time = length_ / (before_ / 2);
-      const double by_lines = lines_between(from_, log_.last_ns()) / std::max(1.0, lines_between(from_ - half_of(), from_));
+      const double by_lines =
+          lines_between(from_, log_.last_ns()) / std::max(1.0, lines_between(from_ - half_of(), from_));
       for (int wide : {0, 1})
         for (int rare : {0, 1})
           expected_births_[wide][rare] = (half[wide][rare] + kSmooth) * std::min({1.0, by_time, by_lines});
     }
     const double now = sum(births_), expected = std::max(sum(expected_births_), 1e-3);
-    a_.birth_surprise = now > expected ? now * std::log(now / expected) - (now - expected) : 0;  // Chernoff, Poisson
+    a_.birth_surprise =
+        now > expected ? now * std::log(now / expected) - (now - expected) : 0;  // Chernoff, Poisson
   }
   void see_harmless(const logs::TemplateStats& t, const TemplateScore& s) {
     // A job that never got to its first iteration has no harmless part, but for what the pool knows.
     if (from_ == kNoTime && !s.known) return;
     ++shares_[t.count <= kRare][words_class(t)];
     if (from_ == kNoTime) return;
+    sustained_ += t.count > kRare;
+    begun_later_ += t.count > kRare && begins_later(s);
     Class& c = classes_[t.count <= kRare][words_class(t)];
     ++c.all;
     c.novel += s.novel;
@@ -207,8 +222,8 @@ class Scorer {
       return;
     }
     // How many others are as far above what the pool has: rates differ from job to job.
-    const auto above = static_cast<double>(
-        excesses_.end() - std::lower_bound(excesses_.begin(), excesses_.end(), by_pool));
+    const auto above =
+        static_cast<double>(excesses_.end() - std::lower_bound(excesses_.begin(), excesses_.end(), by_pool));
     s.cross_job = std::min(kFrequentMax, std::log((excesses_.size() + 1.0) / (2 * above))) + kKnown / 2;
   }
 
@@ -223,11 +238,12 @@ class Scorer {
     if (s.late) {
       const bool rare = t.count <= kRare;
       const double expected = expected_births_[s.widespread][rare];
-      const double odds = (std::max(0.0, births_[s.widespread][rare] - expected) + kSmooth) / (expected + kSmooth);
+      const double odds =
+          (std::max(0.0, births_[s.widespread][rare] - expected) + kSmooth) / (expected + kSmooth);
       return clamp(std::log(odds) + 1, 0, kTermMax);
     }
     const bool placed = from_ != kNoTime && s.first_ns != kNoTime;
-    if (placed && t.count > kRare) return lasting(t);
+    if (placed && t.count > kRare) return lasting(t, s);
     const double closeness = std::log(0.3 / age(t, s));
     // Where no time or no iteration tells, being far from the end of a file says nothing against it.
     if (!placed) return clamp(closeness, 0, kTermMax / 2);
@@ -240,16 +256,30 @@ class Scorer {
   static double sum(const Births& b) { return b[0][0] + b[0][1] + b[1][0] + b[1][1]; }
 
   // What began before the end and was written often: does it go on until the end?
-  double lasting(const logs::TemplateStats& t) const {
+  double lasting(const logs::TemplateStats& t, const TemplateScore& s) const {
     const double length = static_cast<double>(std::max<TimeNs>(1, from_ - log_.first_ns()));
     const double since = std::max(0.0, static_cast<double>(from_ - t.last_ns)) / length;
     const double before = clear_end() ? kBefore : 0;
-    return since < kLasting ? before + 0.5 : clamp(std::log(kLasting / since), kLateMin, 0) + before;
+    const double until = since < kLasting ? 0.5 : clamp(std::log(kLasting / since), kLateMin, 0);
+    // What a job does again and again it does from its beginning on: as a rule, and this job tells how strict
+    // a one.
+    const double share = (begun_later_ + kSmooth) / (sustained_ + 2 * kSmooth);
+    const double begun =
+        begins_later(s) ? std::log(kNovelSure / share) : std::log((1 - kNovelSure) / (1 - share));
+    return clamp(begun, kBefore, kTermMax / 2) + until + before;
+  }
+
+  // After the first fifth of the job's iterations.
+  bool begins_later(const TemplateScore& s) const {
+    const auto& track = log_.iterations().track();
+    return !track.empty() && s.first_ns != kNoTime &&
+           s.iteration >= track.front().iteration + log_.iterations().span() / 5;
   }
 
   // How far from the end it began, as a share of the job.
   double age(const logs::TemplateStats& t, const TemplateScore& s) const {
-    const TimeNs end = from_;  // without iterations lines tell more than time: a launch is quick, then it waits
+    const TimeNs end =
+        from_;  // without iterations lines tell more than time: a launch is quick, then it waits
     if (end != kNoTime && s.first_ns != kNoTime && log_.first_ns() < end) {
       const double length = static_cast<double>(end - log_.first_ns());
       const double step = std::max(static_cast<double>(a_.fate.step_ns), length / 100);
@@ -260,14 +290,12 @@ class Scorer {
     return (lines - static_cast<double>(place.line) + 1 + lines / 100) / lines;
   }
 
-  // A template that stands on few hosts by its role (the first rank prints the loss): the pool knows it so, or it
-  // did so from the beginning of the job.
+  // A template that stands on few hosts by its role (the first rank prints the loss): the pool knows it so,
+  // or it did so from the beginning of the job.
   bool is_role(const TemplateScore& s) const {
     const double hosts = static_cast<double>(view_.hosts.size());
     if (s.known) return s.known->hosts_share * hosts < 1.5 + 0.1 * hosts && s.cross_job < 0;
-    const auto& track = log_.iterations().track();
-    const int64_t span = log_.iterations().span();
-    if (span > 0 && s.first_ns != kNoTime) return s.iteration < track.front().iteration + span / 5;
+    if (log_.iterations().span() > 0 && s.first_ns != kNoTime) return !begins_later(s);
     const TimeNs first = log_.first_ns(), last = log_.last_ns();
     return first == kNoTime || s.first_ns == kNoTime || s.first_ns - first < (last - first) / 5;
   }
@@ -290,20 +318,21 @@ class Scorer {
   Analysis& a_;
   std::vector<const PoolForm*> known_;  // by cluster: the form with the most jobs
   struct Known {
-    uint64_t most = 0;                   // what its forms make together at the most on one host of the pool
-    uint32_t forms = 0, job_forms = 0;   // of this job: those that the pool has, all
+    uint64_t most = 0;                  // what its forms make together at the most on one host of the pool
+    uint32_t forms = 0, job_forms = 0;  // of this job: those that the pool has, all
   };
   struct Class {
     double all = 0, novel = 0;
   };
-  std::vector<Known> known_forms_;       // by cluster
-  std::vector<double> excesses_;         // of what the pool knows, ascending
+  std::vector<Known> known_forms_;                                   // by cluster
+  std::vector<double> excesses_;                                     // of what the pool knows, ascending
   std::array<std::array<double, 3>, 2> pool_all_{}, pool_single_{};  // [rare][words]
   std::array<std::array<Class, 3>, 2> classes_{};                    // of this job, before its end
-  std::array<std::array<double, 3>, 2> shares_{};  // [rare][words]
+  std::array<std::array<double, 3>, 2> shares_{};                    // [rare][words]
   TimeNs from_ = kNoTime;
   double length_ = 0, before_ = 0;
-  Births births_{}, expected_births_{};  // templates that began in the window; that were to be expected
+  double sustained_ = 0, begun_later_ = 0;  // harmless templates seen often; those that began in mid-job
+  Births births_{}, expected_births_{};     // templates that began in the window; that were to be expected
 };
 
 }  // namespace
@@ -329,9 +358,10 @@ Analysis analyse(const View& view, const Pool& pool, const Steps& steps) {
     const double logit = kPrior + s.cross_job + s.temporal + s.words + s.shape + s.spatial;
     s.score = 1 / (1 + std::exp(-logit));
   }
-  std::stable_sort(a.templates.begin(), a.templates.end(), [](const TemplateScore& x, const TemplateScore& y) {
-    return x.score > y.score || (x.score == y.score && x.first_ns < y.first_ns);
-  });
+  std::stable_sort(a.templates.begin(), a.templates.end(),
+                   [](const TemplateScore& x, const TemplateScore& y) {
+                     return x.score > y.score || (x.score == y.score && x.first_ns < y.first_ns);
+                   });
   if (steps.silence) find_silent(view, a);
   score_hosts(view, steps, a);
   return a;

@@ -1,8 +1,8 @@
 // Silence: hosts that stopped writing, or fell behind in iterations, before their peers.
 //
-// A host's silence is judged by its own rhythm: of n gaps the longest being G, the chance that the next is longer is
-// 1/(n+1), and that it is k times longer falls off with k. Only what few hosts do is told: a job that ends or is cut
-// off ends for all.
+// A host's silence is judged by its own rhythm: of n gaps the longest being G, the chance that the next is
+// longer is 1/(n+1), and that it is k times longer falls off with k. Only what few hosts do is told: a job
+// that ends or is cut off ends for all.
 #include <algorithm>
 #include <cmath>
 
@@ -40,7 +40,8 @@ void find_silent(const View& view, Analysis& a) {
     const double times = static_cast<double>(silent) /
                          static_cast<double>(std::max<TimeNs>(host.rhythm.longest_ns, kShortest / 5));
     if (silent < std::max(kShortest, 2 * a.fate.step_ns) || times < kMuchLonger) continue;
-    const double weight = std::min(3.0, std::log(times) * std::log1p(static_cast<double>(host.rhythm.gaps)) / 4);
+    const double weight =
+        std::min(3.0, std::log(times) * std::log1p(static_cast<double>(host.rhythm.gaps)) / 4);
     found.push_back({h, weight, host.last_ns, silent});
   }
   if (static_cast<double>(found.size()) > kFewHosts * static_cast<double>(view.hosts.size())) return;

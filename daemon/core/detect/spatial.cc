@@ -1,8 +1,9 @@
 // Spatial: which hosts differ from their peers, and by which templates.
 //
-// Counts are Poisson-like, so they are compared as 2 sqrt(n + 3/8) (Anscombe 1948), whose spread is 1 whatever the
-// mean; a template's own spread over the hosts (1.4826 MAD) widens that where hosts differ anyway. With few hosts
-// this robust z decides; from 16 hosts on an isolation forest over all templates together has the word beside it.
+// Counts are Poisson-like, so they are compared as 2 sqrt(n + 3/8) (Anscombe 1948), whose spread is 1
+// whatever the mean; a template's own spread over the hosts (1.4826 MAD) widens that where hosts differ
+// anyway. With few hosts this robust z decides; from 16 hosts on an isolation forest over all templates
+// together has the word beside it.
 #include <algorithm>
 #include <cmath>
 
@@ -12,10 +13,10 @@
 namespace culprit::detect {
 namespace {
 
-constexpr size_t kForestHosts = 16;     // L4 ran it from some ten nodes on; below it cannot isolate anything
-constexpr double kIsolated = 0.6;       // Liu et al.: well above 0.5 is an anomaly
+constexpr size_t kForestHosts = 16;  // L4 ran it from some ten nodes on; below it cannot isolate anything
+constexpr double kIsolated = 0.6;    // Liu et al.: well above 0.5 is an anomaly
 constexpr double kSpatialMax = 5.0;
-constexpr double kCompanyMax = 2.0;     // for templates that stand out on the same host
+constexpr double kCompanyMax = 2.0;  // for templates that stand out on the same host
 
 double stable(double count) { return 2 * std::sqrt(count + 0.375); }
 
@@ -27,7 +28,7 @@ double median(std::vector<double> values) {
 }
 
 struct Column {
-  size_t score = 0;  // index into Analysis::templates
+  size_t score = 0;       // index into Analysis::templates
   std::vector<double> z;  // by host
 };
 
@@ -77,7 +78,8 @@ void add_spatial(const View& view, const Pool&, Analysis& a) {
   std::sort(sorted.begin(), sorted.end());
   for (size_t i = 0; i < columns.size(); ++i) {
     if (tops[i] <= chance) continue;
-    const auto above = static_cast<double>(sorted.end() - std::lower_bound(sorted.begin(), sorted.end(), tops[i]));
+    const auto above =
+        static_cast<double>(sorted.end() - std::lower_bound(sorted.begin(), sorted.end(), tops[i]));
     const double by_rank = std::log((static_cast<double>(columns.size()) + 1) / above);
     a.templates[columns[i].score].spatial = std::min({kSpatialMax, tops[i] - chance, by_rank});
   }
@@ -95,7 +97,8 @@ void add_spatial(const View& view, const Pool&, Analysis& a) {
       if (columns[i].z[h] <= 1) continue;  // what it lacks is told by silence
       const double share = forest.attribution[h][i] * static_cast<double>(columns.size());
       TemplateScore& s = a.templates[columns[i].score];
-      if (share > 1) s.spatial = std::max(s.spatial, std::min(1.0, std::log(share) * (forest.score[h] - 0.5) * 2));
+      if (share > 1)
+        s.spatial = std::max(s.spatial, std::min(1.0, std::log(share) * (forest.score[h] - 0.5) * 2));
     }
   }
 }
@@ -106,7 +109,8 @@ void find_odd_iterations(const View& view, Analysis& a) {
     std::vector<uint32_t> hosts;
   };
   std::map<int64_t, Sum> by_iteration;
-  // What is fresh in one iteration and comes again in others (an evaluation, a checkpoint) is the job's custom.
+  // What is fresh in one iteration and comes again in others (an evaluation, a checkpoint) is the job's
+  // custom.
   std::map<std::vector<uint32_t>, std::vector<int64_t>> customs;
   const auto& odd = view.log->iterations().odd();
   for (const logs::OddIteration& o : odd) {

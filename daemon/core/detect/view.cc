@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
+#include "base/text.h"
+
 namespace culprit::detect {
 namespace {
-
-bool digit(char c) { return c >= '0' && c <= '9'; }
 
 struct NaturalLess {
   bool operator()(const std::string& a, const std::string& b) const { return natural_less(a, b); }
@@ -24,7 +24,8 @@ void add_writer(Unit& unit, const logs::WriterStats& w, uint32_t id, int64_t ite
   unit.events += w.events;
   if (w.rank) insert_sorted(unit.ranks, *w.rank);
   if (w.device) insert_sorted(unit.devices, *w.device);
-  if (w.first_ns != kNoTime && (unit.first_ns == kNoTime || w.first_ns < unit.first_ns)) unit.first_ns = w.first_ns;
+  if (w.first_ns != kNoTime && (unit.first_ns == kNoTime || w.first_ns < unit.first_ns))
+    unit.first_ns = w.first_ns;
   if (w.last_ns != kNoTime && (unit.last_ns == kNoTime || w.last_ns > unit.last_ns)) {
     unit.last_ns = w.last_ns;
   }
@@ -38,34 +39,13 @@ void find_rhythm(Unit& unit, const logs::JobLog& log) {
     const logs::WriterStats& w = log.writers()[id];
     if (w.rhythm.gaps == 0 || static_cast<double>(w.last_ns - w.first_ns) < 0.8 * life) continue;
     const bool first = unit.rhythm.gaps == 0;
-    unit.rhythm.longest_ns = first ? w.rhythm.longest_ns : std::min(unit.rhythm.longest_ns, w.rhythm.longest_ns);
+    unit.rhythm.longest_ns =
+        first ? w.rhythm.longest_ns : std::min(unit.rhythm.longest_ns, w.rhythm.longest_ns);
     unit.rhythm.gaps += w.rhythm.gaps;
   }
 }
 
 }  // namespace
-
-bool natural_less(std::string_view a, std::string_view b) {
-  size_t i = 0, j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (!digit(a[i]) || !digit(b[j])) {
-      if (a[i] != b[j]) return a[i] < b[j];
-      ++i, ++j;
-      continue;
-    }
-    while (i < a.size() && a[i] == '0') ++i;
-    while (j < b.size() && b[j] == '0') ++j;
-    size_t p = i, q = j;
-    while (p < a.size() && digit(a[p])) ++p;
-    while (q < b.size() && digit(b[q])) ++q;
-    if (p - i != q - j) return p - i < q - j;
-    const int order = a.substr(i, p - i).compare(b.substr(j, q - j));
-    if (order != 0) return order < 0;
-    i = p, j = q;
-  }
-  if (a.size() - i != b.size() - j) return a.size() - i < b.size() - j;
-  return a < b;
-}
 
 uint32_t View::host_named(std::string_view name) const {
   const auto at = std::lower_bound(hosts.begin(), hosts.end(), name,
@@ -110,7 +90,8 @@ View make_view(const logs::JobLog& log) {
   return view;
 }
 
-std::vector<UnitCount> count_by(const logs::TemplateStats& stats, const std::vector<uint32_t>& unit_of_writer) {
+std::vector<UnitCount> count_by(const logs::TemplateStats& stats,
+                                const std::vector<uint32_t>& unit_of_writer) {
   std::vector<UnitCount> out;
   for (const logs::GroupStats& g : stats.groups) {
     const uint32_t unit = unit_of_writer[g.writer];
@@ -125,7 +106,8 @@ std::vector<UnitCount> count_by(const logs::TemplateStats& stats, const std::vec
     }
     UnitCount& to = out[kept - 1];
     to.count += c.count;
-    if (c.first_ns != kNoTime && (to.first_ns == kNoTime || c.first_ns < to.first_ns)) to.first_ns = c.first_ns;
+    if (c.first_ns != kNoTime && (to.first_ns == kNoTime || c.first_ns < to.first_ns))
+      to.first_ns = c.first_ns;
     to.last_ns = std::max(to.last_ns, c.last_ns);
   }
   out.resize(kept);

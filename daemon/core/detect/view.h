@@ -14,9 +14,9 @@ constexpr uint32_t kNowhere = 0xffffffff;
 
 // A host or a rank: the writers that are one, added up.
 struct Unit {
-  std::string name;            // the host's name; "rank 13" for a rank
-  uint32_t host = kNowhere;    // of a rank, where known
-  std::vector<uint32_t> ranks;     // global ranks seen on it, ascending
+  std::string name;             // the host's name; "rank 13" for a rank
+  uint32_t host = kNowhere;     // of a rank, where known
+  std::vector<uint32_t> ranks;  // global ranks seen on it, ascending
   std::vector<uint32_t> devices;
   std::vector<uint32_t> writers;
   uint64_t lines = 0, events = 0;
@@ -45,13 +45,11 @@ struct View {
 View make_view(const logs::JobLog& log);
 
 // A template's counts by host (or by rank), ascending; writers of no known host are left out.
-std::vector<UnitCount> count_by(const logs::TemplateStats& stats, const std::vector<uint32_t>& unit_of_writer);
+std::vector<UnitCount> count_by(const logs::TemplateStats& stats,
+                                const std::vector<uint32_t>& unit_of_writer);
 
-// How alarming a template reads: 0 plain, 1 trouble, 2 failure. Its words, but for a level field that says otherwise:
-// "errors: 0" at level info is no failure, and an error is one whatever its words.
+// How alarming a template reads: 0 plain, 1 trouble, 2 failure. Its words, but for a level field that says
+// otherwise: "errors: 0" at level info is no failure, and an error is one whatever its words.
 uint32_t words_class(const logs::TemplateStats& stats);
-
-// Orders names as people do: node-2 before node-10.
-bool natural_less(std::string_view a, std::string_view b);
 
 }  // namespace culprit::detect

@@ -20,9 +20,10 @@ using detect::View;
 
 constexpr double kIndicating = 0.5;
 constexpr double kConclusive = 0.5;
-constexpr double kSure = 0.75;         // of a single template that must carry a diagnosis
-constexpr double kFar = 2.0;           // spatial evidence of such a one: seven to one
-constexpr size_t kSuspects = 64;       // beyond them a suspicion is none
+constexpr double kSure = 0.75;    // of a single template that must carry a diagnosis
+constexpr double kFar = 2.0;      // spatial evidence of such a one: seven to one
+constexpr TimeNs kLongIll = 5;    // steps: a fault that kills does so sooner
+constexpr size_t kSuspects = 64;  // beyond them a suspicion is none
 constexpr size_t kEvidence = 20;
 constexpr double kSuspectFloor = 0.02;
 
@@ -59,8 +60,8 @@ class Correlator {
     job.last_ns = log_.last_ns();
   }
 
-  // Whether the end of the job is out of the ordinary without any known sign. Each of these alone is rare in a job
-  // that ran well or was merely cut off.
+  // Whether the end of the job is out of the ordinary without any known sign. Each of these alone is rare in
+  // a job that ran well or was merely cut off.
   bool stands_out() const {
     if (a_.fate.ended_well) return false;
     if (!a_.silent.empty() && !a_.hosts.empty()) return true;
@@ -83,7 +84,8 @@ class Correlator {
     if (a_.hosts.empty()) return 0;
     size_t n = 0;
     for (const TemplateScore& t : a_.templates)
-      n += t.score >= kSure && t.spatial >= kFar && t.hosts.size() == 1 && t.hosts[0].unit == a_.hosts[0].host;
+      n +=
+          t.score >= kSure && t.spatial >= kFar && t.hosts.size() == 1 && t.hosts[0].unit == a_.hosts[0].host;
     return n;
   }
 
@@ -151,15 +153,15 @@ class Correlator {
     d.remedy = sign.remedy;
     const logs::FaultLine& first = *sign.lines[0];
     d.time_ns = first.place.time_ns;
-    const int64_t iteration =
-        log_.iterations().iteration_at(d.time_ns, first.place.source, first.place.line);
+    const int64_t iteration = log_.iterations().iteration_at(d.time_ns, first.place.source, first.place.line);
     if (iteration >= 0) d.iteration = iteration;
     d.stage = stage_at(iteration);
     d.symptom = symptom(sign, iteration);
     d.confidence = sign.cascade ? 0.5 : sign.fatal ? 0.95 : 0.85;
     if (!best) d.confidence *= 0.6;
     const size_t hosts = sign.score->hosts.size();
-    const std::string told = hosts ? counted(hosts, "host") : counted(log_.templates()[sign.score->id].count, "line");
+    const std::string told =
+        hosts ? counted(hosts, "host") : counted(log_.templates()[sign.score->id].count, "line");
     d.why.push_back(fmt::format("{}: {} told it{}", sign.name, told,
                                 d.time_ns == kNoTime ? "" : ", first at " + format_time(d.time_ns)));
     if (sign.score->novel) d.why.emplace_back("no successful job of the pool has such a line");
@@ -185,19 +187,29 @@ class Correlator {
     return sign.symptom;
   }
 
+  // Whether a host's first sign came well before the last iteration.
+  bool begins_early(const HostScore& host) const {
+    return host.onset_ns != kNoTime && a_.fate.last_progress_ns != kNoTime &&
+           a_.fate.last_progress_ns - host.onset_ns > kLongIll * a_.fate.step_ns;
+  }
+
   void add_statistical() {
     if (a_.hosts.empty() && late_evidence() <= 0) return;
     const HostScore* top = a_.hosts.empty() ? nullptr : &a_.hosts[0];
-    const bool clear = top && top->score >= 0.5 && (a_.hosts.size() < 2 || top->weight > 1.3 * a_.hosts[1].weight);
+    const bool clear =
+        top && top->score >= 0.5 && (a_.hosts.size() < 2 || top->weight > 1.3 * a_.hosts[1].weight);
     const bool silent = top && !a_.silent.empty() && a_.silent[0].host == top->host;
     if (!clear && !signs_.empty()) return;
     Diagnosis d;
     d.detector = silent ? "silence" : clear ? "spatial" : a_.has_pool ? "cross-job" : "temporal";
     d.category = clear ? Category::kHardware : Category::kUnknown;
     d.symptom = a_.fate.progress_stopped || silent ? Symptom::kHang : Symptom::kCrash;
-    d.title = silent  ? fmt::format("{} fell silent before its peers", view_.hosts[top->host].name)
-              : clear ? fmt::format("{} differs from its peers since the job stopped", view_.hosts[top->host].name)
-                      : "The job stopped with messages that a healthy one does not have";
+    if (clear && !silent && begins_early(*top))
+      d.symptom = Symptom::kSlowdown;  // ill for long before it ended
+    d.title =
+        silent  ? fmt::format("{} fell silent before its peers", view_.hosts[top->host].name)
+        : clear ? fmt::format("{} differs from its peers since the job stopped", view_.hosts[top->host].name)
+                : "The job stopped with messages that a healthy one does not have";
     if (clear) {
       d.hosts.push_back(suspect(*top));
       d.why = top->why;
@@ -207,18 +219,21 @@ class Correlator {
       d.remedy = "Read the indicating lines; with logs of healthy jobs (--healthy) more can be said.";
     }
     d.time_ns = clear && top->onset_ns != kNoTime ? top->onset_ns : a_.fate.last_progress_ns;
-    if (a_.fate.last_iteration >= 0) d.iteration = a_.fate.last_iteration;
+    const int64_t iteration = log_.iterations().iteration_at(d.time_ns, 0, 0);
+    if (a_.fate.last_iteration >= 0) d.iteration = iteration >= 0 ? iteration : a_.fate.last_iteration;
     d.stage = stage_at(a_.fate.last_iteration);
     if (a_.fate.progress_stopped)
       d.why.push_back(fmt::format("no iteration was finished in the last {}, one takes {}",
                                   format_duration(a_.fate.last_ns - a_.fate.last_progress_ns),
                                   format_duration(a_.fate.step_ns)));
-    if (d.why.empty()) d.why.push_back(fmt::format("{} began when the iterations ended",
-                                                   counted(static_cast<uint64_t>(late_evidence() + 0.5), "message")));
+    if (d.why.empty())
+      d.why.push_back(fmt::format("{} began when the iterations ended",
+                                  counted(static_cast<uint64_t>(late_evidence() + 0.5), "message")));
     for (const TemplateScore& t : a_.templates) {
       if (t.score < kIndicating || d.evidence.size() >= 6) break;
       const logs::TemplateStats& stats = log_.templates()[t.id];
-      if (!stats.samples.empty()) d.evidence.push_back(evidence(stats.samples[0].place, stats.samples[0].text));
+      if (!stats.samples.empty())
+        d.evidence.push_back(evidence(stats.samples[0].place, stats.samples[0].text));
     }
     d.confidence = clear ? 0.5 + 0.4 * top->score : 0.4;
     if (!signs_.empty()) d.confidence = std::min(d.confidence, 0.9);
@@ -226,11 +241,12 @@ class Correlator {
   }
 
   void list_suspects() {
-    const bool nobody = !signs_.empty() && !signs_[0].cascade &&
-                        (!sits_on_host(signs_[0]) || signs_[0].score->widespread);
+    const bool nobody =
+        !signs_.empty() && !signs_[0].cascade && (!sits_on_host(signs_[0]) || signs_[0].score->widespread);
     if (nobody) return;
     for (const HostScore& h : a_.hosts)
-      if (h.score >= kSuspectFloor && report_.suspects.size() < kSuspects) report_.suspects.push_back(suspect(h));
+      if (h.score >= kSuspectFloor && report_.suspects.size() < kSuspects)
+        report_.suspects.push_back(suspect(h));
   }
 
   std::vector<std::string> why_of(const TemplateScore& t) const {
@@ -265,11 +281,14 @@ class Correlator {
     if (!report_.diagnoses.empty() && report_.diagnoses[0].confidence >= kConclusive) {
       report_.verdict = 0;
     } else {
-      if (!a_.has_pool) report_.missing.emplace_back("logs of successful jobs of the same kind (--healthy DIR)");
+      if (!a_.has_pool)
+        report_.missing.emplace_back("logs of successful jobs of the same kind (--healthy DIR)");
       if (view_.hosts.size() < 2)
-        report_.missing.emplace_back("which host wrote which line (job.toml or --host-pattern), to compare hosts");
+        report_.missing.emplace_back(
+            "which host wrote which line (job.toml or --host-pattern), to compare hosts");
       if (report_.missing.empty())
-        report_.missing.emplace_back("kernel and driver logs of the hosts around the time at which progress ended");
+        report_.missing.emplace_back(
+            "kernel and driver logs of the hosts around the time at which progress ended");
     }
   }
 

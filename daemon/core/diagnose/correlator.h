@@ -1,6 +1,6 @@
-// From findings to diagnoses: which of the known signs is the cause, which is its echo, on which hosts, at which
-// iteration and stage, how sure, and what to do. Every detector's result comes in here, so that a report has one
-// order and one notion of confidence. Pure.
+// From findings to diagnoses: which of the known signs is the cause, which is its echo, on which hosts, at
+// which iteration and stage, how sure, and what to do. Every detector's result comes in here, so that a
+// report has one order and one notion of confidence. Pure.
 #pragma once
 
 #include "core/detect/analysis.h"

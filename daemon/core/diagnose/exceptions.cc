@@ -96,9 +96,10 @@ constexpr Row kRows[] = {
 
 // What a program's own mistakes raise; other kinds may come from anywhere.
 constexpr sv kMistakes[] = {
-    "TypeError", "ValueError", "KeyError", "AttributeError", "AssertionError", "IndexError", "NameError",
-    "SyntaxError", "ZeroDivisionError", "NotImplementedError", "UnboundLocalError", "RecursionError", "LookupError",
-    "ArithmeticError", "FloatingPointError", "StopIteration", "IndentationError"};
+    "TypeError",         "ValueError",      "KeyError",    "AttributeError",    "AssertionError",
+    "IndexError",        "NameError",       "SyntaxError", "ZeroDivisionError", "NotImplementedError",
+    "UnboundLocalError", "RecursionError",  "LookupError", "ArithmeticError",   "FloatingPointError",
+    "StopIteration",     "IndentationError"};
 
 }  // namespace
 
@@ -115,7 +116,8 @@ ExceptionKind exception_kind(std::string_view text) {
     if (!row.text.empty() && text.find(row.text) == sv::npos) continue;
     return row.kind;
   }
-  return std::find(std::begin(kMistakes), std::end(kMistakes), name) != std::end(kMistakes) ? kCode : kRuntime;
+  return std::find(std::begin(kMistakes), std::end(kMistakes), name) != std::end(kMistakes) ? kCode
+                                                                                            : kRuntime;
 }
 
 }  // namespace culprit::diagnose

@@ -12,13 +12,14 @@
 namespace culprit::diagnose {
 namespace {
 
-constexpr size_t kLines = 64;        // of a sign
+constexpr size_t kLines = 64;          // of a sign
 constexpr uint64_t kLastEvents = 400;  // a dying process with its launcher and peers writes no more than that
 constexpr uint64_t kLastOfRank = 60;   // one process alone: its other threads and its exit handlers
-constexpr TimeNs kRunning = 2;       // steps after its last progress in which a job may still be running
-constexpr int64_t kSurvived = 2;     // iterations after it: all ranks meet in each, so one at most is under way
+constexpr TimeNs kRunning = 2;         // steps after its last progress in which a job may still be running
+constexpr int64_t kSurvived = 2;  // iterations after it: all ranks meet in each, so one at most is under way
 
-// Xids that a program causes by itself as a rule (NVIDIA's catalogue: illegal access, page fault, user abort).
+// Xids that a program causes by itself as a rule (NVIDIA's catalogue: illegal access, page fault, user
+// abort).
 constexpr int kProgramXids[] = {13, 31, 43, 45};
 // And those that tell of something repaired: a row remapped, a rate of corrected errors.
 constexpr int kRepairedXids[] = {63, 92};
@@ -69,7 +70,8 @@ void describe_exception(const logs::FaultLine& line, Sign& sign) {
   sign.cascade = kind.cascade;
   sign.of_host = kind.of_host;
   sign.action = kind.cascade ? ActionKind::kCheck : ActionKind::kFix;
-  sign.remedy = kind.cascade ? "Look for the process that failed first." : "Read the traceback and mend its cause.";
+  sign.remedy =
+      kind.cascade ? "Look for the process that failed first." : "Read the traceback and mend its cause.";
 }
 
 Sign make_sign(const logs::FaultLine& line) {
@@ -97,8 +99,8 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const logs::FaultLine& last = *sign.lines.back();
   const int64_t at = log.iterations().iteration_at(t.last_ns, last.place.source, last.place.line);
   if (at >= 0 && a.fate.last_iteration - at >= kSurvived) return true;
-  // Of hardware that broke one line is enough. Another fault whose time nobody knows, in a job that made progress
-  // until its log ends, stopped nothing.
+  // Of hardware that broke one line is enough. Another fault whose time nobody knows, in a job that made
+  // progress until its log ends, stopped nothing.
   const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
                           a.fate.last_ns - a.fate.last_progress_ns < kRunning * a.fate.step_ns;
   if (at < 0 && to_the_end && !(sign.fatal && sign.category == Category::kHardware)) return true;
@@ -120,18 +122,21 @@ std::vector<Sign> find_signs(const detect::View& view, const detect::Analysis& a
   std::map<logs::ClusterId, Sign> by_template;
   for (const logs::FaultLine& line : log.fault_lines()) {
     using K = logs::ShapeKind;
-    if (line.shape.kind != K::kFault && line.shape.kind != K::kException && line.shape.kind != K::kRootCause) continue;
+    if (line.shape.kind != K::kFault && line.shape.kind != K::kException && line.shape.kind != K::kRootCause)
+      continue;
     const logs::ClusterId id = log.miner().resolve(line.cluster);
     const auto at = by_template.find(id);
-    Sign& sign = at != by_template.end() ? at->second : by_template.emplace(id, make_sign(line)).first->second;
+    Sign& sign =
+        at != by_template.end() ? at->second : by_template.emplace(id, make_sign(line)).first->second;
     if (sign.lines.size() < kLines) sign.lines.push_back(&line);
   }
   std::vector<Sign> out;
   for (auto& [id, sign] : by_template) {
     sign.score = a.of(id);
-    std::stable_sort(sign.lines.begin(), sign.lines.end(), [](const logs::FaultLine* x, const logs::FaultLine* y) {
-      return x->place.time_ns < y->place.time_ns;
-    });
+    std::stable_sort(sign.lines.begin(), sign.lines.end(),
+                     [](const logs::FaultLine* x, const logs::FaultLine* y) {
+                       return x->place.time_ns < y->place.time_ns;
+                     });
     if (sign.score && !is_harmless(view, a, sign)) out.push_back(std::move(sign));
   }
   std::stable_sort(out.begin(), out.end(), [](const Sign& x, const Sign& y) {

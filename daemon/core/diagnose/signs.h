@@ -1,5 +1,5 @@
-// Signs: the lines of known kinds of fault in a job, one sign for each template, with what they say. Whether a sign
-// was survived (the job went on) is decided here too. Pure.
+// Signs: the lines of known kinds of fault in a job, one sign for each template, with what they say. Whether
+// a sign was survived (the job went on) is decided here too. Pure.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@ namespace culprit::diagnose {
 struct Sign {
   const detect::TemplateScore* score = nullptr;
   logs::ShapeKind kind = logs::ShapeKind::kPlain;
-  std::string name;        // "kernel: Xid", "KeyError"
+  std::string name;  // "kernel: Xid", "KeyError"
   std::string title;
   Category category = Category::kUnknown;
   Component component = Component::kUnknown;
   Symptom symptom = Symptom::kCrash;
   ActionKind action = ActionKind::kNone;
   std::string remedy;
-  bool of_host = true;     // where few hosts have it, it is theirs
+  bool of_host = true;  // where few hosts have it, it is theirs
   bool cascade = false;
-  bool fatal = false;      // by its kind: no job goes on after it
+  bool fatal = false;                         // by its kind: no job goes on after it
   std::vector<const logs::FaultLine*> lines;  // the first ones, in time
 };
 

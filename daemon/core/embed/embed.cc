@@ -17,7 +17,7 @@ namespace {
 
 struct Source {
   SourceInfo info;
-  std::string rest;          // of the line that has no end yet
+  std::string rest;  // of the line that has no end yet
   uint64_t offset = 0, index = 0;
   bool open = true;
 };
@@ -59,7 +59,8 @@ struct culprit_job {
 const char* culprit_version(void) { return CULPRIT_VERSION; }
 
 culprit_job* culprit_create(const culprit_options* given, char* error, size_t error_size) {
-  const culprit_options options = known_part(given, culprit_options{sizeof(culprit_options), nullptr, nullptr, 0});
+  const culprit_options options =
+      known_part(given, culprit_options{sizeof(culprit_options), nullptr, nullptr, 0});
   const auto refuse = [&](const Error& why) -> culprit_job* {
     if (error && error_size) {
       std::strncpy(error, why.text.c_str(), error_size - 1);
@@ -86,7 +87,8 @@ culprit_job* culprit_create(const culprit_options* given, char* error, size_t er
 void culprit_destroy(culprit_job* job) { delete job; }
 
 int culprit_open(culprit_job* job, const culprit_source* given) {
-  const culprit_source source = known_part(given, culprit_source{sizeof(culprit_source), "", nullptr, -1, -1});
+  const culprit_source source =
+      known_part(given, culprit_source{sizeof(culprit_source), "", nullptr, -1, -1});
   Source s;
   s.info.file = source.name ? source.name : "";
   if (source.host) s.info.host = source.host;
@@ -135,8 +137,9 @@ int culprit_poll(culprit_job* job, culprit_finding* out) {
   job->shown = std::move(job->findings.front());
   job->findings.pop_front();
   const Evidence& e = job->shown.evidence;
-  const culprit_finding finding{out->size, job->shown.title.c_str(), e.host ? e.host->c_str() : nullptr,
-                                e.file.c_str(), e.line.value_or(0), e.time_ns, e.text.c_str()};
+  const culprit_finding finding{out->size,      job->shown.title.c_str(), e.host ? e.host->c_str() : nullptr,
+                                e.file.c_str(), e.line.value_or(0),       e.time_ns,
+                                e.text.c_str()};
   std::memcpy(out, &finding, std::min(out->size, sizeof finding));
   return 1;
 }

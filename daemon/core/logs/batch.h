@@ -1,5 +1,5 @@
-// What parsing makes of a piece of a source, and Engine::step takes: its lines by columns, the distinct forms and
-// writers among them, and counts. `text` is borrowed: it must outlive the step that takes the batch.
+// What parsing makes of a piece of a source, and Engine::step takes: its lines by columns, the distinct forms
+// and writers among them, and counts. `text` is borrowed: it must outlive the step that takes the batch.
 #pragma once
 
 #include <cstdint>
@@ -26,21 +26,21 @@ struct WriterKey {
 constexpr uint32_t kNoForm = 0xffffffff;
 
 struct LineRecord {
-  TimeNs time_ns;       // kNoTime: none yet in this batch; the engine carries the source's last one over
-  uint32_t offset;      // of the message in the batch's text
-  uint32_t size : 29;   // of the message
-  uint32_t rule : 1;    // a drawn line: no event
+  TimeNs time_ns;          // kNoTime: none yet in this batch; the engine carries the source's last one over
+  uint32_t offset;         // of the message in the batch's text
+  uint32_t size : 29;      // of the message
+  uint32_t rule : 1;       // a drawn line: no event
   uint32_t continued : 1;  // belongs to the event of an earlier line
   uint32_t own_time : 1;   // the time stands in this very line
-  uint32_t form;        // index into forms; kNoForm for a blank line
-  uint32_t writer;      // index into writers
+  uint32_t form;           // index into forms; kNoForm for a blank line
+  uint32_t writer;         // index into writers
 };
 
 struct FormSeen {
-  uint64_t hash;      // of the masked form
-  uint32_t line;      // first line that has it
+  uint64_t hash;  // of the masked form
+  uint32_t line;  // first line that has it
   FormShape shape;
-  Level level;        // the highest seen in a level field
+  Level level;  // the highest seen in a level field
 };
 
 // Lines of one form by one writer.

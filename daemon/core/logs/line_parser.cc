@@ -7,12 +7,15 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "core/logs/mask.h"
+#include "core/logs/mask_skeleton.h"
 
 namespace culprit::logs {
 namespace {
 
 // Shapes of this many forms are remembered between batches; a job has a few thousand.
 constexpr size_t kShapeCache = 1 << 16;
+// Keys of messages whose forms are remembered: they must stay in the core's own cache to be worth their while.
+constexpr size_t kKnownForms = 1 << 13;
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r") == std::string_view::npos; }
 
@@ -43,7 +46,17 @@ struct LineParser::Impl {
     std::vector<uint32_t> lines;  // to be given the exception's form
   };
 
+  // A message seen before: the form that its key stands for.
+  struct KnownForm {
+    uint64_t key = 0;
+    uint64_t hash = 0;
+    uint64_t batch = 0;  // in which `form` is its number
+    uint32_t form = 0;
+  };
+
   ParseOptions options;
+  std::vector<KnownForm> known_forms{kKnownForms};
+  uint64_t batches = 0;
   FlatMap<FormShape> shapes{kShapeCache};
   FlatMap<uint32_t> form_ids{1024};
   FlatMap<uint32_t> group_ids{1024};
@@ -57,6 +70,7 @@ struct LineParser::Impl {
   TimeNs time = kNoTime;
 
   void begin(const TextChunk& chunk, const SourceInfo& info, LogBatch& out) {
+    ++batches;
     form_ids.clear();
     group_ids.clear();
     writer_ids.clear();
@@ -100,7 +114,20 @@ struct LineParser::Impl {
   }
 
   uint32_t form_of(std::string_view message, Level level, uint32_t line) {
-    const uint64_t hash = form_hash(message);
+    const uint64_t key = form_key(message);
+    KnownForm& known = known_forms[key % kKnownForms];
+    if (key == 0) return form_of_hash(form_hash(message), message, level, line);
+    if (known.key != key) known = {key, form_hash(message), 0, 0};
+    if (known.batch != batches) {
+      known.form = form_of_hash(known.hash, message, level, line);
+      known.batch = batches;
+    } else if (FormSeen& seen = batch->forms[known.form]; level > seen.level) {
+      seen.level = level;
+    }
+    return known.form;
+  }
+
+  uint32_t form_of_hash(uint64_t hash, std::string_view message, Level level, uint32_t line) {
     const auto next = static_cast<uint32_t>(batch->forms.size());
     const auto [id, fresh] = form_ids.try_emplace(hash, next);
     if (fresh) {

@@ -1,7 +1,7 @@
 #include "core/logs/shape.h"
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <string>
 
@@ -13,7 +13,9 @@ namespace {
 
 constexpr auto npos = std::string_view::npos;
 
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
@@ -41,40 +43,53 @@ bool any_of(std::string_view text, const std::array<std::string_view, N>& words)
   return false;
 }
 
-// Words that engineers write for failure and for trouble; stems, found at the beginning of a word. LOGS.md: 54.8 %
-// of indicating lines are errors, so the words are a hint and never the proof.
+// Words that engineers write for failure and for trouble; stems, found at the beginning of a word.
+// LOGS.md: 54.8 % of indicating lines are errors, so the words are a hint and never the proof.
 constexpr std::array<std::string_view, 30> kFailureWords = {
-    "error",    "fail",        "fatal",     "exception", "abort",     "panic",     "crash",   "segfault",
-    "killed",   "core dumped", "sigterm",   "sigkill",   "sigabrt",   "sigsegv",   "traceback", "corrupt",
-    "timed out", "timeout",    "uncorrect", "unreachable", "refused", "no space",  "out of memory", "oom",
-    "fallen off", "terminat", "aborting", "cannot allocate", "lost connection", "not responding"};
-constexpr std::array<std::string_view, 28> kTroubleWords = {
-    "warn",  "received signal",  "retry",   "retries", "unable",  "cannot",  "could not", "can't",  "denied",   "invalid",
-    "missing", "mismatch", "lost",  "down",    "stuck",   "hung",      "stall",  "dead",     "degraded",
-    "reset",  "closed by", "broken", "overflow", "throttl", "unexpected", "not found", "nan", "inf"};
+    "error",      "fail",        "fatal",     "exception",       "abort",           "panic",
+    "crash",      "segfault",    "killed",    "core dumped",     "sigterm",         "sigkill",
+    "sigabrt",    "sigsegv",     "traceback", "corrupt",         "timed out",       "timeout",
+    "uncorrect",  "unreachable", "refused",   "no space",        "out of memory",   "oom",
+    "fallen off", "terminat",    "aborting",  "cannot allocate", "lost connection", "not responding"};
+constexpr std::array<std::string_view, 28> kTroubleWords = {"warn",       "received signal",
+                                                            "retry",      "retries",
+                                                            "unable",     "cannot",
+                                                            "could not",  "can't",
+                                                            "denied",     "invalid",
+                                                            "missing",    "mismatch",
+                                                            "lost",       "down",
+                                                            "stuck",      "hung",
+                                                            "stall",      "dead",
+                                                            "degraded",   "reset",
+                                                            "closed by",  "broken",
+                                                            "overflow",   "throttl",
+                                                            "unexpected", "not found",
+                                                            "nan",        "inf"};
 constexpr std::array<std::string_view, 10> kAdvice = {
-    "might be caused",  "may be caused", "possible cause", "possible reason", "please try", "please check",
-    "could be caused",  "for more information", "to debug", "can be caused"};
+    "might be caused", "may be caused",   "possible cause",       "possible reason", "please try",
+    "please check",    "could be caused", "for more information", "to debug",        "can be caused"};
 // The trouble was met and got over: said so in the same line.
 constexpr std::array<std::string_view, 14> kHandled = {
-    "succeeded", "recovered", "reconnecting", "will retry", "retrying", "retry in", "corrected", "falling back", "ignored",
-    "ignoring",  "handled",   "continuing", "reconnected", "still trying"};
+    "succeeded",    "recovered", "reconnecting", "will retry", "retrying",   "retry in",    "corrected",
+    "falling back", "ignored",   "ignoring",     "handled",    "continuing", "reconnected", "still trying"};
 // Launchers speak of the job, communication libraries of their peers, a signal comes from outside.
 constexpr std::array<std::string_view, 29> kOfOthers = {
-    "srun:",      "slurmstepd",  "mpirun",     "mpiexec",       "prterun",       "orted",         "elastic",
-    "torchrun",   "kubelet",     "launcher",   "closing signal", "received signal", "sigterm",    "nccl",
-    "hccl",       "rccl",        "gloo",       "watchdog",      "collective",    "remote",        "peer",
-    "socket",     "connection",  "notify",     "distbackend",   "process group", "rendezvous",    "tcpstore",
-    "heartbeat"};
+    "srun:",       "slurmstepd",    "mpirun",     "mpiexec",  "prterun",        "orted",
+    "elastic",     "torchrun",      "kubelet",    "launcher", "closing signal", "received signal",
+    "sigterm",     "nccl",          "hccl",       "rccl",     "gloo",           "watchdog",
+    "collective",  "remote",        "peer",       "socket",   "connection",     "notify",
+    "distbackend", "process group", "rendezvous", "tcpstore", "heartbeat"};
 constexpr std::array<std::string_view, 10> kEndedWell = {
-    "training completed", "training finished", "training is done", "train success", "finished training",
-    "training done",      "run_stop",          "job completed",    "completed successfully", "training complete"};
+    "training completed",     "training finished", "training is done", "train success",
+    "finished training",      "training done",     "run_stop",         "job completed",
+    "completed successfully", "training complete"};
 constexpr std::array<std::string_view, 8> kTeardown = {
-    "destroy_process_group", "ncclcommdestroy", "comm destroy", "shutting down", "destroying process",
-    "cleaning up",           "teardown",        "exiting"};
+    "destroy_process_group", "ncclcommdestroy", "comm destroy", "shutting down",
+    "destroying process",    "cleaning up",     "teardown",     "exiting"};
 constexpr std::array<std::string_view, 12> kInit = {
-    "nccl version", "initializ", "building model", "number of parameters", "loading checkpoint", "load checkpoint",
-    "tokenizer",    "channel <*>/", "connected all rings", "init start", "init_start", "compiling"};
+    "nccl version",        "initializ",       "building model", "number of parameters",
+    "loading checkpoint",  "load checkpoint", "tokenizer",      "channel <*>/",
+    "connected all rings", "init start",      "init_start",     "compiling"};
 
 bool mentions_checkpoint(std::string_view t) {
   return (t.find("checkpoint") != npos || t.find("ckpt") != npos) &&
@@ -119,8 +134,8 @@ bool is_bar(std::string_view f) {
   return percent != npos && percent < 80 && f.find('|', percent) != npos && f.find('[', percent) != npos;
 }
 
-constexpr std::array<std::string_view, 6> kCounters = {"iteration", "iter", "global_step", "step", "global step",
-                                                       "train_step"};
+constexpr std::array<std::string_view, 6> kCounters = {"iteration", "iter",        "global_step",
+                                                       "step",      "global step", "train_step"};
 
 // A counter's name with nothing but separators between it and the number: "step=120", "'iteration': 7".
 size_t counter_at(std::string_view t, std::string_view hole) {
@@ -129,11 +144,13 @@ size_t counter_at(std::string_view t, std::string_view hole) {
       if (at > 0 && is_word(t[at - 1]) && t[at - 1] != '_') continue;
       size_t i = at + name.size();
       const size_t start = i;
-      while (i < t.size() && (t[i] == ' ' || t[i] == ':' || t[i] == '=' || t[i] == '[' || t[i] == '"' ||
-                              t[i] == '\'' || t[i] == '#' || t[i] == '(') &&
+      while (i < t.size() &&
+             (t[i] == ' ' || t[i] == ':' || t[i] == '=' || t[i] == '[' || t[i] == '"' || t[i] == '\'' ||
+              t[i] == '#' || t[i] == '(') &&
              i - start < 16)
         ++i;
-      const bool number = hole.empty() ? i < t.size() && t[i] >= '0' && t[i] <= '9' : t.substr(i).starts_with(hole);
+      const bool number =
+          hole.empty() ? i < t.size() && t[i] >= '0' && t[i] <= '9' : t.substr(i).starts_with(hole);
       if (i > start && number) return i;
     }
   }
@@ -154,8 +171,8 @@ std::optional<int64_t> number_at(std::string_view text, size_t at, size_t* end =
   const char* first = text.data() + at;
   const auto [stop, error] = std::from_chars(first, text.data() + text.size(), value);
   if (error != std::errc() || stop == first || value < 0) return std::nullopt;
-  if (stop < text.data() + text.size() && *stop == '.' && stop + 1 < text.data() + text.size() && stop[1] >= '0' &&
-      stop[1] <= '9')
+  if (stop < text.data() + text.size() && *stop == '.' && stop + 1 < text.data() + text.size() &&
+      stop[1] >= '0' && stop[1] <= '9')
     return std::nullopt;  // a fraction counts nothing
   if (end) *end = static_cast<size_t>(stop - text.data());
   return value;
@@ -173,8 +190,9 @@ std::optional<Progress> bar_progress(std::string_view text) {
   if (!done || end >= text.size() || text[end] != '/') return std::nullopt;
   // A bar is named by what stands before it: "Epoch 0:", "Loading shards".
   std::string name(text.substr(0, percent));
-  name.erase(std::remove_if(name.begin(), name.end(), [](char c) { return c == ' ' || (c >= '0' && c <= '9'); }),
-             name.end());
+  name.erase(
+      std::remove_if(name.begin(), name.end(), [](char c) { return c == ' ' || (c >= '0' && c <= '9'); }),
+      name.end());
   return Progress{*done, number_at(text, end + 1).value_or(0), true, static_cast<uint32_t>(hash64(name))};
 }
 
@@ -197,13 +215,16 @@ FormShape shape_of(std::string_view form) {
   shape.ignored = text.starts_with("exception ignored in");
   shape.well = any_of(text, kEndedWell);
   shape.stage = stage_of(text);
-  if (any_of(text, kFailureWords)) shape.words = 2;
-  else if (any_of(text, kTroubleWords)) shape.words = 1;
+  if (any_of(text, kFailureWords))
+    shape.words = 2;
+  else if (any_of(text, kTroubleWords))
+    shape.words = 1;
   const bool handled = any_of(text, kHandled);
   if (handled && shape.words == 2) shape.words = 1;
   if (text.starts_with("traceback (most recent call last)")) {
     shape.kind = ShapeKind::kTraceback;
-  } else if (text.starts_with("during handling of the above exc") || text.starts_with("the above exception was")) {
+  } else if (text.starts_with("during handling of the above exc") ||
+             text.starts_with("the above exception was")) {
     shape.kind = ShapeKind::kChained;
   } else if (text.find("root cause (first observed failure)") != npos || text == "failures:") {
     shape.kind = ShapeKind::kRootCause;

@@ -1,6 +1,6 @@
-// What a masked form tells of its lines, decided once per form: is it a progress line, the start of a traceback,
-// an exception, a notice of a stage, a known kind of fault? Words decide, so the form (numbers masked) is enough.
-// Pure, any thread.
+// What a masked form tells of its lines, decided once per form: is it a progress line, the start of a
+// traceback, an exception, a notice of a stage, a known kind of fault? Words decide, so the form (numbers
+// masked) is enough. Pure, any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,25 @@ namespace culprit::logs {
 
 enum class ShapeKind : uint8_t {
   kPlain,
-  kTraceback,     // "Traceback (most recent call last):"
-  kChained,       // "During handling of the above exception, ..."
-  kException,     // "ValueError: ..." alone or as the last line of a traceback
-  kFrame,         // a stack frame or caret line: continues the event before it
-  kRootCause,     // head of a block in which torchrun lists the processes that failed
-  kRule,          // a line of dashes, equals signs or stars: no event of its own
-  kFault,         // a known kind of fault, see fault_shapes()
+  kTraceback,  // "Traceback (most recent call last):"
+  kChained,    // "During handling of the above exception, ..."
+  kException,  // "ValueError: ..." alone or as the last line of a traceback
+  kFrame,      // a stack frame or caret line: continues the event before it
+  kRootCause,  // head of a block in which torchrun lists the processes that failed
+  kRule,       // a line of dashes, equals signs or stars: no event of its own
+  kFault,      // a known kind of fault, see fault_shapes()
 };
 
 struct FormShape {
   ShapeKind kind = ShapeKind::kPlain;
-  uint8_t fault = 0;       // index into fault_shapes() for kFault
-  bool progress = false;   // names a counting number: iteration, step, a tqdm bar
-  bool advice = false;     // tells what might help or be the cause: no evidence
-  bool of_others = false;  // about somebody else: a launcher of its job, a process of its peers or of a signal
-  bool ignored = false;    // "Exception ignored in: ...": the traceback that follows belongs to it
-  bool well = false;       // says that the job or the training ended as planned
-  uint8_t words = 0;       // 0 none, 1 words of trouble, 2 words of failure
+  uint8_t fault = 0;      // index into fault_shapes() for kFault
+  bool progress = false;  // names a counting number: iteration, step, a tqdm bar
+  bool advice = false;    // tells what might help or be the cause: no evidence
+  bool of_others =
+      false;             // about somebody else: a launcher of its job, a process of its peers or of a signal
+  bool ignored = false;  // "Exception ignored in: ...": the traceback that follows belongs to it
+  bool well = false;     // says that the job or the training ended as planned
+  uint8_t words = 0;     // 0 none, 1 words of trouble, 2 words of failure
   std::optional<Stage> stage;  // the stage that such a line belongs to, where it says so
 };
 
@@ -39,15 +40,15 @@ FormShape shape_of(std::string_view form);
 
 // A kind of fault whose lines are known the world over. `all` are words that must stand in the form.
 struct FaultShape {
-  std::string_view name;                // for why: "kernel: Xid"
-  std::string_view all[3];              // lower case; empty ones ask nothing
-  std::string_view none;                // lower case; must not stand in it
+  std::string_view name;    // for why: "kernel: Xid"
+  std::string_view all[3];  // lower case; empty ones ask nothing
+  std::string_view none;    // lower case; must not stand in it
   std::string_view title;
   Category category;
   Component component;
   Symptom symptom;
   Severity severity;
-  bool cascade;                         // says only that a peer is gone
+  bool cascade;  // says only that a peer is gone
   ActionKind action;
   std::string_view remedy;
 };

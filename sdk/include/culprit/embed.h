@@ -1,15 +1,15 @@
 /* libculprit: the engine of Culprit to embed in another program. C99, no dependencies.
  *
  *   culprit_job* job = culprit_create(NULL, error, sizeof error);
- *   int source = culprit_open(job, &(culprit_source){sizeof(culprit_source), "node-3.log", "node-3", -1, -1});
- *   culprit_feed(job, source, bytes, size);          as often as bytes arrive; lines may be cut anywhere
+ *   int source = culprit_open(job, &(culprit_source){sizeof(culprit_source), "node-3.log", "node-3", -1,
+ * -1}); culprit_feed(job, source, bytes, size);          as often as bytes arrive; lines may be cut anywhere
  *   while (culprit_poll(job, &finding)) ...          what was found so far
  *   char* json = culprit_report(job);                the report, FORMATS.md section 7; free with culprit_free
  *   culprit_destroy(job);
  *
- * Conventions. A job belongs to one thread at a time; different jobs are independent. Pointers given in are borrowed
- * for the call. Structs begin with their own size, so that they can grow at their end: set `size` to sizeof. Text is
- * UTF-8 or what the log holds; nothing here throws, exits, prints, reads a file or a clock.
+ * Conventions. A job belongs to one thread at a time; different jobs are independent. Pointers given in are
+ * borrowed for the call. Structs begin with their own size, so that they can grow at their end: set `size` to
+ * sizeof. Text is UTF-8 or what the log holds; nothing here throws, exits, prints, reads a file or a clock.
  * Functions that can fail give NULL or a negative number and leave a sentence with culprit_error. */
 #ifndef CULPRIT_EMBED_H
 #define CULPRIT_EMBED_H
@@ -30,28 +30,28 @@ extern "C" {
 typedef struct culprit_job culprit_job;
 
 typedef struct culprit_options {
-  size_t size;               /* sizeof(culprit_options) */
-  const char* job_toml;      /* text of a job.toml, or NULL */
-  const char* pool;          /* text of a pool saved by `culprit pool build`, or NULL */
-  int32_t utc_offset_s;      /* zone of times that name none, seconds east of UTC */
+  size_t size;          /* sizeof(culprit_options) */
+  const char* job_toml; /* text of a job.toml, or NULL */
+  const char* pool;     /* text of a pool saved by `culprit pool build`, or NULL */
+  int32_t utc_offset_s; /* zone of times that name none, seconds east of UTC */
 } culprit_options;
 
 typedef struct culprit_source {
-  size_t size;               /* sizeof(culprit_source) */
-  const char* name;          /* as the report shall name it, for example a path */
-  const char* host;          /* who writes it, or NULL: told by its lines */
-  int64_t rank;              /* global rank, or -1 */
-  int64_t local;             /* local device, or -1 */
+  size_t size;      /* sizeof(culprit_source) */
+  const char* name; /* as the report shall name it, for example a path */
+  const char* host; /* who writes it, or NULL: told by its lines */
+  int64_t rank;     /* global rank, or -1 */
+  int64_t local;    /* local device, or -1 */
 } culprit_source;
 
 /* One line of a known kind of fault. Strings live until the next call with the same job. */
 typedef struct culprit_finding {
-  size_t size;               /* set by the caller to sizeof(culprit_finding) */
+  size_t size; /* set by the caller to sizeof(culprit_finding) */
   const char* title;
-  const char* host;          /* NULL: unknown */
+  const char* host; /* NULL: unknown */
   const char* source;
-  uint64_t line;             /* from 1 */
-  int64_t time_ns;           /* INT64_MIN: unknown */
+  uint64_t line;   /* from 1 */
+  int64_t time_ns; /* INT64_MIN: unknown */
   const char* text;
 } culprit_finding;
 

@@ -31,8 +31,9 @@ struct Folder {
 std::string long_log(int host, size_t lines) {
   std::string text;
   for (size_t i = 0; i < lines; ++i)
-    text += fmt::format("2026-11-21 {:02}:{:02}:{:02},000 INFO step={} host {} loaded shard {} of /data/set-{}.bin\n",
-                        i / 3600 % 24, i / 60 % 60, i % 60, i, host, i * 37 % 1000, i % 13);
+    text += fmt::format(
+        "2026-11-21 {:02}:{:02}:{:02},000 INFO step={} host {} loaded shard {} of /data/set-{}.bin\n",
+        i / 3600 % 24, i / 60 % 60, i % 60, i, host, i * 37 % 1000, i % 13);
   return text;
 }
 
@@ -54,8 +55,10 @@ std::string answer(const fs::path& path, unsigned threads) {
 
 BOOST_AUTO_TEST_CASE(the_answer_does_not_depend_on_the_number_of_threads) {
   Folder folder;
-  for (int h = 0; h < 4; ++h) folder.write(fmt::format("node-{}.log", h), long_log(h, h == 0 ? 90'000 : 2'000));
-  folder.write("node-2/kern.log", "2026-11-21 00:33:00,000 NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off\n");
+  for (int h = 0; h < 4; ++h)
+    folder.write(fmt::format("node-{}.log", h), long_log(h, h == 0 ? 90'000 : 2'000));
+  folder.write("node-2/kern.log",
+               "2026-11-21 00:33:00,000 NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off\n");
   const std::string one = answer(folder.path, 1);
   BOOST_TEST(one == answer(folder.path, 2));
   BOOST_TEST(one == answer(folder.path, 7));

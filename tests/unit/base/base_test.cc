@@ -8,10 +8,12 @@
 using namespace culprit;
 
 BOOST_AUTO_TEST_CASE(civil_dates_and_nanoseconds_agree_both_ways) {
-  for (const TimeNs t : std::initializer_list<TimeNs>{0, 1'795'226'400LL * kNsPerSecond + 5, -86'401LL * kNsPerSecond,
-                         951'782'400LL * kNsPerSecond /* 2000-02-29 */}) {
+  for (const TimeNs t :
+       std::initializer_list<TimeNs>{0, 1'795'226'400LL * kNsPerSecond + 5, -86'401LL * kNsPerSecond,
+                                     951'782'400LL * kNsPerSecond /* 2000-02-29 */}) {
     const Civil c = civil_from_ns(t);
-    const TimeNs back = ((days_from_civil(c.year, c.month, c.day) * 24 + c.hour) * 60 + c.minute) * 60 + c.second;
+    const TimeNs back =
+        ((days_from_civil(c.year, c.month, c.day) * 24 + c.hour) * 60 + c.minute) * 60 + c.second;
     BOOST_TEST(back * kNsPerSecond + c.nanosecond == t);
   }
   BOOST_TEST(format_time(1'795'226'400LL * kNsPerSecond) == "2026-11-21 02:00:00.000");
@@ -33,7 +35,8 @@ BOOST_AUTO_TEST_CASE(offsets_are_read_in_the_usual_shapes_and_nothing_else) {
 BOOST_AUTO_TEST_CASE(no_control_character_reaches_a_terminal) {
   BOOST_TEST(to_terminal("a\x1b[31mred\x07") == "a\\x1b[31mred\\x07");
   BOOST_TEST(to_terminal("tab\tstays") == "tab\tstays");
-  BOOST_TEST(to_terminal("\xe2\x80\xae" "evil") == "\\u202eevil");
+  BOOST_TEST(to_terminal("\xe2\x80\xae"
+                         "evil") == "\\u202eevil");
   BOOST_TEST(to_terminal("\xc2\x9b") == "\\x9b");
 }
 
@@ -43,7 +46,9 @@ BOOST_AUTO_TEST_CASE(bytes_that_are_no_utf8_are_replaced_one_by_one) {
   BOOST_TEST(to_utf8("\xe2\x82") == "\xef\xbf\xbd\xef\xbf\xbd");
 }
 
-BOOST_AUTO_TEST_CASE(html_is_escaped) { BOOST_TEST(to_html("<a b='c'>&\"") == "&lt;a b=&#39;c&#39;&gt;&amp;&quot;"); }
+BOOST_AUTO_TEST_CASE(html_is_escaped) {
+  BOOST_TEST(to_html("<a b='c'>&\"") == "&lt;a b=&#39;c&#39;&gt;&amp;&quot;");
+}
 
 BOOST_AUTO_TEST_CASE(shortening_never_splits_a_character) {
   BOOST_TEST(shorten("abc", 3) == "abc");

@@ -16,7 +16,8 @@ std::vector<std::string> job(size_t hosts, size_t steps, size_t faulty, std::str
   std::vector<std::string> files(hosts);
   for (size_t h = 0; h < hosts; ++h) {
     for (size_t s = 0; s < steps; ++s)
-      files[h] += fmt::format("2026-11-21 02:{:02}:{:02},000 INFO step={} loss=2.{}\n", s / 60, s % 60, s, s % 10);
+      files[h] +=
+          fmt::format("2026-11-21 02:{:02}:{:02},000 INFO step={} loss=2.{}\n", s / 60, s % 60, s, s % 10);
     if (h == faulty) files[h] += std::string(extra);
   }
   return files;
@@ -86,8 +87,9 @@ BOOST_AUTO_TEST_CASE(an_error_of_the_program_on_all_hosts_accuses_no_host) {
 
 BOOST_AUTO_TEST_CASE(a_traceback_that_the_job_survived_is_no_diagnosis) {
   auto files = job(4, 20, 9, "");
-  std::string more = "2026-11-21 02:00:20,100 Traceback (most recent call last):\n  File \"x.py\", line 1, in f\n"
-                     "ValueError: cache is cold\n";
+  std::string more =
+      "2026-11-21 02:00:20,100 Traceback (most recent call last):\n  File \"x.py\", line 1, in f\n"
+      "ValueError: cache is cold\n";
   for (int s = 20; s < 90; ++s)
     more += fmt::format("2026-11-21 02:{:02}:{:02},000 INFO step={} loss=2.{}\n", s / 60, s % 60, s, s % 10);
   files[1] += more;

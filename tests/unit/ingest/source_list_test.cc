@@ -1,5 +1,7 @@
 #include "ingest/source_list.h"
 
+#include "base/text.h"
+
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

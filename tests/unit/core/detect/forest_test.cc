@@ -9,7 +9,8 @@ std::vector<std::vector<double>> cloud(size_t rows, size_t columns) {
   std::vector<std::vector<double>> out(rows, std::vector<double>(columns));
   uint64_t state = 42;
   for (auto& row : out)
-    for (double& v : row) v = static_cast<double>((state = state * 6364136223846793005u + 1442695040888963407u) >> 40) / 1e7;
+    for (double& v : row)
+      v = static_cast<double>((state = state * 6364136223846793005u + 1442695040888963407u) >> 40) / 1e7;
   return out;
 }
 }  // namespace

@@ -23,7 +23,8 @@ BOOST_AUTO_TEST_CASE(the_distance_is_symmetric_and_bounded) {
   uint64_t state = 1;
   const auto random = [&](size_t n) {
     Sequence s;
-    for (size_t i = 0; i < n; ++i) s.push_back(static_cast<uint32_t>((state = state * 6364136223846793005u + 1) >> 61));
+    for (size_t i = 0; i < n; ++i)
+      s.push_back(static_cast<uint32_t>((state = state * 6364136223846793005u + 1) >> 61));
     return s;
   };
   for (size_t n = 1; n < 60; n += 3) {
