@@ -353,7 +353,6 @@ Analysis analyse(const View& view, const Pool& pool, const Steps& steps) {
   a.fate = find_fate(view);
   score_templates(view, pool, steps, a);
   if (steps.spatial) add_spatial(view, pool, a);
-  if (steps.temporal) find_odd_iterations(view, a);
   for (TemplateScore& s : a.templates) {
     const double logit = kPrior + s.cross_job + s.temporal + s.words + s.shape + s.spatial;
     s.score = 1 / (1 + std::exp(-logit));
@@ -362,6 +361,7 @@ Analysis analyse(const View& view, const Pool& pool, const Steps& steps) {
                    [](const TemplateScore& x, const TemplateScore& y) {
                      return x.score > y.score || (x.score == y.score && x.first_ns < y.first_ns);
                    });
+  if (steps.temporal) find_odd_iterations(view, a);
   if (steps.silence) find_silent(view, a);
   score_hosts(view, steps, a);
   return a;

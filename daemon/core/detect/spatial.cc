@@ -16,7 +16,8 @@ namespace {
 constexpr size_t kForestHosts = 16;  // L4 ran it from some ten nodes on; below it cannot isolate anything
 constexpr double kIsolated = 0.6;    // Liu et al.: well above 0.5 is an anomaly
 constexpr double kSpatialMax = 5.0;
-constexpr double kCompanyMax = 2.0;  // for templates that stand out on the same host
+constexpr double kMayIndicate = 0.3;  // a template's score from which an odd iteration is told
+constexpr double kCompanyMax = 2.0;   // for templates that stand out on the same host
 
 double stable(double count) { return 2 * std::sqrt(count + 0.375); }
 
@@ -103,6 +104,16 @@ void add_spatial(const View& view, const Pool&, Analysis& a) {
   }
 }
 
+// Whether an odd iteration has something to it: a new event that may indicate the failure, or none but in
+// another order.
+static bool tells(const View& view, const logs::OddIteration& odd, const std::vector<double>& score) {
+  for (const uint32_t symbol : odd.fresh) {
+    if (symbol >= view.log->miner().size()) continue;  // a progress line of another track
+    if (score[view.log->miner().resolve(symbol)] >= kMayIndicate) return true;
+  }
+  return odd.fresh.empty();
+}
+
 void find_odd_iterations(const View& view, Analysis& a) {
   struct Sum {
     double sigma = 0;
@@ -117,7 +128,10 @@ void find_odd_iterations(const View& view, Analysis& a) {
     auto& list = customs[o.fresh];
     if (list.empty() || list.back() != o.iteration) list.push_back(o.iteration);
   }
+  std::vector<double> score(view.log->miner().size(), 0);
+  for (const TemplateScore& t : a.templates) score[t.id] = t.score;
   for (const logs::OddIteration& o : odd) {
+    if (!tells(view, o, score)) continue;
     auto& list = customs[o.fresh];
     std::sort(list.begin(), list.end());
     const size_t times = static_cast<size_t>(std::unique(list.begin(), list.end()) - list.begin());

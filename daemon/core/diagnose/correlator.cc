@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/diagnose/signs.h"
+#include "core/diagnose/words.h"
 
 namespace culprit::diagnose {
 namespace {
@@ -23,6 +24,7 @@ constexpr double kConclusive = 0.5;
 constexpr double kSure = 0.75;    // of a single template that must carry a diagnosis
 constexpr double kFar = 2.0;      // spatial evidence of such a one: seven to one
 constexpr TimeNs kLongIll = 5;    // steps: a fault that kills does so sooner
+constexpr size_t kSamples = 8;    // lines quoted for a diagnosis without a known sign
 constexpr size_t kSuspects = 64;  // beyond them a suspicion is none
 constexpr size_t kEvidence = 20;
 constexpr double kSuspectFloor = 0.02;
@@ -193,6 +195,36 @@ class Correlator {
            a_.fate.last_progress_ns - host.onset_ns > kLongIll * a_.fate.step_ns;
   }
 
+  // A line of each of the best templates: those of the host itself first, in time.
+  void add_samples(const HostScore* host, Diagnosis& d) const {
+    std::vector<Evidence> own, others;
+    for (const TemplateScore& t : a_.templates) {
+      if (t.score < kIndicating || own.size() + others.size() >= kSamples) break;
+      const logs::TemplateStats& stats = log_.templates()[t.id];
+      const logs::LogSample* chosen = stats.samples.empty() ? nullptr : &stats.samples[0];
+      for (const logs::LogSample& s : stats.samples)
+        if (host && view_.host_of_writer[s.place.writer] == host->host) chosen = &s;
+      if (!chosen) continue;
+      const bool its = host && view_.host_of_writer[chosen->place.writer] == host->host;
+      (its ? own : others).push_back(evidence(chosen->place, chosen->text));
+    }
+    const auto earlier = [](const Evidence& a, const Evidence& b) { return a.time_ns < b.time_ns; };
+    std::stable_sort(own.begin(), own.end(), earlier);
+    std::stable_sort(others.begin(), others.end(), earlier);
+    d.evidence = std::move(own);
+    d.evidence.insert(d.evidence.end(), others.begin(), others.end());
+  }
+
+  // The component that most of a host's own indicating templates speak of.
+  Component component_of(const HostScore& host) const {
+    std::vector<std::string> texts;
+    for (const TemplateScore& t : a_.templates) {
+      if (t.score < kIndicating) break;
+      if (t.hosts.size() == 1 && t.hosts[0].unit == host.host) texts.push_back(log_.miner().text(t.id));
+    }
+    return component_by_words(texts);
+  }
+
   void add_statistical() {
     if (a_.hosts.empty() && late_evidence() <= 0) return;
     const HostScore* top = a_.hosts.empty() ? nullptr : &a_.hosts[0];
@@ -206,14 +238,15 @@ class Correlator {
     d.symptom = a_.fate.progress_stopped || silent ? Symptom::kHang : Symptom::kCrash;
     if (clear && !silent && begins_early(*top))
       d.symptom = Symptom::kSlowdown;  // ill for long before it ended
-    d.title =
-        silent  ? fmt::format("{} fell silent before its peers", view_.hosts[top->host].name)
-        : clear ? fmt::format("{} differs from its peers since the job stopped", view_.hosts[top->host].name)
-                : "The job stopped with messages that a healthy one does not have";
+    d.title = silent ? fmt::format("{} fell silent before its peers", view_.hosts[top->host].name)
+              : clear
+                  ? fmt::format("{} alone showed signs before the job stopped", view_.hosts[top->host].name)
+                  : "The job stopped with messages that a healthy one does not have";
     if (clear) {
       d.hosts.push_back(suspect(*top));
       d.why = top->why;
       d.action = {ActionKind::kCheck, {view_.hosts[top->host].name}};
+      d.component = component_of(*top);
       d.remedy = "Run the vendor's diagnostics on this host before the job is restarted on it.";
     } else {
       d.remedy = "Read the indicating lines; with logs of healthy jobs (--healthy) more can be said.";
@@ -229,12 +262,7 @@ class Correlator {
     if (d.why.empty())
       d.why.push_back(fmt::format("{} began when the iterations ended",
                                   counted(static_cast<uint64_t>(late_evidence() + 0.5), "message")));
-    for (const TemplateScore& t : a_.templates) {
-      if (t.score < kIndicating || d.evidence.size() >= 6) break;
-      const logs::TemplateStats& stats = log_.templates()[t.id];
-      if (!stats.samples.empty())
-        d.evidence.push_back(evidence(stats.samples[0].place, stats.samples[0].text));
-    }
+    add_samples(clear ? top : nullptr, d);
     d.confidence = clear ? 0.5 + 0.4 * top->score : 0.4;
     if (!signs_.empty()) d.confidence = std::min(d.confidence, 0.9);
     report_.diagnoses.push_back(std::move(d));

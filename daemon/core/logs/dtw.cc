@@ -9,12 +9,12 @@ namespace culprit::logs {
 double dtw_distance(std::span<const uint32_t> a, std::span<const uint32_t> b, double give_up) {
   const size_t longer = std::max(a.size(), b.size());
   if (longer == 0) return 0;
-  if (a.empty() || b.empty()) return give_up;
-  // Equal ends cost nothing and an optimal path takes them along the diagonal. One pair of each end stays,
-  // for repeats of it to be warped onto.
-  while (a.size() > 1 && b.size() > 1 && a[0] == b[0] && a[1] == b[1]) a = a.subspan(1), b = b.subspan(1);
-  while (a.size() > 1 && b.size() > 1 && a.back() == b.back() && a[a.size() - 2] == b[b.size() - 2])
+  // Equal ends cost nothing and an optimal path takes them along the diagonal.
+  while (!a.empty() && !b.empty() && a.front() == b.front()) a = a.subspan(1), b = b.subspan(1);
+  while (!a.empty() && !b.empty() && a.back() == b.back())
     a = a.first(a.size() - 1), b = b.first(b.size() - 1);
+  if (a.empty() || b.empty())
+    return std::min(give_up, static_cast<double>(std::max(a.size(), b.size())) / static_cast<double>(longer));
   const size_t difference = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
   const size_t band = std::max<size_t>({4, longer / 10, difference + 1});
   constexpr uint32_t kFar = 1u << 30;

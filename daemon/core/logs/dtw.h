@@ -1,5 +1,6 @@
 // Dynamic time warping between sequences of symbols (Sakoe and Chiba 1978), cost 0 for equal symbols and 1
-// for others, within a band of a tenth of the longer one. Pure.
+// for others, within a band of a tenth of the longer one. Runs of equal symbols are one symbol to the caller.
+// Pure.
 #pragma once
 
 #include <cstdint>

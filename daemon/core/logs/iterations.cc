@@ -99,6 +99,7 @@ struct Iterations::Impl {
   std::vector<Track> tracks;
   FlatMap<uint32_t> track_of{64};
   std::vector<WriterLoop> loops;
+  Warp warp;
   std::vector<OddIteration> odd;
   uint64_t odd_dropped = 0;
   const Track* chosen = nullptr;
@@ -123,13 +124,23 @@ struct Iterations::Impl {
     return *at == 0xffffffff ? nullptr : &tracks[*at];
   }
 
+  double mean_distance(const WriterLoop& l) {
+    static_assert(kWindow <= Warp::kPairs);
+    std::span<const uint32_t> others[kWindow];
+    double distances[kWindow];
+    size_t count = 0;
+    for (const Sequence& s : l.window)
+      if (s.hash != l.now.hash) others[count++] = s.symbols;
+    if (count > 0) warp.distances(l.now.symbols, {others, count}, distances);
+    double sum = 0;
+    for (size_t i = 0; i < count; ++i) sum += distances[i];
+    return sum / static_cast<double>(l.window.size());
+  }
+
   void close(uint32_t writer, WriterLoop& l, const ProgressPoint& point) {
     l.now.hash = hash_of(l.now.symbols);
     if (l.window.size() >= 2) {
-      double sum = 0;
-      for (const Sequence& s : l.window)
-        sum += s.hash == l.now.hash ? 0 : warp_distance(s.symbols, l.now.symbols);
-      judge(writer, l, point, sum / static_cast<double>(l.window.size()));
+      judge(writer, l, point, mean_distance(l));
     }
     l.window.push_back(std::move(l.now));
     if (l.window.size() > kWindow) l.window.pop_front();

@@ -1,5 +1,5 @@
-// Along an anti-diagonal of the matrix (i + j = d) no cell needs another one, so eight are computed at a
-// time. The cells of a diagonal stand at their i; only the last three diagonals are kept.
+// The cells of one matrix wait for each other, those of different matrices do not: a vector holds the same
+// cell of several pairs, each with its own length and band.
 #include "core/logs/iterations_warp.h"
 
 #include <algorithm>
@@ -13,83 +13,131 @@
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kLanes = 8;
-constexpr size_t kMost = 256;  // symbols: longer sequences take the general way
-// More than any path costs, and it stays below 2^15 however many steps are added to it.
-constexpr uint16_t kFar = 0x3fff;
+// More than any path costs, and below 2^15 however many steps are added to it.
+constexpr int16_t kFar = 0x3fff;
 
-using Row = uint16_t[kMost + 2 * kLanes];
-
-// cells[i] = min(left[i], left[i - 1], corner[i - 1]) + (a[i - 1] != b[i]) for `count` cells, rounded up to
-// lanes.
-void diagonal(const uint16_t* a, const uint16_t* b, const uint16_t* corner, const uint16_t* left,
-              uint16_t* cells, size_t count) {
 #if defined(__SSE2__)
-  const auto at = [](const uint16_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); };
-  for (size_t i = 0; i < count; i += kLanes) {
-    const __m128i from = _mm_min_epi16(_mm_min_epi16(at(left + i), at(left + i - 1)), at(corner + i - 1));
-    const __m128i equal = _mm_cmpeq_epi16(at(a + i), at(b + i));  // -1 where they are
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(cells + i),
-                     _mm_add_epi16(from, _mm_add_epi16(equal, _mm_set1_epi16(1))));
-  }
-#else
-  for (size_t i = 0; i < count; ++i)
-    cells[i] = static_cast<uint16_t>(std::min({left[i], left[i - 1], corner[i - 1]}) + (a[i] != b[i]));
-#endif
+struct Lanes {
+  __m128i low, high;
+};
+template <class Cell>
+Lanes load(const Cell& cell) {
+  const auto* at = reinterpret_cast<const __m128i*>(&cell);
+  return {_mm_load_si128(at), _mm_load_si128(at + 1)};
 }
+template <class Cell>
+void store(Cell& cell, Lanes v) {
+  auto* at = reinterpret_cast<__m128i*>(&cell);
+  _mm_store_si128(at, v.low);
+  _mm_store_si128(at + 1, v.high);
+}
+Lanes least(Lanes a, Lanes b) { return {_mm_min_epi16(a.low, b.low), _mm_min_epi16(a.high, b.high)}; }
+Lanes most(Lanes a, Lanes b) { return {_mm_max_epi16(a.low, b.low), _mm_max_epi16(a.high, b.high)}; }
+Lanes plus_differs(Lanes from, Lanes a, Lanes b) {
+  const __m128i one = _mm_set1_epi16(1);
+  return {_mm_add_epi16(from.low, _mm_add_epi16(one, _mm_cmpeq_epi16(a.low, b.low))),
+          _mm_add_epi16(from.high, _mm_add_epi16(one, _mm_cmpeq_epi16(a.high, b.high)))};
+}
+#else
+template <class Cell>
+Cell load(const Cell& cell) {
+  return cell;
+}
+template <class Cell>
+void store(Cell& cell, const Cell& v) {
+  cell = v;
+}
+template <class Cell>
+Cell least(Cell a, const Cell& b) {
+  for (size_t p = 0; p < a.of.size(); ++p) a.of[p] = std::min(a.of[p], b.of[p]);
+  return a;
+}
+template <class Cell>
+Cell most(Cell a, const Cell& b) {
+  for (size_t p = 0; p < a.of.size(); ++p) a.of[p] = std::max(a.of[p], b.of[p]);
+  return a;
+}
+template <class Cell>
+Cell plus_differs(Cell from, const Cell& a, const Cell& b) {
+  for (size_t p = 0; p < a.of.size(); ++p)
+    from.of[p] = static_cast<int16_t>(from.of[p] + (a.of[p] != b.of[p]));
+  return from;
+}
+#endif
 
-// Copies in 16 bits; false where a symbol has more.
-bool narrow(std::span<const uint32_t> from, uint16_t* to) {
+// Into one lane, in 16 bits; false where a symbol has more.
+template <class Cell>
+bool narrow(std::span<const uint32_t> from, Cell* to, size_t lane) {
   uint32_t all = 0;
   for (size_t i = 0; i < from.size(); ++i) {
-    to[i] = static_cast<uint16_t>(from[i]);
+    to[i + 1].of[lane] = static_cast<int16_t>(from[i]);
     all |= from[i];
   }
   return all <= 0xffff;
 }
 
-// The cost of the best path within `band` of the diagonal; at least one path stays within it.
-uint32_t path_cost(const uint16_t* a, size_t n, const uint16_t* b_reversed, size_t m, size_t band) {
-  Row rows[3];
-  std::fill_n(&rows[0][0], sizeof rows / sizeof(uint16_t), kFar);
-  uint16_t* corner = rows[0] + kLanes;
-  uint16_t* left = rows[1] + kLanes;
-  uint16_t* cells = rows[2] + kLanes;
-  corner[0] = 0;
-  for (size_t d = 2; d <= n + m; ++d) {
-    const size_t first = std::max({size_t{1}, d > m ? d - m : 0, d > band ? (d - band + 1) / 2 : 0});
-    const size_t last = std::min({n, d - 1, (d + band) / 2});
-    diagonal(a + first - 1, b_reversed + (m + first - d), corner + first, left + first, cells + first,
-             last - first + 1);
-    // What the lanes wrote beyond, and what an older diagonal left before, is no cell.
-    cells[first - 1] = cells[last + 1] = kFar;
-    uint16_t* const oldest = corner;
-    corner = left;
-    left = cells;
-    cells = oldest;
-  }
-  return left[n];
-}
-
 }  // namespace
 
-double warp_distance(std::span<const uint32_t> whole_a, std::span<const uint32_t> whole_b) {
-  const size_t longer = std::max(whole_a.size(), whole_b.size());
-  if (longer == 0 || longer > kMost) return dtw_distance(whole_a, whole_b);
-  std::span<const uint32_t> a = whole_a, b = whole_b;
-  const auto [begin, ignored] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  const auto skip = static_cast<size_t>(begin - a.begin());
-  a = a.subspan(skip), b = b.subspan(skip);
+// False: this pair takes the general way.
+bool Warp::place(std::span<const uint32_t> a, std::span<const uint32_t> b, size_t pair) {
+  rows_[pair] = 0;
+  longer_[pair] = std::max(a.size(), b.size());
+  if (longer_[pair] > kMost) return false;
+  // As dtw_distance does.
+  while (!a.empty() && !b.empty() && a.front() == b.front()) a = a.subspan(1), b = b.subspan(1);
   while (!a.empty() && !b.empty() && a.back() == b.back())
     a = a.first(a.size() - 1), b = b.first(b.size() - 1);
-  const size_t n = a.size(), m = b.size();
-  if (n == 0 || m == 0) return static_cast<double>(std::max(n, m)) / static_cast<double>(longer);
-  // Loads of whole lanes reach beyond the ends; what they read there goes into no cell.
-  uint16_t first[kMost + kLanes] = {}, second[kMost + kLanes] = {};
-  if (!narrow(a, first) || !narrow(b, second)) return dtw_distance(whole_a, whole_b);
-  std::reverse(second, second + m);
-  const size_t band = std::max<size_t>({4, longer / 10, (n > m ? n - m : m - n) + 1});
-  return static_cast<double>(path_cost(first, n, second, m, band)) / static_cast<double>(longer);
+  if (a.empty() || b.empty()) return false;
+  if (!narrow(a, a_, pair) || !narrow(b, b_, pair)) return false;
+  const size_t difference = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
+  const size_t band = std::max<size_t>({4, longer_[pair] / 10, difference + 1});
+  for (size_t d = kMost - std::min(band, kMost); d <= kMost + std::min(band, kMost); ++d)
+    outside_[d].of[pair] = 0;
+  rows_[pair] = a.size();
+  columns_[pair] = b.size();
+  rows_max_ = std::max(rows_max_, a.size());
+  columns_max_ = std::max(columns_max_, b.size());
+  band_max_ = std::max(band_max_, band);
+  return true;
+}
+
+void Warp::pass() {
+  Cell far;
+  far.of.fill(kFar);
+  const auto lanes_far = load(far);
+  std::fill(row_, row_ + columns_max_ + 1, far);
+  row_[0].of.fill(0);
+  for (size_t i = 1; i <= rows_max_; ++i) {
+    const size_t first = i > band_max_ ? i - band_max_ : 1;
+    const size_t last = std::min(columns_max_, i + band_max_);
+    const auto symbol = load(a_[i]);
+    auto corner = load(row_[first - 1]), left = lanes_far;
+    // Nothing reads what stands before the band, but for the column that the next row takes its corner from.
+    store(row_[first - 1], lanes_far);
+    for (size_t j = first; j <= last; ++j) {
+      const auto above = load(row_[j]);
+      const auto cell = plus_differs(least(least(above, corner), left), symbol, load(b_[j]));
+      left = most(cell, load(outside_[kMost + j - i]));
+      corner = above;
+      store(row_[j], left);
+    }
+    for (size_t p = 0; p < kPairs; ++p)
+      if (rows_[p] == i) cost_[p] = static_cast<size_t>(row_[columns_[p]].of[p]);
+  }
+}
+
+void Warp::distances(std::span<const uint32_t> now, std::span<const std::span<const uint32_t>> others,
+                     double* out) {
+  rows_max_ = columns_max_ = band_max_ = 0;
+  rows_.fill(0);
+  Cell far;
+  far.of.fill(kFar);
+  std::fill(std::begin(outside_), std::end(outside_), far);
+  for (size_t p = 0; p < others.size(); ++p)
+    if (!place(others[p], now, p)) out[p] = dtw_distance(others[p], now), rows_[p] = 0;
+  pass();
+  for (size_t p = 0; p < others.size(); ++p)
+    if (rows_[p] != 0) out[p] = static_cast<double>(cost_[p]) / static_cast<double>(longer_[p]);
 }
 
 }  // namespace culprit::logs

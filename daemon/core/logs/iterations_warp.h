@@ -1,13 +1,38 @@
-// The distance of two iterations' sequences: what dtw_distance gives, made for the lengths that iterations.cc
-// keeps. Each progress line asks it for ten pairs, which was nearly half of the time of a whole run. Pure,
-// any thread.
+// The distances of an iteration's sequence to those before it: what dtw_distance gives, for several pairs at
+// a time and for the lengths that iterations.cc keeps. Each progress line asks for ten, which was nearly half
+// of the time of a whole run. Pure; an object belongs to one thread.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace culprit::logs {
 
-double warp_distance(std::span<const uint32_t> a, std::span<const uint32_t> b);
+class Warp {
+ public:
+  static constexpr size_t kPairs = 16;  // distances found at a time
+
+  // The distance of `now` to each of `others`, at most kPairs, in `out`.
+  void distances(std::span<const uint32_t> now, std::span<const std::span<const uint32_t>> others,
+                 double* out);
+
+ private:
+  static constexpr size_t kMost = 256;  // symbols: longer sequences take the general way
+  // A cell of kPairs matrices; the compiler makes vectors of it.
+  struct alignas(16) Cell {
+    std::array<int16_t, kPairs> of;
+  };
+
+  bool place(std::span<const uint32_t> a, std::span<const uint32_t> b, size_t pair);
+  void pass();
+
+  Cell a_[kMost + 1] = {}, b_[kMost + 1] = {};  // symbols, from 1 on
+  Cell row_[kMost + 1];                         // of the matrix; column 0 is the empty beginning
+  Cell outside_[2 * kMost + 1];                 // by kMost + j - i: far where that is out of the pair's band
+  std::array<size_t, kPairs> rows_, columns_, longer_, cost_;
+  size_t rows_max_ = 0, columns_max_ = 0, band_max_ = 0;
+};
 
 }  // namespace culprit::logs

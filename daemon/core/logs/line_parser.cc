@@ -26,9 +26,15 @@ std::string_view last_overwrite(std::string_view line) {
   return at == std::string_view::npos ? line : line.substr(at + 1);
 }
 
-uint64_t writer_hash(const WriterKey& key) {
-  return mix64(hash64(key.host), mix64((uint64_t{key.rank} << 32) | key.local, key.task));
-}
+// The fields of a WriterKey, its name still in the line.
+struct WriterView {
+  std::string_view host;
+  uint32_t rank, local;
+  bool task;
+  uint64_t hash() const {
+    return mix64(host.empty() ? 0 : hash64(host), mix64((uint64_t{rank} << 32) | local, task));
+  }
+};
 
 }  // namespace
 
@@ -65,8 +71,7 @@ struct LineParser::Impl {
   LogBatch* batch = nullptr;
   const SourceInfo* source = nullptr;
   std::string_view text;
-  WriterKey last_key;
-  uint32_t last_writer = kNoForm;
+  bool returns = false;  // whether the text has carriage returns: most have none, and no line need be searched
   TimeNs time = kNoTime;
 
   void begin(const TextChunk& chunk, const SourceInfo& info, LogBatch& out) {
@@ -89,7 +94,7 @@ struct LineParser::Impl {
     batch = &out;
     source = &info;
     text = chunk.bytes;
-    last_writer = kNoForm;
+    returns = text.find('\r') != std::string_view::npos;
     time = kNoTime;
   }
 
@@ -100,17 +105,14 @@ struct LineParser::Impl {
     const uint32_t rank = path_rank ? *source->rank : header.rank;
     const uint32_t local = header.local != kNoRank ? header.local : source->local.value_or(kNoRank);
     const bool task = header.task && !path_rank;
-    if (last_writer != kNoForm && last_key.rank == rank && last_key.local == local && last_key.task == task &&
-        last_key.host == host)
-      return last_writer;
-    last_key = WriterKey{std::string(host), rank, local, task};
+    const uint64_t hash = WriterView{host, rank, local, task}.hash();
     const auto next = static_cast<uint32_t>(batch->writers.size());
-    const auto [id, fresh] = writer_ids.try_emplace(writer_hash(last_key), next);
+    const auto [id, fresh] = writer_ids.try_emplace(hash, next);
     if (fresh) {
-      batch->writers.push_back(last_key);
+      batch->writers.push_back({std::string(host), rank, local, task});
       records.emplace_back();
     }
-    return last_writer = *id;
+    return *id;
   }
 
   uint32_t form_of(std::string_view message, Level level, uint32_t line) {
@@ -256,7 +258,7 @@ struct LineParser::Impl {
       line = line.substr(0, limits::kLineBytes);
       ++batch->cut_lines;
     }
-    if (std::memchr(line.data(), '\r', line.size())) line = last_overwrite(line);
+    if (returns && std::memchr(line.data(), '\r', line.size())) line = last_overwrite(line);
     const Header header = headers.parse(line);
     const bool own_time = header.time_ns != kNoTime && !header.kernel_time;
     if (own_time) time = header.time_ns;
