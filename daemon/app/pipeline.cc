@@ -1,5 +1,6 @@
 #include "app/pipeline.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -10,11 +11,13 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kAheadOfHead = 4;  // parsed pieces that a unit may hold while it is not its turn
+constexpr size_t kAhead = 4;  // pieces that a unit may hold beside those that are being parsed
 
 struct Piece {
   ingest::ChunkBuffer buffer;
   logs::LogBatch batch;
+  uint32_t file = 0;
+  bool parsed = false;
 };
 
 // A piece of a plain file, or a whole compressed one: what one thread reads at a time.
@@ -45,10 +48,14 @@ class Pipeline {
   }
 
   void run() {
-    const unsigned threads = static_cast<unsigned>(std::min<size_t>(options_.threads, units_.size()));
-    if (threads <= 1) return work();
+    const auto is_stream = [](const Unit& unit) { return unit.stream; };
+    // One stream is read by one thread, but the others parse what it reads.
+    const bool streams = std::any_of(units_.begin(), units_.end(), is_stream);
+    const size_t useful = streams ? options_.threads : std::min<size_t>(options_.threads, units_.size());
+    threads_ = static_cast<unsigned>(std::max<size_t>(useful, 1));
+    if (threads_ == 1) return work();
     std::vector<std::thread> pool;
-    for (unsigned i = 0; i < threads; ++i) pool.emplace_back([this] { work(); });
+    for (unsigned i = 0; i < threads_; ++i) pool.emplace_back([this] { work(); });
     for (std::thread& t : pool) t.join();
   }
 
@@ -57,24 +64,37 @@ class Pipeline {
     logs::LineParser parser(options_.parse);
     for (;;) {
       Unit* unit = nullptr;
-      size_t index = 0;
       {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return next_ >= units_.size() || next_ < head_ + options_.threads * 4; });
-        if (next_ >= units_.size()) return;
-        index = next_++;
-        unit = &units_[index];
+        const auto may_open = [&] { return next_ < units_.size() && next_ < head_ + threads_ * 4; };
+        changed_.wait(lock, [&] {
+          return !unparsed_.empty() || may_open() || (next_ >= units_.size() && streams_ == 0);
+        });
+        if (unparsed_.empty() && !may_open()) return;
+        if (unparsed_.empty()) {
+          unit = &units_[next_++];
+          streams_ += unit->stream;
+        }
       }
-      if (!progress_.stop) {
-        if (unit->stream) read_stream(*unit, index, parser);
-        else read_chunk(*unit, index, parser);
-      }
-      {
-        std::lock_guard lock(mutex_);
-        unit->done = true;
-      }
+      if (unit)
+        open(*unit, parser);
+      else
+        parse_one(parser);
       drain();
     }
+  }
+
+  void open(Unit& unit, logs::LineParser& parser) {
+    if (!progress_.stop) {
+      if (unit.stream)
+        read_stream(unit, parser);
+      else
+        read_chunk(unit, parser);
+    }
+    std::lock_guard lock(mutex_);
+    unit.done = true;
+    streams_ -= unit.stream;
+    changed_.notify_all();
   }
 
   std::unique_ptr<Piece> fresh_piece() {
@@ -85,18 +105,22 @@ class Pipeline {
     return piece;
   }
 
-  void read_chunk(Unit& unit, size_t index, logs::LineParser& parser) {
+  void read_chunk(Unit& unit, logs::LineParser& parser) {
     const LogFile& file = files_[unit.file];
     auto piece = fresh_piece();
     auto buffer = ingest::read_plain_chunk(file.file, unit.chunk, std::move(piece->buffer));
     if (!buffer) return add_problem({file.file.path, std::nullopt, buffer.error().text});
     piece->buffer = std::move(*buffer);
+    piece->file = unit.file;
     progress_.bytes_done += piece->buffer.range_bytes;
     if (piece->buffer.problem) add_problem(*piece->buffer.problem);
-    hand_over(unit, index, std::move(piece), parser);
+    parse(*piece, parser);
+    std::lock_guard lock(mutex_);
+    piece->parsed = true;
+    unit.ready.push_back(std::move(piece));
   }
 
-  void read_stream(Unit& unit, size_t index, logs::LineParser& parser) {
+  void read_stream(Unit& unit, logs::LineParser& parser) {
     const LogFile& file = files_[unit.file];
     auto reader = ingest::StreamReader::open(file.file);
     if (!reader) return add_problem({file.file.path, std::nullopt, reader.error().text});
@@ -106,23 +130,52 @@ class Pipeline {
       auto buffer = reader->next(std::move(piece->buffer));
       if (!buffer) break;
       piece->buffer = std::move(*buffer);
+      piece->file = unit.file;
       progress_.bytes_done += reader->consumed() - consumed;
       consumed = reader->consumed();
-      hand_over(unit, index, std::move(piece), parser);
+      offer(unit, std::move(piece), parser);
     }
     if (reader->problem()) add_problem(*reader->problem());
   }
 
-  void hand_over(Unit& unit, size_t index, std::unique_ptr<Piece> piece, logs::LineParser& parser) {
-    const ingest::ChunkBuffer& buffer = piece->buffer;
-    const TextChunk chunk{unit.file, buffer.index, buffer.offset, buffer.bytes, buffer.range_bytes, buffer.last};
-    parser.parse(chunk, files_[unit.file].info, piece->batch);
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return head_ == index || unit.ready.size() < kAheadOfHead; });
-      unit.ready.push_back(std::move(piece));
+  // Leaves the piece to whichever thread is free. Where nobody keeps up, the one that reads parses too.
+  void offer(Unit& unit, std::unique_ptr<Piece> piece, logs::LineParser& parser) {
+    const size_t most = threads_ == 1 ? 1 : kAhead + threads_;
+    std::unique_lock lock(mutex_);
+    piece->parsed = false;
+    unparsed_.push_back(piece.get());
+    unit.ready.push_back(std::move(piece));
+    changed_.notify_all();
+    while (unit.ready.size() >= most) {
+      changed_.wait(lock, [&] { return !unparsed_.empty() || unit.ready.size() < most; });
+      if (unparsed_.empty()) continue;
+      lock.unlock();
+      parse_one(parser);
+      drain();
+      lock.lock();
     }
-    drain();
+  }
+
+  // The oldest piece that was read and is not being parsed yet, if another thread has not taken it.
+  void parse_one(logs::LineParser& parser) {
+    Piece* piece = nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      if (unparsed_.empty()) return;
+      piece = unparsed_.front();
+      unparsed_.pop_front();
+    }
+    parse(*piece, parser);
+    std::lock_guard lock(mutex_);
+    piece->parsed = true;
+    changed_.notify_all();
+  }
+
+  void parse(Piece& piece, logs::LineParser& parser) const {
+    const ingest::ChunkBuffer& buffer = piece.buffer;
+    const TextChunk chunk{piece.file,   buffer.index,       buffer.offset,
+                          buffer.bytes, buffer.range_bytes, buffer.last};
+    parser.parse(chunk, files_[piece.file].info, piece.batch);
   }
 
   // Hands over what is ready in order; one thread at a time does so, the others go on reading.
@@ -132,14 +185,14 @@ class Pipeline {
     draining_ = true;
     while (head_ < units_.size()) {
       Unit& unit = units_[head_];
-      if (!unit.ready.empty()) {
+      if (!unit.ready.empty() && unit.ready.front()->parsed) {
         auto piece = std::move(unit.ready.front());
         unit.ready.pop_front();
         lock.unlock();
         take_(piece->batch);
         lock.lock();
         spare_.push_back(std::move(piece));
-      } else if (unit.done) {
+      } else if (unit.ready.empty() && unit.done) {
         ++head_;
       } else {
         break;
@@ -161,9 +214,12 @@ class Pipeline {
   ReadProgress& progress_;
   std::deque<Unit> units_;
   std::vector<std::unique_ptr<Piece>> spare_;
+  std::deque<Piece*> unparsed_;  // of streams, owned by their units
   std::mutex mutex_;
   std::condition_variable changed_;
   size_t next_ = 0, head_ = 0;
+  size_t streams_ = 0;  // being read
+  unsigned threads_ = 1;
   bool draining_ = false;
 };
 

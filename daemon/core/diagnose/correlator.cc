@@ -21,10 +21,12 @@ using detect::View;
 
 constexpr double kIndicating = 0.5;
 constexpr double kConclusive = 0.5;
-constexpr double kSure = 0.75;    // of a single template that must carry a diagnosis
-constexpr double kFar = 2.0;      // spatial evidence of such a one: seven to one
-constexpr TimeNs kLongIll = 5;    // steps: a fault that kills does so sooner
-constexpr size_t kSamples = 8;    // lines quoted for a diagnosis without a known sign
+constexpr double kSure = 0.75;  // of a single template that must carry a diagnosis
+constexpr double kFar = 2.0;    // spatial evidence of such a one: seven to one
+constexpr TimeNs kLongIll = 5;  // steps: a fault that kills does so sooner
+constexpr size_t kSamples = 8;  // lines quoted for a diagnosis without a known sign
+constexpr double kSuspicious =
+    0.4;                          // a host's weight from which all is not well; healthy jobs stay at nought
 constexpr size_t kSuspects = 64;  // beyond them a suspicion is none
 constexpr size_t kEvidence = 20;
 constexpr double kSuspectFloor = 0.02;
@@ -77,7 +79,7 @@ class Correlator {
   // Too much to say that all is well, too little for a diagnosis.
   bool uneasy() const {
     if (a_.fate.ended_well) return false;
-    const bool host = !a_.hosts.empty() && a_.hosts[0].weight >= 1;
+    const bool host = !a_.hosts.empty() && a_.hosts[0].weight >= kSuspicious;
     return host || singled_out() > 0 || (late_evidence() >= 1 && a_.birth_surprise > 4);
   }
 

@@ -229,17 +229,18 @@ int64_t Iterations::iteration_at(TimeNs time, uint32_t source, uint64_t line) co
   const Track* t = impl_->chosen;
   if (!t) return -1;
   int64_t found = -1;
+  bool timed = false;
+  if (time != kNoTime) {
+    // The furthest told by then: clocks differ, so that times need not rise with the iterations.
+    for (const ProgressPoint& p : t->points) {
+      timed = timed || p.time_ns != kNoTime;
+      if (p.time_ns != kNoTime && p.time_ns <= time) found = std::max(found, p.iteration);
+    }
+  }
   const auto untimed = t->untimed.find(source);
-  if (untimed != t->untimed.end()) {
-    for (const ProgressPoint& p : untimed->second)
-      if (p.line <= line) found = p.iteration;
-    return found;
-  }
-  if (time == kNoTime) return -1;
-  for (const ProgressPoint& p : t->points) {
-    if (p.time_ns != kNoTime && p.time_ns > time) break;
-    found = p.iteration;
-  }
+  if (timed || untimed == t->untimed.end()) return found;
+  for (const ProgressPoint& p : untimed->second)
+    if (p.line <= line) found = p.iteration;
   return found;
 }
 

@@ -26,15 +26,9 @@ std::string_view last_overwrite(std::string_view line) {
   return at == std::string_view::npos ? line : line.substr(at + 1);
 }
 
-// The fields of a WriterKey, its name still in the line.
-struct WriterView {
-  std::string_view host;
-  uint32_t rank, local;
-  bool task;
-  uint64_t hash() const {
-    return mix64(host.empty() ? 0 : hash64(host), mix64((uint64_t{rank} << 32) | local, task));
-  }
-};
+uint64_t writer_hash(std::string_view host, uint32_t rank, uint32_t local, bool task) {
+  return mix64(host.empty() ? 0 : hash64(host), mix64((uint64_t{rank} << 32) | local, task));
+}
 
 }  // namespace
 
@@ -105,9 +99,8 @@ struct LineParser::Impl {
     const uint32_t rank = path_rank ? *source->rank : header.rank;
     const uint32_t local = header.local != kNoRank ? header.local : source->local.value_or(kNoRank);
     const bool task = header.task && !path_rank;
-    const uint64_t hash = WriterView{host, rank, local, task}.hash();
     const auto next = static_cast<uint32_t>(batch->writers.size());
-    const auto [id, fresh] = writer_ids.try_emplace(hash, next);
+    const auto [id, fresh] = writer_ids.try_emplace(writer_hash(host, rank, local, task), next);
     if (fresh) {
       batch->writers.push_back({std::string(host), rank, local, task});
       records.emplace_back();
