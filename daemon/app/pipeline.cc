@@ -11,7 +11,8 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kAhead = 4;  // pieces that a unit may hold beside those that are being parsed
+// Pieces that a stream may hold while it is not its turn, and beside those being parsed when it is.
+constexpr size_t kAheadOfHead = 2, kAheadAtHead = 4;
 
 struct Piece {
   ingest::ChunkBuffer buffer;
@@ -140,14 +141,17 @@ class Pipeline {
 
   // Leaves the piece to whichever thread is free. Where nobody keeps up, the one that reads parses too.
   void offer(Unit& unit, std::unique_ptr<Piece> piece, logs::LineParser& parser) {
-    const size_t most = threads_ == 1 ? 1 : kAhead + threads_;
     std::unique_lock lock(mutex_);
+    const auto full = [&] {
+      const bool head = &unit == &units_[head_];
+      return unit.ready.size() >= (threads_ == 1 ? 1 : head ? kAheadAtHead + threads_ : kAheadOfHead);
+    };
     piece->parsed = false;
     unparsed_.push_back(piece.get());
     unit.ready.push_back(std::move(piece));
     changed_.notify_all();
-    while (unit.ready.size() >= most) {
-      changed_.wait(lock, [&] { return !unparsed_.empty() || unit.ready.size() < most; });
+    while (full()) {
+      changed_.wait(lock, [&] { return !unparsed_.empty() || !full(); });
       if (unparsed_.empty()) continue;
       lock.unlock();
       parse_one(parser);

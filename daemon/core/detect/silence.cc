@@ -11,9 +11,10 @@
 namespace culprit::detect {
 namespace {
 
-constexpr TimeNs kShortest = 5 * kNsPerSecond;  // buffers and clocks differ by that much
-constexpr double kMuchLonger = 3;               // times its longest gap before
-constexpr uint64_t kGaps = 8;                   // a rhythm needs that many
+constexpr TimeNs kShortest =
+    20 * kNsPerSecond;             // a job's last phases keep its hosts busy for different times
+constexpr double kMuchLonger = 3;  // times its longest gap before
+constexpr uint64_t kGaps = 8;      // a rhythm needs that many
 constexpr double kFewHosts = 0.34;
 
 TimeNs reference_end(const View& view) {
@@ -38,7 +39,7 @@ void find_silent(const View& view, Analysis& a) {
     if (host.last_ns == kNoTime || host.rhythm.gaps < kGaps) continue;
     const TimeNs silent = end - host.last_ns;
     const double times = static_cast<double>(silent) /
-                         static_cast<double>(std::max<TimeNs>(host.rhythm.longest_ns, kShortest / 5));
+                         static_cast<double>(std::max<TimeNs>(host.rhythm.longest_ns, kNsPerSecond));
     if (silent < std::max(kShortest, 2 * a.fate.step_ns) || times < kMuchLonger) continue;
     const double weight =
         std::min(3.0, std::log(times) * std::log1p(static_cast<double>(host.rhythm.gaps)) / 4);

@@ -21,10 +21,11 @@ using detect::View;
 
 constexpr double kIndicating = 0.5;
 constexpr double kConclusive = 0.5;
-constexpr double kSure = 0.75;  // of a single template that must carry a diagnosis
-constexpr double kFar = 2.0;    // spatial evidence of such a one: seven to one
-constexpr TimeNs kLongIll = 5;  // steps: a fault that kills does so sooner
-constexpr size_t kSamples = 8;  // lines quoted for a diagnosis without a known sign
+constexpr double kSure = 0.75;    // of a single template that must carry a diagnosis
+constexpr double kFar = 2.0;      // spatial evidence of such a one: seven to one
+constexpr TimeNs kLongIll = 5;    // steps: a fault that kills does so sooner
+constexpr size_t kSamples = 8;    // lines quoted for a diagnosis without a known sign
+constexpr double kSurprise = 10;  // -log p: one job in 20,000
 constexpr double kSuspicious =
     0.4;                          // a host's weight from which all is not well; healthy jobs stay at nought
 constexpr size_t kSuspects = 64;  // beyond them a suspicion is none
@@ -73,7 +74,7 @@ class Correlator {
     const double late = late_evidence();
     if (a_.fate.progress_stopped && late > 0) return true;
     if (a_.has_pool && a_.novel_seen > 3 * a_.novel_expected + 2 && late >= 2) return true;
-    return late >= 2 && a_.birth_surprise > 7 && spoken();  // p < 0.001
+    return late >= 2 && a_.birth_surprise > kSurprise && spoken();
   }
 
   // Too much to say that all is well, too little for a diagnosis.

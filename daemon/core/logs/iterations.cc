@@ -65,11 +65,18 @@ struct Track {
     return rose;
   }
 
-  // Named ones first, then the one that counted most; a number that falls as often as it rises counts nothing.
-  double weight() const {
+  TimeNs duration() const {
+    if (points.empty() || points.front().time_ns == kNoTime || last.time_ns == kNoTime) return 0;
+    return std::max<TimeNs>(0, last.time_ns - points.front().time_ns);
+  }
+
+  // Named ones first, then the one that counted most and longest: what loads at the beginning counts far and
+  // fast. A number that falls as often as it rises counts nothing.
+  double weight(TimeNs longest) const {
     const double distinct = static_cast<double>(points.size() * stride);
     if (falls * 4 > rises || distinct < (kind == CounterKind::kCounts ? 8 : 2)) return 0;
-    return distinct * (kind == CounterKind::kNamed ? 1e6 : kind == CounterKind::kBar ? 1e3 : 1);
+    const double share = longest > 0 ? static_cast<double>(duration()) / static_cast<double>(longest) : 1;
+    return distinct * (0.05 + share) * (kind == CounterKind::kNamed ? 1e6 : kind == CounterKind::kBar ? 1e3 : 1);
   }
 };
 
@@ -203,8 +210,10 @@ bool Iterations::progress(uint32_t writer, uint32_t key, CounterKind kind, const
 
 void Iterations::choose() {
   const Track* best = nullptr;
+  TimeNs longest = 0;
+  for (const Track& t : impl_->tracks) longest = std::max(longest, t.duration());
   for (const Track& t : impl_->tracks)
-    if (t.weight() > (best ? best->weight() : 0)) best = &t;
+    if (t.weight(longest) > (best ? best->weight(longest) : 0)) best = &t;
   impl_->chosen = best;
   impl_->median_step = 0;
   if (!best) return;

@@ -203,7 +203,7 @@ struct JobLog::Impl {
       const FormStats& form = forms[last_forms[line.form]];
       CounterKind kind;
       if (const auto progress = counted(batch, line, kind)) {
-        const uint32_t key = kind == CounterKind::kCounts ? form.key : kNamedTracks | progress->name;
+        const uint32_t key = kind == CounterKind::kCounts ? form.key : kNamedTracks | static_cast<uint32_t>(mix64(progress->name, static_cast<uint64_t>(progress->total)));
         templates[form.cluster].rises += iterations.progress(
             writer, key, kind, {line.time_ns, progress->iteration, batch.source, source.lines + i + 1});
       } else {
