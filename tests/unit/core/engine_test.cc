@@ -124,3 +124,54 @@ BOOST_AUTO_TEST_CASE(the_same_inputs_give_the_same_report) {
   const auto files = job(6, 80, 2, kXid);
   BOOST_TEST(to_json(feed(files).report) == to_json(feed(files).report));
 }
+
+namespace {
+
+// Hosts that write a line each second; `silent` stops after `until` seconds, the others go on to `end`.
+std::vector<std::string> chatter(size_t hosts, size_t silent, size_t until, size_t end) {
+  std::vector<std::string> files(hosts);
+  for (size_t h = 0; h < hosts; ++h)
+    for (size_t s = 0; s < (h == silent ? until : end); ++s)
+      files[h] += fmt::format("2026-11-21 02:{:02}:{:02},000 INFO step={} loss=2.{}\n", s / 60, s % 60,
+                              h == silent || s < until ? s : until, s % 10);
+  return files;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_host_that_falls_silent_while_its_peers_wait_is_named) {
+  const Report r = feed(chatter(8, 3, 120, 400)).report;
+  BOOST_REQUIRE(!r.suspects.empty());
+  BOOST_TEST(*r.suspects[0].host == "node-3");
+  BOOST_REQUIRE(r.verdict.has_value());
+  BOOST_TEST(r.diagnoses[*r.verdict].detector.value_or("") == "silence");
+}
+
+BOOST_AUTO_TEST_CASE(a_job_whose_logs_are_cut_off_for_all_at_once_is_no_failure) {
+  const Report r = feed(chatter(8, 99, 120, 120)).report;
+  BOOST_TEST(r.diagnoses.empty());
+  BOOST_TEST(r.suspects.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_fatal_line_counts_beside_thousands_of_lines_without_times) {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += fmt::format("[rank{}]: step {} took 12 ms\n", i % 8, i / 8);
+  const Report r = feed({text, std::string(kXid)}).report;
+  BOOST_REQUIRE(r.verdict.has_value());
+  BOOST_TEST((r.diagnoses[*r.verdict].component == Component::kGpu));
+}
+
+BOOST_AUTO_TEST_CASE(each_step_of_the_method_can_be_left_out) {
+  for (bool detect::Steps::*step :
+       {&detect::Steps::cross_job, &detect::Steps::spatial, &detect::Steps::temporal, &detect::Steps::order,
+        &detect::Steps::silence, &detect::Steps::shapes}) {
+    EngineOptions options;
+    options.steps.*step = false;
+    const Report r = feed(job(8, 100, 5, kXid), std::move(options)).report;
+    BOOST_TEST(r.job.lines == 801u);
+    if (step == &detect::Steps::shapes)
+      BOOST_TEST(r.diagnoses.size() <= 1u);
+    else
+      BOOST_TEST(r.verdict.has_value());
+  }
+}
