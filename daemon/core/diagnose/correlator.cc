@@ -151,7 +151,8 @@ class Correlator {
 
   void add_sign(const Sign& sign, bool best) {
     Diagnosis d;
-    d.detector = "spatial";
+    const bool few = !sign.score->widespread && !sign.score->hosts.empty();
+    d.detector = sign.score->novel ? "cross-job" : few ? "spatial" : "temporal";
     d.title = sign.title;
     d.category = sign.category;
     d.component = sign.component;

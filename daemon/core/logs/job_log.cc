@@ -188,7 +188,7 @@ struct JobLog::Impl {
       if (!next.continued) break;
       if (next.rule) continue;
       if (block) whole.append(" ").append(batch.message(next));
-      else if (next.form == line.form) text = batch.message(next);
+      else if (next.form == line.form && names_exception(batch.message(next))) text = batch.message(next);
     }
     return block ? whole : std::string(text);
   }

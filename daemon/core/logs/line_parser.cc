@@ -175,7 +175,7 @@ struct LineParser::Impl {
         record.lines.push_back(line);
         return true;
       }
-      if (kind == ShapeKind::kException || !has_space_before_colon(batch->message(out))) {
+      if (kind == ShapeKind::kException || names_exception(batch->message(out))) {
         out.continued = 1;
         record.lines.push_back(line);
         close(writer, form);
@@ -209,17 +209,6 @@ struct LineParser::Impl {
     if (message.size() < 3 || message[0] != '[') return false;
     const size_t end = message.find_first_not_of("0123456789", 1);
     return end > 1 && message.substr(end).starts_with("]:") && is_blank(message.substr(end + 2));
-  }
-
-  // An exception's name may end in anything ("my.pkg.Broken: why"): one dotted word before the colon.
-  static bool has_space_before_colon(std::string_view message) {
-    const size_t colon = message.find(':');
-    const std::string_view name = message.substr(0, colon);
-    if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return true;
-    for (char c : name)
-      if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.'))
-        return true;
-    return false;
   }
 
   void event(uint32_t writer, uint32_t form, uint32_t line) {

@@ -1,5 +1,5 @@
-// The message is copied once, its bytes are sorted into kinds 64 at a time, and only tokens with digits are
-// looked at, each as one word of bits. Why each rule is safe refers to Masker in mask_token.cc.
+// The message is copied once, its bytes are sorted into kinds 64 at a time, and only runs with digits are
+// looked at. Why each rule is safe refers to Masker in mask_token.cc.
 #include "core/logs/mask_skeleton.h"
 
 #include <algorithm>
@@ -21,36 +21,36 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'f'; }
 
 struct Kinds {
-  uint64_t digit, letter, space;
-  uint64_t mark;  // '/' and ':'
-  uint64_t rare;  // backslash, escape, '|'
+  uint64_t digit, run;  // run: digits and letters, beyond ASCII too
+  uint64_t mark;        // '/' and ':'
+  uint64_t rare;        // backslash, escape, '|'
 };
 
 #if defined(__SSE2__)
 Kinds kinds64(const char* p) {
-  Kinds out{0, 0, 0, 0, 0};
+  Kinds out{0, 0, 0, 0};
   for (int i = 0; i < 4; ++i) {
     const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p) + i);
-    const auto eq = [v](char c) { return _mm_cmpeq_epi8(v, _mm_set1_epi8(c)); };
-    const __m128i letter = in_range(_mm_or_si128(v, _mm_set1_epi8(0x20)), 'a', 25);
-    const __m128i rare = _mm_or_si128(_mm_or_si128(eq('\\'), eq('|')), eq('\x1b'));
-    out.digit |= mask_of(in_range(v, '0', 9)) << (16 * i);
-    out.letter |= (mask_of(letter) | mask_of(v)) << (16 * i);  // the sign bit: beyond ASCII
-    out.space |= mask_of(_mm_or_si128(eq(' '), in_range(v, '\t', 4))) << (16 * i);
-    out.mark |= mask_of(_mm_or_si128(eq('/'), eq(':'))) << (16 * i);
-    out.rare |= mask_of(rare) << (16 * i);
+    const __m128i low = _mm_or_si128(v, _mm_set1_epi8(0x20));  // '\\' as '|'
+    const auto eq = [](__m128i bytes, char c) { return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(c)); };
+    const __m128i digit = in_range(v, '0', 9);
+    // The sign bit alone counts: it is set beyond ASCII.
+    const __m128i run = _mm_or_si128(_mm_or_si128(in_range(low, 'a', 25), digit), v);
+    out.digit |= mask_of(digit) << (16 * i);
+    out.run |= mask_of(run) << (16 * i);
+    out.mark |= mask_of(_mm_or_si128(eq(v, '/'), eq(v, ':'))) << (16 * i);
+    out.rare |= mask_of(_mm_or_si128(eq(low, '|'), eq(v, '\x1b'))) << (16 * i);
   }
   return out;
 }
 #else
 Kinds kinds64(const char* p) {
-  Kinds out{0, 0, 0, 0, 0};
+  Kinds out{0, 0, 0, 0};
   for (int i = 0; i < 64; ++i) {
     const char c = p[i];
     const uint64_t bit = uint64_t{1} << i;
     if (is_digit(c)) out.digit |= bit;
-    if (((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c & 0x80)) out.letter |= bit;
-    if (is_space(c)) out.space |= bit;
+    if (is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c & 0x80)) out.run |= bit;
     if (c == '/' || c == ':') out.mark |= bit;
     if (c == '\\' || c == '|' || c == '\x1b') out.rare |= bit;
   }
@@ -64,17 +64,21 @@ class Skeleton {
     std::memcpy(text_, message.data(), size_);
     std::memset(text_ + size_, ' ', 64);
     for (size_t w = 0; w < words_; ++w) kinds_[w] = kinds64(text_ + 64 * w);
-    kinds_[words_] = {0, 0, ~uint64_t{0}, 0, 0};  // windows may reach one word further
+    kinds_[words_] = {0, 0, 0, 0};  // every run ends
   }
 
   uint64_t key() {
     for (size_t w = 0; w < words_; ++w)
       if (kinds_[w].rare != 0 && barred(w)) return 0;
-    for (size_t bit = next_digit(0); bit < size_; bit = next_digit(at_)) {
-      const size_t from = token_begin(bit), to = token_end(bit);
-      if (to - from > 64) return 0;
-      copy(from);
-      token(from, to);
+    next_exact();
+    for (size_t w = 0; w < words_; ++w) {
+      uint64_t digits = kinds_[w].digit;
+      while (true) {
+        if (at_ >= 64 * (w + 1)) break;
+        if (at_ > 64 * w) digits &= ~uint64_t{0} << (at_ % 64);
+        if (digits == 0) break;
+        number(64 * w + static_cast<size_t>(std::countr_zero(digits)));
+      }
     }
     copy(size_);
     const uint64_t hash = XXH3_64bits(out_, put_);
@@ -91,83 +95,81 @@ class Skeleton {
     return false;
   }
 
-  size_t next_digit(size_t at) const {
-    if (at >= size_) return size_;
-    size_t w = at / 64;
-    uint64_t word = kinds_[w].digit & (~uint64_t{0} << (at % 64));
-    while (word == 0) {
-      if (++w >= words_) return size_;
-      word = kinds_[w].digit;
+  // The next token in which lengths count: a path ("x.c-12" may end in an extension of six bytes) and groups
+  // between colons (an address has at most four characters in each, and three colons).
+  void next_exact() {
+    size_t from = exact_to_;
+    exact_from_ = exact_to_ = ~size_t{0};
+    for (size_t w = from / 64; w < words_; ++w) {
+      for (uint64_t marks = kinds_[w].mark; marks != 0; marks &= marks - 1) {
+        const size_t at = 64 * w + static_cast<size_t>(std::countr_zero(marks));
+        if (at < from) continue;
+        const size_t end = token_end(at);
+        if (text_[at] == ':' && end == at + 1)
+          continue;  // "sampler:", the usual one, is its token's first mark
+        const size_t begin = token_begin(at);
+        if (exact({text_ + begin, end - begin})) {
+          exact_from_ = begin;
+          exact_to_ = end;
+          return;
+        }
+        from = end;
+      }
     }
-    return 64 * w + static_cast<size_t>(std::countr_zero(word));
   }
 
-  size_t token_begin(size_t bit) const {
-    size_t w = bit / 64;
-    uint64_t word = kinds_[w].space & ~(~uint64_t{0} << (bit % 64));
-    while (word == 0) {
-      if (w == 0) return 0;
-      word = kinds_[--w].space;
-    }
-    return 64 * w + 64 - static_cast<size_t>(std::countl_zero(word));
+  static bool exact(std::string_view token) {
+    if (token.find('/') == std::string_view::npos) return std::count(token.begin(), token.end(), ':') >= 3;
+    return token.find_first_of(".:") != std::string_view::npos;
   }
 
-  size_t token_end(size_t bit) const {
-    size_t w = bit / 64;
-    uint64_t word = kinds_[w].space & (~uint64_t{0} << (bit % 64));
-    while (word == 0) word = kinds_[++w].space;  // the padding is space
-    return std::min(size_, 64 * w + static_cast<size_t>(std::countr_zero(word)));
+  size_t token_begin(size_t at) const {
+    while (at > 0 && !is_space(text_[at - 1])) --at;
+    return at;
+  }
+  size_t token_end(size_t at) const {
+    while (at < size_ && !is_space(text_[at])) ++at;
+    return at;
   }
 
-  // The kind's bits from `from` on, `count` of them.
-  uint64_t window(uint64_t Kinds::*kind, size_t from, size_t count) const {
-    const size_t w = from / 64, shift = from % 64;
-    uint64_t bits = kinds_[w].*kind >> shift;
-    if (shift != 0) bits |= kinds_[w + 1].*kind << (64 - shift);
-    return count < 64 ? bits & ~(~uint64_t{0} << count) : bits;
-  }
-
-  // Whether lengths count in the token: in a path ("x.c-12" may end in an extension of six bytes) and in
-  // groups between colons (an address has at most four characters in each, and three colons).
-  bool exact(size_t from, size_t to) const {
-    const uint64_t marks = window(&Kinds::mark, from, to - from);
-    if (marks == 0) return false;
-    const std::string_view token(text_ + from, to - from);
-    const auto colons = std::count(token.begin(), token.end(), ':');
-    if (colons == std::popcount(marks)) return colons >= 3;
-    return colons > 0 || token.find('.') != std::string_view::npos;
-  }
-
-  void token(size_t from, size_t to) {
-    uint64_t digits = window(&Kinds::digit, from, to - from);
-    if (exact(from, to)) {
-      for (; at_ < to; ++at_) out_[put_++] = is_digit(text_[at_]) ? '0' : text_[at_];
+  // Takes the run of letters and digits whose first digit stands at `digit`, or the token if its length
+  // counts.
+  void number(size_t digit) {
+    while (digit >= exact_to_) next_exact();
+    if (digit >= exact_from_) {
+      copy(exact_from_);
+      for (; at_ < exact_to_; ++at_) out_[put_++] = is_digit(text_[at_]) ? '0' : text_[at_];
       return;
     }
-    const uint64_t runs = digits | window(&Kinds::letter, from, to - from);
-    while (digits != 0) {
-      const int bit = std::countr_zero(digits);
-      const uint64_t before = runs << (63 - bit);  // its highest bit is `bit`
-      const int begin = bit + 1 - std::countl_one(before);
-      const int end = bit + std::countr_one(runs >> bit);
-      copy(from + static_cast<size_t>(begin));
+    const size_t end = run_end(digit), w = digit / 64, bit = digit % 64;
+    if (((bit != 0 ? kinds_[w].run >> (bit - 1) : w != 0 ? kinds_[w - 1].run >> 63 : 0) & 1) == 0) {
       // What begins with a digit is a hole, whatever follows ("13GiB", "0x7f64f37424ee").
-      if (begin == bit)
-        out_[put_++] = '0';
-      else
-        word(begin, bit, from + static_cast<size_t>(end));
-      at_ = from + static_cast<size_t>(end);
-      digits = end < 64 ? digits & (~uint64_t{0} << end) : 0;
+      copy(digit);
+      out_[put_++] = '0';
+    } else {
+      size_t begin = digit;
+      while (begin > 0 && (kinds_[(begin - 1) / 64].run >> (begin - 1) % 64 & 1) != 0) --begin;
+      copy(begin);
+      word({text_ + begin, end - begin}, digit - begin);
     }
+    at_ = end;
   }
 
-  // Letters and digits from at_ to `to`, the first digit `lead` bytes behind the first letter.
-  void word(int begin, int bit, size_t to) {
-    const std::string_view run(text_ + at_, to - at_);
+  size_t run_end(size_t at) const {
+    size_t w = at / 64;
+    const auto ones = static_cast<size_t>(std::countr_one(kinds_[w].run >> at % 64));
+    if (at % 64 + ones < 64) return at + ones;
+    while (~kinds_[++w].run == 0) {
+    }
+    return 64 * w + static_cast<size_t>(std::countr_one(kinds_[w].run));
+  }
+
+  // A run that begins with `letters` letters.
+  void word(std::string_view run, size_t letters) {
     const bool hex =
         std::all_of(run.begin(), run.end(), [](char c) { return is_digit(c) || is_hex_letter(c); });
     // One letter and a number, and eight hexadecimal characters, are a hole as a whole.
-    if (bit - begin < 2 || (hex && run.size() >= 8)) {
+    if (letters < 2 || (hex && run.size() >= 8)) {
       out_[put_++] = 'a';
       out_[put_++] = '0';
       return;
@@ -192,6 +194,7 @@ class Skeleton {
   size_t size_, words_;
   size_t at_ = 0;   // of the text, what lies before is in the key
   size_t put_ = 0;  // never more than at_
+  size_t exact_from_ = 0, exact_to_ = 0;
   Kinds kinds_[kMost / 64 + 1];
   char text_[kMost + 64];
   char out_[kMost + 64];

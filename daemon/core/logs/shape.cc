@@ -239,6 +239,14 @@ FormShape shape_of(std::string_view form) {
   return shape;
 }
 
+bool names_exception(std::string_view message) {
+  const std::string_view name = message.substr(0, message.find(':'));
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
+  for (const char c : name)
+    if (!is_word(c) && c != '.') return false;
+  return true;
+}
+
 std::optional<Progress> progress_of(std::string_view message) {
   if (const auto bar = bar_progress(message)) return bar;
   const std::string text = lowered(message.substr(0, 400));  // a counter stands at the beginning of its line

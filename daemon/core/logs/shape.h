@@ -38,6 +38,10 @@ struct FormShape {
 // `form` as form_text gives it.
 FormShape shape_of(std::string_view form);
 
+// Whether a line may be the last one of a traceback: one dotted name, alone or before a colon. It need not
+// end in "Error": a program's own exceptions are named as it likes.
+bool names_exception(std::string_view message);
+
 // A kind of fault whose lines are known the world over. `all` are words that must stand in the form.
 struct FaultShape {
   std::string_view name;    // for why: "kernel: Xid"
