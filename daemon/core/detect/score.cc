@@ -14,7 +14,7 @@
 //   the window
 //              since progress ended, where the job's own rate of births lets expect E. What began before and
 //              goes on to the end may be the failure's too
-// The prior: a failed job has some ten indicating templates among several hundred.
+// The prior: a failed job has some ten indicating templates, among several hundred as a rule.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,8 +24,8 @@
 namespace culprit::detect {
 namespace {
 
-constexpr double kPrior = -3.5;                                       // log(10 / 330)
-constexpr std::array<double, 3> kIndicating = {0.221, 0.231, 0.548};  // LOGS.md, by words class
+constexpr double kExpected = 10, kTemplatesMin = 30, kTemplatesMax = 330;  // of the prior
+constexpr std::array<double, 3> kIndicating = {0.221, 0.231, 0.548};       // LOGS.md, by words class
 constexpr std::array<double, 3> kHarmless = {8.7, 1.0, 0.3};  // of ten templates of a healthy run (real-logs)
 constexpr double kNovelSure = 0.95;           // 5 % of real faults repeat a line that healthy jobs have
 constexpr double kKnown = -3.0;               // log of that 5 %
@@ -353,8 +353,10 @@ Analysis analyse(const View& view, const Pool& pool, const Steps& steps) {
   a.fate = find_fate(view);
   score_templates(view, pool, steps, a);
   if (steps.spatial) add_spatial(view, pool, a);
+  const double count = clamp(static_cast<double>(a.templates.size()), kTemplatesMin, kTemplatesMax);
+  const double prior = std::log(kExpected / count);
   for (TemplateScore& s : a.templates) {
-    const double logit = kPrior + s.cross_job + s.temporal + s.words + s.shape + s.spatial;
+    const double logit = prior + s.cross_job + s.temporal + s.words + s.shape + s.spatial;
     s.score = 1 / (1 + std::exp(-logit));
   }
   std::stable_sort(a.templates.begin(), a.templates.end(),

@@ -81,7 +81,16 @@ class Correlator {
   bool uneasy() const {
     if (a_.fate.ended_well) return false;
     const bool host = !a_.hosts.empty() && a_.hosts[0].weight >= kSuspicious;
-    return host || singled_out() > 0 || (late_evidence() >= 1 && a_.birth_surprise > 4);
+    return host || speaks_of_failure() || singled_out() > 0 ||
+           (late_evidence() >= 1 && a_.birth_surprise > 4);
+  }
+
+  // Whether a job that never made progress tells of failure.
+  bool speaks_of_failure() const {
+    if (a_.fate.last_iteration >= 0) return false;
+    for (const TemplateScore& t : a_.templates)
+      if (t.score >= kIndicating && detect::words_class(log_.templates()[t.id]) == 2) return true;
+    return false;
   }
 
   // Indicating templates by which the first suspect differs from its peers beyond chance.
