@@ -1,6 +1,6 @@
-// Reads log files into an engine: several threads read and parse, whichever of them completes the next piece in
-// order hands it over. The engine sees the same batches in the same order whatever the number of threads. Memory is
-// bounded by the pieces under way.
+// Reads log files into an engine: several threads read and parse, whichever of them completes the next piece
+// in order hands it over. The engine sees the same batches in the same order whatever the number of threads.
+// Memory is bounded by the pieces under way.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct LogFile {
 struct ReadProgress {
   std::atomic<uint64_t> bytes_done{0};   // on disk
   std::atomic<uint64_t> bytes_total{0};  // of the files found so far; 0: not known
-  std::atomic<bool> stop{false};        // set by a signal handler: what is under way ends, the rest is left
+  std::atomic<bool> stop{false};         // set by a signal handler: what is under way ends, the rest is left
 };
 
 struct PipelineOptions {

@@ -1,5 +1,5 @@
-// An open-addressing map from 64-bit keys to small values, for the counters of hot loops. Keys are mixed, so any
-// bits may vary. No erase. One thread.
+// An open-addressing map from 64-bit keys to small values, for the counters of hot loops. Keys are mixed, so
+// any bits may vary. No erase. One thread.
 #pragma once
 
 #include <cstdint>

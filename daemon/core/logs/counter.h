@@ -1,5 +1,5 @@
-// Finds templates of which one number counts up, where no word says that it is an iteration. It looks at the first
-// lines of each form only. Pure; one thread.
+// Finds templates of which one number counts up, where no word says that it is an iteration. It looks at the
+// first lines of each form only. Pure; one thread.
 #pragma once
 
 #include <cstdint>

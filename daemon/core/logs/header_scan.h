@@ -88,8 +88,9 @@ class HeaderScan {
   bool level_ = false;
   bool location_ = false;
   bool logger_ = false;
-  bool tag_ = false;     // the logger was a program's tag in syslog
-  bool zoned_ = false;   // the last field was a time that names its zone: journald's, if a host and a tag follow
+  bool tag_ = false;  // the logger was a program's tag in syslog
+  bool zoned_ =
+      false;  // the last field was a time that names its zone: journald's, if a host and a tag follow
   bool syslog_ = false;  // the last field was a time in syslog's shape
   bool place_ = false;   // the last field told a place: what follows keeps its indentation
   bool column_ = false;  // the last field was a bare level word: columns may follow

@@ -317,7 +317,8 @@ size_t HeaderScan::take_syslog_host(size_t pos, size_t end) {
   const std::string_view host = line_.substr(pos, end - pos);
   const size_t tag = take_syslog_tag(skip_spaces(host_end));
   if (tag == 0 && (zoned_ || !hosts_.is_host(host))) return 0;
-  // Many programs write such a time; what follows is journald's only with a process number or from the kernel.
+  // Many programs write such a time; what follows is journald's only with a process number or from the
+  // kernel.
   if (zoned_ && line_[tag - 2] != ']' && line_.substr(host_end, tag - host_end) != " kernel:") return 0;
   if (header_.host.empty()) note_host(host);
   place_ = false;

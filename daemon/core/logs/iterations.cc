@@ -9,14 +9,14 @@
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kTracks = 256;          // templates that count; a job has a handful
-constexpr size_t kPoints = 8192;         // of a track, thinned by halves beyond
-constexpr size_t kWindow = 10;           // iterations, as L4 has it
-constexpr size_t kSequence = 256;        // events of an iteration that are compared
-constexpr size_t kOdd = 20'000;          // odd iterations kept
-constexpr double kSigmaFloor = 0.05;     // one event in twenty comes and goes in any iteration
-constexpr double kSigmas = 3;            // L4's bound
-constexpr uint64_t kWarmUp = 5;          // distances before a writer's mean is worth comparing with
+constexpr size_t kTracks = 256;       // templates that count; a job has a handful
+constexpr size_t kPoints = 8192;      // of a track, thinned by halves beyond
+constexpr size_t kWindow = 10;        // iterations, as L4 has it
+constexpr size_t kSequence = 256;     // events of an iteration that are compared
+constexpr size_t kOdd = 20'000;       // odd iterations kept
+constexpr double kSigmaFloor = 0.05;  // one event in twenty comes and goes in any iteration
+constexpr double kSigmas = 3;         // L4's bound
+constexpr uint64_t kWarmUp = 5;       // distances before a writer's mean is worth comparing with
 
 struct Track {
   uint32_t key = 0;
@@ -24,8 +24,8 @@ struct Track {
   uint64_t lines = 0, rises = 0, falls = 0;
   int64_t max = -1;
   uint64_t stride = 1, skipped = 0;
-  std::vector<ProgressPoint> points;       // new maxima, earliest time of each
-  ProgressPoint last;                      // the first line of the furthest iteration
+  std::vector<ProgressPoint> points;                       // new maxima, earliest time of each
+  ProgressPoint last;                                      // the first line of the furthest iteration
   std::map<uint32_t, std::vector<ProgressPoint>> untimed;  // by source, where lines have no time
   FlatMap<int64_t> of_writer{16};
 
@@ -76,7 +76,10 @@ struct Track {
     const double distinct = static_cast<double>(points.size() * stride);
     if (falls * 4 > rises || distinct < (kind == CounterKind::kCounts ? 8 : 2)) return 0;
     const double share = longest > 0 ? static_cast<double>(duration()) / static_cast<double>(longest) : 1;
-    return distinct * (0.05 + share) * (kind == CounterKind::kNamed ? 1e6 : kind == CounterKind::kBar ? 1e3 : 1);
+    return distinct * (0.05 + share) *
+           (kind == CounterKind::kNamed ? 1e6
+            : kind == CounterKind::kBar ? 1e3
+                                        : 1);
   }
 };
 
@@ -158,8 +161,10 @@ struct Iterations::Impl {
     const double variance = l.count > 1 ? l.squares / static_cast<double>(l.count - 1) : 0;
     const double sigma = (distance - l.mean) / std::max(kSigmaFloor, std::sqrt(variance));
     if (l.count >= kWarmUp && sigma > kSigmas) {
-      if (odd.size() < kOdd) odd.push_back({writer, l.iteration, distance, sigma, point.time_ns, fresh(l)});
-      else ++odd_dropped;
+      if (odd.size() < kOdd)
+        odd.push_back({writer, l.iteration, distance, sigma, point.time_ns, fresh(l)});
+      else
+        ++odd_dropped;
     }
     ++l.count;
     const double delta = distance - l.mean;
@@ -186,7 +191,8 @@ void Iterations::event(uint32_t writer, uint32_t cluster) {
   WriterLoop& l = impl_->loop(writer);
   if (l.boundary == 0xffffffff) return;
   auto& symbols = l.now.symbols;
-  if (symbols.size() < kSequence && (symbols.empty() || symbols.back() != cluster)) symbols.push_back(cluster);
+  if (symbols.size() < kSequence && (symbols.empty() || symbols.back() != cluster))
+    symbols.push_back(cluster);
 }
 
 bool Iterations::progress(uint32_t writer, uint32_t key, CounterKind kind, const ProgressPoint& point) {
@@ -222,7 +228,8 @@ void Iterations::choose() {
     const ProgressPoint& a = best->points[i - 1];
     const ProgressPoint& b = best->points[i];
     if (a.time_ns == kNoTime || b.time_ns == kNoTime || b.time_ns < a.time_ns) continue;
-    steps.push_back(static_cast<double>(b.time_ns - a.time_ns) / static_cast<double>(b.iteration - a.iteration));
+    steps.push_back(static_cast<double>(b.time_ns - a.time_ns) /
+                    static_cast<double>(b.iteration - a.iteration));
   }
   if (steps.empty()) return;
   std::nth_element(steps.begin(), steps.begin() + steps.size() / 2, steps.end());

@@ -1,10 +1,11 @@
 // The job's iterations, as its own progress lines number them, and what each writer did in each of them.
 //
-// A track is a number that counts up: all lines that name it alike ("step"), or one template of which one does. The job's track is the one that names a step or iteration
-// and got furthest; where none is named, the one that counts most regularly (L4, section 4.4, takes the loop's own
-// lines; which they are is not said there).
-// Sequences of events between a writer's progress lines are compared by dynamic time warping with those of the ten
-// iterations before (L4's window); see detect/temporal.h for what is made of it. Pure; one thread.
+// A track is a number that counts up: all lines that name it alike ("step"), or one template of which one
+// does. The job's track is the one that names a step or iteration and got furthest; where none is named, the
+// one that counts most regularly (L4, section 4.4, takes the loop's own lines; which they are is not said
+// there). Sequences of events between a writer's progress lines are compared by dynamic time warping with
+// those of the ten iterations before (L4's window); see detect/temporal.h for what is made of it. Pure; one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ struct ProgressPoint {
   uint64_t line = 0;
 };
 
-// How sure it is that a number counts iterations: its words say so, a progress bar shows it, it only counts up.
+// How sure it is that a number counts iterations: its words say so, a progress bar shows it, it only counts
+// up.
 enum class CounterKind : uint8_t { kCounts, kBar, kNamed };
 
 class Iterations {
@@ -46,7 +48,8 @@ class Iterations {
 
   // An event of `writer` that is no progress line.
   void event(uint32_t writer, uint32_t cluster);
-  // A line that counts `point.iteration` in the track `key`. Whether it is further than the writer was before.
+  // A line that counts `point.iteration` in the track `key`. Whether it is further than the writer was
+  // before.
   bool progress(uint32_t writer, uint32_t key, CounterKind kind, const ProgressPoint& point);
   // Chooses the job's track among all that count. Call before what follows; repeatable.
   void choose();

@@ -13,8 +13,8 @@ namespace culprit::logs {
 namespace {
 
 constexpr uint32_t kNamedTracks = 0x80000000;  // keys of tracks that a name tells, above those of forms
-constexpr size_t kSamples = 8;          // writers whose first line of a template is kept as text
-constexpr size_t kFaultLines = 20'000;  // kept with their text; the counts of their templates go on
+constexpr size_t kSamples = 8;                 // writers whose first line of a template is kept as text
+constexpr size_t kFaultLines = 20'000;         // kept with their text; the counts of their templates go on
 
 uint64_t pair_key(uint32_t writer, uint32_t cluster) { return (uint64_t{writer} << 32) | cluster; }
 
@@ -170,8 +170,11 @@ struct JobLog::Impl {
     const uint32_t writer = last_writers[line.writer];
     if (fault_lines.size() >= kFaultLines) return;
     const FormStats& form = forms[last_forms[line.form]];
-    FaultLine out{{batch.source, writer, source.lines + index + 1, line.time_ns}, form.key,
-                  writers[writer].events, batch.forms[line.form].shape, ""};
+    FaultLine out{{batch.source, writer, source.lines + index + 1, line.time_ns},
+                  form.key,
+                  writers[writer].events,
+                  batch.forms[line.form].shape,
+                  ""};
     out.text = shorten(record_text(batch, index), limits::kEvidenceText);
     fault_lines.push_back(std::move(out));
   }
@@ -187,8 +190,10 @@ struct JobLog::Impl {
       if (next.writer != line.writer) continue;
       if (!next.continued) break;
       if (next.rule) continue;
-      if (block) whole.append(" ").append(batch.message(next));
-      else if (next.form == line.form && names_exception(batch.message(next))) text = batch.message(next);
+      if (block)
+        whole.append(" ").append(batch.message(next));
+      else if (next.form == line.form && names_exception(batch.message(next)))
+        text = batch.message(next);
     }
     return block ? whole : std::string(text);
   }
@@ -203,7 +208,11 @@ struct JobLog::Impl {
       const FormStats& form = forms[last_forms[line.form]];
       CounterKind kind;
       if (const auto progress = counted(batch, line, kind)) {
-        const uint32_t key = kind == CounterKind::kCounts ? form.key : kNamedTracks | static_cast<uint32_t>(mix64(progress->name, static_cast<uint64_t>(progress->total)));
+        const uint32_t key =
+            kind == CounterKind::kCounts
+                ? form.key
+                : kNamedTracks |
+                      static_cast<uint32_t>(mix64(progress->name, static_cast<uint64_t>(progress->total)));
         templates[form.cluster].rises += iterations.progress(
             writer, key, kind, {line.time_ns, progress->iteration, batch.source, source.lines + i + 1});
       } else {

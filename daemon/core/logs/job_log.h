@@ -1,6 +1,6 @@
-// What is kept of a job's logs: not the lines, but counts by template and writer, a bounded number of places, the
-// progress of the iterations, the rhythm of each writer. Memory grows with templates and writers, not with lines.
-// Fed with batches in the order of their sources and indexes; one thread; pure.
+// What is kept of a job's logs: not the lines, but counts by template and writer, a bounded number of places,
+// the progress of the iterations, the rhythm of each writer. Memory grows with templates and writers, not
+// with lines. Fed with batches in the order of their sources and indexes; one thread; pure.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +39,10 @@ struct GroupStats {
 struct TemplateStats {
   uint64_t count = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
-  bool untimed = false;            // its first lines came before any time was known: first_ns is too late
+  bool untimed = false;  // its first lines came before any time was known: first_ns is too late
   Level level = Level::kNone;
   FormShape shape;
-  uint64_t rises = 0;              // lines in which its writer's iteration was further than before
+  uint64_t rises = 0;  // lines in which its writer's iteration was further than before
   // Whether counting iterations is what its lines are for, and not just something that they mention.
   bool is_progress() const { return rises >= 2 && rises * 4 >= count; }
   std::vector<LogPlace> places;    // the first ones
@@ -53,7 +53,7 @@ struct TemplateStats {
 // A writer's rhythm: how long it usually is silent.
 struct Rhythm {
   uint64_t gaps = 0;
-  TimeNs longest_ns = 0;         // but for the gap after its last line, which is not over
+  TimeNs longest_ns = 0;  // but for the gap after its last line, which is not over
   void add(TimeNs gap) { ++gaps, longest_ns = std::max(longest_ns, gap); }
 };
 
@@ -72,7 +72,7 @@ struct WriterStats {
 // A line of a known kind of fault or an exception, kept with its text.
 struct FaultLine {
   LogPlace place;
-  ClusterId cluster = 0;  // as given out; resolve it
+  ClusterId cluster = 0;      // as given out; resolve it
   uint64_t writer_event = 0;  // events of its writer before it
   FormShape shape;
   std::string text;

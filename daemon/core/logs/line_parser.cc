@@ -14,7 +14,8 @@ namespace {
 
 // Shapes of this many forms are remembered between batches; a job has a few thousand.
 constexpr size_t kShapeCache = 1 << 16;
-// Keys of messages whose forms are remembered: they must stay in the core's own cache to be worth their while.
+// Keys of messages whose forms are remembered: they must stay in the core's own cache to be worth their
+// while.
 constexpr size_t kKnownForms = 1 << 13;
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r") == std::string_view::npos; }
@@ -37,7 +38,7 @@ struct LineParser::Impl {
   struct Record {
     uint32_t first_line = 0;
     uint32_t form = kNoForm;
-    bool open = false;      // a traceback that has not met its exception
+    bool open = false;       // a traceback that has not met its exception
     bool traceback = false;  // the last event was one: a chained one may follow
     bool code = false;       // a frame was seen: the next line is its source, however it is indented
     bool block = false;      // a launcher's failure block: indented lines and "[3]:" belong to it
@@ -65,7 +66,8 @@ struct LineParser::Impl {
   LogBatch* batch = nullptr;
   const SourceInfo* source = nullptr;
   std::string_view text;
-  bool returns = false;  // whether the text has carriage returns: most have none, and no line need be searched
+  bool returns =
+      false;  // whether the text has carriage returns: most have none, and no line need be searched
   TimeNs time = kNoTime;
 
   void begin(const TextChunk& chunk, const SourceInfo& info, LogBatch& out) {
@@ -195,7 +197,8 @@ struct LineParser::Impl {
       record.lines.push_back(line);
       return true;
     }
-    if (!record.traceback || (kind != ShapeKind::kChained && !(record.chained && kind == ShapeKind::kTraceback)))
+    if (!record.traceback ||
+        (kind != ShapeKind::kChained && !(record.chained && kind == ShapeKind::kTraceback)))
       return false;
     out.continued = 1;
     out.form = record.form;
@@ -247,8 +250,14 @@ struct LineParser::Impl {
     std::string_view message = line.substr(header.message);
     const bool indented = !message.empty() && (message[0] == ' ' || message[0] == '\t');
     while (!message.empty() && (message[0] == ' ' || message[0] == '\t')) message.remove_prefix(1);
-    LineRecord record{time, static_cast<uint32_t>(message.data() - text.data()),
-                      static_cast<uint32_t>(message.size()) & 0x1fffffff, 0, 0, own_time, kNoForm, 0};
+    LineRecord record{time,
+                      static_cast<uint32_t>(message.data() - text.data()),
+                      static_cast<uint32_t>(message.size()) & 0x1fffffff,
+                      0,
+                      0,
+                      own_time,
+                      kNoForm,
+                      0};
     if (!wanted()) {
       ++batch->skipped_lines;
       record.size = 0;
@@ -268,7 +277,9 @@ struct LineParser::Impl {
   }
 };
 
-LineParser::LineParser(const ParseOptions& options) : impl_(std::make_unique<Impl>()) { impl_->options = options; }
+LineParser::LineParser(const ParseOptions& options) : impl_(std::make_unique<Impl>()) {
+  impl_->options = options;
+}
 LineParser::~LineParser() = default;
 LineParser::LineParser(LineParser&&) noexcept = default;
 

@@ -1,6 +1,6 @@
-// Makes a LogBatch of a piece of text: splits lines, strips headers, masks messages, joins multi-line records.
-// The result depends only on the text and the options, never on what the parser saw before: several threads with
-// a parser each give the same as one. A parser belongs to one thread.
+// Makes a LogBatch of a piece of text: splits lines, strips headers, masks messages, joins multi-line
+// records. The result depends only on the text and the options, never on what the parser saw before: several
+// threads with a parser each give the same as one. A parser belongs to one thread.
 #pragma once
 
 #include <memory>

@@ -12,7 +12,8 @@ namespace culprit::logs {
 
 constexpr std::string_view kHole = "<*>";
 
-// Text of bounded length without allocation. The worst masked token is one of "1=1=1=...": four bytes for two.
+// Text of bounded length without allocation. The worst masked token is one of "1=1=1=...": four bytes for
+// two.
 class TokenBuffer {
  public:
   void clear() { size_ = 0; }

@@ -72,7 +72,8 @@ BOOST_AUTO_TEST_CASE(a_track_of_many_points_is_thinned_and_still_tells) {
 BOOST_AUTO_TEST_CASE(a_number_that_counts_up_by_equal_steps_is_found_without_words) {
   CounterWatch watch;
   std::optional<int64_t> value;
-  for (int i = 0; i < 12; ++i) value = watch.see(0, "samples 320 of chunk " + std::to_string(10 * i) + " loss 0.5");
+  for (int i = 0; i < 12; ++i)
+    value = watch.see(0, "samples 320 of chunk " + std::to_string(10 * i) + " loss 0.5");
   BOOST_REQUIRE(value.has_value());
   BOOST_TEST(*value == 110);
 }
@@ -81,7 +82,8 @@ BOOST_AUTO_TEST_CASE(numbers_without_order_are_left_alone_after_a_look) {
   CounterWatch watch;
   uint32_t state = 7;
   for (int i = 0; i < 40; ++i)
-    BOOST_TEST(!watch.see(0, "took " + std::to_string((state = state * 1103515245 + 12345) >> 20) + " us").has_value());
+    BOOST_TEST(!watch.see(0, "took " + std::to_string((state = state * 1103515245 + 12345) >> 20) + " us")
+                    .has_value());
   BOOST_TEST(watch.decided());
   BOOST_TEST(!watch.counts());
 }

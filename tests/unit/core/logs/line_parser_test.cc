@@ -116,7 +116,8 @@ BOOST_AUTO_TEST_CASE(of_a_line_with_carriage_returns_what_a_terminal_would_show_
 BOOST_AUTO_TEST_CASE(a_parser_gives_the_same_whatever_it_saw_before) {
   LineParser warm{ParseOptions{}};
   LogBatch first, again;
-  const std::string other = "[2026-11-21 02:12:09,123] [INFO] [x.py:1:f] iteration 5\nI0415 12:34:56.789 1 f.cc:2] hi\n";
+  const std::string other =
+      "[2026-11-21 02:12:09,123] [INFO] [x.py:1:f] iteration 5\nI0415 12:34:56.789 1 f.cc:2] hi\n";
   warm.parse({0, 0, 0, other, other.size(), false}, {}, again);
   warm.parse({0, 1, 0, kTraceback, kTraceback.size(), true}, {}, again);
   first = parse(kTraceback);
