@@ -134,7 +134,8 @@ Result<detect::Pool> load_pool(const std::string& path) {
 unsigned thread_count(const char* setting) {
   unsigned threads = 0;
   if (setting) std::from_chars(setting, setting + std::char_traits<char>::length(setting), threads);
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  // Each thread holds some 7 MB of pieces, and beyond this many the one that hands them over is the bound.
+  if (threads == 0) threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
   return std::min(threads, 256u);
 }
 

@@ -13,6 +13,8 @@ namespace {
 
 // Pieces that a stream may hold while it is not its turn, and beside those being parsed when it is.
 constexpr size_t kAheadOfHead = 2, kAheadAtHead = 4;
+// Units opened beyond one a thread, so that a slow one at the head does not stop the others.
+constexpr size_t kAhead = 6;
 
 struct Piece {
   ingest::ChunkBuffer buffer;
@@ -67,7 +69,7 @@ class Pipeline {
       Unit* unit = nullptr;
       {
         std::unique_lock lock(mutex_);
-        const auto may_open = [&] { return next_ < units_.size() && next_ < head_ + threads_ * 4; };
+        const auto may_open = [&] { return next_ < units_.size() && next_ < head_ + threads_ + kAhead; };
         changed_.wait(lock, [&] {
           return !unparsed_.empty() || may_open() || (next_ >= units_.size() && streams_ == 0);
         });

@@ -151,8 +151,9 @@ Status JobWriter::play_iteration(uint32_t index, uint64_t bytes) {
   if (bytes > 0 && index > 1) {
     // Steer to the size asked for: lines so far tell how much each still to come may take.
     const uint64_t done = sink_.bytes();
-    const uint64_t left =
-        (bytes > done ? bytes - done : 0) / (std::min(iterations_, std::min(onset_, end_)) + 1 - index + 1);
+    // After its onset a drifting job goes on: there is always one more iteration to pad.
+    const uint32_t last = std::min(iterations_, std::min(onset_, end_)) + 2;
+    const uint64_t left = (bytes > done ? bytes - done : 0) / (last > index ? last - index : 1);
     chatter_ = std::max<uint64_t>(1, left / kLineBytes / site_.hosts);
   }
   const bool stops = fault_ && fault_->course == Course::kStop && index == onset_;
