@@ -42,7 +42,7 @@ int build(Options& o) {
   if (progress.stop) return complain("interrupted; nothing was written"), kUnable;
   if (Status status = write_file(o.out, pool->save()); !status) return complain(status.error().text), kUnable;
   print(fmt::format("{}: {}, {}\n", to_terminal(o.out), counted(pool->jobs, "job"),
-                    counted(pool->forms.size(), "form of message")));
+                    counted(pool->forms.size(), "form")));
   return kDone;
 }
 

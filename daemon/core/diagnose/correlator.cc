@@ -26,6 +26,7 @@ constexpr double kFar = 2.0;      // spatial evidence of such a one: seven to on
 constexpr TimeNs kLongIll = 5;    // steps: a fault that kills does so sooner
 constexpr size_t kSamples = 8;    // lines quoted for a diagnosis without a known sign
 constexpr double kSurprise = 10;  // -log p: one job in 20,000
+constexpr double kBlamed = 2.5;  // a host's weight: several certain templates of its own, or one and an order
 constexpr double kSuspicious =
     0.4;                          // a host's weight from which all is not well; healthy jobs stay at nought
 constexpr size_t kSuspects = 64;  // beyond them a suspicion is none
@@ -72,6 +73,10 @@ class Correlator {
     if (!a_.silent.empty() && !a_.hosts.empty()) return true;
     if (singled_out() >= (a_.has_pool ? 1u : 2u)) return true;
     const double late = late_evidence();
+    // One host bears nearly all of the blame, and more began at the end than chance brings.
+    const bool one = !a_.hosts.empty() && a_.hosts[0].weight >= kBlamed &&
+                     (a_.hosts.size() < 2 || a_.hosts[0].weight > 1.5 * a_.hosts[1].weight);
+    if (one && late >= 2 && a_.birth_surprise > 4) return true;
     if (a_.fate.progress_stopped && late > 0) return true;
     if (a_.has_pool && a_.novel_seen > 3 * a_.novel_expected + 2 && late >= 2) return true;
     return late >= 2 && a_.birth_surprise > kSurprise && spoken();
