@@ -72,6 +72,7 @@ std::set<uint32_t> ranks_in(std::string_view text) {
 struct Tally {
   double own = 0, order = 0, named = 0, silence = 0, behind = 0, absent = 0;
   TimeNs onset = kNoTime;
+  double usually_alone = 0;  // harmless templates that it alone writes: a first rank prints for all
   double usually_named = 0;  // harmless templates that name it: a master's address stands in many
   std::set<uint32_t> accusers;
   std::set<uint32_t> ranks;
@@ -139,6 +140,7 @@ class HostScorer {
       const double others = static_cast<double>(std::max<size_t>(1, tally_.size() - 1));
       t.named = kNamedWeight * std::min(1.0, static_cast<double>(t.accusers.size()) / std::min(others, 8.0)) /
                 (1 + t.usually_named);
+      t.own *= 1 - t.usually_alone / (harmless_ + 1);
       const double weight = std::min(3.0, t.own) + t.order + t.named + t.silence + t.behind + t.absent;
       if (weight < 0.05) continue;
       HostScore score{h, weight, weight / (weight + kHalf), t.onset, {}, reasons(h)};
@@ -166,6 +168,8 @@ class HostScorer {
   void count_usual_names() {
     for (const TemplateScore& s : a_.templates) {
       if (s.score >= kIndicating) continue;
+      ++harmless_;
+      if (s.hosts.size() == 1) tally_[s.hosts[0].unit].usually_alone += 1;
       std::set<uint32_t> named;
       for (const logs::LogSample& sample : view_.log->templates()[s.id].samples)
         named.merge(all_named(sample.text));
@@ -257,6 +261,7 @@ class HostScorer {
   const View& view_;
   Analysis& a_;
   std::vector<Tally> tally_;
+  double harmless_ = 0;  // templates that indicate nothing
   std::map<uint32_t, uint32_t> host_of_rank_;
 };
 

@@ -296,8 +296,7 @@ class Scorer {
     const double hosts = static_cast<double>(view_.hosts.size());
     if (s.known) return s.known->hosts_share * hosts < 1.5 + 0.1 * hosts && s.cross_job < 0;
     if (log_.iterations().span() > 0 && s.first_ns != kNoTime) return !begins_later(s);
-    const TimeNs first = log_.first_ns(), last = log_.last_ns();
-    return first == kNoTime || s.first_ns == kNoTime || s.first_ns - first < (last - first) / 5;
+    return pool_.jobs == 0;  // without iterations and without history nobody can tell a role from a fault
   }
 
   void finish(TemplateScore& s) const {

@@ -145,7 +145,8 @@ void find_odd_iterations(const View& view, Analysis& a) {
   for (auto& [iteration, sum] : by_iteration) {
     std::sort(sum.hosts.begin(), sum.hosts.end());
     culprit::IterationScore out{iteration, 1 - std::exp(-sum.sigma / 6), {}};
-    for (uint32_t h : sum.hosts) out.hosts.push_back(view.hosts[h].name);
+    if (!view.by_rank)
+      for (uint32_t h : sum.hosts) out.hosts.push_back(view.hosts[h].name);
     a.iterations.push_back(std::move(out));
   }
 }

@@ -9,6 +9,8 @@
 namespace culprit::detect {
 namespace {
 
+constexpr size_t kRanksToCompare = 3;  // of two that differ nobody can tell which is odd
+
 struct NaturalLess {
   bool operator()(const std::string& a, const std::string& b) const { return natural_less(a, b); }
 };
@@ -87,6 +89,14 @@ View make_view(const logs::JobLog& log) {
     }
   }
   for (Unit& unit : view.hosts) find_rhythm(unit, log);
+  for (Unit& unit : view.ranks) find_rhythm(unit, log);
+  view.known_hosts = view.hosts.size();
+  view.by_rank = view.hosts.size() < 2 && view.ranks.size() >= kRanksToCompare;
+  if (view.by_rank) {
+    view.hosts = view.ranks;
+    view.host_of_writer = view.rank_of_writer;
+    for (uint32_t r = 0; r < view.ranks.size(); ++r) view.ranks[r].host = r;
+  }
   return view;
 }
 

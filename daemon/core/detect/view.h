@@ -34,6 +34,10 @@ struct UnitCount {
 
 struct View {
   const logs::JobLog* log = nullptr;
+  // Where fewer than two hosts are known and there are ranks, ranks are what is compared: `hosts` then holds
+  // them.
+  bool by_rank = false;
+  size_t known_hosts = 0;
   std::vector<Unit> hosts;               // natural order of names
   std::vector<Unit> ranks;               // ascending
   std::vector<uint32_t> host_of_writer;  // kNowhere where unknown

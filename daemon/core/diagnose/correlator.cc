@@ -56,7 +56,7 @@ class Correlator {
   void summarise() {
     JobSummary& job = report_.job;
     job.id = log_.job().id;
-    job.hosts = view_.hosts.size();
+    job.hosts = view_.known_hosts;
     job.ranks = view_.ranks.size();
     job.bytes = log_.bytes();
     job.lines = log_.lines();
@@ -100,7 +100,7 @@ class Correlator {
 
   // Indicating templates by which the first suspect differs from its peers beyond chance.
   size_t singled_out() const {
-    if (a_.hosts.empty()) return 0;
+    if (a_.hosts.empty() || a_.hosts[0].weight < 1) return 0;
     size_t n = 0;
     for (const TemplateScore& t : a_.templates)
       n +=
@@ -145,10 +145,15 @@ class Correlator {
 
   Suspect suspect(const HostScore& h) const {
     Suspect s;
-    s.host = view_.hosts[h.host].name;
+    if (view_.by_rank) {
+      s.ranks = view_.hosts[h.host].ranks;
+      if (view_.known_hosts == 1) s.host = log_.writers()[view_.hosts[h.host].writers[0]].host;
+    } else {
+      s.host = view_.hosts[h.host].name;
+      s.ranks = h.ranks;
+    }
     s.score = h.score;
-    s.ranks = h.ranks;
-    for (uint32_t r : h.ranks)
+    for (uint32_t r : s.ranks)
       for (uint32_t w : view_.hosts[h.host].writers)
         if (log_.writers()[w].rank == r && log_.writers()[w].device &&
             std::find(s.devices.begin(), s.devices.end(), *log_.writers()[w].device) == s.devices.end())
@@ -191,7 +196,8 @@ class Correlator {
     if (sits_on_host(sign) && !sign.score->widespread) add_hosts(sign, d);
     d.action.kind = sign.action;
     if (sign.action == ActionKind::kIsolate || sign.action == ActionKind::kCheck)
-      for (const Suspect& s : d.hosts) d.action.targets.push_back(*s.host);
+      for (const Suspect& s : d.hosts)
+        if (s.host) d.action.targets.push_back(*s.host);
     report_.diagnoses.push_back(std::move(d));
   }
 
@@ -263,7 +269,8 @@ class Correlator {
     if (clear) {
       d.hosts.push_back(suspect(*top));
       d.why = top->why;
-      d.action = {ActionKind::kCheck, {view_.hosts[top->host].name}};
+      d.action.kind = ActionKind::kCheck;
+      if (d.hosts[0].host) d.action.targets.push_back(*d.hosts[0].host);
       d.component = component_of(*top);
       d.remedy = "Run the vendor's diagnostics on this host before the job is restarted on it.";
     } else {
@@ -329,7 +336,7 @@ class Correlator {
     } else {
       if (!a_.has_pool)
         report_.missing.emplace_back("logs of successful jobs of the same kind (--healthy DIR)");
-      if (view_.hosts.size() < 2)
+      if (view_.known_hosts < 2)
         report_.missing.emplace_back(
             "which host wrote which line (job.toml or --host-pattern), to compare hosts");
       if (report_.missing.empty())
