@@ -197,9 +197,11 @@ Result<detect::Pool> build_pool(const std::vector<std::string>& jobs, const Diag
       if (!files->errors.empty()) return fail(files->errors[0].code, files->errors[0].text);
       progress.bytes_total += files->bytes;
       core::Engine engine({files->job, {}, {}});
-      read_logs(files->logs, {options.parse, options.threads}, engine, progress);
+      logs::ParseOptions parse = options.parse;  // its times are another job's
+      parse.since_ns = parse.until_ns = kNoTime;
+      read_logs(files->logs, {parse, options.threads}, engine, progress);
       if (progress.stop) return pool;
-      engine.add_to(pool);
+      if (engine.log().events() > 0) engine.add_to(pool);  // an empty folder is no history
     }
   }
   return pool;

@@ -77,7 +77,8 @@ struct JobLog::Impl {
   std::vector<ActivityBins> activity;
   Iterations iterations;
   std::vector<uint32_t> last_forms, last_writers;
-  std::vector<uint32_t> room;  // by local form: places that its template can still take
+  std::vector<uint64_t> batch_events;  // of this batch so far, by local writer
+  std::vector<uint32_t> room;          // by local form: places that its template can still take
   size_t places = 0;
   uint64_t lines = 0, bytes = 0, events = 0, cut_lines = 0;
   TimeNs first = kNoTime, last = kNoTime;
@@ -172,7 +173,7 @@ struct JobLog::Impl {
     const FormStats& form = forms[last_forms[line.form]];
     FaultLine out{{batch.source, writer, source.lines + index + 1, line.time_ns},
                   form.key,
-                  writers[writer].events,
+                  writers[writer].events + batch_events[line.writer],
                   batch.forms[line.form].shape,
                   ""};
     out.text = shorten(record_text(batch, index), limits::kEvidenceText);
@@ -199,9 +200,11 @@ struct JobLog::Impl {
   }
 
   void walk_lines(const LogBatch& batch, const Source& source) {
+    batch_events.assign(batch.writers.size(), 0);
     for (size_t i = 0; i < batch.lines.size(); ++i) {
       const LineRecord& line = batch.lines[i];
       if (line.form == kNoForm || line.continued) continue;
+      ++batch_events[line.writer];
       const uint32_t writer = last_writers[line.writer];
       const FormSeen& seen = batch.forms[line.form];
       if (room[line.form] > 0) --room[line.form], add_places(batch, source, i, last_forms[line.form]);

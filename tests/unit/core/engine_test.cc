@@ -175,3 +175,11 @@ BOOST_AUTO_TEST_CASE(each_step_of_the_method_can_be_left_out) {
       BOOST_TEST(r.verdict.has_value());
   }
 }
+
+BOOST_AUTO_TEST_CASE(a_traceback_at_the_end_of_a_long_log_is_the_verdict) {
+  auto files =
+      job(1, 3000, 0, "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'x'\n");
+  const Report r = feed(files).report;
+  BOOST_REQUIRE(r.verdict.has_value());
+  BOOST_TEST(r.diagnoses[0].title == "KeyError: 'x'");
+}
