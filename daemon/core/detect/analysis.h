@@ -1,12 +1,12 @@
 // The method of L4 (FSE Companion '25) and what we add to it, each step a function of the settled job:
 //
 //   cross-job  templates that the pool of successful jobs has are no evidence; new ones are, by how many new
-//   ones a
-//              healthy job brings
+//              ones a healthy job brings
 //   temporal   when a template begins relative to the end of progress; iterations that differ (dynamic time
-//   warping) spatial    hosts and ranks that differ from their peers (isolation forest, robust z), and by
-//   which templates order      the earliest host, and whom the others name: cause before echo silence hosts
-//   that stopped writing or fell behind before the others
+//              warping)
+//   spatial    hosts (ranks, where hosts are unknown) that differ from their peers, and by which templates
+//   order      the earliest host, and whom the others name: cause before echo
+//   silence    hosts that stopped writing or fell behind before the others
 //
 // Evidence for a template is a sum of log likelihood ratios (naive Bayes); score.cc says where each comes
 // from. Pure.

@@ -1,19 +1,15 @@
 // Evidence by template: cross-job, temporal, words, known shapes.
 //
 // Each term is a log likelihood ratio, the failure's templates against the harmless ones, and each is
-// calibrated on what is known to be harmless: the pool's jobs, and this job's own templates from before the
-// end.
-//   words      LOGS.md: of the indicating templates 54.8 % are errors, 23.1 % warnings, 22.1 % info and
-//   debug; against
-//              the shares among the harmless templates that are as rare. In a job full of harmless alarms an
-//              alarm says little.
+// calibrated on what is known to be harmless: the pool and this job's own templates from before the end.
+//   words      LOGS.md: of the indicating templates 54.8 % are errors, 23.1 % warnings, 22.1 % plain;
+//              against the shares among the harmless templates that are as rare. In a job full of harmless
+//              alarms an alarm says little.
 //   cross-job  the share of the harmless templates, as alarming and as rare, that the pool lacks: among those
-//   of this
-//              job from before its end, and by what each pool job has alone (leave one out, Good and Turing)
+//              of this job from before its end, and by what each pool job has alone (Good and Turing)
 //   temporal   a harmless template begins anywhere in the job, one of the failure near its end: K began in
-//   the window
-//              since progress ended, where the job's own rate of births lets expect E. What began before and
-//              goes on to the end may be the failure's too
+//              the window since progress ended, where the job's own rate of births lets expect E. What began
+//              before and goes on to the end may be the failure's too
 // The prior: a failed job has some ten indicating templates, among several hundred as a rule.
 #include <algorithm>
 #include <array>

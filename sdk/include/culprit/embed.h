@@ -1,15 +1,16 @@
 /* libculprit: the engine of Culprit to embed in another program. C99, no dependencies.
  *
  *   culprit_job* job = culprit_create(NULL, error, sizeof error);
- *   int source = culprit_open(job, &(culprit_source){sizeof(culprit_source), "node-3.log", "node-3", -1,
- * -1}); culprit_feed(job, source, bytes, size);          as often as bytes arrive; lines may be cut anywhere
- *   while (culprit_poll(job, &finding)) ...          what was found so far
- *   char* json = culprit_report(job);                the report, FORMATS.md section 7; free with culprit_free
+ *   const culprit_source info = {sizeof info, "node-3.log", "node-3", -1, -1};
+ *   int source = culprit_open(job, &info);
+ *   culprit_feed(job, source, bytes, size);      as often as bytes arrive; lines may be cut anywhere
+ *   while (culprit_poll(job, &finding)) ...      what was found so far
+ *   char* json = culprit_report(job);            the report, one line of JSON; free with culprit_free
  *   culprit_destroy(job);
  *
  * Conventions. A job belongs to one thread at a time; different jobs are independent. Pointers given in are
- * borrowed for the call. Structs begin with their own size, so that they can grow at their end: set `size` to
- * sizeof. Text is UTF-8 or what the log holds; nothing here throws, exits, prints, reads a file or a clock.
+ * borrowed for the call. Structs begin with their own size, so that they can grow at their end: set `size`
+ * to sizeof. Text is UTF-8 or what the log holds. Nothing here exits, prints, reads a file or a clock.
  * Functions that can fail give NULL or a negative number and leave a sentence with culprit_error. */
 #ifndef CULPRIT_EMBED_H
 #define CULPRIT_EMBED_H
