@@ -79,18 +79,7 @@ constexpr FaultShape kFaults[] = {
      A::kIsolate,
      "Isolate the host; read its event log."},
     {"OOM killer",
-     {"out of memory: kill", "", ""},
-     "",
-     "The kernel killed a process: host out of memory",
-     C::kUser,
-     P::kHostMemory,
-     S::kCrash,
-     V::kFatal,
-     false,
-     A::kFix,
-     "Lower the host memory that the job takes (loader workers, pinned buffers) or give it more."},
-    {"OOM killer",
-     {"oom-kill:", "", ""},
+     {"out of memory: kill|oom-kill:", "", ""},
      "",
      "The kernel killed a process: host out of memory",
      C::kUser,
@@ -266,7 +255,7 @@ constexpr FaultShape kFaults[] = {
      A::kCheck,
      kPeer},
     {"peer closed",
-     {"connection reset by peer", "", ""},
+     {"connection reset by peer|connection closed by", "", ""},
      "",
      "A connection was reset by its peer",
      C::kUnknown,
@@ -276,63 +265,8 @@ constexpr FaultShape kFaults[] = {
      true,
      A::kCheck,
      kPeer},
-    {"peer closed",
-     {"connection closed by", "peer", ""},
-     "",
-     "A connection was closed by its peer",
-     C::kUnknown,
-     P::kNetwork,
-     S::kCrash,
-     V::kError,
-     true,
-     A::kCheck,
-     kPeer},
     {"NaN loss",
-     {"loss: nan", "", ""},
-     "",
-     "The loss became NaN",
-     C::kFramework,
-     P::kNumeric,
-     S::kNumeric,
-     V::kError,
-     false,
-     A::kRollback,
-     kNan},
-    {"NaN loss",
-     {"loss': nan", "", ""},
-     "",
-     "The loss became NaN",
-     C::kFramework,
-     P::kNumeric,
-     S::kNumeric,
-     V::kError,
-     false,
-     A::kRollback,
-     kNan},
-    {"NaN loss",
-     {"loss=nan", "", ""},
-     "",
-     "The loss became NaN",
-     C::kFramework,
-     P::kNumeric,
-     S::kNumeric,
-     V::kError,
-     false,
-     A::kRollback,
-     kNan},
-    {"NaN loss",
-     {"loss is nan", "", ""},
-     "",
-     "The loss became NaN",
-     C::kFramework,
-     P::kNumeric,
-     S::kNumeric,
-     V::kError,
-     false,
-     A::kRollback,
-     kNan},
-    {"NaN loss",
-     {"loss nan", "", ""},
+     {"loss: nan|loss': nan|loss=nan|loss is nan|loss nan", "", ""},
      "",
      "The loss became NaN",
      C::kFramework,
@@ -343,18 +277,7 @@ constexpr FaultShape kFaults[] = {
      A::kRollback,
      kNan},
     {"segmentation fault",
-     {"segmentation fault", "", ""},
-     "",
-     "A process crashed (segmentation fault)",
-     C::kUser,
-     P::kUserCode,
-     S::kCrash,
-     V::kFatal,
-     false,
-     A::kFix,
-     "Read the native stack; suspect the newest extension."},
-    {"segfault",
-     {"segfault at", "", ""},
+     {"segmentation fault|segfault at", "", ""},
      "",
      "A process crashed (segmentation fault)",
      C::kUser,
@@ -370,10 +293,25 @@ constexpr FaultShape kFaults[] = {
 
 FaultShapes fault_shapes() { return {kFaults, std::size(kFaults)}; }
 
+namespace {
+
+// Whether one of the wordings stands in the text; an empty row asks nothing.
+bool has_wording(sv text, sv wordings) {
+  if (wordings.empty()) return true;
+  for (;;) {
+    const size_t end = wordings.find('|');
+    if (text.find(wordings.substr(0, end)) != sv::npos) return true;
+    if (end == sv::npos) return false;
+    wordings.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace
+
 std::optional<uint8_t> match_fault(std::string_view text) {
   for (size_t i = 0; i < std::size(kFaults); ++i) {
     bool all = true;
-    for (sv w : kFaults[i].all) all = all && (w.empty() || text.find(w) != sv::npos);
+    for (sv w : kFaults[i].all) all = all && has_wording(text, w);
     if (all && (kFaults[i].none.empty() || text.find(kFaults[i].none) == sv::npos))
       return static_cast<uint8_t>(i);
   }

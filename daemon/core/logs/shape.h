@@ -42,7 +42,8 @@ FormShape shape_of(std::string_view form);
 // end in "Error": a program's own exceptions are named as it likes.
 bool names_exception(std::string_view message);
 
-// A kind of fault whose lines are known the world over. `all` are words that must stand in the form.
+// A kind of fault whose lines are known the world over. `all` are words that must stand in the form, each
+// with its other wordings behind '|'.
 struct FaultShape {
   std::string_view name;    // for why: "kernel: Xid"
   std::string_view all[3];  // lower case; empty ones ask nothing
