@@ -1,0 +1,195 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "core/rules/reader.h"
+#include "core/rules/ruleset.h"
+#include "core/rules/source_text.h"
+
+namespace culprit::rules {
+namespace {
+
+constexpr size_t kFileBytes = 4 << 20;
+constexpr size_t kRules = 20'000;
+
+// All that decides when a rule fires.
+uint64_t hash_of(const Rule& rule, const RuleText& file) {
+  std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n", rule.id, rule.sources, word(rule.role), rule.general,
+                                rule.scan_all);
+  for (const auto* patterns : {&rule.any, &rule.except})
+    for (const Pattern& p : *patterns) all += p.regex + "\n";
+  if (rule.window) {
+    const Window& w = *rule.window;
+    all +=
+        fmt::format("{} {} {} {} {} {}\n", word(w.by), w.span_ns, w.at_least, w.distinct, w.after, w.unless);
+  }
+  if (rule.when) all += file.text;  // a function's text is part of its file
+  return hash64(all);
+}
+
+}  // namespace
+
+class Loader {
+ public:
+  explicit Loader(std::span<const RuleText> files) : files_(files), set_(new Ruleset) {}
+
+  tl::expected<std::shared_ptr<Ruleset>, std::vector<RuleError>> load() {
+    for (const RuleText& file : files_) read(file);
+    set_->files_ = files_.size();
+    check_duplicates();
+    std::sort(set_->rules_.begin(), set_->rules_.end(),
+              [](const Rule& a, const Rule& b) { return a.id < b.id; });
+    check_references();
+    apply_overrides();
+    auto matcher = Matcher::create(set_->rules_);
+    if (matcher) {
+      set_->matcher_ = *matcher;
+      prove(*set_, files_, errors_);
+    } else {
+      errors_.push_back(
+          {files_.empty() ? "" : files_[0].file, 0, 0, 0, "bad-pattern", matcher.error().text, ""});
+    }
+    if (errors_.empty()) return set_;
+    std::stable_sort(errors_.begin(), errors_.end(), [](const RuleError& a, const RuleError& b) {
+      return std::tie(a.file, a.line, a.column) < std::tie(b.file, b.line, b.column);
+    });
+    return tl::unexpected(std::move(errors_));
+  }
+
+ private:
+  void add_error(const RuleText& file, uint32_t line, std::string_view code, std::string what) {
+    errors_.push_back(
+        {file.file, line, line ? 1u : 0u, 0, std::string(code), std::move(what), line_at(file.text, line)});
+  }
+
+  void read(const RuleText& file) {
+    if (file.text.size() > kFileBytes)
+      return add_error(file, 0, "limit", fmt::format("a rule file has at most {}", format_bytes(kFileBytes)));
+    auto sandbox = std::make_unique<Sandbox>();
+    const auto own = static_cast<uint32_t>(set_->sandboxes_.size());
+    size_t told = 0;
+    const auto declare = [&](std::string_view verb, Value table, uint32_t line) {
+      ++told;
+      Reader reader(file, errors_);
+      if (verb == "override") {
+        overrides_.push_back(reader.override_of(table, line));
+        return;
+      }
+      const size_t before = errors_.size();
+      Rule rule = reader.rule(table, line);
+      rule.sandbox = own;
+      if (!rule.id.empty()) places_[rule.id].push_back(rule.place);
+      if (errors_.size() > before || set_->rules_.size() >= kRules) return;
+      rule.text_hash = hash_of(rule, file);
+      set_->rules_.push_back(std::move(rule));
+    };
+    if (auto done = sandbox->run(file.text, declare); !done) {
+      const ScriptError& e = done.error();
+      const bool syntax = told == 0 && e.text.find("near") != e.text.npos;
+      add_error(file, e.line,
+                e.overrun != Overrun::kNone ? "over-budget"
+                : syntax                    ? "syntax"
+                                            : "script",
+                e.text);
+    } else if (told == 0) {
+      add_error(file, 0, "no-rule", "holds no rule");
+    }
+    if (set_->rules_.size() >= kRules) add_error(file, 0, "limit", fmt::format("more than {} rules", kRules));
+    // Functions need their state; files without any give it back.
+    if (sandbox->has_functions()) set_->sandboxes_.push_back(std::move(sandbox));
+  }
+
+  const RuleText& text_of(const RulePlace& place) const {
+    return *std::find_if(files_.begin(), files_.end(),
+                         [&](const RuleText& f) { return f.file == place.file; });
+  }
+
+  void check_duplicates() {
+    for (const auto& [id, places] : places_)
+      for (size_t i = 1; i < places.size(); ++i)
+        add_error(text_of(places[i]), places[i].line, "duplicate-id",
+                  fmt::format("id '{}' stands already at {}:{}", id, places[0].file, places[0].line));
+    std::erase_if(set_->rules_, [&](const Rule& r) { return places_[r.id].size() > 1; });
+  }
+
+  void check_references() {
+    for (const Rule& rule : set_->rules_) {
+      if (!rule.window) continue;
+      for (const auto& [key, other] :
+           {std::pair{"window.after", &rule.window->after}, {"window.unless", &rule.window->unless}})
+        if (!other->empty() && !places_.contains(*other)) {
+          RuleError e = error_at(files_, rule, key, true);
+          e.code = "unknown-rule";
+          e.what = fmt::format("{} names '{}', which is no rule", key, *other);
+          errors_.push_back(std::move(e));
+        }
+    }
+  }
+
+  void apply_overrides() {
+    for (const Override& o : overrides_) {
+      const auto index = set_->find(o.id);
+      if (!index) {
+        if (!o.id.empty() && !places_.contains(o.id))
+          add_error(text_of(o.place), o.place.line, "unknown-rule",
+                    fmt::format("override names '{}', which is no rule", o.id));
+        continue;
+      }
+      Rule& rule = set_->rules_[*index];
+      rule.severity = o.severity.value_or(rule.severity);
+      rule.action = o.action.value_or(rule.action);
+      rule.enabled = rule.enabled && o.enabled;
+    }
+  }
+
+  std::span<const RuleText> files_;
+  std::shared_ptr<Ruleset> set_;
+  std::vector<RuleError> errors_;
+  std::vector<Override> overrides_;
+  std::map<std::string, std::vector<RulePlace>> places_;
+};
+
+tl::expected<std::shared_ptr<Ruleset>, std::vector<RuleError>> Ruleset::load(
+    std::span<const RuleText> files) {
+  return Loader(files).load();
+}
+
+std::optional<uint32_t> Ruleset::find(std::string_view id) const {
+  const auto it = std::lower_bound(rules_.begin(), rules_.end(), id,
+                                   [](const Rule& rule, std::string_view name) { return rule.id < name; });
+  if (it == rules_.end() || it->id != id) return std::nullopt;
+  return static_cast<uint32_t>(it - rules_.begin());
+}
+
+RuleError error_at(std::span<const RuleText> files, const Rule& rule, std::string_view path, bool value) {
+  RuleError e;
+  e.file = rule.place.file;
+  e.line = rule.place.line;
+  e.column = 1;
+  for (const RuleText& file : files) {
+    if (file.file != rule.place.file) continue;
+    if (const auto place = find_field(file.text, rule.place.line, path, value))
+      e.line = place->line, e.column = place->column, e.width = place->width;
+    e.source = line_at(file.text, e.line);
+  }
+  return e;
+}
+
+std::string format_error(const RuleError& error) {
+  std::string out = error.file;
+  if (error.line) out += fmt::format(":{}:{}", error.line, std::max(error.column, 1u));
+  out += fmt::format(": error[{}]: {}\n", error.code, error.what);
+  if (error.line == 0 || error.source.empty()) return out;
+  out += fmt::format("{:>6} | {}\n", error.line, error.source);
+  if (error.width == 0) return out;
+  // Tabs before the caret, so that it stands below whatever the terminal makes of them.
+  std::string blank;
+  for (size_t i = 0; i + 1 < error.column && i < error.source.size(); ++i)
+    blank += error.source[i] == '\t' ? '\t' : ' ';
+  return out + fmt::format("       | {}^{}\n", blank, std::string(error.width - 1, '~'));
+}
+
+}  // namespace culprit::rules

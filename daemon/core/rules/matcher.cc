@@ -1,0 +1,191 @@
+#include "core/rules/matcher.h"
+
+#include <fmt/format.h>
+#include <hs/hs.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "base/check.h"
+
+namespace culprit::rules {
+namespace {
+
+constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+std::unique_ptr<re2::RE2> compile_regex(const std::string& regex) {
+  return std::make_unique<re2::RE2>(regex, regex_options());
+}
+
+}  // namespace
+
+re2::RE2::Options regex_options() {
+  re2::RE2::Options options(re2::RE2::Latin1);
+  options.set_log_errors(false);
+  options.set_max_mem(8 << 20);  // of one pattern's automata; beyond it RE2 refuses or is slower
+  return options;
+}
+
+Result<std::shared_ptr<const Matcher>> Matcher::create(std::span<const Rule> rules) {
+  std::shared_ptr<Matcher> out(new Matcher);
+  out->rules_.resize(rules.size());
+  std::vector<std::string> literals;
+  for (uint32_t i = 0; i < rules.size(); ++i) {
+    if (!rules[i].enabled) continue;
+    if (Status status = out->add(rules[i], i, literals); !status)
+      return fail(status.error().code, fmt::format("{}: {}", rules[i].id, status.error().text));
+  }
+  if (Status status = out->compile(literals); !status) return fail(status.error().code, status.error().text);
+  return std::shared_ptr<const Matcher>(std::move(out));
+}
+
+Status Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& literals) {
+  Of& of = rules_[index];
+  of.sources = rule.sources;
+  of.general = rule.general;
+  for (const Pattern& p : rule.except) of.except.push_back(compile_regex(p.regex));
+  for (const Pattern& p : rule.any) {
+    Compiled compiled{index, compile_regex(p.regex), {}};
+    if (!compiled.regex->ok()) return fail(ErrorCode::kInvalid, compiled.regex->error());
+    const auto& groups = compiled.regex->NamedCapturingGroups();
+    for (const std::string& hole : rule.holes) {
+      const auto it = groups.find(hole);
+      compiled.groups.push_back(it == groups.end() ? 0 : static_cast<uint32_t>(it->second));
+    }
+    const auto id = static_cast<uint32_t>(patterns_.size());
+    patterns_.push_back(std::move(compiled));
+    if (p.literals.empty()) always_.push_back(id);
+    for (const std::string& literal : p.literals) {
+      literals.push_back(literal);
+      by_literal_.push_back({id});
+    }
+  }
+  return {};
+}
+
+Status Matcher::compile(const std::vector<std::string>& literals) {
+  std::map<std::string, std::vector<uint32_t>> merged;
+  for (size_t i = 0; i < literals.size(); ++i) {
+    std::vector<uint32_t>& patterns = merged[literals[i]];
+    patterns.insert(patterns.end(), by_literal_[i].begin(), by_literal_[i].end());
+  }
+  by_literal_.clear();
+  if (merged.empty()) return {};
+  std::vector<const char*> texts;
+  std::vector<unsigned> flags, ids;
+  std::vector<size_t> sizes;
+  for (const auto& [text, patterns] : merged) {
+    texts.push_back(text.data());
+    sizes.push_back(text.size());
+    flags.push_back(HS_FLAG_CASELESS);
+    ids.push_back(static_cast<unsigned>(by_literal_.size()));
+    by_literal_.push_back(patterns);
+  }
+  hs_compile_error_t* error = nullptr;
+  hs_database_t* database = nullptr;
+  const hs_error_t status =
+      hs_compile_lit_multi(texts.data(), flags.data(), ids.data(), sizes.data(),
+                           static_cast<unsigned>(texts.size()), HS_MODE_BLOCK, nullptr, &database, &error);
+  if (status != HS_SUCCESS) {
+    const std::string what = error ? error->message : "not compiled";
+    hs_free_compile_error(error);
+    return fail(ErrorCode::kInvalid, fmt::format("the literals of {} patterns: {}", patterns_.size(), what));
+  }
+  database_ = database;
+  return {};
+}
+
+Matcher::~Matcher() {
+  if (database_) hs_free_database(database_);
+}
+
+Scanner::Scanner(std::shared_ptr<const Matcher> matcher)
+    : matcher_(std::move(matcher)), stamps_(matcher_->patterns_.size()), found_(matcher_->rules_.size()) {
+  if (matcher_->database_) CULPRIT_CHECK(hs_alloc_scratch(matcher_->database_, &scratch_) == HS_SUCCESS);
+  next_ = matcher_->always_.empty() ? kNone : 0;
+}
+
+Scanner::Scanner(Scanner&& other) noexcept
+    : matcher_(std::move(other.matcher_)),
+      scratch_(std::exchange(other.scratch_, nullptr)),
+      hits_(std::move(other.hits_)),
+      at_(other.at_),
+      next_(other.next_),
+      stamps_(std::move(other.stamps_)),
+      found_(std::move(other.found_)),
+      stamp_(other.stamp_) {}
+
+Scanner::~Scanner() {
+  if (scratch_) hs_free_scratch(scratch_);
+}
+
+int Scanner::on_hit(unsigned id, unsigned long long, unsigned long long to, unsigned, void* self) {
+  static_cast<Scanner*>(self)->hits_.push_back({static_cast<uint32_t>(to), id});
+  return 0;
+}
+
+void Scanner::begin(std::string_view block) {
+  hits_.clear();
+  at_ = 0;
+  if (scratch_) {
+    constexpr size_t kBlock = size_t{1} << 31;  // ends are 32 bits; blocks are some MiB
+    CULPRIT_CHECK(block.size() < kBlock);
+    hs_scan(matcher_->database_, block.data(), static_cast<unsigned>(block.size()), 0, scratch_, on_hit,
+            this);
+    const auto earlier = [](const Hit& a, const Hit& b) { return a.end < b.end; };
+    if (!std::is_sorted(hits_.begin(), hits_.end(), earlier)) std::sort(hits_.begin(), hits_.end(), earlier);
+  }
+  if (matcher_->always_.empty()) next_ = hits_.empty() ? kNone : hits_[0].end;
+}
+
+size_t Scanner::next_literal(size_t from) {
+  while (at_ < hits_.size() && hits_[at_].end < from) ++at_;
+  return at_ < hits_.size() ? hits_[at_].end : kNone;
+}
+
+void Scanner::verify(uint32_t pattern, std::string_view message, Source source) {
+  if (stamps_[pattern] == stamp_) return;
+  stamps_[pattern] = stamp_;
+  const Matcher::Compiled& compiled = matcher_->patterns_[pattern];
+  const Matcher::Of& rule = matcher_->rules_[compiled.rule];
+  if (!(rule.sources & bit(source)) || found_[compiled.rule] == stamp_) return;
+  const re2::StringPiece text(message.data(), message.size());
+  if (!compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
+  for (const auto& except : rule.except)
+    if (except->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
+  found_[compiled.rule] = stamp_;
+  RuleMatch match{compiled.rule, {}};
+  if (!compiled.groups.empty()) {
+    groups_.resize(static_cast<size_t>(compiled.regex->NumberOfCapturingGroups()) + 1);
+    compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, groups_.data(),
+                          static_cast<int>(groups_.size()));
+    for (const uint32_t g : compiled.groups)
+      match.holes.push_back(g == 0 ? std::string_view{}
+                                   : std::string_view(groups_[g].data(), groups_[g].size()));
+  }
+  matches_.push_back(std::move(match));
+}
+
+std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_view message, Source source) {
+  matches_.clear();
+  if (++stamp_ == 0) {  // after 2^32 lines the stamps begin anew
+    std::fill(stamps_.begin(), stamps_.end(), 0);
+    std::fill(found_.begin(), found_.end(), 0);
+    stamp_ = 1;
+  }
+  while (at_ < hits_.size() && hits_[at_].end <= begin) ++at_;
+  for (; at_ < hits_.size() && hits_[at_].end <= end; ++at_)
+    for (const uint32_t pattern : matcher_->by_literal_[hits_[at_].literal]) verify(pattern, message, source);
+  for (const uint32_t pattern : matcher_->always_) verify(pattern, message, source);
+  if (matcher_->always_.empty()) next_ = at_ < hits_.size() ? hits_[at_].end : kNone;
+  const bool particular = std::any_of(matches_.begin(), matches_.end(),
+                                      [&](const RuleMatch& m) { return !matcher_->rules_[m.rule].general; });
+  if (particular)
+    std::erase_if(matches_, [&](const RuleMatch& m) { return matcher_->rules_[m.rule].general; });
+  std::sort(matches_.begin(), matches_.end(),
+            [](const RuleMatch& a, const RuleMatch& b) { return a.rule < b.rule; });
+  return matches_;
+}
+
+}  // namespace culprit::rules

@@ -1,0 +1,105 @@
+// Which rules' wordings stand in which lines. All required literals of all patterns are looked for in one pass
+// over a block of text (Vectorscan); a line in which one of them stands is verified, and its holes are taken,
+// by RE2. A Matcher is immutable and shared by all threads; a Scanner belongs to one.
+#pragma once
+
+#include <re2/re2.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "core/rules/rule.h"
+
+struct hs_database;
+struct hs_scratch;
+
+namespace culprit::rules {
+
+// Bytes, not characters: a broken character in a line must not hide it.
+re2::RE2::Options regex_options();
+
+// One rule found in one line. Holes are in the order of Rule::holes, empty where the wording lacks one.
+struct RuleMatch {
+  uint32_t rule = 0;
+  std::vector<std::string_view> holes;  // views into the message
+};
+
+class Matcher {
+ public:
+  // Rules that are not enabled are left out. An error is one of Vectorscan or RE2 about all of them: each
+  // pattern was proven before.
+  static Result<std::shared_ptr<const Matcher>> create(std::span<const Rule> rules);
+  ~Matcher();
+  Matcher(const Matcher&) = delete;
+  Matcher& operator=(const Matcher&) = delete;
+
+  size_t literals() const { return by_literal_.size(); }
+  size_t patterns() const { return patterns_.size(); }
+
+ private:
+  friend class Scanner;
+  struct Compiled {
+    uint32_t rule = 0;
+    std::unique_ptr<re2::RE2> regex;
+    std::vector<uint32_t> groups;  // for each hole of the rule its group in the regex, 0: none
+  };
+  struct Of {  // a rule
+    SourceSet sources = 0;
+    bool general = false;
+    std::vector<std::unique_ptr<re2::RE2>> except;
+  };
+
+  Matcher() = default;
+  Status add(const Rule& rule, uint32_t index, std::vector<std::string>& literals);
+  Status compile(const std::vector<std::string>& literals);
+
+  std::vector<Of> rules_;
+  std::vector<Compiled> patterns_;
+  std::vector<std::vector<uint32_t>> by_literal_;  // patterns
+  std::vector<uint32_t> always_;                   // patterns without literals
+  hs_database* database_ = nullptr;
+};
+
+class Scanner {
+ public:
+  explicit Scanner(std::shared_ptr<const Matcher> matcher);
+  ~Scanner();
+  Scanner(Scanner&&) noexcept;
+  Scanner& operator=(Scanner&&) = delete;
+
+  // Finds the literals of a block of whole lines, which is borrowed until the next one.
+  void begin(std::string_view block);
+  // Whether a line that ends at `end` (an offset in the block) need be given to match(): a literal stands
+  // before it, or some rule looks at every line.
+  bool wants(size_t end) const { return next_ <= end; }
+  // The rules found in the line [begin, end) of the block, whose message and source are given; lines come in
+  // order. Valid until the next call.
+  std::span<const RuleMatch> match(size_t begin, size_t end, std::string_view message, Source source);
+  // The end of the first literal at or behind `from`; npos where there is none.
+  size_t next_literal(size_t from);
+
+ private:
+  struct Hit {
+    uint32_t end, literal;
+  };
+  static int on_hit(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void* self);
+  void verify(uint32_t pattern, std::string_view message, Source source);
+
+  std::shared_ptr<const Matcher> matcher_;
+  hs_scratch* scratch_ = nullptr;
+  std::vector<Hit> hits_;
+  size_t at_ = 0;                 // of the next hit
+  size_t next_ = 0;               // its end; 0 with rules that look at every line
+  std::vector<uint32_t> stamps_;  // by pattern: the line that looked at it last
+  std::vector<uint32_t> found_;   // by rule: the same
+  uint32_t stamp_ = 0;
+  std::vector<RuleMatch> matches_;
+  std::vector<re2::StringPiece> groups_;
+};
+
+}  // namespace culprit::rules

@@ -1,0 +1,98 @@
+#include "core/rules/pattern.h"
+
+#include <fmt/format.h>
+#include <re2/filtered_re2.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/rules/matcher.h"
+
+namespace culprit::rules {
+namespace {
+
+bool is_name(std::string_view text) {
+  if (text == "*") return true;
+  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+bool is_nameless(std::string_view name) { return name == "_" || name == "*"; }
+
+}  // namespace
+
+Result<std::string> template_to_regex(std::string_view text) {
+  std::string out, literal;
+  const auto flush = [&] {
+    out += re2::RE2::QuoteMeta(literal);
+    literal.clear();
+  };
+  bool fixed = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') return fail(ErrorCode::kInvalid, "a template is one line");
+    if (text[i] != '<') {
+      literal += text[i];
+      fixed = true;
+      continue;
+    }
+    if (text.substr(i, 2) == "<<") {
+      literal += '<';
+      fixed = true;
+      ++i;
+      continue;
+    }
+    const size_t end = text.find('>', i);
+    const std::string_view name = end == text.npos ? "" : text.substr(i + 1, end - i - 1);
+    if (!is_name(name))
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("'<' at place {} begins no hole; write '<<' for a '<'", i + 1));
+    flush();
+    const std::string_view body = end + 1 == text.size() ? ".+" : ".+?";
+    out += is_nameless(name) ? fmt::format("(?:{})", body) : fmt::format("(?P<{}>{})", name, body);
+    i = end;
+  }
+  flush();
+  if (!fixed) return fail(ErrorCode::kInvalid, "a template of holes alone fits every line");
+  return out;
+}
+
+std::vector<std::string> required_literals(const std::string& regex) {
+  re2::FilteredRE2 filter(static_cast<int>(kLiteralMin));
+  int id = 0;
+  std::vector<std::string> out, atoms;
+  if (filter.Add(regex, regex_options(), &id) != re2::RE2::NoError) return out;
+  filter.Compile(&atoms);
+  std::vector<int> seen, possible;
+  // Whether a line with exactly these atoms might match.
+  const auto might = [&] {
+    possible.clear();
+    filter.AllPotentials(seen, &possible);
+    return !possible.empty();
+  };
+  if (atoms.empty() || might()) return out;
+  // Drop atoms, the shortest first, as long as no line without the kept ones can match.
+  std::vector<int> order(atoms.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return atoms[a].size() < atoms[b].size(); });
+  for (int a : order) {
+    seen.push_back(a);
+    if (!might()) continue;
+    seen.pop_back();
+    out.push_back(atoms[a]);
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> hole_names(const std::string& regex) {
+  const re2::RE2 compiled(regex, regex_options());
+  if (!compiled.ok()) return fail(ErrorCode::kInvalid, compiled.error());
+  std::vector<std::string> out;
+  for (const auto& [index, name] : compiled.CapturingGroupNames()) out.push_back(name);
+  return out;
+}
+
+}  // namespace culprit::rules

@@ -1,0 +1,52 @@
+// One rule's table, checked key by key, made a Rule. Every fault of it is told, not the first alone.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/rules/keys.h"
+#include "core/rules/rule.h"
+#include "core/rules/value.h"
+
+namespace culprit::rules {
+
+// A changed severity or action, or a rule switched off, by a site's own file.
+struct Override {
+  std::string id;
+  std::optional<Severity> severity;
+  std::optional<ActionKind> action;
+  bool enabled = true;
+  RulePlace place;
+};
+
+class Reader {
+ public:
+  // `text` is the whole file, to point at keys; errors are appended.
+  Reader(const RuleText& file, std::vector<RuleError>& errors) : file_(file), errors_(errors) {}
+
+  // A rule is returned even when it has errors, so that its id is known; never use it then.
+  Rule rule(const Value& table, uint32_t line);
+  Override override_of(const Value& table, uint32_t line);
+
+ private:
+  void check(std::span<const Key> keys, const Value& table, std::string_view prefix);
+  bool has_type(const Key& key, const Value& value, std::string_view path);
+  void unknown(std::span<const Key> keys, std::string_view prefix, std::string_view name);
+  bool is_word_of(const Key& key, const Value& value, std::string_view path);
+  void error(std::string_view path, bool value, std::string_view code, std::string what);
+
+  std::string text(const Value& table, std::string_view path) const;
+  std::vector<std::string> texts(const Value& table, std::string_view path) const;
+  void read_match(const Value& table, Rule& out);
+  void add_pattern(const std::string& text, std::string_view path, Rule& out);
+  void read_window(const Value& table, Rule& out);
+  void check_id(const Rule& rule);
+
+  const RuleText& file_;
+  std::vector<RuleError>& errors_;
+  uint32_t line_ = 0;
+};
+
+}  // namespace culprit::rules

@@ -1,0 +1,48 @@
+// All rules of a load, proven: every file was read, every key checked, every example tried. Loading is all or
+// nothing, and tells all errors. The rules and the matcher are immutable and shared by threads; deciding
+// `when` functions (see RuleRun) is for one thread at a time.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/rules/matcher.h"
+#include "core/rules/rule.h"
+#include "core/rules/sandbox.h"
+
+namespace culprit::rules {
+
+class Ruleset {
+ public:
+  // Rules come out in order of their ids, whatever the order of files and tables.
+  static tl::expected<std::shared_ptr<Ruleset>, std::vector<RuleError>> load(std::span<const RuleText> files);
+
+  std::span<const Rule> rules() const { return rules_; }
+  // Index of a rule, or nothing.
+  std::optional<uint32_t> find(std::string_view id) const;
+  const std::shared_ptr<const Matcher>& matcher() const { return matcher_; }
+  // Of a rule with `when`.
+  Sandbox& sandbox(const Rule& rule) { return *sandboxes_[rule.sandbox]; }
+  size_t files() const { return files_; }
+
+ private:
+  friend class Loader;
+  Ruleset() = default;
+  std::vector<Rule> rules_;
+  std::shared_ptr<const Matcher> matcher_;
+  std::vector<std::unique_ptr<Sandbox>> sandboxes_;  // of files with functions
+  size_t files_ = 0;
+};
+
+// "file:12:3: error[unknown-key]: ..." with the line and a caret below it, as compilers print them.
+std::string format_error(const RuleError& error);
+
+// Whether the texts of the rules' examples do what they promise; what does not goes to `errors`.
+void prove(Ruleset& ruleset, std::span<const RuleText> files, std::vector<RuleError>& errors);
+
+// Where an error of this rule's key is shown.
+RuleError error_at(std::span<const RuleText> files, const Rule& rule, std::string_view path, bool value);
+
+}  // namespace culprit::rules

@@ -1,0 +1,69 @@
+// A Lua state that can run a stranger's rule file: an allocator with limits, text chunks only, a closed set of
+// functions, a budget of instructions. What goes over a budget is raised inside Lua and comes out as an error;
+// the budgets are counted, never timed, so that a replay gives the same. One thread at a time.
+//
+// Why each bound: tests/unit/core/rules/attacks_test.cc has one case for each way round that stock Lua leaves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "core/rules/value.h"
+
+namespace culprit::rules {
+
+struct SandboxState;
+
+// Budgets of one file's state. Live memory bounds what it holds; a block bounds the longest string, and so
+// what a single instruction (a comparison, a concatenation) can cost; the sum bounds copying in a loop.
+struct Budget {
+  uint64_t instructions = 100'000;
+  size_t live_bytes = 4 << 20;
+  size_t block_bytes = 64 << 10;
+  size_t sum_bytes = 64 << 20;  // allocated in one call
+};
+// A file is loaded once, and a family of rules is a loop over its table.
+constexpr Budget kLoadBudget{2'000'000, 4 << 20, 1 << 20, 256 << 20};
+constexpr Budget kCallBudget{};
+
+enum class Overrun : uint8_t { kNone, kInstructions, kMemory };
+
+// What went wrong inside: Lua's sentence without its "file:line: ", and that line (0: not told).
+struct ScriptError {
+  std::string text;
+  uint32_t line = 0;
+  Overrun overrun = Overrun::kNone;
+};
+
+class Sandbox {
+ public:
+  // Called by the chunk as rule{...} and override{...}: the name, the table, the line of the call. It may
+  // refuse with a sentence.
+  using Declare = std::function<void(std::string_view verb, Value table, uint32_t line)>;
+
+  Sandbox();
+  ~Sandbox();
+  Sandbox(const Sandbox&) = delete;
+  Sandbox& operator=(const Sandbox&) = delete;
+
+  // Runs a chunk once.
+  tl::expected<void, ScriptError> run(std::string_view text, const Declare& declare);
+
+  // Calls a function that the chunk gave (Value::function) with two read-only tables. It has to return a
+  // boolean.
+  tl::expected<bool, ScriptError> call(int function, const Value& event, const Value& window);
+
+  bool has_functions() const;
+  size_t live_bytes() const;
+  uint64_t instructions() const;  // of the last run or call
+
+ private:
+  std::unique_ptr<SandboxState> impl_;
+};
+
+}  // namespace culprit::rules

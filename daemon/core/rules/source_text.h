@@ -1,0 +1,23 @@
+// Finds keys of a rule's table in the text of its file, for errors that point at them. Lua tells the line of a
+// call, not of a table's fields.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace culprit::rules {
+
+struct TextPlace {
+  uint32_t line = 0, column = 0, width = 0;  // from 1
+};
+
+// Where `path` ("window.span") is written in the first `verb { ... }` at or below `line`; nothing where the
+// table is not written out there. With `value`, the place of what stands behind the equals sign.
+std::optional<TextPlace> find_field(std::string_view text, uint32_t line, std::string_view path, bool value);
+
+// The n-th line, from 1, without its end.
+std::string line_at(std::string_view text, uint32_t line);
+
+}  // namespace culprit::rules

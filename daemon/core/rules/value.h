@@ -1,0 +1,48 @@
+// A value that crosses between Lua and C++: what a rule's table holds. Tables are trees: a list part and named
+// fields, in the order of their names.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace culprit::rules {
+
+struct Value {
+  enum class Kind : uint8_t { kNil, kBoolean, kNumber, kString, kTable, kFunction, kOther };
+  Kind kind = Kind::kNil;
+  bool boolean = false;
+  double number = 0;
+  bool integer = false;  // the number was one
+  std::string string;
+  std::vector<Value> list;
+  std::map<std::string, Value, std::less<>> fields;
+  int function = 0;  // a reference in its Sandbox
+
+  static Value of(std::string text) {
+    Value v;
+    v.kind = Kind::kString;
+    v.string = std::move(text);
+    return v;
+  }
+  static Value of(int64_t number) {
+    Value v;
+    v.kind = Kind::kNumber;
+    v.number = static_cast<double>(number);
+    v.integer = true;
+    return v;
+  }
+  static Value table() {
+    Value v;
+    v.kind = Kind::kTable;
+    return v;
+  }
+  const Value* find(std::string_view name) const {
+    const auto it = fields.find(name);
+    return it == fields.end() ? nullptr : &it->second;
+  }
+};
+
+}  // namespace culprit::rules
