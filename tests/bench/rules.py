@@ -1,0 +1,68 @@
+"""Rules for the benchmark: some whose literals stand in a share of a log's lines, and others that never hit,
+written as an operator writes them."""
+import random
+import re
+from pathlib import Path
+from typing import List, Set
+
+SHARE = 0.05  # of the lines in which a literal stands
+HOT = 40      # rules that share those lines
+SAMPLE_LINES = 100_000
+RULE = """rule {{
+  id = "bench.{name}", engine = 1, title = "A line of the benchmark", category = "unknown", component = "unknown",
+  severity = "info", match = {{ template = {pattern} }}, remedy = "None.",
+  examples = {{ hit = {hit}, miss = "another line" }},
+}}
+"""
+
+
+def sample(log: Path) -> List[bytes]:
+    with open(log, "rb") as text:
+        size = log.stat().st_size
+        lines: List[bytes] = []
+        for part in range(10):
+            text.seek(size * part // 10)
+            lines += text.read(SAMPLE_LINES * 20).splitlines()[1:-1]
+    return lines
+
+
+def hot_words(log: Path, rng: random.Random) -> List[str]:
+    """Words of 8 letters and more that stand in SHARE of the lines, all together."""
+    lines = sample(log)
+    where = {}
+    for i, line in enumerate(lines):
+        for word in set(re.findall(rb"[A-Za-z_]{8,32}", line)):
+            where.setdefault(word, set()).add(i)
+    words = sorted(where)
+    rng.shuffle(words)
+    covered: Set[int] = set()
+    chosen: List[str] = []
+    for word in words:
+        grown = covered | where[word]
+        if len(grown) <= SHARE * len(lines):
+            covered = grown
+            chosen.append(word.decode())
+    chosen.sort(key=lambda word: -len(where[word.encode()]))
+    print(f"rules with hits: {min(HOT, len(chosen))}, literals in {len(covered) / len(lines):.1%} of the lines")
+    return chosen[:HOT] if len(chosen) > HOT else chosen
+
+
+def quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def rule(name: str, word: str) -> str:
+    """Half of them look for more than their literal, so that verifying costs what it costs."""
+    return RULE.format(name=name, pattern=quoted(f"{word}<_>"), hit=quoted(f"{word} and more"))
+
+
+def write(folder: Path, log: Path, count: int, seed: int) -> List[str]:
+    """`count` rules into a folder; returns their literals."""
+    rng = random.Random(seed)
+    folder.mkdir(parents=True)
+    words = hot_words(log, rng)
+    while len(words) < count:
+        words.append("".join(rng.choice("bcdfghjklmnpqrstvwxz") for _ in range(rng.randrange(8, 24))))
+    for i, word in enumerate(words[:count]):
+        (folder / f"r{i}.lua").write_text(rule(f"r{i}", word))
+    return words[:count]
