@@ -46,7 +46,7 @@ host {
   id = "oops", title = "The kernel crashed in its own code", symptom = "crash",
   regex = { [[BUG: unable to handle (?:kernel (?:NULL pointer dereference|paging request)|page fault for address)]],
     [[BUG: kernel NULL pointer dereference, address]], [[Unable to handle kernel (?:NULL pointer dereference|paging request|access to user memory)]],
-    [[kernel BUG at \S+:\d+!]], [[Oops: [0-9a-fx]+ \[#\d+\]], [[Oops: (?:general protection fault|Fatal exception|invalid opcode)]],
+    [[kernel BUG at \S+:\d+!]], [=[Oops: [0-9a-fx]+ \[#\d+\]]=], [[Oops: (?:general protection fault|Fatal exception|invalid opcode)]],
     [[PANIC: double fault]], [[Internal error: Oops]] },
   remedy = "Reboot the host; the module in the stack (nvidia, mlx5, lustre, ...) is the one to update.",
   hit = { "BUG: unable to handle page fault for address: ffffb0c2c0a01000", "BUG: kernel NULL pointer dereference, address: 0000000000000008",

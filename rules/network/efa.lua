@@ -47,9 +47,9 @@ ofi {
 ofi {
   id = "efa.provider", title = "No usable libfabric provider", severity = "fatal", category = "user", action = "fix",
   regex = { [[NET/OFI (?:Couldn't find any optimal provider|No eligible providers were found)]], [[OFI: (?:no|No) (?:available|eligible|suitable) provider]],
-    [[MPIDI_OFI_\w+\(\d+\).*OFI (?:addrinfo\(\)|fi_getinfo\(\)) failed]], [[network AWS Libfabric not found]] },
+    [[MPIDI_OFI_\w+\(\d+\).*OFI (?:addrinfo\(\)|fi_getinfo\(\)) failed]] },
   remedy = "Load the network plugin into the job's environment, or name the one that is there; check that the devices are passed into the container.",
-  hit = { "NCCL WARN Error: network AWS Libfabric not found.", "open_fabric(1234): MPIDI_OFI_init_provider(812): OFI fi_getinfo() failed" },
+  hit = { "NET/OFI No eligible providers were found", "open_fabric(1234): MPIDI_OFI_init_provider(812): OFI fi_getinfo() failed" },
   miss = { "NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin." },
 }
 ofi {
@@ -63,11 +63,4 @@ ofi {
   regex = { [[libfabric:\S*cxi\S*.*(?:UNDELIVERABLE|PTL_NOT_FOUND|TARGET unreachable|retry exhausted)]], [[cxi_core \S+: .*(?:retry handler|C_EC_CRIT)]], [[cxi_rh\S*: .*(?:cancel|timed out|NO_MATCHING|unorderable)]] },
   remedy = "See whether the peer died first; else check the links of both hosts.",
   hit = { "libfabric:77:cxi:ep_data:cxip_rma_cb: TXC error: UNDELIVERABLE", "cxi_rh[911]: connection cancelled: timed out" }, miss = { "cxi_core 0000:21:00.0: HW: Cassini rev 2.0" },
-}
-ofi {
-  id = "verbs.create", title = "Queue pairs cannot be created: locked memory or devices are limited", general = true, severity = "error", action = "fix",
-  regex = { [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\b.{0,40}[Ff]ailed]], [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\(.*\) failed]] },
-  remedy = "Set memlock to unlimited for jobs and containers; see that the adapter's devices are passed in.",
-  hit = { "NCCL WARN Call to ibv_create_qp failed", "ib_md.c:379 UCX ERROR ibv_reg_mr(address=0x7f, length=4096, access=0xf) failed: Cannot allocate memory" },
-  miss = { "ibv_create_qp ok" },
 }

@@ -66,3 +66,10 @@ fabric {
   remedy = "Drain the host; check link width and speed, cable, and PCIe settings of the adapter.",
   hit = { "check_ib_bw_gdr: ib_write_bw on mlx5_ib2 measured 190.3 Gb/s, below threshold 380" }, miss = { "ib_write_bw -d mlx5_0 -F" },
 }
+fabric {
+  id = "create", title = "Queue pairs cannot be created: locked memory or devices are limited", general = true, category = "platform", action = "fix",
+  regex = { [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\b.{0,40}[Ff]ailed]], [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\(.*\) failed]] },
+  remedy = "Set memlock to unlimited for jobs and containers; see that the adapter's devices are passed in.",
+  hit = { "NCCL WARN Call to ibv_create_qp failed", "ib_md.c:379 UCX ERROR ibv_reg_mr(address=0x7f, length=4096, access=0xf) failed: Cannot allocate memory" },
+  miss = { "ibv_create_qp ok" },
+}
