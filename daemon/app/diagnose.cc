@@ -59,6 +59,8 @@ SourceInfo source_info(const ingest::SourceFile& file, const logs::Placement& pl
   info.host = std::move(owner.host);
   info.rank = owner.rank;
   info.local = owner.local;
+  info.host_wins = placement.has_host_pattern();
+  info.rank_wins = placement.has_rank_pattern();
   return info;
 }
 
@@ -225,11 +227,8 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
     else
       pool.merge(*built);
   }
-  DiagnoseOptions own = options;
-  own.parse.path_host_wins = !options.host_pattern.empty() || files->job.host_pattern.has_value();
-  own.parse.path_rank_wins = !options.rank_pattern.empty() || files->job.rank_pattern.has_value();
   core::Engine engine({files->job, std::move(pool), options.steps});
-  read_logs(files->logs, {own.parse, options.threads}, engine, progress);
+  read_logs(files->logs, {options.parse, options.threads}, engine, progress);
   std::vector<core::Input> told;
   for (Problem& p : files->problems) told.emplace_back(core::ProblemSeen{std::move(p)});
   engine.step(told, kNoTime);

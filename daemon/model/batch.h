@@ -24,6 +24,8 @@ struct SourceInfo {
   std::optional<std::string> host;
   std::optional<uint32_t> rank;
   std::optional<uint32_t> local;  // local device on `host`
+  bool host_wins = false;         // the user's own pattern gave it: it outranks the lines' prefixes
+  bool rank_wins = false;
   TimeNs modified_ns = kNoTime;   // of the file: places times that tell no year
 };
 
