@@ -55,7 +55,7 @@ struct LogBatch {
   uint64_t offset = 0;
   bool last = false;
   std::string_view text;
-  uint64_t range_bytes = 0;    // of the source that this batch stands for
+  uint64_t range_bytes = 0;                       // of the source that this batch stands for
   TimeNs since_ns = kNoTime, until_ns = kNoTime;  // the wanted times
   uint64_t skipped_lines = 0;                     // outside of them
   std::vector<LineRecord> lines;

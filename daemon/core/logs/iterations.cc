@@ -11,8 +11,8 @@
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kTracks = 256;       // templates that count; a job has a handful
-constexpr size_t kPoints = 8192;      // of a track, thinned by halves beyond
+constexpr size_t kTracks = 256;             // templates that count; a job has a handful
+constexpr size_t kPoints = 8192;            // of a track, thinned by halves beyond
 constexpr size_t kUntimedPoints = 1 << 18;  // of all sources without times: the more, the fewer for each
 constexpr size_t kUntimedFew = 16;          // but that many
 constexpr size_t kTrackWriters = 500'000;   // (track, writer) pairs: 20,000 ranks with 25 tracks each

@@ -222,8 +222,8 @@ struct JobLog::Impl {
 
   void add_fault(uint32_t form, const FormShape& shape, const LogPlace& place, std::string_view text) {
     if (fault_lines.size() >= kFaultLines) return drops.add(Drop::kFaults);
-    fault_lines.push_back({place, forms[form].key, writers[place.writer].events, shape,
-                           shorten(text, limits::kEvidenceText)});
+    fault_lines.push_back(
+        {place, forms[form].key, writers[place.writer].events, shape, shorten(text, limits::kEvidenceText)});
   }
 
   // An event that was held back until it was complete.
@@ -253,11 +253,10 @@ struct JobLog::Impl {
     const FormStats& form = forms[group.form];
     CounterKind kind;
     if (const auto progress = counted(seen, group, message, kind)) {
-      const uint32_t key =
-          kind == CounterKind::kCounts
-              ? form.key
-              : kNamedTracks |
-                    static_cast<uint32_t>(mix64(progress->name, static_cast<uint64_t>(progress->total)));
+      const uint32_t key = kind == CounterKind::kCounts
+                               ? form.key
+                               : kNamedTracks | static_cast<uint32_t>(mix64(
+                                                    progress->name, static_cast<uint64_t>(progress->total)));
       templates[form.cluster].rises += iterations.progress(
           group.writer, key, kind, {place.time_ns, progress->iteration, place.source, place.line});
     } else {

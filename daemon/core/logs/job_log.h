@@ -37,9 +37,9 @@ struct TemplateStats {
   bool untimed = false;  // its first lines came before any time was known: first_ns is too late
   Level level = Level::kNone;
   FormShape shape;
-  bool shaped = false;  // `shape` is that of a form
+  bool shaped = false;   // `shape` is that of a form
   bool partial = false;  // some of its lines are in no group: limits::kGroups was reached
-  uint64_t rises = 0;  // lines in which its writer's iteration was further than before
+  uint64_t rises = 0;    // lines in which its writer's iteration was further than before
   // Whether counting iterations is what its lines are for, and not just something that they mention.
   bool is_progress() const { return rises >= 2 && rises * 4 >= count; }
   std::vector<LogPlace> places;    // the first ones

@@ -91,8 +91,7 @@ bool Record::continues_traceback(const RecordLine& line, std::optional<RecordEve
                                  std::vector<Relabel>& relabels) {
   const ShapeKind kind = line.shape->kind;
   const bool code = std::exchange(code_, kind == ShapeKind::kFrame);
-  const bool frame =
-      kind == ShapeKind::kFrame || line.indented || (code && kind != ShapeKind::kException);
+  const bool frame = kind == ShapeKind::kFrame || line.indented || (code && kind != ShapeKind::kException);
   const bool exception = !frame && (kind == ShapeKind::kException || names_exception(line.text));
   if (!frame && !exception) {  // cut off, or another one's lines between
     close(held_.form, done, relabels);

@@ -35,8 +35,8 @@ struct RecordLine {
 struct RecordEvent {
   uint32_t form = kNoForm;
   FormShape shape;
-  LogPlace place;    // of its first line
-  std::string text;  // the exception of a traceback; all lines of a list
+  LogPlace place;      // of its first line
+  std::string text;    // the exception of a traceback; all lines of a list
   bool again = false;  // a further exception of a chain: counted, told once
 };
 
@@ -78,14 +78,14 @@ class Record {
   void hold(const RecordLine& line);
   void close(uint32_t form, std::optional<RecordEvent>& done, std::vector<Relabel>& relabels);
 
-  uint32_t form_ = kNoForm;    // of the event that lines may still continue
-  bool open_ = false;          // a traceback that has not met its exception
-  bool traceback_ = false;     // the last event was one: a chained one may follow
-  bool code_ = false;          // a frame was seen: the next line is its source, however it is indented
-  bool block_ = false;         // a launcher's list: indented lines and "[3]:" belong to it
-  bool ignored_ = false;       // "Exception ignored in ...": a traceback that follows is part of it
-  bool chained_ = false;       // "During handling of ..." was seen: the next traceback belongs to this record
-  RecordEvent held_;           // of open_ or block_
+  uint32_t form_ = kNoForm;  // of the event that lines may still continue
+  bool open_ = false;        // a traceback that has not met its exception
+  bool traceback_ = false;   // the last event was one: a chained one may follow
+  bool code_ = false;        // a frame was seen: the next line is its source, however it is indented
+  bool block_ = false;       // a launcher's list: indented lines and "[3]:" belong to it
+  bool ignored_ = false;     // "Exception ignored in ...": a traceback that follows is part of it
+  bool chained_ = false;     // "During handling of ..." was seen: the next traceback belongs to this record
+  RecordEvent held_;         // of open_ or block_
   std::vector<uint32_t> lines_;  // of this batch, to be given the exception's form
 };
 
