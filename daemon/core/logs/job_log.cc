@@ -270,6 +270,7 @@ struct JobLog::Impl {
     std::optional<RecordEvent> done;
     for (uint32_t i = 0; i < batch.lines.size(); ++i) {
       LineRecord& line = batch.lines[i];
+      if (!line.skipped) widen(first, last, line.time_ns);
       if (line.form == kNoForm) continue;
       Group& group = batch_groups[line.group];
       const LogPlace place{batch.source, group.writer, source.lines + i + 1, line.time_ns};
@@ -305,11 +306,11 @@ struct JobLog::Impl {
     source.record_of = {};
   }
 
-  // A batch tells its forms and writers by numbers of its own.
-  void open_groups(const LogBatch& batch, Source& source) {
-    std::vector<bool> used(batch.groups.size());
-    for (const LineRecord& line : batch.lines)
-      if (line.form != kNoForm) used[line.group] = true;
+  // A batch tells its forms and writers by numbers of its own. `trimmed`: some of them have no line left.
+  void open_groups(const LogBatch& batch, Source& source, bool trimmed) {
+    std::vector<bool> used(batch.groups.size(), !trimmed);
+    for (size_t i = 0; trimmed && i < batch.lines.size(); ++i)
+      if (batch.lines[i].form != kNoForm) used[batch.lines[i].group] = true;
     last_writers.assign(batch.writers.size(), kNone);
     last_forms.assign(batch.forms.size(), kNone);
     batch_groups.assign(batch.groups.size(), {});
@@ -461,8 +462,9 @@ struct JobLog::Impl {
     activity[place.writer].add(place.time_ns, 1);
   }
 
-  // The first lines of a batch have the time of the line before them.
-  void fill_times(LogBatch& batch, const Source& source) {
+  // The first lines of a batch have the time of the line before them. Whether that left some of them out.
+  static bool fill_times(LogBatch& batch, const Source& source) {
+    const uint64_t skipped = batch.skipped_lines;
     for (LineRecord& line : batch.lines) {
       if (line.time_ns != kNoTime) break;
       line.time_ns = source.time;
@@ -471,6 +473,7 @@ struct JobLog::Impl {
       line.skipped = 1;
       ++batch.skipped_lines;
     }
+    return batch.skipped_lines != skipped;
   }
 };
 
@@ -491,13 +494,10 @@ void JobLog::add_pool_form(uint64_t hash, std::string_view form) {
 void JobLog::add(LogBatch& batch) {
   Impl& s = *impl_;
   Impl::Source& source = s.sources[batch.source];
-  s.fill_times(batch, source);
-  s.open_groups(batch, source);
+  s.open_groups(batch, source, Impl::fill_times(batch, source));
   s.walk_lines(batch, source);
   s.count_groups();
   if (!batch.lines.empty() && batch.lines.back().time_ns != kNoTime) source.time = batch.lines.back().time_ns;
-  for (const LineRecord& line : batch.lines)
-    if (!line.skipped) widen(s.first, s.last, line.time_ns);
   source.lines += batch.lines.size();
   source.cut_lines += batch.cut_lines;
   s.lines += batch.lines.size() - batch.skipped_lines;
