@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -51,14 +52,44 @@ Status read_job_file(const ingest::SourceFile& file, JobFiles& out) {
   return {};
 }
 
-SourceInfo source_info(const ingest::SourceFile& file, const logs::Placement& placement) {
+// A name without its numbers: what the files of one job's hosts have in common.
+std::string stem_of(const std::string& host) {
+  std::string stem;
+  for (const char c : host)
+    if (c < '0' || c > '9')
+      stem += c;
+    else if (stem.empty() || stem.back() != '#')
+      stem += '#';
+  return stem;
+}
+
+// Who wrote each file. A name such as "gpu7" is a host's where the job has another of its kind.
+std::vector<logs::PathOwner> owners_of(const std::vector<ingest::SourceFile>& files,
+                                       const logs::Placement& placement, const JobFile& job) {
+  std::vector<logs::PathOwner> owners;
+  std::map<std::string, std::set<std::string>> kinds;
+  const std::set<std::string> told(job.hosts.begin(), job.hosts.end());
+  for (const ingest::SourceFile& file : files) {
+    owners.push_back(placement.owner(without_suffix(file.below)));
+    if (const auto& host = owners.back().host) kinds[stem_of(*host)].insert(*host);
+  }
+  for (logs::PathOwner& owner : owners) {
+    if (owner.guessed && kinds[stem_of(*owner.host)].size() < 2 && !told.contains(*owner.host))
+      owner.host = std::nullopt;
+  }
+  return owners;
+}
+
+SourceInfo source_info(const ingest::SourceFile& file, logs::PathOwner owner,
+                       const logs::Placement& placement) {
   SourceInfo info;
   info.file = file.path;
   info.modified_ns = file.modified_ns;
-  logs::PathOwner owner = placement.owner(without_suffix(file.below));
   info.host = std::move(owner.host);
   info.rank = owner.rank;
   info.local = owner.local;
+  info.host_wins = placement.has_host_pattern();
+  info.rank_wins = placement.has_rank_pattern();
   return info;
 }
 
@@ -174,13 +205,15 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
   if (patterns.rank_pattern.empty()) patterns.rank_pattern = out.job.rank_pattern.value_or("");
   auto placement = logs::Placement::create(patterns);
   if (!placement) return fail(placement.error().code, placement.error().text);
-  for (const ingest::SourceFile& file : list.files) {
+  std::vector<logs::PathOwner> owners = owners_of(list.files, *placement, out.job);
+  for (size_t i = 0; i < list.files.size(); ++i) {
+    const ingest::SourceFile& file = list.files[i];
     if (file.kind == ingest::FileKind::kJob || file.kind == ingest::FileKind::kEmpty) continue;
     if (const std::string_view other = other_kind(file.kind); !other.empty()) {
       out.problems.push_back({file.path, std::nullopt, fmt::format("passed over: {}", other)});
       continue;
     }
-    out.logs.push_back({file, source_info(file, *placement)});
+    out.logs.push_back({file, source_info(file, std::move(owners[i]), *placement)});
     out.bytes += file.size;
   }
   date_sources(out.logs, options.parse.utc_offset_s);
@@ -225,11 +258,8 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
     else
       pool.merge(*built);
   }
-  DiagnoseOptions own = options;
-  own.parse.path_host_wins = !options.host_pattern.empty() || files->job.host_pattern.has_value();
-  own.parse.path_rank_wins = !options.rank_pattern.empty() || files->job.rank_pattern.has_value();
   core::Engine engine({files->job, std::move(pool), options.steps});
-  read_logs(files->logs, {own.parse, options.threads}, engine, progress);
+  read_logs(files->logs, {options.parse, options.threads}, engine, progress);
   std::vector<core::Input> told;
   for (Problem& p : files->problems) told.emplace_back(core::ProblemSeen{std::move(p)});
   engine.step(told, kNoTime);

@@ -19,10 +19,18 @@ constexpr size_t kMessageTokens = 256;
 // Templates of one job. Real jobs have hundreds to a few thousand; beyond this, new ones fold into
 // one per length.
 constexpr size_t kTemplates = 65'536;
+// Forms (masked messages) of one job, and their text, before templates join them. Real jobs have a few ten
+// thousand; what comes beyond is one template.
+constexpr size_t kForms = 131'072;
+constexpr size_t kFormBytes = 32 << 20;
+// Counts by template and writer: 64 bytes each with their index. 20,000 ranks with a hundred templates each.
+constexpr size_t kGroups = 2'000'000;
+// First lines of templates kept as text: a few hundred bytes for each of kTemplates.
+constexpr size_t kSampleBytes = 24 << 20;
 // Places kept for a template in a report (FORMATS.md section 7).
 constexpr size_t kPlaces = 1000;
 // Places kept over all templates: 24 bytes each.
-constexpr size_t kPlacesTotal = 2'000'000;
+constexpr size_t kPlacesTotal = 1'500'000;
 // Bytes of a quoted line in a report.
 constexpr size_t kEvidenceText = 2000;
 // Writers (host and rank pairs) of one job: 65,536 ranks and their hosts.

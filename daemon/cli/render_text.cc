@@ -280,7 +280,7 @@ class TextReport {
     for (size_t i = 0; i < shown; ++i) {
       const Problem& p = r_.problems[i];
       const std::string at = p.offset ? fmt::format(" (byte {})", *p.offset) : "";
-      page_.item("  - ", fmt::format("{}{}: {}", p.file, at, p.what));
+      page_.item("  - ", p.file.empty() ? p.what : fmt::format("{}{}: {}", p.file, at, p.what));
     }
     more(r_.problems.size() - shown, "file");
   }

@@ -1,7 +1,10 @@
 #include "core/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/limits.h"
 #include "core/diagnose/correlator.h"
 
 namespace culprit::core {
@@ -19,6 +22,16 @@ struct Engine::Impl {
   void take(SourceOpened& input) { log.open_source(input.info); }
   void take(LogInput& input) { log.add(*input.batch); }
   void take(ProblemSeen& input) { problems.push_back(std::move(input.problem)); }
+
+  // What was read and not kept in full: of each source, then of the job as a whole.
+  void tell_drops(std::vector<Problem>& out) const {
+    for (SourceId id = 0; id < log.sources().size(); ++id)
+      if (const uint64_t n = log.cut_lines_of(id); n > 0)
+        out.push_back({log.sources()[id].file, std::nullopt,
+                       fmt::format("{} lines are longer than {} bytes: the rest of them was not looked at", n,
+                                   limits::kLineBytes)});
+    for (std::string& what : log.drops().sentences()) out.push_back({"", std::nullopt, std::move(what)});
+  }
 
   FindingSeen finding(const logs::FaultLine& line) const {
     FindingSeen out;
@@ -55,6 +68,7 @@ Report Engine::report() {
   const detect::Analysis analysis = detect::analyse(view, impl_->options.pool, impl_->options.steps);
   diagnose::correlate(view, analysis, impl_->options.steps, report);
   report.problems = impl_->problems;
+  impl_->tell_drops(report.problems);
   std::stable_sort(report.problems.begin(), report.problems.end(),
                    [](const Problem& a, const Problem& b) { return a.file < b.file; });
   return report;

@@ -24,7 +24,9 @@ struct SourceInfo {
   std::optional<std::string> host;
   std::optional<uint32_t> rank;
   std::optional<uint32_t> local;  // local device on `host`
-  TimeNs modified_ns = kNoTime;   // of the file: places times that tell no year
+  bool host_wins = false;         // the user's own pattern gave it: it outranks the lines' prefixes
+  bool rank_wins = false;
+  TimeNs modified_ns = kNoTime;  // of the file: places times that tell no year
 };
 
 // Whole lines of one source. `bytes` is borrowed for the call; the last line may lack its newline only at the

@@ -176,7 +176,7 @@ struct Hang {
 };
 
 struct Problem {
-  std::string file;
+  std::string file;  // empty: of the job's logs together
   std::optional<uint64_t> offset;
   std::string what;
 };

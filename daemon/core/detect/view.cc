@@ -103,6 +103,7 @@ View make_view(const logs::JobLog& log) {
 std::vector<UnitCount> count_by(const logs::TemplateStats& stats,
                                 const std::vector<uint32_t>& unit_of_writer) {
   std::vector<UnitCount> out;
+  if (stats.partial) return out;  // who is missing may only not have been counted
   for (const logs::GroupStats& g : stats.groups) {
     const uint32_t unit = unit_of_writer[g.writer];
     if (unit != kNowhere) out.push_back({unit, g.count, g.first_ns, g.last_ns});

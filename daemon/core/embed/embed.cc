@@ -1,6 +1,7 @@
 // The C face of the engine. Lines may arrive cut anywhere: each source keeps its unfinished line.
 #include "culprit/embed.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -17,9 +18,17 @@ namespace {
 
 struct Source {
   SourceInfo info;
-  std::string rest;  // of the line that has no end yet
+  std::string rest;   // of the line that has no end yet, as much as parsing looks at
+  uint64_t lost = 0;  // bytes of that line beyond
   uint64_t offset = 0, index = 0;
   bool open = true;
+
+  // Takes what has no newline.
+  void keep(std::string_view text) {
+    const size_t room = limits::kLineBytes + 1 - rest.size();  // one more, so that it is seen to be cut
+    rest += text.substr(0, room);
+    lost += text.size() - std::min(text.size(), room);
+  }
 };
 
 // The part of a struct that the caller's version of it has; the rest keeps its default.
@@ -48,11 +57,15 @@ struct culprit_job {
       findings.push_back(std::move(std::get<core::FindingSeen>(effect)));
   }
 
-  void parse(size_t id, std::string_view text, bool last) {
+  // Hands over what a source keeps.
+  void parse(size_t id, bool last) {
     Source& s = sources[id];
-    parser.parse({static_cast<SourceId>(id), s.index++, s.offset, text, text.size(), last}, s.info, batch);
-    s.offset += text.size();
+    const uint64_t size = s.rest.size() + s.lost;
+    parser.parse({static_cast<SourceId>(id), s.index++, s.offset, s.rest, size, last}, s.info, batch);
+    s.offset += size;
     step(core::LogInput{&batch});
+    s.rest.clear();
+    s.lost = 0;
   }
 };
 
@@ -109,16 +122,12 @@ int culprit_feed(culprit_job* job, int source, const char* bytes, size_t size) {
   while (!text.empty()) {
     const std::string_view part = text.substr(0, limits::kChunkBytes);
     text.remove_prefix(part.size());
-    const size_t end = part.rfind('\n');
-    if (end == std::string_view::npos && s.rest.size() + part.size() < limits::kChunkBytes) {
-      s.rest += part;
-      continue;
-    }
-    // A line longer than a chunk is taken in pieces: memory stays bounded.
-    const size_t taken = end == std::string_view::npos ? part.size() : end + 1;
-    s.rest += part.substr(0, taken);
-    job->parse(static_cast<size_t>(source), s.rest, false);
-    s.rest.assign(part.substr(taken));
+    const size_t first = part.find('\n'), end = part.rfind('\n');
+    s.keep(part.substr(0, first));
+    if (first == std::string_view::npos) continue;
+    s.rest += part.substr(first, end + 1 - first);
+    job->parse(static_cast<size_t>(source), false);
+    s.keep(part.substr(end + 1));
   }
   return 0;
 }
@@ -127,8 +136,7 @@ int culprit_close(culprit_job* job, int source) {
   if (culprit_feed(job, source, "", 0) != 0) return -1;
   Source& s = job->sources[static_cast<size_t>(source)];
   s.open = false;
-  if (!s.rest.empty()) job->parse(static_cast<size_t>(source), s.rest, true);
-  s.rest.clear();
+  job->parse(static_cast<size_t>(source), true);
   return 0;
 }
 

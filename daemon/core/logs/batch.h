@@ -28,12 +28,13 @@ constexpr uint32_t kNoForm = 0xffffffff;
 struct LineRecord {
   TimeNs time_ns;          // kNoTime: none yet in this batch; the engine carries the source's last one over
   uint32_t offset;         // of the message in the batch's text
-  uint32_t size : 29;      // of the message
-  uint32_t rule : 1;       // a drawn line: no event
-  uint32_t continued : 1;  // belongs to the event of an earlier line
+  uint32_t size : 27;      // of the message
+  uint32_t indented : 1;   // blanks stood before the message
+  uint32_t skipped : 1;    // outside of the wanted times
+  uint32_t continued : 1;  // belongs to the event of an earlier line; the engine says so
   uint32_t own_time : 1;   // the time stands in this very line
-  uint32_t form;           // index into forms; kNoForm for a blank line
-  uint32_t writer;         // index into writers
+  uint32_t form;           // index into forms; kNoForm for a blank or skipped line
+  uint32_t group;          // index into groups, of a line with a form
 };
 
 struct FormSeen {
@@ -46,8 +47,6 @@ struct FormSeen {
 // Lines of one form by one writer.
 struct GroupSeen {
   uint32_t writer, form;
-  uint32_t count = 0;
-  uint32_t first_line = 0, last_line = 0;
 };
 
 struct LogBatch {
@@ -56,8 +55,9 @@ struct LogBatch {
   uint64_t offset = 0;
   bool last = false;
   std::string_view text;
-  uint64_t range_bytes = 0;    // of the source that this batch stands for
-  uint64_t skipped_lines = 0;  // outside of the wanted times
+  uint64_t range_bytes = 0;                       // of the source that this batch stands for
+  TimeNs since_ns = kNoTime, until_ns = kNoTime;  // the wanted times
+  uint64_t skipped_lines = 0;                     // outside of them
   std::vector<LineRecord> lines;
   std::vector<FormSeen> forms;
   std::vector<WriterKey> writers;
@@ -65,6 +65,10 @@ struct LogBatch {
   uint64_t cut_lines = 0;  // longer than limits::kLineBytes
 
   std::string_view message(const LineRecord& line) const { return text.substr(line.offset, line.size); }
+  bool wanted(TimeNs time) const {
+    return time == kNoTime ||
+           ((since_ns == kNoTime || time >= since_ns) && (until_ns == kNoTime || time <= until_ns));
+  }
 };
 
 }  // namespace culprit::logs

@@ -59,6 +59,7 @@ std::optional<int64_t> CounterWatch::see(uint32_t writer, std::string_view messa
     step_.assign(now.size(), 0);
   }
   last_ = now;
+  if (decided()) last_ = step_ = {}, rises_ = {};  // a job has many forms that count nothing
   return std::nullopt;
 }
 

@@ -2,15 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
+#include <map>
+#include <utility>
 
+#include "base/flat_map.h"
 #include "core/logs/iterations_warp.h"
 
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kTracks = 256;       // templates that count; a job has a handful
-constexpr size_t kPoints = 8192;      // of a track, thinned by halves beyond
+constexpr size_t kTracks = 256;             // templates that count; a job has a handful
+constexpr size_t kPoints = 8192;            // of a track, thinned by halves beyond
+constexpr size_t kUntimedPoints = 1 << 18;  // of all sources without times: the more, the fewer for each
+constexpr size_t kUntimedFew = 16;          // but that many
+constexpr size_t kTrackWriters = 500'000;   // (track, writer) pairs: 20,000 ranks with 25 tracks each
+// Events in the windows of all writers, 4 bytes each: 20,000 ranks with 40 an iteration.
+constexpr size_t kSymbols = 8 << 20;
 constexpr size_t kWindow = 10;        // iterations, as L4 has it
 constexpr size_t kSequence = 256;     // events of an iteration that are compared
 constexpr size_t kOdd = 20'000;       // odd iterations kept
@@ -29,27 +36,23 @@ struct Track {
   std::map<uint32_t, std::vector<ProgressPoint>> untimed;  // by source, where lines have no time
   FlatMap<int64_t> of_writer{16};
 
-  void thin(std::vector<ProgressPoint>& list) {
+  static void thin(std::vector<ProgressPoint>& list) {
     size_t kept = 0;
     for (size_t i = 0; i < list.size(); i += 2) list[kept++] = list[i];
     list.resize(kept);
   }
 
-  bool add(uint32_t writer, const ProgressPoint& point) {
+  // Whether the writer got further.
+  bool rises_to(int64_t& before, int64_t iteration) {
+    const bool rose = iteration > before;
+    rises += rose;
+    falls += iteration < before;
+    before = iteration;
+    return rose;
+  }
+
+  void add(const ProgressPoint& point) {
     ++lines;
-    bool rose = true;
-    const auto [before, fresh] = of_writer.try_emplace(writer, point.iteration);
-    if (!fresh) {
-      rose = point.iteration > *before;
-      rises += rose;
-      falls += point.iteration < *before;
-      *before = point.iteration;
-    }
-    if (point.time_ns == kNoTime) {
-      auto& list = untimed[point.source];
-      list.push_back(point);
-      if (list.size() > kPoints) thin(list);
-    }
     if (point.iteration > max) {
       max = point.iteration;
       last = point;
@@ -62,7 +65,6 @@ struct Track {
           (at->time_ns == kNoTime || point.time_ns < at->time_ns))
         at->time_ns = point.time_ns;
     }
-    return rose;
   }
 
   TimeNs duration() const {
@@ -94,7 +96,8 @@ struct WriterLoop {
   CounterKind boundary_kind = CounterKind::kCounts;
   int64_t iteration = -1;
   Sequence now;
-  std::deque<Sequence> window;
+  std::vector<Sequence> window;
+  bool given_up = false;  // kSymbols was reached: its iterations are not compared any more
   uint64_t count = 0;
   double mean = 0, squares = 0;  // Welford's running moments of the distances
 };
@@ -111,8 +114,12 @@ struct Iterations::Impl {
   std::vector<WriterLoop> loops;
   Warp warp;
   std::vector<OddIteration> odd;
-  uint64_t odd_dropped = 0;
+  Drops drops;
+  size_t symbols = 0;        // of all writers
+  size_t track_writers = 0;  // of all tracks
+  size_t untimed = 0;        // lists of points, of all tracks
   const Track* chosen = nullptr;
+  std::vector<ProgressPoint> by_time;  // of the chosen track: each with the furthest iteration told by then
   TimeNs median_step = 0;
 
   WriterLoop& loop(uint32_t writer) {
@@ -121,17 +128,45 @@ struct Iterations::Impl {
   }
 
   Track* track(uint32_t key, CounterKind kind) {
-    const auto [at, fresh] = track_of.try_emplace(key, static_cast<uint32_t>(tracks.size()));
-    if (fresh) {
-      if (tracks.size() == kTracks) {
-        *at = 0xffffffff;
-        return nullptr;
-      }
-      tracks.emplace_back();
-      tracks.back().key = key;
-      tracks.back().kind = kind;
+    if (const uint32_t* known = track_of.find(key)) return &tracks[*known];
+    if (tracks.size() == kTracks) {
+      drops.add(Drop::kTracks);
+      return nullptr;
     }
-    return *at == 0xffffffff ? nullptr : &tracks[*at];
+    track_of.try_emplace(key, static_cast<uint32_t>(tracks.size()));
+    tracks.emplace_back();
+    tracks.back().key = key;
+    tracks.back().kind = kind;
+    return &tracks.back();
+  }
+
+  bool add(Track& track, uint32_t writer, const ProgressPoint& point) {
+    bool rose = false;
+    if (track.of_writer.find(writer)) {
+      rose = track.rises_to(*track.of_writer.try_emplace(writer, 0).first, point.iteration);
+    } else if (track_writers < kTrackWriters) {
+      ++track_writers;
+      track.of_writer.try_emplace(writer, point.iteration);
+      rose = true;
+    } else {
+      drops.add(Drop::kTrackWriters);
+    }
+    track.add(point);
+    if (point.time_ns == kNoTime) {
+      const auto [list, fresh] = track.untimed.try_emplace(point.source);
+      untimed += fresh;
+      list->second.push_back(point);
+      if (list->second.size() > std::clamp(kUntimedPoints / untimed, kUntimedFew, kPoints))
+        Track::thin(list->second);
+    }
+    return rose;
+  }
+
+  void forget(WriterLoop& l) {
+    symbols -= l.now.symbols.size();
+    for (const Sequence& s : l.window) symbols -= s.symbols.size();
+    l.now = {};
+    l.window = {};
   }
 
   double mean_distance(const WriterLoop& l) {
@@ -152,8 +187,11 @@ struct Iterations::Impl {
     if (l.window.size() >= 2) {
       judge(writer, l, point, mean_distance(l));
     }
+    if (l.window.size() == kWindow) {
+      symbols -= l.window.front().symbols.size();
+      l.window.erase(l.window.begin());
+    }
     l.window.push_back(std::move(l.now));
-    if (l.window.size() > kWindow) l.window.pop_front();
     l.now = {};
   }
 
@@ -164,12 +202,24 @@ struct Iterations::Impl {
       if (odd.size() < kOdd)
         odd.push_back({writer, l.iteration, distance, sigma, point.time_ns, fresh(l)});
       else
-        ++odd_dropped;
+        drops.add(Drop::kOdd);
     }
     ++l.count;
     const double delta = distance - l.mean;
     l.mean += delta / static_cast<double>(l.count);
     l.squares += delta * (distance - l.mean);
+  }
+
+  // Clocks differ, so that times need not rise with the iterations: the furthest told by then counts.
+  void order_by_time() {
+    by_time.clear();
+    if (!chosen) return;
+    for (const ProgressPoint& p : chosen->points)
+      if (p.time_ns != kNoTime) by_time.push_back(p);
+    std::stable_sort(by_time.begin(), by_time.end(),
+                     [](const ProgressPoint& a, const ProgressPoint& b) { return a.time_ns < b.time_ns; });
+    for (size_t i = 1; i < by_time.size(); ++i)
+      by_time[i].iteration = std::max(by_time[i].iteration, by_time[i - 1].iteration);
   }
 
   static std::vector<uint32_t> fresh(const WriterLoop& l) {
@@ -189,17 +239,25 @@ Iterations::~Iterations() = default;
 
 void Iterations::event(uint32_t writer, uint32_t cluster) {
   WriterLoop& l = impl_->loop(writer);
-  if (l.boundary == 0xffffffff) return;
+  if (l.boundary == 0xffffffff || l.given_up) return;
   auto& symbols = l.now.symbols;
-  if (symbols.size() < kSequence && (symbols.empty() || symbols.back() != cluster))
-    symbols.push_back(cluster);
+  if (symbols.size() >= kSequence || (!symbols.empty() && symbols.back() == cluster)) return;
+  if (impl_->symbols >= kSymbols) {
+    impl_->forget(l);
+    l.given_up = true;
+    return impl_->drops.add(Drop::kLoops);
+  }
+  symbols.push_back(cluster);
+  ++impl_->symbols;
 }
 
 bool Iterations::progress(uint32_t writer, uint32_t key, CounterKind kind, const ProgressPoint& point) {
   Track* track = impl_->track(key, kind);
-  const bool rose = track && track->add(writer, point);
+  const bool rose = track && impl_->add(*track, writer, point);
   WriterLoop& l = impl_->loop(writer);
+  if (l.given_up) return rose;
   if (l.boundary == 0xffffffff || (kind > l.boundary_kind && l.boundary != key)) {
+    impl_->forget(l);
     l = WriterLoop{};
     l.boundary = key;
     l.boundary_kind = kind;
@@ -209,7 +267,10 @@ bool Iterations::progress(uint32_t writer, uint32_t key, CounterKind kind, const
     return rose;
   }
   if (l.iteration >= 0 && point.iteration > l.iteration) impl_->close(writer, l, point);
-  if (point.iteration != l.iteration) l.now = {};
+  if (point.iteration != l.iteration) {
+    impl_->symbols -= l.now.symbols.size();
+    l.now = {};
+  }
   l.iteration = point.iteration;
   return rose;
 }
@@ -222,6 +283,7 @@ void Iterations::choose() {
     if (t.weight(longest) > (best ? best->weight(longest) : 0)) best = &t;
   impl_->chosen = best;
   impl_->median_step = 0;
+  impl_->order_by_time();
   if (!best) return;
   std::vector<double> steps;
   for (size_t i = 1; i < best->points.size(); ++i) {
@@ -244,20 +306,18 @@ const std::vector<ProgressPoint>& Iterations::track() const {
 int64_t Iterations::iteration_at(TimeNs time, uint32_t source, uint64_t line) const {
   const Track* t = impl_->chosen;
   if (!t) return -1;
-  int64_t found = -1;
-  bool timed = false;
-  if (time != kNoTime) {
-    // The furthest told by then: clocks differ, so that times need not rise with the iterations.
-    for (const ProgressPoint& p : t->points) {
-      timed = timed || p.time_ns != kNoTime;
-      if (p.time_ns != kNoTime && p.time_ns <= time) found = std::max(found, p.iteration);
-    }
+  const auto& points = impl_->by_time;
+  if (time != kNoTime && !points.empty()) {
+    const auto after = std::upper_bound(points.begin(), points.end(), time,
+                                        [](TimeNs at, const ProgressPoint& p) { return at < p.time_ns; });
+    return after == points.begin() ? -1 : std::prev(after)->iteration;
   }
   const auto untimed = t->untimed.find(source);
-  if (timed || untimed == t->untimed.end()) return found;
-  for (const ProgressPoint& p : untimed->second)
-    if (p.line <= line) found = p.iteration;
-  return found;
+  if (untimed == t->untimed.end()) return -1;
+  const auto& list = untimed->second;
+  const auto after = std::upper_bound(list.begin(), list.end(), line,
+                                      [](uint64_t at, const ProgressPoint& p) { return at < p.line; });
+  return after == list.begin() ? -1 : std::prev(after)->iteration;
 }
 
 ProgressPoint Iterations::last() const { return impl_->chosen ? impl_->chosen->last : ProgressPoint{}; }
@@ -275,6 +335,6 @@ int64_t Iterations::last_of(uint32_t writer) const {
 }
 
 const std::vector<OddIteration>& Iterations::odd() const { return impl_->odd; }
-uint64_t Iterations::odd_dropped() const { return impl_->odd_dropped; }
+const Drops& Iterations::drops() const { return impl_->drops; }
 
 }  // namespace culprit::logs

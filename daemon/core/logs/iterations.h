@@ -9,14 +9,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string_view>
-#include <utility>
 #include <vector>
 
-#include "base/flat_map.h"
 #include "base/time.h"
+#include "core/logs/drops.h"
 
 namespace culprit::logs {
 
@@ -68,7 +65,8 @@ class Iterations {
   // The furthest iteration a writer has told of, -1 where it tells none.
   int64_t last_of(uint32_t writer) const;
   const std::vector<OddIteration>& odd() const;
-  uint64_t odd_dropped() const;
+  // What was lost to bounds.
+  const Drops& drops() const;
 
  private:
   struct Impl;

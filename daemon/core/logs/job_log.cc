@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -15,6 +17,12 @@ namespace {
 constexpr uint32_t kNamedTracks = 0x80000000;  // keys of tracks that a name tells, above those of forms
 constexpr size_t kSamples = 8;                 // writers whose first line of a template is kept as text
 constexpr size_t kFaultLines = 20'000;         // kept with their text; the counts of their templates go on
+// Writers whose activity is kept in full: beyond, four ranks of a host share what one had.
+constexpr size_t kFineWriters = 16'384;
+constexpr size_t kCoarseBins = 64;
+constexpr uint32_t kNone = 0xffffffff;
+// No message has a form like this: a mask leaves no holes beside each other.
+constexpr std::string_view kFoldedForm = "<*> <*> (folded)";
 
 uint64_t pair_key(uint32_t writer, uint32_t cluster) { return (uint64_t{writer} << 32) | cluster; }
 
@@ -28,16 +36,16 @@ void widen(TimeNs& first, TimeNs& last, TimeNs time) {
 
 void ActivityBins::add(TimeNs time, uint32_t n) {
   if (time == kNoTime) return;
-  if (counts.empty()) counts.assign(kBins, 0), origin_ns = time, width_ns = kNsPerSecond;
-  while (time < origin_ns || time >= origin_ns + width_ns * static_cast<TimeNs>(kBins)) {
+  if (counts.empty()) counts.assign(bins, 0), origin_ns = time, width_ns = kNsPerSecond;
+  while (time < origin_ns || time >= origin_ns + width_ns * static_cast<TimeNs>(bins)) {
     const bool left = time < origin_ns;  // grow to the side that the time lies on
     if (left) {
-      origin_ns -= width_ns * static_cast<TimeNs>(kBins);
-      for (size_t i = kBins; i-- > kBins / 2;) counts[i] = counts[2 * i - kBins] + counts[2 * i + 1 - kBins];
-      std::fill(counts.begin(), counts.begin() + kBins / 2, 0);
+      origin_ns -= width_ns * static_cast<TimeNs>(bins);
+      for (size_t i = bins; i-- > bins / 2;) counts[i] = counts[2 * i - bins] + counts[2 * i + 1 - bins];
+      std::fill(counts.begin(), counts.begin() + bins / 2, 0);
     } else {
-      for (size_t i = 0; i < kBins / 2; ++i) counts[i] = counts[2 * i] + counts[2 * i + 1];
-      std::fill(counts.begin() + kBins / 2, counts.end(), 0);
+      for (size_t i = 0; i < bins / 2; ++i) counts[i] = counts[2 * i] + counts[2 * i + 1];
+      std::fill(counts.begin() + bins / 2, counts.end(), 0);
     }
     width_ns *= 2;
   }
@@ -57,8 +65,20 @@ double ActivityBins::between(TimeNs from, TimeNs to) const {
 struct JobLog::Impl {
   struct Source {
     SourceInfo info;
-    uint64_t lines = 0;
+    uint64_t lines = 0, cut_lines = 0;
     TimeNs time = kNoTime;
+    std::unordered_map<uint32_t, uint32_t> record_of;  // by writer
+    std::vector<Record> records;                       // until its last batch
+  };
+
+  // A writer's lines of one form within the batch under way.
+  struct Group {
+    uint32_t writer = kNone, form = kNone;
+    uint32_t record = 0;  // index into the source's records
+    uint32_t room = 0;    // places that the template can still take
+    uint64_t count = 0;
+    TimeNs first_ns = kNoTime, last_ns = kNoTime;
+    bool untimed = false;  // its first line has no time
   };
 
   JobFile job;
@@ -77,153 +97,269 @@ struct JobLog::Impl {
   std::vector<ActivityBins> activity;
   Iterations iterations;
   std::vector<uint32_t> last_forms, last_writers;
-  std::vector<uint64_t> batch_events;  // of this batch so far, by local writer
-  std::vector<uint32_t> room;          // by local form: places that its template can still take
-  size_t places = 0;
-  uint64_t lines = 0, bytes = 0, events = 0, cut_lines = 0;
+  std::vector<uint32_t> local_forms;  // where a form stands in last_forms, if it does
+  std::vector<Group> batch_groups;
+  std::vector<Relabel> relabels;
+  std::vector<uint32_t> touched;  // records that may hold lines of the batch under way
+  size_t places = 0, form_bytes = 0, sample_bytes = 0;
+  uint32_t folded_form = kNone, folded_writer = kNone;
+  uint64_t lines = 0, bytes = 0, events = 0;
+  Drops drops;
   TimeNs first = kNoTime, last = kNoTime;
 
   uint32_t writer_id(const WriterKey& key) {
     const uint64_t hash = mix64(hash64(key.host), mix64((uint64_t{key.rank} << 32) | key.local, key.task));
-    const bool full = writers.size() >= limits::kWriters;
-    const auto next = static_cast<uint32_t>(full ? limits::kWriters - 1 : writers.size());
-    const auto [id, fresh] = writer_ids.try_emplace(hash, next);
-    if (fresh && !full) {
-      writers.emplace_back();
-      writers.back().key = key;
-      activity.emplace_back();
+    if (const uint32_t* known = writer_ids.find(hash)) return *known;
+    if (writers.size() >= limits::kWriters) {
+      if (folded_writer == kNone) folded_writer = new_writer({});
+      return folded_writer;
     }
-    return *id;
+    const uint32_t id = new_writer(key);
+    writer_ids.try_emplace(hash, id);
+    return id;
+  }
+
+  uint32_t new_writer(const WriterKey& key) {
+    writers.emplace_back();
+    writers.back().key = key;
+    activity.emplace_back();
+    if (writers.size() > kFineWriters) activity.back().bins = kCoarseBins;
+    return static_cast<uint32_t>(writers.size() - 1);
   }
 
   uint32_t form_id(uint64_t hash, std::string_view message) {
-    const auto [id, fresh] = form_ids.try_emplace(hash, static_cast<uint32_t>(forms.size()));
-    if (fresh) new_form(hash, form_text(message));
-    return *id;
+    if (const uint32_t* known = form_ids.find(hash)) return *known;
+    std::string text = form_text(message);
+    if (forms.size() >= limits::kForms || form_bytes + text.size() > limits::kFormBytes) {
+      if (folded_form == kNone) folded_form = new_form(0, std::string(kFoldedForm));
+      return folded_form;
+    }
+    return new_form(hash, std::move(text));
   }
 
-  void new_form(uint64_t hash, std::string text) {
+  uint32_t new_form(uint64_t hash, std::string text) {
+    const auto id = static_cast<uint32_t>(forms.size());
+    if (hash != 0) form_ids.try_emplace(hash, id);
     const ClusterId cluster = miner.add(text, 1);
+    form_bytes += text.size();
     forms.push_back({std::move(text), cluster, cluster, 0, 1, hash});
     counters.emplace_back();
+    local_forms.push_back(0);
     if (cluster >= templates.size()) templates.resize(cluster + 1);
+    return id;
   }
 
-  GroupStats& group(uint32_t writer, ClusterId cluster) {
+  // Null where no more are kept.
+  GroupStats* group(uint32_t writer, ClusterId cluster) {
     auto& list = templates[cluster].groups;
-    const auto [at, fresh] =
-        group_ids.try_emplace(pair_key(writer, cluster), static_cast<uint32_t>(list.size()));
-    if (fresh) list.push_back({writer, 0, kNoTime, kNoTime});
-    return list[*at];
+    const uint64_t key = pair_key(writer, cluster);
+    if (const uint32_t* known = group_ids.find(key)) return &list[*known];
+    if (group_ids.size() >= limits::kGroups) return nullptr;
+    group_ids.try_emplace(key, static_cast<uint32_t>(list.size()));
+    list.push_back({writer, 0, kNoTime, kNoTime});
+    return &list.back();
   }
 
-  void add_places(const LogBatch& batch, const Source& source, size_t index, uint32_t form) {
+  void count(const Group& seen) {
+    FormStats& form = forms[seen.form];
+    TemplateStats& stats = templates[form.cluster];
+    stats.count += seen.count;
+    form.count += seen.count;
+    events += seen.count;
+    if (seen.form == folded_form) drops.add(Drop::kForms, seen.count);
+    widen(stats.first_ns, stats.last_ns, seen.first_ns);
+    widen(stats.first_ns, stats.last_ns, seen.last_ns);
+    GroupStats* out = group(seen.writer, form.cluster);
+    if (!out) {
+      stats.partial = true;
+      return drops.add(Drop::kGroups, seen.count);
+    }
+    out->count += seen.count;
+    widen(out->first_ns, out->last_ns, seen.first_ns);
+    widen(out->first_ns, out->last_ns, seen.last_ns);
+  }
+
+  void count_groups() {
+    for (const Group& seen : batch_groups) {
+      if (seen.count == 0) continue;
+      TemplateStats& stats = templates[forms[seen.form].cluster];
+      stats.untimed = stats.untimed || (seen.untimed && stats.first_ns == kNoTime);
+      count(seen);
+    }
+  }
+
+  void add_place(uint32_t form, const LogPlace& place, std::string_view text) {
     TemplateStats& stats = templates[forms[form].cluster];
-    const LineRecord& line = batch.lines[index];
-    const LogPlace place{batch.source, last_writers[line.writer], source.lines + index + 1, line.time_ns};
-    if (stats.places.size() < limits::kPlaces && places < limits::kPlacesTotal) {
-      stats.places.push_back(place);
-      ++places;
+    if (stats.placed < limits::kPlaces) {
+      ++stats.placed;
+      if (places < limits::kPlacesTotal)
+        stats.places.push_back(place), ++places;
+      else
+        drops.add(Drop::kPlaces);
     }
     if (stats.samples.size() >= kSamples) return;
     for (const LogSample& s : stats.samples)
       if (s.place.writer == place.writer) return;
-    stats.samples.push_back({place, shorten(record_text(batch, index), limits::kEvidenceText)});
+    const size_t size = std::min(text.size(), limits::kEvidenceText);
+    if (sample_bytes + size > limits::kSampleBytes) return drops.add(Drop::kSamples);
+    sample_bytes += size;
+    stats.samples.push_back({place, shorten(text, limits::kEvidenceText)});
   }
 
-  void count_groups(const LogBatch& batch) {
-    for (const GroupSeen& seen : batch.groups) {
-      FormStats& form = forms[last_forms[seen.form]];
-      TemplateStats& stats = templates[form.cluster];
-      GroupStats& out = group(last_writers[seen.writer], form.cluster);
-      const TimeNs from = batch.lines[seen.first_line].time_ns;
-      const TimeNs to = batch.lines[seen.last_line].time_ns;
-      stats.untimed = stats.untimed || (from == kNoTime && stats.first_ns == kNoTime);
-      out.count += seen.count;
-      stats.count += seen.count;
-      form.count += seen.count;
-      events += seen.count;
-      writers[out.writer].events += seen.count;
-      widen(out.first_ns, out.last_ns, from);
-      widen(out.first_ns, out.last_ns, to);
-      widen(stats.first_ns, stats.last_ns, from);
-      widen(stats.first_ns, stats.last_ns, to);
-    }
-  }
-
-  std::optional<Progress> counted(const LogBatch& batch, const LineRecord& line, CounterKind& kind) {
-    const FormSeen& seen = batch.forms[line.form];
-    const std::string_view message = batch.message(line);
+  std::optional<Progress> counted(const FormSeen& seen, const Group& group, std::string_view message,
+                                  CounterKind& kind) {
     if (seen.shape.progress) {
       const auto progress = progress_of(message);
       if (progress) kind = progress->bar ? CounterKind::kBar : CounterKind::kNamed;
       return progress;
     }
-    CounterWatch& watch = counters[last_forms[line.form]];
-    if (watch.decided() && !watch.counts()) return std::nullopt;
+    CounterWatch& watch = counters[group.form];
+    if (group.form == folded_form || (watch.decided() && !watch.counts())) return std::nullopt;
     kind = CounterKind::kCounts;
-    if (const auto value = watch.see(last_writers[line.writer], message)) return Progress{*value, 0};
+    if (const auto value = watch.see(group.writer, message)) return Progress{*value, 0};
     return std::nullopt;
   }
 
-  void add_fault(const LogBatch& batch, const Source& source, size_t index) {
-    const LineRecord& line = batch.lines[index];
-    const uint32_t writer = last_writers[line.writer];
-    if (fault_lines.size() >= kFaultLines) return;
-    const FormStats& form = forms[last_forms[line.form]];
-    FaultLine out{{batch.source, writer, source.lines + index + 1, line.time_ns},
-                  form.key,
-                  writers[writer].events + batch_events[line.writer],
-                  batch.forms[line.form].shape,
-                  ""};
-    out.text = shorten(record_text(batch, index), limits::kEvidenceText);
-    fault_lines.push_back(std::move(out));
+  void add_fault(uint32_t form, const FormShape& shape, const LogPlace& place, std::string_view text) {
+    if (fault_lines.size() >= kFaultLines) return drops.add(Drop::kFaults);
+    fault_lines.push_back(
+        {place, forms[form].key, writers[place.writer].events, shape, shorten(text, limits::kEvidenceText)});
   }
 
-  // The message, and for a record of several lines its last one: a traceback's exception.
-  static std::string record_text(const LogBatch& batch, size_t index) {
-    const LineRecord& line = batch.lines[index];
-    std::string_view text = batch.message(line);
-    const bool block = line.form != kNoForm && batch.forms[line.form].shape.kind == ShapeKind::kRootCause;
-    std::string whole(text);
-    for (size_t i = index + 1; i < batch.lines.size() && i < index + limits::kMessageTokens; ++i) {
-      const LineRecord& next = batch.lines[i];
-      if (next.writer != line.writer) continue;
-      if (!next.continued) break;
-      if (next.rule) continue;
-      if (block)
-        whole.append(" ").append(batch.message(next));
-      else if (next.form == line.form && names_exception(batch.message(next)))
-        text = batch.message(next);
+  // An event that was held back until it was complete.
+  void add_held(const RecordEvent& event) {
+    const LogPlace& place = event.place;
+    WriterStats& writer = writers[place.writer];
+    Group one{place.writer, event.form, 0, 0, 1, place.time_ns, place.time_ns, false};
+    ++writer.events;
+    count(one);
+    if (place.time_ns == kNoTime) templates[forms[event.form].cluster].untimed = true;
+    if (event.again) return;
+    add_place(event.form, place, event.text);
+    iterations.event(place.writer, forms[event.form].key);
+    if (event.shape.kind != ShapeKind::kPlain) add_fault(event.form, event.shape, place, event.text);
+    if (event.shape.stage) writer.stage = event.shape.stage;
+  }
+
+  // A line that is an event of its own.
+  void add_event(const LogBatch& batch, const LineRecord& line, Group& group, const LogPlace& place) {
+    if (group.count++ == 0) group.untimed = place.time_ns == kNoTime;
+    widen(group.first_ns, group.last_ns, place.time_ns);
+    WriterStats& writer = writers[group.writer];
+    ++writer.events;
+    const FormSeen& seen = batch.forms[line.form];
+    const std::string_view message = batch.message(line);
+    if (group.room > 0) --group.room, add_place(group.form, place, message);
+    const FormStats& form = forms[group.form];
+    CounterKind kind;
+    if (const auto progress = counted(seen, group, message, kind)) {
+      const uint32_t key = kind == CounterKind::kCounts
+                               ? form.key
+                               : kNamedTracks | static_cast<uint32_t>(mix64(
+                                                    progress->name, static_cast<uint64_t>(progress->total)));
+      templates[form.cluster].rises += iterations.progress(
+          group.writer, key, kind, {place.time_ns, progress->iteration, place.source, place.line});
+    } else {
+      iterations.event(group.writer, form.key);
     }
-    return block ? whole : std::string(text);
+    if (seen.shape.kind != ShapeKind::kPlain) add_fault(group.form, seen.shape, place, message);
+    if (seen.shape.stage) writer.stage = seen.shape.stage;
   }
 
-  void walk_lines(const LogBatch& batch, const Source& source) {
-    batch_events.assign(batch.writers.size(), 0);
-    for (size_t i = 0; i < batch.lines.size(); ++i) {
-      const LineRecord& line = batch.lines[i];
-      if (line.form == kNoForm || line.continued) continue;
-      ++batch_events[line.writer];
-      const uint32_t writer = last_writers[line.writer];
-      const FormSeen& seen = batch.forms[line.form];
-      if (room[line.form] > 0) --room[line.form], add_places(batch, source, i, last_forms[line.form]);
-      const FormStats& form = forms[last_forms[line.form]];
-      CounterKind kind;
-      if (const auto progress = counted(batch, line, kind)) {
-        const uint32_t key =
-            kind == CounterKind::kCounts
-                ? form.key
-                : kNamedTracks |
-                      static_cast<uint32_t>(mix64(progress->name, static_cast<uint64_t>(progress->total)));
-        templates[form.cluster].rises += iterations.progress(
-            writer, key, kind, {line.time_ns, progress->iteration, batch.source, source.lines + i + 1});
+  void walk_lines(LogBatch& batch, Source& source) {
+    std::optional<RecordEvent> done;
+    for (uint32_t i = 0; i < batch.lines.size(); ++i) {
+      LineRecord& line = batch.lines[i];
+      if (!line.skipped) widen(first, last, line.time_ns);
+      if (line.form == kNoForm) continue;
+      Group& group = batch_groups[line.group];
+      const LogPlace place{batch.source, group.writer, source.lines + i + 1, line.time_ns};
+      note_time(place);
+      Record& record = source.records[group.record];
+      const FormShape& shape = batch.forms[line.form].shape;
+      if (shape.kind == ShapeKind::kPlain && !shape.ignored && !record.open()) {
+        record.plain(group.form);
       } else {
-        iterations.event(writer, form.key);
+        const LineRole role = record.take(
+            {i, group.form, &shape, batch.message(line), line.indented != 0, place}, done, relabels);
+        if (done) add_held(*std::exchange(done, std::nullopt));
+        touched.push_back(group.record);
+        line.continued = role == LineRole::kContinues;
+        if (role != LineRole::kEvent) continue;
       }
-      if (seen.shape.kind != ShapeKind::kPlain) add_fault(batch, source, i);
-      if (seen.shape.stage) writers[writer].stage = seen.shape.stage;
+      add_event(batch, line, group, place);
     }
+    if (batch.last) end(source);
+    relabel(batch);
+    for (const uint32_t record : touched)
+      if (!batch.last) source.records[record].leave_batch();
+    touched.clear();
+  }
+
+  void end(Source& source) {
+    std::optional<RecordEvent> done;
+    for (Record& record : source.records) {
+      record.finish(done, relabels);
+      if (done) add_held(*std::exchange(done, std::nullopt));
+    }
+    source.records = {};
+    source.record_of = {};
+  }
+
+  // A batch tells its forms and writers by numbers of its own. `trimmed`: some of them have no line left.
+  void open_groups(const LogBatch& batch, Source& source, bool trimmed) {
+    std::vector<bool> used(batch.groups.size(), !trimmed);
+    for (size_t i = 0; trimmed && i < batch.lines.size(); ++i)
+      if (batch.lines[i].form != kNoForm) used[batch.lines[i].group] = true;
+    last_writers.assign(batch.writers.size(), kNone);
+    last_forms.assign(batch.forms.size(), kNone);
+    batch_groups.assign(batch.groups.size(), {});
+    for (size_t i = 0; i < batch.groups.size(); ++i) {
+      if (!used[i]) continue;
+      const GroupSeen& seen = batch.groups[i];
+      uint32_t& writer = last_writers[seen.writer];
+      if (writer == kNone) writer = writer_id(batch.writers[seen.writer]);
+      uint32_t& form = last_forms[seen.form];
+      if (form == kNone) form = open_form(batch, seen.form);
+      const auto next = static_cast<uint32_t>(source.records.size());
+      const auto record = source.record_of.try_emplace(writer, next);
+      if (record.second) source.records.emplace_back();
+      Group& group = batch_groups[i];
+      group.writer = writer;
+      group.form = form;
+      group.record = record.first->second;
+      group.room = static_cast<uint32_t>(limits::kPlaces - templates[forms[form].cluster].placed);
+    }
+  }
+
+  uint32_t open_form(const LogBatch& batch, uint32_t local) {
+    const FormSeen& seen = batch.forms[local];
+    const uint32_t id = form_id(seen.hash, batch.message(batch.lines[seen.line]));
+    local_forms[id] = local;
+    if (id == folded_form) return id;
+    TemplateStats& stats = templates[forms[id].cluster];
+    stats.level = std::max(stats.level, seen.level);
+    if (!stats.shaped || tells_more(seen.shape, stats.shape)) stats.shape = seen.shape;
+    stats.shaped = true;
+    return id;
+  }
+
+  static bool tells_more(const FormShape& a, const FormShape& b) {
+    const auto rank = [](const FormShape& s) { return std::pair(s.kind != ShapeKind::kPlain, s.words); };
+    return rank(a) > rank(b);
+  }
+
+  void relabel(LogBatch& batch) {
+    for (const Relabel& r : relabels) {
+      uint32_t& local = local_forms[r.form];
+      if (local >= last_forms.size() || last_forms[local] != r.form) {
+        local = static_cast<uint32_t>(last_forms.size());
+        last_forms.push_back(r.form);
+        batch.forms.push_back({forms[r.form].hash, r.line, {}, Level::kNone});
+      }
+      batch.lines[r.line].form = local;
+    }
+    relabels.clear();
   }
 
   // Moves the counts of clusters that were absorbed to the one that holds them now.
@@ -251,7 +387,9 @@ struct JobLog::Impl {
     widen(to.first_ns, to.last_ns, from.first_ns);
     widen(to.first_ns, to.last_ns, from.last_ns);
     to.level = std::max(to.level, from.level);
-    if (to.shape.kind == ShapeKind::kPlain && to.shape.words < from.shape.words) to.shape = from.shape;
+    if (from.shaped && (!to.shaped || tells_more(from.shape, to.shape))) to.shape = from.shape;
+    to.shaped = to.shaped || from.shaped;
+    to.partial = to.partial || from.partial;
     to.rises += from.rises;
     to.untimed = to.untimed || from.untimed;
     to.places.insert(to.places.end(), from.places.begin(), from.places.end());
@@ -260,6 +398,7 @@ struct JobLog::Impl {
     const auto earlier = [](const LogPlace& a, const LogPlace& b) {
       return std::tie(a.source, a.line) < std::tie(b.source, b.line);
     };
+    to.placed = std::min<size_t>(to.placed + from.placed, limits::kPlaces);
     std::sort(to.places.begin(), to.places.end(), earlier);
     if (to.places.size() > limits::kPlaces) to.places.resize(limits::kPlaces);
     if (to.samples.size() > kSamples) to.samples.resize(kSamples);
@@ -311,20 +450,30 @@ struct JobLog::Impl {
     }
   }
 
-  void walk_times(const LogBatch& batch, const Source& source) {
-    for (size_t i = 0; i < batch.lines.size(); ++i) {
-      const LineRecord& line = batch.lines[i];
-      if (line.form == kNoForm) continue;
-      const uint32_t id = last_writers[line.writer];
-      WriterStats& w = writers[id];
-      ++w.lines;
-      w.last_source = batch.source;
-      w.last_line = source.lines + i + 1;
-      if (line.time_ns == kNoTime) continue;
-      if (w.last_ns != kNoTime && line.time_ns > w.last_ns) w.rhythm.add(line.time_ns - w.last_ns);
-      widen(w.first_ns, w.last_ns, line.time_ns);
-      activity[id].add(line.time_ns, 1);
+  void note_time(const LogPlace& place) {
+    WriterStats& w = writers[place.writer];
+    ++w.lines;
+    w.last_source = place.source;
+    w.last_line = place.line;
+    if (place.writer == folded_writer) drops.add(Drop::kWriters);
+    if (place.time_ns == kNoTime) return;
+    if (w.last_ns != kNoTime && place.time_ns > w.last_ns) w.rhythm.add(place.time_ns - w.last_ns);
+    widen(w.first_ns, w.last_ns, place.time_ns);
+    activity[place.writer].add(place.time_ns, 1);
+  }
+
+  // The first lines of a batch have the time of the line before them. Whether that left some of them out.
+  static bool fill_times(LogBatch& batch, const Source& source) {
+    const uint64_t skipped = batch.skipped_lines;
+    for (LineRecord& line : batch.lines) {
+      if (line.time_ns != kNoTime) break;
+      line.time_ns = source.time;
+      if (batch.wanted(line.time_ns)) continue;
+      line.form = kNoForm;
+      line.skipped = 1;
+      ++batch.skipped_lines;
     }
+    return batch.skipped_lines != skipped;
   }
 };
 
@@ -332,44 +481,27 @@ JobLog::JobLog(const JobFile& job) : impl_(std::make_unique<Impl>()) { impl_->jo
 JobLog::~JobLog() = default;
 
 SourceId JobLog::open_source(const SourceInfo& info) {
-  impl_->sources.push_back({info, 0, kNoTime});
+  impl_->sources.emplace_back();
+  impl_->sources.back().info = info;
   impl_->infos.push_back(info);
   return static_cast<SourceId>(impl_->sources.size() - 1);
 }
 
 void JobLog::add_pool_form(uint64_t hash, std::string_view form) {
-  const auto [id, fresh] = impl_->form_ids.try_emplace(hash, static_cast<uint32_t>(impl_->forms.size()));
-  if (fresh) impl_->new_form(hash, std::string(form));
+  if (!impl_->form_ids.find(hash)) impl_->new_form(hash, std::string(form));
 }
 
 void JobLog::add(LogBatch& batch) {
   Impl& s = *impl_;
   Impl::Source& source = s.sources[batch.source];
-  for (LineRecord& line : batch.lines) {
-    if (line.time_ns != kNoTime) break;
-    line.time_ns = source.time;
-  }
-  s.last_writers.clear();
-  for (const WriterKey& key : batch.writers) s.last_writers.push_back(s.writer_id(key));
-  s.last_forms.clear();
-  s.room.clear();
-  for (const FormSeen& seen : batch.forms) {
-    const uint32_t id = s.form_id(seen.hash, batch.message(batch.lines[seen.line]));
-    TemplateStats& stats = s.templates[s.forms[id].cluster];
-    stats.level = std::max(stats.level, seen.level);
-    stats.shape = seen.shape;
-    s.last_forms.push_back(id);
-    s.room.push_back(static_cast<uint32_t>(limits::kPlaces - stats.places.size()));
-  }
+  s.open_groups(batch, source, Impl::fill_times(batch, source));
   s.walk_lines(batch, source);
-  s.count_groups(batch);
-  s.walk_times(batch, source);
+  s.count_groups();
   if (!batch.lines.empty() && batch.lines.back().time_ns != kNoTime) source.time = batch.lines.back().time_ns;
-  for (const LineRecord& line : batch.lines) widen(s.first, s.last, line.time_ns);
   source.lines += batch.lines.size();
+  source.cut_lines += batch.cut_lines;
   s.lines += batch.lines.size() - batch.skipped_lines;
   s.bytes += batch.range_bytes;
-  s.cut_lines += batch.cut_lines;
 }
 
 void JobLog::settle() {
@@ -396,10 +528,17 @@ const std::vector<ActivityBins>& JobLog::activity() const { return impl_->activi
 uint64_t JobLog::lines() const { return impl_->lines; }
 uint64_t JobLog::bytes() const { return impl_->bytes; }
 uint64_t JobLog::events() const { return impl_->events; }
-uint64_t JobLog::cut_lines() const { return impl_->cut_lines; }
+uint64_t JobLog::cut_lines_of(SourceId source) const { return impl_->sources[source].cut_lines; }
 TimeNs JobLog::first_ns() const { return impl_->first; }
 TimeNs JobLog::last_ns() const { return impl_->last; }
 const JobFile& JobLog::job() const { return impl_->job; }
+
+Drops JobLog::drops() const {
+  Drops all = impl_->drops;
+  all.add(Drop::kTemplates, impl_->miner.folded());
+  all += impl_->iterations.drops();
+  return all;
+}
 
 uint64_t JobLog::unplaced_lines() const {
   uint64_t lines = 0;

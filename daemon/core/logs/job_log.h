@@ -11,18 +11,13 @@
 
 #include "base/flat_map.h"
 #include "core/logs/batch.h"
+#include "core/logs/drops.h"
 #include "core/logs/iterations.h"
 #include "core/logs/miner.h"
+#include "core/logs/records.h"
 #include "model/topology.h"
 
 namespace culprit::logs {
-
-struct LogPlace {
-  uint32_t source = 0;
-  uint32_t writer = 0;
-  uint64_t line = 0;  // from 1
-  TimeNs time_ns = kNoTime;
-};
 
 struct LogSample {
   LogPlace place;
@@ -42,10 +37,13 @@ struct TemplateStats {
   bool untimed = false;  // its first lines came before any time was known: first_ns is too late
   Level level = Level::kNone;
   FormShape shape;
-  uint64_t rises = 0;  // lines in which its writer's iteration was further than before
+  bool shaped = false;   // `shape` is that of a form
+  bool partial = false;  // some of its lines are in no group: limits::kGroups was reached
+  uint64_t rises = 0;    // lines in which its writer's iteration was further than before
   // Whether counting iterations is what its lines are for, and not just something that they mention.
   bool is_progress() const { return rises >= 2 && rises * 4 >= count; }
   std::vector<LogPlace> places;    // the first ones
+  size_t placed = 0;               // of them, kept or not
   std::vector<LogSample> samples;  // the first one of each of a few writers
   std::vector<GroupStats> groups;  // by writer, in order of writer
 };
@@ -78,9 +76,9 @@ struct FaultLine {
   std::string text;
 };
 
-// Lines written over time by one host, in bins that double as the job grows.
+// Lines written over time by one writer, in bins that double as the job grows.
 struct ActivityBins {
-  static constexpr size_t kBins = 256;
+  size_t bins = 256;  // a power of two
   TimeNs origin_ns = kNoTime, width_ns = 0;
   std::vector<uint32_t> counts;
   void add(TimeNs time, uint32_t n);
@@ -96,7 +94,9 @@ class JobLog {
   SourceId open_source(const SourceInfo& info);
   // Forms of a normal pool, so that its messages and this job's meet in one template.
   void add_pool_form(uint64_t hash, std::string_view form);
-  // Fills in the times of the batch's first lines from the source's last one.
+  // Fills in the times of the batch's first lines from the source's last one, and says which lines belong to
+  // the event of another. An event that a later batch may continue is counted when it is complete, at the
+  // latest with the source's last batch.
   void add(LogBatch& batch);
   // Settles the templates and gathers their counts; call once before the accessors below. Repeatable.
   void settle();
@@ -117,7 +117,8 @@ class JobLog {
     uint64_t hash = 0;      // form_hash of its messages
   };
   const std::vector<FormStats>& forms() const;
-  // The forms of the batch added last, as indexes into forms(): last_forms()[line.form].
+  // The forms of the batch added last, as indexes into forms(): last_forms()[line.form]. Lines of a record
+  // that began in an earlier batch or ends in a later one have their own.
   const std::vector<uint32_t>& last_forms() const;
 
   const Iterations& iterations() const;
@@ -127,7 +128,9 @@ class JobLog {
   uint64_t bytes() const;
   uint64_t events() const;
   uint64_t unplaced_lines() const;
-  uint64_t cut_lines() const;
+  // What was lost to the bounds: of the job as a whole, and of a source by its number.
+  Drops drops() const;
+  uint64_t cut_lines_of(SourceId source) const;
   TimeNs first_ns() const;
   TimeNs last_ns() const;
   const JobFile& job() const;

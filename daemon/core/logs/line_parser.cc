@@ -1,7 +1,6 @@
 #include "core/logs/line_parser.h"
 
 #include <cstring>
-#include <utility>
 
 #include "base/flat_map.h"
 #include "base/hash.h"
@@ -34,19 +33,6 @@ uint64_t writer_hash(std::string_view host, uint32_t rank, uint32_t local, bool 
 }  // namespace
 
 struct LineParser::Impl {
-  // The event that a writer's continuation lines belong to, and whether a traceback is open.
-  struct Record {
-    uint32_t first_line = 0;
-    uint32_t form = kNoForm;
-    bool open = false;       // a traceback that has not met its exception
-    bool traceback = false;  // the last event was one: a chained one may follow
-    bool code = false;       // a frame was seen: the next line is its source, however it is indented
-    bool block = false;      // a launcher's failure block: indented lines and "[3]:" belong to it
-    bool ignored = false;    // "Exception ignored in ...": a traceback that follows is part of it
-    bool chained = false;    // "During handling of ..." was seen: the next traceback belongs to this record
-    std::vector<uint32_t> lines;  // to be given the exception's form
-  };
-
   // A message seen before: the form that its key stands for.
   struct KnownForm {
     uint64_t key = 0;
@@ -62,7 +48,6 @@ struct LineParser::Impl {
   FlatMap<uint32_t> form_ids{1024};
   FlatMap<uint32_t> group_ids{1024};
   FlatMap<uint32_t> writer_ids{64};
-  std::vector<Record> records;  // by writer
   LogBatch* batch = nullptr;
   const SourceInfo* source = nullptr;
   std::string_view text;
@@ -75,13 +60,14 @@ struct LineParser::Impl {
     form_ids.clear();
     group_ids.clear();
     writer_ids.clear();
-    records.clear();
     out.source = chunk.source;
     out.index = chunk.index;
     out.offset = chunk.offset;
     out.last = chunk.last;
     out.text = chunk.bytes;
     out.range_bytes = chunk.range_bytes;
+    out.since_ns = options.since_ns;
+    out.until_ns = options.until_ns;
     out.skipped_lines = out.cut_lines = 0;
     out.lines.clear();
     out.forms.clear();
@@ -95,18 +81,15 @@ struct LineParser::Impl {
   }
 
   uint32_t writer_of(const Header& header) {
-    const bool path_host = source->host && (options.path_host_wins || header.host.empty());
-    const bool path_rank = source->rank && (options.path_rank_wins || header.rank == kNoRank);
+    const bool path_host = source->host && (source->host_wins || header.host.empty());
+    const bool path_rank = source->rank && (source->rank_wins || header.rank == kNoRank);
     const std::string_view host = path_host ? std::string_view(*source->host) : header.host;
     const uint32_t rank = path_rank ? *source->rank : header.rank;
     const uint32_t local = header.local != kNoRank ? header.local : source->local.value_or(kNoRank);
     const bool task = header.task && !path_rank;
     const auto next = static_cast<uint32_t>(batch->writers.size());
     const auto [id, fresh] = writer_ids.try_emplace(writer_hash(host, rank, local, task), next);
-    if (fresh) {
-      batch->writers.push_back({std::string(host), rank, local, task});
-      records.emplace_back();
-    }
+    if (fresh) batch->writers.push_back({std::string(host), rank, local, task});
     return *id;
   }
 
@@ -138,103 +121,12 @@ struct LineParser::Impl {
     return *id;
   }
 
-  void count(uint32_t writer, uint32_t form, uint32_t line) {
+  uint32_t group_of(uint32_t writer, uint32_t form) {
     const uint64_t key = (uint64_t{writer} << 32) | form;
     const auto next = static_cast<uint32_t>(batch->groups.size());
     const auto [id, fresh] = group_ids.try_emplace(key, next);
-    if (fresh) batch->groups.push_back({writer, form, 0, line, line});
-    GroupSeen& group = batch->groups[*id];
-    ++group.count;
-    group.last_line = line;
-  }
-
-  // Gives the lines of a record the form of its event, once that is known, and counts the event.
-  void close(uint32_t writer, uint32_t form) {
-    Record& record = records[writer];
-    if (record.ignored) form = record.form;
-    for (uint32_t line : record.lines) batch->lines[line].form = form;
-    record.lines.clear();
-    record.open = false;
-    record.form = form;
-    if (!std::exchange(record.ignored, false)) count(writer, form, record.first_line);
-  }
-
-  // Takes the line into the record that its writer has open, or not.
-  bool continues(uint32_t writer, uint32_t form, bool indented, uint32_t line) {
-    Record& record = records[writer];
-    const ShapeKind kind = batch->forms[form].shape.kind;
-    LineRecord& out = batch->lines[line];
-    if (kind == ShapeKind::kRule || (record.block && (indented || is_index(batch->message(out))))) {
-      out.continued = 1;
-      out.rule = kind == ShapeKind::kRule;
-      if (record.form != kNoForm) out.form = record.form;
-      return true;
-    }
-    if (record.open) {
-      const bool code = std::exchange(record.code, kind == ShapeKind::kFrame);
-      if (kind == ShapeKind::kFrame || indented || (code && kind != ShapeKind::kException)) {
-        out.continued = 1;
-        record.lines.push_back(line);
-        return true;
-      }
-      if (kind == ShapeKind::kException || names_exception(batch->message(out))) {
-        out.continued = 1;
-        record.lines.push_back(line);
-        close(writer, form);
-        return true;
-      }
-      close(writer, batch->lines[record.first_line].form);  // cut off or interleaved
-      return false;
-    }
-    if (kind == ShapeKind::kFrame && record.form != kNoForm) {
-      out.continued = 1;
-      out.form = record.form;
-      return true;
-    }
-    if (record.ignored && kind == ShapeKind::kTraceback) {
-      out.continued = 1;
-      record.open = true;
-      record.lines.push_back(line);
-      return true;
-    }
-    if (!record.traceback ||
-        (kind != ShapeKind::kChained && !(record.chained && kind == ShapeKind::kTraceback)))
-      return false;
-    out.continued = 1;
-    out.form = record.form;
-    record.chained = kind == ShapeKind::kChained;
-    record.open = kind == ShapeKind::kTraceback;
-    return true;
-  }
-
-  // "[3]:", as torchrun numbers the processes that failed.
-  static bool is_index(std::string_view message) {
-    if (message.size() < 3 || message[0] != '[') return false;
-    const size_t end = message.find_first_not_of("0123456789", 1);
-    return end > 1 && message.substr(end).starts_with("]:") && is_blank(message.substr(end + 2));
-  }
-
-  void event(uint32_t writer, uint32_t form, uint32_t line) {
-    Record& record = records[writer];
-    const ShapeKind kind = batch->forms[form].shape.kind;
-    record.first_line = line;
-    record.form = form;
-    record.traceback = kind == ShapeKind::kTraceback;
-    record.chained = record.code = false;
-    record.ignored = batch->forms[form].shape.ignored;
-    record.block = kind == ShapeKind::kRootCause;
-    if (record.traceback) {
-      record.open = true;
-      record.lines.push_back(line);
-      return;  // counted when its exception is known
-    }
-    count(writer, form, line);
-  }
-
-  bool wanted() const {
-    if (time == kNoTime) return true;
-    return (options.since_ns == kNoTime || time >= options.since_ns) &&
-           (options.until_ns == kNoTime || time <= options.until_ns);
+    if (fresh) batch->groups.push_back({writer, form});
+    return *id;
   }
 
   void take(std::string_view line, HeaderParser& headers) {
@@ -250,30 +142,21 @@ struct LineParser::Impl {
     std::string_view message = line.substr(header.message);
     const bool indented = !message.empty() && (message[0] == ' ' || message[0] == '\t');
     while (!message.empty() && (message[0] == ' ' || message[0] == '\t')) message.remove_prefix(1);
-    LineRecord record{time,
-                      static_cast<uint32_t>(message.data() - text.data()),
-                      static_cast<uint32_t>(message.size()) & 0x1fffffff,
-                      0,
-                      0,
-                      own_time,
-                      kNoForm,
-                      0};
-    if (!wanted()) {
+    LineRecord record{};
+    record.time_ns = time;
+    record.offset = static_cast<uint32_t>(message.data() - text.data());
+    record.size = static_cast<uint32_t>(message.size()) & 0x7ffffff;
+    record.indented = indented;
+    record.own_time = own_time;
+    record.form = kNoForm;
+    if (!batch->wanted(time)) {
       ++batch->skipped_lines;
-      record.size = 0;
-      batch->lines.push_back(record);
-      return;
+      record.skipped = 1;
+    } else if (!is_blank(message)) {
+      record.form = form_of(message, header.level, index);
+      record.group = group_of(writer_of(header), record.form);
     }
-    const uint32_t writer = writer_of(header);
-    record.writer = writer;
-    if (is_blank(message)) {
-      batch->lines.push_back(record);
-      return;
-    }
-    const uint32_t form = form_of(message, header.level, index);
-    record.form = form;
     batch->lines.push_back(record);
-    if (!continues(writer, form, indented, index)) event(writer, form, index);
   }
 };
 
@@ -294,8 +177,6 @@ void LineParser::parse(const TextChunk& chunk, const SourceInfo& source, LogBatc
     impl_->take(std::string_view(at, static_cast<size_t>(stop - at)), headers);
     at = stop + 1;
   }
-  for (uint32_t w = 0; w < impl_->records.size(); ++w)
-    if (impl_->records[w].open) impl_->close(w, batch.lines[impl_->records[w].first_line].form);
 }
 
 }  // namespace culprit::logs

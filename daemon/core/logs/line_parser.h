@@ -1,6 +1,7 @@
-// Makes a LogBatch of a piece of text: splits lines, strips headers, masks messages, joins multi-line
-// records. The result depends only on the text and the options, never on what the parser saw before: several
-// threads with a parser each give the same as one. A parser belongs to one thread.
+// Makes a LogBatch of a piece of text: splits lines, strips headers, masks messages. The result depends only
+// on the text and the options, never on what the parser saw before: several threads with a parser each give
+// the same as one. What depends on earlier lines (records of several lines) is left to the engine. A parser
+// belongs to one thread.
 #pragma once
 
 #include <memory>
@@ -15,8 +16,6 @@ struct ParseOptions {
   int32_t utc_offset_s = 0;
   TimeNs since_ns = kNoTime;  // lines outside are skipped; kNoTime: no bound
   TimeNs until_ns = kNoTime;
-  bool path_host_wins = false;  // the user's own pattern placed the file: it outranks the lines' prefixes
-  bool path_rank_wins = false;
 };
 
 class LineParser {

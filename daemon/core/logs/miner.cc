@@ -27,7 +27,9 @@ constexpr size_t kFirstSettle = 8192;
 constexpr size_t kIds = 4 * limits::kTemplates;
 // Bytes of forms kept in all. A real job's forms are a few MB; longer ones than usual, as many as allowed,
 // would otherwise take kTemplates times kMessageBytes.
-constexpr size_t kTextBytes = 48 << 20;
+constexpr size_t kTextBytes = 24 << 20;
+// Different words in all forms: some hundred bytes each. A real job has some ten thousand.
+constexpr size_t kWords = 400'000;
 // Sets of open columns that a new form of one shape is tried against.
 constexpr size_t kPatterns = 16;
 // Rounds of one settling: what a round opens shows the next one that columns vary.
@@ -144,8 +146,8 @@ struct Miner::Impl {
       next_settle = 2 * std::max(live, kFirstSettle / 2);
       return place(form, count);
     }
-    const bool full =
-        live >= limits::kTemplates || clusters.size() >= kIds || text_bytes + form.size() > kTextBytes;
+    const bool full = live >= limits::kTemplates || clusters.size() >= kIds || words.size() >= kWords ||
+                      text_bytes + form.size() > kTextBytes;
     if (full) return fold(count);
     text_bytes += form.size();
     const ClusterId id = create(form);

@@ -1,9 +1,9 @@
-// Template mining. Like Drain (He et al., ICWS 2017) it groups masked forms online, without Drain's known
-// faults: forms are grouped by their punctuation, not by length and first token; wildcards count as equal; a
-// column becomes a hole only when enough is known (settle), so that neither names nor groups depend on order
-// or shard; a template's name is a hash of its text; templates, ids and text are capped; what a cluster
-// absorbed can be traced. Words that tell a state, an outcome or an error never vanish in a hole. One thread
-// at a time.
+// Template mining by shape and column: forms are kept as they are until settle() joins those of one
+// punctuation whose words differ in columns that vary enough. So neither names nor groups depend on order or
+// shard, as they do where a tree of first tokens is grown online (Drain: He et al., ICWS 2017). Wildcards
+// count as equal; a template's name is a hash of its text; templates, ids, words and text are capped; what a
+// cluster absorbed can be traced. Words that tell a state, an outcome or an error never vanish in a hole. One
+// thread at a time.
 #pragma once
 
 #include <cstdint>

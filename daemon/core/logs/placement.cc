@@ -241,6 +241,7 @@ struct Placement::Impl {
       read_file_host(file, best);
     }
     PathOwner owner;
+    owner.guessed = best.form == HostForm::kNumbered && best.host.data() >= parts.back().data();
     if (best.form != HostForm::kNone) owner.host = std::string(best.host);
     owner.rank = ranks.rank;
     owner.local = ranks.local;
@@ -267,7 +268,7 @@ Result<Placement> Placement::create(const PlacementOptions& options) {
 PathOwner Placement::owner(std::string_view path) const {
   PathOwner owner = Impl::guess(path);
   // Where the user gave a pattern, a path that it does not match has no owner: our guess would contradict it.
-  if (impl_->host.regex) owner.host = impl_->host.match(path);
+  if (impl_->host.regex) owner.host = impl_->host.match(path), owner.guessed = false;
   if (impl_->rank.regex) {
     const auto text = impl_->rank.match(path);
     owner.rank = text ? number_in(*text) : std::nullopt;

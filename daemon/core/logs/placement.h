@@ -16,6 +16,8 @@ struct PathOwner {
   std::optional<std::string> host;
   std::optional<uint32_t> rank;
   std::optional<uint32_t> local;
+  // `host` is the file's name and no more than letters with a number: a host's if other files are numbered so.
+  bool guessed = false;
 };
 
 struct PlacementOptions {

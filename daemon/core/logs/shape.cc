@@ -79,17 +79,16 @@ constexpr std::array<std::string_view, 29> kOfOthers = {
     "sigterm",     "nccl",          "hccl",       "rccl",     "gloo",           "watchdog",
     "collective",  "remote",        "peer",       "socket",   "connection",     "notify",
     "distbackend", "process group", "rendezvous", "tcpstore", "heartbeat"};
-constexpr std::array<std::string_view, 10> kEndedWell = {
-    "training completed",     "training finished", "training is done", "train success",
-    "finished training",      "training done",     "run_stop",         "job completed",
-    "completed successfully", "training complete"};
+constexpr std::array<std::string_view, 9> kEndedWell = {
+    "training completed", "training finished",      "training is done",
+    "train success",      "finished training",      "training done",
+    "job completed",      "completed successfully", "training complete"};
 constexpr std::array<std::string_view, 8> kTeardown = {
     "destroy_process_group", "ncclcommdestroy", "comm destroy", "shutting down",
     "destroying process",    "cleaning up",     "teardown",     "exiting"};
-constexpr std::array<std::string_view, 12> kInit = {
-    "nccl version",        "initializ",       "building model", "number of parameters",
-    "loading checkpoint",  "load checkpoint", "tokenizer",      "channel <*>/",
-    "connected all rings", "init start",      "init_start",     "compiling"};
+constexpr std::array<std::string_view, 10> kInit = {
+    "nccl version",    "initializ", "building model", "number of parameters", "loading checkpoint",
+    "load checkpoint", "tokenizer", "channel <*>/",   "connected all rings",  "compiling"};
 
 bool mentions_checkpoint(std::string_view t) {
   return (t.find("checkpoint") != npos || t.find("ckpt") != npos) &&

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstring>
 #include <string>
@@ -31,6 +32,76 @@ BOOST_AUTO_TEST_CASE(lines_may_arrive_cut_anywhere) {
   }
   BOOST_TEST(whole == pieces);
   BOOST_TEST(whole.find("\"lines\":3") != std::string::npos);
+}
+
+namespace {
+
+// Ranks that print steps, one of which fails with a chain of tracebacks and a launcher's list; and one line
+// that is longer than a feed.
+std::string failing_job() {
+  std::string text;
+  const auto line = [&](int second, const std::string& what) {
+    text += "2026-11-21 02:" + std::to_string(10 + second / 60) + ":" + std::to_string(10 + second % 50) +
+            " node-" + std::to_string(second % 3) + ": " + what + "\n";
+  };
+  for (int s = 0; s < 600; ++s) line(s, "step " + std::to_string(s) + " loss 2.1");
+  text += "dumped tensor " + std::string(300'000, 'y') + "\n";
+  text +=
+      "Traceback (most recent call last):\n"
+      "  File \"train.py\", line 7, in main\n"
+      "    run()\n"
+      "  File \"train.py\", line 9, in run\n"
+      "    step()\n"
+      "KeyError: 'hidden_size'\n"
+      "\n"
+      "During handling of the above exception, another exception occurred:\n"
+      "\n"
+      "Traceback (most recent call last):\n"
+      "  File \"train.py\", line 12, in step\n"
+      "RuntimeError: no such layer\n"
+      "Root Cause (first observed failure):\n"
+      "[0]:\n"
+      "  time      : 2026-11-21_02:30:09\n"
+      "  host      : node-1\n"
+      "  rank      : 3 (local_rank: 3)\n"
+      "  exitcode  : 1 (pid: 4711)\n"
+      "============================================================\n";
+  return text;
+}
+
+template <class Size>
+std::string fed(const std::string& text, Size size_at) {
+  culprit_job* job = culprit_create(nullptr, nullptr, 0);
+  const culprit_source info{sizeof info, "in", nullptr, -1, -1};
+  const int source = culprit_open(job, &info);
+  for (size_t at = 0; at < text.size();) {
+    const size_t size = std::min(size_at(at), text.size() - at);
+    culprit_feed(job, source, text.data() + at, size);
+    at += size;
+  }
+  culprit_close(job, source);
+  std::string out = report_of(job);
+  culprit_destroy(job);
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(the_report_is_the_same_however_much_is_fed_at_a_time) {
+  const std::string text = failing_job();
+  const std::string whole = fed(text, [&](size_t) { return text.size(); });
+  BOOST_TEST(whole.find("KeyError") != std::string::npos);
+  BOOST_TEST(whole.find("1 lines are longer than") != std::string::npos);
+  for (const size_t size : {size_t{1}, size_t{333}, size_t{64} << 10})
+    BOOST_TEST((fed(text, [&](size_t) { return size; }) == whole));
+  for (const size_t lines : {1, 2, 3, 7}) {
+    const auto some_lines = [&](size_t at) {
+      size_t end = at;
+      for (size_t i = 0; i < lines && end < text.size(); ++i) end = text.find('\n', end) + 1;
+      return end - at;
+    };
+    BOOST_TEST((fed(text, some_lines) == whole));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_finding_is_polled_once_with_its_host_and_line) {

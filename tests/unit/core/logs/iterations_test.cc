@@ -87,3 +87,12 @@ BOOST_AUTO_TEST_CASE(numbers_without_order_are_left_alone_after_a_look) {
   BOOST_TEST(watch.decided());
   BOOST_TEST(!watch.counts());
 }
+
+BOOST_AUTO_TEST_CASE(what_its_bounds_leave_out_is_counted) {
+  Iterations it;
+  for (uint32_t key = 0; key < 300; ++key) it.progress(0, key, CounterKind::kCounts, {0, 1, 0, 1});
+  BOOST_TEST(it.drops()[Drop::kTracks] == 44u);
+  for (uint32_t writer = 0; writer < 500'010; ++writer)
+    it.progress(writer, 0, CounterKind::kCounts, {0, 1, 0, 1});
+  BOOST_TEST(it.drops()[Drop::kTrackWriters] == 265u);  // the other 255 tracks had one writer each
+}

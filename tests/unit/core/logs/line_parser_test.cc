@@ -16,12 +16,6 @@ LogBatch parse(std::string_view text, const SourceInfo& source = {}, const Parse
   return batch;
 }
 
-uint64_t events(const LogBatch& batch) {
-  uint64_t n = 0;
-  for (const GroupSeen& g : batch.groups) n += g.count;
-  return n;
-}
-
 constexpr std::string_view kTraceback =
     "before\n"
     "Traceback (most recent call last):\n"
@@ -36,46 +30,6 @@ BOOST_AUTO_TEST_CASE(every_line_is_counted_even_the_last_without_newline) {
   BOOST_TEST(parse("a b\n\nc d\nlast").lines.size() == 4u);
   BOOST_TEST(parse("").lines.size() == 0u);
   BOOST_TEST(parse("\n").lines.size() == 1u);
-}
-
-BOOST_AUTO_TEST_CASE(a_traceback_is_one_event_at_its_first_line_with_its_exceptions_form) {
-  const LogBatch b = parse(kTraceback);
-  BOOST_TEST(events(b) == 3u);
-  BOOST_TEST(b.lines[1].form == b.lines[4].form);
-  BOOST_TEST((b.forms[b.lines[1].form].shape.kind == ShapeKind::kException));
-  BOOST_TEST(!b.lines[1].continued);
-  for (int i : {2, 3, 4}) BOOST_TEST(b.lines[i].continued);
-  BOOST_TEST(!b.lines[5].continued);
-}
-
-BOOST_AUTO_TEST_CASE(interleaved_ranks_keep_their_own_records) {
-  const LogBatch b = parse(
-      "[rank0]: Traceback (most recent call last):\n"
-      "[rank1]: Traceback (most recent call last):\n"
-      "[rank0]:   File \"a.py\", line 1, in f\n"
-      "[rank1]:   File \"b.py\", line 2, in g\n"
-      "[rank1]: KeyError: 'x'\n"
-      "[rank0]: ValueError: y\n");
-  BOOST_TEST(b.writers.size() == 2u);
-  BOOST_TEST(events(b) == 2u);
-  BOOST_TEST(b.lines[0].form == b.lines[5].form);
-  BOOST_TEST(b.lines[1].form == b.lines[4].form);
-}
-
-BOOST_AUTO_TEST_CASE(a_chained_traceback_belongs_to_the_record_before) {
-  const LogBatch b = parse(
-      "Traceback (most recent call last):\n"
-      "  File \"a.py\", line 1, in f\n"
-      "KeyError: 'x'\n"
-      "\n"
-      "During handling of the above exception, another exception occurred:\n"
-      "\n"
-      "Traceback (most recent call last):\n"
-      "  File \"a.py\", line 3, in f\n"
-      "RuntimeError: y\n"
-      "next\n");
-  for (int i : {4, 6, 7, 8}) BOOST_TEST(b.lines[i].continued);
-  BOOST_TEST(!b.lines[9].continued);
 }
 
 BOOST_AUTO_TEST_CASE(a_line_without_time_takes_that_of_the_line_before) {
@@ -100,9 +54,8 @@ BOOST_AUTO_TEST_CASE(the_lines_own_host_wins_over_the_path_unless_the_user_gave_
   SourceInfo source;
   source.host = "from-path-1";
   const auto host = [&](bool path_wins) {
-    ParseOptions options;
-    options.path_host_wins = path_wins;
-    return parse("node-17: hello there\n", source, options).writers.at(0).host;
+    source.host_wins = path_wins;
+    return parse("node-17: hello there\n", source).writers.at(0).host;
   };
   BOOST_TEST(host(false) == "node-17");
   BOOST_TEST(host(true) == "from-path-1");

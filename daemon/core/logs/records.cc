@@ -1,0 +1,108 @@
+#include "core/logs/records.h"
+
+#include <utility>
+
+#include "base/limits.h"
+
+namespace culprit::logs {
+namespace {
+
+// "[3]:", as torchrun numbers the processes that failed.
+bool is_index(std::string_view message) {
+  if (message.size() < 3 || message[0] != '[') return false;
+  const size_t end = message.find_first_not_of("0123456789", 1);
+  return end != std::string_view::npos && end > 1 && message.substr(end).starts_with("]:") &&
+         message.find_first_not_of(" \t\r", end + 2) == std::string_view::npos;
+}
+
+}  // namespace
+
+LineRole Record::take(const RecordLine& line, std::optional<RecordEvent>& done,
+                      std::vector<Relabel>& relabels) {
+  return continues(line, done, relabels) ? LineRole::kContinues : begin(line);
+}
+
+void Record::finish(std::optional<RecordEvent>& done, std::vector<Relabel>& relabels) {
+  if (block_ || open_) close(held_.form, done, relabels);
+}
+
+void Record::hold(const RecordLine& line) {
+  held_.form = line.form;
+  held_.shape = *line.shape;
+  held_.place = line.place;
+  held_.text.assign(line.text.substr(0, limits::kEvidenceText + 1));
+  held_.again = false;
+}
+
+LineRole Record::begin(const RecordLine& line) {
+  plain(line.form);
+  code_ = false;
+  ignored_ = line.shape->ignored;
+  traceback_ = open_ = line.shape->kind == ShapeKind::kTraceback;
+  block_ = line.shape->kind == ShapeKind::kRootCause;
+  if (!open_ && !block_) return LineRole::kEvent;
+  hold(line);
+  if (open_) lines_.push_back(line.index);
+  return LineRole::kHeld;
+}
+
+// The event that was held back is known now; `form` is that of its exception, or its own.
+void Record::close(uint32_t form, std::optional<RecordEvent>& done, std::vector<Relabel>& relabels) {
+  if (ignored_) form = form_;
+  for (const uint32_t line : lines_) relabels.push_back({line, form});
+  lines_.clear();
+  open_ = block_ = false;
+  form_ = form;
+  held_.form = form;
+  if (!std::exchange(ignored_, false)) done = held_;
+  held_.text.clear();
+}
+
+bool Record::continues(const RecordLine& line, std::optional<RecordEvent>& done,
+                       std::vector<Relabel>& relabels) {
+  const ShapeKind kind = line.shape->kind;
+  if (kind == ShapeKind::kRule || (block_ && (line.indented || is_index(line.text)))) {
+    if (form_ != kNoForm) relabels.push_back({line.index, form_});
+    if (block_ && kind != ShapeKind::kRule && held_.text.size() <= limits::kEvidenceText)
+      held_.text.append(" ").append(line.text.substr(0, limits::kEvidenceText));
+    return true;
+  }
+  if (open_) return continues_traceback(line, done, relabels);
+  if (kind == ShapeKind::kFrame && form_ != kNoForm) {
+    relabels.push_back({line.index, form_});
+    return true;
+  }
+  if (block_) close(held_.form, done, relabels);
+  if (ignored_ && kind == ShapeKind::kTraceback) {
+    open_ = true;
+    lines_.push_back(line.index);
+    return true;
+  }
+  if (!traceback_ || (kind != ShapeKind::kChained && !(chained_ && kind == ShapeKind::kTraceback)))
+    return false;
+  relabels.push_back({line.index, form_});
+  chained_ = kind == ShapeKind::kChained;
+  open_ = kind == ShapeKind::kTraceback;
+  if (open_) held_.again = true;
+  return true;
+}
+
+bool Record::continues_traceback(const RecordLine& line, std::optional<RecordEvent>& done,
+                                 std::vector<Relabel>& relabels) {
+  const ShapeKind kind = line.shape->kind;
+  const bool code = std::exchange(code_, kind == ShapeKind::kFrame);
+  const bool frame = kind == ShapeKind::kFrame || line.indented || (code && kind != ShapeKind::kException);
+  const bool exception = !frame && (kind == ShapeKind::kException || names_exception(line.text));
+  if (!frame && !exception) {  // cut off, or another one's lines between
+    close(held_.form, done, relabels);
+    return false;
+  }
+  lines_.push_back(line.index);
+  if (!exception) return true;
+  held_.shape = *line.shape;
+  held_.text.assign(line.text.substr(0, limits::kEvidenceText + 1));
+  close(line.form, done, relabels);
+  return true;
+}
+
+}  // namespace culprit::logs
