@@ -22,12 +22,13 @@ constexpr double kStrong = 3;           // log odds of twenty to one
 constexpr double kOfPeers = 0.2;        // a line about another host says little about the one that writes it
 constexpr TimeNs kEcho = kNsPerSecond;  // peers notice a broken connection within about that time
 constexpr TimeNs kLead = 200 * kNsPerMs;  // clocks kept by NTP agree to a few tens of ms
+constexpr double kOwnMax = 3.0;           // what several lines of its own may bring
 constexpr double kOrderWeight = 1.0;
 constexpr double kNamedWeight = 2.0;  // all others naming one host outweigh one line of its own
 constexpr double kBehindWeight = 1.5;
 constexpr double kAbsentWeight = 1.5;
-constexpr double kHalf = 1.0;  // weight at which the score is one half
-constexpr size_t kRanks = 64;  // listed for a host
+constexpr size_t kRanks = 64;     // listed for a host
+constexpr size_t kTemplates = 3;  // told of a host
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -70,13 +71,13 @@ std::set<uint32_t> ranks_in(std::string_view text) {
 }
 
 struct Tally {
-  double own = 0, order = 0, named = 0, silence = 0, behind = 0, absent = 0;
+  double own = 0, order = 0, behind = 0, absent = 0;
   TimeNs onset = kNoTime;
   double usually_alone = 0;  // harmless templates that it alone writes: a first rank prints for all
   double usually_named = 0;  // harmless templates that name it: a master's address stands in many
   std::set<uint32_t> accusers;
   std::set<uint32_t> ranks;
-  std::vector<std::string> templates;
+  std::vector<logs::ClusterId> templates;  // the best of its own
 };
 
 class HostScorer {
@@ -118,8 +119,7 @@ class HostScorer {
         t.order = kOrderWeight * std::min(1.0, t.own);
   }
 
-  void add_silence() {
-    for (const SilentHost& s : a_.silent) tally_[s.host].silence = s.weight;
+  void add_behind() {
     int64_t most = -1;
     size_t telling = 0, behind = 0;
     for (const Unit& h : view_.hosts)
@@ -133,24 +133,19 @@ class HostScorer {
         tally_[h].behind = kBehindWeight / static_cast<double>(behind);
   }
 
-  std::vector<HostScore> take() {
-    std::vector<HostScore> out;
+  void tell() {
     for (uint32_t h = 0; h < tally_.size(); ++h) {
-      Tally& t = tally_[h];
-      const double others = static_cast<double>(std::max<size_t>(1, tally_.size() - 1));
-      t.named = kNamedWeight * std::min(1.0, static_cast<double>(t.accusers.size()) / std::min(others, 8.0)) /
-                (1 + t.usually_named);
-      t.own *= 1 - t.usually_alone / (harmless_ + 1);
-      const double weight = std::min(3.0, t.own) + t.order + t.named + t.silence + t.behind + t.absent;
-      if (weight < 0.05) continue;
-      HostScore score{h, weight, weight / (weight + kHalf), t.onset, {}, reasons(h)};
-      for (uint32_t r : t.ranks)
-        if (score.ranks.size() < kRanks) score.ranks.push_back(r);
-      out.push_back(std::move(score));
+      const Tally& t = tally_[h];
+      tell_own(h);
+      if (t.order > 0)
+        tell(h, "temporal", t.order, "its first sign of the failure comes before that of any other host");
+      if (!t.accusers.empty())
+        tell(h, "spatial", named(t), fmt::format("{} named by others", counted(t.accusers.size(), "time")));
+      if (t.absent > 0)
+        tell(h, "spatial", t.absent, "nearly all others complain at the end, and it does not");
+      if (t.behind > 0)
+        tell(h, "temporal", t.behind, "it did not finish the iteration that its peers finished");
     }
-    std::stable_sort(out.begin(), out.end(),
-                     [](const HostScore& x, const HostScore& y) { return x.weight > y.weight; });
-    return out;
   }
 
  private:
@@ -227,7 +222,7 @@ class HostScorer {
     for (const logs::GroupStats& g : t.groups)
       if (view_.host_of_writer[g.writer] == c.unit && view_.log->writers()[g.writer].rank)
         tally.ranks.insert(*view_.log->writers()[g.writer].rank);
-    if (tally.templates.size() < 3) tally.templates.push_back(view_.log->miner().text(s.id));
+    if (tally.templates.size() < kTemplates) tally.templates.push_back(s.id);
   }
 
   void add_names(const logs::TemplateStats& t) {
@@ -243,19 +238,48 @@ class HostScorer {
     }
   }
 
-  std::vector<std::string> reasons(uint32_t h) const {
+  double named(const Tally& t) const {
+    const double others = static_cast<double>(std::max<size_t>(1, tally_.size() - 1));
+    return kNamedWeight * std::min(1.0, static_cast<double>(t.accusers.size()) / std::min(others, 8.0)) /
+           (1 + t.usually_named);
+  }
+
+  void tell(uint32_t h, std::string_view detector, double strength, std::string why) {
+    a_.findings.push_back(finding_about(view_, h, detector, strength));
+    Finding& f = a_.findings.back();
+    f.first_ns = tally_[h].onset;
+    f.why.push_back(std::move(why));
+  }
+
+  // That few others write what it writes, with its lines.
+  void tell_own(uint32_t h) {
     const Tally& t = tally_[h];
-    std::vector<std::string> out;
-    for (const std::string& text : t.templates)
-      out.push_back(fmt::format("few others write: {}", shorten(text, 160)));
-    if (t.order > 0) out.emplace_back("its first sign of the failure comes before that of any other host");
-    if (t.named > 0) out.push_back(fmt::format("{} named by others", counted(t.accusers.size(), "time")));
-    for (const SilentHost& s : a_.silent)
-      if (s.host == h)
-        out.push_back(fmt::format("it fell silent {} before its peers", format_duration(s.silent_ns)));
-    if (t.absent > 0) out.emplace_back("nearly all others complain at the end, and it does not");
-    if (t.behind > 0) out.emplace_back("it did not finish the iteration that its peers finished");
-    return out;
+    const double own = std::min(kOwnMax, t.own * (1 - t.usually_alone / (harmless_ + 1)));
+    if (own <= 0) return;
+    Finding f = finding_about(view_, h, "spatial", own);
+    f.first_ns = t.onset;
+    for (const logs::ClusterId id : t.templates) {
+      f.why.push_back(fmt::format("few others write: {}", shorten(view_.log->miner().text(id), 160)));
+      for (const logs::LogSample& s : view_.log->templates()[id].samples)
+        if (view_.host_of_writer[s.place.writer] == h) add_line(s, f);
+    }
+    const auto earlier = [](const Evidence& a, const Evidence& b) { return a.time_ns < b.time_ns; };
+    std::stable_sort(f.evidence.begin(), f.evidence.end(), earlier);
+    const FindingSubject host{f.subjects[0].host, {}, {}, {}, 0};
+    for (uint32_t rank : t.ranks) {
+      if (view_.by_rank || f.subjects.size() > kRanks) break;
+      f.subjects.push_back(host);
+      f.subjects.back().rank = rank;
+    }
+    a_.findings.push_back(std::move(f));
+  }
+
+  // Of the lines that begin it, the place tells the iteration where no time does.
+  void add_line(const logs::LogSample& s, Finding& f) const {
+    f.evidence.push_back(evidence_at(*view_.log, s.place, s.text));
+    const TimeNs time = f.first_ns == kNoTime ? s.place.time_ns : f.first_ns;
+    const int64_t iteration = view_.log->iterations().iteration_at(time, s.place.source, s.place.line);
+    if (iteration >= 0 && (!f.iteration || iteration < *f.iteration)) f.iteration = iteration;
   }
 
   const View& view_;
@@ -272,8 +296,8 @@ void score_hosts(const View& view, const Steps& steps, Analysis& a) {
   if (view.hosts.size() < 2) return;
   scorer.add_templates();
   if (steps.order) scorer.add_order();
-  if (steps.silence) scorer.add_silence();
-  a.hosts = scorer.take();
+  if (steps.silence) scorer.add_behind();
+  scorer.tell();
 }
 
 }  // namespace culprit::detect

@@ -56,7 +56,7 @@ Column column_of(const TemplateScore& s, size_t index, const std::vector<double>
 
 }  // namespace
 
-void add_spatial(const View& view, const Pool&, Analysis& a) {
+void add_spatial(const View& view, Analysis& a) {
   if (view.hosts.size() < 3) return;
   std::vector<Column> columns;
   const std::vector<double> exposure = exposures(view);
@@ -144,10 +144,13 @@ void find_odd_iterations(const View& view, Analysis& a) {
   }
   for (auto& [iteration, sum] : by_iteration) {
     std::sort(sum.hosts.begin(), sum.hosts.end());
-    culprit::IterationScore out{iteration, 1 - std::exp(-sum.sigma / 6), {}};
-    if (!view.by_rank)
-      for (uint32_t h : sum.hosts) out.hosts.push_back(view.hosts[h].name);
-    a.iterations.push_back(std::move(out));
+    Finding f;
+    f.detector = "temporal";
+    f.kind = FindingKind::kIteration;
+    f.iteration = iteration;
+    f.confidence = 1 - std::exp(-sum.sigma / 6);
+    for (uint32_t h : sum.hosts) f.subjects.push_back(finding_about(view, h, f.detector, 0).subjects[0]);
+    a.findings.push_back(std::move(f));
   }
 }
 

@@ -311,15 +311,13 @@ struct JobLog::Impl {
     }
   }
 
-  void walk_times(const LogBatch& batch, const Source& source) {
+  void walk_times(const LogBatch& batch) {
     for (size_t i = 0; i < batch.lines.size(); ++i) {
       const LineRecord& line = batch.lines[i];
       if (line.form == kNoForm) continue;
       const uint32_t id = last_writers[line.writer];
       WriterStats& w = writers[id];
       ++w.lines;
-      w.last_source = batch.source;
-      w.last_line = source.lines + i + 1;
       if (line.time_ns == kNoTime) continue;
       if (w.last_ns != kNoTime && line.time_ns > w.last_ns) w.rhythm.add(line.time_ns - w.last_ns);
       widen(w.first_ns, w.last_ns, line.time_ns);
@@ -363,7 +361,7 @@ void JobLog::add(LogBatch& batch) {
   }
   s.walk_lines(batch, source);
   s.count_groups(batch);
-  s.walk_times(batch, source);
+  s.walk_times(batch);
   if (!batch.lines.empty() && batch.lines.back().time_ns != kNoTime) source.time = batch.lines.back().time_ns;
   for (const LineRecord& line : batch.lines) widen(s.first, s.last, line.time_ns);
   source.lines += batch.lines.size();

@@ -63,8 +63,6 @@ struct WriterStats {
   std::optional<uint32_t> rank, device;
   uint64_t lines = 0, events = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
-  uint32_t last_source = 0;
-  uint64_t last_line = 0;
   Rhythm rhythm;
   std::optional<Stage> stage;  // that its last staged line belongs to
 };
