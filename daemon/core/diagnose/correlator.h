@@ -10,8 +10,8 @@
 namespace culprit::diagnose {
 
 // Fills in the report's job, verdict, missing, diagnoses, suspects, indicating, iterations and activity from
-// the findings of all detectors (analysis.findings), and from the templates' scores where no finding carries a
-// diagnosis.
+// the findings of all detectors (analysis.findings), and from the templates' scores where no finding carries
+// a diagnosis.
 void correlate(const detect::View& view, const detect::Analysis& analysis, Report& report);
 
 }  // namespace culprit::diagnose
