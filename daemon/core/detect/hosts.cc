@@ -20,6 +20,7 @@ constexpr double kIndicating = 0.5;
 constexpr double kCertain = 0.9;
 constexpr double kStrong = 3;           // log odds of twenty to one
 constexpr double kOfPeers = 0.2;        // a line about another host says little about the one that writes it
+constexpr double kEchoesMax = 0.4;      // however many of them it writes: a launcher writes them all
 constexpr TimeNs kEcho = kNsPerSecond;  // peers notice a broken connection within about that time
 constexpr TimeNs kLead = 200 * kNsPerMs;  // clocks kept by NTP agree to a few tens of ms
 constexpr double kOwnMax = 3.0;           // what several lines of its own may bring
@@ -71,7 +72,7 @@ std::set<uint32_t> ranks_in(std::string_view text) {
 }
 
 struct Tally {
-  double own = 0, order = 0, behind = 0, absent = 0;
+  double own = 0, echoes = 0, order = 0, behind = 0, absent = 0;
   TimeNs onset = kNoTime;
   double usually_alone = 0;  // harmless templates that it alone writes: a first rank prints for all
   double usually_named = 0;  // harmless templates that name it: a master's address stands in many
@@ -90,17 +91,18 @@ class HostScorer {
   void add_templates() {
     const TimeNs onset = find_onset();
     count_usual_names();
+    add_absent();
     for (const TemplateScore& s : a_.templates) {
       if (s.score < kIndicating) break;  // sorted
       const logs::TemplateStats& t = view_.log->templates()[s.id];
       add_names(t);
-      add_absent(s);
       if (s.widespread || s.hosts.empty()) continue;
       const bool cascade = t.shape.of_others || (t.shape.kind == logs::ShapeKind::kFault &&
                                                  logs::fault_shapes()[t.shape.fault].cascade);
-      const double share = strength(s.score) * (cascade ? kOfPeers : 1) / static_cast<double>(s.hosts.size());
+      const double share = strength(s.score) / static_cast<double>(s.hosts.size());
+      add_ranks(t);
       for (const UnitCount& c : s.hosts)
-        add_own(s, t, c, share * earliness(c.first_ns, onset) * (names_others(t, c.unit) ? kOfPeers : 1));
+        add_own(s, c, share * earliness(c.first_ns, onset), cascade || names_others(t, c.unit));
     }
   }
 
@@ -116,7 +118,7 @@ class HostScorer {
     if (first == kNoTime) return;
     for (Tally& t : tally_)
       if (t.onset != kNoTime && t.onset == first && (second == kNoTime || second - first > kLead))
-        t.order = kOrderWeight * std::min(1.0, t.own);
+        t.order = kOrderWeight * std::min(1.0, t.own + std::min(kEchoesMax, t.echoes));
   }
 
   void add_behind() {
@@ -149,15 +151,31 @@ class HostScorer {
   }
 
  private:
-  // Where nearly all complain, the one that does not may be past complaining.
-  void add_absent(const TemplateScore& s) {
-    const size_t all = view_.hosts.size(), absent = all - s.hosts.size();
-    if (!s.late || all < 4 || absent == 0 || absent * 4 > all) return;
-    std::vector<bool> there(all, false);
-    for (const UnitCount& c : s.hosts) there[c.unit] = true;
-    for (uint32_t h = 0; h < all; ++h)
-      if (!there[h])
-        tally_[h].absent = std::max(tally_[h].absent, kAbsentWeight / static_cast<double>(absent));
+  // Where nearly all complain, the one that does not may be past complaining; unless it takes part in other
+  // complaints that nearly all have.
+  void add_absent() {
+    const size_t all = view_.hosts.size();
+    if (all < 4) return;
+    std::vector<size_t> times(all, 0);
+    std::vector<double> strength(all, 0);
+    size_t complaints = 0;
+    for (const TemplateScore& s : a_.templates) {
+      if (s.score < kIndicating) break;
+      const size_t absent = all - s.hosts.size();
+      if (!s.late || absent * 4 > all) continue;
+      ++complaints;
+      if (absent == 0) continue;
+      std::vector<bool> there(all, false);
+      for (const UnitCount& c : s.hosts) there[c.unit] = true;
+      for (uint32_t h = 0; h < all; ++h)
+        if (!there[h])
+          ++times[h], strength[h] = std::max(strength[h], kAbsentWeight / static_cast<double>(absent));
+    }
+    for (uint32_t h = 0; h < all; ++h) {
+      const double share =
+          static_cast<double>(times[h]) / static_cast<double>(std::max<size_t>(1, complaints));
+      tally_[h].absent = strength[h] * share * share;
+    }
   }
 
   void count_usual_names() {
@@ -212,16 +230,21 @@ class HostScorer {
     return named;
   }
 
-  void add_own(const TemplateScore& s, const logs::TemplateStats& t, const UnitCount& c, double share) {
+  void add_ranks(const logs::TemplateStats& t) {
+    for (const logs::GroupStats& g : t.groups) {
+      const uint32_t host = view_.host_of_writer[g.writer];
+      const std::optional<uint32_t> rank = view_.log->writers()[g.writer].rank;
+      if (host != kNowhere && rank) tally_[host].ranks.insert(*rank);
+    }
+  }
+
+  void add_own(const TemplateScore& s, const UnitCount& c, double share, bool of_others) {
     Tally& tally = tally_[c.unit];
-    tally.own += share;
+    (of_others ? tally.echoes : tally.own) += of_others ? kOfPeers * share : share;
     // What came once, long before the end, tells nothing of who was first.
     const bool counts = s.late || s.spatial > 1 || a_.fate.last_progress_ns == kNoTime;
     if (counts && c.first_ns != kNoTime && (tally.onset == kNoTime || c.first_ns < tally.onset))
       tally.onset = c.first_ns;
-    for (const logs::GroupStats& g : t.groups)
-      if (view_.host_of_writer[g.writer] == c.unit && view_.log->writers()[g.writer].rank)
-        tally.ranks.insert(*view_.log->writers()[g.writer].rank);
     if (tally.templates.size() < kTemplates) tally.templates.push_back(s.id);
   }
 
@@ -254,7 +277,8 @@ class HostScorer {
   // That few others write what it writes, with its lines.
   void tell_own(uint32_t h) {
     const Tally& t = tally_[h];
-    const double own = std::min(kOwnMax, t.own * (1 - t.usually_alone / (harmless_ + 1)));
+    const double own =
+        std::min(kOwnMax, (t.own + std::min(kEchoesMax, t.echoes)) * (1 - t.usually_alone / (harmless_ + 1)));
     if (own <= 0) return;
     Finding f = finding_about(view_, h, "spatial", own);
     f.first_ns = t.onset;

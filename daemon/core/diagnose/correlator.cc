@@ -222,6 +222,19 @@ class Correlator {
     return component_by_words(texts);
   }
 
+  // Who as a rule has to mend it. What is wrong with one host alone is its hardware more often than not.
+  static Category category_of(Component component) {
+    switch (component) {
+      case Component::kStorage:
+      case Component::kDriver:
+        return Category::kPlatform;
+      case Component::kHostMemory:
+        return Category::kUser;
+      default:
+        return Category::kHardware;
+    }
+  }
+
   void add_statistical() {
     if (hosts_.empty() && late_evidence() <= 0) return;
     const Blame* top = hosts_.empty() ? nullptr : &hosts_[0];
@@ -231,7 +244,6 @@ class Correlator {
     if (!clear && !faults_.empty()) return;
     Diagnosis d;
     d.detector = silent ? "silence" : clear ? "spatial" : a_.has_pool ? "cross-job" : "temporal";
-    d.category = clear ? Category::kHardware : Category::kUnknown;
     d.symptom = a_.fate.progress_stopped || silent ? Symptom::kHang : Symptom::kCrash;
     if (clear && !silent && begins_early(*top))
       d.symptom = Symptom::kSlowdown;  // ill for long before it ended
@@ -244,6 +256,7 @@ class Correlator {
       d.action.kind = ActionKind::kCheck;
       if (d.hosts[0].host) d.action.targets.push_back(*d.hosts[0].host);
       d.component = component_of(*top);
+      d.category = category_of(d.component);
       d.remedy = "Run the vendor's diagnostics on this host before the job is restarted on it.";
     } else {
       d.remedy = "Read the indicating lines; with logs of healthy jobs (--healthy) more can be said.";

@@ -37,21 +37,26 @@ int xid_number(std::string_view text) {
 // The lines of one template on their way to a finding.
 struct Sign {
   Finding finding;
+  const detect::TemplateScore* score = nullptr;  // borrowed from the analysis
   std::string name;     // "kernel: Xid", "KeyError"
   bool of_host = true;  // by its kind: where few hosts have it, it is theirs
+  bool alone = true;    // tells of a failure without any other sign
   logs::ShapeKind kind = logs::ShapeKind::kPlain;
   std::vector<const logs::FaultLine*> lines;  // the first ones, in time
 };
 
-void describe_xid(int xid, Finding& f) {
+void describe_xid(int xid, Sign& sign) {
+  Finding& f = sign.finding;
   f.title = fmt::format("Xid {}: {}", xid, xid == 79 ? "GPU has fallen off the bus" : "GPU error");
   if (std::find(std::begin(kRepairedXids), std::end(kRepairedXids), xid) != std::end(kRepairedXids)) {
     f.fatal = false;
     f.role = FindingRole::kCascade;  // it explains nothing
+    sign.alone = false;
     f.action = ActionKind::kCheck;
     return;
   }
   if (std::find(std::begin(kProgramXids), std::end(kProgramXids), xid) == std::end(kProgramXids)) return;
+  sign.alone = false;  // the program fails with an error of its own then
   f.category = Category::kUser;
   f.component = Component::kUserCode;
   f.action = ActionKind::kFix;
@@ -71,7 +76,10 @@ void describe_fault(const logs::FaultLine& line, Sign& sign) {
   f.remedy = shape.remedy;
   f.role = shape.cascade ? FindingRole::kCascade : FindingRole::kRoot;
   f.fatal = shape.severity == Severity::kFatal;
-  if (const int xid = xid_number(line.text); xid >= 0) describe_xid(xid, f);
+  // Software is wrong everywhere, but memory of a host may be taken by others too.
+  const bool of_software = shape.category == Category::kUser || shape.category == Category::kFramework;
+  sign.of_host = !of_software || shape.component == Component::kHostMemory;
+  if (const int xid = xid_number(line.text); xid >= 0) describe_xid(xid, sign);
 }
 
 void describe_exception(const logs::FaultLine& line, Sign& sign) {
@@ -113,32 +121,34 @@ Sign make_sign(const logs::FaultLine& line) {
 }
 
 // Whether the job went on after the sign's last line as if nothing had been.
-bool survived(const detect::View& view, const detect::Analysis& a, const Sign& sign, TimeNs last_ns) {
+// `told`: others say that a process of the job failed.
+bool survived(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool told) {
   const Finding& f = sign.finding;
   if (f.symptom == Symptom::kNumeric) return false;
   const logs::JobLog& log = *view.log;
   const logs::FaultLine& last = *sign.lines.back();
+  const TimeNs last_ns = log.templates()[sign.score->id].last_ns;
   const int64_t at = log.iterations().iteration_at(last_ns, last.place.source, last.place.line);
   if (at >= 0 && a.fate.last_iteration - at >= kSurvived) return true;
   // Of hardware that broke one line is enough. Another fault whose time nobody knows, in a job that made
   // progress until its log ends, stopped nothing.
   const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
                           a.fate.last_ns - a.fate.last_progress_ns < kRunning * a.fate.step_ns;
-  if (at < 0 && to_the_end && !(f.fatal && f.category == Category::kHardware)) return true;
+  if (at < 0 && to_the_end && !told && !(f.fatal && f.category == Category::kHardware)) return true;
   if (sign.kind == logs::ShapeKind::kFault) return false;
   const logs::WriterStats& writer = log.writers()[last.place.writer];
   return writer.events - last.writer_event > (writer.rank ? kLastOfRank : kLastEvents);
 }
 
-bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign& sign,
-                 const detect::TemplateScore& score) {
-  if (a.fate.ended_well) return true;
-  if (a.has_pool && !score.novel && score.cross_job < 0) return true;
-  return survived(view, a, sign, view.log->templates()[score.id].last_ns);
+bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool told) {
+  if (!sign.score || a.fate.ended_well) return true;
+  if (a.has_pool && !sign.score->novel && sign.score->cross_job < 0) return true;
+  return survived(view, a, sign, told);
 }
 
 // Adds to the finding what the template's lines tell together: who wrote them, when, how usual they are.
-Finding complete(const detect::View& view, const detect::TemplateScore& score, Sign sign) {
+Finding complete(const detect::View& view, Sign sign) {
+  const detect::TemplateScore& score = *sign.score;
   const logs::JobLog& log = *view.log;
   Finding& f = sign.finding;
   for (const logs::FaultLine* line : sign.lines)
@@ -187,15 +197,24 @@ std::vector<Finding> find_signs(const detect::View& view, const detect::Analysis
         at != by_template.end() ? at->second : by_template.emplace(id, make_sign(line)).first->second;
     if (sign.lines.size() < kLines) sign.lines.push_back(&line);
   }
-  std::vector<Finding> out;
+  bool told = false, alone = a.fate.progress_stopped;
   for (auto& [id, sign] : by_template) {
-    const detect::TemplateScore* score = a.of(id);
+    sign.score = a.of(id);
     std::stable_sort(sign.lines.begin(), sign.lines.end(),
                      [](const logs::FaultLine* x, const logs::FaultLine* y) {
                        return x->place.time_ns < y->place.time_ns;
                      });
-    if (score && !is_harmless(view, a, sign, *score)) out.push_back(complete(view, *score, std::move(sign)));
+    told = told || (sign.finding.role == FindingRole::kCascade && sign.alone && !is_harmless(view, a, sign, false));
   }
+  std::vector<Sign> kept;
+  for (auto& [id, sign] : by_template) {
+    if (is_harmless(view, a, sign, told)) continue;
+    alone = alone || sign.alone;
+    kept.push_back(std::move(sign));
+  }
+  std::vector<Finding> out;
+  for (Sign& sign : kept)
+    if (alone) out.push_back(complete(view, std::move(sign)));
   return out;
 }
 
