@@ -38,9 +38,9 @@ int xid_number(std::string_view text) {
 struct Sign {
   Finding finding;
   const detect::TemplateScore* score = nullptr;  // borrowed from the analysis
-  std::string name;     // "kernel: Xid", "KeyError"
-  bool of_host = true;  // by its kind: where few hosts have it, it is theirs
-  bool alone = true;    // tells of a failure without any other sign
+  std::string name;                              // "kernel: Xid", "KeyError"
+  bool of_host = true;                           // by its kind: where few hosts have it, it is theirs
+  bool alone = true;                             // tells of a failure without any other sign
   logs::ShapeKind kind = logs::ShapeKind::kPlain;
   std::vector<const logs::FaultLine*> lines;  // the first ones, in time
 };
@@ -204,7 +204,8 @@ std::vector<Finding> find_signs(const detect::View& view, const detect::Analysis
                      [](const logs::FaultLine* x, const logs::FaultLine* y) {
                        return x->place.time_ns < y->place.time_ns;
                      });
-    told = told || (sign.finding.role == FindingRole::kCascade && sign.alone && !is_harmless(view, a, sign, false));
+    told = told ||
+           (sign.finding.role == FindingRole::kCascade && sign.alone && !is_harmless(view, a, sign, false));
   }
   std::vector<Sign> kept;
   for (auto& [id, sign] : by_template) {
