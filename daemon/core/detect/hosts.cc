@@ -73,7 +73,7 @@ std::set<uint32_t> ranks_in(std::string_view text) {
 
 struct Tally {
   double own = 0, echoes = 0, order = 0, behind = 0, absent = 0;
-  TimeNs onset = kNoTime;
+  TimeNs onset = kNoTime, certain = kNoTime;  // its first line that indicates, that does so for certain
   double usually_alone = 0;  // harmless templates that it alone writes: a first rank prints for all
   double usually_named = 0;  // harmless templates that name it: a master's address stands in many
   std::set<uint32_t> accusers;
@@ -89,7 +89,7 @@ class HostScorer {
   }
 
   void add_templates() {
-    const TimeNs onset = find_onset();
+    const TimeNs onset = find_onsets();
     count_usual_names();
     add_absent();
     for (const TemplateScore& s : a_.templates) {
@@ -102,7 +102,8 @@ class HostScorer {
       const double share = strength(s.score) / static_cast<double>(s.hosts.size());
       add_ranks(t);
       for (const UnitCount& c : s.hosts)
-        add_own(s, c, share * earliness(c.first_ns, onset), cascade || names_others(t, c.unit));
+        add_own(s, c, share * earliness(earlier(c.first_ns, tally_[c.unit].certain), onset),
+                cascade || names_others(t, c.unit));
     }
   }
 
@@ -136,6 +137,10 @@ class HostScorer {
   }
 
   void tell() {
+    // Who is silent about it matters less the more another host says of itself.
+    double most = 0;
+    for (const Tally& t : tally_) most = std::max(most, t.own);
+    for (Tally& t : tally_) t.absent *= std::max(0.0, 1 - (most - t.own));
     for (uint32_t h = 0; h < tally_.size(); ++h) {
       const Tally& t = tally_[h];
       tell_own(h);
@@ -191,16 +196,20 @@ class HostScorer {
     }
   }
 
-  // When the failure began: the first line of a template of its own that is all but certain.
-  TimeNs find_onset() const {
+  // When the failure began: the first line of a template of its own that is all but certain. What else the
+  // same host writes later is no echo of itself.
+  TimeNs find_onsets() {
     TimeNs onset = kNoTime;
     for (const TemplateScore& s : a_.templates) {
       if (s.score < kCertain) break;
       if (s.widespread || s.first_ns == kNoTime) continue;
-      if (onset == kNoTime || s.first_ns < onset) onset = s.first_ns;
+      onset = earlier(onset, s.first_ns);
+      for (const UnitCount& c : s.hosts) tally_[c.unit].certain = earlier(tally_[c.unit].certain, c.first_ns);
     }
     return onset;
   }
+
+  static TimeNs earlier(TimeNs a, TimeNs b) { return a == kNoTime || (b != kNoTime && b < a) ? b : a; }
 
   // Of a template that is just likely to indicate little is built on.
   static double strength(double score) {

@@ -39,7 +39,8 @@ TimeNs reference_end(const View& view) {
 }  // namespace
 
 void find_silent(const View& view, Analysis& a) {
-  if (view.hosts.size() < 3) return;
+  // Of two that differ only the one that stopped together with the job's progress is odd.
+  if (view.hosts.size() < (a.fate.progress_stopped ? 2 : 3)) return;
   const TimeNs end = reference_end(view);
   if (end == kNoTime) return;
   std::vector<SilentHost> found;
@@ -54,7 +55,8 @@ void find_silent(const View& view, Analysis& a) {
         std::min(3.0, std::log(times) * std::log1p(static_cast<double>(host.rhythm.gaps)) / 4);
     found.push_back({h, weight, host.last_ns, silent});
   }
-  if (static_cast<double>(found.size()) > kFewHosts * static_cast<double>(view.hosts.size())) return;
+  if (static_cast<double>(found.size()) > std::max(1.0, kFewHosts * static_cast<double>(view.hosts.size())))
+    return;
   std::sort(found.begin(), found.end(),
             [](const SilentHost& x, const SilentHost& y) { return x.last_ns < y.last_ns; });
   for (size_t i = 0; i < found.size(); ++i) {

@@ -13,6 +13,7 @@ namespace culprit::diagnose {
 namespace {
 
 constexpr size_t kLines = 64;          // of a sign
+constexpr double kFatalWeight = 1.0;   // against its host: as much as a certain line of an unknown kind
 constexpr size_t kEvidence = 20;       // of those, quoted
 constexpr uint64_t kLastEvents = 400;  // a dying process with its launcher and peers writes no more than that
 constexpr uint64_t kLastOfRank = 60;   // one process alone: its other threads and its exit handlers
@@ -129,7 +130,10 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const logs::FaultLine& last = *sign.lines.back();
   const TimeNs last_ns = log.templates()[sign.score->id].last_ns;
   const int64_t at = log.iterations().iteration_at(last_ns, last.place.source, last.place.line);
-  if (at >= 0 && a.fate.last_iteration - at >= kSurvived) return true;
+  // A line without a time has that of the line before, which may be an old one; where others tell of a failure
+  // and no successful job has such a line, that proves nothing.
+  const bool dated = last.own_time || !told || !sign.score->novel;
+  if (at >= 0 && dated && a.fate.last_iteration - at >= kSurvived) return true;
   // Of hardware that broke one line is enough. Another fault whose time nobody knows, in a job that made
   // progress until its log ends, stopped nothing.
   const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
@@ -162,10 +166,14 @@ Finding complete(const detect::View& view, Sign sign) {
   const bool few = !score.widespread && !score.hosts.empty();
   f.detector = score.novel ? "cross-job" : few ? "spatial" : "temporal";
   f.of_nobody = f.of_nobody || score.widespread;
-  // What its lines say against their hosts is in the template's score already.
+  // What any line of its own says against a host is in the template's score already; this is for what is known
+  // of such lines beside it.
+  const double known = f.role == FindingRole::kCascade ? 0 : f.fatal ? kFatalWeight : kFatalWeight / 2;
   if (few && !f.of_nobody)
     for (const detect::UnitCount& c : score.hosts)
-      f.subjects.push_back(finding_about(view, c.unit, f.detector, 0).subjects[0]);
+      f.subjects.push_back(
+          finding_about(view, c.unit, f.detector, known / static_cast<double>(score.hosts.size()))
+              .subjects[0]);
   const size_t hosts = score.hosts.size();
   const std::string told = hosts ? counted(hosts, "host") : counted(log.templates()[score.id].count, "line");
   f.why.push_back(fmt::format("{}: {} told it{}", sign.name, told,

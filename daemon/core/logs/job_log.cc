@@ -174,6 +174,7 @@ struct JobLog::Impl {
     FaultLine out{{batch.source, writer, source.lines + index + 1, line.time_ns},
                   form.key,
                   writers[writer].events + batch_events[line.writer],
+                  line.own_time != 0,
                   batch.forms[line.form].shape,
                   ""};
     out.text = shorten(record_text(batch, index), limits::kEvidenceText);

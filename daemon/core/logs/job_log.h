@@ -72,6 +72,7 @@ struct FaultLine {
   LogPlace place;
   ClusterId cluster = 0;      // as given out; resolve it
   uint64_t writer_event = 0;  // events of its writer before it
+  bool own_time = true;       // its time stands in the line itself
   FormShape shape;
   std::string text;
 };
