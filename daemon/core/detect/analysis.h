@@ -4,7 +4,7 @@
 //              ones a healthy job brings
 //   temporal   when a template begins relative to the end of progress; iterations that differ (dynamic time
 //              warping)
-//   spatial    hosts (ranks, where hosts are unknown) that differ from their peers, and by which templates
+//   spatial    hosts and ranks that differ from their peers, and by which templates
 //   order      the earliest host, and whom the others name: cause before echo
 //   silence    hosts that stopped writing or fell behind before the others
 //
@@ -76,5 +76,6 @@ void add_spatial(const View& view, Analysis& analysis);
 void find_odd_iterations(const View& view, Analysis& analysis);
 void find_silent(const View& view, Analysis& analysis);
 void score_hosts(const View& view, const Steps& steps, Analysis& analysis);
+void find_odd_ranks(const View& view, Analysis& analysis);
 
 }  // namespace culprit::detect

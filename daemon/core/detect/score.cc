@@ -363,6 +363,7 @@ Analysis analyse(const View& view, const Pool& pool, const Steps& steps) {
   if (steps.temporal) find_odd_iterations(view, a);
   if (steps.silence) find_silent(view, a);
   score_hosts(view, steps, a);
+  if (steps.spatial) find_odd_ranks(view, a);
   return a;
 }
 
