@@ -34,12 +34,6 @@ class FlatMap {
     return slot.used ? &slot.value : nullptr;
   }
 
-  template <class Visit>
-  void for_each(Visit visit) const {
-    for (const Slot& slot : slots_)
-      if (slot.used) visit(slot.key, slot.value);
-  }
-
   size_t size() const { return size_; }
 
   // Keeps the memory.

@@ -9,12 +9,11 @@
 namespace culprit {
 
 enum class ErrorCode {
-  kInvalid,      // the input breaks its format
-  kNotFound,     // what was named is not there
-  kDenied,       // it is there and may not be read or written
-  kLimit,        // a limit of base/limits.h was reached
-  kUnsupported,  // a kind or version that this build does not know
-  kIo,           // the system failed
+  kInvalid,   // the input breaks its format
+  kNotFound,  // what was named is not there
+  kDenied,    // it is there and may not be read or written
+  kLimit,     // a limit of base/limits.h was reached
+  kIo,        // the system failed
 };
 
 struct [[nodiscard]] Error {

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "core/diagnose/correlator.h"
+#include "core/diagnose/signs.h"
 
 namespace culprit::core {
 
@@ -33,20 +34,6 @@ struct Engine::Impl {
     for (std::string& what : log.drops().sentences()) out.push_back({"", std::nullopt, std::move(what)});
   }
 
-  FindingSeen finding(const logs::FaultLine& line) const {
-    FindingSeen out;
-    if (line.shape.kind == logs::ShapeKind::kFault)
-      out.title = logs::fault_shapes()[line.shape.fault].title;
-    else
-      out.title = line.text;
-    const logs::WriterKey& key = log.writers()[line.place.writer].key;
-    if (!key.host.empty()) out.evidence.host = key.host;
-    out.evidence.file = log.sources()[line.place.source].file;
-    out.evidence.line = line.place.line;
-    out.evidence.text = line.text;
-    out.evidence.time_ns = line.place.time_ns;
-    return out;
-  }
 };
 
 Engine::Engine(EngineOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -57,7 +44,8 @@ std::vector<Effect> Engine::step(std::span<Input> inputs, TimeNs) {
   for (Input& input : inputs) std::visit([this](auto& i) { impl_->take(i); }, input);
   std::vector<Effect> effects;
   const auto& lines = impl_->log.fault_lines();
-  for (; impl_->told < lines.size(); ++impl_->told) effects.emplace_back(impl_->finding(lines[impl_->told]));
+  for (; impl_->told < lines.size(); ++impl_->told)
+    effects.emplace_back(diagnose::finding_of(impl_->log, lines[impl_->told]));
   return effects;
 }
 
@@ -65,8 +53,10 @@ Report Engine::report() {
   Report report;
   impl_->log.settle();
   const detect::View view = detect::make_view(impl_->log);
-  const detect::Analysis analysis = detect::analyse(view, impl_->options.pool, impl_->options.steps);
-  diagnose::correlate(view, analysis, impl_->options.steps, report);
+  detect::Analysis analysis = detect::analyse(view, impl_->options.pool, impl_->options.steps);
+  if (impl_->options.steps.shapes)
+    for (Finding& f : diagnose::find_signs(view, analysis)) analysis.findings.push_back(std::move(f));
+  diagnose::correlate(view, analysis, report);
   report.problems = impl_->problems;
   impl_->tell_drops(report.problems);
   std::stable_sort(report.problems.begin(), report.problems.end(),

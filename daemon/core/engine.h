@@ -12,6 +12,7 @@
 #include "core/detect/analysis.h"
 #include "core/logs/batch.h"
 #include "core/logs/line_parser.h"
+#include "model/finding.h"
 #include "model/report.h"
 #include "model/topology.h"
 
@@ -36,11 +37,7 @@ struct ProblemSeen {
 using Input = std::variant<SourceOpened, LogInput, ProblemSeen>;
 
 // What the shell is asked to do or may want to show: a line of a known kind of fault was seen.
-struct FindingSeen {
-  std::string title;
-  Evidence evidence;
-};
-using Effect = std::variant<FindingSeen>;
+using Effect = std::variant<Finding>;
 
 class Engine {
  public:

@@ -2,8 +2,10 @@
 
 local function limit(row)
   rule {
-    id = "kernel.limit." .. row.id, engine = 1, title = row.title, category = "platform", component = row.component or "host_kernel",
-    severity = row.severity or "error", action = row.action or "fix", general = row.general, source = { "kernel", "log" }, remedy = row.remedy,
+    id = "kernel.limit." .. row.id, engine = 1, title = row.title, category = "platform",
+      component = row.component or "host_kernel",
+    severity = row.severity or "error", action = row.action or "fix", general = row.general,
+      source = { "kernel", "log" }, remedy = row.remedy,
     match = { regex = row.regex, except = row.except }, examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -12,7 +14,8 @@ limit {
   id = "pids", title = "Process limit of the job's control group reached",
   regex = { [[cgroup: fork rejected by pids controller in]] },
   remedy = "Raise the limit (TasksMax, pids.max, podPidsLimit) or start fewer workers and threads.",
-  hit = { "cgroup: fork rejected by pids controller in /kubepods/burstable/pod7f" }, miss = { "cgroup: memory: limit set" },
+  hit = { "cgroup: fork rejected by pids controller in /kubepods/burstable/pod7f" },
+    miss = { "cgroup: memory: limit set" },
 }
 limit {
   id = "files", title = "Host has no more file handles",
@@ -22,25 +25,31 @@ limit {
 }
 limit {
   id = "inotify", title = "Watch limit of the host reached", severity = "warning",
-  regex = { [[inotify_add_watch\(\) failed|inotify watch limit reached|fs\.inotify\.max_user_(?:watches|instances)]], [[Failed to (?:allocate|create) (?:directory watch|inotify)]] },
+  regex = { [[inotify_add_watch\(\) failed|inotify watch limit reached|fs\.inotify\.max_user_(?:watches|instances)]],
+    [[Failed to (?:allocate|create) (?:directory watch|inotify)]] },
   remedy = "Raise fs.inotify.max_user_watches and max_user_instances.",
-  hit = { "Failed to allocate directory watch: Too many open files", "OSError: [Errno 28] inotify watch limit reached" }, miss = { "inotify: watching 3 files" },
+  hit = { "Failed to allocate directory watch: Too many open files",
+    "OSError: [Errno 28] inotify watch limit reached" }, miss = { "inotify: watching 3 files" },
 }
 limit {
   id = "memlock", title = "Memory that may be locked for the network is limited", component = "network",
-  regex = { [[RLIMIT_MEMLOCK is \d+ bytes]], [[(?i)(?:ulimit -l|memlock|locked memory) .{0,40}(?:too low|too small|not unlimited|insufficient)]] },
+  regex = { [[RLIMIT_MEMLOCK is \d+ bytes]],
+    [[(?i)(?:ulimit -l|memlock|locked memory) .{0,40}(?:too low|too small|not unlimited|insufficient)]] },
   remedy = "Set memlock to unlimited for jobs (limits.conf, LimitMEMLOCK of slurmd, container runtime).",
-  hit = { "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes." }, miss = { "max locked memory (kbytes, -l) unlimited" },
+  hit = { "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes." },
+    miss = { "max locked memory (kbytes, -l) unlimited" },
 }
 limit {
   id = "conntrack", title = "Connection tracking table is full, packets are dropped", component = "network",
   regex = { [[nf_conntrack: (?:nf_conntrack: )?table full, dropping packet]] },
   remedy = "Raise nf_conntrack_max or take the cluster's traffic out of tracking.",
-  hit = { "nf_conntrack: nf_conntrack: table full, dropping packet" }, miss = { "nf_conntrack: default automatic helper assignment has been turned off" },
+  hit = { "nf_conntrack: nf_conntrack: table full, dropping packet" },
+    miss = { "nf_conntrack: default automatic helper assignment has been turned off" },
 }
 limit {
   id = "neighbours", title = "Neighbour table is full: hosts cannot be reached", component = "network",
-  regex = { [[neighbou?r:? (?:table overflow|\w+_cache: neighbou?r table overflow)]], [[arp_cache: neighbor table overflow]] },
+  regex = { [[neighbou?r:? (?:table overflow|\w+_cache: neighbou?r table overflow)]],
+    [[arp_cache: neighbor table overflow]] },
   remedy = "Raise net.ipv4.neigh.default.gc_thresh1..3 on all hosts.",
   hit = { "neighbour: arp_cache: neighbor table overflow!" }, miss = { "neighbour: lookup" },
 }
@@ -52,7 +61,8 @@ limit {
 }
 limit {
   id = "cpuset", title = "CPU set of the job's control group is empty", component = "platform",
-  regex = { [[(?:cpuset\.cpus|cpuset\.mems)\S*\b.{0,120}(?:No space left on device|Invalid argument)]] },
+  regex = { [[cpuset\.(?:cpus|mems)\b.{0,120}(?:No space left on device|Invalid argument)]],
+    [[Failed to set '?cpuset\.\w+'? attribute on]] },
   remedy = "Restart the node's job daemon; a race with systemd left its control group without CPUs. No disk is full.",
   hit = { "slurmd.service: Failed to set 'cpuset.cpus' attribute on '/system.slice/slurmd.service' to '': No space left on device" },
   miss = { "OSError: [Errno 28] No space left on device: '/scratch/x'" },

@@ -2,8 +2,10 @@
 
 local function adapter(row)
   rule {
-    id = "network.mlx5." .. row.id, engine = 1, title = row.title, category = row.category or "hardware", component = row.component or "network",
-    severity = row.severity or "fatal", action = row.action or "isolate", general = row.general, role = row.role, symptom = row.symptom,
+    id = "network.mlx5." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+      component = row.component or "network",
+    severity = row.severity or "fatal", action = row.action or "isolate", general = row.general,
+      role = row.role, symptom = row.symptom,
     source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -21,7 +23,8 @@ adapter {
 }
 adapter {
   id = "command", title = "Network adapter does not answer the driver's commands",
-  regex = { [[mlx5_core (?P<pci>\S+):? .*(?:wait_func|cmd_exec|mlx5_cmd\w*)\S* .*\btimeout\b]], [[mlx5_core (?P<pci>\S+):? .*timeout\. Will cause a leak of a command resource]],
+  regex = { [[mlx5_core (?P<pci>\S+):? .*(?:wait_func|cmd_exec|mlx5_cmd\w*)\S* .*\btimeout\b]],
+    [[mlx5_core (?P<pci>\S+):? .*timeout\. Will cause a leak of a command resource]],
     [[mlx4_core (?P<pci>\S+):? .*command 0x\w+ (?:timed out|failed: fw status)]] },
   remedy = "Reboot the host; update or replace the adapter if it repeats.",
   hit = { "mlx5_core 0000:5c:00.0: wait_func:1137:(pid 967): 2RST_QP(0x50a) timeout. Will cause a leak of a command resource" },
@@ -57,37 +60,48 @@ adapter {
   id = "unplugged", title = "Cable of an adapter was unplugged", severity = "warning", action = "check",
   regex = { [[mlx5_core (?P<pci>\S+):? .*Port module event: module \d+, Cable unplugged]] },
   remedy = "Plug the cable back in if this port is used.",
-  hit = { "mlx5_core 0000:5c:00.1: Port module event: module 1, Cable unplugged" }, miss = { "mlx5_core 0000:5c:00.1: Port module event: module 1, Cable plugged" },
+  hit = { "mlx5_core 0000:5c:00.1: Port module event: module 1, Cable unplugged" },
+    miss = { "mlx5_core 0000:5c:00.1: Port module event: module 1, Cable plugged" },
 }
 adapter {
   id = "link_down", title = "Port of an adapter lost its link", severity = "error", action = "check",
-  regex = { [[mlx5_core (?P<pci>\S+):? (?P<nic>[\w.]+): Link down]], [[mlx5_core (?P<pci>\S+):? .*mlx5_query_port\w* .*\bdown\b]], [[mlx4_en: (?P<nic>\w+): Link Down]] },
+  regex = { [[mlx5_core (?P<pci>\S+):? (?P<nic>[\w.]+): Link down]],
+    [[mlx5_core (?P<pci>\S+):? .*mlx5_query_port\w* .*\bdown\b]], [[mlx4_en: (?P<nic>\w+): Link Down]] },
   remedy = "Check cable, transceiver and switch port; isolate the host if the link flaps.",
-  hit = { "mlx5_core 0000:5c:00.0 eth2: Link down", "mlx5_core 0000:5c:00.0 ibp92s0: Link down" }, miss = { "mlx5_core 0000:5c:00.0 eth2: Link up" },
+  hit = { "mlx5_core 0000:5c:00.0 eth2: Link down", "mlx5_core 0000:5c:00.0 ibp92s0: Link down" },
+    miss = { "mlx5_core 0000:5c:00.0 eth2: Link up" },
 }
 adapter {
   id = "tx_timeout", title = "Adapter does not send any more", severity = "error", action = "check",
   regex = { [[mlx5_core (?P<pci>\S+):? (?P<nic>\w+): (?:TX timeout (?:detected|on queue)|mlx5e_tx_timeout)]] },
   remedy = "Reset or reboot; update firmware if it repeats.",
-  hit = { "mlx5_core 0000:5c:00.0 eth2: TX timeout detected" }, miss = { "mlx5_core 0000:5c:00.0 eth2: Link up" },
+  hit = { "mlx5_core 0000:5c:00.0 eth2: TX timeout detected" },
+    miss = { "mlx5_core 0000:5c:00.0 eth2: Link up" },
 }
 adapter {
   id = "hot", title = "Network adapter is too hot", severity = "error", action = "check",
-  regex = { [[mlx5_core (?P<pci>\S+):? .*High temperature on sensors with bit set]], [[mlx5_core (?P<pci>\S+):? .*temp_warn]] },
+  regex = { [[mlx5_core (?P<pci>\S+):? .*High temperature on sensors with bit set]],
+    [[mlx5_core (?P<pci>\S+):? .*temp_warn]] },
   remedy = "Check airflow and transceiver temperature of this host.",
-  hit = { "mlx5_core 0000:5c:00.0: temp_warn:151:(pid 0): High temperature on sensors with bit set 0 1" }, miss = { "mlx5_core 0000:5c:00.0: hwmon registered" },
+  hit = { "mlx5_core 0000:5c:00.0: temp_warn:151:(pid 0): High temperature on sensors with bit set 0 1" },
+    miss = { "mlx5_core 0000:5c:00.0: hwmon registered" },
 }
 -- Vendors call this one benign on many boards: the slot does not announce its power.
 adapter {
-  id = "slot_power", title = "Slot announces less power than the adapter wants", severity = "info", action = "none",
+  id = "slot_power", title = "Slot announces less power than the adapter wants", severity = "info",
+    action = "none",
   regex = { [[Detected insufficient power on the PCIe slot]] },
   remedy = "None, unless this adapter is slower than its peers.",
   hit = { "mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 268269): Detected insufficient power on the PCIe slot (27W)." },
   miss = { "mlx5_core 0000:5c:00.0: PCIe slot advertised sufficient power (75W)." },
 }
 adapter {
-  id = "cqe", title = "Adapter reports a failed RDMA work request", severity = "error", action = "check", role = "cascade",
-  regex = { [[mlx5: \S+: got completion with error]], [[mlx5_ib\S* .*(?:dump_cqe|WC error)]], [[infiniband mlx5_\d+: (?:dump_cqe|.*WC error: \d+)]] },
+  id = "cqe", title = "Adapter reports a failed RDMA work request", severity = "error", action = "check",
+    role = "cascade",
+  regex = { [[mlx5: \S+: got completion with error]], [[mlx5_ib\S* .*(?:dump_cqe|WC error)]],
+    [[infiniband mlx5_\d+: (?:dump_cqe|.*WC error: \d+)]] },
   remedy = "Find the peer of this connection; it left or its link failed.",
-  hit = { "mlx5: node-17: got completion with error:", "infiniband mlx5_2: dump_cqe:276:(pid 0): dump error cqe" }, miss = { "mlx5_ib: Mellanox Connect-IB Infiniband driver v5.0-0" },
+  hit = { "mlx5: node-17: got completion with error:",
+    "infiniband mlx5_2: dump_cqe:276:(pid 0): dump error cqe" },
+    miss = { "mlx5_ib: Mellanox Connect-IB Infiniband driver v5.0-0" },
 }

@@ -1,9 +1,12 @@
--- The NVIDIA driver, nvidia-smi, DCGM and the GPU as a device: lost, not initialised, wrong version, too hot, too slow.
+-- The NVIDIA driver, nvidia-smi, DCGM and the GPU as a device: lost, not initialised, wrong version, too hot,
+-- too slow.
 
 local function device(row)
   rule {
-    id = "nvidia." .. row.id, engine = 1, title = row.title, category = row.category or "hardware", component = row.component or "gpu",
-    severity = row.severity or "fatal", action = row.action or "isolate", role = row.role, general = row.general,
+    id = "nvidia." .. row.id, engine = 1, title = row.title, category = row.category or "hardware",
+      component = row.component or "gpu",
+    severity = row.severity or "fatal", action = row.action or "isolate", role = row.role,
+      general = row.general,
     symptom = row.symptom, blames = row.blames, source = { "log", "kernel" }, remedy = row.remedy,
     match = { regex = row.regex, except = row.except }, examples = { hit = row.hit, miss = row.miss },
   }
@@ -12,8 +15,10 @@ end
 -- The card is gone.
 device {
   id = "gpu_lost", title = "GPU is lost to the driver",
-  regex = { [[(?i)Unable to determine the device handle for GPU ?\S*: (?:Unknown Error|GPU is lost|Not Found)]], [[GPU is lost\.?(?: +Reboot|"|'|$)]],
-    [[NVML_ERROR_GPU_IS_LOST|nvmlErrorGpuIsLost]], [[NVRM: GPU (?:at )?\S+ (?:is lost|has fallen off the bus)]],
+  regex = { [[(?i)Unable to determine the device handle for GPU ?\S*: (?:Unknown Error|GPU is lost|Not Found)]],
+    [[GPU is lost\.?(?: +Reboot|"|'|$)]],
+    [[NVML_ERROR_GPU_IS_LOST|nvmlErrorGpuIsLost]],
+      [[NVRM: GPU (?:at )?\S+ (?:is lost|has fallen off the bus)]],
     [[GPU \S* ?has fallen off the bus]], [[(?i)Failed to get (?:device )?handle .{0,40}GPU is lost]] },
   remedy = "Isolate the host; power-cycle it, reseat or replace the GPU if it is lost again.",
   hit = { "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
@@ -26,37 +31,47 @@ device {
   regex = { [[NVRM:.*(?:RmInitAdapter|rm_init_adapter)[^!]*failed]], [[RmInitAdapter failed!]],
     [[NVRM:.*Cannot initialize GSP firmware RM]], [[NVRM: The NVIDIA probe routine failed for \d+ device]] },
   remedy = "Power-cycle the host; check power and seating of the card, replace it if it still fails.",
-  hit = { "NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x26:0x65:1239)", "NVRM: GPU 0000:3b:00.0: rm_init_adapter failed, device minor number 0" },
+  hit = { "NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x26:0x65:1239)",
+    "NVRM: GPU 0000:3b:00.0: rm_init_adapter failed, device minor number 0" },
   miss = { "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64" },
 }
 device {
-  id = "no_devices", title = "nvidia-smi finds no GPU", component = "driver", category = "platform", severity = "error", action = "check", general = true,
+  id = "no_devices", title = "nvidia-smi finds no GPU", component = "driver", category = "platform",
+    severity = "error", action = "check", general = true,
   regex = { [[^No devices were found$]] },
   remedy = "Check that the job was given GPUs (CUDA_VISIBLE_DEVICES, --gres), then the kernel log for a card that did not start.",
-  hit = { "No devices were found" }, miss = { "No devices were found in the configuration file, using default" },
+  hit = { "No devices were found" },
+    miss = { "No devices were found in the configuration file, using default" },
 }
 device {
   id = "count", title = "Host has fewer GPUs than it should", severity = "error",
   regex = { [[number of devices NVML returns is different than the number of devices in /dev]],
     [[(?i)(?:check_nv|check_gpu_count|gpu count|num(?:ber)? of gpus).{0,40}(?:expected|should be) (?:gpu count )?:?\s?\d+.{0,30}(?:found|got|only|but|detected) ?:?\d+]] },
   remedy = "Drain the host; look for a fallen or uninitialised GPU in its kernel log.",
-  hit = { "check_gpu_count: number of GPUs expected 8 but found 7", "The number of devices NVML returns is different than the number of devices in /dev." },
+  hit = { "check_gpu_count: number of GPUs expected 8 but found 7",
+    "The number of devices NVML returns is different than the number of devices in /dev." },
   miss = { "number of GPUs: 8" },
 }
 
 -- Driver installation and versions.
 device {
-  id = "version_mismatch", title = "Driver library and kernel module are of different versions", category = "platform", component = "driver", action = "fix",
-  regex = { [[Driver/library version mismatch]], [[NVRM: API mismatch: the client]], [[cudaErrorSystemDriverMismatch|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH]],
+  id = "version_mismatch", title = "Driver library and kernel module are of different versions",
+    category = "platform", component = "driver", action = "fix",
+  regex = { [[Driver/library version mismatch]], [[NVRM: API mismatch: the client]],
+    [[cudaErrorSystemDriverMismatch|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH]],
     [[unsupported display driver / cuda driver combination]] },
   remedy = "Reload the kernel modules or reboot the host after the driver update; see that containers mount the host's driver libraries.",
-  hit = { "Failed to initialize NVML: Driver/library version mismatch", "NVRM: API mismatch: the client has the version 535.161.07, but" },
+  hit = { "Failed to initialize NVML: Driver/library version mismatch",
+    "NVRM: API mismatch: the client has the version 535.161.07, but" },
   miss = { "Driver Version: 535.161.07   CUDA Version: 12.2" },
 }
 device {
-  id = "no_driver", title = "NVIDIA driver is not loaded", category = "platform", component = "driver", action = "fix",
-  regex = { [[couldn't communicate with the NVIDIA driver]], [[Failed to initialize NVML: Driver Not Loaded]], [[Found no NVIDIA driver on your system]],
-    [[(?:modprobe: ERROR|insmod: ERROR): could not insert (?:module )?'?nvidia]], [[nvidia-container-cli: initialization error: (?:nvml error: driver not loaded|load library failed)]],
+  id = "no_driver", title = "NVIDIA driver is not loaded", category = "platform", component = "driver",
+    action = "fix",
+  regex = { [[couldn't communicate with the NVIDIA driver]], [[Failed to initialize NVML: Driver Not Loaded]],
+    [[Found no NVIDIA driver on your system]],
+    [[(?:modprobe: ERROR|insmod: ERROR): could not insert (?:module )?'?nvidia]],
+      [[nvidia-container-cli: initialization error: (?:nvml error: driver not loaded|load library failed)]],
     [[nvidia: (?:version magic|disagrees about version of symbol)]] },
   remedy = "Install or rebuild the driver for the running kernel and load it; in a container use the NVIDIA runtime.",
   hit = { "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.",
@@ -64,30 +79,37 @@ device {
   miss = { "nvidia: loading out-of-tree module taints kernel." },
 }
 device {
-  id = "nvml_unknown", title = "Container lost its access to the GPUs", category = "platform", component = "driver", action = "fix", severity = "error",
+  id = "nvml_unknown", title = "Container lost its access to the GPUs", category = "platform",
+    component = "driver", action = "fix", severity = "error",
   regex = { [[Failed to initialize NVML: (?:Unknown Error|Insufficient Permissions)]] },
   remedy = "Restart the container; a reload of systemd drops its device rules unless the runtime passes the devices explicitly.",
-  hit = { "Failed to initialize NVML: Unknown Error" }, miss = { "Failed to initialize NVML: Driver/library version mismatch" },
+  hit = { "Failed to initialize NVML: Unknown Error" },
+    miss = { "Failed to initialize NVML: Driver/library version mismatch" },
 }
 device {
-  id = "smi_hung", title = "nvidia-smi hangs in the driver", component = "driver", symptom = "hang", severity = "error",
+  id = "smi_hung", title = "nvidia-smi hangs in the driver", component = "driver", symptom = "hang",
+    severity = "error",
   regex = { [[task (?:nvidia-smi|nvidia-persiste|nv-hostengine|dcgm-exporter|nvidia-device-p)\S*:\d+ blocked for more than \d+ seconds]],
     [[(?i)nvidia-smi.{0,40}(?:timed out|hung|did not (?:respond|return)|no response)]] },
   remedy = "Reboot the host: the driver waits for a GPU or its system processor that does not answer.",
-  hit = { "INFO: task nvidia-smi:40211 blocked for more than 120 seconds.", "nhc: check_cmd: 'nvidia-smi' timed out after 30 seconds" },
+  hit = { "INFO: task nvidia-smi:40211 blocked for more than 120 seconds.",
+    "nhc: check_cmd: 'nvidia-smi' timed out after 30 seconds" },
   miss = { "nvidia-smi: 8 GPUs" },
 }
 device {
-  id = "gsp", title = "Driver's calls to the GPU system processor fail", severity = "error", general = true, action = "check",
+  id = "gsp", title = "Driver's calls to the GPU system processor fail", severity = "error", general = true,
+    action = "check",
   regex = { [[NVRM:.*(?:Timeout (?:after \d+s of )?waiting for RPC (?:response )?from GSP|waiting for RPC response from GPU\d+ GSP)]],
-    [[NVRM:.*rpcRmApi\w+_GSP: .*failed]], [[NVRM:.*GSP (?:firmware )?(?:RM )?(?:heartbeat|crashed|has crashed)]] },
+    [[NVRM:.*rpcRmApi\w+_GSP: .*failed]],
+      [[NVRM:.*GSP (?:firmware )?(?:RM )?(?:heartbeat|crashed|has crashed)]] },
   remedy = "Reset the GPU or reboot the host; update driver and firmware if it recurs.",
   hit = { "NVRM: _issueRpcAndWait: rpcSendMessage failed; Timeout after 45s of waiting for RPC response from GPU2 GSP! Expected function 76",
     "NVRM: GPU0 rpcRmApiControl_GSP: GspRmControl failed: hClient=0xc1d0" },
   miss = { "NVRM: GSP firmware version 550.54.15 loaded" },
 }
 device {
-  id = "peermem", title = "GPUDirect memory module met a context that was already gone", category = "framework", component = "driver",
+  id = "peermem", title = "GPUDirect memory module met a context that was already gone",
+    category = "framework", component = "driver",
   severity = "warning", action = "none",
   regex = { [[nvidia-peermem .*ERROR detected invalid context]] },
   remedy = "None: seen when a process with GPUDirect buffers ends.",
@@ -95,42 +117,56 @@ device {
   miss = { "nvidia-peermem: loading" },
 }
 device {
-  id = "peermem_missing", title = "GPUDirect RDMA module is missing", category = "platform", component = "driver", severity = "warning", action = "check", symptom = "slowdown",
+  id = "peermem_missing", title = "GPUDirect RDMA module is missing", category = "platform",
+    component = "driver", severity = "warning", action = "check", symptom = "slowdown",
   regex = { [[(?i)(?:nvidia.peermem|nv_peer_mem)\b.{0,40}(?:not (?:loaded|found|running)|Invalid argument|failed to load)]] },
   remedy = "Load nvidia-peermem on this host; without it traffic goes through host memory.",
-  hit = { "modprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument", "nhc: nv_peer_mem is not loaded" },
+  hit = { "modprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument",
+    "nhc: nv_peer_mem is not loaded" },
   miss = { "nvidia-peermem loaded" },
 }
 
 -- Heat, power, clocks, bandwidth.
 device {
-  id = "thermal", title = "GPU slows down because it is too hot", symptom = "slowdown", severity = "error", action = "check",
-  regex = { [[Detected clock throttling due to thermal violation in GPU]], [[(?i)\b(?:HW|SW) Thermal Slowdown\s*:\s*Active]],
-    [[There were thermal violations totaling]], [[NVRM:.*GPU.*(?:has reached|exceeded).*(?:temperature|thermal)]],
+  id = "thermal", title = "GPU slows down because it is too hot", symptom = "slowdown", severity = "error",
+    action = "check",
+  regex = { [[Detected clock throttling due to thermal violation in GPU]],
+    [[(?i)\b(?:HW|SW) Thermal Slowdown\s*:\s*Active]],
+    [[There were thermal violations totaling]],
+      [[NVRM:.*GPU.*(?:has reached|exceeded).*(?:temperature|thermal)]],
     [[Temperature \d+ of GPU \d+ exceeded]] },
   remedy = "Check cooling, fans and inlet temperature of this host.",
-  hit = { "        HW Thermal Slowdown               : Active", "Detected clock throttling due to thermal violation in GPU 4." },
-  miss = { "        HW Thermal Slowdown               : Not Active", "        SW Power Cap                      : Active" },
+  hit = { "        HW Thermal Slowdown               : Active",
+    "Detected clock throttling due to thermal violation in GPU 4." },
+  miss = { "        HW Thermal Slowdown               : Not Active",
+    "        SW Power Cap                      : Active" },
 }
 -- A software power cap is how a GPU under load runs; only the hardware's brake is a fault.
 device {
-  id = "power_brake", title = "GPU slows down on a power brake", symptom = "slowdown", severity = "error", action = "check",
-  regex = { [[(?i)HW Power Brake Slowdown\s*:\s*Active]], [[(?i)\bHW Slowdown\s*:\s*Active]], [[Detected clock throttling due to power violation in GPU]] },
+  id = "power_brake", title = "GPU slows down on a power brake", symptom = "slowdown", severity = "error",
+    action = "check",
+  regex = { [[(?i)HW Power Brake Slowdown\s*:\s*Active]], [[(?i)\bHW Slowdown\s*:\s*Active]],
+    [[Detected clock throttling due to power violation in GPU]] },
   remedy = "Check the power supplies and the power capping of this host.",
-  hit = { "        HW Power Brake Slowdown           : Active" }, miss = { "        HW Power Brake Slowdown           : Not Active" },
+  hit = { "        HW Power Brake Slowdown           : Active" },
+    miss = { "        HW Power Brake Slowdown           : Not Active" },
 }
 device {
-  id = "pcie_width", title = "GPU runs on a narrow or slow PCIe link", component = "pcie", symptom = "slowdown", severity = "error", action = "check",
-  regex = { [[GPU \d+ is running at PCI link (?:width|generation) \d+X?, which is below]], [[Detected more than \d+ PCIe replays per minute for GPU]],
+  id = "pcie_width", title = "GPU runs on a narrow or slow PCIe link", component = "pcie",
+    symptom = "slowdown", severity = "error", action = "check",
+  regex = { [[GPU \d+ is running at PCI link (?:width|generation) \d+X?, which is below]],
+    [[Detected more than \d+ PCIe replays per minute for GPU]],
     [[host-side PCIe replay violation]] },
   remedy = "Reseat the GPU and riser; check the slot's settings.",
   hit = { "GPU 2 is running at PCI link width 8X, which is below the minimum allowed link generation of 16" },
   miss = { "GPU 2 is running at PCI link width 16X" },
 }
 device {
-  id = "bandwidth", title = "GPU bandwidth is below what is expected", symptom = "slowdown", severity = "error", action = "check",
+  id = "bandwidth", title = "GPU bandwidth is below what is expected", symptom = "slowdown",
+    severity = "error", action = "check",
   regex = { [[did not exceed minimum required bandwidth of]], [[only achieved a memory bandwidth of]],
-    [[(?i)Health check failed:.{0,60}Bandwidth is low on device \d+]], [[(?i)BUS BW \(expected >=? ?[\d.]+ GB/s, but measured]] },
+    [[(?i)Health check failed:.{0,60}Bandwidth is low on device \d+]],
+      [[(?i)BUS BW \(expected >=? ?[\d.]+ GB/s, but measured]] },
   remedy = "Isolate the host from jobs; check PCIe link width, NUMA binding and ECC of the named device.",
   hit = { "Bandwidth of GPU 1 in direction d2h of 7.20 did not exceed minimum required bandwidth of 12.00.",
     "nhc: Health check failed: Bandwidth is low on device 1. Reported bandwidth is 7 GB/s." },
@@ -140,11 +176,14 @@ device {
   id = "inforom", title = "GPU InfoROM is corrupt", severity = "error", action = "check",
   regex = { [[corrupt InfoROM has been detected]], [[WARNING: infoROM is corrupted at gpu]] },
   remedy = "Reflash or replace the card; its error counters cannot be trusted.",
-  hit = { "WARNING: infoROM is corrupted at gpu 0000:3B:00.0" }, miss = { "InfoROM Version: G520.0200.00.05" },
+  hit = { "WARNING: infoROM is corrupted at gpu 0000:3B:00.0" },
+    miss = { "InfoROM Version: G520.0200.00.05" },
 }
 device {
-  id = "health_xid", title = "Health check reports Xid errors of a GPU", severity = "error", general = true, action = "check",
+  id = "health_xid", title = "Health check reports Xid errors of a GPU", severity = "error", general = true,
+    action = "check",
   regex = { [[(?i)GPU X[iI][dD] errors? detected]], [[Detected XID \d+ for GPU \d]] },
   remedy = "Look the number up; drain the host if it stands for hardware.",
-  hit = { "ERROR: nhc: Health check failed: check_gpu_xid: GPU Xid errors detected: [ 3606.8]" }, miss = { "No GPU Xid errors were detected" },
+  hit = { "ERROR: nhc: Health check failed: check_gpu_xid: GPU Xid errors detected: [ 3606.8]" },
+    miss = { "No GPU Xid errors were detected" },
 }

@@ -1,11 +1,14 @@
--- GPU memory: what nvidia-smi, DCGM and health checks of clusters say about uncorrectable errors and remapped rows.
+-- GPU memory: what nvidia-smi, DCGM and health checks of clusters say about uncorrectable errors and remapped
+-- rows.
 -- (What a CUDA call says about it is in rules/cuda.)
 -- Counters without a limit (corrected errors, aggregate counts of the past) are no fault and have no rule.
 
 local function gpu_memory(row)
   rule {
-    id = "nvidia.ecc." .. row.id, engine = 1, title = row.title, category = "hardware", component = "gpu_memory",
-    severity = row.severity or "fatal", action = row.action or "isolate", general = row.general, role = row.role,
+    id = "nvidia.ecc." .. row.id, engine = 1, title = row.title, category = "hardware",
+      component = "gpu_memory",
+    severity = row.severity or "fatal", action = row.action or "isolate", general = row.general,
+      role = row.role,
     source = { "log", "kernel" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -13,12 +16,15 @@ end
 
 gpu_memory {
   id = "dbe", title = "Double-bit ECC error in GPU memory",
-  regex = { [[Detected [1-9]\d* volatile double-bit ECC error]], [[double-bit ECC error has occ?ur+ed on GPU]],
+  regex = { [[Detected [1-9]\d* volatile double-bit ECC error]],
+    [[double-bit ECC error has occ?ur+ed on GPU]],
     [[(?i)NVRM:.*uncorrectable (?:double bit|ECC|DRAM|SRAM) error]],
     [[CUDA APIs have indicated that a double-bit ECC]], [[together with a DBE were detected on GPU]] },
   remedy = "Drain the host, reset the GPU; replace it if the error comes back.",
-  hit = { "Detected 3 volatile double-bit ECC error(s) in GPU 5.", "Pending page retirements together with a DBE were detected on GPU 2." },
-  miss = { "Detected 0 volatile double-bit ECC error(s) in GPU 5.", "More than 10 single-bit ECC error(s) detected in GPU 1 Volatile SBEs: 12" },
+  hit = { "Detected 3 volatile double-bit ECC error(s) in GPU 5.",
+    "Pending page retirements together with a DBE were detected on GPU 2." },
+  miss = { "Detected 0 volatile double-bit ECC error(s) in GPU 5.",
+    "More than 10 single-bit ECC error(s) detected in GPU 1 Volatile SBEs: 12" },
 }
 gpu_memory {
   id = "uncorrectable", title = "Health check counts uncorrectable GPU memory errors", severity = "error",
@@ -32,28 +38,33 @@ gpu_memory {
 }
 gpu_memory {
   id = "remap_failed", title = "A bad GPU memory row could not be remapped",
-  regex = { [[(?i)row[ -]?remap(?:ping|per)?s? (?:has |have )?(?:failed|failure|error)\b]], [[(?i)Remapping Failure Occurred\s*:\s*Yes]],
+  regex = { [[(?i)row[ -]?remap(?:ping|per)?s? (?:has |have )?(?:failed|failure|error)\b]],
+    [[(?i)Remapping Failure Occurred\s*:\s*Yes]],
     [[(?i)remap(?:ping)? failure (?:occurred|detected)(?:[:=] ?(?:yes|true|1))?$]] },
   except = [[(?i)(?:failure|failed|error)s?\W+(?:0|no|false|none)\b]],
   remedy = "Replace the GPU: no spare row is left for the damaged memory.",
-  hit = { "GPU 4 had uncorrectable memory errors and row remapping failed.", "        Remapping Failure Occurred            : Yes",
+  hit = { "GPU 4 had uncorrectable memory errors and row remapping failed.",
+    "        Remapping Failure Occurred            : Yes",
     "Detected a GPU row remap Error for GPU ID 7, please offline this node" },
   miss = { "        Remapping Failure Occurred            : No", "row remap failure: 0" },
 }
 gpu_memory {
-  id = "remap_pending", title = "GPU memory row waits for a reset to be remapped", severity = "error", action = "check",
+  id = "remap_pending", title = "GPU memory row waits for a reset to be remapped", severity = "error",
+    action = "check",
   regex = { [[(?i)pending row[ -]?remap]], [[(?i)row[ -]?remap(?:ping|per)?s? (?:is |are )?pending]],
     [[(?i)New row (?:\(0x[0-9a-f]+\) )?marked for remapping]] },
   except = { [[(?i)pending row[ -]?remap\w*\W+(?:0|no|false|none)\b]], [[(?i)no pending]] },
   remedy = "Reset the GPU or reboot the host at the next chance, before the next long job.",
-  hit = { "GPU 3 had memory errors and row remappings are pending", "Warning: Detected a GPU pending row remap for GPU ID 7" },
+  hit = { "GPU 3 had memory errors and row remappings are pending",
+    "Warning: Detected a GPU pending row remap for GPU ID 7" },
   miss = { "Pending row remap: No", "Remapped Rows: Correctable Error : 1" },
 }
 gpu_memory {
   id = "pages", title = "GPU memory pages are being retired", severity = "error", action = "check",
   regex = { [[(?i)(?:a pending retired page has been detected|\d or more retired pages have been detected|excess of \d+ retired pages)]] },
   remedy = "Reset the GPU when it is free; replace it once the number of retired pages reaches the vendor's limit.",
-  hit = { "A pending retired page has been detected in GPU 1.", "64 or more retired pages have been detected in GPU 0. " },
+  hit = { "A pending retired page has been detected in GPU 1.",
+    "64 or more retired pages have been detected in GPU 0. " },
   miss = { "Retired Pages: Double Bit ECC : 0" },
 }
 gpu_memory {
@@ -67,7 +78,8 @@ gpu_memory {
   regex = { [[memory mismatch was detected on GPU \d]], [[Found [1-9]\d* faulty memory elements on GPU]],
     [[miscompare failure in the L1 cache]] },
   remedy = "Isolate the host at once and distrust what this GPU computed; roll back to a checkpoint before it.",
-  hit = { "A memory mismatch was detected on GPU 2, but no error was reported by CUDA or NVML.", "Found 3 faulty memory elements on GPU 0" },
+  hit = { "A memory mismatch was detected on GPU 2, but no error was reported by CUDA or NVML.",
+    "Found 3 faulty memory elements on GPU 0" },
   miss = { "Found 0 faulty memory elements on GPU 0" },
 }
 gpu_memory {

@@ -1,7 +1,8 @@
 -- NVIDIA Xid: one number per kind of fault, printed by the driver into the kernel log. One rule per number;
 -- severity and action are data, so that a site can override one where it disagrees with us.
 -- Sources disagree on 63, 68, 69, 80, 92, 94 and 121: NVIDIA's newer catalogue ignores some that operators
--- treat as a reason to drain. We side with the operators where memory or a link is involved, as a warning at least.
+-- treat as a reason to drain. We side with the operators where memory or a link is involved, as a warning at
+-- least.
 
 -- What most rows share: who is to blame and what to do about it.
 local app = { category = "user", component = "gpu", severity = "error", action = "fix",
@@ -25,14 +26,16 @@ local rows = {
   { 11, app, "Invalid command stream sent to the GPU" },
   { 13, app, "Graphics engine exception, usually a faulty kernel of the program" },
   { 25, app, "Illegal command stream sent to the GPU" },
-  { 31, app, "GPU page fault: the program used an address that is not mapped", component = "cuda_runtime", general = true },
+  { 31, app, "GPU page fault: the program used an address that is not mapped", component = "cuda_runtime",
+    general = true },
   { 32, app, "Corrupted command stream at the GPU's DMA engine" },
   { 37, note, "Driver firmware met an unknown method", component = "driver" },
   { 38, engine, "Driver firmware watchdog ran out" },
   { 44, engine, "Engine fault during a context switch" },
   -- 43 and 45 only say that a channel was torn down: every killed process leaves a 45.
   { 43, app, "GPU channel of the process was stopped after a fault of its own", role = "cascade" },
-  { 45, note, "GPU channel removed because its process ended", category = "user", action = "none", role = "cascade" },
+  { 45, note, "GPU channel removed because its process ended", category = "user", action = "none",
+    role = "cascade" },
   { 46, reset, "GPU stopped processing" },
   { 48, memory, "Uncorrectable double-bit error in GPU memory" },
   { 54, engine, "Auxiliary power of the GPU board is not connected", action = "isolate",
@@ -102,7 +105,8 @@ local rows = {
 
 -- Engines that come in numbers: copy, video decode, JPEG, optical flow.
 local engines = {
-  { "Copy engine error", { 39, 40, 41, 70, 71, 72, 75, 76, 77, 85, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135 } },
+  { "Copy engine error", { 39, 40, 41, 70, 71, 72, 75, 76, 77, 85, 126, 127, 128, 129, 130, 131, 132, 133,
+    134, 135 } },
   { "Video decoder error", { 68, 83, 84, 88, 89, 96, 97, 98 } },
   { "JPEG engine error", { 82, 99, 100, 101, 102, 103, 104, 105 } },
   { "Optical flow engine error", { 86, 139 } },
@@ -125,13 +129,15 @@ local function add(row, kind, over)
   local sample = over.sample or "pid=4211, name=python3, Ch 00000008"
   rule {
     id = over.id or "nvidia.xid." .. number, engine = 1, title = over.title, source = { "kernel", "log" },
-    category = pick("category"), component = pick("component"), severity = pick("severity"), action = pick("action"),
+    category = pick("category"), component = pick("component"), severity = pick("severity"),
+      action = pick("action"),
     role = over.role, general = over.general, remedy = pick("remedy"),
     match = { regex = wordings(number, tail), except = over.except },
     examples = {
       hit = { "kernel: NVRM: Xid (PCI:0000:9b:00): " .. number .. ", " .. sample,
         "[ 3606.83] NVRM: Xid (PCI:0000:01:00 GPU-I:05): " .. number .. ", " .. sample },
-      miss = { over.miss or "NVRM: Xid (PCI:0000:9b:00): 1" .. number .. "0, " .. sample, "NVRM: GPU at PCI:0000:9b:00: GPU-1f2e3d4c" },
+      miss = { over.miss or "NVRM: Xid (PCI:0000:9b:00): 1" .. number .. "0, " .. sample,
+        "NVRM: GPU at PCI:0000:9b:00: GPU-1f2e3d4c" },
     },
   }
 end
@@ -147,11 +153,13 @@ for _, group in ipairs(engines) do
 end
 
 -- NVLink of Blackwell and later: the line itself says whether the link survived.
-for number, part in pairs({ [144] = "SAW", [145] = "RLW", [146] = "TLW", [147] = "TREX", [148] = "NVLPW_CTRL", [149] = "NETIR", [150] = "MSE" }) do
+for number, part in pairs({ [144] = "SAW", [145] = "RLW", [146] = "TLW", [147] = "TREX", [148] = "NVLPW_CTRL",
+  [149] = "NETIR", [150] = "MSE" }) do
   add(number, link, { title = "Fatal NVLink error (" .. part .. ")", except = [[\bNon-?fatal\b]],
     sample = part .. "_LINK_EVT Fatal XC1 i0 Link 08 (0x004505c6 0x00000000)",
     miss = "NVRM: Xid (PCI:0018:01:00): " .. number .. ", " .. part .. "_LINK_EVT Nonfatal XC0 i0 Link 05" })
-  add(number, note, { id = "nvidia.xid." .. number .. ".nonfatal", component = "nvlink", tail = [[.*\bNon-?fatal\b]],
+  add(number, note, { id = "nvidia.xid." .. number .. ".nonfatal", component = "nvlink",
+    tail = [[.*\bNon-?fatal\b]],
     title = "NVLink error that the link survived (" .. part .. ")",
     sample = part .. "_LINK_EVT Nonfatal XC0 i0 Link 05",
     miss = "NVRM: Xid (PCI:0018:01:00): " .. number .. ", " .. part .. "_LINK_EVT Fatal XC1 i0 Link 08" })
@@ -161,7 +169,8 @@ end
 rule {
   id = "nvidia.xid.154", engine = 1, title = "Driver asks for a GPU reset or a reboot", role = "cascade",
   category = "hardware", component = "gpu", severity = "error", action = "isolate",
-  match = { regex = [[NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)[^)]*\): 154\b]], except = [[to 0x0 \(None\)]] },
+  match = { regex = [[NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)[^)]*\): 154\b]],
+    except = [[to 0x0 \(None\)]] },
   remedy = "Do what the line asks for (reset, drain or reboot); the Xid before it names the fault.",
   examples = {
     hit = { "NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)" },
@@ -174,5 +183,6 @@ rule {
   category = "hardware", component = "gpu", severity = "warning", action = "check",
   match = { regex = [[NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)[^)]*\): (?P<xid>\d+)]] },
   remedy = "Look the number up in NVIDIA's Xid catalogue.",
-  examples = { hit = { "NVRM: Xid (PCI:0000:9b:00): 201, pid=7" }, miss = { "NVRM: loading NVIDIA UNIX x86_64 Kernel Module 550.54.15" } },
+  examples = { hit = { "NVRM: Xid (PCI:0000:9b:00): 201, pid=7" },
+    miss = { "NVRM: loading NVIDIA UNIX x86_64 Kernel Module 550.54.15" } },
 }

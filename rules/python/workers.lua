@@ -13,7 +13,7 @@ worker {
   id = "shm", title = "Data loader ran out of shared memory", component = "host_memory", category = "platform",
   regex = { [[insufficient shared memory \(shm\)]], [[dataloader's workers are out of shared memory]],
     [[DataLoader worker \(pid\(?s?\)? ?[\d, ]+\) is killed by signal: Bus error]],
-    [[unable to (?:write to|open shared memory object|mmap|resize file|allocate shared memory\(shm\) for file) <?(?:/torch_|filename|/dev/shm)]],
+    [[unable to (?:write to file|open shared memory object|mmap|resize file|allocate shared memory\(shm\) for file) <?(?:/torch_|filename|/dev/shm)]],
     [[OSError: \[Errno 28\] No space left on device: '/(?:dev/shm|psm_|torch_)]] },
   remedy = "Enlarge /dev/shm (docker --shm-size, emptyDir medium Memory), or fewer workers and less prefetch.",
   hit = { "RuntimeError: DataLoader worker (pid 30882) is killed by signal: Bus error.",

@@ -1,71 +1,96 @@
--- Space, quota, read-only and I/O errors as programs see them. Local disks as the kernel sees them: rules/kernel/filesystem.lua.
+-- Space, quota, read-only and I/O errors as programs see them. Local disks as the kernel sees them:
+-- rules/kernel/filesystem.lua.
 
 local function disk(row)
   rule {
-    id = "storage.disk." .. row.id, engine = 1, title = row.title, category = row.category or "platform", component = row.component or "storage",
-    severity = row.severity or "fatal", action = row.action or "fix", general = row.general, role = row.role, symptom = row.symptom,
+    id = "storage.disk." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+      component = row.component or "storage",
+    severity = row.severity or "fatal", action = row.action or "fix", general = row.general, role = row.role,
+      symptom = row.symptom,
     source = { "log", "kernel" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
   }
 end
 
--- "No space left on device" is only errno 28: other things than disks run out of space too, and have rules of their own.
+-- "No space left on device" is only errno 28: other things than disks run out of space too, and have rules of
+-- their own.
 disk {
   id = "full", title = "File system is full",
-  regex = { [[No space left on (?:device|disk)]], [[\[Errno 28\]|\bENOSPC\b]], [[(?i)disk (?:is )?full(?:\b|$)]], [[(?i)DiskPressure.*(?:true|evict)]] },
-  except = { [[cpuset\.|cgroup]], [[(?i)inotify|epoll|semget|shmget|sem_open|msgget]], [[fi_mr_|mr_reg_count|ibv_|na_ofi|DEREG_MR|(?:QP|CQ|MR)s?\b]], [[/dev/shm|shm_open|shared memory]] },
+  regex = { [[No space left on (?:device|disk)]], [[\[Errno 28\]|\bENOSPC\b]],
+    [[(?i)disk (?:is )?full(?:\b|$)]], [[(?i)DiskPressure.*(?:true|evict)]] },
+  except = { [[cpuset\.|cgroup|\.(?:service|slice|scope)' to ']],
+    [[(?i)inotify|epoll|semget|shmget|sem_open|msgget]],
+    [[fi_mr_|mr_reg_count|ibv_|na_ofi|DEREG_MR|(?:QP|CQ|MR)s?\b]], [[/dev/shm|shm_open|shared memory]] },
   remedy = "Free space or move checkpoints, caches and /tmp elsewhere (TMPDIR, HF_HOME, TRITON_CACHE_DIR); check inodes too (df -i).",
-  hit = { "OSError: [Errno 28] No space left on device: '/scratch/ckpt/iter_0001000'", "tar: write error: No space left on device" },
-  miss = { "fi_mr_reg failed: No space left on device", "Failed to set 'cpuset.cpus' attribute: No space left on device", "inotify_add_watch: No space left on device" },
+  hit = { "OSError: [Errno 28] No space left on device: '/scratch/ckpt/iter_0001000'",
+    "tar: write error: No space left on device" },
+  miss = { "fi_mr_reg failed: No space left on device",
+    "Failed to set 'cpuset.cpus' attribute: No space left on device",
+    "inotify_add_watch: No space left on device" },
 }
 disk {
   id = "shm", title = "Shared memory (/dev/shm) is full or too small", component = "host_memory",
-  regex = { [[(?:/dev/shm|shm_open|shared memory).{0,120}No space left on device]], [[No space left on device.{0,80}(?:/dev/shm|shared memory)]],
-    [[failed to extend /dev/shm/\S+]], [[(?i)insufficient shared memory \(shm\)]], [[(?i)out of shared memory\. Please try to raise your shared memory limit]],
+  regex = { [[(?:/dev/shm|shm_open|shared memory).{0,120}No space left on device]],
+    [[No space left on device.{0,80}(?:/dev/shm|shared memory)]],
+    [[failed to extend /dev/shm/\S+]], [[(?i)insufficient shared memory \(shm\)]],
+      [[(?i)out of shared memory\. Please try to raise your shared memory limit]],
     [[unable to (?:write to file|mmap \d+ bytes from file) </torch_]] },
   remedy = "Give the container more shared memory (--shm-size, an emptyDir of medium Memory, --ipc=host) and clear files of dead jobs.",
-  hit = { "NCCL WARN Error: failed to extend /dev/shm/nccl-03v824 to 4194660 bytes", "RuntimeError: unable to write to file </torch_4811_2907_0>: No space left on device (28)",
+  hit = { "NCCL WARN Error: failed to extend /dev/shm/nccl-03v824 to 4194660 bytes",
+    "RuntimeError: unable to write to file </torch_4811_2907_0>: No space left on device (28)",
     "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm)." },
   miss = { "df: /dev/shm 503G 1% used" },
 }
 disk {
   id = "quota", title = "Quota of the file system is used up",
-  regex = { [[Disk quota exceeded]], [[\[Errno 122\]|\bEDQUOT\b]], [[(?i)(?:block|file|inode) (?:limit|quota) (?:reached|exceeded)]], [[(?i)quota exceeded (?:for|on) ]] },
+  regex = { [[Disk quota exceeded]], [[\[Errno 122\]|\bEDQUOT\b]],
+    [[(?i)(?:block|file|inode) (?:limit|quota) (?:reached|exceeded)]], [[(?i)quota exceeded (?:for|on) ]] },
   except = { [[(?i)insufficient quota|exceeded quota: |api|tokens per]] },
   remedy = "Delete old checkpoints or have the quota raised; check the number of files as well as their size.",
-  hit = { "OSError: [Errno 122] Disk quota exceeded: '/home/user/.cache/huggingface'", "write failed, group block limit reached." },
+  hit = { "OSError: [Errno 122] Disk quota exceeded: '/home/user/.cache/huggingface'",
+    "write failed, group block limit reached." },
   miss = { "pods is forbidden: exceeded quota: team-a" },
 }
 disk {
   id = "readonly", title = "File system is read-only",
   regex = { [[Read-only file system]], [[\[Errno 30\]|\bEROFS\b]] },
   remedy = "If it should be writable: drain the host and check its disk. In a container: write to a mounted volume.",
-  hit = { "OSError: [Errno 30] Read-only file system: '/opt/cache'" }, miss = { "PermissionError: [Errno 13] Permission denied: '/opt/cache'" },
+  hit = { "OSError: [Errno 30] Read-only file system: '/opt/cache'" },
+    miss = { "PermissionError: [Errno 13] Permission denied: '/opt/cache'" },
 }
 disk {
   id = "io", title = "Reading or writing a file failed with an I/O error", action = "check",
-  regex = { [[\[Errno 5\] Input/output error]], [[(?:read|write|open|close|stat|fsync|access|cannot \w+) ?\S*.{0,80}: Input/output error]], [[\bRemote I/O error\b]], [=[\[Errno 121\]]=] },
+  regex = { [[\[Errno 5\] Input/output error]],
+    [[(?:read|write|open|close|stat|fsync|access|cannot \w+) ?\S*.{0,80}: Input/output error]],
+    [[\bRemote I/O error\b]], [=[\[Errno 121\]]=] },
   remedy = "Check the disk or the file server behind the path; copy what can still be read.",
-  hit = { "OSError: [Errno 5] Input/output error: '/data/shard-00017.bin'", "cp: error reading '/data/x': Input/output error" },
+  hit = { "OSError: [Errno 5] Input/output error: '/data/shard-00017.bin'",
+    "cp: error reading '/data/x': Input/output error" },
   miss = { "MPICH: OFI: Input/output error on endpoint" },
 }
 disk {
   id = "no_device", title = "File's device or mount is gone", action = "check", severity = "error",
   regex = { [[\[Errno (?:6|19|112)\] (?:No such device(?: or address)?|Host is down)]], [[: Host is down$]] },
   remedy = "Mount the file system again; check the device.",
-  hit = { "OSError: [Errno 112] Host is down: '/mnt/share/data'" }, miss = { "[Errno 2] No such file or directory" },
+  hit = { "OSError: [Errno 112] Host is down: '/mnt/share/data'" },
+    miss = { "[Errno 2] No such file or directory" },
 }
--- PyTorch's zip writer notices that the file is shorter than what it wrote: a full disk, or a file system that loses writes or seeks.
+-- PyTorch's zip writer notices that the file is shorter than what it wrote: a full disk, or a file system
+-- that loses writes or seeks.
 disk {
   id = "short_write", title = "Checkpoint could not be written in full",
-  regex = { [[PytorchStreamWriter failed writing]], [[unexpected pos \d+ vs \d+]], [[(?i)\bshort write\b.{0,60}(?:bytes|expected)]], [[(?i)wrote only \d+ of \d+ bytes]] },
+  regex = { [[PytorchStreamWriter failed writing]], [[unexpected pos \d+ vs \d+]],
+    [[(?i)\bshort write\b.{0,60}(?:bytes|expected)]], [[(?i)wrote only \d+ of \d+ bytes]] },
   remedy = "Check space and quota; write to a local disk and copy, or use the old serialisation, if the file system breaks seeks.",
-  hit = { "RuntimeError: PytorchStreamWriter failed writing file data/0: file write failed", "RuntimeError: [enforce fail at inline_container.cc:595] . unexpected pos 10880 vs 10774" },
+  hit = { "RuntimeError: PytorchStreamWriter failed writing file data/0: file write failed",
+    "RuntimeError: [enforce fail at inline_container.cc:595] . unexpected pos 10880 vs 10774" },
   miss = { "PytorchStreamReader failed reading zip archive: failed finding central directory" },
 }
 disk {
   id = "health", title = "Health check found too little free space", severity = "error",
-  regex = { [[(?i)check_fs_(?:free|used|size|inodes|ifree)\w*: .{0,80}(?:full|has only|less than|more than|only)]], [[(?i)node .{0,40}(?:has|condition) DiskPressure]] },
+  regex = { [[(?i)check_fs_(?:free|used|size|inodes|ifree)\w*: .{0,80}(?:full|has only|less than|more than|only)]],
+    [[(?i)node .{0,40}(?:has|condition) DiskPressure]] },
   remedy = "Clean the file system in the line before jobs start on this host.",
-  hit = { "nhc: Health check failed: check_fs_free: /tmp has only 112kB free (4096kB minimum)" }, miss = { "check_fs_free: ok" },
+  hit = { "nhc: Health check failed: check_fs_free: /tmp has only 112kB free (4096kB minimum)" },
+    miss = { "check_fs_free: ok" },
 }

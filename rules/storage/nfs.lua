@@ -2,8 +2,10 @@
 
 local function nfs(row)
   rule {
-    id = "storage." .. row.id, engine = 1, title = row.title, category = row.category or "platform", component = "storage",
-    severity = row.severity or "error", action = row.action or "check", general = row.general, role = row.role, symptom = row.symptom,
+    id = "storage." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
+      component = "storage",
+    severity = row.severity or "error", action = row.action or "check", general = row.general,
+      role = row.role, symptom = row.symptom,
     source = { "kernel", "log" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -11,10 +13,12 @@ end
 
 nfs {
   id = "nfs.no_answer", title = "NFS server does not answer", symptom = "hang",
-  regex = { [[nfs: server (?P<server>\S+) not responding, (?:still trying|timed out)]], [[NFS server (?P<server>\S+) not responding]],
+  regex = { [[nfs: server (?P<server>\S+) not responding, (?:still trying|timed out)]],
+    [[NFS server (?P<server>\S+) not responding]],
     [[lockd: server (?P<server>\S+) not responding]], [[rpcbind: server (?P<server>\S+) not responding]] },
   remedy = "Check the file server and the network to it; tasks that touch the mount stand still until it answers.",
-  hit = { "nfs: server 10.1.0.5 not responding, still trying", "nfs: server filer3 not responding, timed out" }, miss = { "nfs: server 10.1.0.5 OK" },
+  hit = { "nfs: server 10.1.0.5 not responding, still trying",
+    "nfs: server filer3 not responding, timed out" }, miss = { "nfs: server 10.1.0.5 OK" },
 }
 nfs {
   id = "nfs.ok", title = "NFS server answers again", severity = "info", action = "none",
@@ -23,10 +27,12 @@ nfs {
   hit = { "nfs: server 10.1.0.5 OK" }, miss = { "nfs: server 10.1.0.5 not responding, still trying" },
 }
 nfs {
-  id = "nfs.stale", title = "File on a network mount is gone or was replaced (stale handle)", severity = "fatal",
+  id = "nfs.stale", title = "File on a network mount is gone or was replaced (stale handle)",
+    severity = "fatal",
   regex = { [[Stale (?:NFS )?file handle]], [[\[Errno 116\]|\bESTALE\b]] },
   remedy = "Open the file again: it was replaced or its export changed. Keep locks, logs and caches that many hosts write off NFS.",
-  hit = { "OSError: [Errno 116] Stale file handle: '/nfs/run/train.log'", "ls: cannot access '/data': Stale NFS file handle" },
+  hit = { "OSError: [Errno 116] Stale file handle: '/nfs/run/train.log'",
+    "ls: cannot access '/data': Stale NFS file handle" },
   miss = { "OSError: [Errno 2] No such file or directory: '/nfs/run/train.log'" },
 }
 nfs {
@@ -35,7 +41,8 @@ nfs {
     [[mount: .*(?:wrong fs type, bad option, bad superblock|special device \S+ does not exist|mount point does not exist)]],
     [[(?i)check_fs_mount(?:_rw)?: .*(?:not mounted|is not)]] },
   remedy = "Check the server's export, the mount's options and the network; drain the host until it is mounted.",
-  hit = { "mount.nfs: access denied by server while mounting filer3:/export/data", "nhc: Health check failed: check_fs_mount: /scratch not mounted" },
+  hit = { "mount.nfs: access denied by server while mounting filer3:/export/data",
+    "nhc: Health check failed: check_fs_mount: /scratch not mounted" },
   miss = { "mount.nfs: mounting 10.1.0.5:/data" },
 }
 nfs {
@@ -43,7 +50,8 @@ nfs {
   regex = { [[NFS: (?:state manager: .*failed|nfs4_reclaim_open_state: .*(?:Lock reclaim failed|unhandled error)|v4 server .* (?:returned a bad sequence-id|does not accept raw))]],
     [[nfs4_reclaim_open_state: Lock reclaim failed]], [[NFS: .*lost \d+ locks]] },
   remedy = "Restart what held the locks on this mount.",
-  hit = { "NFS: nfs4_reclaim_open_state: Lock reclaim failed!", "NFS: state manager: lease expired failed on NFSv4 server filer3 with error 10038" },
+  hit = { "NFS: nfs4_reclaim_open_state: Lock reclaim failed!",
+    "NFS: state manager: lease expired failed on NFSv4 server filer3 with error 10038" },
   miss = { "NFS: Registering the id_resolver key type" },
 }
 nfs {
@@ -51,43 +59,53 @@ nfs {
   regex = { [[(?i)(?:flock|fcntl|lockf|file lock\w*|H5Fopen|unable to lock file).{0,60}(?:No locks available|Function not implemented|Operation not supported|errno = (?:37|38|11)\b)]],
     [[\[Errno 37\] No locks available]], [[\bNo locks available\b]] },
   remedy = "Put lock files on a local disk, or mount with locking (HDF5_USE_FILE_LOCKING=FALSE for HDF5).",
-  hit = { "OSError: [Errno 37] No locks available", "BlockingIOError: unable to lock file, errno = 11, error message = 'Resource temporarily unavailable'" },
+  hit = { "OSError: [Errno 37] No locks available",
+    "BlockingIOError: unable to lock file, errno = 11, error message = 'Resource temporarily unavailable'" },
   miss = { "acquired lock on /cache/x.lock" },
 }
 nfs {
   id = "endpoint", title = "Mount lost its server: end point closed", severity = "fatal",
-  regex = { [[Transport endpoint is not connected]], [[Cannot send after transport endpoint shutdown]], [=[\[Errno 10[78]\]]=] },
+  regex = { [[Transport endpoint is not connected]], [[Cannot send after transport endpoint shutdown]],
+    [=[\[Errno 10[78]\]]=] },
   except = { [[(?i)socket|recv|tcp|peer]] },
   remedy = "Remount: the FUSE daemon died (107) or the client was evicted by Lustre (108).",
-  hit = { "OSError: [Errno 107] Transport endpoint is not connected: '/mnt/s3/data'", "OSError: [Errno 108] Cannot send after transport endpoint shutdown" },
+  hit = { "OSError: [Errno 107] Transport endpoint is not connected: '/mnt/s3/data'",
+    "OSError: [Errno 108] Cannot send after transport endpoint shutdown" },
   miss = { "socket shutdown: Transport endpoint is not connected" },
 }
 nfs {
   id = "ceph", title = "Ceph client cannot reach its cluster", symptom = "hang",
-  regex = { [[ceph: mds\d+ (?:hung|rejected session|caps stale|reconnect denied)]], [[libceph: (?:osd|mds|mon)\d+ .*(?:socket (?:closed|error)|connect(?:ion)? (?:error|failed)|down)]],
+  regex = { [[ceph: mds\d+ (?:hung|rejected session|caps stale|reconnect denied)]],
+    [[libceph: (?:osd|mds|mon)\d+ .*(?:socket (?:closed|error)|connect(?:ion)? (?:error|failed)|down)]],
     [[HEALTH_ERR]], [[ceph: .*(?:blocklisted|blacklisted)]], [[libceph: .*session lost]] },
   remedy = "Check the Ceph cluster's health and the storage network.",
-  hit = { "ceph: mds0 hung", "libceph: osd14 (1)10.2.0.9:6801 socket error on write" }, miss = { "libceph: mon0 (1)10.2.0.4:6789 session established" },
+  hit = { "ceph: mds0 hung", "libceph: osd14 (1)10.2.0.9:6801 socket error on write" },
+    miss = { "libceph: mon0 (1)10.2.0.4:6789 session established" },
 }
 nfs {
   id = "parallel", title = "Parallel file system's client lost its servers", symptom = "hang",
   regex = { [[beegfs(?:-client)?\S*: .*(?:Unable to connect|Connect(?:ion)? .*failed|Communication error|Retrying communication)]],
-    [[(?i)wekafs\S*: .*(?:disconnected|lost connection|timed out|unavailable)]], [[(?i)(?:orangefs|pvfs2|panfs|vastnfs)\S*: .*(?:timed out|lost connection|not responding)]],
+    [[(?i)wekafs\S*: .*(?:disconnected|lost connection|timed out|unavailable)]],
+      [[(?i)(?:orangefs|pvfs2|panfs|vastnfs)\S*: .*(?:timed out|lost connection|not responding)]],
     [[(?i)mfsmount\S*\[?.*(?:can't connect|connection lost|registration error|timeout)]] },
   remedy = "Check the storage servers and the network to them.",
-  hit = { "beegfs-client[911]: Connect failed on all available routes: Retrying communication with storage node", "wekafs: lost connection to backend" },
+  hit = { "beegfs-client[911]: Connect failed on all available routes: Retrying communication with storage node",
+    "wekafs: lost connection to backend" },
   miss = { "beegfs-client[911]: Mount successful" },
 }
 nfs {
-  id = "daos", title = "DAOS could not register a buffer with the network: its limit is reached", severity = "fatal", action = "mitigate",
-  regex = { [[na_ofi_mem_register\(\).*failed]], [[DAOS\[.*(?:fi_mr_\w+\(\) failed|DER_(?:NOMEM|UNREACH|TIMEDOUT|NOSPACE|EXCLUDED))]] },
+  id = "daos", title = "DAOS could not register a buffer with the network: its limit is reached",
+    severity = "fatal", action = "mitigate",
+  regex = { [[na_ofi_mem_register\(\).*failed]],
+    [[DAOS\[.*(?:fi_mr_\w+\(\) failed|DER_(?:NOMEM|UNREACH|TIMEDOUT|NOSPACE|EXCLUDED))]] },
   remedy = "Use fewer, larger buffers for I/O or fewer ranks per node; no disk is full.",
   hit = { "DAOS[7567/7567/0] external ERR mercury->mem na_ofi_mem_register() fi_mr_enable() failed, rc: -28 (No space left on device), mr_reg_count: 15677" },
   miss = { "DAOS[7567/7567/0] external WARN mercury->cls hg_core_init retry" },
 }
 nfs {
   id = "object", title = "Object store refuses or loses requests", symptom = "slowdown",
-  regex = { [[(?i)an error occurred \((?:SlowDown|503|RequestTimeout|InternalError|ServiceUnavailable)\)]], [[(?i)Please reduce your request rate]],
+  regex = { [[(?i)an error occurred \((?:SlowDown|503|RequestTimeout|InternalError|ServiceUnavailable)\)]],
+    [[(?i)Please reduce your request rate]],
     [[(?i)(?:s3|gcs|obs|oss|blob)\S* .{0,60}(?:exceeded .{0,20}retries|too many requests|503 Service Unavailable)]] },
   remedy = "Lower the number of readers or spread the keys; retry with back-off.",
   hit = { "botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the GetObject operation (reached max retries: 4): Please reduce your request rate." },

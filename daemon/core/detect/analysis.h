@@ -4,12 +4,13 @@
 //              ones a healthy job brings
 //   temporal   when a template begins relative to the end of progress; iterations that differ (dynamic time
 //              warping)
-//   spatial    hosts (ranks, where hosts are unknown) that differ from their peers, and by which templates
+//   spatial    hosts and ranks that differ from their peers, and by which templates
 //   order      the earliest host, and whom the others name: cause before echo
 //   silence    hosts that stopped writing or fell behind before the others
 //
 // Evidence for a template is a sum of log likelihood ratios (naive Bayes); score.cc says where each comes
-// from. Pure.
+// from. What is found about hosts, ranks and iterations leaves as findings, like that of any other detector.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 
 #include "core/detect/pool.h"
 #include "core/detect/view.h"
+#include "model/finding.h"
 #include "model/report.h"
 
 namespace culprit::detect {
@@ -53,21 +55,6 @@ struct TemplateScore {
   std::vector<UnitCount> hosts;  // ascending
 };
 
-struct HostScore {
-  uint32_t host = kNowhere;
-  double weight = 0;          // evidence, in the unit of one certain template of its own
-  double score = 0;           // 0..1
-  TimeNs onset_ns = kNoTime;  // its first indicating line
-  std::vector<uint32_t> ranks;
-  std::vector<std::string> why;
-};
-
-struct SilentHost {
-  uint32_t host = kNowhere;
-  double weight = 0;
-  TimeNs last_ns = kNoTime, silent_ns = 0;
-};
-
 struct Analysis {
   Fate fate;
   bool has_pool = false;
@@ -75,9 +62,8 @@ struct Analysis {
   uint32_t novel_seen = 0;
   double birth_surprise = 0;  // -log p of that many templates beginning at the end, by the job's own past
   std::vector<TemplateScore> templates;  // best first
-  std::vector<HostScore> hosts;          // best first; only those with evidence
-  std::vector<SilentHost> silent;
-  std::vector<culprit::IterationScore> iterations;
+  std::vector<uint32_t> by_cluster;      // index into templates, kNowhere where the job has none
+  std::vector<Finding> findings;         // about hosts, ranks and iterations
   const TemplateScore* of(logs::ClusterId id) const;
 };
 
@@ -86,9 +72,10 @@ Analysis analyse(const View& view, const Pool& pool, const Steps& steps);
 // The parts, in the order in which analyse() runs them.
 Fate find_fate(const View& view);
 void score_templates(const View& view, const Pool& pool, const Steps& steps, Analysis& analysis);
-void add_spatial(const View& view, const Pool& pool, Analysis& analysis);
+void add_spatial(const View& view, Analysis& analysis);
 void find_odd_iterations(const View& view, Analysis& analysis);
 void find_silent(const View& view, Analysis& analysis);
 void score_hosts(const View& view, const Steps& steps, Analysis& analysis);
+void find_odd_ranks(const View& view, Analysis& analysis);
 
 }  // namespace culprit::detect

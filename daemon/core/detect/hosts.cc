@@ -20,14 +20,16 @@ constexpr double kIndicating = 0.5;
 constexpr double kCertain = 0.9;
 constexpr double kStrong = 3;           // log odds of twenty to one
 constexpr double kOfPeers = 0.2;        // a line about another host says little about the one that writes it
+constexpr double kEchoesMax = 0.4;      // however many of them it writes: a launcher writes them all
 constexpr TimeNs kEcho = kNsPerSecond;  // peers notice a broken connection within about that time
 constexpr TimeNs kLead = 200 * kNsPerMs;  // clocks kept by NTP agree to a few tens of ms
+constexpr double kOwnMax = 3.0;           // what several lines of its own may bring
 constexpr double kOrderWeight = 1.0;
 constexpr double kNamedWeight = 2.0;  // all others naming one host outweigh one line of its own
 constexpr double kBehindWeight = 1.5;
 constexpr double kAbsentWeight = 1.5;
-constexpr double kHalf = 1.0;  // weight at which the score is one half
-constexpr size_t kRanks = 64;  // listed for a host
+constexpr size_t kRanks = 64;     // listed for a host
+constexpr size_t kTemplates = 3;  // told of a host
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -70,13 +72,13 @@ std::set<uint32_t> ranks_in(std::string_view text) {
 }
 
 struct Tally {
-  double own = 0, order = 0, named = 0, silence = 0, behind = 0, absent = 0;
-  TimeNs onset = kNoTime;
+  double own = 0, echoes = 0, order = 0, behind = 0, absent = 0;
+  TimeNs onset = kNoTime, certain = kNoTime;  // its first line that indicates, that does so for certain
   double usually_alone = 0;  // harmless templates that it alone writes: a first rank prints for all
   double usually_named = 0;  // harmless templates that name it: a master's address stands in many
   std::set<uint32_t> accusers;
   std::set<uint32_t> ranks;
-  std::vector<std::string> templates;
+  std::vector<logs::ClusterId> templates;  // the best of its own
 };
 
 class HostScorer {
@@ -87,19 +89,21 @@ class HostScorer {
   }
 
   void add_templates() {
-    const TimeNs onset = find_onset();
+    const TimeNs onset = find_onsets();
     count_usual_names();
+    add_absent();
     for (const TemplateScore& s : a_.templates) {
       if (s.score < kIndicating) break;  // sorted
       const logs::TemplateStats& t = view_.log->templates()[s.id];
       add_names(t);
-      add_absent(s);
       if (s.widespread || s.hosts.empty()) continue;
       const bool cascade = t.shape.of_others || (t.shape.kind == logs::ShapeKind::kFault &&
                                                  logs::fault_shapes()[t.shape.fault].cascade);
-      const double share = strength(s.score) * (cascade ? kOfPeers : 1) / static_cast<double>(s.hosts.size());
+      const double share = strength(s.score) / static_cast<double>(s.hosts.size());
+      add_ranks(t);
       for (const UnitCount& c : s.hosts)
-        add_own(s, t, c, share * earliness(c.first_ns, onset) * (names_others(t, c.unit) ? kOfPeers : 1));
+        add_own(s, c, share * earliness(earlier(c.first_ns, tally_[c.unit].certain), onset),
+                cascade || names_others(t, c.unit));
     }
   }
 
@@ -115,11 +119,10 @@ class HostScorer {
     if (first == kNoTime) return;
     for (Tally& t : tally_)
       if (t.onset != kNoTime && t.onset == first && (second == kNoTime || second - first > kLead))
-        t.order = kOrderWeight * std::min(1.0, t.own);
+        t.order = kOrderWeight * std::min(1.0, t.own + std::min(kEchoesMax, t.echoes));
   }
 
-  void add_silence() {
-    for (const SilentHost& s : a_.silent) tally_[s.host].silence = s.weight;
+  void add_behind() {
     int64_t most = -1;
     size_t telling = 0, behind = 0;
     for (const Unit& h : view_.hosts)
@@ -133,36 +136,51 @@ class HostScorer {
         tally_[h].behind = kBehindWeight / static_cast<double>(behind);
   }
 
-  std::vector<HostScore> take() {
-    std::vector<HostScore> out;
+  void tell() {
+    // Who is silent about it matters less the more another host says of itself.
+    double most = 0;
+    for (const Tally& t : tally_) most = std::max(most, t.own);
+    for (Tally& t : tally_) t.absent *= std::max(0.0, 1 - (most - t.own));
     for (uint32_t h = 0; h < tally_.size(); ++h) {
-      Tally& t = tally_[h];
-      const double others = static_cast<double>(std::max<size_t>(1, tally_.size() - 1));
-      t.named = kNamedWeight * std::min(1.0, static_cast<double>(t.accusers.size()) / std::min(others, 8.0)) /
-                (1 + t.usually_named);
-      t.own *= 1 - t.usually_alone / (harmless_ + 1);
-      const double weight = std::min(3.0, t.own) + t.order + t.named + t.silence + t.behind + t.absent;
-      if (weight < 0.05) continue;
-      HostScore score{h, weight, weight / (weight + kHalf), t.onset, {}, reasons(h)};
-      for (uint32_t r : t.ranks)
-        if (score.ranks.size() < kRanks) score.ranks.push_back(r);
-      out.push_back(std::move(score));
+      const Tally& t = tally_[h];
+      tell_own(h);
+      if (t.order > 0)
+        tell(h, "temporal", t.order, "its first sign of the failure comes before that of any other host");
+      if (!t.accusers.empty())
+        tell(h, "spatial", named(t), fmt::format("{} named by others", counted(t.accusers.size(), "time")));
+      if (t.absent > 0)
+        tell(h, "spatial", t.absent, "nearly all others complain at the end, and it does not");
+      if (t.behind > 0)
+        tell(h, "temporal", t.behind, "it did not finish the iteration that its peers finished");
     }
-    std::stable_sort(out.begin(), out.end(),
-                     [](const HostScore& x, const HostScore& y) { return x.weight > y.weight; });
-    return out;
   }
 
  private:
-  // Where nearly all complain, the one that does not may be past complaining.
-  void add_absent(const TemplateScore& s) {
-    const size_t all = view_.hosts.size(), absent = all - s.hosts.size();
-    if (!s.late || all < 4 || absent == 0 || absent * 4 > all) return;
-    std::vector<bool> there(all, false);
-    for (const UnitCount& c : s.hosts) there[c.unit] = true;
-    for (uint32_t h = 0; h < all; ++h)
-      if (!there[h])
-        tally_[h].absent = std::max(tally_[h].absent, kAbsentWeight / static_cast<double>(absent));
+  // Where nearly all complain, the one that does not may be past complaining; unless it takes part in other
+  // complaints that nearly all have.
+  void add_absent() {
+    const size_t all = view_.hosts.size();
+    if (all < 4) return;
+    std::vector<size_t> times(all, 0);
+    std::vector<double> strength(all, 0);
+    size_t complaints = 0;
+    for (const TemplateScore& s : a_.templates) {
+      if (s.score < kIndicating) break;
+      const size_t absent = all - s.hosts.size();
+      if (!s.late || absent * 4 > all) continue;
+      ++complaints;
+      if (absent == 0) continue;
+      std::vector<bool> there(all, false);
+      for (const UnitCount& c : s.hosts) there[c.unit] = true;
+      for (uint32_t h = 0; h < all; ++h)
+        if (!there[h])
+          ++times[h], strength[h] = std::max(strength[h], kAbsentWeight / static_cast<double>(absent));
+    }
+    for (uint32_t h = 0; h < all; ++h) {
+      const double share =
+          static_cast<double>(times[h]) / static_cast<double>(std::max<size_t>(1, complaints));
+      tally_[h].absent = strength[h] * share * share;
+    }
   }
 
   void count_usual_names() {
@@ -178,16 +196,20 @@ class HostScorer {
     }
   }
 
-  // When the failure began: the first line of a template of its own that is all but certain.
-  TimeNs find_onset() const {
+  // When the failure began: the first line of a template of its own that is all but certain. What else the
+  // same host writes later is no echo of itself.
+  TimeNs find_onsets() {
     TimeNs onset = kNoTime;
     for (const TemplateScore& s : a_.templates) {
       if (s.score < kCertain) break;
       if (s.widespread || s.first_ns == kNoTime) continue;
-      if (onset == kNoTime || s.first_ns < onset) onset = s.first_ns;
+      onset = earlier(onset, s.first_ns);
+      for (const UnitCount& c : s.hosts) tally_[c.unit].certain = earlier(tally_[c.unit].certain, c.first_ns);
     }
     return onset;
   }
+
+  static TimeNs earlier(TimeNs a, TimeNs b) { return a == kNoTime || (b != kNoTime && b < a) ? b : a; }
 
   // Of a template that is just likely to indicate little is built on.
   static double strength(double score) {
@@ -217,17 +239,22 @@ class HostScorer {
     return named;
   }
 
-  void add_own(const TemplateScore& s, const logs::TemplateStats& t, const UnitCount& c, double share) {
+  void add_ranks(const logs::TemplateStats& t) {
+    for (const logs::GroupStats& g : t.groups) {
+      const uint32_t host = view_.host_of_writer[g.writer];
+      const std::optional<uint32_t> rank = view_.log->writers()[g.writer].rank;
+      if (host != kNowhere && rank) tally_[host].ranks.insert(*rank);
+    }
+  }
+
+  void add_own(const TemplateScore& s, const UnitCount& c, double share, bool of_others) {
     Tally& tally = tally_[c.unit];
-    tally.own += share;
+    (of_others ? tally.echoes : tally.own) += of_others ? kOfPeers * share : share;
     // What came once, long before the end, tells nothing of who was first.
     const bool counts = s.late || s.spatial > 1 || a_.fate.last_progress_ns == kNoTime;
     if (counts && c.first_ns != kNoTime && (tally.onset == kNoTime || c.first_ns < tally.onset))
       tally.onset = c.first_ns;
-    for (const logs::GroupStats& g : t.groups)
-      if (view_.host_of_writer[g.writer] == c.unit && view_.log->writers()[g.writer].rank)
-        tally.ranks.insert(*view_.log->writers()[g.writer].rank);
-    if (tally.templates.size() < 3) tally.templates.push_back(view_.log->miner().text(s.id));
+    if (tally.templates.size() < kTemplates) tally.templates.push_back(s.id);
   }
 
   void add_names(const logs::TemplateStats& t) {
@@ -243,19 +270,49 @@ class HostScorer {
     }
   }
 
-  std::vector<std::string> reasons(uint32_t h) const {
+  double named(const Tally& t) const {
+    const double others = static_cast<double>(std::max<size_t>(1, tally_.size() - 1));
+    return kNamedWeight * std::min(1.0, static_cast<double>(t.accusers.size()) / std::min(others, 8.0)) /
+           (1 + t.usually_named);
+  }
+
+  void tell(uint32_t h, std::string_view detector, double strength, std::string why) {
+    a_.findings.push_back(finding_about(view_, h, detector, strength));
+    Finding& f = a_.findings.back();
+    f.first_ns = tally_[h].onset;
+    f.why.push_back(std::move(why));
+  }
+
+  // That few others write what it writes, with its lines.
+  void tell_own(uint32_t h) {
     const Tally& t = tally_[h];
-    std::vector<std::string> out;
-    for (const std::string& text : t.templates)
-      out.push_back(fmt::format("few others write: {}", shorten(text, 160)));
-    if (t.order > 0) out.emplace_back("its first sign of the failure comes before that of any other host");
-    if (t.named > 0) out.push_back(fmt::format("{} named by others", counted(t.accusers.size(), "time")));
-    for (const SilentHost& s : a_.silent)
-      if (s.host == h)
-        out.push_back(fmt::format("it fell silent {} before its peers", format_duration(s.silent_ns)));
-    if (t.absent > 0) out.emplace_back("nearly all others complain at the end, and it does not");
-    if (t.behind > 0) out.emplace_back("it did not finish the iteration that its peers finished");
-    return out;
+    const double own =
+        std::min(kOwnMax, (t.own + std::min(kEchoesMax, t.echoes)) * (1 - t.usually_alone / (harmless_ + 1)));
+    if (own <= 0) return;
+    Finding f = finding_about(view_, h, "spatial", own);
+    f.first_ns = t.onset;
+    for (const logs::ClusterId id : t.templates) {
+      f.why.push_back(fmt::format("few others write: {}", shorten(view_.log->miner().text(id), 160)));
+      for (const logs::LogSample& s : view_.log->templates()[id].samples)
+        if (view_.host_of_writer[s.place.writer] == h) add_line(s, f);
+    }
+    const auto earlier = [](const Evidence& a, const Evidence& b) { return a.time_ns < b.time_ns; };
+    std::stable_sort(f.evidence.begin(), f.evidence.end(), earlier);
+    const FindingSubject host{f.subjects[0].host, {}, {}, {}, 0};
+    for (uint32_t rank : t.ranks) {
+      if (view_.by_rank || f.subjects.size() > kRanks) break;
+      f.subjects.push_back(host);
+      f.subjects.back().rank = rank;
+    }
+    a_.findings.push_back(std::move(f));
+  }
+
+  // Of the lines that begin it, the place tells the iteration where no time does.
+  void add_line(const logs::LogSample& s, Finding& f) const {
+    f.evidence.push_back(evidence_at(*view_.log, s.place, s.text));
+    const TimeNs time = f.first_ns == kNoTime ? s.place.time_ns : f.first_ns;
+    const int64_t iteration = view_.log->iterations().iteration_at(time, s.place.source, s.place.line);
+    if (iteration >= 0 && (!f.iteration || iteration < *f.iteration)) f.iteration = iteration;
   }
 
   const View& view_;
@@ -272,8 +329,8 @@ void score_hosts(const View& view, const Steps& steps, Analysis& a) {
   if (view.hosts.size() < 2) return;
   scorer.add_templates();
   if (steps.order) scorer.add_order();
-  if (steps.silence) scorer.add_silence();
-  a.hosts = scorer.take();
+  if (steps.silence) scorer.add_behind();
+  scorer.tell();
 }
 
 }  // namespace culprit::detect

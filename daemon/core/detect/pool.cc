@@ -14,7 +14,7 @@
 namespace culprit::detect {
 namespace {
 
-constexpr std::string_view kMagic = "culprit.pool/1";
+constexpr std::string_view kMagic = "culprit.pool/2";
 
 bool by_hash(const PoolForm& a, const PoolForm& b) { return a.hash < b.hash; }
 
@@ -34,26 +34,30 @@ bool parse(std::string_view text, Number& value, int base = 10) {
 
 void Pool::add(const logs::JobLog& log) {
   const View view = make_view(log);
-  const double iterations = static_cast<double>(std::max<int64_t>(1, log.iterations().span()));
   Pool one;
   one.jobs = 1;
-  // Counts are kept by template; its forms share them, so that a form seen once still knows its template's
-  // rate.
-  std::map<logs::ClusterId, std::pair<uint64_t, double>> known;
+  // Counts by host are kept by template. Its forms get a part of them each, so that they add up to it again
+  // in whatever templates the forms meet later.
+  struct Known {
+    double most = 0, share = 0, events = 0;
+  };
+  std::map<logs::ClusterId, Known> known;
+  for (const logs::JobLog::FormStats& form : log.forms())
+    known[form.cluster].events += static_cast<double>(form.count);
+  for (auto& [id, k] : known) {
+    const auto counts = count_by(log.templates()[id], view.host_of_writer);
+    uint64_t most = counts.empty() ? log.templates()[id].count : 0;
+    for (const UnitCount& c : counts) most = std::max(most, c.count);
+    const double hosts = static_cast<double>(std::max<size_t>(1, view.hosts.size()));
+    k.most = static_cast<double>(most);
+    k.share = counts.empty() ? 1.0 : static_cast<double>(counts.size()) / hosts;
+  }
   for (const logs::JobLog::FormStats& form : log.forms()) {
     if (form.count == 0) continue;
-    auto [at, fresh] = known.try_emplace(form.cluster);
-    if (fresh) {
-      const auto counts = count_by(log.templates()[form.cluster], view.host_of_writer);
-      uint64_t most = counts.empty() ? log.templates()[form.cluster].count : 0;
-      for (const UnitCount& c : counts) most = std::max(most, c.count);
-      const double hosts = static_cast<double>(std::max<size_t>(1, view.hosts.size()));
-      at->second = {most, counts.empty() ? 1.0 : static_cast<double>(counts.size()) / hosts};
-    }
-    const auto [most, share] = at->second;
+    const Known& k = known[form.cluster];
+    const double most = k.most * static_cast<double>(form.count) / k.events;
     const uint32_t words = words_class(log.templates()[form.cluster]);
-    one.forms.push_back(
-        {form.hash, form.text, 1, static_cast<double>(most) / iterations, most, share, words});
+    one.forms.push_back({form.hash, form.text, 1, most, k.share, words});
   }
   std::sort(one.forms.begin(), one.forms.end(), by_hash);
   merge(one);
@@ -73,7 +77,6 @@ void Pool::merge(const Pool& other) {
     PoolForm& to = forms.back();
     to.jobs += f.jobs;
     to.host_max = std::max(to.host_max, f.host_max);
-    to.rate_max = std::max(to.rate_max, f.rate_max);
     to.hosts_share = std::max(to.hosts_share, f.hosts_share);
     to.words = std::max(to.words, f.words);
   }
@@ -85,8 +88,8 @@ std::string Pool::save() const {
   for (const PoolForm& f : forms) {
     std::string text = f.text;
     std::replace(text.begin(), text.end(), '\n', ' ');
-    out += fmt::format("{}\t{}\t{}\t{:.6g}\t{:.4g}\t{}\t{}\n", hex64(f.hash), f.jobs, f.host_max, f.rate_max,
-                       f.hosts_share, f.words, text);
+    out += fmt::format("{}\t{}\t{:.6g}\t{:.4g}\t{}\t{}\n", hex64(f.hash), f.jobs, f.host_max, f.hosts_share,
+                       f.words, text);
   }
   return out;
 }
@@ -108,12 +111,12 @@ Result<Pool> Pool::load(std::string_view text, std::string_view name) {
       continue;
     }
     PoolForm f;
-    if (cell.size() < 7 || !parse(cell[0], f.hash, 16) || !parse(cell[1], f.jobs) ||
-        !parse(cell[2], f.host_max) || !parse(cell[3], f.rate_max) || !parse(cell[4], f.hosts_share) ||
-        !parse(cell[5], f.words) || f.words > 2)
+    if (cell.size() < 6 || !parse(cell[0], f.hash, 16) || !parse(cell[1], f.jobs) ||
+        !parse(cell[2], f.host_max) || !parse(cell[3], f.hosts_share) || !parse(cell[4], f.words) ||
+        f.words > 2)
       return bad("is no row of a pool");
     if (!pool.forms.empty() && f.hash <= pool.forms.back().hash) return bad("is out of order");
-    f.text = line.substr(static_cast<size_t>(cell[6].data() - line.data()));
+    f.text = line.substr(static_cast<size_t>(cell[5].data() - line.data()));
     pool.forms.push_back(std::move(f));
   }
   if (number == 0) return fail(ErrorCode::kInvalid, fmt::format("{}: is empty", name));

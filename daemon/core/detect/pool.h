@@ -17,8 +17,7 @@ struct PoolForm {
   uint64_t hash = 0;  // form_hash of its messages
   std::string text;
   uint32_t jobs = 0;       // that have it
-  double rate_max = 0;     // most lines of one host in one job, by iteration of that job
-  uint64_t host_max = 0;   // most lines of one host in one job
+  double host_max = 0;     // most lines of one host in one job: its template's, shared out among its forms
   double hosts_share = 0;  // largest share of a job's hosts that have it
   uint32_t words = 0;      // 0 plain, 1 of trouble, 2 of failure (its level counted in)
 };

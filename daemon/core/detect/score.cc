@@ -109,10 +109,12 @@ class Scorer {
       known_forms_[form.cluster].most += at->host_max;
       known_forms_[form.cluster].forms += form.count > 0;
     }
-    for (const PoolForm* f : known_) {
+    for (size_t id = 0; id < known_.size(); ++id) {
+      const PoolForm* f = known_[id];
       if (!f) continue;
-      ++pool_all_[f->host_max <= kRare][f->words];
-      pool_single_[f->host_max <= kRare][f->words] += f->jobs == 1;
+      const bool rare = known_forms_[id].most <= kRare;
+      ++pool_all_[rare][f->words];
+      pool_single_[rare][f->words] += f->jobs == 1;
     }
   }
 
@@ -227,7 +229,7 @@ class Scorer {
     const Known& known = known_forms_[s.id];
     // A template of many wordings, half of them new, has no rate that could be compared.
     if (known.forms * 2 < known.job_forms) return 0;
-    return 2 * std::sqrt(static_cast<double>(most)) - 2 * std::sqrt(static_cast<double>(known.most));
+    return 2 * std::sqrt(static_cast<double>(most)) - 2 * std::sqrt(known.most);
   }
 
   double temporal(const logs::TemplateStats& t, const TemplateScore& s) const {
@@ -313,7 +315,7 @@ class Scorer {
   Analysis& a_;
   std::vector<const PoolForm*> known_;  // by cluster: the form with the most jobs
   struct Known {
-    uint64_t most = 0;                  // what its forms make together at the most on one host of the pool
+    double most = 0;                    // lines of its forms together, at the most on one host of the pool
     uint32_t forms = 0, job_forms = 0;  // of this job: those that the pool has, all
   };
   struct Class {
@@ -333,9 +335,7 @@ class Scorer {
 }  // namespace
 
 const TemplateScore* Analysis::of(logs::ClusterId id) const {
-  for (const TemplateScore& t : templates)
-    if (t.id == id) return &t;
-  return nullptr;
+  return id < by_cluster.size() && by_cluster[id] != kNowhere ? &templates[by_cluster[id]] : nullptr;
 }
 
 void score_templates(const View& view, const Pool& pool, const Steps& steps, Analysis& a) {
@@ -347,7 +347,7 @@ Analysis analyse(const View& view, const Pool& pool, const Steps& steps) {
   Analysis a;
   a.fate = find_fate(view);
   score_templates(view, pool, steps, a);
-  if (steps.spatial) add_spatial(view, pool, a);
+  if (steps.spatial) add_spatial(view, a);
   const double count = clamp(static_cast<double>(a.templates.size()), kTemplatesMin, kTemplatesMax);
   const double prior = std::log(kExpected / count);
   for (TemplateScore& s : a.templates) {
@@ -358,9 +358,12 @@ Analysis analyse(const View& view, const Pool& pool, const Steps& steps) {
                    [](const TemplateScore& x, const TemplateScore& y) {
                      return x.score > y.score || (x.score == y.score && x.first_ns < y.first_ns);
                    });
+  a.by_cluster.assign(view.log->templates().size(), kNowhere);
+  for (uint32_t i = 0; i < a.templates.size(); ++i) a.by_cluster[a.templates[i].id] = i;
   if (steps.temporal) find_odd_iterations(view, a);
   if (steps.silence) find_silent(view, a);
   score_hosts(view, steps, a);
+  if (steps.spatial) find_odd_ranks(view, a);
   return a;
 }
 

@@ -22,8 +22,6 @@ void insert_sorted(std::vector<uint32_t>& list, uint32_t value) {
 
 void add_writer(Unit& unit, const logs::WriterStats& w, uint32_t id, int64_t iteration) {
   unit.writers.push_back(id);
-  unit.lines += w.lines;
-  unit.events += w.events;
   if (w.rank) insert_sorted(unit.ranks, *w.rank);
   if (w.device) insert_sorted(unit.devices, *w.device);
   if (w.first_ns != kNoTime && (unit.first_ns == kNoTime || w.first_ns < unit.first_ns))
@@ -53,6 +51,12 @@ uint32_t View::host_named(std::string_view name) const {
   const auto at = std::lower_bound(hosts.begin(), hosts.end(), name,
                                    [](const Unit& u, std::string_view n) { return natural_less(u.name, n); });
   return at != hosts.end() && at->name == name ? static_cast<uint32_t>(at - hosts.begin()) : kNowhere;
+}
+
+uint32_t View::rank_numbered(uint32_t rank) const {
+  const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank,
+                                   [](const Unit& u, uint32_t r) { return u.ranks[0] < r; });
+  return at != ranks.end() && at->ranks[0] == rank ? static_cast<uint32_t>(at - ranks.begin()) : kNowhere;
 }
 
 View make_view(const logs::JobLog& log) {
@@ -123,6 +127,36 @@ std::vector<UnitCount> count_by(const logs::TemplateStats& stats,
   }
   out.resize(kept);
   return out;
+}
+
+Finding finding_about(const View& view, uint32_t host, std::string_view detector, double strength) {
+  const Unit& unit = view.hosts[host];
+  Finding f;
+  f.detector = detector;
+  FindingSubject subject;
+  subject.strength = strength;
+  if (view.by_rank) {
+    subject.rank = unit.ranks[0];
+    subject.host = view.log->writers()[unit.writers[0]].host;
+  } else {
+    subject.host = unit.name;
+  }
+  f.subjects.push_back(std::move(subject));
+  return f;
+}
+
+Evidence evidence_at(const logs::JobLog& log, const logs::LogPlace& place, std::string_view text) {
+  const logs::WriterStats& writer = log.writers()[place.writer];
+  Evidence e;
+  e.host = writer.host;
+  // Before the log is settled only what the line itself says is known.
+  if (!e.host && !writer.key.host.empty()) e.host = writer.key.host;
+  e.file = log.sources()[place.source].file;
+  e.line = place.line;
+  e.text = std::string(text);
+  e.time_ns = place.time_ns;
+  e.rank = writer.rank;
+  return e;
 }
 
 uint32_t words_class(const logs::TemplateStats& t) {

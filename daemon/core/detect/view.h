@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/logs/job_log.h"
+#include "model/finding.h"
 
 namespace culprit::detect {
 
@@ -19,7 +20,6 @@ struct Unit {
   std::vector<uint32_t> ranks;  // global ranks seen on it, ascending
   std::vector<uint32_t> devices;
   std::vector<uint32_t> writers;
-  uint64_t lines = 0, events = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
   logs::Rhythm rhythm;
   int64_t last_iteration = -1;
@@ -44,6 +44,8 @@ struct View {
   std::vector<uint32_t> rank_of_writer;
   // Of host h, or kNowhere for names that are none of the job's.
   uint32_t host_named(std::string_view name) const;
+  // Index into ranks, or kNowhere.
+  uint32_t rank_numbered(uint32_t rank) const;
 };
 
 View make_view(const logs::JobLog& log);
@@ -51,6 +53,12 @@ View make_view(const logs::JobLog& log);
 // A template's counts by host (or by rank), ascending; writers of no known host are left out.
 std::vector<UnitCount> count_by(const logs::TemplateStats& stats,
                                 const std::vector<uint32_t>& unit_of_writer);
+
+// A finding that speaks against a unit of `view.hosts`, with so much strength (see model/finding.h).
+Finding finding_about(const View& view, uint32_t host, std::string_view detector, double strength);
+
+// A line quoted with its address.
+Evidence evidence_at(const logs::JobLog& log, const logs::LogPlace& place, std::string_view text);
 
 // How alarming a template reads: 0 plain, 1 trouble, 2 failure. Its words, but for a level field that says
 // otherwise: "errors: 0" at level info is no failure, and an error is one whatever its words.

@@ -7,14 +7,13 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "core/diagnose/signs.h"
+#include "core/diagnose/suspects.h"
 #include "core/diagnose/words.h"
 
 namespace culprit::diagnose {
 namespace {
 
 using detect::Analysis;
-using detect::HostScore;
 using detect::kNowhere;
 using detect::TemplateScore;
 using detect::View;
@@ -30,29 +29,41 @@ constexpr double kBlamed = 2.5;  // a host's weight: several certain templates o
 constexpr double kSuspicious =
     0.4;                          // a host's weight from which all is not well; healthy jobs stay at nought
 constexpr size_t kSuspects = 64;  // beyond them a suspicion is none
-constexpr size_t kEvidence = 20;
+constexpr size_t kDiagnoses = 8;  // of single findings: what comes after them explains nothing more
 constexpr double kSuspectFloor = 0.02;
 
 class Correlator {
  public:
-  Correlator(const View& view, const Analysis& a, const detect::Steps& steps, Report& report)
-      : view_(view), log_(*view.log), a_(a), steps_(steps), report_(report) {}
+  Correlator(const View& view, const Analysis& a, Report& report)
+      : view_(view), log_(*view.log), a_(a), report_(report) {}
 
   void run() {
     summarise();
-    if (steps_.shapes) signs_ = find_signs(view_, a_);
-    failed_ = !signs_.empty() || stands_out();
+    hosts_ = blame(view_, a_.findings);
+    sort_faults();
+    failed_ = !faults_.empty() || stands_out();
     activity();
     if (!failed_ && !uneasy()) return;
-    for (size_t i = 0; i < signs_.size() && i < 8; ++i) add_sign(signs_[i], i == 0);
-    if (failed_ && (signs_.empty() || signs_[0].cascade)) add_statistical();
+    for (size_t i = 0; i < faults_.size() && i < kDiagnoses; ++i) add_fault(*faults_[i], i == 0);
+    if (failed_ && (faults_.empty() || faults_[0]->role == FindingRole::kCascade)) add_statistical();
     list_suspects();
     list_indicating();
-    report_.iterations = a_.iterations;
+    list_iterations();
     finish();
   }
 
  private:
+  // Best explanation first: roots before cascades, the fatal before the others, then the earliest.
+  void sort_faults() {
+    for (const Finding& f : a_.findings)
+      if (f.kind == FindingKind::kFault) faults_.push_back(&f);
+    std::stable_sort(faults_.begin(), faults_.end(), [](const Finding* x, const Finding* y) {
+      if (x->role != y->role) return x->role == FindingRole::kRoot;
+      if (x->fatal != y->fatal) return x->fatal;
+      return x->first_ns < y->first_ns;
+    });
+  }
+
   void summarise() {
     JobSummary& job = report_.job;
     job.id = log_.job().id;
@@ -70,22 +81,26 @@ class Correlator {
   // a job that ran well or was merely cut off.
   bool stands_out() const {
     if (a_.fate.ended_well) return false;
-    if (!a_.silent.empty() && !a_.hosts.empty()) return true;
+    if (fell_silent()) return true;
     if (singled_out() >= (a_.has_pool ? 1u : 2u)) return true;
     const double late = late_evidence();
     // One host bears nearly all of the blame, and more began at the end than chance brings.
-    const bool one = !a_.hosts.empty() && a_.hosts[0].weight >= kBlamed &&
-                     (a_.hosts.size() < 2 || a_.hosts[0].weight > 1.5 * a_.hosts[1].weight);
+    const bool one = !hosts_.empty() && hosts_[0].weight >= kBlamed &&
+                     (hosts_.size() < 2 || hosts_[0].weight > 1.5 * hosts_[1].weight);
     if (one && late >= 2 && a_.birth_surprise > 4) return true;
     if (a_.fate.progress_stopped && late > 0) return true;
     if (a_.has_pool && a_.novel_seen > 3 * a_.novel_expected + 2 && late >= 2) return true;
     return late >= 2 && a_.birth_surprise > kSurprise && spoken();
   }
 
+  bool fell_silent() const {
+    return std::any_of(hosts_.begin(), hosts_.end(), [](const Blame& b) { return b.silent; });
+  }
+
   // Too much to say that all is well, too little for a diagnosis.
   bool uneasy() const {
     if (a_.fate.ended_well) return false;
-    const bool host = !a_.hosts.empty() && a_.hosts[0].weight >= kSuspicious;
+    const bool host = !hosts_.empty() && hosts_[0].weight >= kSuspicious;
     return host || speaks_of_failure() || singled_out() > 0 ||
            (late_evidence() >= 1 && a_.birth_surprise > 4);
   }
@@ -100,11 +115,10 @@ class Correlator {
 
   // Indicating templates by which the first suspect differs from its peers beyond chance.
   size_t singled_out() const {
-    if (a_.hosts.empty() || a_.hosts[0].weight < 1) return 0;
+    if (hosts_.empty() || hosts_[0].weight < 1) return 0;
     size_t n = 0;
     for (const TemplateScore& t : a_.templates)
-      n +=
-          t.score >= kSure && t.spatial >= kFar && t.hosts.size() == 1 && t.hosts[0].unit == a_.hosts[0].host;
+      n += t.score >= kSure && t.spatial >= kFar && t.hosts.size() == 1 && t.hosts[0].unit == hosts_[0].unit;
     return n;
   }
 
@@ -132,105 +146,64 @@ class Correlator {
 
   std::optional<std::string> host_of(uint32_t writer) const { return log_.writers()[writer].host; }
 
-  Evidence evidence(const logs::LogPlace& place, std::string_view text) const {
-    Evidence e;
-    e.host = host_of(place.writer);
-    e.file = log_.sources()[place.source].file;
-    e.line = place.line;
-    e.text = std::string(text);
-    e.time_ns = place.time_ns;
-    e.rank = log_.writers()[place.writer].rank;
-    return e;
-  }
-
-  Suspect suspect(const HostScore& h) const {
-    Suspect s;
-    if (view_.by_rank) {
-      s.ranks = view_.hosts[h.host].ranks;
-      if (view_.known_hosts == 1) s.host = log_.writers()[view_.hosts[h.host].writers[0]].host;
-    } else {
-      s.host = view_.hosts[h.host].name;
-      s.ranks = h.ranks;
-    }
-    s.score = h.score;
-    for (uint32_t r : s.ranks)
-      for (uint32_t w : view_.hosts[h.host].writers)
-        if (log_.writers()[w].rank == r && log_.writers()[w].device &&
-            std::find(s.devices.begin(), s.devices.end(), *log_.writers()[w].device) == s.devices.end())
-          s.devices.push_back(*log_.writers()[w].device);
-    s.why = h.why;
-    return s;
-  }
-
-  // A program's fault or the cluster's sits on no host, however many of them show it.
-  static bool sits_on_host(const Sign& sign) {
-    return sign.of_host && sign.component != Component::kPlatform && sign.component != Component::kUserCode &&
-           sign.component != Component::kNumeric;
-  }
-
-  void add_sign(const Sign& sign, bool best) {
+  void add_fault(const Finding& f, bool best) {
     Diagnosis d;
-    const bool few = !sign.score->widespread && !sign.score->hosts.empty();
-    d.detector = sign.score->novel ? "cross-job" : few ? "spatial" : "temporal";
-    d.title = sign.title;
-    d.category = sign.category;
-    d.component = sign.component;
-    d.remedy = sign.remedy;
-    const logs::FaultLine& first = *sign.lines[0];
-    d.time_ns = first.place.time_ns;
-    const int64_t iteration = log_.iterations().iteration_at(d.time_ns, first.place.source, first.place.line);
-    if (iteration >= 0) d.iteration = iteration;
-    d.stage = stage_at(iteration);
-    d.symptom = symptom(sign, iteration);
-    d.confidence = sign.cascade ? 0.5 : sign.fatal ? 0.95 : 0.85;
-    if (!best) d.confidence *= 0.6;
-    const size_t hosts = sign.score->hosts.size();
-    const std::string told =
-        hosts ? counted(hosts, "host") : counted(log_.templates()[sign.score->id].count, "line");
-    d.why.push_back(fmt::format("{}: {} told it{}", sign.name, told,
-                                d.time_ns == kNoTime ? "" : ", first at " + format_time(d.time_ns)));
-    if (sign.score->novel) d.why.emplace_back("no successful job of the pool has such a line");
-    if (sign.score->late) d.why.emplace_back("it began when the iterations ended");
-    for (const logs::FaultLine* line : sign.lines)
-      if (d.evidence.size() < kEvidence) d.evidence.push_back(evidence(line->place, line->text));
-    if (sits_on_host(sign) && !sign.score->widespread) add_hosts(sign, d);
-    d.action.kind = sign.action;
-    if (sign.action == ActionKind::kIsolate || sign.action == ActionKind::kCheck)
+    if (!f.rule.empty()) d.rule = f.rule;
+    if (!f.detector.empty()) d.detector = f.detector;
+    d.title = f.title;
+    d.category = f.category;
+    d.component = f.component;
+    d.remedy = f.remedy;
+    d.time_ns = f.first_ns;
+    d.iteration = f.iteration;
+    d.stage = stage_at(f.iteration.value_or(-1));
+    d.symptom = symptom(f);
+    d.confidence = best ? f.confidence : f.confidence * 0.6;
+    d.why = f.why;
+    d.evidence = f.evidence;
+    for (const Blame& h : hosts_)
+      if (std::any_of(f.subjects.begin(), f.subjects.end(),
+                      [&](const FindingSubject& s) { return is_of(s, h); }))
+        d.hosts.push_back(h.suspect);
+    for (const FindingSubject& s : f.subjects)
+      if (s.host && s.peer) d.links.push_back({*s.host, *s.peer, f.confidence});
+    d.action.kind = f.action;
+    if (f.action == ActionKind::kIsolate || f.action == ActionKind::kCheck)
       for (const Suspect& s : d.hosts)
         if (s.host) d.action.targets.push_back(*s.host);
     report_.diagnoses.push_back(std::move(d));
   }
 
-  void add_hosts(const Sign& sign, Diagnosis& d) {
-    for (const HostScore& h : a_.hosts)
-      for (const detect::UnitCount& c : sign.score->hosts)
-        if (c.unit == h.host) d.hosts.push_back(suspect(h));
+  static bool is_of(const FindingSubject& subject, const Blame& host) {
+    if (subject.rank && !host.suspect.host)
+      return !host.suspect.ranks.empty() && host.suspect.ranks[0] == *subject.rank;
+    return subject.host && subject.host == host.suspect.host;
   }
 
-  Symptom symptom(const Sign& sign, int64_t iteration) const {
-    if (sign.symptom == Symptom::kNumeric || sign.symptom == Symptom::kHang) return sign.symptom;
-    if (iteration < 0 && stage_at(iteration) == Stage::kLaunch) return Symptom::kLaunchFailure;
-    return sign.symptom;
+  Symptom symptom(const Finding& f) const {
+    if (f.symptom == Symptom::kNumeric || f.symptom == Symptom::kHang) return f.symptom;
+    if (!f.iteration && stage_at(-1) == Stage::kLaunch) return Symptom::kLaunchFailure;
+    return f.symptom;
   }
 
   // Whether a host's first sign came well before the last iteration.
-  bool begins_early(const HostScore& host) const {
+  bool begins_early(const Blame& host) const {
     return host.onset_ns != kNoTime && a_.fate.last_progress_ns != kNoTime &&
            a_.fate.last_progress_ns - host.onset_ns > kLongIll * a_.fate.step_ns;
   }
 
   // A line of each of the best templates: those of the host itself first, in time.
-  void add_samples(const HostScore* host, Diagnosis& d) const {
+  void add_samples(const Blame* host, Diagnosis& d) const {
     std::vector<Evidence> own, others;
     for (const TemplateScore& t : a_.templates) {
       if (t.score < kIndicating || own.size() + others.size() >= kSamples) break;
       const logs::TemplateStats& stats = log_.templates()[t.id];
       const logs::LogSample* chosen = stats.samples.empty() ? nullptr : &stats.samples[0];
       for (const logs::LogSample& s : stats.samples)
-        if (host && view_.host_of_writer[s.place.writer] == host->host) chosen = &s;
+        if (host && view_.host_of_writer[s.place.writer] == host->unit) chosen = &s;
       if (!chosen) continue;
-      const bool its = host && view_.host_of_writer[chosen->place.writer] == host->host;
-      (its ? own : others).push_back(evidence(chosen->place, chosen->text));
+      const bool its = host && view_.host_of_writer[chosen->place.writer] == host->unit;
+      (its ? own : others).push_back(detect::evidence_at(log_, chosen->place, chosen->text));
     }
     const auto earlier = [](const Evidence& a, const Evidence& b) { return a.time_ns < b.time_ns; };
     std::stable_sort(own.begin(), own.end(), earlier);
@@ -240,45 +213,57 @@ class Correlator {
   }
 
   // The component that most of a host's own indicating templates speak of.
-  Component component_of(const HostScore& host) const {
+  Component component_of(const Blame& host) const {
     std::vector<std::string> texts;
     for (const TemplateScore& t : a_.templates) {
       if (t.score < kIndicating) break;
-      if (t.hosts.size() == 1 && t.hosts[0].unit == host.host) texts.push_back(log_.miner().text(t.id));
+      if (t.hosts.size() == 1 && t.hosts[0].unit == host.unit) texts.push_back(log_.miner().text(t.id));
     }
     return component_by_words(texts);
   }
 
+  // Who as a rule has to mend it. What is wrong with one host alone is its hardware more often than not.
+  static Category category_of(Component component) {
+    switch (component) {
+      case Component::kStorage:
+      case Component::kDriver:
+        return Category::kPlatform;
+      case Component::kHostMemory:
+        return Category::kUser;
+      default:
+        return Category::kHardware;
+    }
+  }
+
   void add_statistical() {
-    if (a_.hosts.empty() && late_evidence() <= 0) return;
-    const HostScore* top = a_.hosts.empty() ? nullptr : &a_.hosts[0];
+    if (hosts_.empty() && late_evidence() <= 0) return;
+    const Blame* top = hosts_.empty() ? nullptr : &hosts_[0];
     const bool clear =
-        top && top->score >= 0.5 && (a_.hosts.size() < 2 || top->weight > 1.3 * a_.hosts[1].weight);
-    const bool silent = top && !a_.silent.empty() && a_.silent[0].host == top->host;
-    if (!clear && !signs_.empty()) return;
+        top && top->suspect.score >= 0.5 && (hosts_.size() < 2 || top->weight > 1.3 * hosts_[1].weight);
+    const bool silent = top && top->silent;
+    if (!clear && !faults_.empty()) return;
     Diagnosis d;
     d.detector = silent ? "silence" : clear ? "spatial" : a_.has_pool ? "cross-job" : "temporal";
-    d.category = clear ? Category::kHardware : Category::kUnknown;
     d.symptom = a_.fate.progress_stopped || silent ? Symptom::kHang : Symptom::kCrash;
     if (clear && !silent && begins_early(*top))
       d.symptom = Symptom::kSlowdown;  // ill for long before it ended
-    d.title = silent ? fmt::format("{} fell silent before its peers", view_.hosts[top->host].name)
-              : clear
-                  ? fmt::format("{} alone showed signs before the job stopped", view_.hosts[top->host].name)
-                  : "The job stopped with messages that a healthy one does not have";
+    d.title = silent  ? fmt::format("{} fell silent before its peers", top->name)
+              : clear ? fmt::format("{} alone showed signs before the job stopped", top->name)
+                      : "The job stopped with messages that a healthy one does not have";
     if (clear) {
-      d.hosts.push_back(suspect(*top));
-      d.why = top->why;
+      d.hosts.push_back(top->suspect);
+      d.why = top->suspect.why;
       d.action.kind = ActionKind::kCheck;
       if (d.hosts[0].host) d.action.targets.push_back(*d.hosts[0].host);
       d.component = component_of(*top);
+      d.category = category_of(d.component);
       d.remedy = "Run the vendor's diagnostics on this host before the job is restarted on it.";
     } else {
       d.remedy = "Read the indicating lines; with logs of healthy jobs (--healthy) more can be said.";
     }
     d.time_ns = clear && top->onset_ns != kNoTime ? top->onset_ns : a_.fate.last_progress_ns;
-    const int64_t iteration = log_.iterations().iteration_at(d.time_ns, 0, 0);
-    if (a_.fate.last_iteration >= 0) d.iteration = iteration >= 0 ? iteration : a_.fate.last_iteration;
+    if (a_.fate.last_iteration >= 0)
+      d.iteration = clear && top->iteration ? *top->iteration : a_.fate.last_iteration;
     d.stage = stage_at(a_.fate.last_iteration);
     if (a_.fate.progress_stopped)
       d.why.push_back(fmt::format("no iteration was finished in the last {}, one takes {}",
@@ -288,18 +273,29 @@ class Correlator {
       d.why.push_back(fmt::format("{} began when the iterations ended",
                                   counted(static_cast<uint64_t>(late_evidence() + 0.5), "message")));
     add_samples(clear ? top : nullptr, d);
-    d.confidence = clear ? 0.5 + 0.4 * top->score : 0.4;
-    if (!signs_.empty()) d.confidence = std::min(d.confidence, 0.9);
+    d.confidence = clear ? 0.5 + 0.4 * top->suspect.score : 0.4;
+    if (!faults_.empty()) d.confidence = std::min(d.confidence, 0.9);
     report_.diagnoses.push_back(std::move(d));
   }
 
+  void list_iterations() {
+    for (const Finding& f : a_.findings) {
+      if (f.kind != FindingKind::kIteration || !f.iteration) continue;
+      IterationScore out{*f.iteration, f.confidence, {}};
+      for (const FindingSubject& s : f.subjects)
+        if (s.host && (out.hosts.empty() || out.hosts.back() != *s.host)) out.hosts.push_back(*s.host);
+      report_.iterations.push_back(std::move(out));
+    }
+    std::stable_sort(
+        report_.iterations.begin(), report_.iterations.end(),
+        [](const IterationScore& x, const IterationScore& y) { return x.iteration < y.iteration; });
+  }
+
   void list_suspects() {
-    const bool nobody =
-        !signs_.empty() && !signs_[0].cascade && (!sits_on_host(signs_[0]) || signs_[0].score->widespread);
-    if (nobody) return;
-    for (const HostScore& h : a_.hosts)
-      if (h.score >= kSuspectFloor && report_.suspects.size() < kSuspects)
-        report_.suspects.push_back(suspect(h));
+    if (!faults_.empty() && faults_[0]->role == FindingRole::kRoot && faults_[0]->of_nobody) return;
+    for (const Blame& h : hosts_)
+      if (h.suspect.score >= kSuspectFloor && report_.suspects.size() < kSuspects)
+        report_.suspects.push_back(h.suspect);
   }
 
   std::vector<std::string> why_of(const TemplateScore& t) const {
@@ -388,16 +384,16 @@ class Correlator {
   const View& view_;
   const logs::JobLog& log_;
   const Analysis& a_;
-  const detect::Steps& steps_;
   Report& report_;
-  std::vector<Sign> signs_;
+  std::vector<Blame> hosts_;            // best first
+  std::vector<const Finding*> faults_;  // best first
   bool failed_ = false;
 };
 
 }  // namespace
 
-void correlate(const View& view, const Analysis& analysis, const detect::Steps& steps, Report& report) {
-  Correlator(view, analysis, steps, report).run();
+void correlate(const View& view, const Analysis& analysis, Report& report) {
+  Correlator(view, analysis, report).run();
 }
 
 }  // namespace culprit::diagnose

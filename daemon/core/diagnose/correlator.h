@@ -9,8 +9,9 @@
 
 namespace culprit::diagnose {
 
-// Fills in the report's job, verdict, missing, diagnoses, suspects, indicating, iterations and activity.
-void correlate(const detect::View& view, const detect::Analysis& analysis, const detect::Steps& steps,
-               Report& report);
+// Fills in the report's job, verdict, missing, diagnoses, suspects, indicating, iterations and activity from
+// the findings of all detectors (analysis.findings), and from the templates' scores where no finding carries
+// a diagnosis.
+void correlate(const detect::View& view, const detect::Analysis& analysis, Report& report);
 
 }  // namespace culprit::diagnose

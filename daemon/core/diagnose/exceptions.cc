@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 
 namespace culprit::diagnose {
 namespace {
@@ -10,7 +11,7 @@ using sv = std::string_view;
 
 struct Row {
   sv name;  // "" any
-  sv text;  // must stand in the line
+  sv text;  // must stand in the line; lower case
   ExceptionKind kind;
 };
 
@@ -31,18 +32,17 @@ constexpr ExceptionKind kStopped{Category::kPlatform, Component::kPlatform, fals
 
 // First match wins: what the message says before what the type says.
 constexpr Row kRows[] = {
-    {"", "CUDA out of memory", kMemory},
-    {"", "RESOURCE_EXHAUSTED", kMemory},
+    {"", "resource_exhausted", kMemory},
     {"", "out of memory", kMemory},
-    {"", "No CUDA GPUs are available", kDriver},
+    {"", "no cuda gpus are available", kDriver},
     {"", "driver version", kDriver},
-    {"", "no CUDA-capable device", kDriver},
+    {"", "no cuda-capable device", kDriver},
     {"", "uncorrectable", kDevice},
-    {"", "ECC error", kDevice},
+    {"", "ecc error", kDevice},
     {"", "device-side assert", kCode},
     {"", "illegal memory access", kCode},
     {"", "version mismatch", kMismatch},
-    {"", "Mismatched versions", kMismatch},
+    {"", "mismatched versions", kMismatch},
     {"", "must match the size", kCode},
     {"", "shapes cannot be multiplied", kCode},
     {"", "size mismatch", kCode},
@@ -51,9 +51,9 @@ constexpr Row kRows[] = {
     {"ImportError", "", kDependency},
     {"PackageNotFoundError", "", kDependency},
     {"", "undefined symbol", kDependency},
-    {"", "[Errno 28]", kStorage},
-    {"", "[Errno 116]", kStorage},
-    {"", "[Errno 5]", kStorage},
+    {"", "[errno 28]", kStorage},
+    {"", "[errno 116]", kStorage},
+    {"", "[errno 5]", kStorage},
     {"FileNotFoundError", "", kConfig},
     {"PermissionError", "", kConfig},
     {"NotADirectoryError", "", kConfig},
@@ -64,22 +64,22 @@ constexpr Row kRows[] = {
     {"SignalException", "", kStopped},
     {"KeyboardInterrupt", "", kStopped},
     {"SystemExit", "", kChild},
-    {"", "NCCL error", kPeer},
-    {"", "ncclRemoteError", kPeer},
-    {"", "ncclSystemError", kPeer},
-    {"", "ncclInternalError", kPeer},
+    {"", "nccl error", kPeer},
+    {"", "ncclremoteerror", kPeer},
+    {"", "ncclsystemerror", kPeer},
+    {"", "ncclinternalerror", kPeer},
     {"DistBackendError", "", kPeer},
     {"DistNetworkError", "", kPeer},
     {"DistStoreError", "", kPeer},
-    {"", "Connection reset by peer", kPeer},
-    {"", "Connection closed by peer", kPeer},
+    {"", "connection reset by peer", kPeer},
+    {"", "connection closed by peer", kPeer},
     {"ConnectionResetError", "", kPeer},
     {"ConnectionRefusedError", "", kPeer},
     {"ConnectionError", "", kPeer},
     {"BrokenPipeError", "", kPeer},
     {"EOFError", "", kPeer},
     {"TimeoutError", "", kPeer},
-    {"", "CUDA error", kCuda},
+    {"", "cuda error", kCuda},
     {"AcceleratorError", "", kCuda},
     {"UnicodeDecodeError", "", kData},
     {"JSONDecodeError", "", kData},
@@ -111,9 +111,12 @@ std::string_view exception_name(std::string_view text) {
 
 ExceptionKind exception_kind(std::string_view text) {
   const sv name = exception_name(text);
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
   for (const Row& row : kRows) {
     if (!row.name.empty() && name != row.name) continue;
-    if (!row.text.empty() && text.find(row.text) == sv::npos) continue;
+    if (!row.text.empty() && lower.find(row.text) == sv::npos) continue;
     return row.kind;
   }
   return std::find(std::begin(kMistakes), std::end(kMistakes), name) != std::end(kMistakes) ? kCode

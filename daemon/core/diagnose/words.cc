@@ -15,13 +15,12 @@ struct Row {
 // The particular before the general: a text counts for the first row that it has a word of.
 constexpr Row kRows[] = {
     {Component::kNvlink, {"nvlink", "nvswitch", "sxid"}},
-    {Component::kPcie, {"pcie", "pciehp", "aer:", "bus link", "link width", "gt/s"}},
+    {Component::kPcie, {"pcie", "pciehp", "aer:", "link width", "gt/s"}},
     {Component::kStorage,
-     {"nfs", "lustre", "checkpoint", "fsync", "filesystem", "file system", "disk", "shard", "i/o",
-      "io pressure"}},
+     {"nfs", "lustre", "checkpoint", "fsync", "filesystem", "file system", "disk", "shard", "i/o"}},
     {Component::kNetwork,
      {"mlx", "infiniband", "carrier", "link up", "link down", "nic ", "port ", "roce", "rdma"}},
-    {Component::kHostMemory, {"rss", "oom", "out of memory", "swap", "page_cache", "memcg", "cgroup"}},
+    {Component::kHostMemory, {"rss", "oom", "out of memory", "swap", "memcg", "cgroup"}},
     {Component::kCpu, {"mce", "machine check", "cpu ", "microcode"}},
     {Component::kGpuMemory, {"ecc", "hbm", "row remap", "dbe", "sbe"}},
     {Component::kDriver, {"driver", "nvml", "nvrm: api"}},

@@ -48,13 +48,13 @@ struct culprit_job {
   logs::LineParser parser;
   logs::LogBatch batch;
   std::deque<Source> sources;
-  std::deque<core::FindingSeen> findings;
-  core::FindingSeen shown;
+  std::deque<Finding> findings;
+  Finding shown;
   std::string error;
 
   void step(core::Input input) {
     for (core::Effect& effect : engine.step({&input, 1}, kNoTime))
-      findings.push_back(std::move(std::get<core::FindingSeen>(effect)));
+      findings.push_back(std::move(std::get<Finding>(effect)));
   }
 
   // Hands over what a source keeps.
@@ -144,7 +144,7 @@ int culprit_poll(culprit_job* job, culprit_finding* out) {
   if (job->findings.empty()) return 0;
   job->shown = std::move(job->findings.front());
   job->findings.pop_front();
-  const Evidence& e = job->shown.evidence;
+  const Evidence& e = job->shown.evidence.front();
   const culprit_finding finding{out->size,      job->shown.title.c_str(), e.host ? e.host->c_str() : nullptr,
                                 e.file.c_str(), e.line.value_or(0),       e.time_ns,
                                 e.text.c_str()};

@@ -220,10 +220,10 @@ struct JobLog::Impl {
     return std::nullopt;
   }
 
-  void add_fault(uint32_t form, const FormShape& shape, const LogPlace& place, std::string_view text) {
+  void add_fault(FaultLine line) {
     if (fault_lines.size() >= kFaultLines) return drops.add(Drop::kFaults);
-    fault_lines.push_back(
-        {place, forms[form].key, writers[place.writer].events, shape, shorten(text, limits::kEvidenceText)});
+    line.writer_event = writers[line.place.writer].events;
+    fault_lines.push_back(std::move(line));
   }
 
   // An event that was held back until it was complete.
@@ -237,7 +237,9 @@ struct JobLog::Impl {
     if (event.again) return;
     add_place(event.form, place, event.text);
     iterations.event(place.writer, forms[event.form].key);
-    if (event.shape.kind != ShapeKind::kPlain) add_fault(event.form, event.shape, place, event.text);
+    if (event.shape.kind != ShapeKind::kPlain)
+      add_fault({place, forms[event.form].key, 0, event.own_time, event.shape,
+                 shorten(event.text, limits::kEvidenceText)});
     if (event.shape.stage) writer.stage = event.shape.stage;
   }
 
@@ -262,7 +264,8 @@ struct JobLog::Impl {
     } else {
       iterations.event(group.writer, form.key);
     }
-    if (seen.shape.kind != ShapeKind::kPlain) add_fault(group.form, seen.shape, place, message);
+    if (seen.shape.kind != ShapeKind::kPlain)
+      add_fault({place, form.key, 0, line.own_time != 0, seen.shape, shorten(message, limits::kEvidenceText)});
     if (seen.shape.stage) writer.stage = seen.shape.stage;
   }
 
@@ -281,7 +284,7 @@ struct JobLog::Impl {
         record.plain(group.form);
       } else {
         const LineRole role = record.take(
-            {i, group.form, &shape, batch.message(line), line.indented != 0, place}, done, relabels);
+            {i, group.form, &shape, batch.message(line), line.indented != 0, line.own_time != 0, place}, done, relabels);
         if (done) add_held(*std::exchange(done, std::nullopt));
         touched.push_back(group.record);
         line.continued = role == LineRole::kContinues;
@@ -453,8 +456,6 @@ struct JobLog::Impl {
   void note_time(const LogPlace& place) {
     WriterStats& w = writers[place.writer];
     ++w.lines;
-    w.last_source = place.source;
-    w.last_line = place.line;
     if (place.writer == folded_writer) drops.add(Drop::kWriters);
     if (place.time_ns == kNoTime) return;
     if (w.last_ns != kNoTime && place.time_ns > w.last_ns) w.rhythm.add(place.time_ns - w.last_ns);

@@ -61,8 +61,6 @@ struct WriterStats {
   std::optional<uint32_t> rank, device;
   uint64_t lines = 0, events = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
-  uint32_t last_source = 0;
-  uint64_t last_line = 0;
   Rhythm rhythm;
   std::optional<Stage> stage;  // that its last staged line belongs to
 };
@@ -72,6 +70,7 @@ struct FaultLine {
   LogPlace place;
   ClusterId cluster = 0;      // as given out; resolve it
   uint64_t writer_event = 0;  // events of its writer before it
+  bool own_time = true;       // its time stands in the line itself
   FormShape shape;
   std::string text;
 };

@@ -32,6 +32,7 @@ void Record::hold(const RecordLine& line) {
   held_.place = line.place;
   held_.text.assign(line.text.substr(0, limits::kEvidenceText + 1));
   held_.again = false;
+  held_.own_time = line.own_time;
 }
 
 LineRole Record::begin(const RecordLine& line) {

@@ -28,6 +28,7 @@ struct RecordLine {
   const FormShape* shape = nullptr;
   std::string_view text;  // its message
   bool indented = false;
+  bool own_time = false;  // the time stands in this very line
   LogPlace place;
 };
 
@@ -37,6 +38,7 @@ struct RecordEvent {
   FormShape shape;
   LogPlace place;      // of its first line
   std::string text;    // the exception of a traceback; all lines of a list
+  bool own_time = false;  // of its first line
   bool again = false;  // a further exception of a chain: counted, told once
 };
 

@@ -45,12 +45,13 @@ bool any_of(std::string_view text, const std::array<std::string_view, N>& words)
 
 // Words that engineers write for failure and for trouble; stems, found at the beginning of a word.
 // LOGS.md: 54.8 % of indicating lines are errors, so the words are a hint and never the proof.
-constexpr std::array<std::string_view, 30> kFailureWords = {
-    "error",      "fail",        "fatal",     "exception",       "abort",           "panic",
-    "crash",      "segfault",    "killed",    "core dumped",     "sigterm",         "sigkill",
-    "sigabrt",    "sigsegv",     "traceback", "corrupt",         "timed out",       "timeout",
-    "uncorrect",  "unreachable", "refused",   "no space",        "out of memory",   "oom",
-    "fallen off", "terminat",    "aborting",  "cannot allocate", "lost connection", "not responding"};
+constexpr std::array<std::string_view, 32> kFailureWords = {
+    "error",           "fail",          "fatal",      "exception",   "abort",     "panic",
+    "crash",           "segfault",      "killed",     "core dumped", "sigterm",   "sigkill",
+    "sigabrt",         "sigsegv",       "sigbus",     "bus error",   "traceback", "corrupt",
+    "timed out",       "timeout",       "uncorrect",  "unreachable", "refused",   "no space",
+    "out of memory",   "oom",           "fallen off", "terminat",    "aborting",  "cannot allocate",
+    "lost connection", "not responding"};
 constexpr std::array<std::string_view, 28> kTroubleWords = {"warn",       "received signal",
                                                             "retry",      "retries",
                                                             "unable",     "cannot",

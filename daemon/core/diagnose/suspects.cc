@@ -1,0 +1,105 @@
+#include "core/diagnose/suspects.h"
+
+#include <algorithm>
+#include <map>
+
+namespace culprit::diagnose {
+namespace {
+
+using detect::kNowhere;
+using detect::Unit;
+using detect::View;
+
+constexpr double kLeast = 0.05;  // weight below which there is nothing against a host
+constexpr double kHalf = 1.0;    // weight at which the score is one half
+
+void insert_sorted(std::vector<uint32_t>& list, uint32_t value) {
+  const auto at = std::lower_bound(list.begin(), list.end(), value);
+  if (at == list.end() || *at != value) list.insert(at, value);
+}
+
+class Court {
+ public:
+  explicit Court(const View& view) : view_(view) {}
+
+  void hear(const Finding& finding) {
+    const Blame* told = nullptr;  // once for each host, however many of its ranks are named
+    for (const FindingSubject& s : finding.subjects) {
+      Blame& b = of(s, s.host);
+      const double strength = s.peer ? s.strength / 2 : s.strength;  // of a link either end may be at fault
+      accuse(b, finding, s, strength);
+      if (&b != told && strength > 0)
+        b.suspect.why.insert(b.suspect.why.end(), finding.why.begin(), finding.why.end());
+      told = &b;
+      if (s.peer) accuse(of(s, s.peer), finding, {s.peer, {}, {}, {}, 0}, strength);
+    }
+  }
+
+  std::vector<Blame> take() {
+    std::vector<Blame> out;
+    for (auto& [unit, b] : blames_)
+      if (b.weight >= kLeast) out.push_back(std::move(b));
+    for (Blame& b : out) b.suspect.score = b.weight / (b.weight + kHalf);
+    std::stable_sort(out.begin(), out.end(),
+                     [](const Blame& x, const Blame& y) { return x.weight > y.weight; });
+    return out;
+  }
+
+ private:
+  Blame& of(const FindingSubject& subject, const std::optional<std::string>& host) {
+    const uint32_t unit = unit_of(subject, host);
+    const std::string name = unit != kNowhere ? view_.hosts[unit].name
+                             : host           ? *host
+                                              : "rank " + std::to_string(subject.rank.value_or(0));
+    const auto [at, fresh] = blames_.try_emplace({unit, name});
+    Blame& b = at->second;
+    if (!fresh) return b;
+    b.unit = unit;
+    b.name = name;
+    if (unit == kNowhere || view_.by_rank)
+      b.suspect.host = host;
+    else
+      b.suspect.host = name;
+    return b;
+  }
+
+  uint32_t unit_of(const FindingSubject& subject, const std::optional<std::string>& host) const {
+    if (host && !view_.by_rank) return view_.host_named(*host);
+    const uint32_t rank = subject.rank ? view_.rank_numbered(*subject.rank) : kNowhere;
+    return rank == kNowhere ? kNowhere : view_.ranks[rank].host;
+  }
+
+  void accuse(Blame& b, const Finding& finding, const FindingSubject& subject, double strength) {
+    b.weight += strength;
+    if (subject.rank) insert_sorted(b.suspect.ranks, *subject.rank);
+    if (subject.device) insert_sorted(b.suspect.devices, *subject.device);
+    if (subject.rank) add_devices_of(*subject.rank, b);
+    if (strength <= 0) return;
+    b.silent = b.silent || finding.detector == "silence";
+    const TimeNs onset = finding.first_ns;
+    if (onset != kNoTime && (b.onset_ns == kNoTime || onset < b.onset_ns)) {
+      b.onset_ns = onset;
+      b.iteration = finding.iteration;
+    }
+  }
+
+  void add_devices_of(uint32_t rank, Blame& b) const {
+    const uint32_t unit = view_.rank_numbered(rank);
+    if (unit == kNowhere) return;
+    for (const uint32_t device : view_.ranks[unit].devices) insert_sorted(b.suspect.devices, device);
+  }
+
+  const View& view_;
+  std::map<std::pair<uint32_t, std::string>, Blame> blames_;
+};
+
+}  // namespace
+
+std::vector<Blame> blame(const View& view, const std::vector<Finding>& findings) {
+  Court court(view);
+  for (const Finding& f : findings)
+    if (f.kind != FindingKind::kIteration) court.hear(f);
+  return court.take();
+}
+
+}  // namespace culprit::diagnose
