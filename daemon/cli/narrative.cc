@@ -156,7 +156,7 @@ std::string classified(const Diagnosis& d, const RenderOptions& options) {
   if (d.symptom != Symptom::kOther) parts.push_back(spaced(word(d.symptom)));
   if (d.stage) parts.push_back(fmt::format("{} stage", word(*d.stage)));
   if (d.time_ns != kNoTime) {
-    parts.push_back(format_time(d.time_ns, options.utc_offset_s) + " " + options.zone);
+    parts.push_back(format_time(d.time_ns, options.zone) + " " + options.zone_name);
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -212,7 +212,7 @@ std::string sentence(const NumericFault& x) {
 std::string sentence(const Hang& hang, const RenderOptions& options) {
   std::string out = "the job hangs";
   if (hang.since_ns != kNoTime) {
-    out += fmt::format(" since {} {}", format_time(hang.since_ns, options.utc_offset_s), options.zone);
+    out += fmt::format(" since {} {}", format_time(hang.since_ns, options.zone), options.zone_name);
   }
   if (!hang.suspects.empty()) out += "; " + places(hang.suspects, kHostsInHeadline);
   return out;
@@ -229,10 +229,10 @@ std::string job_size(const JobSummary& job) {
 
 std::string job_range(const JobSummary& job, const RenderOptions& options) {
   if (job.first_ns == kNoTime || job.last_ns == kNoTime) return "";
-  const std::string first = format_time(job.first_ns, options.utc_offset_s).substr(0, 19);
-  std::string last = format_time(job.last_ns, options.utc_offset_s).substr(0, 19);
+  const std::string first = format_time(job.first_ns, options.zone).substr(0, 19);
+  std::string last = format_time(job.last_ns, options.zone).substr(0, 19);
   if (first.substr(0, 10) == last.substr(0, 10)) last = last.substr(11);
-  return fmt::format("{} to {} {}", first, last, options.zone);
+  return fmt::format("{} to {} {}", first, last, options.zone_name);
 }
 
 std::string place(const Suspect& s) {
@@ -301,8 +301,8 @@ std::string grouped(uint64_t n) {
 
 std::string clock_time(TimeNs time, TimeNs same_day, const RenderOptions& options) {
   if (time == kNoTime) return "";
-  const std::string full = format_time(time, options.utc_offset_s);
-  const std::string other = format_time(same_day, options.utc_offset_s);
+  const std::string full = format_time(time, options.zone);
+  const std::string other = format_time(same_day, options.zone);
   return other.substr(0, 10) == full.substr(0, 10) ? full.substr(11) : full;
 }
 

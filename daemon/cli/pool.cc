@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "cli/reading.h"
 #include "cli/verbs.h"
@@ -18,12 +20,21 @@ struct Options {
 
 // Written beside and renamed, so that a reader never sees half a pool.
 Status write_file(const std::string& path, const std::string& text) {
+  if (text.size() > limits::kPoolFileBytes)
+    return fail(ErrorCode::kLimit,
+                fmt::format("{}: not written: it would have {}, and {} can be loaded; build it of fewer jobs",
+                            path, format_bytes(text.size()), format_bytes(limits::kPoolFileBytes)));
   const std::string part = path + ".part";
   {
     std::ofstream file(part, std::ios::binary | std::ios::trunc);
     file << text;
     file.flush();
-    if (!file) return fail(ErrorCode::kIo, path + ": cannot be written");
+    if (!file) {
+      const std::string why = std::generic_category().message(errno);
+      std::error_code ignored;
+      std::filesystem::remove(part, ignored);
+      return fail(ErrorCode::kIo, fmt::format("{}: {}", path, why));
+    }
   }
   std::error_code error;
   std::filesystem::rename(part, path, error);
@@ -34,16 +45,19 @@ Status write_file(const std::string& path, const std::string& text) {
 int build(Options& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   app::ReadProgress progress;
-  auto pool = [&] {
+  auto built = [&] {
     Watch watch(progress, !o.reading.quiet);
     return app::build_pool(o.reading.diagnose.paths, o.reading.diagnose, progress);
   }();
-  if (!pool) return complain(pool.error().text), kUnable;
+  if (!built) return complain(built.error().text), kUnable;
+  for (const Problem& p : built->problems) complain(p.file + ": " + p.what);
   if (progress.stop) return complain("interrupted; nothing was written"), kUnable;
-  if (Status status = write_file(o.out, pool->save()); !status) return complain(status.error().text), kUnable;
-  print(fmt::format("{}: {}, {}\n", to_terminal(o.out), counted(pool->jobs, "job"),
-                    counted(pool->forms.size(), "form")));
-  return kDone;
+  const detect::Pool& pool = built->pool;
+  if (pool.jobs == 0) return complain(o.out + ": not written: no job with a log could be read"), kUnable;
+  if (Status status = write_file(o.out, pool.save()); !status) return complain(status.error().text), kUnable;
+  const std::string said = fmt::format("{}: {}, {}\n", to_terminal(o.out), counted(pool.jobs, "job"),
+                                       counted(pool.forms.size(), "form"));
+  return print(said) && built->errors.empty() ? kDone : kUnable;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "core/engine.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/diagnose/correlator.h"
 
@@ -55,8 +56,10 @@ Report Engine::report() {
   const detect::Analysis analysis = detect::analyse(view, impl_->options.pool, impl_->options.steps);
   diagnose::correlate(view, analysis, impl_->options.steps, report);
   report.problems = impl_->problems;
-  std::stable_sort(report.problems.begin(), report.problems.end(),
-                   [](const Problem& a, const Problem& b) { return a.file < b.file; });
+  // Threads tell them as they come.
+  std::sort(report.problems.begin(), report.problems.end(), [](const Problem& a, const Problem& b) {
+    return std::tie(a.file, a.offset, a.what) < std::tie(b.file, b.offset, b.what);
+  });
   return report;
 }
 

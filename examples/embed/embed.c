@@ -1,5 +1,9 @@
-/* Reads a log from standard input as one source and prints what was found, then the report.
- *   cc -I sdk/include examples/embed/embed.c -L build/release/lib -lculprit -o embed && ./embed < job.log */
+/* Reads a log from standard input as one source and prints what was found, then the report. From the top of
+ * the repository, once for the library, then for the program, which remembers where the library lies:
+ *   cmake --preset release && cmake --build --preset release --target culprit_shared
+ *   cc -I sdk/include examples/embed/embed.c -L build/release/lib -Wl,-rpath,"$PWD/build/release/lib" \
+ *     -lculprit -o embed
+ *   ./embed < job.log */
 #include <culprit/embed.h>
 #include <stdio.h>
 

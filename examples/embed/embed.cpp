@@ -1,6 +1,9 @@
 // The same engine from C++: one source for each file named, ownership in unique_ptr.
-//   c++ -std=c++17 -I sdk/include examples/embed/embed.cpp -L build/release/lib -lculprit -o embed && ./embed
-//   *.log
+// From the top of the repository, once for the library, then for the program, which remembers where it lies:
+//   cmake --preset release && cmake --build --preset release --target culprit_shared
+//   c++ -std=c++17 -I sdk/include examples/embed/embed.cpp -L build/release/lib
+//     -Wl,-rpath,"$PWD/build/release/lib" -lculprit -o embed
+//   ./embed *.log
 #include <culprit/embed.h>
 
 #include <cstdio>

@@ -27,7 +27,6 @@ constexpr double kNamedWeight = 2.0;  // all others naming one host outweigh one
 constexpr double kBehindWeight = 1.5;
 constexpr double kAbsentWeight = 1.5;
 constexpr double kHalf = 1.0;  // weight at which the score is one half
-constexpr size_t kRanks = 64;  // listed for a host
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -144,8 +143,7 @@ class HostScorer {
       const double weight = std::min(3.0, t.own) + t.order + t.named + t.silence + t.behind + t.absent;
       if (weight < 0.05) continue;
       HostScore score{h, weight, weight / (weight + kHalf), t.onset, {}, reasons(h)};
-      for (uint32_t r : t.ranks)
-        if (score.ranks.size() < kRanks) score.ranks.push_back(r);
+      score.ranks.assign(t.ranks.begin(), t.ranks.end());
       out.push_back(std::move(score));
     }
     std::stable_sort(out.begin(), out.end(),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <iterator>
 #include <map>
 
@@ -29,6 +30,9 @@ bool parse(std::string_view text, Number& value, int base = 10) {
     return error == std::errc() && stop == end;
   }
 }
+
+// from_chars takes "nan" and "inf" for numbers.
+bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
 
 }  // namespace
 
@@ -110,7 +114,7 @@ Result<Pool> Pool::load(std::string_view text, std::string_view name) {
     PoolForm f;
     if (cell.size() < 7 || !parse(cell[0], f.hash, 16) || !parse(cell[1], f.jobs) ||
         !parse(cell[2], f.host_max) || !parse(cell[3], f.rate_max) || !parse(cell[4], f.hosts_share) ||
-        !parse(cell[5], f.words) || f.words > 2)
+        !parse(cell[5], f.words) || f.words > 2 || !is_amount(f.rate_max) || !is_amount(f.hosts_share))
       return bad("is no row of a pool");
     if (!pool.forms.empty() && f.hash <= pool.forms.back().hash) return bad("is out of order");
     f.text = line.substr(static_cast<size_t>(cell[6].data() - line.data()));

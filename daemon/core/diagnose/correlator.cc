@@ -29,8 +29,8 @@ constexpr double kSurprise = 10;  // -log p: one job in 20,000
 constexpr double kBlamed = 2.5;  // a host's weight: several certain templates of its own, or one and an order
 constexpr double kSuspicious =
     0.4;                          // a host's weight from which all is not well; healthy jobs stay at nought
-constexpr size_t kSuspects = 64;  // beyond them a suspicion is none
-constexpr size_t kEvidence = 20;
+constexpr size_t kEvidence = 20;  // lines of a sign: who reads on has the indicating ones
+constexpr size_t kSigns = 64;     // beyond them a sign is an echo
 constexpr double kSuspectFloor = 0.02;
 
 class Correlator {
@@ -44,7 +44,8 @@ class Correlator {
     failed_ = !signs_.empty() || stands_out();
     activity();
     if (!failed_ && !uneasy()) return;
-    for (size_t i = 0; i < signs_.size() && i < 8; ++i) add_sign(signs_[i], i == 0);
+    for (size_t i = 0; i < signs_.size() && i < kSigns; ++i) add_sign(signs_[i], i == 0);
+    if (signs_.size() > kSigns) report_.cut["diagnoses"] = signs_.size() - kSigns;
     if (failed_ && (signs_.empty() || signs_[0].cascade)) add_statistical();
     list_suspects();
     list_indicating();
@@ -187,12 +188,13 @@ class Correlator {
     const size_t hosts = sign.score->hosts.size();
     const std::string told =
         hosts ? counted(hosts, "host") : counted(log_.templates()[sign.score->id].count, "line");
-    d.why.push_back(fmt::format("{}: {} told it{}", sign.name, told,
-                                d.time_ns == kNoTime ? "" : ", first at " + format_time(d.time_ns)));
+    d.why.push_back(fmt::format("{}: {} told it", sign.name, told));
     if (sign.score->novel) d.why.emplace_back("no successful job of the pool has such a line");
     if (sign.score->late) d.why.emplace_back("it began when the iterations ended");
     for (const logs::FaultLine* line : sign.lines)
       if (d.evidence.size() < kEvidence) d.evidence.push_back(evidence(line->place, line->text));
+    const uint64_t lines = log_.templates()[sign.score->id].count;
+    if (lines > d.evidence.size()) report_.cut["evidence"] += lines - d.evidence.size();
     if (sits_on_host(sign) && !sign.score->widespread) add_hosts(sign, d);
     d.action.kind = sign.action;
     if (sign.action == ActionKind::kIsolate || sign.action == ActionKind::kCheck)
@@ -298,8 +300,7 @@ class Correlator {
         !signs_.empty() && !signs_[0].cascade && (!sits_on_host(signs_[0]) || signs_[0].score->widespread);
     if (nobody) return;
     for (const HostScore& h : a_.hosts)
-      if (h.score >= kSuspectFloor && report_.suspects.size() < kSuspects)
-        report_.suspects.push_back(suspect(h));
+      if (h.score >= kSuspectFloor) report_.suspects.push_back(suspect(h));
   }
 
   std::vector<std::string> why_of(const TemplateScore& t) const {

@@ -12,7 +12,7 @@
 namespace culprit::logs {
 
 struct ParseOptions {
-  int32_t utc_offset_s = 0;
+  Zone zone;                  // of times that name none
   TimeNs since_ns = kNoTime;  // lines outside are skipped; kNoTime: no bound
   TimeNs until_ns = kNoTime;
   bool path_host_wins = false;  // the user's own pattern placed the file: it outranks the lines' prefixes

@@ -38,7 +38,9 @@ BOOST_AUTO_TEST_CASE(merging_adds_jobs_and_keeps_the_largest_counts) {
 BOOST_AUTO_TEST_CASE(what_is_no_pool_is_refused_with_its_line) {
   for (const std::string& text :
        {std::string(), std::string("hello\n"), std::string("culprit.pool/1\t2\nnonsense\n"),
-        std::string("culprit.pool/1\tx\n")}) {
+        std::string("culprit.pool/1\tx\n"), std::string("culprit.pool/1\t1\n07\t1\t1\tnan\t1\t0\ta\n"),
+        std::string("culprit.pool/1\t1\n07\t1\t1\t1\tinf\t0\ta\n"),
+        std::string("culprit.pool/1\t1\n07\t1\t1\t-1\t1\t0\ta\n")}) {
     const auto loaded = Pool::load(text, "dir/p");
     BOOST_REQUIRE(!loaded.has_value());
     BOOST_TEST(loaded.error().text.starts_with("dir/p:"));
