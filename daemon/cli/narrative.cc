@@ -51,13 +51,20 @@ std::string told_as_sentence(const Diagnosis& d) {
   return out + fmt::format(" ({} confidence)", percent(d.confidence));
 }
 
+// Where the diagnosis itself names no host and something else speaks against one.
+std::string strongest_suspect(const Report& report, const Diagnosis* told) {
+  if (report.suspects.empty() || (told && !told->hosts.empty())) return "";
+  return fmt::format("; strongest suspect: {}, score {:.2f}", place(report.suspects[0]),
+                     report.suspects[0].score);
+}
+
 std::string inconclusive(const Report& report) {
   std::string out = "No conclusive cause found";
-  if (const Diagnosis* best = leading(report)) return out + "; most likely: " + told_as_sentence(*best);
-  if (!report.suspects.empty()) {
-    out += fmt::format("; strongest suspect: {}, score {:.2f}", place(report.suspects[0]),
-                       report.suspects[0].score);
-  } else if (!report.indicating.empty()) {
+  const Diagnosis* best = leading(report);
+  if (best) out += "; most likely: " + told_as_sentence(*best);
+  out += strongest_suspect(report, best);
+  if (best || !report.suspects.empty()) return out;
+  if (!report.indicating.empty()) {
     out += fmt::format("; {} out of the ordinary",
                        report.indicating.size() == 1
                            ? "one kind of message is"
@@ -133,7 +140,7 @@ std::string title_of(const Diagnosis& d) {
 std::string headline(const Report& report, const RenderOptions& options) {
   switch (outcome(report)) {
     case Outcome::kVerdict:
-      return told_as_sentence(*leading(report));
+      return told_as_sentence(*leading(report)) + strongest_suspect(report, leading(report));
     case Outcome::kInconclusive:
       return inconclusive(report);
     case Outcome::kNoticed:

@@ -116,11 +116,16 @@ class TextReport {
     const std::string what = classified(d, o_);
     if (!what.empty()) page_.item("  ", what);
     if (!by.empty()) page_.note(by);
+    // Before the reasons: who was woken at night reads the first ten lines.
+    what_to_do(d);
     if (!d.why.empty()) {
       page_.section("Why");
       for (const std::string& why : d.why) page_.item("  - ", why);
     }
     evidence(d);
+  }
+
+  void what_to_do(const Diagnosis& d) {
     const auto [action, remedy] = advice(d);
     if (action.empty() && remedy.empty()) return;
     page_.section("What to do");

@@ -66,8 +66,8 @@ CULPRIT_API void culprit_destroy(culprit_job* job);
 /* Opens a source of log text; gives its number, or -1 for a rank or device that is none. */
 CULPRIT_API int culprit_open(culprit_job* job, const culprit_source* source);
 
-/* More bytes of a source. 0, or -1 for a source that is not open. When memory is out, here or in another call,
- * what was fed is lost in part and the job is fit for culprit_destroy only. */
+/* More bytes of a source. 0, or -1 for a source that is not open. Where memory is out, here or in another
+ * call, what was fed is lost in part, and the job is fit for culprit_destroy only. */
 CULPRIT_API int culprit_feed(culprit_job* job, int source, const char* bytes, size_t size);
 
 /* The source has ended: its last line counts even without a newline. 0 or -1. */
