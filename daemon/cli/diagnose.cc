@@ -1,3 +1,4 @@
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -47,17 +48,26 @@ Status leave_out(const std::vector<std::string>& names, detect::Steps& steps) {
   return {};
 }
 
-size_t terminal_width() {
-  const char* columns = std::getenv("COLUMNS");
-  const size_t width = columns ? std::strtoul(columns, nullptr, 10) : 0;
-  return width >= 40 && width <= 500 ? width : 100;
+// What the environment asks for, else what the terminal has, else what a mail or a ticket shows well.
+size_t page_width() {
+  const char* columns = std::getenv("COLUMNS");  // shells know it and do not hand it on
+  size_t width = columns ? std::strtoul(columns, nullptr, 10) : 0;
+  struct winsize window = {};
+  if (width == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0) width = window.ws_col;
+  return width > 0 && width <= 500 ? width : 100;
+}
+
+// no-color.org: any value but the empty one.
+bool wants_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) && (!no_color || *no_color == '\0');
 }
 
 std::string render(const Report& report, const Options& o) {
   if (o.format == "json") return to_json(report) + "\n";
   RenderOptions options;
-  options.color = isatty(1) && !std::getenv("NO_COLOR");
-  options.width = terminal_width();
+  options.color = wants_color();
+  options.width = page_width();
   options.zone = o.reading.diagnose.parse.zone;
   options.zone_name = o.reading.timezone;
   return o.format == "html" ? render_html(report, options) : render_text(report, options);

@@ -43,8 +43,8 @@ struct SourceFile {
 struct SourceList {
   std::vector<SourceFile> files;
   std::vector<Problem> problems;  // what on the walk could not be read
-  // Arguments that are missing, unreadable, or neither file nor folder: exit status 2; the rest is still of
-  // use.
+  // Arguments that are missing, unreadable, or neither file, folder nor pipe: exit status 2; the rest is
+  // still of use.
   std::vector<Error> failed_arguments;
 };
 

@@ -223,17 +223,18 @@ def ranks_whole(folder: Path) -> None:
     need(suspects[0]["ranks"] == list(range(100, 200)), f"{len(suspects[0]['ranks'])} ranks, not 100")
 
 
-@promise("--healthy and --pool that cannot be read: told on standard error and in problems; the report is made")
+@promise("--healthy and --pool that cannot be read: told on stderr and in problems; the report is made")
 def unreadable_history(folder: Path) -> None:
     log, broken = write(folder / "x.log", LOG), write(folder / "broken.pool", b"\x00\x01 no pool")
-    for option, path in (("--healthy", folder / "no-such"), ("--pool", folder / "no-such"), ("--pool", broken)):
+    none = folder / "no-such"
+    for option, path in (("--healthy", none), ("--pool", none), ("--pool", broken)):
         done = run("diagnose", "--format", "json", log, option, path)
         refused(done, path.name)
         report = report_of(done)
         problem_of(report, path.name)
         xid_found(report)
     good = write(folder / "ok/x.log", STEPS)
-    done = run("pool", "build", folder / "p", good.parent, folder / "no-such")
+    done = run("pool", "build", folder / "p", good.parent, none)
     refused(done, "no-such")
     need((folder / "p").exists(), "the job that could be read made no pool")
 
@@ -292,8 +293,8 @@ def stopped(log: bytes, number: int) -> Tuple[subprocess.CompletedProcess, float
     """Sends the signal while the program waits for more of its standard input, which stays open."""
     reading, writing = os.pipe()
     os.write(writing, log)
-    with subprocess.Popen([CULPRIT, "diagnose", "-", "--format", "json"], stdin=reading, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE) as program:
+    with subprocess.Popen([CULPRIT, "diagnose", "-", "--format", "json"], stdin=reading,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
         waits_for_input(program.pid)
         begun = time.monotonic()
         program.send_signal(number)
