@@ -5,7 +5,6 @@
 #include <fstream>
 #include <system_error>
 
-#include "base/limits.h"
 #include "base/text.h"
 #include "cli/reading.h"
 #include "cli/verbs.h"
@@ -20,10 +19,6 @@ struct Options {
 
 // Written beside and renamed, so that a reader never sees half a pool.
 Status write_file(const std::string& path, const std::string& text) {
-  if (text.size() > limits::kPoolFileBytes)
-    return fail(ErrorCode::kLimit,
-                fmt::format("{}: not written: it would have {}, and {} can be loaded; build it of fewer jobs",
-                            path, format_bytes(text.size()), format_bytes(limits::kPoolFileBytes)));
   const std::string part = path + ".part";
   {
     std::ofstream file(part, std::ios::binary | std::ios::trunc);
@@ -54,7 +49,9 @@ int build(Options& o) {
   if (progress.stop) return complain("interrupted; nothing was written"), kUnable;
   const detect::Pool& pool = built->pool;
   if (pool.jobs == 0) return complain(o.out + ": not written: no job with a log could be read"), kUnable;
-  if (Status status = write_file(o.out, pool.save()); !status) return complain(status.error().text), kUnable;
+  const auto text = pool.save();
+  if (!text) return complain(o.out + ": not written: " + text.error().text), kUnable;
+  if (Status status = write_file(o.out, *text); !status) return complain(status.error().text), kUnable;
   const std::string said = fmt::format("{}: {}, {}\n", to_terminal(o.out), counted(pool.jobs, "job"),
                                        counted(pool.forms.size(), "form"));
   return print(said) && built->errors.empty() ? kDone : kUnable;

@@ -20,7 +20,11 @@ int main(void) {
   size_t n;
   culprit_finding finding = {sizeof finding, NULL, NULL, NULL, 0, 0, NULL};
   while ((n = fread(buffer, 1, sizeof buffer, stdin)) > 0) {
-    culprit_feed(job, source, buffer, n);
+    if (culprit_feed(job, source, buffer, n) != 0) {
+      fprintf(stderr, "embed: %s\n", culprit_error(job));
+      culprit_destroy(job);
+      return 2;
+    }
     while (culprit_poll(job, &finding))
       printf("%s:%llu: %s\n", finding.source, (unsigned long long)finding.line, finding.title);
   }

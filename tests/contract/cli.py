@@ -24,6 +24,7 @@ XID = b"node-3: kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen of
 STEPS = b"".join(b"[rank0]: step %d ok\n" % i for i in range(1, 4))
 LOG = STEPS + XID
 LINES = LOG.count(b"\n")
+LETTERS = str.maketrans("0123456789", "abcdefghij")  # numbers are masked, words are not
 
 Test = Callable[[Path], None]
 TESTS: List[Tuple[str, Test]] = []
@@ -377,6 +378,20 @@ def short_of_memory(folder: Path) -> None:
         done = run("diagnose", folder, preexec_fn=limit, env=dict(os.environ, CULPRIT_THREADS="16"))
         need(done.returncode in (0, 2, 127), f"{megabytes} MB: {text_of(done)}")  # 127: not even loaded
         need(done.returncode != 2 or b"memory" in done.stderr, f"{megabytes} MB: {text_of(done)}")
+
+
+@promise("libculprit short of memory gives an error to its caller; nothing is thrown through it")
+def embed_short_of_memory(_: Path) -> None:
+    words = b"".join(b"worker%s stage%s did %s\n" % (3 * (str(i * 7919).translate(LETTERS).encode(),))
+                     for i in range(200_000))
+    seen = set()
+    for megabytes in (16, 24, 32, 40, 48, 64, 96, 4096):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+        done = subprocess.run([str(Path(CULPRIT).with_name("embed_c"))], input=words, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=TIMEOUT_S, preexec_fn=limit, check=False)
+        need(done.returncode in (0, 2, 127), f"{megabytes} MB: {text_of(done)}")  # 127: not even loaded
+        seen.add(done.returncode)
+    need({0, 2} <= seen, f"exit statuses are {seen}")
 
 
 @promise("the answer stands in the first ten lines of the page, on a terminal of 80 columns")

@@ -84,13 +84,16 @@ void Pool::merge(const Pool& other) {
   jobs += other.jobs;
 }
 
-std::string Pool::save() const {
+Result<std::string> Pool::save(size_t limit) const {
   std::string out = fmt::format("{}\t{}\n", kMagic, jobs);
   for (const PoolForm& f : forms) {
     std::string text = f.text;
     std::replace(text.begin(), text.end(), '\n', ' ');
     out += fmt::format("{}\t{}\t{}\t{:.6g}\t{:.4g}\t{}\t{}\n", hex64(f.hash), f.jobs, f.host_max, f.rate_max,
                        f.hosts_share, f.words, text);
+    if (out.size() > limit)
+      return fail(ErrorCode::kLimit, fmt::format("the pool would be larger than {}: build it of fewer jobs",
+                                                 format_bytes(limit)));
   }
   return out;
 }
