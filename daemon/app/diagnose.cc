@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <iterator>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -41,6 +42,13 @@ std::string without_suffix(std::string path) {
   for (std::string_view suffix : {".zst", ".gz", ".xz"})
     if (path.ends_with(suffix)) return path.substr(0, path.size() - suffix.size());
   return path;
+}
+
+// Why a job.toml that was met is not the one of this job; empty: it is.
+std::string_view other_job(const ingest::SourceFile& file, bool have_one) {
+  if (without_suffix(file.below) != "job.toml")
+    return "passed over: only the job.toml of the top folder counts; diagnose another job by its own folder";
+  return have_one ? "passed over: another argument has a job.toml too; diagnose one job at a time" : "";
 }
 
 Status read_job_file(const ingest::SourceFile& file, JobFiles& out) {
@@ -94,7 +102,7 @@ SourceInfo source_info(const ingest::SourceFile& file, logs::PathOwner owner,
 }
 
 // A time that tells its year, at the beginning of one of the largest files: kNoTime where none does.
-TimeNs dated_time(const std::vector<LogFile>& files, int32_t utc_offset_s) {
+TimeNs dated_time(const std::vector<LogFile>& files, const Zone& zone) {
   constexpr size_t kFiles = 32;
   constexpr size_t kBytes = 64 << 10;
   std::vector<size_t> largest(files.size());
@@ -103,15 +111,14 @@ TimeNs dated_time(const std::vector<LogFile>& files, int32_t utc_offset_s) {
                    [&](size_t a, size_t b) { return files[a].file.size > files[b].file.size; });
   if (largest.size() > kFiles) largest.resize(kFiles);
   for (const size_t i : largest) {
-    // Standard input can be read only once.
-    if (files[i].file.path == "-" || files[i].info.modified_ns == kNoTime) continue;
+    if (files[i].file.stream || files[i].info.modified_ns == kNoTime) continue;  // a stream is read once
     auto reader = ingest::StreamReader::open(files[i].file, {kBytes, kBytes});
     auto chunk = reader ? reader->next() : std::nullopt;
     if (!chunk) continue;
     // A time without a year would come out a year earlier or later for these two.
     constexpr TimeNs kYear = 366 * 24 * 3600 * kNsPerSecond;
-    logs::HeaderParser now({utc_offset_s, files[i].info.modified_ns});
-    logs::HeaderParser then({utc_offset_s, files[i].info.modified_ns - kYear});
+    logs::HeaderParser now({zone, files[i].info.modified_ns});
+    logs::HeaderParser then({zone, files[i].info.modified_ns - kYear});
     std::string_view text = chunk->bytes;
     while (!text.empty()) {
       const std::string_view line = text.substr(0, text.find('\n'));
@@ -126,8 +133,8 @@ TimeNs dated_time(const std::vector<LogFile>& files, int32_t utc_offset_s) {
 
 // Logs lose their files' times when they are copied. Where another log of the job tells the year, times
 // without one lie beside it: no later than a month after its beginning, which is longer than jobs run.
-void date_sources(std::vector<LogFile>& files, int32_t utc_offset_s) {
-  const TimeNs dated = dated_time(files, utc_offset_s);
+void date_sources(std::vector<LogFile>& files, const Zone& zone) {
+  const TimeNs dated = dated_time(files, zone);
   if (dated == kNoTime) return;
   constexpr TimeNs kMonth = 31 * 24 * 3600 * kNsPerSecond;
   for (LogFile& f : files)
@@ -149,25 +156,54 @@ std::vector<std::vector<std::string>> jobs_of(const std::string& path) {
   return jobs;
 }
 
-Result<detect::Pool> load_pool(const std::string& path) {
-  std::error_code error;
-  ingest::SourceFile file;
-  file.path = path;
-  file.size = fs::file_size(path, error);
-  if (error) return fail(ErrorCode::kNotFound, fmt::format("{}: {}", path, error.message()));
-  auto text = ingest::read_small_file(file, limits::kPoolFileBytes);
-  if (!text) return fail(text.error().code, text.error().text);
+Result<detect::Pool> load_pool(const std::string& path, const ReadProgress& progress) {
+  const ingest::SourceList list = ingest::list_sources({path}, &progress.stop);
+  if (!list.failed_arguments.empty()) return tl::unexpected(list.failed_arguments[0]);
+  if (list.files.size() != 1 || list.files[0].path != path)
+    return fail(ErrorCode::kInvalid, path + ": is a folder, not a pool made by `culprit pool build`");
+  auto text = ingest::read_small_file(list.files[0], limits::kPoolFileBytes);
+  if (!text) return tl::unexpected(text.error());
   return detect::Pool::load(*text, path);
+}
+
+// The row of a report for something beside the job's own files that could not be read.
+Problem as_problem(const std::string& file, const Error& error) {
+  const bool named = error.text.starts_with(file + ": ");
+  return {file, std::nullopt, named ? error.text.substr(file.size() + 2) : error.text};
+}
+
+// The pool that the options name, and what of it could not be had.
+Result<BuiltPool> gather_pool(const DiagnoseOptions& options, ReadProgress& progress) {
+  auto built = build_pool(options.healthy, options, progress);
+  if (!built || options.pool_file.empty()) return built;
+  if (auto loaded = load_pool(options.pool_file, progress)) {
+    loaded->merge(built->pool);
+    built->pool = std::move(*loaded);
+  } else {
+    built->problems.push_back(as_problem(options.pool_file, loaded.error()));
+    built->errors.push_back(std::move(loaded.error()));
+  }
+  return built;
+}
+
+template <class Entry>
+void append(std::vector<Entry>& to, std::vector<Entry>&& from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
 }  // namespace
 
-unsigned thread_count(const char* setting) {
-  unsigned threads = 0;
-  if (setting) std::from_chars(setting, setting + std::char_traits<char>::length(setting), threads);
+Result<unsigned> thread_count(const char* setting) {
+  constexpr unsigned kMost = 256;
+  const std::string_view text = setting ? setting : "";
   // Each thread holds some 7 MB of pieces, and beyond this many the one that hands them over is the bound.
-  if (threads == 0) threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
-  return std::min(threads, 256u);
+  if (text.empty()) return std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
+  unsigned threads = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (error == std::errc::result_out_of_range) return kMost;
+  if (error != std::errc() || stop != text.data() + text.size() || threads == 0)
+    return fail(ErrorCode::kInvalid, fmt::format("CULPRIT_THREADS={}: is no whole number from 1 on", text));
+  return std::min(threads, kMost);
 }
 
 TextSize read_text(const std::vector<LogFile>& files) {
@@ -189,16 +225,22 @@ TextSize read_text(const std::vector<LogFile>& files) {
   return size;
 }
 
-Result<JobFiles> collect_files(const std::vector<std::string>& paths, const DiagnoseOptions& options) {
+Result<JobFiles> collect_files(const std::vector<std::string>& paths, const DiagnoseOptions& options,
+                               const ReadProgress& progress) {
   JobFiles out;
-  ingest::SourceList list = ingest::list_sources(paths);
+  ingest::SourceList list = ingest::list_sources(paths, &progress.stop);
   out.errors = std::move(list.failed_arguments);
   out.problems = std::move(list.problems);
+  bool have_job = false;
   for (const ingest::SourceFile& file : list.files) {
     if (file.kind != ingest::FileKind::kJob) continue;
+    if (const std::string_view why = other_job(file, have_job); !why.empty()) {
+      out.problems.push_back({file.path, std::nullopt, std::string(why)});
+      continue;
+    }
+    have_job = true;
     if (Status status = read_job_file(file, out); !status)
       out.problems.push_back({file.path, std::nullopt, status.error().text});
-    break;
   }
   logs::PlacementOptions patterns{options.host_pattern, options.rank_pattern};
   if (patterns.host_pattern.empty()) patterns.host_pattern = out.job.host_pattern.value_or("");
@@ -216,54 +258,49 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
     out.logs.push_back({file, source_info(file, std::move(owners[i]), *placement)});
     out.bytes += file.size;
   }
-  date_sources(out.logs, options.parse.utc_offset_s);
+  date_sources(out.logs, options.parse.zone);
   return out;
 }
 
-Result<detect::Pool> build_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
-                                ReadProgress& progress) {
-  detect::Pool pool;
+Result<BuiltPool> build_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
+                             ReadProgress& progress) {
+  BuiltPool out;
   for (const std::string& path : jobs) {
     for (const std::vector<std::string>& job : jobs_of(path)) {
-      auto files = collect_files(job, options);
-      if (!files) return fail(files.error().code, files.error().text);
-      if (!files->errors.empty()) return fail(files->errors[0].code, files->errors[0].text);
+      auto files = collect_files(job, options, progress);
+      if (!files) return tl::unexpected(files.error());
+      for (const Error& error : files->errors) out.problems.push_back(as_problem(path, error));
+      append(out.errors, std::move(files->errors));
+      append(out.problems, std::move(files->problems));
       progress.bytes_total += files->bytes;
       core::Engine engine({files->job, {}, {}});
       logs::ParseOptions parse = options.parse;  // its times are another job's
       parse.since_ns = parse.until_ns = kNoTime;
-      read_logs(files->logs, {parse, options.threads}, engine, progress);
-      if (progress.stop) return pool;
-      if (engine.log().events() > 0) engine.add_to(pool);  // an empty folder is no history
+      append(out.problems, read_logs(files->logs, {parse, options.threads}, engine, progress));
+      if (progress.stop) return out;
+      if (engine.log().events() > 0) engine.add_to(out.pool);  // an empty folder is no history
     }
   }
-  return pool;
+  return out;
 }
 
 Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progress) {
-  auto files = collect_files(options.paths, options);
-  if (!files) return fail(files.error().code, files.error().text);
+  auto files = collect_files(options.paths, options, progress);
+  if (!files) return tl::unexpected(files.error());
   progress.bytes_total += files->bytes;
-  detect::Pool pool;
-  if (!options.pool_file.empty()) {
-    auto loaded = load_pool(options.pool_file);
-    if (!loaded) return fail(loaded.error().code, loaded.error().text);
-    pool = std::move(*loaded);
-  }
-  if (!options.healthy.empty()) {
-    auto built = build_pool(options.healthy, options, progress);
-    if (!built) return fail(built.error().code, built.error().text);
-    if (pool.jobs == 0)
-      pool = std::move(*built);
-    else
-      pool.merge(*built);
-  }
-  core::Engine engine({files->job, std::move(pool), options.steps});
-  read_logs(files->logs, {options.parse, options.threads}, engine, progress);
+  auto built = gather_pool(options, progress);
+  if (!built) return tl::unexpected(built.error());
+  core::Engine engine({files->job, std::move(built->pool), options.steps});
+  std::vector<Problem> problems = read_logs(files->logs, {options.parse, options.threads}, engine, progress);
+  append(problems, std::move(files->problems));
+  append(problems, std::move(built->problems));
   std::vector<core::Input> told;
-  for (Problem& p : files->problems) told.emplace_back(core::ProblemSeen{std::move(p)});
+  for (Problem& p : problems) told.emplace_back(core::ProblemSeen{std::move(p)});
   engine.step(told, kNoTime);
-  Diagnosed out{engine.report(), std::move(files->errors)};
+  Diagnosed out{engine.report(), std::move(files->errors), true};
+  // Without any argument that could be read there is nothing to answer.
+  out.anything = out.errors.size() < options.paths.size();
+  append(out.errors, std::move(built->errors));
   out.report.interrupted = progress.stop;
   return out;
 }

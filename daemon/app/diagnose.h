@@ -25,7 +25,8 @@ struct DiagnoseOptions {
 
 struct Diagnosed {
   Report report;
-  std::vector<Error> errors;  // arguments that could not be read; the rest was
+  std::vector<Error> errors;  // arguments, healthy jobs, the pool: what could not be read; the rest was
+  bool anything = true;       // whether one of the paths could be read
 };
 
 // Files of the paths, recognised, with their owners told by job.toml, patterns and paths.
@@ -36,15 +37,23 @@ struct JobFiles {
   std::vector<Error> errors;
   uint64_t bytes = 0;  // of the logs, on disk
 };
-Result<JobFiles> collect_files(const std::vector<std::string>& paths, const DiagnoseOptions& options);
+// Streams among them are read as far as recognition needs, or until progress.stop; `progress` must outlive
+// what comes back.
+Result<JobFiles> collect_files(const std::vector<std::string>& paths, const DiagnoseOptions& options,
+                               const ReadProgress& progress);
 
-// Fails only where nothing at all could be done (a bad pattern, no readable argument, a broken pool).
+// Fails only where nothing at all could be done: a bad pattern.
 Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progress);
 
 // The normal pool of successful jobs. A folder without a job.toml whose subfolders have one holds several
 // jobs.
-Result<detect::Pool> build_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
-                                ReadProgress& progress);
+struct BuiltPool {
+  detect::Pool pool;
+  std::vector<Problem> problems;
+  std::vector<Error> errors;  // jobs that could not be read; the rest was
+};
+Result<BuiltPool> build_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
+                             ReadProgress& progress);
 
 // Reads the files and does nothing with them, on this thread: what reading alone costs.
 struct TextSize {
@@ -52,7 +61,7 @@ struct TextSize {
 };
 TextSize read_text(const std::vector<LogFile>& files);
 
-// Threads of a command: CULPRIT_THREADS (`setting`), else one for each core.
-unsigned thread_count(const char* setting);
+// Threads of a command: CULPRIT_THREADS (`setting`; null or empty: none), else one for each core.
+Result<unsigned> thread_count(const char* setting);
 
 }  // namespace culprit::app

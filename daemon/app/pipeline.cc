@@ -1,9 +1,13 @@
 #include "app/pipeline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "ingest/text_reader.h"
@@ -15,6 +19,7 @@ namespace {
 constexpr size_t kAheadOfHead = 2, kAheadAtHead = 4;
 // Units opened beyond one a thread, so that a slow one at the head does not stop the others.
 constexpr size_t kAhead = 6;
+constexpr const char* kNoMemory = "out of memory: could not be read to its end";
 
 struct Piece {
   ingest::ChunkBuffer buffer;
@@ -35,8 +40,8 @@ struct Unit {
 class Pipeline {
  public:
   Pipeline(const std::vector<LogFile>& files, const PipelineOptions& options, const TakeBatch& take,
-           std::vector<Problem>& problems, ReadProgress& progress)
-      : files_(files), options_(options), take_(take), problems_(problems), progress_(progress) {
+           ReadProgress& progress)
+      : files_(files), options_(options), take_(take), progress_(progress) {
     for (uint32_t f = 0; f < files.size(); ++f) {
       const ingest::SourceFile& file = files[f].file;
       const bool stream = ingest::is_stream(file);
@@ -50,30 +55,52 @@ class Pipeline {
     }
   }
 
-  void run() {
+  std::vector<Problem> run() {
     const auto is_stream = [](const Unit& unit) { return unit.stream; };
     // One stream is read by one thread, but the others parse what it reads.
     const bool streams = std::any_of(units_.begin(), units_.end(), is_stream);
     const size_t useful = streams ? options_.threads : std::min<size_t>(options_.threads, units_.size());
     threads_ = static_cast<unsigned>(std::max<size_t>(useful, 1));
-    if (threads_ == 1) return work();
     std::vector<std::thread> pool;
-    for (unsigned i = 0; i < threads_; ++i) pool.emplace_back([this] { work(); });
+    pool.reserve(threads_);
+    try {
+      for (unsigned i = 1; i < threads_; ++i) pool.emplace_back([this] { work(); });
+    } catch (const std::exception&) {
+      // Those that the system gives, and this one, do the same work.
+    }
+    work();
     for (std::thread& t : pool) t.join();
+    if (failure_) std::rethrow_exception(failure_);
+    return std::move(problems_);
   }
 
  private:
   void work() {
-    logs::LineParser parser(options_.parse);
+    try {
+      logs::LineParser parser(options_.parse);
+      work_on(parser);
+    } catch (...) {
+      fail();
+    }
+  }
+
+  // Ends the work of all threads.
+  void fail() {
+    std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+    changed_.notify_all();
+  }
+
+  void work_on(logs::LineParser& parser) {
     for (;;) {
       Unit* unit = nullptr;
       {
         std::unique_lock lock(mutex_);
         const auto may_open = [&] { return next_ < units_.size() && next_ < head_ + threads_ + kAhead; };
         changed_.wait(lock, [&] {
-          return !unparsed_.empty() || may_open() || (next_ >= units_.size() && streams_ == 0);
+          return failure_ || !unparsed_.empty() || may_open() || (next_ >= units_.size() && streams_ == 0);
         });
-        if (unparsed_.empty() && !may_open()) return;
+        if (failure_ || (unparsed_.empty() && !may_open())) return;
         if (unparsed_.empty()) {
           unit = &units_[next_++];
           streams_ += unit->stream;
@@ -88,11 +115,13 @@ class Pipeline {
   }
 
   void open(Unit& unit, logs::LineParser& parser) {
-    if (!progress_.stop) {
+    try {
       if (unit.stream)
         read_stream(unit, parser);
-      else
+      else if (!progress_.stop)
         read_chunk(unit, parser);
+    } catch (const std::bad_alloc&) {
+      add_problem({files_[unit.file].file.path, std::nullopt, kNoMemory});
     }
     std::lock_guard lock(mutex_);
     unit.done = true;
@@ -125,10 +154,12 @@ class Pipeline {
 
   void read_stream(Unit& unit, logs::LineParser& parser) {
     const LogFile& file = files_[unit.file];
+    // What a pipe has given already is known, and told.
+    if (progress_.stop && !file.file.stream) return;
     auto reader = ingest::StreamReader::open(file.file);
     if (!reader) return add_problem({file.file.path, std::nullopt, reader.error().text});
     uint64_t consumed = 0;
-    while (!progress_.stop) {
+    do {
       auto piece = fresh_piece();
       auto buffer = reader->next(std::move(piece->buffer));
       if (!buffer) break;
@@ -137,7 +168,7 @@ class Pipeline {
       progress_.bytes_done += reader->consumed() - consumed;
       consumed = reader->consumed();
       offer(unit, std::move(piece), parser);
-    }
+    } while (!progress_.stop && !failed());
     if (reader->problem()) add_problem(*reader->problem());
   }
 
@@ -149,11 +180,16 @@ class Pipeline {
       return unit.ready.size() >= (threads_ == 1 ? 1 : head ? kAheadAtHead + threads_ : kAheadOfHead);
     };
     piece->parsed = false;
-    unparsed_.push_back(piece.get());
     unit.ready.push_back(std::move(piece));
+    try {
+      unparsed_.push_back(unit.ready.back().get());
+    } catch (...) {
+      unit.ready.pop_back();  // nobody would parse it, and all would wait for it
+      throw;
+    }
     changed_.notify_all();
-    while (full()) {
-      changed_.wait(lock, [&] { return !unparsed_.empty() || !full(); });
+    while (full() && !failure_) {
+      changed_.wait(lock, [&] { return failure_ || !unparsed_.empty() || !full(); });
       if (unparsed_.empty()) continue;
       lock.unlock();
       parse_one(parser);
@@ -171,10 +207,24 @@ class Pipeline {
       piece = unparsed_.front();
       unparsed_.pop_front();
     }
-    parse(*piece, parser);
+    try {
+      parse(*piece, parser);
+    } catch (const std::bad_alloc&) {
+      piece->batch = {};
+      piece->batch.source = piece->file;
+      piece->batch.index = piece->buffer.index;
+      piece->batch.last = piece->buffer.last;
+      add_problem({files_[piece->file].file.path, piece->buffer.offset,
+                   fmt::format("out of memory: {} bytes are left out", piece->buffer.range_bytes)});
+    }
     std::lock_guard lock(mutex_);
     piece->parsed = true;
     changed_.notify_all();
+  }
+
+  bool failed() {
+    std::lock_guard lock(mutex_);
+    return failure_ != nullptr;
   }
 
   void parse(Piece& piece, logs::LineParser& parser) const {
@@ -184,8 +234,16 @@ class Pipeline {
     parser.parse(chunk, files_[piece.file].info, piece.batch);
   }
 
-  // Hands over what is ready in order; one thread at a time does so, the others go on reading.
   void drain() {
+    try {
+      hand_over();
+    } catch (...) {
+      fail();
+    }
+  }
+
+  // What is ready, in order; one thread at a time does so, the others go on reading.
+  void hand_over() {
     std::unique_lock lock(mutex_);
     if (draining_) return;
     draining_ = true;
@@ -195,7 +253,7 @@ class Pipeline {
         auto piece = std::move(unit.ready.front());
         unit.ready.pop_front();
         lock.unlock();
-        take_(piece->batch);
+        take_(piece->batch);  // where it throws, nobody hands over any more
         lock.lock();
         spare_.push_back(std::move(piece));
       } else if (unit.ready.empty() && unit.done) {
@@ -216,11 +274,12 @@ class Pipeline {
   const std::vector<LogFile>& files_;
   const PipelineOptions& options_;
   const TakeBatch& take_;
-  std::vector<Problem>& problems_;
   ReadProgress& progress_;
   std::deque<Unit> units_;
   std::vector<std::unique_ptr<Piece>> spare_;
   std::deque<Piece*> unparsed_;  // of streams, owned by their units
+  std::vector<Problem> problems_;
+  std::exception_ptr failure_;  // what ended the work
   std::mutex mutex_;
   std::condition_variable changed_;
   size_t next_ = 0, head_ = 0;
@@ -231,13 +290,13 @@ class Pipeline {
 
 }  // namespace
 
-void parse_logs(const std::vector<LogFile>& files, const PipelineOptions& options, const TakeBatch& take,
-                std::vector<Problem>& problems, ReadProgress& progress) {
-  Pipeline(files, options, take, problems, progress).run();
+std::vector<Problem> parse_logs(const std::vector<LogFile>& files, const PipelineOptions& options,
+                                const TakeBatch& take, ReadProgress& progress) {
+  return Pipeline(files, options, take, progress).run();
 }
 
-void read_logs(const std::vector<LogFile>& files, const PipelineOptions& options, core::Engine& engine,
-               ReadProgress& progress) {
+std::vector<Problem> read_logs(const std::vector<LogFile>& files, const PipelineOptions& options,
+                               core::Engine& engine, ReadProgress& progress) {
   std::vector<core::Input> opened;
   for (const LogFile& file : files) opened.emplace_back(core::SourceOpened{file.info});
   engine.step(opened, kNoTime);
@@ -245,11 +304,7 @@ void read_logs(const std::vector<LogFile>& files, const PipelineOptions& options
     core::Input input = core::LogInput{&batch};
     engine.step({&input, 1}, kNoTime);
   };
-  std::vector<Problem> problems;
-  parse_logs(files, options, take, problems, progress);
-  std::vector<core::Input> told;
-  for (Problem& p : problems) told.emplace_back(core::ProblemSeen{std::move(p)});
-  engine.step(told, kNoTime);
+  return parse_logs(files, options, take, progress);
 }
 
 }  // namespace culprit::app

@@ -34,13 +34,15 @@ struct PipelineOptions {
   unsigned threads = 1;
 };
 
-// Opens the files as sources of the engine, in order, and reads them all, or until progress.stop. Blocks.
-void read_logs(const std::vector<LogFile>& files, const PipelineOptions& options, core::Engine& engine,
-               ReadProgress& progress);
+// Opens the files as sources of the engine, in order, and reads them all, or until progress.stop. Gives what
+// could not be read. Blocks.
+std::vector<Problem> read_logs(const std::vector<LogFile>& files, const PipelineOptions& options,
+                               core::Engine& engine, ReadProgress& progress);
 
 // Reads and parses as read_logs does, and hands every batch to `take` in order, on any thread, one at a time.
+// Memory that runs out while a piece is read costs that piece; what `take` throws comes out of here.
 using TakeBatch = std::function<void(logs::LogBatch&)>;
-void parse_logs(const std::vector<LogFile>& files, const PipelineOptions& options, const TakeBatch& take,
-                std::vector<Problem>& problems, ReadProgress& progress);
+std::vector<Problem> parse_logs(const std::vector<LogFile>& files, const PipelineOptions& options,
+                                const TakeBatch& take, ReadProgress& progress);
 
 }  // namespace culprit::app

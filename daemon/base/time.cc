@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace culprit {
 
 Civil civil_from_ns(TimeNs time) {
@@ -28,9 +30,24 @@ Civil civil_from_ns(TimeNs time) {
                static_cast<unsigned>(nanos)};
 }
 
-std::string format_time(TimeNs time, int32_t offset_s) {
+int32_t Zone::offset_at(TimeNs time) const {
+  const auto after = std::upper_bound(changes_.begin(), changes_.end(), time,
+                                      [](TimeNs t, const Change& change) { return t < change.at; });
+  return after == changes_.begin() ? first_offset_s_ : std::prev(after)->offset_s;
+}
+
+TimeNs Zone::from_clock(int64_t shown_ns) const {
+  constexpr TimeNs kDay = 86'400 * kNsPerSecond;  // no zone is that far from UTC
+  const auto with = [shown_ns](int32_t offset_s) { return shown_ns - offset_s * kNsPerSecond; };
+  if (changes_.empty()) return with(first_offset_s_);
+  const int32_t before = offset_at(shown_ns - kDay), after = offset_at(shown_ns + kDay);
+  const bool moved = offset_at(with(before)) != before && offset_at(with(after)) == after;
+  return with(moved ? after : before);
+}
+
+std::string format_time(TimeNs time, const Zone& zone) {
   if (time == kNoTime) return "-";
-  const Civil c = civil_from_ns(time + offset_s * kNsPerSecond);
+  const Civil c = civil_from_ns(time + zone.offset_at(time) * kNsPerSecond);
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:03}", c.year, c.month, c.day, c.hour, c.minute,
                      c.second, c.nanosecond / 1'000'000);
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace culprit {
 
@@ -32,8 +33,31 @@ struct Civil {
 };
 Civil civil_from_ns(TimeNs time);
 
-// "2026-11-21 02:12:09.123", in the zone `offset_s` seconds east of UTC; kNoTime gives "-".
-std::string format_time(TimeNs time, int32_t offset_s = 0);
+// How far the clocks of a zone stand east of UTC, at each time. A plain value; made of a number it is one
+// offset at all times. Where the changes of a zone such as Europe/Berlin come from is its maker's business.
+class Zone {
+ public:
+  struct Change {
+    TimeNs at;  // from this moment on
+    int32_t offset_s;
+  };
+  Zone(int32_t offset_s = 0) : first_offset_s_(offset_s) {}
+  // `changes` in order of time; no two of them within two days.
+  Zone(int32_t first_offset_s, std::vector<Change> changes)
+      : first_offset_s_(first_offset_s), changes_(std::move(changes)) {}
+
+  int32_t offset_at(TimeNs time) const;
+  // The time at which a clock showed `shown_ns` since 1970-01-01 00:00. An hour that came twice is taken for
+  // its first coming, one that was skipped is read as if the clock had not been moved yet.
+  TimeNs from_clock(int64_t shown_ns) const;
+
+ private:
+  int32_t first_offset_s_;
+  std::vector<Change> changes_;
+};
+
+// "2026-11-21 02:12:09.123" as clocks of the zone show it; kNoTime gives "-".
+std::string format_time(TimeNs time, const Zone& zone = {});
 // "1h 02m 03s", "12.3s", "450ms".
 std::string format_duration(TimeNs ns);
 

@@ -15,24 +15,23 @@ struct Options {
 
 int read_alone(Options& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
-  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose);
+  app::ReadProgress progress;
+  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
   if (!files) return complain(files.error().text), kUnable;
   const app::TextSize text = app::read_text(files->logs);
-  print(fmt::format("{} bytes, {} lines\n", text.bytes, text.lines));
-  return kDone;
+  return print(fmt::format("{} bytes, {} lines\n", text.bytes, text.lines)) ? kDone : kUnable;
 }
 
 // Reading, parsing, masking and the templates, without the detectors and the report.
 int mine_alone(Options& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
-  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose);
-  if (!files) return complain(files.error().text), kUnable;
   app::ReadProgress progress;
+  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
+  if (!files) return complain(files.error().text), kUnable;
   core::Engine engine({files->job, {}, {}});
   app::read_logs(files->logs, {o.reading.diagnose.parse, o.reading.diagnose.threads}, engine, progress);
   const logs::JobLog& log = engine.settled_log();
-  print(fmt::format("{} lines, {} templates\n", log.lines(), log.clusters().size()));
-  return kDone;
+  return print(fmt::format("{} lines, {} templates\n", log.lines(), log.clusters().size())) ? kDone : kUnable;
 }
 
 }  // namespace

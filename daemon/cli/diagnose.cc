@@ -1,3 +1,4 @@
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -47,19 +48,28 @@ Status leave_out(const std::vector<std::string>& names, detect::Steps& steps) {
   return {};
 }
 
-size_t terminal_width() {
-  const char* columns = std::getenv("COLUMNS");
-  const size_t width = columns ? std::strtoul(columns, nullptr, 10) : 0;
-  return width >= 40 && width <= 500 ? width : 100;
+// What the environment asks for, else what the terminal has, else what a mail or a ticket shows well.
+size_t page_width() {
+  const char* columns = std::getenv("COLUMNS");  // shells know it and do not hand it on
+  size_t width = columns ? std::strtoul(columns, nullptr, 10) : 0;
+  struct winsize window = {};
+  if (width == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0) width = window.ws_col;
+  return width > 0 && width <= 500 ? width : 100;
+}
+
+// no-color.org: any value but the empty one.
+bool wants_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) && (!no_color || *no_color == '\0');
 }
 
 std::string render(const Report& report, const Options& o) {
   if (o.format == "json") return to_json(report) + "\n";
   RenderOptions options;
-  options.color = isatty(1) && !std::getenv("NO_COLOR");
-  options.width = terminal_width();
-  options.utc_offset_s = o.reading.utc_offset_s;
-  options.zone = o.reading.timezone;
+  options.color = wants_color();
+  options.width = page_width();
+  options.zone = o.reading.diagnose.parse.zone;
+  options.zone_name = o.reading.timezone;
   return o.format == "html" ? render_html(report, options) : render_text(report, options);
 }
 
@@ -75,14 +85,12 @@ int diagnose(Options& o) {
   if (!done) return complain(done.error().text), kUnable;
   for (const Error& error : done->errors) complain(error.text);
   Report& report = done->report;
-  // Without any argument that could be read there is nothing to answer.
-  const bool nothing = done->errors.size() >= o.reading.diagnose.paths.size();
-  if (nothing) return kUnable;
+  if (!done->anything) return kUnable;
   if (!o.job.empty() && report.job.id != o.job)
     return complain("--job " + o.job + ": no such job below the paths"), kUnable;
   const bool found = !report.diagnoses.empty();
   if (o.top) keep_top(report, o.top);
-  if (!print(render(report, o))) return complain("standard output: cannot be written"), kUnable;
+  if (!print(render(report, o))) return kUnable;
   if (!done->errors.empty()) return kUnable;
   return o.exit_code && found ? kFound : kDone;
 }
@@ -101,7 +109,7 @@ void add_diagnose(CLI::App& app, Run& run) {
       ->check(CLI::IsMember({"text", "json", "html"}))
       ->capture_default_str();
   verb->add_option("--job", o->job, "Report this job only");
-  verb->add_option("--top", o->top, "Keep the best N of each list");
+  verb->add_option("--top", o->top, "Keep the best N of each list")->check(CLI::Range(1u, 1'000'000u));
   verb->add_flag("--exit-code", o->exit_code, "Exit with 1 when a diagnosis was made");
   verb->add_option("--without", o->without,
                    "Leave a step of the method out: cross-job, spatial, temporal, order, "

@@ -52,14 +52,14 @@ class Charts {
 
   std::string tick(double share) const {
     const std::string full =
-        format_time(first_ns_ + static_cast<TimeNs>(share * span_ns_), o_.utc_offset_s).substr(0, 19);
+        format_time(first_ns_ + static_cast<TimeNs>(share * span_ns_), o_.zone).substr(0, 19);
     constexpr double kDay = 86400e9;
     if (span_ns_ > 2 * kDay) return full.substr(5, 11);
     return span_ns_ > 1200e9 ? full.substr(11, 5) : full.substr(11);
   }
 
   void axis() {
-    html_.element("div", "side", o_.zone).raw("<svg class=\"axis\" aria-hidden=\"true\">");
+    html_.element("div", "side", o_.zone_name).raw("<svg class=\"axis\" aria-hidden=\"true\">");
     for (const int quarter : {0, 1, 2, 3, 4}) {
       const char* anchor = quarter == 0 ? "start" : quarter == 4 ? "end" : "middle";
       html_.raw(fmt::format("<text{} x=\"{}%\" y=\"14\" text-anchor=\"{}\">",

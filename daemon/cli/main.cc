@@ -1,5 +1,12 @@
+#include <fcntl.h>
+
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <sstream>
+#include <system_error>
 
 #include "base/text.h"
 #include "cli/verbs.h"
@@ -44,12 +51,26 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // help or version was asked for
-    app.exit(done);
-    return kDone;
+    std::ostringstream text;
+    app.exit(done, text, text);
+    return print(text.str()) ? kDone : kUnable;
   } catch (const CLI::Error& error) {
     return usage_error(error);
   }
-  return verb ? verb() : kUnable;
+  try {
+    return verb ? verb() : kUnable;
+  } catch (const std::bad_alloc&) {
+    complain("out of memory");
+    return kUnable;
+  }
+}
+
+// What is opened later must not stand where others read or write: a descriptor of the first three that is
+// closed is replaced by one that fails.
+void fill_standard_streams() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor)
+    if (fcntl(descriptor, F_GETFD) < 0 && open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY) < 0)
+      std::abort();
 }
 
 }  // namespace
@@ -61,12 +82,15 @@ void complain(const std::string& sentence) {
 bool print(const std::string& text) {
   const bool whole =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  return whole || errno == EPIPE;
+  if (whole || errno == EPIPE) return true;
+  complain("standard output: " + std::generic_category().message(errno));
+  return false;
 }
 
 }  // namespace culprit::cli
 
 int main(int argc, char** argv) {
+  culprit::cli::fill_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);
   return culprit::cli::run(argc, argv);
 }

@@ -51,13 +51,20 @@ std::string told_as_sentence(const Diagnosis& d) {
   return out + fmt::format(" ({} confidence)", percent(d.confidence));
 }
 
+// Where the diagnosis itself names no host and something else speaks against one.
+std::string strongest_suspect(const Report& report, const Diagnosis* told) {
+  if (report.suspects.empty() || (told && !told->hosts.empty())) return "";
+  return fmt::format("; strongest suspect: {}, score {:.2f}", place(report.suspects[0]),
+                     report.suspects[0].score);
+}
+
 std::string inconclusive(const Report& report) {
   std::string out = "No conclusive cause found";
-  if (const Diagnosis* best = leading(report)) return out + "; most likely: " + told_as_sentence(*best);
-  if (!report.suspects.empty()) {
-    out += fmt::format("; strongest suspect: {}, score {:.2f}", place(report.suspects[0]),
-                       report.suspects[0].score);
-  } else if (!report.indicating.empty()) {
+  const Diagnosis* best = leading(report);
+  if (best) out += "; most likely: " + told_as_sentence(*best);
+  out += strongest_suspect(report, best);
+  if (best || !report.suspects.empty()) return out;
+  if (!report.indicating.empty()) {
     out += fmt::format("; {} out of the ordinary",
                        report.indicating.size() == 1
                            ? "one kind of message is"
@@ -133,7 +140,7 @@ std::string title_of(const Diagnosis& d) {
 std::string headline(const Report& report, const RenderOptions& options) {
   switch (outcome(report)) {
     case Outcome::kVerdict:
-      return told_as_sentence(*leading(report));
+      return told_as_sentence(*leading(report)) + strongest_suspect(report, leading(report));
     case Outcome::kInconclusive:
       return inconclusive(report);
     case Outcome::kNoticed:
@@ -156,7 +163,7 @@ std::string classified(const Diagnosis& d, const RenderOptions& options) {
   if (d.symptom != Symptom::kOther) parts.push_back(spaced(word(d.symptom)));
   if (d.stage) parts.push_back(fmt::format("{} stage", word(*d.stage)));
   if (d.time_ns != kNoTime) {
-    parts.push_back(format_time(d.time_ns, options.utc_offset_s) + " " + options.zone);
+    parts.push_back(format_time(d.time_ns, options.zone) + " " + options.zone_name);
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -212,7 +219,7 @@ std::string sentence(const NumericFault& x) {
 std::string sentence(const Hang& hang, const RenderOptions& options) {
   std::string out = "the job hangs";
   if (hang.since_ns != kNoTime) {
-    out += fmt::format(" since {} {}", format_time(hang.since_ns, options.utc_offset_s), options.zone);
+    out += fmt::format(" since {} {}", format_time(hang.since_ns, options.zone), options.zone_name);
   }
   if (!hang.suspects.empty()) out += "; " + places(hang.suspects, kHostsInHeadline);
   return out;
@@ -229,10 +236,10 @@ std::string job_size(const JobSummary& job) {
 
 std::string job_range(const JobSummary& job, const RenderOptions& options) {
   if (job.first_ns == kNoTime || job.last_ns == kNoTime) return "";
-  const std::string first = format_time(job.first_ns, options.utc_offset_s).substr(0, 19);
-  std::string last = format_time(job.last_ns, options.utc_offset_s).substr(0, 19);
+  const std::string first = format_time(job.first_ns, options.zone).substr(0, 19);
+  std::string last = format_time(job.last_ns, options.zone).substr(0, 19);
   if (first.substr(0, 10) == last.substr(0, 10)) last = last.substr(11);
-  return fmt::format("{} to {} {}", first, last, options.zone);
+  return fmt::format("{} to {} {}", first, last, options.zone_name);
 }
 
 std::string place(const Suspect& s) {
@@ -301,8 +308,8 @@ std::string grouped(uint64_t n) {
 
 std::string clock_time(TimeNs time, TimeNs same_day, const RenderOptions& options) {
   if (time == kNoTime) return "";
-  const std::string full = format_time(time, options.utc_offset_s);
-  const std::string other = format_time(same_day, options.utc_offset_s);
+  const std::string full = format_time(time, options.zone);
+  const std::string other = format_time(same_day, options.zone);
   return other.substr(0, 10) == full.substr(0, 10) ? full.substr(11) : full;
 }
 

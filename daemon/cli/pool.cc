@@ -1,8 +1,9 @@
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "base/text.h"
 #include "cli/reading.h"
@@ -23,7 +24,12 @@ Status write_file(const std::string& path, const std::string& text) {
     std::ofstream file(part, std::ios::binary | std::ios::trunc);
     file << text;
     file.flush();
-    if (!file) return fail(ErrorCode::kIo, path + ": cannot be written");
+    if (!file) {
+      const std::string why = std::generic_category().message(errno);
+      std::error_code ignored;
+      std::filesystem::remove(part, ignored);
+      return fail(ErrorCode::kIo, fmt::format("{}: {}", path, why));
+    }
   }
   std::error_code error;
   std::filesystem::rename(part, path, error);
@@ -34,16 +40,21 @@ Status write_file(const std::string& path, const std::string& text) {
 int build(Options& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   app::ReadProgress progress;
-  auto pool = [&] {
+  auto built = [&] {
     Watch watch(progress, !o.reading.quiet);
     return app::build_pool(o.reading.diagnose.paths, o.reading.diagnose, progress);
   }();
-  if (!pool) return complain(pool.error().text), kUnable;
+  if (!built) return complain(built.error().text), kUnable;
+  for (const Problem& p : built->problems) complain(p.file + ": " + p.what);
   if (progress.stop) return complain("interrupted; nothing was written"), kUnable;
-  if (Status status = write_file(o.out, pool->save()); !status) return complain(status.error().text), kUnable;
-  print(fmt::format("{}: {}, {}\n", to_terminal(o.out), counted(pool->jobs, "job"),
-                    counted(pool->forms.size(), "form")));
-  return kDone;
+  const detect::Pool& pool = built->pool;
+  if (pool.jobs == 0) return complain(o.out + ": not written: no job with a log could be read"), kUnable;
+  const auto text = pool.save();
+  if (!text) return complain(o.out + ": not written: " + text.error().text), kUnable;
+  if (Status status = write_file(o.out, *text); !status) return complain(status.error().text), kUnable;
+  const std::string said = fmt::format("{}: {}, {}\n", to_terminal(o.out), counted(pool.jobs, "job"),
+                                       counted(pool.forms.size(), "form"));
+  return print(said) && built->errors.empty() ? kDone : kUnable;
 }
 
 }  // namespace

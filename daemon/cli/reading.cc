@@ -7,15 +7,18 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <ctime>
+#include <limits>
 #include <mutex>
+#include <system_error>
 
 #include "base/text.h"
+#include "cli/zone.h"
 #include "core/logs/header.h"
 
 namespace culprit::cli {
 namespace {
 
+constexpr int kSignals[] = {SIGINT, SIGTERM};
 std::atomic<bool>* stop_flag = nullptr;  // a signal handler can reach nothing else
 
 void on_signal(int signal) {
@@ -24,28 +27,10 @@ void on_signal(int signal) {
   std::raise(signal);
 }
 
-// A zone's offset now, by the system's database.
-Result<int32_t> zone_offset(const std::string& name) {
-  if (const auto offset = parse_utc_offset(name)) return *offset;
-  const std::string path = "/usr/share/zoneinfo/" + name;
-  if (name != "local" &&
-      (name.empty() || name.find("..") != std::string::npos || access(path.c_str(), R_OK) != 0))
-    return fail(
-        ErrorCode::kInvalid,
-        fmt::format("--timezone {}: neither an offset such as +02:00 nor a zone such as Europe/Berlin",
-                    name));
-  if (name != "local") setenv("TZ", name.c_str(), 1);
-  tzset();
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  return static_cast<int32_t>(local.tm_gmtoff);
-}
-
 }  // namespace
 
 void add_reading_options(CLI::App& verb, ReadingOptions& o) {
-  verb.add_option("PATH", o.diagnose.paths, "Files and folders; - is standard input")->required();
+  verb.add_option("PATH", o.diagnose.paths, "Files, folders and pipes; - is standard input")->required();
   verb.add_option("--host-pattern", o.diagnose.host_pattern,
                   "Regular expression with a group `host`, on the path");
   verb.add_option("--rank-pattern", o.diagnose.rank_pattern,
@@ -57,16 +42,18 @@ void add_reading_options(CLI::App& verb, ReadingOptions& o) {
   verb.add_flag("--quiet,-q", o.quiet, "No progress bar");
 }
 
-Result<TimeNs> parse_time(const std::string& text, int32_t utc_offset_s) {
+Result<TimeNs> parse_time(const std::string& text, const Zone& zone) {
   if (text.starts_with("@")) {
     int64_t seconds = 0;
     const auto [stop, error] = std::from_chars(text.data() + 1, text.data() + text.size(), seconds);
-    if (error == std::errc() && stop == text.data() + text.size()) return seconds * kNsPerSecond;
+    constexpr int64_t kMost = std::numeric_limits<TimeNs>::max() / kNsPerSecond;
+    if (error == std::errc() && stop == text.data() + text.size() && seconds >= -kMost && seconds <= kMost)
+      return seconds * kNsPerSecond;
   }
   std::string full = text;
   if (full.size() == 10) full += " 00:00:00";
   if (full.size() == 16) full += ":00";
-  logs::HeaderParser parser({utc_offset_s, kNoTime});
+  logs::HeaderParser parser({zone, kNoTime});
   const logs::Header header = parser.parse(full + " -");
   if (header.time_ns == kNoTime || header.kernel_time)
     return fail(ErrorCode::kInvalid,
@@ -75,15 +62,16 @@ Result<TimeNs> parse_time(const std::string& text, int32_t utc_offset_s) {
 }
 
 Status resolve(ReadingOptions& o) {
-  o.diagnose.threads = app::thread_count(std::getenv("CULPRIT_THREADS"));
-  auto offset = zone_offset(o.timezone);
-  if (!offset) return tl::unexpected(offset.error());
-  o.utc_offset_s = *offset;
-  o.diagnose.parse.utc_offset_s = *offset;
+  const auto threads = app::thread_count(std::getenv("CULPRIT_THREADS"));
+  if (!threads) return tl::unexpected(threads.error());
+  o.diagnose.threads = *threads;
+  auto zone = zone_named(o.timezone);
+  if (!zone) return tl::unexpected(zone.error());
+  o.diagnose.parse.zone = *zone;
   for (auto [text, target] :
        {std::pair{&o.since, &o.diagnose.parse.since_ns}, std::pair{&o.until, &o.diagnose.parse.until_ns}}) {
     if (text->empty()) continue;
-    auto time = parse_time(*text, *offset);
+    auto time = parse_time(*text, *zone);
     if (!time) return tl::unexpected(time.error());
     *target = *time;
   }
@@ -108,10 +96,31 @@ struct Watch::Impl {
     if (total > done && rate > 1)
       left = format_duration(static_cast<TimeNs>(static_cast<double>(total - done) / rate * 1e9)) + " left";
     const int filled = total ? static_cast<int>(std::min<uint64_t>(24, 24 * done / total)) : 0;
-    fmt::print(stderr, "\r\x1b[K[{:#<{}}{:.<{}}] {} of {}  {}/s  {}", "", filled, "", 24 - filled,
-               format_bytes(done), format_bytes(total), format_bytes(static_cast<uint64_t>(rate)), left);
+    // Nobody knows how much a pipe will give.
+    const std::string size = total ? format_bytes(done) + " of " + format_bytes(total) : format_bytes(done);
+    fmt::print(stderr, "\r\x1b[K[{:#<{}}{:.<{}}] {}  {}/s  {}", "", filled, "", 24 - filled, size,
+               format_bytes(static_cast<uint64_t>(rate)), left);
     std::fflush(stderr);
     drawn = true;
+  }
+
+  // Handlers of before, in the order of kSignals.
+  struct sigaction before[2] = {};
+
+  void catch_signals() {
+    stop_flag = &progress.stop;
+    struct sigaction ours = {};
+    ours.sa_handler = on_signal;
+    ours.sa_flags = SA_RESTART;
+    for (size_t i = 0; i < std::size(kSignals); ++i) {
+      sigaction(kSignals[i], nullptr, &before[i]);
+      if (before[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &ours, nullptr);
+    }
+  }
+
+  void release_signals() {
+    for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before[i], nullptr);
+    stop_flag = nullptr;
   }
 
   void loop() {
@@ -125,10 +134,13 @@ struct Watch::Impl {
 
 Watch::Watch(app::ReadProgress& progress, bool draw)
     : impl_(new Impl{progress, draw && isatty(2), {}, {}, false, {}}) {
-  stop_flag = &progress.stop;
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
-  if (impl_->draw) impl_->thread = std::thread([this] { impl_->loop(); });
+  impl_->catch_signals();
+  if (!impl_->draw) return;
+  try {
+    impl_->thread = std::thread([this] { impl_->loop(); });
+  } catch (const std::system_error&) {
+    // A machine that gives no thread gets no bar.
+  }
 }
 
 Watch::~Watch() {
@@ -140,9 +152,7 @@ Watch::~Watch() {
     impl_->over.notify_all();
     impl_->thread.join();
   }
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
-  stop_flag = nullptr;
+  impl_->release_signals();
 }
 
 }  // namespace culprit::cli

@@ -16,19 +16,19 @@ struct ReadingOptions {
   app::DiagnoseOptions diagnose;
   std::string timezone = "UTC", since, until;
   bool quiet = false;
-  int32_t utc_offset_s = 0;  // of `timezone`, once resolve() has run
 };
 
 void add_reading_options(CLI::App& verb, ReadingOptions& options);
 
-// Turns what was typed into what the engine takes.
+// Turns what was typed into what the engine takes. Before other threads begin.
 Status resolve(ReadingOptions& options);
 
-// "2026-11-21T02:12", "2026-11-21 02:12:09.5", "@1763690000", "-2h" (before the newest of nothing: refused).
-Result<TimeNs> parse_time(const std::string& text, int32_t utc_offset_s);
+// "2026-11-21", "2026-11-21T02:12", "2026-11-21 02:12:09.5", or seconds since the epoch: "@1763690000".
+Result<TimeNs> parse_time(const std::string& text, const Zone& zone);
 
-// While it lives: SIGINT and SIGTERM set progress.stop (a second one ends the program), and a bar is drawn on
-// standard error where that is a terminal.
+// While it lives: SIGINT and SIGTERM set progress.stop (a second one ends the program; one that was ignored
+// before, as for a job in the background, stays so), and a bar is drawn on standard error where that is a
+// terminal.
 class Watch {
  public:
   Watch(app::ReadProgress& progress, bool draw);

@@ -10,10 +10,10 @@ namespace culprit::cli {
 
 struct RenderOptions {
   bool color = false;
-  size_t width = 100;        // columns
-  int32_t utc_offset_s = 0;  // zone in which times are shown
-  std::string zone = "UTC";  // its name
-  size_t lines_max = 8;      // evidence and indicating lines shown
+  size_t width = 100;  // columns
+  Zone zone;           // in which times are shown
+  std::string zone_name = "UTC";
+  size_t lines_max = 8;  // evidence and indicating lines shown
 };
 
 std::string render_text(const Report& report, const RenderOptions& options);

@@ -301,7 +301,7 @@ class HtmlReport {
     if (r_.job.unplaced_lines)
       h_.element("p", "soft", grouped(r_.job.unplaced_lines) + " of these lines belong to no known host");
     for (const auto& [list, left_out] : r_.cut)
-      h_.element("p", "soft", fmt::format("{} of {} left out on demand", left_out, list));
+      h_.element("p", "soft", fmt::format("{} of {} left out", left_out, list));
   }
 
   void more(uint64_t all, uint64_t shown) {

@@ -116,11 +116,16 @@ class TextReport {
     const std::string what = classified(d, o_);
     if (!what.empty()) page_.item("  ", what);
     if (!by.empty()) page_.note(by);
+    // Before the reasons: who was woken at night reads the first ten lines.
+    what_to_do(d);
     if (!d.why.empty()) {
       page_.section("Why");
       for (const std::string& why : d.why) page_.item("  - ", why);
     }
     evidence(d);
+  }
+
+  void what_to_do(const Diagnosis& d) {
     const auto [action, remedy] = advice(d);
     if (action.empty() && remedy.empty()) return;
     page_.section("What to do");
@@ -294,7 +299,7 @@ class TextReport {
       page_.note(fmt::format("{} of these lines belong to no known host", grouped(r_.job.unplaced_lines)));
     std::vector<std::string> cut;
     for (const auto& [list, left_out] : r_.cut) cut.push_back(fmt::format("{} {}", left_out, list));
-    if (!cut.empty()) page_.note(fmt::format("left out on demand: {}", fmt::join(cut, ", ")));
+    if (!cut.empty()) page_.note(fmt::format("left out: {}", fmt::join(cut, ", ")));
     if (hidden_) page_.note("all of it: --format json or --format html");
   }
 

@@ -14,6 +14,9 @@ Examples:
   culprit diagnose /tmp/demo/job --healthy /tmp/demo/healthy/0
   culprit simulate logs --list)";
 
+// "-1" is read as the largest of all numbers; nobody wants a log of that size.
+constexpr uint64_t kBytesMax = 10'000'000'000'000;
+
 struct Options {
   sim::LogJobOptions job;
   std::string out, format = "text";
@@ -31,8 +34,7 @@ int list(const Options& o) {
     const nlohmann::ordered_json all = {{"faults", choices(sim::log_faults())},
                                         {"layouts", choices(sim::log_layouts())},
                                         {"frameworks", choices(sim::log_frameworks())}};
-    print(all.dump() + "\n");
-    return kDone;
+    return print(all.dump() + "\n") ? kDone : kUnable;
   }
   std::string text;
   const auto add = [&text](const char* title, const std::vector<sim::NamedChoice>& rows) {
@@ -42,13 +44,13 @@ int list(const Options& o) {
   add("faults", sim::log_faults());
   add("layouts", sim::log_layouts());
   add("frameworks", sim::log_frameworks());
-  print(text);
-  return kDone;
+  return print(text) ? kDone : kUnable;
 }
 
 int logs(const Options& o) {
   if (o.list) return list(o);
   if (o.out.empty()) return complain("simulate logs: OUT is missing"), kUnable;
+  if (o.job.bytes > kBytesMax) return complain("simulate logs: --bytes: more than 10 TB"), kUnable;
   if (Status status = sim::simulate_logs(o.job, o.out); !status)
     return complain(status.error().text), kUnable;
   return kDone;

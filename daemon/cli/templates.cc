@@ -27,7 +27,6 @@ void read(const app::JobFiles& files, const Options& o, app::ReadProgress& progr
   std::vector<core::Input> opened;
   for (const app::LogFile& f : files.logs) opened.emplace_back(core::SourceOpened{f.info});
   mined.engine.step(opened, kNoTime);
-  std::vector<Problem> problems;
   const app::TakeBatch take = [&](logs::LogBatch& batch) {
     core::Input input = core::LogInput{&batch};
     mined.engine.step({&input, 1}, kNoTime);
@@ -36,8 +35,8 @@ void read(const app::JobFiles& files, const Options& o, app::ReadProgress& progr
     for (const logs::LineRecord& line : batch.lines)
       mined.form_of_line.push_back(line.form == logs::kNoForm ? logs::kNoForm : forms[line.form]);
   };
-  app::parse_logs(files.logs, {o.reading.diagnose.parse, o.reading.diagnose.threads}, take, problems,
-                  progress);
+  const std::vector<Problem> problems =
+      app::parse_logs(files.logs, {o.reading.diagnose.parse, o.reading.diagnose.threads}, take, progress);
   for (const Problem& p : problems) complain(p.what.starts_with(p.file) ? p.what : p.file + ": " + p.what);
 }
 
@@ -76,19 +75,17 @@ bool print_templates(const logs::JobLog& log, bool json) {
 
 int templates(Options& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
-  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose);
+  app::ReadProgress progress;
+  auto watch = std::make_unique<Watch>(progress, !o.reading.quiet);
+  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
   if (!files) return complain(files.error().text), kUnable;
   for (const Error& error : files->errors) complain(error.text);
-  app::ReadProgress progress;
   progress.bytes_total = files->bytes;
   Mined mined{core::Engine({files->job, {}, {}}), {}};
-  {
-    Watch watch(progress, !o.reading.quiet);
-    read(*files, o, progress, mined);
-  }
+  read(*files, o, progress, mined);
+  watch.reset();
   const logs::JobLog& log = mined.engine.settled_log();
-  if (!(o.lines ? print_lines(mined, log) : print_templates(log, o.format == "json")))
-    return complain("standard output: cannot be written"), kUnable;
+  if (!(o.lines ? print_lines(mined, log) : print_templates(log, o.format == "json"))) return kUnable;
   return files->errors.empty() ? kDone : kUnable;
 }
 

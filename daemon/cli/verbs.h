@@ -28,7 +28,8 @@ void add_bench(CLI::App& app, Run& run);
 // "culprit: SENTENCE" on standard error, control characters escaped.
 void complain(const std::string& sentence);
 
-// Writes all of it to standard output; false where that fails (a full disk; a closed pipe is no failure).
-bool print(const std::string& text);
+// Writes all of it to standard output. False where that fails, and says so (a full disk); a reader that went
+// away, as `head` does, has what it wanted.
+[[nodiscard]] bool print(const std::string& text);
 
 }  // namespace culprit::cli

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/limits.h"
 #include "core/diagnose/correlator.h"
@@ -59,8 +60,10 @@ Report Engine::report() {
   diagnose::correlate(view, analysis, report);
   report.problems = impl_->problems;
   impl_->tell_drops(report.problems);
-  std::stable_sort(report.problems.begin(), report.problems.end(),
-                   [](const Problem& a, const Problem& b) { return a.file < b.file; });
+  // Threads tell them as they come.
+  std::sort(report.problems.begin(), report.problems.end(), [](const Problem& a, const Problem& b) {
+    return std::tie(a.file, a.offset, a.what) < std::tie(b.file, b.offset, b.what);
+  });
   return report;
 }
 

@@ -287,8 +287,9 @@ Decompressor& Decompressor::operator=(Decompressor&&) noexcept = default;
 Decompressor::~Decompressor() = default;
 
 Result<Decompressor> Decompressor::open(const SourceFile& file) {
-  auto opened = File::open(file.path);
+  Result<File> opened = file.stream ? Result<File>(std::move(*file.stream)) : File::open(file.path);
   if (!opened) return tl::unexpected(std::move(opened.error()));
+  if (!opened->is_open()) return fail(ErrorCode::kInvalid, file.path + ": can be read only once");
   auto impl = std::make_unique<Impl>();
   impl->name = file.path;
   impl->compression = file.compression;

@@ -22,11 +22,7 @@ ReadOutcome read_full(char* out, size_t size, Once once) {
     if (n == 0) break;
     if (n > 0) {
       outcome.bytes += static_cast<size_t>(n);
-    } else if (errno == EAGAIN) {
-      // Standard input that somebody made non-blocking: wait for it.
-      struct pollfd ready = {STDIN_FILENO, POLLIN, 0};
-      (void)::poll(&ready, 1, -1);
-    } else if (errno != EINTR) {
+    } else if (errno != EINTR && errno != EAGAIN) {
       outcome.error = errno;
       break;
     }
@@ -34,9 +30,23 @@ ReadOutcome read_full(char* out, size_t size, Once once) {
   return outcome;
 }
 
+// Waits until the stream has something to say, or its end; false once it is to stop. The signal that sets
+// `stop` reaches one thread of several, so that the one that waits here has to look by itself.
+bool wait_for(int descriptor, const std::atomic<bool>* stop) {
+  constexpr int kLookMs = 100;  // a person who presses Ctrl-C takes it for at once
+  for (;;) {
+    if (stop && *stop) return false;
+    struct pollfd ready = {descriptor, POLLIN, 0};
+    const int found = ::poll(&ready, 1, stop ? kLookMs : -1);
+    if (found > 0 || (found < 0 && errno != EINTR)) return true;  // reading tells what is wrong
+  }
+}
+
+// O_NONBLOCK: a pipe without a writer would hold us up before we could see that it is one.
+constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
 const char* name_of_type(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
-  if (S_ISFIFO(mode)) return "a pipe";
   if (S_ISSOCK(mode)) return "a socket";
   return "a device";
 }
@@ -54,25 +64,34 @@ Error system_error(const std::string& subject, int error) {
   return Error{code, (subject.empty() ? "\"\"" : subject) + ": " + reason};
 }
 
-Result<File> File::open(const std::string& path) {
+Result<File> File::opened(int descriptor, const std::string& subject) {
   File file;
-  const bool standard_input = path == "-";
-  // O_NONBLOCK: a pipe without a writer would hold us up before we could see that it is one.
-  const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  file.descriptor_ = standard_input ? STDIN_FILENO : ::open(path.c_str(), flags);
-  if (file.descriptor_ < 0) return tl::unexpected(system_error(path, errno));
+  file.descriptor_ = descriptor;
   struct stat status;
-  if (::fstat(file.descriptor_, &status) != 0) {
-    const int error = errno;
-    return tl::unexpected(system_error(standard_input ? "standard input" : path, error));
-  }
-  if (!standard_input && !S_ISREG(status.st_mode))
-    return fail(ErrorCode::kInvalid, path + ": is " + name_of_type(status.st_mode) + ", not a file");
-  if (!S_ISREG(status.st_mode)) return file;
+  if (descriptor < 0 || ::fstat(descriptor, &status) != 0)
+    return tl::unexpected(system_error(subject, errno));
+  const bool regular = S_ISREG(status.st_mode);
+  file.stream_ = descriptor == STDIN_FILENO || S_ISFIFO(status.st_mode);
+  if (!regular && !file.stream_)
+    return fail(ErrorCode::kInvalid, subject + ": is " + name_of_type(status.st_mode) + ", not a file");
+  if (!regular) return file;
   file.modified_ns_ = status.st_mtim.tv_sec * kNsPerSecond + status.st_mtim.tv_nsec;
-  if (!standard_input) file.size_ = static_cast<uint64_t>(status.st_size);
+  if (!file.stream_) file.size_ = static_cast<uint64_t>(status.st_size);
   // Only a wider read-ahead is asked for: its refusal changes nothing.
   (void)::posix_fadvise(file.descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
+  return file;
+}
+
+Result<File> File::open(const std::string& path) {
+  auto file = opened(::open(path.c_str(), kOpenFlags), path);
+  if (file && file->stream_) return fail(ErrorCode::kInvalid, path + ": is a pipe, not a file");
+  return file;
+}
+
+Result<File> File::open_stream(const std::string& path, const std::atomic<bool>* stop) {
+  auto file =
+      path == "-" ? opened(STDIN_FILENO, "standard input") : opened(::open(path.c_str(), kOpenFlags), path);
+  if (file) file->stop_ = stop;
   return file;
 }
 
@@ -80,6 +99,8 @@ File::File(File&& other) noexcept { *this = std::move(other); }
 
 File& File::operator=(File&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
+  std::swap(stream_, other.stream_);
+  std::swap(stop_, other.stop_);
   std::swap(size_, other.size_);
   std::swap(modified_ns_, other.modified_ns_);
   return *this;
@@ -90,7 +111,10 @@ File::~File() {
 }
 
 ReadOutcome File::read(char* out, size_t size) {
-  return read_full(out, size, [this](char* to, size_t n, size_t) { return ::read(descriptor_, to, n); });
+  return read_full(out, size, [this](char* to, size_t n, size_t) -> ssize_t {
+    if (stream_ && !wait_for(descriptor_, stop_)) return 0;
+    return ::read(descriptor_, to, n);
+  });
 }
 
 ReadOutcome File::read_at(char* out, size_t size, uint64_t offset) const {

@@ -1,7 +1,8 @@
-// An open file or standard input, and the words for what goes wrong with it. Owns its descriptor (standard
-// input's stays open). read() belongs to one thread at a time, read_at() to any.
+// An open file, pipe or standard input, and the words for what goes wrong with it. Owns its descriptor
+// (standard input's stays open). read() belongs to one thread at a time, read_at() to any.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,8 +23,11 @@ struct ReadOutcome {
 class File {
  public:
   File() = default;
-  // A regular file, or standard input for "-". Never waits for a writer (a pipe is an error).
+  // A regular file: anything else is an error, and a pipe without a writer holds nobody up.
   static Result<File> open(const std::string& path);
+  // A pipe, or standard input for "-". Once `stop` (borrowed; null: never) is true its reading ends as if
+  // nothing followed, also while it waits for a writer.
+  static Result<File> open_stream(const std::string& path, const std::atomic<bool>* stop);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
   ~File();
@@ -35,12 +39,16 @@ class File {
   // follow. It moves the place of read(): use one or the other.
   uint64_t data_from(uint64_t offset) const;
 
-  // As of open(). Standard input has size 0, and a time only when it is a regular file.
+  // As of open(). A stream has size 0, and a time only when it is a regular file.
   uint64_t size() const { return size_; }
   TimeNs modified_ns() const { return modified_ns_; }
 
  private:
+  static Result<File> opened(int descriptor, const std::string& subject);
+
   int descriptor_ = -1;
+  bool stream_ = false;
+  const std::atomic<bool>* stop_ = nullptr;
   uint64_t size_ = 0;
   TimeNs modified_ns_ = kNoTime;
 };

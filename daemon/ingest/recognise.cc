@@ -214,7 +214,7 @@ bool is_binary(std::string_view head) {
 FileKind kind_of(const NamedHead& file) {
   const std::string_view name = without_compression(base_name(file.below));
   if (file.head.empty()) return name.ends_with(".comm") && !file.whole ? FileKind::kComm : FileKind::kEmpty;
-  if (without_compression(file.below) == "job.toml") return FileKind::kJob;
+  if (name == "job.toml") return FileKind::kJob;
   if (file.head.starts_with("CULPCOMM")) return FileKind::kComm;
   if (const auto kind = kind_of_binary(file.head, name)) return *kind;
   if (const auto kind = kind_of_json(file, name)) return *kind;

@@ -69,7 +69,7 @@ void recognise(SourceFile& file, std::string_view raw, size_t asked) {
     size = decompressor.read(text.data(), text.size());
     whole = size < text.size() && !decompressor.problem();
   };
-  if (file.path == "-") {
+  if (file.stream) {
     read(Decompressor::over(raw, file.compression, file.path));
   } else if (auto opened = Decompressor::open(file)) {
     read(std::move(*opened));
@@ -82,13 +82,14 @@ void recognise(SourceFile& file, std::string_view raw, size_t asked) {
 
 class Walk {
  public:
-  explicit Walk(SourceList& list) : list_(list) {}
+  Walk(SourceList& list, const std::atomic<bool>* stop) : list_(list), stop_(stop) {}
 
   void argument(const std::string& argument) {
     argument_ = argument;
-    if (argument == "-") return standard_input();
+    if (argument == "-") return stream();
     struct stat status;
     if (::stat(argument.c_str(), &status) != 0) return failed(system_error(argument, errno));
+    if (S_ISFIFO(status.st_mode)) return stream();  // a shell's <(…) has no path that resolves
     const auto resolved = resolve(argument);
     if (!resolved) return failed(system_error(argument, errno));
     root_ = *resolved;
@@ -115,16 +116,18 @@ class Walk {
     list_.problems.push_back(Problem{path, std::nullopt, std::move(what)});
   }
 
-  void standard_input() {
+  void stream() {
     SourceFile file;
-    file.path = file.below = file.argument = argument_;
-    auto opened = File::open(file.path);
+    file.path = file.argument = argument_;
+    file.below = own_name(argument_);
+    auto opened = File::open_stream(file.path, stop_);
     if (!opened) return failed(std::move(opened.error()));
     file.modified_ns = opened->modified_ns();
     file.head.resize(kCompressedHeadBytes);
     const ReadOutcome outcome = opened->read(file.head.data(), file.head.size());
     if (outcome.error != 0 && outcome.bytes == 0)
-      return failed(system_error("standard input", outcome.error));
+      return failed(system_error(argument_ == "-" ? "standard input" : argument_, outcome.error));
+    file.stream = std::make_shared<File>(std::move(*opened));
     file.head.resize(outcome.bytes);
     recognise(file, file.head, kCompressedHeadBytes);
     list_.files.push_back(std::move(file));
@@ -208,6 +211,7 @@ class Walk {
   }
 
   SourceList& list_;
+  const std::atomic<bool>* stop_;
   std::string argument_, root_;  // root_: the argument, all links followed
   std::vector<FolderId> above_;
   std::unordered_set<std::string> listed_;  // resolved paths
@@ -215,9 +219,9 @@ class Walk {
 
 }  // namespace
 
-SourceList list_sources(const std::vector<std::string>& arguments) {
+SourceList list_sources(const std::vector<std::string>& arguments, const std::atomic<bool>* stop) {
   SourceList list;
-  Walk walk(list);
+  Walk walk(list, stop);
   for (const std::string& argument : arguments) walk.argument(argument);
   return list;
 }

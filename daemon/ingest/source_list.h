@@ -8,7 +8,9 @@
 // arguments lead to is listed once, under the first.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,8 @@
 
 namespace culprit::ingest {
 
+class File;
+
 enum class FileKind : uint8_t { kLog, kComm, kMetrics, kStacks, kFlightRecorder, kJob, kEmpty, kBinary };
 enum class Compression : uint8_t { kNone, kZstd, kGzip, kXz };
 
@@ -28,22 +32,26 @@ struct SourceFile {
   std::string argument;
   FileKind kind = FileKind::kLog;
   Compression compression = Compression::kNone;
-  uint64_t size = 0;  // on disk when it was listed; 0 for standard input
+  uint64_t size = 0;  // on disk when it was listed; 0 for a stream
   TimeNs modified_ns = kNoTime;
-  std::string head;  // of standard input only: what recognition took from it; readers give it first
+  // Of a pipe or standard input only: open since it was listed, and what recognition took from it. It can be
+  // read once: copies of this value share it, and the first reader takes it over.
+  std::shared_ptr<File> stream;
+  std::string head;
 };
 
 struct SourceList {
   std::vector<SourceFile> files;
   std::vector<Problem> problems;  // what on the walk could not be read
-  // Arguments that are missing, unreadable, or neither file nor folder: exit status 2; the rest is still of
-  // use.
+  // Arguments that are missing, unreadable, or neither file, folder nor pipe: exit status 2; the rest is
+  // still of use.
   std::vector<Error> failed_arguments;
 };
 
 // Recognition is by content first (FORMATS.md section 1), reading only the beginning of each file. Pipes,
-// devices and sockets are passed over; one named as an argument fails. "-" is read from as far as recognition
-// needs.
-SourceList list_sources(const std::vector<std::string>& arguments);
+// devices and sockets met on a walk are passed over. A pipe named as an argument is a stream like "-", read
+// as far as recognition needs, or until `stop` (borrowed, also by what is listed; null: never) is true;
+// devices and sockets fail.
+SourceList list_sources(const std::vector<std::string>& arguments, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace culprit::ingest

@@ -76,7 +76,7 @@ uint64_t chunk_count(uint64_t size, const ChunkRule& rule) {
 }
 
 bool is_stream(const SourceFile& file) {
-  return file.compression != Compression::kNone || file.path == "-" ||
+  return file.compression != Compression::kNone || file.stream != nullptr ||
          (file.size == 0 && file.kind != FileKind::kEmpty);
 }
 

@@ -34,8 +34,8 @@ struct ChunkRule {
 // Chunks that a text of this size has (at least 1).
 uint64_t chunk_count(uint64_t size, const ChunkRule& rule = {});
 
-// Whether the file must be read with StreamReader: it is compressed, standard input, or does not tell its
-// size (files of /proc).
+// Whether the file must be read with StreamReader: it is compressed, a stream, or does not tell its size
+// (files of /proc).
 bool is_stream(const SourceFile& file);
 
 // Memory that is not filled with zeros, and used again.

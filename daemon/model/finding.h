@@ -43,6 +43,7 @@ struct Finding {
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
   std::optional<int64_t> iteration;  // training iteration under way at first_ns
   std::vector<Evidence> evidence;    // by time, the first ones; the place of the first dates the finding
+  uint64_t lines = 0;                // of which `evidence` holds the first
   std::vector<std::string> why;      // a sentence for each reason; shown for a subject and for a diagnosis
 
   // Of kIteration: how odd it was. Of kFault: how sure that the job has this fault. 0..1

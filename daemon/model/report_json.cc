@@ -342,10 +342,7 @@ class ReportWriter {
 
   void problem(const Problem& x) {
     w_.object([&] {
-      if (x.file.empty())
-        w_.null("file");
-      else
-        w_.field("file", x.file);
+      w_.field("file", x.file);
       w_.field("offset", x.offset);
       w_.field("what", x.what);
     });

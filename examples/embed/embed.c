@@ -1,5 +1,9 @@
-/* Reads a log from standard input as one source and prints what was found, then the report.
- *   cc -I sdk/include examples/embed/embed.c -L build/release/lib -lculprit -o embed && ./embed < job.log */
+/* Reads a log from standard input as one source and prints what was found, then the report. From the top of
+ * the repository, once for the library, then for the program, which remembers where the library lies:
+ *   cmake --preset release && cmake --build --preset release --target culprit_shared
+ *   cc -I sdk/include examples/embed/embed.c -L build/release/lib -Wl,-rpath,"$PWD/build/release/lib" \
+ *     -lculprit -o embed
+ *   ./embed < job.log */
 #include <culprit/embed.h>
 #include <stdio.h>
 
@@ -16,7 +20,11 @@ int main(void) {
   size_t n;
   culprit_finding finding = {sizeof finding, NULL, NULL, NULL, 0, 0, NULL};
   while ((n = fread(buffer, 1, sizeof buffer, stdin)) > 0) {
-    culprit_feed(job, source, buffer, n);
+    if (culprit_feed(job, source, buffer, n) != 0) {
+      fprintf(stderr, "embed: %s\n", culprit_error(job));
+      culprit_destroy(job);
+      return 2;
+    }
     while (culprit_poll(job, &finding))
       printf("%s:%llu: %s\n", finding.source, (unsigned long long)finding.line, finding.title);
   }

@@ -95,12 +95,14 @@ cann {
       [[Please check that the cann package is installed]] },
   remedy = "Install the kernels package of the CANN version and chip in use, and source its set_env.sh.",
   hit = { "EZ9999: [PID: 775] Cannot find bin of op Range, integral key 0/1/|int64/ND/",
-    "Please check that the cann package is installed. Please run 'source set_env.sh' in the CANN installation path." },
+    "Please check that the cann package is installed. Please run 'source set_env.sh' in the CANN " ..
+      "installation path." },
   miss = { "found bin of op Range" },
 }
 cann {
   id = "library", title = "CANN's libraries are not found", category = "user", component = "dependency",
-  regex = { [[lib(?:hccl|ascendcl|ge_runner|acl_\w+|runtime|opapi|nnopbase)\.so\S*: cannot open shared object file]],
+  regex = { [[lib(?:hccl|ascendcl|ge_runner|acl_\w+|runtime|opapi|nnopbase)\.so\S*: cannot open shared ]] ..
+    [[object file]],
     [[libtorch_npu\.so: (?:cannot open|undefined symbol)]] },
   remedy = "Install CANN and source its set_env.sh; take the torch_npu that fits torch and CANN.",
   hit = { "ImportError: libhccl.so: cannot open shared object file: No such file or directory" },
@@ -112,7 +114,8 @@ cann {
   regex = { [[kernel_name=GetNext]], [[fault op_name=aicpu_getnext]], [[(?i)For the GetNext operator.*check]],
     [[rtMemQueueEnQueueBuff execute failed]] },
   remedy = "Check the data pipeline's speed and the number of batches against the number of steps.",
-  hit = { "Aicpu kernel execute failed, device_id=0, stream_id=116, fault so_name=libaicpu_kernels.so, fault kernel_name=GetNext, fault op_name=" },
+  hit = { "Aicpu kernel execute failed, device_id=0, stream_id=116, fault so_name=libaicpu_kernels.so, " ..
+    "fault kernel_name=GetNext, fault op_name=" },
   miss = { "takes more than 25 seconds to fetch a batch, which might result `GetNext` timeout problem" },
 }
 cann {
@@ -121,7 +124,8 @@ cann {
   regex = { [[Aicore kernel execute failed]], [[fftsplus (?:task|aivector|aicore) .*(?:error|failed)]],
     [[AICORE Kernel task happen error]], [[there is an? (?:fftsplus )?(?:aivec|aicore|aicpu)\w* error]] },
   remedy = "Note the kernel's name: check its inputs; suspect the NPU only if one device repeats it.",
-  hit = { "Aicore kernel execute failed, device_id=2, stream_id=4, report_stream_id=4, task_id=9, flip_num=0, fault kernel_name=Add_1" },
+  hit = { "Aicore kernel execute failed, device_id=2, stream_id=4, report_stream_id=4, task_id=9, " ..
+    "flip_num=0, fault kernel_name=Add_1" },
     miss = { "Aicore kernel registered" },
 }
 cann {
@@ -169,8 +173,10 @@ for number, row in pairs(returns) do
     id = "ret." .. number, title = "NPU call failed: " .. row[1], category = row[2], component = row[3],
       severity = row[4], role = row[5], general = true,
     remedy = "Read the Ascend error message beside it; look the code up in CANN's list.",
-    regex = { [[(?:error code is|ErrCode=|[Rr]et[Cc]ode(?:=|: ?)|\bret(?:=|\[|: ?)|runtime result(?:=| ?= ?)) ?]] .. number .. [[\b]] },
-    hit = { "RuntimeError: copy_between_host_and_device: NPU function error: aclrtSynchronizeStream, error code is " .. number,
+    regex = { [[(?:error code is|ErrCode=|[Rr]et[Cc]ode(?:=|: ?)|\bret(?:=|\[|: ?)|runtime result(?:=| ]] ..
+      [[?= ?)) ?]] .. number .. [[\b]] },
+    hit = { "RuntimeError: copy_between_host_and_device: NPU function error: aclrtSynchronizeStream, " ..
+      "error code is " .. number,
       "rtSetDevice failed, ret[" .. number .. "]" },
     miss = { "step " .. number .. " done", "error code is 1" .. number },
   }

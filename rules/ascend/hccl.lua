@@ -15,7 +15,8 @@ local function hccl(row)
 end
 
 local first = "Find the rank that failed or went silent first: its own log holds the cause."
-local ranktable = "Correct the rank table: device ids, addresses and ranks must be those of the hosts that run."
+local ranktable = "Correct the rank table: device ids, addresses and ranks must be those of the hosts " ..
+  "that run."
 local codes = {
   EI0001 = { "Environment variable for HCCL is invalid", "user", "user_config",
     "Correct the variable that the line names." },
@@ -89,10 +90,13 @@ end
 line("heartbeat", "A peer NPU's process is gone or cut off", { role = "cascade", symptom = "hang",
   regex = { [[Heartbeat Lost Occurred]],
     [=[ExceptionType:\[(?:Heartbeat Lost|Stuck|Error cqe) Occurred\]]=] },
-  hit = { "Cluster Exception Location[IP/ID]:[10.3.9.2/1], Arrival Time:[Thu Nov 28 11:56:34 2024], Discoverer:[10.3.9.2/0], ExceptionType:[Heartbeat Lost Occurred], Possible Reason:1. Process has exited, 2. Network Disconnected" } })
+  hit = { "Cluster Exception Location[IP/ID]:[10.3.9.2/1], Arrival Time:[Thu Nov 28 11:56:34 2024], " ..
+    "Discoverer:[10.3.9.2/0], ExceptionType:[Heartbeat Lost Occurred], Possible Reason:1. Process has " ..
+    "exited, 2. Network Disconnected" } })
 line("notify", "Ranks wait for a peer's notify", { role = "cascade", symptom = "hang",
   regex = { [=[taskType\[Notify Wait\]]=], [[Notify wait execute failed]], [[\bnotify wait timeout\b]] },
-  hit = { "[TaskExceptionHandler][Callback]Task run failed, base information is streamID:[17], taskID[5], taskType[Notify Wait], tag[AllReduce_0]" } })
+  hit = { "[TaskExceptionHandler][Callback]Task run failed, base information is streamID:[17], taskID[5], " ..
+    "taskType[Notify Wait], tag[AllReduce_0]" } })
 line("socket", "Peer's connection did not come", { role = "cascade", symptom = "hang",
   regex = { [[topo exchange (?:server|agent) get socket timeout]],
     [[the connection failure between this device and]], [[Wait links establish completed failed]],
@@ -115,13 +119,15 @@ line("address", "HCCL's network interface or address does not exist on the host"
     [[\[Get\]\[LocalServerId\]get host ip fail by socket Ifname]],
     [[\[Init\]\[EnvVarParam\].*(?:fail|invalid|error)]] },
   remedy = "Correct HCCL_SOCKET_IFNAME or HCCL_IF_IP.",
-  hit = { "[ERROR] HCCL(9,python): [Find][LocalHostIP]ip [10.0.0.9] of [HCCL_IF_IP] is not found in the nic list" } })
+  hit = { "[ERROR] HCCL(9,python): [Find][LocalHostIP]ip [10.0.0.9] of [HCCL_IF_IP] is not found in the " ..
+    "nic list" } })
 line("port", "HCCL's port is taken", { category = "user", component = "user_config", severity = "fatal",
   action = "fix",
   regex = { [[ra socket listen start fail]], [[the IP address and port have been bound already]],
     [[Please check the port status and whether the port]] },
   remedy = "End left-over processes of an earlier job or move HCCL_IF_BASE_PORT.",
-  hit = { "[ERROR] HCCL(9,python): bind fail. family[2], IP[10.0.0.9], port[60000]. Possible Cause: the IP address and port have been bound already" } })
+  hit = { "[ERROR] HCCL(9,python): bind fail. family[2], IP[10.0.0.9], port[60000]. Possible Cause: the " ..
+    "IP address and port have been bound already" } })
 line("ranktable", "Rank table cannot be read", { category = "user", component = "user_config",
   severity = "fatal", action = "fix", remedy = ranktable,
   regex = { [[\[HcomLoadRanktableFile\]get file\[.*real path error]], [[load file\[.*\] to json fail]],

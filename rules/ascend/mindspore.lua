@@ -18,7 +18,8 @@ ms {
   regex = { [[may be other processes occupying this card]],
     [[free memory size is less than half of total memory size]] },
   remedy = "End the other process (npu-smi info) or take another NPU.",
-  hit = { "Malloc device memory failed, size[32212254720], ret[207001], Device 6 may be other processes occupying this card, check as: ps -ef|grep python" },
+  hit = { "Malloc device memory failed, size[32212254720], ret[207001], Device 6 may be other processes " ..
+    "occupying this card, check as: ps -ef|grep python" },
   miss = { "Malloc device memory success, size[1024]" },
 }
 ms {
@@ -28,7 +29,8 @@ ms {
     [[Device\(id:\d+\) memory isn't enough and alloc failed]],
     [[Please try to reduce 'batch_size'|please try to reduce 'batch_size']], [[#umsg#Memory not enough]] },
   remedy = "Lower the batch, use recomputation or split the model further.",
-  hit = { "Memory not enough: Device(id:0) memory isn't enough and alloc failed, kernel name: Default/MatMul-op1, alloc size: 1073741824B.",
+  hit = { "Memory not enough: Device(id:0) memory isn't enough and alloc failed, kernel name: " ..
+    "Default/MatMul-op1, alloc size: 1073741824B.",
     "Malloc device memory failed, size[1073741824], ret[207001]" },
   miss = { "Device MOC memory size: 62420M" },
 }
@@ -54,9 +56,11 @@ ms {
 ms {
   id = "workers", title = "Number of data workers is out of range", component = "user_config",
   regex = { [[num_workers=?\S*.{0,40}not within the required range]],
-    [[num_parallel_workers .{0,60}(?:exceeds the boundary|not within the required interval|greater than|should be)]] },
+    [[num_parallel_workers .{0,60}(?:exceeds the boundary|not within the required interval|greater than|]] ..
+      [[should be)]] },
   remedy = "Set it to at most the CPU threads of the host.",
-  hit = { "GeneratorDataset's num_workers=8, this value is not within the required range of [1, cpu_thread_cnt=2]." },
+  hit = { "GeneratorDataset's num_workers=8, this value is not within the required range of [1, " ..
+    "cpu_thread_cnt=2]." },
     miss = { "num_parallel_workers: 8" },
 }
 ms {
@@ -64,7 +68,8 @@ ms {
     severity = "warning", symptom = "slowdown",
   regex = { [[Bad performance attention, it takes more than \d+ seconds]] },
   remedy = "Speed up the pipeline: more workers, faster storage, less work per sample.",
-  hit = { "Bad performance attention, it takes more than 25 seconds to fetch a batch of data from dataset pipeline, which might result `GetNext` timeout problem." },
+  hit = { "Bad performance attention, it takes more than 25 seconds to fetch a batch of data from dataset " ..
+    "pipeline, which might result `GetNext` timeout problem." },
   miss = { "it takes 2 seconds to fetch a batch" },
 }
 ms {
@@ -72,7 +77,8 @@ ms {
   regex = { [=[Device \d+ call rtSetDevice failed, ret\[107001\]]=],
     [[set device=\d+, valid device range is]] },
   remedy = "Use a device id that npu-smi shows.",
-  hit = { "RuntimeError: Device 8 call rtSetDevice failed, ret[107001]. The details refer to 'Ascend Error Message'." },
+  hit = { "RuntimeError: Device 8 call rtSetDevice failed, ret[107001]. The details refer to 'Ascend " ..
+    "Error Message'." },
     miss = { "Device 7 call rtSetDevice ok" },
 }
 ms {
@@ -92,7 +98,8 @@ ms {
     [[The global rank id .* should be less than global rank size]],
     [[please export MINDSPORE_HCCL_CONFIG_PATH or RANK_TABLE_FILE]], [[Role name .* is invalid]] },
   remedy = "Correct worker count, port, ranks or rank table of the launcher.",
-  hit = { "Failed to register the compute graph node: 3. Reason: Repeated registration node: 3 to the scheduler" },
+  hit = { "Failed to register the compute graph node: 3. Reason: Repeated registration node: 3 to the " ..
+    "scheduler" },
     miss = { "Register node 3 success" },
 }
 ms {

@@ -25,7 +25,8 @@ host {
   id = "link_down", title = "Network port of an NPU is down", component = "network",
   regex = { [[(?i)\bnpu\b.{0,40}(?:link(?: status)?|port)\W{1,3}(?:is )?down]], [[^ *link status: DOWN]],
     [[ra hdc message process failed ret\(-67\)]],
-    [[(?i)net(?:work)? ?health(?: status)?: (?:Socket fail|Receive timeout|Unreachable|Time exceeded|Fault|Init)]] },
+    [[(?i)net(?:work)? ?health(?: status)?: (?:Socket fail|Receive timeout|Unreachable|Time exceeded|]] ..
+      [[Fault|Init)]] },
   remedy = "Check optical module, cable and switch port of this NPU (hccn_tool -optical, -link, -lldp).",
   hit = { "link status: DOWN", "[ERROR] HCCP(811,hccp_service.bin): ra hdc message process failed ret(-67)" },
     miss = { "link status: UP", "net health status: Success" },
@@ -33,7 +34,8 @@ host {
 host {
   id = "pcie_msg", title = "Host and NPU cannot exchange messages over PCIe", component = "pcie",
     severity = "error", action = "check",
-  regex = { [[devdrv_\w+.*(?:Device irq not resp|no resp\b|DMA (?:timeout|channel wait timeout)|Dma copy failed)]],
+  regex = { [[devdrv_\w+.*(?:Device irq not resp|no resp\b|DMA (?:timeout|channel wait timeout)|Dma copy ]] ..
+    [[failed)]],
     [[hdcdrv_connect.*pcie not ready]] },
   remedy = "Reset the NPU; check the PCIe link of this slot if it returns.",
   hit = { "devdrv_dma_chan_sync_wait_query: DMA channel wait timeout",
@@ -44,7 +46,8 @@ host {
   regex = { [[\b(?:HBM )?MULTI[ -]?BIT ECC ERROR\b]],
     [[(?:NPU function error: |throw |happened.*)?\bUCE ERROR\b]], [[SUSPECT MEM ERROR]],
     [[(?i)hbm (?:double|multi)[ -]bit ecc (?:error )?(?:isolated )?.{0,20}exceed]] },
-  remedy = "Isolate the NPU, reset it, and restart from the last checkpoint; replace the board when rows keep failing.",
+  remedy = "Isolate the NPU, reset it, and restart from the last checkpoint; replace the board when rows " ..
+    "keep failing.",
   hit = { "RuntimeError: NPU function error: HBM MULTI BIT ECC ERROR, error code is 507054",
     "RuntimeError: synchronize: NPU function error: UCE ERROR, error code is 507053" },
   miss = { "HBM Double Bit Error Count : 0" },
@@ -52,7 +55,8 @@ host {
 host {
   id = "hccs_link", title = "Link between NPUs of a host failed", component = "nvlink",
   regex = { [[HCCS LINK ERROR]],
-    [[(?i)hccs .{0,40}(?:link (?:is )?(?:down|abnormal)|lane .* (?:down|fault)|health status: (?:Warning|Critical))]] },
+    [[(?i)hccs .{0,40}(?:link (?:is )?(?:down|abnormal)|lane .* (?:down|fault)|health status: (?:Warning|]] ..
+      [[Critical))]] },
   remedy = "Isolate the host; check the HCCS status of all its NPUs.",
   hit = { "RuntimeError: NPU function error: HCCS LINK ERROR, error code is 507056" },
     miss = { "HCCS health status: OK" },

@@ -22,7 +22,8 @@ end
 err { id = "argument", title = "Program passed torch_npu something it does not take", category = "user",
   component = "user_code", kinds = "00[1-47]",
   sample = "002", text = "invalid type", other = "200",
-    remedy = "Read the exception above: type, value or device of a tensor, or an operator without NPU support." }
+    remedy = "Read the exception above: type, value or device of a tensor, or an operator without NPU " ..
+      "support." }
 err { id = "internal", title = "torch_npu inner error", category = "framework", component = "framework",
   kinds = "005",
   sample = "005", text = "internal error", other = "002", remedy = "Report it with the exception above." }
@@ -60,6 +61,7 @@ rule {
   source = { "log" },
     match = { regex = [[Expected NPU tensor, please check whether the input tensor device is correct]] },
   remedy = "Move all operands to the same device.",
-  examples = { hit = { "RuntimeError: Expected all tensors to be on the same device. Expected NPU tensor, please check whether the input tensor device is correct." },
+  examples = { hit = { "RuntimeError: Expected all tensors to be on the same device. Expected NPU tensor, " ..
+    "please check whether the input tensor device is correct." },
     miss = { "Expected all good" } },
 }

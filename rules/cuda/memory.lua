@@ -46,14 +46,6 @@ memory {
   miss = { "cuBLAS workspace set to :4096:8" },
 }
 memory {
-  id = "occupied", title = "Device memory is taken by another process",
-  regex = { [[may be other processes occupying this card]], [[Malloc device memory failed, .*free memory size is less than half]],
-    [[Free memory on device .* is less than desired]], [[(?i)No available memory for the cache blocks]] },
-  remedy = "End the other process, left over from an earlier run in most cases.",
-  hit = { "Malloc device memory failed, size[32212254720], ret[207001], Device 6 may be other processes occupying this card" },
-  miss = { "Malloc device memory succeeded" },
-}
-memory {
   id = "ecc", title = "GPU memory error that ECC could not correct, seen by the program", category = "hardware",
   regex = { [[uncorrectable ECC error encountered]], [[cudaErrorECCUncorrectable]], [[CUDA_ERROR_ECC_UNCORRECTABLE]],
     [[hipErrorECCNotCorrectable]], [[(?i)uncorrectable ECC error .*(?:CUDA|HIP) error]] },

@@ -87,11 +87,3 @@ setup {
   hit = { "RuntimeError: CUDA error: operation not permitted" },
   miss = { "CUDA error: operation not permitted when stream is capturing" },
 }
-setup {
-  id = "handle", title = "GPU does not answer any more", category = "hardware", component = "gpu", severity = "fatal",
-  regex = { [[Unable to determine the device handle for (?:GPU|gpu)]], [[GPU is lost\. ?Reboot the system]],
-    [[nvmlDeviceGetHandleBy\w+\S* failed:? (?:GPU is lost|Unknown Error)]], [[NVMLError_GpuIsLost]] },
-  remedy = "Take the host out and reboot it; replace the GPU if it happens again.", action = "isolate",
-  hit = { "Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error", "pynvml.NVMLError_GpuIsLost: GPU is lost" },
-  miss = { "GPU 0: NVIDIA A100-SXM4-80GB" },
-}

@@ -13,7 +13,8 @@ end
 
 disk {
   id = "io_error", title = "A disk returned I/O errors",
-  regex = { [[(?:blk_update_request: )?(?:critical (?:medium|target) error|I/O error), dev (?P<disk>[a-z0-9]+), sector \d+]],
+  regex = { [[(?:blk_update_request: )?(?:critical (?:medium|target) error|I/O error), dev ]] ..
+    [[(?P<disk>[a-z0-9]+), sector \d+]],
     [[Buffer I/O error on (?:dev|device) ]], [[lost async page write]], [[Medium Error]] },
   except = [[dev (?:loop|sr|fd|nbd)\d]],
   remedy = "Drain the host, check the disk's SMART data and replace it.",
@@ -24,7 +25,9 @@ disk {
 }
 disk {
   id = "nvme", title = "NVMe drive stopped answering", severity = "fatal",
-  regex = { [[nvme (?P<disk>nvme\d+): (?:controller is down; will reset|Device not ready; aborting|Removing after probe failure|Device shutdown incomplete|Disabling device after reset failure|failed to set APST)]],
+  regex = { [[nvme (?P<disk>nvme\d+): (?:controller is down; will reset|Device not ready; aborting|]] ..
+    [[Removing after probe failure|Device shutdown incomplete|Disabling device after reset failure|]] ..
+    [[failed to set APST)]],
     [[nvme (?P<disk>nvme\d+): I/O (?:tag )?\d+ .*QID \d+ timeout, (?:disable controller|completion polled$)]],
       [[nvme nvme\d+: Abort status: 0x371]] },
   remedy = "Drain the host; update the drive's firmware or replace it.",
@@ -35,7 +38,8 @@ disk {
 disk {
   id = "nvme_timeout", title = "NVMe drive answers late", severity = "warning", action = "check",
     symptom = "slowdown",
-  regex = { [[nvme (?P<disk>nvme\d+): I/O (?:tag )?\d+ .*QID \d+ timeout, (?:aborting|reset controller|completion polled)]] },
+  regex = { [[nvme (?P<disk>nvme\d+): I/O (?:tag )?\d+ .*QID \d+ timeout, (?:aborting|reset controller|]] ..
+    [[completion polled)]] },
   remedy = "Watch this drive; update its firmware.",
   hit = { "nvme nvme1: I/O 121 QID 4 timeout, aborting" }, miss = { "nvme nvme1: pci function 0000:c1:00.0" },
 }
@@ -60,12 +64,16 @@ disk {
   id = "corrupt", title = "File system is damaged",
   regex = { [[EXT[234]-fs error \(device (?P<disk>\S+)\)]],
     [[EXT4-fs \(\S+\): .*(?:Corrupt|corruption|checksum invalid)]],
-    [[XFS \((?P<disk>\S+)\): .*(?:Corruption (?:detected|of in-memory data)|[Mm]etadata (?:corruption|CRC error)|log I/O error|Filesystem has been shut down|shutting down filesystem|xfs_do_force_shutdown)]],
+    [[XFS \((?P<disk>\S+)\): .*(?:Corruption (?:detected|of in-memory data)|[Mm]etadata (?:corruption|]] ..
+      [[CRC error)|log I/O error|Filesystem has been shut down|shutting down filesystem|]] ..
+      [[xfs_do_force_shutdown)]],
     [[BTRFS (?:critical|error) \(device]], [[JBD2: .*(?:error|Error) ]],
       [[SQUASHFS error: (?:unable to read|zlib|xz|lzo|zstd)]] },
   remedy = "Drain the host, unmount and repair the file system; check the disk.",
-  hit = { "EXT4-fs error (device sda2): ext4_find_entry:1455: inode #2: comm python3: reading directory lblock 0",
-    "XFS (nvme0n1p1): Corruption of in-memory data (0x8) detected at xfs_trans_cancel. Shutting down filesystem.",
+  hit = { "EXT4-fs error (device sda2): ext4_find_entry:1455: inode #2: comm python3: reading directory " ..
+    "lblock 0",
+    "XFS (nvme0n1p1): Corruption of in-memory data (0x8) detected at xfs_trans_cancel. Shutting down " ..
+      "filesystem.",
       "XFS (dm-0): log I/O error -5" },
   miss = { "EXT4-fs (sda2): mounted filesystem with ordered data mode",
     "XFS (nvme0n1p1): Ending clean mount" },
@@ -81,7 +89,8 @@ disk {
 }
 disk {
   id = "smart", title = "A disk predicts its failure", action = "check",
-  regex = { [[smartd\S*: .*(?:FAILED SMART self-check|SMART Failure|Currently unreadable \(pending\)|Critical Warning)]] },
+  regex = { [[smartd\S*: .*(?:FAILED SMART self-check|SMART Failure|Currently unreadable \(pending\)|]] ..
+    [[Critical Warning)]] },
   remedy = "Replace the disk before it fails.",
   hit = { "smartd[901]: Device: /dev/sda [SAT], FAILED SMART self-check. BACK UP DATA NOW!" },
     miss = { "smartd[901]: Device: /dev/sda, SMART Usage Attribute: 194 Temperature_Celsius changed" },

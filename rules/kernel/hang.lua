@@ -44,7 +44,8 @@ host {
     role = "cascade", general = true,
   regex = { [[INFO: task (?P<name>[^:]+):(?P<pid>\d+) blocked for more than \d+ seconds]],
     [[INFO: task (?P<name>[^:]+):(?P<pid>\d+) is blocked on]] },
-  remedy = "Read the stack below: NFS, Lustre and GPFS calls mean storage, nvidia or mlx5 calls mean the device.",
+  remedy = "Read the stack below: NFS, Lustre and GPFS calls mean storage, nvidia or mlx5 calls mean the " ..
+    "device.",
   hit = { "INFO: task python3:22101 blocked for more than 120 seconds." },
     miss = { "INFO: lockdep is turned off." },
 }
@@ -56,7 +57,8 @@ host {
 }
 host {
   id = "oops", title = "The kernel crashed in its own code", symptom = "crash",
-  regex = { [[BUG: unable to handle (?:kernel (?:NULL pointer dereference|paging request)|page fault for address)]],
+  regex = { [[BUG: unable to handle (?:kernel (?:NULL pointer dereference|paging request)|page fault for ]] ..
+    [[address)]],
     [[BUG: kernel NULL pointer dereference, address]],
       [[Unable to handle kernel (?:NULL pointer dereference|paging request|access to user memory)]],
     [[kernel BUG at \S+:\d+!]], [=[Oops: [0-9a-fx]+ \[#\d+\]]=],
@@ -83,7 +85,8 @@ host {
   regex = { [[clocksource: timekeeping watchdog on CPU\d+: Marking clocksource .* as unstable]],
     [[Clocksource tsc unstable]] },
   remedy = "Check firmware; times of this host's log lines may be off.",
-  hit = { "clocksource: timekeeping watchdog on CPU3: Marking clocksource 'tsc' as unstable because the skew is too large:" },
+  hit = { "clocksource: timekeeping watchdog on CPU3: Marking clocksource 'tsc' as unstable because the " ..
+    "skew is too large:" },
   miss = { "clocksource: Switched to clocksource tsc" },
 }
 host {

@@ -25,7 +25,8 @@ limit {
 }
 limit {
   id = "inotify", title = "Watch limit of the host reached", severity = "warning",
-  regex = { [[inotify_add_watch\(\) failed|inotify watch limit reached|fs\.inotify\.max_user_(?:watches|instances)]],
+  regex = { [[inotify_add_watch\(\) failed|inotify watch limit reached|fs\.inotify\.max_user_(?:watches|]] ..
+    [[instances)]],
     [[Failed to (?:allocate|create) (?:directory watch|inotify)]] },
   remedy = "Raise fs.inotify.max_user_watches and max_user_instances.",
   hit = { "Failed to allocate directory watch: Too many open files",
@@ -63,7 +64,9 @@ limit {
   id = "cpuset", title = "CPU set of the job's control group is empty", component = "platform",
   regex = { [[cpuset\.(?:cpus|mems)\b.{0,120}(?:No space left on device|Invalid argument)]],
     [[Failed to set '?cpuset\.\w+'? attribute on]] },
-  remedy = "Restart the node's job daemon; a race with systemd left its control group without CPUs. No disk is full.",
-  hit = { "slurmd.service: Failed to set 'cpuset.cpus' attribute on '/system.slice/slurmd.service' to '': No space left on device" },
+  remedy = "Restart the node's job daemon; a race with systemd left its control group without CPUs. No " ..
+    "disk is full.",
+  hit = { "slurmd.service: Failed to set 'cpuset.cpus' attribute on '/system.slice/slurmd.service' to '': " ..
+    "No space left on device" },
   miss = { "OSError: [Errno 28] No space left on device: '/scratch/x'" },
 }

@@ -15,10 +15,12 @@ end
 
 hardware {
   id = "panic", title = "Host panicked on a fatal machine check",
-  regex = { [[Kernel panic - not syncing: .{0,20}(?:[Ff]atal [Mm]achine check|Fatal hardware error|Timeout: Not all CPUs entered broadcast)]],
+  regex = { [[Kernel panic - not syncing: .{0,20}(?:[Ff]atal [Mm]achine check|Fatal hardware error|]] ..
+    [[Timeout: Not all CPUs entered broadcast)]],
     [[Machine check: .{0,10}Processor context corrupt]],
       [[Kernel panic - not syncing: (?:NMI|Asynchronous SError Interrupt|UE detected|UNCORRECTED ERROR)]] },
-  remedy = "Take the host out and read its management controller's event log; replace the CPU, board or memory it names.",
+  remedy = "Take the host out and read its management controller's event log; replace the CPU, board or " ..
+    "memory it names.",
   hit = { "Kernel panic - not syncing: Fatal machine check",
     "mce: [Hardware Error]: Machine check: Processor context corrupt",
     "Kernel panic - not syncing: Asynchronous SError Interrupt" },
@@ -62,7 +64,8 @@ hardware {
 }
 hardware {
   id = "uncorrected", title = "Uncorrected machine check was logged", severity = "error", general = true,
-  regex = { [[\[Hardware Error\]: .*\b(?:Uncorrected, software (?:restartable|containable) error|Deferred error|System Fatal error)]],
+  regex = { [[\[Hardware Error\]: .*\b(?:Uncorrected, software (?:restartable|containable) error|]] ..
+    [[Deferred error|System Fatal error)]],
     [[mcelog: .*[Uu]ncorrected error]],
       [=[\[Hardware Error\]: +(?:MC\d+_STATUS|CPU:\d+ .*STATUS)\[[^\]]*\|UE\|]=] },
   remedy = "Drain the host and decode the record (rasdaemon, mcelog).",
@@ -121,7 +124,8 @@ hardware {
 }
 hardware {
   id = "power_supply", title = "A power supply of the host failed", severity = "error", action = "check",
-  regex = { [[(?i)Power Supply\b.{0,60}(?:Failure detected|Power Supply AC lost|predictive failure|input lost)]],
+  regex = { [[(?i)Power Supply\b.{0,60}(?:Failure detected|Power Supply AC lost|predictive failure|input ]] ..
+    [[lost)]],
     [[(?i)PSU ?\d\b.{0,40}(?:failed|fault|lost input)]] },
   remedy = "Replace the power supply or restore its feed; GPUs may be capped until then.",
   hit = { "ipmi: Power Supply #0xe1 | Failure detected | Asserted", "PSU2 fault detected" },

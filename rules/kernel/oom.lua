@@ -18,7 +18,8 @@ oom {
     [[oom-kill:constraint=CONSTRAINT_MEMCG]],
     [[[Tt]ask in \S+ killed as a result of limit of \S+]] },
   remedy = "Ask for more host memory, or lower workers, prefetch, caching and offload.",
-  hit = { "Memory cgroup out of memory: Killed process 31337 (python3) total-vm:412345678kB, anon-rss:98765432kB",
+  hit = { "Memory cgroup out of memory: Killed process 31337 (python3) total-vm:412345678kB, " ..
+    "anon-rss:98765432kB",
     "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=step_0,task=pt_main_thread,pid=4812,uid=1001" },
   miss = { "Memory cgroup stats for /slurm/uid_1001/job_42" },
 }
@@ -27,8 +28,10 @@ oom {
   regex = { [[Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)]],
     [[Out of memory \(oom_kill_allocating_task\): Kill(?:ed)? process]],
     [[oom-kill:constraint=CONSTRAINT_(?:NONE|CPUSET|MEMORY_POLICY)]] },
-  remedy = "Lower the host memory the job uses (workers, offload, pinned buffers); look for a leak if it grew over time.",
-  hit = { "Out of memory: Killed process 4955 (python) total-vm:1067912344kB, anon-rss:503312000kB, file-rss:0kB",
+  remedy = "Lower the host memory the job uses (workers, offload, pinned buffers); look for a leak if it " ..
+    "grew over time.",
+  hit = { "Out of memory: Killed process 4955 (python) total-vm:1067912344kB, anon-rss:503312000kB, " ..
+    "file-rss:0kB",
     "Out of memory: Kill process 4955 (python) score 912 or sacrifice child" },
   miss = { "RuntimeError: CUDA error: out of memory" },
 }
@@ -45,7 +48,8 @@ oom {
   regex = { [[systemd-oomd.*Killed \S+ due to memory]],
     [[earlyoom.*[Ss]ending SIG(?:TERM|KILL) to process]] },
   remedy = "Lower the host memory the job uses, or exclude jobs from this daemon.",
-  hit = { "systemd-oomd[812]: Killed /user.slice/user-1001.slice/session-3.scope due to memory used (253GB) / total (256GB)",
+  hit = { "systemd-oomd[812]: Killed /user.slice/user-1001.slice/session-3.scope due to memory used " ..
+    "(253GB) / total (256GB)",
     "earlyoom[912]: sending SIGTERM to process 4955 uid 1001 \"python\": badness 912" },
   miss = { "earlyoom[912]: mem avail: 240123 of 257000 MiB" },
 }

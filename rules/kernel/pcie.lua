@@ -19,7 +19,8 @@ pcie {
     [[AER: .*Uncorrect(?:ed|able) \(Fatal\) error (?:message )?received]],
     [[\[Hardware Error\]: +aer_uncor_severity.*fatal]] },
   remedy = "Drain the host; reseat or replace the device at this address, its riser or cable.",
-  hit = { "nvidia 0000:3b:00.0: AER: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)",
+  hit = { "nvidia 0000:3b:00.0: AER: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction " ..
+    "Layer, (Requester ID)",
     "pcieport 0000:3a:00.0: AER: Uncorrectable (Fatal) error message received from 0000:3b:00.0" },
   miss = { "pcieport 0000:00:01.0: AER: Corrected error received: 0000:01:00.0" },
 }
@@ -82,7 +83,8 @@ pcie {
 }
 pcie {
   id = "eeh", title = "POWER host froze a PCIe device after an error",
-  regex = { [[EEH: (?:Frozen PHB|Recovering PHB|Unable to recover from failure|This PCI device has failed \d+ times)]],
+  regex = { [[EEH: (?:Frozen PHB|Recovering PHB|Unable to recover from failure|This PCI device has ]] ..
+    [[failed \d+ times)]],
     [[EEH: Fenced PHB]] },
   remedy = "Read the firmware's log; replace the adapter if it freezes again.",
   hit = { "EEH: Frozen PHB#6-PE#0 detected" }, miss = { "EEH: PowerNV platform initialized" },
@@ -93,8 +95,10 @@ pcie {
   regex = { [=[DMAR: \[(?:DMA|INTR)[^\]]*\] .*(?:Request|fault)]=], [[AMD-Vi: Event logged \[IO_PAGE_FAULT]],
     [[arm-smmu-v3 \S+: event 0x\w+ received]] },
   remedy = "Check IOMMU and ACS settings and the drivers; GPUDirect needs pass-through mode.",
-  hit = { "DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0x3cff0000 [fault reason 0x06] PTE Read access is not set",
-    "nvidia 0000:41:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0023 address=0xfffffffdf8000000 flags=0x0008]" },
+  hit = { "DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0x3cff0000 [fault reason 0x06] " ..
+    "PTE Read access is not set",
+    "nvidia 0000:41:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0023 address=0xfffffffdf8000000 " ..
+      "flags=0x0008]" },
   miss = { "DMAR: IOMMU enabled", "AMD-Vi: Interrupt remapping enabled" },
 }
 -- Printed at boot for every device whose slot is narrower than the card; GPUs also clock the link down when
@@ -104,6 +108,7 @@ pcie {
     symptom = "slowdown",
   regex = { [[available PCIe bandwidth, limited by]] },
   remedy = "Compare with the other hosts; reseat the card where only one differs.",
-  hit = { "mlx5_core 0000:5e:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link at 0000:5d:00.0 (capable of 252.048 Gb/s)" },
+  hit = { "mlx5_core 0000:5e:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link " ..
+    "at 0000:5d:00.0 (capable of 252.048 Gb/s)" },
   miss = { "mlx5_core 0000:5e:00.0: 252.048 Gb/s available PCIe bandwidth (16.0 GT/s PCIe x16 link)" },
 }

@@ -16,16 +16,20 @@ ofi {
   id = "efa.unresponsive", title = "EFA peer is there but does not complete the handshake",
     severity = "fatal",
   regex = { [[Unresponsive (?:receiver|remote)]], [[NET/OFI .*completed with error\. RC: 103\b]] },
-  remedy = "Check the security group (all traffic to itself, both ways) and that the same EFA driver and libfabric run on both hosts.",
-  hit = { "NCCL WARN NET/OFI Request 0x7f45 completed with error. RC: 103. Error: 4126 (Unresponsive receiver (reachable by EFA device but handshake failed)" },
+  remedy = "Check the security group (all traffic to itself, both ways) and that the same EFA driver and " ..
+    "libfabric run on both hosts.",
+  hit = { "NCCL WARN NET/OFI Request 0x7f45 completed with error. RC: 103. Error: 4126 (Unresponsive " ..
+    "receiver (reachable by EFA device but handshake failed)" },
   miss = { "NET/OFI Selected Provider is efa (found 4 nics)" },
 }
 ofi {
   id = "efa.unreachable", title = "EFA peer cannot be reached", severity = "fatal", role = "cascade",
-  regex = { [[(?i)completed with error.*(?:Unreachable remote|Remote peer|Destroyed remote|connection (?:reset|closed) by remote)]],
+  regex = { [[(?i)completed with error.*(?:Unreachable remote|Remote peer|Destroyed remote|connection ]] ..
+    [[(?:reset|closed) by remote)]],
     [[(?i)\b(?:Unreachable|Unresponsive|Destroyed) remote\b]], [[Invalid remote QPN]] },
   remedy = "See whether the peer's process or instance died first.",
-  hit = { "NET/OFI Request 0x1 completed with error. RC: 5. Error: 4110 (Unreachable remote: host is unreachable)" },
+  hit = { "NET/OFI Request 0x1 completed with error. RC: 5. Error: 4110 (Unreachable remote: host is " ..
+    "unreachable)" },
     miss = { "remote completed" },
 }
 ofi {
@@ -49,7 +53,8 @@ ofi {
 ofi {
   id = "efa.internal", title = "EFA library stopped on an internal error", severity = "fatal",
   regex = { [[Libfabric EFA provider has encountered an internal error]],
-    [[efa \S+: .*(?:Failed to (?:submit command|process command)|Wait for completion \((?:polling|timeout)\)|Reset timeout|Device isn't ready, abort)]] },
+    [[efa \S+: .*(?:Failed to (?:submit command|process command)|Wait for completion \((?:polling|]] ..
+      [[timeout)\)|Reset timeout|Device isn't ready, abort)]] },
   remedy = "Restart the job on other instances; report the instance if it repeats there.",
   hit = { "Libfabric EFA provider has encountered an internal error:",
     "efa 0000:10:19.0: Wait for completion (polling) timeout" },
@@ -61,7 +66,8 @@ ofi {
   regex = { [[NET/OFI (?:Couldn't find any optimal provider|No eligible providers were found)]],
     [[OFI: (?:no|No) (?:available|eligible|suitable) provider]],
     [[MPIDI_OFI_\w+\(\d+\).*OFI (?:addrinfo\(\)|fi_getinfo\(\)) failed]] },
-  remedy = "Load the network plugin into the job's environment, or name the one that is there; check that the devices are passed into the container.",
+  remedy = "Load the network plugin into the job's environment, or name the one that is there; check that " ..
+    "the devices are passed into the container.",
   hit = { "NET/OFI No eligible providers were found",
     "open_fabric(1234): MPIDI_OFI_init_provider(812): OFI fi_getinfo() failed" },
   miss = { "NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin." },
@@ -72,7 +78,8 @@ ofi {
   regex = { [[LE resources not recovered during flow control]],
     [[FI_CXI_RX_MATCH_MODE=\[(?:hybrid|software)]], [[cxip_\w+.*Flow control.*(?:exhaust|not recovered)]] },
   remedy = "Set FI_CXI_RX_MATCH_MODE=software (or hybrid) and larger receive queues.",
-  hit = { "libfabric:1:cxi:ep_ctrl: LE resources not recovered during flow control. FI_CXI_RX_MATCH_MODE=[hybrid|software] is required" },
+  hit = { "libfabric:1:cxi:ep_ctrl: LE resources not recovered during flow control. " ..
+    "FI_CXI_RX_MATCH_MODE=[hybrid|software] is required" },
     miss = { "FI_CXI_RX_MATCH_MODE=software" },
 }
 ofi {

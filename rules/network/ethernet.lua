@@ -39,8 +39,11 @@ ethernet {
 }
 ethernet {
   id = "reset", title = "Network adapter reset itself",
-  regex = { nic .. [[: (?:Reset adapter|Resetting? (?:the )?adapter|Adapter reset|Hardware error detected|Error in firmware|firmware (?:fatal|crash))]],
-    [[(?:i40e|ice|ixgbe|bnxt_en|qede|ena|gve|cxi_core) \S+(?: \S+)?: (?:Firmware not responding|FW (?:fatal|not responding)|Error recovery failed|PF reset failed|Device reset (?:request )?failed|Trigger reset is on|Reset failed)]] },
+  regex = { nic .. [[: (?:Reset adapter|Resetting? (?:the )?adapter|Adapter reset|Hardware error ]] ..
+    [[detected|Error in firmware|firmware (?:fatal|crash))]],
+    [[(?:i40e|ice|ixgbe|bnxt_en|qede|ena|gve|cxi_core) \S+(?: \S+)?: (?:Firmware not responding|FW ]] ..
+      [[(?:fatal|not responding)|Error recovery failed|PF reset failed|Device reset (?:request )?failed|]] ..
+      [[Trigger reset is on|Reset failed)]] },
   remedy = "Update firmware and driver; replace the adapter if it repeats.",
   hit = { "ixgbe 0000:81:00.0 eth4: Reset adapter",
     "bnxt_en 0000:19:00.0 eth1: Firmware not responding, status: 0x0",
@@ -88,6 +91,7 @@ ethernet {
     at_least = 3 },
   regex = { nic .. [[(?: \S+)?: (?:NIC )?[Ll]ink (?:is )?[Dd]own]], [[(?P<nic>\bib\w+): [Ll]ink down]] },
   remedy = "Isolate the host; replace cable or transceiver, then look at the switch port.",
-  hit = { "[ 100.0] mlx5_core 0000:5c:00.0 eth2: Link down\n[ 130.0] mlx5_core 0000:5c:00.0 eth2: Link down\n[ 190.0] mlx5_core 0000:5c:00.0 eth2: Link down" },
+  hit = { "[ 100.0] mlx5_core 0000:5c:00.0 eth2: Link down\n[ 130.0] mlx5_core 0000:5c:00.0 eth2: Link " ..
+    "down\n[ 190.0] mlx5_core 0000:5c:00.0 eth2: Link down" },
   miss = { "[ 100.0] mlx5_core 0000:5c:00.0 eth2: Link up" },
 }

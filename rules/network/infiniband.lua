@@ -16,10 +16,13 @@ fabric {
   id = "port_down", title = "InfiniBand port is down",
   regex = { [[(?i)No IB port \S+ is ACTIVE]],
     [[(?i)\b(?:IB|InfiniBand|HCA) (?:port|link) \S* ?(?:is |went |not )(?:down|inactive|not active)]],
-    [[(?i)(?:mlx5|hfi1|qib|irdma|bnxt_re|hns)_\w+(?:[:/ ]port ?)?\d* ?(?:is |: |went )(?:down|inactive|in state (?:down|init|polling|disabled))\b]],
-    [[hfi1_\d: .*(?:Link (?:went down|down reason)|Logical link.*DOWN|physical state changed to .*(?:OFFLINE|DISABLED))]],
+    [[(?i)(?:mlx5|hfi1|qib|irdma|bnxt_re|hns)_\w+(?:[:/ ]port ?)?\d* ?(?:is |: |went )(?:down|inactive|]] ..
+      [[in state (?:down|init|polling|disabled))\b]],
+    [[hfi1_\d: .*(?:Link (?:went down|down reason)|Logical link.*DOWN|physical state changed to ]] ..
+      [[.*(?:OFFLINE|DISABLED))]],
     [[(?i)check_hw_ib: .*(?:not active|not found|no .* active)]] },
-  remedy = "Check cable, transceiver and switch port of this adapter; drain the host until the port is active.",
+  remedy = "Check cable, transceiver and switch port of this adapter; drain the host until the port is " ..
+    "active.",
   hit = { "nhc: Health check failed: check_hw_ib: No IB port mlx5_ib7:1 is ACTIVE (LinkUp 400 Gb/sec).",
     "IB port mlx5_3/1 is down",
     "hfi1 0000:3b:00.0: hfi1_0: Link went down" },
@@ -27,7 +30,8 @@ fabric {
 }
 fabric {
   id = "event", title = "InfiniBand adapter raised a port or device error",
-  regex = { [[(?i)got async (?:fatal )?event ?: ?(?:port error|local catastrophic error|local work queue catastrophic error)]],
+  regex = { [[(?i)got async (?:fatal )?event ?: ?(?:port error|local catastrophic error|local work queue ]] ..
+    [[catastrophic error)]],
     [[IBV_EVENT_(?:PORT_ERR|DEVICE_FATAL)]], [[ibv_?async.*(?:port error|device fatal)]] },
   remedy = "Check the port's link counters and cable; drain the host.",
   hit = { "NET/IB : mlx5_0:1 Got async event : port error", "received IBV_EVENT_PORT_ERR on mlx5_4 port 1" },
@@ -60,7 +64,9 @@ fabric {
 }
 fabric {
   id = "errors", title = "Port error counters exceed their limits", action = "check", symptom = "slowdown",
-  regex = { [[(?i)(?:SymbolErrorCounter|LinkDownedCounter|LinkErrorRecoveryCounter|PortRcvErrors|link_downed|symbol_error\w*|port_rcv_errors|effective_?ber).{0,60}(?:exceed|above|greater than|over the|threshold of)]],
+  regex = { [[(?i)(?:SymbolErrorCounter|LinkDownedCounter|LinkErrorRecoveryCounter|PortRcvErrors|]] ..
+    [[link_downed|symbol_error\w*|port_rcv_errors|effective_?ber).{0,60}(?:exceed|above|greater than|]] ..
+    [[over the|threshold of)]],
     [[(?i)check_ib_(?:link_flapping|errors?)\S*:.{0,80}(?:fail|flap|exceed|error)]],
       [[(?i)IB link flapping detected]] },
   remedy = "Clean or replace cable and transceiver; check the switch's end of the link.",
@@ -81,7 +87,8 @@ fabric {
 fabric {
   id = "slow", title = "RDMA bandwidth between hosts is below what is expected", action = "check",
     symptom = "slowdown",
-  regex = { [[(?i)(?:ib_write_bw|ib_read_bw|ib_send_bw|check_ib_bw)\w*.{0,80}(?:below|less than|lower than|did not (?:meet|reach)|expected)]] },
+  regex = { [[(?i)(?:ib_write_bw|ib_read_bw|ib_send_bw|check_ib_bw)\w*.{0,80}(?:below|less than|lower ]] ..
+    [[than|did not (?:meet|reach)|expected)]] },
   remedy = "Drain the host; check link width and speed, cable, and PCIe settings of the adapter.",
   hit = { "check_ib_bw_gdr: ib_write_bw on mlx5_ib2 measured 190.3 Gb/s, below threshold 380" },
     miss = { "ib_write_bw -d mlx5_0 -F" },

@@ -13,12 +13,15 @@ end
 
 adapter {
   id = "health", title = "Network adapter's firmware stopped",
-  regex = { [[mlx5_core (?P<pci>\S+):? .*(?:device's health compromised|Health issue observed|health recovery flow aborted|Fatal error \d+ detected)]],
-    [[mlx5_core (?P<pci>\S+):? .*(?:handling bad device here|print_health_info.*(?:firmware internal error|unrecoverable hardware error|PCI error))]],
+  regex = { [[mlx5_core (?P<pci>\S+):? .*(?:device's health compromised|Health issue observed|health ]] ..
+    [[recovery flow aborted|Fatal error \d+ detected)]],
+    [[mlx5_core (?P<pci>\S+):? .*(?:handling bad device here|print_health_info.*(?:firmware internal ]] ..
+      [[error|unrecoverable hardware error|PCI error))]],
     [[mlx4_core (?P<pci>\S+):? .*(?:Internal error detected|device is going to be reset)]] },
   remedy = "Drain the host; reboot it, update the adapter's firmware, replace the adapter if it stops again.",
   hit = { "mlx5_core 0000:d2:00.0: poll_health:825:(pid 0): device's health compromised - reached miss count",
-    "mlx5_core 0000:0d:00.0: print_health_info:431:(pid 0): Health issue observed, firmware internal error, severity(3) ERROR:" },
+    "mlx5_core 0000:0d:00.0: print_health_info:431:(pid 0): Health issue observed, firmware internal " ..
+      "error, severity(3) ERROR:" },
   miss = { "mlx5_core 0000:d2:00.0: firmware version: 28.39.1002" },
 }
 adapter {
@@ -27,23 +30,29 @@ adapter {
     [[mlx5_core (?P<pci>\S+):? .*timeout\. Will cause a leak of a command resource]],
     [[mlx4_core (?P<pci>\S+):? .*command 0x\w+ (?:timed out|failed: fw status)]] },
   remedy = "Reboot the host; update or replace the adapter if it repeats.",
-  hit = { "mlx5_core 0000:5c:00.0: wait_func:1137:(pid 967): 2RST_QP(0x50a) timeout. Will cause a leak of a command resource" },
+  hit = { "mlx5_core 0000:5c:00.0: wait_func:1137:(pid 967): 2RST_QP(0x50a) timeout. Will cause a leak of " ..
+    "a command resource" },
   miss = { "mlx5_core 0000:5c:00.0: Rate limit: 127 rates are supported, range: 0Mbps to 97656Mbps" },
 }
 adapter {
   id = "reset", title = "Network adapter was reset after an error", severity = "error",
-  regex = { [[mlx5_core (?P<pci>\S+):? .*(?:mlx5_pci_err_detected|mlx5_error_sw_reset|mlx5_fw_fatal_reporter_err_work|mlx5_health_try_recover|enter_error_state)]],
+  regex = { [[mlx5_core (?P<pci>\S+):? .*(?:mlx5_pci_err_detected|mlx5_error_sw_reset|]] ..
+    [[mlx5_fw_fatal_reporter_err_work|mlx5_health_try_recover|enter_error_state)]],
     [[mlx5_core (?P<pci>\S+):? .*(?:sync reset (?:abort|failed)|health_recover)]] },
   remedy = "Drain the host; the PCIe errors or firmware asserts before the line name the reason.",
-  hit = { "mlx5_core 0000:5c:00.0: mlx5_pci_err_detected Device state = 1 health sensors: 1 pci_status: 1. Enter, pci channel state = 2" },
-  miss = { "mlx5_core 0000:5c:00.0: mlx5_pcie_event:301:(pid 88): PCIe slot advertised sufficient power (75W)." },
+  hit = { "mlx5_core 0000:5c:00.0: mlx5_pci_err_detected Device state = 1 health sensors: 1 pci_status: " ..
+    "1. Enter, pci channel state = 2" },
+  miss = { "mlx5_core 0000:5c:00.0: mlx5_pcie_event:301:(pid 88): PCIe slot advertised sufficient power " ..
+    "(75W)." },
 }
 adapter {
   id = "load", title = "Network adapter did not start",
-  regex = { [[mlx5_core (?P<pci>\S+):? .*(?:in (?:pre-)?initializing state, aborting|mlx5_load_one failed|mlx5_init_one failed|probe_one.*failed|Failed initializing|Firmware over \d+ MS)]],
+  regex = { [[mlx5_core (?P<pci>\S+):? .*(?:in (?:pre-)?initializing state, aborting|mlx5_load_one ]] ..
+    [[failed|mlx5_init_one failed|probe_one.*failed|Failed initializing|Firmware over \d+ MS)]],
     [[mlx5_core: probe of (?P<pci>\S+) failed with error]] },
   remedy = "Power-cycle the host; reflash or replace the adapter.",
-  hit = { "mlx5_core 0000:5c:00.0: mlx5_function_setup:1144:(pid 511): Firmware over 120000 MS in pre-initializing state, aborting",
+  hit = { "mlx5_core 0000:5c:00.0: mlx5_function_setup:1144:(pid 511): Firmware over 120000 MS in " ..
+    "pre-initializing state, aborting",
     "mlx5_core: probe of 0000:5c:00.0 failed with error -110" },
   miss = { "mlx5_core 0000:5c:00.0: enabling device (0000 -> 0002)" },
 }
@@ -52,7 +61,8 @@ adapter {
   regex = { [[mlx5_core (?P<pci>\S+):? .*Port module event\[error\]: module \d+, ]],
     [[mlx5_core (?P<pci>\S+):? .*Port module event: module \d+, Cable error]] },
   remedy = "Replace or reseat the cable or transceiver of this port.",
-  hit = { "mlx5_core 0000:5c:00.0: mlx5_port_module_event:1131:(pid 0): Port module event[error]: module 0, Cable error, High Temperature" },
+  hit = { "mlx5_core 0000:5c:00.0: mlx5_port_module_event:1131:(pid 0): Port module event[error]: module " ..
+    "0, Cable error, High Temperature" },
   miss = { "mlx5_core 0000:5c:00.0: Port module event: module 0, Cable plugged" },
 }
 -- An unplugged port may simply be unused: it says something only beside a job that lost its link.
@@ -92,7 +102,8 @@ adapter {
     action = "none",
   regex = { [[Detected insufficient power on the PCIe slot]] },
   remedy = "None, unless this adapter is slower than its peers.",
-  hit = { "mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 268269): Detected insufficient power on the PCIe slot (27W)." },
+  hit = { "mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 268269): Detected insufficient power on the " ..
+    "PCIe slot (27W)." },
   miss = { "mlx5_core 0000:5c:00.0: PCIe slot advertised sufficient power (75W)." },
 }
 adapter {

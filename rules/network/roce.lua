@@ -19,7 +19,8 @@ roce {
     [[ibv_query_gid\w* failed]] },
   remedy = "Set the GID index of RoCE v2 (show_gids; NCCL_IB_GID_INDEX, UCX_IB_GID_INDEX) on all hosts alike.",
   hit = { "NCCL WARN Call to ibv_modify_qp failed with error Invalid argument",
-    "NCCL WARN Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_1:1, curr state INIT, next state RTR, local GID index 0" },
+    "NCCL WARN Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_1:1, curr state INIT, " ..
+      "next state RTR, local GID index 0" },
   miss = { "NCCL INFO NET/IB : GID 3 found for mlx5_1" },
 }
 roce {
@@ -27,7 +28,8 @@ roce {
   regex = { [[ibv_modify_qp failed with (?:error )?(?:110 )?Connection timed out]],
     [[ibv_modify_qp failed with (?:error )?(?:101 |113 )?(?:Network is unreachable|No route to host)]] },
   remedy = "Check addresses, VLAN and routes between the two adapters, then the link of the peer.",
-  hit = { "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_6:1, curr state INIT, next state RTR, local GID index 3, remote GID ::ffff:10.4.1.7" },
+  hit = { "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_6:1, curr " ..
+    "state INIT, next state RTR, local GID index 3, remote GID ::ffff:10.4.1.7" },
   miss = { "NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0/GDRDMA" },
 }
 roce {
@@ -36,7 +38,8 @@ roce {
   regex = { [[(?i)PFC (?:watchdog|WD) detected (?:PFC )?storm]],
     [[(?i)detected (?:pfc|pause) (?:frame )?storm]], [[(?i)\bpause storm\b]] },
   remedy = "Find the host whose adapter sends the pause frames, isolate it; check its PCIe and firmware.",
-  hit = { "PFC Watchdog detected PFC storm on port Ethernet12, queue index 3, queue id 0x15000000000012 and port id 0x1000000000031",
+  hit = { "PFC Watchdog detected PFC storm on port Ethernet12, queue index 3, queue id 0x15000000000012 " ..
+    "and port id 0x1000000000031",
     "detected pause storm on port 5" },
   miss = { "PFC storm restored on port Ethernet12, queue index 3" },
 }
@@ -50,7 +53,8 @@ roce {
 }
 roce {
   id = "switch_port", title = "Switch reports a port of the fabric down", category = "hardware",
-  regex = { [[%(?:ETHPORT|LINEPROTO|LINK|ETH_PORT_CHANNEL|IFMGR)-\d-(?:IF_DOWN_LINK_FAILURE|UPDOWN|IF_DOWN|LINK_DOWN|PORT_DOWN)\S*: .*(?:down|failure)]],
+  regex = { [[%(?:ETHPORT|LINEPROTO|LINK|ETH_PORT_CHANNEL|IFMGR)-\d-(?:IF_DOWN_LINK_FAILURE|UPDOWN|]] ..
+    [[IF_DOWN|LINK_DOWN|PORT_DOWN)\S*: .*(?:down|failure)]],
     [[Set operation status DOWN for host interface]], [[hwPortFail_active]], [[linkDown_active]],
       [[hwForwardEngine\w*_active]] },
   remedy = "Check the cable and transceiver on both ends of this switch port.",

@@ -15,14 +15,16 @@ end
 -- The card is gone.
 device {
   id = "gpu_lost", title = "GPU is lost to the driver",
-  regex = { [[(?i)Unable to determine the device handle for GPU ?\S*: (?:Unknown Error|GPU is lost|Not Found)]],
+  regex = { [[(?i)Unable to determine the device handle for GPU ?\S*: (?:Unknown Error|GPU is lost|Not ]] ..
+    [[Found)]],
     [[GPU is lost\.?(?: +Reboot|"|'|$)]],
     [[NVML_ERROR_GPU_IS_LOST|nvmlErrorGpuIsLost]],
       [[NVRM: GPU (?:at )?\S+ (?:is lost|has fallen off the bus)]],
     [[GPU \S* ?has fallen off the bus]], [[(?i)Failed to get (?:device )?handle .{0,40}GPU is lost]] },
   remedy = "Isolate the host; power-cycle it, reseat or replace the GPU if it is lost again.",
   hit = { "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
-    "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the system to recover this GPU",
+    "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the system to " ..
+      "recover this GPU",
     "NVRM: GPU 0000:65:00.0: GPU has fallen off the bus." },
   miss = { "GPU 0000:65:00.0: GPU-6d1c UUID", "The packet is lost" },
 }
@@ -39,14 +41,16 @@ device {
   id = "no_devices", title = "nvidia-smi finds no GPU", component = "driver", category = "platform",
     severity = "error", action = "check", general = true,
   regex = { [[^No devices were found$]] },
-  remedy = "Check that the job was given GPUs (CUDA_VISIBLE_DEVICES, --gres), then the kernel log for a card that did not start.",
+  remedy = "Check that the job was given GPUs (CUDA_VISIBLE_DEVICES, --gres), then the kernel log for a " ..
+    "card that did not start.",
   hit = { "No devices were found" },
     miss = { "No devices were found in the configuration file, using default" },
 }
 device {
   id = "count", title = "Host has fewer GPUs than it should", severity = "error",
   regex = { [[number of devices NVML returns is different than the number of devices in /dev]],
-    [[(?i)(?:check_nv|check_gpu_count|gpu count|num(?:ber)? of gpus).{0,40}(?:expected|should be) (?:gpu count )?:?\s?\d+.{0,30}(?:found|got|only|but|detected) ?:?\d+]] },
+    [[(?i)(?:check_nv|check_gpu_count|gpu count|num(?:ber)? of gpus).{0,40}(?:expected|should be) (?:gpu ]] ..
+      [[count )?:?\s?\d+.{0,30}(?:found|got|only|but|detected) ?:?\d+]] },
   remedy = "Drain the host; look for a fallen or uninitialised GPU in its kernel log.",
   hit = { "check_gpu_count: number of GPUs expected 8 but found 7",
     "The number of devices NVML returns is different than the number of devices in /dev." },
@@ -60,7 +64,8 @@ device {
   regex = { [[Driver/library version mismatch]], [[NVRM: API mismatch: the client]],
     [[cudaErrorSystemDriverMismatch|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH]],
     [[unsupported display driver / cuda driver combination]] },
-  remedy = "Reload the kernel modules or reboot the host after the driver update; see that containers mount the host's driver libraries.",
+  remedy = "Reload the kernel modules or reboot the host after the driver update; see that containers " ..
+    "mount the host's driver libraries.",
   hit = { "Failed to initialize NVML: Driver/library version mismatch",
     "NVRM: API mismatch: the client has the version 535.161.07, but" },
   miss = { "Driver Version: 535.161.07   CUDA Version: 12.2" },
@@ -73,8 +78,10 @@ device {
     [[(?:modprobe: ERROR|insmod: ERROR): could not insert (?:module )?'?nvidia]],
       [[nvidia-container-cli: initialization error: (?:nvml error: driver not loaded|load library failed)]],
     [[nvidia: (?:version magic|disagrees about version of symbol)]] },
-  remedy = "Install or rebuild the driver for the running kernel and load it; in a container use the NVIDIA runtime.",
-  hit = { "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.",
+  remedy = "Install or rebuild the driver for the running kernel and load it; in a container use the " ..
+    "NVIDIA runtime.",
+  hit = { "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that " ..
+    "the latest NVIDIA driver is installed and running.",
     "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU" },
   miss = { "nvidia: loading out-of-tree module taints kernel." },
 }
@@ -82,14 +89,16 @@ device {
   id = "nvml_unknown", title = "Container lost its access to the GPUs", category = "platform",
     component = "driver", action = "fix", severity = "error",
   regex = { [[Failed to initialize NVML: (?:Unknown Error|Insufficient Permissions)]] },
-  remedy = "Restart the container; a reload of systemd drops its device rules unless the runtime passes the devices explicitly.",
+  remedy = "Restart the container; a reload of systemd drops its device rules unless the runtime passes " ..
+    "the devices explicitly.",
   hit = { "Failed to initialize NVML: Unknown Error" },
     miss = { "Failed to initialize NVML: Driver/library version mismatch" },
 }
 device {
   id = "smi_hung", title = "nvidia-smi hangs in the driver", component = "driver", symptom = "hang",
     severity = "error",
-  regex = { [[task (?:nvidia-smi|nvidia-persiste|nv-hostengine|dcgm-exporter|nvidia-device-p)\S*:\d+ blocked for more than \d+ seconds]],
+  regex = { [[task (?:nvidia-smi|nvidia-persiste|nv-hostengine|dcgm-exporter|nvidia-device-p)\S*:\d+ ]] ..
+    [[blocked for more than \d+ seconds]],
     [[(?i)nvidia-smi.{0,40}(?:timed out|hung|did not (?:respond|return)|no response)]] },
   remedy = "Reboot the host: the driver waits for a GPU or its system processor that does not answer.",
   hit = { "INFO: task nvidia-smi:40211 blocked for more than 120 seconds.",
@@ -99,11 +108,13 @@ device {
 device {
   id = "gsp", title = "Driver's calls to the GPU system processor fail", severity = "error", general = true,
     action = "check",
-  regex = { [[NVRM:.*(?:Timeout (?:after \d+s of )?waiting for RPC (?:response )?from GSP|waiting for RPC response from GPU\d+ GSP)]],
+  regex = { [[NVRM:.*(?:Timeout (?:after \d+s of )?waiting for RPC (?:response )?from GSP|waiting for ]] ..
+    [[RPC response from GPU\d+ GSP)]],
     [[NVRM:.*rpcRmApi\w+_GSP: .*failed]],
       [[NVRM:.*GSP (?:firmware )?(?:RM )?(?:heartbeat|crashed|has crashed)]] },
   remedy = "Reset the GPU or reboot the host; update driver and firmware if it recurs.",
-  hit = { "NVRM: _issueRpcAndWait: rpcSendMessage failed; Timeout after 45s of waiting for RPC response from GPU2 GSP! Expected function 76",
+  hit = { "NVRM: _issueRpcAndWait: rpcSendMessage failed; Timeout after 45s of waiting for RPC response " ..
+    "from GPU2 GSP! Expected function 76",
     "NVRM: GPU0 rpcRmApiControl_GSP: GspRmControl failed: hClient=0xc1d0" },
   miss = { "NVRM: GSP firmware version 550.54.15 loaded" },
 }
@@ -113,13 +124,15 @@ device {
   severity = "warning", action = "none",
   regex = { [[nvidia-peermem .*ERROR detected invalid context]] },
   remedy = "None: seen when a process with GPUDirect buffers ends.",
-  hit = { "nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing" },
+  hit = { "nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further " ..
+    "processing" },
   miss = { "nvidia-peermem: loading" },
 }
 device {
   id = "peermem_missing", title = "GPUDirect RDMA module is missing", category = "platform",
     component = "driver", severity = "warning", action = "check", symptom = "slowdown",
-  regex = { [[(?i)(?:nvidia.peermem|nv_peer_mem)\b.{0,40}(?:not (?:loaded|found|running)|Invalid argument|failed to load)]] },
+  regex = { [[(?i)(?:nvidia.peermem|nv_peer_mem)\b.{0,40}(?:not (?:loaded|found|running)|Invalid ]] ..
+    [[argument|failed to load)]] },
   remedy = "Load nvidia-peermem on this host; without it traffic goes through host memory.",
   hit = { "modprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument",
     "nhc: nv_peer_mem is not loaded" },

@@ -28,7 +28,8 @@ gpu_memory {
 }
 gpu_memory {
   id = "uncorrectable", title = "Health check counts uncorrectable GPU memory errors", severity = "error",
-  regex = { [[(?i)(?:SRAM|DRAM|GPU memory|HBM)\W{1,3}uncorrect(?:able|ed)\b.{0,40}(?:error|count).{0,40}(?:detected|exceed)]],
+  regex = { [[(?i)(?:SRAM|DRAM|GPU memory|HBM)\W{1,3}uncorrect(?:able|ed)\b.{0,40}(?:error|]] ..
+    [[count).{0,40}(?:detected|exceed)]],
     [[(?i)detected .{0,30}(?:SRAM|DRAM|HBM|GPU memory|ECC) uncorrect(?:able|ed) (?:ecc )?error]],
     [[(?i)uncorrect(?:able|ed) (?:ecc |memory )errors? (?:were |was )?(?:found|detected) (?:on|in|for) GPU]] },
   remedy = "Drain the host and reset the GPU; ask for a replacement if the volatile count grows again.",
@@ -61,8 +62,10 @@ gpu_memory {
 }
 gpu_memory {
   id = "pages", title = "GPU memory pages are being retired", severity = "error", action = "check",
-  regex = { [[(?i)(?:a pending retired page has been detected|\d or more retired pages have been detected|excess of \d+ retired pages)]] },
-  remedy = "Reset the GPU when it is free; replace it once the number of retired pages reaches the vendor's limit.",
+  regex = { [[(?i)(?:a pending retired page has been detected|\d or more retired pages have been ]] ..
+    [[detected|excess of \d+ retired pages)]] },
+  remedy = "Reset the GPU when it is free; replace it once the number of retired pages reaches the " ..
+    "vendor's limit.",
   hit = { "A pending retired page has been detected in GPU 1.",
     "64 or more retired pages have been detected in GPU 0. " },
   miss = { "Retired Pages: Double Bit ECC : 0" },
@@ -77,7 +80,8 @@ gpu_memory {
   id = "mismatch", title = "GPU memory returned other data than was written",
   regex = { [[memory mismatch was detected on GPU \d]], [[Found [1-9]\d* faulty memory elements on GPU]],
     [[miscompare failure in the L1 cache]] },
-  remedy = "Isolate the host at once and distrust what this GPU computed; roll back to a checkpoint before it.",
+  remedy = "Isolate the host at once and distrust what this GPU computed; roll back to a checkpoint " ..
+    "before it.",
   hit = { "A memory mismatch was detected on GPU 2, but no error was reported by CUDA or NVML.",
     "Found 3 faulty memory elements on GPU 0" },
   miss = { "Found 0 faulty memory elements on GPU 0" },

@@ -45,14 +45,17 @@ link {
 link {
   id = "fabric_manager", title = "Fabric manager is not running or does not fit the driver",
     category = "platform", action = "fix", severity = "error",
-  regex = { [[(?i)fabric ?manager.{0,80}(?:version .{0,60}(?:mismatch|does(?:n't| not) match)|failed to start|not running|Failed with result)]],
-    [[(?i)nvidia-fabricmanager(?:\.service|\.sh)?: (?:Main process exited, code=(?:exited, status=[1-9]|killed|dumped)|Failed with result|Failed)]],
+  regex = { [[(?i)fabric ?manager.{0,80}(?:version .{0,60}(?:mismatch|does(?:n't| not) match)|failed to ]] ..
+    [[start|not running|Failed with result)]],
+    [[(?i)nvidia-fabricmanager(?:\.service|\.sh)?: (?:Main process exited, code=(?:exited, status=[1-9]|]] ..
+      [[killed|dumped)|Failed with result|Failed)]],
     [[(?i)Failed to start .{0,20}fabric ?manager]],
       [[request to query NVSwitch device information from NVSwitch driver failed]] },
   remedy = "Install the fabric manager of the driver's version, start it, then restart the job.",
   hit = { "systemd[1]: nvidia-fabricmanager.service: Failed with result 'exit-code'.",
     "systemd[1]: Failed to start NVIDIA fabric manager service.",
-    "fabric manager NVIDIA GPU driver interface version 550.54 don't match with driver version 550.90: version mismatch" },
+    "fabric manager NVIDIA GPU driver interface version 550.54 don't match with driver version 550.90: " ..
+      "version mismatch" },
   miss = { "systemd[1]: Started NVIDIA fabric manager service.",
     "Connected to 1 node. Fabric Manager started" },
 }
@@ -62,13 +65,14 @@ link {
   regex = { [[(?i)CUDA error(?: code)?[:=]? *(?:\d+ *)?:? *system not yet initialized]],
     [[cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY]],
     [[system not yet initialized]], [[Cuda failure 802\b]] },
-  remedy = "Start nvidia-fabricmanager (NVSwitch hosts) and wait until nvidia-smi shows the fabric as completed.",
+  remedy = "Start nvidia-fabricmanager (NVSwitch hosts) and wait until nvidia-smi shows the fabric as " ..
+    "completed.",
   hit = { "RuntimeError: Unexpected error from cudaGetDeviceCount(): Error 802: system not yet initialized" },
   miss = { "system initialized" },
 }
 link {
   id = "training", title = "NVLink training failed",
-  regex = { [[(?i)(?:NVLink|fabric|port|link)\b.{0,60}\btraining failed]],
+  regex = { [[(?i)(?:NVLink|NVSwitch|GPU fabric)\b.{0,60}\btraining failed]],
     [[(?i)failed to train (?:the )?(?:nv)?links?\b]],
     [[(?i)NVLink (?:inband|ALI) .{0,40}fail]] },
   remedy = "Reset all GPUs and NVSwitches of the host; inspect the hardware if training fails again.",
@@ -81,8 +85,10 @@ link {
     action = "fix",
   regex = { [[Cuda failure (?:'operation not permitted'|800\b)]],
     [[(?i)nvidia-imex\S*: .{0,40}(?:failed|error|exited)]],
-    [[(?i)\bIMEX\b.{0,60}(?:not (?:running|ready|available)|domain .{0,20}(?:DOWN|DEGRADED)|permission|fail(?:ed|ure))]] },
-  remedy = "Give the job its IMEX channel (/dev/nvidia-caps-imex-channels) and see that nvidia-imex runs on every node of the domain.",
+    [[(?i)\bIMEX\b.{0,60}(?:not (?:running|ready|available)|domain .{0,20}(?:DOWN|DEGRADED)|permission|]] ..
+      [[fail(?:ed|ure))]] },
+  remedy = "Give the job its IMEX channel (/dev/nvidia-caps-imex-channels) and see that nvidia-imex runs " ..
+    "on every node of the domain.",
   hit = { "transport/p2p.cc:275 NCCL WARN Cuda failure 800 'operation not permitted'",
     "nvidia-imex[811]: failed to connect to peer node 3" },
   miss = { "NCCL INFO MNNVL busId 0x1901000 fabric UUID 0.0 cliqueId 0x0 state 3 healthMask 0x0",

@@ -20,7 +20,8 @@ local classes = {
       [23016] = "gaps at ingress", [23017] = "ingress credit parity error",
     } },
   { name = "port", severity = "fatal", action = "isolate", word = "Fatal",
-    remedy = "Drain the host; reset the GPUs on this port and check the link; inspect the hardware if it returns.",
+    remedy = "Drain the host; reset the GPUs on this port and check the link; inspect the hardware if it " ..
+      "returns.",
     numbers = {
       [11001] = "ingress command invalid", [11009] = "ingress channel set invalid",
         [11013] = "ingress header corrupt",
@@ -50,7 +51,8 @@ local classes = {
     } },
   -- Logged as survived, but the catalogue asks for a reset or reboot of the host all the same.
   { name = "serious", severity = "error", action = "check", word = "Non-fatal",
-    remedy = "Check fabric partitions and guests, then reset the GPUs and NVSwitches of this host when it is free.",
+    remedy = "Check fabric partitions and guests, then reset the GPUs and NVSwitches of this host when it " ..
+      "is free.",
     numbers = { [11004] = "access to a route that is not allowed",
       [12028] = "privileged request refused at egress",
       [19084] = "heartbeat of the accumulation unit lost" } },
@@ -87,7 +89,8 @@ for _, class in ipairs(classes) do
       } },
       examples = {
         hit = { "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): " .. number .. ", " .. class.word .. ", Link 46",
-          "[ERROR] [tid 12] detected NVSwitch fatal error " .. number .. " on fid 0 on NVSwitch pci bus id 00000000:86:00.0 port 6" },
+          "[ERROR] [tid 12] detected NVSwitch fatal error " .. number .. " on fid 0 on NVSwitch pci bus " ..
+            "id 00000000:86:00.0 port 6" },
         miss = { "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 9" .. number .. ", Link 46",
           "nvidia-nvswitch3: open (major=511)" },
       },
@@ -102,11 +105,13 @@ rule {
     [[SXid \(PCI:(?P<pci>[0-9A-Fa-f:.]+)\): \d+, Fatal\b]], [[detected NVSwitch fatal error \d+]],
     [[Detected fatal (?:errors on NvSwitch|NvSwitch SXID)]],
   } },
-  remedy = "Drain the host; reset all GPUs and NVSwitches and look the number up in the fabric manager's guide.",
+  remedy = "Drain the host; reset all GPUs and NVSwitches and look the number up in the fabric manager's " ..
+    "guide.",
   examples = {
     hit = { "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 28007, Fatal, Link 12 MC TS timeout",
       "Detected fatal errors on NvSwitch 3 link 12" },
-    miss = { "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 28006, Non-fatal, Link 46 MC TS crumbstore MCTO (First)" },
+    miss = { "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 28006, Non-fatal, Link 46 MC TS crumbstore MCTO " ..
+      "(First)" },
   },
 }
 rule {

@@ -6,15 +6,18 @@
 
 -- What most rows share: who is to blame and what to do about it.
 local app = { category = "user", component = "gpu", severity = "error", action = "fix",
-  remedy = "Look at the program first: run it with compute-sanitizer or CUDA_LAUNCH_BLOCKING=1. Suspect the card only if one GPU repeats it." }
+  remedy = "Look at the program first: run it with compute-sanitizer or CUDA_LAUNCH_BLOCKING=1. Suspect " ..
+    "the card only if one GPU repeats it." }
 local engine = { category = "hardware", component = "gpu", severity = "error", action = "check",
   remedy = "Restart the job; if the same GPU repeats it, run the vendor's diagnostics on that card." }
 local reset = { category = "hardware", component = "gpu", severity = "fatal", action = "isolate",
-  remedy = "Take the host out, reset the GPU (or power-cycle the host) and run diagnostics before it takes jobs again." }
+  remedy = "Take the host out, reset the GPU (or power-cycle the host) and run diagnostics before it " ..
+    "takes jobs again." }
 local memory = { category = "hardware", component = "gpu_memory", severity = "fatal", action = "isolate",
   remedy = "Drain the host, reset the GPU so that the bad row is remapped; replace the card if it comes back." }
 local link = { category = "hardware", component = "nvlink", severity = "fatal", action = "isolate",
-  remedy = "Drain the host and reset all GPUs of the fabric; check baseboard, cables and switches if it returns." }
+  remedy = "Drain the host and reset all GPUs of the fabric; check baseboard, cables and switches if it " ..
+    "returns." }
 local driver = { category = "platform", component = "driver", severity = "error", action = "check",
   remedy = "Reset the GPU or reboot the host; keep nvidia-bug-report.sh and consider another driver version." }
 local note = { category = "hardware", component = "gpu", severity = "warning", action = "check",
@@ -75,7 +78,8 @@ local rows = {
   { 123, engine, "GPU configuration flash could not be written" },
   { 136, link, "NVLink training failed" },
   { 137, link, "Remote GPU refused an NVLink access", category = "user", severity = "error", action = "check",
-    remedy = "Look for the first Xid on the peer GPUs: an illegal peer access of the program is the usual cause." },
+    remedy = "Look for the first Xid on the peer GPUs: an illegal peer access of the program is the usual " ..
+      "cause." },
   { 140, memory, "Uncorrectable ECC error" },
   { 141, note, "CUDA fast path error" },
   { 142, engine, "Video encoder error" },
@@ -173,8 +177,10 @@ rule {
     except = [[to 0x0 \(None\)]] },
   remedy = "Do what the line asks for (reset, drain or reboot); the Xid before it names the fault.",
   examples = {
-    hit = { "NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)" },
-    miss = { "NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)" },
+    hit = { "NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU " ..
+      "Reset Required)" },
+    miss = { "NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) " ..
+      "to 0x0 (None)" },
   },
 }
 

@@ -11,14 +11,12 @@ end
 
 worker {
   id = "shm", title = "Data loader ran out of shared memory", component = "host_memory", category = "platform",
-  regex = { [[insufficient shared memory \(shm\)]], [[dataloader's workers are out of shared memory]],
+  -- (Files in /dev/shm that cannot be written: rules/storage/disk.lua.)
+  regex = { [[dataloader's workers are out of shared memory]],
     [[DataLoader worker \(pid\(?s?\)? ?[\d, ]+\) is killed by signal: Bus error]],
-    [[unable to (?:write to file|open shared memory object|mmap|resize file|allocate shared memory\(shm\) for file) <?(?:/torch_|filename|/dev/shm)]],
-    [[OSError: \[Errno 28\] No space left on device: '/(?:dev/shm|psm_|torch_)]] },
+    [[OSError: \[Errno 28\] No space left on device: '/(?:psm_|torch_)]] },
   remedy = "Enlarge /dev/shm (docker --shm-size, emptyDir medium Memory), or fewer workers and less prefetch.",
-  hit = { "RuntimeError: DataLoader worker (pid 30882) is killed by signal: Bus error.",
-    "RuntimeError: unable to write to file </torch_3122_1>",
-    "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm)." },
+  hit = { "RuntimeError: DataLoader worker (pid 30882) is killed by signal: Bus error." },
   miss = { "RuntimeError: DataLoader worker (pid 30882) is killed by signal: Segmentation fault." },
 }
 worker {

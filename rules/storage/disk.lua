@@ -21,7 +21,8 @@ disk {
   except = { [[cpuset\.|cgroup|\.(?:service|slice|scope)' to ']],
     [[(?i)inotify|epoll|semget|shmget|sem_open|msgget]],
     [[fi_mr_|mr_reg_count|ibv_|na_ofi|DEREG_MR|(?:QP|CQ|MR)s?\b]], [[/dev/shm|shm_open|shared memory]] },
-  remedy = "Free space or move checkpoints, caches and /tmp elsewhere (TMPDIR, HF_HOME, TRITON_CACHE_DIR); check inodes too (df -i).",
+  remedy = "Free space or move checkpoints, caches and /tmp elsewhere (TMPDIR, HF_HOME, " ..
+    "TRITON_CACHE_DIR); check inodes too (df -i).",
   hit = { "OSError: [Errno 28] No space left on device: '/scratch/ckpt/iter_0001000'",
     "tar: write error: No space left on device" },
   miss = { "fi_mr_reg failed: No space left on device",
@@ -35,10 +36,12 @@ disk {
     [[failed to extend /dev/shm/\S+]], [[(?i)insufficient shared memory \(shm\)]],
       [[(?i)out of shared memory\. Please try to raise your shared memory limit]],
     [[unable to (?:write to file|mmap \d+ bytes from file) </torch_]] },
-  remedy = "Give the container more shared memory (--shm-size, an emptyDir of medium Memory, --ipc=host) and clear files of dead jobs.",
+  remedy = "Give the container more shared memory (--shm-size, an emptyDir of medium Memory, --ipc=host) " ..
+    "and clear files of dead jobs.",
   hit = { "NCCL WARN Error: failed to extend /dev/shm/nccl-03v824 to 4194660 bytes",
     "RuntimeError: unable to write to file </torch_4811_2907_0>: No space left on device (28)",
-    "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm)." },
+    "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared " ..
+      "memory (shm)." },
   miss = { "df: /dev/shm 503G 1% used" },
 }
 disk {
@@ -54,7 +57,8 @@ disk {
 disk {
   id = "readonly", title = "File system is read-only",
   regex = { [[Read-only file system]], [[\[Errno 30\]|\bEROFS\b]] },
-  remedy = "If it should be writable: drain the host and check its disk. In a container: write to a mounted volume.",
+  remedy = "If it should be writable: drain the host and check its disk. In a container: write to a " ..
+    "mounted volume.",
   hit = { "OSError: [Errno 30] Read-only file system: '/opt/cache'" },
     miss = { "PermissionError: [Errno 13] Permission denied: '/opt/cache'" },
 }
@@ -81,14 +85,16 @@ disk {
   id = "short_write", title = "Checkpoint could not be written in full",
   regex = { [[PytorchStreamWriter failed writing]], [[unexpected pos \d+ vs \d+]],
     [[(?i)\bshort write\b.{0,60}(?:bytes|expected)]], [[(?i)wrote only \d+ of \d+ bytes]] },
-  remedy = "Check space and quota; write to a local disk and copy, or use the old serialisation, if the file system breaks seeks.",
+  remedy = "Check space and quota; write to a local disk and copy, or use the old serialisation, if the " ..
+    "file system breaks seeks.",
   hit = { "RuntimeError: PytorchStreamWriter failed writing file data/0: file write failed",
     "RuntimeError: [enforce fail at inline_container.cc:595] . unexpected pos 10880 vs 10774" },
   miss = { "PytorchStreamReader failed reading zip archive: failed finding central directory" },
 }
 disk {
   id = "health", title = "Health check found too little free space", severity = "error",
-  regex = { [[(?i)check_fs_(?:free|used|size|inodes|ifree)\w*: .{0,80}(?:full|has only|less than|more than|only)]],
+  regex = { [[(?i)check_fs_(?:free|used|size|inodes|ifree)\w*: .{0,80}(?:full|has only|less than|more ]] ..
+    [[than|only)]],
     [[(?i)node .{0,40}(?:has|condition) DiskPressure]] },
   remedy = "Clean the file system in the line before jobs start on this host.",
   hit = { "nhc: Health check failed: check_fs_free: /tmp has only 112kB free (4096kB minimum)" },

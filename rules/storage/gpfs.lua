@@ -27,7 +27,8 @@ gpfs {
   regex = { [[(?i)Disk lease (?:period )?(?:expired|overdue)]], [[(?i)lease renewal is overdue]],
     [[(?i)mmfs\S* .*Bad TCP state detected]] },
   remedy = "Check the storage network of this host; it will be expelled if the lease is not renewed.",
-  hit = { "mmfs: [N] Disk lease period expired 1.320 seconds ago in cluster gpfs.site. Attempting to reacquire the lease." },
+  hit = { "mmfs: [N] Disk lease period expired 1.320 seconds ago in cluster gpfs.site. Attempting to " ..
+    "reacquire the lease." },
   miss = { "mmfs: [N] Disk lease reacquired in cluster gpfs.site." },
 }
 gpfs {

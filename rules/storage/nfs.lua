@@ -16,7 +16,8 @@ nfs {
   regex = { [[nfs: server (?P<server>\S+) not responding, (?:still trying|timed out)]],
     [[NFS server (?P<server>\S+) not responding]],
     [[lockd: server (?P<server>\S+) not responding]], [[rpcbind: server (?P<server>\S+) not responding]] },
-  remedy = "Check the file server and the network to it; tasks that touch the mount stand still until it answers.",
+  remedy = "Check the file server and the network to it; tasks that touch the mount stand still until it " ..
+    "answers.",
   hit = { "nfs: server 10.1.0.5 not responding, still trying",
     "nfs: server filer3 not responding, timed out" }, miss = { "nfs: server 10.1.0.5 OK" },
 }
@@ -30,24 +31,29 @@ nfs {
   id = "nfs.stale", title = "File on a network mount is gone or was replaced (stale handle)",
     severity = "fatal",
   regex = { [[Stale (?:NFS )?file handle]], [[\[Errno 116\]|\bESTALE\b]] },
-  remedy = "Open the file again: it was replaced or its export changed. Keep locks, logs and caches that many hosts write off NFS.",
+  remedy = "Open the file again: it was replaced or its export changed. Keep locks, logs and caches that " ..
+    "many hosts write off NFS.",
   hit = { "OSError: [Errno 116] Stale file handle: '/nfs/run/train.log'",
     "ls: cannot access '/data': Stale NFS file handle" },
   miss = { "OSError: [Errno 2] No such file or directory: '/nfs/run/train.log'" },
 }
 nfs {
   id = "nfs.mount", title = "Network file system could not be mounted", severity = "fatal", action = "fix",
-  regex = { [[mount\.(?:nfs4?|lustre|cifs|ceph|beegfs|gpfs): .*(?:timed out|access denied|failed|refused|No route to host|No such device|Protocol not supported)]],
-    [[mount: .*(?:wrong fs type, bad option, bad superblock|special device \S+ does not exist|mount point does not exist)]],
+  regex = { [[mount\.(?:nfs4?|lustre|cifs|ceph|beegfs|gpfs): .*(?:timed out|access denied|failed|refused|]] ..
+    [[No route to host|No such device|Protocol not supported)]],
+    [[mount: .*(?:wrong fs type, bad option, bad superblock|special device \S+ does not exist|mount ]] ..
+      [[point does not exist)]],
     [[(?i)check_fs_mount(?:_rw)?: .*(?:not mounted|is not)]] },
-  remedy = "Check the server's export, the mount's options and the network; drain the host until it is mounted.",
+  remedy = "Check the server's export, the mount's options and the network; drain the host until it is " ..
+    "mounted.",
   hit = { "mount.nfs: access denied by server while mounting filer3:/export/data",
     "nhc: Health check failed: check_fs_mount: /scratch not mounted" },
   miss = { "mount.nfs: mounting 10.1.0.5:/data" },
 }
 nfs {
   id = "nfs.state", title = "NFS client lost its locks or its state",
-  regex = { [[NFS: (?:state manager: .*failed|nfs4_reclaim_open_state: .*(?:Lock reclaim failed|unhandled error)|v4 server .* (?:returned a bad sequence-id|does not accept raw))]],
+  regex = { [[NFS: (?:state manager: .*failed|nfs4_reclaim_open_state: .*(?:Lock reclaim failed|]] ..
+    [[unhandled error)|v4 server .* (?:returned a bad sequence-id|does not accept raw))]],
     [[nfs4_reclaim_open_state: Lock reclaim failed]], [[NFS: .*lost \d+ locks]] },
   remedy = "Restart what held the locks on this mount.",
   hit = { "NFS: nfs4_reclaim_open_state: Lock reclaim failed!",
@@ -56,7 +62,8 @@ nfs {
 }
 nfs {
   id = "nfs.locks", title = "File locks do not work on this file system", severity = "fatal", action = "fix",
-  regex = { [[(?i)(?:flock|fcntl|lockf|file lock\w*|H5Fopen|unable to lock file).{0,60}(?:No locks available|Function not implemented|Operation not supported|errno = (?:37|38|11)\b)]],
+  regex = { [[(?i)(?:flock|fcntl|lockf|file lock\w*|H5Fopen|unable to lock file).{0,60}(?:No locks ]] ..
+    [[available|Function not implemented|Operation not supported|errno = (?:37|38|11)\b)]],
     [[\[Errno 37\] No locks available]], [[\bNo locks available\b]] },
   remedy = "Put lock files on a local disk, or mount with locking (HDF5_USE_FILE_LOCKING=FALSE for HDF5).",
   hit = { "OSError: [Errno 37] No locks available",
@@ -84,12 +91,14 @@ nfs {
 }
 nfs {
   id = "parallel", title = "Parallel file system's client lost its servers", symptom = "hang",
-  regex = { [[beegfs(?:-client)?\S*: .*(?:Unable to connect|Connect(?:ion)? .*failed|Communication error|Retrying communication)]],
+  regex = { [[beegfs(?:-client)?\S*: .*(?:Unable to connect|Connect(?:ion)? .*failed|Communication error|]] ..
+    [[Retrying communication)]],
     [[(?i)wekafs\S*: .*(?:disconnected|lost connection|timed out|unavailable)]],
       [[(?i)(?:orangefs|pvfs2|panfs|vastnfs)\S*: .*(?:timed out|lost connection|not responding)]],
     [[(?i)mfsmount\S*\[?.*(?:can't connect|connection lost|registration error|timeout)]] },
   remedy = "Check the storage servers and the network to them.",
-  hit = { "beegfs-client[911]: Connect failed on all available routes: Retrying communication with storage node",
+  hit = { "beegfs-client[911]: Connect failed on all available routes: Retrying communication with " ..
+    "storage node",
     "wekafs: lost connection to backend" },
   miss = { "beegfs-client[911]: Mount successful" },
 }
@@ -99,15 +108,19 @@ nfs {
   regex = { [[na_ofi_mem_register\(\).*failed]],
     [[DAOS\[.*(?:fi_mr_\w+\(\) failed|DER_(?:NOMEM|UNREACH|TIMEDOUT|NOSPACE|EXCLUDED))]] },
   remedy = "Use fewer, larger buffers for I/O or fewer ranks per node; no disk is full.",
-  hit = { "DAOS[7567/7567/0] external ERR mercury->mem na_ofi_mem_register() fi_mr_enable() failed, rc: -28 (No space left on device), mr_reg_count: 15677" },
+  hit = { "DAOS[7567/7567/0] external ERR mercury->mem na_ofi_mem_register() fi_mr_enable() failed, rc: " ..
+    "-28 (No space left on device), mr_reg_count: 15677" },
   miss = { "DAOS[7567/7567/0] external WARN mercury->cls hg_core_init retry" },
 }
 nfs {
   id = "object", title = "Object store refuses or loses requests", symptom = "slowdown",
   regex = { [[(?i)an error occurred \((?:SlowDown|503|RequestTimeout|InternalError|ServiceUnavailable)\)]],
     [[(?i)Please reduce your request rate]],
-    [[(?i)(?:s3|gcs|obs|oss|blob)\S* .{0,60}(?:exceeded .{0,20}retries|too many requests|503 Service Unavailable)]] },
+    [[(?i)(?:s3|gcs|obs|oss|blob)\S* .{0,60}(?:exceeded .{0,20}retries|too many requests|503 Service ]] ..
+      [[Unavailable)]] },
   remedy = "Lower the number of readers or spread the keys; retry with back-off.",
-  hit = { "botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the GetObject operation (reached max retries: 4): Please reduce your request rate." },
-  miss = { "botocore.exceptions.ClientError: An error occurred (404) when calling the HeadObject operation: Not Found" },
+  hit = { "botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the GetObject " ..
+    "operation (reached max retries: 4): Please reduce your request rate." },
+  miss = { "botocore.exceptions.ClientError: An error occurred (404) when calling the HeadObject " ..
+    "operation: Not Found" },
 }

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """Holds `culprit diagnose` against FORMATS.md from outside: cli.py BIN_DIR. One line per promise, `ok` or
 what is wrong; last line 'N passed, N failed'. Exit status 1 when one failed."""
+import fcntl
 import gzip
 import json
 import lzma
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -21,6 +26,7 @@ XID = b"node-3: kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen of
 STEPS = b"".join(b"[rank0]: step %d ok\n" % i for i in range(1, 4))
 LOG = STEPS + XID
 LINES = LOG.count(b"\n")
+LETTERS = str.maketrans("0123456789", "abcdefghij")  # numbers are masked, words are not
 
 Test = Callable[[Path], None]
 TESTS: List[Tuple[str, Test]] = []
@@ -197,7 +203,206 @@ def top(folder: Path) -> None:
         left_out = max(0, len(whole[key]) - 1)
         need(len(short[key]) == min(1, len(whole[key])), f"{key} has {len(short[key])} rows")
         need(short["cut"].get(key, 0) == left_out, f"cut.{key} is {short['cut'].get(key)}, not {left_out}")
-    need(whole["cut"] == {}, f"something is cut without --top: {whole['cut']}")
+    need(set(whole["cut"]) <= {"evidence"}, f"lists are cut without --top: {whole['cut']}")
+
+
+@promise("evidence beyond the first lines of a sign is left out, and cut tells how many lines")
+def evidence_cut(folder: Path) -> None:
+    report = diagnose(write(folder / "x.log", STEPS + XID * 50))
+    shown = sum(len(d["evidence"]) for d in report["diagnoses"])
+    need(shown + report["cut"].get("evidence", 0) == 50, f"{shown} shown, cut is {report['cut']}")
+
+
+@promise("a suspect's ranks are listed whole, however many")
+def ranks_whole(folder: Path) -> None:
+    write(folder / "job.toml", b'[job]\nhosts = ["a", "b", "c", "d"]\nranks_per_host = 100\n')
+    lines = [b"[rank%d]: 2026-11-21 02:%02d:00 step %d ok\n" % (rank, step, step)
+             for step in range(20) for rank in range(400)]
+    lines += [b"[rank%d]: 2026-11-21 02:20:00 NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the "
+              b"bus.\n" % rank for rank in range(100, 200)]
+    write(folder / "x.log", b"".join(lines))
+    suspects = diagnose(folder)["suspects"]
+    need(suspects and suspects[0]["host"] == "b", f"suspects are {suspects}"[:300])
+    need(suspects[0]["ranks"] == list(range(100, 200)), f"{len(suspects[0]['ranks'])} ranks, not 100")
+
+
+@promise("--healthy and --pool that cannot be read: told on stderr and in problems; the report is made")
+def unreadable_history(folder: Path) -> None:
+    log, broken = write(folder / "x.log", LOG), write(folder / "broken.pool", b"\x00\x01 no pool")
+    none = folder / "no-such"
+    for option, path in (("--healthy", none), ("--pool", none), ("--pool", broken)):
+        done = run("diagnose", "--format", "json", log, option, path)
+        refused(done, path.name)
+        report = report_of(done)
+        problem_of(report, path.name)
+        xid_found(report)
+    good = write(folder / "ok/x.log", STEPS)
+    done = run("pool", "build", folder / "p", good.parent, none)
+    refused(done, "no-such")
+    need((folder / "p").exists(), "the job that could be read made no pool")
+
+
+@promise("a job.toml that is not the one of the top folder is a problem, and no log")
+def other_job_files(folder: Path) -> None:
+    for name in ("a", "b", "a/nested"):
+        write(folder / name / "job.toml", b'[job]\nid = "%s"\n' % name.encode())
+        write(folder / name / "x.log", STEPS)
+    report = diagnose(folder / "a", folder / "b")
+    need(report["job"]["id"] == "a", f"id is {report['job']['id']}")
+    need(report["job"]["lines"] == 3 * 3, f"{report['job']['lines']} lines, not 9")
+    problem_of(report, "a/nested/job.toml")
+    problem_of(report, "b/job.toml")
+
+
+@promise("problems run by file, then by place, whatever the number of threads")
+def problems_in_order(folder: Path) -> None:
+    lines = b"".join(b"step %d of %d\n" % (i, i * 7919 % 10_007) for i in range(40_000))
+    for n in range(8):
+        write(folder / f"job/cut-{n}.log.zst", zstd(lines)[:-40 * (n + 1)])
+    reports = [diagnose(folder / "job", env=dict(os.environ, CULPRIT_THREADS=n))["problems"] for n in "148"]
+    rows = [(row["file"], row["offset"] or -1, row["what"]) for row in reports[0]]
+    need(len(rows) == 8 and rows == sorted(rows), f"{rows}")
+    need(reports[0] == reports[1] == reports[2], "they differ")
+
+
+@promise("--timezone takes the offset of each date, for lines, --since and what is shown")
+def timezone(folder: Path) -> None:
+    stamps = (b"2026-01-15 12:00:00", b"2026-07-15 12:00:00")
+    log = write(folder / "node-1.log", b"".join(s + b",000 node-1 INFO step 1 ok\n" for s in stamps))
+    job = diagnose(log, "--timezone", "Europe/Berlin")["job"]
+    need(job["first_ns"] == 1_768_474_800 * 10**9, f"January: {job['first_ns']}")
+    need(job["last_ns"] == 1_784_109_600 * 10**9, f"July: {job['last_ns']}")
+    shown = run("diagnose", log, "--timezone", "Europe/Berlin").stdout
+    need(all(stamp in shown for stamp in stamps) and shown.count(b"Europe/Berlin") == 1, f"shown: {shown!r}")
+    for since, lines in (("2026-07-15T12:00", 1), ("2026-07-15T12:01", 0)):
+        late = diagnose(log, "--timezone", "Europe/Berlin", "--since", since)["job"]
+        need(late["lines"] == lines, f"--since {since}: {late['lines']} lines")
+
+
+@promise("numbers and names that make no sense: exit 2 and one line that names them")
+def nonsense(folder: Path) -> None:
+    log = write(folder / "x.log", LOG)
+    refused(run("diagnose", log, "--since", "@99999999999999"), "@99999999999999")
+    refused(run("diagnose", log, "--since=-2h"), "-2h")
+    refused(run("diagnose", log, "--timezone", "Europe"), "Europe")
+    for n in ("-1", "0", "x"):
+        refused(run("diagnose", log, "--top", n), "--top")
+    for n in ("abc", "2abc", "0"):
+        refused(run("diagnose", log, env=dict(os.environ, CULPRIT_THREADS=n)), n)
+    refused(run("simulate", "logs", folder / "out", "--bytes", "-1"), "--bytes")
+
+
+def stopped(log: bytes, number: int) -> Tuple[subprocess.CompletedProcess, float]:
+    """Sends the signal while the program waits for more of its standard input, which stays open."""
+    reading, writing = os.pipe()
+    os.write(writing, log)
+    with subprocess.Popen([CULPRIT, "diagnose", "-", "--format", "json"], stdin=reading,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        wait_until_read(reading)
+        begun = time.monotonic()
+        program.send_signal(number)
+        out, error = program.communicate(timeout=TIMEOUT_S)
+        took = time.monotonic() - begun
+    os.close(reading)
+    os.close(writing)
+    return subprocess.CompletedProcess([], program.returncode, out, error), took
+
+
+def wait_until_read(reading: int) -> None:
+    """Returns when the program has taken what the pipe held, and so waits for more."""
+    until = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < until:
+        if fcntl.ioctl(reading, termios.FIONREAD, b"    ") == bytes(4):
+            return
+    raise Broken("standard input is never read")
+
+
+@promise("the first Ctrl-C ends the reading of an idle standard input and shows what is known")
+def interrupted(_: Path) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        done, took = stopped(LOG, number)
+        need(done.returncode == 0, text_of(done))
+        need(took < 5, f"took {took:.1f} s")
+        report = report_of(done)
+        need(report["job"]["lines"] == LINES, f"{report['job']['lines']} lines, not {LINES}")
+
+
+@promise("signals that were ignored before stay ignored (nohup, jobs in the background)")
+def ignored_signals(_: Path) -> None:
+    reading, writing = os.pipe()
+    ignore = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with subprocess.Popen([CULPRIT, "diagnose", "-", "--format", "json"], stdin=reading, preexec_fn=ignore,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as program:
+        os.close(reading)
+        program.send_signal(signal.SIGINT)
+        os.write(writing, LOG)
+        os.close(writing)
+        out, _ = program.communicate(timeout=TIMEOUT_S)
+    need(program.returncode == 0, f"exit {program.returncode}")
+    need(json.loads(out)["job"]["lines"] == LINES, "the reading was ended")
+
+
+@promise("pipes as arguments are read, compressed ones too, beside files")
+def pipes(folder: Path) -> None:
+    packed, other = write(folder / "x.log.gz", gzip.compress(LOG)), write(folder / "other.log", STEPS)
+    os.mkfifo(folder / "fifo")
+    script = 'cat "$2" > "$4" & exec "$1" diagnose --format json <(zcat "$2") <(cat "$2") "$4" "$3"'
+    done = subprocess.run(["bash", "-c", script, "-", CULPRIT, packed, other, folder / "fifo"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=TIMEOUT_S, check=False)
+    report = report_of(done)
+    need(done.returncode == 0, text_of(done))
+    need(report["job"]["lines"] == 3 * LINES + 3, f"{report['job']['lines']} lines, not {3 * LINES + 3}")
+    xid_found(report)
+
+
+@promise("standard output that cannot be written: exit 2 and one line, whatever the verb")
+def full_disk(folder: Path) -> None:
+    log = write(folder / "x.log", LOG)
+    for verb in (["diagnose", log], ["diagnose", "--format", "json", log], ["templates", log],
+                 ["templates", "--lines", log], ["simulate", "logs", "--list"], ["--help"], ["--version"],
+                 ["diagnose", "--help"], ["pool", "build", folder / "p", log]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([CULPRIT, *map(str, verb)], stdin=subprocess.DEVNULL, stdout=full,
+                                  stderr=subprocess.PIPE, timeout=TIMEOUT_S, check=False)
+        done.stdout = b""
+        refused(done, "standard output")
+
+
+@promise("short of memory or of threads it says so; no signal ends it")
+def short_of_memory(folder: Path) -> None:
+    log = write(folder / "x.log", b"".join(b"[rank%d]: step %d ok\n" % (i % 8, i) for i in range(900_000)))
+    write(folder / "y.log.zst", zstd(log.read_bytes()))
+    for megabytes in (24, 32, 48, 64, 96, 128, 256):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+        done = run("diagnose", folder, preexec_fn=limit, env=dict(os.environ, CULPRIT_THREADS="16"))
+        need(done.returncode in (0, 2, 127), f"{megabytes} MB: {text_of(done)}")  # 127: not even loaded
+        need(done.returncode != 2 or b"memory" in done.stderr, f"{megabytes} MB: {text_of(done)}")
+
+
+@promise("libculprit short of memory gives an error to its caller; nothing is thrown through it")
+def embed_short_of_memory(_: Path) -> None:
+    words = b"".join(b"worker%s stage%s did %s\n" % (3 * (str(i * 7919).translate(LETTERS).encode(),))
+                     for i in range(200_000))
+    seen = set()
+    for megabytes in (16, 24, 32, 40, 48, 64, 96, 4096):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+        done = subprocess.run([str(Path(CULPRIT).with_name("embed_c"))], input=words, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=TIMEOUT_S, preexec_fn=limit, check=False)
+        need(done.returncode in (0, 2, 127), f"{megabytes} MB: {text_of(done)}")  # 127: not even loaded
+        seen.add(done.returncode)
+    need({0, 2} <= seen, f"exit statuses are {seen}")
+
+
+@promise("the answer stands in the first ten lines of the page, on a terminal of 80 columns")
+def first_lines(folder: Path) -> None:
+    out = simulated(folder, "--seed", "3")
+    page = run("diagnose", out / "job", env=dict(os.environ, COLUMNS="80")).stdout.decode()
+    head = "\n".join(page.split("\n")[:10])
+    verdict = report_of(run("diagnose", "--format", "json", out / "job"))["verdict"]
+    need(verdict and verdict["hosts"], "no host is found")
+    need(verdict["hosts"][0]["host"] in head, f"the host is not named: {head}")
+    need("What to do" in head and verdict["action"]["kind"].capitalize() in head, f"nothing to do: {head}")
 
 
 # ---- bad input

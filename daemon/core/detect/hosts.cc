@@ -28,7 +28,6 @@ constexpr double kOrderWeight = 1.0;
 constexpr double kNamedWeight = 2.0;  // all others naming one host outweigh one line of its own
 constexpr double kBehindWeight = 1.5;
 constexpr double kAbsentWeight = 1.5;
-constexpr size_t kRanks = 64;     // listed for a host
 constexpr size_t kTemplates = 3;  // told of a host
 
 bool is_name(char c) {
@@ -300,7 +299,7 @@ class HostScorer {
     std::stable_sort(f.evidence.begin(), f.evidence.end(), earlier);
     const FindingSubject host{f.subjects[0].host, {}, {}, {}, 0};
     for (uint32_t rank : t.ranks) {
-      if (view_.by_rank || f.subjects.size() > kRanks) break;
+      if (view_.by_rank) break;
       f.subjects.push_back(host);
       f.subjects.back().rank = rank;
     }

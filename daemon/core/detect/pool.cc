@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <iterator>
 #include <map>
 
@@ -29,6 +30,9 @@ bool parse(std::string_view text, Number& value, int base = 10) {
     return error == std::errc() && stop == end;
   }
 }
+
+// from_chars takes "nan" and "inf" for numbers.
+bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
 
 }  // namespace
 
@@ -83,13 +87,16 @@ void Pool::merge(const Pool& other) {
   jobs += other.jobs;
 }
 
-std::string Pool::save() const {
+Result<std::string> Pool::save(size_t limit) const {
   std::string out = fmt::format("{}\t{}\n", kMagic, jobs);
   for (const PoolForm& f : forms) {
     std::string text = f.text;
     std::replace(text.begin(), text.end(), '\n', ' ');
     out += fmt::format("{}\t{}\t{:.6g}\t{:.4g}\t{}\t{}\n", hex64(f.hash), f.jobs, f.host_max, f.hosts_share,
                        f.words, text);
+    if (out.size() > limit)
+      return fail(ErrorCode::kLimit, fmt::format("the pool would be larger than {}: build it of fewer jobs",
+                                                 format_bytes(limit)));
   }
   return out;
 }
@@ -113,7 +120,7 @@ Result<Pool> Pool::load(std::string_view text, std::string_view name) {
     PoolForm f;
     if (cell.size() < 6 || !parse(cell[0], f.hash, 16) || !parse(cell[1], f.jobs) ||
         !parse(cell[2], f.host_max) || !parse(cell[3], f.hosts_share) || !parse(cell[4], f.words) ||
-        f.words > 2)
+        f.words > 2 || !is_amount(f.host_max) || !is_amount(f.hosts_share))
       return bad("is no row of a pool");
     if (!pool.forms.empty() && f.hash <= pool.forms.back().hash) return bad("is out of order");
     f.text = line.substr(static_cast<size_t>(cell[5].data() - line.data()));

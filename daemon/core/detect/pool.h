@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/status.h"
 #include "core/logs/job_log.h"
 
@@ -30,7 +31,9 @@ struct Pool {
   void add(const logs::JobLog& log);
   // Adds the jobs of another pool.
   void merge(const Pool& other);
-  std::string save() const;
+  // As text; an error where it would have more bytes than load() is given, so that nobody keeps a pool that
+  // cannot be read.
+  Result<std::string> save(size_t limit = limits::kPoolFileBytes) const;
   static Result<Pool> load(std::string_view text, std::string_view name);
 };
 

@@ -28,8 +28,7 @@ constexpr double kSurprise = 10;  // -log p: one job in 20,000
 constexpr double kBlamed = 2.5;  // a host's weight: several certain templates of its own, or one and an order
 constexpr double kSuspicious =
     0.4;                          // a host's weight from which all is not well; healthy jobs stay at nought
-constexpr size_t kSuspects = 64;  // beyond them a suspicion is none
-constexpr size_t kDiagnoses = 8;  // of single findings: what comes after them explains nothing more
+constexpr size_t kDiagnoses = 64;  // of single findings: what comes after them explains nothing more
 constexpr double kSuspectFloor = 0.02;
 
 class Correlator {
@@ -45,6 +44,7 @@ class Correlator {
     activity();
     if (!failed_ && !uneasy()) return;
     for (size_t i = 0; i < faults_.size() && i < kDiagnoses; ++i) add_fault(*faults_[i], i == 0);
+    if (faults_.size() > kDiagnoses) report_.cut["diagnoses"] = faults_.size() - kDiagnoses;
     if (failed_ && (faults_.empty() || faults_[0]->role == FindingRole::kCascade)) add_statistical();
     list_suspects();
     list_indicating();
@@ -161,6 +161,7 @@ class Correlator {
     d.confidence = best ? f.confidence : f.confidence * 0.6;
     d.why = f.why;
     d.evidence = f.evidence;
+    if (f.lines > f.evidence.size()) report_.cut["evidence"] += f.lines - f.evidence.size();
     for (const Blame& h : hosts_)
       if (std::any_of(f.subjects.begin(), f.subjects.end(),
                       [&](const FindingSubject& s) { return is_of(s, h); }))
@@ -294,7 +295,7 @@ class Correlator {
   void list_suspects() {
     if (!faults_.empty() && faults_[0]->role == FindingRole::kRoot && faults_[0]->of_nobody) return;
     for (const Blame& h : hosts_)
-      if (h.suspect.score >= kSuspectFloor && report_.suspects.size() < kSuspects)
+      if (h.suspect.score >= kSuspectFloor)
         report_.suspects.push_back(h.suspect);
   }
 

@@ -158,6 +158,7 @@ Finding complete(const detect::View& view, Sign sign) {
   for (const logs::FaultLine* line : sign.lines)
     if (f.evidence.size() < kEvidence)
       f.evidence.push_back(detect::evidence_at(log, line->place, line->text));
+  f.lines = log.templates()[score.id].count;
   const logs::LogPlace& first = sign.lines.front()->place;
   f.first_ns = first.time_ns;
   f.last_ns = log.templates()[score.id].last_ns;
@@ -176,8 +177,7 @@ Finding complete(const detect::View& view, Sign sign) {
               .subjects[0]);
   const size_t hosts = score.hosts.size();
   const std::string told = hosts ? counted(hosts, "host") : counted(log.templates()[score.id].count, "line");
-  f.why.push_back(fmt::format("{}: {} told it{}", sign.name, told,
-                              f.first_ns == kNoTime ? "" : ", first at " + format_time(f.first_ns)));
+  f.why.push_back(fmt::format("{}: {} told it", sign.name, told));
   if (score.novel) f.why.emplace_back("no successful job of the pool has such a line");
   if (score.late) f.why.emplace_back("it began when the iterations ended");
   return std::move(sign.finding);

@@ -5,11 +5,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <string>
 
 #include "base/limits.h"
 #include "core/engine.h"
+#include "core/logs/placement.h"
 #include "model/report_json.h"
 
 using namespace culprit;
@@ -38,13 +40,23 @@ T known_part(const T* given, T defaults) {
   return defaults;
 }
 
+// Ranks and devices are 32 bits wide; the largest value stands for none.
+bool is_number_of_process(int64_t value) { return value >= 0 && value < int64_t{logs::kNoRank}; }
+
+void tell(const std::string& why, char* error, size_t error_size) {
+  if (!error || error_size == 0) return;
+  std::strncpy(error, why.c_str(), error_size - 1);
+  error[error_size - 1] = '\0';
+}
+
 }  // namespace
 
 struct culprit_job {
-  culprit_job(core::EngineOptions options, const logs::ParseOptions& parse)
-      : engine(std::move(options)), parser(parse) {}
+  culprit_job(core::EngineOptions options, const logs::ParseOptions& parse, logs::Placement paths)
+      : engine(std::move(options)), placement(std::move(paths)), parser(parse) {}
 
   core::Engine engine;
+  logs::Placement placement;
   logs::LineParser parser;
   logs::LogBatch batch;
   std::deque<Source> sources;
@@ -67,58 +79,67 @@ struct culprit_job {
     s.rest.clear();
     s.lost = 0;
   }
+
+  // What stands between the caller, who may be no C++, and exceptions: memory that is out, above all.
+  template <class Call>
+  auto guarded(Call call, decltype(call()) failed) -> decltype(call()) {
+    try {
+      return call();
+    } catch (const std::exception&) {
+      error.assign("out of memory");  // short enough to need none
+      return failed;
+    }
+  }
 };
 
-const char* culprit_version(void) { return CULPRIT_VERSION; }
+namespace {
 
-culprit_job* culprit_create(const culprit_options* given, char* error, size_t error_size) {
-  const culprit_options options =
-      known_part(given, culprit_options{sizeof(culprit_options), nullptr, nullptr, 0});
-  const auto refuse = [&](const Error& why) -> culprit_job* {
-    if (error && error_size) {
-      std::strncpy(error, why.text.c_str(), error_size - 1);
-      error[error_size - 1] = '\0';
-    }
-    return nullptr;
-  };
+Result<std::unique_ptr<culprit_job>> create(const culprit_options& options) {
   core::EngineOptions engine;
   if (options.job_toml) {
     auto job = parse_job_file(options.job_toml, "job_toml");
-    if (!job) return refuse(job.error());
+    if (!job) return tl::unexpected(job.error());
     engine.job = std::move(*job);
   }
   if (options.pool) {
     auto pool = detect::Pool::load(options.pool, "pool");
-    if (!pool) return refuse(pool.error());
+    if (!pool) return tl::unexpected(pool.error());
     engine.pool = std::move(*pool);
   }
+  const JobFile& job = engine.job;
+  auto placement = logs::Placement::create({job.host_pattern.value_or(""), job.rank_pattern.value_or("")});
+  if (!placement) return tl::unexpected(placement.error());
   logs::ParseOptions parse;
-  parse.utc_offset_s = options.utc_offset_s;
-  return new culprit_job(std::move(engine), parse);
+  parse.zone = options.utc_offset_s;
+  return std::make_unique<culprit_job>(std::move(engine), parse, std::move(*placement));
 }
 
-void culprit_destroy(culprit_job* job) { delete job; }
-
-int culprit_open(culprit_job* job, const culprit_source* given) {
-  const culprit_source source =
-      known_part(given, culprit_source{sizeof(culprit_source), "", nullptr, -1, -1});
-  Source s;
-  s.info.file = source.name ? source.name : "";
-  if (source.host) s.info.host = source.host;
-  if (source.rank >= 0) s.info.rank = static_cast<uint32_t>(source.rank);
-  if (source.local >= 0) s.info.local = static_cast<uint32_t>(source.local);
-  job->step(core::SourceOpened{s.info});
-  job->sources.push_back(std::move(s));
-  return static_cast<int>(job->sources.size() - 1);
-}
-
-int culprit_feed(culprit_job* job, int source, const char* bytes, size_t size) {
-  if (source < 0 || static_cast<size_t>(source) >= job->sources.size() || !job->sources[source].open) {
-    job->error = "source " + std::to_string(source) + ": is not open";
+int open(culprit_job& job, const culprit_source& source) {
+  for (const auto& [name, value] : {std::pair{"rank", source.rank}, std::pair{"local", source.local}}) {
+    if (value == -1 || is_number_of_process(value)) continue;
+    job.error = std::string(name) + " " + std::to_string(value) + ": is no number of a process";
     return -1;
   }
-  Source& s = job->sources[static_cast<size_t>(source)];
-  std::string_view text(bytes, size);
+  Source s;
+  s.info.file = source.name ? source.name : "";
+  logs::PathOwner owner = job.placement.owner(s.info.file);
+  s.info.host = source.host ? std::optional<std::string>(source.host) : std::move(owner.host);
+  s.info.rank = source.rank >= 0 ? static_cast<uint32_t>(source.rank) : owner.rank;
+  s.info.local = source.local >= 0 ? static_cast<uint32_t>(source.local) : owner.local;
+  s.info.host_wins = job.placement.has_host_pattern();
+  s.info.rank_wins = job.placement.has_rank_pattern();
+  job.step(core::SourceOpened{s.info});
+  job.sources.push_back(std::move(s));
+  return static_cast<int>(job.sources.size() - 1);
+}
+
+int feed(culprit_job& job, int source, std::string_view text) {
+  if (source < 0 || static_cast<size_t>(source) >= job.sources.size() ||
+      !job.sources[static_cast<size_t>(source)].open) {
+    job.error = "source " + std::to_string(source) + ": is not open";
+    return -1;
+  }
+  Source& s = job.sources[static_cast<size_t>(source)];
   while (!text.empty()) {
     const std::string_view part = text.substr(0, limits::kChunkBytes);
     text.remove_prefix(part.size());
@@ -126,18 +147,49 @@ int culprit_feed(culprit_job* job, int source, const char* bytes, size_t size) {
     s.keep(part.substr(0, first));
     if (first == std::string_view::npos) continue;
     s.rest += part.substr(first, end + 1 - first);
-    job->parse(static_cast<size_t>(source), false);
+    job.parse(static_cast<size_t>(source), false);
     s.keep(part.substr(end + 1));
   }
   return 0;
 }
 
-int culprit_close(culprit_job* job, int source) {
-  if (culprit_feed(job, source, "", 0) != 0) return -1;
-  Source& s = job->sources[static_cast<size_t>(source)];
+int close(culprit_job& job, int source) {
+  if (feed(job, source, "") != 0) return -1;
+  Source& s = job.sources[static_cast<size_t>(source)];
   s.open = false;
-  job->parse(static_cast<size_t>(source), true);
+  job.parse(static_cast<size_t>(source), true);
   return 0;
+}
+
+}  // namespace
+
+const char* culprit_version(void) { return CULPRIT_VERSION; }
+
+culprit_job* culprit_create(const culprit_options* given, char* error, size_t error_size) {
+  try {
+    auto job = create(known_part(given, culprit_options{sizeof(culprit_options), nullptr, nullptr, 0}));
+    if (job) return job->release();
+    tell(job.error().text, error, error_size);
+  } catch (const std::exception&) {
+    tell("out of memory", error, error_size);
+  }
+  return nullptr;
+}
+
+void culprit_destroy(culprit_job* job) { delete job; }
+
+int culprit_open(culprit_job* job, const culprit_source* given) {
+  const culprit_source source =
+      known_part(given, culprit_source{sizeof(culprit_source), "", nullptr, -1, -1});
+  return job->guarded([&] { return open(*job, source); }, -1);
+}
+
+int culprit_feed(culprit_job* job, int source, const char* bytes, size_t size) {
+  return job->guarded([&] { return feed(*job, source, {bytes, size}); }, -1);
+}
+
+int culprit_close(culprit_job* job, int source) {
+  return job->guarded([&] { return close(*job, source); }, -1);
 }
 
 int culprit_poll(culprit_job* job, culprit_finding* out) {
@@ -153,10 +205,13 @@ int culprit_poll(culprit_job* job, culprit_finding* out) {
 }
 
 char* culprit_report(culprit_job* job) {
-  const std::string json = to_json(job->engine.report());
-  auto* copy = static_cast<char*>(std::malloc(json.size() + 1));
-  if (copy) std::memcpy(copy, json.c_str(), json.size() + 1);
-  return copy;
+  const auto report = [job]() -> char* {
+    const std::string json = to_json(job->engine.report());
+    auto* copy = static_cast<char*>(std::malloc(json.size() + 1));
+    if (copy) std::memcpy(copy, json.c_str(), json.size() + 1);
+    return copy;
+  };
+  return job->guarded(report, nullptr);
 }
 
 void culprit_free(char* text) { std::free(text); }

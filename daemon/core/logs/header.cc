@@ -112,8 +112,7 @@ Header HeaderScan::run() {
   return header_;
 }
 
-HeaderParser::HeaderParser(const HeaderOptions& options)
-    : times_(options.utc_offset_s, options.modified_ns) {}
+HeaderParser::HeaderParser(const HeaderOptions& options) : times_(options.zone, options.modified_ns) {}
 
 Header HeaderParser::parse(std::string_view line) { return HeaderScan(line, times_, hosts_).run(); }
 

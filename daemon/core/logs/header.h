@@ -32,7 +32,7 @@ struct Header {
 };
 
 struct HeaderOptions {
-  int32_t utc_offset_s = 0;      // of times that name no zone
+  Zone zone;                     // of times that name none
   TimeNs modified_ns = kNoTime;  // times without a year get the year that puts them nearest below this
 };
 

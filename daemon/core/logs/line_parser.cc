@@ -168,7 +168,7 @@ LineParser::LineParser(LineParser&&) noexcept = default;
 
 void LineParser::parse(const TextChunk& chunk, const SourceInfo& source, LogBatch& batch) {
   impl_->begin(chunk, source, batch);
-  HeaderParser headers({impl_->options.utc_offset_s, source.modified_ns});
+  HeaderParser headers({impl_->options.zone, source.modified_ns});
   const char* at = chunk.bytes.data();
   const char* const end = at + chunk.bytes.size();
   while (at < end) {

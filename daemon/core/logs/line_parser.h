@@ -13,7 +13,7 @@
 namespace culprit::logs {
 
 struct ParseOptions {
-  int32_t utc_offset_s = 0;
+  Zone zone;                  // of times that name none
   TimeNs since_ns = kNoTime;  // lines outside are skipped; kNoTime: no bound
   TimeNs until_ns = kNoTime;
 };

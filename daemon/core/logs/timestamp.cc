@@ -89,7 +89,7 @@ unsigned month_at(std::string_view line, size_t pos) {
   return 0;
 }
 
-TimestampReader::TimestampReader(int32_t utc_offset_s, TimeNs modified_ns) : utc_offset_s_(utc_offset_s) {
+TimestampReader::TimestampReader(Zone zone, TimeNs modified_ns) : zone_(std::move(zone)) {
   if (modified_ns == kNoTime) return;
   // A file may be dated before the epoch or far ahead; the arithmetic must not leave the range.
   latest_ns_ = std::clamp<TimeNs>(modified_ns, 0, 7'000'000'000'000'000'000) + kZoneSlack;
@@ -101,9 +101,14 @@ int64_t TimestampReader::days_without_year(const Date& date, int64_t ns) const {
   for (int64_t y = latest_year_; y > latest_year_ - 9; --y) {  // 29 February may be eight years apart
     if (date.day > days_in(y, date.month)) continue;
     const int64_t days = days_from_civil(y, date.month, date.day);
-    if (days * kSecondsPerDay * kNsPerSecond + ns - utc_offset_s_ * kNsPerSecond <= latest_ns_) return days;
+    if (zone_.from_clock(days * kSecondsPerDay * kNsPerSecond + ns) <= latest_ns_) return days;
   }
   return days_from_civil(latest_year_, date.month, 28);
+}
+
+TimeNs TimestampReader::time_of(int64_t days, const Clock& clock) const {
+  const int64_t shown = days * kSecondsPerDay * kNsPerSecond + clock.ns;
+  return clock.zone ? shown - clock.offset_s * kNsPerSecond : zone_.from_clock(shown);
 }
 
 Stamp TimestampReader::finish(const Date& date, const Clock& clock, size_t clock_at) const {
@@ -114,9 +119,7 @@ Stamp TimestampReader::finish(const Date& date, const Clock& clock, size_t clock
     if (date.year < kFirstYear || date.year > kLastYear) return {};
     days = days_from_civil(date.year, date.month, date.day);
   }
-  const int64_t offset = clock.zone ? clock.offset_s : utc_offset_s_;
-  return {(days * kSecondsPerDay - offset) * kNsPerSecond + clock.ns, clock.end,
-          static_cast<uint32_t>(clock_at), clock.zone, false};
+  return {time_of(days, clock), clock.end, static_cast<uint32_t>(clock_at), clock.zone, false};
 }
 
 // "02:12:09", with a fraction behind '.' or ',' (":606" only where no zone could be meant) and a zone.
@@ -316,9 +319,7 @@ Stamp TimestampReader::at(std::string_view line, size_t pos) {
   if (mark != ' ' && mark != 'T' && mark != '-' && mark != '_' && mark != ':' && mark != 't') return {};
   const Clock clock = clock_at(line, pos + 11);
   if (clock.end == 0) return {};
-  const int64_t offset = clock.zone ? clock.offset_s : utc_offset_s_;
-  return {(last_days_ * kSecondsPerDay - offset) * kNsPerSecond + clock.ns, clock.end,
-          static_cast<uint32_t>(pos + 11), false};
+  return {time_of(last_days_, clock), clock.end, static_cast<uint32_t>(pos + 11), false};
 }
 
 Stamp TimestampReader::epoch_at(std::string_view line, size_t pos) const {

@@ -30,7 +30,7 @@ class TimestampReader {
   // `modified_ns` places times without a year: the latest year that does not put them after it. A line may be
   // ahead of the file's own time by up to 14 hours, since its zone may be another one than it was taken for.
   // Where the file's time is unknown the year is 2024: recent, and a leap year, so that each date exists.
-  TimestampReader(int32_t utc_offset_s, TimeNs modified_ns);
+  TimestampReader(Zone zone, TimeNs modified_ns);
 
   // The timestamp with a date that begins exactly at `pos`.
   Stamp at(std::string_view line, size_t pos);
@@ -57,6 +57,7 @@ class TimestampReader {
   static Date short_date_at(std::string_view line, size_t pos);
   static Clock clock_at(std::string_view line, size_t pos);
   static void read_zone(std::string_view line, Clock& clock);
+  TimeNs time_of(int64_t days, const Clock& clock) const;
   Stamp finish(const Date& date, const Clock& clock, size_t clock_at) const;
   Stamp compact_at(std::string_view line, size_t pos) const;
   Stamp named_at(std::string_view line, size_t pos) const;
@@ -64,7 +65,7 @@ class TimestampReader {
   Stamp keyed(std::string_view line, size_t from);
   int64_t days_without_year(const Date& date, int64_t ns) const;
 
-  int32_t utc_offset_s_;
+  Zone zone_;                   // of times that name none
   TimeNs latest_ns_ = kNoTime;  // that a time without a year may be
   int64_t latest_year_ = 0;
   char last_date_[10] = {};  // "2026-11-21" and

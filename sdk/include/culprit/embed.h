@@ -40,9 +40,9 @@ typedef struct culprit_options {
 typedef struct culprit_source {
   size_t size;      /* sizeof(culprit_source) */
   const char* name; /* as the report shall name it, for example a path */
-  const char* host; /* who writes it, or NULL: told by its lines */
-  int64_t rank;     /* global rank, or -1 */
-  int64_t local;    /* local device, or -1 */
+  const char* host; /* who writes it, or NULL: told by its lines, job_toml's host_pattern or the name */
+  int64_t rank;     /* global rank, or -1: told likewise */
+  int64_t local;    /* local device, or -1: told likewise */
 } culprit_source;
 
 /* One line of a known kind of fault. Strings live until the next call with the same job. */
@@ -63,10 +63,11 @@ CULPRIT_API const char* culprit_version(void);
 CULPRIT_API culprit_job* culprit_create(const culprit_options* options, char* error, size_t error_size);
 CULPRIT_API void culprit_destroy(culprit_job* job);
 
-/* Opens a source of log text; gives its number, or -1. */
+/* Opens a source of log text; gives its number, or -1 for a rank or device that is none. */
 CULPRIT_API int culprit_open(culprit_job* job, const culprit_source* source);
 
-/* More bytes of a source. 0, or -1 for a source that is not open. */
+/* More bytes of a source. 0, or -1 for a source that is not open. Where memory is out, here or in another
+ * call, what was fed is lost in part, and the job is fit for culprit_destroy only. */
 CULPRIT_API int culprit_feed(culprit_job* job, int source, const char* bytes, size_t size);
 
 /* The source has ended: its last line counts even without a newline. 0 or -1. */

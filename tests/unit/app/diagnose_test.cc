@@ -108,5 +108,50 @@ BOOST_AUTO_TEST_CASE(a_folder_of_jobs_with_a_job_file_each_is_as_many_jobs_of_th
   ReadProgress progress;
   const auto pool = build_pool({folder.path.string()}, options(folder.path, 1), progress);
   BOOST_REQUIRE(pool.has_value());
-  BOOST_TEST(pool->jobs == 3u);
+  BOOST_TEST(pool->pool.jobs == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_healthy_job_or_pool_that_cannot_be_read_is_told_and_the_report_made_without_it) {
+  Folder folder;
+  folder.write("job/a.log", "one\n");
+  folder.write("broken.pool", "no pool\n");
+  DiagnoseOptions o = options(folder.path / "job", 1);
+  const std::string healthy = (folder.path / "no-such").string(),
+                    pool = (folder.path / "broken.pool").string();
+  o.healthy = {healthy};
+  o.pool_file = pool;
+  ReadProgress progress;
+  const auto done = diagnose(o, progress);
+  BOOST_REQUIRE(done.has_value());
+  BOOST_TEST(done->anything);
+  BOOST_TEST(done->errors.size() == 2u);
+  BOOST_TEST(done->report.job.lines == 1u);
+  BOOST_REQUIRE(done->report.problems.size() == 2u);
+  BOOST_TEST(done->report.problems[0].file == pool);
+  BOOST_TEST(done->report.problems[1].file == healthy);
+}
+
+BOOST_AUTO_TEST_CASE(only_the_first_job_file_of_a_top_folder_counts_and_the_others_are_told) {
+  Folder folder;
+  for (const char* name : {"one", "two", "one/nested"})
+    folder.write(fmt::format("{}/job.toml", name), fmt::format("[job]\nid = \"{}\"\n", name));
+  DiagnoseOptions o = options(folder.path / "one", 1);
+  o.paths.push_back((folder.path / "two").string());
+  ReadProgress progress;
+  const auto done = diagnose(o, progress);
+  BOOST_REQUIRE(done.has_value());
+  BOOST_TEST(done->report.job.id.value_or("") == "one");
+  BOOST_TEST(done->report.job.lines == 0u);
+  BOOST_REQUIRE(done->report.problems.size() == 2u);
+  BOOST_TEST(done->report.problems[0].file.ends_with("one/nested/job.toml"));
+  BOOST_TEST(done->report.problems[1].file.ends_with("two/job.toml"));
+}
+
+BOOST_AUTO_TEST_CASE(threads_are_a_whole_number_or_refused) {
+  for (const char* setting : {"abc", "2abc", "0", "-1", " 2", "1.5"}) {
+    BOOST_TEST_CONTEXT(setting) BOOST_TEST(!thread_count(setting).has_value());
+  }
+  const std::pair<const char*, unsigned> rows[] = {{"1", 1}, {"7", 7}, {"1000", 256}, {"99999999999", 256}};
+  for (const auto& [setting, threads] : rows) BOOST_TEST(thread_count(setting).value_or(0) == threads);
+  BOOST_TEST(thread_count(nullptr).value_or(0) > 0u);
 }

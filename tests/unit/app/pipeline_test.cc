@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <new>
 
 #include "ingest/source_list.h"
 
@@ -66,12 +67,10 @@ std::vector<Seen> read(const Logs& logs, unsigned threads) {
         {batch.source, batch.index, batch.lines.size(), std::string(batch.message(batch.lines.back()))});
     one_at_a_time.unlock();
   };
-  std::vector<Problem> problems;
   ReadProgress progress;
   PipelineOptions options;
   options.threads = threads;
-  parse_logs(logs.files, options, take, problems, progress);
-  BOOST_TEST(problems.empty());
+  BOOST_TEST(parse_logs(logs.files, options, take, progress).empty());
   return seen;
 }
 
@@ -94,14 +93,27 @@ BOOST_AUTO_TEST_CASE(a_damaged_stream_gives_what_is_sound_and_the_others_go_on) 
   Logs logs;
   std::filesystem::resize_file(logs.files[0].file.path, logs.files[0].file.size / 2);
   for (unsigned threads : {1u, 4u}) {
-    std::vector<Problem> problems;
     ReadProgress progress;
     uint64_t sources = 0;
     const TakeBatch take = [&](logs::LogBatch& batch) { sources |= uint64_t{1} << batch.source; };
     PipelineOptions options;
     options.threads = threads;
-    parse_logs(logs.files, options, take, problems, progress);
-    BOOST_TEST(problems.size() == 1);
+    BOOST_TEST(parse_logs(logs.files, options, take, progress).size() == 1);
     BOOST_TEST(sources == 0b11111);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_the_taker_throws_ends_all_threads_and_comes_out) {
+  const Logs logs;
+  for (unsigned threads : {1u, 2u, 8u}) {
+    ReadProgress progress;
+    PipelineOptions options;
+    options.threads = threads;
+    size_t taken = 0;
+    const TakeBatch take = [&taken](logs::LogBatch&) {
+      if (++taken == 3) throw std::bad_alloc();
+    };
+    BOOST_CHECK_THROW((void)parse_logs(logs.files, options, take, progress), std::bad_alloc);
+    BOOST_TEST(taken == 3u);
   }
 }

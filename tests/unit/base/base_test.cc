@@ -74,3 +74,22 @@ BOOST_AUTO_TEST_CASE(durations_and_sizes_read_well) {
   BOOST_TEST(counted(1, "host") == "1 host");
   BOOST_TEST(counted(0, "host") == "0 hosts");
 }
+
+BOOST_AUTO_TEST_CASE(a_zone_has_the_offset_of_each_date_and_reads_clocks_that_were_moved) {
+  constexpr TimeNs kHour = 3600 * kNsPerSecond;
+  constexpr TimeNs kSpring = 1'774'746'000 * kNsPerSecond;  // 2026-03-29 01:00 UTC: 02:00 becomes 03:00
+  constexpr TimeNs kAutumn = 1'792'890'000 * kNsPerSecond;  // 2026-10-25 01:00 UTC: 03:00 becomes 02:00
+  const Zone berlin(3600, {{kSpring, 7200}, {kAutumn, 3600}});
+  BOOST_TEST(format_time(kSpring - 1, berlin) == "2026-03-29 01:59:59.999");
+  BOOST_TEST(format_time(kSpring, berlin) == "2026-03-29 03:00:00.000");
+  BOOST_TEST(format_time(kAutumn, berlin) == "2026-10-25 02:00:00.000");
+  const struct {
+    TimeNs shown, time;
+  } rows[] = {{kSpring, kSpring - kHour},              // 01:00
+              {kSpring + kHour, kSpring},              // 02:00 was skipped
+              {kSpring + 2 * kHour, kSpring},          // 03:00
+              {kAutumn + kHour, kAutumn - kHour},      // 02:00 came twice
+              {kAutumn + 2 * kHour, kAutumn + kHour},  // 03:00
+              {kSpring + 9000 * kHour, kSpring + 8999 * kHour}};
+  for (const auto& row : rows) BOOST_TEST(berlin.from_clock(row.shown) == row.time);
+}

@@ -196,8 +196,8 @@ BOOST_AUTO_TEST_CASE(the_text_says_why_where_and_what_to_do) {
 
 BOOST_AUTO_TEST_CASE(times_are_shown_in_the_asked_zone_with_its_name) {
   RenderOptions options;
-  options.utc_offset_s = 3600;
-  options.zone = "Europe/Berlin";
+  options.zone = 3600;
+  options.zone_name = "Europe/Berlin";
   for (const std::string& page : {render_text(failed(), options), render_html(failed(), options)}) {
     BOOST_TEST(has(page, format_time(kStart + 500 * kNsPerSecond, 3600) + " Europe/Berlin"));
     BOOST_TEST(!has(page, "UTC"));

@@ -128,3 +128,34 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_in_a_sentence) {
   BOOST_TEST(std::string(culprit_error(job)) == "source 7: is not open");
   culprit_destroy(job);
 }
+
+BOOST_AUTO_TEST_CASE(a_host_pattern_of_job_toml_places_sources_by_their_names) {
+  const culprit_options options{sizeof options, "[job]\nhost_pattern = 'on_(?P<host>\\w+)_'\n", nullptr, 0};
+  culprit_job* job = culprit_create(&options, nullptr, 0);
+  BOOST_REQUIRE(job != nullptr);
+  const culprit_source info{sizeof info, "log_on_alpha_x", nullptr, -1, -1};
+  const int source = culprit_open(job, &info);
+  culprit_feed(job, source, kLog.data(), kLog.size());
+  culprit_finding finding{};
+  finding.size = sizeof finding;
+  BOOST_REQUIRE(culprit_poll(job, &finding) == 1);
+  BOOST_TEST(std::string(finding.host) == "alpha");
+  culprit_destroy(job);
+  char error[200] = "";
+  const culprit_options bad{sizeof bad, "[job]\nhost_pattern = '(?P<host>'\n", nullptr, 0};
+  BOOST_TEST(culprit_create(&bad, error, sizeof error) == nullptr);
+  BOOST_TEST(std::strlen(error) > 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_or_device_that_is_none_is_refused) {
+  culprit_job* job = culprit_create(nullptr, nullptr, 0);
+  for (const int64_t value : {int64_t{-2}, int64_t{0xffffffff}, int64_t{1} << 40}) {
+    const culprit_source rank{sizeof rank, "in", nullptr, value, -1};
+    BOOST_TEST(culprit_open(job, &rank) == -1);
+    BOOST_TEST(std::string(culprit_error(job)) ==
+               "rank " + std::to_string(value) + ": is no number of a process");
+    const culprit_source local{sizeof local, "in", nullptr, -1, value};
+    BOOST_TEST(culprit_open(job, &local) == -1);
+  }
+  culprit_destroy(job);
+}

@@ -127,10 +127,10 @@ BOOST_AUTO_TEST_CASE(names_decide_where_content_does_not) {
   BOOST_TEST(kind_of({"x\n", true, "node-0/rank_1.txt", "run/stacks/"}) == FileKind::kStacks);
 }
 
-BOOST_AUTO_TEST_CASE(job_toml_counts_in_the_top_folder_only) {
+BOOST_AUTO_TEST_CASE(a_job_file_is_known_by_its_name_in_any_folder) {
   BOOST_TEST(kind("job.toml", "[job]\n") == FileKind::kJob);
   BOOST_TEST(kind("job.toml.gz", "[job]\n") == FileKind::kJob);
-  BOOST_TEST(kind("a/job.toml", "[job]\n") == FileKind::kLog);
+  BOOST_TEST(kind("a/job.toml", "[job]\n") == FileKind::kJob);
 }
 
 BOOST_AUTO_TEST_CASE(files_that_are_no_text_are_binary) {

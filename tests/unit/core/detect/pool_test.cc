@@ -16,13 +16,13 @@ Pool sample() {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_saved_pool_loads_as_it_was) {
-  const auto loaded = Pool::load(sample().save(), "p");
+  const auto loaded = Pool::load(sample().save().value(), "p");
   BOOST_REQUIRE(loaded.has_value());
   BOOST_TEST(loaded->jobs == 3u);
   BOOST_REQUIRE(loaded->forms.size() == 2u);
   BOOST_TEST(loaded->forms[0].host_max == 40);
   BOOST_TEST(loaded->forms[1].text == "a\ttab stays");
-  BOOST_TEST(loaded->save() == sample().save());
+  BOOST_TEST(loaded->save().value() == sample().save().value());
 }
 
 BOOST_AUTO_TEST_CASE(merging_adds_jobs_and_keeps_the_largest_counts) {
@@ -38,9 +38,17 @@ BOOST_AUTO_TEST_CASE(merging_adds_jobs_and_keeps_the_largest_counts) {
 BOOST_AUTO_TEST_CASE(what_is_no_pool_is_refused_with_its_line) {
   for (const std::string& text :
        {std::string(), std::string("hello\n"), std::string("culprit.pool/2\t2\nnonsense\n"),
-        std::string("culprit.pool/2\tx\n")}) {
+        std::string("culprit.pool/2\tx\n"), std::string("culprit.pool/2\t1\n07\t1\tnan\t1\t0\ta\n"),
+        std::string("culprit.pool/2\t1\n07\t1\t1\tinf\t0\ta\n"),
+        std::string("culprit.pool/2\t1\n07\t1\t-1\t1\t0\ta\n")}) {
     const auto loaded = Pool::load(text, "dir/p");
     BOOST_REQUIRE(!loaded.has_value());
     BOOST_TEST(loaded.error().text.starts_with("dir/p:"));
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_pool_that_could_not_be_loaded_is_not_saved) {
+  const size_t size = sample().save().value().size();
+  BOOST_TEST(sample().save(size).has_value());
+  BOOST_TEST(!sample().save(size - 1).has_value());
 }
