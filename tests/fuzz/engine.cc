@@ -13,15 +13,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   logs::LogBatch batch;
   // Two sources, so that there is something to compare; the cut is where the input's first byte says.
   const size_t cut = size ? size * data[0] / 256 : 0;
+  // Each is read in two pieces: records go on where the text was cut.
   for (uint32_t source = 0; source < 2; ++source) {
     SourceInfo info;
     info.file = source ? "b.log" : "a.log";
     core::Input opened = core::SourceOpened{info};
     engine.step({&opened, 1}, kNoTime);
     const std::string_view part = source ? text.substr(cut) : text.substr(0, cut);
-    parser.parse({source, 0, 0, part, part.size(), true}, info, batch);
-    core::Input lines = core::LogInput{&batch};
-    engine.step({&lines, 1}, kNoTime);
+    const size_t middle = part.find('\n', part.size() / 2);
+    const size_t end = middle == std::string_view::npos ? 0 : middle + 1;
+    for (const bool last : {false, true}) {
+      const std::string_view piece = last ? part.substr(end) : part.substr(0, end);
+      parser.parse({source, last, last ? end : 0, piece, piece.size(), last}, info, batch);
+      core::Input lines = core::LogInput{&batch};
+      engine.step({&lines, 1}, kNoTime);
+    }
   }
   if (to_json(engine.report()).empty()) __builtin_trap();
   return 0;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kSentences[] = {
     "{} lines have forms beyond those that are kept: they count as one template, and are not told apart",
-    "{} forms found no room among the templates: they are counted by their length, and not told apart",
+    "{} lines found no room among the templates: they are counted by their length, and not told apart",
     "the text of {} first lines of templates is not kept: their evidence has no text",
     "the places of {} lines are not kept: the lists of places are incomplete",
     "{} lines are counted for the job, but not for who wrote them: their templates are not compared between "

@@ -11,7 +11,7 @@ namespace culprit::logs {
 
 enum class Drop : uint8_t {
   kForms,         // lines whose form is one more than are kept
-  kTemplates,     // forms for which there is no template left
+  kTemplates,     // lines for which there is no template left
   kSamples,       // first lines of templates not kept as text
   kPlaces,        // lines whose place is not kept, below the bound for one template
   kGroups,        // lines not counted by who wrote them

@@ -16,7 +16,7 @@ struct PathOwner {
   std::optional<std::string> host;
   std::optional<uint32_t> rank;
   std::optional<uint32_t> local;
-  // `host` is the file's name and no more than letters with a number: a host's if other files are numbered so.
+  // `host` is the file's name, letters with a number: a host's if others are numbered so.
   bool guessed = false;
 };
 

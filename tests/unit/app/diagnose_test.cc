@@ -155,3 +155,33 @@ BOOST_AUTO_TEST_CASE(threads_are_a_whole_number_or_refused) {
   for (const auto& [setting, threads] : rows) BOOST_TEST(thread_count(setting).value_or(0) == threads);
   BOOST_TEST(thread_count(nullptr).value_or(0) > 0u);
 }
+
+BOOST_AUTO_TEST_CASE(a_files_numbered_name_is_a_hosts_where_it_has_company) {
+  const auto host = [](const std::vector<std::string>& names) {
+    Folder folder;
+    for (const std::string& name : names) folder.write(name, "hello\n");
+    const auto files = collect_files({folder.path.string()}, {});
+    BOOST_REQUIRE(files.has_value());
+    return files->logs.at(0).info.host.value_or("-");
+  };
+  BOOST_TEST(host({"hostile3.log"}) == "-");
+  BOOST_TEST(host({"hostile3.log", "other9.log"}) == "-");
+  BOOST_TEST(host({"gpu7.log", "gpu12.log"}) == "gpu7");
+  BOOST_TEST(host({"gpu7.log", "gpu8/kern.log"}) == "gpu7");
+  BOOST_TEST(host({"node-3.log"}) == "node-3");
+}
+
+BOOST_AUTO_TEST_CASE(the_users_pattern_wins_over_the_lines_for_every_command) {
+  Folder folder;
+  folder.write("a-left.log", "node-17: hello\n");
+  DiagnoseOptions o;
+  for (const bool pattern : {false, true}) {
+    if (pattern) o.host_pattern = "a-(?<host>[a-z]+)";
+    const auto files = collect_files({folder.path.string()}, o);
+    BOOST_REQUIRE(files.has_value());
+    core::Engine engine({});
+    ReadProgress progress;
+    read_logs(files->logs, {o.parse, 1}, engine, progress);
+    BOOST_TEST(*engine.settled_log().writers().at(0).host == (pattern ? "left" : "node-17"));
+  }
+}

@@ -4,6 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "base/limits.h"
 #include "model/report_json.h"
 
 using namespace culprit;
@@ -182,4 +183,15 @@ BOOST_AUTO_TEST_CASE(a_traceback_at_the_end_of_a_long_log_is_the_verdict) {
   const Report r = feed(files).report;
   BOOST_REQUIRE(r.verdict.has_value());
   BOOST_TEST(r.diagnoses[0].title == "KeyError: 'x'");
+}
+
+BOOST_AUTO_TEST_CASE(what_was_read_and_not_kept_is_a_problem_of_the_report) {
+  std::string text(limits::kLineBytes + 1, 'x');
+  text += "\n";
+  for (int i = 0; i < 20'001; ++i) text += "ValueError: bad shape\n";
+  const Report r = feed({text}).report;
+  BOOST_REQUIRE(r.problems.size() == 2u);
+  BOOST_TEST(r.problems[0].file == "");
+  BOOST_TEST(r.problems[0].what == "1 lines of known faults and exceptions are counted, but not kept");
+  BOOST_TEST(r.problems[1].file == "node-0.log");
 }
