@@ -83,7 +83,7 @@ ends {
 }
 ends {
   id = "check", title = "Library stopped the program: an internal check failed", severity = "error", general = true, category = "framework",
-  regex = { [[\bF\d{4} [\d:.]+ +\d+ \S+:\d+\] ]], [[\*\*\* Check failure stack trace: \*\*\*]], [[^\s*F tensorflow/\S+:\d+\] ]], [[: F \S+/\S+\.(?:cc|h):\d+\] (?:Check failed|Non-OK)]],
+  regex = { [[\bF\d{4} [\d:.]+ +\d+ \S+\.(?:cc|cpp|cu|h):\d+\] ]], [[\*\*\* Check failure stack trace: \*\*\*]], [[^\s*F tensorflow/\S+:\d+\] ]], [[: F \S+/\S+\.(?:cc|h):\d+\] (?:Check failed|Non-OK)]],
     [[Assertion [`']\S.*' failed\.]] },
   remedy = "Read the condition: it names the library and the place.",
   hit = { "F0511 18:18:50.796322     914 pjrt_client.cc:77] Check failed: status.ok()", "*** Check failure stack trace: ***",

@@ -1,5 +1,5 @@
-// Temporal: the iterations that differ from those before them (core/logs/iterations finds them for each writer),
-// those that have something to them.
+// Temporal: the iterations that differ from those before them (core/logs/iterations finds them for each
+// writer), those that have something to them.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -36,6 +36,7 @@ constexpr Row kRows[] = {
     {"", "out of memory", kMemory},
     {"", "no cuda gpus are available", kDriver},
     {"", "driver version", kDriver},
+    {"", "nvml", kDriver},
     {"", "no cuda-capable device", kDriver},
     {"", "uncorrectable", kDevice},
     {"", "ecc error", kDevice},

@@ -130,8 +130,8 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const logs::FaultLine& last = *sign.lines.back();
   const TimeNs last_ns = log.templates()[sign.score->id].last_ns;
   const int64_t at = log.iterations().iteration_at(last_ns, last.place.source, last.place.line);
-  // A line without a time has that of the line before, which may be an old one; where others tell of a failure
-  // and no successful job has such a line, that proves nothing.
+  // A line without a time has that of the line before, which may be an old one; where others tell of a
+  // failure and no successful job has such a line, that proves nothing.
   const bool dated = last.own_time || !told || !sign.score->novel;
   if (at >= 0 && dated && a.fate.last_iteration - at >= kSurvived) return true;
   // Of hardware that broke one line is enough. Another fault whose time nobody knows, in a job that made
@@ -167,8 +167,8 @@ Finding complete(const detect::View& view, Sign sign) {
   const bool few = !score.widespread && !score.hosts.empty();
   f.detector = score.novel ? "cross-job" : few ? "spatial" : "temporal";
   f.of_nobody = f.of_nobody || score.widespread;
-  // What any line of its own says against a host is in the template's score already; this is for what is known
-  // of such lines beside it.
+  // What any line of its own says against a host is in the template's score already; this is for what is
+  // known of such lines beside it.
   const double known = f.role == FindingRole::kCascade ? 0 : f.fatal ? kFatalWeight : kFatalWeight / 2;
   if (few && !f.of_nobody)
     for (const detect::UnitCount& c : score.hosts)
@@ -205,7 +205,7 @@ std::vector<Finding> find_signs(const detect::View& view, const detect::Analysis
         at != by_template.end() ? at->second : by_template.emplace(id, make_sign(line)).first->second;
     if (sign.lines.size() < kLines) sign.lines.push_back(&line);
   }
-  bool told = false, alone = a.fate.progress_stopped;
+  bool told = false, alone = false;
   for (auto& [id, sign] : by_template) {
     sign.score = a.of(id);
     std::stable_sort(sign.lines.begin(), sign.lines.end(),

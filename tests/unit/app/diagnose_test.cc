@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(a_files_numbered_name_is_a_hosts_where_it_has_company) {
   const auto host = [](const std::vector<std::string>& names) {
     Folder folder;
     for (const std::string& name : names) folder.write(name, "hello\n");
-    const auto files = collect_files({folder.path.string()}, {});
+    const auto files = collect_files({folder.path.string()}, {}, ReadProgress{});
     BOOST_REQUIRE(files.has_value());
     return files->logs.at(0).info.host.value_or("-");
   };
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(the_users_pattern_wins_over_the_lines_for_every_command) {
   DiagnoseOptions o;
   for (const bool pattern : {false, true}) {
     if (pattern) o.host_pattern = "a-(?<host>[a-z]+)";
-    const auto files = collect_files({folder.path.string()}, o);
+    const auto files = collect_files({folder.path.string()}, o, ReadProgress{});
     BOOST_REQUIRE(files.has_value());
     core::Engine engine({});
     ReadProgress progress;

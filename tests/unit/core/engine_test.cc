@@ -195,3 +195,83 @@ BOOST_AUTO_TEST_CASE(what_was_read_and_not_kept_is_a_problem_of_the_report) {
   BOOST_TEST(r.problems[0].what == "1 lines of known faults and exceptions are counted, but not kept");
   BOOST_TEST(r.problems[1].file == "node-0.log");
 }
+
+BOOST_AUTO_TEST_CASE(what_ends_a_job_from_outside_accuses_no_host) {
+  for (const std::string_view line :
+       {"slurmstepd: error: *** JOB 77 ON node-2 CANCELLED AT 2026-11-21T02:01:41 DUE TO TIME LIMIT ***\n",
+        "2026-11-21 02:01:40,500 WARNING node received a preemption notice\n",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.69 GiB\n"}) {
+    const Report r = feed(job(8, 100, 2, line)).report;
+    BOOST_REQUIRE(r.verdict.has_value());
+    BOOST_TEST(r.diagnoses[*r.verdict].action.targets.empty());
+    BOOST_TEST(r.suspects.empty());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_xid_that_a_program_causes_is_no_diagnosis_where_no_program_failed) {
+  constexpr std::string_view kProgram =
+      "2026-11-21 02:01:40,500 kernel: NVRM: Xid (PCI:0000:9b:00): 43, pid=1, Reset Channel Verif Error.\n";
+  BOOST_TEST(feed(job(8, 100, 5, kProgram)).report.diagnoses.empty());
+  const auto failed = fmt::format(
+      "{}2026-11-21 02:01:41,000 ERROR Traceback (most recent call last):\n"
+      "  File \"t.py\", line 3, in f\nRuntimeError: CUDA error: unspecified\n",
+      kProgram);
+  BOOST_TEST(!feed(job(8, 100, 5, failed)).report.diagnoses.empty());
+}
+
+namespace {
+
+// Two hosts of four ranks each that print steps; one rank writes `extra` after its last one.
+std::vector<std::string> ranks(std::string_view extra) {
+  std::vector<std::string> files(2);
+  for (size_t s = 0; s < 100; ++s)
+    for (size_t r = 0; r < 8; ++r) {
+      const std::string head =
+          fmt::format("[rank{}]: 2026-11-21 02:{:02}:{:02},000 INFO ", r, s / 60, s % 60);
+      files[r / 4] += fmt::format("{}step={} loss=2.{}\n", head, s, s % 10);
+      if (r == 6 && s == 99 && !extra.empty()) files[r / 4] += fmt::format("{}{}\n", head, extra);
+    }
+  files[1] += "2026-11-21 02:01:40,500 kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off.\n";
+  return files;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_rank_that_differs_from_all_others_is_named_with_its_host) {
+  const Report r = feed(ranks("ERROR device clock is stuck at 210 MHz")).report;
+  BOOST_REQUIRE(!r.suspects.empty());
+  BOOST_TEST(r.suspects[0].host.value_or("") == "node-1");
+  const auto& why = r.suspects[0].why;
+  BOOST_TEST(std::any_of(why.begin(), why.end(), [](const std::string& w) {
+    return w.starts_with("of 8 ranks only rank 6 writes");
+  }));
+  const Report quiet = feed(ranks("")).report;
+  BOOST_REQUIRE(!quiet.suspects.empty());
+  for (const std::string& w : quiet.suspects[0].why) BOOST_TEST(!w.starts_with("of 8 ranks"));
+}
+
+BOOST_AUTO_TEST_CASE(of_two_hosts_the_one_that_stopped_with_the_progress_is_named) {
+  const Report r = feed(chatter(2, 1, 120, 400)).report;
+  BOOST_REQUIRE(!r.suspects.empty());
+  BOOST_TEST(*r.suspects[0].host == "node-1");
+}
+
+BOOST_AUTO_TEST_CASE(a_pool_counts_the_lines_of_a_template_once_however_many_wordings_it_has) {
+  std::string text = job(1, 50, 0, "")[0];
+  for (int i = 0; i < 30; ++i)
+    text += fmt::format("2026-11-21 02:01:{:02},000 INFO shard part{} is ready\n", i,
+                        static_cast<char>('a' + i % 26));
+  Engine engine({});
+  logs::LineParser parser{logs::ParseOptions{}};
+  logs::LogBatch batch;
+  Input opened = SourceOpened{};
+  engine.step({&opened, 1}, kNoTime);
+  parser.parse({0, 0, 0, text, text.size(), true}, {}, batch);
+  Input lines = LogInput{&batch};
+  engine.step({&lines, 1}, kNoTime);
+  detect::Pool pool;
+  engine.add_to(pool);
+  double sum = 0;
+  for (const detect::PoolForm& f : pool.forms) sum += f.host_max;
+  BOOST_TEST(sum == 80, boost::test_tools::tolerance(1e-9));
+}

@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(known_faults_are_recognised_by_their_words) {
       {"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5)", Component::kNcclComm,
        true},
       {"slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-21T02:00:00 DUE TO TIME LIMIT ***",
-       Component::kPlatform, false},
+       Component::kUserConfig, false},
   };
   for (const auto& row : rows) {
     BOOST_TEST_CONTEXT(row.message) {

@@ -1,0 +1,68 @@
+#include "core/diagnose/suspects.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace culprit;
+using namespace culprit::diagnose;
+
+namespace {
+
+Finding against(FindingSubject subject, std::string why) {
+  Finding f;
+  f.detector = "comm";
+  f.subjects.push_back(std::move(subject));
+  f.why.push_back(std::move(why));
+  return f;
+}
+
+detect::View hosts(size_t n) {
+  detect::View view;
+  for (size_t h = 0; h < n; ++h) {
+    view.hosts.emplace_back();
+    view.hosts.back().name = "node-" + std::to_string(h);
+    view.ranks.emplace_back();
+    view.ranks.back().name = "rank " + std::to_string(h);
+    view.ranks.back().ranks = {static_cast<uint32_t>(h)};
+    view.ranks.back().host = static_cast<uint32_t>(h);
+  }
+  return view;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(what_different_detectors_say_against_a_host_adds_up) {
+  const auto out = blame(
+      hosts(4), {against({"node-1", {}, {}, {}, 0.6}, "slow"), against({"node-2", {}, {}, {}, 1.0}, "late"),
+                 against({"node-1", {}, {}, {}, 0.6}, "wrong")});
+  BOOST_REQUIRE(out.size() == 2u);
+  BOOST_TEST(out[0].name == "node-1");
+  BOOST_TEST(out[0].weight == 1.2, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(out[0].suspect.why == (std::vector<std::string>{"slow", "wrong"}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_finding_about_a_rank_is_one_about_its_host) {
+  const auto out = blame(hosts(4), {against({{}, 3, 1, {}, 1.0}, "odd")});
+  BOOST_REQUIRE(out.size() == 1u);
+  BOOST_TEST(out[0].suspect.host.value_or("") == "node-3");
+  BOOST_TEST(out[0].suspect.ranks == std::vector<uint32_t>{3}, boost::test_tools::per_element());
+  BOOST_TEST(out[0].suspect.devices == std::vector<uint32_t>{1}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_link_is_held_against_both_of_its_ends_by_half) {
+  const auto out = blame(hosts(4), {against({"node-0", {}, {}, "node-2", 1.0}, "lossy")});
+  BOOST_REQUIRE(out.size() == 2u);
+  BOOST_TEST(out[0].weight == 0.5);
+  BOOST_TEST(out[1].weight == 0.5);
+}
+
+BOOST_AUTO_TEST_CASE(a_host_without_logs_can_be_suspected) {
+  const auto out = blame(hosts(2), {against({"node-9", {}, {}, {}, 1.0}, "absent")});
+  BOOST_REQUIRE(out.size() == 1u);
+  BOOST_TEST(out[0].suspect.host.value_or("") == "node-9");
+  BOOST_TEST(out[0].unit == detect::kNowhere);
+}
+
+BOOST_AUTO_TEST_CASE(a_subject_without_strength_is_no_suspect) {
+  BOOST_TEST(blame(hosts(2), {against({"node-1", {}, {}, {}, 0}, "named")}).empty());
+}
