@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <map>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <set>
 #include <thread>

@@ -34,7 +34,6 @@ struct Engine::Impl {
                                    limits::kLineBytes)});
     for (std::string& what : log.drops().sentences()) out.push_back({"", std::nullopt, std::move(what)});
   }
-
 };
 
 Engine::Engine(EngineOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}

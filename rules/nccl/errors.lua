@@ -47,7 +47,7 @@ wrong {
   id = "remote", title = "Another rank reported an error to this one", role = "cascade", category = "unknown", component = "unknown",
   severity = "error", action = "none",
   regex = { [[\[Proxy Service\S* ?\d*\].*(?:Failed to execute operation|Could not receive type from localRank)]],
-    [[(?:NCCL|RCCL) (?:INFO|WARN) .*proxy\.cc:\d+ -> [1-9]]], W .. [[Call to (?:recv|send|poll|accept) .*failed]],
+    [[(?:NCCL|RCCL) (?:INFO|WARN) .*proxy\.cc:\d+ -> [1-9]\b]], W .. [[Call to (?:recv|send|poll|accept) .*failed]],
     [[comm \S+ rank \d+ .*Abort COMPLETE]], W .. [[Async error]] },
   remedy = "Look for the first rank that failed.",
   hit = { "NCCL WARN [Proxy Service 3] Could not receive type from localRank 1, res=3, closed=0",

@@ -56,7 +56,7 @@ slurm {
 slurm {
   id = "aborted", title = "Job step ends because one of its tasks ended", role = "cascade", category = "unknown", component = "unknown",
   severity = "error", action = "none",
-  regex = { [[srun: error: \S+: tasks? [\d,\- \[\]]+: (?:Exited with exit code [1-9]|Aborted)]], [[srun: Job step aborted: Waiting up to]],
+  regex = { [[srun: error: \S+: tasks? [^:]+: (?:Exited with exit code [1-9]|Aborted)]], [[srun: Job step aborted: Waiting up to]],
     [[srun: (?:Force )?Terminat(?:ing|ed) (?:StepId=|job step )]], [[srun: error: \S+: tasks? .*unknown error: -1]],
     [[srun: error: .*Timed out waiting for job step to complete]] },
   remedy = "Look at the task that ended first.",

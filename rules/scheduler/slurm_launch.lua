@@ -11,7 +11,7 @@ end
 
 launch {
   id = "prolog", title = "Host failed Slurm's checks before the job",
-  regex = { [[(?i)\b(?:TaskProlog|prolog|JobProlog)\b.{0,60}(?:failed|failure|error|exit(?:ed)? (?:status|code) [1-9]|timed out|giving up)]],
+  regex = { [[(?i)\b(?:Task|Job)?prolog\w*.{0,60}(?:failed|failure|error|exit(?:ed)? (?:status|code) [1-9]|timed out|giving up)]],
     [[(?i)prolog .*notification failed]], [[\blaunch failed requeued held\b]], [[error: .*Job .*: Prolog (?:error|failed)]], [[Reason=(?:Prolog error|batch job complete failure)]] },
   remedy = "Read slurmd's log of that host; it is drained until somebody resumes it.",
   hit = { "slurmd: error: prolog failed: rc:256 output:gpu check", "slurmctld: error: prolog_running: timed out on n3" },
@@ -43,7 +43,7 @@ launch {
 }
 launch {
   id = "image", title = "Container image could not be fetched or opened", category = "user", component = "user_config", action = "fix",
-  regex = { [[enroot-aufs2ovlfs|\[ERROR\] (?:URL .*returned error code: (?:401|403|404)|Could not process JSON input|No such file or directory: \S+\.sqsh|File not found: )]],
+  regex = { [[\[ERROR\] (?:URL .*returned error code: (?:401|403|404)|Could not process JSON input|No such file or directory: \S+\.sqsh|File not found: )]],
     [[pyxis: +\[ERROR\] (?:URL|Invalid image)]], [[FATAL: +could not open image]], [[pyxis: .*failed to import docker image]] },
   remedy = "Correct the image's name or path; log in to the registry.",
   hit = { "slurmstepd: error: pyxis:     [ERROR] URL https://registry-1.docker.io/v2/x/manifests/y returned error code: 401 Unauthorized",

@@ -27,7 +27,7 @@ constexpr size_t kSamples = 8;    // lines quoted for a diagnosis without a know
 constexpr double kSurprise = 10;  // -log p: one job in 20,000
 constexpr double kBlamed = 2.5;  // a host's weight: several certain templates of its own, or one and an order
 constexpr double kSuspicious =
-    0.4;                          // a host's weight from which all is not well; healthy jobs stay at nought
+    0.4;                           // a host's weight from which all is not well; healthy jobs stay at nought
 constexpr size_t kDiagnoses = 64;  // of single findings: what comes after them explains nothing more
 constexpr double kSuspectFloor = 0.02;
 
@@ -295,8 +295,7 @@ class Correlator {
   void list_suspects() {
     if (!faults_.empty() && faults_[0]->role == FindingRole::kRoot && faults_[0]->of_nobody) return;
     for (const Blame& h : hosts_)
-      if (h.suspect.score >= kSuspectFloor)
-        report_.suspects.push_back(h.suspect);
+      if (h.suspect.score >= kSuspectFloor) report_.suspects.push_back(h.suspect);
   }
 
   std::vector<std::string> why_of(const TemplateScore& t) const {

@@ -265,7 +265,8 @@ struct JobLog::Impl {
       iterations.event(group.writer, form.key);
     }
     if (seen.shape.kind != ShapeKind::kPlain)
-      add_fault({place, form.key, 0, line.own_time != 0, seen.shape, shorten(message, limits::kEvidenceText)});
+      add_fault(
+          {place, form.key, 0, line.own_time != 0, seen.shape, shorten(message, limits::kEvidenceText)});
     if (seen.shape.stage) writer.stage = seen.shape.stage;
   }
 
@@ -284,7 +285,8 @@ struct JobLog::Impl {
         record.plain(group.form);
       } else {
         const LineRole role = record.take(
-            {i, group.form, &shape, batch.message(line), line.indented != 0, line.own_time != 0, place}, done, relabels);
+            {i, group.form, &shape, batch.message(line), line.indented != 0, line.own_time != 0, place}, done,
+            relabels);
         if (done) add_held(*std::exchange(done, std::nullopt));
         touched.push_back(group.record);
         line.continued = role == LineRole::kContinues;

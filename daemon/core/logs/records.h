@@ -36,10 +36,10 @@ struct RecordLine {
 struct RecordEvent {
   uint32_t form = kNoForm;
   FormShape shape;
-  LogPlace place;      // of its first line
-  std::string text;    // the exception of a traceback; all lines of a list
+  LogPlace place;         // of its first line
+  std::string text;       // the exception of a traceback; all lines of a list
   bool own_time = false;  // of its first line
-  bool again = false;  // a further exception of a chain: counted, told once
+  bool again = false;     // a further exception of a chain: counted, told once
 };
 
 // The form that a line of the batch under way has as part of an event.
