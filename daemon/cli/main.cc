@@ -24,6 +24,7 @@ Examples:
   culprit diagnose --format html job.log.zst > report.html
   srun ... 2>&1 | culprit diagnose -
   culprit templates --format json runs/failed
+  culprit rules match runs/failed
 
 `culprit VERB --help` tells more of each verb.)";
 
@@ -47,6 +48,7 @@ int run(int argc, char** argv) {
   add_templates(app, verb);
   add_pool(app, verb);
   add_simulate(app, verb);
+  add_rules(app, verb);
   add_bench(app, verb);
   try {
     app.parse(argc, argv);

@@ -13,7 +13,7 @@
 namespace culprit::cli {
 
 constexpr int kDone = 0;
-constexpr int kFound = 1;   // with --exit-code: a diagnosis was made
+constexpr int kFound = 1;   // with --exit-code: a diagnosis was made; what was to be checked is wrong
 constexpr int kUnable = 2;  // usage, or what was asked for could not be done
 
 // Set by a verb's callback; main runs it after the command line was parsed whole.
@@ -24,6 +24,7 @@ void add_templates(CLI::App& app, Run& run);
 void add_pool(CLI::App& app, Run& run);
 void add_simulate(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
+void add_rules(CLI::App& app, Run& run);
 
 // "culprit: SENTENCE" on standard error, control characters escaped.
 void complain(const std::string& sentence);

@@ -34,7 +34,8 @@ uint64_t hash_of(const Rule& rule, const RuleText& file) {
 
 class Loader {
  public:
-  explicit Loader(std::span<const RuleText> files) : files_(files), set_(new Ruleset) {}
+  Loader(std::span<const RuleText> files, LoadOptions options)
+      : files_(files), options_(options), set_(new Ruleset) {}
 
   tl::expected<std::shared_ptr<Ruleset>, std::vector<RuleError>> load() {
     for (const RuleText& file : files_) read(file);
@@ -47,7 +48,7 @@ class Loader {
     auto matcher = Matcher::create(set_->rules_);
     if (matcher) {
       set_->matcher_ = *matcher;
-      prove(*set_, files_, errors_);
+      prove(*set_, files_.subspan(std::min(options_.proven_files, files_.size())), errors_);
     } else {
       errors_.push_back(
           {files_.empty() ? "" : files_[0].file, 0, 0, 0, "bad-pattern", matcher.error().text, ""});
@@ -139,6 +140,7 @@ class Loader {
         continue;
       }
       Rule& rule = set_->rules_[*index];
+      rule.overridden.push_back({o.place, rule.severity, rule.action, rule.enabled});
       rule.severity = o.severity.value_or(rule.severity);
       rule.action = o.action.value_or(rule.action);
       rule.enabled = rule.enabled && o.enabled;
@@ -146,15 +148,16 @@ class Loader {
   }
 
   std::span<const RuleText> files_;
+  LoadOptions options_;
   std::shared_ptr<Ruleset> set_;
   std::vector<RuleError> errors_;
   std::vector<Override> overrides_;
   std::map<std::string, std::vector<RulePlace>> places_;
 };
 
-tl::expected<std::shared_ptr<Ruleset>, std::vector<RuleError>> Ruleset::load(
-    std::span<const RuleText> files) {
-  return Loader(files).load();
+tl::expected<std::shared_ptr<Ruleset>, std::vector<RuleError>> Ruleset::load(std::span<const RuleText> files,
+                                                                             LoadOptions options) {
+  return Loader(files, options).load();
 }
 
 std::optional<uint32_t> Ruleset::find(std::string_view id) const {

@@ -122,11 +122,14 @@ void prove_one(Prover& prover, const Rule& rule, std::span<const RuleText> files
 }  // namespace
 
 void prove(Ruleset& ruleset, std::span<const RuleText> files, std::vector<RuleError>& errors) {
+  std::set<std::string_view> names;
+  for (const RuleText& file : files) names.insert(file.file);
   Prover prover(ruleset);
   for (uint32_t i = 0; i < ruleset.rules().size(); ++i) {
-    if (!ruleset.rules()[i].enabled) continue;
+    const Rule& rule = ruleset.rules()[i];
+    if (!rule.enabled || !names.contains(rule.place.file)) continue;
     prover.begin(i);
-    prove_one(prover, ruleset.rules()[i], files, errors);
+    prove_one(prover, rule, files, errors);
   }
 }
 

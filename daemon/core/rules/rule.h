@@ -47,6 +47,14 @@ struct RulePlace {
   uint32_t line = 0;  // of the call, from 1
 };
 
+// What a rule had before a site's override at `place` changed it.
+struct Overridden {
+  RulePlace place;
+  Severity severity = Severity::kError;
+  ActionKind action = ActionKind::kNone;
+  bool enabled = true;
+};
+
 struct Rule {
   std::string id, title, remedy;
   Category category = Category::kUnknown;
@@ -67,6 +75,7 @@ struct Rule {
   uint32_t sandbox = 0;  // which one
   std::vector<std::string> hit, miss;
   RulePlace place;
+  std::vector<Overridden> overridden;  // in the order in which they were applied
   uint64_t text_hash = 0;  // of all that decides when it fires: a reload with the same keeps its windows
 };
 

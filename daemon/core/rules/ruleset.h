@@ -14,10 +14,16 @@
 
 namespace culprit::rules {
 
+struct LoadOptions {
+  // Files at the front whose examples were tried before (the shipped library: a test does it).
+  size_t proven_files = 0;
+};
+
 class Ruleset {
  public:
   // Rules come out in order of their ids, whatever the order of files and tables.
-  static tl::expected<std::shared_ptr<Ruleset>, std::vector<RuleError>> load(std::span<const RuleText> files);
+  static tl::expected<std::shared_ptr<Ruleset>, std::vector<RuleError>> load(std::span<const RuleText> files,
+                                                                             LoadOptions options = {});
 
   std::span<const Rule> rules() const { return rules_; }
   // Index of a rule, or nothing.
@@ -39,7 +45,7 @@ class Ruleset {
 // "file:12:3: error[unknown-key]: ..." with the line and a caret below it, as compilers print them.
 std::string format_error(const RuleError& error);
 
-// Whether the texts of the rules' examples do what they promise; what does not goes to `errors`.
+// Whether the examples of the rules that stand in `files` do what they promise; what does not goes to `errors`.
 void prove(Ruleset& ruleset, std::span<const RuleText> files, std::vector<RuleError>& errors);
 
 // Where an error of this rule's key is shown.

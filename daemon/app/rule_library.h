@@ -1,0 +1,16 @@
+// The rules of rules/**/*.lua as they were when the program was built.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace culprit::app {
+
+struct LibraryFile {
+  std::string_view name;  // below rules/
+  std::string_view text;
+};
+
+std::span<const LibraryFile> rule_library();
+
+}  // namespace culprit::app

@@ -1,0 +1,109 @@
+#include "cli/rules.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/text.h"
+#include "cli/layout.h"
+#include "core/rules/keys.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  culprit rules new site.fabric.flap --from node-3.log:120 > site.lua
+  culprit rules check site.lua
+  culprit rules match node-3.log --rules site.lua
+  culprit rules explain nvidia.xid.79
+
+rules/README.md tells how to write one.)";
+
+constexpr size_t kQuotedBytes = 160;
+
+}  // namespace
+
+void add_rule_format(CLI::App& verb, RuleChoice& choice) {
+  verb.add_option("--format,-f", choice.format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+}
+
+void add_rule_options(CLI::App& verb, RuleChoice& choice) {
+  verb.add_option("--rules", choice.rules.paths,
+                  fmt::format("A rule file, or a folder of them, beside the shipped ones and {}; repeat",
+                              app::kSiteRules))
+      ->allow_extra_args(false);
+  verb.add_flag("--no-library", choice.no_library, "Without the shipped rules");
+}
+
+bool load_rules(RuleChoice& choice, app::LoadedRules& out) {
+  choice.rules.library = !choice.no_library;
+  out = app::load_rules(choice.rules);
+  for (const Error& error : out.files.errors) complain(error.text);
+  if (!out.errors.empty()) {
+    const rules::RuleError& e = out.errors[0];
+    const std::string more =
+        out.errors.size() > 1 ? fmt::format(" (and {} more)", counted(out.errors.size() - 1, "error")) : "";
+    complain(fmt::format("{}:{}: error[{}]: {}{}; `culprit rules check` shows all", e.file, e.line, e.code,
+                         e.what, more));
+  }
+  return out.set != nullptr;
+}
+
+std::string suggestion(std::string_view id, const rules::Ruleset& set) {
+  std::vector<std::string_view> ids;
+  for (const rules::Rule& rule : set.rules()) ids.push_back(rule.id);
+  std::string_view best = rules::nearest(id, ids);
+  // Nobody types a long id whole: its end or its beginning is enough.
+  for (size_t i = 0; best.empty() && id.size() >= 3 && i < ids.size(); ++i)
+    if (ids[i].find(id) != std::string_view::npos) best = ids[i];
+  return best.empty() ? "" : fmt::format("; did you mean '{}'?", best);
+}
+
+void complain_unknown(std::string_view id, const rules::Ruleset& set) {
+  const std::string near = suggestion(id, set);
+  complain(fmt::format("{}: no such rule{}", id, near.empty() ? "; `culprit rules list` shows all" : near));
+}
+
+bool wants_color() { return isatty(1) && !std::getenv("NO_COLOR"); }
+
+std::string show_error(const rules::RuleError& error, bool color) {
+  const std::string text = rules::format_error(error);
+  const std::string kind = fmt::format("error[{}]:", error.code);
+  std::string out;
+  bool first = true;
+  for (std::string_view line : split(std::string_view(text).substr(0, text.size() - 1), '\n')) {
+    const size_t at = first ? line.find(kind) : line.npos;
+    if (at != line.npos) {
+      out += inked(to_terminal(line.substr(0, at)), Ink::kBold, color) + inked(kind, Ink::kAlarm, color) +
+             to_terminal(line.substr(at + kind.size()));
+    } else {
+      const bool caret = line.starts_with("       | ");
+      out += caret ? inked(line, Ink::kAccent, color) : to_terminal(line);
+    }
+    out += '\n';
+    first = false;
+  }
+  return out;
+}
+
+std::string one_line(std::string_view text) { return to_terminal(shorten(trim(text), kQuotedBytes)); }
+
+void add_rules(CLI::App& app, Run& run) {
+  CLI::App* rules = app.add_subcommand("rules", "Write, prove, try and look up fault patterns");
+  rules->require_subcommand(1);
+  rules->footer(kExamples);
+  add_rules_check(*rules, run);
+  add_rules_test(*rules, run);
+  add_rules_match(*rules, run);
+  add_rules_list(*rules, run);
+  add_rules_explain(*rules, run);
+  add_rules_why(*rules, run);
+  add_rules_new(*rules, run);
+  add_rules_keys(*rules, run);
+}
+
+}  // namespace culprit::cli

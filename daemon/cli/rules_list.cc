@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/layout.h"
+#include "cli/rules.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  culprit rules list
+  culprit rules list --format json | jq -r 'select(.severity == "fatal") | .id')";
+
+std::string place(const rules::RulePlace& p) { return fmt::format("{}:{}", p.file, p.line); }
+
+std::string json_row(const rules::Rule& rule) {
+  const nlohmann::ordered_json row = {{"id", rule.id},
+                                      {"title", to_utf8(rule.title)},
+                                      {"severity", word(rule.severity)},
+                                      {"category", word(rule.category)},
+                                      {"component", word(rule.component)},
+                                      {"symptom", word(rule.symptom)},
+                                      {"role", rules::word(rule.role)},
+                                      {"action", word(rule.action)},
+                                      {"general", rule.general},
+                                      {"enabled", rule.enabled},
+                                      {"file", to_utf8(rule.place.file)},
+                                      {"line", rule.place.line}};
+  return row.dump() + "\n";
+}
+
+int list(RuleChoice& o) {
+  app::LoadedRules loaded;
+  if (!load_rules(o, loaded)) return kUnable;
+  size_t widest = 0;
+  for (const rules::Rule& rule : loaded.set->rules()) widest = std::max(widest, rule.id.size());
+  std::string out;
+  for (const rules::Rule& rule : loaded.set->rules()) {
+    if (o.format == "json")
+      out += json_row(rule);
+    else
+      out += fmt::format(
+          "{:<{}}  {:<8} {:<10} {}{}{}\n", rule.id, widest, word(rule.severity), word(rule.category),
+          to_terminal(rule.title), rule.enabled ? "" : " (switched off)",
+          rule.overridden.empty() ? "" : " (changed at " + place(rule.overridden.back().place) + ")");
+  }
+  return print(out) ? kDone : (complain("standard output: cannot be written"), kUnable);
+}
+
+}  // namespace
+
+void add_rules_list(CLI::App& rules, Run& run) {
+  auto o = std::make_shared<RuleChoice>();
+  CLI::App* verb = rules.add_subcommand("list", "List all rules");
+  verb->footer(kExamples);
+  add_rule_options(*verb, *o);
+  add_rule_format(*verb, *o);
+  verb->callback([o, &run] { run = [o] { return list(*o); }; });
+}
+
+}  // namespace culprit::cli

@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/layout.h"
+#include "cli/reading.h"
+#include "cli/rules.h"
+#include "core/logs/header.h"
+#include "core/rules/near.h"
+
+namespace culprit::cli {
+namespace {
+
+using Stop = rules::NearRule::Stop;
+
+constexpr const char* kExamples = R"(
+Examples:
+  culprit rules why node-3.log:120
+  culprit rules why node-3.log:120 --rules site.lua)";
+
+struct Options {
+  ReadingOptions reading;
+  RuleChoice choice;
+  std::string place;
+  size_t top = 5;
+};
+
+// The rules that fire on the line when the whole file is read: windows and functions have their say.
+std::vector<uint32_t> firing(const Options& o, const app::LineOfFile& line, const app::LoadedRules& loaded) {
+  std::vector<uint32_t> out;
+  auto files = app::collect_files({line.file}, o.reading.diagnose);
+  if (!files) return out;
+  app::ReadProgress progress;
+  const app::RuleMatches matches = app::match_rules(
+      files->logs, {o.reading.diagnose.parse, o.reading.diagnose.threads}, loaded.set, progress);
+  for (const app::RuleFired& f : matches.fired)
+    if (f.line == line.line) out.push_back(f.rule);
+  return out;
+}
+
+// The words that a JSON answer uses.
+std::string_view stop_word(const rules::NearRule& near, bool fires) {
+  switch (near.stop) {
+    case Stop::kFound:
+      return fires ? "fires" : "window";
+    case Stop::kGeneral:
+      return "general";
+    case Stop::kSource:
+      return "source";
+    case Stop::kExcept:
+      return "except";
+    case Stop::kWording:
+      return near.missing.empty() ? "wording" : "literal";
+  }
+  return "";
+}
+
+std::string source_names(const rules::Rule& rule) {
+  using S = rules::Source;
+  std::string out;
+  for (S s : {S::kLog, S::kKernel, S::kFinding, S::kEvent, S::kMetric})
+    if (rule.sources & rules::bit(s)) out += fmt::format("{}{}", out.empty() ? "" : ", ", rules::word(s));
+  return out;
+}
+
+std::string sentence(const rules::NearRule& near, const rules::Rule& rule, bool fires) {
+  switch (near.stop) {
+    case Stop::kFound:
+      if (fires) return "fires";
+      return rule.window ? "its wording stands here, and its window or `when` does not hold on this line"
+                         : "its wording stands here, and its `when` says no";
+    case Stop::kGeneral:
+      return fmt::format("its wording stands here; being general, it gives way to {}", near.other);
+    case Stop::kSource:
+      return fmt::format("its wording stands here, but it looks at {} alone", source_names(rule));
+    case Stop::kExcept:
+      return fmt::format("its wording stands here, and so does its exception  {}", one_line(near.other));
+    case Stop::kWording:
+      break;
+  }
+  std::string out;
+  if (!near.missing.empty()) out = fmt::format("the text \"{}\" is missing; ", one_line(near.missing));
+  return out + fmt::format("stopped after \"{}\", wants next  {}", to_terminal(shorten(near.matched, 120)),
+                           to_terminal(shorten(near.wanted, 120)));
+}
+
+std::string to_text(const std::vector<rules::NearRule>& nearest, const std::vector<uint32_t>& fired,
+                    const rules::Ruleset& set) {
+  if (nearest.empty()) return "no rule comes near to this line; `culprit rules new` makes one of it\n";
+  const bool color = wants_color();
+  std::string out;
+  for (const rules::NearRule& near : nearest) {
+    const rules::Rule& rule = set.rules()[near.rule];
+    const bool fires = std::find(fired.begin(), fired.end(), near.rule) != fired.end();
+    out += fmt::format("{}: {}\n", inked(rule.id, Ink::kBold, color), sentence(near, rule, fires));
+    out += fmt::format("    {}  ({}:{})\n", to_terminal(shorten(near.wording, 160)), rule.place.file,
+                       rule.place.line);
+  }
+  return out;
+}
+
+std::string to_json(const std::vector<rules::NearRule>& nearest, const std::vector<uint32_t>& fired,
+                    const rules::Ruleset& set) {
+  std::string out;
+  for (const rules::NearRule& near : nearest) {
+    const rules::Rule& rule = set.rules()[near.rule];
+    const bool fires = std::find(fired.begin(), fired.end(), near.rule) != fired.end();
+    const nlohmann::ordered_json row = {{"rule", rule.id},
+                                        {"stop", stop_word(near, fires)},
+                                        {"wording", to_utf8(near.wording)},
+                                        {"matched", to_utf8(near.matched)},
+                                        {"wanted", to_utf8(near.wanted)},
+                                        {"missing", to_utf8(near.missing)},
+                                        {"other", to_utf8(near.other)},
+                                        {"file", to_utf8(rule.place.file)},
+                                        {"line", rule.place.line}};
+    out += row.dump() + "\n";
+  }
+  return out;
+}
+
+int why(Options& o) {
+  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  auto line = app::read_line(o.place);
+  if (!line) return complain(line.error().text), kUnable;
+  app::LoadedRules loaded;
+  if (!load_rules(o.choice, loaded)) return kUnable;
+  logs::HeaderParser headers({});
+  const logs::Header header = headers.parse(line->text);
+  const auto source = header.kernel_time ? rules::Source::kKernel : rules::Source::kLog;
+  const auto nearest =
+      rules::nearest_rules(*loaded.set, std::string_view(line->text).substr(header.message), source, o.top);
+  const std::vector<uint32_t> fired = firing(o, *line, loaded);
+  const bool json = o.choice.format == "json";
+  if (!print(json ? to_json(nearest, fired, *loaded.set)
+                  : to_terminal(line->text) + "\n" + to_text(nearest, fired, *loaded.set)))
+    return complain("standard output: cannot be written"), kUnable;
+  return kDone;
+}
+
+}  // namespace
+
+void add_rules_why(CLI::App& rules, Run& run) {
+  auto o = std::make_shared<Options>();
+  CLI::App* verb = rules.add_subcommand("why", "Tell why rules fire or not on one line of a log");
+  verb->footer(kExamples);
+  verb->add_option("FILE:LINE", o->place, "The line, from 1")->required();
+  verb->add_option("--top", o->top, "How many rules to tell of")
+      ->check(CLI::Range(1u, 1000u))
+      ->capture_default_str();
+  add_rule_options(*verb, o->choice);
+  add_rule_format(*verb, o->choice);
+  verb->callback([o, &run] { run = [o] { return why(*o); }; });
+}
+
+}  // namespace culprit::cli
