@@ -20,6 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+template <class Entry>
+void append(std::vector<Entry>& to, std::vector<Entry>&& from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
 // Kinds that this version recognises and does not analyse.
 std::string_view other_kind(ingest::FileKind kind) {
   switch (kind) {
@@ -172,9 +177,33 @@ Problem as_problem(const std::string& file, const Error& error) {
   return {file, std::nullopt, named ? error.text.substr(file.size() + 2) : error.text};
 }
 
+// Healthy jobs are read with the same rules, so that their templates say the same.
+Result<BuiltPool> read_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
+                            const std::shared_ptr<rules::Ruleset>& rules, ReadProgress& progress) {
+  BuiltPool out;
+  for (const std::string& path : jobs) {
+    for (const std::vector<std::string>& job : jobs_of(path)) {
+      auto files = collect_files(job, options, progress);
+      if (!files) return tl::unexpected(files.error());
+      for (const Error& error : files->errors) out.problems.push_back(as_problem(path, error));
+      append(out.errors, std::move(files->errors));
+      append(out.problems, std::move(files->problems));
+      progress.bytes_total += files->bytes;
+      core::Engine engine({files->job, {}, {}, rules});
+      logs::ParseOptions parse = options.parse;  // its times are another job's
+      parse.since_ns = parse.until_ns = kNoTime;
+      append(out.problems, read_logs(files->logs, {parse, options.threads}, engine, progress));
+      if (progress.stop) return out;
+      if (engine.log().events() > 0) engine.add_to(out.pool);  // an empty folder is no history
+    }
+  }
+  return out;
+}
+
 // The pool that the options name, and what of it could not be had.
-Result<BuiltPool> gather_pool(const DiagnoseOptions& options, ReadProgress& progress) {
-  auto built = build_pool(options.healthy, options, progress);
+Result<BuiltPool> gather_pool(const DiagnoseOptions& options, const std::shared_ptr<rules::Ruleset>& rules,
+                              ReadProgress& progress) {
+  auto built = read_pool(options.healthy, options, rules, progress);
   if (!built || options.pool_file.empty()) return built;
   if (auto loaded = load_pool(options.pool_file, progress)) {
     loaded->merge(built->pool);
@@ -184,11 +213,6 @@ Result<BuiltPool> gather_pool(const DiagnoseOptions& options, ReadProgress& prog
     built->errors.push_back(std::move(loaded.error()));
   }
   return built;
-}
-
-template <class Entry>
-void append(std::vector<Entry>& to, std::vector<Entry>&& from) {
-  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
 }  // namespace
@@ -264,23 +288,10 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
 
 Result<BuiltPool> build_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
                              ReadProgress& progress) {
-  BuiltPool out;
-  for (const std::string& path : jobs) {
-    for (const std::vector<std::string>& job : jobs_of(path)) {
-      auto files = collect_files(job, options, progress);
-      if (!files) return tl::unexpected(files.error());
-      for (const Error& error : files->errors) out.problems.push_back(as_problem(path, error));
-      append(out.errors, std::move(files->errors));
-      append(out.problems, std::move(files->problems));
-      progress.bytes_total += files->bytes;
-      core::Engine engine({files->job, {}, {}});
-      logs::ParseOptions parse = options.parse;  // its times are another job's
-      parse.since_ns = parse.until_ns = kNoTime;
-      append(out.problems, read_logs(files->logs, {parse, options.threads}, engine, progress));
-      if (progress.stop) return out;
-      if (engine.log().events() > 0) engine.add_to(out.pool);  // an empty folder is no history
-    }
-  }
+  std::vector<Error> errors;
+  const auto rules = rules_or_library(options.rules, errors);
+  auto out = read_pool(jobs, options, rules, progress);
+  if (out) append(out->errors, std::move(errors));
   return out;
 }
 
@@ -288,9 +299,11 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   auto files = collect_files(options.paths, options, progress);
   if (!files) return tl::unexpected(files.error());
   progress.bytes_total += files->bytes;
-  auto built = gather_pool(options, progress);
+  std::vector<Error> errors;
+  const auto rules = rules_or_library(options.rules, errors);
+  auto built = gather_pool(options, rules, progress);
   if (!built) return tl::unexpected(built.error());
-  core::Engine engine({files->job, std::move(built->pool), options.steps});
+  core::Engine engine({files->job, std::move(built->pool), options.steps, rules});
   std::vector<Problem> problems = read_logs(files->logs, {options.parse, options.threads}, engine, progress);
   append(problems, std::move(files->problems));
   append(problems, std::move(built->problems));
@@ -301,6 +314,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   // Without any argument that could be read there is nothing to answer.
   out.anything = out.errors.size() < options.paths.size();
   append(out.errors, std::move(built->errors));
+  append(out.errors, std::move(errors));
   out.report.interrupted = progress.stop;
   return out;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/pipeline.h"
+#include "app/rules.h"
 #include "base/status.h"
 #include "core/detect/analysis.h"
 #include "model/report.h"
@@ -20,6 +21,7 @@ struct DiagnoseOptions {
   std::string host_pattern, rank_pattern;
   logs::ParseOptions parse;
   detect::Steps steps;
+  RuleOptions rules;
   unsigned threads = 1;
 };
 
@@ -54,6 +56,15 @@ struct BuiltPool {
 };
 Result<BuiltPool> build_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
                              ReadProgress& progress);
+
+// Which rules fire where: by file and line, windows and all.
+struct RuleMatches {
+  std::vector<core::RuleFired> fired;
+  std::vector<Problem> problems;
+  uint64_t lines = 0;
+};
+RuleMatches match_rules(const JobFiles& files, const PipelineOptions& options,
+                        std::shared_ptr<rules::Ruleset> set, ReadProgress& progress);
 
 // Reads the files and does nothing with them, on this thread: what reading alone costs.
 struct TextSize {

@@ -77,7 +77,7 @@ class Pipeline {
  private:
   void work() {
     try {
-      logs::LineParser parser(options_.parse);
+      logs::LineParser parser(options_.parse, options_.scanner ? options_.scanner() : nullptr);
       work_on(parser);
     } catch (...) {
       fail();
@@ -304,7 +304,9 @@ std::vector<Problem> read_logs(const std::vector<LogFile>& files, const Pipeline
     core::Input input = core::LogInput{&batch};
     engine.step({&input, 1}, kNoTime);
   };
-  return parse_logs(files, options, take, progress);
+  PipelineOptions own = options;
+  if (!own.scanner) own.scanner = [&engine] { return engine.make_scanner(); };
+  return parse_logs(files, own, take, progress);
 }
 
 }  // namespace culprit::app

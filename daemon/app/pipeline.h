@@ -32,6 +32,8 @@ struct ReadProgress {
 struct PipelineOptions {
   logs::ParseOptions parse;
   unsigned threads = 1;
+  // For each thread its own; empty: rules are not looked for.
+  std::function<std::unique_ptr<logs::LineScanner>()> scanner = {};
 };
 
 // Opens the files as sources of the engine, in order, and reads them all, or until progress.stop. Gives what

@@ -141,4 +141,17 @@ LoadedRules load_rules(const RuleOptions& options) {
   return out;
 }
 
+std::shared_ptr<rules::Ruleset> rules_or_library(const RuleOptions& options, std::vector<Error>& errors) {
+  LoadedRules chosen = load_rules(options);
+  if (chosen.set) return chosen.set;
+  errors.insert(errors.end(), chosen.files.errors.begin(), chosen.files.errors.end());
+  if (!chosen.errors.empty()) {
+    const rules::RuleError& e = chosen.errors[0];
+    errors.push_back({ErrorCode::kInvalid,
+                      fmt::format("{}:{}: {}; the rules there are not used (culprit rules check tells all)",
+                                  e.file, e.line, e.what)});
+  }
+  return load_rules({{}, options.library, false}).set;
+}
+
 }  // namespace culprit::app

@@ -46,27 +46,9 @@ struct LoadedRules {
 };
 LoadedRules load_rules(const RuleOptions& options);
 
-// A rule that fired, and the line that made it.
-struct RuleFired {
-  uint32_t rule = 0;  // index into Ruleset::rules()
-  uint32_t file = 0;  // index into the files
-  uint64_t line = 0;  // from 1
-  rules::RuleHit hit;
-  rules::Firing firing;
-};
-
-struct RuleMatches {
-  std::vector<RuleFired> fired;  // by file and line
-  std::vector<rules::RuleTrouble> troubles;
-  std::vector<Problem> problems;
-  uint64_t lines = 0;
-  uint64_t dropped = 0;  // hits beyond what is kept, which count for nothing
-};
-
-// Which rules fire where. Lines of all files are taken in order of their times; what a line without any is
-// worth, is known from the line before it.
-RuleMatches match_rules(const std::vector<LogFile>& files, const PipelineOptions& options,
-                        std::shared_ptr<rules::Ruleset> set, ReadProgress& progress);
+// For commands that must go on: where the rules that were chosen have errors, the library alone; `errors` gets
+// the reasons.
+std::shared_ptr<rules::Ruleset> rules_or_library(const RuleOptions& options, std::vector<Error>& errors);
 
 // One line of a text file, plain or compressed, without its end. `place` is FILE:LINE.
 struct LineOfFile {

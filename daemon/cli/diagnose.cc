@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/reading.h"
 #include "cli/render.h"
+#include "cli/rules.h"
 #include "cli/verbs.h"
 #include "model/report_json.h"
 
@@ -57,12 +58,6 @@ size_t page_width() {
   return width > 0 && width <= 500 ? width : 100;
 }
 
-// no-color.org: any value but the empty one.
-bool wants_color() {
-  const char* no_color = std::getenv("NO_COLOR");
-  return isatty(STDOUT_FILENO) && (!no_color || *no_color == '\0');
-}
-
 std::string render(const Report& report, const Options& o) {
   if (o.format == "json") return to_json(report) + "\n";
   RenderOptions options;
@@ -102,6 +97,7 @@ void add_diagnose(CLI::App& app, Run& run) {
   CLI::App* verb = app.add_subcommand("diagnose", "Tell why a job failed, from its logs");
   verb->footer(kExamples);
   add_reading_options(*verb, o->reading);
+  add_rule_options(*verb, o->reading.diagnose.rules);
   verb->add_option("--healthy", o->reading.diagnose.healthy,
                    "Logs of a successful job of the same kind; repeat");
   verb->add_option("--pool", o->reading.diagnose.pool_file, "A normal pool saved by `culprit pool build`");

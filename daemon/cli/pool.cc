@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/reading.h"
+#include "cli/rules.h"
 #include "cli/verbs.h"
 
 namespace culprit::cli {
@@ -66,6 +67,7 @@ void add_pool(CLI::App& app, Run& run) {
   CLI::App* verb = pool->add_subcommand("build", "Make a pool of successful jobs, a folder or file each");
   verb->footer("\nExample:\n  culprit pool build normal.pool runs/ok1 runs/ok2 runs/ok3");
   verb->add_option("OUT", o->out, "File to write")->required();
+  add_rule_options(*verb, o->reading.diagnose.rules);
   add_reading_options(*verb, o->reading);
   verb->callback([o, &run] { run = [o] { return build(*o); }; });
 }

@@ -31,16 +31,15 @@ void add_rule_format(CLI::App& verb, RuleChoice& choice) {
       ->capture_default_str();
 }
 
-void add_rule_options(CLI::App& verb, RuleChoice& choice) {
-  verb.add_option("--rules", choice.rules.paths,
+void add_rule_options(CLI::App& verb, app::RuleOptions& rules) {
+  verb.add_option("--rules", rules.paths,
                   fmt::format("A rule file, or a folder of them, beside the shipped ones and {}; repeat",
                               app::kSiteRules))
       ->allow_extra_args(false);
-  verb.add_flag("--no-library", choice.no_library, "Without the shipped rules");
+  verb.add_flag("!--no-library", rules.library, "Without the shipped rules");
 }
 
 bool load_rules(RuleChoice& choice, app::LoadedRules& out) {
-  choice.rules.library = !choice.no_library;
   out = app::load_rules(choice.rules);
   for (const Error& error : out.files.errors) complain(error.text);
   if (!out.errors.empty()) {
@@ -68,7 +67,11 @@ void complain_unknown(std::string_view id, const rules::Ruleset& set) {
   complain(fmt::format("{}: no such rule{}", id, near.empty() ? "; `culprit rules list` shows all" : near));
 }
 
-bool wants_color() { return isatty(1) && !std::getenv("NO_COLOR"); }
+// no-color.org: any value but the empty one.
+bool wants_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return isatty(1) && (!no_color || *no_color == '\0');
+}
 
 std::string show_error(const rules::RuleError& error, bool color) {
   const std::string text = rules::format_error(error);

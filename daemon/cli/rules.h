@@ -14,9 +14,8 @@ namespace culprit::cli {
 struct RuleChoice {
   app::RuleOptions rules;
   std::string format = "text";
-  bool no_library = false;
 };
-void add_rule_options(CLI::App& verb, RuleChoice& choice);
+void add_rule_options(CLI::App& verb, app::RuleOptions& rules);
 void add_rule_format(CLI::App& verb, RuleChoice& choice);
 
 // Loads what was chosen; where that fails, says why on standard error and gives false.

@@ -107,7 +107,6 @@ std::string to_text(const app::LoadedRules& loaded, const Checked& checked) {
 }
 
 int check(RuleChoice& o) {
-  o.rules.library = !o.no_library;
   o.rules.site = false;  // the answer is the same on every machine
   const app::LoadedRules loaded = app::load_rules(o.rules);
   for (const Error& error : loaded.files.errors) complain(error.text);
@@ -127,7 +126,7 @@ void add_rules_check(CLI::App& rules, Run& run) {
   CLI::App* verb = rules.add_subcommand("check", "Load rule files and prove them with their examples");
   verb->footer(kExamples);
   verb->add_option("PATH", o->rules.paths, "Rule files, and folders whose *.lua are read")->required();
-  verb->add_flag("--no-library", o->no_library, "Without the shipped rules");
+  verb->add_flag("!--no-library", o->rules.library, "Without the shipped rules");
   add_rule_format(*verb, *o);
   verb->callback([o, &run] { run = [o] { return check(*o); }; });
 }

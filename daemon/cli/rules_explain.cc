@@ -193,7 +193,7 @@ void add_rules_explain(CLI::App& rules, Run& run) {
   CLI::App* verb = rules.add_subcommand("explain", "Tell all of one rule");
   verb->footer(kExamples);
   verb->add_option("ID", o->id, "The rule")->required();
-  add_rule_options(*verb, o->choice);
+  add_rule_options(*verb, o->choice.rules);
   add_rule_format(*verb, o->choice);
   verb->callback([o, &run] { run = [o] { return explain(*o); }; });
 }

@@ -57,7 +57,7 @@ void add_rules_list(CLI::App& rules, Run& run) {
   auto o = std::make_shared<RuleChoice>();
   CLI::App* verb = rules.add_subcommand("list", "List all rules");
   verb->footer(kExamples);
-  add_rule_options(*verb, *o);
+  add_rule_options(*verb, o->rules);
   add_rule_format(*verb, *o);
   verb->callback([o, &run] { run = [o] { return list(*o); }; });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "app/diagnose.h"
 #include "base/text.h"
 #include "cli/layout.h"
 #include "cli/reading.h"
@@ -36,21 +37,21 @@ Ink ink_of(Severity severity) {
   }
 }
 
-std::string text_row(const app::RuleFired& fired, const rules::Rule& rule, const std::string& file) {
+std::string text_row(const core::RuleFired& fired, const rules::Rule& rule, const std::string& file) {
   const bool color = wants_color();
-  return fmt::format("{}:{}: {} {}{}  {}\n", inked(to_terminal(file), Ink::kBold, color), fired.line,
+  return fmt::format("{}:{}: {} {}{}  {}\n", inked(to_terminal(file), Ink::kBold, color), fired.place.line,
                      inked(word(rule.severity), ink_of(rule.severity), color), rule.id,
                      rule.role == rules::Role::kCascade ? " (cascade)" : "", one_line(fired.hit.text));
 }
 
-std::string json_row(const app::RuleFired& fired, const rules::Rule& rule, const std::string& file) {
+std::string json_row(const core::RuleFired& fired, const rules::Rule& rule, const std::string& file) {
   using Json = nlohmann::ordered_json;
   const rules::RuleHit& hit = fired.hit;
   Json holes = Json::object();
   for (size_t i = 0; i < rule.holes.size() && i < hit.holes.size(); ++i)
     if (!hit.holes[i].empty()) holes[rule.holes[i]] = to_utf8(hit.holes[i]);
   const Json out = {{"file", to_utf8(file)},
-                    {"line", fired.line},
+                    {"line", fired.place.line},
                     {"rule", rule.id},
                     {"severity", word(rule.severity)},
                     {"role", rules::word(rule.role)},
@@ -68,9 +69,9 @@ std::string json_row(const app::RuleFired& fired, const rules::Rule& rule, const
 bool print_rows(const app::RuleMatches& matches, const rules::Ruleset& set, const app::JobFiles& files,
                 bool json) {
   std::string out;
-  for (const app::RuleFired& fired : matches.fired) {
-    const rules::Rule& rule = set.rules()[fired.rule];
-    const std::string& file = files.logs[fired.file].info.file;
+  for (const core::RuleFired& fired : matches.fired) {
+    const rules::Rule& rule = set.rules()[fired.hit.rule];
+    const std::string& file = files.logs[fired.place.source].info.file;
     out += json ? json_row(fired, rule, file) : text_row(fired, rule, file);
     if (out.size() < kFlushBytes) continue;
     if (!print(out)) return false;
@@ -82,26 +83,22 @@ bool print_rows(const app::RuleMatches& matches, const rules::Ruleset& set, cons
 // What was met on the way goes to standard error and changes nothing.
 void tell(const app::RuleMatches& matches, const app::JobFiles& files) {
   for (const auto* problems : {&files.problems, &matches.problems})
-    for (const Problem& p : *problems) complain(p.what.starts_with(p.file) ? p.what : p.file + ": " + p.what);
-  for (const rules::RuleTrouble& t : matches.troubles)
-    complain(fmt::format("{} ({}{})", t.what, counted(t.errors + t.overruns, "time"),
-                         t.quarantined ? ", then it was no longer asked" : ""));
-  if (matches.dropped)
-    complain(fmt::format("{} beyond what is kept were left out", counted(matches.dropped, "hit")));
+    for (const Problem& p : *problems)
+      complain(p.file.empty() || p.what.starts_with(p.file) ? p.what : p.file + ": " + p.what);
 }
 
 int match(Options& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   app::LoadedRules loaded;
   if (!load_rules(o.choice, loaded)) return kUnable;
-  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose);
+  app::ReadProgress progress;
+  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
   if (!files) return complain(files.error().text), kUnable;
   for (const Error& error : files->errors) complain(error.text);
-  app::ReadProgress progress;
   progress.bytes_total = files->bytes;
   const app::RuleMatches matches = [&] {
     Watch watch(progress, !o.reading.quiet);
-    return app::match_rules(files->logs, {o.reading.diagnose.parse, o.reading.diagnose.threads}, loaded.set,
+    return app::match_rules(*files, {o.reading.diagnose.parse, o.reading.diagnose.threads}, loaded.set,
                             progress);
   }();
   const bool printed = print_rows(matches, *loaded.set, *files, o.choice.format == "json");
@@ -117,7 +114,7 @@ void add_rules_match(CLI::App& rules, Run& run) {
   CLI::App* verb = rules.add_subcommand("match", "Show which rules fire where in logs");
   verb->footer(kExamples);
   add_reading_options(*verb, o->reading);
-  add_rule_options(*verb, o->choice);
+  add_rule_options(*verb, o->choice.rules);
   add_rule_format(*verb, o->choice);
   verb->callback([o, &run] { run = [o] { return match(*o); }; });
 }

@@ -162,7 +162,7 @@ void add_rules_new(CLI::App& rules, Run& run) {
   verb->footer(kExamples);
   verb->add_option("ID", o->id, "Its name, such as site.fabric.flap")->required();
   verb->add_option("--from", o->from, "FILE:LINE: make its template of this line");
-  add_rule_options(*verb, o->choice);
+  add_rule_options(*verb, o->choice.rules);
   verb->callback([o, &run] { run = [o] { return make(*o); }; });
 }
 

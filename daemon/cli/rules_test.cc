@@ -105,22 +105,22 @@ class Tester {
     Outcome out{log, {}};
     const Expected expected = read_expected(fs::path(log).replace_extension(".expect").string(), *set_);
     out.differences = expected.faults;
-    auto files = app::collect_files({log}, reading_.diagnose);
+    app::ReadProgress progress;
+    auto files = app::collect_files({log}, reading_.diagnose, progress);
     if (!files) return out.differences.push_back(files.error().text), out;
     for (const Error& error : files->errors) out.differences.push_back(error.text);
     for (const Problem& problem : files->problems) out.differences.push_back(problem.what);
-    app::ReadProgress progress;
     const app::RuleMatches matches =
-        app::match_rules(files->logs, {reading_.diagnose.parse, 1}, set_, progress);
-    for (const rules::RuleTrouble& t : matches.troubles) out.differences.push_back(t.what);
+        app::match_rules(*files, {reading_.diagnose.parse, 1}, set_, progress);
+    for (const Problem& p : matches.problems) out.differences.push_back(p.what);
     compare(expected, matches, out);
     return out;
   }
 
  private:
   void compare(const Expected& expected, const app::RuleMatches& matches, Outcome& out) const {
-    std::map<std::string, std::vector<const app::RuleFired*>> fired;
-    for (const app::RuleFired& f : matches.fired) fired[set_->rules()[f.rule].id].push_back(&f);
+    std::map<std::string, std::vector<const core::RuleFired*>> fired;
+    for (const core::RuleFired& f : matches.fired) fired[set_->rules()[f.hit.rule].id].push_back(&f);
     for (const auto& [id, count] : expected.rules) {
       const uint64_t times = fired.contains(id) ? fired[id].size() : 0;
       if (times == 0 || (count && count != times))
@@ -133,7 +133,7 @@ class Tester {
       out.differences.push_back(fmt::format("+ {} x{}: is not expected", id, places.size()));
       for (size_t i = 0; i < std::min(kShown, places.size()); ++i)
         out.differences.push_back(
-            fmt::format("    line {}: {}", places[i]->line, one_line(places[i]->hit.text)));
+            fmt::format("    line {}: {}", places[i]->place.line, one_line(places[i]->hit.text)));
     }
   }
 
@@ -183,7 +183,6 @@ std::string to_text(const app::LoadedRules& loaded, const std::vector<Outcome>& 
 }
 
 int test(RuleChoice& o) {
-  o.rules.library = !o.no_library;
   o.rules.site = false;  // the answer is the same on every machine
   const app::LoadedRules loaded = app::load_rules(o.rules);
   for (const Error& error : loaded.files.errors) complain(error.text);
@@ -210,7 +209,7 @@ void add_rules_test(CLI::App& rules, Run& run) {
   CLI::App* verb = rules.add_subcommand("test", "Try rules with their examples and with logs beside them");
   verb->footer(kExamples);
   verb->add_option("PATH", o->rules.paths, "Rule files, and folders whose *.lua are read")->required();
-  verb->add_flag("--no-library", o->no_library, "Without the shipped rules");
+  verb->add_flag("!--no-library", o->rules.library, "Without the shipped rules");
   add_rule_format(*verb, *o);
   verb->callback([o, &run] { run = [o] { return test(*o); }; });
 }

@@ -30,13 +30,13 @@ struct Options {
 // The rules that fire on the line when the whole file is read: windows and functions have their say.
 std::vector<uint32_t> firing(const Options& o, const app::LineOfFile& line, const app::LoadedRules& loaded) {
   std::vector<uint32_t> out;
-  auto files = app::collect_files({line.file}, o.reading.diagnose);
-  if (!files) return out;
   app::ReadProgress progress;
+  auto files = app::collect_files({line.file}, o.reading.diagnose, progress);
+  if (!files) return out;
   const app::RuleMatches matches = app::match_rules(
-      files->logs, {o.reading.diagnose.parse, o.reading.diagnose.threads}, loaded.set, progress);
-  for (const app::RuleFired& f : matches.fired)
-    if (f.line == line.line) out.push_back(f.rule);
+      *files, {o.reading.diagnose.parse, o.reading.diagnose.threads}, loaded.set, progress);
+  for (const core::RuleFired& f : matches.fired)
+    if (f.place.line == line.line) out.push_back(f.hit.rule);
   return out;
 }
 
@@ -129,7 +129,7 @@ int why(Options& o) {
   if (!load_rules(o.choice, loaded)) return kUnable;
   logs::HeaderParser headers({});
   const logs::Header header = headers.parse(line->text);
-  const auto source = header.kernel_time ? rules::Source::kKernel : rules::Source::kLog;
+  const auto source = header.kernel ? rules::Source::kKernel : rules::Source::kLog;
   const auto nearest =
       rules::nearest_rules(*loaded.set, std::string_view(line->text).substr(header.message), source, o.top);
   const std::vector<uint32_t> fired = firing(o, *line, loaded);
@@ -150,7 +150,7 @@ void add_rules_why(CLI::App& rules, Run& run) {
   verb->add_option("--top", o->top, "How many rules to tell of")
       ->check(CLI::Range(1u, 1000u))
       ->capture_default_str();
-  add_rule_options(*verb, o->choice);
+  add_rule_options(*verb, o->choice.rules);
   add_rule_format(*verb, o->choice);
   verb->callback([o, &run] { run = [o] { return why(*o); }; });
 }

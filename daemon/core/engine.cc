@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <tuple>
 
 #include "base/limits.h"
 #include "core/diagnose/correlator.h"
 #include "core/diagnose/signs.h"
+#include "core/rules/block_scanner.h"
+#include "core/rules/run.h"
 
 namespace culprit::core {
 
@@ -15,9 +19,14 @@ struct Engine::Impl {
   EngineOptions options;
   logs::JobLog log;
   std::vector<Problem> problems;
-  size_t told = 0;  // fault lines already given as effects
+  size_t told = 0;                            // hits of rules already looked at for effects
+  std::optional<rules::RuleRun> live, whole;  // in the order of coming, and of time
 
   explicit Impl(EngineOptions o) : options(std::move(o)), log(options.job) {
+    if (options.rules) {
+      live.emplace(options.rules);
+      whole.emplace(options.rules);
+    }
     for (const detect::PoolForm& f : options.pool.forms) log.add_pool_form(f.hash, f.text);
   }
 
@@ -34,6 +43,16 @@ struct Engine::Impl {
                                    limits::kLineBytes)});
     for (std::string& what : log.drops().sentences()) out.push_back({"", std::nullopt, std::move(what)});
   }
+
+  void tell_troubles(std::vector<Problem>& out) const {
+    if (!whole) return;
+    for (const rules::RuleTrouble& t : whole->troubles()) {
+      const auto index = whole->ruleset().find(t.rule);
+      out.push_back({index ? whole->ruleset().rules()[*index].place.file : "", std::nullopt,
+                     fmt::format("{} ({} errors, {} overruns{})", t.what, t.errors, t.overruns,
+                                 t.quarantined ? ": not asked any more" : "")});
+    }
+  }
 };
 
 Engine::Engine(EngineOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -43,10 +62,40 @@ Engine::Engine(Engine&&) noexcept = default;
 std::vector<Effect> Engine::step(std::span<Input> inputs, TimeNs) {
   for (Input& input : inputs) std::visit([this](auto& i) { impl_->take(i); }, input);
   std::vector<Effect> effects;
-  const auto& lines = impl_->log.fault_lines();
-  for (; impl_->told < lines.size(); ++impl_->told)
-    effects.emplace_back(diagnose::finding_of(impl_->log, lines[impl_->told]));
+  const auto& lines = impl_->log.rule_lines();
+  for (; impl_->told < lines.size(); ++impl_->told) {
+    const logs::RuleLine& line = lines[impl_->told];
+    const rules::Rule& rule = impl_->live->ruleset().rules()[line.rule];
+    if (!impl_->live->add(diagnose::hit_of(impl_->log, line)) || rule.severity < Severity::kError) continue;
+    effects.emplace_back(diagnose::finding_of(impl_->log, line, rule));
+  }
   return effects;
+}
+
+std::vector<RuleFired> Engine::firings() {
+  std::vector<RuleFired> out;
+  if (!impl_->whole) return out;
+  impl_->log.settle();
+  rules::RuleRun& run = *impl_->whole;
+  run.clear();
+  for (const logs::RuleLine* line : diagnose::in_time(impl_->log)) {
+    rules::RuleHit hit = diagnose::hit_of(impl_->log, *line);
+    if (const auto firing = run.add(hit)) out.push_back({line->place, std::move(hit), *firing});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const RuleFired& a, const RuleFired& b) {
+    return std::tie(a.place.source, a.place.line, a.hit.rule) <
+           std::tie(b.place.source, b.place.line, b.hit.rule);
+  });
+  return out;
+}
+
+std::vector<std::string> Engine::told_drops() const {
+  std::vector<Problem> problems;
+  impl_->tell_drops(problems);
+  impl_->tell_troubles(problems);
+  std::vector<std::string> out;
+  for (Problem& p : problems) out.push_back(std::move(p.what));
+  return out;
 }
 
 Report Engine::report() {
@@ -54,16 +103,25 @@ Report Engine::report() {
   impl_->log.settle();
   const detect::View view = detect::make_view(impl_->log);
   detect::Analysis analysis = detect::analyse(view, impl_->options.pool, impl_->options.steps);
-  if (impl_->options.steps.shapes)
-    for (Finding& f : diagnose::find_signs(view, analysis)) analysis.findings.push_back(std::move(f));
+  if (impl_->options.steps.shapes && impl_->whole) {
+    diagnose::Signs signs = diagnose::find_signs(view, analysis, *impl_->whole);
+    std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
+    analysis.rules = std::move(signs.rules);
+  }
   diagnose::correlate(view, analysis, report);
   report.problems = impl_->problems;
   impl_->tell_drops(report.problems);
+  impl_->tell_troubles(report.problems);
   // Threads tell them as they come.
   std::sort(report.problems.begin(), report.problems.end(), [](const Problem& a, const Problem& b) {
     return std::tie(a.file, a.offset, a.what) < std::tie(b.file, b.offset, b.what);
   });
   return report;
+}
+
+std::unique_ptr<logs::LineScanner> Engine::make_scanner() const {
+  if (!impl_->options.rules) return nullptr;
+  return std::make_unique<rules::BlockScanner>(*impl_->options.rules);
 }
 
 void Engine::add_to(detect::Pool& pool) {

@@ -12,6 +12,7 @@
 #include "core/detect/analysis.h"
 #include "core/logs/batch.h"
 #include "core/logs/line_parser.h"
+#include "core/rules/run.h"
 #include "model/finding.h"
 #include "model/report.h"
 #include "model/topology.h"
@@ -20,8 +21,9 @@ namespace culprit::core {
 
 struct EngineOptions {
   JobFile job;
-  detect::Pool pool;    // jobs == 0: no history
-  detect::Steps steps;  // all, but for experiments
+  detect::Pool pool;                                // jobs == 0: no history
+  detect::Steps steps;                              // all, but for experiments
+  std::shared_ptr<rules::Ruleset> rules = nullptr;  // null: none
 };
 
 // Sources are numbered from 0 in the order of their SourceOpened.
@@ -36,8 +38,15 @@ struct ProblemSeen {
 };
 using Input = std::variant<SourceOpened, LogInput, ProblemSeen>;
 
-// What the shell is asked to do or may want to show: a line of a known kind of fault was seen.
+// What the shell is asked to do or may want to show: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;
+
+// A rule that fired, and the event that made it.
+struct RuleFired {
+  logs::LogPlace place;
+  rules::RuleHit hit;
+  rules::Firing firing;
+};
 
 class Engine {
  public:
@@ -48,8 +57,18 @@ class Engine {
   // `now` is the time of the batch of inputs, for what depends on the passing of time; kNoTime offline.
   std::vector<Effect> step(std::span<Input> inputs, TimeNs now);
 
+  // What the line parsers of this engine's batches need to find its rules; null where it has none. For one
+  // thread each.
+  std::unique_ptr<logs::LineScanner> make_scanner() const;
+
   // What is known so far. May be asked at any time, again and again.
   Report report();
+
+  // The rules that fired, by source and line, with all lines in order of their times.
+  std::vector<RuleFired> firings();
+
+  // What was read and is not kept in full, and rules that could not be asked: a sentence each.
+  std::vector<std::string> told_drops() const;
 
   // What a normal pool takes from this job: call when it ended well.
   void add_to(detect::Pool& pool);

@@ -51,7 +51,8 @@ struct Finding {
 
   // Of kFault: what the diagnosis will say, as far as the detector knows.
   std::string title;
-  bool fatal = false;  // no job goes on after it
+  bool fatal = false;    // no job goes on after it
+  bool general = false;  // gives way to any other root
   Category category = Category::kUnknown;
   Component component = Component::kUnknown;
   Symptom symptom = Symptom::kOther;

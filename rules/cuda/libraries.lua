@@ -1,4 +1,5 @@
--- cuBLAS, cuDNN, cuFFT, cuSPARSE, NVRTC, Transformer Engine, Flash Attention. (No memory for them: memory.lua.)
+-- cuBLAS, cuDNN, cuFFT, cuSPARSE, NVRTC, Transformer Engine, Flash Attention. (No memory for them:
+-- memory.lua.)
 
 local function library(row)
   rule {
@@ -11,8 +12,10 @@ end
 
 library {
   id = "execution", title = "Kernel of a CUDA library failed while running",
-  regex = { [[(?:CUBLAS|CUSOLVER|CUSPARSE|CUDNN)_STATUS_(?:EXECUTION_FAILED\w*|INTERNAL_ERROR\w*|MAPPING_ERROR)]], [[CUFFT_(?:EXEC_FAILED|INTERNAL_ERROR)]],
-    [[HIPBLAS_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR)]], [[rocblas_status_internal_error]], [[miopenStatus(?:InternalError|UnknownError)]] },
+  regex = { [[(?:CUBLAS|CUSOLVER|CUSPARSE|CUDNN)_STATUS_(?:EXECUTION_FAILED\w*|INTERNAL_ERROR\w*|]] ..
+      [[MAPPING_ERROR)]], [[CUFFT_(?:EXEC_FAILED|INTERNAL_ERROR)]],
+    [[HIPBLAS_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR)]], [[rocblas_status_internal_error]],
+    [[miopenStatus(?:InternalError|UnknownError)]] },
   remedy = "Look for an earlier CUDA error or an Xid; the same GPU each time: check it.",
   hit = { "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(handle)`",
     "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED" },
@@ -20,29 +23,41 @@ library {
 }
 library {
   id = "argument", title = "CUDA library refused the arguments", category = "user", component = "user_code",
-  regex = { [[(?:CUBLAS|CUSOLVER|CUSPARSE|HIPBLAS)_STATUS_INVALID_VALUE]], [[CUDNN_STATUS_BAD_PARAM]], [[CUFFT_INVALID_\w+]] },
-  remedy = "Check shapes and indices just before; a library path that hides the bundled cuBLAS does the same.", action = "fix",
-  hit = { "RuntimeError: CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling `cublasGemmEx( handle, opa, opb)`" },
+  regex = { [[(?:CUBLAS|CUSOLVER|CUSPARSE|HIPBLAS)_STATUS_INVALID_VALUE]], [[CUDNN_STATUS_BAD_PARAM]],
+    [[CUFFT_INVALID_\w+]] },
+  remedy = "Check shapes and indices just before; a library path that hides the bundled cuBLAS does the " ..
+      "same.", action = "fix",
+  hit = { "RuntimeError: CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling `cublasGemmEx( handle, " ..
+      "opa, opb)`" },
   miss = { "invalid value in config" },
 }
 library {
-  id = "version", title = "CUDA library does not fit the program or the GPU", category = "user", component = "dependency",
-  regex = { [[cuDNN version incompatibility: PyTorch was compiled]], [[CUDNN_STATUS_(?:VERSION_MISMATCH|SUBLIBRARY_VERSION_MISMATCH|ARCH_MISMATCH\w*)]],
-    [[Loaded runtime CuDNN library: .* but source was compiled with]], [[(?:CUBLAS|CUDNN)_STATUS_(?:ARCH_MISMATCH|NOT_SUPPORTED\w*)]],
-    [[GET was unable to find an engine to execute this computation]], [[Unable to find a valid cuDNN algorithm to run convolution]],
+  id = "version", title = "CUDA library does not fit the program or the GPU", category = "user",
+  component = "dependency",
+  regex = { [[cuDNN version incompatibility: PyTorch was compiled]],
+    [[CUDNN_STATUS_(?:VERSION_MISMATCH|SUBLIBRARY_VERSION_MISMATCH|ARCH_MISMATCH\w*)]],
+    [[Loaded runtime CuDNN library: .* but source was compiled with]],
+    [[(?:CUBLAS|CUDNN)_STATUS_(?:ARCH_MISMATCH|NOT_SUPPORTED\w*)]],
+    [[GET was unable to find an engine to execute this computation]],
+    [[Unable to find a valid cuDNN algorithm to run convolution]],
     [[nvrtc: error: (?:invalid value|failed to open libnvrtc-builtins)]] },
-  remedy = "Use one set of CUDA libraries: clear LD_LIBRARY_PATH, reinstall the matching ones.", action = "fix",
-  hit = { "RuntimeError: cuDNN version incompatibility: PyTorch was compiled  against (8, 9, 2) but found runtime version (8, 5, 0).",
+  remedy = "Use one set of CUDA libraries: clear LD_LIBRARY_PATH, reinstall the matching ones.",
+  action = "fix",
+  hit = { "RuntimeError: cuDNN version incompatibility: PyTorch was compiled  against (8, 9, 2) but " ..
+      "found runtime version (8, 5, 0).",
     "nvrtc: error: failed to open libnvrtc-builtins.so.12.1." },
   miss = { "cuDNN version 8902" },
 }
 library {
   id = "attention", title = "Attention kernel does not support this GPU, type or size", category = "user",
   component = "user_config",
-  regex = { [[FlashAttention only supports? (?:Ampere|fp16|head dimension|GPUs)]], [[No available kernel\. Aborting execution]],
-    [[NotImplementedError: No operator found for `memory_efficient_attention]], [[No dot product attention (?:backend )?(?:support|is available)]],
+  regex = { [[FlashAttention only supports? (?:Ampere|fp16|head dimension|GPUs)]],
+    [[No available kernel\. Aborting execution]],
+    [[NotImplementedError: No operator found for `memory_efficient_attention]],
+    [[No dot product attention (?:backend )?(?:support|is available)]],
     [[(?:fp8|FP8|float8) .*(?:requires|only supported on) .*(?:compute capability|[Hh]opper|sm_?\d+)]] },
   remedy = "Choose another attention or precision for this GPU.", action = "fix",
-  hit = { "RuntimeError: FlashAttention only supports Ampere GPUs or newer.", "RuntimeError: No available kernel. Aborting execution." },
+  hit = { "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+    "RuntimeError: No available kernel. Aborting execution." },
   miss = { "Using FlashAttention 2" },
 }

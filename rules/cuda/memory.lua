@@ -10,26 +10,34 @@ local function memory(row)
 end
 
 -- Programs that measure how much fits catch this and try again with less.
-local tried = { [[(?i)\b(?:retry(?:ing)?|fall(?:ing)? ?back|trying again|reducing batch|skip(?:ping|ped)?)\b]] }
+local tried = { [[(?i)\b(?:retry(?:ing)?|fall(?:ing)? ?back|trying again|reducing batch|skip(?:ping|]] ..
+    [[ped)?)\b]] }
 
 memory {
   id = "full", title = "GPU memory is used up", except = tried,
-  regex = { [[\b(?:CUDA|HIP|XPU|NPU|MUSA) out of memory\b]], [[\bOutOfMemoryError: (?:CUDA|HIP|Allocation on device)]],
-    [[RESOURCE_EXHAUSTED: (?:Out of memory (?:while trying to allocate|allocating)|Ran out of memory in memory space hbm)]],
-    [[(?i)OOM when allocating tensor with shape]], [[failed to allocate \S+ ?\(\d+ bytes\) (?:from device|on device).*out of memory]],
+  regex = { [[\b(?:CUDA|HIP|XPU|NPU|MUSA) out of memory\b]],
+    [[\bOutOfMemoryError: (?:CUDA|HIP|Allocation on device)]],
+    [[RESOURCE_EXHAUSTED: (?:Out of memory (?:while trying to allocate|allocating)|Ran out of memory in ]] ..
+        [[memory space hbm)]],
+    [[(?i)OOM when allocating tensor with shape]],
+    [[failed to allocate \S+ ?\(\d+ bytes\) (?:from device|on device).*out of memory]],
     [[(?:CUDA|HIP)_ERROR_OUT_OF_MEMORY]], [[cupy\.cuda\.memory\.OutOfMemoryError]],
     [[torch\.OutOfMemoryError: ]] },
-  remedy = "Smaller batch or sequence, recomputation, sharding or offload; against fragmentation expandable_segments.",
-  hit = { "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 3; 79.10 GiB total capacity)",
+  remedy = "Smaller batch or sequence, recomputation, sharding or offload; against fragmentation " ..
+      "expandable_segments.",
+  hit = { "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 3; 79.10 GiB " ..
+      "total capacity)",
     "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB",
-    "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes." },
+    "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate " ..
+        "17179869184 bytes." },
   miss = { "CUDA out of memory, retrying with half the batch", "RuntimeError: CUDA error: out of memory" },
 }
 -- Not from PyTorch's own allocator: a context, NCCL or a first call found no memory. Then it is often another
 -- process on the card, or a card that fails.
 memory {
   id = "refused", title = "GPU gave no memory outside of the allocator: full, shared with others, or failing",
-  regex = { [[\b(?:CUDA|HIP) (?:runtime )?error(?: \(\d+\))?: out of memory\b]], [[Cuda failure (?:2 )?'out of memory']],
+  regex = { [[\b(?:CUDA|HIP) (?:runtime )?error(?: \(\d+\))?: out of memory\b]],
+    [[Cuda failure (?:2 )?'out of memory']],
     [[cuda\w*\(\d*\).*cudaErrorMemoryAllocation|cudaErrorMemoryAllocation: ?out of memory]] },
   severity = "error", action = "check", except = tried,
   remedy = "See with nvidia-smi who else uses the card; where nobody does, have it checked.",
@@ -38,7 +46,8 @@ memory {
 }
 memory {
   id = "library", title = "Library found no GPU memory for its workspace", severity = "error",
-  regex = { [[CUBLAS_STATUS_ALLOC_FAILED]], [[CUDNN_STATUS_ALLOC_FAILED]], [[CUFFT_ALLOC_FAILED]], [[CUSPARSE_STATUS_INSUFFICIENT_RESOURCES]],
+  regex = { [[CUBLAS_STATUS_ALLOC_FAILED]], [[CUDNN_STATUS_ALLOC_FAILED]], [[CUFFT_ALLOC_FAILED]],
+    [[CUSPARSE_STATUS_INSUFFICIENT_RESOURCES]],
     [[CUBLAS_STATUS_NOT_INITIALIZED]], [[CUDNN_STATUS_NOT_INITIALIZED]], [[could not create cudnn handle]] },
   remedy = "Leave room on the card; if it is empty, compare driver and library versions and check the card.",
   hit = { "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
@@ -46,8 +55,10 @@ memory {
   miss = { "cuBLAS workspace set to :4096:8" },
 }
 memory {
-  id = "ecc", title = "GPU memory error that ECC could not correct, seen by the program", category = "hardware",
-  regex = { [[uncorrectable ECC error encountered]], [[cudaErrorECCUncorrectable]], [[CUDA_ERROR_ECC_UNCORRECTABLE]],
+  id = "ecc", title = "GPU memory error that ECC could not correct, seen by the program",
+  category = "hardware",
+  regex = { [[uncorrectable ECC error encountered]], [[cudaErrorECCUncorrectable]],
+    [[CUDA_ERROR_ECC_UNCORRECTABLE]],
     [[hipErrorECCNotCorrectable]], [[(?i)uncorrectable ECC error .*(?:CUDA|HIP) error]] },
   remedy = "Take the host out, reset the GPU; replace it if it happens again.", action = "isolate",
   hit = { "RuntimeError: CUDA error: uncorrectable ECC error encountered",
@@ -56,10 +67,12 @@ memory {
 }
 memory {
   id = "pinned", title = "Pinned host memory could not be had", severity = "error",
-  regex = { [[(?:CUDA_ERROR|cudaError)\w*.*(?:cudaHostAlloc|cuMemHostAlloc|cudaHostRegister)]], [[failed to alloc \d+ bytes on host: CUDA]],
+  regex = { [[(?:CUDA_ERROR|cudaError)\w*.*(?:cudaHostAlloc|cuMemHostAlloc|cudaHostRegister)]],
+    [[failed to alloc \d+ bytes on host: CUDA]],
     [[pin_memory.*(?:CUDA error: out of memory|CUDA error: invalid argument)]],
     [[(?:cudaHostAlloc|cudaHostRegister|cudaMallocHost)\b.{0,60}(?:failed|error)]] },
   remedy = "Pin less (offload, loaders), raise the locked-memory limit, ask for more host memory.",
-  hit = { "W pinned.cc:13] failed to alloc 8589934592 bytes on host: CUDA_ERROR_OUT_OF_MEMORY", "cudaHostAlloc failed: out of memory" },
+  hit = { "W pinned.cc:13] failed to alloc 8589934592 bytes on host: CUDA_ERROR_OUT_OF_MEMORY",
+    "cudaHostAlloc failed: out of memory" },
   miss = { "pin_memory=True" },
 }

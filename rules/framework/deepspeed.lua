@@ -11,58 +11,89 @@ end
 
 framework {
   id = "deepspeed.config", title = "DeepSpeed's configuration is not accepted", symptom = "launch_failure",
-  regex = { [[\bDeepSpeedConfigError\b]], [[Check batch related parameters\. train_batch_size is not equal]], [[(?:AssertionError|ValueError): (?:DeepSpeed|Zero|ZeRO)\b.*(?:requires?|must|not supported|only)]],
-    [[deepspeed\.(?:runtime\.)?config\S*: .*(?:not supported|invalid)]], [[Please correct the following DeepSpeed config values that mismatch TrainingArguments]] },
+  regex = { [[\bDeepSpeedConfigError\b]], [[Check batch related parameters\. train_batch_size is not equal]],
+    [[(?:AssertionError|ValueError): (?:DeepSpeed|Zero|ZeRO)\b.*(?:requires?|must|not supported|only)]],
+    [[deepspeed\.(?:runtime\.)?config\S*: .*(?:not supported|invalid)]],
+    [[Please correct the following DeepSpeed config values that mismatch TrainingArguments]] },
   remedy = "Correct the DeepSpeed file; batch sizes must multiply to the global one.",
-  hit = { "deepspeed.runtime.config.DeepSpeedConfigError: DeepSpeedConfig: Floating-point 16 and bfloat16 cannot both be enabled",
-    "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size" },
+  hit = { "deepspeed.runtime.config.DeepSpeedConfigError: DeepSpeedConfig: Floating-point 16 and " ..
+      "bfloat16 cannot both be enabled",
+    "AssertionError: Check batch related parameters. train_batch_size is not equal to " ..
+        "micro_batch_per_gpu * gradient_acc_step * world_size" },
   miss = { "[INFO] [config.py:752:print]   checkpoint_tag_validation_fail  False" },
 }
 framework {
-  id = "deepspeed.optimizer", title = "DeepSpeed's native optimizer cannot be used on this host", component = "dependency",
-  regex = { [[AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam']], [[\bCUDAMismatchException\b]], [[Unable to JIT load the \w+ op due to]],
+  id = "deepspeed.optimizer", title = "DeepSpeed's native optimizer cannot be used on this host",
+  component = "dependency",
+  regex = { [[AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam']],
+    [[\bCUDAMismatchException\b]], [[Unable to JIT load the \w+ op due to]],
     [[(?:CPUAdam|FusedAdam|async_io) .*(?:not compatible|not installed|is not available)]] },
-  except = { [[\[WARNING\]]], [[(?i)\[NO\]]] },
+  except = { [=[\[WARNING\]]=], [=[(?i)\[NO\]]=] },
   remedy = "Install compiler and CUDA toolkit in the version of torch's CUDA, or build the op beforehand.",
-  hit = { "deepspeed.ops.op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: Installed CUDA version 11.8 does not match the version torch was compiled with 12.1" },
+  hit = { "deepspeed.ops.op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: Installed " ..
+      "CUDA version 11.8 does not match the version torch was compiled with 12.1" },
   miss = { "[WARNING] async_io requires the dev libaio .so object and headers but these were not found." },
 }
 framework {
   id = "deepspeed.checkpoint", title = "DeepSpeed cannot load this checkpoint with this layout",
-  regex = { [[ZeRO-\d optimizer state .*(?:mismatch|does not)]], [[(?i)The checkpoint being loaded used a DP world size of \d+ but the current world size is]],
-    [[\bZeRORuntimeException\b]], [[Empty ds_version in checkpoint]], [[(?:FileNotFoundError|AssertionError): .*(?:zero_pp_rank|mp_rank_\d+|universal)]] },
+  regex = { [[ZeRO-\d optimizer state .*(?:mismatch|does not)]],
+    [[(?i)The checkpoint being loaded used a DP world size of \d+ but the current world size is]],
+    [[\bZeRORuntimeException\b]], [[Empty ds_version in checkpoint]],
+    [[(?:FileNotFoundError|AssertionError): .*(?:zero_pp_rank|mp_rank_\d+|universal)]] },
   remedy = "Resume with the same number of ranks, or convert to a universal checkpoint.",
-  hit = { "deepspeed.runtime.zero.utils.ZeRORuntimeException: The checkpoint being loaded used a DP world size of 8 but the current world size is 16." },
-  miss = { "Unable to find latest file at /ckpt/latest, if trying to load latest checkpoint please ensure this file exists" },
+  hit = { "deepspeed.runtime.zero.utils.ZeRORuntimeException: The checkpoint being loaded used a DP " ..
+      "world size of 8 but the current world size is 16." },
+  miss = { "Unable to find latest file at /ckpt/latest, if trying to load latest checkpoint please " ..
+      "ensure this file exists" },
 }
 framework {
-  id = "deepspeed.zero3", title = "ZeRO-3 lost track of a parameter", category = "framework", component = "framework", severity = "error",
-  regex = { [['status': 'INFLIGHT'|'status': 'NOT_AVAILABLE'.*'ds_shape']], [[still have inflight params]], [[tracing error at step \d+:]], [[Invalidate trace cache @ step \d+.*error]] },
+  id = "deepspeed.zero3", title = "ZeRO-3 lost track of a parameter", category = "framework",
+  component = "framework", severity = "error",
+  regex = { [[AssertionError: \{'id': \d+, 'status': '(?:INFLIGHT|NOT_AVAILABLE)']],
+    [[still have inflight params]],
+    [[tracing error at step \d+:]], [[Invalidate trace cache @ step \d+.*error]] },
   remedy = "Suspect modules that are used conditionally; try another version or stage 2.",
-  hit = { "RuntimeError: still have inflight params [{'id': 12, 'status': 'AVAILABLE'}]" }, miss = { "Invalidate trace cache @ step 10: expected module 3, but got module 4" },
+  hit = { "RuntimeError: still have inflight params [{'id': 12, 'status': 'AVAILABLE'}]" },
+  miss = { "Invalidate trace cache @ step 10: expected module 3, but got module 4" },
 }
 framework {
-  id = "deepspeed.launcher", title = "DeepSpeed's launcher reports that a child ended", role = "cascade", category = "unknown", component = "unknown", severity = "error", action = "none",
-  regex = { [[\[launch\.py:\d+:sigkill_handler\] .*exits with return code = (?P<code>-?[1-9]\d*)]], [[Process \d+ exits with return code = -?[1-9]]], [[pdsh@\S+: \S+: ssh exited with exit code [1-9]]] },
+  id = "deepspeed.launcher", title = "DeepSpeed's launcher reports that a child ended", role = "cascade",
+  category = "unknown", component = "unknown", severity = "error", action = "none",
+  regex = { [[\] exits with return code = (?P<code>-?[1-9]\d*)]],
+    [[Process \d+ exits with return code = -?[1-9]\d*]],
+    [[pdsh@\S+: \S+: ssh exited with exit code [1-9]\d*]] },
   remedy = "Look at the first error of that child.",
-  hit = { "[ERROR] [launch.py:321:sigkill_handler] ['python', '-u', 'train.py'] exits with return code = 1" }, miss = { "[INFO] [launch.py:347:main] Process 4021 exits successfully." },
+  hit = { "[ERROR] [launch.py:321:sigkill_handler] ['python', '-u', 'train.py'] exits with return code = 1" },
+  miss = { "[INFO] [launch.py:347:main] Process 4021 exits successfully." },
 }
 framework {
-  id = "accelerate.config", title = "Accelerate was given settings that contradict each other", symptom = "launch_failure",
-  regex = { [[When using `deepspeed_config_file`, the following accelerate config variables will be ignored]], [[(?:ValueError|AssertionError): .*`?(?:accelerate config|deepspeed_plugin|fsdp_\w+|Accelerator\(\))`?.*(?:should|must|cannot|not)\b]],
-    [[AcceleratorState object has no attribute|AcceleratorState.* has already been initialized]], [[You can't (?:train|use|move) a model that has been (?:loaded|dispatched|offloaded)]] },
+  id = "accelerate.config", title = "Accelerate was given settings that contradict each other",
+  symptom = "launch_failure",
+  regex = { [[When using `deepspeed_config_file`, the following accelerate config variables will be ignored]],
+    [[(?:ValueError|AssertionError): .*`?(?:accelerate config|deepspeed_plugin|fsdp_\w+|]] ..
+      [[Accelerator\(\))`?.*(?:should|must|cannot|not)\b]],
+    [[AcceleratorState object has no attribute|AcceleratorState.* has already been initialized]],
+    [[You can't (?:train|use|move) a model that has been (?:loaded|dispatched|offloaded)]] },
   remedy = "Name each setting in one place only.",
-  hit = { "ValueError: When using `deepspeed_config_file`, the following accelerate config variables will be ignored:" }, miss = { "accelerate launch --config_file ds.yaml" },
+  hit = { "ValueError: When using `deepspeed_config_file`, the following accelerate config variables " ..
+      "will be ignored:" }, miss = { "accelerate launch --config_file ds.yaml" },
 }
 framework {
-  id = "horovod.stall", title = "Horovod: some ranks did not submit a tensor", category = "unknown", component = "unknown", severity = "error", symptom = "hang", role = "cascade", action = "check",
-  regex = { [[One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks]], [[Missing ranks: ?\n?]] },
+  id = "horovod.stall", title = "Horovod: some ranks did not submit a tensor", category = "unknown",
+  component = "unknown", severity = "error", symptom = "hang", role = "cascade", action = "check",
+  regex = { [[One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ]] ..
+      [[ranks]] },
   remedy = "Look at the ranks that are listed as missing.",
-  hit = { "[W stall_inspector.cc:107] One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting for remainder of ranks" }, miss = { "Horovod stall check disabled" },
+  hit = { "[W stall_inspector.cc:107] One or more tensors were submitted to be reduced, gathered or " ..
+      "broadcasted by subset of ranks and are waiting for remainder of ranks" },
+  miss = { "Horovod stall check disabled" },
 }
 framework {
   id = "horovod.mismatch", title = "Horovod: ranks disagree on a tensor", component = "user_code",
-  regex = { [[\bHorovodInternalError: (?P<what>Mismatched .*)]], [[Mismatched (?:data types|allreduce tensor shapes|MPI operations|root ranks)]] },
+  regex = { [[\bHorovodInternalError: (?P<what>Mismatched .*)]],
+    [[Mismatched (?:data types|allreduce tensor shapes|MPI operations|root ranks)]] },
   remedy = "Give all ranks the same model and data shape.",
-  hit = { "horovod.common.exceptions.HorovodInternalError: Mismatched allreduce tensor shapes: One rank sent a tensor of shape [3]" }, miss = { "HorovodInternalError: ncclAllReduce failed: unhandled system error" },
+  hit = { "horovod.common.exceptions.HorovodInternalError: Mismatched allreduce tensor shapes: One " ..
+      "rank sent a tensor of shape [3]" },
+  miss = { "HorovodInternalError: ncclAllReduce failed: unhandled system error" },
 }

@@ -10,71 +10,119 @@ local function xla(row)
 end
 
 xla {
-  id = "tpu.chip", title = "TPU chip or its driver failed", category = "hardware", component = "gpu", action = "isolate",
-  regex = { [[\bSLICE_FAILURE_(?:CHIP\w*|HW\w*|HARDWARE\w*|DRIVER\w*)\b]], [[your job hit a bad TPU hardware]], [[(?i)TPU (?:chip|core) .{0,40}(?:halted unexpectedly|hardware (?:error|failure))]], [[Accelerator device halted prematurely]],
-    [[(?i)uncorrectable (?:HBM|ECC) error.*(?:TPU|chip|accel)]], [[\bTPU worker .*(?:unhealthy|UNHEALTHY_(?:TPU|MAINTENANCE))]] },
+  id = "tpu.chip", title = "TPU chip or its driver failed", category = "hardware", component = "gpu",
+  action = "isolate",
+  regex = { [[\bSLICE_FAILURE_(?:CHIP\w*|HW\w*|HARDWARE\w*|DRIVER\w*)\b]],
+    [[your job hit a bad TPU hardware]],
+    [[(?i)TPU (?:chip|core) .{0,40}(?:halted unexpectedly|hardware (?:error|failure))]],
+    [[Accelerator device halted prematurely]],
+    [[(?i)uncorrectable (?:HBM|ECC) error.*(?:TPU|chip|accel)]],
+    [[\bTPU worker .*(?:unhealthy|UNHEALTHY_(?:TPU|MAINTENANCE))]] },
   remedy = "Take that worker out and repair the slice; if other workers show it too, suspect the program.",
-  hit = { "Detected failure SLICE_FAILURE_CHIP_DRIVER_ERROR in session e6c8; Start failure handling", "INTERNAL: Accelerator device halted prematurely, perhaps due to an on-device check-failure." },
+  hit = { "Detected failure SLICE_FAILURE_CHIP_DRIVER_ERROR in session e6c8; Start failure handling",
+    "INTERNAL: Accelerator device halted prematurely, perhaps due to an on-device check-failure." },
   miss = { "TPU chip 0 initialised" },
 }
 xla {
-  id = "tpu.link", title = "Link between TPU chips failed", category = "hardware", component = "network", action = "isolate",
-  regex = { [[\bSLICE_FAILURE_(?:ICI|NETWORK|LINK)\w*]], [[(?i)\bICI\b.{0,60}(?:link (?:down|failure|error)|unhealthy|training failed)]] },
-  remedy = "Repair or recreate the slice.", hit = { "SLICE_FAILURE_ICI_ERROR in session 1; ICI link down on chip 3" }, miss = { "ICI network built" },
+  id = "tpu.link", title = "Link between TPU chips failed", category = "hardware", component = "network",
+  action = "isolate",
+  regex = { [[\bSLICE_FAILURE_(?:ICI|NETWORK|LINK)\w*]],
+    [[(?i)\bICI\b.{0,60}(?:link (?:down|failure|error)|unhealthy|training failed)]] },
+  remedy = "Repair or recreate the slice.",
+  hit = { "SLICE_FAILURE_ICI_ERROR in session 1; ICI link down on chip 3" }, miss = { "ICI network built" },
 }
 xla {
-  id = "tpu.slice", title = "A worker of the TPU slice stopped answering", category = "unknown", component = "unknown", role = "cascade", severity = "error",
-  regex = { [[\bSLICE_FAILURE_(?:SW\w*|WORKER\w*|UNKNOWN|INIT\w*|GRACEFUL\w*)\b]], [[The task with address \S+ missed \d+ health checks]], [[(?i)megascale.{0,80}(?:error|timed? ?out|unreachable)]] },
+  id = "tpu.slice", title = "A worker of the TPU slice stopped answering", category = "unknown",
+  component = "unknown", role = "cascade", severity = "error",
+  regex = { [[\bSLICE_FAILURE_(?:SW\w*|WORKER\w*|UNKNOWN|INIT\w*|GRACEFUL\w*)\b]],
+    [[The task with address \S+ missed \d+ health checks]],
+    [[(?i)megascale.{0,80}(?:error|timed? ?out|unreachable)]] },
   remedy = "Look at the log of the worker that is missing.",
-  hit = { "The task with address tpu-job-38:8471 missed 1 health checks." }, miss = { "Megascale hang detection enabled" },
+  hit = { "The task with address tpu-job-38:8471 missed 1 health checks." },
+  miss = { "Megascale hang detection enabled" },
 }
 xla {
-  id = "tpu.busy", title = "TPU is in use by another process", category = "user", component = "platform", symptom = "launch_failure", action = "fix",
-  regex = { [[The TPU is already in use by (?:another )?process]], [[libtpu\S* .*already in use]], [[/tmp/libtpu_lockfile]], [[Unable to initialize backend 'tpu': .*(?:ABORTED|already in use|No such device)]] },
+  id = "tpu.busy", title = "TPU is in use by another process", category = "user", component = "platform",
+  symptom = "launch_failure", action = "fix",
+  regex = { [[The TPU is already in use by (?:another )?process]], [[libtpu\S* .*already in use]],
+    [[/tmp/libtpu_lockfile]],
+    [[RuntimeError: Unable to initialize backend 'tpu': .*(?:ABORTED|already in use|No such device)]] },
   remedy = "End the other process; remove a stale lock file.",
-  hit = { "RuntimeError: Unable to initialize backend 'tpu': ABORTED: The TPU is already in use by process with pid 4021." }, miss = { "Unable to initialize backend 'tpu_driver': NOT_FOUND" },
+  hit = { "RuntimeError: Unable to initialize backend 'tpu': ABORTED: The TPU is already in use by " ..
+      "process with pid 4021." }, miss = { "Unable to initialize backend 'tpu_driver': NOT_FOUND" },
 }
 xla {
-  id = "jax.heartbeat", title = "JAX's coordinator lost a process", role = "cascade", category = "unknown", component = "unknown", severity = "error", action = "none",
-  regex = { [[Terminating process because the (?:JAX distributed service|coordinator) detected fatal errors]], [[The following tasks are unhealthy \(stopped sending heartbeats\)]], [[tasks? (?:have|has) (?:not )?(?:failed to )?heartbeat(?:s|ed)?.{0,40}timed? ?out]],
-    [[DEADLINE_EXCEEDED: Barrier timed out]], [[(?:CoordinationService|coordination_service\S*).*(?:error|failed|timed out|Timed out)]], [[UNAVAILABLE: (?:Socket closed|failed to connect to all addresses|Connection reset)]] },
+  id = "jax.heartbeat", title = "JAX's coordinator lost a process", role = "cascade", category = "unknown",
+  component = "unknown", severity = "error", action = "none",
+  regex = { [[Terminating process because the (?:JAX distributed service|coordinator) detected fatal errors]],
+    [[The following tasks are unhealthy \(stopped sending heartbeats\)]],
+    [[tasks? (?:have|has) (?:not )?(?:failed to )?heartbeat(?:s|ed)?.{0,40}timed? ?out]],
+    [[DEADLINE_EXCEEDED: Barrier timed out]],
+    [[(?:CoordinationService|coordination_service\S*).*(?:error|failed|timed out|Timed out)]],
+    [[UNAVAILABLE: (?:Socket closed|failed to connect to all addresses|Connection reset)]] },
   remedy = "Look at the process that is named as missing.",
-  hit = { "Terminating process because the JAX distributed service detected fatal errors.", "DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect" },
+  hit = { "Terminating process because the JAX distributed service detected fatal errors.",
+    "DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect" },
   miss = { "JAX distributed initialized with 64 processes" },
 }
 xla {
-  id = "jax.mismatch", title = "Processes run different JAX programs", category = "user", component = "user_code", action = "fix",
-  regex = { [[does not match (?:across|the) (?:all )?(?:hosts|processes).*(?:program|fingerprint|hlo)]], [[(?i)program fingerprint.{0,40}mismatch]], [[An unexpected leader|assert_equal.*across hosts]] },
+  id = "jax.mismatch", title = "Processes run different JAX programs", category = "user",
+  component = "user_code", action = "fix",
+  regex = { [[does not match (?:across|the) (?:all )?(?:hosts|processes).*(?:program|fingerprint|hlo)]],
+    [[(?i)program fingerprint.{0,40}mismatch]], [[An unexpected leader|assert_equal.*across hosts]] },
   remedy = "Make control flow and shapes the same on all processes.",
-  hit = { "XlaRuntimeError: INVALID_ARGUMENT: program fingerprint mismatch between workers" }, miss = { "fingerprint 5f3a" },
+  hit = { "XlaRuntimeError: INVALID_ARGUMENT: program fingerprint mismatch between workers" },
+  miss = { "fingerprint 5f3a" },
 }
 xla {
-  id = "jax.usage", title = "Program does what JAX does not allow", category = "user", component = "user_code", action = "fix",
-  regex = { [[jax\.errors\.(?:Tracer\w+|ConcretizationTypeError|UnexpectedTracerError|NonConcreteBooleanIndexError|KeyReuseError|JaxRuntimeError: INVALID_ARGUMENT)]], [[One of (?:pjit|jit) (?:arguments|outputs)'? .*was given the sharding of]], [[Incompatible shapes for broadcasting: ]] },
+  id = "jax.usage", title = "Program does what JAX does not allow", category = "user",
+  component = "user_code", action = "fix",
+  regex = { [[jax\.errors\.(?:Tracer\w+|ConcretizationTypeError|UnexpectedTracerError|]] ..
+      [[NonConcreteBooleanIndexError|KeyReuseError|JaxRuntimeError: INVALID_ARGUMENT)]],
+    [[One of (?:pjit|jit) (?:arguments|outputs)'? .*was given the sharding of]],
+    [[Incompatible shapes for broadcasting: ]] },
   remedy = "Correct the line that the traceback names.",
-  hit = { "jax.errors.TracerBoolConversionError: Attempted boolean conversion of traced array with shape bool[]." }, miss = { "jax.errors module" },
+  hit = { "jax.errors.TracerBoolConversionError: Attempted boolean conversion of traced array with " ..
+      "shape bool[]." }, miss = { "jax.errors module" },
 }
 xla {
-  id = "jax.plugin", title = "JAX, jaxlib and the device plugin do not fit", category = "user", component = "dependency", symptom = "launch_failure", action = "fix",
-  regex = { [[jaxlib version \S+ is newer than and incompatible with jax version]], [[jaxlib \S+ requires|This version of jaxlib was built using]], [[Unable to initialize backend '(?:cuda|gpu|rocm)': (?:FAILED_PRECONDITION|INTERNAL)]], [[Unable to load (?:cuDNN|cuSOLVER|cuBLAS|cuSPARSE|CUDA)\. Is it installed\?]] },
+  id = "jax.plugin", title = "JAX, jaxlib and the device plugin do not fit", category = "user",
+  component = "dependency", symptom = "launch_failure", action = "fix",
+  regex = { [[jaxlib version \S+ is newer than and incompatible with jax version]],
+    [[jaxlib \S+ requires|This version of jaxlib was built using]],
+    [[RuntimeError: Unable to initialize backend '(?:cuda|gpu|rocm)': (?:FAILED_PRECONDITION|INTERNAL)]],
+    [[Unable to load (?:cuDNN|cuSOLVER|cuBLAS|cuSPARSE|CUDA)\. Is it installed\?]] },
   remedy = "Install jax, jaxlib and plugin in one version.",
-  hit = { "RuntimeError: jaxlib version 0.4.30 is newer than and incompatible with jax version 0.4.20." }, miss = { "No GPU/TPU found, falling back to CPU." },
+  hit = { "RuntimeError: jaxlib version 0.4.30 is newer than and incompatible with jax version 0.4.20." },
+  miss = { "No GPU/TPU found, falling back to CPU." },
 }
 xla {
   id = "xla.compile", title = "XLA failed to compile the program", severity = "error",
-  regex = { [[(?:XlaRuntimeError|JaxRuntimeError): (?:INTERNAL|UNIMPLEMENTED): ]], [[ptxas (?:fatal|error)\s*:]], [[Mosaic failed to compile TPU kernel]], [[RET_CHECK failure \(]], [[HloVerifier|Binary op \w+ with incompatible shapes]] },
+  regex = { [[(?:XlaRuntimeError|JaxRuntimeError): (?:INTERNAL|UNIMPLEMENTED): ]],
+    [[ptxas (?:fatal|error)\s*:]], [[Mosaic failed to compile TPU kernel]], [[RET_CHECK failure \(]],
+    [[HloVerifier|Binary op \w+ with incompatible shapes]] },
   except = { [[CUDA_ERROR_|NCCL|out of memory|halted]] }, general = true,
   remedy = "Try another version or without the kernel named.", action = "mitigate",
-  hit = { "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: Mosaic failed to compile TPU kernel: unsupported shape" }, miss = { "Compiling train_step took 41 s" },
+  hit = { "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: Mosaic failed to compile TPU kernel: " ..
+      "unsupported shape" }, miss = { "Compiling train_step took 41 s" },
 }
 xla {
-  id = "tensorflow.error", title = "TensorFlow operation failed on its input", category = "user", component = "user_code", general = true, action = "fix",
-  regex = { [[tensorflow\.python\.framework\.errors_impl\.(?P<kind>InvalidArgumentError|NotFoundError|FailedPreconditionError|UnimplementedError|OutOfRangeError|InternalError): ]], [[errors_impl\.InvalidArgumentError: Graph execution error]] },
+  id = "tensorflow.error", title = "TensorFlow operation failed on its input", category = "user",
+  component = "user_code", general = true, action = "fix",
+  regex = { [[tensorflow\.python\.framework\.errors_impl\.(?P<kind>InvalidArgumentError|NotFoundError|]] ..
+      [[FailedPreconditionError|UnimplementedError|OutOfRangeError|InternalError): ]],
+    [[errors_impl\.InvalidArgumentError: Graph execution error]] },
   remedy = "Read the node named below it.",
-  hit = { "tensorflow.python.framework.errors_impl.InvalidArgumentError: Graph execution error:" }, miss = { "tensorflow/core/framework/op_kernel.cc:1676] OpKernel ('op: \"TPURoundRobin\"') for unknown op" },
+  hit = { "tensorflow.python.framework.errors_impl.InvalidArgumentError: Graph execution error:" },
+  miss = { "tensorflow/core/framework/op_kernel.cc:1676] OpKernel ('op: \"TPURoundRobin\"') for unknown op" },
 }
 xla {
-  id = "tensorflow.peer", title = "TensorFlow worker is gone", role = "cascade", category = "unknown", component = "unknown", severity = "error", action = "none",
-  regex = { [[errors_impl\.(?:UnavailableError|AbortedError|CancelledError|DeadlineExceededError): ]], [[RPC failed with status = "UNAVAILABLE: Socket closed"]], [[Session master .* lost|Collective ops is aborted by]] },
-  remedy = "Look which worker ended first.", hit = { "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: failed to connect to all addresses" }, miss = { "Started server with target: grpc://localhost:2222" },
+  id = "tensorflow.peer", title = "TensorFlow worker is gone", role = "cascade", category = "unknown",
+  component = "unknown", severity = "error", action = "none",
+  regex = { [[errors_impl\.(?:UnavailableError|AbortedError|CancelledError|DeadlineExceededError): ]],
+    [[RPC failed with status = "UNAVAILABLE: Socket closed"]],
+    [[Session master .* lost|Collective ops is aborted by]] },
+  remedy = "Look which worker ended first.",
+  hit = { "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: " ..
+      "failed to connect to all addresses" }, miss = { "Started server with target: grpc://localhost:2222" },
 }

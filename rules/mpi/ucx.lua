@@ -11,24 +11,29 @@ end
 
 -- UCX installs its own handler: the signal's origin may be anywhere in the program.
 ucx {
-  id = "ucx.signal", title = "Process crashed (caught by UCX; a crash may hide an earlier error)", category = "framework",
+  id = "ucx.signal", title = "Process crashed (caught by UCX; a crash may hide an earlier error)",
+  category = "framework",
   component = "framework", severity = "fatal",
   regex = { [[Caught signal (?P<number>4|7|8|11) \((?P<signal>[^:)]+)]] },
   remedy = "Repeat with UCX_ERROR_SIGNALS=\"\" to see the program's own error; look at the frames.",
-  hit = { "[n1:244443:0:244443] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x455)" },
+  hit = { "[n1:244443:0:244443] Caught signal 11 (Segmentation fault: address not mapped to object at " ..
+      "address 0x455)" },
   miss = { "Caught signal 15 (Terminated)" },
 }
 ucx {
   id = "ucx.peer", title = "UCX lost a peer", role = "cascade", category = "unknown", action = "none",
-  regex = { [[UCX +(?:ERROR|WARN|DIAG) .*(?:Connection reset by remote peer|Endpoint timeout|[Rr]emote (?:access|endpoint) .*(?:failure|error))]],
+  regex = { [[UCX +(?:ERROR|WARN|DIAG) .*(?:Connection reset by remote peer|Endpoint timeout|[Rr]emote ]] ..
+      [[(?:access|endpoint) .*(?:failure|error))]],
     [[UCX_ERR_(?:ENDPOINT_TIMEOUT|CONNECTION_RESET|REMOTE_DISCONNECT)]], [[UCX +ERROR .*ucp_ep_\w+ failed]] },
   remedy = "Look which peer ended first.",
-  hit = { "ucp_ep.c:1504 UCX  ERROR ep 0x7f: error 'Connection reset by remote peer' on ud_mlx5 will not be handled since no error callback is installed" },
+  hit = { "ucp_ep.c:1504 UCX  ERROR ep 0x7f: error 'Connection reset by remote peer' on ud_mlx5 will " ..
+      "not be handled since no error callback is installed" },
   miss = { "UCX  INFO ucp_context_0 self cfg#0 tag(self/memory)" },
 }
 ucx {
   id = "ucx.transport", title = "UCX found no usable transport", severity = "fatal",
-  regex = { [[UCX +ERROR .*no (?:active messages|remote registered memory|auxiliary|.*) transport (?:to|for)]], [[UCX_ERR_(?:NO_DEVICE|UNREACHABLE|UNSUPPORTED)]],
+  regex = { [[UCX +ERROR .*no (?:active messages|remote registered memory|auxiliary|.*) transport (?:to|]] ..
+      [[for)]], [[UCX_ERR_(?:NO_DEVICE|UNREACHABLE|UNSUPPORTED)]],
     [[UCX +(?:ERROR|WARN) .*(?:network device '\S+' is not available|transport '\S+' is not available)]],
     [[No components were able to be opened in the pml framework]] },
   remedy = "Correct UCX_TLS and UCX_NET_DEVICES; check the adapters on that host.",
@@ -38,21 +43,24 @@ ucx {
 }
 ucx {
   id = "ucx.memory", title = "UCX could not register or map memory",
-  regex = { [[UCX +ERROR .*(?:ibv_reg_mr|ibv_\w+)\(.*\) failed: (?:Cannot allocate memory|Bad address|Operation not supported)]],
-    [[UCX +ERROR .*(?:mmap|shmget|shmat|shm_open|failed to allocate)\b.*(?:failed|Cannot allocate|No space)]],
+  regex = { [[UCX +ERROR .*(?:mmap|shmget|shmat|shm_open|failed to allocate)\b.*(?:failed|Cannot ]] ..
+      [[allocate|No space)]],
     [[UCX +ERROR .*(?:cuda|cu)\w*\(.*\) failed]] },
   remedy = "Raise the locked-memory limit and /dev/shm; check GPU peer-memory support.",
-  hit = { "ib_md.c:309 UCX  ERROR ibv_reg_mr(address=0x7f, length=4096) failed: Cannot allocate memory" },
+  hit = { "mm_posix.c:445 UCX  ERROR shm_open(file_name=/ucx_shm_posix_1) failed: No space left on device" },
   miss = { "UCX  DEBUG registered memory 0x7f..0x8f" },
 }
 ucx {
   id = "ofi.endpoint", title = "libfabric could not open its device or reach a peer",
-  regex = { [[(?:fi_getinfo|fi_endpoint|fi_domain|fi_fabric|fi_cq_open|fi_av_insert)\w*(?:\(\))?:? (?:failed|returned|error)\b.*]],
-    [[libfabric:\d+:\S*:.*(?:Unable to|[Ff]ailed to) (?:open|allocate|create|connect)]], [[OFI (?:call )?\w+ failed \(ofi_\w+\.c]],
+  regex = { [[(?:fi_getinfo|fi_endpoint|fi_domain|fi_fabric|fi_cq_open|fi_av_insert)\w*(?:\(\))?:? ]] ..
+      [[(?:failed|returned|error)\b.*]],
+    [[libfabric:\d+:\S*:.*(?:Unable to|[Ff]ailed to) (?:open|allocate|create|connect)]],
+    [[OFI (?:call )?\w+ failed \(ofi_\w+\.c]],
     [[PSM2 (?:can't open|was unable to|no hfi units)]] },
   except = { [[initNet\(\) failed|\(File exists\)|WARN NET/OFI]] },
   severity = "error", remedy = "Check provider, devices and limits on that host (fi_info).",
-  hit = { "MPIDI_OFI_init_local(1205): OFI call domain failed (ofi_init.c:1205:create_vni_domain:No such device)",
+  hit = { "MPIDI_OFI_init_local(1205): OFI call domain failed (ofi_init.c:1205:create_vni_domain:No such " ..
+      "device)",
     "libfabric:4021:1699:efa:ep_ctrl:efa_base_ep_create_qp():141<warn> Unable to create queue pair" },
   miss = { "CCOM WARN OFI plugin initNet() failed is EFA enabled?" },
 }

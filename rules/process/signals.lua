@@ -1,4 +1,5 @@
--- How a process ends outside of Python: signals, aborts, allocators. Shells, launchers and C libraries print it.
+-- How a process ends outside of Python: signals, aborts, allocators. Shells, launchers and C libraries print
+-- it.
 
 local function ends(row)
   rule {
@@ -11,38 +12,51 @@ end
 
 ends {
   id = "segfault", title = "Process crashed (segmentation fault)", severity = "error", general = true,
-  regex = { [[Fatal Python error: (?:Segmentation fault|Bus error)]], [[(?:: |\d+ )Segmentation fault\b(?: \(core dumped\))?]],
-    [[!!!!!!! Segfault encountered !!!!!!!]], [[\*\*\* SIGSEGV \(@]], [[\bSegmentation fault \(core dumped\)]], [[received signal SIGSEGV]],
+  regex = { [[Fatal Python error: (?:Segmentation fault|Bus error)]],
+    [[(?:: |\d+ )Segmentation fault\b(?: \(core dumped\))?]],
+    [[!!!!!!! Segfault encountered !!!!!!!]], [[\*\*\* SIGSEGV \(@]],
+    [[\bSegmentation fault \(core dumped\)]], [[received signal SIGSEGV]],
     [[: task \d+: Segmentation fault]], [[Fatal error condition occurred .*signal 11]] },
-  remedy = "Look at the native frames or the core file; suspect compiled extensions; one host only: check its memory.",
-  hit = { "Fatal Python error: Segmentation fault", "run.sh: line 12: 48151 Segmentation fault      (core dumped) python train.py",
-    "srun: error: n7: task 640: Segmentation fault", "*** SIGSEGV (@0x0) received by PID 4055 (TID 0x7f) from PID 0; stack trace: ***" },
+  remedy = "Look at the native frames or the core file; suspect compiled extensions; one host only: " ..
+      "check its memory.",
+  hit = { "Fatal Python error: Segmentation fault",
+    "run.sh: line 12: 48151 Segmentation fault      (core dumped) python train.py",
+    "srun: error: n7: task 640: Segmentation fault",
+    "*** SIGSEGV (@0x0) received by PID 4055 (TID 0x7f) from PID 0; stack trace: ***" },
   miss = { "faulthandler enabled for segmentation faults" },
 }
 ends {
-  id = "buserror", title = "Process crashed (bus error): a mapped file or shared memory went away", severity = "error",
+  id = "buserror", title = "Process crashed (bus error): a mapped file or shared memory went away",
+  severity = "error",
   category = "platform", component = "host_memory",
-  regex = { [[(?:: |\d+ )Bus error\b]], [[\*\*\* SIGBUS \(@]], [[Caught signal 7 \(Bus error]], [[received signal SIGBUS]] },
+  regex = { [[(?:: |\d+ )Bus error\b]], [[\*\*\* SIGBUS \(@]], [[Caught signal 7 \(Bus error]],
+    [[received signal SIGBUS]] },
   except = { [[DataLoader worker]] },
   remedy = "Check the space in /dev/shm and files that were cut while mapped; else the host's memory.",
-  hit = { "run.sh: line 3: 771 Bus error               (core dumped) python train.py", "srun: error: n7: task 3: Bus error" },
+  hit = { "run.sh: line 3: 771 Bus error               (core dumped) python train.py",
+    "srun: error: n7: task 3: Bus error" },
   miss = { "PCIe Bus Error: severity=Corrected" },
 }
 -- Who sends SIGKILL without a word is nearly always the kernel for memory, or a cgroup.
 ends {
-  id = "killed", title = "Process was killed (SIGKILL), most often because host memory ran out", category = "user",
+  id = "killed", title = "Process was killed (SIGKILL), most often because host memory ran out",
+  category = "user",
   component = "host_memory", severity = "error", general = true, action = "fix",
-  regex = { [[line \d+: +\d+ Killed\b]], [[: task \d+: Killed\b]], [[^\s*Killed\s*$]], [[exited on signal 9 \(Killed\)]], [[died from signal 9\b]],
-    [[Command terminated by signal 9\b]], [[exit(?:ed)? (?:with )?(?:code|status):? 137\b]], [[EXIT STRING: Killed \(signal 9\)]] },
+  regex = { [[line \d+: +\d+ Killed\b]], [[: task \d+: Killed\b]], [[^\s*Killed\s*$]],
+    [[exited on signal 9 \(Killed\)]], [[died from signal 9\b]],
+    [[Command terminated by signal 9\b]], [[exit(?:ed)? (?:with )?(?:code|status):? 137\b]],
+    [[EXIT STRING: Killed \(signal 9\)]] },
   remedy = "Look for the kernel's out-of-memory lines on that host; if there are none, ask who killed it.",
   hit = { "/var/spool/slurmd/job17/slurm_script: line 48: 880015 Killed                  python3 train.py",
     "srun: error: n7: task 3: Killed", "Killed" },
   miss = { "Killing subprocess 1204", "run.sh: line 3: 771 Terminated              python train.py" },
 }
 ends {
-  id = "terminated", title = "Process was asked to end (SIGTERM)", role = "cascade", category = "unknown", component = "unknown",
+  id = "terminated", title = "Process was asked to end (SIGTERM)", role = "cascade", category = "unknown",
+  component = "unknown",
   severity = "error", action = "none",
-  regex = { [[: task \d+: Terminated\b]], [[line \d+: +\d+ Terminated\b]], [[\*\*\* SIGTERM \(@]], [[died from signal 15\b]],
+  regex = { [[: task \d+: Terminated\b]], [[line \d+: +\d+ Terminated\b]], [[\*\*\* SIGTERM \(@]],
+    [[died from signal 15\b]],
     [[(?i)received (?:signal )?(?:SIGTERM|signal 15)\b]], [[exit(?:ed)? (?:with )?(?:code|status):? 143\b]] },
   except = { [[(?i)will|handler|requeue]] },
   remedy = "Look for what made the launcher or scheduler stop the job.",
@@ -50,43 +64,64 @@ ends {
   miss = { "Setting signal handlers. SIGTERM will save a checkpoint" },
 }
 ends {
-  id = "abort", title = "C++ exception was not caught", severity = "error", general = true, category = "unknown",
-  regex = { [[terminate called after throwing an instance of '(?P<kind>[^']+)']], [[terminate called without an active exception]],
-    [[Fatal Python error: Aborted]], [[libc\+\+abi: terminating]], [[: task \d+: Aborted\b]], [[line \d+: +\d+ Aborted\b]] },
+  id = "abort", title = "C++ exception was not caught", severity = "error", general = true,
+  category = "unknown",
+  regex = { [[terminate called after throwing an instance of '(?P<kind>[^']+)']],
+    [[terminate called without an active exception]],
+    [[Fatal Python error: Aborted]], [[libc\+\+abi: terminating]], [[: task \d+: Aborted\b]],
+    [[line \d+: +\d+ Aborted\b]] },
   except = { [[std::bad_alloc]] },
   remedy = "Read `what():` below it and the error before it.",
-  hit = { "terminate called after throwing an instance of 'c10::Error'", "Fatal Python error: Aborted" }, miss = { "Aborted request 17, will be sent again" },
+  hit = { "terminate called after throwing an instance of 'c10::Error'", "Fatal Python error: Aborted" },
+  miss = { "Aborted request 17, will be sent again" },
 }
 ends {
-  id = "bad_alloc", title = "Host memory could not be allocated (C++)", category = "user", component = "host_memory", action = "fix",
-  regex = { [[std::bad_alloc]], [[tcmalloc: large alloc \d+ bytes == \(nil\)]], [[mmap failed: Cannot allocate memory]], [[memory allocation of \d+ bytes failed]],
-    [[(?i)\bfork(?:ing)?:? (?:failed: )?(?:\[Errno 12\] )?Cannot allocate memory]], [[virtual memory exhausted]] },
+  id = "bad_alloc", title = "Host memory could not be allocated (C++)", category = "user",
+  component = "host_memory", action = "fix",
+  regex = { [[std::bad_alloc]], [[tcmalloc: large alloc \d+ bytes == \(nil\)]],
+    [[mmap failed: Cannot allocate memory]], [[memory allocation of \d+ bytes failed]],
+    [[(?i)\bfork(?:ing)?:? (?:failed: )?(?:\[Errno 12\] )?Cannot allocate memory]],
+    [[virtual memory exhausted]] },
   remedy = "Ask for more host memory, or load less at once; check ulimit -v.",
-  hit = { "terminate called after throwing an instance of 'std::bad_alloc'", "memory allocation of 1048576 bytes failed" },
+  hit = { "terminate called after throwing an instance of 'std::bad_alloc'",
+    "memory allocation of 1048576 bytes failed" },
   miss = { "tcmalloc: large alloc 4294967296 bytes == 0x7f12 @" },
 }
 ends {
   id = "heap", title = "Heap of the process is corrupted", severity = "error",
-  regex = { [[(?:free|malloc|realloc|munmap_chunk|corrupted size vs\. prev_size|malloc_consolidate|double free or corruption)\b ?\(?\)?:? ?\(?(?:invalid (?:pointer|size|next size|chunk size)|corrupted|memory corruption|unaligned|!prev|out|fasttop|unsorted)]],
-    [[double free or corruption]], [[corrupted size vs\. prev_size]], [[\*\*\* stack smashing detected \*\*\*]], [[\*\*\* buffer overflow detected \*\*\*]],
+  regex = { [[(?:free|malloc|realloc|munmap_chunk|corrupted size vs\. prev_size|malloc_consolidate|]] ..
+      [[double free or corruption)\b ?\(?\)?:? ?\(?(?:invalid (?:pointer|size|next size|chunk size)|]] ..
+      [[corrupted|memory corruption|unaligned|!prev|out|fasttop|unsorted)]],
+    [[double free or corruption]], [[corrupted size vs\. prev_size]],
+    [[\*\*\* stack smashing detected \*\*\*]], [[\*\*\* buffer overflow detected \*\*\*]],
     [[malloc\(\): (?:unaligned|unsorted|smallbin|mismatching|largebin)]] },
-  role = "cascade", remedy = "If nothing came before it: run under a memory checker; suspect mixed libraries.",
-  hit = { "double free or corruption (!prev)", "malloc_consolidate(): invalid chunk size", "*** stack smashing detected ***: terminated" },
+  role = "cascade",
+  remedy = "If nothing came before it: run under a memory checker; suspect mixed libraries.",
+  hit = { "double free or corruption (!prev)", "malloc_consolidate(): invalid chunk size",
+    "*** stack smashing detected ***: terminated" },
   miss = { "malloc trim threshold set" },
 }
 ends {
-  id = "illegal", title = "Program uses instructions that this processor lacks", category = "user", component = "dependency",
-  regex = { [[(?:: |\d+ )Illegal instruction\b]], [[Fatal Python error: Illegal instruction]], [[\*\*\* SIGILL \(@]],
+  id = "illegal", title = "Program uses instructions that this processor lacks", category = "user",
+  component = "dependency",
+  regex = { [[(?:: |\d+ )Illegal instruction\b]], [[Fatal Python error: Illegal instruction]],
+    [[\*\*\* SIGILL \(@]],
     [[Caught signal 4 \(Illegal instruction]], [[This CPU does not support .{0,60}(?:AVX|instructions)]] },
-  remedy = "Build for this processor, or use hosts of the same kind; same kind: check the processor.", action = "fix",
-  hit = { "run.sh: line 3: 771 Illegal instruction     (core dumped) python train.py" }, miss = { "CUDA error: an illegal instruction was encountered" },
+  remedy = "Build for this processor, or use hosts of the same kind; same kind: check the processor.",
+  action = "fix",
+  hit = { "run.sh: line 3: 771 Illegal instruction     (core dumped) python train.py" },
+  miss = { "CUDA error: an illegal instruction was encountered" },
 }
 ends {
-  id = "check", title = "Library stopped the program: an internal check failed", severity = "error", general = true, category = "framework",
-  regex = { [[\bF\d{4} [\d:.]+ +\d+ \S+\.(?:cc|cpp|cu|h):\d+\] ]], [[\*\*\* Check failure stack trace: \*\*\*]], [[^\s*F tensorflow/\S+:\d+\] ]], [[: F \S+/\S+\.(?:cc|h):\d+\] (?:Check failed|Non-OK)]],
+  id = "check", title = "Library stopped the program: an internal check failed", severity = "error",
+  general = true, category = "framework",
+  regex = { [[\bCheck failed: \S]], [[\bNon-OK-status: \S]],
+    [[\*\*\* Check failure stack trace: \*\*\*]], [[^\s*F tensorflow/\S+:\d+\] ]],
+    [[: F \S+/\S+\.(?:cc|h):\d+\] (?:Check failed|Non-OK)]],
     [[Assertion [`']\S.*' failed\.]] },
   remedy = "Read the condition: it names the library and the place.",
-  hit = { "F0511 18:18:50.796322     914 pjrt_client.cc:77] Check failed: status.ok()", "*** Check failure stack trace: ***",
+  hit = { "F0511 18:18:50.796322     914 pjrt_client.cc:77] Check failed: status.ok()",
+    "*** Check failure stack trace: ***",
     "python: src/tcp.c:99: send: Assertion `fd >= 0' failed." },
   miss = { "I0511 18:18:50.796322     914 pjrt_client.cc:77] Created client" },
 }

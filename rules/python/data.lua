@@ -12,7 +12,8 @@ end
 data {
   id = "json", title = "Text is not valid JSON",
   regex = { [[\bJSONDecodeError: (?P<what>\S.*)]], [[\bujson\.JSONDecodeError]],
-    [[ArrowInvalid: JSON parse error: ]], [[simdjson.*(?:TAPE_ERROR|The JSON document has an improper structure)]] },
+    [[ArrowInvalid: JSON parse error: ]],
+    [[simdjson.*(?:TAPE_ERROR|The JSON document has an improper structure)]] },
   remedy = "Look at the file and line that was read: often empty, cut off or an error page.",
   hit = { "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
     "pyarrow.lib.ArrowInvalid: JSON parse error: Missing a closing quotation mark in string. in row 14" },
@@ -24,7 +25,8 @@ data {
     [[\bUnicodeEncodeError: '(?P<codec>[\w-]+)' codec can't encode]], [[\bUnicodeError: ]] },
   remedy = "Open the file with its encoding, or set the locale (LANG=C.UTF-8); a binary file is no text.",
   hit = { "UnicodeDecodeError: 'utf-8' codec can't decode byte 0x80 in position 0: invalid start byte",
-    "UnicodeEncodeError: 'ascii' codec can't encode character '\\u4e2d' in position 3: ordinal not in range" },
+    "UnicodeEncodeError: 'ascii' codec can't encode character '\\u4e2d' in position 3: ordinal not in " ..
+        "range" },
   miss = { "UnicodeWarning: some characters could not be decoded" },
 }
 data {
@@ -32,7 +34,8 @@ data {
   regex = { [[\bUnpicklingError: (?P<what>\S.*)]], [[\bEOFError: Ran out of input]],
     [[\bModuleNotFoundError: No module named .* while unpickling]], [[invalid load key, '.{1,6}'\.]],
     [[ValueError: unsupported pickle protocol]] },
-  remedy = "The file is cut off, of another kind (an LFS pointer, a web page) or of another version: fetch it again.",
+  remedy = "The file is cut off, of another kind (an LFS pointer, a web page) or of another version: " ..
+      "fetch it again.",
   hit = { "_pickle.UnpicklingError: invalid load key, 'v'.", "EOFError: Ran out of input",
     "_pickle.UnpicklingError: pickle data was truncated" },
   miss = { "FutureWarning: You are using `torch.load` with `weights_only=False`, which uses pickle" },
@@ -51,26 +54,31 @@ data {
   regex = { [[\bBadZipFile: ]], [[\bzlib\.error: Error -?\d+ while decompressing]], [[\bBadGzipFile: ]],
     [[EOFError: Compressed file ended before the end-of-stream]], [[\btarfile\.ReadError: ]],
     [[\b_?lzma\.LZMAError: ]], [[UnidentifiedImageError: cannot identify image file]],
-    [[OSError: image file is truncated]], [[OSError: Unable to (?:synchronously )?open file \(truncated file]],
+    [[OSError: image file is truncated]],
+    [[OSError: Unable to (?:synchronously )?open file \(truncated file]],
     [[ArrowInvalid: Not an Arrow file|ArrowInvalid: Parquet magic bytes not found]],
     [[ArrowInvalid: (?:Could not open Parquet|Tried reading schema message, was null)]],
-    [[DataLossError: (?:truncated record|corrupted record) at]], [[ZstdError: .*(?:Data corruption|incomplete)]] },
+    [[DataLossError: (?:truncated record|corrupted record) at]],
+    [[ZstdError: .*(?:Data corruption|incomplete)]] },
   remedy = "Check the file's size and checksum against its source, fetch it again, and skip it until then.",
-  hit = { "zipfile.BadZipFile: File is not a zip file", "OSError: image file is truncated (12 bytes not processed)",
+  hit = { "zipfile.BadZipFile: File is not a zip file",
+    "OSError: image file is truncated (12 bytes not processed)",
     "pyarrow.lib.ArrowInvalid: Parquet magic bytes not found in footer.",
     "tensorflow.python.framework.errors_impl.DataLossError: truncated record at 1847211" },
   miss = { "Token indices sequence length is longer than the specified maximum, text is truncated" },
 }
 data {
   id = "arrow", title = "Table reader refused the data", general = true,
-  regex = { [[\bpyarrow\.lib\.Arrow\w+: (?P<what>\S.*)]], [[\bArrow(?:Invalid|TypeError|NotImplementedError|CapacityError): ]] },
+  regex = { [[\bpyarrow\.lib\.Arrow\w+: (?P<what>\S.*)]],
+    [[\bArrow(?:Invalid|TypeError|NotImplementedError|CapacityError): ]] },
   remedy = "Compare the columns and types of the files with each other.",
   hit = { "pyarrow.lib.ArrowTypeError: Expected bytes, got a 'int' object" },
   miss = { "pyarrow 14.0.1 loaded" },
 }
 data {
   id = "dataset", title = "Data set could not be built",
-  regex = { [[\bDatasetGenerationError: ]], [[\bDatasetGenerationCastError: ]], [[\bDataFilesNotFoundError: ]],
+  regex = { [[\bDatasetGenerationError: ]], [[\bDatasetGenerationCastError: ]],
+    [[\bDataFilesNotFoundError: ]],
     [[\bDatasetNotFoundError: ]], [[\bNonMatchingSplitsSizesError\b]], [[\bNonMatchingChecksumError\b]],
     [[\bExpectedMoreSplits\b]], [[\bEmptyDatasetError: ]], [[ValueError: Couldn't cast array of type]],
     [[ValueError: Unknown split "\w+"\. Should be one of]], [[ValueError: BuilderConfig '?\S+'? not found]] },
@@ -81,7 +89,8 @@ data {
 }
 data {
   id = "sample", title = "No usable sample: data and preprocessing do not fit",
-  regex = { [[(?i)(?:failed to retrieve the dataset|no valid samples?|all samples? (?:were|was|are) (?:filtered|skipped))]],
+  regex = { [[(?i)(?:failed to retrieve the dataset|no valid samples?|all samples? (?:were|was|are) ]] ..
+      [[(?:filtered|skipped))]],
     [[ValueError: num_samples should be a positive integer value, but got num_samples=0]],
     [[(?:AssertionError|ValueError): .*(?:dataset|data set|dataloader) (?:is|was) empty]] },
   remedy = "Check the filters, the maximum length and the paths: nothing was left after them.",
@@ -91,7 +100,8 @@ data {
 }
 -- The hub and object stores: wrong name or no right (user); limits and failures of the service (platform).
 data {
-  id = "hub.access", title = "Model or data set of a hub cannot be had: wrong name or no right", component = "user_config",
+  id = "hub.access", title = "Model or data set of a hub cannot be had: wrong name or no right",
+  component = "user_config",
   regex = { [[\b(?:RepositoryNotFoundError|GatedRepoError|RevisionNotFoundError|EntryNotFoundError)\b.*:]],
     [[OSError: \S+ is not a local folder and is not a valid model identifier]],
     [[OSError: You are trying to access a gated repo]], [[HFValidationError: Repo id must]],
@@ -103,18 +113,23 @@ data {
 }
 data {
   id = "hub.offline", title = "Model hub cannot be reached", component = "network", category = "platform",
-  regex = { [[(?:LocalEntryNotFoundError|OfflineModeIsEnabled): ]], [[We couldn't connect to 'https://huggingface\.co']],
+  regex = { [[(?:LocalEntryNotFoundError|OfflineModeIsEnabled): ]],
+    [[We couldn't connect to 'https://huggingface\.co']],
     [[Max retries exceeded with url: .*(?:huggingface|hf\.co|hf-mirror|modelscope)]],
     [[ConnectionError: Couldn't reach \S+ on the Hub]] },
   remedy = "Fetch files once to the shared store and run offline, or open the way out for the hosts.",
-  hit = { "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them" },
+  hit = { "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't " ..
+      "find them" },
   miss = { "Offline mode: forcing local_files_only=True" },
 }
 data {
   id = "http", title = "Download failed", component = "network", category = "platform", severity = "error",
-  regex = { [[\bHTTPError: (?:HTTP Error )?(?P<status>[45]\d\d)\b]], [[\b(?:urlopen error|NameResolutionError)\b.*]],
-    [[Max retries exceeded with url: ]], [[requests\.exceptions\.(?:ConnectionError|ReadTimeout|SSLError): ]] },
-  general = true, remedy = "Check name resolution, proxy and the service; 401, 403 and 404: address and rights.",
+  regex = { [[\bHTTPError: (?:HTTP Error )?(?P<status>[45]\d\d)\b]],
+    [[\b(?:urlopen error|NameResolutionError)\b.*]],
+    [[Max retries exceeded with url: ]],
+    [[requests\.exceptions\.(?:ConnectionError|ReadTimeout|SSLError): ]] },
+  general = true, except = { [[(?i)\bretry(?:ing)?\b|will be sent again]] },
+  remedy = "Check name resolution, proxy and the service; 401, 403 and 404: address and rights.",
   hit = { "requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: https://x/y",
     "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>" },
   miss = { "INFO retrying download in 2 s" },
@@ -124,7 +139,8 @@ data {
   regex = { [[IndexError: index out of range in self]], [[IndexError: Target \d+ is out of bounds]],
     [[RuntimeError: index \d+ is out of bounds for dimension \d+ with size]],
     [[Label values must be in the range \[0]] },
-  remedy = "Compare the largest id in the data with the size of embedding and output (added tokens, labels from 1).",
+  remedy = "Compare the largest id in the data with the size of embedding and output (added tokens, " ..
+      "labels from 1).",
   hit = { "IndexError: index out of range in self", "IndexError: Target 10 is out of bounds." },
   miss = { "IndexError: list index out of range" },
 }

@@ -11,7 +11,8 @@ local function exception(row)
   rule {
     id = "python." .. row.id, engine = 1, title = row.title, category = "user",
     component = row.component or "user_code", severity = row.severity or "fatal", general = true,
-    match = { regex = row.regex, except = told }, remedy = row.remedy, action = "fix",
+    match = { regex = row.regex, except = { told[1], told[2], row.except } }, remedy = row.remedy,
+    action = "fix",
     examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -62,10 +63,16 @@ exception {
   hit = { "AssertionError", "[rank0]: AssertionError: sequence length must be divisible by 8" },
   miss = { "raise AssertionError(msg)" },
 }
--- The catch-all: an exception of whatever name, told without "it was caught".
+-- The catch-all: an exception of any other name, told without "it was caught".
 exception {
+  except = [[\b(?:NameError|UnboundLocalError|TypeError|AttributeError|IndexError|ZeroDivisionError|]] ..
+      [[ValueError|]] ..
+    [[NotImplementedError|RecursionError|StopIteration|OverflowError|KeyError|SyntaxError|]] ..
+        [[IndentationError|TabError|]] ..
+    [[AssertionError|MemoryError): ]],
   id = "exception", title = "Program ended with an exception", severity = "error",
-  regex = { [[(?:^|[^\w'"(])(?P<kind>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Failure)): (?P<what>\S.*)]] },
+  regex = { [[(?:^|[^\w'"(])(?P<kind>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Failure)): ]] ..
+      [[(?P<what>\S.*)]] },
   remedy = "Read the traceback above the line.",
   hit = { "mypackage.errors.PipelineError: stage 3 is empty", "RuntimeError: no such optimizer" },
   miss = { "srun: error: node17: task 3: Exited with exit code 1",
@@ -96,13 +103,15 @@ rule {
 rule {
   id = "python.memory", engine = 1, title = "Host memory could not be allocated", category = "user",
   component = "host_memory", severity = "fatal",
-  match = { regex = { [[(?:^|[^\w'"(.])MemoryError(?:: (?P<what>.+)|\s*$)]], [[_ArrayMemoryError: Unable to allocate]],
+  match = { regex = { [[(?:^|[^\w'"(.])MemoryError(?:: (?P<what>.+)|\s*$)]],
+    [[_ArrayMemoryError: Unable to allocate]],
     [[DefaultCPUAllocator: (?:can't allocate memory|not enough memory)]],
     [[OSError: \[Errno 12\] Cannot allocate memory]] } },
   remedy = "Ask for more host memory, or load less at once (memory map, fewer workers, less offload).",
   action = "fix",
   examples = { hit = { "MemoryError",
       "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 48.8 GiB for an array with shape (1, 2)",
-      "RuntimeError: [enforce fail at alloc_cpu.cpp:83] err == 0. DefaultCPUAllocator: can't allocate memory" },
+      "RuntimeError: [enforce fail at alloc_cpu.cpp:83] err == 0. DefaultCPUAllocator: can't allocate " ..
+          "memory" },
     miss = { "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB" } },
 }

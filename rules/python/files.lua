@@ -32,7 +32,8 @@ given {
   miss = { "os.makedirs(path, exist_ok=True)" },
 }
 given {
-  id = "file.permission", title = "No right to read or write a file", component = "storage", category = "platform",
+  id = "file.permission", title = "No right to read or write a file", component = "storage",
+  category = "platform",
   regex = { [[\bPermissionError: (?:\[Errno 1?3?\d*\] )?(?P<what>\S.*)]],
     [[\b(?:OSError|IOError): \[Errno 13\] Permission denied]],
     [[\bOSError: \[Errno 30\] Read-only file system]] }, except = told,
@@ -43,9 +44,11 @@ given {
 }
 given {
   id = "arguments", title = "Program was started with wrong options", symptom = "launch_failure",
-  regex = { [[: error: unrecognized arguments: (?P<what>\S.*)]], [[: error: the following arguments are required: ]],
+  regex = { [[: error: unrecognized arguments: (?P<what>\S.*)]],
+    [[: error: the following arguments are required: ]],
     [[: error: argument (?P<name>[-\w/, ]+): (?:invalid|expected|not allowed|unrecognized)]],
-    [[Error: No such option: ]], [[Error: Missing (?:option|argument|parameter) ]], [[Error: Invalid value for ]],
+    [[Error: No such option: ]], [[Error: Missing (?:option|argument|parameter) ]],
+    [[Error: Invalid value for ]],
     [[FATAL Flags parsing error:]], [[Unrecognized flag '?--]],
     [[ValueError: Some specified arguments are not used by the HfArgumentParser]] },
   remedy = "Correct the command line; options change between versions.",
@@ -55,11 +58,14 @@ given {
 }
 given {
   id = "config", title = "Configuration is not accepted", symptom = "launch_failure",
-  regex = { [[\b(?:ConfigAttributeError|ConfigKeyError|ConfigCompositionException|MissingConfigException): ?]],
-    [[\bomegaconf\.errors\.\w+: ]], [[\bhydra\.errors\.\w+: ]], [[InstantiationException: Error (?:in call to|locating) target]],
+  regex = { [[\b(?:ConfigAttributeError|ConfigKeyError|ConfigCompositionException|]] ..
+      [[MissingConfigException): ?]],
+    [[\bomegaconf\.errors\.\w+: ]], [[\bhydra\.errors\.\w+: ]],
+    [[InstantiationException: Error (?:in call to|locating) target]],
     [[Could not override '\S+'\.]], [[\bpydantic\S*ValidationError: ]], [[\b\d+ validation errors? for \w+]],
     [[\byaml\.(?:scanner\.ScannerError|parser\.ParserError|constructor\.ConstructorError): ]],
-    [[\btoml\S*DecodeError: ]], [[\bMissingMandatoryValue: ]], [[ValidationError: .*(?:is not of type|is a required property)]],
+    [[\btoml\S*DecodeError: ]], [[\bMissingMandatoryValue: ]],
+    [[ValidationError: .*(?:is not of type|is a required property)]],
     [[\bconfigparser\.\w+Error: ]], [[InterpolationKeyError: ]], [[jsonargparse\S*: error: ]] },
   remedy = "Correct the key or value named; compare with the configuration of the installed version.",
   hit = { "omegaconf.errors.ConfigAttributeError: Key 'lr' is not in struct",
@@ -69,37 +75,45 @@ given {
 }
 given {
   id = "parallelism", title = "Batch, model and number of ranks do not divide",
-  regex = { [[(?i)(?:world[_ ]size|number of (?:gpus|devices|ranks)|num[_ ]gpus)\b.{0,80}(?:not|must be|should be|is not) (?:be )?(?:divisible|a multiple)]],
-    [[(?i)(?:batch[_ ]?size|num_layers|hidden[_ ]?size|num[_ ]attention[_ ]heads|vocab[_ ]?size|seq[_ ]?len(?:gth)?)\b.{0,80}(?:not|must be|should be) (?:be )?(?:evenly )?(?:divisible|a multiple)]],
+  regex = { [[(?i)(?:world[_ ]size|number of (?:gpus|devices|ranks)|num[_ ]gpus)\b.{0,80}(?:not|must be|]] ..
+      [[should be|is not) (?:be )?(?:divisible|a multiple)]],
+    [[(?i)(?:batch[_ ]?size|num_layers|hidden[_ ]?size|num[_ ]attention[_ ]heads|vocab[_ ]?size|seq[_]] ..
+        [[ ]?len(?:gth)?)\b.{0,80}(?:not|must be|should be) (?:be )?(?:evenly )?(?:divisible|a multiple)]],
     [[(?i)check batch related parameters\. train_batch_size is not equal to micro_batch]] },
   remedy = "Choose sizes whose product fits the number of ranks.",
   hit = { "RuntimeError: world_size (24) is not divisible by tensor_model_parallel_size (16)",
-    "AssertionError: global batch size (100) must be divisible by micro batch size (3) times data parallel (8)" },
+    "AssertionError: global batch size (100) must be divisible by micro batch size (3) times data " ..
+        "parallel (8)" },
   miss = { "Padded vocab (size: 50257) with 943 dummy tokens (new size: 51200), a multiple of 128" },
 }
 given {
   id = "address.inuse", title = "Port for the job's meeting point is taken", symptom = "launch_failure",
   -- A server's bind that failed on one address is tried on the next; only the summary of all is an end.
   regex = { [[The server socket has failed to listen on any local network address]],
-    [[(?:RuntimeError|OSError|DistNetworkError|DistStoreError): .*(?:\[Errno 98\] |EADDRINUSE|[Aa]ddress already in use)]] },
+    [[(?:RuntimeError|OSError|DistNetworkError|DistStoreError): .*(?:\[Errno 98\] |EADDRINUSE|]] ..
+        [[[Aa]ddress already in use)]] },
   remedy = "End what is left of the earlier run, or choose another port (MASTER_PORT, --rdzv-endpoint).",
   hit = { "RuntimeError: The server socket has failed to listen on any local network address. port: 29500",
     "OSError: [Errno 98] Address already in use" },
-  miss = { "[W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+  miss = { "[W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - " ..
+      "Address already in use).",
     "WARN Call to bind failed: Address already in use" },
 }
 given {
   id = "environment", title = "Environment variable is missing", symptom = "launch_failure",
   regex = { [[environment variable (?P<name>[A-Z_]+) expected, but not set]],
-    [[KeyError: '(?P<name>RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|SLURM_\w+|OMPI_COMM_WORLD_\w+)']] },
+    [[KeyError: '(?P<name>RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|SLURM_\w+|]] ..
+        [[OMPI_COMM_WORLD_\w+)']] },
   remedy = "Start through the launcher (torchrun, srun), or export the variable.",
-  hit = { "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not set",
+  hit = { "ValueError: Error initializing torch.distributed using env:// rendezvous: environment " ..
+      "variable RANK expected, but not set",
     "KeyError: 'LOCAL_RANK'" },
   miss = { "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default" },
 }
 given {
   id = "tracker", title = "Experiment tracker stopped the run", severity = "error",
-  regex = { [[wandb\.errors\S*\.(?:UsageError|CommError|AuthenticationError): ]], [[wandb: ERROR (?:api_key|Error while calling W&B)]],
+  regex = { [[wandb\.errors\S*\.(?:UsageError|CommError|AuthenticationError): ]],
+    [[wandb: ERROR (?:api_key|Error while calling W&B)]],
     [[mlflow\.exceptions\.\w+: ]] },
   remedy = "Log in, or run the tracker offline; training should not depend on it.",
   hit = { "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])" },

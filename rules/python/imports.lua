@@ -19,7 +19,7 @@ package {
   remedy = "Install the module in the environment of every host; check PYTHONPATH and the working folder.",
   hit = { "ModuleNotFoundError: No module named 'einops'", "ImportError: No module named apex" },
   miss = { [[Failed to import from pkg._C with ModuleNotFoundError("No module named 'pkg._C'")]],
-    "WARNING: ModuleNotFoundError: No module named 'wandb', logging is off" },
+    "Optional: ModuleNotFoundError: No module named 'wandb', logging is off" },
 }
 package {
   id = "source_tree", title = "Package was imported from its source folder, without its built part",
@@ -33,7 +33,8 @@ package {
   regex = { [[cannot import name '?\w+'? from partially initialized module]],
     [[partially initialized module '[\w.]+' has no attribute]] },
   remedy = "Break the circle; or rename a file of yours that hides a library's module.",
-  hit = { "ImportError: cannot import name 'log' from partially initialized module 'evaluation' (most likely)",
+  hit = { "ImportError: cannot import name 'log' from partially initialized module 'evaluation' (most " ..
+      "likely)",
     "AttributeError: partially initialized module 'random' has no attribute 'seed'" },
   miss = { "ImportError: cannot import name 'log' from 'evaluation' (/a/evaluation/__init__.py)" },
 }
@@ -45,13 +46,15 @@ package {
   miss = { "WARNING cannot import name 'xformers', optional" },
 }
 package {
-  id = "library", title = "Shared library is missing", except = optional,
+  id = "library", title = "Shared library is missing",
+  except = { optional[1], optional[2], optional[3], [[plugin_load_from_file]] },  -- the last: Slurm's own
   regex = { [[(?P<library>lib[\w.+-]+\.so[\w.]*): cannot open shared object file]],
     [[error while loading shared libraries: (?P<library>\S+):]],
     [[Unable to load any of \{?libcudnn]] },
   remedy = "Install the library's package at the version that the binary needs; check LD_LIBRARY_PATH.",
   hit = { "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
-    "./train: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No such file" },
+    "./train: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No " ..
+        "such file" },
   miss = { "W dso_loader.cc:64] libnvinfer.so.7 was not found; dlerror: none. Ignore this warning" },
 }
 package {
@@ -68,19 +71,22 @@ package {
 package {
   id = "abi", title = "Compiled module does not fit the installed packages",
   regex = { [[numpy\.(?:dtype|ndarray|ufunc) size changed, may indicate binary incompat]],
-    [[A module that was compiled using NumPy 1\.x cannot be run in]], [[numpy\.core\.multiarray failed to import]],
+    [[A module that was compiled using NumPy 1\.x cannot be run in]],
+    [[numpy\.core\.multiarray failed to import]],
     [[was compiled (?:against|for) (?:a different|another) version of (?:PyTorch|CUDA|Python)]],
     [[module compiled against API version 0x\w+ but this version of numpy is]],
     [[Detected that PyTorch and \w+ were compiled with different CUDA versions]],
     [[The detected CUDA version \([\d.]+\) mismatches the version that was used to compile]] },
   remedy = "Reinstall the module for the installed NumPy, PyTorch and CUDA; pin their versions.",
-  hit = { "ValueError: numpy.dtype size changed, may indicate binary incompatibility. Expected 96 from C header",
+  hit = { "ValueError: numpy.dtype size changed, may indicate binary incompatibility. Expected 96 from C " ..
+      "header",
     "RuntimeError: Detected that PyTorch and torchvision were compiled with different CUDA versions." },
   miss = { "numpy version 1.26.4" },
 }
 package {
   id = "protobuf", title = "protobuf is too new for the generated code of a package",
-  regex = { [[Descriptors cannot (?:not )?be created directly]], [[Detected incompatible Protobuf Gencode/Runtime]],
+  regex = { [[Descriptors cannot (?:not )?be created directly]],
+    [[Detected incompatible Protobuf Gencode/Runtime]],
     [[cannot import name '\w+' from 'google\.protobuf]] },
   remedy = "Install the protobuf version that the package asks for.",
   hit = { "TypeError: Descriptors cannot not be created directly." },
@@ -88,7 +94,9 @@ package {
 }
 package {
   id = "removed", title = "Installed version of a library no longer has this function",
-  regex = { [[AttributeError: (?:partially )?module '(?P<module>numpy|torch|jax|tensorflow|transformers|scipy|pandas|pkg_resources|PIL|collections|inspect|deepspeed|apex|xformers|triton|tensorboard|distutils|PIL\.Image)(?:\.[\w.]+)?' has no attribute]],
+  regex = { [[AttributeError: (?:partially )?module '(?P<module>numpy|torch|jax|tensorflow|transformers|]] ..
+      [[scipy|pandas|pkg_resources|PIL|collections|inspect|deepspeed|apex|xformers|triton|tensorboard|]] ..
+      [[distutils|PIL\.Image)(?:\.[\w.]+)?' has no attribute]],
     [[module 'numpy' has no attribute]] },
   remedy = "Pin the library to the version that the program was written for.",
   hit = { "AttributeError: module 'numpy' has no attribute 'bool'.",
@@ -96,7 +104,7 @@ package {
   miss = { "AttributeError: module 'config' has no attribute 'lr'" },
 }
 package {
-  id = "keyword", title = "Versions of program and library do not fit: unknown keyword argument", general = true,
+  id = "keyword", title = "Versions of program and library do not fit: unknown keyword argument",
   regex = [[TypeError: (?P<call>[\w.<>]+)\(\) got an unexpected keyword argument]],
   remedy = "Compare the library's version with the one that wrote the configuration or calls the function.",
   hit = { "TypeError: __init__() got an unexpected keyword argument 'rope_scaling'" },
@@ -110,19 +118,23 @@ package {
     [[ImportError: [\w .`'-]*[<>=]=?[\w.,<>=]+[\w .]* is required for a normal functioning]],
     [[ImportError: Using .{1,80} requires? .{1,80}(?:pip install|[<>=]=)]] },
   remedy = "Install the version that the message asks for.",
-  hit = { "ImportError: tokenizers>=0.14,<0.19 is required for a normal functioning of this module, but found 0.20",
+  hit = { "ImportError: tokenizers>=0.14,<0.19 is required for a normal functioning of this module, but " ..
+      "found 0.20",
     "importlib.metadata.PackageNotFoundError: No package metadata was found for bitsandbytes",
     "ImportError: Using `low_cpu_mem_usage=True` requires Accelerate: `pip install accelerate`" },
   miss = { "Requirement already satisfied: numpy<2 in /usr/lib/python3" },
 }
 package {
   id = "resolver", title = "Packages could not be installed together",
-  regex = { [[ERROR: Could not find a version that satisfies the requirement]], [[ERROR: No matching distribution found]],
-    [[ERROR: Cannot install .* because these package versions have conflicting]], [[ResolutionImpossible]],
-    [[ERROR: Failed building wheel for]], [[error: subprocess-exited-with-error]],
-    [[UnsatisfiableError: The following specifications were found]], [[No solution found when resolving dependencies]] },
+  regex = { [[Could not find a version that satisfies the requirement]],
+    [[No matching distribution found]],
+    [[Cannot install .* because these package versions have conflicting]], [[ResolutionImpossible]],
+    [[Failed building wheel for]], [[\bsubprocess-exited-with-error\b]],
+    [[UnsatisfiableError: The following specifications were found]],
+    [[No solution found when resolving dependencies]] },
   remedy = "Loosen or pin the versions named; check that a wheel exists for this Python.",
-  hit = { "ERROR: Could not find a version that satisfies the requirement tensorflow==2.9.0 (from versions: 2.16)",
+  hit = { "ERROR: Could not find a version that satisfies the requirement tensorflow==2.9.0 (from " ..
+      "versions: 2.16)",
     "ERROR: ResolutionImpossible: for help visit https://pip.pypa.io" },
   miss = { "WARNING: Running pip as the 'root' user can result in broken permissions",
     "ERROR: pip's dependency resolver does not currently take into account all the packages" },
@@ -140,7 +152,8 @@ package {
   regex = { [[Error building extension '(?P<extension>\w+)']], [[ninja: build stopped: subcommand failed]],
     [[CUDA_HOME environment variable is not set\. Please set it to your CUDA install root]],
     [[nvcc fatal\s+:]], [[fatal error: (?P<header>[\w/.]+\.h(?:pp)?): No such file or directory]] },
-  remedy = "Install the compiler, CUDA toolkit and headers; remove the stale build folder; build once, on one rank.",
+  remedy = "Install the compiler, CUDA toolkit and headers; remove the stale build folder; build once, " ..
+      "on one rank.",
   hit = { "RuntimeError: Error building extension 'fused_adam'", "ninja: build stopped: subcommand failed.",
     "nvcc fatal   : Unsupported gpu architecture 'compute_90'" },
   miss = { "Building extension module fused_adam...", "ninja: no work to do." },

@@ -20,31 +20,38 @@ checkpoint {
   miss = { "saving checkpoint at iteration 5000 to /ckpt" },
 }
 checkpoint {
-  id = "damaged", title = "Checkpoint file is damaged or incomplete", component = "storage", category = "platform",
+  id = "damaged", title = "Checkpoint file is damaged or incomplete", component = "storage",
+  category = "platform",
   regex = { [[PytorchStreamReader failed (?:reading|finding|locating)]], [[failed finding central directory]],
     [[\bInvalid magic number; corrupt file\?]], [[unexpected EOF, expected \d+ more bytes]],
     [[SafetensorError: (?P<what>\S.*)]], [[Error while deserializing header: (?P<what>\S.*)]],
-    [[storage has wrong byte size: expected]], [[RuntimeError: PytorchStreamReader .* file (?:not found|is corrupt)]] },
-  remedy = "Load an earlier checkpoint; find out what interrupted the writing of this one.", action = "rollback",
+    [[storage has wrong byte size: expected]],
+    [[RuntimeError: PytorchStreamReader .* file (?:not found|is corrupt)]] },
+  remedy = "Load an earlier checkpoint; find out what interrupted the writing of this one.",
+  action = "rollback",
   hit = { "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
     "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer" },
   miss = { "successfully loaded checkpoint from /ckpt at iteration 5000" },
 }
 checkpoint {
   id = "mismatch", title = "Checkpoint and model do not fit each other",
-  regex = { [[Error\(s\) in loading state_dict for (?P<model>\w+)]], [[size mismatch for (?P<parameter>[\w.]+): copying a param with shape]],
+  regex = { [[Error\(s\) in loading state_dict for (?P<model>\w+)]],
+    [[size mismatch for (?P<parameter>[\w.]+): copying a param with shape]],
     [[Missing key\(s\) in state_dict: ]], [[Unexpected key\(s\) in state_dict: ]],
-    [[(?i)(?:ValueError|RuntimeError): .*loaded state dict (?:contains a parameter group|has a different number of parameter groups)]],
+    [[(?i)(?:ValueError|RuntimeError): .*loaded state dict (?:contains a parameter group|has a ]] ..
+        [[different number of parameter groups)]],
     [[CheckpointException.*(?:Missing key in checkpoint state_dict|[Ss]ize mismatch)]],
     [[Missing key in checkpoint state_dict: ]] },
   remedy = "Compare model options, vocabulary and parallel layout with those of the checkpoint.",
   hit = { "RuntimeError: Error(s) in loading state_dict for GPTModel:",
-    "\tsize mismatch for lm_head.weight: copying a param with shape torch.Size([32000, 4096]) from checkpoint" },
+    "\tsize mismatch for lm_head.weight: copying a param with shape torch.Size([32000, 4096]) from " ..
+        "checkpoint" },
   miss = { "Some weights of BertModel were not initialized from the model checkpoint at bert-base" },
 }
 checkpoint {
   id = "unsafe", title = "Checkpoint holds objects that the loader refuses",
-  regex = { [[Weights only load failed]], [[WeightsUnpickler error: Unsupported]], [[upgrade torch to at least v?2\.6 in order to use the function]] },
+  regex = { [[Weights only load failed]], [[WeightsUnpickler error: Unsupported]],
+    [[upgrade torch to at least v?2\.6 in order to use the function]] },
   remedy = "Allow the classes named, or load with weights_only=False if the file is trusted.",
   hit = { "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded, to do so" },
   miss = { "FutureWarning: You are using `torch.load` with `weights_only=False`" },
@@ -54,7 +61,8 @@ checkpoint {
   regex = { [[Attempting to deserialize object on (?:a )?(?:CUDA|MPS|NPU) device]],
     [[RuntimeError: don't know how to restore data location of]] },
   remedy = "Load with map_location, or see why this host has no (or fewer) devices.",
-  hit = { "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+  hit = { "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() " ..
+      "is False.",
     "RuntimeError: Attempting to deserialize object on CUDA device 5 but torch.cuda.device_count() is 4." },
   miss = { "Loading checkpoint on device cuda:0" },
 }

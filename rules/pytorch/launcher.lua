@@ -12,9 +12,12 @@ end
 
 launcher {
   id = "child", title = "Launcher reports that a child process failed", role = "cascade",
-  regex = { [[\bChildFailedError\b]], [[failed \(exitcode: -?\d+\) local_rank: (?P<local_rank>\d+) \(pid: \d+\)]],
-    [[exitcode\s+: (?P<code>[1-9]\d*) \(pid: \d+\)]], [[\bProcessExitedException: process \d+ terminated with exit code]],
-    [[\bProcessRaisedException:]], [[subprocess\.CalledProcessError: Command .* returned non-zero exit status]],
+  regex = { [[\bChildFailedError\b]],
+    [[failed \(exitcode: -?\d+\) local_rank: (?P<local_rank>\d+) \(pid: \d+\)]],
+    [[exitcode\s+: (?P<code>[1-9]\d*) \(pid: \d+\)]],
+    [[\bProcessExitedException: process \d+ terminated with exit code]],
+    [[\bProcessRaisedException:]],
+    [[subprocess\.CalledProcessError: Command .* returned non-zero exit status]],
     [[ERROR: torch\.distributed\.elastic\.multiprocessing\.api:failed]] },
   remedy = "Look at the first error of the rank that the block names as the root cause.",
   hit = { "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
@@ -39,9 +42,11 @@ launcher {
 launcher {
   id = "crash", title = "Rank crashed in native code", category = "framework", component = "framework",
   regex = { [[Signal (?:11|7|4|8) \((?P<signal>SIGSEGV|SIGBUS|SIGILL|SIGFPE)\) received by PID (?P<pid>\d+)]],
-    [[exitcode\s+: -(?:11|7|4|8) \(pid: \d+\)]], [[failed \(exitcode: -(?:11|7|4|8)\) local_rank: (?P<local_rank>\d+)]],
+    [[exitcode\s+: -(?:11|7|4|8) \(pid: \d+\)]],
+    [[failed \(exitcode: -(?:11|7|4|8)\) local_rank: (?P<local_rank>\d+)]],
     [[ProcessExitedException: process \d+ terminated with signal (?P<signal>SIGSEGV|SIGBUS|SIGILL|SIGFPE)]] },
-  remedy = "Look at the native stack or core file of that rank; suspect extensions and mixed library versions.",
+  remedy = "Look at the native stack or core file of that rank; suspect extensions and mixed library " ..
+      "versions.",
   action = "fix",
   hit = { "  traceback : Signal 11 (SIGSEGV) received by PID 1207", "  exitcode  : -11 (pid: 1207)" },
   miss = { "  traceback : Signal 9 (SIGKILL) received by PID 1207" },
@@ -57,7 +62,8 @@ launcher {
 }
 launcher {
   id = "stopping", title = "Launcher stops the other ranks", severity = "warning", role = "cascade",
-  regex = { [[Sending process \d+ closing signal SIG\w+]], [[Received Signals\.SIG\w+ death signal, shutting down workers]],
+  regex = { [[Sending process \d+ closing signal SIG\w+]],
+    [[Received Signals\.SIG\w+ death signal, shutting down workers]],
     [[\bSignalException: Process \d+ got signal: (?P<signal>\d+)]], [[Signal 15 \(SIGTERM\) received by PID]],
     [[Unable to shutdown process \d+ via]], [[Killing subprocess \d+]] },
   remedy = "Nothing: it follows from another failure, or from a stop that somebody asked for.",
@@ -67,16 +73,20 @@ launcher {
 }
 launcher {
   id = "peers", title = "Agent lost the other agents", role = "cascade", component = "network",
-  regex = { [[\bRendezvousClosedError\b]], [[\bRendezvousGracefulExitError\b]], [[The node .* has failed to send a keep-alive heartbeat]],
-    [[The node '\S+' has failed to shutdown the rendezvous]], [[Agent .* exit barrier failed|Error waiting on exit barrier]] },
+  regex = { [[\bRendezvousClosedError\b]], [[\bRendezvousGracefulExitError\b]],
+    [[The node .* has failed to send a keep-alive heartbeat]],
+    [[The node '\S+' has failed to shutdown the rendezvous]],
+    [[Agent .* exit barrier failed|Error waiting on exit barrier]] },
   remedy = "Look which host left first.",
   hit = { "torch.distributed.elastic.rendezvous.api.RendezvousClosedError",
-    "The node 'host12_817_0' has failed to send a keep-alive heartbeat to the rendezvous 'job' due to an error" },
+    "The node 'host12_817_0' has failed to send a keep-alive heartbeat to the rendezvous 'job' due to " ..
+        "an error" },
   miss = { "Rendezvous complete for workers. Result: restart_count=0" },
 }
 launcher {
   id = "restarts", title = "Agent gave up: all restarts are used", role = "cascade",
-  regex = { [[(?:FAILED|UNHEALTHY)\. 0/\d+ attempts left]], [[WorkerGroupFailureException]], [[Max(?:imum)? restarts \(\d+\) (?:reached|exceeded)]] },
+  regex = { [[(?:FAILED|UNHEALTHY)\. 0/\d+ attempts left]], [[WorkerGroupFailureException]],
+    [[Max(?:imum)? restarts \(\d+\) (?:reached|exceeded)]] },
   remedy = "Look at the first failure, not at the last.",
   hit = { "Worker group FAILED. 0/3 attempts left; will restart worker group" },
   miss = { "Worker group FAILED. 2/3 attempts left; will restart worker group" },

@@ -13,41 +13,57 @@ end
 meeting {
   id = "unreachable", title = "Ranks could not reach the meeting point",
   regex = { [[\bRendezvousConnectionError\b]], [[The connection to the C10d store has failed]],
-    [[The client socket has (?:failed to connect to any network address of|timed out after .* while trying to connect)]],
+    [[The client socket has (?:failed to connect to any network address of|timed out after .* while ]] ..
+        [[trying to connect)]],
     [[RuntimeError: connect\(\) timed out]] },
   remedy = "Check MASTER_ADDR, port, name resolution and firewall, and that the first host started.",
-  hit = { "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed.",
-    "DistNetworkError: The client socket has timed out after 600s while trying to connect to (node1, 29500)." },
-  miss = { "[W socket.cpp:601] [c10d] The client socket has failed to connect to [node1]:29500 (errno: 110)" },
+  hit = { "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the " ..
+      "C10d store has failed.",
+    "DistNetworkError: The client socket has timed out after 600s while trying to connect to (node1, " ..
+        "29500)." },
+  miss = { "[W socket.cpp:601] [c10d] The client socket has failed to connect to [node1]:29500 (errno: " ..
+      "110)" },
 }
 meeting {
   id = "name", title = "Name of the meeting point cannot be resolved",
-  regex = { [[The IPv[46] network addresses of \(.*\) cannot be retrieved]], [[\bsocket\.gaierror: \[Errno -\d+]],
-    [[(?:getaddrinfo|gethostbyname).{0,60}(?:Name or service not known|Temporary failure in name resolution)]] },
+  regex = { [[The IPv[46] network addresses of \(.*\) cannot be retrieved]],
+    [[\bsocket\.gaierror: \[Errno -\d+]],
+    [[(?:getaddrinfo|gethostbyname).{0,60}(?:Name or service not known|Temporary failure in name ]] ..
+        [[resolution)]] },
   severity = "error", remedy = "Correct the host name, or use an address; check DNS and headless services.",
-  hit = { "[W socket.cpp:697] [c10d] The IPv6 network addresses of (trainer-0, 29500) cannot be retrieved (gai error: -2)",
+  hit = { "[W socket.cpp:697] [c10d] The IPv6 network addresses of (trainer-0, 29500) cannot be " ..
+      "retrieved (gai error: -2)",
     "socket.gaierror: [Errno -2] Name or service not known" },
   miss = { "INFO resolved trainer-0 to 10.0.0.3" },
 }
 meeting {
-  id = "missing", title = "Not all ranks or hosts arrived at the start", category = "unknown", component = "unknown",
+  id = "missing", title = "Not all ranks or hosts arrived at the start", category = "unknown",
+  component = "unknown",
   role = "cascade", action = "check",
-  regex = { [[\bRendezvousTimeoutError\b]], [[Timed out (?:initializing process group in store based barrier|after \d+ seconds waiting for clients)]],
-    [[timed out waiting for clients\. \d+/\d+ clients joined]], [[wait timeout after \d+ms, keys: /default_pg]],
+  regex = { [[\bRendezvousTimeoutError\b]],
+    [[Timed out (?:initializing process group in store based barrier|after \d+ seconds waiting for clients)]],
+    [[timed out waiting for clients\. \d+/\d+ clients joined]],
+    [[wait timeout after \d+ms, keys: /default_pg]],
     [[store based barrier.{0,120}(?:[Tt]imed out|timeout)]] },
   remedy = "Find the hosts that said nothing: they failed or hang earlier.",
-  hit = { "RuntimeError: Timed out initializing process group in store based barrier on rank: 3, for key: store_based_barrier_key:1",
+  hit = { "RuntimeError: Timed out initializing process group in store based barrier on rank: 3, for " ..
+      "key: store_based_barrier_key:1",
     "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
-    "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 6/8 clients joined." },
+    "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 6/8 clients " ..
+        "joined." },
   miss = { "Rank 3: Completed store-based barrier for key:store_based_barrier_key:1 with 8 nodes." },
 }
 meeting {
-  id = "store_gone", title = "Store's server is gone", category = "unknown", component = "unknown", role = "cascade",
+  id = "store_gone", title = "Store's server is gone", category = "unknown", component = "unknown",
+  role = "cascade",
   symptom = "crash", severity = "error", action = "none",
   regex = { [[\bDistNetworkError: (?:Connection reset by peer|Failed to recv|failed to recv|Broken pipe)]],
-    [[(?:sendBytes|recvValue|recvVector|recvBytes|recv|send) failed on .*(?:Connection reset by peer|Broken pipe|Connection was likely closed)]],
-    [[(?:RuntimeError|DistStoreError|DistNetworkError): (?:Socket Timeout|Broken pipe|Connection reset by peer|Stop_waiting response is expected)]],
-    [[DistStoreError: .*(?:Timeout|[Tt]imed out|wait timeout)]], [[Failed to check the "should dump" flag on TCPStore]],
+    [[(?:sendBytes|recvValue|recvVector|recvBytes|recv|send) failed on .*(?:Connection reset by peer|]] ..
+        [[Broken pipe|Connection was likely closed)]],
+    [[(?:RuntimeError|DistStoreError|DistNetworkError): (?:Socket Timeout|Broken pipe|Connection reset ]] ..
+        [[by peer|Stop_waiting response is expected)]],
+    [[DistStoreError: .*(?:Timeout|[Tt]imed out|wait timeout)]],
+    [[Failed to check the "should dump" flag on TCPStore]],
     [[TCPStore server has shut ?down too early|TCPStore is not available]] },
   remedy = "Look at the host that held the store (rank 0): why it ended or hangs.",
   hit = { "torch.distributed.DistNetworkError: Connection reset by peer",
@@ -61,27 +77,34 @@ meeting {
     [[Unable to resolve hostname to a \(local\) address]], [[gloo\S* .*Unable to find address for: \S+]] },
   remedy = "Name the interface for Gloo (GLOO_SOCKET_IFNAME), see that host names resolve to its addresses.",
   hit = { "RuntimeError: Gloo connectFullMesh failed with [/pytorch/gloo/transport/tcp/pair.cc:144] no error",
-    "RuntimeError: [enforce fail at gloo/transport/tcp/device.cc:83] rp != nullptr. Unable to find address for: ib9" },
+    "RuntimeError: [enforce fail at gloo/transport/tcp/device.cc:83] rp != nullptr. Unable to find " ..
+        "address for: ib9" },
   miss = { "[W ProcessGroupGloo.cpp:694] Warning: Unable to resolve hostname to a (loopback) address" },
 }
 meeting {
   id = "gloo_peer", title = "Gloo peer closed its connection", category = "unknown", component = "unknown",
   role = "cascade", symptom = "crash", severity = "error", action = "none",
-  regex = { [=[gloo/transport/\S+\] (?:Connection closed by peer|Read error|Write error|Timed out waiting|writev? ?\[)]=],
+  regex = { [=[gloo/transport/\S+\] (?:Connection closed by peer|Read error|Write error|Timed out ]=] ..
+      [=[waiting|writev? ?\[)]=],
     [[Application timeout caused pair closure]] },
   remedy = "Look at the peer: it ended or hangs.",
   hit = { "RuntimeError: [../gloo/transport/tcp/pair.cc:525] Connection closed by peer [10.0.0.3]:27711",
-    "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation" },
+    "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv " ..
+        "operation" },
   miss = { "gloo transport tcp selected" },
 }
 meeting {
   id = "usage", title = "Process group is used the wrong way", component = "user_code", symptom = "crash",
-  regex = { [[Default process group has not been initialized]], [[trying to initialize the default process group twice]],
-    [[Invalid (?:rank|group rank) \d+|the rank should be in the interval]], [[ranks? .*is not (?:a member|part) of (?:the )?group]],
-    [[No backend type associated with device type (?P<device_type>\w+)]], [[Backend .* does not (?:support|implement) \w+]],
+  regex = { [[Default process group has not been initialized]],
+    [[trying to initialize the default process group twice]],
+    [[Invalid (?:rank|group rank) \d+|the rank should be in the interval]],
+    [[ranks? .*is not (?:a member|part) of (?:the )?group]],
+    [[No backend type associated with device type (?P<device_type>\w+)]],
+    [[Backend .* does not (?:support|implement) \w+]],
     [[The server socket on \S+ is not the expected one]] },
   remedy = "Initialise the group once, before its first use, with the backend for the tensors' device.",
-  hit = { "ValueError: Default process group has not been initialized, please make sure to call init_process_group.",
+  hit = { "ValueError: Default process group has not been initialized, please make sure to call " ..
+      "init_process_group.",
     "RuntimeError: No backend type associated with device type cpu" },
   miss = { "Warning: destroy_process_group() was not called before program exit" },
 }

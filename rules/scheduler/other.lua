@@ -4,7 +4,8 @@ local function other(row)
   rule {
     id = "scheduler." .. row.id, engine = 1, title = row.title, category = row.category or "platform",
     component = row.component or "platform", severity = row.severity or "fatal", role = row.role,
-    symptom = row.symptom or "other", general = row.general, match = { regex = row.regex, except = row.except },
+    symptom = row.symptom or "other", general = row.general,
+    match = { regex = row.regex, except = row.except },
     remedy = row.remedy, action = row.action or "retry", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -12,43 +13,66 @@ end
 other {
   id = "lsf.limit", title = "LSF ended the job at one of its limits",
   regex = { [[TERM_(?P<limit>RUNLIMIT|CPULIMIT|SWAP|PROCLIMIT|PREEMPT|OWNER|ADMIN|LOAD|EXTERNAL_SIGNAL)\b]] },
-  remedy = "Ask for more of the limit named.", hit = { "TERM_RUNLIMIT: job killed after reaching LSF run time limit." }, miss = { "Successfully completed." },
+  remedy = "Ask for more of the limit named.",
+  hit = { "TERM_RUNLIMIT: job killed after reaching LSF run time limit." },
+  miss = { "Successfully completed." },
 }
 other {
-  id = "lsf.memory", title = "LSF ended the job at its memory limit", category = "user", component = "host_memory", action = "fix", symptom = "crash",
-  regex = { [[TERM_MEMLIMIT\b]] }, remedy = "Ask for more memory, or use less.", hit = { "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit." }, miss = { "Max Memory : 1204 MB" },
+  id = "lsf.memory", title = "LSF ended the job at its memory limit", category = "user",
+  component = "host_memory", action = "fix", symptom = "crash",
+  regex = { [[TERM_MEMLIMIT\b]] }, remedy = "Ask for more memory, or use less.",
+  hit = { "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit." },
+  miss = { "Max Memory : 1204 MB" },
 }
 other {
   id = "pbs.limit", title = "PBS ended the job at one of its limits",
   regex = { [[PBS: job killed: (?:walltime|cput|ncpus) \S+ exceeded limit]] },
-  remedy = "Ask for more time or cores.", hit = { "=>> PBS: job killed: walltime 3617 exceeded limit 3600" }, miss = { "PBS: job 17 started" },
+  remedy = "Ask for more time or cores.", hit = { "=>> PBS: job killed: walltime 3617 exceeded limit 3600" },
+  miss = { "PBS: job 17 started" },
 }
 other {
-  id = "pbs.memory", title = "PBS ended the job at its memory limit", category = "user", component = "host_memory", action = "fix", symptom = "crash",
-  regex = { [[PBS: job killed: (?:mem|vmem|pmem|pvmem) \S+ exceeded limit]] }, remedy = "Ask for more memory, or use less.",
-  hit = { "=>> PBS: job killed: mem 268435456kb exceeded limit 262144000kb" }, miss = { "resources_used.mem=1204kb" },
+  id = "pbs.memory", title = "PBS ended the job at its memory limit", category = "user",
+  component = "host_memory", action = "fix", symptom = "crash",
+  regex = { [[PBS: job killed: (?:mem|vmem|pmem|pvmem) \S+ exceeded limit]] },
+  remedy = "Ask for more memory, or use less.",
+  hit = { "=>> PBS: job killed: mem 268435456kb exceeded limit 262144000kb" },
+  miss = { "resources_used.mem=1204kb" },
 }
 other {
-  id = "ray.oom", title = "Ray killed a worker because the host's memory ran out", category = "user", component = "host_memory", action = "fix", symptom = "crash",
-  regex = { [[ray\.exceptions\.OutOfMemoryError: ]], [[Task was killed due to the node running low on memory]], [[\d+ Workers \(tasks / actors\) killed due to memory pressure]], [[ObjectStoreFullError: ]] },
+  id = "ray.oom", title = "Ray killed a worker because the host's memory ran out", category = "user",
+  component = "host_memory", action = "fix", symptom = "crash",
+  regex = { [[ray\.exceptions\.OutOfMemoryError: ]],
+    [[Task was killed due to the node running low on memory]],
+    [[\d+ Workers \(tasks / actors\) killed due to memory pressure]], [[ObjectStoreFullError: ]] },
   remedy = "Fewer workers per host, smaller objects, more memory.",
-  hit = { "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory." }, miss = { "ray memory usage 40%" },
+  hit = { "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory." },
+  miss = { "ray memory usage 40%" },
 }
 other {
-  id = "ray.node", title = "Ray lost a node", category = "hardware", component = "unknown", action = "check", symptom = "crash", severity = "error",
-  regex = { [[The node with node id: \S+ .*has been marked dead]], [[ray\.exceptions\.NodeDiedError]], [[Raylet is terminated|The raylet has failed|raylet died unexpectedly]] },
+  id = "ray.node", title = "Ray lost a node", category = "hardware", component = "unknown", action = "check",
+  symptom = "crash", severity = "error",
+  regex = { [[The node with node id: \S+ .*has been marked dead]], [[ray\.exceptions\.NodeDiedError]],
+    [[Raylet is terminated|The raylet has failed|raylet died unexpectedly]] },
   remedy = "Look at that host: power, memory, network.",
-  hit = { "The node with node id: 5a3c and address: 10.0.0.7 and node name: 10.0.0.7 has been marked dead because the detector has missed too many heartbeats from it." }, miss = { "Connected to Ray cluster." },
+  hit = { "The node with node id: 5a3c and address: 10.0.0.7 and node name: 10.0.0.7 has been marked " ..
+      "dead because the detector has missed too many heartbeats from it." },
+  miss = { "Connected to Ray cluster." },
 }
 other {
-  id = "ray.actor", title = "Ray actor or worker died", role = "cascade", category = "unknown", component = "unknown", severity = "error", action = "none", symptom = "crash",
-  regex = { [[(?:ray\.exceptions\.)?(?:RayActorError|ActorDiedError|ActorUnavailableError|WorkerCrashedError|OwnerDiedError|ObjectLostError)\b]], [[A worker died or was killed while executing a task by an unexpected system error]],
+  id = "ray.actor", title = "Ray actor or worker died", role = "cascade", category = "unknown",
+  component = "unknown", severity = "error", action = "none", symptom = "crash",
+  regex = { [[(?:ray\.exceptions\.)?(?:RayActorError|ActorDiedError|ActorUnavailableError|]] ..
+      [[WorkerCrashedError|OwnerDiedError|ObjectLostError)\b]],
+    [[A worker died or was killed while executing a task by an unexpected system error]],
     [[ray\.exceptions\.RayTaskError\b]] },
   remedy = "Look at that worker's own log and exit detail.",
-  hit = { "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task." }, miss = { "(pid=4021) actor ready" },
+  hit = { "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task." },
+  miss = { "(pid=4021) actor ready" },
 }
 other {
-  id = "dependency", title = "Job it depends on did not end well", category = "user", component = "user_config", severity = "error", action = "none", symptom = "launch_failure",
+  id = "dependency", title = "Job it depends on did not end well", category = "user",
+  component = "user_config", severity = "error", action = "none", symptom = "launch_failure",
   regex = { [[\bDependencyNeverSatisfied\b]], [[Job dependency problem]] },
-  remedy = "Look at the job it waits for.", hit = { "srun: error: Job dependency problem" }, miss = { "Dependency=afterok:17" },
+  remedy = "Look at the job it waits for.", hit = { "srun: error: Job dependency problem" },
+  miss = { "Dependency=afterok:17" },
 }

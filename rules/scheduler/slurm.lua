@@ -12,9 +12,11 @@ end
 
 -- The step's and the job's line say the same; the word behind DUE TO is the cause.
 local causes = {
-  { "time_limit", "Job reached its time limit", "TIME LIMIT", "Ask for more time, or save and requeue before the limit." },
+  { "time_limit", "Job reached its time limit", "TIME LIMIT",
+    "Ask for more time, or save and requeue before the limit." },
   { "preempted", "Job was preempted", "PREEMPTION", "Requeue it; save on the warning signal." },
-  { "node_failure", "Slurm lost a host of the job", "NODE FAILURE", "Look at that host: it stopped answering. Requeue without it.",
+  { "node_failure", "Slurm lost a host of the job", "NODE FAILURE",
+    "Look at that host: it stopped answering. Requeue without it.",
     "unknown", "check" },
   { "job_requeue", "Job was put back into the queue", "JOB REQUEUE", "Nothing, if it was meant." },
 }
@@ -23,64 +25,89 @@ for _, c in ipairs(causes) do
     id = c[1], title = c[2], category = c[5] and "hardware" or "platform", component = c[5] or "platform",
     severity = c[5] and "error" or "fatal", action = c[6] or "retry", remedy = c[4],
     regex = { [[CANCELLED AT \S+ DUE TO ]] .. c[3], [[CANCELLED DUE TO ]] .. c[3] },
-    hit = { "slurmstepd: error: *** STEP 1999616.0 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO " .. c[3] .. " ***",
-      "slurmstepd: error: *** JOB 1999616 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO " .. c[3] .. ", see slurmctld log for details ***" },
+    hit = { "slurmstepd: error: *** STEP 1999616.0 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO " .. c[3] ..
+      " ***",
+      "slurmstepd: error: *** JOB 1999616 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO " .. c[3] ..
+        ", see slurmctld log for details ***" },
     miss = { "slurmstepd: error: *** JOB 1999616 ON n5 CANCELLED AT 2024-05-27T21:42:11 ***" },
   }
 end
 slurm {
-  id = "cancelled", title = "Job was cancelled by its owner or an operator", category = "user", severity = "error", action = "none",
-  regex = { [[\*\*\* (?:JOB|STEP) \S+ ON (?P<host>\S+) CANCELLED AT \S+ (?:DUE to SIGNAL \w+ )?\*\*\*]], [[(?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ by uid]] },
+  id = "cancelled", title = "Job was cancelled by its owner or an operator", category = "user",
+  severity = "error", action = "none",
+  regex = { [[\*\*\* (?:JOB|STEP) \S+ ON (?P<host>\S+) CANCELLED AT \S+ (?:DUE to SIGNAL \w+ )?\*\*\*]],
+    [[(?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ by uid]] },
   remedy = "Ask who cancelled it (sacct); nothing is broken by itself.",
   hit = { "slurmstepd: error: *** STEP 1809579.0 ON r8i3n1 CANCELLED AT 2024-05-23T08:45:57 ***" },
   miss = { "slurmstepd: error: *** JOB 17 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO TIME LIMIT ***" },
 }
 slurm {
-  id = "oom", title = "Slurm's memory limit was exceeded, tasks were killed", category = "user", component = "host_memory", symptom = "crash",
+  id = "oom", title = "Slurm's memory limit was exceeded, tasks were killed", category = "user",
+  component = "host_memory", symptom = "crash",
   action = "fix",
-  regex = { [[Detected \d+ oom[-_]kill event(?:\(s\)|s)? in (?:StepId=|step )]], [[: task \d+: Out Of Memory]], [[Exceeded (?:job|step|virtual) memory limit]],
-    [[slurmstepd: error: .*exceeded memory limit]], [[\bOUT_OF_ME(?:MORY|\+)]], [[Some of (?:your processes|the step tasks) (?:may )?have been (?:killed by the cgroup out-of-memory handler|OOM Killed)]] },
+  regex = { [[Detected \d+ oom[-_]kill event(?:\(s\)|s)? in (?:StepId=|step )]],
+    [[: task \d+: Out Of Memory]], [[Exceeded (?:job|step|virtual) memory limit]],
+    [[slurmstepd: error: .*exceeded memory limit]], [[\bOUT_OF_ME(?:MORY|\+)]],
+    [[Some of (?:your processes|the step tasks) (?:may )?have been (?:killed by the cgroup ]] ..
+        [[out-of-memory handler|OOM Killed)]] },
   remedy = "Ask for more memory (--mem), or lower loader workers, caches and offload.",
-  hit = { "slurmstepd: error: Detected 1 oom_kill event in StepId=13215045.0. Some of the step tasks have been OOM Killed.",
-    "srun: error: holy8a24101: task 0: Out Of Memory", "slurmstepd: error: Detected 1 oom-kill event(s) in step 42.batch cgroup." },
+  hit = { "slurmstepd: error: Detected 1 oom_kill event in StepId=13215045.0. Some of the step tasks " ..
+      "have been OOM Killed.",
+    "srun: error: holy8a24101: task 0: Out Of Memory",
+    "slurmstepd: error: Detected 1 oom-kill event(s) in step 42.batch cgroup." },
   miss = { "slurmstepd: task/cgroup: memory limit 256000MB" },
 }
 slurm {
-  id = "node_fail", title = "Slurm marked a host of the job as failed", category = "hardware", component = "unknown", severity = "error",
+  id = "node_fail", title = "Slurm marked a host of the job as failed", category = "hardware",
+  component = "unknown", severity = "error",
   action = "check", blames = "host",
-  regex = { [[srun: error: Node failure on (?P<host>\S+)]], [[\bJobState=NODE_FAIL\b]], [[\bnodes? (?P<host>\S+) not responding, setting DOWN]], [[error: Nodes (?P<host>\S+) not responding]],
+  regex = { [[srun: error: Node failure on (?P<host>\S+)]], [[\bJobState=NODE_FAIL\b]],
+    [[\bnodes? (?P<host>\S+) not responding, setting DOWN]], [[error: Nodes (?P<host>\S+) not responding]],
     [[Batch job aborted on node failure]], [[Job (?:credential|has been) .*NODE_FAIL]] },
   remedy = "Look at that host's console and power state; requeue without it.",
-  hit = { "srun: error: Node failure on gpu-node-17", "slurmctld: error: Nodes gpu-node-17 not responding" }, miss = { "Node gpu-node-17 now responding" },
+  hit = { "srun: error: Node failure on gpu-node-17", "slurmctld: error: Nodes gpu-node-17 not responding" },
+  miss = { "Node gpu-node-17 now responding" },
 }
 slurm {
-  id = "aborted", title = "Job step ends because one of its tasks ended", role = "cascade", category = "unknown", component = "unknown",
+  id = "aborted", title = "Job step ends because one of its tasks ended", role = "cascade",
+  category = "unknown", component = "unknown",
   severity = "error", action = "none",
-  regex = { [[srun: error: \S+: tasks? [^:]+: (?:Exited with exit code [1-9]|Aborted)]], [[srun: Job step aborted: Waiting up to]],
-    [[srun: (?:Force )?Terminat(?:ing|ed) (?:StepId=|job step )]], [[srun: error: \S+: tasks? .*unknown error: -1]],
+  regex = { [[srun: error: \S+: tasks? [^:]+: (?:Exited with exit code [1-9]|Aborted)]],
+    [[srun: Job step aborted: Waiting up to]],
+    [[srun: (?:Force )?Terminat(?:ing|ed) (?:StepId=|job step )]],
+    [[srun: error: \S+: tasks? .*unknown error: -1]],
     [[srun: error: .*Timed out waiting for job step to complete]] },
   remedy = "Look at the task that ended first.",
-  hit = { "srun: error: n17: task 3: Exited with exit code 1", "srun: Job step aborted: Waiting up to 32 seconds for job step to finish." },
+  hit = { "srun: error: n17: task 3: Exited with exit code 1",
+    "srun: Job step aborted: Waiting up to 32 seconds for job step to finish." },
   miss = { "srun: job 17 queued and waiting for resources" },
 }
 slurm {
-  id = "kill", title = "Slurm could not end the job's processes on a host", component = "host_kernel", severity = "error", action = "check",
-  regex = { [[Kill task failed]], [[error: .*STEPD TERMINATED ON \S+ .*DUE TO JOB NOT ENDING WITH SIGNALS]], [[JOB NOT ENDING WITH SIGNALS]] },
+  id = "kill", title = "Slurm could not end the job's processes on a host", component = "host_kernel",
+  severity = "error", action = "check",
+  regex = { [[Kill task failed]], [[error: .*STEPD TERMINATED ON \S+ .*DUE TO JOB NOT ENDING WITH SIGNALS]],
+    [[JOB NOT ENDING WITH SIGNALS]] },
   remedy = "Processes hang in the kernel (driver, file system): drain the host, look for hung tasks, reboot.",
-  hit = { "slurmstepd: error: *** JOB 17 STEPD TERMINATED ON n3 AT 2024-01-01T00:00:00 DUE TO JOB NOT ENDING WITH SIGNALS ***", "update_node: node n3 reason set to: Kill task failed" },
+  hit = { "slurmstepd: error: *** JOB 17 STEPD TERMINATED ON n3 AT 2024-01-01T00:00:00 DUE TO JOB NOT " ..
+      "ENDING WITH SIGNALS ***", "update_node: node n3 reason set to: Kill task failed" },
   miss = { "killed task 3" },
 }
 slurm {
   id = "controller", title = "Slurm's controller could not be reached", severity = "error",
-  regex = { [[Unable to contact slurm controller]], [[slurm_receive_msg: .*Socket timed out on send/recv]], [[error: Unable to confirm allocation for job]],
-    [[slurm_load_jobs error: Unable to contact]], [[Communication connection failure]], [[Zero Bytes were transmitted or received]] },
+  regex = { [[Unable to contact slurm controller]], [[slurm_receive_msg: .*Socket timed out on send/recv]],
+    [[error: Unable to confirm allocation for job]],
+    [[slurm_load_jobs error: Unable to contact]], 
+    [[Zero Bytes were transmitted or received]] },
   remedy = "Check slurmctld, munge and the network to it.", action = "check",
-  hit = { "srun: error: Unable to confirm allocation for job 17: Unable to contact slurm controller (connect failure)" }, miss = { "slurmctld: Running as primary controller" },
+  hit = { "srun: error: Unable to confirm allocation for job 17: Unable to contact slurm controller " ..
+      "(connect failure)" }, miss = { "slurmctld: Running as primary controller" },
 }
 slurm {
-  id = "requeue_output", title = "Job started again finds the remains of its first start", category = "user", component = "user_config", severity = "error",
+  id = "requeue_output", title = "Job started again finds the remains of its first start", category = "user",
+  component = "user_config", severity = "error",
   action = "fix",
   regex = { [[(?i)output (?:dir(?:ectory)?|path) .{0,120}already exists.{0,80}(?:resume|overwrite)]] },
   remedy = "Let the script resume when its output is there.",
-  hit = { "Output directory /out/run1 already exists; pass --resume or --overwrite" }, miss = { "Resuming from output directory /out/run1" },
+  hit = { "Output directory /out/run1 already exists; pass --resume or --overwrite" },
+  miss = { "Resuming from output directory /out/run1" },
 }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,8 @@ struct Analysis {
   std::vector<TemplateScore> templates;  // best first
   std::vector<uint32_t> by_cluster;      // index into templates, kNowhere where the job has none
   std::vector<Finding> findings;         // about hosts, ranks and iterations
+  // Ids of the rules that fired on lines of a template, by cluster.
+  std::map<logs::ClusterId, std::vector<std::string>> rules;
   const TemplateScore* of(logs::ClusterId id) const;
 };
 

@@ -96,8 +96,7 @@ class HostScorer {
       const logs::TemplateStats& t = view_.log->templates()[s.id];
       add_names(t);
       if (s.widespread || s.hosts.empty()) continue;
-      const bool cascade = t.shape.of_others || (t.shape.kind == logs::ShapeKind::kFault &&
-                                                 logs::fault_shapes()[t.shape.fault].cascade);
+      const bool cascade = t.shape.of_others || t.known == logs::Known::kEcho;
       const double share = strength(s.score) / static_cast<double>(s.hosts.size());
       add_ranks(t);
       for (const UnitCount& c : s.hosts)
@@ -263,8 +262,7 @@ class HostScorer {
       named.erase(speaker);
       if (named.size() > 2) continue;  // a list of members accuses nobody
       for (uint32_t h : named) tally_[h].accusers.insert(speaker);
-      const bool fault =
-          t.shape.kind == logs::ShapeKind::kFault && !logs::fault_shapes()[t.shape.fault].cascade;
+      const bool fault = t.known == logs::Known::kFault;
       if (fault && named.size() == 1) tally_[*named.begin()].own += 1;  // told of it, if by another
     }
   }

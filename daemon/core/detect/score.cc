@@ -57,8 +57,8 @@ bool says_nothing(const logs::TemplateStats& t) {
 }
 
 double shape_term(const logs::TemplateStats& t) {
+  if (t.known >= logs::Known::kEcho && t.shape.kind != logs::ShapeKind::kException) return kShape;
   switch (t.shape.kind) {
-    case logs::ShapeKind::kFault:
     case logs::ShapeKind::kRootCause:
       return kShape;
     case logs::ShapeKind::kException:

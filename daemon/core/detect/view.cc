@@ -161,7 +161,7 @@ Evidence evidence_at(const logs::JobLog& log, const logs::LogPlace& place, std::
 
 uint32_t words_class(const logs::TemplateStats& t) {
   if (t.level >= logs::Level::kError || t.shape.kind == logs::ShapeKind::kException ||
-      t.shape.kind == logs::ShapeKind::kFault || t.shape.kind == logs::ShapeKind::kRootCause)
+      t.known >= logs::Known::kEcho || t.shape.kind == logs::ShapeKind::kRootCause)
     return 2;
   const uint32_t words = t.shape.words;
   if (t.level == logs::Level::kWarning) return std::max(words, 1u);

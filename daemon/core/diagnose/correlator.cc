@@ -53,12 +53,14 @@ class Correlator {
   }
 
  private:
-  // Best explanation first: roots before cascades, the fatal before the others, then the earliest.
+  // Best explanation first: roots before cascades, the particular before catch-alls, the fatal before the
+  // others, then the earliest.
   void sort_faults() {
     for (const Finding& f : a_.findings)
       if (f.kind == FindingKind::kFault) faults_.push_back(&f);
     std::stable_sort(faults_.begin(), faults_.end(), [](const Finding* x, const Finding* y) {
       if (x->role != y->role) return x->role == FindingRole::kRoot;
+      if (x->general != y->general) return y->general;
       if (x->fatal != y->fatal) return x->fatal;
       return x->first_ns < y->first_ns;
     });
@@ -300,6 +302,8 @@ class Correlator {
 
   std::vector<std::string> why_of(const TemplateScore& t) const {
     std::vector<std::string> why;
+    if (const auto it = a_.rules.find(t.id); it != a_.rules.end())
+      for (const std::string& id : it->second) why.push_back("rule:" + id);
     if (t.novel || t.cross_job > 0) why.emplace_back("cross-job");
     if (t.spatial > 0 || (!t.widespread && t.hosts.size() == 1)) why.emplace_back("spatial");
     if (t.temporal > 0 || why.empty()) why.emplace_back("temporal");

@@ -5,120 +5,97 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 
 #include "base/text.h"
-#include "core/diagnose/exceptions.h"
 
 namespace culprit::diagnose {
 namespace {
 
 constexpr size_t kLines = 64;          // of a sign
-constexpr double kFatalWeight = 1.0;   // against its host: as much as a certain line of an unknown kind
 constexpr size_t kEvidence = 20;       // of those, quoted
+constexpr size_t kTitle = 160;         // bytes; holes in it may be long
+constexpr double kFatalWeight = 1.0;   // against its host: as much as a certain line of an unknown kind
 constexpr uint64_t kLastEvents = 400;  // a dying process with its launcher and peers writes no more than that
 constexpr uint64_t kLastOfRank = 60;   // one process alone: its other threads and its exit handlers
 constexpr TimeNs kRunning = 2;         // steps after its last progress in which a job may still be running
 constexpr int64_t kSurvived = 2;  // iterations after it: all ranks meet in each, so one at most is under way
 
-// Xids that a program causes by itself as a rule (NVIDIA's catalogue: illegal access, page fault, user
-// abort).
-constexpr int kProgramXids[] = {13, 31, 43, 45};
-// And those that tell of something repaired: a row remapped, a rate of corrected errors.
-constexpr int kRepairedXids[] = {63, 92};
-
-int xid_number(std::string_view text) {
-  const size_t at = text.find("Xid");
-  const size_t colon = at == std::string_view::npos ? at : text.find("): ", at);
-  if (colon == std::string_view::npos) return -1;
-  int number = -1;
-  std::from_chars(text.data() + colon + 3, text.data() + text.size(), number);
-  return number;
-}
-
-// The lines of one template on their way to a finding.
+// The lines of one rule on their way to a finding.
 struct Sign {
+  const rules::Rule* rule = nullptr;
   Finding finding;
-  const detect::TemplateScore* score = nullptr;  // borrowed from the analysis
-  std::string name;                              // "kernel: Xid", "KeyError"
-  bool of_host = true;                           // by its kind: where few hosts have it, it is theirs
-  bool alone = true;                             // tells of a failure without any other sign
-  logs::ShapeKind kind = logs::ShapeKind::kPlain;
-  std::vector<const logs::FaultLine*> lines;  // the first ones, in time
+  std::vector<const logs::RuleLine*> lines;  // the first ones, in time
+  const logs::RuleLine* last = nullptr;
+  uint64_t count = 0;
+  std::set<uint32_t> hosts;                         // units of view.hosts, where known
+  bool novel = false, known = false, late = false;  // of its templates: by the pool, by the time
+  bool alone = true;                                // tells of a failure without any other sign
 };
 
-void describe_xid(int xid, Sign& sign) {
-  Finding& f = sign.finding;
-  f.title = fmt::format("Xid {}: {}", xid, xid == 79 ? "GPU has fallen off the bus" : "GPU error");
-  if (std::find(std::begin(kRepairedXids), std::end(kRepairedXids), xid) != std::end(kRepairedXids)) {
-    f.fatal = false;
-    f.role = FindingRole::kCascade;  // it explains nothing
-    sign.alone = false;
-    f.action = ActionKind::kCheck;
-    return;
+// "<name>" in a title stands for the hole's text, "<text>" for the line.
+std::string fill(const std::string& title, const rules::Rule& rule, const logs::RuleLine& line) {
+  std::string out;
+  for (size_t at = 0; at < title.size();) {
+    const size_t open = title.find('<', at);
+    const size_t close = open == title.npos ? open : title.find('>', open);
+    if (close == title.npos) return out + title.substr(at);
+    out += title.substr(at, open - at);
+    const std::string name = title.substr(open + 1, close - open - 1);
+    const auto hole = std::find(rule.holes.begin(), rule.holes.end(), name);
+    if (name == "text")
+      out += line.text;
+    else if (hole != rule.holes.end() && static_cast<size_t>(hole - rule.holes.begin()) < line.holes.size())
+      out += line.holes[static_cast<size_t>(hole - rule.holes.begin())];
+    else
+      out += title.substr(open, close + 1 - open);
+    at = close + 1;
   }
-  if (std::find(std::begin(kProgramXids), std::end(kProgramXids), xid) == std::end(kProgramXids)) return;
-  sign.alone = false;  // the program fails with an error of its own then
-  f.category = Category::kUser;
-  f.component = Component::kUserCode;
-  f.action = ActionKind::kFix;
-  f.remedy = "As a rule the program's own doing; on one host only and again and again, check its GPU.";
-  f.fatal = false;
+  return out;
 }
 
-void describe_fault(const logs::FaultLine& line, Sign& sign) {
-  const logs::FaultShape& shape = logs::fault_shapes()[line.shape.fault];
-  sign.name = shape.name;
-  Finding& f = sign.finding;
-  f.title = shape.title;
-  f.category = shape.category;
-  f.component = shape.component;
-  f.symptom = shape.symptom;
-  f.action = shape.action;
-  f.remedy = shape.remedy;
-  f.role = shape.cascade ? FindingRole::kCascade : FindingRole::kRoot;
-  f.fatal = shape.severity == Severity::kFatal;
-  // Software is wrong everywhere, but memory of a host may be taken by others too.
-  const bool of_software = shape.category == Category::kUser || shape.category == Category::kFramework;
-  sign.of_host = !of_software || shape.component == Component::kHostMemory;
-  if (const int xid = xid_number(line.text); xid >= 0) describe_xid(xid, sign);
+std::string_view hole(const rules::Rule& rule, const logs::RuleLine& line, std::string_view name) {
+  for (size_t i = 0; i < rule.holes.size() && i < line.holes.size(); ++i)
+    if (rule.holes[i] == name) return line.holes[i];
+  return {};
 }
 
-void describe_exception(const logs::FaultLine& line, Sign& sign) {
-  const ExceptionKind kind = exception_kind(line.text);
-  sign.name = std::string(exception_name(line.text));
-  sign.of_host = kind.of_host;
-  Finding& f = sign.finding;
-  f.title = shorten(line.text, 120);
-  f.category = kind.category;
-  f.component = kind.component;
-  f.role = kind.cascade ? FindingRole::kCascade : FindingRole::kRoot;
-  f.action = kind.cascade ? ActionKind::kCheck : ActionKind::kFix;
-  f.remedy =
-      kind.cascade ? "Look for the process that failed first." : "Read the traceback and mend its cause.";
+// The host that the line is about: its writer's, or the one that a hole names.
+uint32_t subject_of(const detect::View& view, const rules::Rule& rule, const logs::RuleLine& line) {
+  if (const std::string_view name = hole(rule, line, "host"); !name.empty())
+    if (const uint32_t host = view.host_named(name); host != detect::kNowhere) return host;
+  if (const std::string_view text = hole(rule, line, "rank"); !text.empty()) {
+    uint32_t rank = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+    const uint32_t unit = error == std::errc() ? view.rank_numbered(rank) : detect::kNowhere;
+    if (unit != detect::kNowhere && !view.by_rank && view.ranks[unit].host != detect::kNowhere)
+      return view.ranks[unit].host;
+  }
+  return view.host_of_writer[line.place.writer];
 }
 
-Sign make_sign(const logs::FaultLine& line) {
-  Sign sign;
-  sign.kind = line.shape.kind;
-  Finding& f = sign.finding;
+Finding describe(const rules::Rule& rule, const logs::RuleLine& line) {
+  Finding f;
   f.kind = FindingKind::kFault;
-  f.symptom = Symptom::kCrash;
-  if (line.shape.kind == logs::ShapeKind::kFault) {
-    describe_fault(line, sign);
-  } else if (line.shape.kind == logs::ShapeKind::kRootCause) {
-    sign.name = "torchrun's root cause";
-    f.title = "A worker process failed first, says the launcher";
-    f.role = FindingRole::kCascade;
-    f.action = ActionKind::kCheck;
-    f.remedy = "Read what that worker wrote last.";
-  } else {
-    describe_exception(line, sign);
-  }
-  // A program's fault or the cluster's sits on no host, however many of them show it.
-  f.of_nobody = !sign.of_host || f.component == Component::kPlatform || f.component == Component::kUserCode ||
-                f.component == Component::kNumeric;
-  f.confidence = f.role == FindingRole::kCascade ? 0.5 : f.fatal ? 0.95 : 0.85;
-  return sign;
+  f.rule = rule.id;
+  f.title = shorten(fill(rule.title, rule, line), kTitle);
+  f.category = rule.category;
+  f.component = rule.component;
+  f.symptom = rule.symptom;
+  f.action = rule.action;
+  f.remedy = rule.remedy;
+  f.role = rule.role == rules::Role::kCascade ? FindingRole::kCascade : FindingRole::kRoot;
+  f.fatal = rule.severity == Severity::kFatal;
+  f.general = rule.general;
+  f.of_nobody = rule.blame == rules::Blame::kJob;
+  // How often a diagnosis of this kind of rule is the cause: a cascade as often as not, a catch-all rather.
+  f.confidence = f.role == FindingRole::kCascade ? 0.5 : rule.general ? 0.75 : f.fatal ? 0.95 : 0.85;
+  return f;
+}
+
+// A kernel tells of processes that are not the job's too: a program that fails says so itself.
+bool needs_company(const rules::Rule& rule, const logs::RuleLine& line) {
+  return line.kernel && rule.category == Category::kUser;
 }
 
 // Whether the job went on after the sign's last line as if nothing had been.
@@ -127,103 +104,136 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const Finding& f = sign.finding;
   if (f.symptom == Symptom::kNumeric) return false;
   const logs::JobLog& log = *view.log;
-  const logs::FaultLine& last = *sign.lines.back();
-  const TimeNs last_ns = log.templates()[sign.score->id].last_ns;
-  const int64_t at = log.iterations().iteration_at(last_ns, last.place.source, last.place.line);
+  const logs::RuleLine& last = *sign.last;
+  const int64_t at = log.iterations().iteration_at(last.place.time_ns, last.place.source, last.place.line);
   // A line without a time has that of the line before, which may be an old one; where others tell of a
   // failure and no successful job has such a line, that proves nothing.
-  const bool dated = last.own_time || !told || !sign.score->novel;
+  const bool dated = last.own_time || !told || !sign.novel;
   if (at >= 0 && dated && a.fate.last_iteration - at >= kSurvived) return true;
   // Of hardware that broke one line is enough. Another fault whose time nobody knows, in a job that made
   // progress until its log ends, stopped nothing.
   const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
                           a.fate.last_ns - a.fate.last_progress_ns < kRunning * a.fate.step_ns;
   if (at < 0 && to_the_end && !told && !(f.fatal && f.category == Category::kHardware)) return true;
-  if (sign.kind == logs::ShapeKind::kFault) return false;
+  if (!last.exception) return false;
   const logs::WriterStats& writer = log.writers()[last.place.writer];
   return writer.events - last.writer_event > (writer.rank ? kLastOfRank : kLastEvents);
 }
 
 bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool told) {
-  if (!sign.score || a.fate.ended_well) return true;
-  if (a.has_pool && !sign.score->novel && sign.score->cross_job < 0) return true;
+  if (a.fate.ended_well) return true;
+  if (a.has_pool && !sign.novel && sign.known) return true;
   return survived(view, a, sign, told);
 }
 
-// Adds to the finding what the template's lines tell together: who wrote them, when, how usual they are.
+// Adds to the finding what the rule's lines tell together: who wrote them, when, how usual they are.
 Finding complete(const detect::View& view, Sign sign) {
-  const detect::TemplateScore& score = *sign.score;
   const logs::JobLog& log = *view.log;
   Finding& f = sign.finding;
-  for (const logs::FaultLine* line : sign.lines)
+  for (const logs::RuleLine* line : sign.lines)
     if (f.evidence.size() < kEvidence)
       f.evidence.push_back(detect::evidence_at(log, line->place, line->text));
-  f.lines = log.templates()[score.id].count;
+  f.lines = sign.count;
   const logs::LogPlace& first = sign.lines.front()->place;
   f.first_ns = first.time_ns;
-  f.last_ns = log.templates()[score.id].last_ns;
+  f.last_ns = sign.last->place.time_ns;
   const int64_t iteration = log.iterations().iteration_at(first.time_ns, first.source, first.line);
   if (iteration >= 0) f.iteration = iteration;
-  const bool few = !score.widespread && !score.hosts.empty();
-  f.detector = score.novel ? "cross-job" : few ? "spatial" : "temporal";
-  f.of_nobody = f.of_nobody || score.widespread;
+  const bool widespread = view.hosts.size() > 1 && sign.hosts.size() * 2 > view.hosts.size();
+  // Hardware breaks on many hosts at once too; anything else that most hosts tell of sits on none of them.
+  f.of_nobody = f.of_nobody || (widespread && sign.rule->blame != rules::Blame::kHost);
   // What any line of its own says against a host is in the template's score already; this is for what is
   // known of such lines beside it.
   const double known = f.role == FindingRole::kCascade ? 0 : f.fatal ? kFatalWeight : kFatalWeight / 2;
-  if (few && !f.of_nobody)
-    for (const detect::UnitCount& c : score.hosts)
+  if (!f.of_nobody)
+    for (const uint32_t host : sign.hosts)
       f.subjects.push_back(
-          finding_about(view, c.unit, f.detector, known / static_cast<double>(score.hosts.size()))
-              .subjects[0]);
-  const size_t hosts = score.hosts.size();
-  const std::string told = hosts ? counted(hosts, "host") : counted(log.templates()[score.id].count, "line");
-  f.why.push_back(fmt::format("{}: {} told it", sign.name, told));
-  if (score.novel) f.why.emplace_back("no successful job of the pool has such a line");
-  if (score.late) f.why.emplace_back("it began when the iterations ended");
+          finding_about(view, host, "", known / static_cast<double>(sign.hosts.size())).subjects[0]);
+  const std::string told =
+      sign.hosts.empty() ? counted(sign.count, "line") : counted(sign.hosts.size(), "host");
+  f.why.push_back(fmt::format("rule {}: {} told it", sign.rule->id, told));
+  if (sign.novel) f.why.emplace_back("no successful job of the pool has such a line");
+  if (sign.late) f.why.emplace_back("it began when the iterations ended");
   return std::move(sign.finding);
 }
 
 }  // namespace
 
-Finding finding_of(const logs::JobLog& log, const logs::FaultLine& line) {
-  Finding f = make_sign(line).finding;
+std::vector<const logs::RuleLine*> in_time(const logs::JobLog& log) {
+  std::vector<const logs::RuleLine*> out;
+  for (const logs::RuleLine& line : log.rule_lines()) out.push_back(&line);
+  std::stable_sort(out.begin(), out.end(), [](const logs::RuleLine* x, const logs::RuleLine* y) {
+    return x->place.time_ns < y->place.time_ns;
+  });
+  return out;
+}
+
+rules::RuleHit hit_of(const logs::JobLog& log, const logs::RuleLine& line) {
+  const logs::WriterStats& writer = log.writers()[line.place.writer];
+  rules::RuleHit hit;
+  hit.rule = line.rule;
+  hit.time_ns = line.place.time_ns;
+  hit.source = line.kernel ? rules::Source::kKernel : rules::Source::kLog;
+  hit.text = line.text;
+  hit.holes = line.holes;
+  hit.host = writer.host.value_or(writer.key.host);
+  hit.rank = writer.rank;
+  hit.device = writer.device;
+  if (!hit.rank && !writer.key.task && writer.key.rank != logs::kNoRank) hit.rank = writer.key.rank;
+  if (!hit.device && writer.key.local != logs::kNoRank) hit.device = writer.key.local;
+  hit.step = log.iterations().iteration_at(line.place.time_ns, line.place.source, line.place.line);
+  return hit;
+}
+
+Finding finding_of(const logs::JobLog& log, const logs::RuleLine& line, const rules::Rule& rule) {
+  Finding f = describe(rule, line);
   f.first_ns = f.last_ns = line.place.time_ns;
+  f.lines = 1;
   f.evidence.push_back(detect::evidence_at(log, line.place, line.text));
   return f;
 }
 
-std::vector<Finding> find_signs(const detect::View& view, const detect::Analysis& a) {
+Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::RuleRun& run) {
   const logs::JobLog& log = *view.log;
-  std::map<logs::ClusterId, Sign> by_template;
-  for (const logs::FaultLine& line : log.fault_lines()) {
-    using K = logs::ShapeKind;
-    if (line.shape.kind != K::kFault && line.shape.kind != K::kException && line.shape.kind != K::kRootCause)
-      continue;
-    const logs::ClusterId id = log.miner().resolve(line.cluster);
-    const auto at = by_template.find(id);
-    Sign& sign =
-        at != by_template.end() ? at->second : by_template.emplace(id, make_sign(line)).first->second;
-    if (sign.lines.size() < kLines) sign.lines.push_back(&line);
+  run.clear();
+  Signs out;
+  std::map<uint32_t, Sign> by_rule;
+  for (const logs::RuleLine* line : in_time(log)) {
+    if (!run.add(hit_of(log, *line))) continue;
+    const rules::Rule& rule = run.ruleset().rules()[line->rule];
+    const logs::ClusterId cluster = log.miner().resolve(line->cluster);
+    std::vector<std::string>& ids = out.rules[cluster];
+    if (std::find(ids.begin(), ids.end(), rule.id) == ids.end()) ids.push_back(rule.id);
+    if (rule.severity < Severity::kError) continue;
+    Sign& sign = by_rule[line->rule];
+    if (!sign.rule) {
+      sign.rule = &rule;
+      sign.finding = describe(rule, *line);
+      sign.alone = !needs_company(rule, *line) || a.fate.last_iteration < 0;
+    }
+    ++sign.count;
+    sign.last = line;
+    if (sign.lines.size() < kLines) sign.lines.push_back(line);
+    if (const uint32_t host = subject_of(view, rule, *line); host != detect::kNowhere)
+      sign.hosts.insert(host);
+    if (const detect::TemplateScore* score = a.of(cluster)) {
+      sign.novel = sign.novel || score->novel;
+      sign.late = sign.late || score->late;
+      sign.known = sign.known || score->cross_job < 0;
+    }
   }
   bool told = false, alone = false;
-  for (auto& [id, sign] : by_template) {
-    sign.score = a.of(id);
-    std::stable_sort(sign.lines.begin(), sign.lines.end(),
-                     [](const logs::FaultLine* x, const logs::FaultLine* y) {
-                       return x->place.time_ns < y->place.time_ns;
-                     });
+  for (auto& [index, sign] : by_rule)
     told = told ||
            (sign.finding.role == FindingRole::kCascade && sign.alone && !is_harmless(view, a, sign, false));
-  }
   std::vector<Sign> kept;
-  for (auto& [id, sign] : by_template) {
+  for (auto& [index, sign] : by_rule) {
     if (is_harmless(view, a, sign, told)) continue;
     alone = alone || sign.alone;
     kept.push_back(std::move(sign));
   }
-  std::vector<Finding> out;
   for (Sign& sign : kept)
-    if (alone) out.push_back(complete(view, std::move(sign)));
+    if (alone) out.findings.push_back(complete(view, std::move(sign)));
   return out;
 }
 

@@ -49,6 +49,24 @@ struct GroupSeen {
   uint32_t writer, form;
 };
 
+// What a known wording says of the line that has it.
+enum class Known : uint8_t {
+  kNothing,
+  kNote,   // no failure by itself
+  kEcho,   // that something else failed
+  kFault,  // a fault
+};
+
+// A rule found in a line.
+struct LineHit {
+  uint32_t line;               // index into lines
+  uint32_t rule;               // index into the rules in use
+  uint32_t first_hole, holes;  // into LogBatch::holes
+  Known known;
+  bool general;  // gives way to other rules on the same event
+  bool kernel;   // a kernel's message
+};
+
 struct LogBatch {
   SourceId source = 0;
   uint64_t index = 0;
@@ -62,7 +80,9 @@ struct LogBatch {
   std::vector<FormSeen> forms;
   std::vector<WriterKey> writers;
   std::vector<GroupSeen> groups;
-  uint64_t cut_lines = 0;  // longer than limits::kLineBytes
+  std::vector<LineHit> hits;            // in order of lines
+  std::vector<std::string_view> holes;  // what their wordings left open; views into text
+  uint64_t cut_lines = 0;               // longer than limits::kLineBytes
 
   std::string_view message(const LineRecord& line) const { return text.substr(line.offset, line.size); }
   bool wanted(TimeNs time) const {

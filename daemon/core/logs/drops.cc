@@ -15,7 +15,7 @@ constexpr std::string_view kSentences[] = {
     "{} lines are counted for the job, but not for who wrote them: their templates are not compared between "
     "hosts",
     "{} lines are of writers beyond those that are told apart: they belong to no host",
-    "{} lines of known faults and exceptions are counted, but not kept",
+    "{} lines in which rules were found are counted, but not kept: windows of rules may miss them",
     "{} lines count something beyond what is followed",
     "{} lines count for a writer whose progress is not followed",
     "the iterations of {} writers are not compared: there is too much of them",

@@ -16,7 +16,7 @@ enum class Drop : uint8_t {
   kPlaces,        // lines whose place is not kept, below the bound for one template
   kGroups,        // lines not counted by who wrote them
   kWriters,       // lines of writers beyond those told apart
-  kFaults,        // lines of known faults not kept as text
+  kRules,         // lines of rules not kept as text
   kTracks,        // lines that count in one more track than are followed
   kTrackWriters,  // the same, by writer
   kLoops,         // writers whose iterations are not compared any more

@@ -20,7 +20,8 @@ constexpr uint32_t kNoRank = 0xffffffff;
 struct Header {
   TimeNs time_ns = kNoTime;  // resolved to UTC, or kNoTime where the line has no timestamp
   bool kernel_time =
-      false;  // time_ns counts from the host's boot ("[12345.678]"), to be placed by neighbours
+      false;            // time_ns counts from the host's boot ("[12345.678]"), to be placed by neighbours
+  bool kernel = false;  // a kernel's message: its clock, or its name as the program's
   Level level = Level::kNone;  // as the line's own level field says, never from words in the message
   std::string_view host;       // empty: the line does not say
   uint32_t rank = kNoRank;     // global

@@ -61,7 +61,7 @@ size_t HeaderScan::take_bracket_number(size_t pos, size_t close) {
       return close + 1;
     }
     if (digits > 9) return 0;
-    header_.kernel_time = time_ = true;
+    header_.kernel = header_.kernel_time = time_ = true;
     header_.time_ns = number(line_.substr(begin, digits)) * kNsPerSecond +
                       number(line_.substr(begin + digits + 1, 6)) * kNsPerUs;
     return close + 1;

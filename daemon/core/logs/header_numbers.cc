@@ -141,7 +141,7 @@ size_t HeaderScan::take_kmsg(size_t pos) {
   if (peek(end) != ';') return 0;
   note_level(kernel_level(number(line_, pos, priority)));
   header_.time_ns = static_cast<TimeNs>(number(line_, third, micros)) * kNsPerUs;
-  header_.kernel_time = time_ = true;
+  header_.kernel = header_.kernel_time = time_ = true;
   return end + 1;
 }
 

@@ -342,6 +342,7 @@ size_t HeaderScan::take_syslog_tag(size_t pos) {
   }
   if (peek(at) != ':' || (peek(at + 1) != ' ' && at + 1 != line_.size())) return 0;
   logger_ = tag_ = true;
+  if (line_.substr(pos, at - pos) == "kernel") header_.kernel = true;
   return at + 1;
 }
 
@@ -368,6 +369,7 @@ size_t HeaderScan::take_facility(size_t pos, size_t colon) {
   const size_t last = skip_spaces(end);
   if (level == Level::kNone || peek(last) != ':') return 0;
   note_level(level);
+  if (word == "kern") header_.kernel = true;
   return last + 1;
 }
 

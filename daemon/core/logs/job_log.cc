@@ -16,7 +16,12 @@ namespace {
 
 constexpr uint32_t kNamedTracks = 0x80000000;  // keys of tracks that a name tells, above those of forms
 constexpr size_t kSamples = 8;                 // writers whose first line of a template is kept as text
-constexpr size_t kFaultLines = 20'000;         // kept with their text; the counts of their templates go on
+// Lines of rules that are kept, of one rule by one writer, of one rule, of all, and the bytes of their texts:
+// a storm must neither fill the memory nor crowd out other rules. What a window may ask for fits.
+constexpr uint32_t kRuleLinesOfWriter = 1000;
+constexpr uint32_t kRuleLinesOfOne = 5000;
+constexpr size_t kRuleLines = 50'000;
+constexpr size_t kRuleBytes = 16 << 20;
 // Writers whose activity is kept in full: beyond, four ranks of a host share what one had.
 constexpr size_t kFineWriters = 16'384;
 constexpr size_t kCoarseBins = 64;
@@ -67,8 +72,9 @@ struct JobLog::Impl {
     SourceInfo info;
     uint64_t lines = 0, cut_lines = 0;
     TimeNs time = kNoTime;
-    std::unordered_map<uint32_t, uint32_t> record_of;  // by writer
-    std::vector<Record> records;                       // until its last batch
+    std::unordered_map<uint32_t, uint32_t> record_of;          // by writer
+    std::vector<Record> records;                               // until its last batch
+    std::unordered_map<uint32_t, std::vector<RuleLine>> held;  // by record: of lists that are not complete
   };
 
   // A writer's lines of one form within the batch under way.
@@ -93,13 +99,17 @@ struct JobLog::Impl {
   std::vector<TemplateStats> templates;
   FlatMap<uint32_t> group_ids{4096};  // (writer, cluster) -> index into the template's groups
   std::vector<ClusterId> clusters;
-  std::vector<FaultLine> fault_lines;
+  std::vector<RuleLine> rule_lines;
+  std::vector<uint32_t> lines_of_rule;
+  FlatMap<uint32_t> lines_of_writer{256};  // (writer, rule) -> kept
+  size_t rule_bytes = 0;
   std::vector<ActivityBins> activity;
   Iterations iterations;
   std::vector<uint32_t> last_forms, last_writers;
   std::vector<uint32_t> local_forms;  // where a form stands in last_forms, if it does
   std::vector<Group> batch_groups;
   std::vector<Relabel> relabels;
+  size_t next_hit = 0;            // of the batch under way
   std::vector<uint32_t> touched;  // records that may hold lines of the batch under way
   size_t places = 0, form_bytes = 0, sample_bytes = 0;
   uint32_t folded_form = kNone, folded_writer = kNone;
@@ -220,10 +230,54 @@ struct JobLog::Impl {
     return std::nullopt;
   }
 
-  void add_fault(FaultLine line) {
-    if (fault_lines.size() >= kFaultLines) return drops.add(Drop::kFaults);
-    line.writer_event = writers[line.place.writer].events;
-    fault_lines.push_back(std::move(line));
+  // Rules found in one event. The general ones among them give way.
+  void add_rules(std::vector<RuleLine>& found, uint32_t form, const LogPlace& place) {
+    const bool particular =
+        std::any_of(found.begin(), found.end(), [](const RuleLine& r) { return !r.general; });
+    for (size_t i = 0; i < found.size(); ++i) {
+      RuleLine& line = found[i];
+      const bool again = std::any_of(found.begin(), found.begin() + static_cast<ptrdiff_t>(i),
+                                     [&](const RuleLine& r) { return r.rule == line.rule; });
+      if ((particular && line.general) || again) continue;
+      line.place = place;
+      line.cluster = forms[form].key;
+      line.writer_event = writers[place.writer].events;
+      TemplateStats& stats = templates[forms[form].cluster];
+      stats.known = std::max(stats.known, line.known);
+      keep_rule(std::move(line));
+    }
+    found.clear();
+  }
+
+  void keep_rule(RuleLine line) {
+    if (line.rule >= lines_of_rule.size()) lines_of_rule.resize(line.rule + 1);
+    uint32_t& of_writer = *lines_of_writer.try_emplace(pair_key(line.place.writer, line.rule), 0).first;
+    const bool room = rule_lines.size() < kRuleLines && rule_bytes + line.text.size() <= kRuleBytes;
+    if (!room || lines_of_rule[line.rule] >= kRuleLinesOfOne || of_writer >= kRuleLinesOfWriter)
+      return drops.add(Drop::kRules);
+    ++of_writer;
+    ++lines_of_rule[line.rule];
+    rule_bytes += line.text.size();
+    rule_lines.push_back(std::move(line));
+  }
+
+  // The rules found in line i of the batch.
+  void take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLine>& out) {
+    while (next_hit < batch.hits.size() && batch.hits[next_hit].line < i) ++next_hit;
+    for (; next_hit < batch.hits.size() && batch.hits[next_hit].line == i; ++next_hit) {
+      const LineHit& hit = batch.hits[next_hit];
+      const LineRecord& line = batch.lines[i];
+      RuleLine& r = out.emplace_back();
+      r.rule = hit.rule;
+      r.known = hit.known;
+      r.general = hit.general;
+      r.kernel = hit.kernel;
+      const ShapeKind kind = batch.forms[line.form].shape.kind;
+      r.exception = kind == ShapeKind::kException || kind == ShapeKind::kTraceback;
+      r.own_time = line.own_time;
+      r.text = shorten(batch.message(line), limits::kEvidenceText);
+      for (uint32_t h = 0; h < hit.holes; ++h) r.holes.emplace_back(batch.holes[hit.first_hole + h]);
+    }
   }
 
   // An event that was held back until it was complete.
@@ -237,9 +291,6 @@ struct JobLog::Impl {
     if (event.again) return;
     add_place(event.form, place, event.text);
     iterations.event(place.writer, forms[event.form].key);
-    if (event.shape.kind != ShapeKind::kPlain)
-      add_fault({place, forms[event.form].key, 0, event.own_time, event.shape,
-                 shorten(event.text, limits::kEvidenceText)});
     if (event.shape.stage) writer.stage = event.shape.stage;
   }
 
@@ -264,14 +315,12 @@ struct JobLog::Impl {
     } else {
       iterations.event(group.writer, form.key);
     }
-    if (seen.shape.kind != ShapeKind::kPlain)
-      add_fault(
-          {place, form.key, 0, line.own_time != 0, seen.shape, shorten(message, limits::kEvidenceText)});
     if (seen.shape.stage) writer.stage = seen.shape.stage;
   }
 
   void walk_lines(LogBatch& batch, Source& source) {
-    std::optional<RecordEvent> done;
+    std::vector<RuleLine> found;
+    next_hit = 0;
     for (uint32_t i = 0; i < batch.lines.size(); ++i) {
       LineRecord& line = batch.lines[i];
       if (!line.skipped) widen(first, last, line.time_ns);
@@ -281,18 +330,15 @@ struct JobLog::Impl {
       note_time(place);
       Record& record = source.records[group.record];
       const FormShape& shape = batch.forms[line.form].shape;
+      if (next_hit < batch.hits.size() && batch.hits[next_hit].line <= i) take_hits(batch, i, found);
       if (shape.kind == ShapeKind::kPlain && !shape.ignored && !record.open()) {
         record.plain(group.form);
-      } else {
-        const LineRole role = record.take(
-            {i, group.form, &shape, batch.message(line), line.indented != 0, line.own_time != 0, place}, done,
-            relabels);
-        if (done) add_held(*std::exchange(done, std::nullopt));
-        touched.push_back(group.record);
-        line.continued = role == LineRole::kContinues;
-        if (role != LineRole::kEvent) continue;
+      } else if (!walk_record(batch, source, i, found)) {
+        found.clear();
+        continue;
       }
       add_event(batch, line, group, place);
+      if (!found.empty()) add_rules(found, group.form, place);
     }
     if (batch.last) end(source);
     relabel(batch);
@@ -301,13 +347,48 @@ struct JobLog::Impl {
     touched.clear();
   }
 
+  // Takes a line into its writer's record; whether it is an event of its own. A traceback counts for the
+  // rules found in its exception's line alone: those before it show program text.
+  bool walk_record(LogBatch& batch, Source& source, uint32_t i, std::vector<RuleLine>& found) {
+    LineRecord& line = batch.lines[i];
+    const Group& group = batch_groups[line.group];
+    Record& record = source.records[group.record];
+    const LogPlace place{batch.source, group.writer, source.lines + i + 1, line.time_ns};
+    std::optional<RecordEvent> done;
+    const bool list = record.list();
+    const LineRole role = record.take({i, group.form, &batch.forms[line.form].shape, batch.message(line),
+                                       line.indented != 0, line.own_time != 0, place},
+                                      done, relabels);
+    touched.push_back(group.record);
+    line.continued = role == LineRole::kContinues;
+    if (done) {
+      std::vector<RuleLine>& held = source.held[group.record];
+      if (role == LineRole::kContinues) held = std::exchange(found, {});
+      close_held(*done, held);
+    }
+    if (role != LineRole::kEvent && record.list() && !found.empty()) {
+      std::vector<RuleLine>& held = source.held[group.record];
+      if (!list) held.clear();
+      if (held.size() < kRuleLinesOfWriter) held.insert(held.end(), found.begin(), found.end());
+    }
+    return role == LineRole::kEvent;
+  }
+
+  void close_held(const RecordEvent& event, std::vector<RuleLine>& found) {
+    add_held(event);
+    for (RuleLine& r : found) r.own_time = event.own_time;
+    if (event.again) std::erase_if(found, [](const RuleLine& r) { return r.general; });
+    add_rules(found, event.form, event.place);
+  }
+
   void end(Source& source) {
     std::optional<RecordEvent> done;
-    for (Record& record : source.records) {
-      record.finish(done, relabels);
-      if (done) add_held(*std::exchange(done, std::nullopt));
+    for (uint32_t i = 0; i < source.records.size(); ++i) {
+      source.records[i].finish(done, relabels);
+      if (done) close_held(*std::exchange(done, std::nullopt), source.held[i]);
     }
     source.records = {};
+    source.held = {};
     source.record_of = {};
   }
 
@@ -395,6 +476,7 @@ struct JobLog::Impl {
     if (from.shaped && (!to.shaped || tells_more(from.shape, to.shape))) to.shape = from.shape;
     to.shaped = to.shaped || from.shaped;
     to.partial = to.partial || from.partial;
+    to.known = std::max(to.known, from.known);
     to.rises += from.rises;
     to.untimed = to.untimed || from.untimed;
     to.places.insert(to.places.end(), from.places.begin(), from.places.end());
@@ -526,7 +608,7 @@ const Miner& JobLog::miner() const { return impl_->miner; }
 const std::vector<JobLog::FormStats>& JobLog::forms() const { return impl_->forms; }
 const std::vector<uint32_t>& JobLog::last_forms() const { return impl_->last_forms; }
 const Iterations& JobLog::iterations() const { return impl_->iterations; }
-const std::vector<FaultLine>& JobLog::fault_lines() const { return impl_->fault_lines; }
+const std::vector<RuleLine>& JobLog::rule_lines() const { return impl_->rule_lines; }
 const std::vector<ActivityBins>& JobLog::activity() const { return impl_->activity; }
 uint64_t JobLog::lines() const { return impl_->lines; }
 uint64_t JobLog::bytes() const { return impl_->bytes; }

@@ -37,9 +37,10 @@ struct TemplateStats {
   bool untimed = false;  // its first lines came before any time was known: first_ns is too late
   Level level = Level::kNone;
   FormShape shape;
-  bool shaped = false;   // `shape` is that of a form
-  bool partial = false;  // some of its lines are in no group: limits::kGroups was reached
-  uint64_t rises = 0;    // lines in which its writer's iteration was further than before
+  Known known = Known::kNothing;  // the most that a rule says of any of its lines
+  bool shaped = false;            // `shape` is that of a form
+  bool partial = false;           // some of its lines are in no group: limits::kGroups was reached
+  uint64_t rises = 0;             // lines in which its writer's iteration was further than before
   // Whether counting iterations is what its lines are for, and not just something that they mention.
   bool is_progress() const { return rises >= 2 && rises * 4 >= count; }
   std::vector<LogPlace> places;    // the first ones
@@ -65,14 +66,19 @@ struct WriterStats {
   std::optional<Stage> stage;  // that its last staged line belongs to
 };
 
-// A line of a known kind of fault or an exception, kept with its text.
-struct FaultLine {
+// An event in which a rule was found, kept with its text: a line, a traceback (by its exception), a list.
+struct RuleLine {
   LogPlace place;
   ClusterId cluster = 0;      // as given out; resolve it
   uint64_t writer_event = 0;  // events of its writer before it
-  bool own_time = true;       // its time stands in the line itself
-  FormShape shape;
+  uint32_t rule = 0;          // index into the rules in use
+  Known known = Known::kNote;
+  bool general = false;    // gives way to other rules on the same event
+  bool kernel = false;     // a kernel's message
+  bool exception = false;  // an exception of the program
+  bool own_time = true;    // its time stands in the line itself
   std::string text;
+  std::vector<std::string> holes;  // in the order of the rule's
 };
 
 // Lines written over time by one writer, in bins that double as the job grows.
@@ -121,7 +127,7 @@ class JobLog {
   const std::vector<uint32_t>& last_forms() const;
 
   const Iterations& iterations() const;
-  const std::vector<FaultLine>& fault_lines() const;
+  const std::vector<RuleLine>& rule_lines() const;    // in the order in which they came
   const std::vector<ActivityBins>& activity() const;  // by writer
   uint64_t lines() const;
   uint64_t bytes() const;

@@ -42,6 +42,7 @@ struct LineParser::Impl {
   };
 
   ParseOptions options;
+  std::unique_ptr<LineScanner> scanner;
   std::vector<KnownForm> known_forms{kKnownForms};
   uint64_t batches = 0;
   FlatMap<FormShape> shapes{kShapeCache};
@@ -73,6 +74,8 @@ struct LineParser::Impl {
     out.forms.clear();
     out.writers.clear();
     out.groups.clear();
+    out.hits.clear();
+    out.holes.clear();
     batch = &out;
     source = &info;
     text = chunk.bytes;
@@ -157,17 +160,28 @@ struct LineParser::Impl {
       record.group = group_of(writer_of(header), record.form);
     }
     batch->lines.push_back(record);
+    if (scanner && record.form != kNoForm) scan(index, line, message, header);
+  }
+
+  void scan(uint32_t index, std::string_view line, std::string_view message, const Header& header) {
+    const auto begin = static_cast<size_t>(line.data() - text.data());
+    if (!scanner->wants(begin + line.size())) return;
+    const bool kernel = header.kernel || source->kind == SourceKind::kKernel;
+    scanner->take({index, begin, begin + line.size(), message, kernel}, *batch);
   }
 };
 
-LineParser::LineParser(const ParseOptions& options) : impl_(std::make_unique<Impl>()) {
+LineParser::LineParser(const ParseOptions& options, std::unique_ptr<LineScanner> scanner)
+    : impl_(std::make_unique<Impl>()) {
   impl_->options = options;
+  impl_->scanner = std::move(scanner);
 }
 LineParser::~LineParser() = default;
 LineParser::LineParser(LineParser&&) noexcept = default;
 
 void LineParser::parse(const TextChunk& chunk, const SourceInfo& source, LogBatch& batch) {
   impl_->begin(chunk, source, batch);
+  if (impl_->scanner) impl_->scanner->begin(chunk.bytes);
   HeaderParser headers({impl_->options.zone, source.modified_ns});
   const char* at = chunk.bytes.data();
   const char* const end = at + chunk.bytes.size();

@@ -8,6 +8,7 @@
 
 #include "core/logs/batch.h"
 #include "core/logs/header.h"
+#include "core/logs/line_scanner.h"
 #include "model/batch.h"
 
 namespace culprit::logs {
@@ -20,7 +21,8 @@ struct ParseOptions {
 
 class LineParser {
  public:
-  explicit LineParser(const ParseOptions& options);
+  // Without a scanner no line is a hit of a rule.
+  explicit LineParser(const ParseOptions& options, std::unique_ptr<LineScanner> scanner = nullptr);
   ~LineParser();
   LineParser(LineParser&&) noexcept;
 

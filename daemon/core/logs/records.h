@@ -59,6 +59,8 @@ class Record {
  public:
   // Whether a plain line may be more than an event of its own.
   bool open() const { return open_ || block_; }
+  // Whether a launcher's list is being held back.
+  bool list() const { return block_; }
   // A line that is an event of its own came: what follows may continue it.
   void plain(uint32_t form) {
     form_ = form;

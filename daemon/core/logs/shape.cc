@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/hash.h"
-#include "core/logs/fault_table.h"
 
 namespace culprit::logs {
 namespace {
@@ -229,12 +228,7 @@ FormShape shape_of(std::string_view form) {
   } else if (text.find("root cause (first observed failure)") != npos || text == "failures:") {
     shape.kind = ShapeKind::kRootCause;
   } else if (!shape.advice && !handled) {
-    if (const auto fault = match_fault(text)) {
-      shape.kind = ShapeKind::kFault;
-      shape.fault = *fault;
-    } else if (is_exception_line(form)) {
-      shape.kind = ShapeKind::kException;
-    }
+    if (is_exception_line(form)) shape.kind = ShapeKind::kException;
   }
   return shape;
 }

@@ -1,5 +1,5 @@
 // What a masked form tells of its lines, decided once per form: is it a progress line, the start of a
-// traceback, an exception, a notice of a stage, a known kind of fault? Words decide, so the form (numbers
+// traceback, an exception, a notice of a stage? Words decide, so the form (numbers
 // masked) is enough. Pure, any thread.
 #pragma once
 
@@ -19,12 +19,10 @@ enum class ShapeKind : uint8_t {
   kFrame,      // a stack frame or caret line: continues the event before it
   kRootCause,  // head of a block in which torchrun lists the processes that failed
   kRule,       // a line of dashes, equals signs or stars: no event of its own
-  kFault,      // a known kind of fault, see fault_shapes()
 };
 
 struct FormShape {
   ShapeKind kind = ShapeKind::kPlain;
-  uint8_t fault = 0;      // index into fault_shapes() for kFault
   bool progress = false;  // names a counting number: iteration, step, a tqdm bar
   bool advice = false;    // tells what might help or be the cause: no evidence
   bool of_others =
@@ -41,30 +39,6 @@ FormShape shape_of(std::string_view form);
 // Whether a line may be the last one of a traceback: one dotted name, alone or before a colon. It need not
 // end in "Error": a program's own exceptions are named as it likes.
 bool names_exception(std::string_view message);
-
-// A kind of fault whose lines are known the world over. `all` are words that must stand in the form, each
-// with its other wordings behind '|'.
-struct FaultShape {
-  std::string_view name;    // for why: "kernel: Xid"
-  std::string_view all[3];  // lower case; empty ones ask nothing
-  std::string_view none;    // lower case; must not stand in it
-  std::string_view title;
-  Category category;
-  Component component;
-  Symptom symptom;
-  Severity severity;
-  bool cascade;  // says only that a peer is gone
-  ActionKind action;
-  std::string_view remedy;
-};
-struct FaultShapes {
-  const FaultShape* begin_;
-  size_t size_;
-  const FaultShape* begin() const { return begin_; }
-  const FaultShape* end() const { return begin_ + size_; }
-  const FaultShape& operator[](size_t i) const { return begin_[i]; }
-};
-FaultShapes fault_shapes();
 
 // The number that a progress line counts: "iteration 120/ 5000" gives 120, a tqdm bar its numerator.
 // `total` is what it counts to, 0 where the line does not say.

@@ -155,7 +155,7 @@ void Scanner::verify(uint32_t pattern, std::string_view message, Source source) 
   for (const auto& except : rule.except)
     if (except->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
   found_[compiled.rule] = stamp_;
-  RuleMatch match{compiled.rule, {}};
+  RuleMatch match{compiled.rule, rule.general, {}};
   if (!compiled.groups.empty()) {
     groups_.resize(static_cast<size_t>(compiled.regex->NumberOfCapturingGroups()) + 1);
     compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, groups_.data(),

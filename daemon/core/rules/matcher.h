@@ -26,6 +26,7 @@ re2::RE2::Options regex_options();
 // One rule found in one line. Holes are in the order of Rule::holes, empty where the wording lacks one.
 struct RuleMatch {
   uint32_t rule = 0;
+  bool general = false;                 // as its rule is
   std::vector<std::string_view> holes;  // views into the message
 };
 
@@ -77,6 +78,8 @@ class Scanner {
   // Whether a line that ends at `end` (an offset in the block) need be given to match(): a literal stands
   // before it, or some rule looks at every line.
   bool wants(size_t end) const { return next_ <= end; }
+  // The end of the next literal, npos after the last one, 0 with rules that look at every line.
+  size_t next() const { return next_; }
   // The rules found in the line [begin, end) of the block, whose message and source are given; lines come in
   // order. Valid until the next call.
   std::span<const RuleMatch> match(size_t begin, size_t end, std::string_view message, Source source);

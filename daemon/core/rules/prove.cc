@@ -58,7 +58,7 @@ class Prover {
 
   Source source_of(const logs::Header& header) const {
     const SourceSet sources = set_.rules()[rule_].sources;
-    if (header.kernel_time && (sources & bit(Source::kKernel))) return Source::kKernel;
+    if (header.kernel && (sources & bit(Source::kKernel))) return Source::kKernel;
     for (Source s : {Source::kLog, Source::kKernel, Source::kFinding, Source::kEvent, Source::kMetric})
       if (sources & bit(s)) return s;
     return Source::kLog;

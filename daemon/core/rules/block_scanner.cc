@@ -1,0 +1,31 @@
+#include "core/rules/block_scanner.h"
+
+namespace culprit::rules {
+
+logs::Known known_by(const Rule& rule) {
+  // A window or a function may yet refuse it.
+  if (rule.severity < Severity::kError || rule.window || rule.when) return logs::Known::kNote;
+  return rule.role == Role::kCascade ? logs::Known::kEcho : logs::Known::kFault;
+}
+
+BlockScanner::BlockScanner(const Ruleset& ruleset) : scanner_(ruleset.matcher()) {
+  for (const Rule& rule : ruleset.rules()) known_.push_back(known_by(rule));
+}
+
+void BlockScanner::begin(std::string_view block) {
+  scanner_.begin(block);
+  next_ = scanner_.next();
+}
+
+void BlockScanner::take(const logs::ScannedText& line, logs::LogBatch& batch) {
+  const Source source = line.kernel ? Source::kKernel : Source::kLog;
+  for (const RuleMatch& m : scanner_.match(line.begin, line.end, line.message, source)) {
+    const auto first = static_cast<uint32_t>(batch.holes.size());
+    batch.holes.insert(batch.holes.end(), m.holes.begin(), m.holes.end());
+    batch.hits.push_back({line.index, m.rule, first, static_cast<uint32_t>(m.holes.size()), known_[m.rule],
+                          m.general, line.kernel});
+  }
+  next_ = scanner_.next();
+}
+
+}  // namespace culprit::rules
