@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kTried = 24;         // rules that are looked at piece by piece
 constexpr size_t kPieceBytes = 400;   // of a wording, likewise
-constexpr double kNearnessMin = 0.2;  // a shared word or two is chance
+constexpr double kNearnessMin = 0.2;  // a shared word or two is chance,
+constexpr size_t kMatchedMin = 6;     // and so are a few characters
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -132,7 +133,8 @@ class Nearness {
     }
     give_way(out);
     std::erase_if(out, [](const NearRule& n) {
-      return n.stop == NearRule::Stop::kWording && n.nearness < kNearnessMin;
+      return n.stop == NearRule::Stop::kWording &&
+             (n.nearness < kNearnessMin || n.matched.size() < kMatchedMin);
     });
     std::stable_sort(out.begin(), out.end(), [](const NearRule& a, const NearRule& b) {
       return std::pair(a.stop, -a.nearness) < std::pair(b.stop, -b.nearness);
