@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(where_a_rule_stopped_fitting_a_line_is_told) {
       {"port hsn3 flapped 4 times", "a.template", Stop::kFound, "", ""},
       {"port hsn3 flapped 4 times", "a.general", Stop::kGeneral, "", ""},
       {"port hsn3 is up", "a.template", Stop::kWording, "flapped <n> times", " flapped "},
-      {"disk sda failed away at section", "a.regex", Stop::kWording, "or \\d+", " away at sector "},
+      {"disk sda failed away at section", "a.regex", Stop::kWording, "sector \\d+", " away at sector "},
       {"fan 0 stopped", "a.except", Stop::kExcept, "", ""},
       {"cpu 3 stalled", "a.kernel", Stop::kSource, "", ""},
   };
