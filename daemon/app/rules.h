@@ -1,8 +1,8 @@
 // The rules that a command works with: the shipped library, the site's folder, and what the user names.
 // Reading blocks; any thread.
 //
-// Files of the same text are one file: a copy of a shipped file, or a folder named twice, is no duplicate, and
-// goes by the name that the user gave. An id that two different files declare is one.
+// Files of the same text are one file: a copy of a shipped file, or a folder named twice, is no duplicate,
+// and goes by the name that the user gave. An id that two different files declare is one.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -95,6 +96,10 @@ std::string to_json(const app::LoadedRules& loaded, const Checked& checked) {
 std::string to_text(const app::LoadedRules& loaded, const Checked& checked) {
   std::string out;
   for (const rules::RuleError& e : loaded.errors) out += show_error(e, wants_color());
+  const bool twice = std::any_of(loaded.errors.begin(), loaded.errors.end(), [](const rules::RuleError& e) {
+    return e.code == "duplicate-id" && e.what.find("library:") != e.what.npos;
+  });
+  if (twice) out += "note: a changed copy of shipped rules is checked with --no-library\n";
   if (!loaded.errors.empty()) return out + counted(loaded.errors.size(), "error") + "\n";
   if (!loaded.set) return out;
   out += counted(checked.rules, "rule");
@@ -114,7 +119,7 @@ int check(RuleChoice& o) {
   // Nothing is said of rules where no file of any could be read.
   if (checked.files > 0 || o.format == "json")
     if (!print(o.format == "json" ? to_json(loaded, checked) : to_text(loaded, checked)))
-      return complain("standard output: cannot be written"), kUnable;
+      return kUnable;
   if (!loaded.files.errors.empty()) return kUnable;
   return loaded.errors.empty() ? kDone : kFound;
 }

@@ -103,7 +103,7 @@ int match(Options& o) {
   }();
   const bool printed = print_rows(matches, *loaded.set, *files, o.choice.format == "json");
   tell(matches, *files);
-  if (!printed) return complain("standard output: cannot be written"), kUnable;
+  if (!printed) return kUnable;
   return files->errors.empty() ? kDone : kUnable;
 }
 

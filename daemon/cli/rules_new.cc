@@ -90,12 +90,14 @@ std::string template_of(std::string_view message) {
 }
 
 std::string lua_text(std::string_view text) {
+  const bool utf8 = to_utf8(text) == text;  // else its bytes are named one by one
   std::string out = "\"";
-  for (const char c : to_utf8(text)) {
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\')
       out += fmt::format("\\{}", c);
-    else if (static_cast<unsigned char>(c) < ' ' || c == '\x7f')
-      out += fmt::format("\\{:03}", static_cast<unsigned char>(c));
+    else if (byte < ' ' || byte == 0x7f || (byte >= 0x80 && !utf8))
+      out += fmt::format("\\{:03}", byte);
     else
       out += c;
   }
@@ -137,7 +139,6 @@ int make(Options& o) {
     // A later part of an endless line is no example worth keeping.
     hit = line->text.substr(0, kLineBytes);
     while (hit.ends_with('\r')) hit.pop_back();
-    hit = to_utf8(hit);
     pattern = template_of(trim(std::string_view(hit).substr(headers.parse(hit).message)));
     if (pattern.empty())
       return complain(

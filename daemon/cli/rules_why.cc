@@ -136,7 +136,7 @@ int why(Options& o) {
   const bool json = o.choice.format == "json";
   if (!print(json ? to_json(nearest, fired, *loaded.set)
                   : to_terminal(line->text) + "\n" + to_text(nearest, fired, *loaded.set)))
-    return complain("standard output: cannot be written"), kUnable;
+    return kUnable;
   return kDone;
 }
 

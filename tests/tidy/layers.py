@@ -35,8 +35,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(<[^>]+>|"[^"]+")', re.MULTILINE)
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 CPP = (".cc", ".cpp", ".h", ".hpp", ".c")
 TEXT = CPP + (".py", ".sh", ".lua", ".cmake", ".toml")
-# Inputs as others wrote them, and texts that are not ours.
-FOREIGN = re.compile(r"^(tests/fuzz/corpus/|tests/regress/.*\.(log|txt)$|LICENSE$)")
+# Inputs as others wrote them, texts that are not ours, and what the program prints.
+FOREIGN = re.compile(r"^(tests/fuzz/corpus/|tests/regress/.*\.(log|txt)$|LICENSE$|rules/culprit\.lua$)")
 
 
 class Offence(NamedTuple):

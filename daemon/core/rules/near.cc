@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kTried = 24;         // rules that are looked at piece by piece
 constexpr size_t kPieceBytes = 400;   // of a wording, likewise
-constexpr double kNearnessMin = 0.2;  // a shared word or two is chance
+constexpr double kNearnessMin = 0.2;  // a shared word or two is chance,
+constexpr size_t kMatchedMin = 6;     // and so are a few characters
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -19,11 +20,12 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+
 // The share of the wording's words, by their characters, that stand in the message (in lower case).
 double shared_words(std::string_view wording, std::string_view message) {
   const std::string text = lower(wording);
   size_t all = 0, shared = 0;
-  const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   for (size_t at = 0; at < text.size();) {
     size_t end = at;
     while (end < text.size() && is_word(text[end])) ++end;
@@ -103,6 +105,8 @@ void follow(std::string_view wording, bool is_template, std::string_view message
   const size_t whole = std::min(wording.size(), kPieceBytes);
   std::string matched;
   for (size_t size = whole; size > 0; --size) {
+    // Half a word says less of where it stopped than the word.
+    if (size < wording.size() && is_word(wording[size - 1]) && is_word(wording[size])) continue;
     const double nearness = static_cast<double>(size) / static_cast<double>(whole);
     if (nearness <= best.nearness) return;
     const std::string regex = beginning(wording, size, is_template);
@@ -132,7 +136,8 @@ class Nearness {
     }
     give_way(out);
     std::erase_if(out, [](const NearRule& n) {
-      return n.stop == NearRule::Stop::kWording && n.nearness < kNearnessMin;
+      return n.stop == NearRule::Stop::kWording &&
+             (n.nearness < kNearnessMin || n.matched.size() < kMatchedMin);
     });
     std::stable_sort(out.begin(), out.end(), [](const NearRule& a, const NearRule& b) {
       return std::pair(a.stop, -a.nearness) < std::pair(b.stop, -b.nearness);

@@ -45,7 +45,7 @@ class Ruleset {
 // "file:12:3: error[unknown-key]: ..." with the line and a caret below it, as compilers print them.
 std::string format_error(const RuleError& error);
 
-// Whether the examples of the rules that stand in `files` do what they promise; what does not goes to `errors`.
+// Whether the examples of the rules in `files` do what they promise; what does not goes to `errors`.
 void prove(Ruleset& ruleset, std::span<const RuleText> files, std::vector<RuleError>& errors);
 
 // Where an error of this rule's key is shown.

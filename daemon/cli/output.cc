@@ -1,0 +1,22 @@
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "base/text.h"
+#include "cli/verbs.h"
+
+namespace culprit::cli {
+
+void complain(const std::string& sentence) {
+  std::fprintf(stderr, "culprit: %s\n", to_terminal(sentence).c_str());
+}
+
+bool print(const std::string& text) {
+  const bool whole =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (whole || errno == EPIPE) return true;
+  complain("standard output: " + std::generic_category().message(errno));
+  return false;
+}
+
+}  // namespace culprit::cli

@@ -1,0 +1,88 @@
+---@meta culprit
+-- Printed by `culprit rules keys --format lua`, for the Lua language server; no rule file.
+
+---@class culprit.rule.match
+---@field template? string|string[] a text with holes, or a list of them, searched anywhere in the message after the line's header. `<name>`, `<_>` and `<*>` stand for one or more characters, as few as possible, the last one in a template for the rest of the line; `<<` is a `<`
+---@field regex? string|string[] the same in RE2's syntax, with named groups for holes
+---@field except? string|string[] regexes; a line that has one of them is no hit
+
+---@class culprit.rule.window
+---@field by? "host"|"rank"|"device"|"job" whose hits count together
+---@field span string how long: "500ms", "60s", "10m", "2h"
+---@field at_least? integer how many hits, or different values of `distinct`
+---@field distinct? string a hole: its different values count instead of hits
+---@field unless? string id of a rule that must not have fired for the same in the span before
+---@field after? string id of a rule that must have fired for the same in the span before
+
+---@class culprit.rule.examples
+---@field hit string|string[] texts that make it fire; lines of one text come one after another
+---@field miss string|string[] texts that do not
+
+---@class culprit.rule
+---@field id string its name: lower-case words, digits, `_` and `-`, joined by dots; unique over all files
+---@field engine integer the version of this shape: 1
+---@field title string what happened, in a few words; the report shows it
+---@field category "hardware"|"user"|"framework"|"platform"|"unknown" who has to act
+---@field component "gpu"|"gpu_memory"|"nvlink"|"pcie"|"network"|"nccl_comm"|"host_memory"|"host_kernel"|"storage"|"cpu"|"cuda_runtime"|"driver"|"framework"|"user_code"|"user_config"|"user_data"|"dependency"|"platform"|"numeric"|"unknown" what broke
+---@field severity "info"|"warning"|"error"|"fatal" `fatal`: no process goes on after it; `error`: some do; `warning` and `info` make no diagnosis by themselves, they serve the windows of other rules and stand beside a diagnosis as evidence
+---@field symptom? "launch_failure"|"crash"|"hang"|"slowdown"|"numeric"|"other" how the job shows it
+---@field source? "log"|"kernel"|"finding"|"event"|"metric"|("log"|"kernel"|"finding"|"event"|"metric")[] what the text is: a line of a log, a kernel's message, the title of a detector's finding, an event or a metric of a trace (its fields as `name=value`)
+---@field match culprit.rule.match the wordings; a line that has one of them is a hit
+---@field role? "root"|"cascade" `cascade`: says only that something else failed; never outranks a root elsewhere in the job
+---@field general? boolean gives way to every rule without it that hits the same line
+---@field blames? "host"|"job" where the fault sits. By default on the host for `hardware`, on the job for `user` and `framework`, else on the host where few hosts tell of it
+---@field window? culprit.rule.window hits in a span of time that must come together
+---@field when? fun(event: culprit.event, window: culprit.window): boolean `function(event, window)`: called when all else holds; returns true or false. Both tables are read-only
+---@field remedy string what to do, in a sentence
+---@field action? "isolate"|"check"|"restart"|"rollback"|"retry"|"mitigate"|"fix"|"none" what the controller may do by itself
+---@field scan? "all" needed by a pattern without three fixed characters in a row: it is tried on every line, which costs
+---@field examples culprit.rule.examples proof, run at every load
+
+---@class culprit.override
+---@field id string the rule that is changed
+---@field severity? "info"|"warning"|"error"|"fatal" in place of the rule's
+---@field action? "isolate"|"check"|"restart"|"rollback"|"retry"|"mitigate"|"fix"|"none" in place of the rule's
+---@field enabled? boolean false switches the rule off
+
+---@class culprit.event
+---@field text string the message
+---@field source "log"|"kernel"|"finding"|"event"|"metric"
+---@field host? string
+---@field rank? integer
+---@field device? integer
+---@field step? integer
+---@field time_ns? integer
+---@field [string] string|integer|nil every named hole
+
+---@class culprit.window
+---@field count integer hits in the window
+---@field distinct integer values of the hole that `distinct` names
+---@field hosts integer
+---@field ranks integer
+---@field first_ns? integer
+---@field last_ns? integer
+
+---@param fields culprit.rule
+function rule(fields) end
+
+---@param fields culprit.override
+function override(fields) end
+
+text = {}
+
+---Whether the regex (RE2) stands in s.
+---@param s string
+---@param regex string
+---@return boolean
+function text.has(s, regex) end
+
+---The regex's groups, or the whole match where it has none; nil where it does not match.
+---@param s string
+---@param regex string
+---@return string? ...
+function text.match(s, regex) end
+
+---The first number in s, or nil.
+---@param s string
+---@return number?
+function text.number(s) end
