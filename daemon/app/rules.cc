@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <unordered_set>
 
-#include "app/rule_library.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "core/rules/library.h"
 #include "ingest/file.h"
 
 namespace culprit::app {
@@ -118,7 +118,7 @@ RuleFiles read_rule_files(const RuleOptions& options) {
   if (options.site) reader.site(kSiteRules);
   const size_t with_site = out.texts.size();
   if (options.library)
-    for (const LibraryFile& file : rule_library())
+    for (const rules::LibraryFile& file : rules::library())
       reader.take(fmt::format("library:{}", file.name), std::string(file.text));
   out.library = out.texts.size() - with_site;
   out.given = out.texts.size() - given;

@@ -48,7 +48,7 @@ int list(RuleChoice& o) {
           to_terminal(rule.title), rule.enabled ? "" : " (switched off)",
           rule.overridden.empty() ? "" : " (changed at " + place(rule.overridden.back().place) + ")");
   }
-  return print(out) ? kDone : (complain("standard output: cannot be written"), kUnable);
+  return print(out) ? kDone : kUnable;
 }
 
 }  // namespace

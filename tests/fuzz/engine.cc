@@ -8,8 +8,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace culprit;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  core::Engine engine({});
-  logs::LineParser parser{logs::ParseOptions{}};
+  static const auto shipped = rules::Ruleset::shipped();
+  core::Engine engine({{}, {}, {}, shipped});
+  logs::LineParser parser{logs::ParseOptions{}, engine.make_scanner()};
   logs::LogBatch batch;
   // Two sources, so that there is something to compare; the cut is where the input's first byte says.
   const size_t cut = size ? size * data[0] / 256 : 0;

@@ -204,7 +204,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     const logs::ClusterId cluster = log.miner().resolve(line->cluster);
     std::vector<std::string>& ids = out.rules[cluster];
     if (std::find(ids.begin(), ids.end(), rule.id) == ids.end()) ids.push_back(rule.id);
-    if (rule.severity < Severity::kError) continue;
+    if (rule.severity < Severity::kError || line->handled) continue;
     Sign& sign = by_rule[line->rule];
     if (!sign.rule) {
       sign.rule = &rule;

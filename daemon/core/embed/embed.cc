@@ -1,6 +1,8 @@
 // The C face of the engine. Lines may arrive cut anywhere: each source keeps its unfinished line.
 #include "culprit/embed.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +14,7 @@
 #include "base/limits.h"
 #include "core/engine.h"
 #include "core/logs/placement.h"
+#include "core/rules/library.h"
 #include "model/report_json.h"
 
 using namespace culprit;
@@ -53,7 +56,7 @@ void tell(const std::string& why, char* error, size_t error_size) {
 
 struct culprit_job {
   culprit_job(core::EngineOptions options, const logs::ParseOptions& parse, logs::Placement paths)
-      : engine(std::move(options)), placement(std::move(paths)), parser(parse) {}
+      : engine(std::move(options)), placement(std::move(paths)), parser(parse, engine.make_scanner()) {}
 
   core::Engine engine;
   logs::Placement placement;
@@ -94,6 +97,19 @@ struct culprit_job {
 
 namespace {
 
+Result<std::shared_ptr<rules::Ruleset>> load_rules(const culprit_options& options) {
+  std::vector<rules::RuleText> files;
+  if (!options.no_rules)
+    for (const rules::LibraryFile& f : rules::library())
+      files.push_back({std::string(f.name), std::string(f.text)});
+  const size_t proven = files.size();
+  if (options.rules) files.push_back({"rules", options.rules});
+  auto set = rules::Ruleset::load(files, {proven});
+  if (set) return std::move(*set);
+  const rules::RuleError& e = set.error()[0];
+  return fail(ErrorCode::kInvalid, fmt::format("{}:{}: {}", e.file, e.line, e.what));
+}
+
 Result<std::unique_ptr<culprit_job>> create(const culprit_options& options) {
   core::EngineOptions engine;
   if (options.job_toml) {
@@ -106,6 +122,9 @@ Result<std::unique_ptr<culprit_job>> create(const culprit_options& options) {
     if (!pool) return tl::unexpected(pool.error());
     engine.pool = std::move(*pool);
   }
+  auto rules = load_rules(options);
+  if (!rules) return tl::unexpected(rules.error());
+  engine.rules = std::move(*rules);
   const JobFile& job = engine.job;
   auto placement = logs::Placement::create({job.host_pattern.value_or(""), job.rank_pattern.value_or("")});
   if (!placement) return tl::unexpected(placement.error());
@@ -167,7 +186,8 @@ const char* culprit_version(void) { return CULPRIT_VERSION; }
 
 culprit_job* culprit_create(const culprit_options* given, char* error, size_t error_size) {
   try {
-    auto job = create(known_part(given, culprit_options{sizeof(culprit_options), nullptr, nullptr, 0}));
+    auto job =
+        create(known_part(given, culprit_options{sizeof(culprit_options), nullptr, nullptr, 0, 0, nullptr}));
     if (job) return job->release();
     tell(job.error().text, error, error_size);
   } catch (const std::exception&) {

@@ -269,7 +269,8 @@ struct JobLog::Impl {
       const LineRecord& line = batch.lines[i];
       RuleLine& r = out.emplace_back();
       r.rule = hit.rule;
-      r.known = hit.known;
+      r.handled = batch.forms[line.form].shape.handled;
+      r.known = r.handled ? Known::kNote : hit.known;
       r.general = hit.general;
       r.kernel = hit.kernel;
       const ShapeKind kind = batch.forms[line.form].shape.kind;

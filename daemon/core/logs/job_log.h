@@ -77,6 +77,7 @@ struct RuleLine {
   bool kernel = false;     // a kernel's message
   bool exception = false;  // an exception of the program
   bool own_time = true;    // its time stands in the line itself
+  bool handled = false;    // the line itself says that it was mended or is no failure
   std::string text;
   std::vector<std::string> holes;  // in the order of the rule's
 };

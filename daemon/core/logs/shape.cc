@@ -218,8 +218,8 @@ FormShape shape_of(std::string_view form) {
     shape.words = 2;
   else if (any_of(text, kTroubleWords))
     shape.words = 1;
-  const bool handled = any_of(text, kHandled);
-  if (handled && shape.words == 2) shape.words = 1;
+  shape.handled = any_of(text, kHandled);
+  if (shape.handled && shape.words == 2) shape.words = 1;
   if (text.starts_with("traceback (most recent call last)")) {
     shape.kind = ShapeKind::kTraceback;
   } else if (text.starts_with("during handling of the above exc") ||
@@ -227,7 +227,7 @@ FormShape shape_of(std::string_view form) {
     shape.kind = ShapeKind::kChained;
   } else if (text.find("root cause (first observed failure)") != npos || text == "failures:") {
     shape.kind = ShapeKind::kRootCause;
-  } else if (!shape.advice && !handled) {
+  } else if (!shape.advice && !shape.handled) {
     if (is_exception_line(form)) shape.kind = ShapeKind::kException;
   }
   return shape;

@@ -27,6 +27,7 @@ struct FormShape {
   bool advice = false;    // tells what might help or be the cause: no evidence
   bool of_others =
       false;             // about somebody else: a launcher of its job, a process of its peers or of a signal
+  bool handled = false;  // says that what it tells of was retried, recovered or ignored
   bool ignored = false;  // "Exception ignored in: ...": the traceback that follows belongs to it
   bool well = false;     // says that the job or the training ended as planned
   uint8_t words = 0;     // 0 none, 1 words of trouble, 2 words of failure

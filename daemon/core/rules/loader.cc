@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "core/rules/library.h"
 #include "core/rules/reader.h"
 #include "core/rules/ruleset.h"
 #include "core/rules/source_text.h"
@@ -158,6 +159,14 @@ class Loader {
 tl::expected<std::shared_ptr<Ruleset>, std::vector<RuleError>> Ruleset::load(std::span<const RuleText> files,
                                                                              LoadOptions options) {
   return Loader(files, options).load();
+}
+
+std::shared_ptr<Ruleset> Ruleset::shipped() {
+  std::vector<RuleText> files;
+  for (const LibraryFile& f : library())
+    files.push_back({fmt::format("library:{}", f.name), std::string(f.text)});
+  auto set = load(files, {files.size()});
+  return set ? std::move(*set) : nullptr;
 }
 
 std::optional<uint32_t> Ruleset::find(std::string_view id) const {

@@ -35,6 +35,8 @@ typedef struct culprit_options {
   const char* job_toml; /* text of a job.toml, or NULL */
   const char* pool;     /* text of a pool saved by `culprit pool build`, or NULL */
   int32_t utc_offset_s; /* zone of times that name none, seconds east of UTC */
+  int32_t no_rules;     /* not 0: without the rules that are built in */
+  const char* rules;    /* text of a rule file to use beside them, or NULL */
 } culprit_options;
 
 typedef struct culprit_source {
@@ -45,7 +47,7 @@ typedef struct culprit_source {
   int64_t local;    /* local device, or -1: told likewise */
 } culprit_source;
 
-/* One line of a known kind of fault. Strings live until the next call with the same job. */
+/* A rule of severity error or fatal that fired, and its line. Strings live until the next call with the same job. */
 typedef struct culprit_finding {
   size_t size; /* set by the caller to sizeof(culprit_finding) */
   const char* title;

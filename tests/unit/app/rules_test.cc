@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "app/diagnose.h"
-#include "app/rule_library.h"
+#include "core/rules/library.h"
 
 using namespace culprit;
 using namespace culprit::app;
@@ -48,7 +48,8 @@ std::vector<std::string> names(const RuleFiles& files, const Folder& folder) {
 
 BOOST_AUTO_TEST_CASE(the_shipped_library_is_proven) {
   std::vector<rules::RuleText> texts;
-  for (const LibraryFile& f : rule_library()) texts.push_back({std::string(f.name), std::string(f.text)});
+  for (const rules::LibraryFile& f : rules::library())
+    texts.push_back({std::string(f.name), std::string(f.text)});
   BOOST_TEST(texts.size() > 0);
   const auto set = rules::Ruleset::load(texts);
   if (!set)
@@ -60,8 +61,8 @@ BOOST_AUTO_TEST_CASE(the_shipped_library_is_what_stands_in_rules) {
   size_t files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(root))
     files += entry.path().extension() == ".lua" && entry.path().filename() != "culprit.lua";
-  BOOST_TEST(rule_library().size() == files);
-  for (const LibraryFile& f : rule_library()) {
+  BOOST_TEST(rules::library().size() == files);
+  for (const rules::LibraryFile& f : rules::library()) {
     std::ifstream in(root / f.name);
     BOOST_TEST_CONTEXT(f.name)
     BOOST_TEST((std::string(std::istreambuf_iterator<char>(in), {}) == f.text));
@@ -86,14 +87,14 @@ BOOST_AUTO_TEST_CASE(rule_files_are_walked_in_order_without_hidden_ones_and_anno
 
 BOOST_AUTO_TEST_CASE(a_copy_of_a_shipped_file_takes_its_place) {
   const Folder folder;
-  const LibraryFile& first = rule_library()[0];
+  const rules::LibraryFile& first = rules::library()[0];
   const std::string copy = folder.write("copy.lua", std::string(first.text));
   RuleOptions options = only({copy});
   options.library = true;
   const RuleFiles files = read_rule_files(options);
-  BOOST_TEST(files.library == rule_library().size() - 1);
+  BOOST_TEST(files.library == rules::library().size() - 1);
   BOOST_TEST(files.given == files.library);
-  BOOST_TEST(files.texts.size() == rule_library().size());
+  BOOST_TEST(files.texts.size() == rules::library().size());
   BOOST_TEST(files.texts.back().file == copy);
 }
 
@@ -129,14 +130,14 @@ BOOST_AUTO_TEST_CASE(a_rule_with_a_window_fires_in_order_of_time_over_files) {
                "2026-11-21 02:00:05,000 INFO two broke\n2026-11-21 02:01:00,000 INFO two broke\n");
   folder.write("job/b.log", "\n2026-11-21 02:00:01,000 INFO one broke\n");
   for (unsigned threads : {1u, 4u}) {
-    auto files = collect_files({folder.path / "job"}, {});
-    BOOST_REQUIRE(files.has_value());
     ReadProgress progress;
-    const RuleMatches matches = match_rules(files->logs, {{}, threads}, loaded.set, progress);
+    auto files = collect_files({folder.path / "job"}, {}, progress);
+    BOOST_REQUIRE(files.has_value());
+    const RuleMatches matches = match_rules(*files, {{}, threads}, loaded.set, progress);
     BOOST_REQUIRE(matches.fired.size() == 2);
-    BOOST_TEST(loaded.set->rules()[matches.fired[0].rule].id == "a.second");
-    BOOST_TEST((matches.fired[0].file == 0 && matches.fired[0].line == 1));
-    BOOST_TEST((matches.fired[1].file == 1 && matches.fired[1].line == 2));
+    BOOST_TEST(loaded.set->rules()[matches.fired[0].hit.rule].id == "a.second");
+    BOOST_TEST((matches.fired[0].place.source == 0 && matches.fired[0].place.line == 1));
+    BOOST_TEST((matches.fired[1].place.source == 1 && matches.fired[1].place.line == 2));
     BOOST_TEST(matches.lines == 4);
   }
 }

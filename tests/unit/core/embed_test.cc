@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(a_finding_is_polled_once_with_its_host_and_line) {
 
 BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_in_a_sentence) {
   char error[200] = "";
-  const culprit_options bad{sizeof bad, "[job\n", nullptr, 0};
+  const culprit_options bad{sizeof bad, "[job\n", nullptr, 0, 0, nullptr};
   BOOST_TEST(culprit_create(&bad, error, sizeof error) == nullptr);
   BOOST_TEST(std::strlen(error) > 0u);
   culprit_job* job = culprit_create(nullptr, nullptr, 0);
@@ -130,7 +130,8 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_in_a_sentence) {
 }
 
 BOOST_AUTO_TEST_CASE(a_host_pattern_of_job_toml_places_sources_by_their_names) {
-  const culprit_options options{sizeof options, "[job]\nhost_pattern = 'on_(?P<host>\\w+)_'\n", nullptr, 0};
+  const culprit_options options{sizeof options, "[job]\nhost_pattern = 'on_(?P<host>\\w+)_'\n", nullptr, 0, 0,
+                                nullptr};
   culprit_job* job = culprit_create(&options, nullptr, 0);
   BOOST_REQUIRE(job != nullptr);
   const culprit_source info{sizeof info, "log_on_alpha_x", nullptr, -1, -1};
@@ -142,7 +143,7 @@ BOOST_AUTO_TEST_CASE(a_host_pattern_of_job_toml_places_sources_by_their_names) {
   BOOST_TEST(std::string(finding.host) == "alpha");
   culprit_destroy(job);
   char error[200] = "";
-  const culprit_options bad{sizeof bad, "[job]\nhost_pattern = '(?P<host>'\n", nullptr, 0};
+  const culprit_options bad{sizeof bad, "[job]\nhost_pattern = '(?P<host>'\n", nullptr, 0, 0, nullptr};
   BOOST_TEST(culprit_create(&bad, error, sizeof error) == nullptr);
   BOOST_TEST(std::strlen(error) > 0u);
 }

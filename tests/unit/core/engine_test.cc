@@ -29,9 +29,15 @@ struct Fed {
   size_t findings = 0;
 };
 
+const std::shared_ptr<rules::Ruleset>& shipped() {
+  static const auto set = rules::Ruleset::shipped();
+  return set;
+}
+
 Fed feed(const std::vector<std::string>& files, EngineOptions options = {}) {
+  options.rules = shipped();
   Engine engine(std::move(options));
-  logs::LineParser parser{logs::ParseOptions{}};
+  logs::LineParser parser{logs::ParseOptions{}, engine.make_scanner()};
   logs::LogBatch batch;
   Fed out;
   for (size_t f = 0; f < files.size(); ++f) {
@@ -100,8 +106,8 @@ BOOST_AUTO_TEST_CASE(a_traceback_that_the_job_survived_is_no_diagnosis) {
 BOOST_AUTO_TEST_CASE(what_the_pool_of_healthy_jobs_has_is_no_evidence) {
   detect::Pool pool;
   for (int i = 0; i < 3; ++i) {
-    Engine healthy({});
-    logs::LineParser parser{logs::ParseOptions{}};
+    Engine healthy({{}, {}, {}, shipped()});
+    logs::LineParser parser{logs::ParseOptions{}, healthy.make_scanner()};
     logs::LogBatch batch;
     const std::string text = job(1, 50, 0, kXid)[0];
     Input opened = SourceOpened{};

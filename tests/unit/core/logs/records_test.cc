@@ -6,6 +6,7 @@
 
 #include "core/logs/job_log.h"
 #include "core/logs/line_parser.h"
+#include "word_scanner.h"
 
 using namespace culprit;
 using namespace culprit::logs;
@@ -16,7 +17,7 @@ namespace {
 struct Fed {
   JobLog log{JobFile{}};
   LogBatch batch;
-  LineParser parser{ParseOptions{}};
+  LineParser parser{ParseOptions{}, WordScanner::make()};
   uint64_t index = 0;
 
   Fed() { log.open_source({}); }
@@ -54,9 +55,11 @@ BOOST_AUTO_TEST_CASE(a_traceback_is_one_event_at_its_first_line_with_its_excepti
   BOOST_TEST(!f.batch.lines[1].continued);
   for (int i : {2, 3, 4}) BOOST_TEST(f.batch.lines[i].continued);
   BOOST_TEST(!f.batch.lines[5].continued);
-  BOOST_REQUIRE(f.log.fault_lines().size() == 1u);
-  BOOST_TEST(f.log.fault_lines()[0].place.line == 2u);
-  BOOST_TEST(f.log.fault_lines()[0].text == "ValueError: bad shape");
+  BOOST_REQUIRE(f.log.rule_lines().size() == 1u);
+  BOOST_TEST(f.log.rule_lines()[0].place.line == 2u);
+  BOOST_TEST(f.log.rule_lines()[0].text == "ValueError: bad shape");
+  BOOST_TEST(f.log.rule_lines()[0].holes == std::vector<std::string>{"Val"});
+  BOOST_TEST(f.log.rule_lines()[0].exception);
 }
 
 BOOST_AUTO_TEST_CASE(interleaved_ranks_keep_their_own_records) {
@@ -87,7 +90,7 @@ BOOST_AUTO_TEST_CASE(a_chained_traceback_belongs_to_the_record_before) {
       "next\n");
   for (int i : {4, 6, 7, 8}) BOOST_TEST(f.batch.lines[i].continued);
   BOOST_TEST(!f.batch.lines[9].continued);
-  BOOST_TEST(f.log.fault_lines().size() == 1u);
+  BOOST_TEST(f.log.rule_lines().size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_launchers_list_of_failures_is_one_event_with_all_its_text) {
@@ -100,8 +103,26 @@ BOOST_AUTO_TEST_CASE(a_launchers_list_of_failures_is_one_event_with_all_its_text
       "------------------------------------------------------------\n"
       "done\n");
   BOOST_TEST(f.log.events() == 2u);
-  BOOST_REQUIRE(f.log.fault_lines().size() == 1u);
-  BOOST_TEST(f.log.fault_lines()[0].text.find("host      : node-3 exitcode  : -9") != std::string::npos);
+  BOOST_REQUIRE(f.log.rule_lines().size() == 1u);
+  BOOST_TEST(f.log.rule_lines()[0].place.line == 1u);
+  BOOST_TEST(f.log.rule_lines()[0].text == "exitcode  : -9 (pid: 77)");
+}
+
+BOOST_AUTO_TEST_CASE(program_text_within_a_traceback_is_no_hit_of_a_rule) {
+  const Fed f(
+      "Traceback (most recent call last):\n"
+      "  File \"a.py\", line 1, in f\n"
+      "    raise Exit(\"KeyError: no\")\n"
+      "Exit: done\n"
+      "ValueError: a line of its own\n");
+  BOOST_REQUIRE(f.log.rule_lines().size() == 1u);
+  BOOST_TEST(f.log.rule_lines()[0].place.line == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(a_general_rule_gives_way_to_others_on_the_same_event_and_to_none_elsewhere) {
+  const Fed f("ValueError: x\nValueError: y\n");
+  BOOST_REQUIRE(f.log.rule_lines().size() == 2u);
+  for (const RuleLine& line : f.log.rule_lines()) BOOST_TEST(line.rule == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_record_that_its_source_leaves_open_is_an_event_of_its_own_form) {
@@ -136,7 +157,7 @@ BOOST_AUTO_TEST_CASE(events_do_not_depend_on_where_the_text_is_cut) {
   const auto all = [](const JobLog& log) {
     std::string out = fmt::format("{} events\n", log.events());
     for (const JobLog::FormStats& f : log.forms()) out += fmt::format("{} {}\n", f.count, f.text);
-    for (const FaultLine& l : log.fault_lines())
+    for (const RuleLine& l : log.rule_lines())
       out += fmt::format("{} {} {}\n", l.place.line, l.writer_event, l.text);
     for (const TemplateStats& t : log.templates())
       for (const LogSample& s : t.samples) out += fmt::format("{} {}\n", s.place.line, s.text);

@@ -43,32 +43,6 @@ BOOST_AUTO_TEST_CASE(numbers_that_count_no_iteration_are_no_progress) {
     BOOST_TEST_CONTEXT(message) BOOST_TEST(!progress_of(message).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(known_faults_are_recognised_by_their_words) {
-  const struct {
-    const char* message;
-    Component component;
-    bool cascade;
-  } rows[] = {
-      {"NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.", Component::kGpu, false},
-      {"Out of memory: Killed process 4711 (python3) total-vm:1kB", Component::kHostMemory, false},
-      {"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", Component::kGpuMemory,
-       false},
-      {"OSError: [Errno 28] No space left on device", Component::kStorage, false},
-      {"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5)", Component::kNcclComm,
-       true},
-      {"slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-21T02:00:00 DUE TO TIME LIMIT ***",
-       Component::kUserConfig, false},
-  };
-  for (const auto& row : rows) {
-    BOOST_TEST_CONTEXT(row.message) {
-      const FormShape s = shape(row.message);
-      BOOST_REQUIRE(s.kind == ShapeKind::kFault);
-      BOOST_TEST((fault_shapes()[s.fault].component == row.component));
-      BOOST_TEST(fault_shapes()[s.fault].cascade == row.cascade);
-    }
-  }
-}
-
 BOOST_AUTO_TEST_CASE(exceptions_are_told_from_prose) {
   for (const char* yes : {"ValueError: bad shape", "torch.distributed.DistBackendError: timed out",
                           "KeyError: 'x'", "KeyboardInterrupt", "my.pkg.BrokenException: no"})

@@ -1,5 +1,5 @@
 # Writes the texts of the rule files into a C++ source:
-#   cmake -DROOT=rules -DOUT=rule_library.cc -DFILES=a.lua|b/c.lua -P embed_rules.cmake
+#   cmake -DROOT=rules -DOUT=rule_library.cc -DFILES=a.lua|b/c.lua -P embed_library.cmake
 string(REPLACE "|" ";" files "${FILES}")
 set(rows "")
 foreach(file IN LISTS files)
@@ -8,15 +8,15 @@ foreach(file IN LISTS files)
   string(APPEND rows "     R\"lua(${text})lua\"},\n")
 endforeach()
 file(WRITE "${OUT}" "// Generated from rules/.
-#include \"app/rule_library.h\"
+#include \"core/rules/library.h\"
 
-namespace culprit::app {
+namespace culprit::rules {
 
-std::span<const LibraryFile> rule_library() {
+std::span<const LibraryFile> library() {
   static constexpr LibraryFile kFiles[] = {
 ${rows}  };
   return kFiles;
 }
 
-}  // namespace culprit::app
+}  // namespace culprit::rules
 ")

@@ -4,13 +4,13 @@
 #include <span>
 #include <string_view>
 
-namespace culprit::app {
+namespace culprit::rules {
 
 struct LibraryFile {
   std::string_view name;  // below rules/
   std::string_view text;
 };
 
-std::span<const LibraryFile> rule_library();
+std::span<const LibraryFile> library();
 
-}  // namespace culprit::app
+}  // namespace culprit::rules
