@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "core/logs/placement.h"
 #include "core/rules/matcher.h"
 #include "core/rules/pattern.h"
 #include "core/rules/source_text.h"
@@ -223,7 +224,7 @@ void Reader::add_pattern(const std::string& pattern, std::string_view path, Rule
                    fmt::format("template '{}': {}", shorten(pattern, 80), regex.error().text));
     p.regex = std::move(*regex);
   } else {
-    p.regex = pattern;
+    p.regex = logs::with_named_groups(pattern);
   }
   const auto names = hole_names(p.regex);
   if (!names)
