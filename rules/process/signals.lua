@@ -70,7 +70,7 @@ ends {
     [[terminate called without an active exception]],
     [[Fatal Python error: Aborted]], [[libc\+\+abi: terminating]], [[: task \d+: Aborted\b]],
     [[line \d+: +\d+ Aborted\b]] },
-  except = { [[std::bad_alloc]] },
+  except = { [[std::bad_alloc]], [[c10::Dist\w*Error]] },
   remedy = "Read `what():` below it and the error before it.",
   hit = { "terminate called after throwing an instance of 'c10::Error'", "Fatal Python error: Aborted" },
   miss = { "Aborted request 17, will be sent again" },

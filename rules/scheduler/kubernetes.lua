@@ -132,7 +132,7 @@ kube {
 kube {
   id = "deadline", title = "Job ran longer than it may", severity = "fatal", symptom = "other",
   action = "retry",
-  regex = { [[\bDeadlineExceeded\b.*(?:[Jj]ob|[Pp]od)]],
+  regex = { [[\bDeadlineExceeded\b.*(?:[Jj]ob|[Pp]od)]], [[activeDeadlineSeconds.*DeadlineExceeded]],
     [[(?:Job|Pod) was active on the node longer than the specified deadline]] },
   remedy = "Raise activeDeadlineSeconds.",
   hit = { "Warning  DeadlineExceeded  Job was active longer than specified deadline" },

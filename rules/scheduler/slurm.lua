@@ -34,7 +34,7 @@ for _, c in ipairs(causes) do
 end
 slurm {
   id = "cancelled", title = "Job was cancelled by its owner or an operator", category = "user",
-  severity = "error", action = "none",
+  severity = "error", action = "none", role = "cascade",  -- srun cancels a step when one of its tasks fails
   regex = { [[\*\*\* (?:JOB|STEP) \S+ ON (?P<host>\S+) CANCELLED AT \S+ (?:DUE to SIGNAL \w+ )?\*\*\*]],
     [[(?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ by uid]] },
   remedy = "Ask who cancelled it (sacct); nothing is broken by itself.",

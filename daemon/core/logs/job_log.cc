@@ -269,7 +269,9 @@ struct JobLog::Impl {
       const LineRecord& line = batch.lines[i];
       RuleLine& r = out.emplace_back();
       r.rule = hit.rule;
-      r.handled = batch.forms[line.form].shape.handled;
+      // What a program itself calls information is no failure of it.
+      const bool told = hit.level == Level::kInfo || hit.level == Level::kDebug;
+      r.handled = batch.forms[line.form].shape.handled || told;
       r.known = r.handled ? Known::kNote : hit.known;
       r.general = hit.general;
       r.kernel = hit.kernel;

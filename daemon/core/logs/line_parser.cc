@@ -167,7 +167,7 @@ struct LineParser::Impl {
     const auto begin = static_cast<size_t>(line.data() - text.data());
     if (!scanner->wants(begin + line.size())) return;
     const bool kernel = header.kernel || source->kind == SourceKind::kKernel;
-    scanner->take({index, begin, begin + line.size(), message, kernel}, *batch);
+    scanner->take({index, begin, begin + line.size(), message, header.level, kernel}, *batch);
   }
 };
 

@@ -9,10 +9,11 @@
 namespace culprit::logs {
 
 struct ScannedText {
-  uint32_t index = 0;         // of the line in its batch
-  size_t begin = 0, end = 0;  // of the line in the block
-  std::string_view message;   // within it
-  bool kernel = false;        // a kernel's message
+  uint32_t index = 0;          // of the line in its batch
+  size_t begin = 0, end = 0;   // of the line in the block
+  std::string_view message;    // within it
+  Level level = Level::kNone;  // as its header says
+  bool kernel = false;         // a kernel's message
 };
 
 class LineScanner {

@@ -19,29 +19,6 @@ constexpr uint32_t kDevicesMax = 64;  // of a host
 constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
 
-// Writes "(?<name>" as "(?P<name>", which all versions of RE2 know.
-std::string with_named_groups(std::string_view pattern) {
-  std::string out;
-  bool in_class = false;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '\\' && i + 1 < pattern.size()) {
-      out.append(pattern.substr(i++, 2));
-      continue;
-    }
-    if (c == '[') in_class = true;
-    if (c == ']') in_class = false;
-    out += c;
-    const bool named = !in_class && c == '(' && pattern.substr(i, 3) == "(?<" && i + 3 < pattern.size() &&
-                       pattern[i + 3] != '=' && pattern[i + 3] != '!';
-    if (named) {
-      out += "?P<";
-      i += 2;
-    }
-  }
-  return out;
-}
-
 struct UserPattern {
   std::unique_ptr<RE2> regex;
   int group = 0;
@@ -210,6 +187,28 @@ void read_file_host(std::string_view name, Best& best) {
 }
 
 }  // namespace
+
+std::string with_named_groups(std::string_view pattern) {
+  std::string out;
+  bool in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '\\' && i + 1 < pattern.size()) {
+      out.append(pattern.substr(i++, 2));
+      continue;
+    }
+    if (c == '[') in_class = true;
+    if (c == ']') in_class = false;
+    out += c;
+    const bool named = !in_class && c == '(' && pattern.substr(i, 3) == "(?<" && i + 3 < pattern.size() &&
+                       pattern[i + 3] != '=' && pattern[i + 3] != '!';
+    if (named) {
+      out += "?P<";
+      i += 2;
+    }
+  }
+  return out;
+}
 
 struct Placement::Impl {
   UserPattern host, rank;

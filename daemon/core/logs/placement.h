@@ -25,6 +25,9 @@ struct PlacementOptions {
   std::string rank_pattern;  // RE2 with group `rank`
 };
 
+// Writes "(?<name>" as "(?P<name>", which all versions of RE2 know.
+std::string with_named_groups(std::string_view pattern);
+
 class Placement {
  public:
   static Result<Placement> create(const PlacementOptions& options);

@@ -23,7 +23,7 @@ void BlockScanner::take(const logs::ScannedText& line, logs::LogBatch& batch) {
     const auto first = static_cast<uint32_t>(batch.holes.size());
     batch.holes.insert(batch.holes.end(), m.holes.begin(), m.holes.end());
     batch.hits.push_back({line.index, m.rule, first, static_cast<uint32_t>(m.holes.size()), known_[m.rule],
-                          m.general, line.kernel});
+                          line.level, m.general, line.kernel});
   }
   next_ = scanner_.next();
 }

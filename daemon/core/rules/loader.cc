@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kFileBytes = 4 << 20;
 constexpr size_t kRules = 20'000;
+constexpr size_t kErrors = 100;  // told of one file: each costs a look through its text
 
 // All that decides when a rule fires.
 uint64_t hash_of(const Rule& rule, const RuleText& file) {
@@ -63,8 +64,8 @@ class Loader {
 
  private:
   void add_error(const RuleText& file, uint32_t line, std::string_view code, std::string what) {
-    errors_.push_back(
-        {file.file, line, line ? 1u : 0u, 0, std::string(code), std::move(what), line_at(file.text, line)});
+    errors_.push_back({file.file, line, line ? 1u : 0u, 0, std::string(code), std::move(what),
+                       line ? line_at(file.text, line) : std::string()});
   }
 
   void read(const RuleText& file) {
@@ -72,36 +73,44 @@ class Loader {
       return add_error(file, 0, "limit", fmt::format("a rule file has at most {}", format_bytes(kFileBytes)));
     auto sandbox = std::make_unique<Sandbox>();
     const auto own = static_cast<uint32_t>(set_->sandboxes_.size());
+    const size_t before = errors_.size();
     size_t told = 0;
-    const auto declare = [&](std::string_view verb, Value table, uint32_t line) {
+    bool full = false;
+    const auto declare = [&](std::string_view verb, Value table, uint32_t line) -> std::string {
       ++told;
-      Reader reader(file, errors_);
-      if (verb == "override") {
-        overrides_.push_back(reader.override_of(table, line));
-        return;
-      }
-      const size_t before = errors_.size();
-      Rule rule = reader.rule(table, line);
-      rule.sandbox = own;
-      if (!rule.id.empty()) places_[rule.id].push_back(rule.place);
-      if (errors_.size() > before || set_->rules_.size() >= kRules) return;
-      rule.text_hash = hash_of(rule, file);
-      set_->rules_.push_back(std::move(rule));
+      full = true;
+      if (errors_.size() - before >= kErrors) return fmt::format("more than {} errors in this file", kErrors);
+      if (set_->rules_.size() >= kRules) return fmt::format("more than {} rules", kRules);
+      full = false;
+      if (verb == "override")
+        overrides_.push_back(Reader(file, errors_).override_of(table, line));
+      else
+        take(file, table, line, own);
+      return {};
     };
-    if (auto done = sandbox->run(file.text, declare); !done) {
+    if (auto done = sandbox->run(without_mark(file.text), declare); !done) {
       const ScriptError& e = done.error();
-      const bool syntax = told == 0 && e.text.find("near") != e.text.npos;
       add_error(file, e.line,
-                e.overrun != Overrun::kNone ? "over-budget"
-                : syntax                    ? "syntax"
-                                            : "script",
+                full                          ? "limit"
+                : e.overrun != Overrun::kNone ? "over-budget"
+                : e.syntax                    ? "syntax"
+                                              : "script",
                 e.text);
     } else if (told == 0) {
       add_error(file, 0, "no-rule", "holds no rule");
     }
-    if (set_->rules_.size() >= kRules) add_error(file, 0, "limit", fmt::format("more than {} rules", kRules));
     // Functions need their state; files without any give it back.
     if (sandbox->has_functions()) set_->sandboxes_.push_back(std::move(sandbox));
+  }
+
+  void take(const RuleText& file, const Value& table, uint32_t line, uint32_t sandbox) {
+    const size_t before = errors_.size();
+    Rule rule = Reader(file, errors_).rule(table, line);
+    rule.sandbox = sandbox;
+    if (!rule.id.empty()) places_[rule.id].push_back(rule.place);
+    if (errors_.size() > before) return;
+    rule.text_hash = hash_of(rule, file);
+    set_->rules_.push_back(std::move(rule));
   }
 
   const RuleText& text_of(const RulePlace& place) const {
@@ -193,15 +202,23 @@ RuleError error_at(std::span<const RuleText> files, const Rule& rule, std::strin
 std::string format_error(const RuleError& error) {
   std::string out = error.file;
   if (error.line) out += fmt::format(":{}:{}", error.line, std::max(error.column, 1u));
-  out += fmt::format(": error[{}]: {}\n", error.code, error.what);
+  out += fmt::format(": error[{}]: {}\n", error.code, to_terminal(error.what));
   if (error.line == 0 || error.source.empty()) return out;
-  out += fmt::format("{:>6} | {}\n", error.line, error.source);
-  if (error.width == 0) return out;
-  // Tabs before the caret, so that it stands below whatever the terminal makes of them.
-  std::string blank;
-  for (size_t i = 0; i + 1 < error.column && i < error.source.size(); ++i)
-    blank += error.source[i] == '\t' ? '\t' : ' ';
-  return out + fmt::format("       | {}^{}\n", blank, std::string(error.width - 1, '~'));
+  // One place on the screen for each character, so that the caret stands below what is meant.
+  std::string source, blank;
+  size_t width = 0;
+  for (size_t i = 0; i < error.source.size(); ++i) {
+    const auto c = static_cast<unsigned char>(error.source[i]);
+    source += c == '\t' || (c >= ' ' && c != 0x7f) ? error.source[i] : ' ';
+    if ((c & 0xc0) == 0x80) continue;  // within a character
+    // Tabs before the caret, so that it stands below whatever the terminal makes of them.
+    if (i + 1 < error.column)
+      blank += c == '\t' ? '\t' : ' ';
+    else if (i + 1 < error.column + error.width)
+      ++width;
+  }
+  out += fmt::format("{:>6} | {}\n", error.line, to_terminal(source));
+  return width == 0 ? out : out + fmt::format("       | {}^{}\n", blank, std::string(width - 1, '~'));
 }
 
 }  // namespace culprit::rules

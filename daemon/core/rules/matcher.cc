@@ -110,6 +110,7 @@ Scanner::Scanner(Scanner&& other) noexcept
     : matcher_(std::move(other.matcher_)),
       scratch_(std::exchange(other.scratch_, nullptr)),
       hits_(std::move(other.hits_)),
+      last_(std::move(other.last_)),
       at_(other.at_),
       next_(other.next_),
       stamps_(std::move(other.stamps_)),
@@ -120,8 +121,14 @@ Scanner::~Scanner() {
   if (scratch_) hs_free_scratch(scratch_);
 }
 
+// One hit of a literal in a line is enough: a line that repeats one must not fill the memory.
 int Scanner::on_hit(unsigned id, unsigned long long, unsigned long long to, unsigned, void* self) {
-  static_cast<Scanner*>(self)->hits_.push_back({static_cast<uint32_t>(to), id});
+  auto& scanner = *static_cast<Scanner*>(self);
+  const uint32_t before = std::exchange(scanner.last_[id], static_cast<uint32_t>(to));
+  const std::string_view between =
+      before < to ? scanner.block_.substr(before, to - before) : std::string_view{};
+  if (before == 0 || before > to || between.find('\n') != between.npos || between.find('\r') != between.npos)
+    scanner.hits_.push_back({static_cast<uint32_t>(to), id});
   return 0;
 }
 
@@ -129,6 +136,8 @@ void Scanner::begin(std::string_view block) {
   hits_.clear();
   at_ = 0;
   if (scratch_) {
+    block_ = block;
+    last_.assign(matcher_->by_literal_.size(), 0);
     constexpr size_t kBlock = size_t{1} << 31;  // ends are 32 bits; blocks are some MiB
     CULPRIT_CHECK(block.size() < kBlock);
     hs_scan(matcher_->database_, block.data(), static_cast<unsigned>(block.size()), 0, scratch_, on_hit,
@@ -144,9 +153,13 @@ size_t Scanner::next_literal(size_t from) {
   return at_ < hits_.size() ? hits_[at_].end : kNone;
 }
 
-void Scanner::verify(uint32_t pattern, std::string_view message, Source source) {
+void Scanner::consider(uint32_t pattern) {
   if (stamps_[pattern] == stamp_) return;
   stamps_[pattern] = stamp_;
+  candidates_.push_back(pattern);
+}
+
+void Scanner::verify(uint32_t pattern, std::string_view message, Source source) {
   const Matcher::Compiled& compiled = matcher_->patterns_[pattern];
   const Matcher::Of& rule = matcher_->rules_[compiled.rule];
   if (!(rule.sources & bit(source)) || found_[compiled.rule] == stamp_) return;
@@ -169,6 +182,7 @@ void Scanner::verify(uint32_t pattern, std::string_view message, Source source) 
 
 std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_view message, Source source) {
   matches_.clear();
+  candidates_.clear();
   if (++stamp_ == 0) {  // after 2^32 lines the stamps begin anew
     std::fill(stamps_.begin(), stamps_.end(), 0);
     std::fill(found_.begin(), found_.end(), 0);
@@ -176,15 +190,16 @@ std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_
   }
   while (at_ < hits_.size() && hits_[at_].end <= begin) ++at_;
   for (; at_ < hits_.size() && hits_[at_].end <= end; ++at_)
-    for (const uint32_t pattern : matcher_->by_literal_[hits_[at_].literal]) verify(pattern, message, source);
-  for (const uint32_t pattern : matcher_->always_) verify(pattern, message, source);
+    for (const uint32_t pattern : matcher_->by_literal_[hits_[at_].literal]) consider(pattern);
+  for (const uint32_t pattern : matcher_->always_) consider(pattern);
+  // Patterns are numbered by rule and, within it, as written: the first wording that fits gives the holes.
+  std::sort(candidates_.begin(), candidates_.end());
+  for (const uint32_t pattern : candidates_) verify(pattern, message, source);
   if (matcher_->always_.empty()) next_ = at_ < hits_.size() ? hits_[at_].end : kNone;
   const bool particular = std::any_of(matches_.begin(), matches_.end(),
                                       [&](const RuleMatch& m) { return !matcher_->rules_[m.rule].general; });
   if (particular)
     std::erase_if(matches_, [&](const RuleMatch& m) { return matcher_->rules_[m.rule].general; });
-  std::sort(matches_.begin(), matches_.end(),
-            [](const RuleMatch& a, const RuleMatch& b) { return a.rule < b.rule; });
   return matches_;
 }
 

@@ -81,7 +81,7 @@ class Scanner {
   // The end of the next literal, npos after the last one, 0 with rules that look at every line.
   size_t next() const { return next_; }
   // The rules found in the line [begin, end) of the block, whose message and source are given; lines come in
-  // order. Valid until the next call.
+  // order, and come out in order of rules. Valid until the next call.
   std::span<const RuleMatch> match(size_t begin, size_t end, std::string_view message, Source source);
   // The end of the first literal at or behind `from`; npos where there is none.
   size_t next_literal(size_t from);
@@ -91,16 +91,20 @@ class Scanner {
     uint32_t end, literal;
   };
   static int on_hit(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void* self);
+  void consider(uint32_t pattern);
   void verify(uint32_t pattern, std::string_view message, Source source);
 
   std::shared_ptr<const Matcher> matcher_;
   hs_scratch* scratch_ = nullptr;
+  std::string_view block_;
   std::vector<Hit> hits_;
+  std::vector<uint32_t> last_;    // by literal: the end of its last hit in the block
   size_t at_ = 0;                 // of the next hit
   size_t next_ = 0;               // its end; 0 with rules that look at every line
   std::vector<uint32_t> stamps_;  // by pattern: the line that looked at it last
   std::vector<uint32_t> found_;   // by rule: the same
   uint32_t stamp_ = 0;
+  std::vector<uint32_t> candidates_;  // patterns of the line
   std::vector<RuleMatch> matches_;
   std::vector<re2::StringPiece> groups_;
 };

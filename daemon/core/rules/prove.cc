@@ -113,10 +113,21 @@ void prove_one(Prover& prover, const Rule& rule, std::span<const RuleText> files
     add("examples.hit", "example-not-hit",
         fmt::format("the example '{}' has to hit: {}", shorten(text, 120), why));
   }
-  for (const std::string& text : rule.miss)
+  for (const std::string& text : rule.miss) {
     if (prover.fires(text))
       add("examples.miss", "example-hit",
           fmt::format("the example '{}' must not hit, and does", shorten(text, 120)));
+    else if (!prover.troubles().empty())
+      add("examples.miss", "example-failed",
+          fmt::format("the example '{}' proves nothing: {}", shorten(text, 120), prover.troubles()[0].what));
+  }
+}
+
+// A rule that asks for another one that has errors itself cannot be proven, and that is told of the other.
+bool is_whole(const Ruleset& set, const Rule& rule) {
+  if (!rule.window) return true;
+  const auto known = [&](const std::string& id) { return id.empty() || set.find(id); };
+  return known(rule.window->after) && known(rule.window->unless);
 }
 
 }  // namespace
@@ -127,7 +138,7 @@ void prove(Ruleset& ruleset, std::span<const RuleText> files, std::vector<RuleEr
   Prover prover(ruleset);
   for (uint32_t i = 0; i < ruleset.rules().size(); ++i) {
     const Rule& rule = ruleset.rules()[i];
-    if (!rule.enabled || !names.contains(rule.place.file)) continue;
+    if (!rule.enabled || !is_whole(ruleset, rule) || !names.contains(rule.place.file)) continue;
     prover.begin(i);
     prove_one(prover, rule, files, errors);
   }

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "core/logs/placement.h"
 #include "core/rules/matcher.h"
 #include "core/rules/pattern.h"
 #include "core/rules/source_text.h"
@@ -223,7 +224,7 @@ void Reader::add_pattern(const std::string& pattern, std::string_view path, Rule
                    fmt::format("template '{}': {}", shorten(pattern, 80), regex.error().text));
     p.regex = std::move(*regex);
   } else {
-    p.regex = pattern;
+    p.regex = logs::with_named_groups(pattern);
   }
   const auto names = hole_names(p.regex);
   if (!names)
@@ -299,7 +300,12 @@ Rule Reader::rule(const Value& table, uint32_t line) {
   out.action = word_or(text(table, "action"), ActionKind::kNone);
   out.role = text(table, "role") == "cascade" ? Role::kCascade : Role::kRoot;
   const std::string blames = text(table, "blames");
-  const bool program = out.category == Category::kUser || out.category == Category::kFramework;
+  // A program's fault is on every host; what the program needs of a host (memory, libraries, a network that
+  // its settings fit) may be wrong on one alone.
+  const bool program = out.component == Component::kUserCode || out.component == Component::kUserConfig ||
+                       out.component == Component::kUserData || out.component == Component::kNumeric ||
+                       out.component == Component::kPlatform || out.component == Component::kFramework ||
+                       (out.category == Category::kUser && out.component == Component::kGpuMemory);
   out.blame = blames == "host" || (blames.empty() && out.category == Category::kHardware) ? Blame::kHost
               : blames == "job" || (blames.empty() && program)                            ? Blame::kJob
                                                                                           : Blame::kFew;

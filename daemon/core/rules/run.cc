@@ -3,21 +3,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/hash.h"
+#include "base/limits.h"
 
 namespace culprit::rules {
 namespace {
 
-constexpr size_t kEntries = 4096;  // of one window: four times what at_least may ask
-constexpr size_t kKeys = 65'536;   // windows of one rule: ranks of a large job
+constexpr size_t kEntries = 1024;          // of one window: at_least asks for no more
+constexpr size_t kEntriesTotal = 131'072;  // of all: some 16 MB with their keys; a window each for all ranks
+constexpr size_t kFiredTotal = 262'144;    // host, rank, device and job of a job of 65,536 ranks
+constexpr size_t kSweepEvery = 4096;       // refused hits: looking for stale windows costs some ms
 constexpr int kOverrunsMax = 3;
 constexpr Scope kScopes[] = {Scope::kHost, Scope::kRank, Scope::kDevice, Scope::kJob};
 
+TimeNs minus(TimeNs time, TimeNs span) { return time < kNoTime + span ? kNoTime : time - span; }
+
+// A rule sees the beginning of a very long line: texts in Lua have a limit, and no line may make a rule fail.
+Value text_of(const std::string& text) { return Value::of(text.substr(0, limits::kMessageBytes)); }
+
+// Different ones among them.
+template <class Get>
+uint64_t different(const auto& entries, Get get) {
+  std::vector<decltype(get(entries[0]))> values;
+  for (const auto& e : entries) values.push_back(get(e));
+  std::sort(values.begin(), values.end());
+  return static_cast<uint64_t>(std::unique(values.begin(), values.end()) - values.begin());
+}
+
 Value event_of(const Rule& rule, const RuleHit& hit) {
   Value out = Value::table();
-  out.fields["text"] = Value::of(hit.text);
+  out.fields["text"] = text_of(hit.text);
   out.fields["source"] = Value::of(std::string(word(hit.source)));
   if (!hit.host.empty()) out.fields["host"] = Value::of(hit.host);
   if (hit.rank) out.fields["rank"] = Value::of(int64_t{*hit.rank});
@@ -25,7 +41,7 @@ Value event_of(const Rule& rule, const RuleHit& hit) {
   if (hit.step >= 0) out.fields["step"] = Value::of(hit.step);
   if (hit.time_ns != kNoTime) out.fields["time_ns"] = Value::of(hit.time_ns);
   for (size_t i = 0; i < rule.holes.size() && i < hit.holes.size(); ++i)
-    if (!hit.holes[i].empty()) out.fields[rule.holes[i]] = Value::of(hit.holes[i]);
+    if (!hit.holes[i].empty()) out.fields[rule.holes[i]] = text_of(hit.holes[i]);
   return out;
 }
 
@@ -48,17 +64,29 @@ void RuleRun::replace(std::shared_ptr<Ruleset> ruleset) {
   std::unordered_map<uint64_t, State*> before;
   for (auto& [rule, state] : states_) before.emplace(ruleset_->rules()[rule].text_hash, &state);
   std::unordered_map<uint32_t, State> states;
+  std::vector<RuleTrouble> troubles;
   std::vector<bool> asked(ruleset->rules().size());
+  longest_span_ns_ = 0;
+  entries_ = fired_ = 0;
   for (uint32_t i = 0; i < asked.size(); ++i) {
     const Rule& rule = ruleset->rules()[i];
-    if (const auto it = before.find(rule.text_hash); it != before.end())
-      states.emplace(i, std::move(*it->second));
+    if (const auto it = before.find(rule.text_hash); it != before.end()) {
+      State& state = states.emplace(i, std::move(*it->second)).first->second;
+      for (const auto& [key, entries] : state.windows) entries_ += entries.size();
+      for (const auto& fired : state.fired) fired_ += fired.size();
+      if (state.trouble >= 0) {
+        troubles.push_back(std::move(troubles_[static_cast<size_t>(state.trouble)]));
+        state.trouble = static_cast<int>(troubles.size()) - 1;
+      }
+    }
     if (!rule.window) continue;
+    longest_span_ns_ = std::max(longest_span_ns_, rule.window->span_ns);
     for (const std::string* other : {&rule.window->after, &rule.window->unless})
       if (const auto index = ruleset->find(*other)) asked[*index] = true;
   }
   ruleset_ = std::move(ruleset);
   states_ = std::move(states);
+  troubles_ = std::move(troubles);
   asked_ = std::move(asked);
 }
 
@@ -66,6 +94,9 @@ void RuleRun::clear() {
   states_.clear();
   troubles_.clear();
   now_ = 0;
+  timed_ = false;
+  waited_ = 0;
+  entries_ = fired_ = 0;
   dropped_ = 0;
 }
 
@@ -93,43 +124,89 @@ bool RuleRun::fired_before(const std::string& rule, Scope scope, const RuleHit& 
   return it != fired.end() && it->second >= since;
 }
 
-Firing RuleRun::count(const Rule& rule, State& state, const RuleHit& hit, TimeNs now) {
+// Makes room where all windows together are full: those that no later hit can belong to go.
+void RuleRun::sweep(TimeNs now) {
+  if (waited_ > 0) {
+    --waited_;
+    return;
+  }
+  waited_ = kSweepEvery;
+  entries_ = fired_ = 0;
+  for (auto& [index, state] : states_) {
+    const auto& window = ruleset_->rules()[index].window;
+    if (window)
+      std::erase_if(state.windows,
+                    [&](const auto& w) { return w.second.back().time < minus(now, window->span_ns); });
+    for (const auto& [key, entries] : state.windows) entries_ += entries.size();
+    for (auto& fired : state.fired) {
+      std::erase_if(fired, [&](const auto& f) { return f.second < minus(now, longest_span_ns_); });
+      fired_ += fired.size();
+    }
+  }
+}
+
+// The window that holds the hit now; null where it could not be kept.
+RuleRun::Entries* RuleRun::keep(const Rule& rule, State& state, const RuleHit& hit, TimeNs now) {
   const Window& window = *rule.window;
   const uint64_t where = key(window.by, hit);
-  if (!state.windows.contains(where) && state.windows.size() >= kKeys)
-    std::erase_if(state.windows, [&](const auto& w) { return w.second.back().time < now - window.span_ns; });
-  Firing out;
-  if (state.windows.size() >= kKeys && !state.windows.contains(where)) {
-    ++dropped_;
-    out.first_ns = out.last_ns = now;
-    return out;
-  }
-  std::deque<Entry>& entries = state.windows[where];
+  if (entries_ >= kEntriesTotal) sweep(now);
+  const auto known = state.windows.find(where);
+  if (known == state.windows.end() && entries_ >= kEntriesTotal) return nullptr;
+  Entries& entries = known == state.windows.end() ? state.windows[where] : known->second;
+  if (!entries.empty() && now < minus(entries.back().time, window.span_ns)) return nullptr;
   uint64_t value = 0;
   const auto hole = std::find(rule.holes.begin(), rule.holes.end(), window.distinct);
-  if (hole != rule.holes.end()) value = hash64(hit.holes[static_cast<size_t>(hole - rule.holes.begin())]);
-  entries.push_back({now, value, hash64(hit.host), hit.rank ? int64_t{*hit.rank} : -1});
-  while (entries.front().time < now - window.span_ns) entries.pop_front();
-  if (entries.size() > kEntries) {
-    entries.pop_front();
+  const auto index = static_cast<size_t>(hole - rule.holes.begin());
+  if (index < hit.holes.size() && !hit.holes[index].empty()) value = hash64(hit.holes[index]);
+  const auto at = std::upper_bound(entries.begin(), entries.end(), now,
+                                   [](TimeNs time, const Entry& e) { return time < e.time; });
+  entries.insert(at, {now, value, hash64(hit.host), hit.rank ? int64_t{*hit.rank} : -1});
+  ++entries_;
+  const TimeNs since = minus(entries.back().time, window.span_ns);
+  auto first = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.time >= since; });
+  if (first == entries.begin() && (entries.size() > kEntries || entries_ > kEntriesTotal)) {
+    ++first;
     ++dropped_;
   }
-  std::set<uint64_t> values, hosts;
-  std::set<int64_t> ranks;
-  // What is asked of a window is seen in its last few hits; all are looked at where a function asks.
-  for (const Entry& e : entries) {
-    if (!window.distinct.empty()) values.insert(e.value);
-    if (rule.when == 0) continue;
-    hosts.insert(e.host);
-    if (e.rank >= 0) ranks.insert(e.rank);
+  entries_ -= static_cast<size_t>(first - entries.begin());
+  entries.erase(entries.begin(), first);
+  return &entries;
+}
+
+Firing RuleRun::count(const Rule& rule, const Entries& entries) const {
+  Firing out;
+  out.count = out.distinct = entries.size();
+  if (!rule.window->distinct.empty()) {
+    const bool lacking =
+        std::any_of(entries.begin(), entries.end(), [](const Entry& e) { return e.value == 0; });
+    out.distinct = different(entries, [](const Entry& e) { return e.value; }) - (lacking ? 1 : 0);
   }
-  out.count = entries.size();
-  out.distinct = window.distinct.empty() ? out.count : values.size();
-  out.hosts = std::max<size_t>(hosts.size(), 1);
-  out.ranks = ranks.size();
-  out.first_ns = entries.front().time;
-  out.last_ns = now;
+  if (out.distinct < rule.window->at_least) return out;  // nobody asks for more
+  out.hosts = different(entries, [](const Entry& e) { return e.host; });
+  const bool unranked =
+      std::any_of(entries.begin(), entries.end(), [](const Entry& e) { return e.rank < 0; });
+  out.ranks = different(entries, [](const Entry& e) { return e.rank; }) - (unranked ? 1 : 0);
+  if (timed_) {
+    out.first_ns = entries.front().time;
+    out.last_ns = entries.back().time;
+  }
   return out;
+}
+
+void RuleRun::remember(State& state, const RuleHit& hit, TimeNs now) {
+  for (Scope scope : kScopes) {
+    if (fired_ >= kFiredTotal) sweep(now);
+    auto& fired = state.fired[static_cast<size_t>(scope)];
+    const auto it = fired.find(key(scope, hit));
+    if (it != fired.end()) {
+      it->second = std::max(it->second, now);
+    } else if (fired_ < kFiredTotal) {
+      fired.emplace(key(scope, hit), now);
+      ++fired_;
+    } else {
+      ++dropped_;
+    }
+  }
 }
 
 void RuleRun::tell(State& state, const Rule& rule, std::string what, bool over) {
@@ -140,7 +217,9 @@ void RuleRun::tell(State& state, const Rule& rule, std::string what, bool over) 
   RuleTrouble& trouble = troubles_[static_cast<size_t>(state.trouble)];
   ++(over ? trouble.overruns : trouble.errors);
   trouble.what = std::move(what);
-  if (over && ++state.overruns >= kOverrunsMax) trouble.quarantined = state.quarantined = true;
+  if (!over || ++state.overruns < kOverrunsMax) return;
+  trouble.quarantined = state.quarantined = true;
+  trouble.what += fmt::format("; after {} overruns it is not evaluated any more", state.overruns);
 }
 
 bool RuleRun::agrees(const Rule& rule, State& state, const RuleHit& hit, const Firing& firing) {
@@ -156,6 +235,7 @@ bool RuleRun::agrees(const Rule& rule, State& state, const RuleHit& hit, const F
 }
 
 void RuleRun::overrun(uint32_t rule) {
+  if (rule >= ruleset_->rules().size()) return;
   const Rule& r = ruleset_->rules()[rule];
   tell(states_[rule], r, fmt::format("{}:{}: rule {} took too long", r.place.file, r.place.line, r.id), true);
 }
@@ -164,24 +244,26 @@ std::optional<Firing> RuleRun::add(const RuleHit& hit) {
   const Rule& rule = ruleset_->rules()[hit.rule];
   State& state = states_[hit.rule];
   if (!rule.enabled || state.quarantined) return std::nullopt;
-  now_ = hit.time_ns == kNoTime ? now_ : hit.time_ns;
+  if (hit.time_ns != kNoTime) {
+    now_ = hit.time_ns;
+    timed_ = true;
+  }
   const TimeNs now = now_;
   Firing firing;
-  firing.first_ns = firing.last_ns = hit.time_ns;
+  firing.first_ns = firing.last_ns = timed_ ? now : kNoTime;
   firing.ranks = hit.rank ? 1 : 0;
   if (rule.window) {
     const Window& w = *rule.window;
-    firing = count(rule, state, hit, now);
+    if (const Entries* entries = keep(rule, state, hit, now))
+      firing = count(rule, *entries);
+    else
+      ++dropped_;
     if (firing.distinct < w.at_least) return std::nullopt;
-    if (!w.after.empty() && !fired_before(w.after, w.by, hit, now - w.span_ns)) return std::nullopt;
-    if (!w.unless.empty() && fired_before(w.unless, w.by, hit, now - w.span_ns)) return std::nullopt;
+    if (!w.after.empty() && !fired_before(w.after, w.by, hit, minus(now, w.span_ns))) return std::nullopt;
+    if (!w.unless.empty() && fired_before(w.unless, w.by, hit, minus(now, w.span_ns))) return std::nullopt;
   }
   if (!agrees(rule, state, hit, firing)) return std::nullopt;
-  if (asked_[hit.rule])
-    for (Scope s : kScopes) {
-      auto& fired = state.fired[static_cast<size_t>(s)];
-      if (fired.size() < kKeys || fired.contains(key(s, hit))) fired[key(s, hit)] = now;
-    }
+  if (asked_[hit.rule]) remember(state, hit, now);
   return firing;
 }
 

@@ -1,8 +1,8 @@
 // What rules remember while a job goes on: windows of hits, who fired when, which rule overran its budget.
-// Fed with hits in order of time; time is that of the hits, never a clock. One thread.
+// Time is that of the hits, never a clock; hits that come out of order within a window's span count as if they
+// had come in order. One thread.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,7 +29,7 @@ struct RuleHit {
 // A rule whose conditions hold with this hit. A rule without a window fires with every hit.
 struct Firing {
   uint64_t count = 1;     // hits in the window
-  uint64_t distinct = 1;  // values of its hole among them
+  uint64_t distinct = 1;  // values of its hole among them; without one: hits
   uint64_t hosts = 1, ranks = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
 };
@@ -49,14 +49,17 @@ class RuleRun {
   std::optional<Firing> add(const RuleHit& hit);
   // The shell's watchdog saw this rule take too long: an input like any other, so that a replay repeats it.
   void overrun(uint32_t rule);
-  // Takes other rules; those whose text is the same keep their windows and their quarantine.
+  // Takes other rules; those whose text is the same keep their windows, troubles and quarantine, of all others
+  // they are forgotten.
   void replace(std::shared_ptr<Ruleset> ruleset);
-  // Forgets all windows.
+  // Forgets all: windows, troubles, quarantine.
   void clear();
 
   const Ruleset& ruleset() const { return *ruleset_; }
   const std::vector<RuleTrouble>& troubles() const { return troubles_; }
-  uint64_t dropped() const { return dropped_; }  // hits that a full window did not take
+  // Hits that no window kept: it was full, all were, or the hit came later than the window's span.
+  uint64_t dropped() const { return dropped_; }
+  size_t entries() const { return entries_; }  // that all windows hold
 
  private:
   struct Entry {
@@ -64,9 +67,9 @@ class RuleRun {
     uint64_t value, host;
     int64_t rank;
   };
-  using Keyed = std::unordered_map<uint64_t, std::deque<Entry>>;
+  using Entries = std::vector<Entry>;  // in order of time, never empty
   struct State {
-    Keyed windows;
+    std::unordered_map<uint64_t, Entries> windows;  // by key
     // For each Scope, by key, when it last fired: what `after` and `unless` of others ask.
     std::unordered_map<uint64_t, TimeNs> fired[4];
     int overruns = 0;
@@ -76,7 +79,10 @@ class RuleRun {
 
   static uint64_t key(Scope scope, const RuleHit& hit);
   bool fired_before(const std::string& rule, Scope scope, const RuleHit& hit, TimeNs since) const;
-  Firing count(const Rule& rule, State& state, const RuleHit& hit, TimeNs now);
+  Entries* keep(const Rule& rule, State& state, const RuleHit& hit, TimeNs now);
+  Firing count(const Rule& rule, const Entries& entries) const;
+  void sweep(TimeNs now);
+  void remember(State& state, const RuleHit& hit, TimeNs now);
   bool agrees(const Rule& rule, State& state, const RuleHit& hit, const Firing& firing);
   void tell(State& state, const Rule& rule, std::string what, bool over);
 
@@ -85,6 +91,10 @@ class RuleRun {
   std::vector<bool> asked_;                     // rules that another one's window names
   std::vector<RuleTrouble> troubles_;
   TimeNs now_ = 0;
+  bool timed_ = false;              // some hit told its time
+  size_t waited_ = 0;               // hits until the next sweep
+  TimeNs longest_span_ns_ = 0;      // of all windows
+  size_t entries_ = 0, fired_ = 0;  // held in all states
   uint64_t dropped_ = 0;
 };
 

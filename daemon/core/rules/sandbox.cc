@@ -7,16 +7,19 @@
 #include <cstdlib>
 #include <lua.hpp>
 
-#include "core/rules/text_functions.h"
+#include "core/rules/kept_functions.h"
 
 namespace culprit::rules {
 namespace {
 
-constexpr int kHookEvery = 1000;   // instructions between two looks at the budget
-constexpr int kDepth = 8;          // of a rule's table
-constexpr size_t kValues = 20000;  // in it
-// Longer numerals are no numbers; reading one costs its length and is no instruction.
-constexpr size_t kNumeral = 200;
+constexpr int kHookEvery = 1000;            // instructions between two looks at the budget
+constexpr int kDepth = 8;                   // of a rule's table
+constexpr size_t kValues = 20000;           // in it
+constexpr size_t kBytesAnInstruction = 16;  // copied in about the time of one
+constexpr size_t kTextHeader = 32;          // of Lua's own, beside a text's bytes
+// Where memory is refused, Lua collects all garbage and asks once more. A state that is nearly full could make
+// it do so for each small text: from here on nothing is given any more.
+constexpr int kRefusals = 8;
 
 }  // namespace
 
@@ -24,8 +27,11 @@ struct SandboxState final : Meter {
   lua_State* lua = nullptr;
   Budget budget = kLoadBudget;
   size_t live = 0, sum = 0;
+  size_t held = 0;  // what the file itself holds, from the end of its load
   uint64_t used = 0;
-  Overrun overrun = Overrun::kNone;
+  int refusals = 0;
+  bool out_of_instructions = false;
+  std::string refused;  // why memory was, the last time
   int functions = 0;
   size_t values = 0;
   const Sandbox::Declare* declare = nullptr;
@@ -35,22 +41,34 @@ struct SandboxState final : Meter {
     return **static_cast<SandboxState**>(lua_getextraspace(state));
   }
 
+  // Whether a block may grow from `before` bytes to `after`.
+  bool grants(size_t before, size_t after, bool text) {
+    if (refusals >= kRefusals) return false;
+    if (text && after > budget.text_bytes + kTextHeader)
+      refused = fmt::format("made a text of more than {} bytes", budget.text_bytes);
+    else if (after > budget.block_bytes)
+      refused = fmt::format("made a table, text or stack of more than {} KiB", budget.block_bytes >> 10);
+    else if (live - before + after > held + budget.live_bytes)
+      refused = fmt::format("held more than {} KiB of memory", budget.live_bytes >> 10);
+    else if (sum + after > budget.sum_bytes)
+      refused = fmt::format("copied more than {} MiB of memory", budget.sum_bytes >> 20);
+    else
+      return true;
+    ++refusals;
+    return false;
+  }
+
   static void* allocate(void* self, void* block, size_t before, size_t after) {
     SandboxState& impl = *static_cast<SandboxState*>(self);
-    if (!block) before = 0;  // it then tells the kind of object
+    const bool text = !block && before == LUA_TSTRING;  // without a block, `before` is the kind of object
+    if (!block) before = 0;
     if (after == 0) {
       impl.live -= before;
       std::free(block);
       return nullptr;
     }
     if (after > before) {
-      const bool fits = after <= impl.budget.block_bytes &&
-                        impl.live - before + after <= impl.budget.live_bytes &&
-                        impl.sum + after <= impl.budget.sum_bytes;
-      if (!fits) {
-        impl.overrun = Overrun::kMemory;
-        return nullptr;
-      }
+      if (!impl.grants(before, after, text)) return nullptr;
       impl.sum += after;
     }
     void* out = std::realloc(block, after);
@@ -58,31 +76,48 @@ struct SandboxState final : Meter {
     return out;
   }
 
-  static void hook(lua_State* state, lua_Debug*) { of(state).charge(state, kHookEvery); }
+  static void hook(lua_State* state, lua_Debug* at) {
+    SandboxState& impl = of(state);
+    impl.used += kHookEvery;
+    if (impl.used < impl.budget.instructions) return;
+    lua_getinfo(state, "l", at);
+    impl.raise_instructions(state, at->currentline);
+  }
 
   // Work of C functions counts as instructions too.
   void charge(lua_State* state, uint64_t instructions) override {
     used += instructions;
     if (used < budget.instructions) return;
-    overrun = Overrun::kInstructions;
+    lua_Debug caller{};
+    const bool known = lua_getstack(state, 1, &caller) && lua_getinfo(state, "l", &caller);
+    raise_instructions(state, known ? caller.currentline : 0);
+  }
+
+  void raise_instructions(lua_State* state, int line) {
+    out_of_instructions = true;
     lua_sethook(state, hook, LUA_MASKCOUNT, 1);  // whatever might catch this is ended by the next instruction
-    luaL_error(state, "used more than %d instructions", static_cast<int>(budget.instructions));
+    lua_pushfstring(state, "chunk:%d: used more than %d instructions", std::max(line, 0),
+                    static_cast<int>(budget.instructions));
+    lua_error(state);
   }
 
   void begin(const Budget& next) {
     budget = next;
     used = sum = 0;
-    overrun = Overrun::kNone;
+    refusals = 0;
+    out_of_instructions = false;
+    refused.clear();
     lua_sethook(lua, hook, LUA_MASKCOUNT, kHookEvery);
   }
 
   // "@name:12: text" of the value on the top, which it takes.
   ScriptError error(int status) {
     ScriptError out;
-    out.overrun = overrun;
+    out.syntax = status == LUA_ERRSYNTAX;
+    if (out_of_instructions) out.overrun = Overrun::kInstructions;
     if (status == LUA_ERRMEM) {
       out.overrun = Overrun::kMemory;
-      out.text = fmt::format("used more than {} KiB of memory", budget.live_bytes >> 10);
+      out.text = refused.empty() ? "found no memory" : refused;
       lua_pop(lua, 1);
       return out;
     }
@@ -111,39 +146,11 @@ struct SandboxState final : Meter {
 namespace {
 
 int refuse_write(lua_State* state) {
-  const char* name = lua_tostring(state, 2);
-  return luaL_error(state, "'%s' cannot be assigned: declare it with 'local'", name ? name : "?");
+  const char* name = lua_type(state, 2) == LUA_TSTRING ? lua_tostring(state, 2) : "a value without a name";
+  return luaL_error(state, "'%s' cannot be set: what a rule is given is read-only, and its own is 'local'",
+                    name);
 }
 
-int guarded_next(lua_State* state) {
-  lua_settop(state, 2);
-  return lua_next(state, lua_upvalueindex(1)) ? 2 : 0;
-}
-
-// pairs() over a read-only table walks what it guards, without giving it away.
-int guarded_pairs(lua_State* state) {
-  if (!luaL_getmetafield(state, 1, "guarded")) return luaL_error(state, "a table expected");
-  lua_pushcclosure(state, guarded_next, 1);
-  return 1;
-}
-
-// Numbers as Lua reads them, from texts short enough to be one.
-int short_tonumber(lua_State* state) {
-  luaL_checkany(state, 1);
-  if (lua_type(state, 1) == LUA_TSTRING && lua_rawlen(state, 1) > kNumeral) {
-    lua_pushnil(state);
-    return 1;
-  }
-  const int arguments = lua_gettop(state);
-  lua_pushvalue(state, lua_upvalueindex(1));
-  lua_insert(state, 1);
-  lua_call(state, arguments, 1);
-  return 1;
-}
-
-// A format makes one text; widths are bounded by Lua itself to two digits.
-constexpr const char* kKept[] = {"assert", "error", "ipairs", "next", "pairs", "select", "tostring", "type"};
-constexpr const char* kString[] = {"byte", "char", "format", "len", "lower", "upper", "sub"};
 constexpr const char* kNoMath[] = {"random", "randomseed"};
 
 int open_libraries(lua_State* state) {
@@ -164,8 +171,8 @@ int declare_rule(lua_State* state) {
   if (!impl.declare) return luaL_error(state, "a rule is declared while its file is loaded, not later");
   impl.values = 0;
   const char* verb = lua_tostring(state, lua_upvalueindex(1));
-  (*impl.declare)(verb, impl.read(1, 0), line);
-  return 0;
+  const std::string refusal = (*impl.declare)(verb, impl.read(1, 0), line);
+  return refusal.empty() ? 0 : luaL_error(state, "%s", refusal.c_str());
 }
 
 }  // namespace
@@ -196,6 +203,7 @@ void SandboxState::read_table(int at, int depth, Value& out) {
 
 Value SandboxState::read(int at, int depth) {
   if (++values > kValues) luaL_error(lua, "a rule's table holds more than %d values", int{kValues});
+  charge(lua, 1);
   Value out;
   switch (lua_type(lua, at)) {
     case LUA_TNIL:
@@ -208,10 +216,12 @@ Value SandboxState::read(int at, int depth) {
       out.kind = Value::Kind::kNumber;
       out.number = lua_tonumber(lua, at);
       out.integer = lua_isinteger(lua, at);
+      out.whole = lua_tointeger(lua, at);
       break;
     case LUA_TSTRING: {
       size_t size = 0;
       const char* text = lua_tolstring(lua, at, &size);
+      charge(lua, size / kBytesAnInstruction);
       out = Value::of(std::string(text, size));
       break;
     }
@@ -240,8 +250,6 @@ void SandboxState::push_read_only() {
   lua_setfield(lua, -2, "guarded");
   lua_pushcfunction(lua, refuse_write);
   lua_setfield(lua, -2, "__newindex");
-  lua_pushcfunction(lua, guarded_pairs);
-  lua_setfield(lua, -2, "__pairs");
   lua_pushboolean(lua, 0);
   lua_setfield(lua, -2, "__metatable");
   lua_setmetatable(lua, -2);
@@ -251,20 +259,8 @@ void SandboxState::push_read_only() {
 // The one table of what a chunk may see stays in the registry; _G itself is out of reach.
 void SandboxState::open() {
   lua_newtable(lua);
-  for (const char* name : kKept) {
-    lua_getglobal(lua, name);
-    lua_setfield(lua, -2, name);
-  }
-  lua_getglobal(lua, "tonumber");
-  lua_pushcclosure(lua, short_tonumber, 1);
-  lua_setfield(lua, -2, "tonumber");
-  lua_getglobal(lua, "string");
-  lua_newtable(lua);
-  for (const char* name : kString) {
-    lua_getfield(lua, -2, name);
-    lua_setfield(lua, -2, name);
-  }
-  lua_remove(lua, -2);
+  add_base_functions(lua, *this);
+  push_string_functions(lua, *this);
   push_read_only();
   lua_pushliteral(lua, "");  // methods of texts: ("x"):lower()
   lua_getmetatable(lua, -1);
@@ -302,7 +298,7 @@ void SandboxState::push(const Value& value) {
       break;
     case Value::Kind::kNumber:
       if (value.integer)
-        lua_pushinteger(lua, static_cast<lua_Integer>(value.number));
+        lua_pushinteger(lua, value.whole);
       else
         lua_pushnumber(lua, value.number);
       break;
@@ -340,17 +336,9 @@ Sandbox::~Sandbox() {
 
 namespace {
 
-struct Run {
-  SandboxState* impl;
-  std::string_view text;
-};
-
 int run_protected(lua_State* state) {
-  const auto& run = *static_cast<Run*>(lua_touserdata(state, 1));
-  if (luaL_loadbufferx(state, run.text.data(), run.text.size(), "=chunk", "t") != LUA_OK)
-    return lua_error(state);
-  run.impl->push_environment();
-  lua_setupvalue(state, -2, 1);
+  SandboxState::of(state).push_environment();
+  lua_setupvalue(state, 1, 1);
   lua_call(state, 0, 0);
   return 0;
 }
@@ -376,21 +364,25 @@ int call_protected(lua_State* state) {
 
 tl::expected<void, ScriptError> Sandbox::run(std::string_view text, const Declare& declare) {
   if (!impl_->lua) return tl::unexpected(ScriptError{"no memory for a Lua state", 0, Overrun::kMemory});
+  lua_State* state = impl_->lua;
   impl_->begin(kLoadBudget);
   impl_->declare = &declare;
-  Run run{impl_.get(), text};
-  lua_pushcfunction(impl_->lua, run_protected);
-  lua_pushlightuserdata(impl_->lua, &run);
-  const int status = lua_pcall(impl_->lua, 1, 0, 0);
+  int status = luaL_loadbufferx(state, text.data(), text.size(), "=chunk", "t");
+  if (status == LUA_OK) {
+    lua_pushcfunction(state, run_protected);
+    lua_insert(state, -2);
+    status = lua_pcall(state, 1, 0, 0);
+  }
   impl_->declare = nullptr;
-  if (status != LUA_OK) return tl::unexpected(impl_->error(status));
-  return {};
+  tl::expected<void, ScriptError> out;
+  if (status != LUA_OK) out = tl::unexpected(impl_->error(status));
+  lua_gc(state, LUA_GCCOLLECT);
+  impl_->held = impl_->live;
+  return out;
 }
 
 tl::expected<bool, ScriptError> Sandbox::call(int function, const Value& event, const Value& window) {
   impl_->begin(kCallBudget);
-  // What the file itself holds is not the call's doing.
-  impl_->budget.live_bytes += impl_->live;
   Call call{impl_.get(), function, &event, &window};
   lua_pushcfunction(impl_->lua, call_protected);
   lua_pushlightuserdata(impl_->lua, &call);

@@ -1,9 +1,19 @@
 #include "core/rules/source_text.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace culprit::rules {
 namespace {
+
+constexpr size_t kLineShown = 300;  // bytes: more is no line that a person wrote
+
+// Bytes of the line end at `at`, 0 where none is. Lines end as Lua counts them: \n, \r, and either with the other.
+size_t line_end(std::string_view text, size_t at) {
+  const auto is_end = [&](size_t i) { return i < text.size() && (text[i] == '\n' || text[i] == '\r'); };
+  if (!is_end(at)) return 0;
+  return is_end(at + 1) && text[at + 1] != text[at] ? 2 : 1;
+}
 
 struct Token {
   enum Kind : uint8_t { kEnd, kName, kString, kOther } kind = kEnd;
@@ -45,11 +55,11 @@ class Lexer {
   }
 
   void step() {
-    if (text_[at_] == '\n') {
-      ++line_;
-      line_start_ = at_ + 1;
-    }
-    ++at_;
+    const size_t end = line_end(text_, at_);
+    at_ += std::max<size_t>(end, 1);
+    if (end == 0) return;
+    ++line_;
+    line_start_ = at_;
   }
 
   void skip_blanks() {
@@ -61,7 +71,7 @@ class Lexer {
         if (at_ < text_.size() && text_[at_] == '[' && long_level() >= 0)
           long_bracket();
         else
-          while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+          while (at_ < text_.size() && line_end(text_, at_) == 0) ++at_;
       } else {
         return;
       }
@@ -70,9 +80,9 @@ class Lexer {
 
   void quoted(char quote) {
     ++at_;
-    while (at_ < text_.size() && text_[at_] != quote && text_[at_] != '\n') {
-      if (text_[at_] == '\\' && at_ + 1 < text_.size()) step();
-      step();
+    while (at_ < text_.size() && text_[at_] != quote && line_end(text_, at_) == 0) {
+      if (text_[at_] == '\\') step();
+      if (at_ < text_.size()) step();
     }
     if (at_ < text_.size()) step();
   }
@@ -139,12 +149,20 @@ std::optional<TextPlace> find_field(std::string_view text, uint32_t line, std::s
 }
 
 std::string line_at(std::string_view text, uint32_t line) {
+  size_t begin = 0;
   for (uint32_t i = 1; i < line; ++i) {
-    const size_t end = text.find('\n');
-    if (end == text.npos) return {};
-    text.remove_prefix(end + 1);
+    begin = text.find_first_of("\r\n", begin);
+    if (begin == text.npos) return {};
+    begin += line_end(text, begin);
   }
-  return std::string(text.substr(0, text.find('\n')));
+  text.remove_prefix(begin);
+  return std::string(text.substr(0, std::min(text.find_first_of("\r\n"), kLineShown)));
+}
+
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  return text;
 }
 
 }  // namespace culprit::rules

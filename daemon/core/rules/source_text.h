@@ -17,7 +17,10 @@ struct TextPlace {
 // table is not written out there. With `value`, the place of what stands behind the equals sign.
 std::optional<TextPlace> find_field(std::string_view text, uint32_t line, std::string_view path, bool value);
 
-// The n-th line, from 1, without its end.
+// The n-th line, from 1, without its end; a very long one is cut.
 std::string line_at(std::string_view text, uint32_t line);
+
+// What stands before the text proper: the mark that some editors begin UTF-8 with.
+std::string_view without_mark(std::string_view text);
 
 }  // namespace culprit::rules

@@ -1,5 +1,6 @@
 #include "core/rules/text_functions.h"
 
+#include <algorithm>
 #include <array>
 #include <lua.hpp>
 #include <string_view>
@@ -11,7 +12,8 @@ constexpr size_t kPatterns = 64;       // of one file
 constexpr size_t kPatternBytes = 500;  // longer ones belong into `match`
 constexpr int kGroups = 16;
 constexpr uint64_t kBytesAnInstruction = 16;  // RE2 reads some 10 bytes in the time of one instruction of Lua
-constexpr uint64_t kCompiling = 10'000;       // instructions: some 50 us
+constexpr uint64_t kStatesAnInstruction = 64;  // of a regex's program; usual ones have fewer
+constexpr uint64_t kCompiling = 10'000;        // instructions: some 50 us
 
 struct State {
   Meter* meter;
@@ -23,8 +25,13 @@ State& of(lua_State* lua) { return *static_cast<State*>(lua_touserdata(lua, lua_
 re2::StringPiece subject(lua_State* lua) {
   size_t size = 0;
   const char* text = luaL_checklstring(lua, 1, &size);
-  of(lua).meter->charge(lua, size / kBytesAnInstruction + 1);
   return {text, size};
+}
+
+// What a search costs at worst: RE2 falls back to trying all states of its program on each byte.
+void charge(lua_State* lua, re2::StringPiece text, const re2::RE2& regex) {
+  const auto states = static_cast<uint64_t>(std::max(regex.ProgramSize(), 1));
+  of(lua).meter->charge(lua, (text.size() / kBytesAnInstruction + 1) * (states / kStatesAnInstruction + 1));
 }
 
 const re2::RE2& pattern(lua_State* lua) {
@@ -40,7 +47,7 @@ const re2::RE2& pattern(lua_State* lua) {
   state.meter->charge(lua, kCompiling);
   re2::RE2::Options options(re2::RE2::Latin1);
   options.set_log_errors(false);
-  options.set_max_mem(1 << 20);
+  options.set_max_mem(256 << 10);  // times kPatterns: what one file's patterns may take
   auto made = std::make_unique<re2::RE2>(re2::StringPiece(text, size), options);
   if (!made->ok()) {
     lua_pushlstring(lua, made->error().data(), made->error().size());
@@ -52,13 +59,16 @@ const re2::RE2& pattern(lua_State* lua) {
 
 int has(lua_State* lua) {
   const re2::StringPiece text = subject(lua);
-  lua_pushboolean(lua, re2::RE2::PartialMatch(text, pattern(lua)));
+  const re2::RE2& regex = pattern(lua);
+  charge(lua, text, regex);
+  lua_pushboolean(lua, regex.Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0));
   return 1;
 }
 
 int match(lua_State* lua) {
   const re2::StringPiece text = subject(lua);
   const re2::RE2& regex = pattern(lua);
+  charge(lua, text, regex);
   const int groups = regex.NumberOfCapturingGroups();
   if (groups > kGroups) return luaL_error(lua, "a pattern of more than %d groups", kGroups);
   std::array<re2::StringPiece, kGroups + 1> found;
@@ -75,6 +85,7 @@ int match(lua_State* lua) {
 int number(lua_State* lua) {
   const re2::StringPiece text = subject(lua);
   static const re2::RE2 kNumber(R"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)");
+  charge(lua, text, kNumber);
   re2::StringPiece found;
   if (!kNumber.Match(text, 0, text.size(), re2::RE2::UNANCHORED, &found, 1) || found.size() > 64) return 0;
   lua_pushlstring(lua, found.data(), found.size());

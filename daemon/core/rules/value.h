@@ -16,6 +16,7 @@ struct Value {
   bool boolean = false;
   double number = 0;
   bool integer = false;  // the number was one
+  int64_t whole = 0;     // then it, which a double need not hold: times do not fit
   std::string string;
   std::vector<Value> list;
   std::map<std::string, Value, std::less<>> fields;
@@ -32,6 +33,7 @@ struct Value {
     v.kind = Kind::kNumber;
     v.number = static_cast<double>(number);
     v.integer = true;
+    v.whole = number;
     return v;
   }
   static Value table() {

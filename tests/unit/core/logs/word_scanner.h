@@ -24,7 +24,7 @@ class WordScanner final : public LineScanner {
   static void add(const ScannedText& line, LogBatch& batch, uint32_t rule, bool general) {
     const auto first = static_cast<uint32_t>(batch.holes.size());
     batch.holes.push_back(line.message.substr(0, 3));
-    batch.hits.push_back({line.index, rule, first, 1, Known::kFault, general, line.kernel});
+    batch.hits.push_back({line.index, rule, first, 1, Known::kFault, line.level, general, line.kernel});
   }
 };
 
