@@ -91,7 +91,11 @@ Result<std::vector<std::string>> hole_names(const std::string& regex) {
   const re2::RE2 compiled(regex, regex_options());
   if (!compiled.ok()) return fail(ErrorCode::kInvalid, compiled.error());
   std::vector<std::string> out;
-  for (const auto& [index, name] : compiled.CapturingGroupNames()) out.push_back(name);
+  for (const auto& [index, name] : compiled.CapturingGroupNames()) {
+    if (std::find(out.begin(), out.end(), name) != out.end())
+      return fail(ErrorCode::kInvalid, fmt::format("the hole '{}' stands twice", name));
+    out.push_back(name);
+  }
   return out;
 }
 
