@@ -33,7 +33,9 @@ Rule rule_of(std::vector<Pattern> any) {
 // For each line the rules found in it, "0(hole,hole) 3()"; only lines that the scanner wants are given to it.
 std::vector<std::string> scan(const std::vector<Rule>& rules, std::string_view block,
                               Source source = Source::kLog) {
-  Scanner scanner(*Matcher::create(rules));
+  const auto matcher = Matcher::create(rules);
+  BOOST_REQUIRE_MESSAGE(matcher.has_value(), matcher.error().text);
+  Scanner scanner(*matcher);
   scanner.begin(block);
   std::vector<std::string> out;
   for (size_t begin = 0; begin < block.size();) {
