@@ -1,5 +1,5 @@
-// Rule files of any bytes: a load ends, tells each error on lines of its own, and what it takes can be scanned
-// and run. The input's NUL bytes part it into files.
+// Rule files of any bytes: a load ends, tells each error on lines of its own, and what it takes can be
+// scanned and run. The input's NUL bytes part it into files.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -1,5 +1,5 @@
-// A wording of any bytes on the first line, a text on the others: a template that is taken is a regex that RE2
-// takes, its holes have names, and a line that a template or a regex matches holds one of its literals.
+// A wording of any bytes on the first line, a text on the others: a template that is taken is a regex that
+// RE2 takes, its holes have names, and a line that a template or a regex matches holds one of its literals.
 #include <re2/re2.h>
 
 #include <algorithm>

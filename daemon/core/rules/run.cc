@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kEntries = 1024;          // of one window: at_least asks for no more
 constexpr size_t kEntriesTotal = 131'072;  // of all: some 16 MB with their keys
-// With this many no window begins any more, so that those that there are can still fill: one for each of 65,536
-// ranks.
+// With this many no window begins any more, so that those that there are can still fill: one for each of
+// 65,536 ranks.
 constexpr size_t kEntriesNew = kEntriesTotal / 2;
 constexpr size_t kFiredTotal = 262'144;  // host, rank, device and job of a job of 65,536 ranks
 constexpr size_t kSweepEvery = 4096;     // refused hits: looking for stale windows costs some ms

@@ -17,8 +17,8 @@ constexpr int kDepth = 8;                   // of a rule's table
 constexpr size_t kValues = 20000;           // in it
 constexpr size_t kBytesAnInstruction = 16;  // copied in about the time of one
 constexpr size_t kTextHeader = 32;          // of Lua's own, beside a text's bytes
-// Where memory is refused, Lua collects all garbage and asks once more. A state that is nearly full could make
-// it do so for each small text: from here on nothing is given any more.
+// Where memory is refused, Lua collects all garbage and asks once more. A state that is nearly full could
+// make it do so for each small text: from here on nothing is given any more.
 constexpr int kRefusals = 32;
 
 }  // namespace
