@@ -25,7 +25,8 @@ int call_original(lua_State* state) {
   return lua_gettop(state);
 }
 
-// A key of a table, in the order in which pairs() gives them: booleans, numbers, texts. Views into Lua's text.
+// A key of a table, in the order in which pairs() gives them: booleans, numbers, texts. Views into Lua's
+// text.
 struct OrderedKey {
   int kind = 0;
   long double number = 0;  // holds every integer and every float of Lua

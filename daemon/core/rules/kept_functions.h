@@ -1,5 +1,5 @@
-// Functions of Lua that rule files keep in another form: Lua's own give away addresses (tostring, format), walk
-// tables in an order that differs from run to run (next, pairs), or do work that no instruction counts.
+// Functions of Lua that rule files keep in another form: Lua's own give away addresses (tostring, format),
+// walk tables in an order that differs from run to run (next, pairs), or do work that no instruction counts.
 #pragma once
 
 #include "core/rules/text_functions.h"

@@ -114,7 +114,7 @@ std::string_view type_name(KeyType type) {
 
 std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates) {
   std::string_view best;
-  size_t least = name.size() / 3 + 1;
+  size_t least = (name.size() + 2) / 3;
   for (std::string_view candidate : candidates) {
     if (const size_t d = distance(name, candidate); d <= least && (best.empty() || d < least))
       best = candidate, least = d;

@@ -23,7 +23,8 @@ std::span<const Key> override_keys();
 const Key* find_key(std::span<const Key> keys, std::string_view path);
 std::string_view type_name(KeyType type);
 
-// The name of the table nearest to a misspelt one, empty where none is near (edit distance of at most a third).
+// The name of the table nearest to a misspelt one, empty where none is near (edit distance of at most a third
+// of it, rounded up).
 std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates);
 
 }  // namespace culprit::rules

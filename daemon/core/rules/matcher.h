@@ -1,6 +1,6 @@
-// Which rules' wordings stand in which lines. All required literals of all patterns are looked for in one pass
-// over a block of text (Vectorscan); a line in which one of them stands is verified, and its holes are taken,
-// by RE2. A Matcher is immutable and shared by all threads; a Scanner belongs to one.
+// Which rules' wordings stand in which lines. All required literals of all patterns are looked for in one
+// pass over a block of text (Vectorscan); a line in which one of them stands is verified, and its holes are
+// taken, by RE2. A Matcher is immutable and shared by all threads; a Scanner belongs to one.
 #pragma once
 
 #include <re2/re2.h>

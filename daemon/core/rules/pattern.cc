@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/text.h"
 #include "core/rules/matcher.h"
 
 namespace culprit::rules {
@@ -18,6 +19,14 @@ bool is_name(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   });
+}
+
+// Vectorscan takes a literal for empty that begins with a NUL; what holds a text holds its pieces.
+std::string longest_piece(const std::string& text) {
+  std::string_view best;
+  for (std::string_view piece : split(text, '\0'))
+    if (piece.size() > best.size()) best = piece;
+  return std::string(best);
 }
 
 bool is_nameless(std::string_view name) { return name == "_" || name == "*"; }
@@ -82,7 +91,8 @@ std::vector<std::string> required_literals(const std::string& regex) {
     seen.push_back(a);
     if (!might()) continue;
     seen.pop_back();
-    out.push_back(atoms[a]);
+    out.push_back(longest_piece(atoms[a]));
+    if (out.back().size() < kLiteralMin) return {};
   }
   return out;
 }
@@ -91,7 +101,11 @@ Result<std::vector<std::string>> hole_names(const std::string& regex) {
   const re2::RE2 compiled(regex, regex_options());
   if (!compiled.ok()) return fail(ErrorCode::kInvalid, compiled.error());
   std::vector<std::string> out;
-  for (const auto& [index, name] : compiled.CapturingGroupNames()) out.push_back(name);
+  for (const auto& [index, name] : compiled.CapturingGroupNames()) {
+    if (std::find(out.begin(), out.end(), name) != out.end())
+      return fail(ErrorCode::kInvalid, fmt::format("the hole '{}' stands twice", name));
+    out.push_back(name);
+  }
   return out;
 }
 

@@ -11,9 +11,12 @@ namespace culprit::rules {
 namespace {
 
 constexpr size_t kEntries = 1024;          // of one window: at_least asks for no more
-constexpr size_t kEntriesTotal = 131'072;  // of all: some 16 MB with their keys; a window each for all ranks
-constexpr size_t kFiredTotal = 262'144;    // host, rank, device and job of a job of 65,536 ranks
-constexpr size_t kSweepEvery = 4096;       // refused hits: looking for stale windows costs some ms
+constexpr size_t kEntriesTotal = 131'072;  // of all: some 16 MB with their keys
+// With this many no window begins any more, so that those that there are can still fill: one for each of
+// 65,536 ranks.
+constexpr size_t kEntriesNew = kEntriesTotal / 2;
+constexpr size_t kFiredTotal = 262'144;  // host, rank, device and job of a job of 65,536 ranks
+constexpr size_t kSweepEvery = 4096;     // refused hits: looking for stale windows costs some ms
 constexpr int kOverrunsMax = 3;
 constexpr Scope kScopes[] = {Scope::kHost, Scope::kRank, Scope::kDevice, Scope::kJob};
 
@@ -149,9 +152,9 @@ void RuleRun::sweep(TimeNs now) {
 RuleRun::Entries* RuleRun::keep(const Rule& rule, State& state, const RuleHit& hit, TimeNs now) {
   const Window& window = *rule.window;
   const uint64_t where = key(window.by, hit);
-  if (entries_ >= kEntriesTotal) sweep(now);
+  if (entries_ >= kEntriesNew && !state.windows.contains(where)) sweep(now);
   const auto known = state.windows.find(where);
-  if (known == state.windows.end() && entries_ >= kEntriesTotal) return nullptr;
+  if (known == state.windows.end() && entries_ >= kEntriesNew) return nullptr;
   Entries& entries = known == state.windows.end() ? state.windows[where] : known->second;
   if (!entries.empty() && now < minus(entries.back().time, window.span_ns)) return nullptr;
   uint64_t value = 0;

@@ -1,6 +1,6 @@
 // What rules remember while a job goes on: windows of hits, who fired when, which rule overran its budget.
-// Time is that of the hits, never a clock; hits that come out of order within a window's span count as if they
-// had come in order. One thread.
+// Time is that of the hits, never a clock; hits that come out of order within a window's span count as if
+// they had come in order. One thread.
 #pragma once
 
 #include <memory>
@@ -49,8 +49,8 @@ class RuleRun {
   std::optional<Firing> add(const RuleHit& hit);
   // The shell's watchdog saw this rule take too long: an input like any other, so that a replay repeats it.
   void overrun(uint32_t rule);
-  // Takes other rules; those whose text is the same keep their windows, troubles and quarantine, of all others
-  // they are forgotten.
+  // Takes other rules; those whose text is the same keep their windows, troubles and quarantine, of all
+  // others they are forgotten.
   void replace(std::shared_ptr<Ruleset> ruleset);
   // Forgets all: windows, troubles, quarantine.
   void clear();

@@ -17,9 +17,9 @@ constexpr int kDepth = 8;                   // of a rule's table
 constexpr size_t kValues = 20000;           // in it
 constexpr size_t kBytesAnInstruction = 16;  // copied in about the time of one
 constexpr size_t kTextHeader = 32;          // of Lua's own, beside a text's bytes
-// Where memory is refused, Lua collects all garbage and asks once more. A state that is nearly full could make
-// it do so for each small text: from here on nothing is given any more.
-constexpr int kRefusals = 8;
+// Where memory is refused, Lua collects all garbage and asks once more. A state that is nearly full could
+// make it do so for each small text: from here on nothing is given any more.
+constexpr int kRefusals = 32;
 
 }  // namespace
 
@@ -113,7 +113,6 @@ struct SandboxState final : Meter {
   // "@name:12: text" of the value on the top, which it takes.
   ScriptError error(int status) {
     ScriptError out;
-    out.syntax = status == LUA_ERRSYNTAX;
     if (out_of_instructions) out.overrun = Overrun::kInstructions;
     if (status == LUA_ERRMEM) {
       out.overrun = Overrun::kMemory;
@@ -368,14 +367,18 @@ tl::expected<void, ScriptError> Sandbox::run(std::string_view text, const Declar
   impl_->begin(kLoadBudget);
   impl_->declare = &declare;
   int status = luaL_loadbufferx(state, text.data(), text.size(), "=chunk", "t");
-  if (status == LUA_OK) {
+  const bool parsed = status == LUA_OK;
+  if (parsed) {
     lua_pushcfunction(state, run_protected);
     lua_insert(state, -2);
     status = lua_pcall(state, 1, 0, 0);
   }
   impl_->declare = nullptr;
   tl::expected<void, ScriptError> out;
-  if (status != LUA_OK) out = tl::unexpected(impl_->error(status));
+  if (status != LUA_OK) {
+    out = tl::unexpected(impl_->error(status));
+    out.error().syntax = !parsed && status != LUA_ERRMEM;
+  }
   lua_gc(state, LUA_GCCOLLECT);
   impl_->held = impl_->live;
   return out;

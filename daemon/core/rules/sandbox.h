@@ -1,8 +1,9 @@
-// A Lua state that can run a stranger's rule file: an allocator with limits, text chunks only, a closed set of
-// functions, a budget of instructions. What goes over a budget is raised inside Lua and comes out as an error;
-// the budgets are counted, never timed, so that a replay gives the same. One thread at a time.
+// A Lua state that can run a stranger's rule file: an allocator with limits, text chunks only, a closed set
+// of functions, a budget of instructions. What goes over a budget is raised inside Lua and comes out as an
+// error; the budgets are counted, never timed, so that a replay gives the same. One thread at a time.
 //
-// Why each bound: tests/unit/core/rules/attacks_test.cc has one case for each way round that stock Lua leaves.
+// Why each bound: tests/unit/core/rules/attacks_test.cc has one case for each way round that stock Lua
+// leaves.
 #pragma once
 
 #include <cstddef>

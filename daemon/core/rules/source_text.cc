@@ -8,7 +8,8 @@ namespace {
 
 constexpr size_t kLineShown = 300;  // bytes: more is no line that a person wrote
 
-// Bytes of the line end at `at`, 0 where none is. Lines end as Lua counts them: \n, \r, and either with the other.
+// Bytes of the line end at `at`, 0 where none is. Lines end as Lua counts them: \n, \r, and either with the
+// other.
 size_t line_end(std::string_view text, size_t at) {
   const auto is_end = [&](size_t i) { return i < text.size() && (text[i] == '\n' || text[i] == '\r'); };
   if (!is_end(at)) return 0;

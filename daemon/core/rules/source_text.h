@@ -1,5 +1,5 @@
-// Finds keys of a rule's table in the text of its file, for errors that point at them. Lua tells the line of a
-// call, not of a table's fields.
+// Finds keys of a rule's table in the text of its file, for errors that point at them. Lua tells the line of
+// a call, not of a table's fields.
 #pragma once
 
 #include <cstdint>

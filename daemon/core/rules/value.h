@@ -1,5 +1,5 @@
-// A value that crosses between Lua and C++: what a rule's table holds. Tables are trees: a list part and named
-// fields, in the order of their names.
+// A value that crosses between Lua and C++: what a rule's table holds. Tables are trees: a list part and
+// named fields, in the order of their names.
 #pragma once
 
 #include <cstdint>

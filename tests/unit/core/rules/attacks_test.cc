@@ -1,5 +1,5 @@
-// The ways round a sandbox that stock Lua leaves, and others found since: each ends within its budgets, with a
-// sentence, and as the kind of overrun that it is.
+// The ways round a sandbox that stock Lua leaves, and others found since: each ends within its budgets, with
+// a sentence, and as the kind of overrun that it is.
 #include <fmt/format.h>
 
 #include <boost/test/unit_test.hpp>

@@ -10,7 +10,8 @@
 
 namespace culprit::rules {
 
-// A whole rule that fires on "fault <n>"; `more` holds further keys, or other values of these (the last counts).
+// A whole rule that fires on "fault <n>"; `more` holds further keys, or other values of these (the last
+// counts).
 inline std::string rule_text(std::string_view id, std::string_view more = "") {
   return fmt::format(
       "rule {{ id = \"{}\", engine = 1, title = \"t\", category = \"hardware\", component = \"gpu\",\n"

@@ -118,10 +118,28 @@ BOOST_AUTO_TEST_CASE(an_error_after_a_collection_of_garbage_is_no_overrun) {
   When when(
       "local s = 'x' for i = 1, 12 do s = s .. s end local keep = {} for i = 1, 800 do keep[i] = s:upper() "
       "end "
-      "for i = 1, 4000 do local garbage = s:upper() end error('plain')");
+      "for i = 1, 1000 do local garbage = s:upper() end error('plain')");
   const auto answer = when.call();
   BOOST_TEST(answer.error().text == "plain");
   BOOST_TEST(static_cast<int>(answer.error().overrun) == static_cast<int>(Overrun::kNone));
+}
+
+BOOST_AUTO_TEST_CASE(a_state_that_is_full_is_not_collected_for_each_small_text) {
+  const auto load = [](int tables, const std::string& then) {
+    Sandbox sandbox;
+    const auto done = sandbox.run(
+        fmt::format("local t, h = {{}} for i = 1, 50000 do t[i] = {{}} end for i = 1, {} do h = {{h}} end {}",
+                    tables, then),
+        [](std::string_view, Value, uint32_t) { return std::string(); });
+    return done ? ScriptError{} : done.error();
+  };
+  int fits = 0;
+  for (int step = 1 << 14; step; step /= 2)
+    if (load(fits + step, "").text.empty()) fits += step;
+  BOOST_TEST(fits > 1000);
+  const ScriptError error = load(fits, "for i = 1, 1e9 do local x = {{}} end");
+  BOOST_TEST(error.text == "held more than 4096 KiB of memory");
+  BOOST_TEST(static_cast<int>(error.overrun) == static_cast<int>(Overrun::kMemory));
 }
 
 BOOST_AUTO_TEST_CASE(what_a_function_keeps_between_calls_is_bounded) {
