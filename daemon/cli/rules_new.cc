@@ -62,7 +62,7 @@ std::string with_holes(std::string_view word, std::string_view form) {
 
 bool supports(const std::string& pattern, std::string_view message) {
   const auto regex = rules::template_to_regex(pattern);
-  return regex && !rules::required_literals(*regex).empty() &&
+  return regex && !rules::analyse(*regex)->literals.empty() &&
          re2::RE2::PartialMatch(re2::StringPiece(message.data(), message.size()),
                                 re2::RE2(*regex, rules::regex_options()));
 }

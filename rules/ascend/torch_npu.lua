@@ -2,7 +2,8 @@
 -- PART text".
 -- mm is the part (00 PTA, 01 OPS, 02 DIST, 03 GRAPH, 04 PROF), nnn the kind.
 
-local head = [[\(PID:\d+, Device:-?\d+, RankID:-?\d+\) ERR0\d]]
+-- The header before it ("[ERROR] time (PID:.., Device:.., RankID:..)") is no part of the message.
+local head = [[^ERR0\d]]
 
 local function err(row)
   rule {
@@ -10,7 +11,7 @@ local function err(row)
       component = row.component,
     severity = row.severity or "fatal", action = row.category == "user" and "fix" or "check", general = true,
       role = row.role,
-    source = { "log" }, remedy = row.remedy, match = { regex = head .. row.kinds .. [[\b]] },
+    source = { "log" }, remedy = row.remedy, match = { regex = head .. row.kinds .. [[ [A-Z]{3,8}\b]] },
     examples = {
       hit = { "[ERROR] 2024-08-18-22:15:47 (PID:23232, Device:0, RankID:0) ERR02" .. row.sample .. " DIST " .. row.text },
       miss = { "[ERROR] 2024-08-18-22:15:47 (PID:23232, Device:0, RankID:0) ERR02" .. row.other .. " DIST other",

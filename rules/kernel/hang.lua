@@ -42,8 +42,8 @@ host {
 host {
   id = "hang.task", title = "A task waits in the kernel for too long", severity = "error", action = "check",
     role = "cascade", general = true,
-  regex = { [[INFO: task (?P<name>[^:]+):(?P<pid>\d+) blocked for more than \d+ seconds]],
-    [[INFO: task (?P<name>[^:]+):(?P<pid>\d+) is blocked on]] },
+  regex = { [[task (?P<name>[^:]+):(?P<pid>\d+) blocked for more than \d+ seconds]],
+    [[task (?P<name>[^:]+):(?P<pid>\d+) is blocked on]] },
   remedy = "Read the stack below: NFS, Lustre and GPFS calls mean storage, nvidia or mlx5 calls mean the " ..
     "device.",
   hit = { "INFO: task python3:22101 blocked for more than 120 seconds." },

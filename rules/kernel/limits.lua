@@ -13,6 +13,7 @@ end
 limit {
   id = "pids", title = "Process limit of the job's control group reached",
   regex = { [[cgroup: fork rejected by pids controller in]] },
+  except = { [[/system\.slice/]] },  -- a service of the host, not the job
   remedy = "Raise the limit (TasksMax, pids.max, podPidsLimit) or start fewer workers and threads.",
   hit = { "cgroup: fork rejected by pids controller in /kubepods/burstable/pod7f" },
     miss = { "cgroup: memory: limit set" },

@@ -22,12 +22,13 @@ local completions = {
   { 11, "IBV_WC_REM_OP_ERR", "remote adapter could not carry out the operation", "hardware", "fatal" },
   -- A cable, a switch port, an adapter, or just the death of the peer: the peer's log decides.
   { 12, "IBV_WC_RETRY_EXC_ERR", "peer's adapter did not answer: link down, or peer dead", "hardware",
-    "error" },
+    "error", "cascade" },
   { 13, "IBV_WC_RNR_RETRY_EXC_ERR", "peer was not ready to receive for too long", "unknown", "error" },
 }
 for _, c in ipairs(completions) do
   path {
     id = "completion_" .. c[1], title = "Transfer failed, " .. c[3], category = c[4], severity = c[5],
+    role = c[6],
     regex = { [[(?:Got completion|got completion)\b.* (?:with )?(?:error |status ?=?)]] .. c[1] .. [[\b]],
       W .. [[status=]] .. c[2] .. [[\b]],
       [[(?:Got completion|got completion).*status=]] .. c[2] .. [[\b]] },

@@ -24,7 +24,7 @@ ethernet {
   remedy = "Check cable, transceiver and switch port of this interface.",
   hit = { "ixgbe 0000:81:00.0 eth4: NIC Link is Down", "systemd-networkd[911]: ens5f0: Lost carrier",
     "bnxt_en 0000:19:00.0 enp25s0f0np0: NIC Link is Down",
-    "hsn0: Link is down" },
+    "cxi_core 0000:21:00.0 hsn0: Link is down" },
   miss = { "ixgbe 0000:81:00.0 eth4: NIC Link is Up 10 Gbps, Flow Control: RX/TX",
     "br-1f: port 2(veth9a1) entered disabled state", "veth9a1: Lost carrier" },
 }

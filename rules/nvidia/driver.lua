@@ -14,7 +14,7 @@ end
 
 -- The card is gone.
 device {
-  id = "gpu_lost", title = "GPU is lost to the driver",
+  id = "gpu_lost", title = "GPU is lost to the driver", general = true,  -- its Xid says the same
   regex = { [[(?i)Unable to determine the device handle for GPU ?\S*: (?:Unknown Error|GPU is lost|Not ]] ..
     [[Found)]],
     [[GPU is lost\.?(?: +Reboot|"|'|$)]],
@@ -187,7 +187,7 @@ device {
 }
 device {
   id = "inforom", title = "GPU InfoROM is corrupt", severity = "error", action = "check",
-  regex = { [[corrupt InfoROM has been detected]], [[WARNING: infoROM is corrupted at gpu]] },
+  regex = { [[corrupt InfoROM has been detected]], [[infoROM is corrupted at gpu]] },
   remedy = "Reflash or replace the card; its error counters cannot be trusted.",
   hit = { "WARNING: infoROM is corrupted at gpu 0000:3B:00.0" },
     miss = { "InfoROM Version: G520.0200.00.05" },

@@ -30,7 +30,8 @@ std::string lower(std::string_view text) {
 
 void check(const std::string& wording, std::string_view lines) {
   const re2::RE2 regex(wording, regex_options());
-  const auto literals = required_literals(wording);
+  const auto known = analyse(wording);
+  const std::vector<std::string> literals = known ? known->literals : std::vector<std::string>();
   require(regex.ok() || literals.empty());
   for (const std::string& literal : literals)
     require(literal.size() >= kLiteralMin && literal == lower(literal) && literal.find('\0') == literal.npos);
@@ -59,8 +60,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   require(re2::RE2(*regex, regex_options()).ok());
-  if (const auto names = hole_names(*regex))
-    for (const std::string& name : *names) require(wording.find("<" + name + ">") != wording.npos);
+  if (const auto known = analyse(*regex))
+    for (const std::string& name : known->holes) require(wording.find("<" + name + ">") != wording.npos);
   check(*regex, lines);
   return 0;
 }

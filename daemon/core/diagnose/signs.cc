@@ -93,9 +93,10 @@ Finding describe(const rules::Rule& rule, const logs::RuleLine& line) {
   return f;
 }
 
-// A kernel tells of processes that are not the job's too: a program that fails says so itself.
+// A kernel tells of processes that are not the job's too: a program that fails says so itself. And an echo in
+// the kernel's log has a cause elsewhere.
 bool needs_company(const rules::Rule& rule, const logs::RuleLine& line) {
-  return line.kernel && rule.category == Category::kUser;
+  return line.kernel && (rule.category == Category::kUser || rule.role == rules::Role::kCascade);
 }
 
 // Whether the job went on after the sign's last line as if nothing had been.
@@ -210,6 +211,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
       sign.rule = &rule;
       sign.finding = describe(rule, *line);
       sign.alone = !needs_company(rule, *line) || a.fate.last_iteration < 0;
+      sign.finding.general = sign.finding.general || !sign.alone;
     }
     ++sign.count;
     sign.last = line;

@@ -47,7 +47,8 @@ constexpr Key kRuleKeys[] = {
     {"general", T::kFlag, false, "", "false", "gives way to every rule without it that hits the same line"},
     {"blames", T::kWord, false, "host job", "by category",
      "where the fault sits. By default on the host for `hardware`; on the job for programs, their settings, "
-     "data, numbers and frameworks, the platform, and a program's use of GPU memory; else on the host where few "
+     "data, numbers and frameworks, the platform, and a program's use of GPU memory; else on the host where "
+     "few "
      "hosts tell of it"},
     {"window", T::kTable, false, "", "", "hits in a span of time that must come together"},
     {"window.by", T::kWord, false, "host rank device job", "host", "whose hits count together"},

@@ -32,36 +32,24 @@ Result<std::shared_ptr<const Matcher>> Matcher::create(std::span<const Rule> rul
   out->rules_.resize(rules.size());
   std::vector<std::string> literals;
   for (uint32_t i = 0; i < rules.size(); ++i) {
-    if (!rules[i].enabled) continue;
-    if (Status status = out->add(rules[i], i, literals); !status)
-      return fail(status.error().code, fmt::format("{}: {}", rules[i].id, status.error().text));
+    if (rules[i].enabled) out->add(rules[i], i, literals);
   }
   if (Status status = out->compile(literals); !status) return fail(status.error().code, status.error().text);
   return std::shared_ptr<const Matcher>(std::move(out));
 }
 
-Status Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& literals) {
-  Of& of = rules_[index];
-  of.sources = rule.sources;
-  of.general = rule.general;
-  for (const Pattern& p : rule.except) of.except.push_back(compile_regex(p.regex));
+void Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& literals) {
+  rules_[index] = {rule.sources, rule.general, rule.holes, {}};
+  for (const Pattern& p : rule.except) rules_[index].except.push_back(p.regex);
   for (const Pattern& p : rule.any) {
-    Compiled compiled{index, compile_regex(p.regex), {}};
-    if (!compiled.regex->ok()) return fail(ErrorCode::kInvalid, compiled.regex->error());
-    const auto& groups = compiled.regex->NamedCapturingGroups();
-    for (const std::string& hole : rule.holes) {
-      const auto it = groups.find(hole);
-      compiled.groups.push_back(it == groups.end() ? 0 : static_cast<uint32_t>(it->second));
-    }
     const auto id = static_cast<uint32_t>(patterns_.size());
-    patterns_.push_back(std::move(compiled));
+    patterns_.push_back({index, p.regex});
     if (p.literals.empty()) always_.push_back(id);
     for (const std::string& literal : p.literals) {
       literals.push_back(literal);
       by_literal_.push_back({id});
     }
   }
-  return {};
 }
 
 Status Matcher::compile(const std::vector<std::string>& literals) {
@@ -104,6 +92,8 @@ Scanner::Scanner(std::shared_ptr<const Matcher> matcher)
     : matcher_(std::move(matcher)), stamps_(matcher_->patterns_.size()), found_(matcher_->rules_.size()) {
   if (matcher_->database_) CULPRIT_CHECK(hs_alloc_scratch(matcher_->database_, &scratch_) == HS_SUCCESS);
   next_ = matcher_->always_.empty() ? kNone : 0;
+  compiled_.resize(matcher_->patterns_.size());
+  except_.resize(matcher_->rules_.size());
 }
 
 Scanner::Scanner(Scanner&& other) noexcept
@@ -115,7 +105,9 @@ Scanner::Scanner(Scanner&& other) noexcept
       next_(other.next_),
       stamps_(std::move(other.stamps_)),
       found_(std::move(other.found_)),
-      stamp_(other.stamp_) {}
+      stamp_(other.stamp_),
+      compiled_(std::move(other.compiled_)),
+      except_(std::move(other.except_)) {}
 
 Scanner::~Scanner() {
   if (scratch_) hs_free_scratch(scratch_);
@@ -159,23 +151,47 @@ void Scanner::consider(uint32_t pattern) {
   candidates_.push_back(pattern);
 }
 
+const Scanner::Compiled& Scanner::compile(uint32_t pattern) {
+  Compiled& out = compiled_[pattern];
+  if (out.regex) return out;
+  const Matcher::Wording& wording = matcher_->patterns_[pattern];
+  out.regex = compile_regex(wording.regex);
+  const auto& groups = out.regex->NamedCapturingGroups();
+  for (const std::string& hole : matcher_->rules_[wording.rule].holes) {
+    const auto it = groups.find(hole);
+    out.groups.push_back(it == groups.end() ? 0 : it->second);
+  }
+  return out;
+}
+
+bool Scanner::is_excepted(uint32_t rule, const re2::StringPiece& text) {
+  const std::vector<std::string>& regexes = matcher_->rules_[rule].except;
+  auto& compiled = except_[rule];
+  if (compiled.empty())
+    for (const std::string& regex : regexes) compiled.push_back(compile_regex(regex));
+  return std::any_of(compiled.begin(), compiled.end(), [&](const auto& regex) {
+    return regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0);
+  });
+}
+
 void Scanner::verify(uint32_t pattern, std::string_view message, Source source) {
-  const Matcher::Compiled& compiled = matcher_->patterns_[pattern];
-  const Matcher::Of& rule = matcher_->rules_[compiled.rule];
-  if (!(rule.sources & bit(source)) || found_[compiled.rule] == stamp_) return;
+  const uint32_t index = matcher_->patterns_[pattern].rule;
+  const Matcher::Of& rule = matcher_->rules_[index];
+  if (!(rule.sources & bit(source)) || found_[index] == stamp_) return;
   const re2::StringPiece text(message.data(), message.size());
+  const Compiled& compiled = compile(pattern);
   if (!compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
-  for (const auto& except : rule.except)
-    if (except->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
-  found_[compiled.rule] = stamp_;
-  RuleMatch match{compiled.rule, rule.general, {}};
+  if (is_excepted(index, text)) return;
+  found_[index] = stamp_;
+  RuleMatch match{index, rule.general, {}};
   if (!compiled.groups.empty()) {
     groups_.resize(static_cast<size_t>(compiled.regex->NumberOfCapturingGroups()) + 1);
     compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, groups_.data(),
                           static_cast<int>(groups_.size()));
-    for (const uint32_t g : compiled.groups)
+    for (const int g : compiled.groups)
       match.holes.push_back(g == 0 ? std::string_view{}
-                                   : std::string_view(groups_[g].data(), groups_[g].size()));
+                                   : std::string_view(groups_[static_cast<size_t>(g)].data(),
+                                                      groups_[static_cast<size_t>(g)].size()));
   }
   matches_.push_back(std::move(match));
 }

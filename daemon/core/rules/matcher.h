@@ -44,23 +44,23 @@ class Matcher {
 
  private:
   friend class Scanner;
-  struct Compiled {
+  struct Wording {
     uint32_t rule = 0;
-    std::unique_ptr<re2::RE2> regex;
-    std::vector<uint32_t> groups;  // for each hole of the rule its group in the regex, 0: none
+    std::string regex;
   };
   struct Of {  // a rule
     SourceSet sources = 0;
     bool general = false;
-    std::vector<std::unique_ptr<re2::RE2>> except;
+    std::vector<std::string> holes;
+    std::vector<std::string> except;  // regexes
   };
 
   Matcher() = default;
-  Status add(const Rule& rule, uint32_t index, std::vector<std::string>& literals);
+  void add(const Rule& rule, uint32_t index, std::vector<std::string>& literals);
   Status compile(const std::vector<std::string>& literals);
 
   std::vector<Of> rules_;
-  std::vector<Compiled> patterns_;
+  std::vector<Wording> patterns_;
   std::vector<std::vector<uint32_t>> by_literal_;  // patterns
   std::vector<uint32_t> always_;                   // patterns without literals
   hs_database* database_ = nullptr;
@@ -90,6 +90,12 @@ class Scanner {
   struct Hit {
     uint32_t end, literal;
   };
+  struct Compiled {
+    std::unique_ptr<re2::RE2> regex;
+    std::vector<int> groups;  // for each hole of the rule its group in the regex, 0: none
+  };
+  const Compiled& compile(uint32_t pattern);
+  bool is_excepted(uint32_t rule, const re2::StringPiece& text);
   static int on_hit(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void* self);
   void consider(uint32_t pattern);
   void verify(uint32_t pattern, std::string_view message, Source source);
@@ -107,6 +113,9 @@ class Scanner {
   std::vector<uint32_t> candidates_;  // patterns of the line
   std::vector<RuleMatch> matches_;
   std::vector<re2::StringPiece> groups_;
+  // Compiled when a line first asks for it: most never meet one.
+  std::vector<Compiled> compiled_;                              // by pattern
+  std::vector<std::vector<std::unique_ptr<re2::RE2>>> except_;  // by rule
 };
 
 }  // namespace culprit::rules

@@ -68,11 +68,11 @@ Result<std::string> template_to_regex(std::string_view text) {
   return out;
 }
 
-std::vector<std::string> required_literals(const std::string& regex) {
-  re2::FilteredRE2 filter(static_cast<int>(kLiteralMin));
-  int id = 0;
+namespace {
+
+// Fixed texts of which every match has one; see Wording.
+std::vector<std::string> required_literals(re2::FilteredRE2& filter) {
   std::vector<std::string> out, atoms;
-  if (filter.Add(regex, regex_options(), &id) != re2::RE2::NoError) return out;
   filter.Compile(&atoms);
   std::vector<int> seen, possible;
   // Whether a line with exactly these atoms might match.
@@ -86,26 +86,31 @@ std::vector<std::string> required_literals(const std::string& regex) {
   std::vector<int> order(atoms.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return atoms[a].size() < atoms[b].size(); });
-  for (int a : order) {
-    seen.push_back(a);
+                   [&](int x, int y) { return atoms[x].size() < atoms[y].size(); });
+  for (int atom : order) {
+    seen.push_back(atom);
     if (!might()) continue;
     seen.pop_back();
-    out.push_back(longest_piece(atoms[a]));
+    out.push_back(longest_piece(atoms[atom]));
     if (out.back().size() < kLiteralMin) return {};
   }
   return out;
 }
 
-Result<std::vector<std::string>> hole_names(const std::string& regex) {
-  const re2::RE2 compiled(regex, regex_options());
-  if (!compiled.ok()) return fail(ErrorCode::kInvalid, compiled.error());
-  std::vector<std::string> out;
-  for (const auto& [index, name] : compiled.CapturingGroupNames()) {
-    if (std::find(out.begin(), out.end(), name) != out.end())
+}  // namespace
+
+Result<Wording> analyse(const std::string& regex) {
+  re2::FilteredRE2 filter(static_cast<int>(kLiteralMin));
+  int id = 0;
+  if (filter.Add(regex, regex_options(), &id) != re2::RE2::NoError)
+    return fail(ErrorCode::kInvalid, re2::RE2(regex, regex_options()).error());
+  Wording out;
+  for (const auto& [index, name] : filter.GetRE2(id).CapturingGroupNames()) {
+    if (std::find(out.holes.begin(), out.holes.end(), name) != out.holes.end())
       return fail(ErrorCode::kInvalid, fmt::format("the hole '{}' stands twice", name));
-    out.push_back(name);
+    out.holes.push_back(name);
   }
+  out.literals = required_literals(filter);
   return out;
 }
 

@@ -16,11 +16,14 @@ Result<std::string> template_to_regex(std::string_view text);
 // Shorter fixed texts stand in most lines and support nothing.
 constexpr size_t kLiteralMin = 3;
 
-// The regex's required literals by RE2's own analysis, reduced to a set as small and as long as possible of
-// which every match has one; in lower case. Empty where nothing supports it, or where it is no regex.
-std::vector<std::string> required_literals(const std::string& regex);
-
-// Names of the regex's groups, in order; an error where one stands twice.
-Result<std::vector<std::string>> hole_names(const std::string& regex);
+// What is known of a regex before any line is seen.
+struct Wording {
+  std::vector<std::string> holes;  // names of its groups, in order
+  // Fixed texts, in lower case, of which every match has one: RE2's own analysis, reduced to a set as small and
+  // as long as possible. Empty: nothing supports it.
+  std::vector<std::string> literals;
+};
+// An error (RE2's sentence) for what is no regex, or has a name twice.
+Result<Wording> analyse(const std::string& regex);
 
 }  // namespace culprit::rules

@@ -226,17 +226,17 @@ void Reader::add_pattern(const std::string& pattern, std::string_view path, Rule
   } else {
     p.regex = logs::with_named_groups(pattern);
   }
-  const auto names = hole_names(p.regex);
-  if (!names)
+  auto wording = analyse(p.regex);
+  if (!wording)
     return error(path, true, "bad-pattern",
-                 fmt::format("{} '{}': {}", path, shorten(pattern, 80), names.error().text));
+                 fmt::format("{} '{}': {}", path, shorten(pattern, 80), wording.error().text));
   if (path == "match.except") {
     out.except.push_back(std::move(p));
     return;
   }
-  for (const std::string& name : *names)
+  for (const std::string& name : wording->holes)
     if (std::find(out.holes.begin(), out.holes.end(), name) == out.holes.end()) out.holes.push_back(name);
-  p.literals = required_literals(p.regex);
+  p.literals = std::move(wording->literals);
   if (p.literals.empty() && !out.scan_all)
     error(
         path, true, "no-literal",

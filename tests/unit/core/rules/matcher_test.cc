@@ -9,21 +9,21 @@
 namespace culprit::rules {
 namespace {
 
-Pattern regex_pattern(const std::string& regex) { return {regex, false, regex, required_literals(regex)}; }
+Pattern regex_pattern(const std::string& regex) { return {regex, false, regex, analyse(regex)->literals}; }
 
 Pattern template_pattern(const std::string& text) {
   const auto regex = template_to_regex(text);
   BOOST_REQUIRE_MESSAGE(regex.has_value(), text);
-  return {text, true, *regex, required_literals(*regex)};
+  return {text, true, *regex, analyse(*regex)->literals};
 }
 
 Rule rule_of(std::vector<Pattern> any) {
   Rule out;
   out.id = "a.b";
   for (const Pattern& p : any) {
-    const auto names = hole_names(p.regex);
+    const auto names = analyse(p.regex);
     BOOST_REQUIRE_MESSAGE(names.has_value(), p.regex);
-    for (const std::string& name : *names)
+    for (const std::string& name : names->holes)
       if (std::find(out.holes.begin(), out.holes.end(), name) == out.holes.end()) out.holes.push_back(name);
   }
   out.any = std::move(any);
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(required_literals_are_few_and_long) {
       {"(", {}},
   };
   for (const auto& c : cases) {
-    auto got = required_literals(c.regex);
+    auto got = analyse(c.regex).value_or(Wording{}).literals;
     std::sort(got.begin(), got.end());
     BOOST_TEST(got == c.literals, c.regex << ": " << fmt::format("{}", fmt::join(got, "|")));
   }
