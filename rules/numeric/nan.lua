@@ -36,7 +36,8 @@ number {
   id = "nan.stays", title = "Loss stays NaN or infinite", severity = "error",
   window = { by = "rank", span = "30m", at_least = 5 },
   regex = { [[(?i)\b(?:lm[ _-]?|train[ _/-]?|total[ _-]?)?loss['"]?(?: ]] ..
-      [[value)?(?:\s*[:=]\s*| is | was | became )['"]?(?:tensor\()?[-+]?(?:nan|inf)\b]] },
+      [[value)?(?:\s*[:=]\s*| is | was | became )['"]?(?:tensor\()?[-+]?(?:nan|inf)\b]],
+    [[(?i)\bnon-?finite (?:train(?:ing)? )?loss\b]] },
   hit = { "step 101 loss: nan\nstep 102 loss: nan\nstep 103 loss: nan\nstep 104 loss: nan\nstep 105 " ..
       "loss: nan",
     "{'loss': nan, 'step': 1}\n{'loss': nan, 'step': 2}\n{'loss': nan, 'step': 3}\n{'loss': nan, " ..
@@ -46,7 +47,8 @@ number {
 number {
   id = "nan.gradient", title = "Gradient norm stays NaN or infinite", severity = "error",
   window = { by = "rank", span = "30m", at_least = 10 },
-  regex = { [[(?i)\bgrad(?:ient)?[ _]?norm['"]?\s*[:=]\s*['"]?(?:tensor\()?[-+]?(?:nan|inf)\b]] },
+  regex = { [[(?i)\bgrad(?:ient)?[ _]?norm['"]?\s*[:=]\s*['"]?(?:tensor\()?[-+]?(?:nan|inf)\b]],
+    [[(?i)\bgrad(?:ient)?s? (?:is|are|became) (?:nan|inf|non-?finite)\b]] },
   hit = { "grad norm: nan |\ngrad norm: nan |\ngrad norm: nan |\ngrad norm: nan |\ngrad norm: nan " ..
       "|\ngrad norm: nan |\n" ..
     "grad norm: nan |\ngrad norm: nan |\ngrad norm: nan |\ngrad norm: nan |" },

@@ -9,7 +9,7 @@ local told = {
 
 local function exception(row)
   rule {
-    id = "python." .. row.id, engine = 1, title = row.title, category = "user",
+    id = "python." .. row.id, engine = 1, title = row.title .. ": <what>", category = "user",
     component = row.component or "user_code", severity = row.severity or "fatal", general = true,
     match = { regex = row.regex, except = { told[1], told[2], row.except } }, remedy = row.remedy,
     action = "fix",
@@ -69,7 +69,8 @@ exception {
       [[ValueError|]] ..
     [[NotImplementedError|RecursionError|StopIteration|OverflowError|KeyError|SyntaxError|]] ..
         [[IndentationError|TabError|]] ..
-    [[AssertionError|MemoryError): ]],
+    [[AssertionError|MemoryError|Dist(?:Backend|Network|Store)?Error|ConnectionResetError|]] ..
+    [[BrokenPipeError|EOFError): ]],
   id = "exception", title = "Program ended with an exception", severity = "error",
   regex = { [[(?:^|[^\w'"(])(?P<kind>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Failure)): ]] ..
       [[(?P<what>\S.*)]] },
@@ -77,6 +78,17 @@ exception {
   hit = { "mypackage.errors.PipelineError: stage 3 is empty", "RuntimeError: no such optimizer" },
   miss = { "srun: error: node17: task 3: Exited with exit code 1",
     "UserWarning: ExceptionGroup support is experimental" },
+}
+
+-- A connection's other end is gone: its own log tells why.
+rule {
+  id = "python.peer", engine = 1, title = "A peer's process is gone: <what>", category = "unknown",
+  component = "unknown", severity = "error", role = "cascade", general = true,
+  match = { regex = [[\b(?:Dist(?:Backend|Network|Store)?Error|ConnectionResetError|BrokenPipeError|EOFError)]] ..
+    [[(?:: (?P<what>\S.*)|\s*$)]], except = told },
+  remedy = "Look for the process that failed first.", action = "check",
+  examples = { hit = { "torch.distributed.DistBackendError: the backend of rank 4 went away" },
+    miss = { "except EOFError:" } },
 }
 
 -- Raised again in the parent, where the child's traceback stands above: the kind there is what counts.

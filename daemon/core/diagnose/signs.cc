@@ -33,7 +33,8 @@ struct Sign {
   bool alone = true;                                // tells of a failure without any other sign
 };
 
-// "<name>" in a title stands for the hole's text, "<text>" for the line.
+// "<name>" in a title stands for the hole's text, "<text>" for the line; "title: <name>" loses its colon where
+// the hole is empty.
 std::string fill(const std::string& title, const rules::Rule& rule, const logs::RuleLine& line) {
   std::string out;
   for (size_t at = 0; at < title.size();) {
@@ -51,6 +52,7 @@ std::string fill(const std::string& title, const rules::Rule& rule, const logs::
       out += title.substr(open, close + 1 - open);
     at = close + 1;
   }
+  while (out.ends_with(' ') || out.ends_with(':')) out.pop_back();
   return out;
 }
 
@@ -62,6 +64,8 @@ std::string_view hole(const rules::Rule& rule, const logs::RuleLine& line, std::
 
 // The host that the line is about: its writer's, or the one that a hole names.
 uint32_t subject_of(const detect::View& view, const rules::Rule& rule, const logs::RuleLine& line) {
+  if (!line.about.empty())
+    if (const uint32_t host = view.host_named(line.about); host != detect::kNowhere) return host;
   if (const std::string_view name = hole(rule, line, "host"); !name.empty())
     if (const uint32_t host = view.host_named(name); host != detect::kNowhere) return host;
   if (const std::string_view text = hole(rule, line, "rank"); !text.empty()) {
@@ -158,6 +162,17 @@ Finding complete(const detect::View& view, Sign sign) {
   return std::move(sign.finding);
 }
 
+// What a kernel tells of a program counts in full where the program's side tells the same of the same host.
+void corroborate(Sign& sign, const std::vector<Sign>& all) {
+  if (sign.alone || sign.finding.role == FindingRole::kCascade) return;
+  const bool told = std::any_of(all.begin(), all.end(), [&](const Sign& other) {
+    const bool same = other.alone && other.finding.component == sign.finding.component;
+    return same && std::any_of(sign.hosts.begin(), sign.hosts.end(),
+                               [&](uint32_t host) { return other.hosts.contains(host); });
+  });
+  if (told) sign.finding.general = sign.rule->general;
+}
+
 }  // namespace
 
 std::vector<const logs::RuleLine*> in_time(const logs::JobLog& log) {
@@ -234,6 +249,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     alone = alone || sign.alone;
     kept.push_back(std::move(sign));
   }
+  for (Sign& sign : kept) corroborate(sign, kept);
   for (Sign& sign : kept)
     if (alone) out.findings.push_back(complete(view, std::move(sign)));
   return out;

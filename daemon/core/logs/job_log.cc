@@ -29,6 +29,17 @@ constexpr uint32_t kNone = 0xffffffff;
 // No message has a form like this: a mask leaves no holes beside each other.
 constexpr std::string_view kFoldedForm = "<*> <*> (folded)";
 
+// "host : node-3" in a launcher's list of the processes that failed.
+std::string listed_host(std::string_view text) {
+  constexpr std::string_view kHost = " host ";
+  const size_t at = text.find(kHost);
+  if (at == text.npos) return {};
+  const size_t colon = text.find_first_not_of(' ', at + kHost.size());
+  if (colon == text.npos || text[colon] != ':') return {};
+  const size_t begin = text.find_first_not_of(' ', colon + 1);
+  return begin == text.npos ? std::string() : std::string(text.substr(begin, text.find(' ', begin) - begin));
+}
+
 uint64_t pair_key(uint32_t writer, uint32_t cluster) { return (uint64_t{writer} << 32) | cluster; }
 
 void widen(TimeNs& first, TimeNs& last, TimeNs time) {
@@ -379,7 +390,10 @@ struct JobLog::Impl {
 
   void close_held(const RecordEvent& event, std::vector<RuleLine>& found) {
     add_held(event);
-    for (RuleLine& r : found) r.own_time = event.own_time;
+    for (RuleLine& r : found) {
+      r.own_time = event.own_time;
+      if (event.shape.kind == ShapeKind::kRootCause) r.about = listed_host(event.text);
+    }
     if (event.again) std::erase_if(found, [](const RuleLine& r) { return r.general; });
     add_rules(found, event.form, event.place);
   }

@@ -20,7 +20,10 @@ constexpr Key kRuleKeys[] = {
     {"id", T::kText, true, "", "",
      "its name: lower-case words, digits, `_` and `-`, joined by dots; unique over all files"},
     {"engine", T::kCount, true, "", "", "the version of this shape: 1"},
-    {"title", T::kText, true, "", "", "what happened, in a few words; the report shows it"},
+    {"title", T::kText, true, "", "",
+     "what happened, in a few words; the report shows it. `<name>` in it is the text of that hole in the "
+     "first "
+     "hit, `<text>` the line"},
     {"category", T::kWord, true, kCategories, "", "who has to act"},
     {"component", T::kWord, true, kComponents, "", "what broke"},
     {"severity", T::kWord, true, kSeverities, "",

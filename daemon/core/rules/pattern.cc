@@ -21,12 +21,14 @@ bool is_name(std::string_view text) {
   });
 }
 
-// Vectorscan takes a literal for empty that begins with a NUL; what holds a text holds its pieces.
-std::string longest_piece(const std::string& text) {
+// What Vectorscan takes of a text: none that begins with a NUL, and none of more than 16,000 bytes, which a
+// regex of ten can ask for. What holds a text holds its pieces, and 64 bytes tell lines apart well enough.
+std::string usable_piece(const std::string& text) {
+  constexpr size_t kLiteralMax = 64;
   std::string_view best;
   for (std::string_view piece : split(text, '\0'))
     if (piece.size() > best.size()) best = piece;
-  return std::string(best);
+  return std::string(best.substr(0, kLiteralMax));
 }
 
 bool is_nameless(std::string_view name) { return name == "_" || name == "*"; }
@@ -91,7 +93,7 @@ std::vector<std::string> required_literals(re2::FilteredRE2& filter) {
     seen.push_back(atom);
     if (!might()) continue;
     seen.pop_back();
-    out.push_back(longest_piece(atoms[atom]));
+    out.push_back(usable_piece(atoms[atom]));
     if (out.back().size() < kLiteralMin) return {};
   }
   return out;

@@ -109,6 +109,10 @@ BOOST_AUTO_TEST_CASE(required_literals_are_few_and_long) {
       {"(?:abc)+", {"abc"}},
       {"abc|d", {}},
       {"(", {}},
+      {"\\x00\\x00abc\\x00defg", {"defg"}},  // Vectorscan takes no literal that begins with a NUL
+      {"ab\\x00cd", {}},
+      {"(?:0123456789abcdef){1000}",
+       {"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}},  // nor a very long one
   };
   for (const auto& c : cases) {
     auto got = analyse(c.regex).value_or(Wording{}).literals;
