@@ -21,7 +21,7 @@
 ---@class culprit.rule
 ---@field id string its name: lower-case words, digits, `_` and `-`, joined by dots; unique over all files
 ---@field engine integer the version of this shape: 1
----@field title string what happened, in a few words; the report shows it
+---@field title string what happened, in a few words; the report shows it. `<name>` in it is the text of that hole in the first hit, `<text>` the line
 ---@field category "hardware"|"user"|"framework"|"platform"|"unknown" who has to act
 ---@field component "gpu"|"gpu_memory"|"nvlink"|"pcie"|"network"|"nccl_comm"|"host_memory"|"host_kernel"|"storage"|"cpu"|"cuda_runtime"|"driver"|"framework"|"user_code"|"user_config"|"user_data"|"dependency"|"platform"|"numeric"|"unknown" what broke
 ---@field severity "info"|"warning"|"error"|"fatal" `fatal`: no process goes on after it; `error`: some do; `warning` and `info` make no diagnosis by themselves, they serve the windows of other rules and stand beside a diagnosis as evidence
@@ -30,7 +30,7 @@
 ---@field match culprit.rule.match the wordings; a line that has one of them is a hit
 ---@field role? "root"|"cascade" `cascade`: says only that something else failed; never outranks a root elsewhere in the job
 ---@field general? boolean gives way to every rule without it that hits the same line
----@field blames? "host"|"job" where the fault sits. By default on the host for `hardware`, on the job for `user` and `framework`, else on the host where few hosts tell of it
+---@field blames? "host"|"job" where the fault sits. By default on the host for `hardware`; on the job for programs, their settings, data, numbers and frameworks, the platform, and a program's use of GPU memory; else on the host where few hosts tell of it
 ---@field window? culprit.rule.window hits in a span of time that must come together
 ---@field when? fun(event: culprit.event, window: culprit.window): boolean `function(event, window)`: called when all else holds; returns true or false. Both tables are read-only
 ---@field remedy string what to do, in a sentence

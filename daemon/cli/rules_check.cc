@@ -118,8 +118,7 @@ int check(RuleChoice& o) {
   const Checked checked = count(loaded);
   // Nothing is said of rules where no file of any could be read.
   if (checked.files > 0 || o.format == "json")
-    if (!print(o.format == "json" ? to_json(loaded, checked) : to_text(loaded, checked)))
-      return kUnable;
+    if (!print(o.format == "json" ? to_json(loaded, checked) : to_text(loaded, checked))) return kUnable;
   if (!loaded.files.errors.empty()) return kUnable;
   return loaded.errors.empty() ? kDone : kFound;
 }

@@ -110,8 +110,7 @@ class Tester {
     if (!files) return out.differences.push_back(files.error().text), out;
     for (const Error& error : files->errors) out.differences.push_back(error.text);
     for (const Problem& problem : files->problems) out.differences.push_back(problem.what);
-    const app::RuleMatches matches =
-        app::match_rules(*files, {reading_.diagnose.parse, 1}, set_, progress);
+    const app::RuleMatches matches = app::match_rules(*files, {reading_.diagnose.parse, 1}, set_, progress);
     for (const Problem& p : matches.problems) out.differences.push_back(p.what);
     compare(expected, matches, out);
     return out;
@@ -195,8 +194,7 @@ int test(RuleChoice& o) {
     for (const std::string& log : logs_beside(loaded.files, stray)) outcomes.push_back(tester.test(log));
     for (const std::string& path : stray) outcomes.push_back({path, {"there is no log of this name"}});
   }
-  if (!print(o.format == "json" ? to_json(loaded, outcomes) : to_text(loaded, outcomes)))
-    return kUnable;
+  if (!print(o.format == "json" ? to_json(loaded, outcomes) : to_text(loaded, outcomes))) return kUnable;
   const bool good = std::all_of(outcomes.begin(), outcomes.end(),
                                 [](const Outcome& one) { return one.differences.empty(); });
   return loaded.set && good ? kDone : kFound;

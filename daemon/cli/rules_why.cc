@@ -33,8 +33,8 @@ std::vector<uint32_t> firing(const Options& o, const app::LineOfFile& line, cons
   app::ReadProgress progress;
   auto files = app::collect_files({line.file}, o.reading.diagnose, progress);
   if (!files) return out;
-  const app::RuleMatches matches = app::match_rules(
-      *files, {o.reading.diagnose.parse, o.reading.diagnose.threads}, loaded.set, progress);
+  const app::RuleMatches matches =
+      app::match_rules(*files, {o.reading.diagnose.parse, o.reading.diagnose.threads}, loaded.set, progress);
   for (const core::RuleFired& f : matches.fired)
     if (f.place.line == line.line) out.push_back(f.hit.rule);
   return out;

@@ -81,7 +81,8 @@ local kinds = {
   ["8005"] = { "parity error", "fatal", replace },
   ["8008"] = { "multi-bit ECC error", "fatal", replace },
   ["8009"] = { "bus error", "error",
-    "Restart the job; reset the NPU if it returns, and look for an operator that reaches out of its memory." },
+    "Restart the job; reset the NPU if it returns, and look for an operator that reaches out of its " ..
+      "memory." },
   ["800A"] = { "timeout", "error", replace },
   ["800D"] = { "port abnormal", "fatal", cable },
   ["8603"] = { "link went down", "fatal", cable },
@@ -96,7 +97,8 @@ local function event(code, row)
     id = "ascend.event." .. low, engine = 1, title = "NPU " .. row.title, source = { "log", "kernel" },
     category = row.category or "hardware", component = row.component, severity = row.severity,
       remedy = row.remedy,
-    action = row.action or (row.severity == "fatal" and "isolate" or row.severity == "error" and "check" or "none"),
+    action = row.action or (row.severity == "fatal" and "isolate" or row.severity == "error" and "check" or
+      "none"),
     match = { regex = { [[(?i)\bevent[ _]?id(?:=|: *\[?)0x]] .. low .. [[\b]],
       [[(?i)fault ?codes?\W{1,5}(?:0x)?]] .. low .. [[\b]] } },
     examples = {

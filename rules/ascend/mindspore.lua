@@ -40,7 +40,8 @@ ms {
     [[Exception thrown from (?:user defined )?Python function in dataset]],
     [[map operation: \[.*\] failed]] },
   remedy = "Read the lines below: a file, a sample or a function of the pipeline.",
-  hit = { "RuntimeError: Exception thrown from dataset pipeline. Refer to 'Dataset Pipeline Error Message'." },
+  hit = { "RuntimeError: Exception thrown from dataset pipeline. Refer to 'Dataset Pipeline Error " ..
+    "Message'." },
     miss = { "Dataset pipeline: 16 workers" },
 }
 ms {

@@ -13,8 +13,10 @@ local function err(row)
       role = row.role,
     source = { "log" }, remedy = row.remedy, match = { regex = head .. row.kinds .. [[ [A-Z]{3,8}\b]] },
     examples = {
-      hit = { "[ERROR] 2024-08-18-22:15:47 (PID:23232, Device:0, RankID:0) ERR02" .. row.sample .. " DIST " .. row.text },
-      miss = { "[ERROR] 2024-08-18-22:15:47 (PID:23232, Device:0, RankID:0) ERR02" .. row.other .. " DIST other",
+      hit = { "[ERROR] 2024-08-18-22:15:47 (PID:23232, Device:0, RankID:0) ERR02" .. row.sample .. " DIST " ..
+        row.text },
+      miss = { "[ERROR] 2024-08-18-22:15:47 (PID:23232, Device:0, RankID:0) ERR02" .. row.other .. "" ..
+          " DIST other",
         "ERR02" .. row.sample },
     },
   }

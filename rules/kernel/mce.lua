@@ -117,7 +117,8 @@ hardware {
 }
 hardware {
   id = "throttled", title = "CPU slows down because it is too hot", severity = "warning", action = "check",
-  regex = { [[(?:Core|Package) temperature(?:/speed)? (?:is )?above threshold, cpu clock (?:is )?throttled]] },
+  regex = { [[(?:Core|Package) temperature(?:/speed)? (?:is )?above threshold, cpu clock (?:is )?]] ..
+    [[throttled]] },
   remedy = "Check cooling if steps of this host are slow.",
   hit = { "mce: CPU3: Package temperature above threshold, cpu clock throttled (total events = 41)" },
   miss = { "mce: CPU3: Package temperature/speed normal" },

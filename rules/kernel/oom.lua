@@ -20,7 +20,8 @@ oom {
   remedy = "Ask for more host memory, or lower workers, prefetch, caching and offload.",
   hit = { "Memory cgroup out of memory: Killed process 31337 (python3) total-vm:412345678kB, " ..
     "anon-rss:98765432kB",
-    "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=step_0,task=pt_main_thread,pid=4812,uid=1001" },
+    "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=step_0,task=pt_main_thread,pid=4812" ..
+        ",uid=1001" },
   miss = { "Memory cgroup stats for /slurm/uid_1001/job_42" },
 }
 oom {

@@ -86,7 +86,8 @@ start {
 }
 start {
   id = "version", title = "Ranks run different versions of NCCL", component = "dependency",
-  regex = { W .. [[[Mm]ismatch\w* (?:NCCL )?version.*? rank (?P<rank>\d+)]], W .. [[[Mm]ismatch\w* (?:NCCL )?version]], [[(?:NCCL|RCCL) (?:library )?version mismatch]],
+  regex = { W .. [[[Mm]ismatch\w* (?:NCCL )?version.*? rank (?P<rank>\d+)]],
+      W .. [[[Mm]ismatch\w* (?:NCCL )?version]], [[(?:NCCL|RCCL) (?:library )?version mismatch]],
     W .. [[(?:version|Version) .* (?:do|does) not match]],
     W .. [[Cuda failure .*(?:CUDA driver version is insufficient)]],
     W .. [[Message truncated : received \d+ bytes instead of \d+]] },

@@ -37,7 +37,8 @@ ofi {
   regex = { [[NET/OFI .*(?:Request \S+ )?completed with error\. RC: \d+]] },
   except = [[DEREG_MR]],
   remedy = "Read the error of the provider in the line; look for the first rank that failed.",
-  hit = { "NCCL WARN NET/OFI Request 0x7f completed with error. RC: 22. Error: 4099 (local protection error)" },
+  hit = { "NCCL WARN NET/OFI Request 0x7f completed with error. RC: 22. Error: 4099 (local protection " ..
+      "error)" },
     miss = { "NET/OFI Request 0x7f completed" },
 }
 ofi {
@@ -47,7 +48,8 @@ ofi {
     [[(?i)\bfi_mr_(?:reg|regattr|enable)\b.*(?:failed|error)]] },
   except = { [[DEREG_MR]], [[DAOS\[]], [[mercury]] },
   remedy = "Raise locked memory and huge pages of the job; reduce buffers; check the peer-memory driver.",
-  hit = { "NCCL WARN NET/OFI Unable to register memory (type = 2) for device 4. RC: -14, Error: Bad address" },
+  hit = { "NCCL WARN NET/OFI Unable to register memory (type = 2) for device 4. RC: -14, Error: Bad " ..
+    "address" },
     miss = { "EFA: DEREG_MR failed: -22" },
 }
 ofi {

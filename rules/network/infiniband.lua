@@ -100,6 +100,7 @@ fabric {
     [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\(.*\) failed]] },
   remedy = "Set memlock to unlimited for jobs and containers; see that the adapter's devices are passed in.",
   hit = { "NCCL WARN Call to ibv_create_qp failed",
-    "ib_md.c:379 UCX ERROR ibv_reg_mr(address=0x7f, length=4096, access=0xf) failed: Cannot allocate memory" },
+    "ib_md.c:379 UCX ERROR ibv_reg_mr(address=0x7f, length=4096, access=0xf) failed: Cannot allocate " ..
+      "memory" },
   miss = { "ibv_create_qp ok" },
 }

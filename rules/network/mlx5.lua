@@ -83,7 +83,8 @@ adapter {
 }
 adapter {
   id = "tx_timeout", title = "Adapter does not send any more", severity = "error", action = "check",
-  regex = { [[mlx5_core (?P<pci>\S+):? (?P<nic>\w+): (?:TX timeout (?:detected|on queue)|mlx5e_tx_timeout)]] },
+  regex = { [[mlx5_core (?P<pci>\S+):? (?P<nic>\w+): (?:TX timeout (?:detected|on queue)|]] ..
+    [[mlx5e_tx_timeout)]] },
   remedy = "Reset or reboot; update firmware if it repeats.",
   hit = { "mlx5_core 0000:5c:00.0 eth2: TX timeout detected" },
     miss = { "mlx5_core 0000:5c:00.0 eth2: Link up" },

@@ -17,7 +17,8 @@ roce {
   regex = { [[ibv_modify_qp failed with (?:error )?(?:22 )?Invalid argument]],
     [[(?i)(?:no|invalid|wrong) GID (?:index|entry)?.{0,40}(?:found|available|for (?:device|port))]],
     [[ibv_query_gid\w* failed]] },
-  remedy = "Set the GID index of RoCE v2 (show_gids; NCCL_IB_GID_INDEX, UCX_IB_GID_INDEX) on all hosts alike.",
+  remedy = "Set the GID index of RoCE v2 (show_gids; NCCL_IB_GID_INDEX, UCX_IB_GID_INDEX) on all hosts " ..
+      "alike.",
   hit = { "NCCL WARN Call to ibv_modify_qp failed with error Invalid argument",
     "NCCL WARN Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_1:1, curr state INIT, " ..
       "next state RTR, local GID index 0" },

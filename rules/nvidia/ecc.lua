@@ -31,7 +31,8 @@ gpu_memory {
   regex = { [[(?i)(?:SRAM|DRAM|GPU memory|HBM)\W{1,3}uncorrect(?:able|ed)\b.{0,40}(?:error|]] ..
     [[count).{0,40}(?:detected|exceed)]],
     [[(?i)detected .{0,30}(?:SRAM|DRAM|HBM|GPU memory|ECC) uncorrect(?:able|ed) (?:ecc )?error]],
-    [[(?i)uncorrect(?:able|ed) (?:ecc |memory )errors? (?:were |was )?(?:found|detected) (?:on|in|for) GPU]] },
+    [[(?i)uncorrect(?:able|ed) (?:ecc |memory )errors? (?:were |was )?(?:found|detected) (?:on|in|for) ]] ..
+      [[GPU]] },
   remedy = "Drain the host and reset the GPU; ask for a replacement if the volatile count grows again.",
   hit = { "check_gpu_ecc: GPU id 3: SRAM Uncorrectable ECC error count detected, (0,1)",
     "Warning: Detected a GPU SRAM uncorrectable error for the volatile counter for GPU ID 5" },

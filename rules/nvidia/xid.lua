@@ -14,12 +14,14 @@ local reset = { category = "hardware", component = "gpu", severity = "fatal", ac
   remedy = "Take the host out, reset the GPU (or power-cycle the host) and run diagnostics before it " ..
     "takes jobs again." }
 local memory = { category = "hardware", component = "gpu_memory", severity = "fatal", action = "isolate",
-  remedy = "Drain the host, reset the GPU so that the bad row is remapped; replace the card if it comes back." }
+  remedy = "Drain the host, reset the GPU so that the bad row is remapped; replace the card if it " ..
+      "comes back." }
 local link = { category = "hardware", component = "nvlink", severity = "fatal", action = "isolate",
   remedy = "Drain the host and reset all GPUs of the fabric; check baseboard, cables and switches if it " ..
     "returns." }
 local driver = { category = "platform", component = "driver", severity = "error", action = "check",
-  remedy = "Reset the GPU or reboot the host; keep nvidia-bug-report.sh and consider another driver version." }
+  remedy = "Reset the GPU or reboot the host; keep nvidia-bug-report.sh and consider another driver " ..
+      "version." }
 local note = { category = "hardware", component = "gpu", severity = "warning", action = "check",
   remedy = "Nothing to do now; watch whether this GPU repeats it." }
 

@@ -80,7 +80,8 @@ other {
 -- What launchers, brokers and sites' own scripts say of it, whichever scheduler stands behind.
 other {
   id = "time_limit", title = "Job reached its time limit", general = true,
-  regex = { [[(?i)\b(?:job|step|allocation)\b.{0,60}\b(?:reached|exceeded|hit|over)\b.{0,20}\b(?:time ?limit|wall ?time)\b]] },
+  regex = { [[(?i)\b(?:job|step|allocation)\b.{0,60}\b(?:reached|exceeded|hit|over)\b.{0,20}\b(?:time ]] ..
+      [[?limit|wall ?time)\b]] },
   except = { [[(?i)\b(?:will|would|soon|warning|if|before|minutes? (?:left|remaining))\b]] },
   remedy = "Ask for more time, or save and requeue before the limit.",
   hit = { "srun: Job step 3895264.0 reached its time limit", "job 77 exceeded its walltime of 3600 s" },
@@ -89,7 +90,8 @@ other {
 other {
   id = "preempted", title = "Job was preempted", general = true,
   regex = { [[(?i)\bjob\b.{0,40}\b(?:was |is |being )?preempted\b]],
-    [[(?i)\b(?:received|got) (?:a )?(?:spot )?(?:preemption|interruption|termination) (?:notice|warning|signal)\b]],
+    [[(?i)\b(?:received|got) (?:a )?(?:spot )?(?:preemption|interruption|termination) ]] ..
+        [[(?:notice|warning|signal)\b]],
     [[(?i)\b(?:node|instance|host|vm)\b.{0,40}\b(?:is being |was )preempted\b]] },
   except = { [[(?i)\b(?:not|never|if|may be|can be) preempted\b]] },
   remedy = "Requeue it; save on the warning signal.",

@@ -49,7 +49,8 @@ disk {
   regex = { [[Disk quota exceeded]], [[\[Errno 122\]|\bEDQUOT\b]],
     [[(?i)(?:block|file|inode) (?:limit|quota) (?:reached|exceeded)]], [[(?i)quota exceeded (?:for|on) ]] },
   except = { [[(?i)insufficient quota|exceeded quota: |api|tokens per]] },
-  remedy = "Delete old checkpoints or have the quota raised; check the number of files as well as their size.",
+  remedy = "Delete old checkpoints or have the quota raised; check the number of files as well as " ..
+      "their size.",
   hit = { "OSError: [Errno 122] Disk quota exceeded: '/home/user/.cache/huggingface'",
     "write failed, group block limit reached." },
   miss = { "pods is forbidden: exceeded quota: team-a" },

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import List, Set
 
 SHARE = 0.05  # of the lines in which a literal stands
-HOT = 40      # rules that share those lines
+HOT = 40      # rules that share those lines, at most
 SAMPLE_LINES = 100_000
 RULE = """rule {{
-  id = "bench.{name}", engine = 1, title = "A line of the benchmark", category = "unknown", component = "unknown",
-  severity = "info", match = {{ template = {pattern} }}, remedy = "None.",
+  id = "bench.{name}", engine = 1, title = "A line of the benchmark", category = "unknown",
+  component = "unknown", severity = "info", match = {{ template = {pattern} }}, remedy = "None.",
   examples = {{ hit = {hit}, miss = "another line" }},
 }}
 """
@@ -39,12 +39,12 @@ def hot_words(log: Path, rng: random.Random) -> List[str]:
     chosen: List[str] = []
     for word in words:
         grown = covered | where[word]
-        if len(grown) <= SHARE * len(lines):
+        if len(chosen) < HOT and len(grown) <= SHARE * len(lines):
             covered = grown
             chosen.append(word.decode())
-    chosen.sort(key=lambda word: -len(where[word.encode()]))
-    print(f"rules with hits: {min(HOT, len(chosen))}, literals in {len(covered) / len(lines):.1%} of the lines")
-    return chosen[:HOT] if len(chosen) > HOT else chosen
+    share = len(covered) / max(1, len(lines))
+    print(f"rules with hits: {len(chosen)}, literals in {share:.1%} of the lines")
+    return chosen
 
 
 def quoted(text: str) -> str:

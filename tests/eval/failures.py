@@ -63,8 +63,7 @@ def run(rows: Rows, data: Path, folder: Path, processes: int) -> None:
     for one in (wrong + alarms)[:SHOWN]:
         print(f"  {one['row']:<44} wanted {one['wanted']:<26} got {one['got'] or '-':<26} {one['by'] or ''}")
     stated = groups[STATED]
-    rows.goal("component right on stated failures", ratio(sum(one["component"] for one in stated), len(stated)),
-              0.85)
-    rows.goal("category right on stated failures", ratio(sum(one["category"] for one in stated), len(stated)),
-              0.90)
+    for key, goal in (("component", 0.85), ("category", 0.90)):
+        right = ratio(sum(one[key] for one in stated), len(stated))
+        rows.goal(f"{key} right on stated failures", right, goal)
     rows.goal("healthy excerpts diagnosed", len(alarms), 0, at_least=False)

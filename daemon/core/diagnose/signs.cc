@@ -162,13 +162,12 @@ Finding complete(const detect::View& view, Sign sign) {
   return std::move(sign.finding);
 }
 
-// What a kernel tells of a program counts in full where the program's side tells the same of the same host.
+// What a kernel tells of a program counts in full where the program's side tells the same. Its host need not be
+// the same: launchers tell of others' processes.
 void corroborate(Sign& sign, const std::vector<Sign>& all) {
   if (sign.alone || sign.finding.role == FindingRole::kCascade) return;
   const bool told = std::any_of(all.begin(), all.end(), [&](const Sign& other) {
-    const bool same = other.alone && other.finding.component == sign.finding.component;
-    return same && std::any_of(sign.hosts.begin(), sign.hosts.end(),
-                               [&](uint32_t host) { return other.hosts.contains(host); });
+    return other.alone && other.finding.component == sign.finding.component;
   });
   if (told) sign.finding.general = sign.rule->general;
 }

@@ -1,5 +1,5 @@
-// Signs: what the rules found in a job's logs, one finding for each rule that fired. What the job survived, and
-// what healthy jobs have, is none. Pure; one thread, because a rule's `when` is asked.
+// Signs: what the rules found in a job's logs, one finding for each rule that fired. What the job survived,
+// and what healthy jobs have, is none. Pure; one thread, because a rule's `when` is asked.
 #pragma once
 
 #include <map>

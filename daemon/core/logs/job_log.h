@@ -80,7 +80,7 @@ struct RuleLine {
   bool handled = false;    // the line itself says that it was mended or is no failure
   std::string text;
   std::vector<std::string> holes;  // in the order of the rule's
-  std::string about;  // the host that a launcher's list names; empty: its writer's
+  std::string about;               // the host that a launcher's list names; empty: its writer's
 };
 
 // Lines written over time by one writer, in bins that double as the job grows.

@@ -166,7 +166,8 @@ struct LineParser::Impl {
   void scan(uint32_t index, std::string_view line, std::string_view message, const Header& header) {
     const auto begin = static_cast<size_t>(line.data() - text.data());
     if (!scanner->wants(begin + line.size())) return;
-    const bool kernel = header.kernel || source->kind == SourceKind::kKernel;
+    const bool kernel =
+        header.kernel || source->kind == SourceKind::kKernel || message.starts_with("kernel: ");
     scanner->take({index, begin, begin + line.size(), message, header.level, kernel}, *batch);
   }
 };

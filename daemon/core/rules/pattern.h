@@ -19,8 +19,8 @@ constexpr size_t kLiteralMin = 3;
 // What is known of a regex before any line is seen.
 struct Wording {
   std::vector<std::string> holes;  // names of its groups, in order
-  // Fixed texts, in lower case, of which every match has one: RE2's own analysis, reduced to a set as small and
-  // as long as possible. Empty: nothing supports it.
+  // Fixed texts, in lower case, of which every match has one: RE2's own analysis, reduced to a set as small
+  // and as long as possible. Empty: nothing supports it.
   std::vector<std::string> literals;
 };
 // An error (RE2's sentence) for what is no regex, or has a name twice.

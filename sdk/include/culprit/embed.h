@@ -47,7 +47,8 @@ typedef struct culprit_source {
   int64_t local;    /* local device, or -1: told likewise */
 } culprit_source;
 
-/* A rule of severity error or fatal that fired, and its line. Strings live until the next call with the same job. */
+/* A rule of severity error or fatal that fired, and its line. Strings live until the next call with the same
+ * job. */
 typedef struct culprit_finding {
   size_t size; /* set by the caller to sizeof(culprit_finding) */
   const char* title;

@@ -199,7 +199,8 @@ BOOST_AUTO_TEST_CASE(what_was_read_and_not_kept_is_a_problem_of_the_report) {
   BOOST_REQUIRE(r.problems.size() == 2u);
   BOOST_TEST(r.problems[0].file == "");
   BOOST_TEST(r.problems[0].what ==
-             "19001 lines in which rules were found are counted, but not kept: windows of rules may miss them");
+             "19001 lines in which rules were found are counted, but not kept: windows of rules "
+             "may miss them");
   BOOST_TEST(r.problems[1].file == "node-0.log");
 }
 

@@ -1,5 +1,5 @@
-// Finds "rules" by words alone, in the place of core/rules: 0 where a message tells of an error, 1 where it has
-// an exit code, 2 (a general one) where either stands.
+// Finds "rules" by words alone, in the place of core/rules: 0 where a message tells of an error, 1 where it
+// has an exit code, 2 (a general one) where either stands.
 #pragma once
 
 #include <memory>
