@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -13,6 +14,7 @@
 
 #include "base/limits.h"
 #include "core/logs/placement.h"
+#include "core/rules/scan.h"
 #include "ingest/text_reader.h"
 
 namespace culprit::app {
@@ -230,23 +232,49 @@ Result<unsigned> thread_count(const char* setting) {
   return std::min(threads, kMost);
 }
 
-TextSize read_text(const std::vector<LogFile>& files) {
-  TextSize size;
+namespace {
+
+// Every piece of the files, in order; on this thread.
+void for_each_piece(const std::vector<LogFile>& files,
+                    const std::function<void(const LogFile&, const ingest::ChunkBuffer&)>& take) {
   ingest::ChunkBuffer buffer;
-  const auto add = [&size, &buffer](ingest::ChunkBuffer&& chunk) {
-    size.bytes += chunk.range_bytes;
-    size.lines += static_cast<uint64_t>(std::count(chunk.bytes.begin(), chunk.bytes.end(), '\n'));
+  const auto give = [&](const LogFile& f, ingest::ChunkBuffer&& chunk) {
+    take(f, chunk);
     buffer = std::move(chunk);
   };
   for (const LogFile& f : files) {
     if (!ingest::is_stream(f.file)) {
       for (uint64_t c = 0; c < ingest::chunk_count(f.file.size); ++c)
-        if (auto chunk = ingest::read_plain_chunk(f.file, c, std::move(buffer))) add(std::move(*chunk));
+        if (auto chunk = ingest::read_plain_chunk(f.file, c, std::move(buffer))) give(f, std::move(*chunk));
     } else if (auto reader = ingest::StreamReader::open(f.file)) {
-      while (auto chunk = reader->next(std::move(buffer))) add(std::move(*chunk));
+      while (auto chunk = reader->next(std::move(buffer))) give(f, std::move(*chunk));
     }
   }
+}
+
+}  // namespace
+
+TextSize read_text(const std::vector<LogFile>& files) {
+  TextSize size;
+  for_each_piece(files, [&](const LogFile&, const ingest::ChunkBuffer& chunk) {
+    size.bytes += chunk.range_bytes;
+    size.lines += static_cast<uint64_t>(std::count(chunk.bytes.begin(), chunk.bytes.end(), '\n'));
+  });
   return size;
+}
+
+RuleScan scan_rules(const std::vector<LogFile>& files, const rules::Ruleset& set) {
+  RuleScan out;
+  rules::Scanner scanner(set.matcher());
+  for_each_piece(files, [&](const LogFile& f, const ingest::ChunkBuffer& chunk) {
+    logs::HeaderParser headers({{}, f.info.modified_ns});
+    out.bytes += chunk.range_bytes;
+    rules::scan_block(scanner, chunk.bytes, headers, [&](const rules::ScannedLine& line) {
+      ++out.looked_at;
+      out.matches += line.matches.size();
+    });
+  });
+  return out;
 }
 
 Result<JobFiles> collect_files(const std::vector<std::string>& paths, const DiagnoseOptions& options,

@@ -66,6 +66,12 @@ struct RuleMatches {
 RuleMatches match_rules(const JobFiles& files, const PipelineOptions& options,
                         std::shared_ptr<rules::Ruleset> set, ReadProgress& progress);
 
+// Looks for the rules in the files and does nothing else, on this thread: what matching alone costs.
+struct RuleScan {
+  uint64_t bytes = 0, looked_at = 0, matches = 0;  // lines in which a literal stands, rules found in them
+};
+RuleScan scan_rules(const std::vector<LogFile>& files, const rules::Ruleset& set);
+
 // Reads the files and does nothing with them, on this thread: what reading alone costs.
 struct TextSize {
   uint64_t bytes = 0, lines = 0;

@@ -46,8 +46,8 @@ struct LoadedRules {
 };
 LoadedRules load_rules(const RuleOptions& options);
 
-// For commands that must go on: where the rules that were chosen have errors, the library alone; `errors` gets
-// the reasons.
+// For commands that must go on: where the rules that were chosen have errors, the library alone; `errors`
+// gets the reasons.
 std::shared_ptr<rules::Ruleset> rules_or_library(const RuleOptions& options, std::vector<Error>& errors);
 
 // One line of a text file, plain or compressed, without its end. `place` is FILE:LINE.

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/reading.h"
+#include "cli/rules.h"
 #include "cli/verbs.h"
 
 namespace culprit::cli {
@@ -11,6 +12,7 @@ namespace {
 
 struct Options {
   ReadingOptions reading;
+  RuleChoice choice;
 };
 
 int read_alone(Options& o) {
@@ -20,6 +22,20 @@ int read_alone(Options& o) {
   if (!files) return complain(files.error().text), kUnable;
   const app::TextSize text = app::read_text(files->logs);
   return print(fmt::format("{} bytes, {} lines\n", text.bytes, text.lines)) ? kDone : kUnable;
+}
+
+// Looking for rules, and nothing else.
+int match_alone(Options& o) {
+  if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
+  app::LoadedRules loaded;
+  if (!load_rules(o.choice, loaded)) return kUnable;
+  app::ReadProgress progress;
+  auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
+  if (!files) return complain(files.error().text), kUnable;
+  const app::RuleScan scan = app::scan_rules(files->logs, *loaded.set);
+  const bool told = print(fmt::format("{} rules, {} bytes, {} lines looked at, {} matches\n",
+                                      loaded.set->rules().size(), scan.bytes, scan.looked_at, scan.matches));
+  return told ? kDone : kUnable;
 }
 
 // Reading, parsing, masking and the templates, without the detectors and the report.
@@ -39,11 +55,14 @@ int mine_alone(Options& o) {
 void add_bench(CLI::App& app, Run& run) {
   CLI::App* bench = app.add_subcommand("bench", "")->group("");
   bench->require_subcommand(1);
-  for (const bool mine : {false, true}) {
+  const std::pair<const char*, int (*)(Options&)> parts[] = {
+      {"read", read_alone}, {"mine", mine_alone}, {"rules", match_alone}};
+  for (const auto& [name, part] : parts) {
     auto o = std::make_shared<Options>();
-    CLI::App* verb = bench->add_subcommand(mine ? "mine" : "read", "");
+    CLI::App* verb = bench->add_subcommand(name, "");
     add_reading_options(*verb, o->reading);
-    verb->callback([o, mine, &run] { run = [o, mine] { return mine ? mine_alone(*o) : read_alone(*o); }; });
+    add_rule_options(*verb, o->choice.rules);
+    verb->callback([o, part = part, &run] { run = [o, part] { return part(*o); }; });
   }
 }
 

@@ -202,7 +202,7 @@ constexpr FaultKind kFaults[] = {
      {}},
     {"nan-loss",
      "the loss becomes nan, without an error word",
-     Category::kFramework,
+     Category::kUser,
      Component::kNumeric,
      Symptom::kNumeric,
      Stage::kIterative,

@@ -40,7 +40,7 @@ local rows = {
     action = "fix",
     remedy = "Look for the `Assertion ... failed` lines above; compare ids in the data with table sizes." },
   -- Left open by the driver: a kernel's crash, a card that hangs, a driver's fault.
-  { id = "launch_failure", title = "Kernel ended abnormally", category = "framework",
+  { id = "launch_failure", title = "Kernel ended abnormally", category = "framework", general = true,
     text = "unspecified launch failure",
     name = "LAUNCH_FAILED", symbols = { "LaunchFailure" },
     remedy = "Look in the kernel's log for an Xid at that time; without one, suspect the program's kernel." },

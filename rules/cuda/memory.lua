@@ -11,7 +11,8 @@ end
 
 -- Programs that measure how much fits catch this and try again with less.
 local tried = { [[(?i)\b(?:retry(?:ing)?|fall(?:ing)? ?back|trying again|reducing batch|skip(?:ping|]] ..
-    [[ped)?)\b]] }
+    [[ped)?)\b]],
+  [[(?i)\b(?:may|might|could) (?:follow|occur|happen)]] }
 
 memory {
   id = "full", title = "GPU memory is used up", except = tried,

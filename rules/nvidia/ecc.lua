@@ -51,7 +51,7 @@ gpu_memory {
   miss = { "        Remapping Failure Occurred            : No", "row remap failure: 0" },
 }
 gpu_memory {
-  id = "remap_pending", title = "GPU memory row waits for a reset to be remapped", severity = "error",
+  id = "remap_pending", title = "GPU memory row waits for a reset to be remapped", severity = "warning",
     action = "check",
   regex = { [[(?i)pending row[ -]?remap]], [[(?i)row[ -]?remap(?:ping|per)?s? (?:is |are )?pending]],
     [[(?i)New row (?:\(0x[0-9a-f]+\) )?marked for remapping]] },

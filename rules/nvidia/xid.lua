@@ -49,7 +49,8 @@ local rows = {
   { 61, reset, "GPU micro-controller stopped at a breakpoint" },
   { 62, reset, "GPU micro-controller halted" },
   -- The row is spared only at the next reset; until then the job runs on damaged memory.
-  { 63, memory, "Bad GPU memory row recorded for remapping", severity = "error", action = "check" },
+  { 63, memory, "Bad GPU memory row recorded for remapping", severity = "error", action = "check",
+    role = "cascade" },  -- a repair: alone it ends no job
   { 64, memory, "Bad GPU memory row could not be remapped",
     remedy = "Replace the GPU: it has no spare row for the damaged memory." },
   { 65, engine, "Video processor exception" },

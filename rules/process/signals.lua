@@ -27,7 +27,7 @@ ends {
 }
 ends {
   id = "buserror", title = "Process crashed (bus error): a mapped file or shared memory went away",
-  severity = "error",
+  severity = "error", general = true,
   category = "platform", component = "host_memory",
   regex = { [[(?:: |\d+ )Bus error\b]], [[\*\*\* SIGBUS \(@]], [[Caught signal 7 \(Bus error]],
     [[received signal SIGBUS]] },

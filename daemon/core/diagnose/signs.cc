@@ -33,8 +33,8 @@ struct Sign {
   bool alone = true;                                // tells of a failure without any other sign
 };
 
-// "<name>" in a title stands for the hole's text, "<text>" for the line; "title: <name>" loses its colon where
-// the hole is empty.
+// "<name>" in a title stands for the hole's text, "<text>" for the line; "title: <name>" loses its colon
+// where the hole is empty.
 std::string fill(const std::string& title, const rules::Rule& rule, const logs::RuleLine& line) {
   std::string out;
   for (size_t at = 0; at < title.size();) {
@@ -162,8 +162,8 @@ Finding complete(const detect::View& view, Sign sign) {
   return std::move(sign.finding);
 }
 
-// What a kernel tells of a program counts in full where the program's side tells the same. Its host need not be
-// the same: launchers tell of others' processes.
+// What a kernel tells of a program counts in full where the program's side tells the same. Its host need not
+// be the same: launchers tell of others' processes.
 void corroborate(Sign& sign, const std::vector<Sign>& all) {
   if (sign.alone || sign.finding.role == FindingRole::kCascade) return;
   const bool told = std::any_of(all.begin(), all.end(), [&](const Sign& other) {

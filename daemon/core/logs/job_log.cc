@@ -281,8 +281,9 @@ struct JobLog::Impl {
       RuleLine& r = out.emplace_back();
       r.rule = hit.rule;
       // What a program itself calls information is no failure of it.
-      const bool told = !hit.kernel && (hit.level == Level::kInfo || hit.level == Level::kDebug);
-      r.handled = batch.forms[line.form].shape.handled || told;
+      const bool told = hit.level == Level::kInfo || hit.level == Level::kDebug;
+      // A kernel says "still trying" of what hangs, and its rules know their lines.
+      r.handled = !hit.kernel && (batch.forms[line.form].shape.handled || told);
       r.known = r.handled ? Known::kNote : hit.known;
       r.general = hit.general;
       r.kernel = hit.kernel;
