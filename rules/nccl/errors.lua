@@ -56,7 +56,7 @@ wrong {
   severity = "error", action = "none",
   regex = { [[\[Proxy Service\S* ?\d*\].*(?:Failed to execute operation|Could not receive type from ]] ..
       [[localRank)]],
-    [[(?:NCCL|RCCL) (?:INFO|WARN) .*proxy\.cc:\d+ -> [1-9]\b]],
+    [[\bproxy\.cc:\d+ -> [1-9]\b]],
     W .. [[Call to (?:recv|send|poll|accept) .*failed]],
     [[comm \S+ rank \d+ .*Abort COMPLETE]], W .. [[Async error]] },
   remedy = "Look for the first rank that failed.",

@@ -72,6 +72,31 @@ Result<std::string> template_to_regex(std::string_view text) {
 
 namespace {
 
+// The longest text that stands in both.
+std::string_view common(std::string_view a, std::string_view b) {
+  std::string_view best;
+  for (size_t i = 0; i < a.size(); ++i)
+    while (i + best.size() < a.size() && b.find(a.substr(i, best.size() + 1)) != b.npos)
+      best = a.substr(i, best.size() + 1);
+  return best;
+}
+
+// Texts that share a long part are looked for by that part: wordings in which each word may stand in several
+// forms would else fill the pass over the text.
+void merge(std::vector<std::string>& literals) {
+  constexpr size_t kShared = 8;  // rare still, and all that a literal matcher looks at first
+  for (;;) {
+    std::string best;
+    for (size_t i = 0; i < literals.size(); ++i)
+      for (size_t j = i + 1; j < literals.size(); ++j)
+        if (const std::string_view shared = common(literals[i], literals[j]); shared.size() > best.size())
+          best = shared;
+    if (best.size() < kShared) return;
+    std::erase_if(literals, [&](const std::string& l) { return l.find(best) != l.npos; });
+    literals.push_back(best);
+  }
+}
+
 // Fixed texts of which every match has one; see Wording.
 std::vector<std::string> required_literals(re2::FilteredRE2& filter) {
   std::vector<std::string> out, atoms;
@@ -113,6 +138,7 @@ Result<Wording> analyse(const std::string& regex) {
     out.holes.push_back(name);
   }
   out.literals = required_literals(filter);
+  merge(out.literals);
   return out;
 }
 
