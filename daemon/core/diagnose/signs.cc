@@ -208,6 +208,46 @@ Finding finding_of(const logs::JobLog& log, const logs::RuleLine& line, const ru
   return f;
 }
 
+namespace {
+
+// Rules with the source `finding` look at what detectors found, as "detector: what". A finding that is a fault
+// by itself has a title, another one its first reason.
+void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<Finding>& out) {
+  rules::Scanner scanner(run.ruleset().matcher());
+  for (const Finding& f : a.findings) {
+    const std::string what = !f.title.empty() ? f.title : f.why.empty() ? std::string() : f.why[0];
+    const std::string text = fmt::format("{}: {}", f.detector, what);
+    scanner.begin(text);
+    for (const rules::RuleMatch& m : scanner.match(0, text.size(), text, rules::Source::kFinding)) {
+      logs::RuleLine line;
+      line.rule = m.rule;
+      line.text = text;
+      for (const std::string_view hole : m.holes) line.holes.emplace_back(hole);
+      rules::RuleHit hit{m.rule, f.first_ns, rules::Source::kFinding, text, line.holes, {}, {}, {}, -1};
+      if (!f.subjects.empty()) {
+        hit.host = f.subjects[0].host.value_or("");
+        hit.rank = f.subjects[0].rank;
+        hit.device = f.subjects[0].device;
+      }
+      if (f.iteration) hit.step = *f.iteration;
+      const rules::Rule& rule = run.ruleset().rules()[m.rule];
+      if (!run.add(hit) || rule.severity < Severity::kError) continue;
+      Finding told = describe(rule, line);
+      told.detector = f.detector;
+      if (!told.of_nobody) told.subjects = f.subjects;
+      told.first_ns = f.first_ns;
+      told.last_ns = f.last_ns;
+      told.iteration = f.iteration;
+      told.evidence = f.evidence;
+      told.lines = f.lines;
+      told.why.push_back(fmt::format("rule {}: {}", rule.id, text));
+      out.push_back(std::move(told));
+    }
+  }
+}
+
+}  // namespace
+
 Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::RuleRun& run) {
   const logs::JobLog& log = *view.log;
   run.clear();
@@ -251,6 +291,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   for (Sign& sign : kept) corroborate(sign, kept);
   for (Sign& sign : kept)
     if (alone) out.findings.push_back(complete(view, std::move(sign)));
+  if (!a.fate.ended_well) read_findings(a, run, out.findings);
   return out;
 }
 

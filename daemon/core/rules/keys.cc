@@ -33,7 +33,8 @@ constexpr Key kRuleKeys[] = {
     {"symptom", T::kWord, false, "launch_failure crash hang slowdown numeric other", "crash",
      "how the job shows it"},
     {"source", T::kWords, false, "log kernel finding event metric", "{ \"log\", \"kernel\" }",
-     "what the text is: a line of a log, a kernel's message, the title of a detector's finding, an event or "
+     "what the text is: a line of a log, a kernel's message, a detector's finding (`silence: ...`, `spatial: "
+     "...`), an event or "
      "a "
      "metric of a trace (its fields as `name=value`)"},
     {"match", T::kTable, true, "", "", "the wordings; a line that has one of them is a hit"},

@@ -35,7 +35,7 @@ const std::shared_ptr<rules::Ruleset>& shipped() {
 }
 
 Fed feed(const std::vector<std::string>& files, EngineOptions options = {}) {
-  options.rules = shipped();
+  if (!options.rules) options.rules = shipped();
   Engine engine(std::move(options));
   logs::LineParser parser{logs::ParseOptions{}, engine.make_scanner()};
   logs::LogBatch batch;
@@ -282,4 +282,24 @@ BOOST_AUTO_TEST_CASE(a_pool_counts_the_lines_of_a_template_once_however_many_wor
   double sum = 0;
   for (const detect::PoolForm& f : pool.forms) sum += f.host_max;
   BOOST_TEST(sum == 80, boost::test_tools::tolerance(1e-9));
+}
+
+BOOST_AUTO_TEST_CASE(a_rule_may_say_what_a_detectors_finding_means) {
+  const std::vector<rules::RuleText> text = {{"site.lua", R"(rule {
+    id = "site.gone", engine = 1, title = "A host of the fabric's row is gone", category = "platform",
+    component = "network", severity = "error", source = "finding", remedy = "Look at the row's switch.",
+    match = { regex = [[^(?:silence|spatial|temporal): ]] },
+    examples = { hit = "silence: it wrote nothing more", miss = "fabric: it wrote nothing more" } })"}};
+  auto set = rules::Ruleset::load(text);
+  BOOST_REQUIRE(set.has_value());
+  auto files = job(8, 100, 9, "");
+  files[5].erase(files[5].size() * 9 / 10);
+  files[5].erase(files[5].rfind('\n') + 1);
+  for (size_t f = 0; f < files.size(); ++f)
+    if (f != 5) files[f] += "2026-11-21 02:11:40,000 ERROR still waiting for a peer\n";
+  EngineOptions options;
+  options.rules = *set;
+  const Report r = feed(files, std::move(options)).report;
+  BOOST_TEST(std::any_of(r.diagnoses.begin(), r.diagnoses.end(),
+                         [](const Diagnosis& d) { return d.rule.value_or("") == "site.gone"; }));
 }
