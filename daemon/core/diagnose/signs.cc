@@ -210,8 +210,8 @@ Finding finding_of(const logs::JobLog& log, const logs::RuleLine& line, const ru
 
 namespace {
 
-// Rules with the source `finding` look at what detectors found, as "detector: what". A finding that is a fault
-// by itself has a title, another one its first reason.
+// Rules with the source `finding` look at what detectors found, as "detector: what". A finding that is a
+// fault by itself has a title, another one its first reason.
 void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<Finding>& out) {
   rules::Scanner scanner(run.ruleset().matcher());
   for (const Finding& f : a.findings) {
