@@ -30,7 +30,7 @@
 ---@field match culprit.rule.match the wordings; a line that has one of them is a hit
 ---@field role? "root"|"cascade" `cascade`: says only that something else failed; never outranks a root elsewhere in the job
 ---@field general? boolean gives way to every rule without it that hits the same line
----@field blames? "host"|"job" where the fault sits. By default on the host for `hardware`; on the job for programs, their settings, data, numbers and frameworks, the platform, and a program's use of GPU memory; else on the host where few hosts tell of it
+---@field blames? "host"|"job"|"few" where the fault sits; `few`: on the host where few hosts tell of it. By default on the host for `hardware`; on the job for programs, their settings, data, numbers and frameworks, the platform, and a program's use of GPU memory; else `few`
 ---@field window? culprit.rule.window hits in a span of time that must come together
 ---@field when? fun(event: culprit.event, window: culprit.window): boolean `function(event, window)`: called when all else holds; returns true or false. Both tables are read-only
 ---@field remedy string what to do, in a sentence

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kExamples = R"(
 Examples:
   culprit simulate logs /tmp/demo --hosts 16 --fault gpu-lost
-  culprit diagnose /tmp/demo/job --healthy /tmp/demo/healthy/0
+  culprit diagnose /tmp/demo/job --healthy /tmp/demo/healthy/1
   culprit simulate logs --list)";
 
 // "-1" is read as the largest of all numbers; nobody wants a log of that size.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <tuple>
 
@@ -24,7 +25,7 @@ struct Engine::Impl {
 
   explicit Impl(EngineOptions o) : options(std::move(o)), log(options.job) {
     if (options.rules) {
-      live.emplace(options.rules);
+      if (options.live) live.emplace(options.rules);
       whole.emplace(options.rules);
     }
     for (const detect::PoolForm& f : options.pool.forms) log.add_pool_form(f.hash, f.text);
@@ -45,13 +46,20 @@ struct Engine::Impl {
   }
 
   void tell_troubles(std::vector<Problem>& out) const {
-    if (!whole) return;
-    for (const rules::RuleTrouble& t : whole->troubles()) {
-      const auto index = whole->ruleset().find(t.rule);
-      out.push_back({index ? whole->ruleset().rules()[*index].place.file : "", std::nullopt,
-                     fmt::format("{} ({} errors, {} overruns{})", t.what, t.errors, t.overruns,
-                                 t.quarantined ? ": not asked any more" : "")});
+    std::map<std::string, Problem> by_rule;
+    for (const auto* run : {&live, &whole}) {
+      if (!*run) continue;
+      for (const rules::RuleTrouble& t : (*run)->troubles()) {
+        const auto index = (*run)->ruleset().find(t.rule);
+        by_rule[t.rule] = {index ? (*run)->ruleset().rules()[*index].place.file : "", std::nullopt,
+                           fmt::format("{} ({} errors, {} overruns{})", t.what, t.errors, t.overruns,
+                                       t.quarantined ? ": not asked any more" : "")};
+      }
     }
+    for (auto& [rule, problem] : by_rule) out.push_back(std::move(problem));
+    if (whole && whole->dropped() > 0)
+      out.push_back({"", std::nullopt,
+                     fmt::format("{} hits found no room in the windows of their rules", whole->dropped())});
   }
 };
 
@@ -62,11 +70,14 @@ Engine::Engine(Engine&&) noexcept = default;
 std::vector<Effect> Engine::step(std::span<Input> inputs, TimeNs) {
   for (Input& input : inputs) std::visit([this](auto& i) { impl_->take(i); }, input);
   std::vector<Effect> effects;
+  if (!impl_->live) return effects;
   const auto& lines = impl_->log.rule_lines();
   for (; impl_->told < lines.size(); ++impl_->told) {
     const logs::RuleLine& line = lines[impl_->told];
     const rules::Rule& rule = impl_->live->ruleset().rules()[line.rule];
-    if (!impl_->live->add(diagnose::hit_of(impl_->log, line)) || rule.severity < Severity::kError) continue;
+    if (!impl_->live->add(diagnose::hit_of(impl_->log, line)) || rule.severity < Severity::kError ||
+        line.handled)
+      continue;
     effects.emplace_back(diagnose::finding_of(impl_->log, line, rule));
   }
   return effects;

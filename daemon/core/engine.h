@@ -24,6 +24,7 @@ struct EngineOptions {
   detect::Pool pool;                                // jobs == 0: no history
   detect::Steps steps;                              // all, but for experiments
   std::shared_ptr<rules::Ruleset> rules = nullptr;  // null: none
+  bool live = false;  // whether step() tells findings as they come; otherwise only the report does
 };
 
 // Sources are numbered from 0 in the order of their SourceOpened.

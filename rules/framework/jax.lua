@@ -45,7 +45,8 @@ xla {
   id = "tpu.busy", title = "TPU is in use by another process", category = "user", component = "platform",
   symptom = "launch_failure", action = "fix",
   regex = { [[The TPU is already in use by (?:another )?process]], [[libtpu\S* .*already in use]],
-    [[/tmp/libtpu_lockfile]],
+    [[(?i)(?:remove|delete|found|exists|held).*/tmp/libtpu_lockfile]],
+    [[/tmp/libtpu_lockfile.*(?:exists|held)]],
     [[RuntimeError: Unable to initialize backend 'tpu': .*(?:ABORTED|already in use|No such device)]] },
   remedy = "End the other process; remove a stale lock file.",
   hit = { "RuntimeError: Unable to initialize backend 'tpu': ABORTED: The TPU is already in use by " ..

@@ -35,7 +35,7 @@ number {
 -- The separators are written out: "loss: nan" is a rare literal, "loss" stands in every progress line.
 number {
   id = "nan.stays", title = "Loss stays NaN or infinite", severity = "error",
-  window = { by = "rank", span = "30m", at_least = 5 },
+  window = { by = "rank", span = "30m", at_least = 3 },
   regex = { [[(?i)loss(?:: |=| = |': |": |:)(?:nan|inf)\b]], [[(?i)loss(?:: |=)(?:tensor\(|-)(?:nan|inf)\b]],
     [[(?i)loss (?:is|was|became|value:|value =) (?:nan|inf)\b]], [[(?i)\bnon-?finite (?:training )?loss\b]] },
   hit = { "step 101 loss: nan\nstep 102 loss: nan\nstep 103 loss: nan\nstep 104 loss: nan\nstep 105 " ..
@@ -46,7 +46,7 @@ number {
 }
 number {
   id = "nan.gradient", title = "Gradient norm stays NaN or infinite", severity = "error",
-  window = { by = "rank", span = "30m", at_least = 10 },
+  window = { by = "rank", span = "30m", at_least = 5 },
   regex = { [[(?i)grad\w*[ _]?norm(?:: |=| = |': |": )(?:nan|inf)\b]],
     [[(?i)grad(?:ient)?s (?:are|became) (?:nan|inf|non-?finite)\b]] },
   hit = { "grad norm: nan |\ngrad norm: nan |\ngrad norm: nan |\ngrad norm: nan |\ngrad norm: nan " ..

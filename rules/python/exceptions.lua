@@ -11,6 +11,7 @@ local function exception(row)
   rule {
     id = "python." .. row.id, engine = 1, title = row.title .. ": <what>", category = "user",
     component = row.component or "user_code", severity = row.severity or "fatal", general = true,
+    blames = row.blames,
     match = { regex = row.regex, except = { told[1], told[2], row.except } }, remedy = row.remedy,
     action = "fix",
     examples = { hit = row.hit, miss = row.miss },
@@ -71,9 +72,9 @@ exception {
         [[IndentationError|TabError|]] ..
     [[AssertionError|MemoryError|Dist(?:Backend|Network|Store)?Error|ConnectionResetError|]] ..
     [[BrokenPipeError|EOFError): ]],
-  id = "exception", title = "Program ended with an exception", severity = "error",
+  id = "exception", title = "Program ended with an exception", severity = "error", blames = "few",
   regex = { [[(?:^|[^\w'"(])(?P<kind>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Failure)): ]] ..
-      [[(?P<what>\S.*)]] },
+      [[(?P<what>[^\s\d.+-].*)]] },
   remedy = "Read the traceback above the line.",
   hit = { "mypackage.errors.PipelineError: stage 3 is empty", "RuntimeError: no such optimizer" },
   miss = { "srun: error: node17: task 3: Exited with exit code 1",

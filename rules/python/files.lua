@@ -35,11 +35,10 @@ given {
   id = "file.permission", title = "No right to read or write a file", component = "storage",
   category = "platform",
   regex = { [[\bPermissionError: (?:\[Errno 1?3?\d*\] )?(?P<what>\S.*)]],
-    [[\b(?:OSError|IOError): \[Errno 13\] Permission denied]],
-    [[\bOSError: \[Errno 30\] Read-only file system]] }, except = told,
+    [[\b(?:OSError|IOError): \[Errno 13\] Permission denied]] }, except = told,
   remedy = "Check owner, mode, quota group and how the file system is mounted, on the host that says it.",
   hit = { "PermissionError: [Errno 13] Permission denied: '/scratch/out/ckpt.pt'",
-    "OSError: [Errno 30] Read-only file system: '/cache'" },
+    "IOError: [Errno 13] Permission denied: '/cache'" },
   miss = { "RuntimeError: CUDA error: operation not permitted" },
 }
 given {

@@ -41,6 +41,7 @@ launcher {
 }
 launcher {
   id = "crash", title = "Rank crashed in native code", category = "framework", component = "framework",
+  general = true,
   regex = { [[Signal (?:11|7|4|8) \((?P<signal>SIGSEGV|SIGBUS|SIGILL|SIGFPE)\) received by PID (?P<pid>\d+)]],
     [[exitcode\s+: -(?:11|7|4|8) \(pid: \d+\)]],
     [[failed \(exitcode: -(?:11|7|4|8)\) local_rank: (?P<local_rank>\d+)]],

@@ -58,6 +58,7 @@ disk {
 disk {
   id = "readonly", title = "File system is read-only",
   regex = { [[Read-only file system]], [[\[Errno 30\]|\bEROFS\b]] },
+  except = { [[(?i)sysctl|/proc/|/sys/|setting key]] },  -- usual in containers
   remedy = "If it should be writable: drain the host and check its disk. In a container: write to a " ..
     "mounted volume.",
   hit = { "OSError: [Errno 30] Read-only file system: '/opt/cache'" },

@@ -12,8 +12,7 @@
 namespace culprit::diagnose {
 namespace {
 
-constexpr size_t kLines = 64;          // of a sign
-constexpr size_t kEvidence = 20;       // of those, quoted
+constexpr size_t kEvidence = 20;       // lines of a sign, quoted
 constexpr size_t kTitle = 160;         // bytes; holes in it may be long
 constexpr double kFatalWeight = 1.0;   // against its host: as much as a certain line of an unknown kind
 constexpr uint64_t kLastEvents = 400;  // a dying process with its launcher and peers writes no more than that
@@ -25,7 +24,7 @@ constexpr int64_t kSurvived = 2;  // iterations after it: all ranks meet in each
 struct Sign {
   const rules::Rule* rule = nullptr;
   Finding finding;
-  std::vector<const logs::RuleLine*> lines;  // the first ones, in time
+  std::vector<const logs::RuleLine*> lines;  // in time
   const logs::RuleLine* last = nullptr;
   uint64_t count = 0;
   std::set<uint32_t> hosts;                         // units of view.hosts, where known
@@ -66,6 +65,13 @@ std::string_view hole(const rules::Rule& rule, const logs::RuleLine& line, std::
 uint32_t subject_of(const detect::View& view, const rules::Rule& rule, const logs::RuleLine& line) {
   if (!line.about.empty())
     if (const uint32_t host = view.host_named(line.about); host != detect::kNowhere) return host;
+  // srun tells of tasks on other hosts: "srun: error: node-3: task 25: Killed".
+  constexpr std::string_view kSrun = "srun: error: ";
+  if (line.text.starts_with(kSrun)) {
+    const std::string_view rest = std::string_view(line.text).substr(kSrun.size());
+    if (const uint32_t host = view.host_named(rest.substr(0, rest.find(':'))); host != detect::kNowhere)
+      return host;
+  }
   if (const std::string_view name = hole(rule, line, "host"); !name.empty())
     if (const uint32_t host = view.host_named(name); host != detect::kNowhere) return host;
   if (const std::string_view text = hole(rule, line, "rank"); !text.empty()) {
@@ -123,6 +129,24 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   if (!last.exception) return false;
   const logs::WriterStats& writer = log.writers()[last.place.writer];
   return writer.events - last.writer_event > (writer.rank ? kLastOfRank : kLastEvents);
+}
+
+// Of lines of one rule, those that the job went on after belong to something else.
+void drop_survived(const detect::View& view, const detect::Analysis& a, Sign& sign) {
+  const auto gone_on = [&](const logs::RuleLine* line) {
+    const int64_t at =
+        view.log->iterations().iteration_at(line->place.time_ns, line->place.source, line->place.line);
+    return line->own_time && at >= 0 && a.fate.last_iteration - at >= kSurvived;
+  };
+  if (sign.finding.symptom == Symptom::kNumeric) return;
+  const size_t before = sign.lines.size();
+  std::erase_if(sign.lines, gone_on);
+  if (sign.lines.empty() || sign.lines.size() == before) return;
+  sign.count = sign.lines.size();
+  sign.hosts.clear();
+  for (const logs::RuleLine* line : sign.lines)
+    if (const uint32_t host = subject_of(view, *sign.rule, *line); host != detect::kNowhere)
+      sign.hosts.insert(host);
 }
 
 bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool told) {
@@ -269,7 +293,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     }
     ++sign.count;
     sign.last = line;
-    if (sign.lines.size() < kLines) sign.lines.push_back(line);
+    sign.lines.push_back(line);
     if (const uint32_t host = subject_of(view, rule, *line); host != detect::kNowhere)
       sign.hosts.insert(host);
     if (const detect::TemplateScore* score = a.of(cluster)) {
@@ -285,6 +309,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   std::vector<Sign> kept;
   for (auto& [index, sign] : by_rule) {
     if (is_harmless(view, a, sign, told)) continue;
+    drop_survived(view, a, sign);
     alone = alone || sign.alone;
     kept.push_back(std::move(sign));
   }

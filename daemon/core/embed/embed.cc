@@ -125,6 +125,7 @@ Result<std::unique_ptr<culprit_job>> create(const culprit_options& options) {
   auto rules = load_rules(options);
   if (!rules) return tl::unexpected(rules.error());
   engine.rules = std::move(*rules);
+  engine.live = true;
   const JobFile& job = engine.job;
   auto placement = logs::Placement::create({job.host_pattern.value_or(""), job.rank_pattern.value_or("")});
   if (!placement) return tl::unexpected(placement.error());

@@ -22,6 +22,11 @@ constexpr uint32_t kRuleLinesOfWriter = 1000;
 constexpr uint32_t kRuleLinesOfOne = 5000;
 constexpr size_t kRuleLines = 50'000;
 constexpr size_t kRuleBytes = 16 << 20;
+// Of a rule by a writer these are kept beyond the bounds of one rule and of their texts, so that a storm on
+// some hosts hides neither the other hosts nor other rules.
+constexpr uint32_t kFirstLines = 2;
+constexpr size_t kFirstLinesTotal = 200'000;
+constexpr size_t kFirstText = 100;  // bytes of such a line
 // Writers whose activity is kept in full: beyond, four ranks of a host share what one had.
 constexpr size_t kFineWriters = 16'384;
 constexpr size_t kCoarseBins = 64;
@@ -243,8 +248,9 @@ struct JobLog::Impl {
 
   // Rules found in one event. The general ones among them give way.
   void add_rules(std::vector<RuleLine>& found, uint32_t form, const LogPlace& place) {
-    const bool particular =
-        std::any_of(found.begin(), found.end(), [](const RuleLine& r) { return !r.general; });
+    const bool particular = std::any_of(found.begin(), found.end(), [](const RuleLine& r) {
+      return !r.general && (r.handled || r.known > Known::kNote);
+    });
     for (size_t i = 0; i < found.size(); ++i) {
       RuleLine& line = found[i];
       const bool again = std::any_of(found.begin(), found.begin() + static_cast<ptrdiff_t>(i),
@@ -263,12 +269,20 @@ struct JobLog::Impl {
   void keep_rule(RuleLine line) {
     if (line.rule >= lines_of_rule.size()) lines_of_rule.resize(line.rule + 1);
     uint32_t& of_writer = *lines_of_writer.try_emplace(pair_key(line.place.writer, line.rule), 0).first;
-    const bool room = rule_lines.size() < kRuleLines && rule_bytes + line.text.size() <= kRuleBytes;
-    if (!room || lines_of_rule[line.rule] >= kRuleLinesOfOne || of_writer >= kRuleLinesOfWriter)
-      return drops.add(Drop::kRules);
+    size_t size = line.text.size();
+    for (const std::string& hole : line.holes) size += hole.size();
+    const bool room = rule_lines.size() < kRuleLines && rule_bytes + size <= kRuleBytes &&
+                      lines_of_rule[line.rule] < kRuleLinesOfOne && of_writer < kRuleLinesOfWriter;
+    const bool early = of_writer < kFirstLines && rule_lines.size() < kFirstLinesTotal;
+    if (!room && !early) return drops.add(Drop::kRules);
+    if (!room && rule_bytes + size > kRuleBytes) {
+      line.text = shorten(line.text, kFirstText);
+      line.holes.clear();
+    }
     ++of_writer;
     ++lines_of_rule[line.rule];
     rule_bytes += line.text.size();
+    for (const std::string& hole : line.holes) rule_bytes += hole.size();
     rule_lines.push_back(std::move(line));
   }
 
@@ -291,7 +305,8 @@ struct JobLog::Impl {
       r.exception = kind == ShapeKind::kException || kind == ShapeKind::kTraceback;
       r.own_time = line.own_time;
       r.text = shorten(batch.message(line), limits::kEvidenceText);
-      for (uint32_t h = 0; h < hit.holes; ++h) r.holes.emplace_back(batch.holes[hit.first_hole + h]);
+      for (uint32_t h = 0; h < hit.holes; ++h)
+        r.holes.push_back(shorten(batch.holes[hit.first_hole + h], limits::kEvidenceText));
     }
   }
 

@@ -49,11 +49,10 @@ constexpr Key kRuleKeys[] = {
     {"role", T::kWord, false, "root cascade", "root",
      "`cascade`: says only that something else failed; never outranks a root elsewhere in the job"},
     {"general", T::kFlag, false, "", "false", "gives way to every rule without it that hits the same line"},
-    {"blames", T::kWord, false, "host job", "by category",
-     "where the fault sits. By default on the host for `hardware`; on the job for programs, their settings, "
-     "data, numbers and frameworks, the platform, and a program's use of GPU memory; else on the host where "
-     "few "
-     "hosts tell of it"},
+    {"blames", T::kWord, false, "host job few", "by category",
+     "where the fault sits; `few`: on the host where few hosts tell of it. By default on the host for "
+     "`hardware`; on the job for programs, their settings, data, numbers and frameworks, the platform, and a "
+     "program's use of GPU memory; else `few`"},
     {"window", T::kTable, false, "", "", "hits in a span of time that must come together"},
     {"window.by", T::kWord, false, "host rank device job", "host", "whose hits count together"},
     {"window.span", T::kDuration, true, "", "", "how long: \"500ms\", \"60s\", \"10m\", \"2h\""},

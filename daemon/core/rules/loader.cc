@@ -22,7 +22,8 @@ uint64_t hash_of(const Rule& rule, const RuleText& file) {
   std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n", rule.id, rule.sources, word(rule.role), rule.general,
                                 rule.scan_all);
   for (const auto* patterns : {&rule.any, &rule.except})
-    for (const Pattern& p : *patterns) all += p.regex + "\n";
+    for (const Pattern& p : *patterns) all += fmt::format("{} {}\n", p.regex.size(), p.regex);
+  all += "end\n";
   if (rule.window) {
     const Window& w = *rule.window;
     all +=

@@ -39,7 +39,8 @@ Result<std::shared_ptr<const Matcher>> Matcher::create(std::span<const Rule> rul
 }
 
 void Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& literals) {
-  rules_[index] = {rule.sources, rule.general, rule.holes, {}};
+  const bool decides = !rule.window && rule.when == 0 && rule.severity >= Severity::kError;
+  rules_[index] = {rule.sources, rule.general, decides, rule.holes, {}};
   for (const Pattern& p : rule.except) rules_[index].except.push_back(p.regex);
   for (const Pattern& p : rule.any) {
     const auto id = static_cast<uint32_t>(patterns_.size());
@@ -212,8 +213,9 @@ std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_
   std::sort(candidates_.begin(), candidates_.end());
   for (const uint32_t pattern : candidates_) verify(pattern, message, source);
   if (matcher_->always_.empty()) next_ = at_ < hits_.size() ? hits_[at_].end : kNone;
-  const bool particular = std::any_of(matches_.begin(), matches_.end(),
-                                      [&](const RuleMatch& m) { return !matcher_->rules_[m.rule].general; });
+  const bool particular = std::any_of(matches_.begin(), matches_.end(), [&](const RuleMatch& m) {
+    return !m.general && matcher_->rules_[m.rule].decides;
+  });
   if (particular)
     std::erase_if(matches_, [&](const RuleMatch& m) { return matcher_->rules_[m.rule].general; });
   return matches_;

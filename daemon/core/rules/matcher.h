@@ -51,6 +51,7 @@ class Matcher {
   struct Of {  // a rule
     SourceSet sources = 0;
     bool general = false;
+    bool decides = false;  // by its wording alone: a window or a function might yet refuse it
     std::vector<std::string> holes;
     std::vector<std::string> except;  // regexes
   };

@@ -84,8 +84,9 @@ std::string_view common(std::string_view a, std::string_view b) {
 // Texts that share a long part are looked for by that part: wordings in which each word may stand in several
 // forms would else fill the pass over the text.
 void merge(std::vector<std::string>& literals) {
-  constexpr size_t kShared = 8;  // rare still, and all that a literal matcher looks at first
-  for (;;) {
+  constexpr size_t kShared = 8;   // rare still, and all that a literal matcher looks at first
+  constexpr size_t kMerged = 64;  // of one regex; each round compares all pairs
+  while (literals.size() <= kMerged) {
     std::string best;
     for (size_t i = 0; i < literals.size(); ++i)
       for (size_t j = i + 1; j < literals.size(); ++j)

@@ -307,6 +307,7 @@ Rule Reader::rule(const Value& table, uint32_t line) {
                        out.component == Component::kPlatform || out.component == Component::kFramework ||
                        (out.category == Category::kUser && out.component == Component::kGpuMemory);
   out.blame = blames == "host" || (blames.empty() && out.category == Category::kHardware) ? Blame::kHost
+              : blames == "few"                                                           ? Blame::kFew
               : blames == "job" || (blames.empty() && program)                            ? Blame::kJob
                                                                                           : Blame::kFew;
   if (const auto sources = texts(table, "source"); !sources.empty()) {

@@ -1,5 +1,5 @@
 // The rules found in a block of text, looking only at lines in which one of their literals stands: what
-// matching costs by itself, and what `culprit rules match` does. Pure.
+// matching costs by itself, for the benchmark. Pure.
 #pragma once
 
 #include <functional>

@@ -36,6 +36,7 @@ const std::shared_ptr<rules::Ruleset>& shipped() {
 
 Fed feed(const std::vector<std::string>& files, EngineOptions options = {}) {
   if (!options.rules) options.rules = shipped();
+  options.live = true;
   Engine engine(std::move(options));
   logs::LineParser parser{logs::ParseOptions{}, engine.make_scanner()};
   logs::LogBatch batch;
