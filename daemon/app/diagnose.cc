@@ -149,18 +149,28 @@ void date_sources(std::vector<LogFile>& files, const Zone& zone) {
       f.info.modified_ns = dated + kMonth;
 }
 
-// What a folder of the --healthy list holds: one job, or several with a job.toml each.
-std::vector<std::vector<std::string>> jobs_of(const std::string& path) {
+// Folders at or below `path` that have a job.toml of their own, the outermost ones; in order of their names.
+void find_jobs(const fs::path& path, int depth, std::vector<std::string>& jobs,
+               std::vector<std::string>& rest) {
+  constexpr int kDepth = 4;  // simulate's layout, and a folder for each day or user around it
   std::error_code error;
-  std::vector<std::vector<std::string>> jobs;
-  if (fs::is_directory(path, error) && !fs::exists(path + "/job.toml", error)) {
-    std::set<std::string> with_job_file;
-    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
-      if (fs::exists(it->path() / "job.toml", error)) with_job_file.insert(it->path().string());
-    for (const std::string& p : with_job_file) jobs.push_back({p});
+  if (!fs::is_directory(path, error) || fs::exists(path / "job.toml", error)) {
+    (fs::is_directory(path, error) ? jobs : rest).push_back(path.string());
+    return;
   }
-  if (jobs.empty()) jobs.push_back({path});
-  return jobs;
+  std::vector<std::string> inner, others;
+  std::set<fs::path> entries;
+  if (depth < kDepth)
+    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
+      entries.insert(it->path());
+  for (const fs::path& entry : entries)
+    if (!fs::is_symlink(entry, error)) find_jobs(entry, depth + 1, inner, others);
+  if (inner.empty()) {
+    rest.push_back(path.string());
+    return;
+  }
+  jobs.insert(jobs.end(), inner.begin(), inner.end());
+  rest.insert(rest.end(), others.begin(), others.end());
 }
 
 Result<detect::Pool> load_pool(const std::string& path, const ReadProgress& progress) {
@@ -184,7 +194,7 @@ Result<BuiltPool> read_pool(const std::vector<std::string>& jobs, const Diagnose
                             const std::shared_ptr<rules::Ruleset>& rules, ReadProgress& progress) {
   BuiltPool out;
   for (const std::string& path : jobs) {
-    for (const std::vector<std::string>& job : jobs_of(path)) {
+    for (const std::vector<std::string>& job : split_jobs({path})) {
       auto files = collect_files(job, options, progress);
       if (!files) return tl::unexpected(files.error());
       for (const Error& error : files->errors) out.problems.push_back(as_problem(path, error));
@@ -218,6 +228,16 @@ Result<BuiltPool> gather_pool(const DiagnoseOptions& options, const std::shared_
 }
 
 }  // namespace
+
+std::vector<std::vector<std::string>> split_jobs(const std::vector<std::string>& paths) {
+  std::vector<std::string> jobs, rest;
+  for (const std::string& path : paths) find_jobs(path, 0, jobs, rest);
+  if (jobs.size() < 2) return {paths};
+  std::vector<std::vector<std::string>> out;
+  for (std::string& job : jobs) out.push_back({std::move(job)});
+  if (!rest.empty()) out.push_back(std::move(rest));
+  return out;
+}
 
 Result<unsigned> thread_count(const char* setting) {
   constexpr unsigned kMost = 256;

@@ -44,7 +44,11 @@ struct JobFiles {
 Result<JobFiles> collect_files(const std::vector<std::string>& paths, const DiagnoseOptions& options,
                                const ReadProgress& progress);
 
-// Fails only where nothing at all could be done: a bad pattern.
+// The jobs that the paths hold, as paths of one job each. A folder with a job.toml is a job. Where there are
+// several, each stands alone, and what belongs to none of them is one more; otherwise all paths are one job.
+std::vector<std::vector<std::string>> split_jobs(const std::vector<std::string>& paths);
+
+// One job. Fails only where nothing at all could be done: a bad pattern.
 Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progress);
 
 // The normal pool of successful jobs. A folder without a job.toml whose subfolders have one holds several

@@ -1,6 +1,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/text.h"
@@ -68,26 +72,57 @@ std::string render(const Report& report, const Options& o) {
   return o.format == "html" ? render_html(report, options) : render_text(report, options);
 }
 
+// What became of one job, and whether its report was printed.
+struct Outcome {
+  int status = kDone;
+  bool found = false;
+  bool shown = false;
+};
+
+Outcome diagnose_job(const Options& o, const std::vector<std::string>& paths, bool several) {
+  app::DiagnoseOptions options = o.reading.diagnose;
+  options.paths = paths;
+  app::ReadProgress progress;
+  Result<app::Diagnosed> done = [&] {
+    Watch watch(progress, !o.reading.quiet);
+    return app::diagnose(options, progress);
+  }();
+  if (!done) return complain(done.error().text), Outcome{kUnable};
+  for (const Error& error : done->errors) complain(error.text);
+  Outcome out;
+  if (!done->errors.empty()) out.status = kUnable;
+  Report& report = done->report;
+  if (!done->anything || (!o.job.empty() && report.job.id != o.job)) return out;
+  out.shown = true;
+  out.found = !report.diagnoses.empty();
+  if (o.top) keep_top(report, o.top);
+  const std::string heading =
+      several && o.format == "text"
+          ? fmt::format("== {}\n\n", to_terminal(fmt::format("{}", fmt::join(paths, " "))))
+          : "";
+  if (!print(heading + render(report, o) + (heading.empty() ? "" : "\n"))) out.status = kUnable;
+  return out;
+}
+
 int diagnose(Options& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   if (Status status = leave_out(o.without, o.reading.diagnose.steps); !status)
     return complain(status.error().text), kUnable;
-  app::ReadProgress progress;
-  Result<app::Diagnosed> done = [&] {
-    Watch watch(progress, !o.reading.quiet);
-    return app::diagnose(o.reading.diagnose, progress);
-  }();
-  if (!done) return complain(done.error().text), kUnable;
-  for (const Error& error : done->errors) complain(error.text);
-  Report& report = done->report;
-  if (!done->anything) return kUnable;
-  if (!o.job.empty() && report.job.id != o.job)
+  const std::vector<std::vector<std::string>> jobs = app::split_jobs(o.reading.diagnose.paths);
+  if (jobs.size() > 1 && o.format == "html")
+    return complain(fmt::format("--format html: a page shows one job, and the paths hold {}", jobs.size())),
+           kUnable;
+  Outcome all;
+  for (const std::vector<std::string>& paths : jobs) {
+    const Outcome one = diagnose_job(o, paths, jobs.size() > 1);
+    all.status = std::max(all.status, one.status);
+    all.found = all.found || one.found;
+    all.shown = all.shown || one.shown;
+  }
+  if (!o.job.empty() && !all.shown && all.status == kDone)
     return complain("--job " + o.job + ": no such job below the paths"), kUnable;
-  const bool found = !report.diagnoses.empty();
-  if (o.top) keep_top(report, o.top);
-  if (!print(render(report, o))) return kUnable;
-  if (!done->errors.empty()) return kUnable;
-  return o.exit_code && found ? kFound : kDone;
+  if (!all.shown || all.status != kDone) return kUnable;
+  return o.exit_code && all.found ? kFound : kDone;
 }
 
 }  // namespace

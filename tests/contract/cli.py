@@ -156,16 +156,22 @@ def unreadable_history(folder: Path) -> None:
     need((folder / "p").exists(), "the job that could be read made no pool")
 
 
-@promise("a job.toml that is not the one of the top folder is a problem, and no log")
+@promise("several jobs are several reports; a job.toml within a job is a problem, and no log")
 def other_job_files(folder: Path) -> None:
     for name in ("a", "b", "a/nested"):
         write(folder / name / "job.toml", b'[job]\nid = "%s"\n' % name.encode())
         write(folder / name / "x.log", STEPS)
-    report = diagnose(folder / "a", folder / "b")
-    need(report["job"]["id"] == "a", f"id is {report['job']['id']}")
-    need(report["job"]["lines"] == 3 * 3, f"{report['job']['lines']} lines, not 9")
-    problem_of(report, "a/nested/job.toml")
-    problem_of(report, "b/job.toml")
+    write(folder / "b/fault.log", LOG)
+    for paths in ((folder / "a", folder / "b"), (folder,)):
+        done = run("diagnose", "--format", "json", *paths)
+        reports = [json.loads(line) for line in done.stdout.splitlines()]
+        need([report["job"]["id"] for report in reports] == ["a", "b"], f"{paths}: {text_of(done)}")
+        need(reports[0]["job"]["lines"] == 2 * 3, f"{reports[0]['job']['lines']} lines, not 6")
+        problem_of(reports[0], "a/nested/job.toml")
+        need(not reports[0]["diagnoses"], "the other job's fault is diagnosed in this one")
+        xid_found(reports[1])
+    need(diagnose(folder, "--job", "b")["job"]["id"] == "b", "--job does not pick one of several")
+    refused(run("diagnose", "--format", "html", folder), "html")
 
 
 @promise("problems run by file, then by place, whatever the number of threads")
