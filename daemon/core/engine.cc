@@ -45,6 +45,28 @@ struct Engine::Impl {
     for (std::string& what : log.drops().sentences()) out.push_back({"", std::nullopt, std::move(what)});
   }
 
+  // Whether the sources fall into times so far apart that no job bridges them: then a good end in one of them
+  // says nothing of the others, and no answer holds for all.
+  void tell_several_jobs(Report& report) const {
+    constexpr TimeNs kApart = 24 * 3600 * kNsPerSecond;  // a job that waits for its hosts starts again sooner
+    std::vector<std::pair<TimeNs, TimeNs>> spans;
+    for (SourceId id = 0; id < log.sources().size(); ++id)
+      if (const auto span = log.span_of(id); span.first != kNoTime) spans.push_back(span);
+    std::sort(spans.begin(), spans.end());
+    size_t jobs = spans.empty() ? 0 : 1;
+    TimeNs last = spans.empty() ? 0 : spans[0].second, covered = 0;
+    for (const auto& [first, end] : spans) {
+      covered = std::max(covered, end - first);
+      if (first - last > std::max(kApart, 2 * covered)) ++jobs;
+      last = std::max(last, end);
+    }
+    if (jobs > 1 && report.diagnoses.empty())
+      report.missing.push_back(
+          fmt::format("which logs belong together: they fall into {} times far apart, like those of several "
+                      "jobs; diagnose one at a time",
+                      jobs));
+  }
+
   void tell_troubles(std::vector<Problem>& out) const {
     std::map<std::string, Problem> by_rule;
     for (const auto* run : {&live, &whole}) {
@@ -122,6 +144,7 @@ Report Engine::report() {
   diagnose::correlate(view, analysis, report);
   report.problems = impl_->problems;
   impl_->tell_drops(report.problems);
+  impl_->tell_several_jobs(report);
   impl_->tell_troubles(report.problems);
   // Threads tell them as they come.
   std::sort(report.problems.begin(), report.problems.end(), [](const Problem& a, const Problem& b) {

@@ -87,6 +87,7 @@ struct JobLog::Impl {
   struct Source {
     SourceInfo info;
     uint64_t lines = 0, cut_lines = 0;
+    TimeNs first = kNoTime, last = kNoTime;  // of its wanted lines
     TimeNs time = kNoTime;
     std::unordered_map<uint32_t, uint32_t> record_of;          // by writer
     std::vector<Record> records;                               // until its last batch
@@ -353,7 +354,7 @@ struct JobLog::Impl {
     next_hit = 0;
     for (uint32_t i = 0; i < batch.lines.size(); ++i) {
       LineRecord& line = batch.lines[i];
-      if (!line.skipped) widen(first, last, line.time_ns);
+      if (!line.skipped) widen(source.first, source.last, line.time_ns);
       if (line.form == kNoForm) continue;
       Group& group = batch_groups[line.group];
       const LogPlace place{batch.source, group.writer, source.lines + i + 1, line.time_ns};
@@ -370,6 +371,8 @@ struct JobLog::Impl {
       add_event(batch, line, group, place);
       if (!found.empty()) add_rules(found, group.form, place);
     }
+    widen(first, last, source.first);
+    widen(first, last, source.last);
     if (batch.last) end(source);
     relabel(batch);
     for (const uint32_t record : touched)
@@ -646,6 +649,9 @@ const std::vector<ActivityBins>& JobLog::activity() const { return impl_->activi
 uint64_t JobLog::lines() const { return impl_->lines; }
 uint64_t JobLog::bytes() const { return impl_->bytes; }
 uint64_t JobLog::events() const { return impl_->events; }
+std::pair<TimeNs, TimeNs> JobLog::span_of(SourceId source) const {
+  return {impl_->sources[source].first, impl_->sources[source].last};
+}
 uint64_t JobLog::cut_lines_of(SourceId source) const { return impl_->sources[source].cut_lines; }
 TimeNs JobLog::first_ns() const { return impl_->first; }
 TimeNs JobLog::last_ns() const { return impl_->last; }

@@ -137,6 +137,8 @@ class JobLog {
   uint64_t unplaced_lines() const;
   // What was lost to the bounds: of the job as a whole, and of a source by its number.
   Drops drops() const;
+  // The first and the last time in a source; kNoTime where it has none.
+  std::pair<TimeNs, TimeNs> span_of(SourceId source) const;
   uint64_t cut_lines_of(SourceId source) const;
   TimeNs first_ns() const;
   TimeNs last_ns() const;

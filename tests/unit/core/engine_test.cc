@@ -304,3 +304,12 @@ BOOST_AUTO_TEST_CASE(a_rule_may_say_what_a_detectors_finding_means) {
   BOOST_TEST(std::any_of(r.diagnoses.begin(), r.diagnoses.end(),
                          [](const Diagnosis& d) { return d.rule.value_or("") == "site.gone"; }));
 }
+
+BOOST_AUTO_TEST_CASE(logs_far_apart_in_time_are_not_called_healthy_together) {
+  auto files = job(4, 100, 9, "");
+  files[3] = "2026-09-02 02:00:00,000 INFO step=1 loss=2.1\n2026-09-02 02:00:01,000 INFO step=2 loss=2.1\n";
+  const Report r = feed(files).report;
+  BOOST_TEST(r.diagnoses.empty());
+  BOOST_REQUIRE(!r.missing.empty());
+  BOOST_TEST(r.missing.back().find("2 times far apart") != std::string::npos);
+}
