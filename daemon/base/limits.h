@@ -35,6 +35,11 @@ constexpr size_t kPlacesTotal = 1'500'000;
 constexpr size_t kEvidenceText = 2000;
 // Writers (host and rank pairs) of one job: 65,536 ranks and their hosts.
 constexpr size_t kWriters = 131'072;
+// Beginning of a watched file that tells it from another of the same inode: a line of any log fits.
+constexpr size_t kFingerprintBytes = 256;
+// Bytes of one piece of a source on its way to the store and the engine: a few may be under way for each of
+// many sources, and a frame of the store holds a few.
+constexpr size_t kPieceBytes = 64 << 10;
 // Decompression: a frame of 18 bytes may make a decoder allocate 128 MiB, and 32 KiB may expand to 1 GiB.
 constexpr int kZstdWindowLogMax = 27;
 constexpr uint64_t kExpansionRatioMax = 2000;

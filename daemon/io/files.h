@@ -1,0 +1,51 @@
+// The file operations of what must survive any failure of a disk: blocking, behind an interface, so that a
+// test can make each of them fail, once or for good, or tear a write. real_files() is the system's. Any
+// thread; a FileHandle belongs to one at a time. Errors name the path.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+
+namespace culprit::io {
+
+struct FileStatus {
+  uint64_t size = 0, device = 0, inode = 0;
+  TimeNs modified_ns = kNoTime;
+};
+
+class FileHandle {
+ public:
+  virtual ~FileHandle() = default;  // closes
+  // All of it, or an error; what stands behind an error is not known.
+  virtual Status append(std::string_view bytes) = 0;
+  // Bytes read; fewer than asked only at the end.
+  virtual Result<size_t> read_at(char* out, size_t size, uint64_t offset) = 0;
+  virtual Status truncate(uint64_t size) = 0;
+  virtual Status sync() = 0;  // of the data and the size
+  virtual Result<FileStatus> status() = 0;
+};
+
+enum class OpenFor : uint8_t { kRead, kAppend, kCreate };  // kCreate: must not exist yet
+
+class Files {
+ public:
+  virtual ~Files() = default;
+  virtual Result<std::unique_ptr<FileHandle>> open(const std::string& path, OpenFor what) = 0;
+  virtual Status rename(const std::string& from, const std::string& to) = 0;
+  virtual Status remove(const std::string& path) = 0;
+  // With the folders above it; mode 0700. No error where it exists.
+  virtual Status make_folder(const std::string& path) = 0;
+  virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;  // names, sorted
+  virtual Status sync_folder(const std::string& folder) = 0;
+  virtual Result<uint64_t> free_bytes(const std::string& folder) = 0;
+};
+
+Files& real_files();
+
+}  // namespace culprit::io

@@ -1,0 +1,80 @@
+// What the daemon takes from the host it watches, on its way to the store and to the engine: sources, and
+// pieces of their bytes in order. Plain values; whoever holds one owns all of it.
+//
+// The evidence of a source is its bytes as they came, one after the other: a file's over all its generations,
+// a ring's records, a socket's lines, the kernel's records. `offset` counts in it. Bytes that were lost count
+// as a gap at the offset where they are missing; they take no room in the evidence.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+
+namespace culprit {
+
+enum class OriginKind : uint8_t { kFile = 0, kSocket = 1, kRing = 2, kKernel = 3 };
+
+// By a number that is given once and never again in a state folder.
+using StreamId = uint32_t;
+constexpr StreamId kNoStream = 0xffffffff;
+
+// A source of the daemon's, told once before its first piece.
+struct StreamInfo {
+  StreamId id = kNoStream;
+  OriginKind kind = OriginKind::kFile;
+  std::string job;                   // empty: of every job on the host (the kernel's messages)
+  std::string path;                  // as it is watched: FORMATS.md section 9, `path` of evidence
+  std::optional<uint32_t> uid, pid;  // of the peer that writes it, as the kernel tells
+  TimeNs opened_ns = kNoTime;        // wall clock
+  TimeNs boot_ns = kNoTime;          // wall time at which the kernel's clock was 0, of kKernel
+};
+
+// Which file it is, and how far its bytes are taken. A path may change its file, and an inode its content:
+// only all of these together tell (device and inode, what it begins with, at least as long as was taken).
+struct FilePlace {
+  uint64_t device = 0, inode = 0;
+  uint64_t fingerprint = 0;        // XXH3 of the first `fingerprint_bytes` bytes
+  uint32_t fingerprint_bytes = 0;  // as many as there were, at most limits::kFingerprintBytes
+  uint64_t offset = 0;             // in this file, behind the bytes of the piece
+  bool operator==(const FilePlace&) const = default;
+};
+
+// What is missing from a source at a known place. Either count may be 0: not known, or none.
+struct Gap {
+  uint64_t bytes = 0, records = 0;
+  std::string reason;  // "the file was truncated before it was read"
+};
+
+struct Piece {
+  StreamId stream = kNoStream;
+  uint64_t offset = 0;  // in the source's evidence, of bytes[0]
+  std::string bytes;
+  TimeNs time_ns = kNoTime;        // when it was read, wall clock
+  std::optional<Gap> gap;          // before the bytes
+  std::optional<FilePlace> place;  // of a file: where it stands once the store has the bytes
+  bool ends = false;               // nothing follows: the file was removed, the process ended
+};
+
+// What a source has left behind in the store, as found at a start.
+struct StreamState {
+  StreamInfo info;
+  uint64_t size = 0;               // bytes of evidence: the offset of the next piece
+  std::optional<FilePlace> place;  // of a file
+  bool ended = false;
+};
+
+// What goes to the store and to the engine together, in this order: streams are told before their pieces.
+struct PieceBatch {
+  std::vector<StreamInfo> opened;
+  std::vector<Piece> pieces;
+  uint64_t bytes() const {
+    uint64_t n = 0;
+    for (const Piece& p : pieces) n += p.bytes.size();
+    return n;
+  }
+};
+
+}  // namespace culprit
