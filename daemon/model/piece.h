@@ -64,7 +64,28 @@ struct StreamState {
   uint64_t size = 0;               // bytes of evidence: the offset of the next piece
   std::optional<FilePlace> place;  // of a file
   bool ended = false;
+  // Where it stood in the files that it left for others (rotated, truncated): so that they are known under
+  // whatever name they have now, and never taken again. The latest last, at most kPastPlaces.
+  std::vector<FilePlace> past;
 };
+// Rotations whose files are kept, generously: logrotate's own default is 4, a year of daily ones rare.
+constexpr size_t kPastPlaces = 32;
+
+// What the store holds of a stream once it has this piece.
+inline void advance(StreamState& state, const Piece& piece) {
+  state.size = piece.offset + piece.bytes.size();
+  state.ended = piece.ends;
+  if (!piece.place) return;
+  const auto same_file = [&](const FilePlace& place) {
+    return place.device == piece.place->device && place.inode == piece.place->inode &&
+           place.offset <= piece.place->offset;
+  };
+  if (state.place && !same_file(*state.place)) {
+    if (state.past.size() == kPastPlaces) state.past.erase(state.past.begin());
+    state.past.push_back(*state.place);
+  }
+  state.place = piece.place;
+}
 
 // What goes to the store and to the engine together, in this order: streams are told before their pieces.
 struct PieceBatch {
