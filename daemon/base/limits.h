@@ -49,4 +49,15 @@ constexpr size_t kJobFileBytes = 16 << 20;
 // A saved pool: some 200 bytes a form.
 constexpr size_t kPoolFileBytes = 256 << 20;
 
+// Rings read at a time, each an open file: a host's ranks with a few threads each are some hundred. Of one
+// user a quarter, so that one who makes thousands leaves room for the others.
+constexpr size_t kRingFiles = 4096;
+constexpr size_t kRingFilesOfUid = 1024;
+// Records of one ring: 64 MiB. The header's own word, so a bound for what a stranger may claim.
+constexpr uint64_t kRingRecords = 1 << 20;
+// Names looked at in the folder of rings: whoever puts more there hides only what comes behind.
+constexpr size_t kRingNames = 65'536;
+// A record of /dev/kmsg: the kernel formats at most 8 KiB, and answers EINVAL to a smaller buffer.
+constexpr size_t kKernelRecordBytes = 16 << 10;
+
 }  // namespace culprit::limits
