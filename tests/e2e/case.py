@@ -1,0 +1,148 @@
+"""What a case of the end-to-end tests gets, and how all of them are tried."""
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Callable, List, Optional, Tuple
+
+from checker import Comparison, compare, untold
+from daemon import Broken, Daemon, PassOver, need
+
+HERE = Path(__file__).resolve().parent
+Case = Callable[["Context"], str]
+CASES: List[Tuple[str, Case]] = []
+
+
+def case(function: Case) -> Case:
+    """Its name is the row's; what it returns are the figures behind it."""
+    CASES.append((function.__name__, function))
+    return function
+
+
+class Producer:
+    def __init__(self, context: "Context", kind: str, path: Path, *more: str, source: str = "s1"):
+        self.path, self.source = path, source
+        self.journal = context.folder / f"{source}.journal"
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "producers.py"), kind, "--path", str(path), "--journal", str(self.journal),
+             "--source", source, *more], stdout=subprocess.PIPE)
+        self.count: Optional[int] = None
+        context.producers.append(self)
+
+    def stop(self) -> int:
+        """It ends its line, and tells how many lines it wrote."""
+        if self.count is None:
+            if self.process.poll() is None:
+                self.process.send_signal(signal.SIGTERM)
+            self.count = int(self.process.communicate(timeout=60)[0] or -1)
+            need(self.process.returncode == 0, f"the producer {self.source} ended with {self.process.returncode}")
+        return self.count
+
+    def wait(self, seconds: float = 120) -> int:
+        """Until it wrote the lines that it was asked for."""
+        self.count = int(self.process.communicate(timeout=seconds)[0] or -1)
+        return self.count
+
+    def written(self) -> int:
+        return self.journal.stat().st_size if self.journal.exists() else 0
+
+    def bytes(self) -> bytes:
+        return self.journal.read_bytes()
+
+
+class Context:
+    """A folder of the case's own, and what it started."""
+
+    def __init__(self, bin_dir: Path, folder: Path, long: bool):
+        self.bin_dir, self.folder, self.long = bin_dir, folder, long
+        self.daemons: List[Daemon] = []
+        self.producers: List[Producer] = []
+        self.undo: List[Callable[[], object]] = []
+
+    def daemon(self, name: str = "d", state: Optional[Path] = None) -> Daemon:
+        made = Daemon(self.bin_dir, self.folder / name, state)
+        self.daemons.append(made)
+        return made
+
+    def writes(self, path: Path, *more: str, source: str = "s1") -> Producer:
+        return Producer(self, "file", path, *more, source=source)
+
+    def sends(self, path: Path, *more: str, source: str = "s1") -> Producer:
+        return Producer(self, "socket", path, *more, source=source)
+
+    def close(self) -> None:
+        for producer in self.producers:
+            if producer.process.poll() is None:
+                producer.process.kill()
+                producer.process.wait()
+        for daemon in self.daemons:
+            daemon.kill()
+        for call in reversed(self.undo):
+            call()
+
+
+def settled(daemon: Daemon, path: Path, text: bytes, seconds: float = 30) -> bytes:
+    """The evidence of a source once `text`, the end of what was written, is stored."""
+    daemon.stores_text(str(path), text, seconds)
+    return daemon.evidence(str(path))
+
+
+def must_be_exact(evidence: bytes, journal: bytes) -> Comparison:
+    found = compare(evidence, journal)
+    need(found.exact() and evidence == journal, f"{found}; first at {first_difference(evidence, journal)}")
+    return found
+
+
+def must_be_told(evidence: bytes, journal: bytes, gaps: List[dict]) -> Comparison:
+    """Loss where a gap is told; nothing doubled, nothing altered."""
+    found = compare(evidence, journal)
+    need(not found.doubled and not found.altered, str(found))
+    missing = untold(found, gaps)
+    need(not missing, f"{found}; no gap tells of {missing[:3]} (place, bytes); gaps: {gaps[:4]}")
+    return found
+
+
+def first_difference(a: bytes, b: bytes) -> str:
+    at = next((i for i in range(min(len(a), len(b))) if a[i] != b[i]), min(len(a), len(b)))
+    return f"byte {at} of {len(a)} and {len(b)}: {a[max(0, at - 20):at + 60]!r} for {b[max(0, at - 20):at + 60]!r}"
+
+
+def attempt(name: str, function: Case, bin_dir: Path, long: bool) -> Tuple[str, str]:
+    folder = Path(tempfile.mkdtemp(prefix=f"e2e-{name[:12]}-"))
+    folder.chmod(0o755)
+    context = Context(bin_dir, folder, long)
+    began = time.monotonic()
+    try:
+        outcome, words = "ok", function(context)
+    except PassOver as reason:
+        outcome, words = "pass over", str(reason)
+    except Broken as broken:
+        outcome, words = "FAIL", str(broken)
+    except Exception as error:  # also a bad daemon must give one line a case
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        outcome, words = "FAIL", f"{type(error).__name__}: {str(error)[:300]} ({where.name}:{where.lineno})"
+    context.close()
+    shutil.rmtree(folder, ignore_errors=True)
+    return outcome, f"{words} [{time.monotonic() - began:.1f} s]".replace("\n", " ")
+
+
+def try_all(bin_dir: Path, only: Optional[str], long: bool, jobs: int) -> int:
+    chosen = [(name, function) for name, function in CASES if not only or only in name]
+    failed = passed = 0
+    with ThreadPoolExecutor(jobs) as pool:
+        running = [(name, pool.submit(attempt, name, function, bin_dir, long)) for name, function in chosen]
+        for name, result in running:
+            outcome, words = result.result()
+            passed += outcome == "ok"
+            failed += outcome == "FAIL"
+            print(f"{outcome:<4} {name}: {words}", flush=True)
+    if not chosen:
+        print(f"FAIL no case is named {only}")
+        failed = 1
+    print(f"{passed} passed, {failed} failed")
+    return bool(failed)
