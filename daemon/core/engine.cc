@@ -25,15 +25,22 @@ struct Engine::Impl {
 
   explicit Impl(EngineOptions o) : options(std::move(o)), log(options.job) {
     if (options.rules) {
-      if (options.live) live.emplace(options.rules);
-      whole.emplace(options.rules);
+      if (options.live) live.emplace(options.rules, options.watch);
+      whole.emplace(options.rules, options.watch);
     }
+    for (const std::string& rule : options.quarantined)
+      for (auto* run : {&live, &whole})
+        if (*run) (*run)->quarantine(rule);
     for (const detect::PoolForm& f : options.pool.forms) log.add_pool_form(f.hash, f.text);
   }
 
   void take(SourceOpened& input) { log.open_source(input.info); }
   void take(LogInput& input) { log.add(*input.batch); }
   void take(ProblemSeen& input) { problems.push_back(std::move(input.problem)); }
+  void take(RuleOverran& input) {
+    for (auto* run : {&live, &whole})
+      if (*run) (*run)->overrun(input.rule);
+  }
 
   // What was read and not kept in full: of each source, then of the job as a whole.
   void tell_drops(std::vector<Problem>& out) const {
