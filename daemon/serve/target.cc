@@ -96,19 +96,6 @@ Result<Target> parse_target(std::string_view raw) {
   return out;
 }
 
-std::string percent_encoded(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain)
-      out += c;
-    else
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
-
 bool host_allowed(std::string_view host, const std::vector<std::string>& names) {
   std::string name = lower(host);
   std::array<unsigned char, sizeof(in6_addr)> address;
