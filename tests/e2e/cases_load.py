@@ -18,7 +18,7 @@ ANONYMOUS_KB_MAX = 512 * 1024  # MemoryMax of the unit
 
 @case
 def ten_thousand_files(context: Context) -> str:
-    """10,000 logs in 100 folders that are there at the start; while it runs a line more for each, and 100 new."""
+    """10,000 logs in 100 folders from the start on; while it runs a line more for each, and 100 new."""
     daemon = context.daemon()
     daemon.configure(["**/*.log"])
     paths = [daemon.logs / f"node-{i // 100}" / f"rank_{i}.log" for i in range(10_000)]
