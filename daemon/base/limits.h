@@ -48,5 +48,27 @@ constexpr uint64_t kExpansionFreeBytes = 64 << 20;  // below this size no ratio 
 constexpr size_t kJobFileBytes = 16 << 20;
 // A saved pool: some 200 bytes a form.
 constexpr size_t kPoolFileBytes = 256 << 20;
+// Jobs that a host's daemon holds an engine for: a host runs a few at a time, and the ended ones are there to
+// be asked about. An engine takes some MB.
+constexpr size_t kLiveJobs = 64;
+// Sources of one live job: a file for each rank of a host and stream, over many restarts.
+constexpr size_t kLiveSources = 65'536;
+// Kernel messages kept for jobs that start later: what a driver says minutes before a launch matters to it.
+constexpr size_t kKernelBacklogBytes = 1 << 20;
+// Events of live jobs that nobody took yet: a storm of rules that fire must not fill the memory.
+constexpr size_t kLiveEvents = 4096;
+// Descriptors and processes looked at to learn who writes a file: a host of 20,000 processes is passed once.
+constexpr size_t kProcEntries = 200'000;
+
+// Rings read at a time, each an open file: a host's ranks with a few threads each are some hundred. Of one
+// user a quarter, so that one who makes thousands leaves room for the others.
+constexpr size_t kRingFiles = 4096;
+constexpr size_t kRingFilesOfUid = 1024;
+// Records of one ring: 64 MiB. The header's own word, so a bound for what a stranger may claim.
+constexpr uint64_t kRingRecords = 1 << 20;
+// Names looked at in the folder of rings: whoever puts more there hides only what comes behind.
+constexpr size_t kRingNames = 65'536;
+// A record of /dev/kmsg: the kernel formats at most 8 KiB, and answers EINVAL to a smaller buffer.
+constexpr size_t kKernelRecordBytes = 16 << 10;
 
 }  // namespace culprit::limits

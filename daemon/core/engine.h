@@ -24,6 +24,8 @@ struct EngineOptions {
   detect::Pool pool;                                // jobs == 0: no history
   detect::Steps steps;                              // all, but for experiments
   std::shared_ptr<rules::Ruleset> rules = nullptr;  // null: none
+  rules::FunctionWatch* watch = nullptr;            // borrowed: round each call of a rule's function
+  std::vector<std::string> quarantined;  // ids of rules that are not evaluated, and told as problems
   bool live = false;  // whether step() tells findings as they come; otherwise only the report does
 };
 
@@ -37,7 +39,11 @@ struct LogInput {
 struct ProblemSeen {
   Problem problem;
 };
-using Input = std::variant<SourceOpened, LogInput, ProblemSeen>;
+// The shell saw a rule's function take too long. The third time ends it.
+struct RuleOverran {
+  std::string rule;  // its id
+};
+using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran>;
 
 // What the shell is asked to do or may want to show: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;

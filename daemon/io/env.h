@@ -70,7 +70,10 @@ class Stream {
 
 class Listener {
  public:
-  virtual ~Listener() = default;
+  virtual ~Listener() = default;            // removes its unix socket's file, where it is still its own
+  virtual std::string address() const = 0;  // as it was asked for; with the port that was given for port 0
+  // Times that the process had no descriptor left for a connection: it waits until there is one.
+  virtual uint64_t descriptors_missing() const = 0;
 };
 
 // Tells that something changed below watched folders; which of them, not what. A hint: it may come too often

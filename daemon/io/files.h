@@ -31,7 +31,8 @@ class FileHandle {
   virtual Result<FileStatus> status() = 0;
 };
 
-enum class OpenFor : uint8_t { kRead, kAppend, kCreate };  // kCreate: must not exist yet
+// kAppend: must exist, and can be read too; kCreate: the same, but must not exist yet (mode 0600).
+enum class OpenFor : uint8_t { kRead, kAppend, kCreate };
 
 class Files {
  public:

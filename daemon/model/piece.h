@@ -34,6 +34,8 @@ struct StreamInfo {
 
 // Which file it is, and how far its bytes are taken. A path may change its file, and an inode its content:
 // only all of these together tell (device and inode, what it begins with, at least as long as was taken).
+// Rings and the kernel's messages keep their place in one too, in their own sense: for the store it is
+// opaque.
 struct FilePlace {
   uint64_t device = 0, inode = 0;
   uint64_t fingerprint = 0;        // XXH3 of the first `fingerprint_bytes` bytes
@@ -54,7 +56,7 @@ struct Piece {
   std::string bytes;
   TimeNs time_ns = kNoTime;        // when it was read, wall clock
   std::optional<Gap> gap;          // before the bytes
-  std::optional<FilePlace> place;  // of a file: where it stands once the store has the bytes
+  std::optional<FilePlace> place;  // where the source stands once the store has the bytes; not of a socket
   bool ends = false;               // nothing follows: the file was removed, the process ended
 };
 
@@ -62,9 +64,30 @@ struct Piece {
 struct StreamState {
   StreamInfo info;
   uint64_t size = 0;               // bytes of evidence: the offset of the next piece
-  std::optional<FilePlace> place;  // of a file
+  std::optional<FilePlace> place;  // not of a socket
   bool ended = false;
+  // Where it stood in the files that it left for others (rotated, truncated): so that they are known under
+  // whatever name they have now, and never taken again. The latest last, at most kPastPlaces.
+  std::vector<FilePlace> past;
 };
+// Rotations whose files are kept, generously: logrotate's own default is 4, a year of daily ones rare.
+constexpr size_t kPastPlaces = 32;
+
+// What the store holds of a stream once it has this piece.
+inline void advance(StreamState& state, const Piece& piece) {
+  state.size = piece.offset + piece.bytes.size();
+  state.ended = piece.ends;
+  if (!piece.place) return;
+  const auto same_file = [&](const FilePlace& place) {
+    return place.device == piece.place->device && place.inode == piece.place->inode &&
+           place.offset <= piece.place->offset;
+  };
+  if (state.place && !same_file(*state.place)) {
+    if (state.past.size() == kPastPlaces) state.past.erase(state.past.begin());
+    state.past.push_back(*state.place);
+  }
+  state.place = piece.place;
+}
 
 // What goes to the store and to the engine together, in this order: streams are told before their pieces.
 struct PieceBatch {

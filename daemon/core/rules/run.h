@@ -42,17 +42,28 @@ struct RuleTrouble {
   bool quarantined = false;  // after the third overrun: it is not evaluated any more
 };
 
+// Stands round every call of a rule's function: for a shell that must know, after a crash, who was running.
+class FunctionWatch {
+ public:
+  virtual ~FunctionWatch() = default;
+  virtual void enter(const Rule& rule) = 0;
+  virtual void leave() = 0;
+};
+
 class RuleRun {
  public:
-  explicit RuleRun(std::shared_ptr<Ruleset> ruleset);
+  // `watch` is borrowed; null: nobody looks.
+  explicit RuleRun(std::shared_ptr<Ruleset> ruleset, FunctionWatch* watch = nullptr);
 
   std::optional<Firing> add(const RuleHit& hit);
   // The shell's watchdog saw this rule take too long: an input like any other, so that a replay repeats it.
-  void overrun(uint32_t rule);
+  void overrun(const std::string& rule);
+  // A rule that is not evaluated any more as long as its text stays: the process died in it.
+  void quarantine(const std::string& rule);
   // Takes other rules; those whose text is the same keep their windows, troubles and quarantine, of all
   // others they are forgotten.
   void replace(std::shared_ptr<Ruleset> ruleset);
-  // Forgets all: windows, troubles, quarantine.
+  // Forgets what came of hits: windows, troubles, overruns. What the shell told stays.
   void clear();
 
   const Ruleset& ruleset() const { return *ruleset_; }

@@ -1,0 +1,44 @@
+// Rules (and in-process plugins) that the process died in: they are not run again until their text changes.
+// Kept in <state_dir>/quarantine.json, which an operator may read, edit and delete. One thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/daemon/black_box.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "core/rules/rule.h"
+
+namespace culprit::app {
+
+struct Quarantined {
+  std::string kind;  // "rule" or "plugin"
+  std::string id, why;
+  uint64_t text_hash = 0;
+  TimeNs since_ns = kNoTime;
+};
+
+class Quarantine {
+ public:
+  // A file that is missing is an empty list; one that cannot be read or is damaged is an error, and so is
+  // not overwritten before the next add().
+  static Result<Quarantine> read(const std::string& path);
+  explicit Quarantine(std::string path) : path_(std::move(path)) {}
+
+  // Keeps it, on disk too.
+  Status add(const BlackBox::Crashed& crashed, TimeNs now);
+  // Forgets rules whose text is another now, or that are gone; writes where something changed.
+  Status keep_only(std::span<const rules::Rule> rules);
+
+  const std::vector<Quarantined>& items() const { return items_; }
+  std::vector<std::string> rules() const;  // ids, for EngineOptions::quarantined
+
+ private:
+  Status write() const;
+  std::string path_;
+  std::vector<Quarantined> items_;
+};
+
+}  // namespace culprit::app

@@ -1,0 +1,25 @@
+// Named places at which a test lets the process die as `kill -9` would, to prove what survives. The main
+// program arms one of them before there are threads; any thread passes them. Unarmed they cost one load.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace culprit {
+
+// `what` is "NAME" or "NAME:N": the process kills itself at the N-th passing (from 1) of crash_point(NAME).
+Status arm_crash_point(std::string_view what);
+
+namespace detail {
+extern bool crash_point_armed;
+void pass_crash_point(std::string_view name);
+}  // namespace detail
+
+inline void crash_point(std::string_view name) {
+  if (__builtin_expect(detail::crash_point_armed, 0)) detail::pass_crash_point(name);
+}
+
+}  // namespace culprit

@@ -1,0 +1,83 @@
+// Follows the log files that one glob matches, through rotation in all its forms, truncation and restarts,
+// and gives their bytes as pieces. One path is one source: its evidence is the bytes of all generations of
+// the file there, in order, each byte once; what is lost is a gap.
+//
+// Blocking; belongs to one worker thread (stats() alone: any thread). It reads no clock and keeps no file of
+// its own: `known` is what the store holds, and after a kill the tailer goes on behind that. Changes told from
+// outside (inotify) are hints: they make it look at once, never decide what is read. It never maps a file,
+// never follows a link below the glob's root, never opens anything but regular files, and never blocks on a
+// FIFO or a device. What an application does with file names, sizes and contents costs a bounded amount.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "model/piece.h"
+#include "model/report.h"
+
+namespace culprit::ingest {
+
+struct TailOptions {
+  std::string glob;                                            // absolute: FORMATS.md section 8
+  std::function<std::string(const std::string& path)> job_of;  // of a new source's path
+  std::function<StreamId()> allocate;  // a number for a new source; must be thread safe
+  size_t files_max = 100'000;          // sources followed at once; what comes beyond is told and counted
+  size_t open_max = 512;               // descriptors kept: share RLIMIT_NOFILE among the tailers
+};
+
+struct TailRound {
+  TimeNs now = 0;       // wall clock
+  TimeNs now_mono = 0;  // never steps
+  // Bytes that may be taken now, as credit allows; 0: only look. Shared out evenly among the files that have
+  // some.
+  size_t budget_bytes = 8 << 20;
+  std::vector<std::string> changed;    // folders of which a watch tells that something changed
+  std::vector<std::string> watched;    // of Outcome::watch: a watch stands now
+  std::vector<std::string> unwatched;  // a watch that stood is lost: looked at by polling again
+  bool rescan = false;                 // hints may have been lost (overflow): look at everything
+};
+
+struct TailOutcome {
+  PieceBatch batch;
+  bool more = false;                 // there is more to take: call again as soon as there is credit
+  TimeNs next_mono_ns = 0;           // by the monotonic clock: when it wants to look again without a hint
+  std::vector<std::string> watch;    // new folders that a watch would help; until `watched` they are polled
+  std::vector<std::string> unwatch;  // gone: their watches are of no use any more
+  std::vector<Problem> problems;     // each told when it begins, not each round
+};
+
+// Since the tailer was made; read from any thread.
+struct TailStats {
+  uint64_t files = 0;        // followed now
+  uint64_t open = 0;         // descriptors held now
+  uint64_t bytes = 0;        // taken
+  uint64_t lag_bytes = 0;    // seen in files and not yet taken
+  uint64_t generations = 0;  // files finished because another took their path
+  uint64_t gaps = 0;         // places where bytes are missing
+  uint64_t gap_bytes = 0;    // as far as their number is known
+  uint64_t refused = 0;      // links, devices, unreadable files, files beyond files_max: now
+};
+
+class Tailer {
+ public:
+  // An error where the glob is none (relative, too many alternatives). `known`: of the files that this glob
+  // matched before, as the store has them; others are left alone.
+  static Result<std::unique_ptr<Tailer>> make(TailOptions options, const std::vector<StreamState>& known);
+  ~Tailer();
+
+  TailOutcome round(const TailRound& round);
+  TailStats stats() const;
+
+ private:
+  class Impl;
+  explicit Tailer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace culprit::ingest

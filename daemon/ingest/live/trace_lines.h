@@ -1,0 +1,59 @@
+// One line of the trace socket (FORMATS.md sections 3 and 4) as a value: a pure function, any thread.
+//
+// Strict where a wrong reading would mislead (a known key with a value of the wrong type, a key twice, a metric
+// without its rank), and tolerant elsewhere: keys that are not known are passed over, null is as if the key were
+// not there, and NaN and Infinity may stand without quotes, as Python's json writes them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+
+namespace culprit::ingest {
+
+enum class TraceKind : uint8_t { kMetric, kLog, kStack, kStep, kPhase, kEvent, kUnknown };
+constexpr size_t kTraceKinds = 7;
+std::string_view name_of(TraceKind kind);  // "metric", …, "unknown"
+
+struct TraceValue {
+  std::string_view name;
+  double value = 0;
+};
+struct TraceDigest {
+  std::string_view name;
+  uint64_t value = 0;
+};
+struct TraceThread {
+  std::string_view name;
+  std::vector<std::string_view> frames;  // from the innermost outwards
+};
+struct TraceField {
+  std::string_view name, json;  // the value as it was written
+};
+
+// What a key does not tell is empty, or kNoTime.
+struct TraceLine {
+  TraceKind kind = TraceKind::kUnknown;
+  std::string_view job;
+  std::string_view host;  // what the line says: on the socket it counts only from the daemon's own uid
+  std::optional<uint32_t> rank;
+  std::optional<int64_t> step;  // at least 0
+  TimeNs time_ns = kNoTime;
+  std::string_view name;             // of a phase and of an event
+  std::string_view state;            // of a phase: "begin" or "end"
+  std::string_view text;             // of a log: its `line`
+  std::vector<TraceValue> values;    // of a metric
+  std::vector<TraceDigest> digests;  // of a metric
+  std::vector<TraceThread> threads;  // of a stack
+  std::vector<TraceField> fields;    // of an event and of an unknown kind: all other keys
+};
+
+// `line` without its newline, at most limits::kLineBytes. The views in the answer are good until the next call
+// on the same thread. An error names the key that is wrong.
+Result<TraceLine> parse_trace_line(std::string_view line);
+
+}  // namespace culprit::ingest

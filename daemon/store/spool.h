@@ -1,0 +1,153 @@
+// The evidence of a host: every byte that its sources gave, compressed, behind checksums, in segment files of
+// one folder (README.md has the format). A frame holds pieces and where their sources stood behind them, so
+// bytes and positions become durable together: after kill -9 the sources go on from streams().
+//
+// Batches are appended to the frame under way; a full one is written at once, commit() writes the rest. What
+// a commit covered survives the death of the process, what sync() covered that of the machine. Above
+// max_bytes, and where the disk is full, the oldest segments go (never the one being written); what they held
+// is a gap with a reason in the evidence.
+//
+// One thread, the store's worker, owns a Spool; allocate() alone may be called from any. It never asks for
+// the time, never waits for anything but the disk, and never deletes what it cannot read.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "io/files.h"
+#include "model/piece.h"
+
+namespace culprit::store {
+
+struct SpoolOptions {
+  std::string folder;
+  uint64_t max_bytes = uint64_t{4} << 30;
+  // What goes at once when room is made (a 64th of the default size), and what a start reads again (.3 s).
+  uint64_t segment_bytes = 64 << 20;
+  int level = 1;  // zstd; 3 costs 1.6 times as much and packs no better
+};
+
+struct SpoolStats {
+  uint64_t bytes = 0;         // of all segments on the disk
+  uint64_t raw_bytes = 0;     // appended by this process: bytes of pieces
+  uint64_t stored_bytes = 0;  // and what they were written as
+  uint64_t segments = 0, frames = 0;
+  uint64_t pending_bytes = 0;   // appended and not written yet
+  uint64_t cut_bytes = 0;       // at the start: torn or unreadable bytes behind the last sound frame
+  uint64_t damaged_frames = 0;  // at the start: skipped in the segments that were read
+  uint64_t dropped_segments = 0, dropped_bytes = 0;
+  uint64_t forgotten_streams = 0;  // ended ones beyond the bound of streams
+  uint64_t failures = 0;
+  TimeNs failing_since_ns = kNoTime;  // since when nothing could be written; kNoTime: it works
+  std::string last_error;
+};
+
+struct CommittedOffset {
+  StreamId stream = kNoStream;
+  uint64_t offset = 0;  // of the evidence: everything before it is committed
+};
+
+struct KeptStream {
+  StreamState state;          // as of the last commit
+  uint64_t first_offset = 0;  // what stands before it went with dropped segments
+};
+
+class Spool {
+ public:
+  // Makes the folder or recovers what stands in it: the torn tail of the newest segment is cut, damaged
+  // frames are skipped and counted. An error where the folder cannot be read or written, or a newer version
+  // of the program wrote it; nothing is changed then.
+  static Result<std::unique_ptr<Spool>> open(io::Files& files, SpoolOptions options, TimeNs now);
+  ~Spool();
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
+
+  // The sources that are kept, by id, as of the last commit: ended ones too while evidence of them is there.
+  std::vector<KeptStream> streams() const;
+  // Those of a job (and those of every job, as the kernel's), or of one path of it where one is given.
+  std::vector<KeptStream> streams_of(const std::string& job, const std::string& path = {}) const;
+  // An id that no stream of this spool had before. Any thread.
+  StreamId allocate() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+
+  // All of the batch is taken, or, on an error, nothing: hand it over again later. A piece that does not
+  // begin at the end of its stream, or is of none that was told, is refused (kInvalid): that is no fault of
+  // the disk and will not mend.
+  Status append(const PieceBatch& batch, TimeNs now);
+  // Writes what is appended. On an error it stays appended, and the next call tries again. Gives the streams
+  // that moved since the last successful commit.
+  Result<std::vector<CommittedOffset>> commit(TimeNs now);
+  // The segment and the folder reach the disk.
+  Status sync();
+
+  SpoolStats stats() const;
+  // Number of the last committed frame: replay() up to it at a start gives what was there before.
+  uint64_t last_sequence() const { return written_sequence_; }
+
+ private:
+  struct Stream {
+    StreamState committed, appended;
+    bool declared = false;  // in a committed frame
+    bool touched = false;   // by the frame under way
+    bool moved = false;     // committed since the last commit() was answered
+    uint64_t first_offset = 0;
+  };
+  struct Segment {
+    uint64_t number = 0, size = 0;
+  };
+  Spool(io::Files& files, SpoolOptions options);
+
+  Status recover(TimeNs now);
+  Status list_segments();
+  Status read_back();
+  Status go_on_in(uint64_t sound_end);
+  Status check_batch(const PieceBatch& batch) const;
+  void take(const PieceBatch& batch);
+  Status write_pending(TimeNs now);
+  void pack_frame(TimeNs now);
+  Status write_ready(TimeNs now);
+  void frame_written();
+  Status ensure_segment(TimeNs now);
+  Status begin_segment(TimeNs now);
+  std::string checkpoint_bytes(TimeNs now);
+  Status append_bytes(const std::string& bytes);
+  void make_room(uint64_t needed);
+  bool drop_oldest();
+  void note_first_offsets();
+  void bound_streams();
+  Status note(Status status, TimeNs now);
+  uint64_t segment_bytes() const;
+  std::string segment_path(uint64_t number) const;
+
+  struct Packer;  // zstd's context
+  io::Files& files_;
+  const SpoolOptions options_;
+  std::unique_ptr<Packer> packer_;
+  std::atomic<StreamId> next_id_ = 0;
+  std::map<StreamId, Stream> streams_;
+  std::vector<Segment> segments_;  // by number; the last is being written while handle_ is there
+  std::unique_ptr<io::FileHandle> handle_;
+  bool tail_unknown_ = false;    // a write failed: what stands behind the last frame is not known
+  bool folder_changed_ = false;  // since the last sync
+  uint64_t epoch_ = 0;
+  uint64_t sequence_ = 0, written_sequence_ = 0;  // of the frame packed last, and written last
+  std::string raw_;                               // the frame under way
+  std::vector<StreamId> touched_;                 // by it
+  std::string ready_;  // a packed frame; it is written as it is until it stands, so a copy is known as one
+  struct Mark {
+    StreamId stream;
+    StreamState state;
+  };
+  std::vector<Mark> ready_marks_;  // what holds once ready_ stands
+  uint64_t bytes_ = 0;
+  SpoolStats stats_;
+};
+
+}  // namespace culprit::store
