@@ -29,8 +29,8 @@ class Producer:
         self.path, self.source = path, source
         self.journal = context.folder / f"{source}.journal"
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "producers.py"), kind, "--path", str(path), "--journal", str(self.journal),
-             "--source", source, *more], stdout=subprocess.PIPE)
+            [sys.executable, str(HERE / "producers.py"), kind, "--path", str(path), "--journal",
+             str(self.journal), "--source", source, *more], stdout=subprocess.PIPE)
         self.count: Optional[int] = None
         context.producers.append(self)
 
@@ -40,7 +40,8 @@ class Producer:
             if self.process.poll() is None:
                 self.process.send_signal(signal.SIGTERM)
             self.count = int(self.process.communicate(timeout=60)[0] or -1)
-            need(self.process.returncode == 0, f"the producer {self.source} ended with {self.process.returncode}")
+            status = self.process.returncode
+            need(status == 0, f"the producer {self.source} ended with {status}")
         return self.count
 
     def wait(self, seconds: float = 120) -> int:
@@ -109,7 +110,8 @@ def must_be_told(evidence: bytes, journal: bytes, gaps: List[dict]) -> Compariso
 
 def first_difference(a: bytes, b: bytes) -> str:
     at = next((i for i in range(min(len(a), len(b))) if a[i] != b[i]), min(len(a), len(b)))
-    return f"byte {at} of {len(a)} and {len(b)}: {a[max(0, at - 20):at + 60]!r} for {b[max(0, at - 20):at + 60]!r}"
+    around = slice(max(0, at - 20), at + 60)
+    return f"byte {at} of {len(a)} and {len(b)}: {a[around]!r} for {b[around]!r}"
 
 
 def attempt(name: str, function: Case, bin_dir: Path, long: bool) -> Tuple[str, str]:

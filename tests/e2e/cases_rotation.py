@@ -58,7 +58,7 @@ def rename_while_stopped(context: Context) -> str:
 
 @case
 def rename_while_stopped_unwatched(context: Context) -> str:
-    """As above, but only the first name is watched: what stands beside it is still found, or told as a gap."""
+    """As above, with only the first name watched: what stands beside it is found, or told as a gap."""
     daemon, writer = turns(context, "rename:0.4", ["train.log"])
     run_for(context, 1.0)
     daemon.kill()

@@ -83,7 +83,7 @@ def compare(evidence: bytes, journal: bytes) -> Comparison:
 
 
 def untold(found: Comparison, gaps: Sequence[dict]) -> List[Tuple[int, int]]:
-    """Breaks that no gap tells of. A gap stands at the place of its loss: counted in the bytes that are there,
+    """Breaks that no gap tells of. A gap stands at the place of its loss, counted in the bytes that are there
     or in those that were taken before some of them were lost or freed."""
     left = [int(gap["offset"]) for gap in gaps]
     missing, shift = [], 0

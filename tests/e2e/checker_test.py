@@ -87,7 +87,7 @@ def main() -> int:
     for test in tests:
         good = test()
         failed += not good
-        print(f"ok   checker: {test.__name__}" if good else f"FAIL checker: {test.__name__}: it does not see it")
+        print(f"{'ok  ' if good else 'FAIL'} checker: {test.__name__}{'' if good else ': it sees it wrong'}")
     print(f"{len(tests) - failed} passed, {failed} failed")
     return bool(failed)
 

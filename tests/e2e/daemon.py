@@ -1,4 +1,4 @@
-"""A real culpritd in a folder of its own: configured, started, asked, killed. Nothing of it outlives stop()."""
+"""A real culpritd in a folder of its own: configured, started, asked and killed."""
 import contextlib
 import http.client
 import json
@@ -105,8 +105,9 @@ listen = "unix:api.sock"
 
     def launch(self, env: Optional[Dict[str, str]] = None, prefix: Sequence[str] = (), **options) -> None:
         with open(self.errors, "ab") as errors:
-            self.process = subprocess.Popen([*prefix, *self.command()], stdin=subprocess.DEVNULL, stdout=errors,
-                                            stderr=errors, env={**os.environ, **(env or {})}, **options)
+            self.process = subprocess.Popen([*prefix, *self.command()], stdin=subprocess.DEVNULL,
+                                            stdout=errors, stderr=errors, env={**os.environ, **(env or {})},
+                                            **options)
 
     def start(self, env: Optional[Dict[str, str]] = None, **options) -> "Daemon":
         self.launch(env, **options)
@@ -116,7 +117,7 @@ listen = "unix:api.sock"
     def wait_healthy(self, seconds: float = HEALTHY_S) -> None:
         def healthy() -> bool:
             if not self.alive():
-                raise Broken(f"culpritd ended with {self.process.returncode} at its start: {self.last_words()}")
+                raise Broken(f"culpritd ended at its start, {self.process.returncode}: {self.last_words()}")
             return self.health() == 200
         wait_until(healthy, seconds, f"GET /healthz is 200: {self.last_words()}")
 
@@ -197,9 +198,9 @@ listen = "unix:api.sock"
 
     def evidence(self, path: str) -> bytes:
         """As a person gets it; empty where nothing is known of the source yet."""
-        done = subprocess.run([str(self.bin_dir / "culprit"), "evidence", "cat", "--server", f"unix:{self.socket}",
-                               "--job", JOB, "--host", HOST, "--path", path], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, check=False, timeout=120)
+        done = subprocess.run([str(self.bin_dir / "culprit"), "evidence", "cat", "--server",
+                               f"unix:{self.socket}", "--job", JOB, "--host", HOST, "--path", path],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=120)
         need(done.returncode == 0, f"culprit evidence cat: exit {done.returncode}: {done.stderr[-300:]!r}")
         return done.stdout
 

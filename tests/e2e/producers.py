@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Programs that write as training jobs do, and keep a journal of their own of what they wrote.
 
-  producers.py file --path P --journal J --source S [--rate MB/S] [--rotate HOW:SECONDS] [--lines N] [--random]
+  producers.py file --path P --journal J --source S [--rate MB/S] [--rotate HOW:SECONDS] [--lines N]
   producers.py socket --path P --journal J --source S [--rate MB/S] [--lines N]
 
 They write until SIGTERM or until N lines are written, finish their line, and end. `file` cuts its writes
@@ -43,7 +43,7 @@ def texts(seed: str, at_random: bool) -> Iterator[str]:
         if at_random:
             yield base64.b64encode(rng.randbytes(768)).decode()
         else:
-            yield rng.choice(WORDS).format(n=n, r=rng.randrange(8), a=rng.randrange(10), b=rng.randrange(1 << 20))
+            yield rng.choice(WORDS).format(n=n, r=n % 8, a=rng.randrange(10), b=rng.randrange(1 << 20))
         n += 1
 
 
@@ -150,7 +150,8 @@ def write_socket(options: argparse.Namespace) -> int:
         for allowed in paced(options.rate):
             while to and written < allowed and number < options.lines and not stopped:
                 text = stamped(options.source, number, next(words))
-                line = json.dumps({"kind": "log", "rank": 0, "line": text.decode().rstrip("\n")}).encode() + b"\n"
+                row = {"kind": "log", "rank": 0, "line": text.decode().rstrip("\n")}
+                line = json.dumps(row).encode() + b"\n"
                 if not send(to, line):  # it may or may not have arrived: it counts as not sent, and the next
                     number += 1         # line has another number
                     to.close()
@@ -166,7 +167,8 @@ def write_socket(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=("file", "socket"))
     parser.add_argument("--path", required=True)
     parser.add_argument("--journal", required=True)
