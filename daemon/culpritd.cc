@@ -83,14 +83,16 @@ int watch(const std::string& config_path) {
 int run(int argc, char** argv) {
   CLI::App cli(kAbout, "culpritd");
   Arguments arguments;
-  cli.set_version_flag("--version,-V", std::string("culpritd ") + CULPRIT_VERSION, "Print the version and exit");
+  cli.set_version_flag("--version,-V", std::string("culpritd ") + CULPRIT_VERSION,
+                       "Print the version and exit");
   cli.set_help_flag("--help,-h", "Print this help and exit");
   cli.footer(kExamples);
   cli.add_option("--config", arguments.config,
-                 std::string("Configuration; conf.d/*.toml beside it is read too (default ") + app::kConfigFile +
-                     ", where it is there)")
+                 std::string("Configuration; conf.d/*.toml beside it is read too (default ") +
+                     app::kConfigFile + ", where it is there)")
       ->type_name("FILE");
-  cli.add_flag("--check", arguments.check, "Check the configuration and its rules, and exit: 1 where it is wrong");
+  cli.add_flag("--check", arguments.check,
+               "Check the configuration and its rules, and exit: 1 where it is wrong");
   cli.add_flag("--print-defaults", arguments.print_defaults,
                "Print a configuration with every key, its default and what it means, and exit");
   try {

@@ -69,7 +69,7 @@ const Option kOptions[] = {
      "Folder in which processes put their rings of communication records; mode 1777, in memory."},
     {"kernel.enabled", FlagType{OF(bool, kernel.enabled)}, false, nullptr,
      "Follow the kernel's messages: the descriptor that systemd hands over, or /dev/kmsg."},
-    {"spool.max_size", SizeType{OF(uint64_t, spool.max_size), 16 * kMiB, 64 * kTiB}, true, nullptr,
+    {"spool.max_size", SizeType{OF(uint64_t, spool.max_size), 16 * kMiB, 64 * kTiB}, false, nullptr,
      "How much of the disk the evidence may take. Beyond it the oldest goes first, counted and told."},
     {"forward.to", TEXT(forward.to, check_tcp_address, "HOST:PORT"), false, "\"collector.example:7421\"",
      "The collector to send to. Beyond loopback it needs forward.tls."},

@@ -28,6 +28,7 @@ std::string_view name(JobState state);  // "running", "ended_well", "failed", "e
 // Times that are not known are kNoTime.
 struct JobRow {
   std::string id;
+  uint32_t run = 0;  // of several of the same id, from 0
   JobState state = JobState::kRunning;
   TimeNs first_ns = kNoTime, last_ns = kNoTime, ended_ns = kNoTime;
   std::vector<std::string> hosts;

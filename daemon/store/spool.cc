@@ -42,7 +42,7 @@ Result<std::unique_ptr<Spool>> Spool::open(io::Files& files, SpoolOptions option
 // ---- what is there
 
 KeptStream Spool::kept(const Stream& s) const {
-  return {{s.info, s.committed.size, s.committed.place, s.committed.ended}, s.first_offset};
+  return {{s.info, s.committed.size, s.committed.place, s.committed.ended, {}}, s.first_offset};
 }
 
 std::vector<KeptStream> Spool::streams() const {

@@ -83,13 +83,14 @@ Config without_restart(const Config& before, Config after) {
   after.forward = before.forward;
   after.collector = before.collector;
   after.http.listen = before.http.listen;
+  after.trace.socket = before.trace.socket;
+  after.trace.rings = before.trace.rings;
+  after.kernel = before.kernel;
   return after;
 }
 
 bool sources_changed(const Config& before, const Config& after) {
-  return before.logs != after.logs || before.trace.socket != after.trace.socket ||
-         before.trace.job != after.trace.job || before.trace.rings != after.trace.rings ||
-         before.kernel.enabled != after.kernel.enabled;
+  return before.logs != after.logs || before.trace.job != after.trace.job;
 }
 
 }  // namespace
@@ -129,7 +130,8 @@ Status Agent::begin() {
   if (const auto crashed = black_box_.read_and_reset()) {
     complain(fmt::format("the process before ended within {}: it is not run again until its text changes",
                          crashed->id));
-    if (const Status added = quarantine_->add(*crashed, counts_.started_ns); !added) complain(added.error().text);
+    if (const Status added = quarantine_->add(*crashed, counts_.started_ns); !added)
+      complain(added.error().text);
   }
 
   RecorderOptions recorder;
@@ -176,9 +178,9 @@ Status Agent::begin() {
 Status Agent::lock_state() {
   const std::string path = config_.state_dir + "/lock";
   lock_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (lock_ < 0) return fail(ErrorCode::kUnavailable, path + ": " + std::strerror(errno));
+  if (lock_ < 0) return fail(ErrorCode::kIo, path + ": " + std::strerror(errno));
   if (flock(lock_, LOCK_EX | LOCK_NB) != 0)
-    return fail(ErrorCode::kUnavailable, config_.state_dir + ": another culpritd works with this folder");
+    return fail(ErrorCode::kLimit, config_.state_dir + ": another culpritd works with this folder");
   return {};
 }
 
@@ -243,7 +245,8 @@ void Agent::restore() {
         if (!*damage)
           complain(damage->error().text);
         else if ((*damage)->frames > 0)
-          complain(fmt::format("spool: {}; {} damaged frames are left out", (*damage)->first, (*damage)->frames));
+          complain(
+              fmt::format("spool: {}; {} damaged frames are left out", (*damage)->first, (*damage)->frames));
       });
 }
 
@@ -424,10 +427,11 @@ void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   log_.set_level(config_.daemon.log_level);
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
   const detect::StallOptions hang{config_.hang.after_ns, config_.hang.steps};
-  diagnoser_->ask([rules = std::move(rules), hang, ended = config_.jobs.ended_after_ns](LiveJobs& live, TimeNs) {
-    live.reload_rules(rules);
-    live.change(hang, ended);
-  });
+  diagnoser_->ask(
+      [rules = std::move(rules), hang, ended = config_.jobs.ended_after_ns](LiveJobs& live, TimeNs) {
+        live.reload_rules(rules);
+        live.change(hang, ended);
+      });
   if (http_)
     if (auto token = read_token(config_)) http_->set_token(std::move(*token));
   if (!sources) return reloaded();

@@ -16,9 +16,7 @@ using nlohmann::json;
 json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
 
 // Text of logs and names may be no UTF-8: what is not is replaced.
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
+std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 std::string who(const serve::Actor& by) {
   if (!by.name.empty() && by.uid) return fmt::format("{} (uid {})", by.name, *by.uid);
@@ -75,9 +73,12 @@ void AgentApi::status(Answer answer) {
               {"jobs", parts_.diagnoser->jobs()},
               {"lines", parts_.diagnoser->counts().lines},
               {"bytes", parts_.diagnoser->counts().bytes},
-              {"spool", {{"bytes", store.spool.bytes}, {"max_bytes", parts_.config->spool.max_size},
-                         {"segments", store.spool.segments}, {"dropped_segments", store.spool.dropped_segments},
-                         {"waiting_batches", store.waiting}}},
+              {"spool",
+               {{"bytes", store.spool.bytes},
+                {"max_bytes", parts_.config->spool.max_size},
+                {"segments", store.spool.segments},
+                {"dropped_segments", store.spool.dropped_segments},
+                {"waiting_batches", store.waiting}}},
               {"memory_bytes", usage.resident_bytes},
               {"anonymous_bytes", usage.anonymous_bytes},
               {"cpu_ns", usage.cpu_ns}};
@@ -86,8 +87,11 @@ void AgentApi::status(Answer answer) {
   if (const Sources* sources = parts_.sources()) {
     for (const Sources::Tail& tail : sources->tails()) {
       lag += tail.stats.lag_bytes;
-      tails.push_back({{"path", tail.glob}, {"files", tail.stats.files}, {"bytes", tail.stats.bytes},
-                       {"lag_bytes", tail.stats.lag_bytes}, {"gaps", tail.stats.gaps},
+      tails.push_back({{"path", tail.glob},
+                       {"files", tail.stats.files},
+                       {"bytes", tail.stats.bytes},
+                       {"lag_bytes", tail.stats.lag_bytes},
+                       {"gaps", tail.stats.gaps},
                        {"refused", tail.stats.refused}});
     }
     out["watches_folders"] = sources->watches_folders();
@@ -105,7 +109,8 @@ void AgentApi::jobs(Answer answer) {
   auto items = std::make_shared<json>(json::array());
   parts_.diagnoser->ask(
       [items](LiveJobs& live, TimeNs) {
-        for (const LiveJobSummary& job : live.jobs()) items->push_back(json::parse(to_json(job), nullptr, false));
+        for (const LiveJobSummary& job : live.jobs())
+          items->push_back(json::parse(to_json(job), nullptr, false));
       },
       [this, items, answer = std::move(answer)] {
         auto rows = std::make_shared<std::vector<store::JobRow>>();
@@ -183,8 +188,8 @@ void AgentApi::suspects(const std::optional<std::string>& job, Answer answer) {
                                 json items = json::array();
                                 for (json& item : all["items"]) {
                                   const json host = item.value("host", json());
-                                  const auto at =
-                                      host.is_string() ? cleared->find(host.get<std::string>()) : cleared->end();
+                                  const auto at = host.is_string() ? cleared->find(host.get<std::string>())
+                                                                   : cleared->end();
                                   if (at == cleared->end() || item.value("last_ns", INT64_MAX) > at->second)
                                     items.push_back(std::move(item));
                                 }
@@ -202,9 +207,12 @@ void AgentApi::hosts(Answer answer) {
     if (const Sources* sources = parts_.sources())
       for (const Sources::Tail& tail : sources->tails()) lag += tail.stats.lag_bytes, gaps += tail.stats.gaps;
     json items = json::array();
-    json own = {{"host", parts_.config->host.name}, {"state", now.ok ? "healthy" : "unhealthy"},
-                {"suspected", false},               {"last_ns", env_.now(io::Clock::kWall)},
-                {"lag_bytes", lag},                 {"gaps", gaps},
+    json own = {{"host", parts_.config->host.name},
+                {"state", now.ok ? "healthy" : "unhealthy"},
+                {"suspected", false},
+                {"last_ns", env_.now(io::Clock::kWall)},
+                {"lag_bytes", lag},
+                {"gaps", gaps},
                 {"version", CULPRIT_VERSION}};
     for (const json& s : suspects["items"])
       if (s.value("host", json()) == parts_.config->host.name) own["suspected"] = true;
@@ -214,8 +222,12 @@ void AgentApi::hosts(Answer answer) {
     for (const json& s : suspects["items"]) {
       const json host = s.value("host", json());
       if (!host.is_string() || !told.insert(host.get<std::string>()).second) continue;
-      items.push_back({{"host", host}, {"state", "not watched here"}, {"suspected", true},
-                       {"last_ns", s.value("last_ns", json())}, {"lag_bytes", nullptr}, {"gaps", nullptr},
+      items.push_back({{"host", host},
+                       {"state", "not watched here"},
+                       {"suspected", true},
+                       {"last_ns", s.value("last_ns", json())},
+                       {"lag_bytes", nullptr},
+                       {"gaps", nullptr},
                        {"version", nullptr}});
     }
     answer(dump({{"items", items}}));
@@ -230,40 +242,43 @@ void AgentApi::rules(Answer answer) {
 
 void AgentApi::sources(const std::optional<std::string>& job, Answer answer) {
   auto kept = std::make_shared<std::vector<store::KeptStream>>();
-  parts_.recorder->ask(
-      [kept, job](store::Spool& spool, store::Index&) { *kept = job ? spool.streams_of(*job) : spool.streams(); },
-      [this, kept, answer = std::move(answer)] {
-        json items = json::array();
-        for (auto it = kept->rbegin(); it != kept->rend(); ++it) {
-          const StreamInfo& info = it->state.info;
-          items.push_back({{"job", info.job.empty() ? json(nullptr) : json(info.job)},
-                           {"host", parts_.config->host.name},
-                           {"path", info.path},
-                           {"kind", kind_word(info.kind)},
-                           {"bytes", it->state.size},
-                           {"lost_bytes", it->first_offset},
-                           {"first_ns", time_or_null(info.opened_ns)},
-                           {"uid", info.uid ? json(*info.uid) : json(nullptr)},
-                           {"pid", info.pid ? json(*info.pid) : json(nullptr)},
-                           {"ended", it->state.ended}});
-        }
-        answer(dump({{"items", items}}));
-      });
+  parts_.recorder->ask([kept, job](store::Spool& spool,
+                                   store::Index&) { *kept = job ? spool.streams_of(*job) : spool.streams(); },
+                       [this, kept, answer = std::move(answer)] {
+                         json items = json::array();
+                         for (auto it = kept->rbegin(); it != kept->rend(); ++it) {
+                           const StreamInfo& info = it->state.info;
+                           items.push_back({{"job", info.job.empty() ? json(nullptr) : json(info.job)},
+                                            {"host", parts_.config->host.name},
+                                            {"path", info.path},
+                                            {"kind", kind_word(info.kind)},
+                                            {"bytes", it->state.size},
+                                            {"lost_bytes", it->first_offset},
+                                            {"first_ns", time_or_null(info.opened_ns)},
+                                            {"uid", info.uid ? json(*info.uid) : json(nullptr)},
+                                            {"pid", info.pid ? json(*info.pid) : json(nullptr)},
+                                            {"ended", it->state.ended}});
+                         }
+                         answer(dump({{"items", items}}));
+                       });
 }
 
 void AgentApi::evidence(const serve::EvidenceQuery& query,
                         std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) {
   if (query.host != parts_.config->host.name)
-    return answer(fail(ErrorCode::kNotFound,
-                       fmt::format("no evidence of host {} here: this is {}", query.host, parts_.config->host.name)));
+    return answer(fail(ErrorCode::kNotFound, fmt::format("no evidence of host {} here: this is {}",
+                                                         query.host, parts_.config->host.name)));
   auto range = std::make_shared<store::EvidenceRange>();
   range->from = query.from_byte;
   range->to = query.to_byte;
   parts_.recorder->ask(
-      [range, query](store::Spool& spool, store::Index&) { range->streams = spool.streams_of(query.job, query.path); },
+      [range, query](store::Spool& spool, store::Index&) {
+        range->streams = spool.streams_of(query.job, query.path);
+      },
       [this, range, query, answer = std::move(answer)] {
         if (range->streams.empty())
-          return answer(fail(ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", query.path, query.job)));
+          return answer(
+              fail(ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", query.path, query.job)));
         answer(read_evidence(env_, *parts_.recorder, std::move(*range)));
       });
 }
@@ -275,9 +290,14 @@ void AgentApi::about(Answer answer) {
     logs.push_back({{"path", log.path}, {"job", log.job}, {"job_pattern", log.job_pattern}});
   answer(dump({{"versions", {{"culpritd", CULPRIT_VERSION}, {"report", "culprit.report/1"}}},
                {"config",
-                {{"host", c.host.name}, {"state_dir", c.state_dir}, {"runtime_dir", c.runtime_dir},
-                 {"rules", c.rules}, {"log", logs}, {"trace", {{"socket", c.trace.socket}, {"rings", c.trace.rings}}},
-                 {"kernel", c.kernel.enabled}, {"spool_max_size", c.spool.max_size}}}}));
+                {{"host", c.host.name},
+                 {"state_dir", c.state_dir},
+                 {"runtime_dir", c.runtime_dir},
+                 {"rules", c.rules},
+                 {"log", logs},
+                 {"trace", {{"socket", c.trace.socket}, {"rings", c.trace.rings}}},
+                 {"kernel", c.kernel.enabled},
+                 {"spool_max_size", c.spool.max_size}}}}));
 }
 
 void AgentApi::confirm(const std::string& job, const std::string& id, const serve::Actor& by, Answer answer) {
@@ -294,7 +314,9 @@ void AgentApi::clear(const std::string& host, const serve::Actor& by, Answer ans
   auto outcome = std::make_shared<Status>();
   const TimeNs now = env_.now(io::Clock::kWall);
   parts_.recorder->ask(
-      [outcome, host, now, by](store::Spool&, store::Index& index) { *outcome = index.clear_host(host, now, who(by)); },
+      [outcome, host, now, by](store::Spool&, store::Index& index) {
+        *outcome = index.clear_host(host, now, who(by));
+      },
       [outcome, host, now, answer = std::move(answer)] {
         if (!*outcome) return answer(tl::unexpected(outcome->error()));
         answer(dump({{"host", host}, {"cleared_ns", now}}));

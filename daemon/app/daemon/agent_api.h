@@ -23,8 +23,8 @@ namespace culprit::app {
 struct AgentCounts {
   TimeNs started_ns = 0;
   uint64_t reloads = 0, reloads_refused = 0;
-  uint64_t complaints = 0;  // sentences told in the log
-  uint64_t holds = 0;       // times that sources were held for want of credit
+  uint64_t complaints = 0;                   // sentences told in the log
+  uint64_t holds = 0;                        // times that sources were held for want of credit
   size_t store_bytes = 0, engine_bytes = 0;  // under way
   bool restored = false;
 };

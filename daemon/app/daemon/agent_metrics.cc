@@ -11,7 +11,8 @@ void about_itself(serve::MetricsText& m, const AgentParts& p, TimeNs mono, const
   m.gauge("culprit_healthy", "1 while there is progress, else 0.").value(p.watch->unhealthy(mono) ? 0 : 1);
   m.gauge("culprit_start_time_seconds", "When it started, since the Unix epoch.")
       .value(seconds(p.counts->started_ns));
-  m.gauge("culprit_anonymous_memory_bytes", "Memory that is of no file.").value(number(usage.anonymous_bytes));
+  m.gauge("culprit_anonymous_memory_bytes", "Memory that is of no file.")
+      .value(number(usage.anonymous_bytes));
   m.gauge("culprit_resident_memory_bytes", "Memory in RAM.").value(number(usage.resident_bytes));
   m.gauge("culprit_open_descriptors", "Files and sockets that are open.").value(number(usage.descriptors));
   m.counter("culprit_cpu_seconds_total", "Processor time used.").value(seconds(usage.cpu_ns));
@@ -41,7 +42,8 @@ void about_spool(serve::MetricsText& m, const AgentParts& p) {
       .value(number(p.config->spool.max_size));
   m.gauge("culprit_spool_segments", "Segments on the disk.").value(number(f.spool.segments));
   m.counter("culprit_spool_raw_bytes_total", "Evidence taken.").value(number(f.spool.raw_bytes));
-  m.counter("culprit_spool_stored_bytes_total", "What it was written as.").value(number(f.spool.stored_bytes));
+  m.counter("culprit_spool_stored_bytes_total", "What it was written as.")
+      .value(number(f.spool.stored_bytes));
   m.counter("culprit_spool_failures_total", "Writes that failed.").value(number(f.spool.failures));
   m.counter("culprit_spool_dropped_bytes_total", "Evidence that made room for newer.")
       .value(number(f.spool.dropped_bytes));

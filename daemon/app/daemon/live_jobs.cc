@@ -402,8 +402,8 @@ void LiveJobs::overran(const std::string& rule) {
 }
 
 size_t LiveJobs::running() const {
-  return static_cast<size_t>(
-      std::count_if(impl_->jobs.begin(), impl_->jobs.end(), [](const auto& j) { return j.second->running(); }));
+  return static_cast<size_t>(std::count_if(impl_->jobs.begin(), impl_->jobs.end(),
+                                           [](const auto& j) { return j.second->running(); }));
 }
 
 const detect::Pool& LiveJobs::pool() const { return impl_->options.pool; }

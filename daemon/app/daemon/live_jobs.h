@@ -21,7 +21,7 @@
 #include "base/time.h"
 #include "core/detect/pool.h"
 #include "core/detect/stall.h"
-#include "core/rules/ruleset.h"
+#include "core/rules/run.h"
 #include "model/piece.h"
 
 namespace culprit::app {

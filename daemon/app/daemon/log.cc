@@ -1,5 +1,6 @@
 #include "app/daemon/log.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -46,7 +47,8 @@ void say(spdlog::level::level_enum level, std::string_view sentence) {
 }  // namespace
 
 Log::Log(LogLevel level, bool journal) {
-  auto logger = std::make_shared<spdlog::logger>("culpritd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger =
+      std::make_shared<spdlog::logger>("culpritd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   if (journal)
     formatter->add_flag<Priority>('*').set_pattern("%*%v");

@@ -66,9 +66,7 @@ void Recorder::append_next() {
   const TimeNs now = env_.now(io::Clock::kWall);
   options_.watch->given(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), "a batch");
   worker_->submit(
-      [this, batch = waiting_.front().batch, now, status] {
-        *status = spool_->append(*batch, now);
-      },
+      [this, batch = waiting_.front().batch, now, status] { *status = spool_->append(*batch, now); },
       [this, status] {
         appending_ = false;
         appended(*status);
@@ -148,7 +146,8 @@ void Recorder::sync() {
 void Recorder::tell(const Status& status) {
   const std::string now = status ? "" : status.error().text;
   if (now == trouble_) return;
-  if (!now.empty() && trouble_.empty()) options_.complain(now + "; sources are held back until it can be written");
+  if (!now.empty() && trouble_.empty())
+    options_.complain(now + "; sources are held back until it can be written");
   if (now.empty()) options_.complain("spool: it can be written again");
   trouble_ = now;
 }

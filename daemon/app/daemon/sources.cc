@@ -150,8 +150,7 @@ void Sources::end_round(Follow& follow, ingest::TailOutcome&& outcome) {
   for (const Problem& p : outcome.problems)
     options_.complain(p.file.empty() ? p.what : fmt::format("{}: {}", p.file, p.what));
   watch_folders(follow, outcome);
-  if (!outcome.batch.opened.empty() || !outcome.batch.pieces.empty())
-    options_.take(std::move(outcome.batch));
+  if (!outcome.batch.opened.empty() || !outcome.batch.pieces.empty()) options_.take(std::move(outcome.batch));
   if (stopping_) return became_idle();
   if (outcome.more) {
     follow.wanted = true;
@@ -160,7 +159,8 @@ void Sources::end_round(Follow& follow, ingest::TailOutcome&& outcome) {
   }
   const TimeNs now = env_.now(io::Clock::kMonotonic);
   const TimeNs soonest = follow.began_ns + kRoundPauseNs;
-  follow.next_ns = std::max(soonest, follow.wanted || !follow.watched.empty() ? soonest : outcome.next_mono_ns);
+  follow.next_ns =
+      std::max(soonest, follow.wanted || !follow.watched.empty() ? soonest : outcome.next_mono_ns);
   follow.timer->start(std::max<TimeNs>(0, follow.next_ns - now));
 }
 
@@ -197,8 +197,8 @@ void Sources::start_rings() {
   ingest::RingOptions options;
   options.folder = options_.config->trace.rings;
   options.allocate = options_.allocate;
-  options.job_of = [jobs = rings_->jobs.get(), fallback = options_.config->trace.job](
-                       const ingest::RingOwner& owner) {
+  options.job_of = [jobs = rings_->jobs.get(),
+                    fallback = options_.config->trace.job](const ingest::RingOwner& owner) {
     if (!owner.header_job.empty()) return owner.header_job;
     if (!fallback.empty() || !owner.pid) return fallback;
     return jobs->of_process(*owner.pid);
@@ -244,7 +244,8 @@ void Sources::start_kernel() {
   if (!device) return options_.complain(device.error().text);
   kernel_ = std::make_unique<Kernel>();
   kernel_->log = std::make_unique<ingest::KernelLog>(
-      std::move(*device), ingest::KernelOptions{options_.allocate, ingest::boot_fingerprint()}, options_.known);
+      std::move(*device), ingest::KernelOptions{options_.allocate, ingest::boot_fingerprint()},
+      options_.known);
   kernel_->more = env_.timer([this] { read_kernel(); });
   kernel_->more->start(0);
 }
@@ -277,7 +278,8 @@ void Sources::start_trace() {
   trace.path = trace_path_;
   trace.job = trace_job_;
   for (const StreamState& state : options_.known)
-    if (state.info.kind == OriginKind::kSocket && state.info.path == trace_path_) trace.known.push_back(state);
+    if (state.info.kind == OriginKind::kSocket && state.info.path == trace_path_)
+      trace.known.push_back(state);
   trace.allocate = options_.allocate;
   if (trace_job_.empty())
     trace.job_of = [](const io::PeerCredentials& peer) {
