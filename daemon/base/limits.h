@@ -46,8 +46,8 @@ constexpr size_t kNameBytes = 256;
 // jobs at once; and no user may take them all.
 constexpr size_t kTraceClients = 4096;
 constexpr size_t kTraceClientsPerUser = 1024;
-// Bytes a second that a user may write to the trace socket, and at once: some 50,000 lines, fifty times what a
-// job of a host writes, and a twentieth of what the daemon can take on one core.
+// Bytes a second that a user may write to the trace socket, and at once: some 50,000 lines, fifty times what
+// a job of a host writes, and a twentieth of what the daemon can take on one core.
 constexpr uint64_t kTraceBytesPerSecond = 8 << 20;
 constexpr uint64_t kTraceBytesAtOnce = 2 << 20;
 // Unfinished lines of all of a user's connections: 64 of the longest.

@@ -1,5 +1,5 @@
-// Lines of any bytes at the trace socket: each is understood or refused with a sentence, the same whatever came
-// before, and what was understood keeps the promises of its kind.
+// Lines of any bytes at the trace socket: each is understood or refused with a sentence, the same whatever
+// came before, and what was understood keeps the promises of its kind.
 #include "ingest/live/trace_lines.h"
 
 #include <cstdint>
