@@ -40,6 +40,26 @@ constexpr size_t kFingerprintBytes = 256;
 // Bytes of one piece of a source on its way to the store and the engine: a few may be under way for each of
 // many sources, and a frame of the store holds a few.
 constexpr size_t kPieceBytes = 64 << 10;
+// Bytes of a job's, host's or event's name in what a process tells: path components are bounded alike.
+constexpr size_t kNameBytes = 256;
+// Connections to the trace socket: each of a host's ranks with its data loaders, some hundreds, for several
+// jobs at once; and no user may take them all.
+constexpr size_t kTraceClients = 4096;
+constexpr size_t kTraceClientsPerUser = 1024;
+// Bytes a second that a user may write to the trace socket, and at once: some 50,000 lines, fifty times what
+// a job of a host writes, and a twentieth of what the daemon can take on one core.
+constexpr uint64_t kTraceBytesPerSecond = 8 << 20;
+constexpr uint64_t kTraceBytesAtOnce = 2 << 20;
+// Unfinished lines of all of a user's connections: 64 of the longest.
+constexpr size_t kTraceUnfinishedBytes = 4 << 20;
+// Jobs that a user's lines may name at the trace socket at once, and how long until one more may be named: a
+// host runs a few a day, and each is a source of the store.
+constexpr size_t kTraceJobsPerUser = 64;
+constexpr int64_t kTraceJobEverySeconds = 600;
+// Sources of the trace socket, over all users: a user may have 65,536 numbers by subuid.
+constexpr size_t kTraceSources = 16'384;
+// Bytes that the trace socket holds before it hands them on without waiting for more.
+constexpr size_t kTraceHeldBytes = 256 << 10;
 // Decompression: a frame of 18 bytes may make a decoder allocate 128 MiB, and 32 KiB may expand to 1 GiB.
 constexpr int kZstdWindowLogMax = 27;
 constexpr uint64_t kExpansionRatioMax = 2000;

@@ -1,4 +1,5 @@
-// An open file, pipe or standard input. Owns its descriptor (standard input's stays open). read() belongs to one thread at a time, read_at() to any.
+// An open file, pipe or standard input. Owns its descriptor (standard input's stays open). read() belongs to
+// one thread at a time, read_at() to any.
 #pragma once
 
 #include <atomic>

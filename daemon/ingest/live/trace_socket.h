@@ -43,6 +43,7 @@ struct TraceStats {
   uint64_t broken = 0;                            // not understood, kept as evidence
   uint64_t dropped_lines = 0, dropped_bytes = 0;  // in gaps
   uint64_t held_up = 0;                           // times that a user had to wait for its rate
+  uint64_t descriptors_missing = 0;               // times that the process had none left for a connection
   std::string last_broken;                        // why, of the last one
 };
 

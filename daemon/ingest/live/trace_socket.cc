@@ -1,0 +1,366 @@
+#include "ingest/live/trace_socket.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace culprit::ingest {
+namespace {
+
+// Lines gather for so long before they are handed on: a tenth of what a diagnosis may take, and 50 batches a
+// second at most whatever number of writers there is.
+constexpr TimeNs kGatherNs = 20 * kNsPerMs;
+// How often it is looked whether a user who wrote too fast may go on.
+constexpr TimeNs kHoldNs = 20 * kNsPerMs;
+constexpr TimeNs kJobEveryNs = limits::kTraceJobEverySeconds * kNsPerSecond;
+
+// What refills evenly up to a bound. It may be overdrawn: what was read is read.
+class Bucket {
+ public:
+  Bucket(int64_t most, TimeNs unit_ns, int64_t units) : most_(most), unit_ns_(unit_ns), units_(units) {}
+  void take(int64_t n) { left_ -= n; }
+  int64_t left(TimeNs now) {
+    if (at_ == kNoTime) left_ += most_, at_ = now;
+    const auto gained = static_cast<int64_t>(static_cast<double>(now - at_) / static_cast<double>(unit_ns_) *
+                                             static_cast<double>(units_));
+    if (gained > 0) left_ = std::min(most_, left_ + gained), at_ = now;
+    return left_;
+  }
+
+ private:
+  int64_t most_;
+  TimeNs unit_ns_;  // in this time come `units_`
+  int64_t units_;
+  int64_t left_ = 0;
+  TimeNs at_ = kNoTime;
+};
+
+struct User {
+  size_t clients = 0;
+  size_t unfinished_bytes = 0;
+  bool held = false;
+  Bucket bytes{static_cast<int64_t>(limits::kTraceBytesAtOnce), kNsPerSecond,
+               static_cast<int64_t>(limits::kTraceBytesPerSecond)};
+  Bucket jobs{static_cast<int64_t>(limits::kTraceJobsPerUser), kJobEveryNs, 1};
+};
+
+// One user's lines of one job.
+struct Source {
+  StreamInfo info;
+  uint64_t offset = 0;  // of the next byte
+  static constexpr size_t kNone = ~size_t{0};
+  size_t piece = kNone;  // of the batch that is held: the one that its lines are added to
+};
+
+struct Client {
+  std::unique_ptr<io::Stream> stream;
+  io::PeerCredentials peer;
+  User* user = nullptr;
+  Source* own = nullptr;   // of lines that name no job, and of what could not be kept
+  Source* last = nullptr;  // of the line before: mostly that of the next one
+  std::string unfinished;  // the beginning of a line
+  uint64_t skipped = 0;    // bytes of a line that is too long to be kept
+};
+
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
+
+class Socket final : public TraceSocket {
+ public:
+  Socket(io::Env& env, TraceSocketOptions options)
+      : env_(env),
+        options_(std::move(options)),
+        gather_(env.timer([this] { flush(); })),
+        release_(env.timer([this] { release(); })) {
+    for (StreamState& state : options_.known) {
+      if (state.info.path != options_.path || state.info.kind != OriginKind::kSocket || state.ended) continue;
+      const auto key = std::make_pair(state.info.uid.value_or(0), state.info.job);
+      sources_[key] = {std::move(state.info), state.size, Source::kNone};
+    }
+    options_.known.clear();
+  }
+
+  ~Socket() override {
+    listener_.reset();
+    for (auto& [id, client] : clients_) cut_off(client, "the daemon stopped within a line");
+    clients_.clear();
+    flush();
+  }
+
+  Status listen() {
+    auto listener = env_.listen("unix:" + options_.path, 0666,
+                                [this](std::unique_ptr<io::Stream> stream) { connected(std::move(stream)); });
+    if (!listener) return tl::unexpected(listener.error());
+    listener_ = std::move(*listener);
+    return {};
+  }
+
+  void pause_all() override {
+    paused_ = true;
+    for (auto& [id, client] : clients_) client.stream->pause();
+  }
+  void resume_all() override {
+    paused_ = false;
+    for (auto& [id, client] : clients_)
+      if (!client.user->held) client.stream->resume();
+  }
+  TraceStats stats() const override {
+    TraceStats stats = stats_;
+    stats.clients = clients_.size();
+    stats.descriptors_missing = listener_->descriptors_missing();
+    return stats;
+  }
+
+ private:
+  void connected(std::unique_ptr<io::Stream> stream) {
+    const auto peer = stream->peer();
+    Source* own = peer ? admitted(*peer) : nullptr;
+    if (own == nullptr) {
+      ++stats_.refused;
+      return;
+    }
+    ++stats_.accepted;
+    User& user = users_[peer->uid];
+    ++user.clients;
+    const uint64_t id = next_client_++;
+    Client& client = clients_[id];
+    client = {std::move(stream), *peer, &user, own, own, {}, 0};
+    client.stream->start({[this, &client](std::string_view bytes) { received(client, bytes); },
+                          [this, id](const Error*) { left(id); }});
+    if (paused_ || user.held) client.stream->pause();
+  }
+
+  // The source of the process's own lines, or null where a limit is reached.
+  Source* admitted(const io::PeerCredentials& peer) {
+    const auto user = users_.find(peer.uid);
+    if (clients_.size() >= limits::kTraceClients) return nullptr;
+    if (user != users_.end() && user->second.clients >= limits::kTraceClientsPerUser) return nullptr;
+    const std::string job = options_.job_of ? options_.job_of(peer) : std::string();
+    return find_source(peer, job.empty() ? options_.job : job);
+  }
+
+  void left(uint64_t id) {
+    const auto found = clients_.find(id);
+    Client& client = found->second;
+    cut_off(client, "the writer went away within a line");
+    const uint32_t uid = client.peer.uid;
+    User& user = *client.user;
+    // Users who are gone are forgotten once there are many, and their rates with them.
+    if (--user.clients == 0 && !user.held && users_.size() > limits::kTraceClients) users_.erase(uid);
+    clients_.erase(found);
+    gather();
+  }
+
+  void received(Client& client, std::string_view bytes) {
+    stats_.bytes += bytes.size();
+    User& user = *client.user;
+    const TimeNs now = env_.now(io::Clock::kMonotonic);
+    user.bytes.take(static_cast<int64_t>(bytes.size()));
+    if (user.bytes.left(now) < 0) hold(user);
+    while (!bytes.empty()) {
+      const auto* newline = static_cast<const char*>(std::memchr(bytes.data(), '\n', bytes.size()));
+      if (newline == nullptr) {
+        keep_unfinished(client, bytes);
+        break;
+      }
+      const auto size = static_cast<size_t>(newline - bytes.data()) + 1;
+      finish_line(client, bytes.substr(0, size));
+      bytes.remove_prefix(size);
+    }
+    gather();
+  }
+
+  // `rest` ends with the newline.
+  void finish_line(Client& client, std::string_view rest) {
+    if (client.skipped != 0) {
+      stats_.dropped_bytes += rest.size();
+      add_gap(*client.own, client.skipped + rest.size(), "a line that was too long");
+      client.skipped = 0;
+      return;
+    }
+    if (client.unfinished.empty()) return take_line(client, rest);
+    client.user->unfinished_bytes -= client.unfinished.size();
+    std::string line =
+        std::exchange(client.unfinished, {});  // its memory goes with it: most clients are quiet
+    line += rest;
+    take_line(client, line);
+  }
+
+  void keep_unfinished(Client& client, std::string_view bytes) {
+    const size_t size = client.unfinished.size() + bytes.size();
+    if (client.skipped == 0 && size <= limits::kLineBytes &&
+        client.user->unfinished_bytes + bytes.size() <= limits::kTraceUnfinishedBytes) {
+      client.unfinished += bytes;
+      client.user->unfinished_bytes += bytes.size();
+      return;
+    }
+    client.user->unfinished_bytes -= client.unfinished.size();
+    client.skipped += size;
+    stats_.dropped_bytes += size;
+    client.unfinished = {};
+  }
+
+  void take_line(Client& client, std::string_view line) {
+    const std::string_view text = line.substr(0, line.size() - 1);
+    if (text.size() > limits::kLineBytes) {
+      stats_.dropped_bytes += line.size();
+      return add_gap(*client.own, line.size(), "a line that was too long");
+    }
+    if (is_blank(text)) return add(*client.own, line);
+    const auto parsed = parse_trace_line(text);
+    if (!parsed) {
+      ++stats_.broken;
+      stats_.last_broken = "process " + std::to_string(client.peer.pid) + " of user " +
+                           std::to_string(client.peer.uid) + ": " + parsed.error().text;
+      return add(*client.own, line);
+    }
+    ++stats_.lines[static_cast<size_t>(parsed->kind)];
+    if (parsed->job.empty() || parsed->job == client.own->info.job) return add(*client.own, line);
+    if (parsed->job != client.last->info.job) {
+      Source* named = named_source(client, std::string(parsed->job));
+      if (named == nullptr) {
+        stats_.dropped_bytes += line.size();
+        return add_gap(*client.own, line.size(), "a line of one job more than a user may name");
+      }
+      client.last = named;
+    }
+    add(*client.last, line);
+  }
+
+  Source* named_source(Client& client, const std::string& job) {
+    Bucket& jobs = client.user->jobs;
+    const bool is_new = !sources_.contains({client.peer.uid, job});
+    if (is_new && jobs.left(env_.now(io::Clock::kMonotonic)) <= 0) return nullptr;
+    Source* source = find_source(client.peer, job);
+    if (is_new && source != nullptr) jobs.take(1);
+    return source;
+  }
+
+  // Null where there are too many.
+  Source* find_source(const io::PeerCredentials& peer, const std::string& job) {
+    const auto key = std::make_pair(peer.uid, job);
+    const auto found = sources_.find(key);
+    if (found != sources_.end()) return &found->second;
+    if (sources_.size() >= limits::kTraceSources) return nullptr;
+    Source& source = sources_[key];
+    source.info.kind = OriginKind::kSocket;
+    source.info.job = job;
+    source.info.path = options_.path;
+    source.info.uid = peer.uid;
+    source.info.pid = peer.pid;
+    return &source;
+  }
+
+  Piece& new_piece(Source& source) {
+    const TimeNs now = env_.now(io::Clock::kWall);
+    if (source.info.id == kNoStream) {
+      source.info.id = options_.allocate();
+      source.info.opened_ns = now;
+      held_.opened.push_back(source.info);
+    }
+    source.piece = held_.pieces.size();
+    touched_.push_back(&source);
+    Piece& piece = held_.pieces.emplace_back();
+    piece.stream = source.info.id;
+    piece.offset = source.offset;
+    piece.time_ns = now;
+    return piece;
+  }
+
+  void add(Source& source, std::string_view line) {
+    Piece* piece = source.piece == Source::kNone ? nullptr : &held_.pieces[source.piece];
+    if (piece == nullptr ||
+        (!piece->bytes.empty() && piece->bytes.size() + line.size() > limits::kPieceBytes))
+      piece = &new_piece(source);
+    piece->bytes += line;
+    source.offset += line.size();
+    held_bytes_ += line.size();
+  }
+
+  void add_gap(Source& source, uint64_t bytes, const char* reason) {
+    ++stats_.dropped_lines;
+    Piece* piece = source.piece == Source::kNone ? nullptr : &held_.pieces[source.piece];
+    const bool same = piece != nullptr && piece->bytes.empty() && piece->gap && piece->gap->reason == reason;
+    if (!same) {
+      piece = &new_piece(source);
+      piece->gap = Gap{0, 0, reason};
+    }
+    piece->gap->bytes += bytes;
+    piece->gap->records += 1;
+  }
+
+  // What stands there of a line whose end will not come.
+  void cut_off(Client& client, const char* reason) {
+    const size_t unfinished = client.unfinished.size();
+    if (unfinished == 0 && client.skipped == 0) return;
+    stats_.dropped_bytes += unfinished;
+    client.user->unfinished_bytes -= unfinished;
+    add_gap(*client.own, client.skipped + unfinished, reason);
+  }
+
+  void gather() {
+    if (held_bytes_ >= limits::kTraceHeldBytes) return flush();
+    if (held_.pieces.empty() || gathering_) return;
+    gathering_ = true;
+    gather_->start(kGatherNs);
+  }
+
+  // The last thing that is done in a call: `take` may ask for a pause.
+  void flush() {
+    gathering_ = false;
+    gather_->stop();
+    if (held_.pieces.empty()) return;
+    for (Source* source : touched_) source->piece = Source::kNone;
+    touched_.clear();
+    held_bytes_ = 0;
+    options_.take(std::exchange(held_, {}));
+  }
+
+  void hold(User& user) {
+    if (user.held) return;
+    user.held = true;
+    ++stats_.held_up;
+    for (auto& [id, client] : clients_)
+      if (client.user == &user) client.stream->pause();
+    release_->start(kHoldNs, kHoldNs);
+  }
+
+  void release() {
+    const TimeNs now = env_.now(io::Clock::kMonotonic);
+    bool any = false;
+    for (auto& [uid, user] : users_) {
+      if (user.held && user.bytes.left(now) > 0) user.held = false;
+      any |= user.held;
+    }
+    if (!any) release_->stop();
+    if (!paused_) resume_all();
+  }
+
+  io::Env& env_;
+  TraceSocketOptions options_;
+  TraceStats stats_;
+  std::map<uint32_t, User> users_;                              // by uid
+  std::map<std::pair<uint32_t, std::string>, Source> sources_;  // by uid and job
+  std::map<uint64_t, Client> clients_;
+  uint64_t next_client_ = 0;
+  PieceBatch held_;
+  uint64_t held_bytes_ = 0;
+  std::vector<Source*> touched_;  // that have a piece in held_
+  bool gathering_ = false, paused_ = false;
+  std::unique_ptr<io::Timer> gather_, release_;
+  std::unique_ptr<io::Listener> listener_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TraceSocket>> TraceSocket::open(io::Env& env, TraceSocketOptions options) {
+  auto socket = std::make_unique<Socket>(env, std::move(options));
+  if (Status status = socket->listen(); !status) return tl::unexpected(status.error());
+  return socket;
+}
+
+}  // namespace culprit::ingest
