@@ -128,9 +128,9 @@ Result<WatchGlob> WatchGlob::parse(std::string_view pattern) {
     // A brace may reach over a slash: nothing behind its beginning is fixed.
     if (has_pattern(part)) break;
     if (part == "." || part == "..") return invalid("must not hold \".\" or \"..\"");
-    if (!part.empty()) glob.root_ += fmt::format("/{}", part);
+    if (!part.empty()) glob.root_.append("/").append(part);
   }
-  if (glob.root_.empty()) glob.root_ = "/";
+  if (glob.root_.empty()) glob.root_.push_back('/');
   std::vector<std::string> plain;
   if (!expand(pattern.substr(from), plain)) return invalid("has more than 64 alternatives");
   for (const std::string& one : plain) {
