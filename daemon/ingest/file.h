@@ -28,6 +28,10 @@ class File {
   // A pipe, or standard input for "-". Once `stop` (borrowed; null: never) is true its reading ends as if
   // nothing followed, also while it waits for a writer.
   static Result<File> open_stream(const std::string& path, const std::atomic<bool>* stop);
+  // A regular file that is open already: takes the descriptor over, also where it fails.
+  static Result<File> adopt(int descriptor, const std::string& subject) {
+    return opened(descriptor, subject);
+  }
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
   ~File();

@@ -78,9 +78,11 @@ inline void advance(StreamState& state, const Piece& piece) {
   state.size = piece.offset + piece.bytes.size();
   state.ended = piece.ends;
   if (!piece.place) return;
+  // The first piece of another generation begins at 0, also where inode and size are those of the one before.
+  const uint64_t passed = piece.bytes.size() + (piece.gap ? piece.gap->bytes : 0);
   const auto same_file = [&](const FilePlace& place) {
     return place.device == piece.place->device && place.inode == piece.place->inode &&
-           place.offset <= piece.place->offset;
+           (place == *piece.place || place.offset + passed <= piece.place->offset);
   };
   if (state.place && !same_file(*state.place)) {
     if (state.past.size() == kPastPlaces) state.past.erase(state.past.begin());

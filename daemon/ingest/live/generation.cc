@@ -1,0 +1,195 @@
+#include "ingest/live/generation.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/hash.h"
+#include "base/limits.h"
+#include "ingest/file.h"
+
+namespace culprit::ingest {
+namespace {
+
+// Behind the beginning, what stands just before the next byte tells a file that was written anew from the one
+// that was taken, where all of them begin with the same banner.
+constexpr size_t kTailBytes = 32;
+// A hole at least this large is a gap and not zeros: a writer that does not append leaves one as large as the
+// log was before copytruncate. Smaller ones are what the file has: zeros.
+constexpr uint64_t kHoleBytes = 4 << 20;
+// Decoded and thrown away in one step on the way to the place: some ten milliseconds.
+constexpr uint64_t kSkipBytes = 16 << 20;
+
+// Bytes read, fewer only at the end; -1 with errno.
+ssize_t read_at(int descriptor, char* out, size_t size, uint64_t offset) {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t n = ::pread(descriptor, out + done, size - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  return static_cast<ssize_t>(done);
+}
+
+bool tail_stands(const Generation& generation) {
+  char now[kTailBytes];
+  const std::string& tail = generation.tail;
+  const ssize_t n = read_at(generation.file.get(), now, tail.size(), generation.place.offset - tail.size());
+  return n == static_cast<ssize_t>(tail.size()) && std::equal(tail.begin(), tail.end(), now);
+}
+
+// The place moves behind `bytes`, or behind a hole of `zeros`.
+void taken(Generation& generation, std::string_view bytes, uint64_t zeros) {
+  FilePlace& place = generation.place;
+  if (place.fingerprint_bytes < limits::kFingerprintBytes) {
+    const size_t room = limits::kFingerprintBytes - generation.head.size();
+    generation.head.append(std::min<uint64_t>(zeros, room), '\0');
+    generation.head.append(bytes.substr(0, limits::kFingerprintBytes - generation.head.size()));
+    place.fingerprint = hash64(generation.head);
+    place.fingerprint_bytes = static_cast<uint32_t>(generation.head.size());
+    if (generation.head.size() == limits::kFingerprintBytes) generation.head.clear();
+  }
+  place.offset += zeros + bytes.size();
+  generation.verified = true;
+  if (zeros > 0) generation.tail.clear();
+  if (bytes.size() >= kTailBytes) {
+    generation.tail.assign(bytes.substr(bytes.size() - kTailBytes));
+  } else {
+    generation.tail.append(bytes);
+    if (generation.tail.size() > kTailBytes) generation.tail.erase(0, generation.tail.size() - kTailBytes);
+  }
+}
+
+// The hole that begins at the place, if it is a large one.
+uint64_t hole_at_place(const Generation& generation, const Look& look) {
+  if (look.allocated + kHoleBytes > look.size) return 0;
+  const auto at = static_cast<off_t>(generation.place.offset);
+  const off_t data = ::lseek(generation.file.get(), at, SEEK_DATA);
+  // No data behind it: not written yet, and waited for.
+  const uint64_t end = data >= 0 ? static_cast<uint64_t>(data) : look.size;
+  const uint64_t hole = end - std::min(end, generation.place.offset);
+  return hole < kHoleBytes ? 0 : hole;
+}
+
+Reading read_plain(Generation& generation, size_t max) {
+  Reading reading;
+  Look look;
+  const int descriptor = generation.file.get();
+  if ((reading.error = look_at(descriptor, look)) != 0) {
+    reading.result = ReadResult::kFailed;
+    return reading;
+  }
+  FilePlace& place = generation.place;
+  generation.seen = look.size;
+  generation.modified_ns = look.modified_ns;
+  const auto is = [&](ReadResult result) {
+    reading.result = result;
+    return std::move(reading);
+  };
+  if (look.size < place.offset) return is(ReadResult::kChanged);
+  if (look.size == place.offset) return is(ReadResult::kEnd);
+  if (const uint64_t hole = hole_at_place(generation, look)) {
+    if (!begins_as_taken(generation) || !tail_stands(generation)) return is(ReadResult::kChanged);
+    if (place.offset + hole >= look.size) return is(ReadResult::kEnd);
+    reading.skipped = hole;
+    taken(generation, {}, hole);
+    return is(ReadResult::kSkipped);
+  }
+  reading.bytes.resize(std::min<uint64_t>({max, limits::kPieceBytes, look.size - place.offset}));
+  const ssize_t n = read_at(descriptor, reading.bytes.data(), reading.bytes.size(), place.offset);
+  reading.error = n < 0 ? errno : 0;
+  reading.bytes.resize(n < 0 ? 0 : static_cast<size_t>(n));
+  // After the bytes: what was written anew before they were read shows in the beginning by now.
+  if (!begins_as_taken(generation) || !tail_stands(generation)) {
+    reading.bytes.clear();
+    return is(ReadResult::kChanged);
+  }
+  if (n <= 0) return is(n < 0 ? ReadResult::kFailed : ReadResult::kEnd);
+  taken(generation, reading.bytes, 0);
+  return is(ReadResult::kBytes);
+}
+
+Reading read_compressed(Generation& generation, size_t max) {
+  Reading reading;
+  std::string& bytes = reading.bytes;
+  uint64_t skipped = 0;
+  while (generation.decoded < generation.place.offset && skipped < kSkipBytes) {
+    bytes.resize(std::min<uint64_t>(limits::kPieceBytes, generation.place.offset - generation.decoded));
+    const size_t n = generation.decoder->read(bytes.data(), bytes.size());
+    const uint32_t known = generation.place.fingerprint_bytes;
+    if (generation.decoded == 0 && known < limits::kFingerprintBytes) generation.head.assign(bytes, 0, known);
+    generation.decoded += n;
+    skipped += n;
+    if (n < bytes.size()) break;
+  }
+  bytes.clear();
+  if (skipped == kSkipBytes) {
+    reading.result = ReadResult::kSkipped;
+    return reading;
+  }
+  if (generation.decoded == generation.place.offset) {
+    bytes.resize(std::min(max, limits::kPieceBytes));
+    bytes.resize(generation.decoder->read(bytes.data(), bytes.size()));
+    generation.decoded += bytes.size();
+  }
+  if (!bytes.empty()) {
+    taken(generation, bytes, 0);
+    reading.result = ReadResult::kBytes;
+    return reading;
+  }
+  generation.ended = true;
+  reading.result = generation.decoder->problem() ? ReadResult::kDamaged : ReadResult::kEnd;
+  return reading;
+}
+
+}  // namespace
+
+Reading read_on(Generation& generation, size_t max) {
+  return generation.compression == Compression::kNone ? read_plain(generation, max)
+                                                      : read_compressed(generation, max);
+}
+
+bool begins_as_taken(Generation& generation) {
+  const FilePlace& place = generation.place;
+  char head[limits::kFingerprintBytes];
+  const size_t size = std::min<size_t>(place.fingerprint_bytes, sizeof head);
+  const ssize_t n = read_at(generation.file.get(), head, size, 0);
+  if (n != static_cast<ssize_t>(size)) return false;
+  if (size > 0 && hash64({head, size}) != place.fingerprint) return false;
+  if (size < limits::kFingerprintBytes) generation.head.assign(head, size);
+  return true;
+}
+
+bool begins_as(const Descriptor& file, Compression compression, const FilePlace& place) {
+  if (place.fingerprint_bytes == 0) return true;
+  char head[limits::kFingerprintBytes];
+  const size_t size = std::min<size_t>(place.fingerprint_bytes, sizeof head);
+  if (compression != Compression::kNone) {
+    const auto decoder = decoder_over(file, compression, "");
+    return decoder && decoder->read(head, size) == size && hash64({head, size}) == place.fingerprint;
+  }
+  return read_at(file.get(), head, size, 0) == static_cast<ssize_t>(size) &&
+         hash64({head, size}) == place.fingerprint;
+}
+
+std::unique_ptr<Decompressor> decoder_over(const Descriptor& file, Compression compression,
+                                           const std::string& name) {
+  const int copy = ::fcntl(file.get(), F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) return nullptr;
+  // A duplicate shares the place of read() with the original.
+  (void)::lseek(copy, 0, SEEK_SET);
+  auto opened = File::adopt(copy, name);
+  if (!opened) return nullptr;
+  SourceFile source;
+  source.path = name;
+  source.compression = compression;
+  source.stream = std::make_shared<File>(std::move(*opened));
+  auto decoder = Decompressor::open(source);
+  return decoder ? std::make_unique<Decompressor>(std::move(*decoder)) : nullptr;
+}
+
+}  // namespace culprit::ingest

@@ -1,0 +1,219 @@
+#include "ingest/live/safe_open.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "ingest/file.h"
+
+namespace culprit::ingest {
+namespace {
+
+constexpr int kFileFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW;
+constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+
+// File systems of one kernel: inotify tells of everything that happens there. Of others' changes (NFS, SMB,
+// Lustre, FUSE) it says nothing, so what is not known here is polled.
+constexpr std::array<uint64_t, 9> kLocal = {
+    0xef53,      // ext2, ext3, ext4
+    0x58465342,  // xfs
+    0x9123683e,  // btrfs
+    0x01021994,  // tmpfs
+    0x858458f6,  // ramfs
+    0x794c7630,  // overlayfs
+    0xf2f52010,  // f2fs
+    0x2fc12fc1,  // zfs
+    0xca451a4e,  // bcachefs
+};
+
+Look look_of(const struct stat& status) {
+  Look look;
+  look.device = status.st_dev;
+  look.inode = status.st_ino;
+  look.size = static_cast<uint64_t>(std::max<off_t>(status.st_size, 0));
+  look.allocated = static_cast<uint64_t>(status.st_blocks) * 512;
+  look.modified_ns = status.st_mtim.tv_sec * kNsPerSecond + status.st_mtim.tv_nsec;
+  look.regular = S_ISREG(status.st_mode);
+  look.linked = status.st_nlink > 0;
+  return look;
+}
+
+// "." for the folder itself, as the *at() calls want it.
+const char* name_for(const std::string& below) { return below.empty() ? "." : below.c_str(); }
+
+Entry::Type type_of(int folder, const dirent& entry) {
+  switch (entry.d_type) {
+    case DT_REG:
+      return Entry::Type::kFile;
+    case DT_DIR:
+      return Entry::Type::kFolder;
+    case DT_LNK:
+      return Entry::Type::kLink;
+    case DT_UNKNOWN:
+      break;
+    default:
+      return Entry::Type::kOther;
+  }
+  struct stat status;
+  if (::fstatat(folder, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) return Entry::Type::kOther;
+  if (S_ISREG(status.st_mode)) return Entry::Type::kFile;
+  if (S_ISDIR(status.st_mode)) return Entry::Type::kFolder;
+  return S_ISLNK(status.st_mode) ? Entry::Type::kLink : Entry::Type::kOther;
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    if (number_ >= 0) ::close(number_);
+    number_ = other.release();
+  }
+  return *this;
+}
+Descriptor::~Descriptor() {
+  if (number_ >= 0) ::close(number_);
+}
+int Descriptor::release() { return std::exchange(number_, -1); }
+
+int look_at(int descriptor, Look& out) {
+  struct stat status;
+  if (::fstat(descriptor, &status) != 0) return errno;
+  out = look_of(status);
+  return 0;
+}
+
+std::string reason_of(int error) {
+  if (error == ELOOP) return "is a link, or is reached through one, which is not followed";
+  // "x: reason" without its subject.
+  return system_error("x", error).text.substr(3);
+}
+
+int SafeFolder::open(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return errno;
+  root_ = Descriptor(descriptor);
+  return 0;
+}
+
+bool SafeFolder::still_at(const std::string& path) const {
+  struct stat now, ours;
+  return root_.is_open() && ::stat(path.c_str(), &now) == 0 && ::fstat(root_.get(), &ours) == 0 &&
+         now.st_dev == ours.st_dev && now.st_ino == ours.st_ino;
+}
+
+bool SafeFolder::is_local(const std::string& below) const {
+  Descriptor folder;
+  struct statfs status;
+  if (open_below(below, kFolderFlags, folder) != 0 || ::fstatfs(folder.get(), &status) != 0) return false;
+  const auto type = static_cast<uint64_t>(status.f_type) & 0xffffffff;
+  return std::find(kLocal.begin(), kLocal.end(), type) != kLocal.end();
+}
+
+int SafeFolder::look(const std::string& below, Look& out) const {
+  // What a link on the way leads to is seen here and refused by open_file().
+  struct stat status;
+  if (::fstatat(root_.get(), name_for(below), &status, AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  out = look_of(status);
+  return 0;
+}
+
+int SafeFolder::open_file(const std::string& below, Descriptor& out) const {
+  Descriptor file;
+  if (const int error = open_below(below, kFileFlags, file)) return error;
+  Look look;
+  if (const int error = look_at(file.get(), look)) return error;
+  if (!look.regular) return EINVAL;
+  out = std::move(file);
+  return 0;
+}
+
+int SafeFolder::list(const std::string& below, size_t max, std::vector<Entry>& out) const {
+  out.clear();
+  Descriptor folder;
+  if (const int error = open_below(below, kFolderFlags, folder)) return error;
+  const int number = folder.release();
+  const std::unique_ptr<DIR, int (*)(DIR*)> reading(::fdopendir(number), &::closedir);
+  if (!reading) {
+    const int error = errno;
+    ::close(number);
+    return error;
+  }
+  int error = 0;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(reading.get());
+    if (entry == nullptr) {
+      error = errno;
+      break;
+    }
+    if (std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0) continue;
+    if (out.size() == max) {
+      error = EOVERFLOW;
+      break;
+    }
+    out.push_back({entry->d_name, entry->d_ino, type_of(number, *entry)});
+  }
+  std::sort(out.begin(), out.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return error;
+}
+
+TimeNs SafeFolder::born_ns(const std::string& below) const {
+  struct statx status;
+  if (::statx(root_.get(), name_for(below), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status) != 0) return kNoTime;
+  if ((status.stx_mask & STATX_BTIME) == 0) return kNoTime;
+  return status.stx_btime.tv_sec * kNsPerSecond + status.stx_btime.tv_nsec;
+}
+
+int SafeFolder::open_below(const std::string& below, int flags, Descriptor& out) const {
+  if (!openat2_refused_) {
+    open_how how = {};
+    how.flags = static_cast<uint64_t>(flags);
+    how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      const long got = ::syscall(SYS_openat2, root_.get(), name_for(below), &how, sizeof how);
+      if (got >= 0) {
+        out = Descriptor(static_cast<int>(got));
+        return 0;
+      }
+      // EAGAIN: a rename on the way made RESOLVE_BENEATH uncertain.
+      if (errno != EAGAIN && errno != EINTR) break;
+    }
+    // EPERM is a filter's answer; a file's own refusal is EACCES.
+    if (errno != ENOSYS && errno != EPERM) return errno;
+    openat2_refused_ = true;
+  }
+  return walk_below(below, flags, out);
+}
+
+int SafeFolder::walk_below(const std::string& below, int flags, Descriptor& out) const {
+  Descriptor held;
+  int folder = root_.get();
+  size_t from = 0;
+  for (size_t end; (end = below.find('/', from)) != below.npos; from = end + 1) {
+    const std::string name = below.substr(from, end - from);
+    if (name == "..") return EXDEV;
+    Descriptor next(::openat(folder, name.c_str(), kFolderFlags));
+    // O_DIRECTORY tells a link as "not a folder".
+    if (!next.is_open()) return errno == ENOTDIR ? ELOOP : errno;
+    held = std::move(next);
+    folder = held.get();
+  }
+  const std::string last = below.substr(from);
+  if (last == "..") return EXDEV;
+  Descriptor opened(::openat(folder, name_for(last), flags));
+  if (!opened.is_open()) return errno;
+  out = std::move(opened);
+  return 0;
+}
+
+}  // namespace culprit::ingest

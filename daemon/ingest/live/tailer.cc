@@ -1,0 +1,269 @@
+#include "ingest/live/tailer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/hash.h"
+#include "ingest/live/tailer_impl.h"
+
+namespace culprit::ingest {
+
+Result<std::unique_ptr<Tailer>> Tailer::make(TailOptions options, const std::vector<StreamState>& known) {
+  auto glob = WatchGlob::parse(options.glob);
+  if (!glob) return tl::unexpected(std::move(glob.error()));
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(*glob));
+  impl->restore(known);
+  return std::unique_ptr<Tailer>(new Tailer(std::move(impl)));
+}
+
+Tailer::Tailer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tailer::~Tailer() = default;
+
+TailOutcome Tailer::round(const TailRound& round) { return impl_->round(round); }
+
+TailStats Tailer::stats() const {
+  const Impl& from = *impl_;
+  return {from.files,       from.open, from.bytes,     from.lag_bytes,
+          from.generations, from.gaps, from.gap_bytes, from.refused};
+}
+
+Tailer::Impl::Impl(TailOptions options, WatchGlob glob)
+    : options_(std::move(options)), glob_(std::move(glob)) {}
+
+void Tailer::Impl::restore(const std::vector<StreamState>& known) {
+  const std::string root = glob_.root() == "/" ? "/" : glob_.root() + "/";
+  for (const StreamState& state : known) {
+    if (state.info.kind != OriginKind::kFile || !state.info.path.starts_with(root)) continue;
+    auto source = std::make_unique<TailSource>();
+    source->info = state.info;
+    source->name = state.info.path.substr(root.size());
+    if (!glob_.takes_path(source->name)) continue;
+    source->size = state.size;
+    source->past = state.past;
+    source->ended = state.ended;
+    if (state.place) {
+      Generation last;
+      last.place = *state.place;
+      last.name = source->name;
+      last.seen = last.place.offset;
+      source->chain.push_back(std::move(last));
+    }
+    const auto number = static_cast<uint32_t>(sources_.size());
+    // A path that ended and came back is the later stream's.
+    auto [at, fresh] = by_name_.try_emplace(source->name, number);
+    if (!fresh && !source->ended) at->second = number;
+    source->number = number;
+    sources_.push_back(std::move(source));
+    TailSource& kept = *sources_.back();
+    for (const FilePlace& place : kept.past) index(kept, place);
+    if (state.place) index(kept, *state.place);
+    kept.folder = &folder_above(kept.name);
+    if (kept.ended) {
+      if (state.place) kept.past.push_back(*state.place);
+      kept.chain.clear();
+      continue;
+    }
+    ++files;
+    kept.folder->sources.push_back(number);
+    kept.queued_at = std::numeric_limits<TimeNs>::max();
+    schedule(kept, 0);
+  }
+}
+
+TailOutcome Tailer::Impl::round(const TailRound& round) {
+  TailOutcome outcome;
+  now_ = round.now;
+  mono_ = round.now_mono;
+  round_ = &round;
+  out_ = &outcome;
+  take_hints();
+  if (stand_on_root()) {
+    list_due();
+    look_due();
+    uint64_t left = round.budget_bytes;
+    // Everybody's share, and a piece at the least: what remains waiting is first in the next round.
+    const uint64_t share = std::max<uint64_t>(left / std::max<size_t>(ready_.size(), 1), 64 << 10);
+    while (left > 0 && !ready_.empty()) {
+      const uint32_t number = ready_.front();
+      ready_.pop_front();
+      if (!sources_[number]) continue;
+      TailSource& source = *sources_[number];
+      source.ready = false;
+      left -= std::min(left, take(source, std::min(share, left)));
+    }
+  }
+  forget_ended();
+  outcome.more = !ready_.empty();
+  outcome.next_mono_ns = next_time();
+  open = descriptors_;
+  bytes += outcome.batch.bytes();
+  out_ = nullptr;
+  round_ = nullptr;
+  return outcome;
+}
+
+std::string Tailer::Impl::path_of(const std::string& below) const {
+  if (below.empty()) return glob_.root();
+  return glob_.root() == "/" ? "/" + below : glob_.root() + "/" + below;
+}
+
+void Tailer::Impl::problem(const std::string& below, std::string what) {
+  if (out_) out_->problems.push_back({path_of(below), std::nullopt, std::move(what)});
+}
+
+// One entry of the queue is good for each source: the earliest. Others are passed over when they come up.
+void Tailer::Impl::schedule(TailSource& source, TimeNs at) {
+  source.next_look = at;
+  if (at >= source.queued_at) return;
+  source.queued_at = at;
+  due_.emplace(at, source.number);
+}
+
+void Tailer::Impl::look_later(TailSource& source) {
+  const bool watched = source.folder->watched;
+  const TimeNs longest = watched ? kSweepNs : kPolledLookNs;
+  if (source.changed_at == mono_ || source.interval == 0) source.interval = kFirstLookNs;
+  TimeNs wait = watched && !source.absent_since ? kSweepNs : source.interval;
+  if (source.late && wait > kPolledLookNs) wait = kPolledLookNs;
+  // Spread: a thousand files must not come due in one round for ever.
+  const TimeNs jitter = static_cast<TimeNs>(mix64(source.info.id, 1) % 256) * wait / 1024;
+  source.interval = std::min(source.interval * 2, longest);
+  schedule(source, mono_ + wait - jitter);
+}
+
+void Tailer::Impl::make_ready(TailSource& source) {
+  if (source.ready || source.chain.empty() || mono_ < source.not_before) return;
+  source.ready = true;
+  ready_.push_back(source.number);
+}
+
+void Tailer::Impl::note_lag(TailSource& source) {
+  uint64_t lag = 0;
+  for (const Generation& generation : source.chain)
+    if (generation.compression == Compression::kNone) lag += generation.unread();
+  lag_bytes += lag - source.lag;
+  source.lag = lag;
+}
+
+void Tailer::Impl::take_hints() {
+  const auto each = [&](const std::vector<std::string>& paths, auto&& act) {
+    for (const std::string& path : paths)
+      if (TailFolder* found = folder_of_path(path)) act(*found);
+  };
+  each(round_->watched, [&](TailFolder& folder) {
+    folder.watched = true;
+    // What happened between the last look and the watch was not told.
+    folder.next_list = folder.next_full = next_folder_ = 0;
+    for (const uint32_t number : folder.sources) schedule(*sources_[number], mono_);
+  });
+  each(round_->unwatched, [&](TailFolder& folder) {
+    folder.watched = false;
+    folder.next_list = folder.next_full = next_folder_ = 0;
+    for (const uint32_t number : folder.sources) schedule(*sources_[number], mono_);
+  });
+  each(round_->changed, [&](TailFolder& folder) {
+    folder.hinted = true;
+    hot_.insert(&folder);
+  });
+  if (!round_->rescan) return;
+  next_root_ = next_folder_ = 0;
+  for (auto& [name, folder] : folders_) folder->next_list = folder->next_full = 0;
+  for (auto& source : sources_)
+    if (source && !source->ended) schedule(*source, mono_);
+}
+
+bool Tailer::Impl::stand_on_root() {
+  if (root_.is_open() && mono_ < next_root_) return true;
+  next_root_ = mono_ + kPolledLookNs;
+  if (root_.still_at(glob_.root())) return true;
+  root_.close();
+  const int error = root_.open(glob_.root());
+  if (error == 0) {
+    root_missing_ = false;
+    folder("", glob_.at_root());
+    for (auto& source : sources_)
+      if (source && !source->ended) schedule(*source, mono_);
+    return true;
+  }
+  if (!root_missing_) problem("", reason_of(error));
+  root_missing_ = true;
+  return false;
+}
+
+void Tailer::Impl::list_due() {
+  const std::set<TailFolder*> hot = hot_;
+  for (TailFolder* folder : hot) visit(*folder);
+  if (mono_ < next_folder_) return;
+  // Listing adds folders, behind or before this one: until none is due.
+  for (size_t before = 0; before != folders_.size();) {
+    before = folders_.size();
+    for (auto& [name, folder] : folders_)
+      if (!folder->gone && mono_ >= folder->next_list) visit(*folder);
+  }
+  next_folder_ = mono_ + kSweepNs;
+  for (auto& [name, folder] : folders_)
+    if (!folder->gone) next_folder_ = std::min(next_folder_, folder->next_list);
+  // Together, where they are many.
+  next_folder_ = std::max(next_folder_, mono_ + kFirstLookNs);
+}
+
+void Tailer::Impl::visit(TailFolder& folder) {
+  if (!folder.gone && list_changed(folder)) list(folder);
+  if (folder.hinted) sweep_after_hint(folder);
+  if (folder.gone || (!folder.hinted && folder.waiting.empty())) hot_.erase(&folder);
+}
+
+void Tailer::Impl::sweep_after_hint(TailFolder& folder) {
+  const bool all = mono_ >= folder.next_sweep;
+  // By index: a look may add sources.
+  for (size_t i = 0; i < folder.sources.size(); ++i) {
+    TailSource& source = *sources_[folder.sources[i]];  // an ended one is not among them
+    const bool busy = source.changed_at != 0 && mono_ - source.changed_at < kSweepNs;
+    if (all || busy) look(source);
+  }
+  if (!all) return;
+  folder.hinted = false;
+  folder.next_sweep = mono_ + static_cast<TimeNs>(folder.sources.size()) * kSweepNsPerFile;
+}
+
+void Tailer::Impl::forget_ended() {
+  for (const uint32_t number : ended_) {
+    TailSource& source = *sources_[number];
+    for (const FilePlace& place : std::exchange(source.past, {})) unindex(source, place);
+    const auto named = by_name_.find(source.name);
+    if (named != by_name_.end() && named->second == number) by_name_.erase(named);
+    sources_[number].reset();
+  }
+  ended_.clear();
+}
+
+void Tailer::Impl::look_due() {
+  while (!due_.empty() && due_.top().first <= mono_) {
+    const auto [at, number] = due_.top();
+    due_.pop();
+    if (!sources_[number] || sources_[number]->ended || sources_[number]->queued_at != at) continue;
+    TailSource& source = *sources_[number];
+    source.queued_at = std::numeric_limits<TimeNs>::max();
+    if (source.next_look > mono_) {
+      schedule(source, source.next_look);
+    } else {
+      look(source);
+    }
+  }
+}
+
+TimeNs Tailer::Impl::next_time() const {
+  TimeNs next = std::min(mono_ + kSweepNs, next_root_);
+  if (!root_.is_open()) return next;
+  if (!due_.empty()) next = std::min(next, due_.top().first);
+  next = std::min(next, next_folder_);
+  for (const TailFolder* folder : hot_) {
+    if (folder->hinted) next = std::min(next, folder->next_sweep);
+    if (!folder->waiting.empty()) next = std::min(next, mono_ + kFirstLookNs);
+  }
+  return std::max(next, mono_ + kNsPerMs);
+}
+
+}  // namespace culprit::ingest

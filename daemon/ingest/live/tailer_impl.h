@@ -1,0 +1,197 @@
+// The inside of the tailer: folders that are walked, sources that are followed, and when each is looked at
+// next. Parts: tailer.cc (a round, its schedule), tailer_scan.cc (folders, new names), tailer_follow.cc (what
+// became of a file), tailer_take.cc (bytes). Owned by Tailer; its worker's thread only, but for `stats`.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <queue>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ingest/live/generation.h"
+#include "ingest/live/rotated_name.h"
+#include "ingest/live/safe_open.h"
+#include "ingest/live/tailer.h"
+#include "ingest/live/watch_glob.h"
+
+namespace culprit::ingest {
+
+struct TailFolder;
+
+// One path. Its generations, oldest first, that are not taken to their end; the last is the one at the path.
+struct TailSource {
+  StreamInfo info;
+  uint32_t number = 0;  // in Impl::sources_
+  std::string name;     // below the root
+  TailFolder* folder = nullptr;
+  uint64_t size = 0;  // of the evidence
+  std::vector<Generation> chain;
+  std::vector<FilePlace> past;
+  std::optional<Generation> late;  // left for another, and still looked at for a while
+  TimeNs late_until = 0;
+  uint64_t foreign_device = 0, foreign_inode = 0;  // stands at the path and is another source's
+  TimeNs next_look = 0, queued_at = 0, interval = 0;
+  TimeNs changed_at = 0;  // when it was seen to grow or to be replaced
+  std::optional<TimeNs> absent_since;
+  TimeNs next_search = 0;  // for its last generation under another name
+  TimeNs not_before = 0;   // of reading: it failed
+  uint64_t lag = 0;
+  bool ended = false, ready = false, failing = false;
+  size_t descriptors = 0;
+  std::optional<std::list<uint32_t>::iterator> held;  // in Impl::open_order_
+};
+
+struct TailFolder {
+  std::string name;  // below the root, "" the root itself
+  WatchGlob::State state;
+  bool watched = false, asked = false, gone = false, hinted = false, failing = false;
+  bool settled = false;  // its list cannot have changed without its modification time
+  TimeNs modified_ns = kNoTime;
+  TimeNs next_list = 0, next_full = 0;  // if its time changed; whatever that says
+  TimeNs next_sweep = 0;                // of all its sources after a hint
+  std::vector<uint32_t> sources;
+  // Matched names that are no source: what stood there then. Inode 0: refused, whatever it is.
+  struct Ignored {
+    uint64_t inode = 0;
+    uint32_t of = kNoStream;  // the source that it is a generation of
+  };
+  std::unordered_map<std::string, Ignored> ignored;
+  std::set<std::string> waiting;  // matched names of which it is not known yet what they are
+};
+
+// A file that may be, or have been, a generation of a source.
+struct Sibling {
+  bool rotated() const { return !form.base.empty(); }
+  std::string name;  // below the root
+  uint64_t inode = 0;
+  RotatedName form;  // no base: its name is none of a rotated file
+  Compression compression = Compression::kNone;
+  Look look;
+  bool operator==(const Sibling& other) const { return name == other.name && inode == other.inode; }
+};
+
+class Tailer::Impl {
+ public:
+  Impl(TailOptions options, WatchGlob glob);
+  void restore(const std::vector<StreamState>& known);
+  TailOutcome round(const TailRound& round);
+
+  std::atomic<uint64_t> files{0}, open{0}, bytes{0}, lag_bytes{0}, generations{0}, gaps{0}, gap_bytes{0},
+      refused{0};
+
+ private:
+  // tailer.cc
+  std::string path_of(const std::string& below) const;
+  void problem(const std::string& below, std::string what);
+  void schedule(TailSource& source, TimeNs at);
+  void look_later(TailSource& source);
+  void make_ready(TailSource& source);
+  void note_lag(TailSource& source);
+  void take_hints();
+  bool stand_on_root();
+  void list_due();
+  void look_due();
+  void visit(TailFolder& folder);
+  void sweep_after_hint(TailFolder& folder);
+  TimeNs next_time() const;
+
+  // tailer_scan.cc
+  TailFolder& folder(const std::string& name, WatchGlob::State state);
+  TailFolder& folder_above(const std::string& name);
+  TailFolder* folder_of_path(const std::string& path);
+  void list(TailFolder& folder);
+  bool list_changed(TailFolder& folder);
+  void list_failed(TailFolder& folder, int error);
+  bool known(TailFolder& folder, const Entry& entry);
+  void refuse(TailFolder& folder, const std::string& name, const std::string& what);
+  void consider(TailFolder& folder, const Entry& entry, const std::set<std::string>& fresh);
+  TailSource* create(TailFolder& folder, const std::string& name, const std::vector<Sibling>& older);
+  std::vector<Sibling> older_at_first_sight(TailFolder& folder, const std::string& name,
+                                            const std::set<std::string>& fresh);
+  TailSource* owner_of(const std::string& name, const Look& look);
+  bool is_copy(TailSource& base, const std::string& name, const Look& look);
+  TailSource* source_at(const std::string& name);
+  void index(TailSource& source, const FilePlace& place);
+  void unindex(const TailSource& source, const FilePlace& place);
+
+  // tailer_follow.cc
+  void look(TailSource& source);
+  void look_same(TailSource& source, const Look& at);
+  void look_other(TailSource& source, const Look& at);
+  void look_absent(TailSource& source);
+  bool last_name_stands(const TailSource& source);
+  bool taken_compressed(const TailSource& source, const Sibling& sibling);
+  void end(TailSource& source);
+  void forget_ended();
+  std::vector<Sibling> siblings(const TailSource& source);
+  struct Plan;
+  void resolve(TailSource& source, bool rewritten);
+  Plan plan(TailSource& source, const std::vector<Sibling>& found, bool rewritten);
+  bool is_position(Plan& plan, const TailSource& source, const Sibling& sibling);
+  void find_back(Plan& plan, TailSource& source, const std::vector<Sibling>& found);
+  void find_newer(Plan& plan, TailSource& source, const std::vector<Sibling>& found);
+  void find_at_path(Plan& plan, TailSource& source, bool rewritten);
+  void carry_out(TailSource& source, Plan plan);
+  void push(TailSource& source, Generation generation);
+  void remember(TailSource& source, const FilePlace& place);
+  void leave(TailSource& source);  // the oldest generation, taken to its end
+
+  // tailer_take.cc
+  uint64_t take(TailSource& source, uint64_t share);
+  bool take_piece(TailSource& source, uint64_t max, uint64_t& taken);
+  void take_late(TailSource& source);
+  void add_gap(TailSource& source, Gap gap);
+  Piece& add_piece(TailSource& source, std::string bytes);
+  bool ensure_open(TailSource& source, Generation& generation);
+  int find_again(TailSource& source, Generation& generation);
+  void count_open(TailSource& source);
+  void close_all(TailSource& source);
+  void failed(TailSource& source, int error);
+
+  TailOptions options_;
+  WatchGlob glob_;
+  SafeFolder root_;
+  bool root_missing_ = false;
+  TimeNs next_root_ = 0;
+  bool full_ = false;  // files_max is reached and told
+
+  std::vector<std::unique_ptr<TailSource>> sources_;
+  std::unordered_map<std::string, uint32_t> by_name_;  // the latest of a path
+  std::unordered_multimap<uint64_t, uint32_t> by_inode_;
+  std::map<std::string, std::unique_ptr<TailFolder>> folders_;
+  std::set<TailFolder*> hot_;  // hinted, or with names that wait
+  TimeNs next_folder_ = 0;     // when one of them is to be listed without a hint
+  using Due = std::pair<TimeNs, uint32_t>;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  std::list<uint32_t> ready_;
+  std::vector<uint32_t> ended_;     // in this round, and of no more use
+  std::list<uint32_t> open_order_;  // sources with open descriptors, the longest unused first
+  size_t descriptors_ = 0;
+
+  // Of the round under way.
+  TimeNs now_ = 0, mono_ = 0;
+  const TailRound* round_ = nullptr;
+  TailOutcome* out_ = nullptr;
+};
+
+// What a stat of an idle file may be late: without hints it is all there is.
+constexpr TimeNs kFirstLookNs = 50 * kNsPerMs;
+constexpr TimeNs kPolledLookNs = 1 * kNsPerSecond;
+// With a watch: what hints miss is found by then.
+constexpr TimeNs kSweepNs = 10 * kNsPerSecond;
+// After a hint all files of its folder are looked at, at most this often for each of them: one busy file
+// among 10,000 idle ones costs a hundredth of a core.
+constexpr TimeNs kSweepNsPerFile = 100 * kNsPerUs;
+// A path that stays empty this long has ended; rotations take less.
+constexpr TimeNs kGoneNs = 60 * kNsPerSecond;
+// A writer that has not reopened its file yet.
+constexpr TimeNs kLateNs = 10 * kNsPerSecond;
+// Times of files move in steps of the kernel's clock, some milliseconds; of network mounts, a second.
+constexpr TimeNs kSettledNs = 2 * kNsPerSecond;
+constexpr TimeNs kRetryNs = 10 * kNsPerSecond;
+
+}  // namespace culprit::ingest

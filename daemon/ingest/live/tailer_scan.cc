@@ -1,0 +1,322 @@
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "ingest/live/tailer_impl.h"
+
+namespace culprit::ingest {
+namespace {
+
+// Of one folder. A list of this size takes a tenth of a second; what stands behind it is told.
+constexpr size_t kEntries = 200'000;
+constexpr size_t kFolders = 16'384;
+// A copy that a rotation is about to make grows at once.
+constexpr TimeNs kCopyNs = 5 * kNsPerSecond;
+
+uint64_t key_of(uint64_t device, uint64_t inode) { return mix64(device, inode); }
+
+std::string folder_name(const std::string& below) {
+  const size_t slash = below.rfind('/');
+  return slash == below.npos ? "" : below.substr(0, slash);
+}
+
+std::string join(const std::string& folder, const std::string& name) {
+  return folder.empty() ? name : folder + "/" + name;
+}
+
+bool same(const FilePlace& place, const Look& look) {
+  return place.device == look.device && place.inode == look.inode;
+}
+
+}  // namespace
+
+TailFolder& Tailer::Impl::folder(const std::string& name, WatchGlob::State state) {
+  auto& kept = folders_[name];
+  if (!kept) {
+    kept = std::make_unique<TailFolder>();
+    kept->name = name;
+    kept->state = std::move(state);
+    next_folder_ = 0;
+  } else if (kept->gone) {
+    kept->gone = kept->failing = kept->watched = kept->asked = kept->settled = false;
+    kept->next_list = kept->next_full = next_folder_ = 0;
+  }
+  return *kept;
+}
+
+TailFolder& Tailer::Impl::folder_above(const std::string& name) {
+  WatchGlob::State state = glob_.at_root();
+  const std::string above = folder_name(name);
+  if (!above.empty())
+    for (const std::string_view part : split(above, '/')) state = glob_.enter(state, part);
+  return folder(above, std::move(state));
+}
+
+TailFolder* Tailer::Impl::folder_of_path(const std::string& path) {
+  std::string below;
+  if (path != glob_.root()) {
+    const std::string root = path_of("x");
+    if (path.size() < root.size()) return nullptr;
+    below = path.substr(root.size() - 1);
+  }
+  const auto found = folders_.find(below);
+  return found == folders_.end() ? nullptr : found->second.get();
+}
+
+// Whether it is worth to read the names: a folder's time moves with them.
+bool Tailer::Impl::list_changed(TailFolder& folder) {
+  const bool due = mono_ >= folder.next_list;
+  if (due) folder.next_list = mono_ + (folder.watched ? kSweepNs : kPolledLookNs);
+  if (mono_ >= folder.next_full) return true;
+  if (!folder.settled || !folder.waiting.empty()) return true;
+  Look now;
+  return root_.look(folder.name, now) != 0 || now.modified_ns != folder.modified_ns;
+}
+
+void Tailer::Impl::list_failed(TailFolder& folder, int error) {
+  if (error == ENOENT || error == ENOTDIR) {
+    // Its sources see for themselves that their files are gone.
+    if (folder.asked) out_->unwatch.push_back(path_of(folder.name));
+    folder.asked = folder.watched = false;
+    folder.gone = !folder.name.empty();
+    folder.waiting.clear();
+    for (const uint32_t number : folder.sources) schedule(*sources_[number], mono_);
+    return;
+  }
+  if (!folder.failing)
+    problem(folder.name, error == EOVERFLOW ? "holds more than 200000 names: the others are not looked at"
+                                            : reason_of(error));
+  folder.failing = true;
+}
+
+void Tailer::Impl::list(TailFolder& folder) {
+  folder.next_full = mono_ + kSweepNs;
+  if (!folder.asked && root_.is_local(folder.name)) {
+    folder.asked = true;
+    out_->watch.push_back(path_of(folder.name));
+  }
+  Look before;
+  std::vector<Entry> entries;
+  int error = root_.look(folder.name, before);
+  if (error == 0) error = root_.list(folder.name, kEntries, entries);
+  if (error != 0) list_failed(folder, error);
+  if (error != 0 && error != EOVERFLOW) return;
+  if (error == 0) folder.failing = false;
+  folder.modified_ns = before.modified_ns;
+  folder.settled = now_ - before.modified_ns > kSettledNs;
+  folder.waiting.clear();
+
+  std::set<std::string> fresh;
+  std::vector<const Entry*> unknown;
+  for (const Entry& entry : entries) {
+    if (entry.type == Entry::Type::kFolder) {
+      WatchGlob::State inner = glob_.enter(folder.state, entry.name);
+      if (!inner.empty() && folders_.size() < kFolders)
+        this->folder(join(folder.name, entry.name), std::move(inner));
+      continue;
+    }
+    if (!glob_.takes(folder.state, entry.name) || known(folder, entry)) continue;
+    fresh.insert(entry.name);
+    unknown.push_back(&entry);
+  }
+  std::erase_if(folder.ignored, [&](const auto& item) {
+    const auto at =
+        std::lower_bound(entries.begin(), entries.end(), item.first,
+                         [](const Entry& entry, const std::string& name) { return entry.name < name; });
+    return at == entries.end() || at->name != item.first;
+  });
+  // Names that others may be rotated from come first: app.log before app.1.log.
+  const auto derived = [&](const Entry* entry) {
+    const auto forms = rotated_forms(entry->name);
+    return std::any_of(forms.begin(), forms.end(),
+                       [&](const RotatedName& form) { return fresh.contains(form.base); });
+  };
+  std::stable_partition(unknown.begin(), unknown.end(), [&](const Entry* entry) { return !derived(entry); });
+  for (const Entry* entry : unknown) consider(folder, *entry, fresh);
+}
+
+// Looks at a source whose file is another now, so that its generations are known before new names are judged.
+bool Tailer::Impl::known(TailFolder& folder, const Entry& entry) {
+  const auto ignored = folder.ignored.find(entry.name);
+  if (ignored != folder.ignored.end() && ignored->second.inode == entry.inode) return true;
+  TailSource* source = source_at(join(folder.name, entry.name));
+  if (source == nullptr || source->ended) return false;
+  const bool its_own = !source->chain.empty() && source->chain.back().place.inode == entry.inode;
+  if (!its_own && source->foreign_inode != entry.inode) look(*source);
+  return true;
+}
+
+TailSource* Tailer::Impl::source_at(const std::string& name) {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : sources_[found->second].get();
+}
+
+void Tailer::Impl::refuse(TailFolder& folder, const std::string& name, const std::string& what) {
+  problem(join(folder.name, name), what);
+  ++refused;
+}
+
+void Tailer::Impl::consider(TailFolder& folder, const Entry& entry, const std::set<std::string>& fresh) {
+  const std::string name = join(folder.name, entry.name);
+  const auto ignore = [&](uint32_t of) { folder.ignored[entry.name] = {entry.inode, of}; };
+  if (entry.type != Entry::Type::kFile) {
+    ignore(kNoStream);
+    refuse(folder, entry.name,
+           entry.type == Entry::Type::kLink ? "is a link, which is not followed" : "is no regular file");
+    return;
+  }
+  const auto forms = rotated_forms(entry.name);
+  std::vector<TailSource*> bases;
+  for (const RotatedName& form : forms) {
+    TailSource* base = source_at(join(folder.name, form.base));
+    if (base == nullptr) continue;
+    // It may have been rotated since it was looked at: then this name may be of it.
+    if (!base->ended) look(*base);
+    bases.push_back(base);
+  }
+  Look at;
+  if (root_.look(name, at) != 0 || !at.regular) return;
+  if (const TailSource* owner = owner_of(name, at)) return ignore(owner->number);
+  if (compression_of_name(entry.name) != Compression::kNone) {
+    ignore(kNoStream);
+    if (bases.empty())
+      problem(name, "is compressed and no rotated part of a log that is followed: left alone");
+    return;
+  }
+  for (TailSource* base : bases) {
+    if (is_copy(*base, name, at)) return ignore(base->number);
+    const bool short_yet = !base->chain.empty() && at.size < base->chain.back().place.fingerprint_bytes;
+    if (at.size == 0 || (short_yet && now_ - at.modified_ns < kCopyNs)) {
+      folder.waiting.insert(entry.name);
+      hot_.insert(&folder);
+      return;
+    }
+  }
+  if (files >= options_.files_max) {
+    ignore(kNoStream);
+    ++refused;
+    if (!full_) problem(name, "is not followed: as many files as are allowed are");
+    full_ = true;
+    return;
+  }
+  create(folder, name, older_at_first_sight(folder, name, fresh));
+}
+
+// What was rotated before anybody looked is the beginning of the log, if the glob asks for it. A file that was
+// still written when the log began is none of its rotated parts, whatever its name.
+std::vector<Sibling> Tailer::Impl::older_at_first_sight(TailFolder& folder, const std::string& name,
+                                                        const std::set<std::string>& fresh) {
+  std::vector<Sibling> older;
+  const TimeNs born = root_.born_ns(name);
+  if (born == kNoTime) return older;
+  const std::string base = folder.name.empty() ? name : name.substr(folder.name.size() + 1);
+  for (const std::string& other : fresh) {
+    if (compression_of_name(other) != Compression::kNone) continue;
+    for (const RotatedName& form : rotated_forms(other)) {
+      if (form.base != base) continue;
+      Sibling sibling;
+      sibling.name = join(folder.name, other);
+      sibling.form = form;
+      if (root_.look(sibling.name, sibling.look) != 0 || !sibling.look.regular) continue;
+      if (sibling.look.size == 0 || sibling.look.modified_ns > born) continue;
+      if (owner_of(sibling.name, sibling.look) == nullptr) older.push_back(std::move(sibling));
+      break;
+    }
+  }
+  std::sort(older.begin(), older.end(), [](const Sibling& a, const Sibling& b) {
+    if (a.form.style == b.form.style) return older_mark(a.form, b.form);
+    return a.form.style < b.form.style;
+  });
+  return older;
+}
+
+TailSource* Tailer::Impl::create(TailFolder& folder, const std::string& name,
+                                 const std::vector<Sibling>& older) {
+  auto made = std::make_unique<TailSource>();
+  TailSource& source = *made;
+  source.number = static_cast<uint32_t>(sources_.size());
+  source.name = name;
+  source.folder = &folder;
+  source.info.id = options_.allocate();
+  source.info.kind = OriginKind::kFile;
+  source.info.path = path_of(name);
+  source.info.job = options_.job_of ? options_.job_of(source.info.path) : "";
+  source.info.opened_ns = now_;
+  source.queued_at = std::numeric_limits<TimeNs>::max();
+  source.changed_at = mono_;
+  out_->batch.opened.push_back(source.info);
+  sources_.push_back(std::move(made));
+  by_name_[name] = source.number;
+  folder.sources.push_back(source.number);
+  ++files;
+  for (const Sibling& sibling : older) {
+    Generation generation;
+    generation.name = sibling.name;
+    generation.place.device = sibling.look.device;
+    generation.place.inode = sibling.look.inode;
+    generation.seen = sibling.look.size;
+    push(source, std::move(generation));
+  }
+  look(source);
+  return &source;
+}
+
+// The source of which this file is a generation, by what it is and what it begins with.
+TailSource* Tailer::Impl::owner_of(const std::string& name, const Look& look) {
+  Descriptor file;
+  const auto is = [&](const FilePlace& place) {
+    if (!same(place, look) || look.size < place.offset) return false;
+    if (!file.is_open() && root_.open_file(name, file) != 0) return false;
+    return begins_as(file, Compression::kNone, place);
+  };
+  const auto [first, last] = by_inode_.equal_range(key_of(look.device, look.inode));
+  for (auto at = first; at != last; ++at) {
+    TailSource* source = sources_[at->second].get();
+    if (source == nullptr) continue;
+    for (const Generation& generation : source->chain)
+      if (same(generation.place, look) && (generation.file.is_open() || is(generation.place))) return source;
+    if (source->late && same(source->late->place, look)) return source;
+    if (std::any_of(source->past.begin(), source->past.end(), is)) return source;
+  }
+  return nullptr;
+}
+
+// copytruncate: a copy of what stands at the path, or stood there before it was truncated. Of a log that is
+// rotated by renaming, each part has an inode of its own: none of them is asked for its copies.
+bool Tailer::Impl::is_copy(TailSource& base, const std::string& name, const Look& look) {
+  Descriptor file;
+  if (base.chain.empty() || root_.open_file(name, file) != 0) return false;
+  const FilePlace& now = base.chain.back().place;
+  const auto is = [&](const FilePlace& place) {
+    return place.fingerprint_bytes > 0 && place.inode == now.inode && place.inode != look.inode &&
+           begins_as(file, Compression::kNone, place);
+  };
+  return is(now) || std::any_of(base.past.begin(), base.past.end(), is);
+}
+
+void Tailer::Impl::index(TailSource& source, const FilePlace& place) {
+  const uint64_t key = key_of(place.device, place.inode);
+  const auto [first, last] = by_inode_.equal_range(key);
+  if (std::none_of(first, last, [&](const auto& item) { return item.second == source.number; }))
+    by_inode_.emplace(key, source.number);
+}
+
+// Unless another of its generations has that inode.
+void Tailer::Impl::unindex(const TailSource& source, const FilePlace& place) {
+  const auto has = [&](const FilePlace& other) {
+    return other.device == place.device && other.inode == place.inode;
+  };
+  if (std::any_of(source.past.begin(), source.past.end(), has)) return;
+  for (const Generation& generation : source.chain)
+    if (has(generation.place)) return;
+  const auto [first, last] = by_inode_.equal_range(key_of(place.device, place.inode));
+  for (auto at = first; at != last; ++at) {
+    if (at->second != source.number) continue;
+    by_inode_.erase(at);
+    return;
+  }
+}
+
+}  // namespace culprit::ingest

@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <cerrno>
+
+#include "base/limits.h"
+#include "ingest/live/tailer_impl.h"
+
+namespace culprit::ingest {
+namespace {
+
+bool same(const FilePlace& place, const Look& look) {
+  return place.device == look.device && place.inode == look.inode;
+}
+
+// Work that gives no bytes (a hole, decoding up to the place) counts as much of a round's budget.
+constexpr uint64_t kSkipCost = limits::kPieceBytes;
+
+}  // namespace
+
+uint64_t Tailer::Impl::take(TailSource& source, uint64_t share) {
+  if (source.ended || mono_ < source.not_before) return 0;
+  uint64_t taken = 0;
+  bool goes_on = true;
+  while (goes_on && taken < share) goes_on = take_piece(source, share - taken, taken);
+  if (!source.chain.empty() && taken > 0) source.changed_at = mono_;
+  if (goes_on) make_ready(source);
+  note_lag(source);
+  count_open(source);
+  return taken;
+}
+
+// False when nothing more can be had for now.
+bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken) {
+  if (source.chain.empty()) return false;
+  Generation& first = source.chain.front();
+  const bool last = source.chain.size() == 1;
+  if (first.gap_before) {
+    add_gap(source, std::move(*first.gap_before));
+    first.gap_before.reset();
+  }
+  if (!ensure_open(source, first)) return !last && source.not_before <= mono_;
+  Reading reading = read_on(first, max);
+  switch (reading.result) {
+    case ReadResult::kBytes:
+      source.failing = false;
+      taken += reading.bytes.size();
+      add_piece(source, std::move(reading.bytes));
+      return true;
+    case ReadResult::kSkipped:
+      taken += kSkipCost;
+      if (reading.skipped > 0) add_gap(source, {reading.skipped, 0, "a hole in the file"});
+      return true;
+    case ReadResult::kChanged:
+      if (last) {
+        resolve(source, true);
+        return !source.chain.empty() && source.chain.front().unread() > 0;
+      }
+      add_gap(source, {first.unread(), 0, "the file was truncated before its rest was read"});
+      leave(source);
+      return true;
+    case ReadResult::kFailed:
+      failed(source, reading.error);
+      return false;
+    case ReadResult::kDamaged:
+      add_gap(source, {0, 0, "the rest of the file was compressed and is damaged"});
+      break;
+    case ReadResult::kEnd:
+      break;
+  }
+  if (last) return false;
+  // An empty file at the path: its writer has not opened it yet, and goes on in this one.
+  const Generation& next = source.chain[1];
+  const bool finished = source.chain.size() > 2 || next.seen > 0 || next.compression != Compression::kNone ||
+                        first.compression != Compression::kNone;
+  if (finished) leave(source);
+  return finished;
+}
+
+void Tailer::Impl::take_late(TailSource& source) {
+  Generation& late = *source.late;
+  // Only where something follows does it come behind that; while it stands first, it is read in order.
+  while (late.file.is_open()) {
+    Reading reading = read_on(late, limits::kPieceBytes);
+    if (reading.result != ReadResult::kBytes) break;
+    for (FilePlace& place : source.past)
+      if (place.inode == late.place.inode && place.fingerprint == late.place.fingerprint) place = late.place;
+    add_piece(source, std::move(reading.bytes));
+  }
+  if (mono_ < source.late_until) return;
+  source.late.reset();
+  count_open(source);
+}
+
+void Tailer::Impl::add_gap(TailSource& source, Gap gap) {
+  ++gaps;
+  gap_bytes += gap.bytes;
+  add_piece(source, "").gap = std::move(gap);
+}
+
+Piece& Tailer::Impl::add_piece(TailSource& source, std::string content) {
+  Piece piece;
+  piece.stream = source.info.id;
+  piece.offset = source.size;
+  piece.time_ns = now_;
+  piece.bytes = std::move(content);
+  if (!source.chain.empty()) {
+    piece.place = source.chain.front().place;
+  } else if (!source.past.empty()) {
+    piece.place = source.past.back();
+  }
+  source.size += piece.bytes.size();
+  out_->batch.pieces.push_back(std::move(piece));
+  return out_->batch.pieces.back();
+}
+
+bool Tailer::Impl::ensure_open(TailSource& source, Generation& generation) {
+  int error = 0;
+  if (!generation.file.is_open()) {
+    error = root_.open_file(generation.name, generation.file);
+    Look look;
+    if (error == 0) error = look_at(generation.file.get(), look);
+    const bool other =
+        error == 0 && generation.compression == Compression::kNone && !same(generation.place, look);
+    if (other || error == ENOENT) error = find_again(source, generation);
+  }
+  if (error == 0 && generation.compression != Compression::kNone && !generation.decoder) {
+    generation.decoder = decoder_over(generation.file, generation.compression, generation.name);
+    generation.decoded = 0;
+    if (!generation.decoder) error = ENOMEM;
+  }
+  count_open(source);
+  if (error == 0) return true;
+  const bool ours = error == EMFILE || error == ENFILE || error == ENOMEM;
+  if (!ours && &generation != &source.chain.back()) {
+    add_gap(source,
+            {generation.unread(), 0, "the rotated file was removed or cannot be read: " + reason_of(error)});
+    leave(source);
+  } else if (error == ENOENT) {
+    // The last one is being replaced at this moment: the next look finds out by what.
+    source.changed_at = mono_;
+    schedule(source, mono_ + kNsPerMs);
+  } else {
+    failed(source, error);
+  }
+  return false;
+}
+
+// By what it is: rotations go on.
+int Tailer::Impl::find_again(TailSource& source, Generation& generation) {
+  generation.file = Descriptor();
+  for (const Sibling& sibling : siblings(source)) {
+    Descriptor file;
+    if (!same(generation.place, sibling.look) || root_.open_file(sibling.name, file) != 0) continue;
+    if (!begins_as(file, generation.compression, generation.place)) continue;
+    generation.name = sibling.name;
+    generation.file = std::move(file);
+    return 0;
+  }
+  return ENOENT;
+}
+
+void Tailer::Impl::failed(TailSource& source, int error) {
+  if (!source.failing) problem(source.name, reason_of(error));
+  source.failing = true;
+  source.not_before = mono_ + kRetryNs;
+  schedule(source, std::min(source.next_look, source.not_before));
+}
+
+void Tailer::Impl::count_open(TailSource& source) {
+  size_t count = 0;
+  for (const Generation& generation : source.chain)
+    count += generation.file.is_open() + (generation.decoder != nullptr);
+  if (source.late) count += source.late->file.is_open();
+  descriptors_ += count - source.descriptors;
+  source.descriptors = count;
+  if (source.held) open_order_.erase(*source.held);
+  source.held.reset();
+  if (count > 0) source.held = open_order_.insert(open_order_.end(), source.number);
+  while (descriptors_ > options_.open_max && open_order_.front() != source.number)
+    close_all(*sources_[open_order_.front()]);
+}
+
+void Tailer::Impl::close_all(TailSource& source) {
+  for (Generation& generation : source.chain) {
+    generation.file = Descriptor();
+    generation.decoder.reset();
+  }
+  source.late.reset();
+  descriptors_ -= source.descriptors;
+  source.descriptors = 0;
+  if (source.held) open_order_.erase(*source.held);
+  source.held.reset();
+}
+
+}  // namespace culprit::ingest
