@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 
@@ -52,7 +53,9 @@ class SelfWatch {
     uint64_t given = 0, done = 0, failed = 0;
     TimeNs since_ns = 0;  // the later of: the oldest work was given, the last one came back
     std::string what, failure;
+    std::deque<std::string> waiting;  // behind `what`
   };
+  std::optional<std::string> held_up(Part part, TimeNs now) const;
   Progress& of(Part part) { return parts_[static_cast<size_t>(part)]; }
   const Progress& of(Part part) const { return parts_[static_cast<size_t>(part)]; }
 
