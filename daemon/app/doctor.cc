@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "app/config_options.h"
@@ -130,14 +132,14 @@ class Examination {
     const PathFacts facts = probes_.path(path);
     const std::string mend =
         fmt::format("install -d -m {:04o} -o {} -g {} {}", mode, account_.name, account_.name, path);
-    if (facts.error == 2) {
+    if (facts.error == ENOENT) {
       // systemd makes them at the start (StateDirectory=, RuntimeDirectory=), and so does whoever may.
       if (account_.uid == 0) return ok(check, fmt::format("{} is not there yet: the start makes it", path));
       return warn(check, fmt::format("{} is not there; only the service's start or root can make it", path),
                   mend);
     }
     if (facts.error != 0)
-      return bad(check, fmt::format("{} cannot be looked at (error {})", path, facts.error), "run as root");
+      return bad(check, fmt::format("{}: {}", path, std::strerror(facts.error)), "sudo culprit doctor");
     if (!facts.folder)
       return bad(check, fmt::format("{} is no folder", path), fmt::format("mv {0} {0}.old", path));
     if (const std::string above = barred_above(path); !above.empty())
@@ -276,7 +278,7 @@ class Examination {
     const std::string& path = config().trace.rings;
     const PathFacts facts = probes_.path(path);
     const std::string mend = fmt::format("install -d -m 1777 {}", path);
-    if (facts.error == 2) return warn("rings", fmt::format("{} is not there", path), mend);
+    if (facts.error == ENOENT) return warn("rings", fmt::format("{} is not there", path), mend);
     if (facts.error != 0 || !facts.folder) return bad("rings", fmt::format("{} is no folder", path), mend);
     if ((facts.mode & 01777) != 01777)
       return warn("rings",

@@ -31,7 +31,8 @@ class SelfWatch {
   explicit SelfWatch(Limits limits) : limits_(limits) {}
 
   void loop_beat(TimeNs now);
-  // Work was given to a worker; `what` it is, for the sentence ("a batch of 64 KB"). Several may be under way.
+  // Work was given to a worker; `what` it is, for the sentence ("a batch of 64 KB"). Several may be under
+  // way.
   void given(Part part, TimeNs now, std::string what);
   // The oldest of them came back. A failure of the store lasts until its next success.
   void done(Part part, TimeNs now, const Status& outcome = {});
