@@ -86,9 +86,13 @@ class Reader {
     std::string_view what = error.description();
     constexpr std::string_view kPreface = "Error while parsing ";
     if (what.starts_with(kPreface)) what.remove_prefix(kPreface.size());
-    std::string sentence = fmt::format("is no TOML: {}", what);
+    std::string sentence = fmt::format("this is no TOML: {}", what);
     if (what.starts_with("Encountered invalid utf-8"))
       sentence = "the text is not UTF-8";
+    else if (what.find("could not determine value type") != what.npos)
+      sentence = "a value is a string in quotes, a number, true, false, an array or a table";
+    else if (what.find("unescaped control characters") != what.npos)
+      sentence = "a string lacks its closing quote, or holds a control character";
     else if (what.find("cannot redefine existing") != what.npos && what.find('\'') != what.npos)
       sentence = fmt::format("{} is set twice",
                              what.substr(what.find('\''), what.rfind('\'') + 1 - what.find('\'')));
@@ -115,7 +119,8 @@ class Reader {
           refuse(at(node.source()),
                  fmt::format("{} must be a table, written [{}], not {}", quoted(name), name, type_of(node)));
       } else {
-        unknown(place, prefix, name, node.is_table() || node.is_array_of_tables());
+        unknown(place, prefix, quoted_dot ? fmt::format("\"{}\"", name) : name,
+                node.is_table() || node.is_array_of_tables());
       }
     }
   }
@@ -134,12 +139,13 @@ class Reader {
     for (const Option& option : config_options())
       if (!is_table && (prefix.empty() ? option.table().empty() : option.key.starts_with(prefix + ".")))
         near.push_back(option.key);
-    std::string_view best = rules::nearest(name, near);
-    // The right key in the wrong table.
+    // The right key in the wrong table, else a misspelt one.
+    std::string_view best;
     const std::string_view last = std::string_view(name).substr(name.rfind('.') + 1);
     for (const Option& option : config_options())
       if (best.empty() && !is_table && option.key.substr(option.key.rfind('.') + 1) == last)
         best = option.key;
+    if (best.empty()) best = rules::nearest(name, near);
     refuse(place, fmt::format("unknown {} {}{}", is_table ? "table" : "key", quoted(name),
                               best.empty() ? "" : fmt::format("; did you mean '{}'?", best)));
   }
@@ -265,7 +271,9 @@ class Reader {
     if (!given) return;
     const auto found = std::find(type.words.begin(), type.words.end(), *given);
     if (found != type.words.end()) return type.set(config(), static_cast<size_t>(found - type.words.begin()));
-    const std::string_view best = rules::nearest(*given, type.words);
+    std::string_view best = rules::nearest(*given, type.words);
+    for (std::string_view word : type.words)
+      if (best.empty() && given->size() >= 3 && word.starts_with(*given)) best = word;
     refuse(at(node.source()), fmt::format("'{}' must be {}, not {}{}", key, wanted, quoted(*given),
                                           best.empty() ? "" : fmt::format("; did you mean '{}'?", best)));
   }

@@ -37,32 +37,36 @@ struct PathFacts {
   uint32_t mode = 0, uid = 0, gid = 0;
 };
 
+// Of the file system that a path is on, or would be.
 struct DiskFacts {
   uint64_t free_bytes = 0, free_files = 0;
+  uint64_t own_bytes = 0;  // of the files below the path
 };
 
 struct Probes {
+  // By name; "": whoever runs this.
   std::function<std::optional<Account>(const std::string& name)> account;
   std::function<PathFacts(const std::string& path)> path;
   std::function<std::optional<DiskFacts>(const std::string& path)> disk;
-  // A file's text without its final newline; nothing where it cannot be read.
+  // A file's text without the white space at its end; nothing where it cannot be read.
   std::function<std::optional<std::string>(const std::string& path)> text;
-  // Files and folders that a glob matches, and folders that it has to watch.
   struct Matches {
-    std::vector<std::string> files, folders;
-    bool cut = false;
+    std::vector<std::string> files;    // that the glob matches, links among them
+    std::vector<std::string> folders;  // that have to be looked into, and watched
+    bool cut = false;                  // there are more
   };
   std::function<Matches(const std::string& glob)> glob;
-  std::function<std::optional<int>(void)> clock_state;  // of adjtimex: 0 synchronised, else not
+  // Whether the kernel holds the clock for synchronised; nothing where it does not tell.
+  std::function<std::optional<bool>()> clock_synchronised;
   std::function<TimeNs()> now;
   std::function<uint64_t()> descriptors_max;
   std::function<bool()> has_openat2;
-  std::function<Status(const std::string& address)> connect;  // "unix:PATH" or "HOST:PORT"
-  // GET of an address and a path: the body of a 200.
+  std::function<Status(const std::string& address)> connect;  // "unix:PATH"
+  // The body that a GET of an address ("unix:PATH" or "HOST:PORT") and a path is answered with.
   std::function<Result<std::string>(const std::string& address, const std::string& path)> get;
 };
-// This machine's; `get` is the caller's.
-Probes machine_probes();
+// This machine's; `get` is whoever's can speak HTTP.
+Probes machine_probes(decltype(Probes::get) get);
 
 struct DoctorOptions {
   std::string config;  // --config; empty: the default

@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   add_simulate(app, verb);
   add_rules(app, verb);
   add_bench(app, verb);
+  add_doctor(app, verb);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // help or version was asked for

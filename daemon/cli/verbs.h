@@ -25,6 +25,7 @@ void add_pool(CLI::App& app, Run& run);
 void add_simulate(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
 void add_rules(CLI::App& app, Run& run);
+void add_doctor(CLI::App& app, Run& run);
 
 // "culprit: SENTENCE" on standard error, control characters escaped.
 void complain(const std::string& sentence);

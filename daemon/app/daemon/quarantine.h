@@ -22,8 +22,8 @@ struct Quarantined {
 
 class Quarantine {
  public:
-  // A file that is missing is an empty list; one that cannot be read or is damaged is an error, and so is
-  // not overwritten before the next add().
+  // A file that is missing is an empty list; one that cannot be read or is damaged is an error: go on with
+  // an empty one, which replaces the file when there is something to keep.
   static Result<Quarantine> read(const std::string& path);
   explicit Quarantine(std::string path) : path_(std::move(path)) {}
 

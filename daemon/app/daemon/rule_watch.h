@@ -21,6 +21,8 @@ class RuleWatch : public rules::FunctionWatch {
   // time where they do not count.
   static constexpr TimeNs kOverrunNs = 2 * kNsPerMs;
 
+  static constexpr size_t kOverrunsKept = 1000;  // until they are taken: after each batch
+
   // `box` is borrowed and outlives this.
   explicit RuleWatch(BlackBox& box, std::function<TimeNs()> clock = thread_time)
       : box_(box), clock_(std::move(clock)) {}

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 
@@ -30,7 +31,8 @@ class SelfWatch {
   explicit SelfWatch(Limits limits) : limits_(limits) {}
 
   void loop_beat(TimeNs now);
-  // Work was given to a worker; `what` it is, for the sentence ("a batch of 64 KB"). Several may be under way.
+  // Work was given to a worker; `what` it is, for the sentence ("a batch of 64 KB"). Several may be under
+  // way.
   void given(Part part, TimeNs now, std::string what);
   // The oldest of them came back. A failure of the store lasts until its next success.
   void done(Part part, TimeNs now, const Status& outcome = {});
@@ -52,7 +54,9 @@ class SelfWatch {
     uint64_t given = 0, done = 0, failed = 0;
     TimeNs since_ns = 0;  // the later of: the oldest work was given, the last one came back
     std::string what, failure;
+    std::deque<std::string> waiting;  // behind `what`
   };
+  std::optional<std::string> held_up(Part part, TimeNs now) const;
   Progress& of(Part part) { return parts_[static_cast<size_t>(part)]; }
   const Progress& of(Part part) const { return parts_[static_cast<size_t>(part)]; }
 

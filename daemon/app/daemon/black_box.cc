@@ -1,0 +1,94 @@
+#include "app/daemon/black_box.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace culprit::app {
+namespace {
+
+constexpr size_t kPageBytes = 4096;
+constexpr size_t kIdBytes = 256;  // rules' ids have at most 100
+constexpr char kMagic[8] = {'C', 'U', 'L', 'P', 'B', 'B', 'O', 'X'};
+
+Error error_of(const std::string& path, const char* what, int error) {
+  return {error == ENOSPC ? ErrorCode::kLimit : ErrorCode::kIo,
+          fmt::format("{}: {}: {}", path, what, std::strerror(error))};
+}
+
+}  // namespace
+
+// As it lies in the file. `kind` is written last and cleared first: while it is not 0 the rest is whole.
+struct BlackBox::Page {
+  char magic[8];
+  std::atomic<uint32_t> kind;
+  uint32_t id_bytes;
+  uint64_t text_hash;
+  char id[kIdBytes];
+};
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+Result<BlackBox> BlackBox::open(const std::string& path) {
+  static_assert(sizeof(Page) <= kPageBytes);
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (descriptor < 0) return tl::unexpected(error_of(path, "cannot be opened", errno));
+  // Allocated, so that a write to the map cannot find the disk full; it grows an empty file to its size too.
+  if (const int error = ::posix_fallocate(descriptor, 0, kPageBytes); error != 0) {
+    ::close(descriptor);
+    return tl::unexpected(error_of(path, "a page cannot be allocated", error));
+  }
+  void* mapped = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  const int error = errno;
+  ::close(descriptor);
+  if (mapped == MAP_FAILED) return tl::unexpected(error_of(path, "cannot be mapped", error));
+  BlackBox out;
+  out.page_ = static_cast<Page*>(mapped);
+  if (std::memcmp(out.page_->magic, kMagic, sizeof kMagic) != 0) {
+    std::memset(mapped, 0, kPageBytes);
+    std::memcpy(out.page_->magic, kMagic, sizeof kMagic);
+  }
+  return out;
+}
+
+BlackBox::~BlackBox() {
+  if (page_) ::munmap(page_, kPageBytes);
+}
+
+BlackBox::BlackBox(BlackBox&& other) noexcept : page_(std::exchange(other.page_, nullptr)) {}
+
+BlackBox& BlackBox::operator=(BlackBox&& other) noexcept {
+  std::swap(page_, other.page_);
+  return *this;
+}
+
+std::optional<BlackBox::Crashed> BlackBox::read_and_reset() {
+  if (!page_) return std::nullopt;
+  const uint32_t kind = page_->kind.exchange(0, std::memory_order_acq_rel);
+  if (kind != static_cast<uint32_t>(Kind::kRule) && kind != static_cast<uint32_t>(Kind::kPlugin))
+    return std::nullopt;  // 0, or a damaged page: nobody can be named
+  const size_t size = std::min<size_t>(page_->id_bytes, kIdBytes);
+  if (size == 0) return std::nullopt;
+  return Crashed{static_cast<Kind>(kind), std::string(page_->id, size), page_->text_hash};
+}
+
+void BlackBox::enter(Kind kind, std::string_view id, uint64_t text_hash) noexcept {
+  if (!page_) return;
+  const size_t size = std::min(id.size(), kIdBytes);
+  page_->id_bytes = static_cast<uint32_t>(size);
+  page_->text_hash = text_hash;
+  std::memcpy(page_->id, id.data(), size);
+  page_->kind.store(static_cast<uint32_t>(kind), std::memory_order_release);
+}
+
+void BlackBox::leave() noexcept {
+  if (page_) page_->kind.store(0, std::memory_order_release);
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,132 @@
+#include "app/daemon/quarantine.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "ingest/file.h"
+
+namespace culprit::app {
+namespace {
+
+constexpr size_t kItems = 1000;  // rules that crashed a daemon: one is many
+constexpr size_t kFileBytes = 1 << 20;
+
+Error io_error(const std::string& path, const char* what) {
+  return {ErrorCode::kIo, fmt::format("{}: {}: {}", path, what, std::strerror(errno))};
+}
+
+Status write_all(int descriptor, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return tl::unexpected(io_error(path, "cannot be written"));
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  if (::fsync(descriptor) != 0) return tl::unexpected(io_error(path, "cannot be written"));
+  return {};
+}
+
+// The file is the old one or the new one, whenever the machine stops.
+Status replace_file(const std::string& path, std::string_view text) {
+  const std::string next = path + ".new";
+  const int descriptor = ::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (descriptor < 0) return tl::unexpected(io_error(next, "cannot be made"));
+  Status status = write_all(descriptor, text, next);
+  ::close(descriptor);
+  if (status && ::rename(next.c_str(), path.c_str()) != 0)
+    status = tl::unexpected(io_error(path, "cannot be replaced"));
+  if (!status) ::unlink(next.c_str());
+  return status;
+}
+
+std::optional<Quarantined> item_of(const nlohmann::json& json) {
+  Quarantined out;
+  const auto text = [&](const char* key, std::string& to) {
+    const auto it = json.find(key);
+    if (it == json.end() || !it->is_string()) return false;
+    to = it->get<std::string>();
+    return true;
+  };
+  std::string hash;
+  if (!json.is_object() || !text("kind", out.kind) || !text("id", out.id) || !text("why", out.why) ||
+      !text("text_hash", hash) || hash.size() != 16)
+    return std::nullopt;
+  for (char c : hash) {
+    const size_t digit = std::string_view("0123456789abcdef").find(c);
+    if (digit == std::string_view::npos) return std::nullopt;
+    out.text_hash = out.text_hash << 4 | digit;
+  }
+  const auto since = json.find("since_ns");
+  if (since != json.end() && since->is_number_integer()) out.since_ns = since->get<int64_t>();
+  return out;
+}
+
+}  // namespace
+
+Result<Quarantine> Quarantine::read(const std::string& path) {
+  Quarantine out(path);
+  auto file = ingest::File::open(path);
+  if (!file && file.error().code == ErrorCode::kNotFound) return out;
+  if (!file) return tl::unexpected(file.error());
+  std::string text(kFileBytes + 1, '\0');
+  const ingest::ReadOutcome got = file->read_at(text.data(), text.size(), 0);
+  if (got.error) return tl::unexpected(ingest::system_error(path, got.error));
+  text.resize(got.bytes);
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const auto damaged = fail(ErrorCode::kInvalid, fmt::format("{}: no list of what is quarantined", path));
+  if (text.size() > kFileBytes || !json.is_array() || json.size() > kItems) return damaged;
+  for (const nlohmann::json& row : json) {
+    auto item = item_of(row);
+    if (!item) return damaged;
+    out.items_.push_back(std::move(*item));
+  }
+  return out;
+}
+
+Status Quarantine::add(const BlackBox::Crashed& crashed, TimeNs now) {
+  const std::string kind = crashed.kind == BlackBox::Kind::kPlugin ? "plugin" : "rule";
+  std::erase_if(items_, [&](const Quarantined& q) { return q.kind == kind && q.id == crashed.id; });
+  if (items_.size() >= kItems) items_.erase(items_.begin());
+  items_.push_back({kind, to_utf8(crashed.id), "the daemon died while it ran", crashed.text_hash, now});
+  return write();
+}
+
+Status Quarantine::keep_only(std::span<const rules::Rule> rules) {
+  const size_t gone = std::erase_if(items_, [&](const Quarantined& q) {
+    return q.kind == "rule" && std::none_of(rules.begin(), rules.end(), [&](const rules::Rule& rule) {
+             return rule.id == q.id && rule.text_hash == q.text_hash;
+           });
+  });
+  return gone > 0 ? write() : Status();
+}
+
+std::vector<std::string> Quarantine::rules() const {
+  std::vector<std::string> out;
+  for (const Quarantined& q : items_)
+    if (q.kind == "rule") out.push_back(q.id);
+  return out;
+}
+
+Status Quarantine::write() const {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Quarantined& q : items_)
+    rows.push_back({{"kind", q.kind},
+                    {"id", q.id},
+                    {"why", q.why},
+                    {"since", format_time(q.since_ns)},
+                    {"since_ns", q.since_ns},
+                    {"text_hash", hex64(q.text_hash)}});
+  return replace_file(path_, rows.dump(2) + "\n");
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,388 @@
+#include "app/doctor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "app/config_options.h"
+#include "base/text.h"
+
+namespace culprit::app {
+namespace {
+
+constexpr uint32_t kRead = 4, kWrite = 2, kSearch = 1;
+constexpr uint64_t kInotifyInstances = 16;  // of ours one is used, others of the same user have theirs
+constexpr uint64_t kDescriptors = 4096;     // sockets, segments, the database, rings
+constexpr uint64_t kRingsBytes = 64 << 20;  // 16 processes with a ring of 65,536 records each
+constexpr size_t kNamed = 3;                // examples in a sentence
+constexpr TimeNs kSaneNs = 1'735'689'600 * kNsPerSecond;  // 2025: before this program was written
+
+// The rows of one examination, and what all checks ask.
+class Examination {
+ public:
+  Examination(const DoctorOptions& options, const Probes& probes) : options_(options), probes_(probes) {}
+
+  std::vector<DoctorRow> run() {
+    configuration();
+    account();
+    rules();
+    folders();
+    logs();
+    inotify();
+    descriptors();
+    clock();
+    rings();
+    kernel();
+    openat2();
+    token();
+    trace();
+    daemon();
+    return std::move(rows_);
+  }
+
+ private:
+  const Config& config() const { return loaded_.config; }
+
+  void ok(const char* check, std::string what) { rows_.push_back({check, Health::kOk, std::move(what), {}}); }
+  void warn(const char* check, std::string what, std::string remedy) {
+    rows_.push_back({check, Health::kWarn, std::move(what), std::move(remedy)});
+  }
+  void bad(const char* check, std::string what, std::string remedy) {
+    rows_.push_back({check, Health::kFail, std::move(what), std::move(remedy)});
+  }
+
+  // Whether the daemon's user may do all of `wanted` (kRead, ...) with what is there, by its mode; an ACL may
+  // say more, which stat does not tell.
+  bool may(const PathFacts& facts, uint32_t wanted) const {
+    if (account_.uid == 0) return true;
+    uint32_t bits = facts.mode & 7;
+    if (facts.uid == account_.uid)
+      bits = facts.mode >> 6 & 7;
+    else if (std::find(account_.gids.begin(), account_.gids.end(), facts.gid) != account_.gids.end())
+      bits = facts.mode >> 3 & 7;
+    return (bits & wanted) == wanted;
+  }
+
+  // The first folder above `path` that the daemon's user cannot pass; empty: none.
+  std::string barred_above(const std::string& path) const {
+    for (size_t slash = path.find('/', 1); slash != path.npos; slash = path.find('/', slash + 1)) {
+      const std::string folder = path.substr(0, slash);
+      const PathFacts facts = probes_.path(folder);
+      if (facts.error == 0 && !may(facts, kSearch)) return folder;
+    }
+    return {};
+  }
+
+  std::string named(const std::vector<std::string>& paths) const {
+    std::string out;
+    for (size_t i = 0; i < std::min(kNamed, paths.size()); ++i) out += (i ? ", " : "") + paths[i];
+    return paths.size() > kNamed ? fmt::format("{} and {} more", out, paths.size() - kNamed) : out;
+  }
+
+  void configuration() {
+    loaded_ = load_config(options_.config);
+    for (const ConfigError& e : loaded_.errors)
+      bad("config",
+          e.line ? fmt::format("{}:{}:{}: {}", e.file, e.line, e.column, e.what)
+                 : fmt::format("{}: {}", e.file, e.what),
+          fmt::format("${{EDITOR:-vi}} {}{}", e.line ? fmt::format("+{} ", e.line) : "", e.file));
+    if (!loaded_.errors.empty()) return;
+    std::string files;
+    for (const std::string& file : loaded_.files) files += (files.empty() ? "" : ", ") + file;
+    ok("config", files.empty() ? fmt::format("there is no {}: the defaults hold", kConfigFile)
+                               : fmt::format("{} is valid", files));
+  }
+
+  void account() {
+    const bool asked = !options_.user.empty();
+    const auto found = probes_.account(asked ? options_.user : "culprit");
+    if (found) {
+      account_ = *found;
+      return ok("user", fmt::format("the daemon runs as {} (uid {})", account_.name, account_.uid));
+    }
+    if (const auto own = probes_.account("")) account_ = *own;
+    if (asked)
+      return bad(
+          "user", fmt::format("there is no user {}", options_.user),
+          fmt::format("useradd --system --no-create-home --shell /usr/sbin/nologin {}", options_.user));
+    warn("user",
+         fmt::format("there is no user culprit; what follows holds for {} (uid {})", account_.name,
+                     account_.uid),
+         "systemd-sysusers");
+  }
+
+  void rules() {
+    const LoadedRules loaded = load_rules(rule_options(config()));
+    for (const Error& error : loaded.files.errors) bad("rules", error.text, "culprit rules check");
+    if (!loaded.errors.empty()) {
+      const rules::RuleError& e = loaded.errors[0];
+      bad("rules",
+          fmt::format(
+              "{}:{}: {}{}", e.file, e.line, e.what,
+              loaded.errors.size() > 1 ? fmt::format(" (and {} more)", loaded.errors.size() - 1) : ""),
+          fmt::format("culprit rules check {}", e.file));
+    }
+    if (loaded.set) ok("rules", fmt::format("{} load", counted(loaded.set->rules().size(), "rule")));
+  }
+
+  void own_folder(const char* check, const std::string& path, uint32_t mode) {
+    const PathFacts facts = probes_.path(path);
+    const std::string mend =
+        fmt::format("install -d -m {:04o} -o {} -g {} {}", mode, account_.name, account_.name, path);
+    if (facts.error == ENOENT) {
+      // systemd makes them at the start (StateDirectory=, RuntimeDirectory=), and so does whoever may.
+      if (account_.uid == 0) return ok(check, fmt::format("{} is not there yet: the start makes it", path));
+      return warn(check, fmt::format("{} is not there; only the service's start or root can make it", path),
+                  mend);
+    }
+    if (facts.error != 0)
+      return bad(check, fmt::format("{}: {}", path, std::strerror(facts.error)), "sudo culprit doctor");
+    if (!facts.folder)
+      return bad(check, fmt::format("{} is no folder", path), fmt::format("mv {0} {0}.old", path));
+    if (const std::string above = barred_above(path); !above.empty())
+      return bad(check, fmt::format("{} cannot pass {} on the way to {}", account_.name, above, path),
+                 fmt::format("chmod o+x {}", above));
+    if (!may(facts, kRead | kWrite | kSearch))
+      return bad(check,
+                 fmt::format("{} may not write to {} (mode {:04o}, uid {})", account_.name, path,
+                             facts.mode & 07777, facts.uid),
+                 fmt::format("chown {0}: {1} && chmod u+rwx {1}", account_.name, path));
+    ok(check, fmt::format("{} is there and {} may write to it", path, account_.name));
+  }
+
+  void folders() {
+    own_folder("state_dir", config().state_dir, 0700);
+    own_folder("runtime_dir", config().runtime_dir, 0750);
+    const auto disk = probes_.disk(config().state_dir);
+    if (!disk) return;
+    const uint64_t wanted = config().spool.max_size;
+    if (disk->free_files == 0 && disk->free_bytes > 0)
+      return bad("space", fmt::format("the file system of {} has no inode left", config().state_dir),
+                 fmt::format("df -i {}", config().state_dir));
+    if (disk->free_bytes + disk->own_bytes < wanted)
+      return warn("space",
+                  fmt::format("{} has {} free, and spool.max_size is {}", config().state_dir,
+                              format_bytes(disk->free_bytes), format_bytes(wanted)),
+                  fmt::format("spool.max_size = \"{}MiB\" in [spool], or df -h {}",
+                              std::max<uint64_t>(16, disk->free_bytes / 2 >> 20), config().state_dir));
+    ok("space", fmt::format("{} has {} free for a spool of {}", config().state_dir,
+                            format_bytes(disk->free_bytes), format_bytes(wanted)));
+  }
+
+  void log(const LogWatch& log) {
+    const Probes::Matches matches = probes_.glob(log.path);
+    watched_ += std::max<size_t>(1, matches.folders.size());
+    files_ += matches.files.size();
+    std::vector<std::string> closed, links;
+    std::string barred;
+    for (const std::string& file : matches.files) {
+      const PathFacts facts = probes_.path(file);
+      if (facts.link) {
+        links.push_back(file);
+      } else if (facts.error == 0 && (!may(facts, kRead) || !barred_above(file).empty())) {
+        closed.push_back(file);
+        if (barred.empty()) barred = barred_above(file);
+      }
+    }
+    for (const std::string& folder : matches.folders) {
+      const PathFacts facts = probes_.path(folder);
+      if (facts.error == 0 && !may(facts, kRead | kSearch) && barred.empty()) barred = folder;
+    }
+    if (!barred.empty())
+      return bad("log", fmt::format("{}: {} may not look into {}", log.path, account_.name, barred),
+                 fmt::format("setfacl -R -m u:{}:rX {}", account_.name, barred));
+    if (!closed.empty())
+      return bad("log",
+                 fmt::format("{}: {} may not read {} of {} files: {}", log.path, account_.name, closed.size(),
+                             matches.files.size(), named(closed)),
+                 fmt::format("setfacl -m u:{}:r {}", account_.name, closed[0]));
+    if (!links.empty())
+      return warn("log", fmt::format("{}: links are not followed: {}", log.path, named(links)),
+                  "name the place that the link leads to in a [[log]] table");
+    if (matches.files.empty())
+      return warn("log", fmt::format("{} matches nothing now", log.path),
+                  fmt::format("ls -ld {}", log.path.substr(0, log.path.find_first_of("*?["))));
+    ok("log", fmt::format("{} matches {}{}, all of them readable", log.path, matches.cut ? "at least " : "",
+                          counted(matches.files.size(), "file")));
+  }
+
+  void logs() {
+    if (!config().watches()) return;
+    if (config().logs.empty())
+      return warn(
+          "log", "no [[log]] table: no log file is followed",
+          "printf '[[log]]\\npath = \"/var/log/train/**/*.log\"\\n' >> /etc/culprit/conf.d/logs.toml");
+    for (const LogWatch& watch : config().logs) log(watch);
+  }
+
+  std::optional<uint64_t> number_at(const std::string& path) const {
+    const auto text = probes_.text(path);
+    if (!text || text->empty() || text->find_first_not_of("0123456789") != text->npos || text->size() > 18)
+      return std::nullopt;
+    return std::stoull(*text);
+  }
+
+  void inotify() {
+    if (!config().watches() || config().logs.empty()) return;
+    const auto watches = number_at("/proc/sys/fs/inotify/max_user_watches");
+    const auto instances = number_at("/proc/sys/fs/inotify/max_user_instances");
+    if (!watches || !instances)
+      return warn("inotify", "the limits of inotify cannot be read: logs are looked at now and then instead",
+                  "ls /proc/sys/fs/inotify");
+    const std::string mend = "sysctl -w {} && echo '{}' > /etc/sysctl.d/60-culprit.conf";
+    if (*watches < 2 * watched_) {
+      const std::string set =
+          fmt::format("fs.inotify.max_user_watches={}", std::max<uint64_t>(65'536, 4 * watched_));
+      return warn(
+          "inotify",
+          fmt::format("{} folders are to be watched, and a user may watch {}: the rest is looked at now "
+                      "and then",
+                      watched_, *watches),
+          fmt::format(fmt::runtime(mend), set, set));
+    }
+    if (*instances < kInotifyInstances) {
+      const std::string set = "fs.inotify.max_user_instances=128";
+      return warn("inotify", fmt::format("a user may have {} inotify instances only", *instances),
+                  fmt::format(fmt::runtime(mend), set, set));
+    }
+    ok("inotify", fmt::format("{} of {} watches are needed", watched_, *watches));
+  }
+
+  void descriptors() {
+    const uint64_t most = probes_.descriptors_max(), needed = files_ + kDescriptors;
+    if (most < needed)
+      return warn("descriptors",
+                  fmt::format("a process may open {} files here, and {} would be good", most, needed),
+                  "LimitNOFILE=131072 in the unit, or ulimit -n 131072");
+    ok("descriptors", fmt::format("a process may open {} files", most));
+  }
+
+  void clock() {
+    if (probes_.now() < kSaneNs)
+      return bad("clock", fmt::format("the clock shows {}", format_time(probes_.now())),
+                 "timedatectl set-ntp true");
+    const auto synchronised = probes_.clock_synchronised();
+    if (!synchronised)
+      return warn("clock", "the kernel does not tell whether the clock is synchronised", "chronyc tracking");
+    if (!*synchronised)
+      return warn("clock", "the clock is not synchronised: hosts' times cannot be compared",
+                  "timedatectl set-ntp true   # or: systemctl enable --now chrony");
+    ok("clock", "the clock is synchronised");
+  }
+
+  void rings() {
+    if (!config().watches()) return;
+    const std::string& path = config().trace.rings;
+    const PathFacts facts = probes_.path(path);
+    const std::string mend = fmt::format("install -d -m 1777 {}", path);
+    if (facts.error == ENOENT) return warn("rings", fmt::format("{} is not there", path), mend);
+    if (facts.error != 0 || !facts.folder) return bad("rings", fmt::format("{} is no folder", path), mend);
+    if ((facts.mode & 01777) != 01777)
+      return warn("rings",
+                  fmt::format("{} has mode {:04o}: not every process can put its ring there", path,
+                              facts.mode & 07777),
+                  fmt::format("chmod 1777 {}", path));
+    const auto disk = probes_.disk(path);
+    if (disk && disk->free_bytes < kRingsBytes)
+      return warn("rings", fmt::format("{} has {} free", path, format_bytes(disk->free_bytes)),
+                  "mount -o remount,size=1G /dev/shm");
+    ok("rings", fmt::format("{} is open to every process", path));
+  }
+
+  void kernel() {
+    if (!config().watches() || !config().kernel.enabled) return;
+    const PathFacts unit = probes_.path("/run/systemd/system");
+    for (const char* folder : {"/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"})
+      if (unit.error == 0 && probes_.path(fmt::format("{}/culpritd-kmsg.socket", folder)).error == 0)
+        return ok("kernel", "systemd hands the kernel's messages over (culpritd-kmsg.socket)");
+    const PathFacts facts = probes_.path("/dev/kmsg");
+    if (facts.error != 0)
+      return warn("kernel", "there is no /dev/kmsg here: kernel messages are not seen (a container?)",
+                  "docker run --device /dev/kmsg --cap-add SYSLOG ...");
+    const auto restricted = probes_.text("/proc/sys/kernel/dmesg_restrict");
+    if (account_.uid != 0 && restricted.value_or("1") != "0")
+      return warn("kernel",
+                  fmt::format("{} may not read the kernel's messages (kernel.dmesg_restrict)", account_.name),
+                  "systemctl enable --now culpritd-kmsg.socket");
+    if (!may(facts, kRead))
+      return warn("kernel",
+                  fmt::format("{} may not open /dev/kmsg (mode {:04o})", account_.name, facts.mode & 07777),
+                  "systemctl enable --now culpritd-kmsg.socket");
+    ok("kernel", "/dev/kmsg can be read");
+  }
+
+  void openat2() {
+    if (probes_.has_openat2()) return ok("openat2", "logs are opened without following links on the way");
+    warn("openat2", "this kernel has no openat2 (Linux 5.6): logs of untrusted users cannot be opened safely",
+         "uname -r");
+  }
+
+  void token() {
+    const bool tcp = !config().http.listen.starts_with("unix:");
+    const std::string& file = config().http.token_file;
+    if (file.empty() && !tcp) return;
+    if (file.empty())
+      return warn("token", "http.listen is an address and there is no http.token_file: no POST is taken",
+                  "umask 077; openssl rand -hex 32 > /etc/culprit/token   # and token_file in [http]");
+    const PathFacts facts = probes_.path(file);
+    if (facts.error != 0 || !facts.regular)
+      return bad("token", fmt::format("{} is not there", file),
+                 fmt::format("umask 077; openssl rand -hex 32 > {}; chown {} {}", file, account_.name, file));
+    if (!may(facts, kRead) || !barred_above(file).empty())
+      return bad("token", fmt::format("{} may not read {}", account_.name, file),
+                 fmt::format("chown {0} {1} && chmod 0400 {1}", account_.name, file));
+    if (facts.mode & 07)
+      return bad("token", fmt::format("{} can be read by everybody", file), fmt::format("chmod o= {}", file));
+    ok("token", fmt::format("{} is readable to {}", file, account_.name));
+  }
+
+  void trace() {
+    if (!config().watches()) return;
+    const Status status = probes_.connect(config().trace_address());
+    if (status) return ok("trace", fmt::format("{} answers", config().trace_address()));
+    warn("trace", status.error().text, "systemctl status culpritd");
+  }
+
+  void daemon() {
+    const auto answer = probes_.get(config().http_address(), "/v1/status");
+    if (!answer)
+      return bad("daemon", fmt::format("the daemon does not answer: {}", answer.error().text),
+                 "systemctl start culpritd; journalctl -u culpritd -n 50");
+    const auto status = nlohmann::json::parse(*answer, nullptr, false);
+    const auto version = status.is_object() ? status.find("version") : status.end();
+    if (!status.is_object() || version == status.end() || !version->is_string())
+      return bad("daemon", fmt::format("what answers at {} is no culpritd", config().http_address()),
+                 "grep -A2 'http' /etc/culprit/culpritd.toml");
+    const std::string theirs = version->get<std::string>();
+    if (theirs != CULPRIT_VERSION)
+      return warn("daemon", fmt::format("culpritd {} runs, and this is culprit {}", theirs, CULPRIT_VERSION),
+                  "systemctl restart culpritd");
+    const auto health = probes_.get(config().http_address(), "/healthz");
+    if (!health)
+      return bad("daemon", fmt::format("the daemon makes no progress: {}", health.error().text),
+                 "journalctl -u culpritd -n 50");
+    ok("daemon", fmt::format("culpritd {} answers at {}", theirs, config().http_address()));
+  }
+
+  const DoctorOptions& options_;
+  const Probes& probes_;
+  LoadedConfig loaded_;
+  Account account_;
+  uint64_t watched_ = 0, files_ = 0;  // folders and files of all [[log]] tables
+  std::vector<DoctorRow> rows_;
+};
+
+}  // namespace
+
+std::string_view word(Health health) {
+  return health == Health::kOk ? "ok" : health == Health::kWarn ? "warn" : "fail";
+}
+
+std::vector<DoctorRow> examine(const DoctorOptions& options, const Probes& probes) {
+  return Examination(options, probes).run();
+}
+
+}  // namespace culprit::app
