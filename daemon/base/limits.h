@@ -60,4 +60,9 @@ constexpr size_t kLiveEvents = 4096;
 // Descriptors and processes looked at to learn who writes a file: a host of 20,000 processes is passed once.
 constexpr size_t kProcEntries = 200'000;
 
+// Bytes of a job's, host's or event's name in what a process tells: path components are bounded alike.
+constexpr size_t kNameBytes = 256;
+// A record of /dev/kmsg: the kernel formats at most 8 KiB, and answers EINVAL to a smaller buffer.
+constexpr size_t kKernelRecordBytes = 16 << 10;
+
 }  // namespace culprit::limits

@@ -1,12 +1,13 @@
-// One line of the trace socket (FORMATS.md sections 3 and 4) as a value: a pure function, any thread.
+// One line of the trace socket (FORMATS.md sections 3 and 4) as a value. A pure function, any thread.
 //
-// Strict where a wrong reading would mislead (a known key with a value of the wrong type, a key twice, a metric
-// without its rank), and tolerant elsewhere: keys that are not known are passed over, null is as if the key were
-// not there, and NaN and Infinity may stand without quotes, as Python's json writes them.
+// Strict where a wrong reading would mislead (a known key with a value of the wrong type, a key twice, a
+// metric without its rank), and tolerant elsewhere: keys that are not known are passed over, null is as if the
+// key were not there, and NaN and Infinity may stand without quotes, as Python's json writes them.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,7 +33,8 @@ struct TraceThread {
   std::vector<std::string_view> frames;  // from the innermost outwards
 };
 struct TraceField {
-  std::string_view name, json;  // the value as it was written
+  std::string_view name;
+  std::string json;  // its value, without blanks
 };
 
 // What a key does not tell is empty, or kNoTime.
@@ -49,7 +51,7 @@ struct TraceLine {
   std::vector<TraceValue> values;    // of a metric
   std::vector<TraceDigest> digests;  // of a metric
   std::vector<TraceThread> threads;  // of a stack
-  std::vector<TraceField> fields;    // of an event and of an unknown kind: all other keys
+  std::vector<TraceField> fields;    // of an event and of an unknown kind: its other keys
 };
 
 // `line` without its newline, at most limits::kLineBytes. The views in the answer are good until the next call
