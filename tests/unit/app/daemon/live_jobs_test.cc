@@ -126,11 +126,11 @@ BOOST_AUTO_TEST_CASE(a_rule_that_fires_in_a_storm_is_told_once_in_ten_seconds) {
   LiveJobs jobs(live_options());
   Feed feed(jobs);
   const StreamId log = feed.open(OriginKind::kFile, "j", "/logs/a.log");
-  for (int64_t i = 0; i < 1000; ++i) feed.write(log, xid_line(kStart + i * kNsPerMs), kStart + i * kNsPerMs);
+  for (int64_t i = 0; i < 500; ++i) feed.write(log, xid_line(kStart + i * kNsPerMs), kStart + i * kNsPerMs);
   feed.write(log, xid_line(kStart + 11 * kNsPerSecond), kStart + 11 * kNsPerSecond);
   const auto events = jobs.poll_events();
   BOOST_TEST(count(events, LiveEventKind::kFinding) == 2u);
-  BOOST_TEST(events.back().json.find("\"repeated\":999") != std::string::npos);
+  BOOST_TEST(events.back().json.find("\"repeated\":499") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(reports_take_a_tenth_of_the_time_at_most) {
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(files_named_by_hosts_are_of_them_once_two_are_seen) {
   const StreamId a = feed.open(OriginKind::kFile, "j", "/logs/gpu7.log");
   feed.write(a, step_line(0), kStart);
   const StreamId b = feed.open(OriginKind::kFile, "j", "/logs/gpu8.log");
-  for (const StreamId s : {a, b}) feed.write(s, step_line(1), kStart);
+  for (const StreamId s : {b, a}) feed.write(s, step_line(1), kStart);
   jobs.report_json("j", kStart);
   BOOST_TEST(jobs.jobs().at(0).hosts == 3u);  // gpu7, gpu8, and the daemon's for the line from before
 }

@@ -44,7 +44,7 @@ std::shared_ptr<rules::Ruleset> own_rules(const std::string& id, const std::stri
   return *set;
 }
 
-std::string said(const std::string& word, int64_t at) { return clock(s(at)) + " INFO " + word + " it\n"; }
+std::string said(const std::string& word, int64_t at) { return clock(s(at)) + " ERROR " + word + " it\n"; }
 
 }  // namespace
 
