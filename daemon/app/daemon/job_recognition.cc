@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <set>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -22,6 +21,7 @@ namespace {
 constexpr size_t kFileMost = 256 << 10;  // of /proc that is read: an environment may be long
 constexpr int kParents = 16;             // launchers stand within a few generations
 constexpr size_t kJobsSeen = 4096;
+constexpr size_t kFollowed = 16'384;  // files and processes of jobs
 
 // A file of /proc as far as it can be read; empty where it cannot.
 std::string read_some(const std::string& path) {
@@ -218,25 +218,45 @@ std::string JobRecognition::of_process(uint32_t pid, std::string_view told) cons
   return name.empty() ? kDefaultJob : name;
 }
 
-struct JobAliveness::Seen {
-  std::set<std::string> now, ever;
-};
+void JobAliveness::follow_file(const std::string& job, uint64_t device, uint64_t inode) {
+  if (files_.size() >= kFollowed) files_.erase(files_.begin());
+  files_[{device, inode}] = job;
+}
+
+void JobAliveness::follow_process(const std::string& job, uint32_t pid) {
+  if (processes_.size() >= kFollowed) processes_.erase(processes_.begin());
+  processes_[pid] = job;
+}
+
+void JobAliveness::look() {
+  now_.clear();
+  size_t budget = limits::kProcEntries;
+  for (const uint32_t pid : numbers_in(proc_, budget)) {
+    if (auto job = job_of_process(proc_, pid)) now_.insert(std::move(*job));
+    if (const auto own = processes_.find(pid); own != processes_.end()) now_.insert(own->second);
+    if (files_.empty()) continue;
+    const std::string folder = proc_ + "/" + std::to_string(pid);
+    for (const uint32_t fd : numbers_in(folder + "/fd", budget)) {
+      struct stat found;
+      const std::string name = std::to_string(fd);
+      if (::stat((folder + "/fd/" + name).c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
+      const auto file = files_.find({found.st_dev, found.st_ino});
+      if (file != files_.end() && is_for_writing(read_some(folder + "/fdinfo/" + name)))
+        now_.insert(file->second);
+    }
+  }
+  for (const std::string& job : now_)
+    if (ever_.size() < kJobsSeen) ever_.insert(job);
+}
 
 std::optional<bool> JobAliveness::alive(const std::string& job, int64_t now_ns) {
-  if (!seen_) seen_ = std::make_shared<Seen>();
   const bool fresh = looked_ns_ && now_ns >= *looked_ns_ && now_ns - *looked_ns_ < kNsPerSecond;
   if (!fresh) {
     looked_ns_ = now_ns;
-    seen_->now.clear();
-    size_t budget = limits::kProcEntries;
-    for (const uint32_t pid : numbers_in(proc_, budget))
-      if (auto found = job_of_process(proc_, pid)) {
-        seen_->now.insert(*found);
-        if (seen_->ever.size() < kJobsSeen) seen_->ever.insert(std::move(*found));
-      }
+    look();
   }
-  if (seen_->now.contains(job)) return true;
-  return seen_->ever.contains(job) ? std::optional(false) : std::nullopt;
+  if (now_.contains(job)) return true;
+  return ever_.contains(job) ? std::optional(false) : std::nullopt;
 }
 
 }  // namespace culprit::app

@@ -7,9 +7,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -53,19 +54,25 @@ std::optional<std::string> job_of_process(const std::string& proc, uint32_t pid)
 // A process that has the file open for writing.
 std::optional<uint32_t> writer_of(const std::string& proc, const std::string& path);
 
-// Whether a job's processes are there: one that belongs to it, or that writes one of its files.
+// Whether a job's processes are there: one that belongs to it (job_of_process), that has one of its files open
+// for writing, or that sent something of it. One pass over all processes answers for all jobs for a second.
 class JobAliveness {
  public:
   explicit JobAliveness(std::string proc = "/proc") : proc_(std::move(proc)) {}
-  // Nothing where no process of the job was ever seen, so that its absence says nothing. One pass over all
-  // processes answers for all jobs until `now_ns` is a second later.
+  // What was taken of the job: from such a file, from such a process. A bounded number; the last ones.
+  void follow_file(const std::string& job, uint64_t device, uint64_t inode);
+  void follow_process(const std::string& job, uint32_t pid);
+  // Nothing where no process of the job was ever seen, so that its absence says nothing: ask while it runs.
   std::optional<bool> alive(const std::string& job, int64_t now_ns);
 
  private:
+  void look();
+
   std::string proc_;
   std::optional<int64_t> looked_ns_;
-  struct Seen;
-  std::shared_ptr<Seen> seen_;
+  std::map<std::pair<uint64_t, uint64_t>, std::string> files_;  // (device, inode) -> job
+  std::map<uint32_t, std::string> processes_;
+  std::set<std::string> now_, ever_;
 };
 
 }  // namespace culprit::app

@@ -26,6 +26,8 @@ constexpr TimeNs kLastWords = 5 * kNsPerSecond;
 // is given back all the same.
 constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
 constexpr TimeNs kAskEvery = kNsPerSecond;
+// Who was never seen alive cannot be seen to be gone: running jobs' processes are looked for too.
+constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
 // A possible hang that is none (a phase was announced) is looked at again.
 constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
 constexpr TimeNs kTickEvery = 100 * kNsPerMs;
@@ -258,6 +260,8 @@ struct LiveJobs::Impl {
   }
 
   void tick_job(LiveJob& job, TimeNs now) {
+    const TimeNs asked = job.due.asked_alive_ns;
+    if (asked == kNoTime || now - asked >= kAskRunning) alive(job, now);
     const bool set_back = job.due.report_ns > now + kSlowest;  // the clock was
     const bool slow = job.dirty() && (set_back || now >= job.due.report_ns);
     if (may_report(now) && (job.due.urgent || slow || stall_changed(job, now)))

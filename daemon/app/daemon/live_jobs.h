@@ -40,7 +40,7 @@ struct LiveOptions {
   TimeNs report_every_ns = 10 * kNsPerSecond;  // where nothing hurries
   size_t jobs_max = limits::kLiveJobs;
   // Whether processes of the job are on this host; nothing where that cannot be told. Asked at most once a
-  // second for a job, and only of silent ones. Empty: it can never be told.
+  // second for a silent job, and now and then while it runs. Empty: it can never be told.
   std::function<std::optional<bool>(const std::string& job)> alive = {};
   // A monotonic clock, for what a report costs; empty: nothing.
   std::function<TimeNs()> timer = {};

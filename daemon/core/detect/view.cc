@@ -156,6 +156,7 @@ Evidence evidence_at(const logs::JobLog& log, const logs::LogPlace& place, std::
   e.text = std::string(text);
   e.time_ns = place.time_ns;
   e.rank = writer.rank;
+  if (!e.rank && !writer.key.task && writer.key.rank != logs::kNoRank) e.rank = writer.key.rank;
   return e;
 }
 

@@ -1,0 +1,201 @@
+#include "app/daemon/live_jobs.h"
+
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "app/diagnose.h"
+#include "live_feed.h"
+#include "model/report_json.h"
+
+using namespace culprit;
+using namespace culprit::app;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Four hosts with a file each; one has lost a GPU.
+std::vector<std::string> failing_files() {
+  std::vector<std::string> out(4);
+  for (size_t h = 0; h < out.size(); ++h) {
+    for (int64_t s = 0; s < 60; ++s) out[h] += step_line(s);
+    if (h == 2)
+      out[h] +=
+          xid_line(kStart + 60 * kNsPerSecond) + clock(kStart + 60 * kNsPerSecond) +
+          " ERROR Traceback (most recent call last):\n" +
+          "  File \"train.py\", line 3, in <module>\n    step()\nRuntimeError: CUDA error: unknown error\n";
+  }
+  return out;
+}
+
+std::string file_name(size_t host) { return fmt::format("node-{}/train.log", host); }
+
+std::string offline(const std::vector<std::string>& files) {
+  const fs::path root = fs::temp_directory_path() / fmt::format("culprit-live-{}", ::getpid());
+  fs::remove_all(root);
+  for (size_t h = 0; h < files.size(); ++h) {
+    fs::create_directories((root / file_name(h)).parent_path());
+    std::ofstream(root / file_name(h)) << files[h];
+  }
+  DiagnoseOptions options;
+  options.paths = {root.string()};
+  options.rules.site = false;
+  ReadProgress progress;
+  const auto result = diagnose(options, progress);
+  BOOST_REQUIRE(result);
+  fs::remove_all(root);
+  std::string json = without_ids(to_json(result->report));
+  const std::string there = root.string() + "/";
+  for (size_t at; (at = json.find(there)) != json.npos;) json.replace(at, there.size(), "/logs/");
+  return json;
+}
+
+// The files one after the other, in pieces of so many bytes.
+std::string live(const std::vector<std::string>& files, size_t size, bool reports_between) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  for (size_t h = 0; h < files.size(); ++h) {
+    const StreamId stream = feed.open(OriginKind::kFile, "j", "/logs/" + file_name(h));
+    for (size_t at = 0; at < files[h].size(); at += size) {
+      feed.write(stream, std::string_view(files[h]).substr(at, size), kStart);
+      if (reports_between && at % 1000 == 0) jobs.report_json("j", kStart);
+    }
+    feed.write(stream, "", kStart, true);
+  }
+  return without_ids(jobs.report_json("j", kStart).value_or(""));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(live_jobs)
+
+BOOST_AUTO_TEST_CASE(pieces_cut_anywhere_give_the_report_of_the_files) {
+  const auto files = failing_files();
+  const std::string expected = offline(files);
+  BOOST_TEST(expected.find("nvidia.xid.79") != std::string::npos);
+  for (const size_t size : {size_t{1}, size_t{7}, size_t{64}, size_t{1000}, size_t{1} << 20})
+    BOOST_TEST(live(files, size, false) == expected, "pieces of " << size);
+}
+
+BOOST_AUTO_TEST_CASE(reports_in_between_change_nothing) {
+  const auto files = failing_files();
+  BOOST_TEST(live(files, 100, true) == live(files, 1 << 20, false));
+}
+
+BOOST_AUTO_TEST_CASE(two_jobs_are_apart) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId a = feed.open(OriginKind::kFile, "a", "/logs/a.log");
+  const StreamId b = feed.open(OriginKind::kFile, "b", "/logs/b.log");
+  for (int64_t s = 0; s < 30; ++s) {
+    feed.write(a, step_line(s), kStart + s * kNsPerSecond);
+    feed.write(b, step_line(s), kStart + s * kNsPerSecond);
+  }
+  feed.write(b, xid_line(kStart + 30 * kNsPerSecond), kStart + 30 * kNsPerSecond);
+  jobs.tick(kStart + 30 * kNsPerSecond);
+  const auto events = jobs.poll_events();
+  BOOST_TEST(count(events, LiveEventKind::kJobStarted) == 2u);
+  const LiveEvent* diagnosis = first(events, LiveEventKind::kDiagnosis);
+  BOOST_REQUIRE(diagnosis);
+  BOOST_TEST(diagnosis->job == "b");
+  BOOST_TEST(jobs.report_json("a", kStart + kNsPerSecond * 31)->find("xid") == std::string::npos);
+  BOOST_TEST(jobs.report_json("b", kStart + kNsPerSecond * 31)->find("nvidia.xid.79") != std::string::npos);
+  BOOST_TEST(!jobs.report_json("c", kStart));
+}
+
+BOOST_AUTO_TEST_CASE(an_error_is_diagnosed_with_the_next_tick) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId log = feed.open(OriginKind::kFile, "j", "/logs/a.log");
+  for (int64_t s = 0; s < 30; ++s) feed.write(log, step_line(s), kStart + s * kNsPerSecond);
+  jobs.tick(kStart + 30 * kNsPerSecond);
+  jobs.poll_events();
+  feed.write(log, xid_line(kStart + 30 * kNsPerSecond), kStart + 30 * kNsPerSecond + kNsPerMs);
+  jobs.tick(kStart + 30 * kNsPerSecond + kNsPerMs);
+  const auto events = jobs.poll_events();
+  BOOST_TEST(count(events, LiveEventKind::kFinding) == 1u);
+  const LiveEvent* diagnosis = first(events, LiveEventKind::kDiagnosis);
+  BOOST_REQUIRE(diagnosis);
+  BOOST_TEST(diagnosis->json.find("\"rule\":\"nvidia.xid.79\"") != std::string::npos);
+  // The report speaks of it by the same name.
+  BOOST_TEST(jobs.report_json("j", kStart)->find("\"id\":\"" + diagnosis->id + "\"") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_rule_that_fires_in_a_storm_is_told_once_in_ten_seconds) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId log = feed.open(OriginKind::kFile, "j", "/logs/a.log");
+  for (int64_t i = 0; i < 500; ++i) feed.write(log, xid_line(kStart + i * kNsPerMs), kStart + i * kNsPerMs);
+  feed.write(log, xid_line(kStart + 11 * kNsPerSecond), kStart + 11 * kNsPerSecond);
+  const auto events = jobs.poll_events();
+  BOOST_TEST(count(events, LiveEventKind::kFinding) == 2u);
+  BOOST_TEST(events.back().json.find("\"repeated\":499") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(reports_take_a_tenth_of_the_time_at_most) {
+  LiveOptions options = live_options();
+  TimeNs spent = 0;
+  options.timer = [&] { return spent += kNsPerSecond; };  // each report costs a second
+  LiveJobs jobs(std::move(options));
+  Feed feed(jobs);
+  const StreamId a = feed.open(OriginKind::kFile, "a", "/logs/a.log");
+  for (int64_t s = 0; s < 100; ++s) {
+    const TimeNs now = kStart + s * kNsPerSecond;
+    feed.write(a, step_line(s) + fmt::format("{} ERROR a{} CUDA error: out of memory\n", clock(now), s), now);
+    jobs.tick(now);
+  }
+  BOOST_TEST(jobs.counts().reports >= 1u);
+  BOOST_TEST(jobs.counts().reports <= 10u);
+}
+
+BOOST_AUTO_TEST_CASE(a_clock_that_steps_back_stops_no_reports) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId a = feed.open(OriginKind::kFile, "a", "/logs/a.log");
+  const TimeNs late = kStart + 3600 * kNsPerSecond;
+  feed.write(a, step_line(0), late);
+  jobs.tick(late + 20 * kNsPerSecond);
+  const uint64_t before = jobs.counts().reports;
+  feed.write(a, step_line(1), kStart);
+  jobs.tick(kStart + kNsPerSecond);
+  BOOST_TEST(jobs.counts().reports > before);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_lost_stands_in_the_report_and_breaks_the_line) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId a = feed.open(OriginKind::kFile, "a", "/logs/a.log");
+  feed.write(a, "2026-11-21 02:00:00,000 INFO a line that is no", kStart);
+  feed.lose(a, 1234, kStart);
+  feed.write(a, "rest of another one\n", kStart);
+  const std::string report = *jobs.report_json("a", kStart + kNsPerSecond);
+  BOOST_TEST(report.find("1.2 kB of it was lost here") != std::string::npos, report);
+  BOOST_TEST(jobs.jobs().at(0).lines == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(files_named_by_hosts_are_of_them_once_two_are_seen) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId a = feed.open(OriginKind::kFile, "j", "/logs/gpu7.log");
+  feed.write(a, step_line(0), kStart);
+  const StreamId b = feed.open(OriginKind::kFile, "j", "/logs/gpu8.log");
+  for (const StreamId s : {b, a}) feed.write(s, step_line(1), kStart);
+  jobs.report_json("j", kStart);
+  BOOST_TEST(jobs.jobs().at(0).hosts == 3u);  // gpu7, gpu8, and the daemon's for the line from before
+}
+
+BOOST_AUTO_TEST_CASE(when_all_jobs_run_another_is_refused_and_counted) {
+  LiveOptions options = live_options();
+  options.jobs_max = 2;
+  LiveJobs jobs(std::move(options));
+  Feed feed(jobs);
+  for (const char* job : {"a", "b", "c"}) {
+    const StreamId s = feed.open(OriginKind::kFile, job, fmt::format("/logs/{}.log", job));
+    feed.write(s, step_line(0), kStart);
+  }
+  BOOST_TEST(jobs.jobs().size() == 2u);
+  BOOST_TEST(jobs.counts().bytes_refused == step_line(0).size());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
