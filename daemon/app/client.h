@@ -22,12 +22,6 @@ struct ClientOptions {
   std::string token_file;  // for what changes something over TCP
 };
 
-struct HttpAnswer {
-  int status = 0;
-  std::string body;
-  std::vector<std::string> gaps;  // of evidence: a sentence each
-};
-
 struct ServerEvent {
   std::string kind, id, data;
 };

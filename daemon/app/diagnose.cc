@@ -67,17 +67,6 @@ Status read_job_file(const ingest::SourceFile& file, JobFiles& out) {
   return {};
 }
 
-// A name without its numbers: what the files of one job's hosts have in common.
-std::string stem_of(const std::string& host) {
-  std::string stem;
-  for (const char c : host)
-    if (c < '0' || c > '9')
-      stem += c;
-    else if (stem.empty() || stem.back() != '#')
-      stem += '#';
-  return stem;
-}
-
 // Who wrote each file. A name such as "gpu7" is a host's where the job has another of its kind.
 std::vector<logs::PathOwner> owners_of(const std::vector<ingest::SourceFile>& files,
                                        const logs::Placement& placement, const JobFile& job) {
@@ -86,10 +75,10 @@ std::vector<logs::PathOwner> owners_of(const std::vector<ingest::SourceFile>& fi
   const std::set<std::string> told(job.hosts.begin(), job.hosts.end());
   for (const ingest::SourceFile& file : files) {
     owners.push_back(placement.owner(without_suffix(file.below)));
-    if (const auto& host = owners.back().host) kinds[stem_of(*host)].insert(*host);
+    if (const auto& host = owners.back().host) kinds[logs::host_stem(*host)].insert(*host);
   }
   for (logs::PathOwner& owner : owners) {
-    if (owner.guessed && kinds[stem_of(*owner.host)].size() < 2 && !told.contains(*owner.host))
+    if (owner.guessed && kinds[logs::host_stem(*owner.host)].size() < 2 && !told.contains(*owner.host))
       owner.host = std::nullopt;
   }
   return owners;

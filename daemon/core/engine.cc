@@ -22,18 +22,32 @@ struct Engine::Impl {
   std::vector<Problem> problems;
   size_t told = 0;                            // hits of rules already looked at for effects
   std::optional<rules::RuleRun> live, whole;  // in the order of coming, and of time
+  detect::ProgressWatch progress;
+  detect::Fate fate;  // of the last report
 
   explicit Impl(EngineOptions o) : options(std::move(o)), log(options.job) {
     if (options.rules) {
-      if (options.live) live.emplace(options.rules);
-      whole.emplace(options.rules);
+      if (options.live) live.emplace(options.rules, options.watch);
+      whole.emplace(options.rules, options.watch);
     }
+    for (const std::string& rule : options.quarantined)
+      for (auto* run : {&live, &whole})
+        if (*run) (*run)->quarantine(rule);
     for (const detect::PoolForm& f : options.pool.forms) log.add_pool_form(f.hash, f.text);
   }
 
-  void take(SourceOpened& input) { log.open_source(input.info); }
-  void take(LogInput& input) { log.add(*input.batch); }
-  void take(ProblemSeen& input) { problems.push_back(std::move(input.problem)); }
+  void take(SourceOpened& input, TimeNs) { log.open_source(input.info); }
+  void take(LogInput& input, TimeNs now) {
+    log.add(*input.batch);
+    progress.lines(log.iterations().moves(), now);
+  }
+  void take(ProblemSeen& input, TimeNs) { problems.push_back(std::move(input.problem)); }
+  void take(detect::ProgressSeen& input, TimeNs now) { progress.beat(input, now); }
+  void take(detect::PhaseSeen& input, TimeNs now) { progress.phase(input, now); }
+  void take(RuleOverran& input, TimeNs) {
+    for (auto* run : {&live, &whole})
+      if (*run) (*run)->overrun(input.rule);
+  }
 
   // What was read and not kept in full: of each source, then of the job as a whole.
   void tell_drops(std::vector<Problem>& out) const {
@@ -89,8 +103,8 @@ Engine::Engine(EngineOptions options) : impl_(std::make_unique<Impl>(std::move(o
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 
-std::vector<Effect> Engine::step(std::span<Input> inputs, TimeNs) {
-  for (Input& input : inputs) std::visit([this](auto& i) { impl_->take(i); }, input);
+std::vector<Effect> Engine::step(std::span<Input> inputs, TimeNs now) {
+  for (Input& input : inputs) std::visit([this, now](auto& i) { impl_->take(i, now); }, input);
   std::vector<Effect> effects;
   if (!impl_->live) return effects;
   const auto& lines = impl_->log.rule_lines();
@@ -131,11 +145,18 @@ std::vector<std::string> Engine::told_drops() const {
   return out;
 }
 
-Report Engine::report() {
+Report Engine::report(TimeNs now) {
   Report report;
   impl_->log.settle();
   const detect::View view = detect::make_view(impl_->log);
   detect::Analysis analysis = detect::analyse(view, impl_->options.pool, impl_->options.steps);
+  impl_->fate = analysis.fate;
+  if (now != kNoTime) {
+    if (auto stall = impl_->progress.find_stall(impl_->log, impl_->options.hang, now)) {
+      report.hang = Hang{stall->first_ns, {}, {}};
+      analysis.findings.push_back(std::move(*stall));
+    }
+  }
   if (impl_->options.steps.shapes && impl_->whole) {
     diagnose::Signs signs = diagnose::find_signs(view, analysis, *impl_->whole);
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
@@ -151,6 +172,39 @@ Report Engine::report() {
     return std::tie(a.file, a.offset, a.what) < std::tie(b.file, b.offset, b.what);
   });
   return report;
+}
+
+bool Engine::may_stall(TimeNs now) const { return impl_->progress.may_stall(impl_->options.hang, now); }
+bool Engine::ended_well() const { return impl_->fate.ended_well; }
+
+std::optional<int64_t> Engine::iteration() const {
+  const int64_t last = std::max(impl_->fate.last_iteration, impl_->progress.beaten());
+  return last < 0 ? std::nullopt : std::optional(last);
+}
+
+void Engine::replace_rules(std::shared_ptr<rules::Ruleset> rules) {
+  Impl& s = *impl_;
+  std::vector<uint32_t> to(s.options.rules ? s.options.rules->rules().size() : 0, logs::JobLog::kNoRule);
+  for (uint32_t i = 0; i < to.size(); ++i) {
+    const rules::Rule& old = s.options.rules->rules()[i];
+    const auto index = rules ? rules->find(old.id) : std::nullopt;
+    if (index && rules->rules()[*index].text_hash == old.text_hash) to[i] = *index;
+  }
+  const auto& lines = s.log.rule_lines();
+  s.told = static_cast<size_t>(
+      std::count_if(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(s.told),
+                    [&](const logs::RuleLine& line) { return to[line.rule] != logs::JobLog::kNoRule; }));
+  s.log.renumber_rules(to);
+  for (auto* run : {&s.live, &s.whole}) {
+    if (run == &s.live && !s.options.live) continue;
+    if (!rules)
+      run->reset();
+    else if (*run)
+      (*run)->replace(rules);
+    else
+      run->emplace(rules);
+  }
+  s.options.rules = std::move(rules);
 }
 
 std::unique_ptr<logs::LineScanner> Engine::make_scanner() const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/detect/analysis.h"
+#include "core/detect/stall.h"
 #include "core/logs/batch.h"
 #include "core/logs/line_parser.h"
 #include "core/rules/run.h"
@@ -27,6 +28,7 @@ struct EngineOptions {
   rules::FunctionWatch* watch = nullptr;            // borrowed: round each call of a rule's function
   std::vector<std::string> quarantined;  // ids of rules that are not evaluated, and told as problems
   bool live = false;  // whether step() tells findings as they come; otherwise only the report does
+  detect::StallOptions hang = {};  // of reports that are given the time
 };
 
 // Sources are numbered from 0 in the order of their SourceOpened.
@@ -43,7 +45,8 @@ struct ProblemSeen {
 struct RuleOverran {
   std::string rule;  // its id
 };
-using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran>;
+using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
+                           detect::PhaseSeen>;
 
 // What the shell is asked to do or may want to show: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;
@@ -68,8 +71,19 @@ class Engine {
   // thread each.
   std::unique_ptr<logs::LineScanner> make_scanner() const;
 
-  // What is known so far. May be asked at any time, again and again.
-  Report report();
+  // What is known so far. May be asked at any time, again and again. With the time, on the clock of step()'s,
+  // a job that stopped making progress is told too.
+  Report report(TimeNs now = kNoTime);
+  // Cheap: whether a report at this time may tell of such a stop.
+  bool may_stall(TimeNs now) const;
+  // As the last report saw it: the job reached its planned end.
+  bool ended_well() const;
+  // The furthest iteration, as the last report saw it, or heartbeats since.
+  std::optional<int64_t> iteration() const;
+
+  // Other rules, for what comes from now on. What was found is kept where a rule of the same id and text is
+  // there. Scanners made before are of the old rules: make new ones before the next step.
+  void replace_rules(std::shared_ptr<rules::Ruleset> rules);
 
   // The rules that fired, by source and line, with all lines in order of their times.
   std::vector<RuleFired> firings();

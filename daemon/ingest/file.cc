@@ -5,9 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
 namespace culprit::ingest {
@@ -52,17 +50,6 @@ const char* name_of_type(mode_t mode) {
 }
 
 }  // namespace
-
-Error system_error(const std::string& subject, int error) {
-  std::string reason = std::generic_category().message(error);
-  // "Permission denied" reads on after the subject, "Input/output error" does too; no reason begins with a
-  // name.
-  if (!reason.empty()) reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
-  ErrorCode code = ErrorCode::kIo;
-  if (error == ENOENT || error == ENOTDIR) code = ErrorCode::kNotFound;
-  if (error == EACCES || error == EPERM) code = ErrorCode::kDenied;
-  return Error{code, (subject.empty() ? "\"\"" : subject) + ": " + reason};
-}
 
 Result<File> File::opened(int descriptor, const std::string& subject) {
   File file;

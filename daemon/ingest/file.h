@@ -1,5 +1,4 @@
-// An open file, pipe or standard input, and the words for what goes wrong with it. Owns its descriptor
-// (standard input's stays open). read() belongs to one thread at a time, read_at() to any.
+// An open file, pipe or standard input. Owns its descriptor (standard input's stays open). read() belongs to one thread at a time, read_at() to any.
 #pragma once
 
 #include <atomic>
@@ -9,11 +8,11 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "io/system_error.h"
 
 namespace culprit::ingest {
 
-// "subject: permission denied", with the code that fits.
-Error system_error(const std::string& subject, int error);
+using io::system_error;
 
 struct ReadOutcome {
   size_t bytes = 0;  // fewer than asked only at the end or on an error

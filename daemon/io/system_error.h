@@ -7,10 +7,10 @@
 
 namespace culprit::io {
 
-// `code` is a value of errno.
-Error system_error(const std::string& subject, int code);
-inline tl::unexpected<Error> system_failure(const std::string& subject, int code) {
-  return tl::unexpected<Error>(system_error(subject, code));
+// "subject: permission denied", with the code that fits; `number` is a value of errno.
+Error system_error(const std::string& subject, int number);
+inline tl::unexpected<Error> system_failure(const std::string& subject, int number) {
+  return tl::unexpected<Error>(system_error(subject, number));
 }
 
 }  // namespace culprit::io

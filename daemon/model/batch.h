@@ -15,7 +15,8 @@ namespace culprit {
 
 using SourceId = uint32_t;
 
-enum class SourceKind : uint8_t { kLog, kKernel };
+// kEvent: events of a trace, a line each ("name=ecc count=3").
+enum class SourceKind : uint8_t { kLog, kKernel, kEvent };
 
 // One watched or read file, stream or feed, and what its path or its owner says of who writes to it.
 struct SourceInfo {
@@ -27,6 +28,7 @@ struct SourceInfo {
   bool host_wins = false;         // the user's own pattern gave it: it outranks the lines' prefixes
   bool rank_wins = false;
   TimeNs modified_ns = kNoTime;  // of the file: places times that tell no year
+  uint64_t lines_before = 0;     // of the file, that were another run's: its own count on from them
 };
 
 // Whole lines of one source. `bytes` is borrowed for the call; the last line may lack its newline only at the

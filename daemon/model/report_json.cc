@@ -144,6 +144,13 @@ class ReportWriter {
  public:
   explicit ReportWriter(const Report& report) : report_(report) {}
 
+  static std::string one(const Diagnosis& d) {
+    const Report none;
+    ReportWriter writer(none);
+    writer.diagnosis(d);
+    return writer.w_.take();
+  }
+
   std::string run() {
     w_.object([&] {
       w_.field("schema", "culprit.report/1");
@@ -355,5 +362,6 @@ class ReportWriter {
 }  // namespace
 
 std::string to_json(const Report& report) { return ReportWriter(report).run(); }
+std::string to_json(const Diagnosis& diagnosis) { return ReportWriter::one(diagnosis); }
 
 }  // namespace culprit

@@ -8,4 +8,5 @@
 
 namespace culprit {
 std::string to_json(const Report& report);
-}
+std::string to_json(const Diagnosis& diagnosis);
+}  // namespace culprit

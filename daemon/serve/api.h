@@ -46,8 +46,8 @@ struct EvidenceChunk {
 };
 
 // Reads one source for one client. The next chunk is asked for when the client has taken the one before;
-// destroyed when the client has all or went away, also while a chunk is under way: its answer is then
-// ignored.
+// destroyed when the client has all or went away, also while a chunk is under way (its answer is then
+// ignored) and from within an answer.
 class EvidenceReader {
  public:
   virtual ~EvidenceReader() = default;

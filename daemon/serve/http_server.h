@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -51,7 +52,8 @@ class BodyStream {
   virtual void write(std::string bytes) = 0;
   virtual size_t queued() const = 0;  // bytes that the client's connection has not taken
   virtual bool closed() const = 0;    // the client went away
-  // Calls back whenever nothing is queued and more can be written, also at once where that is so.
+  // Calls back whenever nothing is queued and the client can take more; after that not until something was
+  // written.
   virtual void on_ready(std::function<void()> call) = 0;
   virtual void on_closed(std::function<void()> call) = 0;
   virtual void trailer(const std::string& name, const std::string& value) = 0;

@@ -20,9 +20,6 @@ struct Target {
 // Errors: no path, a bad or incomplete escape, a NUL, a key that is given twice, too many parts.
 Result<Target> parse_target(std::string_view raw);
 
-// For a segment of a path, and for a key or value of a query.
-std::string percent_encoded(std::string_view text);
-
 // Whether a Host header names this host by an address, as localhost, or by one of `names`: a page of a
 // stranger's domain that resolves to our address (DNS rebinding) names its own.
 bool host_allowed(std::string_view host, const std::vector<std::string>& names);

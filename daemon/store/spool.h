@@ -13,17 +13,18 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "base/time.h"
 #include "io/files.h"
 #include "model/piece.h"
+#include "store/record.h"
+#include "store/segment.h"
 
 namespace culprit::store {
 
@@ -60,6 +61,11 @@ struct KeptStream {
   uint64_t first_offset = 0;  // what stands before it went with dropped segments
 };
 
+// Sources that are known at a time. 100,000 files are watched at most; 200 bytes each.
+constexpr size_t kStreamsMax = 131'072;
+// Of one batch: it may have to wait in memory, packed into one frame, while the disk fails.
+constexpr size_t kBatchBytes = 6 << 20;
+
 class Spool {
  public:
   // Makes the folder or recovers what stands in it: the torn tail of the newest segment is cut, damaged
@@ -78,8 +84,8 @@ class Spool {
   StreamId allocate() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   // All of the batch is taken, or, on an error, nothing: hand it over again later. A piece that does not
-  // begin at the end of its stream, or is of none that was told, is refused (kInvalid): that is no fault of
-  // the disk and will not mend.
+  // begin at the end of its stream, or is of none that was told, and a batch of more than kBatchBytes are
+  // refused (kInvalid): that is no fault of the disk and will not mend.
   Status append(const PieceBatch& batch, TimeNs now);
   // Writes what is appended. On an error it stays appended, and the next call tries again. Gives the streams
   // that moved since the last successful commit.
@@ -93,60 +99,82 @@ class Spool {
 
  private:
   struct Stream {
-    StreamState committed, appended;
-    bool declared = false;  // in a committed frame
-    bool touched = false;   // by the frame under way
-    bool moved = false;     // committed since the last commit() was answered
+    StreamInfo info;
+    Position committed, appended;
     uint64_t first_offset = 0;
+    bool declared = false;                     // in a committed frame
+    bool touched = false;                      // by the frame under way
+    bool moved = false;                        // stands in moved_
+    uint64_t check_size = 0, check_batch = 0;  // check_pieces: where the batch's next piece has to begin
   };
   struct Segment {
     uint64_t number = 0, size = 0;
   };
-  Spool(io::Files& files, SpoolOptions options);
-
-  Status recover(TimeNs now);
-  Status list_segments();
-  Status read_back();
-  Status go_on_in(uint64_t sound_end);
-  Status check_batch(const PieceBatch& batch) const;
-  void take(const PieceBatch& batch);
-  Status write_pending(TimeNs now);
-  void pack_frame(TimeNs now);
-  Status write_ready(TimeNs now);
-  void frame_written();
-  Status ensure_segment(TimeNs now);
-  Status begin_segment(TimeNs now);
-  std::string checkpoint_bytes(TimeNs now);
-  Status append_bytes(const std::string& bytes);
-  void make_room(uint64_t needed);
-  bool drop_oldest();
-  void note_first_offsets();
-  void bound_streams();
-  Status note(Status status, TimeNs now);
-  uint64_t segment_bytes() const;
-  std::string segment_path(uint64_t number) const;
-
+  struct Mark {
+    StreamId stream;
+    Position position;
+  };
   struct Packer;  // zstd's context
+  class Recovery;
+
+  Spool(io::Files& files, SpoolOptions options);
+  // spool_recover.cc
+  Status recover(TimeNs now);
+  Status look_at_segments();
+  Result<std::optional<size_t>> newest_checkpoint() const;
+  Status read_segment(Recovery& recovery, size_t which);
+  void go_on_in_newest(uint64_t sound_end);
+  void note_first_offsets();
+  // spool.cc
+  Status declare(const PieceBatch& batch);
+  Status check_pieces(const PieceBatch& batch);
+  void take(const PieceBatch& batch, TimeNs now);
+  Status write_pending(TimeNs now);
+  Status pack(FrameHeader& header, std::string_view raw, std::string& out);
+  Status pack_pending(TimeNs now);
+  Status write_ready(TimeNs now);
+  Status try_write_ready(TimeNs now);
+  void ready_stands();
+  KeptStream kept(const Stream& stream) const;
+  // spool_segments.cc
+  Status ensure_segment(TimeNs now);
+  void mend_tail();
+  Status begin_segment(TimeNs now);
+  Result<std::string> checkpoint(uint64_t number, TimeNs now);
+  Status append_frame();
+  void make_room(uint64_t needed);
+  bool make_room_on_disk(uint64_t needed);
+  bool drop_oldest();
+  void forget_streams();
+  void choose_segment_bytes();
+  Status note(Status status, TimeNs now);
+
   io::Files& files_;
   const SpoolOptions options_;
   std::unique_ptr<Packer> packer_;
   std::atomic<StreamId> next_id_ = 0;
   std::map<StreamId, Stream> streams_;
+  uint64_t batches_ = 0;
+
+  uint64_t epoch_ = 0;
   std::vector<Segment> segments_;  // by number; the last is being written while handle_ is there
   std::unique_ptr<io::FileHandle> handle_;
+  uint64_t segment_bytes_ = 0;   // as options_ have it, or less where the disk is small
+  uint64_t checkpoint_end_ = 0;  // in the segment being written
+  uint64_t bytes_ = 0;           // of all segments
   bool tail_unknown_ = false;    // a write failed: what stands behind the last frame is not known
   bool folder_changed_ = false;  // since the last sync
-  uint64_t epoch_ = 0;
-  uint64_t sequence_ = 0, written_sequence_ = 0;  // of the frame packed last, and written last
+
+  uint64_t sequence_ = 0, written_sequence_ = 0;  // of the frame packed last, and of that written last
   std::string raw_;                               // the frame under way
-  std::vector<StreamId> touched_;                 // by it
-  std::string ready_;  // a packed frame; it is written as it is until it stands, so a copy is known as one
-  struct Mark {
-    StreamId stream;
-    StreamState state;
-  };
-  std::vector<Mark> ready_marks_;  // what holds once ready_ stands
-  uint64_t bytes_ = 0;
+  uint64_t raw_mask_ = 0;
+  std::vector<StreamId> touched_;  // by it
+  // A packed frame. It is written as it is until it stands, so that a copy which stood although its write
+  // failed is known by its number.
+  std::string ready_;
+  FrameHeader ready_header_;
+  std::vector<Mark> ready_marks_;  // what holds then
+  std::vector<StreamId> moved_;    // committed, and not told by commit() yet
   SpoolStats stats_;
 };
 

@@ -1,20 +1,24 @@
 // Which job a source belongs to, and whether a job still has processes: by the configuration, by the path, by
-// the process that writes it (FORMATS.md section 8; /proc, SLURM_JOB_ID, cgroups).
+// the process that writes it (FORMATS.md section 8; SLURM_JOB_ID, control groups).
 //
-// Blocking: reads below `proc`, bounded by limits::kProcEntries a call. Any one thread; each worker that asks
-// has its own. Never fails: what cannot be told is the fallback.
+// Blocking: reads below `proc`, at most limits::kProcEntries entries a call. Any thread, one at a time; each
+// worker that asks has its own. Never fails: what cannot be told is kDefaultJob. Follows no link that a user
+// may have set.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/status.h"
 
 namespace culprit::app {
+
+// The job of what belongs to none.
+constexpr const char* kDefaultJob = "default";
 
 struct JobRules {
   std::string job;          // as configured; wins
@@ -27,13 +31,14 @@ class JobRecognition {
   // An error where the pattern is none or has no group `job`.
   static Result<JobRecognition> create(JobRules rules);
   JobRecognition(JobRecognition&&) noexcept;
+  JobRecognition& operator=(JobRecognition&&) noexcept;
   ~JobRecognition();
 
-  // Of a file; looks for who has it open for writing where nothing else tells. kDefaultJob where nobody does.
-  std::string of_file(const std::string& path);
-  // Of what a process sends or writes; `told` is what it says itself (a ring's header) and counts where the
-  // process is gone or belongs to no job.
-  std::string of_process(uint32_t pid, std::string_view told = {});
+  // Of a file; looks for who has it open for writing where nothing else tells.
+  std::string of_file(const std::string& path) const;
+  // Of what a process sends or writes. `told` is what it says itself (a ring's header): it counts where
+  // nothing is configured and the process belongs to no job, or is gone.
+  std::string of_process(uint32_t pid, std::string_view told = {}) const;
 
  private:
   struct Impl;
@@ -41,12 +46,26 @@ class JobRecognition {
   std::unique_ptr<Impl> impl_;
 };
 
-// The job that a process belongs to by its environment (SLURM_JOB_ID), its control group (Slurm's, a pod of
-// Kubernetes, a unit of systemd that is made for a run), or those of its parents. Nothing where none tells.
+// The job that a process belongs to: by its environment (SLURM_JOB_ID; readable to root and its own user),
+// its control group (Slurm's job, Kubernetes' pod, a systemd unit made for a run), else those of its parents.
 std::optional<std::string> job_of_process(const std::string& proc, uint32_t pid);
 
-// Whether processes of the job are there. Nothing where no process was ever known to be of it or /proc does
-// not show others' processes.
-std::optional<bool> job_alive(const std::string& proc, const std::string& job);
+// A process that has the file open for writing.
+std::optional<uint32_t> writer_of(const std::string& proc, const std::string& path);
+
+// Whether a job's processes are there: one that belongs to it, or that writes one of its files.
+class JobAliveness {
+ public:
+  explicit JobAliveness(std::string proc = "/proc") : proc_(std::move(proc)) {}
+  // Nothing where no process of the job was ever seen, so that its absence says nothing. One pass over all
+  // processes answers for all jobs until `now_ns` is a second later.
+  std::optional<bool> alive(const std::string& job, int64_t now_ns);
+
+ private:
+  std::string proc_;
+  std::optional<int64_t> looked_ns_;
+  struct Seen;
+  std::shared_ptr<Seen> seen_;
+};
 
 }  // namespace culprit::app

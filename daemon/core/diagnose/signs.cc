@@ -212,7 +212,9 @@ rules::RuleHit hit_of(const logs::JobLog& log, const logs::RuleLine& line) {
   rules::RuleHit hit;
   hit.rule = line.rule;
   hit.time_ns = line.place.time_ns;
-  hit.source = line.kernel ? rules::Source::kKernel : rules::Source::kLog;
+  hit.source = line.event    ? rules::Source::kEvent
+               : line.kernel ? rules::Source::kKernel
+                             : rules::Source::kLog;
   hit.text = line.text;
   hit.holes = line.holes;
   hit.host = writer.host.value_or(writer.key.host);

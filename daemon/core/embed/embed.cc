@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
-#include "base/limits.h"
 #include "core/engine.h"
+#include "core/logs/line_feed.h"
 #include "core/logs/placement.h"
 #include "core/rules/library.h"
 #include "model/report_json.h"
@@ -23,17 +23,8 @@ namespace {
 
 struct Source {
   SourceInfo info;
-  std::string rest;   // of the line that has no end yet, as much as parsing looks at
-  uint64_t lost = 0;  // bytes of that line beyond
-  uint64_t offset = 0, index = 0;
+  logs::LineFeed feed;
   bool open = true;
-
-  // Takes what has no newline.
-  void keep(std::string_view text) {
-    const size_t room = limits::kLineBytes + 1 - rest.size();  // one more, so that it is seen to be cut
-    rest += text.substr(0, room);
-    lost += text.size() - std::min(text.size(), room);
-  }
 };
 
 // The part of a struct that the caller's version of it has; the rest keeps its default.
@@ -72,15 +63,11 @@ struct culprit_job {
       findings.push_back(std::move(std::get<Finding>(effect)));
   }
 
-  // Hands over what a source keeps.
-  void parse(size_t id, bool last) {
-    Source& s = sources[id];
-    const uint64_t size = s.rest.size() + s.lost;
-    parser.parse({static_cast<SourceId>(id), s.index++, s.offset, s.rest, size, last}, s.info, batch);
-    s.offset += size;
-    step(core::LogInput{&batch});
-    s.rest.clear();
-    s.lost = 0;
+  logs::LineFeed::Take taker(const Source& source) {
+    return [this, &source](const TextChunk& chunk) {
+      parser.parse(chunk, source.info, batch);
+      step(core::LogInput{&batch});
+    };
   }
 
   // What stands between the caller, who may be no C++, and exceptions: memory that is out, above all.
@@ -140,7 +127,7 @@ int open(culprit_job& job, const culprit_source& source) {
     job.error = std::string(name) + " " + std::to_string(value) + ": is no number of a process";
     return -1;
   }
-  Source s;
+  Source s{{}, logs::LineFeed(static_cast<SourceId>(job.sources.size()))};
   s.info.file = source.name ? source.name : "";
   logs::PathOwner owner = job.placement.owner(s.info.file);
   s.info.host = source.host ? std::optional<std::string>(source.host) : std::move(owner.host);
@@ -160,16 +147,7 @@ int feed(culprit_job& job, int source, std::string_view text) {
     return -1;
   }
   Source& s = job.sources[static_cast<size_t>(source)];
-  while (!text.empty()) {
-    const std::string_view part = text.substr(0, limits::kChunkBytes);
-    text.remove_prefix(part.size());
-    const size_t first = part.find('\n'), end = part.rfind('\n');
-    s.keep(part.substr(0, first));
-    if (first == std::string_view::npos) continue;
-    s.rest += part.substr(first, end + 1 - first);
-    job.parse(static_cast<size_t>(source), false);
-    s.keep(part.substr(end + 1));
-  }
+  s.feed.feed(text, job.taker(s));
   return 0;
 }
 
@@ -177,7 +155,7 @@ int close(culprit_job& job, int source) {
   if (feed(job, source, "") != 0) return -1;
   Source& s = job.sources[static_cast<size_t>(source)];
   s.open = false;
-  job.parse(static_cast<size_t>(source), true);
+  s.feed.end(job.taker(s));
   return 0;
 }
 

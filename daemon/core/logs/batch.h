@@ -63,9 +63,10 @@ struct LineHit {
   uint32_t rule;               // index into the rules in use
   uint32_t first_hole, holes;  // into LogBatch::holes
   Known known;
-  Level level;   // as the line's header says
-  bool general;  // gives way to other rules on the same event
-  bool kernel;   // a kernel's message
+  Level level;         // as the line's header says
+  bool general;        // gives way to other rules on the same event
+  bool kernel;         // a kernel's message
+  bool event = false;  // an event of a trace
 };
 
 struct LogBatch {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <utility>
 
@@ -109,7 +110,7 @@ uint64_t hash_of(const std::vector<uint32_t>& symbols) {
 }  // namespace
 
 struct Iterations::Impl {
-  std::vector<Track> tracks;
+  std::deque<Track> tracks;  // `chosen` points into it
   FlatMap<uint32_t> track_of{64};
   std::vector<WriterLoop> loops;
   Warp warp;
@@ -118,6 +119,7 @@ struct Iterations::Impl {
   size_t symbols = 0;        // of all writers
   size_t track_writers = 0;  // of all tracks
   size_t untimed = 0;        // lists of points, of all tracks
+  uint64_t moves = 0;
   const Track* chosen = nullptr;
   std::vector<ProgressPoint> by_time;  // of the chosen track: each with the furthest iteration told by then
   TimeNs median_step = 0;
@@ -152,6 +154,7 @@ struct Iterations::Impl {
       drops.add(Drop::kTrackWriters);
     }
     track.add(point);
+    moves += rose && (track.kind != CounterKind::kCounts || &track == chosen);
     if (point.time_ns == kNoTime) {
       const auto [list, fresh] = track.untimed.try_emplace(point.source);
       untimed += fresh;
@@ -274,6 +277,8 @@ bool Iterations::progress(uint32_t writer, uint32_t key, CounterKind kind, const
   l.iteration = point.iteration;
   return rose;
 }
+
+uint64_t Iterations::moves() const { return impl_->moves; }
 
 void Iterations::choose() {
   const Track* best = nullptr;

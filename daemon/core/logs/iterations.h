@@ -48,6 +48,9 @@ class Iterations {
   // A line that counts `point.iteration` in the track `key`. Whether it is further than the writer was
   // before.
   bool progress(uint32_t writer, uint32_t key, CounterKind kind, const ProgressPoint& point);
+  // How often a line of a track that is named, a bar or the job's own got further than its writer was before:
+  // it grows while the job makes progress.
+  uint64_t moves() const;
   // Chooses the job's track among all that count. Call before what follows; repeatable.
   void choose();
 

@@ -31,6 +31,7 @@ constexpr size_t kFirstText = 100;  // bytes of such a line
 constexpr size_t kFineWriters = 16'384;
 constexpr size_t kCoarseBins = 64;
 constexpr uint32_t kNone = 0xffffffff;
+constexpr size_t kProgressLines = 3;  // the last ones, kept as text: a person sees the pace in them
 // No message has a form like this: a mask leaves no holes beside each other.
 constexpr std::string_view kFoldedForm = "<*> <*> (folded)";
 
@@ -122,6 +123,7 @@ struct JobLog::Impl {
   size_t rule_bytes = 0;
   std::vector<ActivityBins> activity;
   Iterations iterations;
+  std::vector<LogSample> last_progress;
   std::vector<uint32_t> last_forms, last_writers;
   std::vector<uint32_t> local_forms;  // where a form stands in last_forms, if it does
   std::vector<Group> batch_groups;
@@ -268,22 +270,20 @@ struct JobLog::Impl {
   }
 
   void keep_rule(RuleLine line) {
-    if (line.rule >= lines_of_rule.size()) lines_of_rule.resize(line.rule + 1);
-    uint32_t& of_writer = *lines_of_writer.try_emplace(pair_key(line.place.writer, line.rule), 0).first;
+    const uint32_t of_rule = line.rule < lines_of_rule.size() ? lines_of_rule[line.rule] : 0;
+    const uint32_t* seen = lines_of_writer.find(pair_key(line.place.writer, line.rule));
+    const uint32_t of_writer = seen ? *seen : 0;
     size_t size = line.text.size();
     for (const std::string& hole : line.holes) size += hole.size();
     const bool room = rule_lines.size() < kRuleLines && rule_bytes + size <= kRuleBytes &&
-                      lines_of_rule[line.rule] < kRuleLinesOfOne && of_writer < kRuleLinesOfWriter;
+                      of_rule < kRuleLinesOfOne && of_writer < kRuleLinesOfWriter;
     const bool early = of_writer < kFirstLines && rule_lines.size() < kFirstLinesTotal;
     if (!room && !early) return drops.add(Drop::kRules);
     if (!room && rule_bytes + size > kRuleBytes) {
       line.text = shorten(line.text, kFirstText);
       line.holes.clear();
     }
-    ++of_writer;
-    ++lines_of_rule[line.rule];
-    rule_bytes += line.text.size();
-    for (const std::string& hole : line.holes) rule_bytes += hole.size();
+    count_rule(line);
     rule_lines.push_back(std::move(line));
   }
 
@@ -302,6 +302,7 @@ struct JobLog::Impl {
       r.known = r.handled ? Known::kNote : hit.known;
       r.general = hit.general;
       r.kernel = hit.kernel;
+      r.event = hit.event;
       const ShapeKind kind = batch.forms[line.form].shape.kind;
       r.exception = kind == ShapeKind::kException || kind == ShapeKind::kTraceback;
       r.own_time = line.own_time;
@@ -341,12 +342,45 @@ struct JobLog::Impl {
                                ? form.key
                                : kNamedTracks | static_cast<uint32_t>(mix64(
                                                     progress->name, static_cast<uint64_t>(progress->total)));
+      const uint64_t moves = iterations.moves();
       templates[form.cluster].rises += iterations.progress(
           group.writer, key, kind, {place.time_ns, progress->iteration, place.source, place.line});
+      if (iterations.moves() > moves) keep_progress(place, message);
     } else {
       iterations.event(group.writer, form.key);
     }
     if (seen.shape.stage) writer.stage = seen.shape.stage;
+  }
+
+  void keep_progress(const LogPlace& place, std::string_view message) {
+    if (last_progress.size() < kProgressLines)
+      last_progress.emplace_back();
+    else
+      std::rotate(last_progress.begin(), last_progress.begin() + 1, last_progress.end());
+    last_progress.back().place = place;
+    last_progress.back().text.assign(message.substr(0, limits::kEvidenceText));
+  }
+
+  void renumber(const std::vector<uint32_t>& to) {
+    const auto renumber_lines = [&](std::vector<RuleLine>& list) {
+      for (RuleLine& line : list) line.rule = line.rule < to.size() ? to[line.rule] : JobLog::kNoRule;
+      std::erase_if(list, [](const RuleLine& line) { return line.rule == JobLog::kNoRule; });
+    };
+    renumber_lines(rule_lines);
+    for (Source& source : sources)
+      for (auto& [record, held] : source.held) renumber_lines(held);
+    lines_of_rule.clear();
+    lines_of_writer = FlatMap<uint32_t>(256);
+    rule_bytes = 0;
+    for (const RuleLine& line : rule_lines) count_rule(line);
+  }
+
+  void count_rule(const RuleLine& line) {
+    if (line.rule >= lines_of_rule.size()) lines_of_rule.resize(line.rule + 1);
+    ++*lines_of_writer.try_emplace(pair_key(line.place.writer, line.rule), 0).first;
+    ++lines_of_rule[line.rule];
+    rule_bytes += line.text.size();
+    for (const std::string& hole : line.holes) rule_bytes += hole.size();
   }
 
   void walk_lines(LogBatch& batch, Source& source) {
@@ -604,6 +638,7 @@ JobLog::~JobLog() = default;
 SourceId JobLog::open_source(const SourceInfo& info) {
   impl_->sources.emplace_back();
   impl_->sources.back().info = info;
+  impl_->sources.back().lines = info.lines_before;
   impl_->infos.push_back(info);
   return static_cast<SourceId>(impl_->sources.size() - 1);
 }
@@ -625,6 +660,8 @@ void JobLog::add(LogBatch& batch) {
   s.bytes += batch.range_bytes;
 }
 
+void JobLog::renumber_rules(const std::vector<uint32_t>& to) { impl_->renumber(to); }
+
 void JobLog::settle() {
   Impl& s = *impl_;
   s.merge_templates();
@@ -644,6 +681,7 @@ const Miner& JobLog::miner() const { return impl_->miner; }
 const std::vector<JobLog::FormStats>& JobLog::forms() const { return impl_->forms; }
 const std::vector<uint32_t>& JobLog::last_forms() const { return impl_->last_forms; }
 const Iterations& JobLog::iterations() const { return impl_->iterations; }
+const std::vector<LogSample>& JobLog::last_progress() const { return impl_->last_progress; }
 const std::vector<RuleLine>& JobLog::rule_lines() const { return impl_->rule_lines; }
 const std::vector<ActivityBins>& JobLog::activity() const { return impl_->activity; }
 uint64_t JobLog::lines() const { return impl_->lines; }

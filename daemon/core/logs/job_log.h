@@ -75,6 +75,7 @@ struct RuleLine {
   Known known = Known::kNote;
   bool general = false;    // gives way to other rules on the same event
   bool kernel = false;     // a kernel's message
+  bool event = false;      // an event of a trace
   bool exception = false;  // an exception of the program
   bool own_time = true;    // its time stands in the line itself
   bool handled = false;    // the line itself says that it was mended or is no failure
@@ -105,11 +106,15 @@ class JobLog {
   // the event of another. An event that a later batch may continue is counted when it is complete, at the
   // latest with the source's last batch.
   void add(LogBatch& batch);
+  // Other rules are in use: those that were `rule` are `to[rule]` now, or kNoRule: what they found is
+  // forgotten.
+  static constexpr uint32_t kNoRule = 0xffffffff;
+  void renumber_rules(const std::vector<uint32_t>& to);
   // Settles the templates and gathers their counts; call once before the accessors below. Repeatable.
   void settle();
 
   const std::vector<SourceInfo>& sources() const;
-  uint64_t lines_of(SourceId source) const;
+  uint64_t lines_of(SourceId source) const;         // with SourceInfo::lines_before
   const std::vector<WriterStats>& writers() const;  // resolved by settle()
   // By cluster; only those that Miner::resolve gives have counts.
   const std::vector<TemplateStats>& templates() const;
@@ -129,6 +134,8 @@ class JobLog {
   const std::vector<uint32_t>& last_forms() const;
 
   const Iterations& iterations() const;
+  // The last lines that told of progress, oldest first: a few.
+  const std::vector<LogSample>& last_progress() const;
   const std::vector<RuleLine>& rule_lines() const;    // in the order in which they came
   const std::vector<ActivityBins>& activity() const;  // by writer
   uint64_t lines() const;

@@ -168,7 +168,9 @@ struct LineParser::Impl {
     if (!scanner->wants(begin + line.size())) return;
     const bool kernel =
         header.kernel || source->kind == SourceKind::kKernel || message.starts_with("kernel: ");
-    scanner->take({index, begin, begin + line.size(), message, header.level, kernel}, *batch);
+    scanner->take({index, begin, begin + line.size(), message, header.level, kernel,
+                   source->kind == SourceKind::kEvent},
+                  *batch);
   }
 };
 

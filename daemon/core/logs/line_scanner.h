@@ -14,6 +14,7 @@ struct ScannedText {
   std::string_view message;    // within it
   Level level = Level::kNone;  // as its header says
   bool kernel = false;         // a kernel's message
+  bool event = false;          // an event of a trace
 };
 
 class LineScanner {

@@ -188,6 +188,16 @@ void read_file_host(std::string_view name, Best& best) {
 
 }  // namespace
 
+std::string host_stem(std::string_view host) {
+  std::string stem;
+  for (const char c : host)
+    if (!digit(c))
+      stem += c;
+    else if (stem.empty() || stem.back() != '#')
+      stem += '#';
+  return stem;
+}
+
 std::string with_named_groups(std::string_view pattern) {
   std::string out;
   bool in_class = false;

@@ -20,6 +20,9 @@ struct PathOwner {
   bool guessed = false;
 };
 
+// A host's name without its numbers: what the hosts of one job have in common, as "gpu#".
+std::string host_stem(std::string_view host);
+
 struct PlacementOptions {
   std::string host_pattern;  // RE2 with group `host`, both (?P<x>) and (?<x>); empty: none
   std::string rank_pattern;  // RE2 with group `rank`

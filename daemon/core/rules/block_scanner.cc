@@ -18,12 +18,12 @@ void BlockScanner::begin(std::string_view block) {
 }
 
 void BlockScanner::take(const logs::ScannedText& line, logs::LogBatch& batch) {
-  const Source source = line.kernel ? Source::kKernel : Source::kLog;
+  const Source source = line.event ? Source::kEvent : line.kernel ? Source::kKernel : Source::kLog;
   for (const RuleMatch& m : scanner_.match(line.begin, line.end, line.message, source)) {
     const auto first = static_cast<uint32_t>(batch.holes.size());
     batch.holes.insert(batch.holes.end(), m.holes.begin(), m.holes.end());
     batch.hits.push_back({line.index, m.rule, first, static_cast<uint32_t>(m.holes.size()), known_[m.rule],
-                          line.level, m.general, line.kernel});
+                          line.level, m.general, line.kernel, line.event});
   }
   next_ = scanner_.next();
 }

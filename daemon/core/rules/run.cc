@@ -61,7 +61,9 @@ Value window_of(const Firing& firing) {
 
 }  // namespace
 
-RuleRun::RuleRun(std::shared_ptr<Ruleset> ruleset) { replace(std::move(ruleset)); }
+RuleRun::RuleRun(std::shared_ptr<Ruleset> ruleset, FunctionWatch* watch) : watch_(watch) {
+  replace(std::move(ruleset));
+}
 
 void RuleRun::replace(std::shared_ptr<Ruleset> ruleset) {
   std::unordered_map<uint64_t, State*> before;
@@ -87,6 +89,12 @@ void RuleRun::replace(std::shared_ptr<Ruleset> ruleset) {
     for (const std::string* other : {&rule.window->after, &rule.window->unless})
       if (const auto index = ruleset->find(*other)) asked[*index] = true;
   }
+  const auto changed = [&](const std::string& id) {
+    const auto was = ruleset_->find(id), is = ruleset->find(id);
+    return !was || !is || ruleset_->rules()[*was].text_hash != ruleset->rules()[*is].text_hash;
+  };
+  std::erase_if(overran_, changed);
+  std::erase_if(barred_, changed);
   ruleset_ = std::move(ruleset);
   states_ = std::move(states);
   troubles_ = std::move(troubles);
@@ -101,6 +109,8 @@ void RuleRun::clear() {
   waited_ = 0;
   entries_ = fired_ = 0;
   dropped_ = 0;
+  for (const std::string& id : barred_) bar(*ruleset_->find(id));
+  for (const std::string& id : overran_) tell_overrun(*ruleset_->find(id));
 }
 
 uint64_t RuleRun::key(Scope scope, const RuleHit& hit) {
@@ -212,12 +222,16 @@ void RuleRun::remember(State& state, const RuleHit& hit, TimeNs now) {
   }
 }
 
-void RuleRun::tell(State& state, const Rule& rule, std::string what, bool over) {
+RuleTrouble& RuleRun::trouble_of(State& state, const Rule& rule) {
   if (state.trouble < 0) {
     state.trouble = static_cast<int>(troubles_.size());
     troubles_.push_back({rule.id, {}, 0, 0, false});
   }
-  RuleTrouble& trouble = troubles_[static_cast<size_t>(state.trouble)];
+  return troubles_[static_cast<size_t>(state.trouble)];
+}
+
+void RuleRun::tell(State& state, const Rule& rule, std::string what, bool over) {
+  RuleTrouble& trouble = trouble_of(state, rule);
   ++(over ? trouble.overruns : trouble.errors);
   trouble.what = std::move(what);
   if (!over || ++state.overruns < kOverrunsMax) return;
@@ -225,9 +239,28 @@ void RuleRun::tell(State& state, const Rule& rule, std::string what, bool over) 
   trouble.what += fmt::format("; after {} overruns it is not evaluated any more", state.overruns);
 }
 
+void RuleRun::tell_overrun(uint32_t rule) {
+  const Rule& r = ruleset_->rules()[rule];
+  tell(states_[rule], r, fmt::format("{}:{}: rule {} took too long", r.place.file, r.place.line, r.id), true);
+}
+
+void RuleRun::bar(uint32_t rule) {
+  const Rule& r = ruleset_->rules()[rule];
+  State& state = states_[rule];
+  RuleTrouble& trouble = trouble_of(state, r);
+  trouble.quarantined = state.quarantined = true;
+  trouble.what = fmt::format(
+      "{}:{}: rule {} was running when the process died; it is not evaluated until it "
+      "is changed",
+      r.place.file, r.place.line, r.id);
+}
+
 bool RuleRun::agrees(const Rule& rule, State& state, const RuleHit& hit, const Firing& firing) {
   if (rule.when == 0) return true;
-  const auto answer = ruleset_->sandbox(rule).call(rule.when, event_of(rule, hit), window_of(firing));
+  const Value event = event_of(rule, hit), window = window_of(firing);
+  if (watch_) watch_->enter(rule);
+  const auto answer = ruleset_->sandbox(rule).call(rule.when, event, window);
+  if (watch_) watch_->leave();
   if (answer) return *answer;
   const ScriptError& e = answer.error();
   tell(state, rule,
@@ -237,10 +270,18 @@ bool RuleRun::agrees(const Rule& rule, State& state, const RuleHit& hit, const F
   return false;
 }
 
-void RuleRun::overrun(uint32_t rule) {
-  if (rule >= ruleset_->rules().size()) return;
-  const Rule& r = ruleset_->rules()[rule];
-  tell(states_[rule], r, fmt::format("{}:{}: rule {} took too long", r.place.file, r.place.line, r.id), true);
+void RuleRun::overrun(const std::string& rule) {
+  const auto index = ruleset_->find(rule);
+  if (!index) return;
+  if (std::count(overran_.begin(), overran_.end(), rule) < kOverrunsMax) overran_.push_back(rule);
+  tell_overrun(*index);
+}
+
+void RuleRun::quarantine(const std::string& rule) {
+  const auto index = ruleset_->find(rule);
+  if (!index || std::find(barred_.begin(), barred_.end(), rule) != barred_.end()) return;
+  barred_.push_back(rule);
+  bar(*index);
 }
 
 std::optional<Firing> RuleRun::add(const RuleHit& hit) {

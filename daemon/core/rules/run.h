@@ -95,9 +95,14 @@ class RuleRun {
   void sweep(TimeNs now);
   void remember(State& state, const RuleHit& hit, TimeNs now);
   bool agrees(const Rule& rule, State& state, const RuleHit& hit, const Firing& firing);
+  RuleTrouble& trouble_of(State& state, const Rule& rule);
   void tell(State& state, const Rule& rule, std::string what, bool over);
+  void tell_overrun(uint32_t rule);
+  void bar(uint32_t rule);
 
   std::shared_ptr<Ruleset> ruleset_;
+  FunctionWatch* watch_;
+  std::vector<std::string> overran_, barred_;   // ids, as the shell told
   std::unordered_map<uint32_t, State> states_;  // of rules with hits
   std::vector<bool> asked_;                     // rules that another one's window names
   std::vector<RuleTrouble> troubles_;

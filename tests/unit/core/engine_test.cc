@@ -305,6 +305,55 @@ BOOST_AUTO_TEST_CASE(a_rule_may_say_what_a_detectors_finding_means) {
                          [](const Diagnosis& d) { return d.rule.value_or("") == "site.gone"; }));
 }
 
+BOOST_AUTO_TEST_CASE(a_rule_that_the_shell_took_out_is_told_and_makes_no_diagnosis) {
+  constexpr std::string_view kRule = R"(rule { id = "site.flame", engine = 1, title = "The rack burns",
+    category = "hardware", component = "gpu", severity = "fatal", remedy = "Water.",
+    match = { template = "flames at rack <n>" }, when = function() return true end,
+    examples = { hit = "flames at rack 7", miss = "all is well" } })";
+  const auto set = rules::Ruleset::load({{rules::RuleText{"site.lua", std::string(kRule)}}});
+  BOOST_REQUIRE(set.has_value());
+  const auto files = job(4, 100, 2, "2026-11-21 02:01:40,500 ERROR flames at rack 7\n");
+  const auto named = [](const Fed& fed) {
+    bool out = false;
+    for (const Diagnosis& d : fed.report.diagnoses) out = out || d.rule == "site.flame";
+    return out;
+  };
+  EngineOptions options;
+  options.rules = *set;
+  const Fed before = feed(files, options);
+  BOOST_TEST(named(before));
+  BOOST_TEST(before.findings == 1u);
+  options.quarantined = {"site.flame"};
+  const Fed after = feed(files, options);
+  BOOST_TEST(!named(after));
+  BOOST_TEST(after.findings == 0u);
+  bool told = false;
+  for (const Problem& p : after.report.problems)
+    told = told || p.what.find("site.flame was running when the process died") != std::string::npos;
+  BOOST_TEST(told);
+}
+
+BOOST_AUTO_TEST_CASE(overruns_that_the_shell_saw_are_inputs_and_the_third_takes_the_rule_out) {
+  const auto set = rules::Ruleset::shipped();
+  for (const int overruns : {2, 3}) {
+    EngineOptions options;
+    options.rules = set;
+    options.live = true;
+    Engine engine(std::move(options));
+    const std::string rule = set->rules()[0].id;
+    for (int i = 0; i < overruns; ++i) {
+      Input input = RuleOverran{rule};
+      engine.step({&input, 1}, kNoTime);
+    }
+    for (int asked = 0; asked < 2; ++asked) {  // a report evaluates all anew and forgets nothing of it
+      const Report report = engine.report();
+      BOOST_REQUIRE(report.problems.size() == 1u);
+      BOOST_TEST((report.problems[0].what.find("not asked any more") != std::string::npos) ==
+                 (overruns == 3));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(logs_far_apart_in_time_are_not_called_healthy_together) {
   auto files = job(4, 100, 9, "");
   files[3] = "2026-09-02 02:00:00,000 INFO step=1 loss=2.1\n2026-09-02 02:00:01,000 INFO step=2 loss=2.1\n";

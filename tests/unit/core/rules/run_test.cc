@@ -241,8 +241,8 @@ BOOST_AUTO_TEST_CASE(an_error_is_counted_and_told_and_quarantines_nothing) {
 
 BOOST_AUTO_TEST_CASE(the_watchdogs_overruns_count_with_the_counted_ones) {
   Fed fed(rule_text("a.b", "when = function(e) return true end,"));
-  for (int i = 0; i < 3; ++i) fed.run.overrun(0);
-  fed.run.overrun(77);  // of no rule
+  for (int i = 0; i < 3; ++i) fed.run.overrun("a.b");
+  fed.run.overrun("no.such.rule");
   BOOST_TEST(!fed.hit("a.b", 0).has_value());
   BOOST_TEST(fed.run.troubles()[0].quarantined);
 }
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(a_reload_keeps_what_unchanged_rules_remember_and_forgets_ch
   const uint64_t before = hash("a.same");
   fed.hit("a.same", 0);
   fed.hit("a.window", 0);
-  fed.run.overrun(*fed.set->find("a.window"));
+  fed.run.overrun("a.window");
   std::string errors;
   // A rule before the others moves all indices.
   const auto next = load_all({{"a.lua", rule_text("a.a") + text("20s", "two")}}, &errors);
@@ -277,14 +277,64 @@ BOOST_AUTO_TEST_CASE(a_reload_keeps_the_quarantine_of_an_unchanged_rule_alone) {
   const std::string before = rule_text("a.b", "when = function() return true end,");
   for (const bool same : {true, false}) {
     Fed fed(before);
-    for (int i = 0; i < 3; ++i) fed.run.overrun(0);
+    for (int i = 0; i < 3; ++i) fed.run.overrun("a.b");
     fed.run.replace(load_all({{"a.lua", same ? before : before + "-- mended"}}));
     BOOST_TEST(fed.hit("a.b", 0).has_value() == !same);
     BOOST_TEST(fed.run.troubles().size() == (same ? 1u : 0u));
-    for (int i = 0; i < 3; ++i) fed.run.overrun(0);
+    for (int i = 0; i < 3; ++i) fed.run.overrun("a.b");
     BOOST_TEST(fed.run.troubles().size() == 1u);
     BOOST_TEST(fed.run.troubles()[0].overruns == (same ? 6u : 3u));
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_the_shell_told_of_a_rule_outlives_a_clearing_and_ends_with_its_text) {
+  const std::string before = rule_text("a.b", "when = function() return true end,");
+  for (const bool crashed : {true, false}) {
+    Fed fed(before);
+    if (crashed)
+      fed.run.quarantine("a.b");
+    else
+      for (int i = 0; i < 3; ++i) fed.run.overrun("a.b");
+    fed.run.quarantine("no.such.rule");
+    for (int i = 0; i < 2; ++i) {
+      BOOST_REQUIRE(fed.run.troubles().size() == 1u);
+      BOOST_TEST(fed.run.troubles()[0].quarantined);
+      BOOST_TEST(!fed.hit("a.b", i).has_value());
+      fed.run.clear();
+    }
+    if (crashed)
+      BOOST_TEST(
+          fed.run.troubles()[0].what ==
+          "a.lua:1: rule a.b was running when the process died; it is not evaluated until it is changed");
+    fed.run.replace(load_all({{"a.lua", before}}));
+    BOOST_TEST(!fed.hit("a.b", 3).has_value());
+    fed.run.replace(load_all({{"a.lua", before + "-- mended"}}));
+    fed.run.clear();
+    BOOST_TEST(fed.hit("a.b", 4).has_value());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(whoever_watches_functions_sees_each_call_and_no_other_rule) {
+  struct Seen : FunctionWatch {
+    std::string calls;
+    void enter(const Rule& rule) override { calls += rule.id + "("; }
+    void leave() override { calls += ")"; }
+  } seen;
+  const auto set = load_all(
+      {{"a.lua",
+        rule_text("a.a") +
+            rule_text("a.b", "when = function(e) if e.n == '7' then error('x') end return true end,") +
+            rule_text("a.c", "when = function() return true end,")}});
+  BOOST_REQUIRE(set);
+  RuleRun run(set, &seen);
+  for (uint32_t rule : {0u, 1u, 2u}) {  // the second one raises an error: it is left as well
+    RuleHit hit;
+    hit.rule = rule;
+    hit.text = "fault 7";
+    hit.holes = {"7"};
+    run.add(hit);
+  }
+  BOOST_TEST(seen.calls == "a.b()a.c()");
 }
 
 BOOST_AUTO_TEST_CASE(the_same_hits_fire_the_same_twice) {

@@ -1,0 +1,148 @@
+#include "app/config.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/config_options.h"
+#include "base/text.h"
+#include "ingest/file.h"
+
+namespace culprit::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kFileBytes = 1 << 20;  // of one file: 1,000 [[log]] tables need a tenth
+constexpr size_t kFiles = 1000;         // in conf.d
+
+Result<std::string> read_whole(const std::string& path) {
+  auto file = ingest::File::open(path);
+  if (!file) return tl::unexpected(file.error());
+  std::string text;
+  char block[64 << 10];
+  for (;;) {
+    const ingest::ReadOutcome got = file->read(block, sizeof block);
+    if (got.error) return tl::unexpected(ingest::system_error(path, got.error));
+    if (got.bytes == 0) return text;
+    text.append(block, got.bytes);
+    if (text.size() > kFileBytes)
+      return fail(ErrorCode::kLimit, fmt::format("{}: larger than {}", path, format_bytes(kFileBytes)));
+  }
+}
+
+// The files beside the main one, in order of name.
+std::vector<std::string> beside(const std::string& main, std::vector<ConfigError>& errors) {
+  const fs::path folder = fs::path(main).parent_path() / "conf.d";
+  std::vector<std::string> out;
+  std::error_code error;
+  if (!fs::exists(folder, error) && !error) return out;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.ends_with(".toml") && !name.starts_with('.')) out.push_back(it->path().string());
+  }
+  if (error) {
+    const Error why = ingest::system_error(folder.string(), error.value());
+    errors.push_back({folder.string(), 0, 0, why.text.substr(folder.string().size() + 2), why.code});
+  }
+  std::sort(out.begin(), out.end());
+  if (out.size() > kFiles) {
+    errors.push_back(
+        {folder.string(), 0, 0, fmt::format("holds more than {} files", kFiles), ErrorCode::kLimit});
+    out.resize(kFiles);
+  }
+  return out;
+}
+
+std::string own_host_name() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
+
+}  // namespace
+
+std::string format_error(const ConfigError& error) {
+  if (error.line == 0) return fmt::format("{}: error: {}", error.file, error.what);
+  return fmt::format("{}:{}:{}: error: {}", error.file, error.line, error.column, error.what);
+}
+
+LoadedConfig load_config(const std::string& path) {
+  const std::string main = path.empty() ? kConfigFile : path;
+  std::vector<ConfigText> texts;
+  std::vector<ConfigError> unread;
+  std::vector<std::string> files = {main};
+  for (std::string& file : beside(main, unread)) files.push_back(std::move(file));
+  for (const std::string& file : files) {
+    auto text = read_whole(file);
+    if (text) {
+      texts.push_back({file, std::move(*text)});
+    } else if (file != main || !path.empty() || text.error().code != ErrorCode::kNotFound) {
+      std::string what = text.error().text;
+      if (what.starts_with(file + ": ")) what = what.substr(file.size() + 2);
+      unread.push_back({file, 0, 0, std::move(what), text.error().code});
+    }
+  }
+  LoadedConfig out = parse_config(texts);
+  out.errors.insert(out.errors.begin(), unread.begin(), unread.end());
+  if (out.config.host.name.empty()) out.config.host.name = own_host_name();
+  return out;
+}
+
+std::vector<std::string> changed_keys(const Config& before, const Config& after) {
+  Config a = before, b = after;
+  std::vector<std::string> out;
+  for (const Option& option : config_options())
+    if (option.table() != kLogTable && value_text(option, a) != value_text(option, b))
+      out.emplace_back(option.key);
+  if (before.logs != after.logs) out.emplace_back(kLogTable);
+  return out;
+}
+
+std::vector<std::string> keys_for_restart(const Config& before, const Config& after) {
+  std::vector<std::string> out = changed_keys(before, after);
+  std::erase_if(out, [](const std::string& key) { return key == kLogTable || find_option(key)->reloads; });
+  return out;
+}
+
+RuleOptions rule_options(const Config& config) {
+  const std::vector<std::string> defaults = Config().rules;
+  RuleOptions out;
+  out.site = false;  // it is one of the defaults
+  for (const std::string& path : config.rules) {
+    const bool is_default = std::find(defaults.begin(), defaults.end(), path) != defaults.end();
+    // A default folder without a rule is as good as none: the library is built in.
+    if (!is_default || !read_rule_files({{path}, false, false}).texts.empty()) out.paths.push_back(path);
+  }
+  return out;
+}
+
+ConfigCheck check_config(const std::string& path) {
+  ConfigCheck out;
+  const LoadedConfig loaded = load_config(path);
+  for (const ConfigError& error : loaded.errors) {
+    out.errors += format_error(error) + "\n";
+    // Unable to check what was named, or found wrong what was checked.
+    const bool unread =
+        error.line == 0 && error.code != ErrorCode::kInvalid && error.code != ErrorCode::kLimit;
+    out.status = std::max(out.status, unread ? 2 : 1);
+  }
+  const LoadedRules rules = load_rules(rule_options(loaded.config));
+  for (const Error& error : rules.files.errors) out.errors += error.text + "\n";
+  for (const rules::RuleError& error : rules.errors) out.errors += rules::format_error(error) + "\n";
+  if (!rules.set) out.status = std::max(out.status, 1);
+  std::string files;
+  for (const std::string& file : loaded.files) files += (files.empty() ? "" : ", ") + file;
+  if (out.status == 0)
+    out.output = fmt::format("{}: ok, with {}\n", files.empty() ? "the defaults" : files,
+                             counted(rules.set->rules().size(), "rule"));
+  std::string safe;
+  for (std::string_view line : split(out.errors, '\n'))
+    safe += (safe.empty() ? "" : "\n") + to_terminal(line);
+  out.errors = std::move(safe);
+  return out;
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,87 @@
+// The table of options: key, type with its range, default (that of a fresh Config), help, and whether a
+// reload may change it. Whatever knows options by name goes through it. Constant; any thread. Only the
+// configuration's own files look here.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "app/config.h"
+
+namespace culprit::app {
+
+// Why a text is refused, worded to follow "'key' "; empty: it is fine.
+using Check = std::string (*)(std::string_view text);
+
+// The types of values. `of` gives the place in a Config; for [[log]] that in the last table.
+struct TextType {
+  std::string& (*of)(Config&);
+  Check check;
+  const char* name;  // for the reference: "absolute path"
+};
+struct TextsType {
+  std::vector<std::string>& (*of)(Config&);
+  Check check;  // of each
+  const char* name;
+};
+struct FlagType {
+  bool& (*of)(Config&);
+};
+struct IntegerType {
+  int64_t& (*of)(Config&);
+  int64_t least, most;
+};
+struct DurationType {
+  TimeNs& (*of)(Config&);
+  TimeNs least, most;
+};
+struct SizeType {
+  uint64_t& (*of)(Config&);
+  uint64_t least, most;
+};
+struct WordType {
+  void (*set)(Config&, size_t);
+  size_t (*get)(const Config&);
+  std::span<const std::string_view> words;
+};
+using OptionType = std::variant<TextType, TextsType, FlagType, IntegerType, DurationType, SizeType, WordType>;
+
+struct Option {
+  std::string_view key;  // "collector.retention.max_size"
+  OptionType type;
+  bool reloads;
+  const char* example;  // as TOML, where the default is nothing; else null
+  const char* help;     // sentences
+  std::string_view table() const { return key.substr(0, key.find('.') == key.npos ? 0 : key.find('.')); }
+};
+std::span<const Option> config_options();
+const Option* find_option(std::string_view key);
+
+// A table of the file, in the order in which it is documented; "" is the top.
+struct OptionTable {
+  std::string_view name;
+  const char* help;
+};
+std::span<const OptionTable> option_tables();
+
+constexpr std::string_view kLogTable = "log";  // the one that may stand several times
+
+// The value of an option as TOML.
+std::string value_text(const Option& option, Config& config);
+bool is_empty(const Option& option, Config& config);
+// "duration, 1s to 7d".
+std::string type_text(const Option& option);
+
+std::optional<TimeNs> parse_duration(std::string_view text);  // "90s", "1h30m", "500ms"
+std::string duration_text(TimeNs ns);                         // that reads back as the same
+std::optional<uint64_t> parse_size(std::string_view text);    // "64MiB", "200GB", "4096B"
+std::string size_text(uint64_t bytes);
+
+// Whether only this machine can reach "HOST:PORT".
+bool is_loopback(std::string_view address);
+
+}  // namespace culprit::app

@@ -1,0 +1,494 @@
+#include "app/daemon/agent.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "app/daemon/agent_api.h"
+#include "app/daemon/job_recognition.h"
+#include "app/rules.h"
+#include "base/text.h"
+
+namespace culprit::app {
+namespace {
+
+// Bytes under way to the store or to the engine at which sources are held, and below which they go on: some
+// rounds of a tailer, so that neither ever waits for the other, and little beside the memory of an engine.
+constexpr size_t kHoldBytes = 12 << 20;
+constexpr size_t kReleaseBytes = 4 << 20;
+// SIGTERM: systemd and people expect an end; what hangs by then is left.
+constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
+constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
+
+std::string first_error(const LoadedRules& loaded) {
+  if (!loaded.files.errors.empty()) return loaded.files.errors[0].text;
+  const rules::RuleError& e = loaded.errors[0];
+  const size_t more = loaded.errors.size() - 1;
+  return fmt::format("{}:{}: {}{}", e.file, e.line, e.what,
+                     more > 0 ? fmt::format(" ({} more: culpritd --check tells all)", more) : "");
+}
+
+// The folder above the first wildcard: paths count below it.
+std::string fixed_root(const std::string& glob) {
+  const std::string fixed = glob.substr(0, glob.find_first_of("*?[{"));
+  return fixed.substr(0, fixed.rfind('/'));
+}
+
+store::JobRow job_row(const JobSummaryLive& job) {
+  store::JobRow row;
+  row.id = job.id;
+  row.state = job.state == JobState::kRunning      ? store::JobState::kRunning
+              : job.state == JobState::kEndedWell ? store::JobState::kEndedWell
+              : job.verdict                        ? store::JobState::kFailed
+                                                   : store::JobState::kEnded;
+  row.first_ns = job.first_ns;
+  row.last_ns = job.last_ns;
+  if (job.state != JobState::kRunning) row.ended_ns = job.last_ns;
+  row.hosts = job.hosts;
+  row.verdict = job.verdict.value_or("");
+  return row;
+}
+
+// The token of POST over TCP; empty where none is configured.
+Result<std::string> read_token(const Config& config) {
+  if (config.http.token_file.empty()) return std::string();
+  auto file = io::real_files().open(config.http.token_file, io::OpenFor::kRead);
+  if (!file) return tl::unexpected(file.error());
+  char text[4096];
+  auto size = (*file)->read_at(text, sizeof text, 0);
+  if (!size) return tl::unexpected(size.error());
+  std::string token(text, *size);
+  while (!token.empty() && (token.back() == '\n' || token.back() == ' ')) token.pop_back();
+  if (token.empty()) return fail(ErrorCode::kInvalid, config.http.token_file + ": is empty");
+  return token;
+}
+
+// What a running daemon can take of a new configuration: see the table's `reload` column.
+Config without_restart(const Config& before, Config after) {
+  after.role = before.role;
+  after.state_dir = before.state_dir;
+  after.runtime_dir = before.runtime_dir;
+  after.host = before.host;
+  after.spool = before.spool;
+  after.forward = before.forward;
+  after.collector = before.collector;
+  after.http.listen = before.http.listen;
+  return after;
+}
+
+bool sources_changed(const Config& before, const Config& after) {
+  return before.logs != after.logs || before.trace.socket != after.trace.socket ||
+         before.trace.job != after.trace.job || before.trace.rings != after.trace.rings ||
+         before.kernel.enabled != after.kernel.enabled;
+}
+
+}  // namespace
+
+Agent::Agent(io::Env& env, AgentOptions options, Log& log)
+    : env_(env),
+      options_(std::move(options)),
+      log_(log),
+      config_(options_.loaded.config),
+      notify_(options_.service.notify_socket) {}
+
+Agent::~Agent() {
+  if (lock_ >= 0) close(lock_);
+}
+
+Result<std::unique_ptr<Agent>> Agent::start(io::Env& env, AgentOptions options, Log& log) {
+  std::unique_ptr<Agent> agent(new Agent(env, std::move(options), log));
+  if (const Status begun = agent->begin(); !begun) return tl::unexpected(begun.error());
+  return agent;
+}
+
+Status Agent::begin() {
+  counts_.started_ns = wall();
+  if (auto made = io::real_files().make_folder(config_.state_dir); !made) return made;
+  if (auto made = io::real_files().make_folder(config_.runtime_dir); !made) return made;
+  if (const Status locked = lock_state(); !locked) return locked;
+
+  auto box = BlackBox::open(config_.state_dir + "/black_box");
+  if (box)
+    black_box_ = std::move(*box);
+  else
+    complain(box.error().text);
+  const std::string quarantine = config_.state_dir + "/quarantine.json";
+  auto kept = Quarantine::read(quarantine);
+  if (!kept) complain(kept.error().text);
+  quarantine_ = std::make_unique<Quarantine>(kept ? std::move(*kept) : Quarantine(quarantine));
+  if (const auto crashed = black_box_.read_and_reset()) {
+    complain(fmt::format("the process before ended within {}: it is not run again until its text changes",
+                         crashed->id));
+    if (const Status added = quarantine_->add(*crashed, counts_.started_ns); !added) complain(added.error().text);
+  }
+
+  RecorderOptions recorder;
+  recorder.state_dir = config_.state_dir;
+  recorder.max_bytes = config_.spool.max_size;
+  recorder.watch = &watch_;
+  recorder.complain = [this](const std::string& what) { complain(what); };
+  recorder.committed = [this](const std::vector<store::CommittedOffset>& offsets) {
+    Committed out;
+    for (const auto& [stream, offset] : offsets) out.emplace_back(stream, offset);
+    if (sources_) sources_->committed(out);
+  };
+  auto opened = Recorder::open(env_, std::move(recorder));
+  if (!opened) return tl::unexpected(opened.error());
+  recorder_ = std::move(*opened);
+  const store::SpoolStats found = recorder_->figures().spool;
+  if (found.cut_bytes > 0 || found.damaged_frames > 0)
+    complain(fmt::format("spool: {} bytes behind the last sound frame were cut, {} damaged frames skipped",
+                         found.cut_bytes, found.damaged_frames));
+
+  LoadedRules rules = load_rules(rule_options(config_));
+  if (!rules.set) {
+    complain(first_error(rules) + "; the built-in rules alone are used");
+    rules.set = rules::Ruleset::shipped();
+  }
+  start_engine(std::move(rules.set));
+  start_http();
+  restore();
+  start_sources(recorder_->known());
+  malloc_trim(0);  // what loading the rules took is not needed again
+
+  for (const int number : {SIGTERM, SIGINT})
+    if (auto on = env_.on_signal(number, [this] { stop(); })) signals_.push_back(std::move(*on));
+  if (auto on = env_.on_signal(SIGHUP, [this] { reload(); })) signals_.push_back(std::move(*on));
+  beat_timer_ = env_.timer([this] { beat(); });
+  beat_timer_->start(0, kNsPerSecond);
+  log_.info(fmt::format("culpritd {} watches {} as {}", CULPRIT_VERSION, config_.host.name,
+                        options_.loaded.files.empty() ? "by default" : options_.loaded.files[0] + " says"));
+  (void)notify_.ready("running");
+  return {};
+}
+
+// Two daemons on one state folder would each undo what the other wrote.
+Status Agent::lock_state() {
+  const std::string path = config_.state_dir + "/lock";
+  lock_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (lock_ < 0) return fail(ErrorCode::kUnavailable, path + ": " + std::strerror(errno));
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0)
+    return fail(ErrorCode::kUnavailable, config_.state_dir + ": another culpritd works with this folder");
+  return {};
+}
+
+void Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
+  if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
+  rule_watch_ = std::make_unique<RuleWatch>(black_box_);
+  DiagnoserOptions options;
+  LiveOptions& live = options.live;
+  live.host = config_.host.name;
+  for (const LogWatch& log : config_.logs) live.roots.push_back(fixed_root(log.path));
+  live.rules = std::move(rules);
+  live.watch = rule_watch_.get();
+  live.quarantined = quarantine_->rules();
+  live.hang = {config_.hang.after_ns, config_.hang.steps};
+  live.ended_after_ns = config_.jobs.ended_after_ns;
+  live.alive = [](const std::string& job) { return job_alive("/proc", job); };
+  if (!recorder_->known_pool().empty()) {
+    auto pool = detect::Pool::load(recorder_->known_pool(), "the normal pool");
+    if (pool)
+      live.pool = std::move(*pool);
+    else
+      complain(pool.error().text);
+  }
+  options.watch = &watch_;
+  options.rule_watch = rule_watch_.get();
+  options.take = [this](std::vector<LiveEvent>&& events) { take_events(std::move(events)); };
+  diagnoser_ = std::make_unique<Diagnoser>(env_, std::move(options));
+}
+
+// ---- what was before
+
+// Jobs that ran when the daemon ended go on: their evidence is given to new engines. Of those that ended, what
+// came after their end.
+void Agent::restore() {
+  auto rows = std::make_shared<std::map<std::string, store::JobRow>>();
+  for (const store::JobRow& row : recorder_->known_jobs()) rows->emplace(row.id, row);
+  auto damage = std::make_shared<Result<store::ReadDamage>>();
+  diagnoser_->restore(
+      [this, rows, damage, until = recorder_->known_sequence()](LiveJobs& live) {
+        std::map<StreamId, std::string> jobs;
+        const auto since = [&](const std::string& job) {
+          const auto row = rows->find(job);
+          if (row == rows->end()) return kNoTime;
+          return row->second.state == store::JobState::kRunning ? row->second.first_ns
+                                                                : row->second.ended_ns + 1;
+        };
+        store::ReplayVisitor visitor;
+        visitor.wanted = [&](const StreamInfo& info) {
+          jobs[info.id] = info.job;
+          PieceBatch batch;
+          batch.opened.push_back(info);
+          live.take(batch, info.opened_ns);
+          return true;
+        };
+        visitor.piece = [&](const Piece& piece) {
+          if (piece.time_ns < since(jobs[piece.stream])) return true;
+          PieceBatch batch;
+          batch.pieces.push_back(piece);
+          live.take(batch, piece.time_ns);
+          return true;
+        };
+        *damage = store::replay(recorder_->files(), recorder_->spool_folder(), until, visitor);
+      },
+      [this, damage] {
+        counts_.restored = true;
+        if (!*damage)
+          complain(damage->error().text);
+        else if ((*damage)->frames > 0)
+          complain(fmt::format("spool: {}; {} damaged frames are left out", (*damage)->first, (*damage)->frames));
+      });
+}
+
+// ---- the way of the bytes
+
+void Agent::start_sources(std::vector<StreamState> known) {
+  SourcesOptions options;
+  options.config = &config_;
+  options.known = std::move(known);
+  options.allocate = [this] { return recorder_->allocate(); };
+  options.take = [this](PieceBatch&& batch) { take(std::move(batch)); };
+  options.complain = [this](const std::string& what) { complain(what); };
+  options.kernel_descriptor = options_.service.descriptor_named("kmsg");
+  sources_ = std::make_unique<Sources>(env_, std::move(options));
+  sources_->start();
+  if (held_) sources_->hold();
+}
+
+void Agent::take(PieceBatch&& batch) {
+  const SharedBatch shared = std::make_shared<const PieceBatch>(std::move(batch));
+  const size_t bytes = shared->bytes() + 64;
+  counts_.store_bytes += bytes;
+  counts_.engine_bytes += bytes;
+  recorder_->append(shared, [this, bytes] { took(counts_.store_bytes, bytes); });
+  diagnoser_->take(shared, [this, bytes] { took(counts_.engine_bytes, bytes); });
+  if (held_ || std::max(counts_.store_bytes, counts_.engine_bytes) < kHoldBytes) return;
+  held_ = true;
+  ++counts_.holds;
+  sources_->hold();
+}
+
+void Agent::took(size_t& side, size_t bytes) {
+  side -= bytes;
+  if (!held_ || std::max(counts_.store_bytes, counts_.engine_bytes) > kReleaseBytes) return;
+  held_ = false;
+  if (sources_ && !stopping_) sources_->release();
+}
+
+// ---- what was found
+
+void Agent::take_events(std::vector<LiveEvent>&& events) {
+  for (const LiveEvent& event : events) {
+    record_event(event);
+    if (event.replayed || event.kind == LiveEventKind::kPoolChanged) continue;
+    if (api_) api_->events().publish({std::string(word(event.kind)), event.job, event.json});
+    if (event.kind == LiveEventKind::kDiagnosis) log_.info(fmt::format("job {}: {}", event.job, event.json));
+  }
+}
+
+void Agent::record_event(const LiveEvent& event) {
+  if (event.kind == LiveEventKind::kPoolChanged) {
+    auto text = std::make_shared<std::string>();
+    diagnoser_->ask(
+        [text](LiveJobs& live, TimeNs) {
+          if (auto saved = live.pool().save()) *text = std::move(*saved);
+        },
+        [this, text] {
+          if (text->empty()) return;
+          recorder_->ask([text](store::Spool&, store::Index& index) { (void)index.save_pool("", *text); });
+        });
+    return;
+  }
+  const bool started = event.kind == LiveEventKind::kJobStarted, ended = event.kind == LiveEventKind::kJobEnded;
+  if (started || ended) {
+    auto row = std::make_shared<store::JobRow>();
+    auto report = std::make_shared<std::string>();
+    diagnoser_->ask([row, report, ended, id = event.job](LiveJobs& live, TimeNs now) {
+      for (const JobSummaryLive& job : live.jobs())
+        if (job.id == id) *row = job_row(job);
+      if (ended) *report = live.report_json(id, now).value_or("");
+    },
+                    [this, row, report] {
+                      if (row->id.empty()) return;
+                      recorder_->ask([row, report](store::Spool&, store::Index& index) {
+                        (void)index.upsert_job(*row);
+                        if (!report->empty()) (void)index.put_report(row->id, *report);
+                      });
+                    });
+    return;
+  }
+  recorder_->ask([event](store::Spool&, store::Index& index) {
+    if (event.kind == LiveEventKind::kFinding) {
+      if (!event.replayed) (void)index.add_finding({event.job, event.time_ns, event.json});
+      return;
+    }
+    store::DiagnosisRow row;
+    row.job = event.job;
+    row.id = event.id;
+    row.first_ns = row.last_ns = event.time_ns;
+    row.json = event.json;
+    row.state = event.kind == LiveEventKind::kDiagnosisGone ? "withdrawn" : "open";
+    (void)index.put_diagnosis(row);
+  });
+}
+
+// ---- HTTP
+
+void Agent::start_http() {
+  if (!source_) {
+    AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), diagnoser_.get(), {}, {}};
+    parts.sources = [this] { return sources_.get(); };
+    parts.http = [this] { return http_.get(); };
+    source_ = std::make_unique<AgentApi>(env_, std::move(parts));
+    api_ = std::make_unique<serve::Api>(env_, *source_);
+    http_retry_ = env_.timer([this] { start_http(); });
+  }
+  serve::HttpOptions options;
+  options.address = config_.http_address();
+  options.names = {config_.host.name};
+  if (auto token = read_token(config_)) {
+    options.token = std::move(*token);
+  } else {
+    complain(token.error().text + "; over TCP nothing can be changed");
+  }
+  auto server = serve::HttpServer::start(env_, std::move(options), api_->routes());
+  if (server) {
+    http_ = std::move(*server);
+    if (!http_trouble_.empty()) log_.info("the API answers at " + http_->address());
+    http_trouble_.clear();
+    return;
+  }
+  if (server.error().text != http_trouble_) complain(server.error().text + "; the rest works");
+  http_trouble_ = server.error().text;
+  http_retry_->start(kHttpRetryNs);
+}
+
+// ---- itself
+
+void Agent::beat() {
+  watch_.loop_beat(mono());
+  if (const auto why = watch_.stuck(mono())) {
+    log_.error(*why);
+    return;
+  }
+  if (options_.service.watchdog_ns > 0) (void)notify_.feed_watchdog();
+}
+
+void Agent::complain(const std::string& sentence) {
+  ++counts_.complaints;
+  log_.warning(sentence);
+}
+
+// ---- reload and end
+
+// Prepared and proven apart, then swapped between two batches.
+void Agent::reload() {
+  if (stopping_ || reloading_) return;
+  reloading_ = true;
+  (void)notify_.reloading(mono());
+  LoadedConfig loaded = load_config(options_.config_path);
+  for (const ConfigError& e : loaded.errors) log_.error(format_error(e));
+  if (!loaded.errors.empty()) return refuse_reload("the configuration has errors");
+  const auto shared = std::make_shared<LoadedConfig>(std::move(loaded));
+  const auto rules = std::make_shared<LoadedRules>();
+  reloader_ = env_.worker("reload");
+  reloader_->submit([shared, rules] { *rules = load_rules(rule_options(shared->config)); },
+                    [this, shared, rules] {
+                      if (!rules->set) return refuse_reload(first_error(*rules));
+                      swap(std::move(*shared), std::move(rules->set));
+                    });
+}
+
+void Agent::refuse_reload(const std::string& why) {
+  log_.error("nothing is reloaded: " + why);
+  ++counts_.reloads_refused;
+  reloading_ = false;
+  (void)notify_.ready("running; the last reload was refused");
+}
+
+void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
+  if (stopping_) return;
+  const std::vector<std::string> later = keys_for_restart(config_, loaded.config);
+  for (const std::string& key : later) log_.warning(key + ": changes with the next restart");
+  Config next = without_restart(config_, loaded.config);
+  const bool sources = sources_changed(config_, next);
+  config_ = std::move(next);
+  options_.loaded = std::move(loaded);
+  log_.set_level(config_.daemon.log_level);
+  if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
+  LiveSettings settings{config_.hang.after_ns, config_.hang.steps, config_.jobs.ended_after_ns,
+                        quarantine_->rules()};
+  diagnoser_->ask([rules = std::move(rules), settings](LiveJobs& live, TimeNs) {
+    live.reload_rules(rules);
+    live.change(settings);
+  });
+  if (http_)
+    if (auto token = read_token(config_)) http_->set_token(std::move(*token));
+  if (!sources) return reloaded();
+  // Sources begin again where the store stands.
+  sources_->stop([this] {
+    recorder_->flush([this] {
+      auto known = std::make_shared<std::vector<StreamState>>();
+      recorder_->ask(
+          [known](store::Spool& spool, store::Index&) {
+            for (store::KeptStream& kept : spool.streams()) known->push_back(std::move(kept.state));
+          },
+          [this, known] {
+            if (stopping_) return;
+            start_sources(std::move(*known));
+            reloaded();
+          });
+    });
+  });
+}
+
+void Agent::reloaded() {
+  ++counts_.reloads;
+  reloading_ = false;
+  log_.info("reloaded");
+  (void)notify_.ready("running");
+}
+
+void Agent::stop() {
+  if (stopping_) return;
+  stopping_ = true;
+  (void)notify_.stopping();
+  log_.info("ending");
+  deadline_ = env_.timer([this] { give_up(); });
+  deadline_->start(kEndWithinNs);
+  beat_timer_->stop();
+  http_.reset();
+  sources_->stop([this] {
+    // What the jobs stand at is what a list of them shows after the next start.
+    auto rows = std::make_shared<std::vector<store::JobRow>>();
+    diagnoser_->ask(
+        [rows](LiveJobs& live, TimeNs) {
+          for (const JobSummaryLive& job : live.jobs()) rows->push_back(job_row(job));
+        },
+        [this, rows] {
+          recorder_->ask([rows](store::Spool&, store::Index& index) {
+            for (const store::JobRow& row : *rows) (void)index.upsert_job(row);
+          });
+          recorder_->flush([this] { env_.stop(); });
+        });
+  });
+}
+
+// Something hangs: a mount, a disk. What is in the store is in the store; the rest is read again.
+void Agent::give_up() {
+  log_.error("something did not end in time and is left: what was not stored yet is read again");
+  _exit(0);
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,91 @@
+// culpritd with role both: sources, store, engine and API of one host, connected. What sources give goes to
+// the store and to the engine, both in the same order; while either has too much before it, sources are held.
+//
+// Thread: the loop's. Owns everything that it starts; the Env goes after it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/config.h"
+#include "app/daemon/agent_api.h"
+#include "app/daemon/black_box.h"
+#include "app/daemon/diagnoser.h"
+#include "app/daemon/log.h"
+#include "app/daemon/notify.h"
+#include "app/daemon/quarantine.h"
+#include "app/daemon/recorder.h"
+#include "app/daemon/rule_watch.h"
+#include "app/daemon/self_watch.h"
+#include "app/daemon/sources.h"
+#include "io/env.h"
+#include "serve/api.h"
+
+namespace culprit::app {
+
+struct AgentOptions {
+  std::string config_path;  // --config
+  LoadedConfig loaded;      // without errors
+  ServiceEnvironment service;
+};
+
+class Agent {
+ public:
+  // Blocks while the store is recovered and the rules are loaded. An error is one that leaves nothing to do:
+  // what else fails is told, and the rest works.
+  static Result<std::unique_ptr<Agent>> start(io::Env& env, AgentOptions options, Log& log);
+  ~Agent();
+
+  // SIGHUP: all of the new configuration, or nothing of it.
+  void reload();
+  // SIGTERM: what is held is finished; then the loop ends. Within five seconds, whatever hangs.
+  void stop();
+
+ private:
+  Agent(io::Env& env, AgentOptions options, Log& log);
+  Status begin();
+  Status lock_state();
+  void start_engine(std::shared_ptr<rules::Ruleset> rules);
+  void start_sources(std::vector<StreamState> known);
+  void start_http();
+  void restore();
+  void take(PieceBatch&& batch);
+  void took(size_t& side, size_t bytes);
+  void take_events(std::vector<LiveEvent>&& events);
+  void record_event(const LiveEvent& event);
+  void refuse_reload(const std::string& why);
+  void reloaded();
+  void swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules);
+  void beat();
+  void complain(const std::string& sentence);
+  void give_up();
+  TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
+  TimeNs wall() const { return env_.now(io::Clock::kWall); }
+
+  io::Env& env_;
+  AgentOptions options_;
+  Log& log_;
+  Config config_;
+  Notify notify_;
+  SelfWatch watch_;
+  BlackBox black_box_;
+  std::unique_ptr<Quarantine> quarantine_;
+  std::unique_ptr<RuleWatch> rule_watch_;
+  int lock_ = -1;
+  AgentCounts counts_;
+  bool stopping_ = false, reloading_ = false, held_ = false;
+  std::string http_trouble_;
+  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<Diagnoser> diagnoser_;
+  std::unique_ptr<Sources> sources_;
+  std::unique_ptr<AgentApi> source_;
+  std::unique_ptr<serve::Api> api_;
+  std::unique_ptr<serve::HttpServer> http_;
+  std::unique_ptr<io::Worker> reloader_;
+  std::unique_ptr<io::Timer> beat_timer_, http_retry_, deadline_;
+  std::vector<std::unique_ptr<io::SignalWatch>> signals_;
+};
+
+}  // namespace culprit::app

@@ -1,0 +1,303 @@
+#include "app/daemon/agent_api.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/time.h"
+
+namespace culprit::app {
+namespace {
+
+using nlohmann::json;
+
+json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
+
+// Text of logs and names may be no UTF-8: what is not is replaced.
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string who(const serve::Actor& by) {
+  if (!by.name.empty() && by.uid) return fmt::format("{} (uid {})", by.name, *by.uid);
+  if (by.uid) return fmt::format("uid {}", *by.uid);
+  return by.name.empty() ? "a holder of the token" : by.name;
+}
+
+json row_json(const store::JobRow& row) {
+  return {{"id", row.id},
+          {"state", store::name(row.state)},
+          {"hosts", row.hosts.size()},
+          {"first_ns", time_or_null(row.first_ns)},
+          {"last_ns", time_or_null(row.last_ns)},
+          {"ended_ns", time_or_null(row.ended_ns)},
+          {"lines", nullptr},
+          {"verdict", row.verdict.empty() ? json(nullptr) : json(row.verdict)}};
+}
+
+std::string_view kind_word(OriginKind kind) {
+  constexpr std::string_view kWords[] = {"file", "socket", "ring", "kernel"};
+  return kWords[static_cast<size_t>(kind)];
+}
+
+// Who confirmed a diagnosis is the index's to know: put where FORMATS.md has it.
+void mark_confirmed(json& diagnosis, const std::vector<store::DiagnosisRow>& rows, const std::string& job) {
+  if (!diagnosis.is_object()) return;
+  for (const store::DiagnosisRow& row : rows)
+    if (row.state == "confirmed" && row.job == job && diagnosis.value("id", "") == row.id)
+      diagnosis["confirmed"] = {{"by", row.confirmed_by}, {"hits", 1}, {"right", 1}};
+}
+
+}  // namespace
+
+serve::Health AgentApi::health() {
+  if (const auto why = parts_.watch->unhealthy(env_.now(io::Clock::kMonotonic))) return {false, *why};
+  return {true, "ok"};
+}
+
+void AgentApi::metrics(std::function<void(std::string)> answer) {
+  answer(metrics_text(parts_, env_.now(io::Clock::kMonotonic), read_self_usage()));
+}
+
+void AgentApi::status(Answer answer) {
+  const serve::Health now = health();
+  const Recorder::Figures store = parts_.recorder->figures();
+  const SelfUsage usage = read_self_usage();
+  json out = {{"version", CULPRIT_VERSION},
+              {"host", parts_.config->host.name},
+              {"role", "both"},
+              {"healthy", now.ok},
+              {"health", now.sentence},
+              {"started_ns", parts_.counts->started_ns},
+              {"restored", parts_.counts->restored},
+              {"jobs", parts_.diagnoser->jobs()},
+              {"lines", parts_.diagnoser->counts().lines},
+              {"bytes", parts_.diagnoser->counts().bytes},
+              {"spool", {{"bytes", store.spool.bytes}, {"max_bytes", parts_.config->spool.max_size},
+                         {"segments", store.spool.segments}, {"dropped_segments", store.spool.dropped_segments},
+                         {"waiting_batches", store.waiting}}},
+              {"memory_bytes", usage.resident_bytes},
+              {"anonymous_bytes", usage.anonymous_bytes},
+              {"cpu_ns", usage.cpu_ns}};
+  json tails = json::array();
+  uint64_t lag = 0;
+  if (const Sources* sources = parts_.sources()) {
+    for (const Sources::Tail& tail : sources->tails()) {
+      lag += tail.stats.lag_bytes;
+      tails.push_back({{"path", tail.glob}, {"files", tail.stats.files}, {"bytes", tail.stats.bytes},
+                       {"lag_bytes", tail.stats.lag_bytes}, {"gaps", tail.stats.gaps},
+                       {"refused", tail.stats.refused}});
+    }
+    out["watches_folders"] = sources->watches_folders();
+    out["kernel"] = sources->kernel() != nullptr;
+    out["trace_clients"] = sources->trace() ? json(sources->trace()->clients) : json(nullptr);
+    out["rings"] = sources->rings() ? json(sources->rings()->rings.load()) : json(nullptr);
+  }
+  out["logs"] = std::move(tails);
+  out["lag_bytes"] = lag;
+  answer(dump(out));
+}
+
+// Those that are known live, then those that the index remembers.
+void AgentApi::jobs(Answer answer) {
+  auto items = std::make_shared<json>(json::array());
+  parts_.diagnoser->ask(
+      [items](LiveJobs& live, TimeNs) {
+        for (const JobSummaryLive& job : live.jobs()) items->push_back(json::parse(to_json(job), nullptr, false));
+      },
+      [this, items, answer = std::move(answer)] {
+        auto rows = std::make_shared<std::vector<store::JobRow>>();
+        parts_.recorder->ask(
+            [rows](store::Spool&, store::Index& index) {
+              if (auto found = index.jobs()) *rows = std::move(*found);
+            },
+            [items, rows, answer] {
+              std::set<std::string> live;
+              for (const json& item : *items) live.insert(item.value("id", ""));
+              for (const store::JobRow& row : *rows)
+                if (!live.contains(row.id)) items->push_back(row_json(row));
+              answer(dump({{"items", *items}}));
+            });
+      });
+}
+
+void AgentApi::report(const std::string& job, Answer answer) {
+  auto text = std::make_shared<std::optional<std::string>>();
+  parts_.diagnoser->ask([text, job](LiveJobs& live, TimeNs now) { *text = live.report_json(job, now); },
+                        [this, text, job, answer = std::move(answer)] {
+                          auto rows = std::make_shared<std::vector<store::DiagnosisRow>>();
+                          parts_.recorder->ask(
+                              [text, rows, job](store::Spool&, store::Index& index) {
+                                if (!*text)
+                                  if (auto kept = index.report(job)) *text = std::move(*kept);
+                                if (auto found = index.diagnoses({.job = job})) *rows = std::move(*found);
+                              },
+                              [text, rows, job, answer] {
+                                if (!*text) return answer(fail(ErrorCode::kNotFound, "no job " + job));
+                                json report = json::parse(**text, nullptr, false);
+                                if (report.is_discarded()) return answer(**text);
+                                for (json& d : report["diagnoses"]) mark_confirmed(d, *rows, job);
+                                mark_confirmed(report["verdict"], *rows, job);
+                                answer(dump(report));
+                              });
+                        });
+}
+
+void AgentApi::diagnoses(const serve::DiagnosisQuery& query, Answer answer) {
+  auto rows = std::make_shared<Result<std::vector<store::DiagnosisRow>>>();
+  store::DiagnosisQuery asked;
+  asked.job = query.job.value_or("");
+  asked.since_ns = query.since_ns.value_or(kNoTime);
+  parts_.recorder->ask([rows, asked](store::Spool&, store::Index& index) { *rows = index.diagnoses(asked); },
+                       [rows, answer = std::move(answer)] {
+                         if (!*rows) return answer(tl::unexpected(rows->error()));
+                         json items = json::array();
+                         for (const store::DiagnosisRow& row : **rows) {
+                           json item = json::parse(row.json, nullptr, false);
+                           if (!item.is_object()) continue;
+                           item["job"] = row.job;
+                           item["state"] = row.state;
+                           item["first_ns"] = time_or_null(row.first_ns);
+                           item["last_ns"] = time_or_null(row.last_ns);
+                           mark_confirmed(item, **rows, row.job);
+                           items.push_back(std::move(item));
+                         }
+                         answer(dump({{"items", items}}));
+                       });
+}
+
+// What spoke against a host before it was cleared counts no more.
+void AgentApi::suspects(const std::optional<std::string>& job, Answer answer) {
+  auto text = std::make_shared<std::string>();
+  auto cleared = std::make_shared<std::map<std::string, TimeNs>>();
+  parts_.diagnoser->ask([text, job](LiveJobs& live, TimeNs) { *text = live.suspects_json(job.value_or("")); },
+                        [this, text, cleared, answer = std::move(answer)] {
+                          parts_.recorder->ask(
+                              [cleared](store::Spool&, store::Index& index) {
+                                if (auto found = index.cleared()) *cleared = std::move(*found);
+                              },
+                              [text, cleared, answer] {
+                                json all = json::parse(*text, nullptr, false);
+                                json items = json::array();
+                                for (json& item : all["items"]) {
+                                  const json host = item.value("host", json());
+                                  const auto at =
+                                      host.is_string() ? cleared->find(host.get<std::string>()) : cleared->end();
+                                  if (at == cleared->end() || item.value("last_ns", INT64_MAX) > at->second)
+                                    items.push_back(std::move(item));
+                                }
+                                answer(dump({{"items", items}}));
+                              });
+                        });
+}
+
+void AgentApi::hosts(Answer answer) {
+  suspects(std::nullopt, [this, answer = std::move(answer)](Result<std::string> text) {
+    if (!text) return answer(tl::unexpected(text.error()));
+    const json suspects = json::parse(*text, nullptr, false);
+    const serve::Health now = health();
+    uint64_t lag = 0, gaps = 0;
+    if (const Sources* sources = parts_.sources())
+      for (const Sources::Tail& tail : sources->tails()) lag += tail.stats.lag_bytes, gaps += tail.stats.gaps;
+    json items = json::array();
+    json own = {{"host", parts_.config->host.name}, {"state", now.ok ? "healthy" : "unhealthy"},
+                {"suspected", false},               {"last_ns", env_.now(io::Clock::kWall)},
+                {"lag_bytes", lag},                 {"gaps", gaps},
+                {"version", CULPRIT_VERSION}};
+    for (const json& s : suspects["items"])
+      if (s.value("host", json()) == parts_.config->host.name) own["suspected"] = true;
+    items.push_back(std::move(own));
+    // Logs of other hosts may be read here too: what speaks against these is shown with them.
+    std::set<std::string> told = {parts_.config->host.name};
+    for (const json& s : suspects["items"]) {
+      const json host = s.value("host", json());
+      if (!host.is_string() || !told.insert(host.get<std::string>()).second) continue;
+      items.push_back({{"host", host}, {"state", "not watched here"}, {"suspected", true},
+                       {"last_ns", s.value("last_ns", json())}, {"lag_bytes", nullptr}, {"gaps", nullptr},
+                       {"version", nullptr}});
+    }
+    answer(dump({{"items", items}}));
+  });
+}
+
+void AgentApi::rules(Answer answer) {
+  auto text = std::make_shared<std::string>();
+  parts_.diagnoser->ask([text](LiveJobs& live, TimeNs) { *text = live.rules_json(); },
+                        [text, answer = std::move(answer)] { answer(*text); });
+}
+
+void AgentApi::sources(const std::optional<std::string>& job, Answer answer) {
+  auto kept = std::make_shared<std::vector<store::KeptStream>>();
+  parts_.recorder->ask(
+      [kept, job](store::Spool& spool, store::Index&) { *kept = job ? spool.streams_of(*job) : spool.streams(); },
+      [this, kept, answer = std::move(answer)] {
+        json items = json::array();
+        for (auto it = kept->rbegin(); it != kept->rend(); ++it) {
+          const StreamInfo& info = it->state.info;
+          items.push_back({{"job", info.job.empty() ? json(nullptr) : json(info.job)},
+                           {"host", parts_.config->host.name},
+                           {"path", info.path},
+                           {"kind", kind_word(info.kind)},
+                           {"bytes", it->state.size},
+                           {"lost_bytes", it->first_offset},
+                           {"first_ns", time_or_null(info.opened_ns)},
+                           {"uid", info.uid ? json(*info.uid) : json(nullptr)},
+                           {"pid", info.pid ? json(*info.pid) : json(nullptr)},
+                           {"ended", it->state.ended}});
+        }
+        answer(dump({{"items", items}}));
+      });
+}
+
+void AgentApi::evidence(const serve::EvidenceQuery& query,
+                        std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) {
+  if (query.host != parts_.config->host.name)
+    return answer(fail(ErrorCode::kNotFound,
+                       fmt::format("no evidence of host {} here: this is {}", query.host, parts_.config->host.name)));
+  auto range = std::make_shared<store::EvidenceRange>();
+  range->from = query.from_byte;
+  range->to = query.to_byte;
+  parts_.recorder->ask(
+      [range, query](store::Spool& spool, store::Index&) { range->streams = spool.streams_of(query.job, query.path); },
+      [this, range, query, answer = std::move(answer)] {
+        if (range->streams.empty())
+          return answer(fail(ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", query.path, query.job)));
+        answer(read_evidence(env_, *parts_.recorder, std::move(*range)));
+      });
+}
+
+void AgentApi::about(Answer answer) {
+  const Config& c = *parts_.config;
+  json logs = json::array();
+  for (const LogWatch& log : c.logs)
+    logs.push_back({{"path", log.path}, {"job", log.job}, {"job_pattern", log.job_pattern}});
+  answer(dump({{"versions", {{"culpritd", CULPRIT_VERSION}, {"report", "culprit.report/1"}}},
+               {"config",
+                {{"host", c.host.name}, {"state_dir", c.state_dir}, {"runtime_dir", c.runtime_dir},
+                 {"rules", c.rules}, {"log", logs}, {"trace", {{"socket", c.trace.socket}, {"rings", c.trace.rings}}},
+                 {"kernel", c.kernel.enabled}, {"spool_max_size", c.spool.max_size}}}}));
+}
+
+void AgentApi::confirm(const std::string& job, const std::string& id, const serve::Actor& by, Answer answer) {
+  auto outcome = std::make_shared<Status>();
+  store::Index::Confirmation c{job, id, who(by), env_.now(io::Clock::kWall)};
+  parts_.recorder->ask([outcome, c](store::Spool&, store::Index& index) { *outcome = index.confirm(c); },
+                       [outcome, c, answer = std::move(answer)] {
+                         if (!*outcome) return answer(tl::unexpected(outcome->error()));
+                         answer(dump({{"job", c.job}, {"id", c.id}, {"confirmed", {{"by", c.by}}}}));
+                       });
+}
+
+void AgentApi::clear(const std::string& host, const serve::Actor& by, Answer answer) {
+  auto outcome = std::make_shared<Status>();
+  const TimeNs now = env_.now(io::Clock::kWall);
+  parts_.recorder->ask(
+      [outcome, host, now, by](store::Spool&, store::Index& index) { *outcome = index.clear_host(host, now, who(by)); },
+      [outcome, host, now, answer = std::move(answer)] {
+        if (!*outcome) return answer(tl::unexpected(outcome->error()));
+        answer(dump({{"host", host}, {"cleared_ns", now}}));
+      });
+}
+
+}  // namespace culprit::app

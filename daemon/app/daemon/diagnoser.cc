@@ -1,0 +1,85 @@
+#include "app/daemon/diagnoser.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace culprit::app {
+namespace {
+
+// How late something that depends on time alone may be seen.
+constexpr TimeNs kTickNs = 200 * kNsPerMs;
+
+}  // namespace
+
+struct Diagnoser::Outcome {
+  std::vector<LiveEvent> events;
+  LiveCounts counts;
+  size_t jobs = 0;
+  TimeNs next_tick_ns = 0;
+};
+
+Diagnoser::Diagnoser(io::Env& env, DiagnoserOptions options) : env_(env), options_(std::move(options)) {
+  options_.live.timer = [&env] { return env.now(io::Clock::kMonotonic); };
+  live_ = std::make_unique<LiveJobs>(options_.live);
+  timer_ = env.timer([this] { tick(); });
+  timer_->start(kTickNs, kTickNs);
+  worker_ = env.worker("engine");
+}
+
+Diagnoser::~Diagnoser() = default;
+
+void Diagnoser::submit(std::string what, std::function<void(TimeNs)> work, std::function<void()> done) {
+  auto out = std::make_shared<Outcome>();
+  const TimeNs now = env_.now(io::Clock::kWall);
+  options_.watch->given(SelfWatch::Part::kEngine, env_.now(io::Clock::kMonotonic), std::move(what));
+  ++under_way_;
+  worker_->submit(
+      [this, work = std::move(work), out, now] {
+        work(now);
+        for (const std::string& rule : options_.rule_watch->take_overruns()) live_->overran(rule);
+        out->next_tick_ns = live_->tick(now);
+        out->events = live_->poll_events();
+        out->counts = live_->counts();
+        out->jobs = live_->running();
+      },
+      [this, done = std::move(done), out] {
+        --under_way_;
+        options_.watch->done(SelfWatch::Part::kEngine, env_.now(io::Clock::kMonotonic));
+        counts_ = out->counts;
+        jobs_ = out->jobs;
+        next_tick_ns_ = out->next_tick_ns;
+        if (done) done();
+        if (!out->events.empty()) options_.take(std::move(out->events));
+      });
+}
+
+void Diagnoser::restore(std::function<void(LiveJobs&)> read, std::function<void()> done) {
+  submit(
+      "what the store had",
+      [this, read = std::move(read)](TimeNs now) {
+        live_->restoring();
+        read(*live_);
+        live_->restored(now);
+      },
+      std::move(done));
+}
+
+void Diagnoser::take(SharedBatch batch, std::function<void()> done) {
+  std::string what = fmt::format("a batch of {} bytes", batch->bytes());
+  submit(
+      std::move(what), [this, batch = std::move(batch)](TimeNs now) { live_->take(*batch, now); },
+      std::move(done));
+}
+
+void Diagnoser::ask(std::function<void(LiveJobs&, TimeNs)> work, std::function<void()> done) {
+  submit(
+      "a question", [this, work = std::move(work)](TimeNs now) { work(*live_, now); }, std::move(done));
+}
+
+void Diagnoser::tick() {
+  if (under_way_ > 0 || env_.now(io::Clock::kWall) < next_tick_ns_) return;
+  submit("a tick", [](TimeNs) {}, {});
+}
+
+}  // namespace culprit::app

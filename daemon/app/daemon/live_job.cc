@@ -1,0 +1,262 @@
+#include "app/daemon/live_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "model/report_json.h"
+
+namespace culprit::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A rule that fires again on the same host is told at most so often, with a count.
+constexpr TimeNs kRepeatEvery = 10 * kNsPerSecond;
+// Rules and hosts whose findings are counted apart.
+constexpr size_t kRepeats = 4096;
+// A confidence that changes by less is no news.
+constexpr double kNews = 0.1;
+
+core::EngineOptions engine_options(const std::string& id, const LiveOptions& options) {
+  core::EngineOptions out;
+  out.job.id = id;
+  out.pool = options.pool;
+  out.rules = options.rules;
+  out.live = true;
+  out.hang = options.hang;
+  return out;
+}
+
+Json time_or_null(TimeNs time) { return time == kNoTime ? Json(nullptr) : Json(time); }
+
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+// What makes a diagnosis the same one from report to report.
+std::string key_of(const Diagnosis& d) {
+  if (d.rule) return "rule:" + *d.rule;
+  return fmt::format("{}:{}", d.detector.value_or(""), word(d.symptom));
+}
+
+std::string signature_of(const Diagnosis& d, bool verdict) {
+  std::string out =
+      fmt::format("{}|{}|{}|{}", d.title, word(d.symptom), verdict, static_cast<int>(d.confidence / kNews));
+  for (const Suspect& s : d.hosts) out += "|" + s.host.value_or("");
+  return out;
+}
+
+}  // namespace
+
+std::string to_json(const LiveJobSummary& job) {
+  Json out;
+  out["id"] = job.id;
+  out["run"] = job.run;
+  out["state"] = word(job.state);
+  out["well"] = job.well;
+  out["hangs"] = job.hangs;
+  out["hosts"] = job.hosts;
+  out["ranks"] = job.ranks;
+  out["sources"] = job.sources;
+  out["lines"] = job.lines;
+  out["bytes"] = job.bytes;
+  out["first_ns"] = time_or_null(job.first_ns);
+  out["last_ns"] = time_or_null(job.last_ns);
+  out["iteration"] = or_null(job.iteration);
+  out["verdict"] = or_null(job.verdict);
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+LiveJob::LiveJob(std::string id, uint32_t run, const LiveOptions& options, LiveParsing& parsing)
+    : options_(options),
+      engine_(std::make_unique<core::Engine>(engine_options(id, options))),
+      sources_(*engine_, parsing) {
+  summary_.id = std::move(id);
+  summary_.run = run;
+}
+
+void LiveJob::note(const LiveStream& stream, const Piece& piece, TimeNs now) {
+  if (summary_.first_ns == kNoTime) summary_.first_ns = now;
+  summary_.last_ns = std::max(summary_.last_ns, now);
+  summary_.bytes += piece.bytes.size();
+  const auto [at, fresh] = streams_.try_emplace(stream.info.id, false);
+  if (at->second != piece.ends) piece.ends ? ++ended_ : --ended_;
+  at->second = piece.ends;
+  dirty_ = true;
+  if (piece.gap) sources_.take_gap(stream, piece, now);
+}
+
+void LiveJob::take(const LiveStream& stream, const Piece& piece, TimeNs now) {
+  note(stream, piece, now);
+  if (stream.info.kind == OriginKind::kFile) sources_.take_file(stream, piece, now);
+}
+
+void LiveJob::take_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) {
+  note(stream, piece, now);
+  sources_.take_trace(stream, batch, now);
+  said_end_ = said_end_ || batch.ends;
+  said_failed_ = said_failed_ || batch.failed;
+}
+
+void LiveJob::take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now) {
+  if (lines.empty()) return;
+  dirty_ = true;
+  sources_.take_kernel(stream, lines, now);
+}
+
+LiveEvent LiveJob::event(LiveEventKind kind, TimeNs now) const {
+  LiveEvent out;
+  out.kind = kind;
+  out.time_ns = now;
+  out.job = summary_.id;
+  out.run = summary_.run;
+  return out;
+}
+
+std::string LiveJob::finding_json(const Finding& f, uint64_t repeated, TimeNs now) const {
+  const Evidence none;
+  const Evidence& e = f.evidence.empty() ? none : f.evidence.front();
+  Json out;
+  out["job"] = summary_.id;
+  out["run"] = summary_.run;
+  out["time_ns"] = time_or_null(f.first_ns == kNoTime ? now : f.first_ns);
+  out["rule"] = f.rule;
+  out["title"] = f.title;
+  out["category"] = word(f.category);
+  out["component"] = word(f.component);
+  out["symptom"] = word(f.symptom);
+  out["fatal"] = f.fatal;
+  out["host"] = or_null(e.host);
+  out["rank"] = or_null(e.rank);
+  out["file"] = e.file;
+  out["line"] = or_null(e.line);
+  out["text"] = e.text;
+  out["repeated"] = repeated;
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool LiveJob::tell_findings(TimeNs now, std::vector<LiveEvent>& out) {
+  bool fresh = false;
+  for (const Finding& f : sources_.take_findings()) {
+    const std::string host = f.evidence.empty() ? "" : f.evidence.front().host.value_or("");
+    const std::string key = f.rule + "@" + host;
+    const auto known = repeats_.find(key);
+    if (known == repeats_.end() && repeats_.size() >= kRepeats) continue;  // the report tells it
+    Repeat& repeat = known == repeats_.end() ? repeats_[key] : known->second;
+    fresh = fresh || repeat.told_ns == kNoTime;
+    if (repeat.told_ns != kNoTime && now - repeat.told_ns < kRepeatEvery) {
+      ++repeat.more;
+      continue;
+    }
+    LiveEvent e = event(LiveEventKind::kFinding, now);
+    e.json = finding_json(f, repeat.more, now);
+    repeat = {now, 0};
+    out.push_back(std::move(e));
+  }
+  return fresh;
+}
+
+// The report numbers its diagnoses by their order, which changes while the job runs: here each has a name of
+// its own, the same in all reports of the job, also of those after a restart.
+void LiveJob::name_diagnoses() {
+  std::set<std::string> names;
+  for (Diagnosis& d : report_.diagnoses) {
+    uint64_t hash = hash64(key_of(d));
+    do d.id = fmt::format("d{:08x}", hash++ & 0xffffffff);
+    while (!names.insert(d.id).second);
+  }
+}
+
+void LiveJob::tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out) {
+  for (auto& [id, told] : told_) told.there = false;
+  for (size_t i = 0; i < report_.diagnoses.size(); ++i) {
+    const Diagnosis& d = report_.diagnoses[i];
+    Told& told = told_[d.id];
+    told.there = true;
+    std::string signature = signature_of(d, report_.verdict == i);
+    if (signature == told.signature) continue;
+    told.signature = std::move(signature);
+    LiveEvent e = event(LiveEventKind::kDiagnosis, now);
+    e.id = d.id;
+    // The members of the job stand in front of the diagnosis's own.
+    e.json = fmt::format("{{\"job\":{},\"run\":{},\"verdict\":{},{}", Json(to_utf8(summary_.id)).dump(),
+                         summary_.run, report_.verdict == i, culprit::to_json(d).substr(1));
+    told.json = e.json;
+    out.push_back(std::move(e));
+  }
+  for (auto it = told_.begin(); it != told_.end();) {
+    if (it->second.there) {
+      ++it;
+      continue;
+    }
+    LiveEvent e = event(LiveEventKind::kDiagnosisGone, now);
+    e.id = it->first;
+    e.json = std::move(it->second.json);
+    out.push_back(std::move(e));
+    it = told_.erase(it);
+  }
+}
+
+void LiveJob::make_report(TimeNs now, bool hangs, std::vector<LiveEvent>& out) {
+  if (!engine_) return;
+  report_ = engine_->report(hangs ? now : kNoTime);
+  report_.activity = {};  // for showing by those who read files themselves
+  dirty_ = false;
+  name_diagnoses();
+  tell_diagnoses(now, out);
+}
+
+bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
+  sources_.end(now);
+  tell_findings(now, out);
+  // Whoever ends a job that hangs has not mended it.
+  make_report(now, report_.hang.has_value(), out);
+  const bool reached = engine_->ended_well() || said_end_;
+  const bool nothing = report_.diagnoses.empty() && report_.suspects.empty() && report_.missing.empty();
+  const bool well = reached && nothing && !said_failed_ && engine_->log().events() > 0;
+  if (well) engine_->add_to(pool);
+  summary_ = summary();
+  summary_.well = well;
+  summary_.state = report_.diagnoses.empty() && !said_failed_ ? JobState::kEnded : JobState::kFailed;
+  engine_.reset();
+  LiveEvent e = event(LiveEventKind::kJobEnded, now);
+  e.json = to_json(summary_);
+  e.report = report_json();
+  e.last_ns = summary_.last_ns;
+  out.push_back(std::move(e));
+  if (well) out.push_back(event(LiveEventKind::kPoolChanged, now));
+  return well;
+}
+
+void LiveJob::replace_rules(const std::shared_ptr<rules::Ruleset>& rules) {
+  if (!engine_) return;
+  engine_->replace_rules(rules);
+  dirty_ = true;
+}
+
+LiveJobSummary LiveJob::summary() const {
+  LiveJobSummary out = summary_;
+  if (!running()) return out;
+  out.hangs = report_.hang.has_value();
+  out.hosts = report_.job.hosts;
+  out.ranks = report_.job.ranks;
+  out.sources = sources_.size();
+  out.lines = engine_->log().lines();
+  out.iteration = engine_->iteration();
+  if (report_.verdict) out.verdict = report_.diagnoses[*report_.verdict].title;
+  return out;
+}
+
+std::map<StreamId, uint64_t> LiveJob::lines_of_streams() const {
+  std::map<StreamId, uint64_t> out;
+  for (const auto& [stream, ended] : streams_)
+    if (const uint64_t lines = sources_.lines_of(stream); lines > 0) out[stream] = lines;
+  return out;
+}
+
+}  // namespace culprit::app

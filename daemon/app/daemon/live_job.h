@@ -1,0 +1,87 @@
+// One run of one job: its engine, its sources, and what its last report said, so that a change is told once.
+// One thread: the engine's worker. Time is an argument.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/daemon/live_jobs.h"
+#include "app/daemon/live_source.h"
+#include "core/engine.h"
+#include "model/report_json.h"
+
+namespace culprit::app {
+
+class LiveJob {
+ public:
+  LiveJob(std::string id, uint32_t run, const LiveOptions& options, LiveParsing& parsing);
+
+  // Pieces. `now` is when they were read.
+  void take(const LiveStream& stream, const Piece& piece, TimeNs now);
+  void take_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now);
+  void take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
+  // The findings of rules since the last call, as events. Whether one of them was new.
+  bool tell_findings(TimeNs now, std::vector<LiveEvent>& out);
+
+  // A report, and what it changed. `hangs`: whether silence may be a hang.
+  void make_report(TimeNs now, bool hangs, std::vector<LiveEvent>& out);
+  // The last report; the engine is given back. `pool` takes the job if it ended well: whether it did.
+  bool end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out);
+  void replace_rules(const std::shared_ptr<rules::Ruleset>& rules);
+
+  const std::string& id() const { return summary_.id; }
+  bool running() const { return engine_ != nullptr; }
+  bool dirty() const { return dirty_; }
+  bool may_stall(TimeNs now) const { return engine_ && engine_->may_stall(now); }
+  bool ended_well() const { return engine_ && engine_->ended_well(); }
+  bool conclusive() const { return report_.verdict.has_value(); }
+  bool said_end() const { return said_end_; }
+  bool streams_ended() const { return !streams_.empty() && ended_ == streams_.size(); }
+  const Report& report() const { return report_; }
+  LiveJobSummary summary() const;
+  std::string report_json() const { return culprit::to_json(report_); }
+  uint64_t lines() const { return running() ? engine_->log().lines() : summary_.lines; }
+  uint64_t refused() const { return sources_.refused(); }
+  TimeNs last_ns() const { return summary_.last_ns; }
+  std::map<StreamId, uint64_t> lines_of_streams() const;
+
+  // What LiveJobs remembers of it between its calls.
+  struct Due {
+    TimeNs report_ns = kNoTime;  // the next slow one
+    bool urgent = false;         // an error was found
+    TimeNs asked_alive_ns = kNoTime, asked_stall_ns = kNoTime;
+    std::optional<bool> alive;
+    TimeNs end_ns = kNoTime;  // its end is told, and comes at this time
+  } due;
+
+ private:
+  struct Told {  // a diagnosis, as it was told last
+    std::string signature, json;
+    bool there = false;
+  };
+  struct Repeat {
+    TimeNs told_ns = kNoTime;
+    uint64_t more = 0;
+  };
+
+  void note(const LiveStream& stream, const Piece& piece, TimeNs now);
+  void name_diagnoses();
+  void tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out);
+  LiveEvent event(LiveEventKind kind, TimeNs now) const;
+  std::string finding_json(const Finding& finding, uint64_t repeated, TimeNs now) const;
+
+  LiveJobSummary summary_;
+  const LiveOptions& options_;
+  std::unique_ptr<core::Engine> engine_;
+  LiveSources sources_;
+  Report report_;
+  bool dirty_ = false, said_end_ = false, said_failed_ = false;
+  std::map<StreamId, bool> streams_;  // its own, and whether they ended
+  size_t ended_ = 0;
+  std::map<std::string, Told> told_;       // diagnoses, by id
+  std::map<std::string, Repeat> repeats_;  // findings, by rule and host
+};
+
+}  // namespace culprit::app

@@ -1,0 +1,397 @@
+#include "app/daemon/live_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <nlohmann/json.hpp>
+
+#include "app/daemon/job_recognition.h"
+#include "app/daemon/live_job.h"
+#include "base/text.h"
+#include "core/rules/block_scanner.h"
+#include "model/report_json.h"
+
+namespace culprit::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A report may cost a tenth of the thread's time where something hurries, else a hundredth.
+constexpr int64_t kUrgentShare = 10, kSlowShare = 100;
+constexpr TimeNs kSlowest = 300 * kNsPerSecond;  // however much reports cost
+// Between its last word and a job's end: its processes write on while they go.
+constexpr TimeNs kLastWords = 5 * kNsPerSecond;
+// Where nobody can tell whether a job's processes are there, silence may be a hang. After so long its engine
+// is given back all the same.
+constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
+constexpr TimeNs kAskEvery = kNsPerSecond;
+// A possible hang that is none (a phase was announced) is looked at again.
+constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
+constexpr TimeNs kTickEvery = 100 * kNsPerMs;
+// What the kernel says before a job's first line may have hit it: its processes need that long to speak.
+constexpr TimeNs kKernelMargin = 60 * kNsPerSecond;
+
+constexpr std::string_view kEventWords[] = {"job_started",    "finding",   "diagnosis",
+                                            "diagnosis_gone", "job_ended", "pool_changed"};
+constexpr std::string_view kStateWords[] = {"running", "ended", "failed"};
+
+logs::Placement placement_without_patterns() { return std::move(*logs::Placement::create({})); }
+
+uint64_t count_lines(std::string_view text) {
+  return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+std::string_view word(LiveEventKind kind) { return kEventWords[static_cast<size_t>(kind)]; }
+std::string_view word(JobState state) { return kStateWords[static_cast<size_t>(state)]; }
+
+struct LiveJobs::Impl {
+  LiveOptions options;
+  LiveParsing parsing;
+  LiveCounts counts;
+  std::unordered_map<StreamId, LiveStream> streams;
+  std::map<std::string, std::unique_ptr<LiveJob>> jobs;  // the last run of each
+  std::map<std::string, uint32_t> next_run;
+  uint64_t lines_of_ended = 0, refused_of_ended = 0;
+  std::deque<LiveEvent> events;
+  struct BacklogLine {
+    StreamId stream;
+    KernelLine line;
+  };
+  std::deque<BacklogLine> backlog;  // the kernel's last lines
+  size_t backlog_bytes = 0;
+  bool restoring = false;
+  std::map<std::string, TimeNs> over;  // while restoring: the end of the last run that is over
+  TimeNs report_allowed_ns = kNoTime, reported_ns = kNoTime;
+
+  explicit Impl(LiveOptions o)
+      : options(std::move(o)), parsing{options.host, options.roots, placement_without_patterns(), {}, {}} {
+    make_parser();
+  }
+
+  void make_parser() {
+    logs::ParseOptions parse;
+    parse.zone = options.zone;
+    auto scanner = options.rules ? std::make_unique<rules::BlockScanner>(*options.rules) : nullptr;
+    parsing.parser = std::make_unique<logs::LineParser>(parse, std::move(scanner));
+  }
+
+  // Findings wait in a bounded number; of what else there is nothing comes in storms.
+  void push(std::vector<LiveEvent>& out) {
+    for (LiveEvent& e : out) {
+      if (e.kind == LiveEventKind::kFinding && (restoring || events.size() >= limits::kLiveEvents)) {
+        counts.events_lost += !restoring;
+        continue;
+      }
+      e.replayed = restoring;
+      events.push_back(std::move(e));
+    }
+    out.clear();
+  }
+
+  // Room for one more job: the one that ended first goes.
+  bool make_room() {
+    while (jobs.size() >= options.jobs_max) {
+      auto oldest = jobs.end();
+      for (auto it = jobs.begin(); it != jobs.end(); ++it)
+        if (!it->second->running() &&
+            (oldest == jobs.end() || it->second->last_ns() < oldest->second->last_ns()))
+          oldest = it;
+      if (oldest == jobs.end()) return false;
+      jobs.erase(oldest);
+      ++counts.jobs_forgotten;
+    }
+    return true;
+  }
+
+  // The running job of that id; made where there is none. Null where no engine takes what comes.
+  LiveJob* job_for(const std::string& id, TimeNs at) {
+    const auto known = jobs.find(id);
+    if (known != jobs.end() && known->second->running()) return known->second.get();
+    if (restoring)
+      if (const auto end = over.find(id); end != over.end() && at <= end->second) return nullptr;
+    if (known != jobs.end()) jobs.erase(known);
+    if (!make_room()) return nullptr;
+    auto job = std::make_unique<LiveJob>(id, next_run[id]++, options, parsing);
+    LiveJob& out = *jobs.emplace(id, std::move(job)).first->second;
+    out.due.report_ns = at + options.report_every_ns;
+    ++counts.jobs_started;
+    LiveEvent e;
+    e.kind = LiveEventKind::kJobStarted;
+    e.time_ns = at;
+    e.job = id;
+    e.run = next_run[id] - 1;
+    e.json = to_json(out.summary());
+    std::vector<LiveEvent> started;
+    started.push_back(std::move(e));
+    push(started);
+    for (const BacklogLine& old : backlog)
+      if (old.line.time_ns == kNoTime || old.line.time_ns >= at - kKernelMargin)
+        out.take_kernel(streams[old.stream], {&old.line, 1}, at);
+    return &out;
+  }
+
+  void take(const Piece& piece, TimeNs now) {
+    counts.bytes += piece.bytes.size();
+    const auto known = streams.find(piece.stream);
+    if (known == streams.end()) {
+      counts.bytes_refused += piece.bytes.size();
+      return;
+    }
+    LiveStream& stream = known->second;
+    const TimeNs at = piece.time_ns == kNoTime ? now : piece.time_ns;
+    if (stream.info.kind == OriginKind::kKernel) return take_kernel(stream, piece, at);
+    const std::string& id = stream.info.job.empty() ? kDefault : stream.info.job;
+    // The end of a file says nothing to a job that is over: it begins no run.
+    if (piece.bytes.empty() && (!jobs.contains(id) || !jobs[id]->running())) return;
+    LiveJob* job = job_for(id, at);
+    if (!job) {
+      if (!restoring) counts.bytes_refused += piece.bytes.size();
+      if (stream.info.kind == OriginKind::kFile) stream.lines_before += count_lines(piece.bytes);
+      return;
+    }
+    if (stream.info.kind == OriginKind::kSocket) {
+      const bool trusted = options.uid && stream.info.uid == options.uid;
+      if (piece.gap) stream.rest.clear();
+      TraceBatch batch = read_trace(stream, piece.bytes, trusted);
+      counts.broken_trace_lines += batch.broken;
+      job->take_trace(stream, batch, piece, at);
+      if (batch.ends) job->due.end_ns = at + kLastWords;
+    } else {
+      job->take(stream, piece, at);
+    }
+    after(*job, at);
+  }
+
+  void take_kernel(LiveStream& stream, const Piece& piece, TimeNs at) {
+    std::vector<KernelLine> lines = read_kernel(stream, piece.bytes);
+    for (auto& [id, job] : jobs) {
+      if (!job->running()) continue;
+      job->take_kernel(stream, lines, at);
+      after(*job, at);
+    }
+    for (KernelLine& line : lines) {
+      backlog_bytes += line.text.size() + sizeof(BacklogLine);
+      backlog.push_back({stream.info.id, std::move(line)});
+    }
+    while (backlog_bytes > limits::kKernelBacklogBytes) {
+      backlog_bytes -= backlog.front().line.text.size() + sizeof(BacklogLine);
+      backlog.pop_front();
+    }
+  }
+
+  // What a job's engine found in the pieces it just took.
+  void after(LiveJob& job, TimeNs at) {
+    std::vector<LiveEvent> out;
+    if (job.tell_findings(at, out)) job.due.urgent = true;
+    push(out);
+    if (job.streams_ended() && job.due.end_ns == kNoTime)
+      job.due.end_ns = at + kLastWords;
+    else if (!job.streams_ended() && !job.said_end())
+      job.due.end_ns = kNoTime;
+  }
+
+  std::optional<bool> alive(LiveJob& job, TimeNs now) {
+    LiveJob::Due& due = job.due;
+    const bool stepped_back = now < due.asked_alive_ns;
+    if (options.alive &&
+        (due.asked_alive_ns == kNoTime || stepped_back || now - due.asked_alive_ns >= kAskEvery)) {
+      due.alive = options.alive(job.id());
+      due.asked_alive_ns = now;
+    }
+    return due.alive;
+  }
+
+  bool may_report(TimeNs now) const {
+    // A clock that was set back lets no job wait for it.
+    return report_allowed_ns == kNoTime || now >= report_allowed_ns || now < reported_ns;
+  }
+
+  void report(LiveJob& job, TimeNs now, bool hangs) {
+    const TimeNs began = options.timer ? options.timer() : 0;
+    std::vector<LiveEvent> out;
+    job.make_report(now, hangs, out);
+    push(out);
+    const TimeNs cost = options.timer ? options.timer() - began : 0;
+    ++counts.reports;
+    counts.report_ns += cost;
+    reported_ns = now;
+    report_allowed_ns = now + kUrgentShare * cost;
+    job.due.urgent = false;
+    job.due.report_ns = now + std::min(kSlowest, std::max(options.report_every_ns, kSlowShare * cost));
+  }
+
+  // Whether silence is a hang, as far as its processes tell: who is asked only where it may be one.
+  bool may_hang(LiveJob& job, TimeNs now) { return !job.may_stall(now) || alive(job, now) != false; }
+
+  // Whether the job's hang began or ended since its last report; asked now and then where it may have begun.
+  bool stall_changed(LiveJob& job, TimeNs now) {
+    const bool hangs = job.report().hang.has_value();
+    if (!job.may_stall(now)) return hangs;
+    if (hangs) return false;
+    const TimeNs asked = job.due.asked_stall_ns;
+    if (asked != kNoTime && now >= asked && now - asked < kLookAgain) return false;
+    job.due.asked_stall_ns = now;
+    return alive(job, now) != false;
+  }
+
+  bool is_over(LiveJob& job, TimeNs now) {
+    const TimeNs silent = now - job.last_ns();
+    if (job.due.end_ns != kNoTime && now >= job.due.end_ns && silent >= kLastWords) return true;
+    if (silent < options.ended_after_ns) return false;
+    if (const auto lives = alive(job, now)) return !*lives;
+    // Nobody knows: what said goodbye or is known to have failed is over.
+    const bool explained = job.ended_well() || (job.conclusive() && !job.report().hang);
+    return (explained && !job.dirty()) || silent >= kForgotten;
+  }
+
+  void end(LiveJob& job, TimeNs now) {
+    for (const auto& [id, lines] : job.lines_of_streams()) streams[id].lines_before = lines;
+    lines_of_ended += job.lines();
+    refused_of_ended += job.refused();
+    std::vector<LiveEvent> out;
+    job.end(now, options.pool, out);
+    ++counts.jobs_ended;
+    push(out);
+  }
+
+  void tick_job(LiveJob& job, TimeNs now) {
+    const bool set_back = job.due.report_ns > now + kSlowest;  // the clock was
+    const bool slow = job.dirty() && (set_back || now >= job.due.report_ns);
+    if (may_report(now) && (job.due.urgent || slow || stall_changed(job, now)))
+      report(job, now, may_hang(job, now));
+    if (is_over(job, now)) end(job, now);
+  }
+
+  static const std::string kDefault;
+};
+
+const std::string LiveJobs::Impl::kDefault = kDefaultJob;
+
+LiveJobs::LiveJobs(LiveOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+LiveJobs::~LiveJobs() = default;
+
+void LiveJobs::take(const PieceBatch& batch, TimeNs now) {
+  for (const StreamInfo& info : batch.opened) impl_->streams[info.id].info = info;
+  for (const Piece& piece : batch.pieces) impl_->take(piece, now);
+  impl_->counts.lines = impl_->lines_of_ended;
+  for (const auto& [id, job] : impl_->jobs)
+    if (job->running()) impl_->counts.lines += job->lines();
+}
+
+TimeNs LiveJobs::tick(TimeNs now) {
+  for (auto& [id, job] : impl_->jobs)
+    if (job->running()) impl_->tick_job(*job, now);
+  return now + kTickEvery;
+}
+
+void LiveJobs::restoring(std::span<const RunEnd> ends) {
+  impl_->restoring = true;
+  for (const RunEnd& end : ends) {
+    TimeNs& last = impl_->over.try_emplace(end.job, end.last_ns).first->second;
+    last = std::max(last, end.last_ns);
+    uint32_t& next = impl_->next_run[end.job];
+    next = std::max(next, end.run + 1);
+  }
+}
+
+void LiveJobs::restored(TimeNs now) {
+  for (auto& [id, job] : impl_->jobs)
+    if (job->running()) impl_->report(*job, now, impl_->may_hang(*job, now));
+  impl_->restoring = false;
+  impl_->over.clear();
+}
+
+std::vector<LiveEvent> LiveJobs::poll_events() {
+  std::vector<LiveEvent> out(std::make_move_iterator(impl_->events.begin()),
+                             std::make_move_iterator(impl_->events.end()));
+  impl_->events.clear();
+  return out;
+}
+
+std::optional<std::string> LiveJobs::report_json(const std::string& job, TimeNs now) {
+  const auto known = impl_->jobs.find(job);
+  if (known == impl_->jobs.end()) return std::nullopt;
+  LiveJob& j = *known->second;
+  if (j.running() && j.dirty() && impl_->may_report(now)) impl_->report(j, now, impl_->may_hang(j, now));
+  return j.report_json();
+}
+
+std::vector<LiveJobSummary> LiveJobs::jobs() const {
+  std::vector<LiveJobSummary> out;
+  for (const auto& [id, job] : impl_->jobs) out.push_back(job->summary());
+  std::stable_sort(out.begin(), out.end(),
+                   [](const LiveJobSummary& a, const LiveJobSummary& b) { return a.first_ns > b.first_ns; });
+  return out;
+}
+
+std::string LiveJobs::diagnoses_json(const std::string& job, TimeNs since_ns) const {
+  struct Row {
+    TimeNs time;
+    std::string json;
+  };
+  std::vector<Row> rows;
+  for (const auto& [id, j] : impl_->jobs) {
+    if (!job.empty() && id != job) continue;
+    for (const Diagnosis& d : j->report().diagnoses)
+      if (since_ns == kNoTime || (d.time_ns != kNoTime && d.time_ns >= since_ns))
+        rows.push_back({d.time_ns, fmt::format("{{\"job\":{},\"run\":{},{}", Json(to_utf8(id)).dump(),
+                                               j->summary().run, culprit::to_json(d).substr(1))});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.time > b.time; });
+  std::string out = "{\"items\":[";
+  for (size_t i = 0; i < rows.size(); ++i) out += (i ? "," : "") + rows[i].json;
+  return out + "]}";
+}
+
+std::string LiveJobs::suspects_json(const std::string& job) const {
+  std::vector<std::pair<double, Json>> rows;
+  for (const auto& [id, j] : impl_->jobs) {
+    if (!job.empty() && id != job) continue;
+    for (const Suspect& s : j->report().suspects) {
+      Json row;
+      row["job"] = id;
+      row["run"] = j->summary().run;
+      row["host"] = s.host ? Json(*s.host) : Json(nullptr);
+      row["score"] = std::clamp(s.score, 0.0, 1.0);
+      row["ranks"] = s.ranks;
+      row["devices"] = s.devices;
+      row["why"] = s.why;
+      rows.emplace_back(s.score, std::move(row));
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  Json items = Json::array();
+  for (auto& [score, row] : rows) items.push_back(std::move(row));
+  return Json{{"items", std::move(items)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string LiveJobs::rules_json() const {
+  Json items = Json::array();
+  if (impl_->options.rules)
+    for (const rules::Rule& rule : impl_->options.rules->rules())
+      items.push_back({{"id", rule.id},
+                       {"title", rule.title},
+                       {"severity", word(rule.severity)},
+                       {"category", word(rule.category)},
+                       {"component", word(rule.component)},
+                       {"role", rules::word(rule.role)},
+                       {"action", word(rule.action)},
+                       {"enabled", rule.enabled},
+                       {"file", rule.place.file},
+                       {"line", rule.place.line}});
+  return Json{{"items", std::move(items)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void LiveJobs::reload_rules(std::shared_ptr<rules::Ruleset> rules) {
+  impl_->options.rules = std::move(rules);
+  for (auto& [id, job] : impl_->jobs) job->replace_rules(impl_->options.rules);
+  impl_->make_parser();
+}
+
+const detect::Pool& LiveJobs::pool() const { return impl_->options.pool; }
+const LiveCounts& LiveJobs::counts() const { return impl_->counts; }
+
+}  // namespace culprit::app

@@ -1,0 +1,269 @@
+#include "app/daemon/live_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "ingest/live/kernel.h"
+#include "ingest/live/trace_lines.h"
+
+namespace culprit::app {
+namespace {
+
+constexpr const char* kJobEnd = "job_end";
+constexpr size_t kGapsTold = 100;  // of a job: the store counts all of them
+
+// A file that is being written tells times of up to now; its clock may be ahead of ours.
+constexpr TimeNs kClocksApart = 24 * 3600 * kNsPerSecond;
+
+// As one line: nobody's text may begin another.
+void append_line(std::string& out, std::string_view text) {
+  for (const char c : text) out += c == '\n' || c == '\r' ? ' ' : c;
+}
+
+std::string_view unquoted(std::string_view json) {
+  const bool string = json.size() >= 2 && json.front() == '"' && json.back() == '"';
+  return string ? json.substr(1, json.size() - 2) : json;
+}
+
+TraceLog& log_of(TraceBatch& batch, const ingest::TraceLine& line, bool trusted) {
+  const uint32_t rank = line.rank.value_or(logs::kNoRank);
+  const auto host = trusted && !line.host.empty() ? std::optional(std::string(line.host)) : std::nullopt;
+  for (TraceLog& known : batch.logs)
+    if (known.rank == rank && known.host == host) return known;
+  batch.logs.push_back({rank, host, {}, {}, 0});
+  return batch.logs.back();
+}
+
+// A text of several lines, such as a traceback, is as many.
+void add_log(TraceLog& log, const ingest::TraceLine& line) {
+  std::string_view text = line.text;
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  for (const std::string_view one : split(text, '\n')) {
+    log.text += one;
+    log.text += '\n';
+    log.times.push_back(line.time_ns);
+  }
+}
+
+void add_event(TraceBatch& batch, const ingest::TraceLine& line) {
+  std::string& text = batch.events.text;
+  text += "name=";
+  append_line(text, line.name);
+  for (const ingest::TraceField& field : line.fields) {
+    text += ' ';
+    append_line(text, field.name);
+    text += '=';
+    append_line(text, unquoted(field.json));
+    if (line.name == kJobEnd && field.name == "exit_code" && field.json != "0") batch.failed = true;
+  }
+  text += '\n';
+  batch.events.times.push_back(line.time_ns);
+  if (line.name == kJobEnd) batch.ends = true;
+}
+
+void read_line(TraceBatch& batch, std::string_view text, bool trusted) {
+  if (trim(text).empty()) return;
+  const auto line = ingest::parse_trace_line(text);
+  if (!line) {
+    ++batch.broken;
+    return;
+  }
+  const uint32_t rank = line->rank.value_or(logs::kNoRank);
+  switch (line->kind) {
+    case ingest::TraceKind::kLog: {
+      TraceLog& log = log_of(batch, *line, trusted);
+      log.bytes += text.size() + 1;
+      return add_log(log, *line);
+    }
+    case ingest::TraceKind::kEvent:
+      batch.events.bytes += text.size() + 1;
+      return add_event(batch, *line);
+    case ingest::TraceKind::kStep:
+    case ingest::TraceKind::kMetric:
+      if (line->step) batch.beats.push_back({*line->step, rank});
+      return;
+    case ingest::TraceKind::kPhase:
+      batch.phases.push_back({std::string(line->name), line->state == "begin", rank});
+      return;
+    case ingest::TraceKind::kStack:
+    case ingest::TraceKind::kUnknown:
+      return;  // evidence
+  }
+}
+
+}  // namespace
+
+TraceBatch read_trace(LiveStream& stream, std::string_view bytes, bool trusted) {
+  TraceBatch out;
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\n');
+    const std::string_view part = bytes.substr(0, end);
+    // The socket lets no longer line through; what is one all the same is broken.
+    const bool fits = stream.rest.size() + part.size() <= limits::kLineBytes;
+    if (end == std::string_view::npos) {
+      if (fits)
+        stream.rest += part;
+      else
+        stream.rest.resize(limits::kLineBytes + 1);
+      return out;
+    }
+    if (!fits)
+      ++out.broken;
+    else if (stream.rest.empty())
+      read_line(out, part, trusted);
+    else
+      read_line(out, stream.rest += part, trusted);
+    stream.rest.clear();
+    bytes.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+std::vector<KernelLine> read_kernel(LiveStream& stream, std::string_view bytes) {
+  std::vector<KernelLine> out;
+  // Pieces hold whole records.
+  while (!bytes.empty()) {
+    const std::string_view record = ingest::first_kernel_record(bytes);
+    if (record.empty()) break;
+    bytes.remove_prefix(record.size());
+    const auto parsed = ingest::parse_kernel_record(record);
+    std::string text = ingest::kernel_text(record, stream.info.boot_ns);
+    if (!parsed || text.empty()) continue;
+    const TimeNs since = static_cast<TimeNs>(parsed->since_boot_us) * kNsPerUs;
+    out.push_back({stream.info.boot_ns == kNoTime ? kNoTime : stream.info.boot_ns + since, std::move(text)});
+  }
+  return out;
+}
+
+void LiveSources::step(core::Input input, TimeNs now) {
+  for (core::Effect& effect : engine_.step({&input, 1}, now))
+    findings_.push_back(std::move(std::get<Finding>(effect)));
+}
+
+// The path counts below the folder that is watched: what stands above says nothing of this job's hosts.
+void LiveSources::place(const std::string& path, Source& source) {
+  std::string_view below = path;
+  for (const std::string& root : parsing_.roots)
+    if (path.size() > root.size() && path.starts_with(root) && path.size() - root.size() < below.size())
+      below = std::string_view(path).substr(root.size());
+  while (below.starts_with('/')) below.remove_prefix(1);
+  logs::PathOwner owner = parsing_.placement.owner(below);
+  if (owner.guessed) std::swap(source.guessed, owner.host);
+  source.info.host = owner.host ? std::move(owner.host) : std::optional(parsing_.host);
+  source.info.rank = owner.rank;
+  source.info.local = owner.local;
+}
+
+// A name such as "gpu7" is a host's where the job has another of its kind; until then it says nothing.
+void LiveSources::prove_guess(const std::string& guessed) {
+  const std::string stem = logs::host_stem(guessed);
+  std::set<std::string>& names = guesses_[stem];
+  if (!names.insert(guessed).second || names.size() != 2) return;
+  for (auto& [key, source] : sources_)
+    if (source.guessed && logs::host_stem(*source.guessed) == stem) source.info.host = source.guessed;
+}
+
+LiveSources::Source* LiveSources::open(const LiveStream& stream, Part part, TimeNs now) {
+  const auto known = sources_.find({stream.info.id, part});
+  if (known != sources_.end()) {
+    known->second.info.modified_ns = now + kClocksApart;
+    return &known->second;
+  }
+  if (sources_.size() >= limits::kLiveSources) return nullptr;
+  Source source{{}, logs::LineFeed(next_++), {}};
+  source.info.file = stream.info.path;
+  source.info.host = parsing_.host;
+  source.info.modified_ns = now + kClocksApart;
+  source.info.lines_before = stream.lines_before;
+  if (stream.info.kind == OriginKind::kKernel) source.info.kind = SourceKind::kKernel;
+  if (part == Part::kEvents) source.info.kind = SourceKind::kEvent;
+  if (stream.info.kind == OriginKind::kFile) place(stream.info.path, source);
+  const std::optional<std::string> guessed = source.guessed;
+  if (guessed && guesses_[logs::host_stem(*guessed)].size() >= 2) source.info.host = guessed;
+  step(core::SourceOpened{source.info}, now);
+  Source& out = sources_.emplace(std::pair(stream.info.id, part), std::move(source)).first->second;
+  if (guessed) prove_guess(*guessed);
+  return &out;
+}
+
+logs::LineFeed::Take LiveSources::taker(const Source& source, TimeNs now) {
+  return [this, &source, now](const TextChunk& chunk) {
+    parsing_.parser->parse(chunk, source.info, parsing_.batch);
+    step(core::LogInput{&parsing_.batch}, now);
+  };
+}
+
+void LiveSources::take_file(const LiveStream& stream, const Piece& piece, TimeNs now) {
+  Source* source = open(stream, Part::kLines, now);
+  if (!source) {
+    refused_ += piece.bytes.size();
+    return;
+  }
+  const auto take = taker(*source, now);
+  if (piece.gap) source->feed.break_line(take);
+  source->feed.feed(piece.bytes, take);
+  if (piece.ends) source->feed.end(take);
+}
+
+void LiveSources::take_gap(const LiveStream& stream, const Piece& piece, TimeNs now) {
+  if (++gaps_ > kGapsTold) return;
+  const std::string what = piece.gap->bytes > 0     ? format_bytes(piece.gap->bytes)
+                           : piece.gap->records > 0 ? counted(piece.gap->records, "record")
+                                                    : std::string("an unknown part");
+  step(core::ProblemSeen{{stream.info.path, piece.offset,
+                          fmt::format("{} of it was lost here: {}", what, piece.gap->reason)}},
+       now);
+}
+
+// Lines that were taken out of records: each has its record's time where it tells none itself.
+void LiveSources::take_lines(Source& source, TraceLog& lines, TimeNs now) {
+  if (lines.text.empty()) return;
+  SourceInfo info = source.info;
+  if (lines.rank != logs::kNoRank) info.rank = lines.rank;
+  if (lines.host) info.host = std::move(lines.host);
+  logs::LogBatch& batch = parsing_.batch;
+  const auto take = [&](const TextChunk& chunk) {
+    parsing_.parser->parse(chunk, info, batch);
+    for (size_t i = 0; i < batch.lines.size() && i < lines.times.size(); ++i) {
+      logs::LineRecord& line = batch.lines[i];
+      if (line.own_time || lines.times[i] == kNoTime) continue;
+      line.time_ns = lines.times[i];
+      line.own_time = 1;
+    }
+    batch.range_bytes = lines.bytes;
+    step(core::LogInput{&batch}, now);
+  };
+  source.feed.feed(lines.text, take);
+}
+
+void LiveSources::take_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
+  for (TraceLog& log : batch.logs)
+    if (Source* source = open(stream, Part::kLines, now)) take_lines(*source, log, now);
+  if (!batch.events.text.empty())
+    if (Source* source = open(stream, Part::kEvents, now)) take_lines(*source, batch.events, now);
+  for (detect::PhaseSeen& seen : batch.phases) step(std::move(seen), now);
+  for (const detect::ProgressSeen& seen : batch.beats) step(seen, now);
+}
+
+void LiveSources::take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now) {
+  if (lines.empty()) return;
+  Source* source = open(stream, Part::kLines, now);
+  if (!source) return;
+  std::string text;
+  for (const KernelLine& line : lines) text += line.text;
+  source->feed.feed(text, taker(*source, now));
+}
+
+void LiveSources::end(TimeNs now) {
+  for (auto& [key, source] : sources_) source.feed.end(taker(source, now));
+}
+
+uint64_t LiveSources::lines_of(StreamId stream) const {
+  const auto source = sources_.find({stream, Part::kLines});
+  return source == sources_.end() ? 0 : engine_.log().lines_of(source->second.feed.source());
+}
+
+}  // namespace culprit::app

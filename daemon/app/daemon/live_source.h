@@ -1,0 +1,114 @@
+// What pieces of the daemon's sources say to an engine: the lines of a trace socket sorted out, the kernel's
+// records as lines, and the sources of one job's engine with the host and the rank that write them.
+//
+// One thread: the engine's worker. No clock: time is that at which a piece was read.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/engine.h"
+#include "core/logs/line_feed.h"
+#include "core/logs/placement.h"
+#include "model/piece.h"
+
+namespace culprit::app {
+
+// A stream as LiveJobs knows it; it outlives the runs of its job.
+struct LiveStream {
+  StreamInfo info;
+  uint64_t lines_before = 0;  // of a file: ended in runs that are over
+  std::string rest;           // of a socket or the kernel: the line or record that is not complete
+  bool ended = false;
+};
+
+// Log lines of one writer in a piece of a trace socket.
+struct TraceLog {
+  uint32_t rank = logs::kNoRank;
+  std::optional<std::string> host;
+  std::string text;           // whole lines
+  std::vector<TimeNs> times;  // of each, kNoTime where its record tells none
+  uint64_t bytes = 0;         // of the records that they came in
+};
+
+struct TraceBatch {
+  std::vector<TraceLog> logs;  // in order of their first lines
+  TraceLog events;             // "name=ecc count=3", a line each
+  std::vector<detect::ProgressSeen> beats;
+  std::vector<detect::PhaseSeen> phases;
+  bool ends = false, failed = false;  // {"kind":"event","name":"job_end"}, with an exit_code other than 0
+  uint64_t broken = 0;                // lines that could not be understood
+};
+
+// Takes the whole lines of `stream.rest` + `bytes`; the rest is kept. `trusted`: the peer may name hosts.
+TraceBatch read_trace(LiveStream& stream, std::string_view bytes, bool trusted);
+
+struct KernelLine {
+  TimeNs time_ns = kNoTime;
+  std::string text;  // with its newline
+};
+// The kernel's own records, the same way.
+std::vector<KernelLine> read_kernel(LiveStream& stream, std::string_view bytes);
+
+// What all jobs share: rules are found by one parser.
+struct LiveParsing {
+  std::string host;
+  std::vector<std::string> roots;
+  logs::Placement placement;
+  std::unique_ptr<logs::LineParser> parser;
+  logs::LogBatch batch;
+};
+
+// The sources of one job's engine.
+class LiveSources {
+ public:
+  LiveSources(core::Engine& engine, LiveParsing& parsing) : engine_(engine), parsing_(parsing) {}
+
+  void take_file(const LiveStream& stream, const Piece& piece, TimeNs now);
+  void take_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now);
+  void take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
+  // What is missing from a source.
+  void take_gap(const LiveStream& stream, const Piece& piece, TimeNs now);
+  // The unfinished lines are lines.
+  void end(TimeNs now);
+  // Lines that a stream has had with this run, for LiveStream::lines_before; to be asked before end().
+  uint64_t lines_of(StreamId stream) const;
+
+  size_t size() const { return sources_.size(); }
+  uint64_t refused() const { return refused_; }  // bytes beyond limits::kLiveSources
+  std::vector<Finding> take_findings() { return std::exchange(findings_, {}); }
+
+ private:
+  struct Source {
+    SourceInfo info;
+    logs::LineFeed feed;
+    std::optional<std::string> guessed;  // the host by its file's name, where others may yet prove it
+  };
+  enum class Part : uint8_t { kLines, kEvents };
+
+  Source* open(const LiveStream& stream, Part part, TimeNs now);
+  void place(const std::string& path, Source& source);
+  void prove_guess(const std::string& guessed);
+  void step(core::Input input, TimeNs now);
+  logs::LineFeed::Take taker(const Source& source, TimeNs now);
+  void take_lines(Source& source, TraceLog& lines, TimeNs now);
+
+  core::Engine& engine_;
+  LiveParsing& parsing_;
+  std::map<std::pair<StreamId, Part>, Source> sources_;
+  SourceId next_ = 0;
+  std::map<std::string, std::set<std::string>> guesses_;  // by stem, names
+  std::vector<Finding> findings_;
+  size_t gaps_ = 0;
+  uint64_t refused_ = 0;
+};
+
+}  // namespace culprit::app

@@ -1,0 +1,184 @@
+#include "app/daemon/recorder.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace culprit::app {
+namespace {
+
+// What may be lost of a socket by a kill; ten frames a second of a quiet host still pack well.
+constexpr TimeNs kCommitAfterNs = 200 * kNsPerMs;
+// What may be lost of files that are gone by the death of the machine.
+constexpr TimeNs kSyncEveryNs = 5 * kNsPerSecond;
+// A disk that is full is asked again this often.
+constexpr TimeNs kRetryNs = kNsPerSecond;
+
+}  // namespace
+
+Recorder::Recorder(io::Env& env, RecorderOptions options)
+    : env_(env),
+      options_(std::move(options)),
+      files_(io::real_files()),
+      spool_folder_(options_.state_dir + "/spool") {}
+
+Recorder::~Recorder() = default;
+
+Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions options) {
+  std::unique_ptr<Recorder> r(new Recorder(env, std::move(options)));
+  if (auto made = r->files_.make_folder(r->options_.state_dir); !made) return tl::unexpected(made.error());
+  store::SpoolOptions spool{.folder = r->spool_folder_};
+  if (r->options_.max_bytes > 0) spool.max_bytes = r->options_.max_bytes;
+  auto opened = store::Spool::open(r->files_, spool, env.now(io::Clock::kWall));
+  if (!opened) return tl::unexpected(opened.error());
+  r->spool_ = std::move(*opened);
+  auto index = store::Index::open(r->options_.state_dir + "/index.db");
+  if (!index) return tl::unexpected(index.error());
+  r->index_ = std::move(*index);
+  if (!r->index_->moved_aside().empty())
+    r->options_.complain(fmt::format("{}: the index was damaged; it is kept there and a new one is begun",
+                                     r->index_->moved_aside()));
+  for (store::KeptStream& kept : r->spool_->streams()) r->known_.push_back(std::move(kept.state));
+  r->known_sequence_ = r->spool_->last_sequence();
+  auto jobs = r->index_->jobs();
+  if (!jobs) return tl::unexpected(jobs.error());
+  r->known_jobs_ = std::move(*jobs);
+  if (auto pool = r->index_->load_pool(""); pool && *pool) r->known_pool_ = std::move(**pool);
+  r->stats_ = r->spool_->stats();
+  Recorder* self = r.get();
+  r->commit_timer_ = env.timer([self] { self->commit(); });
+  r->sync_timer_ = env.timer([self] { self->sync(); });
+  r->retry_timer_ = env.timer([self] { self->append_next(); });
+  r->sync_timer_->start(kSyncEveryNs, kSyncEveryNs);
+  r->worker_ = env.worker("store");
+  return r;
+}
+
+void Recorder::append(SharedBatch batch, std::function<void()> done) {
+  waiting_.push_back({std::move(batch), std::move(done)});
+  append_next();
+}
+
+void Recorder::append_next() {
+  if (appending_ || waiting_.empty()) return;
+  appending_ = true;
+  auto status = std::make_shared<Status>();
+  const TimeNs now = env_.now(io::Clock::kWall);
+  options_.watch->given(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), "a batch");
+  worker_->submit(
+      [this, batch = waiting_.front().batch, now, status] {
+        *status = spool_->append(*batch, now);
+      },
+      [this, status] {
+        appending_ = false;
+        appended(*status);
+      });
+}
+
+void Recorder::appended(const Status& status) {
+  // What the spool can never take is no trouble of the disk.
+  const bool never = !status && status.error().code == ErrorCode::kInvalid;
+  options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), never ? Status{} : status);
+  if (never) {
+    ++refused_batches_;
+    options_.complain("spool: a batch is left out: " + status.error().text);
+  } else if (!status) {
+    tell(status);
+    retry_timer_->start(kRetryNs);
+    return;
+  } else {
+    dirty_ = true;
+    if (!committing_) {
+      committing_ = true;
+      commit_timer_->start(kCommitAfterNs);
+    }
+  }
+  auto done = std::move(waiting_.front().done);
+  waiting_.pop_front();
+  if (done) done();
+  append_next();
+}
+
+void Recorder::commit() {
+  if (!dirty_) {
+    committing_ = false;
+    return;
+  }
+  dirty_ = false;
+  auto outcome = std::make_shared<Result<std::vector<store::CommittedOffset>>>();
+  auto stats = std::make_shared<store::SpoolStats>();
+  const TimeNs now = env_.now(io::Clock::kWall);
+  options_.watch->given(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), "a commit");
+  worker_->submit(
+      [this, outcome, stats, now] {
+        *outcome = spool_->commit(now);
+        *stats = spool_->stats();
+      },
+      [this, outcome, stats] {
+        const Status status = *outcome ? Status{} : Status(tl::unexpected(outcome->error()));
+        options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), status);
+        stats_ = std::move(*stats);
+        tell(status);
+        unsynced_ = true;
+        committing_ = false;
+        if (*outcome)
+          options_.committed(**outcome);
+        else
+          dirty_ = true;
+        if (!dirty_) return;
+        committing_ = true;
+        commit_timer_->start(*outcome ? kCommitAfterNs : kRetryNs);
+      });
+}
+
+void Recorder::sync() {
+  if (!unsynced_) return;
+  unsynced_ = false;
+  auto status = std::make_shared<Status>();
+  options_.watch->given(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), "a sync");
+  worker_->submit([this, status] { *status = spool_->sync(); },
+                  [this, status] {
+                    options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), *status);
+                    if (!*status) unsynced_ = true;
+                    tell(*status);
+                  });
+}
+
+// Each change of it once: a full disk is one sentence, not one a second.
+void Recorder::tell(const Status& status) {
+  const std::string now = status ? "" : status.error().text;
+  if (now == trouble_) return;
+  if (!now.empty() && trouble_.empty()) options_.complain(now + "; sources are held back until it can be written");
+  if (now.empty()) options_.complain("spool: it can be written again");
+  trouble_ = now;
+}
+
+void Recorder::ask(OnStore work, std::function<void()> done) {
+  worker_->submit([this, work = std::move(work)] { work(*spool_, *index_); }, std::move(done));
+}
+
+void Recorder::flush(std::function<void()> done) {
+  const TimeNs now = env_.now(io::Clock::kWall);
+  std::vector<SharedBatch> rest;
+  for (Waiting& w : waiting_)
+    if (!appending_ || &w != &waiting_.front()) rest.push_back(w.batch);
+  auto outcome = std::make_shared<Result<std::vector<store::CommittedOffset>>>();
+  worker_->submit(
+      [this, rest = std::move(rest), outcome, now] {
+        for (const SharedBatch& batch : rest)
+          if (!spool_->append(*batch, now)) break;
+        *outcome = spool_->commit(now);
+        if (const Status synced = spool_->sync(); !synced) *outcome = tl::unexpected(synced.error());
+      },
+      [this, outcome, done = std::move(done)] {
+        if (*outcome)
+          options_.committed(**outcome);
+        else
+          options_.complain(outcome->error().text);
+        done();
+      });
+}
+
+Recorder::Figures Recorder::figures() const { return {stats_, refused_batches_, waiting_.size()}; }
+
+}  // namespace culprit::app

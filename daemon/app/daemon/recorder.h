@@ -1,0 +1,100 @@
+// The store's side of the daemon: what the sources give goes into the spool, what was found into the index,
+// both on one worker. Batches are committed some times a second, so that what a socket sent is at risk for
+// no longer, and synced to the disk every few seconds.
+//
+// While the disk takes nothing, batches wait here in order (their sender holds back as credit runs out) and
+// are tried again; nothing is dropped but what the spool can never take, which is counted and told.
+//
+// Thread: the loop's; callbacks come there. Owns the spool, the index and their worker.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/daemon/self_watch.h"
+#include "base/status.h"
+#include "io/env.h"
+#include "io/files.h"
+#include "model/piece.h"
+#include "store/evidence.h"
+#include "store/index.h"
+#include "store/spool.h"
+
+namespace culprit::app {
+
+using SharedBatch = std::shared_ptr<const PieceBatch>;
+
+struct RecorderOptions {
+  std::string state_dir;
+  uint64_t max_bytes = 0;
+  SelfWatch* watch = nullptr;                        // borrowed
+  std::function<void(const std::string&)> complain;  // a sentence, once for each change
+  std::function<void(const std::vector<store::CommittedOffset>&)> committed;
+};
+
+class Recorder {
+ public:
+  // Blocks: recovers the spool and the index.
+  static Result<std::unique_ptr<Recorder>> open(io::Env& env, RecorderOptions options);
+  ~Recorder();
+
+  StreamId allocate() { return spool_->allocate(); }  // any thread
+  // `done`: the spool has it (appended, not yet committed), or it can never have it.
+  void append(SharedBatch batch, std::function<void()> done);
+  // Runs on the store's worker, after everything appended so far.
+  using OnStore = std::function<void(store::Spool&, store::Index&)>;
+  void ask(OnStore work, std::function<void()> done = {});
+  // Everything appended is committed and synced; then `done`.
+  void flush(std::function<void()> done);
+  void abandon() { worker_->abandon(); }
+
+  // As of the start: what sources go on from, and where engines are rebuilt to.
+  const std::vector<StreamState>& known() const { return known_; }
+  uint64_t known_sequence() const { return known_sequence_; }
+  const std::vector<store::JobRow>& known_jobs() const { return known_jobs_; }
+  const std::string& known_pool() const { return known_pool_; }
+  const std::string& spool_folder() const { return spool_folder_; }
+  io::Files& files() const { return files_; }
+
+  struct Figures {
+    store::SpoolStats spool;
+    uint64_t refused_batches = 0;  // that the spool can never take
+    size_t waiting = 0;            // batches
+  };
+  Figures figures() const;
+
+ private:
+  Recorder(io::Env& env, RecorderOptions options);
+  struct Waiting {
+    SharedBatch batch;
+    std::function<void()> done;
+  };
+  void append_next();
+  void appended(const Status& status);
+  void commit();
+  void sync();
+  void tell(const Status& status);
+
+  io::Env& env_;
+  RecorderOptions options_;
+  io::Files& files_;
+  std::string spool_folder_;
+  std::unique_ptr<store::Spool> spool_;  // the worker's, but for allocate()
+  std::unique_ptr<store::Index> index_;  // the worker's
+  std::vector<StreamState> known_;
+  std::vector<store::JobRow> known_jobs_;
+  std::string known_pool_;
+  uint64_t known_sequence_ = 0;
+  std::deque<Waiting> waiting_;
+  bool appending_ = false, committing_ = false, dirty_ = false, unsynced_ = false;
+  std::string trouble_;  // told last
+  uint64_t refused_batches_ = 0;
+  store::SpoolStats stats_;  // as of the last work on the worker
+  std::unique_ptr<io::Timer> commit_timer_, sync_timer_, retry_timer_;
+  std::unique_ptr<io::Worker> worker_;  // goes first
+};
+
+}  // namespace culprit::app

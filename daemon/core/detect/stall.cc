@@ -1,0 +1,137 @@
+#include "core/detect/stall.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "core/detect/view.h"
+
+namespace culprit::detect {
+namespace {
+
+// A phase that was announced excuses silence for so long: the longest checkpoints, evaluations and compilations
+// take some ten minutes, and a process that died in one never tells its end.
+constexpr TimeNs kPhaseLongest = 3600 * kNsPerSecond;
+constexpr size_t kPhases = 65'536;  // open ones: one for each rank
+constexpr size_t kPaces = 64;       // steps whose median is the pace
+
+// Whether the line tells of work beside the iterations. Checkpoints have a stage.
+bool names_phase(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+  for (const std::string_view word : {"evaluat", "validat", "compil"})
+    if (lower.find(word) != std::string::npos) return true;
+  return false;
+}
+
+TimeNs median(std::vector<TimeNs> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The last words of a planned end came with or after the last progress.
+bool ended(const logs::JobLog& log, TimeNs progress) {
+  for (const logs::ClusterId id : log.clusters()) {
+    const logs::TemplateStats& t = log.templates()[id];
+    if (t.shape.well && t.shape.words < 2 && (t.last_ns == kNoTime || t.last_ns >= progress)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void ProgressWatch::lines(uint64_t moves, TimeNs now) {
+  if (moves == moves_) return;
+  moves_ = moves;
+  moved_ns_ = now;
+}
+
+void ProgressWatch::beat(const ProgressSeen& seen, TimeNs now) {
+  const auto known = steps_.find(seen.rank);
+  if (known == steps_.end() && steps_.size() >= limits::kWriters) return;
+  int64_t& step = known == steps_.end() ? steps_.emplace(seen.rank, -1).first->second : known->second;
+  // A smaller one is a restart from a checkpoint.
+  if (seen.step == step) return;
+  step = seen.step;
+  moved_ns_ = now;
+  furthest_ = std::max(furthest_, seen.step);
+  if (paced_step_ < 0) pacer_ = seen.rank;
+  if (seen.rank != pacer_) return;
+  if (paced_step_ >= 0 && seen.step > paced_step_ && now > paced_ns_) {
+    if (paces_.size() == kPaces) paces_.erase(paces_.begin());
+    paces_.push_back((now - paced_ns_) / (seen.step - paced_step_));
+  }
+  paced_step_ = seen.step;
+  paced_ns_ = now;
+}
+
+void ProgressWatch::phase(const PhaseSeen& seen, TimeNs now) {
+  const std::pair key(seen.rank, seen.name);
+  if (!seen.begins) {
+    // What follows a phase is given the time that any step is given.
+    if (open_.erase(key) > 0) moved_ns_ = std::max(moved_ns_, now);
+  } else if (open_.size() < kPhases || open_.contains(key)) {
+    open_[key] = now;
+  }
+}
+
+bool ProgressWatch::may_stall(const StallOptions& options, TimeNs now) const {
+  return moved_ns_ != kNoTime && now - moved_ns_ > std::max(options.after_ns, options.steps * step_ns_);
+}
+
+TimeNs ProgressWatch::beat_step() const { return median(paces_); }
+
+bool ProgressWatch::announced(const logs::JobLog& log, TimeNs now) const {
+  for (const auto& [key, began] : open_)
+    if (now - began < kPhaseLongest) return true;
+  if (now - moved_ns_ >= kPhaseLongest) return false;
+  const TimeNs progress = log.iterations().last().time_ns;
+  if (progress == kNoTime) return false;
+  for (const logs::ClusterId id : log.clusters()) {
+    const logs::TemplateStats& t = log.templates()[id];
+    if (t.last_ns == kNoTime || t.last_ns < progress || t.is_progress()) continue;
+    if (t.shape.stage == Stage::kCheckpoint || names_phase(log.miner().text(id))) return true;
+  }
+  return false;
+}
+
+std::optional<Finding> ProgressWatch::find_stall(const logs::JobLog& log, const StallOptions& options,
+                                                 TimeNs now) {
+  const logs::Iterations& iterations = log.iterations();
+  const bool counts = !iterations.track().empty();
+  step_ns_ = std::max(counts ? iterations.median_step_ns() : 0, beat_step());
+  const logs::ProgressPoint last = iterations.last();
+  if (step_ns_ == 0 || !may_stall(options, now)) return std::nullopt;
+  if ((counts && ended(log, last.time_ns)) || announced(log, now)) return std::nullopt;
+  Finding f;
+  f.detector = "silence";
+  f.kind = FindingKind::kFault;
+  f.role = FindingRole::kCascade;  // whatever else is known of a fault explains it
+  f.of_nobody = true;
+  f.confidence = 0.6;
+  f.symptom = Symptom::kHang;
+  f.component = Component::kUnknown;
+  f.first_ns = moved_ns_;
+  f.last_ns = now;
+  const int64_t iteration = std::max(counts ? last.iteration : -1, furthest_);
+  if (iteration >= 0) f.iteration = iteration;
+  f.title = fmt::format("The job makes no progress after iteration {}", iteration);
+  f.why.push_back(fmt::format("no iteration was finished for {}, one takes {}",
+                              format_duration(std::max(options.after_ns, options.steps * step_ns_)),
+                              format_duration(step_ns_)));
+  for (const logs::LogSample& s : log.last_progress())
+    f.evidence.push_back(evidence_at(log, s.place, s.text));
+  f.lines = f.evidence.size();
+  f.action = ActionKind::kCheck;
+  f.remedy =
+      "Take stacks of the ranks (py-spy dump): the one that is not in the collective in which the others "
+      "wait is the suspect.";
+  return f;
+}
+
+}  // namespace culprit::detect

@@ -1,0 +1,128 @@
+// culpritd: the daemon's main file. It reads the command line and the environment, and hands over to app.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <sstream>
+#include <string>
+
+#include "app/config.h"
+#include "app/daemon/agent.h"
+#include "app/daemon/log.h"
+#include "app/daemon/notify.h"
+#include "base/crash_point.h"
+#include "base/text.h"
+#include "io/uv/env.h"
+
+namespace culprit {
+namespace {
+
+constexpr const char* kAbout =
+    "Watches the training jobs of this host: tails their logs, takes their traces, keeps the evidence,\n"
+    "and tells why a job failed, hangs, slowed down or went numerically wrong.";
+
+constexpr const char* kExamples = R"(
+Signals:
+  SIGHUP reloads the configuration and the rules, all or nothing; SIGTERM ends, within 5 s.
+
+Examples:
+  culpritd --print-defaults > /etc/culprit/culpritd.toml
+  culpritd --check
+  culpritd --config ./culpritd.toml
+  culprit doctor          what would stop it from seeing a job
+  culprit status          asks the running one)";
+
+constexpr int kDone = 0;
+constexpr int kUnable = 2;
+
+void complain(const std::string& sentence) {
+  std::fprintf(stderr, "culpritd: %s\n", to_terminal(sentence).c_str());
+}
+
+struct Arguments {
+  std::string config;
+  bool check = false, print_defaults = false;
+};
+
+int check(const std::string& config) {
+  const app::ConfigCheck checked = app::check_config(config);
+  std::fputs(checked.output.c_str(), stdout);
+  std::fputs(checked.errors.c_str(), stderr);
+  return checked.status;
+}
+
+// "name" or "name:n": a place in the code at which the process ends at once, for tests of what survives it.
+void arm_crash_point_from(const char* setting) {
+  if (!setting || !*setting) return;
+  const std::string text = setting;
+  const size_t colon = text.find(':');
+  const int passes = colon == std::string::npos ? 1 : std::atoi(text.c_str() + colon + 1);
+  arm_crash_point(text.substr(0, colon), static_cast<unsigned>(passes > 0 ? passes : 1));
+}
+
+int watch(const std::string& config_path) {
+  app::AgentOptions options;
+  options.config_path = config_path;
+  options.service = app::read_service_environment();
+  options.loaded = app::load_config(config_path);
+  if (!options.loaded.errors.empty()) {
+    for (const app::ConfigError& e : options.loaded.errors)
+      std::fprintf(stderr, "%s\n", to_terminal(app::format_error(e)).c_str());
+    return kUnable;
+  }
+  arm_crash_point_from(std::getenv("CULPRIT_CRASH_AT"));
+  app::Log log(options.loaded.config.daemon.log_level, std::getenv("JOURNAL_STREAM") != nullptr);
+  const auto env = io::make_uv_env();
+  auto agent = app::Agent::start(*env, std::move(options), log);
+  if (!agent) {
+    log.error(agent.error().text);
+    return kUnable;
+  }
+  env->run();
+  return kDone;
+}
+
+int run(int argc, char** argv) {
+  CLI::App cli(kAbout, "culpritd");
+  Arguments arguments;
+  cli.set_version_flag("--version,-V", std::string("culpritd ") + CULPRIT_VERSION, "Print the version and exit");
+  cli.set_help_flag("--help,-h", "Print this help and exit");
+  cli.footer(kExamples);
+  cli.add_option("--config", arguments.config,
+                 std::string("Configuration; conf.d/*.toml beside it is read too (default ") + app::kConfigFile +
+                     ", where it is there)")
+      ->type_name("FILE");
+  cli.add_flag("--check", arguments.check, "Check the configuration and its rules, and exit: 1 where it is wrong");
+  cli.add_flag("--print-defaults", arguments.print_defaults,
+               "Print a configuration with every key, its default and what it means, and exit");
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::Success& done) {  // help or version was asked for
+    std::ostringstream text;
+    cli.exit(done, text, text);
+    std::fputs(text.str().c_str(), stdout);
+    return kDone;
+  } catch (const CLI::Error& error) {
+    complain(std::string(error.what()) + "; see `culpritd --help`");
+    return kUnable;
+  }
+  if (arguments.print_defaults) {
+    std::fputs(app::config_defaults().c_str(), stdout);
+    return kDone;
+  }
+  return arguments.check ? check(arguments.config) : watch(arguments.config);
+}
+
+}  // namespace
+}  // namespace culprit
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return culprit::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    culprit::complain("out of memory");
+    return 2;
+  }
+}

@@ -1,0 +1,20 @@
+#include "io/system_error.h"
+
+#include <cctype>
+#include <cerrno>
+#include <system_error>
+
+namespace culprit::io {
+
+Error system_error(const std::string& subject, int number) {
+  std::string reason = std::generic_category().message(number);
+  // "Permission denied" reads on after the subject, "Input/output error" does too; no reason begins with a
+  // name.
+  if (!reason.empty()) reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
+  ErrorCode code = ErrorCode::kIo;
+  if (number == ENOENT || number == ENOTDIR) code = ErrorCode::kNotFound;
+  if (number == EACCES || number == EPERM) code = ErrorCode::kDenied;
+  return Error{code, (subject.empty() ? "\"\"" : subject) + ": " + reason};
+}
+
+}  // namespace culprit::io

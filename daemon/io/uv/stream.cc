@@ -1,0 +1,128 @@
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "io/uv/loop.h"
+
+namespace culprit::io {
+namespace {
+
+struct StreamState {
+  union {
+    uv_stream_t handle;
+    uv_pipe_t pipe;
+    uv_tcp_t tcp;
+  };
+  Loop* loop = nullptr;
+  Stream::Handlers handlers;
+  bool reads = false;   // started, and not at its end
+  bool closed = false;  // its owner is gone
+};
+
+struct WriteRequest {
+  uv_write_t request;
+  std::string bytes;
+};
+
+void end(StreamState& state, const Error* error) {
+  if (state.closed || !std::exchange(state.reads, false)) return;
+  uv_read_stop(&state.handle);
+  if (state.handlers.on_end) state.handlers.on_end(error);
+}
+
+void end(StreamState& state, int number) {
+  const Error error = uv_error("a connection", number);
+  end(state, &error);
+}
+
+void on_read(uv_stream_t* handle, ssize_t n, const uv_buf_t* buffer) {
+  auto& state = *static_cast<StreamState*>(handle->data);
+  if (n == 0) return;  // nothing there after all
+  if (n == UV_EOF) return end(state, nullptr);
+  if (n < 0) return end(state, static_cast<int>(n));
+  state.handlers.on_bytes(std::string_view(buffer->base, static_cast<size_t>(n)));
+}
+
+int start_reading(StreamState& state) {
+  return uv_read_start(
+      &state.handle,
+      [](uv_handle_t* handle, size_t, uv_buf_t* buffer) {
+        Loop& loop = *static_cast<StreamState*>(handle->data)->loop;
+        *buffer = uv_buf_init(loop.buffer.data(), loop.buffer.size());
+      },
+      on_read);
+}
+
+std::optional<PeerCredentials> credentials_of(int descriptor) {
+  ucred peer = {};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return PeerCredentials{static_cast<uint32_t>(peer.pid), peer.uid, peer.gid};
+}
+
+class UvStream final : public Stream {
+ public:
+  UvStream(StreamState* state, std::optional<PeerCredentials> peer) : state_(state), peer_(peer) {}
+  ~UvStream() override {
+    state_->closed = true;
+    close_and_free(state_);
+  }
+
+  void start(Handlers handlers) override {
+    state_->handlers = std::move(handlers);
+    state_->reads = true;
+    resume();
+  }
+  void pause() override { uv_read_stop(&state_->handle); }
+  void resume() override {
+    if (!state_->reads) return;
+    const int failed = start_reading(*state_);
+    CULPRIT_CHECK(failed == 0 || failed == UV_EALREADY);
+  }
+
+  void write(std::string bytes) override {
+    auto* write = new WriteRequest{{}, std::move(bytes)};
+    write->request.data = write;
+    const uv_buf_t buffer = uv_buf_init(write->bytes.data(), static_cast<unsigned>(write->bytes.size()));
+    const int failed =
+        uv_write(&write->request, &state_->handle, &buffer, 1, [](uv_write_t* request, int status) {
+          auto& state = *static_cast<StreamState*>(request->handle->data);
+          delete static_cast<WriteRequest*>(request->data);
+          if (status != 0) end(state, status);
+        });
+    // The only reason is a socket that the kernel has closed already, which reading tells too.
+    if (failed != 0) delete write;
+  }
+  size_t unsent() const override { return uv_stream_get_write_queue_size(&state_->handle); }
+  std::optional<PeerCredentials> peer() const override { return peer_; }
+
+ private:
+  StreamState* const state_;
+  const std::optional<PeerCredentials> peer_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Stream>> make_stream(Loop& loop, int descriptor) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size);
+  const bool local = address.ss_family == AF_UNIX;
+  auto* state = new StreamState;
+  state->loop = &loop;
+  CULPRIT_CHECK((local ? uv_pipe_init(&loop.uv, &state->pipe, 0) : uv_tcp_init(&loop.uv, &state->tcp)) == 0);
+  state->handle.data = state;
+  auto stream = std::make_unique<UvStream>(state, local ? credentials_of(descriptor) : std::nullopt);
+  const int failed = local ? uv_pipe_open(&state->pipe, descriptor) : uv_tcp_open(&state->tcp, descriptor);
+  if (failed != 0) {
+    ::close(descriptor);
+    return uv_failure("a connection", failed);
+  }
+  // What is written here are whole answers: waiting for more to send would only delay them.
+  if (!local) uv_tcp_nodelay(&state->tcp, 1);
+  return stream;
+}
+
+}  // namespace culprit::io

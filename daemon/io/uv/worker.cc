@@ -1,0 +1,105 @@
+#include <pthread.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <deque>
+#include <thread>
+#include <utility>
+
+#include "io/uv/loop.h"
+
+namespace culprit::io {
+namespace {
+
+struct Task {
+  std::function<void()> work, done;
+};
+
+// Shared by the owner and the thread: either may be gone first.
+struct Queue {
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<Task> tasks;  // the first one is under way
+  bool ends = false;
+  bool listening = true;  // of the loop's thread alone: the owner wants to hear what is done
+  std::shared_ptr<Mailbox> mailbox;
+};
+
+// Signals are the loop's: here they would only interrupt what blocks.
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+void run(const std::shared_ptr<Queue>& queue, const std::string& name) {
+  block_signals();
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());  // the kernel keeps no more
+  std::unique_lock lock(queue->mutex);
+  for (;;) {
+    queue->wake.wait(lock, [&] { return queue->ends || !queue->tasks.empty(); });
+    if (queue->ends) return;
+    std::function<void()> work = std::move(queue->tasks.front().work);
+    lock.unlock();
+    work();
+    work = nullptr;  // what it holds goes before its `done` is heard of
+    lock.lock();
+    if (queue->tasks.empty()) continue;  // abandoned
+    std::function<void()> done = std::move(queue->tasks.front().done);
+    queue->tasks.pop_front();
+    if (!done) continue;
+    lock.unlock();
+    queue->mailbox->post([queue, done = std::move(done)] {
+      if (queue->listening) done();
+    });
+    lock.lock();
+  }
+}
+
+class ThreadWorker final : public Worker {
+ public:
+  ThreadWorker(Loop& loop, const std::string& name) {
+    queue_->mailbox = loop.mailbox;
+    thread_ = std::thread([queue = queue_, name] { run(queue, name); });
+  }
+  ~ThreadWorker() override {
+    end();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void submit(std::function<void()> work, std::function<void()> done) override {
+    const std::lock_guard lock(queue_->mutex);
+    if (queue_->ends) return;
+    queue_->tasks.push_back({std::move(work), std::move(done)});
+    queue_->wake.notify_one();
+  }
+  size_t queued() const override {
+    const std::lock_guard lock(queue_->mutex);
+    return queue_->tasks.size();
+  }
+  void abandon() override {
+    end();
+    if (thread_.joinable()) thread_.detach();
+  }
+
+ private:
+  void end() {
+    std::deque<Task> dropped;  // destroyed without the lock, on the loop
+    const std::lock_guard lock(queue_->mutex);
+    queue_->ends = true;
+    queue_->listening = false;
+    dropped.swap(queue_->tasks);
+    queue_->wake.notify_one();
+  }
+
+  const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<Worker> make_worker(Loop& loop, const std::string& name) {
+  return std::make_unique<ThreadWorker>(loop, name);
+}
+
+}  // namespace culprit::io

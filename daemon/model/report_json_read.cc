@@ -1,0 +1,310 @@
+#include "model/report_json_read.h"
+
+#include <fmt/format.h>
+
+#include <concepts>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace culprit {
+namespace {
+
+using Json = nlohmann::json;
+
+// Reads fields of one object after the other; the first that is wrong is kept, and the rest is harmless.
+class Reader {
+ public:
+  std::string take_error() { return std::move(error_); }
+  bool failed() const { return !error_.empty(); }
+
+  const Json* find(const Json& object, const char* name) {
+    if (!object.is_object()) return nullptr;
+    const auto at = object.find(name);
+    return at == object.end() || at->is_null() ? nullptr : &*at;
+  }
+
+  template <class Value>
+  void field(const Json& object, const char* name, Value& out) {
+    if (const Json* value = find(object, name); value && !read(*value, out)) wrong(name);
+  }
+
+  template <class Value>
+  void field(const Json& object, const char* name, std::optional<Value>& out) {
+    Value value{};
+    const Json* found = find(object, name);
+    if (!found) return;
+    if (!read(*found, value)) return wrong(name);
+    out = std::move(value);
+  }
+
+  template <class Enum>
+  void word_field(const Json& object, const char* name, Enum& out) {
+    std::string text;
+    field(object, name, text);
+    // A word of a later version is what is not known here: the default.
+    if (const auto value = from_word<Enum>(text)) out = *value;
+  }
+
+  template <class Each>
+  void list(const Json& object, const char* name, Each each) {
+    const Json* found = find(object, name);
+    if (!found) return;
+    if (!found->is_array()) return wrong(name);
+    for (const Json& entry : *found) {
+      if (failed()) return;
+      if (!entry.is_object()) return wrong(name);
+      each(entry);
+    }
+  }
+
+  void wrong(const char* name) {
+    if (error_.empty()) error_ = fmt::format("'{}' is not of the type that it has in a report", name);
+  }
+
+ private:
+  static bool read(const Json& value, std::string& out) {
+    if (!value.is_string()) return false;
+    out = value.get<std::string>();
+    return true;
+  }
+  static bool read(const Json& value, bool& out) {
+    if (!value.is_boolean()) return false;
+    out = value.get<bool>();
+    return true;
+  }
+  static bool read(const Json& value, double& out) {
+    if (!value.is_number()) return false;
+    out = value.get<double>();
+    return true;
+  }
+  template <std::integral Integer>
+  static bool read(const Json& value, Integer& out) {
+    if (value.is_number_unsigned()) {
+      const uint64_t n = value.get<uint64_t>();
+      out = static_cast<Integer>(n);
+      return std::in_range<Integer>(n);
+    }
+    if (!value.is_number_integer()) return false;
+    const int64_t n = value.get<int64_t>();
+    out = static_cast<Integer>(n);
+    return std::in_range<Integer>(n);
+  }
+  template <class Value>
+  static bool read(const Json& value, std::vector<Value>& out) {
+    if (!value.is_array()) return false;
+    for (const Json& entry : value) {
+      Value one{};
+      if (!read(entry, one)) return false;
+      out.push_back(std::move(one));
+    }
+    return true;
+  }
+
+  std::string error_;
+};
+
+class ReportReader {
+ public:
+  Result<Report> run(const Json& json) {
+    std::string schema;
+    r_.field(json, "schema", schema);
+    if (!schema.starts_with("culprit.report/"))
+      return fail(ErrorCode::kInvalid, "no report: 'schema' is not culprit.report/1");
+    if (const Json* job = r_.find(json, "job")) read_job(*job);
+    r_.list(json, "diagnoses", [&](const Json& x) { out_.diagnoses.push_back(diagnosis(x)); });
+    if (const Json* verdict = r_.find(json, "verdict")) read_verdict(*verdict);
+    r_.field(json, "missing", out_.missing);
+    places(json, "suspects", out_.suspects);
+    r_.list(json, "indicating", [&](const Json& x) { out_.indicating.push_back(indicating(x)); });
+    read_steps(json);
+    if (const Json* hang = r_.find(json, "hang")) read_hang(*hang);
+    r_.list(json, "problems", [&](const Json& x) {
+      Problem& p = out_.problems.emplace_back();
+      r_.field(x, "file", p.file);
+      r_.field(x, "offset", p.offset);
+      r_.field(x, "what", p.what);
+    });
+    if (const Json* cut = r_.find(json, "cut"); cut && cut->is_object())
+      for (const auto& [list, count] : cut->items())
+        if (count.is_number_unsigned()) out_.cut[list] = count.get<uint64_t>();
+    if (r_.failed()) return fail(ErrorCode::kInvalid, r_.take_error());
+    return std::move(out_);
+  }
+
+ private:
+  void read_job(const Json& x) {
+    JobSummary& job = out_.job;
+    r_.field(x, "id", job.id);
+    const std::pair<const char*, uint64_t*> counts[] = {{"hosts", &job.hosts},
+                                                        {"ranks", &job.ranks},
+                                                        {"bytes", &job.bytes},
+                                                        {"lines", &job.lines},
+                                                        {"unplaced_lines", &job.unplaced_lines},
+                                                        {"templates", &job.templates}};
+    for (const auto& [name, count] : counts) r_.field(x, name, *count);
+    r_.field(x, "first_ns", job.first_ns);
+    r_.field(x, "last_ns", job.last_ns);
+  }
+
+  // It is one of the diagnoses, said again.
+  void read_verdict(const Json& x) {
+    std::string id;
+    r_.field(x, "id", id);
+    for (size_t i = 0; i < out_.diagnoses.size(); ++i)
+      if (out_.diagnoses[i].id == id) out_.verdict = i;
+    if (out_.verdict) return;
+    out_.verdict = 0;
+    out_.diagnoses.insert(out_.diagnoses.begin(), diagnosis(x));
+  }
+
+  Diagnosis diagnosis(const Json& x) {
+    Diagnosis d;
+    r_.field(x, "id", d.id);
+    r_.field(x, "rule", d.rule);
+    r_.field(x, "detector", d.detector);
+    r_.word_field(x, "about", d.about);
+    r_.field(x, "title", d.title);
+    r_.word_field(x, "category", d.category);
+    r_.word_field(x, "component", d.component);
+    r_.word_field(x, "symptom", d.symptom);
+    std::string stage;
+    r_.field(x, "stage", stage);
+    d.stage = from_word<Stage>(stage);
+    r_.field(x, "iteration", d.iteration);
+    r_.field(x, "time_ns", d.time_ns);
+    r_.field(x, "confidence", d.confidence);
+    places(x, "hosts", d.hosts);
+    links(x, d.links);
+    r_.field(x, "why", d.why);
+    r_.list(x, "evidence", [&](const Json& e) { d.evidence.push_back(evidence(e)); });
+    if (const Json* by = r_.find(x, "confirmed")) {
+      Confirmation& c = d.confirmed.emplace();
+      r_.field(*by, "by", c.by);
+      r_.field(*by, "hits", c.hits);
+      r_.field(*by, "right", c.right);
+    }
+    r_.field(x, "remedy", d.remedy);
+    if (const Json* action = r_.find(x, "action")) {
+      r_.word_field(*action, "kind", d.action.kind);
+      r_.field(*action, "targets", d.action.targets);
+    }
+    return d;
+  }
+
+  Evidence evidence(const Json& x) {
+    Evidence e;
+    r_.field(x, "host", e.host);
+    r_.field(x, "file", e.file);
+    r_.field(x, "line", e.line);
+    r_.field(x, "offset", e.offset);
+    r_.field(x, "text", e.text);
+    return e;
+  }
+
+  void places(const Json& object, const char* name, std::vector<Suspect>& out) {
+    r_.list(object, name, [&](const Json& x) {
+      Suspect& s = out.emplace_back();
+      r_.field(x, "host", s.host);
+      r_.field(x, "score", s.score);
+      r_.field(x, "ranks", s.ranks);
+      r_.field(x, "devices", s.devices);
+      r_.field(x, "why", s.why);
+      s.single = x.contains("rank");
+      r_.field(x, "rank", s.rank);
+      r_.field(x, "device", s.device);
+    });
+  }
+
+  void links(const Json& object, std::vector<Link>& out) {
+    r_.list(object, "links", [&](const Json& x) {
+      Link& l = out.emplace_back();
+      r_.field(x, "a", l.a);
+      r_.field(x, "b", l.b);
+      r_.field(x, "score", l.score);
+    });
+  }
+
+  Indicating indicating(const Json& x) {
+    Indicating out;
+    r_.field(x, "template", out.template_text);
+    r_.field(x, "score", out.score);
+    r_.field(x, "count", out.count);
+    r_.field(x, "why", out.why);
+    r_.list(x, "where", [&](const Json& p) {
+      LinePlace& place = out.where.emplace_back();
+      r_.field(p, "host", place.host);
+      r_.field(p, "file", place.file);
+      r_.field(p, "line", place.line);
+    });
+    return out;
+  }
+
+  void read_steps(const Json& json) {
+    r_.list(json, "iterations", [&](const Json& x) {
+      IterationScore& i = out_.iterations.emplace_back();
+      r_.field(x, "iteration", i.iteration);
+      r_.field(x, "score", i.score);
+      r_.field(x, "hosts", i.hosts);
+    });
+    r_.list(json, "irregularities", [&](const Json& x) { out_.irregularities.push_back(irregularity(x)); });
+    r_.list(json, "numerics", [&](const Json& x) {
+      NumericFault& n = out_.numerics.emplace_back();
+      r_.field(x, "step", n.step);
+      r_.field(x, "detected_at", n.detected_at);
+      r_.field(x, "class", n.kind);
+      r_.field(x, "ranks", n.ranks);
+      r_.field(x, "metrics", n.metrics);
+      r_.field(x, "confidence", n.confidence);
+      r_.field(x, "mitigation", n.mitigation);
+    });
+  }
+
+  Irregularity irregularity(const Json& x) {
+    Irregularity out;
+    std::vector<int64_t> steps;
+    r_.field(x, "steps", steps);
+    if (steps.size() != 2) r_.wrong("steps");
+    if (r_.failed()) return out;
+    out.first_step = steps[0], out.last_step = steps[1];
+    r_.field(x, "slowdown", out.slowdown);
+    r_.field(x, "cost_ms", out.cost_ms);
+    r_.field(x, "kind", out.kind);
+    places(x, "suspects", out.suspects);
+    links(x, out.links);
+    r_.field(x, "comm", out.comm);
+    r_.list(x, "chain", [&](const Json& c) {
+      ChainLink& link = out.chain.emplace_back();
+      r_.field(c, "rank", link.rank);
+      r_.field(c, "op", link.op);
+      r_.field(c, "comm", link.comm);
+      r_.field(c, "seq", link.seq);
+      r_.field(c, "wait_ms", link.wait_ms);
+    });
+    return out;
+  }
+
+  void read_hang(const Json& x) {
+    Hang& hang = out_.hang.emplace();
+    r_.field(x, "since_ns", hang.since_ns);
+    r_.list(x, "clusters", [&](const Json& c) {
+      StackCluster& cluster = hang.clusters.emplace_back();
+      r_.field(c, "frames", cluster.frames);
+      r_.field(c, "ranks", cluster.ranks);
+      r_.field(c, "healthy", cluster.healthy);
+    });
+    places(x, "suspects", hang.suspects);
+  }
+
+  Reader r_;
+  Report out_;
+};
+
+}  // namespace
+
+Result<Report> report_from_json(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) return fail(ErrorCode::kInvalid, "no report: it is not one JSON object");
+  return ReportReader().run(json);
+}
+
+}  // namespace culprit

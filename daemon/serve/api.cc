@@ -1,0 +1,250 @@
+#include "serve/api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "serve/metrics.h"
+#include "serve/page.h"
+
+namespace culprit::serve {
+namespace {
+
+// A gap is told by one trailer; a source with more has the rest counted in a last one.
+constexpr size_t kGapTrailers = 100;
+constexpr size_t kNameBytes = 4096;  // of a job, host, path: what a file system allows
+
+std::optional<std::string> parameter(const Request& request, const std::string& name) {
+  const auto at = request.query.find(name);
+  return at == request.query.end() ? std::nullopt : std::optional(at->second);
+}
+
+// A misspelt parameter would silently ask for more than was meant.
+Status only(const Request& request, const std::vector<std::string>& known) {
+  for (const auto& [name, value] : request.query) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("'{}': no such parameter{}", shorten(to_utf8(name), 60),
+                              known.empty() ? "" : fmt::format("; known are {}", fmt::join(known, ", "))));
+    if (value.size() > kNameBytes)
+      return fail(ErrorCode::kInvalid, fmt::format("'{}': longer than {} bytes", name, kNameBytes));
+  }
+  return {};
+}
+
+template <class Number>
+Result<std::optional<Number>> number(const Request& request, const std::string& name) {
+  const auto text = parameter(request, name);
+  if (!text) return std::optional<Number>();
+  Number out = 0;
+  const auto parsed = std::from_chars(text->data(), text->data() + text->size(), out);
+  if (text->empty() || parsed.ec != std::errc() || parsed.ptr != text->data() + text->size())
+    return fail(ErrorCode::kInvalid,
+                fmt::format("'{}': '{}' is not a whole number", name, shorten(to_utf8(*text), 60)));
+  return std::optional(out);
+}
+
+ApiSource::Answer json_answer(const Reply& reply) {
+  return [reply](Result<std::string> body) {
+    if (!body) return reply.send(error_response(body.error()));
+    if (!body->ends_with('\n')) *body += '\n';
+    reply.send({200, "application/json", std::move(*body), {}});
+  };
+}
+
+// Who asks, out of a body that is empty or {"by": "alice"}.
+Result<Actor> actor(const Request& request) {
+  Actor out{"", request.uid};
+  if (trim(request.body).empty()) return out;
+  const auto body = nlohmann::json::parse(request.body, nullptr, false);
+  if (!body.is_object()) return fail(ErrorCode::kInvalid, "the body: no JSON object");
+  if (const auto by = body.find("by"); by != body.end()) {
+    if (!by->is_string()) return fail(ErrorCode::kInvalid, "the body: 'by' is no string");
+    out.name = shorten(by->get<std::string>(), 200);
+  }
+  return out;
+}
+
+Result<EvidenceQuery> evidence_query(const Request& request) {
+  if (Status status = only(request, {"job", "host", "path", "from_byte", "to_byte"}); !status)
+    return tl::unexpected(status.error());
+  EvidenceQuery out;
+  const std::pair<const char*, std::string*> needed[] = {
+      {"job", &out.job}, {"host", &out.host}, {"path", &out.path}};
+  for (const auto& [name, value] : needed) {
+    const auto given = parameter(request, name);
+    if (!given) return fail(ErrorCode::kInvalid, fmt::format("'{}' is missing", name));
+    *value = *given;
+  }
+  const auto from = number<uint64_t>(request, "from_byte"), to = number<uint64_t>(request, "to_byte");
+  if (!from || !to) return tl::unexpected((from ? to : from).error());
+  out.from_byte = from->value_or(0);
+  out.to_byte = to->value_or(UINT64_MAX);
+  if (out.from_byte > out.to_byte)
+    return fail(ErrorCode::kInvalid,
+                fmt::format("'from_byte': {} is behind to_byte, {}", out.from_byte, out.to_byte));
+  return out;
+}
+
+// Hands a reader's chunks to a client, one at a time. Keeps itself alive by the calls that are under way.
+class EvidenceCopy : public std::enable_shared_from_this<EvidenceCopy> {
+ public:
+  EvidenceCopy(std::unique_ptr<EvidenceReader> reader, std::shared_ptr<BodyStream> out)
+      : reader_(std::move(reader)), out_(std::move(out)) {}
+
+  void start() {
+    out_->on_closed([self = shared_from_this()] { self->stop(); });
+    out_->on_ready([self = shared_from_this()] { self->next(); });
+  }
+
+ private:
+  void next() {
+    if (done_) return;
+    reader_->next([weak = weak_from_this()](Result<EvidenceChunk> chunk) {
+      if (const auto self = weak.lock()) self->take(std::move(chunk));
+    });
+  }
+
+  void take(Result<EvidenceChunk> chunk) {
+    if (done_) return;
+    // A body that breaks off tells the client that this is not all.
+    if (!chunk) {
+      out_->abort();
+      return stop();
+    }
+    if (chunk->gap) tell(chunk->offset, *chunk->gap);
+    const bool empty = chunk->bytes.empty();
+    out_->write(std::move(chunk->bytes));
+    if (chunk->last) {
+      if (gaps_ > kGapTrailers)
+        out_->trailer("X-Culprit-Gap", fmt::format("and {} more", counted(gaps_ - kGapTrailers, "gap")));
+      out_->finish();
+      stop();
+    } else if (empty) {
+      next();
+    }
+  }
+
+  void tell(uint64_t offset, const Gap& gap) {
+    if (++gaps_ > kGapTrailers) return;
+    std::string text = fmt::format("at byte {}: ", offset);
+    if (gap.bytes > 0) text += fmt::format("{} lost: ", counted(gap.bytes, "byte"));
+    if (gap.records > 0) text += fmt::format("{} lost: ", counted(gap.records, "record"));
+    // A header's value is one line of plain characters.
+    for (const char c : shorten(to_terminal(gap.reason), 300)) text += c >= ' ' && c < 0x7f ? c : '?';
+    out_->trailer("X-Culprit-Gap", text);
+  }
+
+  // The reader goes with this: it may be the caller.
+  void stop() { done_ = true; }
+
+  std::unique_ptr<EvidenceReader> reader_;
+  std::shared_ptr<BodyStream> out_;
+  size_t gaps_ = 0;
+  bool done_ = false;
+};
+
+void serve_evidence(ApiSource& source, const Request& request, const Reply& reply) {
+  const auto query = evidence_query(request);
+  if (!query) return reply.send(error_response(query.error()));
+  source.evidence(*query, [reply](Result<std::unique_ptr<EvidenceReader>> reader) {
+    if (!reader) return reply.send(error_response(reader.error()));
+    auto out = reply.stream(
+        {200,
+         "application/octet-stream",
+         "",
+         {{"Content-Disposition", "attachment; filename=\"evidence\""}, {"Trailer", "X-Culprit-Gap"}}});
+    std::make_shared<EvidenceCopy>(std::move(*reader), std::move(out))->start();
+  });
+}
+
+using Ask = std::function<void(const Request&, ApiSource::Answer)>;
+
+// A route that reads and answers with JSON; `known` are its parameters.
+Route reading(std::string pattern, std::vector<std::string> known, Ask ask) {
+  return {"GET", std::move(pattern),
+          [known = std::move(known), ask = std::move(ask)](const Request& request, const Reply& reply) {
+            if (Status status = only(request, known); !status)
+              return reply.send(error_response(status.error()));
+            ask(request, json_answer(reply));
+          },
+          false};
+}
+
+using Change = std::function<void(const Request&, const Actor&, ApiSource::Answer)>;
+
+Route changing(std::string pattern, Change change) {
+  return {"POST", std::move(pattern),
+          [change = std::move(change)](const Request& request, const Reply& reply) {
+            if (Status status = only(request, {}); !status) return reply.send(error_response(status.error()));
+            const auto by = actor(request);
+            if (!by) return reply.send(error_response(by.error()));
+            change(request, *by, json_answer(reply));
+          },
+          true};
+}
+
+void serve_health(ApiSource& source, const Reply& reply) {
+  const Health health = source.health();
+  const nlohmann::json body{{"ok", health.ok}, {"sentence", to_utf8(health.sentence)}};
+  reply.send({health.ok ? 200 : 503, "application/json", body.dump() + "\n", {}});
+}
+
+void ask_diagnoses(ApiSource& source, const Request& request, ApiSource::Answer answer) {
+  const auto since = number<TimeNs>(request, "since_ns");
+  if (!since) return answer(tl::unexpected(since.error()));
+  source.diagnoses({parameter(request, "job"), *since}, std::move(answer));
+}
+
+}  // namespace
+
+Api::Api(io::Env& env, ApiSource& source) : source_(source), events_(env) {}
+
+std::vector<Route> Api::routes() {
+  ApiSource& s = source_;
+  using R = const Request&;
+  using A = ApiSource::Answer;
+  std::vector<Route> out = page_routes();
+  out.push_back({"GET", "/healthz", [&s](R, const Reply& reply) { serve_health(s, reply); }, false});
+  out.push_back({"GET", "/metrics",
+                 [&s](R, const Reply& reply) {
+                   s.metrics([reply](std::string text) {
+                     reply.send({200, kMetricsContentType, std::move(text), {}});
+                   });
+                 },
+                 false});
+  out.push_back(reading("/v1/status", {}, [&s](R, A answer) { s.status(std::move(answer)); }));
+  out.push_back(reading("/v1/jobs", {}, [&s](R, A answer) { s.jobs(std::move(answer)); }));
+  out.push_back(reading("/v1/jobs/{job}/report", {},
+                        [&s](R r, A answer) { s.report(r.names.at("job"), std::move(answer)); }));
+  out.push_back(reading("/v1/diagnoses", {"job", "since_ns"},
+                        [&s](R r, A answer) { ask_diagnoses(s, r, std::move(answer)); }));
+  out.push_back(reading("/v1/suspects", {"job"},
+                        [&s](R r, A answer) { s.suspects(parameter(r, "job"), std::move(answer)); }));
+  out.push_back(reading("/v1/hosts", {}, [&s](R, A answer) { s.hosts(std::move(answer)); }));
+  out.push_back(reading("/v1/rules", {}, [&s](R, A answer) { s.rules(std::move(answer)); }));
+  out.push_back(reading("/v1/about", {}, [&s](R, A answer) { s.about(std::move(answer)); }));
+  out.push_back(reading("/v1/sources", {"job"},
+                        [&s](R r, A answer) { s.sources(parameter(r, "job"), std::move(answer)); }));
+  out.push_back(
+      {"GET", "/v1/evidence", [&s](R r, const Reply& reply) { serve_evidence(s, r, reply); }, false});
+  out.push_back({"GET", "/v1/events",
+                 [this](R r, const Reply& reply) {
+                   if (Status status = only(r, {"job"}); !status)
+                     return reply.send(error_response(status.error()));
+                   events_.subscribe(r, reply);
+                 },
+                 false});
+  out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/confirm", [&s](R r, const Actor& by, A answer) {
+    s.confirm(r.names.at("job"), r.names.at("id"), by, std::move(answer));
+  }));
+  out.push_back(changing("/v1/hosts/{host}/clear", [&s](R r, const Actor& by, A answer) {
+    s.clear(r.names.at("host"), by, std::move(answer));
+  }));
+  return out;
+}
+
+}  // namespace culprit::serve

@@ -1,0 +1,86 @@
+// One request and its answer, between libmicrohttpd and a handler. Used by http_server.cc alone.
+//
+// A connection whose answer, or the next part of it, is not there yet is suspended: it costs nothing until
+// somebody answers, which resumes it and asks the server for a turn (`kick`).
+#pragma once
+
+#include <microhttpd.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "serve/http_server.h"
+
+namespace culprit::serve {
+
+// Whether the connection waits for us. Shared by all that may wake it; dead once the client is gone.
+class Wait {
+ public:
+  Wait(MHD_Connection* connection, std::function<void()> kick)
+      : connection_(connection), kick_(std::move(kick)) {}
+  void suspend();
+  void wake();
+  void die() { connection_ = nullptr; }
+  bool dead() const { return connection_ == nullptr; }
+  bool suspended() const { return suspended_; }
+
+ private:
+  MHD_Connection* connection_;
+  std::function<void()> kick_;
+  bool suspended_ = false;
+};
+
+class Body final : public BodyStream {
+ public:
+  explicit Body(std::shared_ptr<Wait> wait) : wait_(std::move(wait)) {}
+  void write(std::string bytes) override;
+  size_t queued() const override { return queued_; }
+  bool closed() const override { return wait_->dead(); }
+  void on_ready(std::function<void()> call) override;
+  void on_closed(std::function<void()> call) override;
+  void trailer(const std::string& name, const std::string& value) override;
+  void finish() override;
+  void abort() override;
+
+  void set_response(MHD_Response* response) { response_ = response; }
+  // libmicrohttpd's content reader.
+  ssize_t read(char* out, size_t max);
+  void connection_gone();
+
+ private:
+  void ask();
+  void end();
+
+  std::shared_ptr<Wait> wait_;
+  MHD_Response* response_ = nullptr;  // while the connection lives
+  std::deque<std::string> parts_;
+  size_t taken_ = 0, queued_ = 0;  // of the first part; of all
+  bool asked_ = false, finished_ = false, aborted_ = false;
+  std::function<void()> on_ready_, on_closed_;
+};
+
+// What is answered, once. The exchange reads it; copies of the Reply share a State, whose end without an
+// answer is one.
+struct Answer {
+  explicit Answer(std::shared_ptr<Wait> w) : wait(std::move(w)) {}
+  void give(Response r);
+
+  std::shared_ptr<Wait> wait;
+  bool given = false;
+  Response response;
+  std::shared_ptr<Body> body;  // where it is streamed
+};
+
+struct Reply::State {
+  explicit State(std::shared_ptr<Answer> a) : answer(std::move(a)) {}
+  State(const State&) = delete;
+  ~State();
+  std::shared_ptr<Answer> answer;
+};
+
+// What the handler gave, as libmicrohttpd takes it, with the headers that every answer has.
+MHD_Response* make_response(const Response& response, const std::shared_ptr<Body>& body);
+
+}  // namespace culprit::serve

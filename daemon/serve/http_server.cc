@@ -1,0 +1,334 @@
+#include "serve/http_server.h"
+
+#include <fmt/format.h>
+#include <microhttpd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdarg>
+
+#include "serve/exchange.h"
+#include "serve/listen.h"
+#include "serve/routes.h"
+
+namespace culprit::serve {
+namespace {
+
+// A host's daemon has a few clients: a scraper, a page, some terminals.
+constexpr unsigned kConnections = 100;
+// Of one connection, for its request's headers and what is being sent.
+constexpr size_t kConnectionBytes = 64 << 10;
+// A browser's headers have 2 KB; with a long path a few more.
+constexpr size_t kHeaderBytes = 16 << 10;
+constexpr size_t kBodyBytes = 1 << 20;
+// What is read and thrown away behind it, so that the client reads our answer instead of a reset.
+constexpr size_t kWastedBytes = 8 << 20;
+// A client that has not sent a whole request by then is cut, however slowly it goes on.
+constexpr TimeNs kRequestNs = 30 * kNsPerSecond;
+constexpr TimeNs kSweepNs = 5 * kNsPerSecond;
+// A client that takes nothing of its answer.
+constexpr unsigned kSilentSeconds = 60;
+
+void say_nothing(void*, const char*, va_list) {}
+
+struct Exchange {
+  std::string raw_target;
+  bool begun = false, dispatched = false;
+  const Route* route = nullptr;
+  Request request;
+  size_t body_bytes = 0;
+  std::shared_ptr<Wait> wait;
+  std::shared_ptr<Answer> answer;
+};
+
+struct Connection {
+  TimeNs waiting_since = 0;  // for a whole request; kNoTime while one is answered
+  std::shared_ptr<Exchange> exchange;
+};
+
+const char* header(MHD_Connection* connection, const char* name) {
+  const char* value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+  return value ? value : "";
+}
+
+int descriptor_of(MHD_Connection* connection) {
+  const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  return info ? info->connect_fd : -1;
+}
+
+std::optional<uint32_t> peer_uid(MHD_Connection* connection) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (getsockopt(descriptor_of(connection), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer.uid;
+}
+
+class MhdServer final : public HttpServer {
+ public:
+  MhdServer(io::Env& env, HttpOptions options, std::vector<Route> routes)
+      : env_(env), options_(std::move(options)), routes_(std::move(routes)) {}
+  ~MhdServer() override;
+  Status open();
+
+  const std::string& address() const override { return listening_.address; }
+  HttpCounts counts() const override {
+    HttpCounts out = counts_;
+    out.connections = connections_.size();
+    return out;
+  }
+  void set_token(std::string token) override { options_.token = std::move(token); }
+
+ private:
+  static void* on_target(void* self, const char* raw, MHD_Connection* connection);
+  static MHD_Result on_request(void* self, MHD_Connection* connection, const char*, const char* method,
+                               const char*, const char* bytes, size_t* size, void** context);
+  static void on_completed(void* self, MHD_Connection* connection, void**, MHD_RequestTerminationCode);
+  static void on_connection(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode);
+
+  MHD_Result begin(MHD_Connection* connection, Exchange& e, std::string_view method);
+  std::optional<Response> refusal(MHD_Connection* connection, Exchange& e, std::string_view method);
+  std::optional<Response> find_route(Exchange& e, std::string_view method);
+  std::optional<Response> unauthorized(MHD_Connection* connection, Exchange& e) const;
+  MHD_Result take_body(Exchange& e, const char* bytes, size_t* size);
+  void dispatch(MHD_Connection* connection, Exchange& e);
+  MHD_Result queue(MHD_Connection* connection, const Response& response, const std::shared_ptr<Body>& body);
+  static void forget(Connection& connection);
+  void run();
+  void sweep();
+
+  io::Env& env_;
+  HttpOptions options_;
+  RouteTable routes_;
+  Listening listening_;
+  uint64_t socket_inode_ = 0;
+  MHD_Daemon* daemon_ = nullptr;
+  bool closing_ = false;
+  std::map<MHD_Connection*, Connection> connections_;
+  HttpCounts counts_;
+  // The last of all: they call back.
+  std::unique_ptr<io::Timer> turn_, sweeper_;
+  std::unique_ptr<io::Poll> poll_;
+};
+
+Status MhdServer::open() {
+  auto listening = listen_at(options_.address, options_.socket_mode);
+  if (!listening) return tl::unexpected(listening.error());
+  listening_ = *listening;
+  struct stat status;
+  if (listening_.local && lstat(listening_.path.c_str(), &status) == 0) socket_inode_ = status.st_ino;
+  daemon_ = MHD_start_daemon(
+      MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, nullptr, nullptr, on_request, this,
+      MHD_OPTION_EXTERNAL_LOGGER, say_nothing, nullptr, MHD_OPTION_LISTEN_SOCKET, listening_.descriptor,
+      MHD_OPTION_CONNECTION_LIMIT, kConnections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes,
+      MHD_OPTION_CONNECTION_TIMEOUT, kSilentSeconds, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+      MHD_OPTION_URI_LOG_CALLBACK, on_target, this, MHD_OPTION_NOTIFY_COMPLETED, on_completed, this,
+      MHD_OPTION_NOTIFY_CONNECTION, on_connection, this, MHD_OPTION_END);
+  if (!daemon_) {
+    close(listening_.descriptor);
+    return fail(ErrorCode::kIo, fmt::format("{}: the HTTP server cannot start", options_.address));
+  }
+  turn_ = env_.timer([this] { run(); });
+  sweeper_ = env_.timer([this] { sweep(); });
+  sweeper_->start(kSweepNs, kSweepNs);
+  const auto* info = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD);
+  auto poll = env_.poll(info->epoll_fd, [this] { run(); });
+  if (!poll) return tl::unexpected(poll.error());
+  poll_ = std::move(*poll);
+  return {};
+}
+
+MhdServer::~MhdServer() {
+  closing_ = true;
+  poll_.reset();
+  sweeper_.reset();
+  if (daemon_) {
+    for (auto& [connection, state] : connections_) {
+      if (!state.exchange) continue;
+      if (Answer* answer = state.exchange->answer.get()) {
+        answer->give(error_response(503, "the daemon stops"));
+        if (answer->body) answer->body->abort();
+      }
+    }
+    MHD_run(daemon_);
+    MHD_stop_daemon(daemon_);
+  }
+  for (auto& [connection, state] : connections_) forget(state);
+  struct stat status;
+  if (listening_.local && lstat(listening_.path.c_str(), &status) == 0 && status.st_ino == socket_inode_)
+    unlink(listening_.path.c_str());
+}
+
+void MhdServer::run() {
+  MHD_run(daemon_);
+  MHD_UNSIGNED_LONG_LONG wait_ms = 0;
+  if (MHD_get_timeout(daemon_, &wait_ms) == MHD_YES)
+    turn_->start(static_cast<TimeNs>(wait_ms) * kNsPerMs);
+  else
+    turn_->stop();
+}
+
+void MhdServer::sweep() {
+  const TimeNs now = env_.now(io::Clock::kMonotonic);
+  for (auto& [connection, state] : connections_) {
+    if (state.waiting_since == kNoTime || now - state.waiting_since < kRequestNs) continue;
+    ++counts_.timeouts;
+    state.waiting_since = kNoTime;
+    shutdown(descriptor_of(connection), SHUT_RDWR);  // libmicrohttpd sees its end and closes it
+  }
+}
+
+void MhdServer::on_connection(void* self, MHD_Connection* connection, void**,
+                              MHD_ConnectionNotificationCode code) {
+  auto& server = *static_cast<MhdServer*>(self);
+  Connection& state = server.connections_[connection];
+  state.waiting_since = server.env_.now(io::Clock::kMonotonic);
+  if (code != MHD_CONNECTION_NOTIFY_CLOSED) return;
+  forget(state);
+  server.connections_.erase(connection);
+}
+
+void MhdServer::on_completed(void* self, MHD_Connection* connection, void** context,
+                             MHD_RequestTerminationCode) {
+  auto& server = *static_cast<MhdServer*>(self);
+  *context = nullptr;
+  const auto at = server.connections_.find(connection);
+  if (at == server.connections_.end()) return;
+  forget(at->second);
+  at->second.waiting_since = server.env_.now(io::Clock::kMonotonic);
+}
+
+// Whoever still means to answer finds nobody.
+void MhdServer::forget(Connection& connection) {
+  const auto exchange = std::move(connection.exchange);
+  if (!exchange) return;
+  if (exchange->wait) exchange->wait->die();
+  if (exchange->answer && exchange->answer->body) exchange->answer->body->connection_gone();
+}
+
+void* MhdServer::on_target(void* self, const char* raw, MHD_Connection* connection) {
+  auto& server = *static_cast<MhdServer*>(self);
+  Connection& state = server.connections_[connection];
+  forget(state);
+  state.exchange = std::make_shared<Exchange>();
+  state.exchange->raw_target = raw;
+  return state.exchange.get();
+}
+
+MHD_Result MhdServer::on_request(void* self, MHD_Connection* connection, const char*, const char* method,
+                                 const char*, const char* bytes, size_t* size, void** context) {
+  auto& server = *static_cast<MhdServer*>(self);
+  auto* e = static_cast<Exchange*>(*context);
+  if (!e) return MHD_NO;
+  if (!e->begun) return server.begin(connection, *e, method);
+  if (*size > 0) return server.take_body(*e, bytes, size);
+  if (server.closing_) return server.queue(connection, error_response(503, "the daemon stops"), nullptr);
+  if (!e->dispatched) server.dispatch(connection, *e);
+  if (e->answer->given) return server.queue(connection, e->answer->response, e->answer->body);
+  e->wait->suspend();
+  return MHD_YES;
+}
+
+MHD_Result MhdServer::begin(MHD_Connection* connection, Exchange& e, std::string_view method) {
+  e.begun = true;
+  const auto refused = refusal(connection, e, method);
+  if (!refused) return MHD_YES;
+  ++counts_.refused;
+  return queue(connection, *refused, nullptr);
+}
+
+std::optional<Response> MhdServer::refusal(MHD_Connection* connection, Exchange& e, std::string_view method) {
+  if (closing_) return error_response(503, "the daemon stops");
+  const auto* size = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+  if (size && size->header_size > kHeaderBytes)
+    return error_response(431, fmt::format("the request's headers are larger than {} bytes", kHeaderBytes));
+  if (!listening_.local) {
+    const std::string_view host = header(connection, "Host");
+    if (!host_allowed(host, options_.names))
+      return error_response(403, "the Host header names neither an address, nor localhost, nor this host");
+  }
+  auto target = parse_target(e.raw_target);
+  if (!target) return error_response(400, target.error().text);
+  e.request.path = std::move(target->path);
+  e.request.query = std::move(target->query);
+  if (auto refused = find_route(e, method)) return refused;
+  if (auto refused = unauthorized(connection, e)) return refused;
+  e.request.last_event_id = header(connection, "Last-Event-ID");
+  const std::string_view length = header(connection, "Content-Length");
+  uint64_t bytes = 0;
+  const auto parsed = std::from_chars(length.data(), length.data() + length.size(), bytes);
+  if (!length.empty() && (parsed.ec != std::errc() || bytes > kBodyBytes))
+    return error_response(413, fmt::format("the body is larger than {} bytes", kBodyBytes));
+  return std::nullopt;
+}
+
+std::optional<Response> MhdServer::find_route(Exchange& e, std::string_view method) {
+  e.request.method = method == "HEAD" ? "GET" : method;
+  RouteTable::Match match = routes_.find(e.request.method, e.request.path);
+  if (match.allow.empty()) return error_response(404, "there is nothing at this address");
+  if (!match.route) {
+    Response refused = error_response(405, fmt::format("this address takes {} only", match.allow));
+    refused.headers.emplace_back("Allow", match.allow);
+    return refused;
+  }
+  e.route = match.route;
+  e.request.names = std::move(match.names);
+  return std::nullopt;
+}
+
+std::optional<Response> MhdServer::unauthorized(MHD_Connection* connection, Exchange& e) const {
+  if (listening_.local) {
+    e.request.uid = peer_uid(connection);
+    e.request.authorized = e.request.uid && (*e.request.uid == 0 || *e.request.uid == geteuid());
+    if (e.route->changes && !e.request.authorized)
+      return error_response(403, "only root and the daemon's own user may change something");
+    return std::nullopt;
+  }
+  e.request.authorized = bearer_matches(header(connection, "Authorization"), options_.token);
+  if (!e.route->changes || e.request.authorized) return std::nullopt;
+  if (options_.token.empty())
+    return error_response(403, "the daemon has no token_file, so nothing may be changed over TCP");
+  Response refused = error_response(401, "this needs the daemon's token: Authorization: Bearer TOKEN");
+  refused.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return refused;
+}
+
+MHD_Result MhdServer::take_body(Exchange& e, const char* bytes, size_t* size) {
+  e.body_bytes += *size;
+  if (e.body_bytes > kWastedBytes) return MHD_NO;
+  if (e.body_bytes <= kBodyBytes) e.request.body.append(bytes, *size);
+  *size = 0;
+  return MHD_YES;
+}
+
+void MhdServer::dispatch(MHD_Connection* connection, Exchange& e) {
+  e.dispatched = true;
+  connections_[connection].waiting_since = kNoTime;
+  e.wait = std::make_shared<Wait>(connection, [this] { turn_->start(0); });
+  e.answer = std::make_shared<Answer>(e.wait);
+  if (e.body_bytes > kBodyBytes)
+    return e.answer->give(error_response(413, fmt::format("the body is larger than {} bytes", kBodyBytes)));
+  e.route->handler(e.request, Reply(std::make_shared<Reply::State>(e.answer)));
+}
+
+MHD_Result MhdServer::queue(MHD_Connection* connection, const Response& response,
+                            const std::shared_ptr<Body>& body) {
+  connections_[connection].waiting_since = kNoTime;
+  ++counts_.answers[response.status];
+  MHD_Response* out = make_response(response, body);
+  const MHD_Result done = MHD_queue_response(connection, static_cast<unsigned>(response.status), out);
+  MHD_destroy_response(out);
+  return done;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(io::Env& env, HttpOptions options,
+                                                      std::vector<Route> routes) {
+  auto server = std::make_unique<MhdServer>(env, std::move(options), std::move(routes));
+  if (Status status = server->open(); !status) return tl::unexpected(status.error());
+  return server;
+}
+
+}  // namespace culprit::serve

@@ -1,0 +1,267 @@
+#include "store/evidence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "store/checkpoint.h"
+#include "store/segment.h"
+
+namespace culprit::store {
+
+namespace {
+
+constexpr std::string_view kDropped = "the oldest evidence was dropped to keep the store within its size";
+constexpr std::string_view kDamaged = "a part of the store is damaged";
+
+// The frames of a folder's segments, in order and each once, whatever happens to the files meanwhile.
+class SpoolFrames {
+ public:
+  static Result<SpoolFrames> open(io::Files& files, const std::string& folder) {
+    SpoolFrames frames(files, folder);
+    const auto epoch = newest_epoch(files, folder);
+    if (!epoch) return tl::unexpected(epoch.error());
+    frames.epoch_ = epoch->value_or(0);
+    auto numbers = list_segments(files, folder);
+    if (!numbers) return tl::unexpected(numbers.error());
+    frames.numbers_ = std::move(*numbers);
+    return frames;
+  }
+
+  size_t segments() const { return numbers_.size(); }
+  // Nothing where it cannot be read or is damaged.
+  std::optional<Checkpoint> checkpoint(size_t segment) {
+    auto reader = SegmentReader::open(files_, folder_, numbers_[segment]);
+    if (!reader) return std::nullopt;
+    auto found = read_checkpoint(*reader, epoch_);
+    if (!found || !found->complete) return std::nullopt;
+    return std::move(*found);
+  }
+
+  void rewind(size_t segment) {
+    leave_segment();
+    next_segment_ = segment;
+    sequence_ = 0;
+  }
+  // False behind the last.
+  bool next(const SegmentReader::Wanted& wanted) {
+    for (;;) {
+      if (!reader_ && !enter_segment()) return false;
+      const auto more = reader_->next(wanted);
+      if (!more) note_unreadable(more.error());
+      if (!more || !*more) {
+        leave_segment();
+        continue;
+      }
+      const FrameHeader& frame = reader_->frame();
+      if (frame.epoch != epoch_) continue;
+      if (frame.kind == FrameKind::kData &&
+          std::exchange(sequence_, std::max(sequence_, frame.sequence)) >= frame.sequence)
+        continue;
+      return true;
+    }
+  }
+  const FrameHeader& frame() const { return reader_->frame(); }
+  // False where the content is none; what stood before it was given.
+  bool records(RecordSink& sink) {
+    if (read_records(reader_->content(), sink)) return true;
+    damage_.frames += 1;
+    return false;
+  }
+  ReadDamage damage() {
+    leave_segment();
+    return damage_;
+  }
+
+ private:
+  SpoolFrames(io::Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
+
+  bool enter_segment() {
+    while (next_segment_ < numbers_.size()) {
+      auto reader = SegmentReader::open(files_, folder_, numbers_[next_segment_++]);
+      if (reader) {
+        reader_.emplace(std::move(*reader));
+        return true;
+      }
+      // Gone: dropped to make room, since the folder was listed. The hole in the offsets tells.
+      if (reader.error().code != ErrorCode::kNotFound) note_unreadable(reader.error());
+    }
+    return false;
+  }
+  void leave_segment() {
+    if (!reader_) return;
+    damage_.frames += reader_->damaged_frames();
+    damage_.bytes += reader_->damaged_bytes();
+    if (reader_->damaged_bytes() > 0 && damage_.first.empty())
+      damage_.first = fmt::format("{}/{}: {} damaged bytes were skipped", folder_,
+                                  segment_name(numbers_[next_segment_ - 1]), reader_->damaged_bytes());
+    reader_.reset();
+  }
+  void note_unreadable(const Error& error) {
+    damage_.unreadable_segments += 1;
+    if (damage_.first.empty()) damage_.first = error.text;
+  }
+
+  io::Files& files_;
+  std::string folder_;
+  uint64_t epoch_ = 0, sequence_ = 0;
+  std::vector<uint64_t> numbers_;
+  size_t next_segment_ = 0;
+  std::optional<SegmentReader> reader_;
+  ReadDamage damage_;
+};
+
+// ---- replay
+
+class Replayer : public RecordSink {
+ public:
+  explicit Replayer(const ReplayVisitor& visitor) : visitor_(visitor) {}
+  bool done() const { return done_; }
+
+  void on_stream(const StreamInfo& info) override {
+    if (const auto [at, fresh] = streams_.try_emplace(info.id); fresh)
+      at->second.wanted = visitor_.wanted(info);
+  }
+  void on_position(StreamId id, const Position& position) override {
+    // Of the first checkpoint: what stood before it is not there any more.
+    if (const auto found = streams_.find(id); found != streams_.end() && !found->second.seen)
+      found->second.first = position.size;
+  }
+  void on_piece(const Piece& piece, std::string_view bytes) override {
+    const auto found = streams_.find(piece.stream);
+    if (done_ || found == streams_.end() || !found->second.wanted) return;
+    Stream& stream = found->second;
+    stream.seen = true;
+    if (piece.offset < stream.next) return;  // was given
+    Piece copy = piece;
+    copy.bytes.assign(bytes);
+    if (piece.offset > stream.next) add_hole(copy, stream);
+    stream.next = piece.offset + bytes.size();
+    done_ = !visitor_.piece(copy);
+  }
+
+ private:
+  struct Stream {
+    uint64_t next = 0, first = 0;
+    bool wanted = false, seen = false;
+  };
+  static void add_hole(Piece& piece, const Stream& stream) {
+    const bool dropped = piece.offset <= stream.first;
+    if (!piece.gap) piece.gap = Gap{0, 0, std::string(dropped ? kDropped : kDamaged)};
+    piece.gap->bytes += piece.offset - stream.next;
+  }
+  const ReplayVisitor& visitor_;
+  std::map<StreamId, Stream> streams_;
+  bool done_ = false;
+};
+
+// ---- evidence
+
+// One source's part of the range: hands on what lies in [next, to) of it, in order.
+class StreamCopy : public RecordSink {
+ public:
+  StreamCopy(const KeptStream& stream, uint64_t base, const EvidenceSink& sink)
+      : id_(stream.state.info.id),
+        size_(stream.state.size),
+        first_(stream.first_offset),
+        base_(base),
+        sink_(sink) {}
+  void limit(uint64_t from, uint64_t to) {
+    next_ = from;
+    to_ = std::min(to, size_);
+    whole_ = to >= size_;
+  }
+  // Gaps at the very end may follow the last byte.
+  bool done() const { return enough_ || (next_ >= to_ && !whole_); }
+  bool enough() const { return enough_; }
+
+  void on_piece(const Piece& piece, std::string_view bytes) override {
+    if (piece.stream != id_ || done() || piece.offset > size_) return;
+    const uint64_t end = piece.offset + bytes.size();
+    if (end < next_ || (end == next_ && (piece.offset < next_ || !piece.gap))) return;
+    if (piece.offset > next_) hole(std::min(piece.offset, to_));
+    if (piece.gap && piece.offset == next_ && sink_.gap) sink_.gap({base_ + next_, 0, *piece.gap});
+    if (next_ >= to_ || next_ < piece.offset) return;
+    const std::string_view part = bytes.substr(next_ - piece.offset, to_ - next_);
+    next_ += part.size();
+    if (!part.empty() && !sink_.bytes(part)) enough_ = true;
+  }
+  void finish() {
+    if (!enough_ && next_ < to_) hole(to_);
+  }
+
+ private:
+  void hole(uint64_t until) {
+    if (until <= next_) return;
+    const uint64_t missing = until - next_;
+    const std::string_view reason = until <= first_ ? kDropped : kDamaged;
+    if (sink_.gap) sink_.gap({base_ + next_, missing, Gap{missing, 0, std::string(reason)}});
+    next_ = until;
+  }
+
+  const StreamId id_;
+  const uint64_t size_, first_, base_;
+  const EvidenceSink& sink_;
+  uint64_t next_ = 0, to_ = 0;
+  bool whole_ = false, enough_ = false;
+};
+
+// Where each source stood when each segment was begun; nothing for a damaged one.
+using Starts = std::vector<std::optional<std::map<StreamId, Position>>>;
+
+Starts read_starts(SpoolFrames& frames) {
+  Starts starts(frames.segments());
+  for (size_t i = 0; i < starts.size(); ++i)
+    if (auto checkpoint = frames.checkpoint(i)) starts[i] = std::move(checkpoint->positions);
+  return starts;
+}
+
+// The last segment that was begun before byte `from` of the source came.
+size_t segment_before(const Starts& starts, StreamId stream, uint64_t from) {
+  size_t best = 0;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    if (!starts[i]) continue;
+    const auto found = starts[i]->find(stream);
+    // Equal: a gap at `from` may stand in the segment before.
+    if (found == starts[i]->end() || found->second.size < from) best = i;
+  }
+  return best;
+}
+
+}  // namespace
+
+Result<ReadDamage> replay(io::Files& files, const std::string& folder, uint64_t until,
+                          const ReplayVisitor& visitor) {
+  auto frames = SpoolFrames::open(files, folder);
+  if (!frames) return tl::unexpected(frames.error());
+  Replayer replayer(visitor);
+  while (!replayer.done() && frames->next({}) && frames->frame().sequence <= until)
+    (void)frames->records(replayer);
+  return frames->damage();
+}
+
+Result<ReadDamage> EvidenceReader::read(const EvidenceRange& range, const EvidenceSink& sink) const {
+  auto frames = SpoolFrames::open(files_, folder_);
+  if (!frames) return tl::unexpected(frames.error());
+  const Starts starts = read_starts(*frames);
+  uint64_t base = 0;
+  for (const KeptStream& stream : range.streams) {
+    const uint64_t begin = base, size = stream.state.size;
+    base += size;
+    if (base < range.from || (base == range.from && size > 0) || begin >= range.to) continue;
+    const uint64_t from = range.from > begin ? range.from - begin : 0;
+    StreamCopy copy(stream, begin, sink);
+    copy.limit(from, range.to - begin);
+    const StreamId id = stream.state.info.id;
+    frames->rewind(segment_before(starts, id, from));
+    while (!copy.done() && frames->next({.streams = stream_bit(id), .checkpoints = false}))
+      (void)frames->records(copy);
+    copy.finish();
+    if (copy.enough()) break;
+  }
+  return frames->damage();
+}
+
+}  // namespace culprit::store

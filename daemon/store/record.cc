@@ -1,0 +1,191 @@
+#include "store/record.h"
+
+#include "store/bytes.h"
+
+namespace culprit::store {
+
+namespace {
+
+enum class RecordKind : uint8_t { kStream = 1, kPiece = 2, kPosition = 3, kCheckpoint = 4 };
+
+// Flags of a stream.
+constexpr uint8_t kHasUid = 1, kHasPid = 2;
+// Flags of a piece and of a position.
+constexpr uint8_t kHasPlace = 1, kHasGap = 2, kEnds = 4;
+
+// Everything of a piece but its bytes and its reason: 1 + 1 + 4 + 8 + 8 + 4, a place of 36, a gap of 20.
+constexpr size_t kPieceFixedMax = 96;
+constexpr size_t kStreamFixedMax = 64;
+
+void put_string(std::string& out, std::string_view text) {
+  text = text.substr(0, kStringMax);
+  put(out, static_cast<uint32_t>(text.size()));
+  out.append(text);
+}
+
+std::string_view get_string(Cursor& in, bool& good) {
+  const auto size = in.get<uint32_t>();
+  if (size > kStringMax) good = false;
+  return in.take(size);
+}
+
+void put_place(std::string& out, const FilePlace& place) {
+  put(out, place.device);
+  put(out, place.inode);
+  put(out, place.fingerprint);
+  put(out, place.fingerprint_bytes);
+  put(out, place.offset);
+}
+
+FilePlace get_place(Cursor& in) {
+  FilePlace place;
+  place.device = in.get<uint64_t>();
+  place.inode = in.get<uint64_t>();
+  place.fingerprint = in.get<uint64_t>();
+  place.fingerprint_bytes = in.get<uint32_t>();
+  place.offset = in.get<uint64_t>();
+  return place;
+}
+
+// Each returns whether the record was one; `in` may be bad beside it.
+bool read_stream(Cursor& in, RecordSink& sink) {
+  StreamInfo stream;
+  bool good = true;
+  const auto flags = in.get<uint8_t>();
+  const auto kind = in.get<uint8_t>();
+  stream.kind = static_cast<OriginKind>(kind);
+  stream.id = in.get<uint32_t>();
+  if (flags & kHasUid) stream.uid = in.get<uint32_t>();
+  if (flags & kHasPid) stream.pid = in.get<uint32_t>();
+  stream.opened_ns = in.get<TimeNs>();
+  stream.boot_ns = in.get<TimeNs>();
+  stream.job = get_string(in, good);
+  stream.path = get_string(in, good);
+  if (!good || in.bad() || kind > static_cast<uint8_t>(OriginKind::kKernel) || stream.id == kNoStream ||
+      (flags & ~(kHasUid | kHasPid)))
+    return false;
+  sink.on_stream(stream);
+  return true;
+}
+
+bool read_piece(Cursor& in, RecordSink& sink) {
+  Piece piece;
+  bool good = true;
+  const auto flags = in.get<uint8_t>();
+  piece.stream = in.get<uint32_t>();
+  piece.offset = in.get<uint64_t>();
+  piece.time_ns = in.get<TimeNs>();
+  piece.ends = flags & kEnds;
+  if (flags & kHasPlace) piece.place = get_place(in);
+  if (flags & kHasGap) {
+    Gap& gap = piece.gap.emplace();
+    gap.bytes = in.get<uint64_t>();
+    gap.records = in.get<uint64_t>();
+    gap.reason = get_string(in, good);
+  }
+  const std::string_view bytes = in.take(in.get<uint32_t>());
+  if (!good || in.bad() || (flags & ~(kHasPlace | kHasGap | kEnds)) ||
+      piece.offset > UINT64_MAX - bytes.size())
+    return false;
+  sink.on_piece(piece, bytes);
+  return true;
+}
+
+bool read_position(Cursor& in, RecordSink& sink) {
+  Position position;
+  const auto flags = in.get<uint8_t>();
+  const auto stream = in.get<uint32_t>();
+  position.size = in.get<uint64_t>();
+  position.ended = flags & kEnds;
+  if (flags & kHasPlace) position.place = get_place(in);
+  if (in.bad() || (flags & ~(kHasPlace | kEnds))) return false;
+  sink.on_position(stream, position);
+  return true;
+}
+
+bool read_checkpoint(Cursor& in, RecordSink& sink) {
+  const auto next_id = in.get<uint32_t>();
+  const auto streams = in.get<uint32_t>();
+  if (in.bad()) return false;
+  sink.on_checkpoint(next_id, streams);
+  return true;
+}
+
+}  // namespace
+
+void put_stream(std::string& out, const StreamInfo& stream) {
+  put(out, RecordKind::kStream);
+  put(out, static_cast<uint8_t>((stream.uid ? kHasUid : 0) | (stream.pid ? kHasPid : 0)));
+  put(out, stream.kind);
+  put(out, stream.id);
+  if (stream.uid) put(out, *stream.uid);
+  if (stream.pid) put(out, *stream.pid);
+  put(out, stream.opened_ns);
+  put(out, stream.boot_ns);
+  put_string(out, stream.job);
+  put_string(out, stream.path);
+}
+
+void put_piece(std::string& out, const Piece& piece) {
+  put(out, RecordKind::kPiece);
+  put(out, static_cast<uint8_t>((piece.place ? kHasPlace : 0) | (piece.gap ? kHasGap : 0) |
+                                (piece.ends ? kEnds : 0)));
+  put(out, piece.stream);
+  put(out, piece.offset);
+  put(out, piece.time_ns);
+  if (piece.place) put_place(out, *piece.place);
+  if (piece.gap) {
+    put(out, piece.gap->bytes);
+    put(out, piece.gap->records);
+    put_string(out, piece.gap->reason);
+  }
+  put(out, static_cast<uint32_t>(piece.bytes.size()));
+  out.append(piece.bytes);
+}
+
+void put_position(std::string& out, StreamId stream, const Position& position) {
+  put(out, RecordKind::kPosition);
+  put(out, static_cast<uint8_t>((position.place ? kHasPlace : 0) | (position.ended ? kEnds : 0)));
+  put(out, stream);
+  put(out, position.size);
+  if (position.place) put_place(out, *position.place);
+}
+
+void put_checkpoint(std::string& out, StreamId next_id, uint32_t streams) {
+  put(out, RecordKind::kCheckpoint);
+  put(out, next_id);
+  put(out, streams);
+}
+
+size_t encoded_size_max(const PieceBatch& batch) {
+  size_t size = 0;
+  for (const StreamInfo& s : batch.opened) size += kStreamFixedMax + s.job.size() + s.path.size();
+  for (const Piece& p : batch.pieces)
+    size += kPieceFixedMax + p.bytes.size() + (p.gap ? p.gap->reason.size() : 0);
+  return size;
+}
+
+bool read_records(std::string_view content, RecordSink& sink) {
+  Cursor in(content);
+  while (!in.at_end()) {
+    bool good = false;
+    switch (in.get<RecordKind>()) {
+      case RecordKind::kStream:
+        good = read_stream(in, sink);
+        break;
+      case RecordKind::kPiece:
+        good = read_piece(in, sink);
+        break;
+      case RecordKind::kPosition:
+        good = read_position(in, sink);
+        break;
+      case RecordKind::kCheckpoint:
+        good = read_checkpoint(in, sink);
+        break;
+    }
+    if (!good || in.bad()) return false;
+  }
+  return true;
+}
+
+}  // namespace culprit::store

@@ -1,0 +1,240 @@
+#include "store/segment.h"
+
+#include <fmt/format.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/hash.h"
+#include "store/bytes.h"
+
+namespace culprit::store {
+
+namespace {
+
+constexpr std::string_view kSegmentMagic = "CULPSEGM";
+constexpr std::string_view kFrameMagic = "CFRM";
+constexpr size_t kSegmentHashAt = kSegmentHeaderBytes - 8;
+constexpr size_t kFrameHashAt = kFrameHeaderBytes - 8;
+// What is read at once when a sound header is looked for.
+constexpr size_t kSearchBytes = 256 << 10;
+constexpr std::string_view kSuffix = ".seg";
+
+}  // namespace
+
+std::string encode(const SegmentHeader& header) {
+  std::string out(kSegmentMagic);
+  put(out, header.version);
+  put(out, static_cast<uint32_t>(kSegmentHeaderBytes));
+  put(out, header.epoch);
+  put(out, header.number);
+  put(out, header.created_ns);
+  out.resize(kSegmentHashAt, '\0');
+  put(out, hash64(out));
+  return out;
+}
+
+std::optional<SegmentHeader> decode_segment_header(std::string_view bytes) {
+  if (bytes.size() < kSegmentHeaderBytes || !bytes.starts_with(kSegmentMagic)) return std::nullopt;
+  if (get_at<uint64_t>(bytes, kSegmentHashAt) != hash64(bytes.substr(0, kSegmentHashAt))) return std::nullopt;
+  SegmentHeader header;
+  header.version = get_at<uint32_t>(bytes, 8);
+  header.epoch = get_at<uint64_t>(bytes, 16);
+  header.number = get_at<uint64_t>(bytes, 24);
+  header.created_ns = get_at<TimeNs>(bytes, 32);
+  return header;
+}
+
+std::string encode(const FrameHeader& header) {
+  std::string out(kFrameMagic);
+  put(out, static_cast<uint32_t>(header.kind));
+  put(out, header.raw_size);
+  put(out, header.stored_size);
+  put(out, header.epoch);
+  put(out, header.segment);
+  put(out, header.sequence);
+  put(out, header.time_ns);
+  put(out, header.stream_mask);
+  put(out, header.payload_hash);
+  put(out, hash64(out));
+  return out;
+}
+
+std::optional<FrameHeader> decode_frame_header(std::string_view bytes) {
+  if (bytes.size() < kFrameHeaderBytes || !bytes.starts_with(kFrameMagic)) return std::nullopt;
+  if (get_at<uint64_t>(bytes, kFrameHashAt) != hash64(bytes.substr(0, kFrameHashAt))) return std::nullopt;
+  FrameHeader header;
+  const auto kind = get_at<uint32_t>(bytes, 4);
+  header.raw_size = get_at<uint32_t>(bytes, 8);
+  header.stored_size = get_at<uint32_t>(bytes, 12);
+  if (kind > static_cast<uint32_t>(FrameKind::kCheckpointEnd) || header.raw_size > kFrameRawMax ||
+      header.stored_size > ZSTD_COMPRESSBOUND(kFrameRawMax))
+    return std::nullopt;
+  header.kind = static_cast<FrameKind>(kind);
+  header.epoch = get_at<uint64_t>(bytes, 16);
+  header.segment = get_at<uint64_t>(bytes, 24);
+  header.sequence = get_at<uint64_t>(bytes, 32);
+  header.time_ns = get_at<TimeNs>(bytes, 40);
+  header.stream_mask = get_at<uint64_t>(bytes, 48);
+  header.payload_hash = get_at<uint64_t>(bytes, 56);
+  return header;
+}
+
+std::string segment_name(uint64_t number) { return fmt::format("{:016x}{}", number, kSuffix); }
+
+std::optional<uint64_t> segment_number(std::string_view name) {
+  if (name.size() != 16 + kSuffix.size() || !name.ends_with(kSuffix)) return std::nullopt;
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + 16, number, 16);
+  // Only what segment_name() gives: the same number must not stand in two files.
+  if (error != std::errc{} || end != name.data() + 16 || segment_name(number) != name) return std::nullopt;
+  return number;
+}
+
+Result<std::vector<uint64_t>> list_segments(io::Files& files, const std::string& folder) {
+  const auto names = files.list(folder);
+  if (!names) return tl::unexpected(names.error());
+  std::vector<uint64_t> numbers;
+  for (const std::string& name : *names)
+    if (const auto number = segment_number(name)) numbers.push_back(*number);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+Result<std::optional<uint64_t>> newest_epoch(io::Files& files, const std::string& folder) {
+  const auto numbers = list_segments(files, folder);
+  if (!numbers) return tl::unexpected(numbers.error());
+  for (size_t i = numbers->size(); i-- > 0;) {
+    auto reader = SegmentReader::open(files, folder, (*numbers)[i]);
+    if (!reader) continue;  // it was dropped since
+    const auto epoch = reader->epoch();
+    if (epoch && *epoch) return *epoch;
+  }
+  return std::nullopt;
+}
+
+struct SegmentReader::Unpacker {
+  ZSTD_DCtx* context = ZSTD_createDCtx();
+  ~Unpacker() { ZSTD_freeDCtx(context); }
+};
+
+SegmentReader::SegmentReader() : unpacker_(std::make_unique<Unpacker>()) {}
+SegmentReader::SegmentReader(SegmentReader&&) noexcept = default;
+SegmentReader& SegmentReader::operator=(SegmentReader&&) noexcept = default;
+SegmentReader::~SegmentReader() = default;
+
+Result<SegmentReader> SegmentReader::open(io::Files& files, const std::string& folder, uint64_t number) {
+  SegmentReader reader;
+  auto file = files.open(folder + "/" + segment_name(number), io::OpenFor::kRead);
+  if (!file) return tl::unexpected(file.error());
+  reader.file_ = std::move(*file);
+  const auto status = reader.file_->status();
+  if (!status) return tl::unexpected(status.error());
+  reader.size_ = status->size;
+  reader.number_ = number;
+  const auto whole = reader.read(reader.head_, kSegmentHeaderBytes, 0);
+  if (!whole) return tl::unexpected(whole.error());
+  if (*whole) reader.header_ = decode_segment_header(reader.head_);
+  if (reader.header_ && reader.header_->number != number) reader.header_.reset();  // a file that was renamed
+  // Behind a damaged header the frames still stand where they stood.
+  reader.position_ = std::min<uint64_t>(kSegmentHeaderBytes, reader.size_);
+  reader.sound_end_ = reader.header_ ? reader.position_ : 0;
+  return reader;
+}
+
+// False where the file ends before.
+Result<bool> SegmentReader::read(std::string& out, size_t size, uint64_t offset) {
+  if (offset > size_ || size > size_ - offset) return false;
+  out.resize(size);
+  const auto got = file_->read_at(out.data(), size, offset);
+  if (!got) return tl::unexpected(got.error());
+  return *got == size;
+}
+
+// A frame that is another segment's, or another spool's, is what a disk left behind after a power loss.
+bool SegmentReader::belongs(const FrameHeader& frame) const {
+  return frame.segment == number_ && (!header_ || frame.epoch == header_->epoch);
+}
+
+Result<std::optional<uint64_t>> SegmentReader::epoch() {
+  if (header_) return std::optional(header_->epoch);
+  const auto found = find_header(position_);
+  if (!found) return tl::unexpected(found.error());
+  if (!*found) return std::nullopt;
+  const auto frame = header_at(**found);
+  if (!frame) return tl::unexpected(frame.error());
+  return *frame ? std::optional((*frame)->epoch) : std::nullopt;
+}
+
+Result<std::optional<FrameHeader>> SegmentReader::header_at(uint64_t offset) {
+  const auto whole = read(head_, kFrameHeaderBytes, offset);
+  if (!whole) return tl::unexpected(whole.error());
+  if (!*whole) return std::nullopt;
+  std::optional<FrameHeader> header = decode_frame_header(head_);
+  if (header && !belongs(*header)) header.reset();
+  return header;
+}
+
+Result<std::optional<uint64_t>> SegmentReader::find_header(uint64_t from) {
+  std::string window;
+  while (from + kFrameHeaderBytes <= size_) {
+    const size_t size = std::min<uint64_t>(kSearchBytes, size_ - from);
+    const auto whole = read(window, size, from);
+    if (!whole) return tl::unexpected(whole.error());
+    if (!*whole) return std::nullopt;
+    const std::string_view bytes(window);
+    for (size_t at = bytes.find(kFrameMagic); at != std::string_view::npos;
+         at = bytes.find(kFrameMagic, at + 1)) {
+      if (at + kFrameHeaderBytes > size) break;  // the next window begins before it
+      const auto header = decode_frame_header(bytes.substr(at));
+      if (header && belongs(*header)) return from + at;
+    }
+    from += size - (kFrameHeaderBytes - 1);
+  }
+  return std::nullopt;
+}
+
+bool SegmentReader::unpack() {
+  if (hash64(stored_) != frame_.payload_hash) return false;
+  if (ZSTD_getFrameContentSize(stored_.data(), stored_.size()) != frame_.raw_size) return false;
+  content_.resize(frame_.raw_size);
+  // In one call into memory that is there: no window is allocated, whatever the frame asks for.
+  const size_t got = ZSTD_decompressDCtx(unpacker_->context, content_.data(), content_.size(), stored_.data(),
+                                         stored_.size());
+  return got == frame_.raw_size;
+}
+
+Result<bool> SegmentReader::next(const Wanted& wanted) {
+  for (;;) {
+    const auto header = header_at(position_);
+    if (!header) return tl::unexpected(header.error());
+    if (!*header) {
+      const auto found = find_header(position_ + 1);
+      if (!found) return tl::unexpected(found.error());
+      if (!*found) return false;
+      damaged_bytes_ += **found - position_;
+      position_ = **found;
+      continue;
+    }
+    frame_ = **header;
+    const uint64_t end = position_ + kFrameHeaderBytes + frame_.stored_size;
+    if (end > size_) return false;  // torn
+    const bool checkpoint = frame_.kind != FrameKind::kData;
+    if (checkpoint ? wanted.checkpoints : (frame_.stream_mask & wanted.streams) != 0) {
+      const auto whole = read(stored_, frame_.stored_size, position_ + kFrameHeaderBytes);
+      if (!whole) return tl::unexpected(whole.error());
+      const uint64_t begin = std::exchange(position_, end);
+      if (!*whole || !unpack()) {
+        damaged_frames_ += 1;
+        damaged_bytes_ += end - begin;
+        continue;
+      }
+      sound_end_ = end;
+      return true;
+    }
+    position_ = sound_end_ = end;
+  }
+}
+
+}  // namespace culprit::store

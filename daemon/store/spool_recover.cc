@@ -1,0 +1,146 @@
+// What a start finds in the spool's folder.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/hash.h"
+#include "store/checkpoint.h"
+#include "store/spool.h"
+
+namespace culprit::store {
+
+// Streams as the records tell, one after the other.
+class Spool::Recovery : public RecordSink {
+ public:
+  explicit Recovery(Spool& spool) : spool_(spool) {}
+  void on_stream(const StreamInfo& info) override {
+    Stream& stream = spool_.streams_[info.id];
+    stream.info = info;
+    stream.declared = true;
+    raise_next_id(info.id + 1);
+  }
+  void on_piece(const Piece& piece, std::string_view bytes) override {
+    const auto found = spool_.streams_.find(piece.stream);
+    if (found == spool_.streams_.end()) return;  // the frame that told it is damaged: nobody can ask for it
+    Position& position = found->second.committed;
+    position.size = std::max(position.size, piece.offset + bytes.size());
+    if (piece.place) position.place = piece.place;
+    position.ended = piece.ends;
+  }
+  void on_position(StreamId id, const Position& position) override {
+    if (const auto found = spool_.streams_.find(id); found != spool_.streams_.end())
+      found->second.committed = position;
+  }
+  void on_checkpoint(StreamId next_id, uint32_t) override { raise_next_id(next_id); }
+
+ private:
+  void raise_next_id(StreamId at_least) {
+    if (spool_.next_id_ < at_least) spool_.next_id_ = at_least;
+  }
+  Spool& spool_;
+};
+
+Status Spool::recover(TimeNs) {
+  if (const Status made = files_.make_folder(options_.folder); !made) return made;
+  if (const Status seen = look_at_segments(); !seen) return seen;
+  choose_segment_bytes();
+  if (segments_.empty()) return {};
+  const auto first = newest_checkpoint();
+  if (!first) return tl::unexpected(first.error());
+  Recovery recovery(*this);
+  const size_t newest = segments_.size() - 1;
+  for (size_t i = first->value_or(0); i <= newest; ++i)
+    if (const Status read = read_segment(recovery, i); !read) return read;
+  // Else, and where this fails, the next frame begins a segment, and what is torn stays where it is.
+  if (*first == newest) go_on_in_newest(segments_.back().size - stats_.cut_bytes);
+  for (auto& [id, stream] : streams_) stream.appended = stream.committed;
+  written_sequence_ = sequence_;
+  note_first_offsets();
+  return {};
+}
+
+// Their sizes, and the epoch: that of the newest that tells it.
+Status Spool::look_at_segments() {
+  const auto numbers = list_segments(files_, options_.folder);
+  if (!numbers) return tl::unexpected(numbers.error());
+  for (const uint64_t number : *numbers) {
+    auto reader = SegmentReader::open(files_, options_.folder, number);
+    if (!reader) return tl::unexpected(reader.error());
+    if (reader->header() && reader->header()->version > kSegmentVersion)
+      return fail(
+          ErrorCode::kInvalid,
+          fmt::format("{}/{}: written by a newer culpritd (format {}, this one knows {})", options_.folder,
+                      segment_name(number), reader->header()->version, kSegmentVersion));
+    const auto epoch = reader->epoch();
+    if (!epoch) return tl::unexpected(epoch.error());
+    if (*epoch) epoch_ = **epoch;
+    segments_.push_back({number, reader->size()});
+    bytes_ += reader->size();
+  }
+  while (epoch_ == 0) {
+    std::random_device random;
+    epoch_ = mix64(random(), random());
+  }
+  return {};
+}
+
+// The newest segment that can be read without those before it.
+Result<std::optional<size_t>> Spool::newest_checkpoint() const {
+  for (size_t i = segments_.size(); i-- > 0;) {
+    auto reader = SegmentReader::open(files_, options_.folder, segments_[i].number);
+    if (!reader) return tl::unexpected(reader.error());
+    const auto checkpoint = read_checkpoint(*reader, epoch_);
+    if (!checkpoint) return tl::unexpected(checkpoint.error());
+    if (checkpoint->complete) return std::optional(i);
+  }
+  return std::nullopt;
+}
+
+Status Spool::read_segment(Recovery& recovery, size_t which) {
+  auto reader = SegmentReader::open(files_, options_.folder, segments_[which].number);
+  if (!reader) return tl::unexpected(reader.error());
+  uint64_t bad_records = 0;
+  for (;;) {
+    const auto more = reader->next({});
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) break;
+    const FrameHeader& frame = reader->frame();
+    if (frame.epoch != epoch_) continue;
+    const bool copy = frame.kind == FrameKind::kData && frame.sequence <= sequence_;
+    sequence_ = std::max(sequence_, frame.sequence);
+    if (frame.kind == FrameKind::kCheckpointEnd) checkpoint_end_ = reader->sound_end();
+    if (!copy && !read_records(reader->content(), recovery)) bad_records += 1;
+  }
+  stats_.damaged_frames += reader->damaged_frames() + bad_records;
+  if (which + 1 == segments_.size()) stats_.cut_bytes = reader->size() - reader->sound_end();
+  return {};
+}
+
+void Spool::go_on_in_newest(uint64_t sound_end) {
+  Segment& newest = segments_.back();
+  auto file = files_.open(options_.folder + "/" + segment_name(newest.number), io::OpenFor::kAppend);
+  if (!file) return;
+  if (newest.size != sound_end && !(*file)->truncate(sound_end)) return;
+  bytes_ -= newest.size - sound_end;
+  newest.size = sound_end;
+  handle_ = std::move(*file);
+}
+
+// After the oldest segment: what its checkpoint says was there before it. What had ended by then is gone.
+void Spool::note_first_offsets() {
+  auto reader = SegmentReader::open(files_, options_.folder, segments_.front().number);
+  if (!reader) return;
+  const auto checkpoint = read_checkpoint(*reader, epoch_);
+  if (!checkpoint || !checkpoint->complete) return;
+  for (const auto& [id, position] : checkpoint->positions) {
+    const auto found = streams_.find(id);
+    if (found == streams_.end()) continue;
+    Stream& stream = found->second;
+    stream.first_offset = std::max(stream.first_offset, position.size);
+    const bool over = position.ended && stream.appended.ended && stream.appended.size == position.size;
+    if (over && !stream.touched && !stream.moved) streams_.erase(found);
+  }
+}
+
+}  // namespace culprit::store

@@ -1,0 +1,187 @@
+// Segments of the spool: begun, ended, dropped, and what is done when the disk fails.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/crash_point.h"
+#include "store/spool.h"
+
+namespace culprit::store {
+
+namespace {
+
+// Of a checkpoint, before it is packed: 5,000 sources.
+constexpr size_t kCheckpointPartBytes = 1 << 20;
+// The spool is never fewer segments than this where it is full, so that an eighth goes at once and not all.
+constexpr uint64_t kSegmentsMin = 8;
+constexpr uint64_t kSegmentBytesMin = 64 << 10;
+// A disk with less room than this, beside what was to be written, is full: file systems keep some back.
+constexpr uint64_t kDiskSlackBytes = 1 << 20;
+
+}  // namespace
+
+void Spool::choose_segment_bytes() {
+  uint64_t room = options_.max_bytes;
+  if (const auto free = files_.free_bytes(options_.folder)) room = std::min(room, bytes_ + *free);
+  segment_bytes_ = std::min(options_.segment_bytes, std::max(room / kSegmentsMin, kSegmentBytesMin));
+}
+
+Status Spool::ensure_segment(TimeNs now) {
+  if (handle_ && tail_unknown_) mend_tail();
+  if (handle_ && segments_.back().size - checkpoint_end_ < segment_bytes_) return {};
+  if (handle_) {
+    // What sync() promises holds over segments. An error stays in handle_'s file, and is told.
+    if (const Status synced = handle_->sync(); !synced) (void)note(synced, now);
+    handle_.reset();
+  }
+  return begin_segment(now);
+}
+
+// Cuts what a failed write may have left, or leaves it where it is and gives the segment up.
+void Spool::mend_tail() {
+  tail_unknown_ = false;
+  Segment& segment = segments_.back();
+  if (handle_->truncate(segment.size)) return;
+  if (const auto status = handle_->status()) {
+    bytes_ += status->size - std::min(status->size, segment.size);
+    segment.size = std::max(status->size, segment.size);
+  }
+  handle_.reset();
+}
+
+Status Spool::begin_segment(TimeNs now) {
+  choose_segment_bytes();
+  const uint64_t number = segments_.empty() ? 1 : segments_.back().number + 1;
+  const auto bytes = checkpoint(number, now);
+  if (!bytes) return tl::unexpected(bytes.error());
+  make_room(bytes->size() + kSegmentHeaderBytes);
+  const std::string path = options_.folder + "/" + segment_name(number);
+  auto file = files_.open(path, io::OpenFor::kCreate);
+  if (!file) return tl::unexpected(file.error());
+  Status written = (*file)->append(encode(SegmentHeader{kSegmentVersion, epoch_, number, now}));
+  crash_point("store.segment_begun");
+  if (written) written = (*file)->append(*bytes);
+  if (!written) {
+    file->reset();
+    // Nothing but a copy of what is known stands in it. Where it cannot go, its number is used up.
+    if (!files_.remove(path)) segments_.push_back({number, 0});
+    return written;
+  }
+  crash_point("store.checkpoint_written");
+  handle_ = std::move(*file);
+  checkpoint_end_ = kSegmentHeaderBytes + bytes->size();
+  segments_.push_back({number, checkpoint_end_});
+  bytes_ += checkpoint_end_;
+  folder_changed_ = true;
+  return {};
+}
+
+// Every source with where it stands, so that a segment can be read without those before it.
+Result<std::string> Spool::checkpoint(uint64_t number, TimeNs now) {
+  FrameHeader header;
+  header.segment = number;
+  header.sequence = written_sequence_;
+  header.time_ns = now;
+  header.stream_mask = ~uint64_t{0};
+  std::string out, raw;
+  uint32_t count = 0;
+  for (const auto& [id, stream] : streams_) {
+    if (!stream.declared) continue;
+    put_stream(raw, stream.info);
+    put_position(raw, id, stream.committed);
+    count += 1;
+    if (raw.size() < kCheckpointPartBytes) continue;
+    header.kind = FrameKind::kCheckpointPart;
+    if (const Status packed = pack(header, raw, out); !packed) return tl::unexpected(packed.error());
+    raw.clear();
+  }
+  put_checkpoint(raw, next_id_.load(std::memory_order_relaxed), count);
+  header.kind = FrameKind::kCheckpointEnd;
+  if (const Status packed = pack(header, raw, out); !packed) return tl::unexpected(packed.error());
+  return out;
+}
+
+// Writes ready_ behind the segment.
+Status Spool::append_frame() {
+  Status written;
+  if (detail::crash_point_armed) {  // a kill in the middle of a write leaves the first part of it
+    const std::string_view whole(ready_);
+    written = handle_->append(whole.substr(0, whole.size() / 2));
+    crash_point("store.mid_frame");
+    if (written) written = handle_->append(whole.substr(whole.size() / 2));
+  } else {
+    written = handle_->append(ready_);
+  }
+  if (!written) {
+    tail_unknown_ = true;
+    return written;
+  }
+  segments_.back().size += ready_.size();
+  bytes_ += ready_.size();
+  crash_point("store.frame_written");
+  return {};
+}
+
+Status Spool::sync() {
+  crash_point("store.before_sync");
+  Status synced = handle_ ? handle_->sync() : Status{};
+  if (synced && folder_changed_) {
+    synced = files_.sync_folder(options_.folder);
+    folder_changed_ = !synced;
+  }
+  if (!synced) {
+    stats_.failures += 1;
+    stats_.last_error = synced.error().text;
+  }
+  return synced;
+}
+
+// ---- making room
+
+// Keeps the spool within its bound; where nothing more can go, it stands above it by what is written now.
+void Spool::make_room(uint64_t needed) {
+  while (bytes_ + needed > options_.max_bytes && segments_.size() > 1)
+    if (!drop_oldest()) return;
+}
+
+// Where the disk is full: the newest evidence is worth more than the oldest, so the oldest makes room for it,
+// but one ended segment stays. Whether there is room now.
+bool Spool::make_room_on_disk(uint64_t needed) {
+  if (segments_.size() <= 2) return false;
+  const auto free = files_.free_bytes(options_.folder);
+  return free && *free < needed + kDiskSlackBytes && drop_oldest();
+}
+
+bool Spool::drop_oldest() {
+  crash_point("store.before_trim");
+  const Segment oldest = segments_.front();
+  const Status removed = files_.remove(options_.folder + "/" + segment_name(oldest.number));
+  if (!removed && removed.error().code != ErrorCode::kNotFound) {
+    stats_.failures += 1;
+    stats_.last_error = removed.error().text;
+    return false;
+  }
+  segments_.erase(segments_.begin());
+  bytes_ -= oldest.size;
+  stats_.dropped_segments += 1;
+  stats_.dropped_bytes += oldest.size;
+  folder_changed_ = true;
+  crash_point("store.after_trim");
+  note_first_offsets();
+  return true;
+}
+
+// Ended sources beyond the bound are known no more, the oldest first; their bytes stay while their segments do.
+void Spool::forget_streams() {
+  // Room for those of the batches until the next commit, so that this is done now and then and not always.
+  constexpr size_t kKept = kStreamsMax / 2;
+  if (streams_.size() <= kKept) return;
+  for (auto it = streams_.begin(); it != streams_.end() && streams_.size() > kKept;) {
+    const Stream& s = it->second;
+    const bool gone = s.declared && s.committed.ended && s.appended.size == s.committed.size && !s.touched;
+    it = gone ? streams_.erase(it) : std::next(it);
+    stats_.forgotten_streams += gone;
+  }
+}
+
+}  // namespace culprit::store

@@ -1,0 +1,228 @@
+#include <signal.h>
+
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <mutex>
+#include <thread>
+
+#include "fixtures.h"
+
+using namespace culprit;
+using namespace culprit::io;
+using namespace culprit::io::testing;
+
+BOOST_AUTO_TEST_SUITE(env)
+
+BOOST_AUTO_TEST_CASE(a_timer_calls_once_or_again_and_again) {
+  RealLoop loop;
+  int once = 0, often = 0;
+  auto single = loop.env->timer([&] { ++once; });
+  auto repeated = loop.env->timer([&] {
+    if (++often == 3) loop.env->stop();
+  });
+  single->start(0);
+  repeated->start(kNsPerMs, kNsPerMs);
+  loop.run();
+  BOOST_TEST(once == 1);
+  BOOST_TEST(often == 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_timer_is_never_early) {
+  RealLoop loop;
+  const TimeNs before = loop.env->now(Clock::kMonotonic);
+  auto timer = loop.env->timer([&] { loop.env->stop(); });
+  timer->start(2 * kNsPerMs + 1);
+  loop.run();
+  BOOST_TEST(loop.env->now(Clock::kMonotonic) - before >= 2 * kNsPerMs);
+}
+
+BOOST_AUTO_TEST_CASE(a_stopped_or_destroyed_timer_does_not_call) {
+  RealLoop loop;
+  bool called = false;
+  auto stopped = loop.env->timer([&] { called = true; });
+  auto destroyed = loop.env->timer([&] { called = true; });
+  auto last = loop.env->timer([&] { loop.env->stop(); });
+  stopped->start(kNsPerMs), destroyed->start(kNsPerMs), last->start(3 * kNsPerMs);
+  stopped->stop(), destroyed.reset();
+  loop.run();
+  BOOST_TEST(!called);
+}
+
+BOOST_AUTO_TEST_CASE(a_timer_may_be_destroyed_from_within_its_call) {
+  RealLoop loop;
+  std::string seen;
+  std::unique_ptr<Timer> timer;
+  timer = loop.env->timer([&, held = std::string(100, 'x')] {
+    timer.reset();
+    seen = held;  // the closure is still there
+    loop.env->stop();
+  });
+  timer->start(0, kNsPerMs);
+  loop.run();
+  BOOST_TEST(seen == std::string(100, 'x'));
+}
+
+BOOST_AUTO_TEST_CASE(posts_of_each_thread_run_in_order_on_the_loop) {
+  RealLoop loop;
+  constexpr int kThreads = 4, kPosts = 1000;
+  const auto loop_thread = std::this_thread::get_id();
+  std::vector<int> next(kThreads, 0);
+  int wrong = 0, total = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kPosts; ++i)
+        loop.env->post([&, t, i] {
+          wrong += next[t]++ != i || std::this_thread::get_id() != loop_thread;
+          if (++total == kThreads * kPosts) loop.env->stop();
+        });
+    });
+  loop.run();
+  for (auto& thread : threads) thread.join();
+  BOOST_TEST(wrong == 0);
+  BOOST_TEST(total == kThreads * kPosts);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_posted_before_stop_is_done_and_a_stopped_loop_runs_again) {
+  RealLoop loop;
+  std::string done;
+  loop.env->post([&] { done += 'a'; });
+  loop.env->stop();
+  loop.run();
+  BOOST_TEST(done == "a");
+  loop.env->post([&] { done += 'b', loop.env->stop(); });
+  loop.run();
+  BOOST_TEST(done == "ab");
+}
+
+BOOST_AUTO_TEST_CASE(a_worker_works_in_order_on_its_thread_and_tells_on_the_loop) {
+  RealLoop loop;
+  const auto loop_thread = std::this_thread::get_id();
+  std::vector<int> worked, told;
+  int wrong = 0;
+  auto worker = loop.env->worker("a name longer than the kernel keeps");
+  for (int i = 0; i < 100; ++i)
+    worker->submit(
+        [&, i] {
+          wrong += std::this_thread::get_id() == loop_thread;
+          worked.push_back(i);
+        },
+        [&, i] {
+          wrong += std::this_thread::get_id() != loop_thread;
+          told.push_back(i);
+          if (i == 99) loop.env->stop();
+        });
+  loop.run();
+  BOOST_TEST(wrong == 0);
+  BOOST_TEST(worker->queued() == 0u);
+  BOOST_TEST(told.size() == 100u);
+  BOOST_TEST(worked == told);
+}
+
+BOOST_AUTO_TEST_CASE(workers_do_not_wait_for_one_another) {
+  RealLoop loop;
+  std::mutex held;
+  held.lock();
+  auto hung = loop.env->worker("hung");
+  auto other = loop.env->worker("other");
+  hung->submit([&] { const std::lock_guard lock(held); });
+  other->submit([] {}, [&] { loop.env->stop(); });
+  loop.run();
+  BOOST_TEST(hung->queued() == 1u);
+  held.unlock();
+}
+
+BOOST_AUTO_TEST_CASE(a_destroyed_worker_drops_what_is_queued_and_tells_nothing) {
+  RealLoop loop;
+  std::mutex held;
+  held.lock();
+  std::atomic<bool> began = false, second = false;
+  bool told = false;
+  auto worker = loop.env->worker("w");
+  worker->submit(
+      [&] {
+        began = true;
+        loop.env->post([&] { loop.env->stop(); });
+        const std::lock_guard lock(held);
+      },
+      [&] { told = true; });
+  worker->submit([&] { second = true; });
+  loop.run();
+  BOOST_REQUIRE(began);
+  std::thread releases([&] { held.unlock(); });
+  worker.reset();  // waits for the first
+  releases.join();
+  loop.env->stop();
+  loop.run();
+  BOOST_TEST(!told);
+  BOOST_TEST(!second.load());
+}
+
+BOOST_AUTO_TEST_CASE(an_abandoned_worker_holds_nobody_up_and_outlives_the_env) {
+  auto held = std::make_shared<std::mutex>();
+  auto ended = std::make_shared<std::atomic<bool>>(false);
+  held->lock();
+  {
+    RealLoop loop;
+    auto worker = loop.env->worker("hung");
+    worker->submit(
+        [held, ended, env = loop.env.get()] {
+          env->post([env] { env->stop(); });
+          const std::lock_guard lock(*held);
+          *ended = true;
+        },
+        [] { BOOST_ERROR("a call from an abandoned worker"); });
+    loop.run();
+    worker->abandon();
+  }
+  held->unlock();
+  while (!*ended) std::this_thread::yield();
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_calls_all_that_watch_it) {
+  RealLoop loop;
+  int first = 0, second = 0;
+  const auto stop = [&] {
+    if (first > 0 && second > 0) loop.env->stop();
+  };
+  auto one = loop.env->on_signal(SIGHUP, [&] { ++first, stop(); });
+  auto two = loop.env->on_signal(SIGHUP, [&] { ++second, stop(); });
+  BOOST_REQUIRE(one);
+  BOOST_REQUIRE(two);
+  BOOST_REQUIRE(!loop.env->on_signal(SIGKILL, [] {}));
+  ::raise(SIGHUP);
+  loop.run();
+  BOOST_TEST(first == 1);
+  BOOST_TEST(second == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_descriptor_is_polled_and_not_closed) {
+  RealLoop loop;
+  int ends[2];
+  BOOST_REQUIRE_EQUAL(::pipe(ends), 0);
+  char byte = 0;
+  std::unique_ptr<Poll> poll;
+  poll = std::move(*loop.env->poll(ends[0], [&] {
+    BOOST_TEST(::read(ends[0], &byte, 1) == 1);
+    poll.reset();
+    loop.env->stop();
+  }));
+  BOOST_TEST(!loop.env->poll(ends[0], [] {}).has_value());  // one at a time
+  BOOST_REQUIRE_EQUAL(::write(ends[1], "xy", 2), 2);
+  loop.run();
+  BOOST_TEST(byte == 'x');
+  BOOST_TEST(::read(ends[0], &byte, 1) == 1);
+  BOOST_TEST(byte == 'y');
+  ::close(ends[0]), ::close(ends[1]);
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_polled_is_an_error) {
+  RealLoop loop;
+  Folder folder;
+  FILE* file = ::fopen((folder / "f").c_str(), "w");
+  BOOST_TEST(!loop.env->poll(::fileno(file), [] {}).has_value());
+  ::fclose(file);
+  BOOST_TEST(!loop.env->poll(-1, [] {}).has_value());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,109 @@
+// What to_json wrote comes back whole, and what is no report is refused with a sentence.
+#include "model/report_json_read.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "model/report_json.h"
+
+namespace culprit {
+namespace {
+
+Suspect suspect(const std::string& host, double score) {
+  Suspect s;
+  s.host = host, s.score = score;
+  s.ranks = {131}, s.devices = {3}, s.why = {"differs from its peers"};
+  return s;
+}
+
+Report full() {
+  Report r;
+  r.job = {"j1", 2, 16, 1000, 20, 1, 7, 5, -7};
+  Diagnosis d;
+  d.id = "d2";
+  d.rule = "nvidia.xid.79";
+  d.detector = "spatial";
+  d.title = "GPU has fallen off the bus";
+  d.category = Category::kHardware, d.component = Component::kGpu, d.symptom = Symptom::kHang;
+  d.stage = Stage::kCheckpoint, d.iteration = 1120, d.time_ns = 0, d.confidence = 0.875;
+  d.hosts = {suspect("node-3", 0.5)};
+  d.links = {{"a", "b", 0.5}};
+  d.why = {"one reason"};
+  d.evidence.push_back({"node-3", "a.log", 120, std::nullopt, "line\n\x01 two", kNoTime, std::nullopt});
+  d.evidence.push_back({std::nullopt, "a.comm", std::nullopt, 4096, "", kNoTime, std::nullopt});
+  d.confirmed = Confirmation{"alice", 3, 2};
+  d.remedy = "Reset it.";
+  d.action = {ActionKind::kIsolate, {"node-3"}};
+  Diagnosis other;
+  other.id = "d1";
+  r.diagnoses = {other, d};
+  r.verdict = 1;
+  r.missing = {"the kernel's log"};
+  r.suspects = d.hosts;
+  r.indicating.push_back({"a <*> b", 0.75, 2, {"spatial"}, {{"node-3", "a.log", 1}, {}}, "", kNoTime});
+  r.iterations = {{7, 0.5, {"node-3"}}};
+  Irregularity spell;
+  spell.first_step = 3, spell.last_step = 5, spell.kind = "gpu", spell.comm = ~uint64_t{0};
+  Suspect one = suspect("node-3", 0.5);
+  one.single = true, one.rank = 131, one.device = 3;
+  spell.suspects = {one};
+  spell.links = d.links;
+  spell.chain = {{131, "all_reduce", 7, 8, 412.5}};
+  r.irregularities = {spell};
+  r.numerics = {{810, 812, "sdc", {131}, {"grad_norm"}, 0.5, "Roll back."}};
+  r.hang = Hang{11, {{{"train.py:forward:120"}, {131}, true}}, {one}};
+  r.problems = {{"b.zst", 17, "ends early"}, {"", std::nullopt, "clocks differ"}};
+  r.cut = {{"suspects", 4}};
+  return r;
+}
+
+BOOST_AUTO_TEST_CASE(every_field_comes_back) {
+  const std::string text = to_json(full());
+  const auto back = report_from_json(text);
+  BOOST_REQUIRE(back);
+  BOOST_CHECK_EQUAL(to_json(*back), text);
+  BOOST_CHECK(back->verdict == size_t{1});
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_report_comes_back) {
+  const std::string text = to_json(Report{});
+  const auto back = report_from_json(text);
+  BOOST_REQUIRE(back);
+  BOOST_CHECK_EQUAL(to_json(*back), text);
+}
+
+BOOST_AUTO_TEST_CASE(fields_and_words_of_later_versions_are_passed_over) {
+  const auto back = report_from_json(
+      R"({"schema":"culprit.report/2","new":[1],"diagnoses":[{"id":"d1","category":"cosmic","extra":{}}]})");
+  BOOST_REQUIRE(back);
+  BOOST_CHECK(back->diagnoses.at(0).category == Category::kUnknown);
+}
+
+BOOST_AUTO_TEST_CASE(a_verdict_that_was_cut_from_the_list_stands_in_it_again) {
+  const auto back =
+      report_from_json(R"({"schema":"culprit.report/1","verdict":{"id":"d9","title":"x"},"diagnoses":[]})");
+  BOOST_REQUIRE(back && back->verdict);
+  BOOST_CHECK_EQUAL(back->diagnoses.at(*back->verdict).id, "d9");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_report_is_refused_with_what_is_wrong) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "JSON"},
+      {"[]", "schema"},
+      {"{}", "schema"},
+      {R"({"schema":"other/1"})", "schema"},
+      {R"({"schema":"culprit.report/1","diagnoses":{}})", "'diagnoses'"},
+      {R"({"schema":"culprit.report/1","diagnoses":[3]})", "'diagnoses'"},
+      {R"({"schema":"culprit.report/1","diagnoses":[{"title":3}]})", "'title'"},
+      {R"({"schema":"culprit.report/1","suspects":[{"ranks":[-1]}]})", "'ranks'"},
+      {R"({"schema":"culprit.report/1","job":{"lines":1.5}})", "'lines'"},
+      {R"({"schema":"culprit.report/1","irregularities":[{"steps":[1]}]})", "'steps'"},
+      {R"({"schema":"culprit.report/1","missing":"x"})", "'missing'"}};
+  for (const auto& [text, named] : cases) {
+    const auto back = report_from_json(text);
+    BOOST_REQUIRE_MESSAGE(!back, text);
+    BOOST_CHECK_MESSAGE(back.error().text.find(named) != std::string::npos, back.error().text);
+  }
+}
+
+}  // namespace
+}  // namespace culprit
