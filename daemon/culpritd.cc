@@ -55,10 +55,7 @@ int check(const std::string& config) {
 // "name" or "name:n": a place in the code at which the process ends at once, for tests of what survives it.
 void arm_crash_point_from(const char* setting) {
   if (!setting || !*setting) return;
-  const std::string text = setting;
-  const size_t colon = text.find(':');
-  const int passes = colon == std::string::npos ? 1 : std::atoi(text.c_str() + colon + 1);
-  arm_crash_point(text.substr(0, colon), static_cast<unsigned>(passes > 0 ? passes : 1));
+  if (const Status armed = arm_crash_point(setting); !armed) complain(armed.error().text);
 }
 
 int watch(const std::string& config_path) {

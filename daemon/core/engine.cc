@@ -182,6 +182,8 @@ std::optional<int64_t> Engine::iteration() const {
   return last < 0 ? std::nullopt : std::optional(last);
 }
 
+void Engine::set_hang(const detect::StallOptions& hang) { impl_->options.hang = hang; }
+
 void Engine::replace_rules(std::shared_ptr<rules::Ruleset> rules) {
   Impl& s = *impl_;
   std::vector<uint32_t> to(s.options.rules ? s.options.rules->rules().size() : 0, logs::JobLog::kNoRule);

@@ -67,6 +67,9 @@ class Engine {
   // `now` is the time of the batch of inputs, for what depends on the passing of time; kNoTime offline.
   std::vector<Effect> step(std::span<Input> inputs, TimeNs now);
 
+  // For reports from now on.
+  void set_hang(const detect::StallOptions& hang);
+
   // What the line parsers of this engine's batches need to find its rules; null where it has none. For one
   // thread each.
   std::unique_ptr<logs::LineScanner> make_scanner() const;

@@ -161,7 +161,10 @@ MhdServer::~MhdServer() {
 }
 
 void MhdServer::run() {
+  const bool full = connections_.size() >= kConnections;
   MHD_run(daemon_);
+  // It looks for new clients again only in a turn after the one in which an old one left.
+  if (full && connections_.size() < kConnections) MHD_run(daemon_);
   MHD_UNSIGNED_LONG_LONG wait_ms = 0;
   if (MHD_get_timeout(daemon_, &wait_ms) == MHD_YES)
     turn_->start(static_cast<TimeNs>(wait_ms) * kNsPerMs);

@@ -85,10 +85,11 @@ struct Route {
 };
 
 struct HttpOptions {
-  std::string address;             // "unix:PATH" or "HOST:PORT", port 0: any
-  uint32_t socket_mode = 0660;     // of the unix socket
-  std::vector<std::string> names;  // of this host, that a Host header may hold beside addresses and localhost
-  std::string token;               // for POST over TCP; empty: none is accepted
+  std::string address;          // "unix:PATH" or "HOST:PORT", port 0: any
+  uint32_t socket_mode = 0660;  // of the unix socket
+  std::vector<std::string> names =
+      {};                  // of this host, that a Host header may hold beside addresses and localhost
+  std::string token = {};  // for POST over TCP; empty: none is accepted
 };
 
 // Seen by /metrics.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <memory>
 #include <system_error>
@@ -96,6 +97,10 @@ Result<Listening> listen_tcp(const std::string& address) {
                 fmt::format("{}: neither unix:PATH nor HOST:PORT, such as 127.0.0.1:7420", address));
   std::string host = address.substr(0, colon);
   const std::string port = address.substr(colon + 1);
+  uint16_t number = 0;  // getaddrinfo takes larger ones modulo 65,536
+  const auto parsed = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (parsed.ec != std::errc() || parsed.ptr != port.data() + port.size())
+    return fail(ErrorCode::kInvalid, fmt::format("{}: '{}' is no port", address, port));
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

@@ -108,8 +108,13 @@ Status Spool::declare(const PieceBatch& batch) {
                 fmt::format("{}: more than {} sources at a time", options_.folder, kStreamsMax));
   for (size_t i = 0; i < batch.opened.size(); ++i) {
     const StreamInfo& info = batch.opened[i];
-    const bool fresh = info.id != kNoStream && streams_.try_emplace(info.id, Stream{.info = info}).second;
-    if (fresh) continue;
+    if (info.id != kNoStream) {
+      const auto [at, fresh] = streams_.try_emplace(info.id);
+      if (fresh) {
+        at->second.info = info;
+        continue;
+      }
+    }
     for (size_t k = 0; k < i; ++k) streams_.erase(batch.opened[k].id);
     return fail(ErrorCode::kInvalid, fmt::format("stream {}, {}: it was told before", info.id, info.path));
   }

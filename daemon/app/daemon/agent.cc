@@ -44,17 +44,17 @@ std::string fixed_root(const std::string& glob) {
   return fixed.substr(0, fixed.rfind('/'));
 }
 
-store::JobRow job_row(const JobSummaryLive& job) {
+store::JobRow job_row(const LiveJobSummary& job) {
   store::JobRow row;
   row.id = job.id;
-  row.state = job.state == JobState::kRunning      ? store::JobState::kRunning
-              : job.state == JobState::kEndedWell ? store::JobState::kEndedWell
-              : job.verdict                        ? store::JobState::kFailed
-                                                   : store::JobState::kEnded;
+  row.run = job.run;
+  row.state = job.state == JobState::kRunning  ? store::JobState::kRunning
+              : job.state == JobState::kFailed ? store::JobState::kFailed
+              : job.well                       ? store::JobState::kEndedWell
+                                               : store::JobState::kEnded;
   row.first_ns = job.first_ns;
   row.last_ns = job.last_ns;
   if (job.state != JobState::kRunning) row.ended_ns = job.last_ns;
-  row.hosts = job.hosts;
   row.verdict = job.verdict.value_or("");
   return row;
 }
@@ -194,7 +194,10 @@ void Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   live.quarantined = quarantine_->rules();
   live.hang = {config_.hang.after_ns, config_.hang.steps};
   live.ended_after_ns = config_.jobs.ended_after_ns;
-  live.alive = [](const std::string& job) { return job_alive("/proc", job); };
+  live.uid = getuid();
+  live.alive = [this, aliveness = std::make_shared<JobAliveness>()](const std::string& job) {
+    return aliveness->alive(job, mono());
+  };
   if (!recorder_->known_pool().empty()) {
     auto pool = detect::Pool::load(recorder_->known_pool(), "the normal pool");
     if (pool)
@@ -213,28 +216,21 @@ void Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
 // Jobs that ran when the daemon ended go on: their evidence is given to new engines. Of those that ended, what
 // came after their end.
 void Agent::restore() {
-  auto rows = std::make_shared<std::map<std::string, store::JobRow>>();
-  for (const store::JobRow& row : recorder_->known_jobs()) rows->emplace(row.id, row);
+  std::vector<RunEnd> ends;
+  for (const store::JobRow& row : recorder_->known_jobs())
+    if (row.state != store::JobState::kRunning) ends.push_back({row.id, row.run, row.ended_ns});
   auto damage = std::make_shared<Result<store::ReadDamage>>();
   diagnoser_->restore(
-      [this, rows, damage, until = recorder_->known_sequence()](LiveJobs& live) {
-        std::map<StreamId, std::string> jobs;
-        const auto since = [&](const std::string& job) {
-          const auto row = rows->find(job);
-          if (row == rows->end()) return kNoTime;
-          return row->second.state == store::JobState::kRunning ? row->second.first_ns
-                                                                : row->second.ended_ns + 1;
-        };
+      std::move(ends),
+      [this, damage, until = recorder_->known_sequence()](LiveJobs& live) {
         store::ReplayVisitor visitor;
         visitor.wanted = [&](const StreamInfo& info) {
-          jobs[info.id] = info.job;
           PieceBatch batch;
           batch.opened.push_back(info);
           live.take(batch, info.opened_ns);
           return true;
         };
         visitor.piece = [&](const Piece& piece) {
-          if (piece.time_ns < since(jobs[piece.stream])) return true;
           PieceBatch batch;
           batch.pieces.push_back(piece);
           live.take(batch, piece.time_ns);
@@ -310,24 +306,8 @@ void Agent::record_event(const LiveEvent& event) {
         });
     return;
   }
-  const bool started = event.kind == LiveEventKind::kJobStarted, ended = event.kind == LiveEventKind::kJobEnded;
-  if (started || ended) {
-    auto row = std::make_shared<store::JobRow>();
-    auto report = std::make_shared<std::string>();
-    diagnoser_->ask([row, report, ended, id = event.job](LiveJobs& live, TimeNs now) {
-      for (const JobSummaryLive& job : live.jobs())
-        if (job.id == id) *row = job_row(job);
-      if (ended) *report = live.report_json(id, now).value_or("");
-    },
-                    [this, row, report] {
-                      if (row->id.empty()) return;
-                      recorder_->ask([row, report](store::Spool&, store::Index& index) {
-                        (void)index.upsert_job(*row);
-                        if (!report->empty()) (void)index.put_report(row->id, *report);
-                      });
-                    });
-    return;
-  }
+  if (event.kind == LiveEventKind::kJobStarted || event.kind == LiveEventKind::kJobEnded)
+    return record_job(event);
   recorder_->ask([event](store::Spool&, store::Index& index) {
     if (event.kind == LiveEventKind::kFinding) {
       if (!event.replayed) (void)index.add_finding({event.job, event.time_ns, event.json});
@@ -341,6 +321,22 @@ void Agent::record_event(const LiveEvent& event) {
     row.state = event.kind == LiveEventKind::kDiagnosisGone ? "withdrawn" : "open";
     (void)index.put_diagnosis(row);
   });
+}
+
+void Agent::record_job(const LiveEvent& event) {
+  auto row = std::make_shared<store::JobRow>();
+  diagnoser_->ask(
+      [row, id = event.job](LiveJobs& live, TimeNs) {
+        for (const LiveJobSummary& job : live.jobs())
+          if (job.id == id) *row = job_row(job);
+      },
+      [this, row, report = event.report] {
+        if (row->id.empty()) return;
+        recorder_->ask([row, report](store::Spool&, store::Index& index) {
+          (void)index.upsert_job(*row);
+          if (!report.empty()) (void)index.put_report(row->id, report);
+        });
+      });
 }
 
 // ---- HTTP
@@ -427,11 +423,10 @@ void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   options_.loaded = std::move(loaded);
   log_.set_level(config_.daemon.log_level);
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
-  LiveSettings settings{config_.hang.after_ns, config_.hang.steps, config_.jobs.ended_after_ns,
-                        quarantine_->rules()};
-  diagnoser_->ask([rules = std::move(rules), settings](LiveJobs& live, TimeNs) {
+  const detect::StallOptions hang{config_.hang.after_ns, config_.hang.steps};
+  diagnoser_->ask([rules = std::move(rules), hang, ended = config_.jobs.ended_after_ns](LiveJobs& live, TimeNs) {
     live.reload_rules(rules);
-    live.change(settings);
+    live.change(hang, ended);
   });
   if (http_)
     if (auto token = read_token(config_)) http_->set_token(std::move(*token));
@@ -474,7 +469,7 @@ void Agent::stop() {
     auto rows = std::make_shared<std::vector<store::JobRow>>();
     diagnoser_->ask(
         [rows](LiveJobs& live, TimeNs) {
-          for (const JobSummaryLive& job : live.jobs()) rows->push_back(job_row(job));
+          for (const LiveJobSummary& job : live.jobs()) rows->push_back(job_row(job));
         },
         [this, rows] {
           recorder_->ask([rows](store::Spool&, store::Index& index) {

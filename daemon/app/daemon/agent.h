@@ -55,6 +55,7 @@ class Agent {
   void took(size_t& side, size_t bytes);
   void take_events(std::vector<LiveEvent>&& events);
   void record_event(const LiveEvent& event);
+  void record_job(const LiveEvent& event);
   void refuse_reload(const std::string& why);
   void reloaded();
   void swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules);

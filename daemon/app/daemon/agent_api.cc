@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/time.h"
@@ -104,7 +105,7 @@ void AgentApi::jobs(Answer answer) {
   auto items = std::make_shared<json>(json::array());
   parts_.diagnoser->ask(
       [items](LiveJobs& live, TimeNs) {
-        for (const JobSummaryLive& job : live.jobs()) items->push_back(json::parse(to_json(job), nullptr, false));
+        for (const LiveJobSummary& job : live.jobs()) items->push_back(json::parse(to_json(job), nullptr, false));
       },
       [this, items, answer = std::move(answer)] {
         auto rows = std::make_shared<std::vector<store::JobRow>>();

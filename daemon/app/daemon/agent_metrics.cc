@@ -111,8 +111,9 @@ void about_jobs(serve::MetricsText& m, const Diagnoser& diagnoser) {
   m.counter("culprit_jobs_ended_total", "Jobs that ended.").value(number(c.jobs_ended));
   m.counter("culprit_lines_total", "Lines that engines took.").value(number(c.lines));
   m.counter("culprit_line_bytes_total", "Bytes of these lines.").value(number(c.bytes));
-  m.counter("culprit_refused_pieces_total", "Pieces of jobs beyond the limit: evidence only.")
-      .value(number(c.pieces_refused));
+  m.counter("culprit_refused_bytes_total", "Bytes of jobs and sources beyond a limit: evidence only.")
+      .value(number(c.bytes_refused));
+  m.counter("culprit_lost_events_total", "Findings that nobody took in time.").value(number(c.events_lost));
   m.counter("culprit_reports_total", "Reports that were made.").value(number(c.reports));
   m.counter("culprit_report_seconds_total", "Time spent on them.").value(seconds(c.report_ns));
 }

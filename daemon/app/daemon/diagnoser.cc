@@ -54,11 +54,12 @@ void Diagnoser::submit(std::string what, std::function<void(TimeNs)> work, std::
       });
 }
 
-void Diagnoser::restore(std::function<void(LiveJobs&)> read, std::function<void()> done) {
+void Diagnoser::restore(std::vector<RunEnd> ends, std::function<void(LiveJobs&)> read,
+                        std::function<void()> done) {
   submit(
       "what the store had",
-      [this, read = std::move(read)](TimeNs now) {
-        live_->restoring();
+      [this, ends = std::move(ends), read = std::move(read)](TimeNs now) {
+        live_->restoring(ends);
         read(*live_);
         live_->restored(now);
       },

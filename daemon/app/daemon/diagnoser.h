@@ -32,8 +32,8 @@ class Diagnoser {
   ~Diagnoser();
 
   // Before the first take(): what the store had of jobs that may still run goes in again. `read` hands it to
-  // the jobs, on the worker; `done` then, on the loop.
-  void restore(std::function<void(LiveJobs&)> read, std::function<void()> done);
+  // the jobs, on the worker; `done` then, on the loop. `ends`: of runs that are over.
+  void restore(std::vector<RunEnd> ends, std::function<void(LiveJobs&)> read, std::function<void()> done);
   void take(SharedBatch batch, std::function<void()> done);
   // Runs on the engine's worker, after everything taken so far.
   void ask(std::function<void(LiveJobs&, TimeNs now)> work, std::function<void()> done = {});

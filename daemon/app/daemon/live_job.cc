@@ -28,6 +28,8 @@ core::EngineOptions engine_options(const std::string& id, const LiveOptions& opt
   out.rules = options.rules;
   out.live = true;
   out.hang = options.hang;
+  out.watch = options.watch;
+  out.quarantined = options.quarantined;
   return out;
 }
 
@@ -166,7 +168,7 @@ bool LiveJob::tell_findings(TimeNs now, std::vector<LiveEvent>& out) {
 void LiveJob::name_diagnoses() {
   std::set<std::string> names;
   for (Diagnosis& d : report_.diagnoses) {
-    uint64_t hash = hash64(key_of(d));
+    uint64_t hash = hash64(key_of(d)) + summary_.run;  // each run has its own
     do d.id = fmt::format("d{:08x}", hash++ & 0xffffffff);
     while (!names.insert(d.id).second);
   }
@@ -237,6 +239,16 @@ void LiveJob::replace_rules(const std::shared_ptr<rules::Ruleset>& rules) {
   if (!engine_) return;
   engine_->replace_rules(rules);
   dirty_ = true;
+}
+
+void LiveJob::set_hang(const detect::StallOptions& hang) {
+  if (engine_) engine_->set_hang(hang);
+}
+
+void LiveJob::overran(const std::string& rule) {
+  if (!engine_) return;
+  core::Input input = core::RuleOverran{rule};
+  engine_->step({&input, 1}, kNoTime);
 }
 
 LiveJobSummary LiveJob::summary() const {

@@ -30,6 +30,8 @@ class LiveJob {
   // The last report; the engine is given back. `pool` takes the job if it ended well: whether it did.
   bool end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out);
   void replace_rules(const std::shared_ptr<rules::Ruleset>& rules);
+  void set_hang(const detect::StallOptions& hang);
+  void overran(const std::string& rule);
 
   const std::string& id() const { return summary_.id; }
   bool running() const { return engine_ != nullptr; }

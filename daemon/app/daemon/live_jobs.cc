@@ -391,6 +391,21 @@ void LiveJobs::reload_rules(std::shared_ptr<rules::Ruleset> rules) {
   impl_->make_parser();
 }
 
+void LiveJobs::change(const detect::StallOptions& hang, TimeNs ended_after_ns) {
+  impl_->options.hang = hang;
+  impl_->options.ended_after_ns = ended_after_ns;
+  for (auto& [id, job] : impl_->jobs) job->set_hang(hang);
+}
+
+void LiveJobs::overran(const std::string& rule) {
+  for (auto& [id, job] : impl_->jobs) job->overran(rule);
+}
+
+size_t LiveJobs::running() const {
+  return static_cast<size_t>(
+      std::count_if(impl_->jobs.begin(), impl_->jobs.end(), [](const auto& j) { return j.second->running(); }));
+}
+
 const detect::Pool& LiveJobs::pool() const { return impl_->options.pool; }
 const LiveCounts& LiveJobs::counts() const { return impl_->counts; }
 

@@ -31,6 +31,8 @@ struct LiveOptions {
   std::optional<uint32_t> uid;                 // this daemon's: what it sends itself may name hosts
   std::vector<std::string> roots;              // fixed folders of the [[log]] globs: paths count below them
   std::shared_ptr<rules::Ruleset> rules;       // null: none
+  rules::FunctionWatch* watch = nullptr;       // borrowed: round each call of a rule's function
+  std::vector<std::string> quarantined;        // ids of rules that are not evaluated
   detect::Pool pool;                           // of healthy jobs, grows with those that end well
   Zone zone;                                   // of times that name none
   detect::StallOptions hang;                   // FORMATS.md section 8 [hang]
@@ -133,6 +135,11 @@ class LiveJobs {
   // For what comes from now on. What was found stays where a rule of the same id and text is there; the next
   // report tells.
   void reload_rules(std::shared_ptr<rules::Ruleset> rules);
+  // What a reload may change beside, for running jobs too.
+  void change(const detect::StallOptions& hang, TimeNs ended_after_ns);
+  // A rule's function took too long: told to all engines (core::RuleOverran).
+  void overran(const std::string& rule);
+  size_t running() const;
   const detect::Pool& pool() const;
   const LiveCounts& counts() const;
 

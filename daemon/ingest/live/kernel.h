@@ -95,16 +95,17 @@ class KernelLog {
 
  private:
   void begin(const Round& round, Outcome* out);
-  void take(std::string_view raw, const Round& round, Outcome* out);
+  void take(std::string_view raw, const Round& round, Piece* piece, Outcome* out);
+  void flush(const Round& round, Piece* piece, Outcome* out);
 
   std::unique_ptr<KernelDevice> device_;
   KernelOptions options_;
-  std::vector<StreamState> known_;
+  std::vector<StreamState> known_;  // of the kernel's; empty once the first round has looked at them
   StreamId stream_ = kNoStream;
   uint64_t offset_ = 0;           // of the evidence
-  std::optional<uint64_t> next_;  // sequence number; none before the first record
-  bool overwritten_ = false;      // the device said so; the next record tells how many
-  bool failed_ = false;
+  std::optional<uint64_t> next_;  // sequence number; none before the first record of a boot
+  bool begun_ = false;
+  std::string buffer_;
   KernelStats stats_;
 };
 

@@ -57,7 +57,8 @@ struct RingStats {
   std::atomic<uint64_t> records{0};  // read
   std::atomic<uint64_t> dropped{0};  // by producers whose ring was full
   std::atomic<uint64_t> lost{0};     // overwritten or skipped: the ring's counts were not those of a ring
-  std::atomic<uint64_t> refused{0};  // files that are no rings, or too many
+  std::atomic<uint64_t> refused{0};  // files that are no rings
+  std::atomic<uint64_t> unread{0};   // more than may be open, now
   std::atomic<uint64_t> removed{0};  // files of dead processes
 };
 

@@ -13,23 +13,19 @@
  * Conventions.
  * 1. One ring belongs to one thread: only that thread pushes and closes. A thread that ends closes its ring.
  * 2. The job never waits for the daemon and never fails by it. A ring that is full, because the daemon is
- * slow,
- *    stopped or absent, drops the new record and counts it. Where the folder does not exist (no daemon on
- * this
- *    host) create gives NULL, and push and close take NULL.
+ *    slow, stopped or absent, drops the new record and counts it. Where the folder does not exist (no daemon
+ *    on this host) create gives NULL, and push and close take NULL.
  * 3. After fork() the child has no ring: push does nothing there, and it creates one of its own.
  * 4. Structs of options begin with their own size, so that they can grow at their end: set `size` to sizeof.
  *    Pointers given in are borrowed for the call.
  * 5. create gives NULL with errno and a sentence in error[0..error_size). Nothing here exits or prints.
  * 6. The file stays after the process: the daemon drains and removes it. It holds an advisory lock while its
- *    ring is open, which tells the daemon, also across containers, that the producer lives.
+ *    ring is open, which tells the daemon, also across containers, that the producer lives. The lock belongs
+ *    to the process: one that opens and closes the file a second time gives it up.
  * 7. The file is 0660 where the folder hands on its group (setgid: mode 3777, group of the daemon), so that
- * the
- *    daemon may read it and move the read counter; else 0600. Never more: who may write to the file may
- * truncate
- *    it, and that would kill the process that has it mapped.
- * 8. In strict C99 (-std=c99) include this before any header of the system, or compile with
- * -D_DEFAULT_SOURCE. */
+ *    the daemon may read it and move the read counter; else 0600. Never more: who may write to the file may
+ *    truncate it, and that would kill the process that has it mapped.
+ * 8. In strict C99 (-std=c99) include this before any header of the system, or define _DEFAULT_SOURCE. */
 #ifndef CULPRIT_RING_H
 #define CULPRIT_RING_H
 
@@ -50,7 +46,7 @@
 #include <unistd.h>
 
 #if !defined(__USE_MISC) && defined(__GLIBC__)
-#error "include culprit/ring.h before any header of the system, or compile with -D_DEFAULT_SOURCE"
+#error "include culprit/ring.h before any header of the system, or define _DEFAULT_SOURCE"
 #endif
 
 #ifdef __cplusplus

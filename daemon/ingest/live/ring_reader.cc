@@ -1,0 +1,572 @@
+#include "ingest/live/ring_reader.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ingest/file.h"
+#include "ingest/live/ring_file.h"
+
+namespace culprit::ingest {
+namespace {
+
+// Between two looks: a ring of 16,384 records that is written to at 100 ns a record is full in 1.6 ms, but a
+// training step writes some hundred records in as many ms. Idle rings are looked at five times a second.
+constexpr TimeNs kBusyNs = 10 * kNsPerMs, kIdleNs = 200 * kNsPerMs;
+// Whether processes live; and the folder even where nothing tells that it changed.
+constexpr TimeNs kAliveNs = kNsPerSecond, kListNs = 5 * kNsPerSecond;
+// A file that is being made has its lock and its name within this, whatever the machine does.
+constexpr TimeNs kMakingNs = 10 * kNsPerSecond;
+// An ended ring is removed when the store says that it has the end, or this much later.
+constexpr TimeNs kRemoveNs = 10 * kNsPerSecond;
+// Places of drops that are told one by one; further ones count with the last of them.
+constexpr size_t kDropPlaces = 16;
+// The folder is listed at most every 200 ms, and more rarely the more names a stranger puts into it.
+constexpr TimeNs kListOneNs = 20 * kNsPerUs;
+// What a piece costs of a round's budget at least: one whose counts change at each look gives endless gaps.
+constexpr uint64_t kPieceCost = 4096;
+
+// Where a source stood when the daemon last ran.
+struct Known {
+  StreamState state;
+  uint64_t next = 0, told = 0;  // records taken, drops told
+  bool replaced = false;        // another file has its name now
+};
+
+struct Ring {
+  Ring(std::string its_name, const RingName& its_parsed, RingFile its_file)
+      : name(std::move(its_name)), parsed(its_parsed), file(std::move(its_file)) {}
+
+  std::string name;
+  RingName parsed;
+  RingFile file;
+  StreamId stream = kNoStream;  // numbered with the first piece: an empty ring is no source
+  uint64_t offset = 0;          // of the evidence
+  uint64_t next = 0;            // number of the record that is read next
+  uint64_t drops_seen = 0, drops_told = 0;
+  struct Drops {
+    uint64_t at = 0, records = 0;
+  };
+  std::deque<Drops> drops;  // not told yet; at: before the record of this number
+  struct Unstored {
+    uint64_t offset = 0, next = 0;
+  };
+  std::deque<Unstored> unstored;
+  std::optional<uint32_t> pid;
+  bool lock_seen = false, alive = true, backwards = false;
+  bool drained = false;  // in this round
+  bool removed = false;
+  TimeNs alive_looked_ns = kNoTime;
+  TimeNs remove_ns = kNoTime;  // ended; removed then, if the store has all of it
+  std::optional<Error> broken;
+
+  bool ended() const { return remove_ns != kNoTime; }
+};
+
+struct Folder {
+  int descriptor = -1;
+  struct stat status {};
+  ~Folder() {
+    if (descriptor >= 0) close(descriptor);
+  }
+};
+
+}  // namespace
+
+class RingReader::Impl {
+ public:
+  Impl(RingOptions options, std::span<const StreamState> known);
+  Outcome round(const Round& round);
+  void committed(StreamId stream, uint64_t evidence_offset);
+
+  RingStats stats;
+
+ private:
+  // The folder.
+  void look_at_folder(const Round& round, Outcome* out);
+  std::optional<std::vector<std::string>> list(int folder, Outcome* out);
+  void meet(const std::string& name, const RingName& parsed, int folder, Outcome* out);
+  void add(const std::string& name, const RingName& parsed, RingFile file);
+  bool has_room(uint32_t uid, const std::string& name, Outcome* out);
+  void refuse(const std::string& name, uint64_t inode, Error error, Outcome* out);
+  void forget_absent(const std::vector<std::string>& names);
+  void sweep_unfinished(const std::string& name, const RingName& parsed, int folder, TimeNs now);
+  void end_absent_known(const std::vector<std::string>& names, const Round& round, Outcome* out);
+  void tell(bool* told, Error error, Outcome* out);
+  std::string path_of(const std::string& name) const { return options_.folder + "/" + name; }
+
+  // A ring.
+  void look_alive(Ring* ring, TimeNs now);
+  bool drain_piece(Ring* ring, const Round& round, uint64_t bytes_max, Outcome* out);
+  bool look_at_counts(Ring* ring, RingRange* range);
+  void skip(Ring* ring, uint64_t to, const Round& round, Outcome* out);
+  bool take(Ring* ring, RingRange range, const Round& round, Outcome* out);
+  void emit(Ring* ring, const Round& round, Piece piece, Outcome* out);
+  void give_up(Ring* ring, const Round& round, Outcome* out);
+  void end(Ring* ring, const Round& round, Outcome* out);
+  void remove(Ring* ring);
+  void finish(const Round& round, bool more, Outcome* out);
+
+  RingOptions options_;
+  std::map<std::string, Known> known_;        // by path; not met yet
+  std::vector<std::unique_ptr<Ring>> rings_;  // served in turn, beginning with turn_
+  size_t turn_ = 0;
+  std::unordered_map<StreamId, Ring*> by_stream_;
+  std::map<std::string, Ring*> by_name_;  // the ring that a name means now
+  std::map<uint32_t, size_t> of_uid_;
+  struct Refused {
+    uint64_t inode = 0;
+    bool retry = false;
+  };
+  std::map<std::string, Refused> refused_;
+  std::map<std::string, TimeNs> making_;  // first seen
+  timespec changed_{};                    // of the folder, at the last listing
+  int listings_due_ = 1;
+  TimeNs listed_ns_ = kNoTime, list_pause_ns_ = 0;
+  TimeNs idle_ns_ = kBusyNs;
+  size_t unread_ = 0;  // names without room, in this listing
+  bool told_folder_ = false, told_full_ = false, told_descriptors_ = false, told_names_ = false;
+};
+
+RingReader::Impl::Impl(RingOptions options, std::span<const StreamState> known)
+    : options_(std::move(options)) {
+  for (const StreamState& state : known) {
+    if (state.info.kind != OriginKind::kRing) continue;
+    Known place{state, state.size / kRingRecordBytes, 0};
+    if (state.place) {
+      place.next = state.place->offset;
+      place.told = state.place->fingerprint;
+    }
+    known_.insert_or_assign(state.info.path, std::move(place));
+  }
+}
+
+// ---- the folder
+
+void RingReader::Impl::tell(bool* told, Error error, Outcome* out) {
+  if (!*told) out->problems.push_back(std::move(error));
+  *told = true;
+}
+
+void RingReader::Impl::look_at_folder(const Round& round, Outcome* out) {
+  Folder folder;
+  folder.descriptor = open(options_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder.descriptor < 0 || fstat(folder.descriptor, &folder.status) != 0) {
+    tell(&told_folder_, system_error(options_.folder, errno), out);
+    return;
+  }
+  told_folder_ = false;
+  // Its time is only as fine as a tick of the kernel: a change is followed by a second listing.
+  const timespec& changed = folder.status.st_mtim;
+  if (changed.tv_sec != changed_.tv_sec || changed.tv_nsec != changed_.tv_nsec) listings_due_ = 2;
+  const bool overdue = listed_ns_ == kNoTime || round.now_mono - listed_ns_ >= kListNs;
+  if (!overdue && (listings_due_ == 0 || round.now_mono - listed_ns_ < list_pause_ns_)) return;
+  listings_due_ = std::max(0, listings_due_ - 1);
+  changed_ = changed;
+  listed_ns_ = round.now_mono;
+  const std::optional<std::vector<std::string>> names = list(folder.descriptor, out);
+  if (!names) return;
+  list_pause_ns_ = kIdleNs + static_cast<TimeNs>(names->size()) * kListOneNs;
+  unread_ = 0;
+  forget_absent(*names);
+  for (const std::string& name : *names) {
+    const std::optional<RingName> parsed = parse_ring_name(name);
+    if (parsed && parsed->making)
+      sweep_unfinished(name, *parsed, folder.descriptor, round.now_mono);
+    else if (parsed)
+      meet(name, *parsed, folder.descriptor, out);
+    else if (name.ends_with(".ring") && !refused_.contains(name))
+      refuse(name, 0, {ErrorCode::kInvalid, name + ": not a ring's name, <pid>-<tid>-<start>.ring"}, out);
+  }
+  if (unread_ == 0) told_full_ = false;
+  stats.unread = unread_;
+  end_absent_known(*names, round, out);
+}
+
+std::optional<std::vector<std::string>> RingReader::Impl::list(int folder, Outcome* out) {
+  std::vector<std::string> names;
+  const int copy = fcntl(folder, F_DUPFD_CLOEXEC, 0);
+  DIR* entries = copy < 0 ? nullptr : fdopendir(copy);
+  if (!entries) {
+    if (copy >= 0) close(copy);
+    tell(&told_descriptors_, system_error(options_.folder, errno), out);
+    return std::nullopt;
+  }
+  while (const dirent* entry = readdir(entries)) {
+    const std::string_view name = entry->d_name;
+    if (!name.ends_with(".ring") && !name.ends_with(".ring.tmp")) continue;
+    if (names.size() == limits::kRingNames) {
+      tell(&told_names_,
+           {ErrorCode::kLimit, fmt::format("{}: more than {} files: the others are not looked at",
+                                           options_.folder, limits::kRingNames)},
+           out);
+      break;
+    }
+    names.emplace_back(name);
+  }
+  closedir(entries);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void RingReader::Impl::meet(const std::string& name, const RingName& parsed, int folder, Outcome* out) {
+  struct stat status {};
+  if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;  // gone already
+  const auto open_ring = by_name_.find(name);
+  if (open_ring != by_name_.end() && open_ring->second->file.inode() == status.st_ino) return;
+  const auto refused = refused_.find(name);
+  const bool again = refused != refused_.end() && refused->second.inode == status.st_ino;
+  if (again && !refused->second.retry) return;
+  if (!has_room(status.st_uid, name, out)) return;
+  Result<RingFile> file = RingFile::open(folder, name);
+  if (file) {
+    told_descriptors_ = false;
+    refused_.erase(name);
+    add(name, parsed, std::move(*file));
+  } else if (file.error().code == ErrorCode::kLimit) {
+    tell(&told_descriptors_, std::move(file.error()), out);
+  } else if (file.error().code != ErrorCode::kNotFound && !again) {
+    refuse(name, status.st_ino, std::move(file.error()), out);
+  }
+}
+
+bool RingReader::Impl::has_room(uint32_t uid, const std::string& name, Outcome* out) {
+  const auto found = of_uid_.find(uid);
+  const size_t of_uid = found == of_uid_.end() ? 0 : found->second;
+  const bool uid_full = of_uid >= options_.files_of_uid_max;
+  if (rings_.size() < options_.files_max && !uid_full) return true;
+  ++unread_;
+  tell(&told_full_,
+       {ErrorCode::kLimit,
+        fmt::format("{}: {} rings are open{}: it and others are not read", path_of(name),
+                    uid_full ? of_uid : rings_.size(), uid_full ? fmt::format(" of user {}", uid) : "")},
+       out);
+  return false;
+}
+
+void RingReader::Impl::refuse(const std::string& name, uint64_t inode, Error error, Outcome* out) {
+  refused_[name] = {inode, error.code == ErrorCode::kDenied};
+  ++stats.refused;
+  error.text = options_.folder + "/" + error.text;
+  if (error.code == ErrorCode::kDenied)
+    error.text += "; the folder must hand the daemon's group on: systemd-tmpfiles --create culprit.conf";
+  out->problems.push_back(std::move(error));
+}
+
+void RingReader::Impl::add(const std::string& name, const RingName& parsed, RingFile file) {
+  auto ring = std::make_unique<Ring>(name, parsed, std::move(file));
+  const RingCounts& counts = ring->file.header().counts;
+  // One that nobody knows: what an earlier daemon took has gone with that daemon's store.
+  ring->next = std::min(counts.read, counts.written);
+  const auto known = known_.find(path_of(name));
+  if (known != known_.end()) {
+    const std::optional<FilePlace>& place = known->second.state.place;
+    const bool same = !place || (place->inode == ring->file.inode() && place->device == ring->file.device());
+    if (same) {
+      ring->next = known->second.next;
+      ring->drops_seen = ring->drops_told = known->second.told;
+    }
+    if (same && !known->second.state.ended) {
+      ring->stream = known->second.state.info.id;
+      ring->offset = known->second.state.size;
+      ring->pid = known->second.state.info.pid;
+      by_stream_[ring->stream] = ring.get();
+    }
+    known->second.replaced = !same;
+    if (same) known_.erase(known);
+  }
+  by_name_[name] = ring.get();
+  ++of_uid_[ring->file.uid()];
+  rings_.push_back(std::move(ring));
+  stats.rings = rings_.size();
+}
+
+// Names that are no longer there are met anew when they come again. A ring that lost its name is read on: its
+// producer has it still.
+void RingReader::Impl::forget_absent(const std::vector<std::string>& names) {
+  const auto absent = [&](const auto& entry) {
+    return !std::binary_search(names.begin(), names.end(), entry.first);
+  };
+  std::erase_if(refused_, absent);
+  std::erase_if(making_, absent);
+  std::erase_if(by_name_, absent);
+}
+
+// A process that died while it made its ring leaves the file under its first name.
+void RingReader::Impl::sweep_unfinished(const std::string& name, const RingName& parsed, int folder,
+                                        TimeNs now) {
+  const auto [seen, is_new] = making_.try_emplace(name, now);
+  if (is_new || now - seen->second < kMakingNs || find_ring_process(options_.proc, parsed).alive) return;
+  struct stat status {};
+  if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) return;
+  if (unlinkat(folder, name.c_str(), 0) == 0) ++stats.removed;
+}
+
+// Sources of an earlier run whose ring is not there any more.
+void RingReader::Impl::end_absent_known(const std::vector<std::string>& names, const Round& round,
+                                        Outcome* out) {
+  for (auto it = known_.begin(); it != known_.end();) {
+    const auto& [path, known] = *it;
+    const std::string name = path.substr(path.rfind('/') + 1);
+    if (!known.replaced && std::binary_search(names.begin(), names.end(), name)) {
+      ++it;
+      continue;
+    }
+    Piece piece;
+    piece.stream = known.state.info.id;
+    piece.offset = known.state.size;
+    piece.time_ns = round.now;
+    piece.gap = Gap{0, 0, "the ring was gone when the daemon came back: what it still held is not known"};
+    piece.ends = true;
+    if (!known.state.ended) out->batch.pieces.push_back(std::move(piece));
+    it = known_.erase(it);
+  }
+}
+
+// ---- a ring
+
+void RingReader::Impl::look_alive(Ring* ring, TimeNs now) {
+  if (!ring->alive || (ring->alive_looked_ns != kNoTime && now - ring->alive_looked_ns < kAliveNs)) return;
+  ring->alive_looked_ns = now;
+  if (const std::optional<uint32_t> holder = ring->file.lock_holder()) {
+    ring->lock_seen = true;
+    if (*holder != 0) ring->pid = *holder;
+    return;
+  }
+  // A lock that was there and is gone: the producer closed its ring, or is no more.
+  const RingProcess process =
+      ring->lock_seen ? RingProcess{} : find_ring_process(options_.proc, ring->parsed);
+  ring->alive = process.alive;
+  // The name says any pid; only a process of the file's owner is taken for the writer.
+  if (process.alive && process.uid == ring->file.uid()) ring->pid = static_cast<uint32_t>(ring->parsed.pid);
+}
+
+// False where there is nothing to be read now. Sees to drops, and to a file that is no ring any more.
+bool RingReader::Impl::look_at_counts(Ring* ring, RingRange* range) {
+  const Result<RingCounts> counts = ring->file.counts();
+  if (!counts) {
+    ring->broken = counts.error();
+    return false;
+  }
+  if (counts->dropped > ring->drops_seen) {
+    const uint64_t more = counts->dropped - ring->drops_seen;
+    const uint64_t at = std::max(counts->written, ring->next);
+    const bool join =
+        !ring->drops.empty() && (ring->drops.back().at == at || ring->drops.size() >= kDropPlaces);
+    if (join)
+      ring->drops.back().records += more;
+    else
+      ring->drops.push_back({at, more});
+    stats.dropped += more;
+    ring->drops_seen = counts->dropped;
+  }
+  *range = ring_range(*counts, ring->file.header().capacity, ring->next);
+  // Seen twice, since a count may be caught in the middle of a change.
+  if (range->backwards && std::exchange(ring->backwards, true))
+    ring->broken = Error{ErrorCode::kInvalid, "its count of records went backwards"};
+  if (!range->backwards) ring->backwards = false;
+  return !range->backwards;
+}
+
+void RingReader::Impl::emit(Ring* ring, const Round& round, Piece piece, Outcome* out) {
+  if (ring->stream == kNoStream) {
+    const RingFile& file = ring->file;
+    const RingOwner owner{path_of(ring->name), file.header().job, file.uid(), ring->pid};
+    StreamInfo info;
+    info.id = ring->stream = options_.allocate();
+    info.kind = OriginKind::kRing;
+    info.job = options_.job_of ? options_.job_of(owner) : owner.header_job;
+    info.path = owner.path;
+    info.uid = owner.uid;
+    info.pid = owner.pid;
+    info.opened_ns = round.now;
+    by_stream_[info.id] = ring;
+    out->batch.opened.push_back(std::move(info));
+  }
+  piece.stream = ring->stream;
+  piece.offset = ring->offset;
+  piece.time_ns = round.now;
+  piece.place = FilePlace{ring->file.device(), ring->file.inode(), ring->drops_told, 0, ring->next};
+  ring->offset += piece.bytes.size();
+  stats.records += piece.bytes.size() / kRingRecordBytes;
+  if (!piece.ends) ring->unstored.push_back({ring->offset, ring->next});
+  out->batch.pieces.push_back(std::move(piece));
+}
+
+void RingReader::Impl::skip(Ring* ring, uint64_t to, const Round& round, Outcome* out) {
+  const uint64_t lost = to - ring->next;
+  stats.lost += lost;
+  ring->next = to;
+  Piece piece;
+  piece.gap =
+      Gap{lost * kRingRecordBytes, lost, "records of the ring were overwritten before they were read"};
+  emit(ring, round, std::move(piece), out);
+}
+
+// Reads the records and tells only those that were not overwritten meanwhile, which no producer of ring.h
+// does.
+bool RingReader::Impl::take(Ring* ring, RingRange range, const Round& round, Outcome* out) {
+  Piece piece;
+  if (const Status read = ring->file.read(range.first, range.count, &piece.bytes); !read) {
+    ring->broken = read.error();
+    return false;
+  }
+  RingRange now;
+  if (!look_at_counts(ring, &now)) return false;
+  if (now.first > ring->next) {
+    const uint64_t torn = std::min(now.first, range.first + range.count) - ring->next;
+    skip(ring, ring->next + torn, round, out);
+    piece.bytes.erase(0, torn * kRingRecordBytes);
+  }
+  ring->next = range.first + range.count;
+  if (!piece.bytes.empty()) emit(ring, round, std::move(piece), out);
+  return true;
+}
+
+// One piece, or a gap, of at most `bytes_max`. False where the ring has nothing more now.
+bool RingReader::Impl::drain_piece(Ring* ring, const Round& round, uint64_t bytes_max, Outcome* out) {
+  RingRange range;
+  if (ring->broken || !look_at_counts(ring, &range)) return false;
+  if (range.first > ring->next) {
+    skip(ring, range.first, round, out);
+    return true;
+  }
+  if (!ring->drops.empty() && ring->drops.front().at <= ring->next) {
+    const uint64_t records = ring->drops.front().records;
+    ring->drops.pop_front();
+    ring->drops_told += records;
+    Piece piece;
+    piece.gap = Gap{records * kRingRecordBytes, records, "the ring was full: its process dropped records"};
+    emit(ring, round, std::move(piece), out);
+    return true;
+  }
+  ring->drained = range.count == 0;
+  if (ring->drained) return false;
+  range.count = std::min({range.count, bytes_max / kRingRecordBytes,
+                          static_cast<uint64_t>(limits::kPieceBytes / kRingRecordBytes)});
+  if (!ring->drops.empty()) range.count = std::min(range.count, ring->drops.front().at - ring->next);
+  return range.count > 0 && take(ring, range, round, out);
+}
+
+// The file is no ring any more: what it still holds is lost, and what it says from now on is not looked at.
+void RingReader::Impl::give_up(Ring* ring, const Round& round, Outcome* out) {
+  refuse(ring->name, ring->file.inode(),
+         {ErrorCode::kInvalid, ring->name + ": no ring any more: " + ring->broken->text}, out);
+  ring->alive = false;
+  if (ring->stream == kNoStream) {
+    ring->remove_ns = round.now_mono;
+    return;
+  }
+  Piece piece;
+  piece.gap = Gap{0, 0, "the ring's file was spoilt: " + ring->broken->text};
+  emit(ring, round, std::move(piece), out);
+  end(ring, round, out);
+}
+
+void RingReader::Impl::end(Ring* ring, const Round& round, Outcome* out) {
+  ring->remove_ns = round.now_mono;
+  if (ring->stream == kNoStream) return;
+  ring->remove_ns += kRemoveNs;
+  Piece piece;
+  piece.ends = true;
+  emit(ring, round, std::move(piece), out);
+}
+
+void RingReader::Impl::remove(Ring* ring) {
+  Folder folder;
+  folder.descriptor = open(options_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const char* name = ring->name.c_str();
+  const bool named =
+      folder.descriptor >= 0 && fstatat(folder.descriptor, name, &folder.status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      folder.status.st_ino == ring->file.inode() && folder.status.st_dev == ring->file.device();
+  if (named && !ring->broken && unlinkat(folder.descriptor, name, 0) == 0) ++stats.removed;
+  by_stream_.erase(ring->stream);
+  const auto by_name = by_name_.find(ring->name);
+  if (by_name != by_name_.end() && by_name->second == ring) by_name_.erase(by_name);
+  if (--of_uid_[ring->file.uid()] == 0) of_uid_.erase(ring->file.uid());
+  ring->removed = true;
+}
+
+// ---- rounds
+
+RingReader::Outcome RingReader::Impl::round(const Round& round) {
+  Outcome out;
+  look_at_folder(round, &out);
+  std::vector<size_t> busy;
+  for (size_t i = 0; i < rings_.size(); ++i) {
+    const size_t at = (turn_ + i) % rings_.size();
+    Ring* ring = rings_[at].get();
+    look_alive(ring, round.now_mono);
+    ring->drained = false;
+    if (!ring->ended()) busy.push_back(at);
+  }
+  // Each in turn gives a piece, beginning behind where the last round stopped: nobody's flood starves
+  // another.
+  uint64_t left = round.budget_bytes;
+  while (!busy.empty() && left >= kRingRecordBytes) {
+    std::vector<size_t> still;
+    for (const size_t at : busy) {
+      if (left < kRingRecordBytes) break;
+      Ring* ring = rings_[at].get();
+      const uint64_t before = ring->offset;
+      turn_ = at + 1;
+      if (!drain_piece(ring, round, left, &out)) continue;
+      still.push_back(at);
+      left -= std::min(left, std::max(ring->offset - before, kPieceCost));
+    }
+    busy = std::move(still);
+  }
+  finish(round, left < kRingRecordBytes, &out);
+  return out;
+}
+
+void RingReader::Impl::finish(const Round& round, bool more, Outcome* out) {
+  for (const auto& ring : rings_) {
+    if (ring->broken && !ring->ended())
+      give_up(ring.get(), round, out);
+    else if (!ring->alive && ring->drained && !ring->ended())
+      end(ring.get(), round, out);
+    if (ring->ended() && ring->unstored.empty() && round.now_mono >= ring->remove_ns) remove(ring.get());
+  }
+  std::erase_if(rings_, [](const auto& ring) { return ring->removed; });
+  stats.rings = rings_.size();
+  idle_ns_ = out->batch.pieces.empty() ? std::min(2 * idle_ns_, kIdleNs) : kBusyNs;
+  out->more = more;
+  out->next_ns = round.now_mono + (more ? 0 : idle_ns_);
+}
+
+void RingReader::Impl::committed(StreamId stream, uint64_t evidence_offset) {
+  const auto found = by_stream_.find(stream);
+  if (found == by_stream_.end()) return;
+  Ring* ring = found->second;
+  std::optional<uint64_t> read;
+  while (!ring->unstored.empty() && ring->unstored.front().offset <= evidence_offset) {
+    read = ring->unstored.front().next;
+    ring->unstored.pop_front();
+  }
+  if (read && !ring->broken)
+    if (const Status set = ring->file.set_read(*read); !set) ring->broken = set.error();
+  if (ring->ended() && ring->unstored.empty()) remove(ring);
+}
+
+RingReader::RingReader(RingOptions options, std::span<const StreamState> known)
+    : impl_(std::make_unique<Impl>(std::move(options), known)) {}
+RingReader::~RingReader() = default;
+RingReader::Outcome RingReader::round(const Round& round) { return impl_->round(round); }
+void RingReader::committed(StreamId stream, uint64_t evidence_offset) {
+  impl_->committed(stream, evidence_offset);
+}
+const RingStats& RingReader::stats() const { return impl_->stats; }
+
+}  // namespace culprit::ingest

@@ -1,0 +1,180 @@
+// The routes of FORMATS.md section 9.
+#include "serve/api.h"
+
+#include "fake_source.h"
+#include "fixtures.h"
+
+namespace culprit::serve {
+namespace {
+
+using namespace test;
+
+struct Fixture {
+  ManualEnv env;
+  Folder folder;
+  FakeSource source;
+  Api api{env, source};
+  std::unique_ptr<HttpServer> server;
+  Fixture() {
+    auto started = HttpServer::start(env, {"unix:" + folder / "api.sock"}, api.routes());
+    BOOST_REQUIRE(started);
+    server = std::move(*started);
+  }
+  Answered ask(const std::string& bytes) { return test::ask(env, server->address(), bytes); }
+  Answered get(const std::string& target) { return ask(request("GET", target)); }
+};
+
+BOOST_FIXTURE_TEST_SUITE(api, Fixture)
+
+BOOST_AUTO_TEST_CASE(each_route_asks_for_what_it_names) {
+  const std::pair<std::string, std::string> cases[] = {
+      {request("GET", "/v1/status"), "status"},
+      {request("GET", "/v1/jobs"), "jobs"},
+      {request("GET", "/v1/jobs/j%2F1/report"), "report j/1"},
+      {request("GET", "/v1/diagnoses"), "diagnoses - -1"},
+      {request("GET", "/v1/diagnoses?job=j%2F1&since_ns=12"), "diagnoses j/1 12"},
+      {request("GET", "/v1/suspects?job=j"), "suspects j"},
+      {request("GET", "/v1/hosts"), "hosts"},
+      {request("GET", "/v1/rules"), "rules"},
+      {request("GET", "/v1/about"), "about"},
+      {request("GET", "/v1/sources"), "sources -"},
+      {request("POST", "/v1/jobs/j%2F1/diagnoses/d1/confirm"), "confirm j/1 d1 by "},
+      {request("POST", "/v1/jobs/j/diagnoses/d1/confirm", "", R"({"by":"alice"})"), "confirm j d1 by alice"},
+      {request("POST", "/v1/hosts/node-1/clear", "", "{}"), "clear node-1 by "}};
+  for (const auto& [bytes, asked] : cases) {
+    BOOST_CHECK_EQUAL(ask(bytes).status, 200);
+    BOOST_CHECK_EQUAL(source.asked, asked);
+  }
+  BOOST_CHECK_EQUAL(get("/metrics").body, "culprit_up 1\n");
+  BOOST_CHECK(get("/metrics").has("text/plain; version=0.0.4"));
+}
+
+BOOST_AUTO_TEST_CASE(wrong_parameters_are_told_in_a_sentence) {
+  const std::pair<std::string, const char*> cases[] = {
+      {request("GET", "/v1/diagnoses?since_ns=yesterday"), "'yesterday' is not a whole number"},
+      {request("GET", "/v1/diagnoses?since_ns="), "not a whole number"},
+      {request("GET", "/v1/diagnoses?since_ns=99999999999999999999"), "not a whole number"},
+      {request("GET", "/v1/diagnoses?jobs=a"), "'jobs': no such parameter; known are job, since_ns"},
+      {request("GET", "/v1/status?x=1"), "'x': no such parameter"},
+      {request("GET", "/v1/suspects?job=" + std::string(5000, 'x')), "longer than 4096 bytes"},
+      {request("GET", "/v1/evidence?job=a&host=b"), "'path' is missing"},
+      {request("GET", "/v1/evidence?job=a&host=b&path=c&from_byte=-1"), "'from_byte'"},
+      {request("GET", "/v1/evidence?job=a&host=b&path=c&from_byte=5&to_byte=4"), "behind to_byte"},
+      {request("POST", "/v1/hosts/h/clear", "", "[1]"), "no JSON object"},
+      {request("POST", "/v1/hosts/h/clear", "", "{"), "no JSON object"},
+      {request("POST", "/v1/hosts/h/clear", "", R"({"by":3})"), "'by' is no string"}};
+  for (const auto& [bytes, part] : cases) {
+    const Answered a = ask(bytes);
+    BOOST_TEST_CONTEXT(a.body) {
+      BOOST_CHECK_EQUAL(a.status, 400);
+      BOOST_CHECK_NE(a.body.find(part), std::string::npos);
+    }
+  }
+  BOOST_CHECK_EQUAL(get("/v1/jobs/other/report").status, 404);
+  BOOST_CHECK_EQUAL(source.asked, "");
+}
+
+BOOST_AUTO_TEST_CASE(health_is_503_where_nothing_goes_on) {
+  BOOST_CHECK_EQUAL(get("/healthz").status, 200);
+  source.healthy = false;
+  const Answered a = get("/healthz");
+  BOOST_CHECK_EQUAL(a.status, 503);
+  BOOST_CHECK_NE(a.body.find("stands still since 40 s"), std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(evidence_is_the_raw_bytes_and_its_gaps_come_behind) {
+  source.chunks = {{0, std::string("a\0b", 3), std::nullopt, false},
+                   {3, "", Gap{40, 0, "truncated\nbefore it was read"}, false},
+                   {3, "cd", Gap{0, 2, "the ring was full"}, true}};
+  const Answered a = get("/v1/evidence?job=j&host=h&path=%2Fa+b&from_byte=1");
+  BOOST_CHECK_EQUAL(source.asked, "evidence j h /a b 1 18446744073709551615");
+  BOOST_CHECK(a.has("application/octet-stream") && a.has("attachment"));
+  BOOST_CHECK(a.body.starts_with(std::string("3\r\na\0b\r\n2\r\ncd\r\n0\r\n", 18)));
+  BOOST_CHECK_NE(a.body.find("X-Culprit-Gap: at byte 3: 40 bytes lost: truncated\\x0abefore"),
+                 std::string::npos);
+  BOOST_CHECK_NE(a.body.find("X-Culprit-Gap: at byte 3: 2 records lost: the ring was full"),
+                 std::string::npos);
+  BOOST_CHECK_EQUAL(get("/v1/evidence?job=j&host=h&path=%2Fnone").status, 404);
+}
+
+BOOST_AUTO_TEST_CASE(evidence_that_cannot_be_read_on_breaks_off) {
+  source.chunks = {{0, "ab", std::nullopt, false}};
+  source.evidence_fails = true;
+  const Answered a = get("/v1/evidence?job=j&host=h&path=p");
+  BOOST_CHECK_EQUAL(a.body.find("\r\n0\r\n"), std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(events_come_as_they_happen_to_those_who_asked_for_them) {
+  Wire all(env, server->address()), one(env, server->address());
+  all.send(request("GET", "/v1/events"));
+  one.send(request("GET", "/v1/events?job=b"));
+  all.read_until("retry"), one.read_until("retry");
+  api.events().publish({"finding", "a", "{\"n\":1,\n\"x\":2}"});
+  api.events().publish({"diagnosis", "b", "{\"n\":2}"});
+  BOOST_CHECK_NE(all.read_until("\"n\":2").find("event: finding\ndata: {\"n\":1, \"x\":2}\n\n"),
+                 std::string::npos);
+  BOOST_CHECK_EQUAL(one.read_until("\"n\":2").find("\"n\":1"), std::string::npos);
+  env.advance(15 * kNsPerSecond);
+  all.read_until(": heartbeat");
+  BOOST_CHECK_EQUAL(api.events().clients(), 2u);
+  one.hang_up();
+  for (int i = 0; i < 20 && api.events().clients() > 1; ++i) env.advance(15 * kNsPerSecond);
+  BOOST_CHECK_EQUAL(api.events().clients(), 1u);
+}
+
+BOOST_AUTO_TEST_CASE(who_comes_back_gets_what_was_missed) {
+  std::string id;
+  {
+    Wire wire(env, server->address());
+    wire.send(request("GET", "/v1/events"));
+    wire.read_until("retry");
+    api.events().publish({"finding", "a", "1"});
+    const std::string& got = wire.read_until("data: 1");
+    const size_t at = got.find("id: ") + 4;
+    id = got.substr(at, got.find('\n', at) - at);
+  }
+  api.events().publish({"finding", "a", "2"});
+  Wire wire(env, server->address());
+  wire.send(request("GET", "/v1/events", "Last-Event-ID: " + id + "\r\n"));
+  const std::string& got = wire.read_until("data: 2");
+  BOOST_CHECK_NE(got.find("data: 2"), got.npos);
+  BOOST_CHECK_EQUAL(got.find("data: 1"), got.npos);
+  Wire other(env, server->address());  // another run's id: all that is kept
+  other.send(request("GET", "/v1/events", "Last-Event-ID: 77-1\r\n"));
+  BOOST_CHECK_NE(other.read_until("data: 2").find("data: 1"), std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_slow_watcher_loses_events_and_is_told_how_many) {
+  Wire wire(env, server->address());
+  wire.send(request("GET", "/v1/events"));
+  wire.read_until("retry");
+  const std::string large(10'000, 'x');
+  for (int i = 0; i < 300; ++i) {
+    api.events().publish({"finding", "a", large});
+    env.turn(0);
+  }
+  BOOST_CHECK_GT(api.events().dropped(), 0u);
+  const uint64_t lost = api.events().dropped();
+  wire.read_until([&](const std::string& got) { return got.size() > (300 - lost) * large.size(); });
+  for (int i = 0; i < 20; ++i) env.turn(1);
+  api.events().publish({"finding", "a", "last"});
+  const std::string& got = wire.read_until("data: last");
+  BOOST_CHECK_NE(got.find("event: dropped\ndata: {\"events\":" + std::to_string(lost) + "}"), got.npos);
+}
+
+BOOST_AUTO_TEST_CASE(the_page_runs_its_own_files_alone) {
+  const Answered page = get("/");
+  BOOST_CHECK(page.has("text/html") && page.has("default-src 'none'; script-src 'self'"));
+  BOOST_CHECK_EQUAL(page.body.find("http://"), std::string::npos);
+  BOOST_CHECK_EQUAL(page.body.find("https://"), std::string::npos);
+  const Answered script = get("/page.js");
+  BOOST_CHECK(script.has("text/javascript"));
+  for (const char* markup : {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("})
+    BOOST_CHECK_EQUAL(script.body.find(markup), std::string::npos);
+  BOOST_CHECK_EQUAL(get("/page.css").status, 200);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace culprit::serve

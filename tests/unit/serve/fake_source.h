@@ -1,0 +1,87 @@
+// An app that knows one job, for tests of the API and of its clients.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "serve/api.h"
+
+namespace culprit::serve::test {
+
+class FakeReader final : public EvidenceReader {
+ public:
+  explicit FakeReader(std::vector<EvidenceChunk> chunks, bool fails = false)
+      : chunks_(std::move(chunks)), fails_(fails) {}
+  void next(std::function<void(Result<EvidenceChunk>)> answer) override {
+    if (at_ == chunks_.size() && fails_) return answer(fail(ErrorCode::kIo, "the segment is damaged"));
+    answer(chunks_[at_++]);
+  }
+
+ private:
+  std::vector<EvidenceChunk> chunks_;
+  bool fails_;
+  size_t at_ = 0;
+};
+
+class FakeSource final : public ApiSource {
+ public:
+  bool healthy = true;
+  std::string asked;  // the last question
+  std::string report_json = R"({"schema":"culprit.report/1","job":{"id":"j/1"},"verdict":null})";
+  std::vector<EvidenceChunk> chunks;
+  bool evidence_fails = false;
+
+  Health health() override { return {healthy, healthy ? "ok" : "the engine stands still since 40 s"}; }
+  void metrics(std::function<void(std::string)> answer) override { answer("culprit_up 1\n"); }
+  void status(Answer answer) override { give("status", answer, R"({"role":"both","version":"0.1.0"})"); }
+  void jobs(Answer answer) override {
+    give("jobs", answer,
+         R"({"items":[{"id":"j/1","state":"failed","first_ns":1763690000000000000,)"
+         R"("last_ns":1763690060000000000,"hosts":2,"lines":1200,"verdict":"GPU \u001b[31m gone"}]})");
+  }
+  void report(const std::string& job, Answer answer) override {
+    if (job != "j/1") return answer(fail(ErrorCode::kNotFound, "no job '" + job + "' is known"));
+    give("report " + job, answer, report_json);
+  }
+  void diagnoses(const DiagnosisQuery& q, Answer answer) override {
+    give("diagnoses " + q.job.value_or("-") + " " + std::to_string(q.since_ns.value_or(-1)), answer,
+         R"({"items":[]})");
+  }
+  void suspects(const std::optional<std::string>& job, Answer answer) override {
+    give("suspects " + job.value_or("-"), answer, R"({"items":[]})");
+  }
+  void hosts(Answer answer) override {
+    give("hosts", answer, R"({"items":[{"host":"node-1","state":"suspected","last_ns":null}]})");
+  }
+  void rules(Answer answer) override { give("rules", answer, R"({"items":[]})"); }
+  void sources(const std::optional<std::string>& job, Answer answer) override {
+    give("sources " + job.value_or("-"), answer,
+         R"({"items":[{"job":"j/1","host":"node-1","path":"/var/log/a.log","kind":"file","bytes":12,)"
+         R"("lost_bytes":40,"lost_records":0,"first_ns":null,"last_ns":null,"ended":false}]})");
+  }
+  void evidence(const EvidenceQuery& q,
+                std::function<void(Result<std::unique_ptr<EvidenceReader>>)> answer) override {
+    asked = "evidence " + q.job + " " + q.host + " " + q.path + " " + std::to_string(q.from_byte) + " " +
+            std::to_string(q.to_byte);
+    if (q.path == "/none") return answer(fail(ErrorCode::kNotFound, "no such source"));
+    answer(std::make_unique<FakeReader>(chunks, evidence_fails));
+  }
+  void about(Answer answer) override {
+    give("about", answer, R"({"config":"role = \"both\"\n","versions":{"culpritd":"0.1.0"}})");
+  }
+  void confirm(const std::string& job, const std::string& id, const Actor& by, Answer answer) override {
+    give("confirm " + job + " " + id + " by " + by.name, answer, "{}");
+  }
+  void clear(const std::string& host, const Actor& by, Answer answer) override {
+    give("clear " + host + " by " + by.name, answer, "{}");
+  }
+
+ private:
+  void give(const std::string& question, const Answer& answer, const std::string& json) {
+    asked = question;
+    answer(json);
+  }
+};
+
+}  // namespace culprit::serve::test
