@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the package promises: tests/packaging/check.py [--install] [BUILD_DIR]. Units, user and folders as
-systemd reads them; the .deb, its contents, and what lintian says. --install also installs it in a small Debian
+systemd reads them; the .deb, its contents, and what lintian says. --install also tries it in a small Debian
 of its own (debootstrap, kept beside BUILD_DIR), starts culpritd as the package has it, asks it, removes and
 purges it. A row for each; last line 'N passed, N failed'."""
 import argparse
