@@ -1,0 +1,55 @@
+# What an installation holds, for packages of any kind: DESTDIR=… cmake --install BUILD --prefix /usr.
+# Man pages and completions are made where their tools are there: they say what the programs say.
+include(GNUInstallDirs)
+set(CULPRIT_PACKAGING ${PROJECT_SOURCE_DIR}/packaging)
+
+install(TARGETS culprit culprit_shared
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET culpritd)
+  install(TARGETS culpritd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY sdk/include/culprit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+configure_file(${CULPRIT_PACKAGING}/culprit.pc.in ${CMAKE_BINARY_DIR}/culprit.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/culprit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(DIRECTORY rules DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit FILES_MATCHING PATTERN "*.lua")
+install(DIRECTORY ${CULPRIT_PACKAGING}/systemd/drop-ins/
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN "*.conf")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
+  FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.toml")
+
+# The programs look in /etc whatever the prefix is.
+install(FILES ${CULPRIT_PACKAGING}/config/culpritd.toml DESTINATION /etc/culprit)
+install(FILES ${CULPRIT_PACKAGING}/config/conf.d/README DESTINATION /etc/culprit/conf.d)
+install(DIRECTORY DESTINATION /etc/culprit/rules.d)
+install(DIRECTORY DESTINATION /etc/culprit/plugins.d)
+
+install(FILES ${CULPRIT_PACKAGING}/systemd/culpritd.service
+  ${CULPRIT_PACKAGING}/systemd/culpritd-kmsg.socket DESTINATION lib/systemd/system)
+install(FILES ${CULPRIT_PACKAGING}/sysusers/culprit.conf DESTINATION lib/sysusers.d)
+install(FILES ${CULPRIT_PACKAGING}/tmpfiles/culprit.conf DESTINATION lib/tmpfiles.d)
+
+find_package(Python3 COMPONENTS Interpreter)
+find_program(SCDOC scdoc)
+if(Python3_FOUND AND SCDOC AND TARGET culpritd)
+  set(manual ${CMAKE_BINARY_DIR}/manual)
+  add_custom_command(OUTPUT ${manual}/done
+    COMMAND ${Python3_EXECUTABLE} ${CULPRIT_PACKAGING}/completions/generate
+      ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${manual}/completions
+    COMMAND ${Python3_EXECUTABLE} ${CULPRIT_PACKAGING}/man/generate
+      ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${manual}
+    COMMAND ${CMAKE_COMMAND} -E touch ${manual}/done
+    DEPENDS culprit culpritd ${CULPRIT_PACKAGING}/completions/generate ${CULPRIT_PACKAGING}/man/generate
+      ${CULPRIT_PACKAGING}/man/culprit.1.scd ${CULPRIT_PACKAGING}/man/culpritd.8.scd
+      ${CULPRIT_PACKAGING}/man/culpritd.toml.5.scd.in
+    VERBATIM)
+  add_custom_target(manual ALL DEPENDS ${manual}/done)
+  install(FILES ${manual}/culprit.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${manual}/culpritd.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8)
+  install(FILES ${manual}/culpritd.toml.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5)
+  install(FILES ${manual}/completions/culprit
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${manual}/completions/_culprit DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+  install(FILES ${manual}/completions/culprit.fish
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()

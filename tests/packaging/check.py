@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+"""What the package promises: tests/packaging/check.py [--install] [BUILD_DIR]. Units, user and folders as
+systemd reads them; the .deb, its contents, and what lintian says. --install also tries it in a small Debian
+of its own (debootstrap, kept beside BUILD_DIR), starts culpritd as the package has it, asks it, removes and
+purges it. A row for each; last line 'N passed, N failed'."""
+import argparse
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Callable, List, Tuple
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGING = ROOT / "packaging"
+EXPOSURE_MAX = 2.0
+UNITS = ("culpritd.service", "culpritd-kmsg.socket")
+Test = Callable[["Build"], str]
+TESTS: List[Tuple[str, Test]] = []
+
+
+class Broken(Exception):
+    """A promise that does not hold, in a sentence."""
+
+
+class PassOver(Exception):
+    """A promise that cannot be tried on this machine."""
+
+
+class Build:
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.debs = folder.parent / "deb"
+
+
+def promise(what: str) -> Callable[[Test], Test]:
+    def add(test: Test) -> Test:
+        TESTS.append((what, test))
+        return test
+    return add
+
+
+def need(condition: object, what: str) -> None:
+    if not condition:
+        raise Broken(what)
+
+
+def run(*command: str, **options) -> subprocess.CompletedProcess:
+    options.setdefault("timeout", 300)
+    if not shutil.which(command[0]):
+        raise PassOver(f"{command[0]} is not installed")
+    return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False, **options)
+
+
+def ran(*command: str, **options) -> str:
+    done = run(*command, **options)
+    need(done.returncode == 0, f"{' '.join(map(str, command))}: exit {done.returncode}: {done.stdout[-400:]}")
+    return done.stdout
+
+
+# ---- units, user, folders
+
+def unit_root(folder: Path) -> Path:
+    """A root with the units, programs and man pages in their places, and systemd's own units."""
+    units = folder / "etc/systemd/system"
+    units.mkdir(parents=True)
+    for unit in UNITS:
+        shutil.copy(PACKAGING / "systemd" / unit, units)
+    for name in ("usr/bin/culpritd", "bin/kill"):
+        program = folder / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    (folder / "usr/lib/systemd").mkdir(parents=True)
+    shutil.copytree("/lib/systemd/system", folder / "usr/lib/systemd/system", symlinks=True)
+    return folder
+
+
+@promise("systemd knows every line of the units")
+def verify(_: Build) -> str:
+    with tempfile.TemporaryDirectory(prefix="units-") as folder:
+        root = unit_root(Path(folder))
+        done = run("systemd-analyze", "verify", f"--root={root}", "--man=no",
+                   *[f"/etc/systemd/system/{unit}" for unit in UNITS])
+        ours = [line for line in done.stdout.splitlines() if "culprit" in line]
+        need(not ours, " ".join(ours)[:400])
+    return run("systemd-analyze", "--version").stdout.split("(")[0].strip()
+
+
+@promise(f"exposure of the service is at most {EXPOSURE_MAX}")
+def exposure(_: Build) -> str:
+    out = run("systemd-analyze", "security", "--offline=true", "--no-pager",
+              PACKAGING / "systemd/culpritd.service").stdout
+    found = re.search(r"exposure level for \S+: ([\d.]+)", out)
+    need(found, out[-300:])
+    need(float(found[1]) <= EXPOSURE_MAX, f"{found[1]}")
+    return found[1]
+
+
+@promise("drop-ins are read, and widen what they say")
+def drop_ins(_: Build) -> str:
+    names = sorted((PACKAGING / "systemd/drop-ins").glob("*.conf"))
+    with tempfile.TemporaryDirectory(prefix="units-") as folder:
+        root = unit_root(Path(folder))
+        beside = root / "etc/systemd/system/culpritd.service.d"
+        beside.mkdir()
+        for name in names:
+            shutil.copy(name, beside)
+        done = run("systemd-analyze", "verify", f"--root={root}", "--man=no",
+                   "/etc/systemd/system/culpritd.service")
+        ours = [line for line in done.stdout.splitlines() if "culprit" in line]
+        need(not ours, " ".join(ours)[:400])
+    return ", ".join(name.stem for name in names)
+
+
+@promise("the service states what it promises")
+def unit_promises(_: Build) -> str:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str
+    unit.read_string((PACKAGING / "systemd/culpritd.service").read_text())
+    service = unit["Service"]
+    for key, value in (("Type", "notify"), ("User", "culprit"), ("CapabilityBoundingSet", ""),
+                       ("NoNewPrivileges", "yes"), ("MemoryDenyWriteExecute", "yes"), ("UMask", "0077"),
+                       ("WatchdogSec", "30s"), ("Restart", "on-failure"), ("RuntimeDirectoryMode", "0750")):
+        need(service.get(key) == value, f"{key} is {service.get(key)!r}, not {value!r}")
+    socket = (PACKAGING / "systemd/culpritd-kmsg.socket").read_text()
+    need("ListenSpecial=/dev/kmsg" in socket and "FileDescriptorName=kmsg" in socket, "the socket unit")
+    return "no capability, no writable place but its own"
+
+
+@promise("systemd-sysusers makes the user, systemd-tmpfiles the folders")
+def user_and_folders(_: Build) -> str:
+    with tempfile.TemporaryDirectory(prefix="root-") as folder:
+        root = Path(folder)
+        (root / "etc").mkdir()
+        (root / "etc/group").write_text("adm:x:4:\nsystemd-journal:x:101:\n")
+        (root / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\n")
+        ran("systemd-sysusers", f"--root={root}", PACKAGING / "sysusers/culprit.conf")
+        passwd = (root / "etc/passwd").read_text()
+        need("culprit:" in passwd and "/usr/sbin/nologin" in passwd, passwd)
+        group = (root / "etc/group").read_text()
+        need("adm:x:4:culprit" in group and "journal:x:101:culprit" in group, group)
+        if os.geteuid():
+            raise PassOver("folders with owners need root")
+        (root / "dev/shm").mkdir(parents=True)
+        ran("systemd-tmpfiles", "--create", f"--root={root}", PACKAGING / "tmpfiles/culprit.conf")
+        uid = int(passwd.split("culprit:x:")[1].split(":")[0])
+        for path, mode in (("run/culprit-trace", 0o755), ("dev/shm/culprit", 0o3777)):
+            found = (root / path).stat()
+            need(found.st_mode & 0o7777 == mode and found.st_uid == uid, f"{path}: {oct(found.st_mode)}")
+    return "culprit in adm and systemd-journal"
+
+
+# ---- what is installed
+
+@promise("the default configuration is valid")
+def configuration(build: Build) -> str:
+    with tempfile.TemporaryDirectory(prefix="etc-") as folder:
+        shutil.copytree(PACKAGING / "config", folder, dirs_exist_ok=True)
+        program, file = build.folder / "bin/culpritd", f"{folder}/culpritd.toml"
+        return ran(program, "--check", "--config", file).strip()[:100]
+
+
+@promise("man pages format without a warning")
+def manual(build: Build) -> str:
+    pages = sorted((build.folder / "manual").glob("*.[158]"))
+    need(len(pages) == 3, f"made: {[page.name for page in pages]}")
+    for page in pages:
+        out = ran("man", "-l", "--warnings", "-Tutf8", page, env={**os.environ, "MANWIDTH": "80"})
+        need("warning" not in out.lower().split("\n")[0], out[:200])
+    return ", ".join(page.name for page in pages)
+
+
+@promise("completions know every verb and option")
+def completions(build: Build) -> str:
+    folder = build.folder / "manual/completions"
+    script = f'''. {folder}/culprit
+COMP_WORDS=(culprit rules ch); COMP_CWORD=2; _culprit; echo "${{COMPREPLY[@]}}"
+COMP_WORDS=(culprit diagnose --form); COMP_CWORD=2; _culprit; echo "${{COMPREPLY[@]}}"
+COMP_WORDS=(culprit diagnose --format j); COMP_CWORD=3; _culprit; echo "${{COMPREPLY[@]}}"'''
+    found = ran("bash", "-c", script).split("\n")[:3]
+    need(found == ["check", "--format", "json"], str(found))
+    checked = ["bash"]
+    for shell, name in (("zsh", "_culprit"), ("fish", "culprit.fish")):
+        if shutil.which(shell):
+            ran(shell, "-n", folder / name)
+            checked.append(shell)
+    return "read by " + ", ".join(checked)
+
+
+@promise("the Debian packages are made")
+def make_packages(build: Build) -> str:
+    for needed in ("dpkg-buildpackage", "dh"):
+        if not shutil.which(needed):
+            raise PassOver(f"{needed} is not installed")
+    ran(PACKAGING / "build-deb", build.folder, build.debs)
+    return ", ".join(f"{deb.name} {deb.stat().st_size / 1e6:.1f} MB" for deb in debs(build))
+
+
+def debs(build: Build) -> List[Path]:
+    found = sorted(deb for deb in build.debs.glob("*.deb") if "dbgsym" not in deb.name)
+    if not found:
+        raise PassOver("no packages were made")
+    return found
+
+
+@promise("the packages hold what they should, where it belongs")
+def contents(build: Build) -> str:
+    out = "".join(ran("dpkg-deb", "-c", deb) for deb in debs(build))
+    for path in ("usr/bin/culprit", "usr/bin/culpritd", "usr/share/culprit/rules/nvidia/xid.lua",
+                 "lib/systemd/system/culpritd.service", "lib/systemd/system/culpritd-kmsg.socket",
+                 "usr/lib/sysusers.d/culprit.conf", "usr/lib/tmpfiles.d/culprit.conf",
+                 "etc/culprit/culpritd.toml", "etc/culprit/conf.d/", "etc/culprit/rules.d/",
+                 "usr/share/man/man1/culprit.1.gz", "usr/share/man/man5/culpritd.toml.5.gz",
+                 "usr/share/man/man8/culpritd.8.gz", "usr/include/culprit/ring.h",
+                 "usr/include/culprit/embed.h", "usr/share/bash-completion/completions/culprit",
+                 "usr/share/zsh/vendor-completions/_culprit",
+                 "usr/share/fish/vendor_completions.d/culprit.fish", "libculprit.so.0", "libculprit.so",
+                 "usr/share/doc/culprit/examples/read-all-logs.conf"):
+        need(re.search(rf" \./\S*{re.escape(path)}(\s|$)", out), f"{path} is in no package")
+    return f"{out.count(chr(10))} entries"
+
+
+@promise("lintian has nothing to say")
+def lintian(build: Build) -> str:
+    out = run("lintian", "--tag-display-limit", "0", *debs(build)).stdout
+    said = [line for line in out.splitlines() if line[:2] in ("E:", "W:")]
+    need(not said, "; ".join(said)[:500])
+    return "no error, no warning"
+
+
+# ---- installed in a Debian of its own
+
+def debian(build: Build) -> Path:
+    """Made once, kept beside the build: a minute and 200 MB."""
+    if os.geteuid():
+        raise PassOver("a chroot needs root")
+    kept = build.folder.parent / "debian"
+    if not (kept / "usr/bin/dpkg").exists():
+        shutil.rmtree(kept, ignore_errors=True)
+        ran("debootstrap", "--variant=minbase", "--include=systemd,adduser", "bookworm", kept, timeout=900)
+    return kept
+
+
+def inside(root: Path, *command: str) -> str:
+    return ran("chroot", root, *command, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
+                                              "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"})
+
+
+def answers(root: Path, process: subprocess.Popen) -> str:
+    """What /healthz says by the socket that the packaged configuration names."""
+    until = time.monotonic() + 20
+    socket = root / "run/culprit/api.sock"
+    while time.monotonic() < until and process.poll() is None:
+        done = run("curl", "-s", "--unix-socket", socket, "-w", " %{http_code}", "http://localhost/healthz")
+        if done.stdout.endswith("200"):
+            return done.stdout.replace("\n", " ")
+        time.sleep(0.1)
+    raise Broken(f"/healthz of the installed daemon: {done.stdout!r}, exit {process.poll()}")
+
+
+@promise("installs, runs as its user, is removed and purged, in a Debian of its own")
+def installed(build: Build) -> str:
+    base = debian(build)
+    root = Path(tempfile.mkdtemp(prefix="culprit-root-"))
+    upper, work, merged = root / "upper", root / "work", root / "merged"
+    ran("mount", "-t", "tmpfs", "tmpfs", root)
+    for made in (upper, work, merged):
+        made.mkdir()
+    process = None
+    try:
+        layers = f"lowerdir={base},upperdir={upper},workdir={work}"
+        ran("mount", "-t", "overlay", "overlay", "-o", layers, merged)
+        ran("mount", "-t", "proc", "proc", merged / "proc")
+        ran("mount", "-t", "tmpfs", "tmpfs", merged / "dev/shm")
+        for deb in debs(build):
+            shutil.copy(deb, merged / "root")
+        shutil.copy("/etc/resolv.conf", merged / "etc/resolv.conf")
+        inside(merged, "apt-get", "update", "-q")
+        inside(merged, "sh", "-c", "apt-get install -qy --no-install-recommends /root/*.deb")
+        enabled = merged / "etc/systemd/system/multi-user.target.wants/culpritd.service"
+        need(enabled.is_symlink(), "the service is not enabled")
+        need((merged / "etc/systemd/system/sockets.target.wants/culpritd-kmsg.socket").is_symlink(),
+             "the socket is not enabled")
+        need("culprit" in inside(merged, "id", "culprit"), "no user culprit")
+        # What the service manager would make of StateDirectory and RuntimeDirectory.
+        inside(merged, "install", "-d", "-o", "culprit", "-g", "culprit", "-m", "0750", "/var/lib/culprit",
+               "/run/culprit")
+        as_user = ["chroot", "--userspec=culprit:culprit", "--groups=adm,systemd-journal", str(merged)]
+        process = subprocess.Popen([*as_user, "/usr/bin/culpritd", "--config", "/etc/culprit/culpritd.toml"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        health = answers(merged, process)
+        process.terminate()
+        need(process.wait(timeout=10) == 0, f"SIGTERM: exit {process.returncode}")
+        inside(merged, "apt-get", "remove", "-qy", "culprit")
+        need(not (merged / "usr/bin/culpritd").exists(), "culpritd is there after it was removed")
+        need((merged / "var/lib/culprit").exists(), "its evidence went with the program")
+        inside(merged, "apt-get", "purge", "-qy", "culprit", "libculprit0", "libculprit-dev")
+        for path in ("var/lib/culprit", "etc/culprit", "run/culprit"):
+            need(not (merged / path).exists(), f"/{path} is there after the purge")
+        need(run("chroot", merged, "id", "culprit").returncode, "the user is there after the purge")
+        return f"/healthz: {health}"
+    finally:
+        if process and process.poll() is None:
+            process.kill()
+            process.wait()
+        subprocess.run(["umount", "-R", str(merged)], check=False, stderr=subprocess.DEVNULL)
+        subprocess.run(["umount", "-l", str(root)], check=False)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", default=str(ROOT / "build/release"))
+    parser.add_argument("--install", action="store_true")
+    options = parser.parse_args()
+    build = Build(Path(options.build).resolve())
+    counts = {"ok": 0, "FAIL": 0, "pass over": 0}
+    for what, test in TESTS:
+        if test is installed and not options.install:
+            continue
+        try:
+            outcome, words = "ok", test(build)
+        except PassOver as reason:
+            outcome, words = "pass over", str(reason)
+        except (Broken, OSError, subprocess.SubprocessError) as broken:
+            outcome, words = "FAIL", str(broken)
+        counts[outcome] += 1
+        print(f"{outcome:<4} {what}: {words}".replace("\n", " "), flush=True)
+    print(f"{counts['ok']} passed, {counts['FAIL']} failed")
+    return bool(counts["FAIL"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
