@@ -18,7 +18,6 @@
 #include "base/time.h"
 
 struct sqlite3;
-struct sqlite3_stmt;
 
 namespace culprit::store {
 
@@ -61,6 +60,12 @@ struct DiagnosisQuery {
   size_t limit = 1000;
 };
 
+// Rows that are kept; the oldest go first, of jobs those that ended.
+constexpr size_t kJobsMax = 10'000;            // a year of 27 a day
+constexpr size_t kDiagnosesPerJobMax = 1'000;  // more say nothing more of one job
+constexpr size_t kFindingsPerJobMax = 10'000;  // some 5 MB
+constexpr size_t kAuditMax = 100'000;          // what people did: years of it
+
 class Index {
  public:
   // Makes it or brings an older one up to date. An error where it cannot be read or written, or a newer
@@ -72,11 +77,13 @@ class Index {
 
   // Where a damaged file was moved to at the start; empty: nothing was damaged.
   const std::string& moved_aside() const { return moved_aside_; }
+  // SQLite found damage since: opening it anew moves it aside.
+  bool damaged() const { return damaged_; }
 
   Status upsert_job(const JobRow& job);
   Result<std::optional<JobRow>> job(const std::string& id);
   Result<std::vector<JobRow>> jobs(size_t limit = 1000);  // newest first
-  // The job must be there.
+  // The job of a report, a diagnosis or a finding must be there.
   Status put_report(const std::string& job, std::string_view json);
   Result<std::optional<std::string>> report(const std::string& job);
 
@@ -108,18 +115,25 @@ class Index {
   Result<std::optional<std::string>> meta(const std::string& key);
 
  private:
-  Index() = default;
   class Statement;
-  Status connect(const std::string& path);
-  Status migrate();
-  Status execute(const char* sql);
-  Status commit();
-  Error error(const char* doing) const;
+  explicit Index(std::string path) : path_(std::move(path)) {}
+  Status connect();
+  Status check_and_migrate();
+  Status move_aside();
+  void close();
+  Status execute(const std::string& sql);
+  Error error(const char* doing);
+  // `work` returns a Status; its changes stand when this returns none.
   template <class Work>
   Status in_transaction(const Work& work);
+  Status write_audit(const AuditRow& row);
+  Status hold_bounds();
 
   sqlite3* db_ = nullptr;
-  std::string path_, moved_aside_;
+  const std::string path_;
+  std::string moved_aside_;
+  uint64_t writes_ = 0;
+  bool damaged_ = false;
 };
 
 }  // namespace culprit::store

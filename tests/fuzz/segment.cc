@@ -1,0 +1,88 @@
+// A segment of any bytes, beside a sound one: it is recovered from, no more than the bounds is given, reading
+// agrees with itself, and what is appended then comes back.
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "../unit/store/memory_files.h"
+#include "store/evidence.h"
+#include "store/spool.h"
+
+namespace {
+
+using namespace culprit;
+using namespace culprit::store;
+using culprit::store::testing::MemoryFiles;
+
+const std::string kFolder = "/s";
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+std::string read_stream(MemoryFiles& files, const KeptStream& stream) {
+  std::string out;
+  uint64_t missing = 0;
+  EvidenceSink sink;
+  sink.bytes = [&](std::string_view bytes) {
+    out += bytes;
+    return true;
+  };
+  sink.gap = [&](const EvidenceGap& gap) {
+    require(gap.offset == out.size() + missing);
+    missing += gap.in_range;
+  };
+  require(EvidenceReader(files, kFolder).read({{stream}, 0, UINT64_MAX}, sink).has_value());
+  require(out.size() + missing == stream.state.size);
+  return out;
+}
+
+uint64_t replayed(MemoryFiles& files, uint64_t until) {
+  uint64_t bytes = 0;
+  std::map<StreamId, uint64_t> next;
+  ReplayVisitor visitor;
+  visitor.wanted = [](const StreamInfo&) { return true; };
+  visitor.piece = [&](const Piece& piece) {
+    const auto [at, fresh] = next.try_emplace(piece.stream, 0);
+    require(piece.offset >= at->second && (piece.offset == at->second || piece.gap));
+    at->second = piece.offset + piece.bytes.size();
+    bytes += piece.bytes.size();
+    return true;
+  };
+  require(replay(files, kFolder, until, visitor).has_value());
+  return bytes;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  MemoryFiles files;
+  files.put(kFolder + "/" + segment_name(1), std::string(reinterpret_cast<const char*>(data), size));
+  SpoolOptions options;
+  options.folder = kFolder;
+  auto opened = Spool::open(files, options, 1);
+  if (!opened) return 0;  // a newer version
+  Spool& spool = **opened;
+  uint64_t given = 0;
+  const auto streams = spool.streams();
+  for (const KeptStream& stream : streams)
+    if (stream.state.size < (1 << 24)) given += read_stream(files, stream).size();
+  const uint64_t again = replayed(files, spool.last_sequence());
+  require(given <= again);
+  PieceBatch batch;
+  StreamInfo info;
+  info.id = spool.allocate();
+  if (info.id == kNoStream) return 0;
+  info.path = "new";
+  batch.opened = {info};
+  Piece piece;
+  piece.stream = info.id;
+  piece.bytes = "what comes after";
+  batch.pieces = {piece};
+  require(spool.append(batch, 1).has_value());
+  require(spool.commit(1).has_value());
+  require(spool.streams().size() == streams.size() + 1);
+  require(read_stream(files, spool.streams().back()) == piece.bytes);
+  return 0;
+}

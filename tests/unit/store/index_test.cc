@@ -1,0 +1,300 @@
+#include "store/index.h"
+
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "store/index_schema.h"
+
+using namespace culprit;
+using namespace culprit::store;
+
+namespace {
+
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/culprit-index-XXXXXX";
+    BOOST_REQUIRE(mkdtemp(name) != nullptr);
+    path_ = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string file() const { return path_ + "/index.db"; }
+
+ private:
+  std::string path_;
+};
+
+std::unique_ptr<Index> open_index(const Folder& folder) {
+  auto index = Index::open(folder.file());
+  BOOST_REQUIRE_MESSAGE(index.has_value(), (index ? "" : index.error().text));
+  return std::move(*index);
+}
+
+void must(const Status& status) {
+  BOOST_REQUIRE_MESSAGE(status.has_value(), (status ? "" : status.error().text));
+}
+
+JobRow job_row(const std::string& id, TimeNs first = 10) {
+  JobRow job;
+  job.id = id;
+  job.first_ns = first;
+  job.last_ns = first + 5;
+  job.hosts = {"node-1", "node-\"2\"\xff"};
+  return job;
+}
+
+DiagnosisRow diagnosis_row(const std::string& job, const std::string& id, TimeNs first) {
+  DiagnosisRow row;
+  row.job = job, row.id = id, row.first_ns = row.last_ns = first, row.json = "{}", row.state = "open";
+  return row;
+}
+
+// What another program does to the file.
+void sql(const std::string& path, const std::string& text) {
+  sqlite3* db = nullptr;
+  BOOST_REQUIRE(sqlite3_open(path.c_str(), &db) == SQLITE_OK);
+  char* message = nullptr;
+  sqlite3_exec(db, text.c_str(), nullptr, nullptr, &message);
+  BOOST_REQUIRE_MESSAGE(message == nullptr, (message ? message : ""));
+  sqlite3_close(db);
+}
+
+void overwrite(const std::string& path, std::streamoff at, const std::string& bytes) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(at);
+  file << bytes;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(jobs_and_reports_outlive_a_restart) {
+  Folder folder;
+  {
+    auto index = open_index(folder);
+    must(index->upsert_job(job_row("old", 10)));
+    must(index->upsert_job(job_row("new", 20)));
+    must(index->put_report("old", "{\"a\":1}"));
+    must(index->put_report("old", "{\"a\":2}"));
+    JobRow ended = job_row("old", 10);
+    ended.state = JobState::kFailed;
+    ended.ended_ns = 30;
+    ended.verdict = "{\"id\":\"d1\"}";
+    must(index->upsert_job(ended));
+  }
+  auto index = open_index(folder);
+  BOOST_TEST(index->moved_aside().empty());
+  const auto jobs = index->jobs();
+  BOOST_REQUIRE((jobs && jobs->size() == 2u));
+  BOOST_TEST((*jobs)[0].id == "new");
+  BOOST_TEST((*jobs)[0].ended_ns == kNoTime);
+  const auto old = index->job("old");
+  BOOST_REQUIRE((old && *old));
+  BOOST_TEST(((*old)->state == JobState::kFailed && name((*old)->state) == "failed"));
+  BOOST_TEST(((*old)->ended_ns == 30 && (*old)->first_ns == 10 && (*old)->last_ns == 15));
+  BOOST_TEST((*old)->verdict == "{\"id\":\"d1\"}");
+  BOOST_REQUIRE((*old)->hosts.size() == 2u);
+  BOOST_TEST((*old)->hosts[0] == "node-1");
+  BOOST_TEST(index->report("old")->value() == "{\"a\":2}");
+  BOOST_TEST(!index->report("new")->has_value());
+  BOOST_TEST(!index->job("none")->has_value());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_of_a_job_needs_its_job) {
+  Folder folder;
+  auto index = open_index(folder);
+  BOOST_TEST(!index->put_report("none", "{}").has_value());
+  BOOST_TEST(!index->put_diagnosis(diagnosis_row("none", "d1", 1)).has_value());
+  BOOST_TEST(!index->add_finding({"none", 1, "{}"}).has_value());
+  must(index->upsert_job(job_row("none")));
+  must(index->put_report("none", "{}"));
+}
+
+BOOST_AUTO_TEST_CASE(diagnoses_are_asked_by_job_and_time) {
+  Folder folder;
+  auto index = open_index(folder);
+  for (const char* job : {"a", "b"}) {
+    must(index->upsert_job(job_row(job)));
+    for (TimeNs t = 1; t <= 3; ++t)
+      must(index->put_diagnosis(diagnosis_row(job, "d" + std::to_string(t), t)));
+  }
+  const auto ids = [&](const DiagnosisQuery& query) {
+    std::string text;
+    const auto rows = index->diagnoses(query);
+    for (const auto& row : *rows) text += row.job + row.id + " ";
+    return text;
+  };
+  BOOST_TEST(ids({}) == "bd3 ad3 bd2 ad2 bd1 ad1 ");
+  BOOST_TEST(ids({"a", kNoTime, 1000}) == "ad3 ad2 ad1 ");
+  BOOST_TEST(ids({"a", 2, 1000}) == "ad3 ad2 ");
+  BOOST_TEST(ids({"", 3, 1000}) == "bd3 ad3 ");
+  BOOST_TEST(ids({"", kNoTime, 1}) == "bd3 ");
+  BOOST_TEST(ids({"c", kNoTime, 1000}) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_confirmation_stays_and_is_audited) {
+  Folder folder;
+  auto index = open_index(folder);
+  must(index->upsert_job(job_row("a")));
+  must(index->put_diagnosis(diagnosis_row("a", "d1", 1)));
+  must(index->confirm({"a", "d1", "uid 1000", 50}));
+  must(index->put_diagnosis(diagnosis_row("a", "d1", 1)));  // the engine says it again
+  const auto rows = index->diagnoses({});
+  BOOST_REQUIRE((rows && rows->size() == 1u));
+  BOOST_TEST((*rows)[0].state == "confirmed");
+  BOOST_TEST((*rows)[0].confirmed_by == "uid 1000");
+  BOOST_TEST((*rows)[0].confirmed_ns == 50);
+  const Status none = index->confirm({"a", "d2", "uid 1000", 51});
+  BOOST_REQUIRE(!none.has_value());
+  BOOST_TEST((none.error().code == ErrorCode::kNotFound));
+  BOOST_TEST(none.error().text == "job a: no diagnosis d2");
+  const auto audit = index->audits();
+  BOOST_REQUIRE((audit && audit->size() == 1u));  // what was not done is not told
+  BOOST_TEST(((*audit)[0].what == "confirm" && (*audit)[0].subject == "a/d1" && (*audit)[0].time_ns == 50));
+}
+
+BOOST_AUTO_TEST_CASE(cleared_hosts_pools_and_meta_are_kept) {
+  Folder folder;
+  {
+    auto index = open_index(folder);
+    must(index->clear_host("node-1", 5, "root"));
+    must(index->clear_host("node-1", 9, "root"));
+    must(index->add_audit({7, "root", "reload", "", "ok"}));
+    must(index->save_pool("", "one"));
+    must(index->save_pool("", std::string("two\0three", 9)));
+    must(index->set_meta("boot", "x"));
+  }
+  auto index = open_index(folder);
+  BOOST_TEST((index->cleared()->at("node-1") == 9));
+  BOOST_TEST(index->audits()->size() == 3u);
+  BOOST_TEST(index->audits(1)->front().what == "reload");
+  BOOST_TEST(index->load_pool("")->value() == std::string("two\0three", 9));
+  BOOST_TEST(!index->load_pool("other")->has_value());
+  BOOST_TEST(index->meta("boot")->value() == "x");
+}
+
+BOOST_AUTO_TEST_CASE(texts_of_strangers_are_values_and_nothing_else) {
+  Folder folder;
+  auto index = open_index(folder);
+  for (const std::string& id : {std::string("'; DROP TABLE jobs; --"), std::string("\xff\xfe"),
+                                std::string(""), std::string("a\0b", 3), std::string(100'000, 'x')}) {
+    must(index->upsert_job(job_row(id)));
+    const auto found = index->job(id);
+    BOOST_REQUIRE((found && *found));
+    BOOST_TEST((*found)->id == id);
+  }
+  BOOST_TEST(index->jobs()->size() == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(rows_are_bounded_and_the_oldest_go) {
+  Folder folder;
+  auto index = open_index(folder);
+  must(index->upsert_job(job_row("a")));
+  for (size_t i = 0; i < kFindingsPerJobMax + 600; ++i)
+    must(index->add_finding({"a", static_cast<TimeNs>(i), "{}"}));
+  const auto findings = index->findings("a", SIZE_MAX);
+  BOOST_TEST(findings->size() < kFindingsPerJobMax + 256);
+  BOOST_TEST(findings->size() >= kFindingsPerJobMax);
+  BOOST_TEST(findings->front().time_ns == static_cast<TimeNs>(kFindingsPerJobMax + 599));
+  for (size_t i = 0; i < kJobsMax + 300; ++i) {
+    JobRow job = job_row("j" + std::to_string(i), static_cast<TimeNs>(100 + i));
+    job.state = i == 0 ? JobState::kRunning : JobState::kEnded;
+    must(index->upsert_job(job));
+  }
+  const auto jobs = index->jobs(SIZE_MAX);
+  BOOST_TEST(jobs->size() < kJobsMax + 256);
+  BOOST_TEST(jobs->front().id == "j" + std::to_string(kJobsMax + 299));
+  BOOST_TEST(index->job("j0")->has_value());  // it runs
+  BOOST_TEST(!index->job("j1")->has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_index_is_moved_aside_and_a_new_one_begun) {
+  const struct {
+    std::streamoff at;
+    std::string bytes;
+  } damages[] = {
+      {0, std::string(100, 'x')}, {4096, std::string(3 * 4096, '\xa5')}, {100, std::string(8, '\xff')}};
+  for (const auto& damage : damages) {
+    Folder folder;
+    for (int round = 1; round <= 2; ++round) {
+      {
+        auto index = open_index(folder);
+        must(index->upsert_job(job_row("a")));
+      }
+      overwrite(folder.file(), damage.at, damage.bytes);
+      auto index = open_index(folder);
+      BOOST_TEST(index->moved_aside() == folder.file() + ".damaged-" + std::to_string(round));
+      BOOST_TEST(std::filesystem::exists(index->moved_aside()));
+      BOOST_TEST(index->jobs()->empty());
+      must(index->upsert_job(job_row("b")));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_index_cut_short_is_opened_or_moved_aside) {
+  Folder whole;
+  {
+    auto index = open_index(whole);
+    for (int i = 0; i < 50; ++i) must(index->upsert_job(job_row("job-" + std::to_string(i))));
+  }
+  const auto size = std::filesystem::file_size(whole.file());
+  for (uintmax_t cut = 0; cut < size; cut += 1500) {
+    Folder folder;
+    std::filesystem::copy_file(whole.file(), folder.file());
+    std::filesystem::resize_file(folder.file(), cut);
+    must(open_index(folder)->upsert_job(job_row("a")));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_newer_index_is_refused_and_left_alone) {
+  Folder folder;
+  open_index(folder);
+  sql(folder.file(), "PRAGMA user_version=1000; CREATE TABLE future (x)");
+  const auto index = Index::open(folder.file());
+  BOOST_REQUIRE(!index.has_value());
+  BOOST_TEST(index.error().text.find("newer") != std::string::npos);
+  sql(folder.file(), "SELECT x FROM future");
+}
+
+// Each step begins with the tables of the version before it, with a row in them.
+BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
+  const std::vector<std::string> rows = {
+      "",  // version 0: an empty file
+      "INSERT INTO jobs VALUES ('a', 1, 10, 15, 20, '[\"node-1\"]', '');"
+      "INSERT INTO reports VALUES ('a', '{}');"
+      "INSERT INTO diagnoses VALUES ('a', 'd1', 1, 2, '{}', 'open', '', NULL);",
+  };
+  BOOST_REQUIRE(rows.size() == kSchemaSteps.size() + 1);
+  for (size_t version = 0; version < rows.size(); ++version) {
+    Folder folder;
+    std::string text;
+    for (size_t step = 0; step < version; ++step) text += kSchemaSteps[step];
+    sql(folder.file(), text + rows[version] + "PRAGMA user_version=" + std::to_string(version));
+    auto index = open_index(folder);
+    BOOST_TEST(index->moved_aside().empty());
+    BOOST_TEST(index->jobs()->size() == (version == 0 ? 0u : 1u));
+    BOOST_TEST(index->diagnoses({})->size() == (version == 0 ? 0u : 1u));
+    must(index->upsert_job(job_row("b")));
+    must(index->put_diagnosis(diagnosis_row("b", "d1", 1)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_that_is_not_there_is_one_sentence) {
+  const auto index = Index::open("/nonexistent/index.db");
+  BOOST_REQUIRE(!index.has_value());
+  BOOST_TEST(index.error().text.find("/nonexistent/index.db") == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_write_that_failed_leaves_the_index_usable) {
+  Folder folder;
+  auto index = open_index(folder);
+  must(index->upsert_job(job_row("a")));
+  const Status failed = index->put_report("a", std::string(300 << 20, 'x'));  // beyond its limit
+  BOOST_REQUIRE(!failed.has_value());
+  must(index->put_report("a", "{}"));
+  BOOST_TEST(index->report("a")->value() == "{}");
+}
