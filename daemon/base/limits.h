@@ -88,9 +88,6 @@ constexpr size_t kRingFilesOfUid = 1024;
 constexpr uint64_t kRingRecords = 1 << 20;
 // Names looked at in the folder of rings: whoever puts more there hides only what comes behind.
 constexpr size_t kRingNames = 65'536;
-
-// Bytes of a job's, host's or event's name in what a process tells: path components are bounded alike.
-constexpr size_t kNameBytes = 256;
 // A record of /dev/kmsg: the kernel formats at most 8 KiB, and answers EINVAL to a smaller buffer.
 constexpr size_t kKernelRecordBytes = 16 << 10;
 
