@@ -77,8 +77,10 @@ class Socket final : public TraceSocket {
         gather_(env.timer([this] { flush(); })),
         release_(env.timer([this] { release(); })) {
     for (StreamState& state : options_.known) {
-      if (state.info.path != options_.path || state.info.kind != OriginKind::kSocket || state.ended) continue;
-      const auto key = std::make_pair(state.info.uid.value_or(0), state.info.job);
+      const StreamInfo& info = state.info;
+      if (info.path != options_.path || info.kind != OriginKind::kSocket || !info.uid || state.ended)
+        continue;
+      const auto key = std::make_pair(*info.uid, info.job);
       sources_[key] = {std::move(state.info), state.size, Source::kNone};
     }
     options_.known.clear();

@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
-#include <mutex>
+#include <latch>
 #include <thread>
 
 #include "fixtures.h"
@@ -121,37 +121,33 @@ BOOST_AUTO_TEST_CASE(a_worker_works_in_order_on_its_thread_and_tells_on_the_loop
 
 BOOST_AUTO_TEST_CASE(workers_do_not_wait_for_one_another) {
   RealLoop loop;
-  std::mutex held;
-  held.lock();
+  std::latch gate(1);
   auto hung = loop.env->worker("hung");
   auto other = loop.env->worker("other");
-  hung->submit([&] { const std::lock_guard lock(held); });
+  hung->submit([&] { gate.wait(); });
   other->submit([] {}, [&] { loop.env->stop(); });
   loop.run();
   BOOST_TEST(hung->queued() == 1u);
-  held.unlock();
+  gate.count_down();
 }
 
 BOOST_AUTO_TEST_CASE(a_destroyed_worker_drops_what_is_queued_and_tells_nothing) {
   RealLoop loop;
-  std::mutex held;
-  held.lock();
-  std::atomic<bool> began = false, second = false;
+  std::latch gate(1);
+  std::atomic<bool> second = false;
   bool told = false;
   auto worker = loop.env->worker("w");
   worker->submit(
       [&] {
-        began = true;
         loop.env->post([&] { loop.env->stop(); });
-        const std::lock_guard lock(held);
+        gate.wait();
       },
       [&] { told = true; });
-  worker->submit([&] { second = true; });
+  // Its being dropped lets the first go on.
+  std::shared_ptr<void> opens(nullptr, [&](void*) { gate.count_down(); });
+  worker->submit([&second, opens = std::move(opens)] { second = true; });
   loop.run();
-  BOOST_REQUIRE(began);
-  std::thread releases([&] { held.unlock(); });
   worker.reset();  // waits for the first
-  releases.join();
   loop.env->stop();
   loop.run();
   BOOST_TEST(!told);
@@ -159,24 +155,22 @@ BOOST_AUTO_TEST_CASE(a_destroyed_worker_drops_what_is_queued_and_tells_nothing) 
 }
 
 BOOST_AUTO_TEST_CASE(an_abandoned_worker_holds_nobody_up_and_outlives_the_env) {
-  auto held = std::make_shared<std::mutex>();
-  auto ended = std::make_shared<std::atomic<bool>>(false);
-  held->lock();
+  auto gate = std::make_shared<std::latch>(1), ended = std::make_shared<std::latch>(1);
   {
     RealLoop loop;
     auto worker = loop.env->worker("hung");
     worker->submit(
-        [held, ended, env = loop.env.get()] {
+        [gate, ended, env = loop.env.get()] {
           env->post([env] { env->stop(); });
-          const std::lock_guard lock(*held);
-          *ended = true;
+          gate->wait();
+          ended->count_down();
         },
         [] { BOOST_ERROR("a call from an abandoned worker"); });
     loop.run();
     worker->abandon();
   }
-  held->unlock();
-  while (!*ended) std::this_thread::yield();
+  gate->count_down();
+  ended->wait();
 }
 
 BOOST_AUTO_TEST_CASE(a_signal_calls_all_that_watch_it) {

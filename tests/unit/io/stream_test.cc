@@ -241,12 +241,14 @@ BOOST_AUTO_TEST_CASE(without_descriptors_connections_wait_and_are_counted) {
   rlimit before;
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit none = {0, before.rlim_max};
-  auto give_back = loop.env->timer([&] { ::setrlimit(RLIMIT_NOFILE, &before); });
+  auto give_back = loop.env->timer([&] {
+    if (server.listener->descriptors_missing() > 0) ::setrlimit(RLIMIT_NOFILE, &before);
+  });
   ::setrlimit(RLIMIT_NOFILE, &none);
-  give_back->start(kNsPerMs);
+  give_back->start(kNsPerMs, kNsPerMs);
   loop.run();
   BOOST_TEST(server.received == "abc");
-  BOOST_TEST(server.listener->descriptors_missing() == 1u);
+  BOOST_TEST(server.listener->descriptors_missing() >= 1u);  // each time that it was tried in vain
 }
 
 BOOST_AUTO_TEST_SUITE_END()
