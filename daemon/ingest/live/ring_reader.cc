@@ -23,7 +23,8 @@ namespace {
 
 // Between two looks: a ring of 16,384 records that is written to at 100 ns a record is full in 1.6 ms, but a
 // training step writes some hundred records in as many ms. Idle rings are looked at five times a second.
-constexpr TimeNs kBusyNs = 10 * kNsPerMs, kIdleNs = 200 * kNsPerMs;
+// Many rings, which one user may make, are looked at more rarely each: a look costs 3 us.
+constexpr TimeNs kBusyNs = 10 * kNsPerMs, kIdleNs = 200 * kNsPerMs, kIdleOneNs = 500 * kNsPerUs;
 // Whether processes live; and the folder even where nothing tells that it changed.
 constexpr TimeNs kAliveNs = kNsPerSecond, kListNs = 5 * kNsPerSecond;
 // A file that is being made has its lock and its name within this, whatever the machine does.
@@ -65,7 +66,8 @@ struct Ring {
   std::deque<Unstored> unstored;
   std::optional<uint32_t> pid;
   bool lock_seen = false, alive = true, backwards = false;
-  bool drained = false;  // in this round
+  bool drained = false, gave = false;  // in this round
+  TimeNs pause_ns = kBusyNs, due_ns = 0;
   bool removed = false;
   TimeNs alive_looked_ns = kNoTime;
   TimeNs remove_ns = kNoTime;  // ended; removed then, if the store has all of it
@@ -116,6 +118,8 @@ class RingReader::Impl {
   void give_up(Ring* ring, const Round& round, Outcome* out);
   void end(Ring* ring, const Round& round, Outcome* out);
   void remove(Ring* ring);
+  std::vector<size_t> due(TimeNs now);
+  void rest(Ring* ring, TimeNs now);
   void finish(const Round& round, bool more, Outcome* out);
 
   RingOptions options_;
@@ -134,7 +138,6 @@ class RingReader::Impl {
   timespec changed_{};                    // of the folder, at the last listing
   int listings_due_ = 1;
   TimeNs listed_ns_ = kNoTime, list_pause_ns_ = 0;
-  TimeNs idle_ns_ = kBusyNs;
   size_t unread_ = 0;  // names without room, in this listing
   bool told_folder_ = false, told_full_ = false, told_descriptors_ = false, told_names_ = false;
 };
@@ -503,16 +506,9 @@ void RingReader::Impl::remove(Ring* ring) {
 RingReader::Outcome RingReader::Impl::round(const Round& round) {
   Outcome out;
   look_at_folder(round, &out);
-  std::vector<size_t> busy;
-  for (size_t i = 0; i < rings_.size(); ++i) {
-    const size_t at = (turn_ + i) % rings_.size();
-    Ring* ring = rings_[at].get();
-    look_alive(ring, round.now_mono);
-    ring->drained = false;
-    if (!ring->ended()) busy.push_back(at);
-  }
   // Each in turn gives a piece, beginning behind where the last round stopped: nobody's flood starves
   // another.
+  std::vector<size_t> busy = due(round.now_mono);
   uint64_t left = round.budget_bytes;
   while (!busy.empty() && left >= kRingRecordBytes) {
     std::vector<size_t> still;
@@ -521,7 +517,11 @@ RingReader::Outcome RingReader::Impl::round(const Round& round) {
       Ring* ring = rings_[at].get();
       const uint64_t before = ring->offset;
       turn_ = at + 1;
-      if (!drain_piece(ring, round, left, &out)) continue;
+      if (!drain_piece(ring, round, left, &out)) {
+        rest(ring, round.now_mono);
+        continue;
+      }
+      ring->gave = true;
       still.push_back(at);
       left -= std::min(left, std::max(ring->offset - before, kPieceCost));
     }
@@ -531,19 +531,44 @@ RingReader::Outcome RingReader::Impl::round(const Round& round) {
   return out;
 }
 
+// The rings to look at now, in turn. One that is due soon is looked at with the others, so that looks fall
+// together and the daemon wakes up less often.
+std::vector<size_t> RingReader::Impl::due(TimeNs now) {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < rings_.size(); ++i) {
+    const size_t at = (turn_ + i) % rings_.size();
+    Ring* ring = rings_[at].get();
+    ring->drained = ring->gave = false;
+    if (ring->ended() || ring->due_ns - ring->pause_ns / 4 > now) continue;
+    look_alive(ring, now);
+    found.push_back(at);
+  }
+  return found;
+}
+
+// The ring has nothing more now.
+void RingReader::Impl::rest(Ring* ring, TimeNs now) {
+  const TimeNs most = kIdleNs + static_cast<TimeNs>(rings_.size()) * kIdleOneNs;
+  ring->pause_ns = ring->gave ? kBusyNs : std::min(2 * ring->pause_ns, most);
+  ring->due_ns = now + ring->pause_ns;
+}
+
 void RingReader::Impl::finish(const Round& round, bool more, Outcome* out) {
+  // The folder is looked at as often as an idle ring.
+  out->next_ns = round.now_mono + kIdleNs;
   for (const auto& ring : rings_) {
     if (ring->broken && !ring->ended())
       give_up(ring.get(), round, out);
     else if (!ring->alive && ring->drained && !ring->ended())
       end(ring.get(), round, out);
+    if (!ring->ended()) out->next_ns = std::min(out->next_ns, ring->due_ns);
     if (ring->ended() && ring->unstored.empty() && round.now_mono >= ring->remove_ns) remove(ring.get());
   }
   std::erase_if(rings_, [](const auto& ring) { return ring->removed; });
   stats.rings = rings_.size();
-  idle_ns_ = out->batch.pieces.empty() ? std::min(2 * idle_ns_, kIdleNs) : kBusyNs;
   out->more = more;
-  out->next_ns = round.now_mono + (more ? 0 : idle_ns_);
+  if (more) out->next_ns = round.now_mono;
+  out->next_ns = std::max(out->next_ns, round.now_mono);
 }
 
 void RingReader::Impl::committed(StreamId stream, uint64_t evidence_offset) {
