@@ -134,11 +134,15 @@ class Replayer : public RecordSink {
     if (done_ || found == streams_.end() || !found->second.wanted) return;
     Stream& stream = found->second;
     stream.seen = true;
-    if (piece.offset < stream.next) return;  // was given
     Piece copy = piece;
+    if (piece.offset < stream.next) {  // was given, but for what stands behind it
+      if (piece.offset + bytes.size() <= stream.next) return;
+      bytes.remove_prefix(stream.next - piece.offset);
+      copy.offset = stream.next;
+    }
     copy.bytes.assign(bytes);
-    if (piece.offset > stream.next) add_hole(copy, stream);
-    stream.next = piece.offset + bytes.size();
+    if (copy.offset > stream.next) add_hole(copy, stream);
+    stream.next = copy.offset + bytes.size();
     done_ = !visitor_.piece(copy);
   }
 

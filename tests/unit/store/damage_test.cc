@@ -131,6 +131,23 @@ BOOST_AUTO_TEST_CASE(a_damaged_frame_is_a_gap_and_those_after_it_are_read) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(an_id_whose_telling_is_damaged_never_comes_again) {
+  MemoryFiles files;
+  const auto ends = small_segment(files);
+  std::string& bytes = files.bytes(kFirst);
+  bytes[ends[0] - 10] = static_cast<char>(bytes[ends[0] - 10] ^ 1);  // the frame that told both
+  auto spool = open_spool(files);
+  BOOST_TEST(spool->streams().empty());
+  const StreamId id = spool->allocate();
+  BOOST_TEST(id == 2u);
+  PieceBatch batch;
+  batch.opened = {stream_info(id, "/a")};
+  batch.pieces = {piece_of(id, 0, 10)};
+  must(spool->append(batch, 1));
+  must_commit(*spool);
+  BOOST_TEST(read_stream(files, *spool, id).bytes == bytes_of(id, 0, 10));
+}
+
 BOOST_AUTO_TEST_CASE(each_call_that_fails_once_or_for_good_loses_and_doubles_nothing) {
   const auto run = [](MemoryFiles& files, uint64_t rounds) {
     SpoolOptions options = small_options();
