@@ -88,14 +88,14 @@ Status Spool::look_at_segments() {
   return {};
 }
 
-// The newest segment that can be read without those before it.
+// The newest segment that can be read without those before it, and written on.
 Result<std::optional<size_t>> Spool::newest_checkpoint() const {
   for (size_t i = segments_.size(); i-- > 0;) {
     auto reader = SegmentReader::open(files_, options_.folder, segments_[i].number);
     if (!reader) return tl::unexpected(reader.error());
     const auto checkpoint = read_checkpoint(*reader, epoch_);
     if (!checkpoint) return tl::unexpected(checkpoint.error());
-    if (checkpoint->complete) return std::optional(i);
+    if (checkpoint->complete && reader->header()) return std::optional(i);
   }
   return std::nullopt;
 }
