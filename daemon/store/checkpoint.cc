@@ -1,13 +1,19 @@
 #include "store/checkpoint.h"
 
+#include <algorithm>
+
 namespace culprit::store {
 
-void Checkpoint::on_position(StreamId stream, const Position& position) { positions[stream] = position; }
+void Checkpoint::on_position(StreamId stream, const Position& position) {
+  told_ += 1;
+  if (only_ == nullptr || std::binary_search(only_->begin(), only_->end(), stream))
+    positions[stream] = position;
+}
 
-void Checkpoint::on_checkpoint(StreamId, uint32_t streams) { complete = streams == positions.size(); }
+void Checkpoint::on_checkpoint(StreamId, uint32_t streams) { complete = streams == told_; }
 
-Result<Checkpoint> read_checkpoint(SegmentReader& reader, uint64_t epoch) {
-  Checkpoint checkpoint;
+Result<Checkpoint> read_checkpoint(SegmentReader& reader, uint64_t epoch, const std::vector<StreamId>* only) {
+  Checkpoint checkpoint(only);
   for (;;) {
     const auto more = reader.next({.streams = 0, .checkpoints = true});
     if (!more) return tl::unexpected(more.error());

@@ -32,10 +32,10 @@ class SpoolFrames {
 
   size_t segments() const { return numbers_.size(); }
   // Nothing where it cannot be read or is damaged.
-  std::optional<Checkpoint> checkpoint(size_t segment) {
+  std::optional<Checkpoint> checkpoint(size_t segment, const std::vector<StreamId>& only) {
     auto reader = SegmentReader::open(files_, folder_, numbers_[segment]);
     if (!reader) return std::nullopt;
-    auto found = read_checkpoint(*reader, epoch_);
+    auto found = read_checkpoint(*reader, epoch_, &only);
     if (!found || !found->complete) return std::nullopt;
     return std::move(*found);
   }
@@ -134,11 +134,15 @@ class Replayer : public RecordSink {
     if (done_ || found == streams_.end() || !found->second.wanted) return;
     Stream& stream = found->second;
     stream.seen = true;
-    if (piece.offset < stream.next) return;  // was given
     Piece copy = piece;
+    if (piece.offset < stream.next) {  // was given, but for what stands behind it
+      if (piece.offset + bytes.size() <= stream.next) return;
+      bytes.remove_prefix(stream.next - piece.offset);
+      copy.offset = stream.next;
+    }
     copy.bytes.assign(bytes);
-    if (piece.offset > stream.next) add_hole(copy, stream);
-    stream.next = piece.offset + bytes.size();
+    if (copy.offset > stream.next) add_hole(copy, stream);
+    stream.next = copy.offset + bytes.size();
     done_ = !visitor_.piece(copy);
   }
 
@@ -211,10 +215,13 @@ class StreamCopy : public RecordSink {
 // Where each source stood when each segment was begun; nothing for a damaged one.
 using Starts = std::vector<std::optional<std::map<StreamId, Position>>>;
 
-Starts read_starts(SpoolFrames& frames) {
+Starts read_starts(SpoolFrames& frames, const EvidenceRange& range) {
+  std::vector<StreamId> wanted;
+  for (const KeptStream& stream : range.streams) wanted.push_back(stream.state.info.id);
+  std::sort(wanted.begin(), wanted.end());
   Starts starts(frames.segments());
   for (size_t i = 0; i < starts.size(); ++i)
-    if (auto checkpoint = frames.checkpoint(i)) starts[i] = std::move(checkpoint->positions);
+    if (auto checkpoint = frames.checkpoint(i, wanted)) starts[i] = std::move(checkpoint->positions);
   return starts;
 }
 
@@ -245,7 +252,7 @@ Result<ReadDamage> replay(io::Files& files, const std::string& folder, uint64_t 
 Result<ReadDamage> EvidenceReader::read(const EvidenceRange& range, const EvidenceSink& sink) const {
   auto frames = SpoolFrames::open(files_, folder_);
   if (!frames) return tl::unexpected(frames.error());
-  const Starts starts = read_starts(*frames);
+  const Starts starts = read_starts(*frames, range);
   uint64_t base = 0;
   for (const KeptStream& stream : range.streams) {
     const uint64_t begin = base, size = stream.state.size;

@@ -16,6 +16,8 @@ constexpr uint8_t kHasPlace = 1, kHasGap = 2, kEnds = 4;
 // Everything of a piece but its bytes and its reason: 1 + 1 + 4 + 8 + 8 + 4, a place of 36, a gap of 20.
 constexpr size_t kPieceFixedMax = 96;
 constexpr size_t kStreamFixedMax = 64;
+// No source has more: sums of a few of these still fit.
+constexpr uint64_t kOffsetMax = uint64_t{1} << 60;
 
 void put_string(std::string& out, std::string_view text) {
   text = text.substr(0, kStringMax);
@@ -84,8 +86,7 @@ bool read_piece(Cursor& in, RecordSink& sink) {
     gap.reason = get_string(in, good);
   }
   const std::string_view bytes = in.take(in.get<uint32_t>());
-  if (!good || in.bad() || (flags & ~(kHasPlace | kHasGap | kEnds)) ||
-      piece.offset > UINT64_MAX - bytes.size())
+  if (!good || in.bad() || (flags & ~(kHasPlace | kHasGap | kEnds)) || piece.offset > kOffsetMax)
     return false;
   sink.on_piece(piece, bytes);
   return true;
@@ -98,7 +99,7 @@ bool read_position(Cursor& in, RecordSink& sink) {
   position.size = in.get<uint64_t>();
   position.ended = flags & kEnds;
   if (flags & kHasPlace) position.place = get_place(in);
-  if (in.bad() || (flags & ~(kHasPlace | kEnds))) return false;
+  if (in.bad() || (flags & ~(kHasPlace | kEnds)) || position.size > kOffsetMax) return false;
   sink.on_position(stream, position);
   return true;
 }

@@ -22,7 +22,10 @@ class Spool::Recovery : public RecordSink {
   }
   void on_piece(const Piece& piece, std::string_view bytes) override {
     const auto found = spool_.streams_.find(piece.stream);
-    if (found == spool_.streams_.end()) return;  // the frame that told it is damaged: nobody can ask for it
+    if (found == spool_.streams_.end()) {
+      // The frame that told it is damaged. Nobody can ask for it; its id must not come again all the same.
+      return raise_next_id(piece.stream + 1);
+    }
     Position& position = found->second.committed;
     position.size = std::max(position.size, piece.offset + bytes.size());
     if (piece.place) position.place = piece.place;
@@ -36,7 +39,7 @@ class Spool::Recovery : public RecordSink {
 
  private:
   void raise_next_id(StreamId at_least) {
-    if (spool_.next_id_ < at_least) spool_.next_id_ = at_least;
+    if (at_least != kNoStream && spool_.next_id_ < at_least) spool_.next_id_ = at_least;
   }
   Spool& spool_;
 };
@@ -85,14 +88,14 @@ Status Spool::look_at_segments() {
   return {};
 }
 
-// The newest segment that can be read without those before it.
+// The newest segment that can be read without those before it, and written on.
 Result<std::optional<size_t>> Spool::newest_checkpoint() const {
   for (size_t i = segments_.size(); i-- > 0;) {
     auto reader = SegmentReader::open(files_, options_.folder, segments_[i].number);
     if (!reader) return tl::unexpected(reader.error());
     const auto checkpoint = read_checkpoint(*reader, epoch_);
     if (!checkpoint) return tl::unexpected(checkpoint.error());
-    if (checkpoint->complete) return std::optional(i);
+    if (checkpoint->complete && reader->header()) return std::optional(i);
   }
   return std::nullopt;
 }

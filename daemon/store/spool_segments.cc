@@ -171,7 +171,8 @@ bool Spool::drop_oldest() {
   return true;
 }
 
-// Ended sources beyond the bound are known no more, the oldest first; their bytes stay while their segments do.
+// Ended sources beyond the bound are known no more, the oldest first; their bytes stay while their segments
+// do.
 void Spool::forget_streams() {
   // Room for those of the batches until the next commit, so that this is done now and then and not always.
   constexpr size_t kKept = kStreamsMax / 2;

@@ -1,12 +1,17 @@
-// A segment of any bytes, beside a sound one: it is recovered from, no more than the bounds is given, reading
-// agrees with itself, and what is appended then comes back.
+// A segment of any bytes, or (its first byte is 'R') records of any bytes in a frame whose checksums hold: it
+// is recovered from, reading agrees with itself, and what is appended then comes back.
 #include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <string_view>
+
+#include <zstd.h>
 
 #include "../unit/store/memory_files.h"
+#include "base/hash.h"
 #include "store/evidence.h"
+#include "store/segment.h"
 #include "store/spool.h"
 
 namespace {
@@ -54,11 +59,27 @@ uint64_t replayed(MemoryFiles& files, uint64_t until) {
   return bytes;
 }
 
+std::string sound_segment(std::string_view records) {
+  SegmentHeader segment;
+  segment.epoch = segment.number = 1;
+  std::string payload(ZSTD_compressBound(records.size()), '\0');
+  payload.resize(ZSTD_compress(payload.data(), payload.size(), records.data(), records.size(), 1));
+  FrameHeader frame;
+  frame.raw_size = static_cast<uint32_t>(records.size());
+  frame.stored_size = static_cast<uint32_t>(payload.size());
+  frame.epoch = frame.segment = frame.sequence = 1;
+  frame.stream_mask = ~uint64_t{0};
+  frame.payload_hash = hash64(payload);
+  return encode(segment) + encode(frame) + payload;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
   MemoryFiles files;
-  files.put(kFolder + "/" + segment_name(1), std::string(reinterpret_cast<const char*>(data), size));
+  files.put(kFolder + "/" + segment_name(1),
+            input.starts_with('R') ? sound_segment(input.substr(1)) : std::string(input));
   SpoolOptions options;
   options.folder = kFolder;
   auto opened = Spool::open(files, options, 1);
@@ -83,6 +104,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   require(spool.append(batch, 1).has_value());
   require(spool.commit(1).has_value());
   require(spool.streams().size() == streams.size() + 1);
-  require(read_stream(files, spool.streams().back()) == piece.bytes);
+  for (const KeptStream& stream : spool.streams())
+    if (stream.state.info.id == info.id) require(read_stream(files, stream) == piece.bytes);
   return 0;
 }

@@ -131,6 +131,67 @@ BOOST_AUTO_TEST_CASE(a_damaged_frame_is_a_gap_and_those_after_it_are_read) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_segment_without_its_checkpoint_is_read_and_written_no_more) {
+  MemoryFiles files;
+  auto spool = open_spool(files);
+  PieceBatch batch;
+  batch.opened = {stream_info(0, "/a")};
+  for (uint64_t i = 0; spool->stats().segments < 3; ++i) {
+    batch.pieces = {piece_of(0, i * 9'000, 9'000)};
+    must(spool->append(batch, 1));
+    must_commit(*spool);
+    batch.opened.clear();
+  }
+  const uint64_t size = spool->streams()[0].state.size;
+  spool.reset();
+  const std::string newest = files.paths().back();
+  for (const size_t at :
+       {size_t{20}, kSegmentHeaderBytes + 20, kSegmentHeaderBytes + kFrameHeaderBytes + 4}) {
+    std::string& bytes = files.bytes(newest);
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    const size_t before = bytes.size();
+    spool = open_spool(files);
+    BOOST_TEST(spool->streams()[0].state.size == size);
+    BOOST_TEST(read_stream(files, *spool, 0).bytes == bytes_of(0, 0, size));
+    spool.reset();
+    BOOST_TEST(files.bytes(newest).size() == before);
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  }
+  for (const size_t at :
+       {size_t{20}, kSegmentHeaderBytes + 20, kSegmentHeaderBytes + kFrameHeaderBytes + 4}) {
+    std::string& bytes = files.bytes(newest);
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    const std::string before = bytes;
+    spool = open_spool(files);
+    batch.pieces = {piece_of(0, size, 100)};
+    must(spool->append(batch, 1));
+    must_commit(*spool);
+    BOOST_TEST(files.paths().size() == 4u);
+    BOOST_TEST(files.bytes(newest) == before);
+    BOOST_TEST(read_stream(files, *spool, 0).bytes == bytes_of(0, 0, size + 100));
+    spool.reset();
+    must(files.remove(files.paths().back()));
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_id_whose_telling_is_damaged_never_comes_again) {
+  MemoryFiles files;
+  const auto ends = small_segment(files);
+  std::string& bytes = files.bytes(kFirst);
+  bytes[ends[0] - 10] = static_cast<char>(bytes[ends[0] - 10] ^ 1);  // the frame that told both
+  auto spool = open_spool(files);
+  BOOST_TEST(spool->streams().empty());
+  const StreamId id = spool->allocate();
+  BOOST_TEST(id == 2u);
+  PieceBatch batch;
+  batch.opened = {stream_info(id, "/a")};
+  batch.pieces = {piece_of(id, 0, 10)};
+  must(spool->append(batch, 1));
+  must_commit(*spool);
+  BOOST_TEST(read_stream(files, *spool, id).bytes == bytes_of(id, 0, 10));
+}
+
 BOOST_AUTO_TEST_CASE(each_call_that_fails_once_or_for_good_loses_and_doubles_nothing) {
   const auto run = [](MemoryFiles& files, uint64_t rounds) {
     SpoolOptions options = small_options();

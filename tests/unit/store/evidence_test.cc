@@ -28,6 +28,29 @@ BOOST_AUTO_TEST_CASE(streams_of_one_path_are_one_source_and_any_range_of_it_can_
   BOOST_TEST(read_all(files, {streams, 0, UINT64_MAX}).bytes == whole);
 }
 
+BOOST_AUTO_TEST_CASE(a_range_begins_and_ends_in_any_segment) {
+  MemoryFiles files;
+  auto spool = open_spool(files);
+  PieceBatch batch;
+  batch.opened = {stream_info(0, "/a"), stream_info(1, "/b")};
+  for (uint64_t i = 0; i < 50; ++i) {
+    // The other one comes late, so that segments begin without it.
+    batch.pieces = {piece_of(0, i * 9'000, 9'000)};
+    if (i >= 30) batch.pieces.push_back(piece_of(1, (i - 30) * 9'000, 9'000));
+    must(spool->append(batch, 1));
+    must_commit(*spool);
+    batch.opened.clear();
+  }
+  BOOST_TEST(spool->stats().segments > 3u);
+  for (const KeptStream& stream : spool->streams())
+    for (uint64_t from = 0; from < stream.state.size; from += 8'999)
+      for (const uint64_t size : {1, 9'001, 100'000}) {
+        const uint64_t to = std::min(from + size, stream.state.size);
+        const Given given = read_all(files, {{stream}, from, to});
+        BOOST_TEST((given.bytes == bytes_of(stream.state.info.id, from, to)));
+      }
+}
+
 BOOST_AUTO_TEST_CASE(gaps_are_told_where_they_are_and_once) {
   MemoryFiles files;
   auto spool = open_spool(files);
