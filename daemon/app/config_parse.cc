@@ -74,7 +74,8 @@ class Reader {
  private:
   Config& config() { return out_.config; }
 
-  void refuse(const Place& place, std::string what) { errors_.emplace_back(place, std::move(what)); }
+  // toml++ quotes line breaks as they are, and keys are anybody's.
+  void refuse(const Place& place, const std::string& what) { errors_.emplace_back(place, to_terminal(what)); }
   Place at(const toml::source_region& source) const {
     return {file_, static_cast<uint32_t>(source.begin.line), static_cast<uint32_t>(source.begin.column)};
   }
