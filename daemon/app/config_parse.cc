@@ -43,6 +43,25 @@ struct Place {
   uint32_t line = 0, column = 0;
 };
 
+// The first header of a table that does not begin with a key: toml++ holds that for impossible, and asserts.
+// A text of several lines may hold such a line; no value here is one.
+std::optional<Place> bad_header(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  uint32_t number = 0;
+  for (std::string_view line : split(text, '\n')) {
+    ++number;
+    size_t at = std::min(line.find_first_not_of(kBlanks), line.size());
+    if (!line.substr(at).starts_with('[')) continue;
+    at += line.substr(at).starts_with("[[") ? 2 : 1;
+    at = std::min(line.find_first_not_of(kBlanks, at), line.size());
+    const unsigned char c = at < line.size() ? static_cast<unsigned char>(line[at]) : 0;
+    const bool key = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                     c == '-' || c == '"' || c == '\'';
+    if (!key && c != ']') return Place{0, number, static_cast<uint32_t>(at + 1)};
+  }
+  return std::nullopt;
+}
+
 class Reader {
  public:
   explicit Reader(std::span<const ConfigText> texts) : texts_(texts) {}
@@ -74,12 +93,17 @@ class Reader {
  private:
   Config& config() { return out_.config; }
 
-  void refuse(const Place& place, std::string what) { errors_.emplace_back(place, std::move(what)); }
+  // toml++ quotes line breaks as they are, and keys are anybody's.
+  void refuse(const Place& place, const std::string& what) { errors_.emplace_back(place, to_terminal(what)); }
   Place at(const toml::source_region& source) const {
     return {file_, static_cast<uint32_t>(source.begin.line), static_cast<uint32_t>(source.begin.column)};
   }
 
   void parse(std::string_view text) {
+    if (auto place = bad_header(text)) {
+      place->file = file_;
+      return refuse(*place, "a table's header is a name in brackets, [name] or [[log]]");
+    }
     const toml::parse_result parsed = toml::parse(text);
     if (parsed) return table(parsed.table(), "");
     const toml::parse_error& error = parsed.error();
