@@ -1,11 +1,7 @@
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/text.h"
 #include "cli/reading.h"
@@ -51,15 +47,6 @@ Status leave_out(const std::vector<std::string>& names, detect::Steps& steps) {
       return fail(ErrorCode::kInvalid, "--without " + name + ": no such step");
   }
   return {};
-}
-
-// What the environment asks for, else what the terminal has, else what a mail or a ticket shows well.
-size_t page_width() {
-  const char* columns = std::getenv("COLUMNS");  // shells know it and do not hand it on
-  size_t width = columns ? std::strtoul(columns, nullptr, 10) : 0;
-  struct winsize window = {};
-  if (width == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0) width = window.ws_col;
-  return width > 0 && width <= 500 ? width : 100;
 }
 
 std::string render(const Report& report, const Options& o) {

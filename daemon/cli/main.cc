@@ -24,6 +24,9 @@ Examples:
   srun ... 2>&1 | culprit diagnose -
   culprit templates --format json runs/failed
   culprit rules match runs/failed
+  culprit jobs
+  culprit report JOB
+  culprit watch
 
 `culprit VERB --help` tells more of each verb.)";
 
@@ -50,6 +53,15 @@ int run(int argc, char** argv) {
   add_rules(app, verb);
   add_bench(app, verb);
   add_doctor(app, verb);
+  add_status(app, verb);
+  add_jobs(app, verb);
+  add_report(app, verb);
+  add_watch(app, verb);
+  add_hosts(app, verb);
+  add_confirm(app, verb);
+  add_clear(app, verb);
+  add_evidence(app, verb);
+  add_bundle(app, verb);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // help or version was asked for

@@ -1,5 +1,12 @@
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "base/text.h"
@@ -17,6 +24,33 @@ bool print(const std::string& text) {
   if (whole || errno == EPIPE) return true;
   complain("standard output: " + std::generic_category().message(errno));
   return false;
+}
+
+size_t page_width() {
+  const char* columns = std::getenv("COLUMNS");  // shells know it and do not hand it on
+  size_t width = columns ? std::strtoul(columns, nullptr, 10) : 0;
+  struct winsize window = {};
+  if (width == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0) width = window.ws_col;
+  return width > 0 && width <= 500 ? width : 100;
+}
+
+Status write_file(const std::string& path, const std::string& text) {
+  const std::string part = path + ".part";
+  {
+    std::ofstream file(part, std::ios::binary | std::ios::trunc);
+    file << text;
+    file.flush();
+    if (!file) {
+      const std::string why = std::generic_category().message(errno);
+      std::error_code ignored;
+      std::filesystem::remove(part, ignored);
+      return fail(ErrorCode::kIo, fmt::format("{}: {}", path, why));
+    }
+  }
+  std::error_code error;
+  std::filesystem::rename(part, path, error);
+  if (error) return fail(ErrorCode::kIo, fmt::format("{}: {}", path, error.message()));
+  return {};
 }
 
 }  // namespace culprit::cli

@@ -1,10 +1,5 @@
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
-
 #include "base/text.h"
 #include "cli/reading.h"
 #include "cli/rules.h"
@@ -17,26 +12,6 @@ struct Options {
   ReadingOptions reading;
   std::string out;
 };
-
-// Written beside and renamed, so that a reader never sees half a pool.
-Status write_file(const std::string& path, const std::string& text) {
-  const std::string part = path + ".part";
-  {
-    std::ofstream file(part, std::ios::binary | std::ios::trunc);
-    file << text;
-    file.flush();
-    if (!file) {
-      const std::string why = std::generic_category().message(errno);
-      std::error_code ignored;
-      std::filesystem::remove(part, ignored);
-      return fail(ErrorCode::kIo, fmt::format("{}: {}", path, why));
-    }
-  }
-  std::error_code error;
-  std::filesystem::rename(part, path, error);
-  if (error) return fail(ErrorCode::kIo, fmt::format("{}: {}", path, error.message()));
-  return {};
-}
 
 int build(Options& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;

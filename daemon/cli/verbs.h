@@ -26,6 +26,16 @@ void add_simulate(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
 void add_rules(CLI::App& app, Run& run);
 void add_doctor(CLI::App& app, Run& run);
+// Of a running daemon.
+void add_status(CLI::App& app, Run& run);
+void add_jobs(CLI::App& app, Run& run);
+void add_report(CLI::App& app, Run& run);
+void add_watch(CLI::App& app, Run& run);
+void add_hosts(CLI::App& app, Run& run);
+void add_confirm(CLI::App& app, Run& run);
+void add_clear(CLI::App& app, Run& run);
+void add_evidence(CLI::App& app, Run& run);
+void add_bundle(CLI::App& app, Run& run);
 
 // "culprit: SENTENCE" on standard error, control characters escaped.
 void complain(const std::string& sentence);
@@ -33,5 +43,11 @@ void complain(const std::string& sentence);
 // Writes all of it to standard output. False where that fails, and says so (a full disk); a reader that went
 // away, as `head` does, has what it wanted.
 [[nodiscard]] bool print(const std::string& text);
+
+// Columns: what the environment asks for, else what the terminal has, else what a mail or a ticket shows well.
+size_t page_width();
+
+// Written beside and renamed, so that a reader never sees half a file.
+Status write_file(const std::string& path, const std::string& text);
 
 }  // namespace culprit::cli

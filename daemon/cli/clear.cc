@@ -1,0 +1,41 @@
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "cli/remote.h"
+#include "cli/verbs.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kExamples = R"(
+Example:
+  culprit clear node-17     # its GPU was replaced: what was held against it counts no more)";
+
+struct Options {
+  RemoteOptions remote;
+  std::string host;
+};
+
+int clear(Options& o) {
+  auto client = app::Client::make(o.remote.client);
+  if (!client) return complain(client.error().text), kUnable;
+  const auto done = client->post("/v1/hosts/" + app::url_escaped(o.host) + "/clear", by_whom());
+  if (!done) return complain(done.error().text), kUnable;
+  const std::string said =
+      o.remote.format == "json" ? *done : fmt::format("{}: cleared\n", to_terminal(o.host));
+  return print(said) ? kDone : kUnable;
+}
+
+}  // namespace
+
+void add_clear(CLI::App& app, Run& run) {
+  auto o = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("clear", "Tell the daemon that a host was mended");
+  verb->footer(kExamples);
+  verb->add_option("HOST", o->host, "As `culprit hosts` lists it")->required();
+  add_server_options(*verb, o->remote, Asks::kChanges);
+  add_format(*verb, o->remote, {"text", "json"});
+  verb->callback([o, &run] { run = [o] { return clear(*o); }; });
+}
+
+}  // namespace culprit::cli

@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "cli/remote.h"
+#include "cli/rules.h"
+#include "cli/verbs.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  culprit evidence ls --job llama-70b-0412
+  culprit evidence cat --job llama-70b-0412 --host node-17 --path /var/log/train/17.log | tail
+  culprit evidence cat --job J --host H --path P --from-byte 4096 --to-byte 8192)";
+
+struct Options {
+  RemoteOptions remote;
+  std::string job, host, path;
+  uint64_t from_byte = 0;
+  std::optional<uint64_t> to_byte;
+};
+
+int cat(Options& o) {
+  auto client = app::Client::make(o.remote.client);
+  if (!client) return complain(client.error().text), kUnable;
+  std::string path = fmt::format("/v1/evidence?job={}&host={}&path={}&from_byte={}", app::url_escaped(o.job),
+                                 app::url_escaped(o.host), app::url_escaped(o.path), o.from_byte);
+  if (o.to_byte) path += fmt::format("&to_byte={}", *o.to_byte);
+  bool printed = true;
+  const auto gaps =
+      client->get_stream(path, [&](std::string_view bytes) { return printed = print(std::string(bytes)); });
+  if (!gaps) return complain(gaps.error().text), kUnable;
+  for (const std::string& gap : *gaps) complain(o.path + ": gap " + gap);
+  return printed ? kDone : kUnable;
+}
+
+std::string lost(const Json& source) {
+  const auto count = [&](const char* name) {
+    const auto at = source.find(name);
+    return at != source.end() && at->is_number_unsigned() ? at->get<uint64_t>() : 0;
+  };
+  const uint64_t bytes = count("lost_bytes"), records = count("lost_records");
+  if (bytes == 0 && records == 0) return "-";
+  return records == 0 ? format_bytes(bytes)
+         : bytes == 0 ? counted(records, "record")
+                      : format_bytes(bytes) + ", " + counted(records, "record");
+}
+
+int ls(Options& o) {
+  const std::string path = "/v1/sources" + (o.job.empty() ? "" : "?job=" + app::url_escaped(o.job));
+  return print_answer(o.remote, path, [&](const Json& json) {
+    std::vector<std::vector<std::string>> rows{{"JOB", "HOST", "KIND", "BYTES", "LOST", "LAST", "PATH"}};
+    if (const auto items = json.find("items"); items != json.end())
+      for (const Json& s : *items)
+        if (s.is_object())
+          rows.push_back({text_field(s, "job"), text_field(s, "host"), text_field(s, "kind"),
+                          text_field(s, "bytes"), lost(s), time_field(s, "last_ns", o.remote.zone),
+                          text_field(s, "path")});
+    return rows.size() > 1 ? table(rows, wants_color()) : std::string("there is no evidence\n");
+  });
+}
+
+}  // namespace
+
+void add_evidence(CLI::App& app, Run& run) {
+  auto o = std::make_shared<Options>();
+  CLI::App* evidence = app.add_subcommand("evidence", "The bytes that the daemon has kept of its sources");
+  evidence->require_subcommand(1);
+  evidence->footer(kExamples);
+  CLI::App* show =
+      evidence->add_subcommand("cat", "Write the bytes of one source as they came; gaps are told");
+  show->footer(kExamples);
+  show->add_option("--job", o->job, "The job")->required();
+  show->add_option("--host", o->host, "The host")->required();
+  show->add_option("--path", o->path, "The source, as `culprit evidence ls` lists it")->required();
+  show->add_option("--from-byte", o->from_byte, "The first byte, from 0");
+  show->add_option("--to-byte", o->to_byte, "The byte to end before");
+  add_server_options(*show, o->remote, Asks::kReads);
+  show->callback([o, &run] { run = [o] { return cat(*o); }; });
+  CLI::App* list = evidence->add_subcommand("ls", "List the sources, newest first");
+  list->footer(kExamples);
+  list->add_option("--job", o->job, "Of this job only");
+  add_server_options(*list, o->remote, Asks::kReads);
+  add_format(*list, o->remote, {"text", "json"});
+  add_timezone(*list, o->remote);
+  list->callback([o, &run] { run = [o] { return ls(*o); }; });
+}
+
+}  // namespace culprit::cli

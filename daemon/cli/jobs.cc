@@ -1,0 +1,39 @@
+#include "base/text.h"
+#include "cli/remote.h"
+#include "cli/rules.h"
+#include "cli/verbs.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  culprit jobs
+  culprit jobs --format json | jq -r '.items[] | select(.state == "failed") | .id')";
+
+int jobs(RemoteOptions& o) {
+  return print_answer(o, "/v1/jobs", [&](const Json& json) {
+    std::vector<std::vector<std::string>> rows{{"JOB", "STATE", "HOSTS", "LINES", "LAST SEEN", "VERDICT"}};
+    if (const auto items = json.find("items"); items != json.end())
+      for (const Json& job : *items)
+        if (job.is_object())
+          rows.push_back({text_field(job, "id"), text_field(job, "state"), text_field(job, "hosts"),
+                          text_field(job, "lines"), time_field(job, "last_ns", o.zone),
+                          text_field(job, "verdict")});
+    return rows.size() > 1 ? table(rows, wants_color()) : std::string("no job was seen yet\n");
+  });
+}
+
+}  // namespace
+
+void add_jobs(CLI::App& app, Run& run) {
+  auto o = std::make_shared<RemoteOptions>();
+  CLI::App* verb = app.add_subcommand("jobs", "Jobs that the daemon follows or followed");
+  verb->footer(kExamples);
+  add_server_options(*verb, *o, Asks::kReads);
+  add_format(*verb, *o, {"text", "json"});
+  add_timezone(*verb, *o);
+  verb->callback([o, &run] { run = [o] { return jobs(*o); }; });
+}
+
+}  // namespace culprit::cli

@@ -1,0 +1,42 @@
+// Blacks out what a stranger must not learn from a site's logs: names of users, home folders, tokens and
+// passwords, e-mail addresses, and IP addresses unless they are to be kept. The same name becomes the same
+// word each time ("[user-2]"), so that what happened can still be followed. A net with holes of its own: what
+// looks like nothing known passes, and the manifest says so.
+//
+// Two passes: learn() every line, then apply() every line; a name that is told in the last line is then
+// blacked out in the first. Belongs to one thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace culprit::cli {
+
+struct RedactOptions {
+  bool keep_ips = false;
+  std::vector<std::string> names;  // of users, and other words that must go, whatever stands around them
+};
+
+class Redactor {
+ public:
+  explicit Redactor(const RedactOptions& options);
+  ~Redactor();
+  Redactor(const Redactor&) = delete;
+
+  void learn(std::string_view line);
+  // The line without its end. Lines of one source come in order: a private key is blacked out over lines.
+  std::string apply(std::string_view line);
+  // Between two sources.
+  void next_source();
+  // Times that something was blacked out, by its kind: user, secret, e-mail, ip.
+  const std::map<std::string, uint64_t>& counts() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace culprit::cli

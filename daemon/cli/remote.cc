@@ -1,0 +1,128 @@
+#include "cli/remote.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "cli/layout.h"
+#include "cli/rules.h"
+#include "cli/verbs.h"
+#include "cli/zone.h"
+
+namespace culprit::cli {
+
+void add_server_options(CLI::App& verb, RemoteOptions& options, Asks asks) {
+  verb.add_option(
+      "--server", options.client.server,
+      fmt::format("unix:PATH or http://HOST:PORT; without: CULPRIT_SERVER, else {}", app::kLocalServer));
+  if (asks == Asks::kChanges)
+    verb.add_option("--token-file", options.client.token_file,
+                    "A file with the daemon's token, for changes over http");
+}
+
+void add_format(CLI::App& verb, RemoteOptions& options, const std::vector<std::string>& formats) {
+  const std::string last = formats.back();
+  const std::vector<std::string> first(formats.begin(), formats.end() - 1);
+  verb.add_option("--format,-f", options.format, fmt::format("{} or {}", fmt::join(first, ", "), last))
+      ->check(CLI::IsMember(formats))
+      ->capture_default_str();
+}
+
+void add_timezone(CLI::App& verb, RemoteOptions& options) {
+  verb.add_option("--timezone", options.timezone,
+                  "Zone of the times shown: local, UTC, an offset such as +02:00, or a name")
+      ->capture_default_str();
+}
+
+Status resolve(RemoteOptions& options) {
+  auto zone = zone_named(options.timezone);
+  if (!zone) return tl::unexpected(zone.error());
+  options.zone = std::move(*zone);
+  return {};
+}
+
+Result<Json> ask_json(app::Client& client, const std::string& path) {
+  auto text = client.get(path);
+  if (!text) return tl::unexpected(text.error());
+  Json json = Json::parse(*text, nullptr, false);
+  if (!json.is_object())
+    return fail(ErrorCode::kInvalid, client.server() + ": it answers with something else than JSON");
+  return json;
+}
+
+Result<std::vector<Json>> ask_items(app::Client& client, const std::string& path) {
+  auto json = ask_json(client, path);
+  if (!json) return tl::unexpected(json.error());
+  std::vector<Json> out;
+  const auto items = json->find("items");
+  if (items == json->end() || !items->is_array())
+    return fail(ErrorCode::kInvalid, client.server() + ": it answers without a list");
+  for (Json& item : *items)
+    if (item.is_object()) out.push_back(std::move(item));
+  return out;
+}
+
+int print_answer(RemoteOptions& options, const std::string& path,
+                 const std::function<std::string(const Json&)>& show) {
+  if (Status status = resolve(options); !status) return complain(status.error().text), kUnable;
+  auto client = app::Client::make(options.client);
+  if (!client) return complain(client.error().text), kUnable;
+  if (options.format == "json") {
+    auto text = client->get(path);
+    if (!text) return complain(text.error().text), kUnable;
+    return print(*text) ? kDone : kUnable;
+  }
+  const auto json = ask_json(*client, path);
+  if (!json) return complain(json.error().text), kUnable;
+  return print(show(*json)) ? kDone : kUnable;
+}
+
+std::string shown(const Json& value) {
+  if (value.is_null()) return "-";
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_string()) return to_terminal(value.get<std::string>());
+  return to_terminal(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::string text_field(const Json& object, const char* name) {
+  const auto at = object.find(name);
+  return at == object.end() ? "-" : shown(*at);
+}
+
+std::string time_field(const Json& object, const char* name, const Zone& zone) {
+  const auto at = object.find(name);
+  if (at == object.end() || !at->is_number_integer()) return "-";
+  const std::string text = format_time(at->get<TimeNs>(), zone);
+  return text.substr(0, text.rfind('.'));
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows, bool color) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (widths.size() <= i) widths.push_back(0);
+      widths[i] = std::max(widths[i], columns_of(row[i]));
+    }
+  std::string out;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    std::string line;
+    for (size_t i = 0; i < rows[r].size(); ++i)
+      line += i + 1 < rows[r].size() ? padded(rows[r][i], widths[i]) + "  " : rows[r][i];
+    out += inked(line, r == 0 ? Ink::kBold : Ink::kPlain, color) + "\n";
+  }
+  return out;
+}
+
+std::string by_whom() {
+  const char* sudo = std::getenv("SUDO_USER");
+  const passwd* user = getpwuid(getuid());
+  const std::string name = sudo && *sudo ? sudo : user ? user->pw_name : std::to_string(getuid());
+  return Json{{"by", to_utf8(name)}}.dump();
+}
+
+}  // namespace culprit::cli

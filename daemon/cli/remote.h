@@ -1,0 +1,51 @@
+// What the verbs share that speak to a daemon: options, asking for JSON, tables, times.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/client.h"
+#include "base/status.h"
+#include "base/time.h"
+
+namespace culprit::cli {
+
+using Json = nlohmann::ordered_json;
+
+struct RemoteOptions {
+  app::ClientOptions client;
+  std::string format = "text";
+  std::string timezone = "local";
+  Zone zone;  // after resolve
+};
+
+enum class Asks { kReads, kChanges };
+void add_server_options(CLI::App& verb, RemoteOptions& options, Asks asks);
+void add_format(CLI::App& verb, RemoteOptions& options, const std::vector<std::string>& formats);
+void add_timezone(CLI::App& verb, RemoteOptions& options);
+Status resolve(RemoteOptions& options);
+
+Result<Json> ask_json(app::Client& client, const std::string& path);
+// The items of a list.
+Result<std::vector<Json>> ask_items(app::Client& client, const std::string& path);
+
+// A verb that prints one answer of the daemon: as it is with --format json, else as `show` has it.
+int print_answer(RemoteOptions& options, const std::string& path,
+                 const std::function<std::string(const Json&)>& show);
+
+// Fields as a terminal may show them; "-" where there is none.
+std::string text_field(const Json& object, const char* name);
+std::string time_field(const Json& object, const char* name, const Zone& zone);
+// A number or text as it is, an object or list as JSON.
+std::string shown(const Json& value);
+
+// Rows in columns, the first row in bold on a terminal that has colour. Texts are safe to show already.
+std::string table(const std::vector<std::vector<std::string>>& rows, bool color);
+
+// Who asks for a change: {"by": "alice"}.
+std::string by_whom();
+
+}  // namespace culprit::cli

@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "cli/remote.h"
+#include "cli/render.h"
+#include "cli/rules.h"
+#include "cli/verbs.h"
+#include "model/report_json_read.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  culprit report llama-70b-0412
+  culprit report llama-70b-0412 --format html > report.html
+  culprit report llama-70b-0412 --format json | jq .verdict.title)";
+
+struct Options {
+  RemoteOptions remote;
+  std::string job;
+  bool exit_code = false;
+};
+
+int report(Options& o) {
+  if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
+  auto client = app::Client::make(o.remote.client);
+  if (!client) return complain(client.error().text), kUnable;
+  const auto text = client->get("/v1/jobs/" + app::url_escaped(o.job) + "/report");
+  if (!text) return complain(text.error().text), kUnable;
+  const auto read = report_from_json(*text);
+  if (!read) return complain(client->server() + ": " + read.error().text), kUnable;
+  RenderOptions options;
+  options.color = wants_color();
+  options.width = page_width();
+  options.zone = o.remote.zone;
+  options.zone_name = o.remote.timezone;
+  const std::string& format = o.remote.format;
+  const std::string out = format == "json"   ? *text
+                          : format == "html" ? render_html(*read, options)
+                                             : render_text(*read, options);
+  if (!print(out)) return kUnable;
+  return o.exit_code && !read->diagnoses.empty() ? kFound : kDone;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Run& run) {
+  auto o = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("report", "What the daemon says of a job, running or ended");
+  verb->footer(kExamples);
+  verb->add_option("JOB", o->job, "As `culprit jobs` lists it")->required();
+  add_server_options(*verb, o->remote, Asks::kReads);
+  add_format(*verb, o->remote, {"text", "json", "html"});
+  add_timezone(*verb, o->remote);
+  verb->add_flag("--exit-code", o->exit_code, "Exit with 1 when a diagnosis was made");
+  verb->callback([o, &run] { run = [o] { return report(*o); }; });
+}
+
+}  // namespace culprit::cli

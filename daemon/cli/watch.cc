@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+
+#include "base/text.h"
+#include "cli/layout.h"
+#include "cli/remote.h"
+#include "cli/rules.h"
+#include "cli/verbs.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  culprit watch
+  culprit watch llama-70b-0412
+  culprit watch --format json | jq -r 'select(.event == "diagnosis") | .title')";
+
+constexpr int kWaitSecondsMax = 16;  // between tries of a daemon that went away
+
+volatile std::sig_atomic_t g_stop = 0;
+
+struct Options {
+  RemoteOptions remote;
+  std::string job;
+};
+
+std::string hosts_of(const Json& data) {
+  std::vector<std::string> names;
+  if (const auto hosts = data.find("hosts"); hosts != data.end() && hosts->is_array())
+    for (const Json& place : *hosts)
+      if (place.is_object()) names.push_back(text_field(place, "host"));
+  const size_t shown = std::min<size_t>(names.size(), 3);
+  std::string out =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<long>(shown), ", "));
+  if (names.size() > shown) out += fmt::format(" and {} more", names.size() - shown);
+  return out;
+}
+
+std::string text_line(const app::ServerEvent& event, const Json& data, const Zone& zone) {
+  const bool color = wants_color();
+  const bool diagnosis = event.kind == "diagnosis";
+  std::string out = time_field(data, "time_ns", zone) + "  " +
+                    inked(padded(to_terminal(event.kind), 9), diagnosis ? Ink::kAlarm : Ink::kDim, color) +
+                    "  " + text_field(data, "job");
+  for (const char* name : {"state", "title"})
+    if (data.contains(name)) out += "  " + text_field(data, name);
+  if (const std::string hosts = hosts_of(data); !hosts.empty()) out += "  on " + hosts;
+  if (const auto c = data.find("confidence"); c != data.end() && c->is_number())
+    out += fmt::format("  ({:.0f} %)", 100 * c->get<double>());
+  return out + "\n";
+}
+
+std::string line_of(const Options& o, const app::ServerEvent& event) {
+  const Json data = Json::parse(event.data, nullptr, false);
+  if (!data.is_object()) return "";
+  if (o.remote.format == "json") {
+    Json out{{"event", event.kind}};
+    out.update(data);
+    return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+  if (event.kind == "dropped")
+    return fmt::format("culprit: {} events were left out: this reader is too slow\n",
+                       text_field(data, "events"));
+  return text_line(event, data, o.remote.zone);
+}
+
+void wait(int seconds) {
+  for (int i = 0; i < seconds * 10 && !g_stop; ++i) {
+    const timespec tenth{0, 100'000'000};
+    nanosleep(&tenth, nullptr);
+  }
+}
+
+int watch(Options& o) {
+  if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
+  auto client = app::Client::make(o.remote.client);
+  if (!client) return complain(client.error().text), kUnable;
+  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { g_stop = 1; });
+  const std::string path = "/v1/events" + (o.job.empty() ? "" : "?job=" + app::url_escaped(o.job));
+  // What is wrong from the beginning is for the user to mend; what breaks later may mend itself.
+  if (const auto status = client->get("/v1/status"); !status) return complain(status.error().text), kUnable;
+  std::string last_id;
+  bool printed = true, told = false;
+  for (int pause = 1; !g_stop;) {
+    const Status status = client->events(path, last_id, [&](const app::ServerEvent& event) {
+      if (event.data.empty()) return g_stop == 0;
+      if (!event.id.empty()) last_id = event.id;
+      printed = print(line_of(o, event)) && !std::ferror(stdout);
+      return printed && g_stop == 0;
+    });
+    if (g_stop || !printed) break;
+    const bool reached = status || status.error().code == ErrorCode::kIo;
+    if (reached) pause = 1, told = false;
+    if (!told)
+      complain((status ? client->server() + ": it ended the connection" : status.error().text) +
+               "; trying again");
+    told = true;
+    wait(pause);
+    pause = std::min(pause * 2, kWaitSecondsMax);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_watch(CLI::App& app, Run& run) {
+  auto o = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("watch", "Follow findings and diagnoses as they come, until Ctrl-C");
+  verb->footer(kExamples);
+  verb->add_option("JOB", o->job, "Of this job only");
+  add_server_options(*verb, o->remote, Asks::kReads);
+  add_format(*verb, o->remote, {"text", "json"});
+  add_timezone(*verb, o->remote);
+  verb->callback([o, &run] { run = [o] { return watch(*o); }; });
+}
+
+}  // namespace culprit::cli

@@ -1,0 +1,92 @@
+// What a bundle must not tell, and what it must.
+#include "cli/redact.h"
+
+#include <boost/test/unit_test.hpp>
+
+namespace culprit::cli {
+namespace {
+
+std::string redacted(const std::vector<std::string>& lines, RedactOptions options = {}) {
+  Redactor redactor(options);
+  for (const std::string& line : lines) redactor.learn(line);
+  std::string out;
+  for (const std::string& line : lines) out += (out.empty() ? "" : "\n") + redactor.apply(line);
+  return out;
+}
+
+BOOST_AUTO_TEST_CASE(secrets_go_wherever_they_stand) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"HF_TOKEN=abcDEF123456", "HF_TOKEN=[secret]"},
+      {"export WANDB_API_KEY=0123456789abcdef", "export WANDB_API_KEY=[secret]"},
+      {"password: hunter2hunter2", "password: [secret]"},
+      {R"({"api_key": "k-123456", "x": 1})", R"({"api_key": "[secret]", "x": 1})"},
+      {"Authorization: Bearer abc.def.ghi", "Authorization: Bearer [secret]"},
+      {"curl -H 'authorization: basic dXNlcjpwYXNz'", "curl -H 'authorization: basic [secret]'"},
+      {"train.py --hub-token abcdef123", "train.py --hub-token [secret]"},
+      {"git clone https://bob:s3cr3t@git.example/x", "git clone https://bob:[secret]@git.example/x"},
+      {"login with hf_ABCDEFGHIJKLMNOPQRST ok", "login with [secret] ok"},
+      {"ghp_0123456789abcdef0123 found", "[secret] found"},
+      {"key AKIAIOSFODNN7EXAMPLE used", "key [secret] used"},
+      {"jwt eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJSM", "jwt [secret]"}};
+  for (const auto& [line, expected] : cases) BOOST_CHECK_EQUAL(redacted({line}), expected);
+}
+
+BOOST_AUTO_TEST_CASE(a_private_key_goes_over_all_its_lines) {
+  BOOST_CHECK_EQUAL(
+      redacted({"a", "-----BEGIN RSA PRIVATE KEY-----", "MIIE", "-----END RSA PRIVATE KEY-----", "b"}),
+      "a\n[secret]\n[secret]\n[secret]\nb");
+}
+
+BOOST_AUTO_TEST_CASE(what_training_logs_say_of_tokens_stays) {
+  for (const char* line :
+       {"tokens per second: 123456.7", "tokens_per_s: 512345.25", "token_count=4096",
+        "tokenizer: GPT2BPETokenizer", "num tokens 1234567890", "pad_token: <|endoftext|>", "key: value",
+        "author: none", "[rank3] iteration 120/5000 | elapsed 02:12:09 | loss 2.31",
+        "NVRM: Xid (PCI:0000:9b:00): 79, pid=1", "torch 2.1.0+cu121", "mlx5_0: 98:03:9b:aa:bb:cc",
+        "0x7ffe::frame", "std::bad_alloc"})
+    BOOST_CHECK_EQUAL(redacted({line}), line);
+}
+
+BOOST_AUTO_TEST_CASE(a_user_is_the_same_word_each_time_also_before_the_name_is_known) {
+  BOOST_CHECK_EQUAL(
+      redacted({"alice starts alice-train.sh, malice does not", "cd /home/alice/run /home/bob",
+                "uid=1000(carol) for bob"}),
+      "[user-1] starts [user-1]-train.sh, malice does not\ncd /home/[user-1]/run /home/[user-2]\n"
+      "uid=1000([user-3]) for [user-2]");
+}
+
+BOOST_AUTO_TEST_CASE(accounts_of_the_system_and_short_names_stay) {
+  for (const char* line : {"user=root", "/home/ab/x", "User: nobody", "user: 1000"})
+    BOOST_CHECK_EQUAL(redacted({line}), line);
+}
+
+BOOST_AUTO_TEST_CASE(words_that_are_given_go) {
+  BOOST_CHECK_EQUAL(redacted({"projectx at site-7"}, {false, {"projectx", "site-7"}}),
+                    "[user-1] at [user-2]");
+}
+
+BOOST_AUTO_TEST_CASE(e_mail_and_ip_addresses_go_unless_kept) {
+  BOOST_CHECK_EQUAL(redacted({"mail a.b+c@x.example.com from 10.1.2.3 and 10.1.2.4, again 10.1.2.3:29500"}),
+                    "mail [e-mail-1] from [ip-1] and [ip-2], again [ip-1]:29500");
+  BOOST_CHECK_EQUAL(redacted({"at fe80::1ff:fe23:4567:890a port 1, [2001:db8::2]:80"}),
+                    "at [ip-1] port 1, [[ip-2]]:80");
+  BOOST_CHECK_EQUAL(redacted({"127.0.0.1 and ::1 at 02:12:09"}), "127.0.0.1 and ::1 at 02:12:09");
+  BOOST_CHECK_EQUAL(redacted({"10.1.2.3 fe80::1"}, {true, {}}), "10.1.2.3 fe80::1");
+}
+
+BOOST_AUTO_TEST_CASE(what_was_blacked_out_is_counted) {
+  Redactor redactor({});
+  redactor.learn("/home/alice");
+  redactor.apply("alice 10.0.0.1 alice HF_TOKEN=abcdefgh");
+  const std::map<std::string, uint64_t> expected{{"ip", 1}, {"secret", 1}, {"user", 2}};
+  BOOST_CHECK(redactor.counts() == expected);
+}
+
+BOOST_AUTO_TEST_CASE(any_bytes_pass) {
+  std::string all;
+  for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
+  BOOST_CHECK_EQUAL(redacted({all, "", std::string(100'000, 'x')}), all + "\n\n" + std::string(100'000, 'x'));
+}
+
+}  // namespace
+}  // namespace culprit::cli
