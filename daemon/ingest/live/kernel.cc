@@ -90,6 +90,7 @@ std::optional<KernelRecord> parse_kernel_record(std::string_view raw) {
       !take_field(&rest, &record.sequence) || !take_char(&rest, ',') ||
       !take_field(&rest, &record.since_boot_us) || !take_char(&rest, ','))
     return std::nullopt;
+  if (record.sequence == UINT64_MAX) return std::nullopt;  // no record could follow it
   // Flags, and fields that kernels to come may add, up to the semicolon.
   const size_t semicolon = rest.find(';');
   if (semicolon == std::string_view::npos) return std::nullopt;
@@ -189,7 +190,7 @@ KernelLog::Outcome KernelLog::read(const Round& round) {
   Outcome out;
   if (!std::exchange(begun_, true)) begin(round, &out);
   Piece piece;
-  uint64_t left = round.budget_bytes;
+  uint64_t left = round.budget_bytes, refusals = 0;
   while (left > 0) {
     const int64_t got = device_->read(buffer_.data(), buffer_.size());
     if (got == -EINTR) continue;
@@ -197,6 +198,7 @@ KernelLog::Outcome KernelLog::read(const Round& round) {
     // record's number tells how many they were.
     if (got == -EPIPE || got == -EINVAL) {
       left -= std::min<uint64_t>(left, 64);
+      ++refusals;
       continue;
     }
     if (got == -EAGAIN) break;
@@ -209,8 +211,11 @@ KernelLog::Outcome KernelLog::read(const Round& round) {
     left -= std::min<uint64_t>(left, raw.size());
     take(raw, round, &piece, &out);
   }
+  // A budget of nothing but refusals is a device that gives nothing any more.
+  if (left == 0 && piece.bytes.empty() && out.batch.pieces.empty() && refusals > 0)
+    out.error = Error{ErrorCode::kIo, options_.path + ": it refuses to be read"};
   flush(round, &piece, &out);
-  out.more = left == 0;
+  out.more = left == 0 && !out.error;
   return out;
 }
 

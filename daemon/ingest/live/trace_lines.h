@@ -1,8 +1,8 @@
 // One line of the trace socket (FORMATS.md sections 3 and 4) as a value. A pure function, any thread.
 //
 // Strict where a wrong reading would mislead (a known key with a value of the wrong type, a key twice, a
-// metric without its rank), and tolerant elsewhere: keys that are not known are passed over, null is as if the
-// key were not there, and NaN and Infinity may stand without quotes, as Python's json writes them.
+// metric without its rank), and tolerant elsewhere: keys that are not known are passed over, null is as if
+// the key were not there, and NaN and Infinity may stand without quotes, as Python's json writes them.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +54,8 @@ struct TraceLine {
   std::vector<TraceField> fields;    // of an event and of an unknown kind: its other keys
 };
 
-// `line` without its newline, at most limits::kLineBytes. The views in the answer are good until the next call
-// on the same thread. An error names the key that is wrong.
+// `line` without its newline, at most limits::kLineBytes. The views in the answer are good until the next
+// call on the same thread. An error names the key that is wrong.
 Result<TraceLine> parse_trace_line(std::string_view line);
 
 }  // namespace culprit::ingest
