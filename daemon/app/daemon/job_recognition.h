@@ -54,8 +54,9 @@ std::optional<std::string> job_of_process(const std::string& proc, uint32_t pid)
 // A process that has the file open for writing.
 std::optional<uint32_t> writer_of(const std::string& proc, const std::string& path);
 
-// Whether a job's processes are there: one that belongs to it (job_of_process), that has one of its files open
-// for writing, or that sent something of it. One pass over all processes answers for all jobs for a second.
+// Whether a job's processes are there: one that belongs to it (job_of_process), that has one of its files
+// open for writing, or that sent something of it. One pass over all processes answers for all jobs for
+// a second.
 class JobAliveness {
  public:
   explicit JobAliveness(std::string proc = "/proc") : proc_(std::move(proc)) {}

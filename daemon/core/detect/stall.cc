@@ -11,8 +11,8 @@
 namespace culprit::detect {
 namespace {
 
-// A phase that was announced excuses silence for so long: the longest checkpoints, evaluations and compilations
-// take some ten minutes, and a process that died in one never tells its end.
+// A phase that was announced excuses silence for so long: the longest checkpoints, evaluations and
+// compilations take some ten minutes, and a process that died in one never tells its end.
 constexpr TimeNs kPhaseLongest = 3600 * kNsPerSecond;
 constexpr size_t kPhases = 65'536;  // open ones: one for each rank
 constexpr size_t kPaces = 64;       // steps whose median is the pace
