@@ -84,13 +84,13 @@ def compare(evidence: bytes, journal: bytes) -> Comparison:
 
 def untold(found: Comparison, gaps: Sequence[dict]) -> List[Tuple[int, int]]:
     """Breaks that no gap tells of. A gap stands at the place of its loss, counted in the bytes that are there
-    or in those that were taken before some of them were lost or freed."""
+    or in those that were taken before some of them were lost or freed; below 0 anywhere."""
     left = [int(gap["offset"]) for gap in gaps]
     missing, shift = [], 0
     for place, lost in found.breaks:
         # Two lines may begin alike: the comparison sees the break where they first differ.
         bases = (place, place + shift, place + shift + lost)
-        fits = [offset for offset in left if any(abs(offset - base) <= 512 for base in bases)]
+        fits = [at for at in left if at < 0 or any(abs(at - base) <= 512 for base in bases)]
         if fits:
             left.remove(fits[0])
         else:
