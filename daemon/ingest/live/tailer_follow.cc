@@ -110,8 +110,13 @@ void Tailer::Impl::look_absent(TailSource& source) {
       linked = at.linked;
     }
   }
-  if (mono_ >= source.next_search && !(linked && last_name_stands(source))) {
-    source.next_search = mono_ + source.interval;
+  // New names in the folder may be of it: also while its last generation stands under one of them.
+  Look folder;
+  if (root_.look(source.folder->name, folder) != 0) folder.modified_ns = kNoTime;
+  const bool stands = linked && last_name_stands(source) && folder.modified_ns == source.searched_ns;
+  if (!stands || mono_ >= source.next_search) {
+    source.next_search = mono_ + kSweepNs;
+    source.searched_ns = folder.modified_ns;
     resolve(source, false);
   }
   if (!linked && !has_work(source) && mono_ - *source.absent_since >= kGoneNs) end(source);
@@ -208,8 +213,7 @@ Tailer::Impl::Plan Tailer::Impl::plan(TailSource& source, const std::vector<Sibl
 }
 
 // Whether the last generation's content stands there; opens it.
-bool Tailer::Impl::is_position(Plan& plan, const TailSource& source, const Sibling& sibling) {
-  const FilePlace& place = source.chain.back().place;
+bool Tailer::Impl::is_position(Plan& plan, const FilePlace& place, const Sibling& sibling) {
   Descriptor file;
   if (root_.open_file(sibling.name, file) != 0) return false;
   if (sibling.compression == Compression::kNone && sibling.look.size < place.offset) return false;
@@ -230,16 +234,18 @@ void Tailer::Impl::find_back(Plan& plan, TailSource& source, const std::vector<S
       plan.position = sibling;
       return;
     }
-    if (is_position(plan, source, sibling)) return;
+    if (is_position(plan, last.place, sibling)) return;
   }
-  if (plan.held || last.place.fingerprint_bytes == 0) return;
+  const FilePlace place = plan.held ? place_by_now(last) : last.place;
+  if (place.fingerprint_bytes == 0) return;
   // Copied or compressed since. Plain ones first: they need no decoding, and are whole.
   for (const bool plain : {true, false}) {
+    if (plain && plan.held) continue;
     for (const Sibling& sibling : found) {
       if (!sibling.rotated() || (sibling.compression == Compression::kNone) != plain || its_inode(sibling))
         continue;
       if (plain && owner_of(sibling.name, sibling.look) != nullptr) continue;
-      if (!is_position(plan, source, sibling)) continue;
+      if (!is_position(plan, place, sibling)) continue;
       plan.copied = plain;
       return;
     }
@@ -256,10 +262,13 @@ void Tailer::Impl::find_newer(Plan& plan, TailSource& source, const std::vector<
          sibling.form.style != plan.position->form.style || sibling.form.mark == plan.position->form.mark))
       continue;
     const bool plain = sibling.compression == Compression::kNone;
-    if (plain && owner_of(sibling.name, sibling.look) != nullptr) {
+    if (plain && (owner_of(sibling.name, sibling.look) != nullptr ||
+                  (plan.lost && is_copy(source, sibling.name, sibling.look)))) {
       any_known = true;
       continue;
     }
+    // copytruncate is under way: what is copied stands at the path.
+    if (plain && copies_path(source, sibling)) continue;
     const bool twin = std::any_of(found.begin(), found.end(), [&](const Sibling& other) {
       return !plain && other.compression == Compression::kNone && other.rotated() &&
              other.form.mark == sibling.form.mark;
@@ -276,7 +285,8 @@ void Tailer::Impl::find_newer(Plan& plan, TailSource& source, const std::vector<
     if (a->form.style == b->form.style) return older_mark(a->form, b->form);
     return a->form.style < b->form.style;
   });
-  plan.may_lack = plan.held && !plan.position && (any_known || !newer.empty());
+  const bool had_bytes = !source.chain.empty() && source.chain.back().seen > 0;
+  plan.may_lack = plan.held && !plan.position && had_bytes && (any_known || !newer.empty());
   for (const Sibling* sibling : newer) {
     if (plan.newer.size() == kNewer) break;
     Generation generation;
@@ -290,6 +300,12 @@ void Tailer::Impl::find_newer(Plan& plan, TailSource& source, const std::vector<
     generation.seen = look.size;
     plan.newer.push_back(std::move(generation));
   }
+}
+
+bool Tailer::Impl::copies_path(const TailSource& source, const Sibling& sibling) {
+  Descriptor copy, path;
+  return root_.open_file(source.name, path) == 0 && root_.open_file(sibling.name, copy) == 0 &&
+         begins_and_ends_as(copy, path);
 }
 
 // Without a position in the row of rotated names only its content tells that a compressed part was taken.
@@ -338,7 +354,7 @@ void Tailer::Impl::carry_out(TailSource& source, Plan plan) {
     if (last.gap_before && !gap) gap = last.gap_before;
   } else if (plan.position) {
     Generation& last = source.chain.back();
-    last.name = plan.position->name;
+    if (!plan.held || plan.position->compression == last.compression) last.name = plan.position->name;
     if (!plan.held) {
       last.compression = plan.position->compression;
       last.file = std::move(plan.file);

@@ -38,6 +38,7 @@ struct TailSource {
   TimeNs changed_at = 0;  // when it was seen to grow or to be replaced
   std::optional<TimeNs> absent_since;
   TimeNs next_search = 0;  // for its last generation under another name
+  TimeNs searched_ns = kNoTime;  // the folder's time at the last search
   TimeNs not_before = 0;   // of reading: it failed
   uint64_t lag = 0;
   bool ended = false, ready = false, failing = false;
@@ -123,6 +124,7 @@ class Tailer::Impl {
   void look_same(TailSource& source, const Look& at);
   void look_other(TailSource& source, const Look& at);
   void look_absent(TailSource& source);
+  bool copies_path(const TailSource& source, const Sibling& sibling);
   bool last_name_stands(const TailSource& source);
   bool taken_compressed(const TailSource& source, const Sibling& sibling);
   void end(TailSource& source);
@@ -131,7 +133,7 @@ class Tailer::Impl {
   struct Plan;
   void resolve(TailSource& source, bool rewritten);
   Plan plan(TailSource& source, const std::vector<Sibling>& found, bool rewritten);
-  bool is_position(Plan& plan, const TailSource& source, const Sibling& sibling);
+  bool is_position(Plan& plan, const FilePlace& place, const Sibling& sibling);
   void find_back(Plan& plan, TailSource& source, const std::vector<Sibling>& found);
   void find_newer(Plan& plan, TailSource& source, const std::vector<Sibling>& found);
   void find_at_path(Plan& plan, TailSource& source, bool rewritten);
