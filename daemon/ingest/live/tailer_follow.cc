@@ -67,7 +67,8 @@ void Tailer::Impl::look(TailSource& source) {
 
 void Tailer::Impl::look_same(TailSource& source, const Look& at) {
   Generation& last = source.chain.back();
-  const bool shorter = at.size < last.place.offset;
+  // Also where nothing, or not all, was taken before.
+  const bool shorter = at.size < last.place.offset || at.size < last.seen;
   const bool moved = at.size != last.seen || at.modified_ns != last.modified_ns;
   // A file that was restored, or written anew to the same length, must begin as what was taken.
   const bool doubtful = !last.verified || (moved && at.size == last.place.offset && at.size > 0);
@@ -205,9 +206,11 @@ Tailer::Impl::Plan Tailer::Impl::plan(TailSource& source, const std::vector<Sibl
     plan.held = !rewritten && (last.file.is_open() || last.decoder);
     find_back(plan, source, found);
     plan.lost = !plan.held && !plan.position && last.place.offset > 0;
-    // Nothing was taken of it, and it is not there: nothing is known to be missing.
   }
   find_newer(plan, source, found);
+  // Nothing was taken of it: it is among the newer ones, if it is there at all.
+  if (!plan.held && !plan.position && plan.newer.empty() && !source.chain.empty())
+    plan.lost = plan.lost || source.chain.back().unread() > 0;
   find_at_path(plan, source, rewritten);
   return plan;
 }
@@ -256,7 +259,7 @@ void Tailer::Impl::find_newer(Plan& plan, TailSource& source, const std::vector<
   std::vector<const Sibling*> newer;
   bool any_known = false;
   for (const Sibling& sibling : found) {
-    if (!sibling.rotated() || sibling.form.mark.empty()) continue;
+    if (!sibling.rotated() || sibling.form.mark.empty() || sibling.look.size == 0) continue;
     if (plan.position &&
         (sibling.name == plan.position->name || !plan.position->rotated() ||
          sibling.form.style != plan.position->form.style || sibling.form.mark == plan.position->form.mark))
@@ -308,10 +311,13 @@ bool Tailer::Impl::copies_path(const TailSource& source, const Sibling& sibling)
          begins_and_ends_as(copy, path);
 }
 
-// Without a position in the row of rotated names only its content tells that a compressed part was taken.
+// Whether a compressed part has nothing to give, or was taken: where there is no position in the row of rotated
+// names, only its content tells.
 bool Tailer::Impl::taken_compressed(const TailSource& source, const Sibling& sibling) {
   Descriptor file;
   if (sibling.compression == Compression::kNone || root_.open_file(sibling.name, file) != 0) return false;
+  const auto decoder = decoder_over(file, sibling.compression, sibling.name);
+  if (char first; decoder && decoder->read(&first, 1) == 0) return true;
   return std::any_of(source.past.begin(), source.past.end(), [&](const FilePlace& place) {
     return place.fingerprint_bytes > 0 && begins_as(file, sibling.compression, place);
   });
@@ -369,7 +375,7 @@ void Tailer::Impl::carry_out(TailSource& source, Plan plan) {
       }
     }
   }
-  if (gap && plan.newer.empty() && !plan.copied) add_gap(source, std::move(*gap));
+  if (gap && plan.newer.empty() && !plan.copied) note_gap(source, std::move(*gap));
   if (gap && !plan.newer.empty()) plan.newer.front().gap_before = std::move(gap);
   for (Generation& generation : plan.newer) push(source, std::move(generation));
   source.foreign_device = plan.foreign ? plan.path.device : 0;

@@ -41,6 +41,7 @@ struct TailSource {
   TimeNs searched_ns = kNoTime;  // the folder's time at the last search
   TimeNs not_before = 0;   // of reading: it failed
   uint64_t lag = 0;
+  std::optional<Gap> gap;  // not told yet: before the next piece
   bool ended = false, ready = false, failing = false;
   size_t descriptors = 0;
   std::optional<std::list<uint32_t>::iterator> held;  // in Impl::open_order_
@@ -146,7 +147,7 @@ class Tailer::Impl {
   uint64_t take(TailSource& source, uint64_t share);
   bool take_piece(TailSource& source, uint64_t max, uint64_t& taken);
   void take_late(TailSource& source);
-  void add_gap(TailSource& source, Gap gap);
+  void note_gap(TailSource& source, Gap gap);
   Piece& add_piece(TailSource& source, std::string bytes);
   bool ensure_open(TailSource& source, Generation& generation);
   int find_again(TailSource& source, Generation& generation);

@@ -278,7 +278,8 @@ TailSource* Tailer::Impl::owner_of(const std::string& name, const Look& look) {
     for (const Generation& generation : source->chain)
       if (same(generation.place, look) && (generation.file.is_open() || is(generation.place))) return source;
     if (source->late && same(source->late->place, look)) return source;
-    if (std::any_of(source->past.begin(), source->past.end(), is)) return source;
+    for (const FilePlace& place : source->past)
+      if (place.offset > 0 && is(place)) return source;
   }
   return nullptr;
 }
