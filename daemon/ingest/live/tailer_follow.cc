@@ -89,6 +89,12 @@ void Tailer::Impl::look_same(TailSource& source, const Look& at) {
 
 void Tailer::Impl::look_other(TailSource& source, const Look&) {
   source.changed_at = mono_;
+  // Where its name is another's rotated one, that one's parts must be known first.
+  for (const RotatedName& form : rotated_forms(name_in(source.name))) {
+    const std::string& folder = source.folder->name;
+    TailSource* base = source_at(folder.empty() ? form.base : folder + "/" + form.base);
+    if (base != nullptr && base != &source && !base->ended) look(*base);
+  }
   resolve(source, false);
 }
 
@@ -305,6 +311,16 @@ void Tailer::Impl::find_newer(Plan& plan, TailSource& source, const std::vector<
   }
 }
 
+// The log of which this source's path is a rotated name, if what stands there now is copied from it.
+TailSource* Tailer::Impl::base_copied(const TailSource& source, const Look& at) {
+  for (const RotatedName& form : rotated_forms(name_in(source.name))) {
+    const std::string& folder = source.folder->name;
+    TailSource* base = source_at(folder.empty() ? form.base : folder + "/" + form.base);
+    if (base != nullptr && base != &source && is_copy(*base, source.name, at)) return base;
+  }
+  return nullptr;
+}
+
 bool Tailer::Impl::copies_path(const TailSource& source, const Sibling& sibling) {
   Descriptor copy, path;
   return root_.open_file(source.name, path) == 0 && root_.open_file(sibling.name, copy) == 0 &&
@@ -318,9 +334,12 @@ bool Tailer::Impl::taken_compressed(const TailSource& source, const Sibling& sib
   if (sibling.compression == Compression::kNone || root_.open_file(sibling.name, file) != 0) return false;
   const auto decoder = decoder_over(file, sibling.compression, sibling.name);
   if (char first; decoder && decoder->read(&first, 1) == 0) return true;
-  return std::any_of(source.past.begin(), source.past.end(), [&](const FilePlace& place) {
-    return place.fingerprint_bytes > 0 && begins_as(file, sibling.compression, place);
-  });
+  const auto is = [&](const FilePlace& place) {
+    return place.fingerprint_bytes > 0 ? begins_as(file, sibling.compression, place) : same(place, sibling.look);
+  };
+  return std::any_of(source.past.begin(), source.past.end(), is) ||
+         std::any_of(source.chain.begin(), source.chain.end(),
+                     [&](const Generation& generation) { return is(generation.place); });
 }
 
 void Tailer::Impl::find_at_path(Plan& plan, TailSource& source, bool rewritten) {
@@ -332,7 +351,9 @@ void Tailer::Impl::find_at_path(Plan& plan, TailSource& source, bool rewritten) 
   generation.place.inode = plan.path.inode;
   generation.seen = plan.path.size;
   generation.modified_ns = plan.path.modified_ns;
-  if (TailSource* owner = rewritten ? nullptr : owner_of(source.name, plan.path)) {
+  TailSource* owner = rewritten ? nullptr : owner_of(source.name, plan.path);
+  if (owner == nullptr && !rewritten) owner = base_copied(source, plan.path);
+  if (owner != nullptr) {
     if (owner != &source) {
       plan.foreign = true;
       return;

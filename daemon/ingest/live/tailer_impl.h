@@ -125,6 +125,7 @@ class Tailer::Impl {
   void look_same(TailSource& source, const Look& at);
   void look_other(TailSource& source, const Look& at);
   void look_absent(TailSource& source);
+  TailSource* base_copied(const TailSource& source, const Look& at);
   bool copies_path(const TailSource& source, const Sibling& sibling);
   bool last_name_stands(const TailSource& source);
   bool taken_compressed(const TailSource& source, const Sibling& sibling);

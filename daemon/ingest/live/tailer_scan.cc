@@ -294,7 +294,9 @@ bool Tailer::Impl::is_copy(TailSource& base, const std::string& name, const Look
     return place.fingerprint_bytes > 0 && place.inode == now.inode && place.inode != look.inode &&
            begins_as(file, Compression::kNone, place);
   };
-  return is(now) || std::any_of(base.past.begin(), base.past.end(), is);
+  if (is(now) || std::any_of(base.past.begin(), base.past.end(), is)) return true;
+  Descriptor path;
+  return root_.open_file(base.name, path) == 0 && begins_and_ends_as(file, path);
 }
 
 void Tailer::Impl::index(TailSource& source, const FilePlace& place) {
