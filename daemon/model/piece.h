@@ -84,7 +84,7 @@ inline void advance(StreamState& state, const Piece& piece) {
     return place.device == piece.place->device && place.inode == piece.place->inode &&
            (place == *piece.place || place.offset + passed <= piece.place->offset);
   };
-  if (state.place && !same_file(*state.place)) {
+  if (state.place && state.place->offset > 0 && !same_file(*state.place)) {
     if (state.past.size() == kPastPlaces) state.past.erase(state.past.begin());
     state.past.push_back(*state.place);
   }

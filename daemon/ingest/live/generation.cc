@@ -164,6 +164,17 @@ bool begins_as_taken(Generation& generation) {
   return true;
 }
 
+FilePlace place_by_now(const Generation& generation) {
+  FilePlace place = generation.place;
+  char head[limits::kFingerprintBytes];
+  if (generation.compression != Compression::kNone || !generation.file.is_open()) return place;
+  const ssize_t n = read_at(generation.file.get(), head, sizeof head, 0);
+  if (n < static_cast<ssize_t>(place.fingerprint_bytes)) return place;
+  place.fingerprint = hash64({head, static_cast<size_t>(n)});
+  place.fingerprint_bytes = static_cast<uint32_t>(n);
+  return place;
+}
+
 bool begins_as(const Descriptor& file, Compression compression, const FilePlace& place) {
   if (place.fingerprint_bytes == 0) return true;
   char head[limits::kFingerprintBytes];
@@ -174,6 +185,20 @@ bool begins_as(const Descriptor& file, Compression compression, const FilePlace&
   }
   return read_at(file.get(), head, size, 0) == static_cast<ssize_t>(size) &&
          hash64({head, size}) == place.fingerprint;
+}
+
+bool begins_and_ends_as(const Descriptor& part, const Descriptor& whole) {
+  Look a, b;
+  if (look_at(part.get(), a) != 0 || look_at(whole.get(), b) != 0) return false;
+  if (a.size == 0 || a.size > b.size || (a.device == b.device && a.inode == b.inode)) return false;
+  char left[limits::kFingerprintBytes], right[limits::kFingerprintBytes];
+  const size_t size = std::min<uint64_t>(a.size, sizeof left);
+  for (const uint64_t offset : {uint64_t{0}, a.size - size}) {
+    const ssize_t n = read_at(part.get(), left, size, offset);
+    if (n <= 0 || read_at(whole.get(), right, size, offset) != n || !std::equal(left, left + n, right))
+      return false;
+  }
+  return true;
 }
 
 std::unique_ptr<Decompressor> decoder_over(const Descriptor& file, Compression compression,

@@ -54,8 +54,14 @@ Reading read_on(Generation& generation, size_t max);
 // shorter than a fingerprint.
 bool begins_as_taken(Generation& generation);
 
+// The place with the fingerprint of all that is there by now, of an open file.
+FilePlace place_by_now(const Generation& generation);
+
 // Whether the content of `file` (decompressed) begins as the place says. Nothing taken: it does.
 bool begins_as(const Descriptor& file, Compression compression, const FilePlace& place);
+
+// Whether `part` is, by its beginning and its end, a copy of the beginning of `whole`, another file.
+bool begins_and_ends_as(const Descriptor& part, const Descriptor& whole);
 
 // A decoder over a duplicate of the descriptor.
 std::unique_ptr<Decompressor> decoder_over(const Descriptor& file, Compression compression,

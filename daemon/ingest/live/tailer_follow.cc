@@ -67,7 +67,8 @@ void Tailer::Impl::look(TailSource& source) {
 
 void Tailer::Impl::look_same(TailSource& source, const Look& at) {
   Generation& last = source.chain.back();
-  const bool shorter = at.size < last.place.offset;
+  // Also where nothing, or not all, was taken before.
+  const bool shorter = at.size < last.place.offset || at.size < last.seen;
   const bool moved = at.size != last.seen || at.modified_ns != last.modified_ns;
   // A file that was restored, or written anew to the same length, must begin as what was taken.
   const bool doubtful = !last.verified || (moved && at.size == last.place.offset && at.size > 0);
@@ -88,6 +89,12 @@ void Tailer::Impl::look_same(TailSource& source, const Look& at) {
 
 void Tailer::Impl::look_other(TailSource& source, const Look&) {
   source.changed_at = mono_;
+  // Where its name is another's rotated one, that one's parts must be known first.
+  for (const RotatedName& form : rotated_forms(name_in(source.name))) {
+    const std::string& folder = source.folder->name;
+    TailSource* base = source_at(folder.empty() ? form.base : folder + "/" + form.base);
+    if (base != nullptr && base != &source && !base->ended) look(*base);
+  }
   resolve(source, false);
 }
 
@@ -110,8 +117,13 @@ void Tailer::Impl::look_absent(TailSource& source) {
       linked = at.linked;
     }
   }
-  if (mono_ >= source.next_search && !(linked && last_name_stands(source))) {
-    source.next_search = mono_ + source.interval;
+  // New names in the folder may be of it: also while its last generation stands under one of them.
+  Look folder;
+  if (root_.look(source.folder->name, folder) != 0) folder.modified_ns = kNoTime;
+  const bool stands = linked && last_name_stands(source) && folder.modified_ns == source.searched_ns;
+  if (!stands || mono_ >= source.next_search) {
+    source.next_search = mono_ + kSweepNs;
+    source.searched_ns = folder.modified_ns;
     resolve(source, false);
   }
   if (!linked && !has_work(source) && mono_ - *source.absent_since >= kGoneNs) end(source);
@@ -200,16 +212,17 @@ Tailer::Impl::Plan Tailer::Impl::plan(TailSource& source, const std::vector<Sibl
     plan.held = !rewritten && (last.file.is_open() || last.decoder);
     find_back(plan, source, found);
     plan.lost = !plan.held && !plan.position && last.place.offset > 0;
-    // Nothing was taken of it, and it is not there: nothing is known to be missing.
   }
   find_newer(plan, source, found);
+  // Nothing was taken of it: it is among the newer ones, if it is there at all.
+  if (!plan.held && !plan.position && plan.newer.empty() && !source.chain.empty())
+    plan.lost = plan.lost || source.chain.back().unread() > 0;
   find_at_path(plan, source, rewritten);
   return plan;
 }
 
 // Whether the last generation's content stands there; opens it.
-bool Tailer::Impl::is_position(Plan& plan, const TailSource& source, const Sibling& sibling) {
-  const FilePlace& place = source.chain.back().place;
+bool Tailer::Impl::is_position(Plan& plan, const FilePlace& place, const Sibling& sibling) {
   Descriptor file;
   if (root_.open_file(sibling.name, file) != 0) return false;
   if (sibling.compression == Compression::kNone && sibling.look.size < place.offset) return false;
@@ -230,16 +243,18 @@ void Tailer::Impl::find_back(Plan& plan, TailSource& source, const std::vector<S
       plan.position = sibling;
       return;
     }
-    if (is_position(plan, source, sibling)) return;
+    if (is_position(plan, last.place, sibling)) return;
   }
-  if (plan.held || last.place.fingerprint_bytes == 0) return;
+  const FilePlace place = plan.held ? place_by_now(last) : last.place;
+  if (place.fingerprint_bytes == 0) return;
   // Copied or compressed since. Plain ones first: they need no decoding, and are whole.
   for (const bool plain : {true, false}) {
+    if (plain && plan.held) continue;
     for (const Sibling& sibling : found) {
       if (!sibling.rotated() || (sibling.compression == Compression::kNone) != plain || its_inode(sibling))
         continue;
       if (plain && owner_of(sibling.name, sibling.look) != nullptr) continue;
-      if (!is_position(plan, source, sibling)) continue;
+      if (!is_position(plan, place, sibling)) continue;
       plan.copied = plain;
       return;
     }
@@ -250,16 +265,19 @@ void Tailer::Impl::find_newer(Plan& plan, TailSource& source, const std::vector<
   std::vector<const Sibling*> newer;
   bool any_known = false;
   for (const Sibling& sibling : found) {
-    if (!sibling.rotated() || sibling.form.mark.empty()) continue;
+    if (!sibling.rotated() || sibling.form.mark.empty() || sibling.look.size == 0) continue;
     if (plan.position &&
         (sibling.name == plan.position->name || !plan.position->rotated() ||
          sibling.form.style != plan.position->form.style || sibling.form.mark == plan.position->form.mark))
       continue;
     const bool plain = sibling.compression == Compression::kNone;
-    if (plain && owner_of(sibling.name, sibling.look) != nullptr) {
+    if (plain && (owner_of(sibling.name, sibling.look) != nullptr ||
+                  (plan.lost && is_copy(source, sibling.name, sibling.look)))) {
       any_known = true;
       continue;
     }
+    // copytruncate is under way: what is copied stands at the path.
+    if (plain && copies_path(source, sibling)) continue;
     const bool twin = std::any_of(found.begin(), found.end(), [&](const Sibling& other) {
       return !plain && other.compression == Compression::kNone && other.rotated() &&
              other.form.mark == sibling.form.mark;
@@ -276,7 +294,8 @@ void Tailer::Impl::find_newer(Plan& plan, TailSource& source, const std::vector<
     if (a->form.style == b->form.style) return older_mark(a->form, b->form);
     return a->form.style < b->form.style;
   });
-  plan.may_lack = plan.held && !plan.position && (any_known || !newer.empty());
+  const bool had_bytes = !source.chain.empty() && source.chain.back().seen > 0;
+  plan.may_lack = plan.held && !plan.position && had_bytes && (any_known || !newer.empty());
   for (const Sibling* sibling : newer) {
     if (plan.newer.size() == kNewer) break;
     Generation generation;
@@ -292,13 +311,35 @@ void Tailer::Impl::find_newer(Plan& plan, TailSource& source, const std::vector<
   }
 }
 
-// Without a position in the row of rotated names only its content tells that a compressed part was taken.
+// The log of which this source's path is a rotated name, if what stands there now is copied from it.
+TailSource* Tailer::Impl::base_copied(const TailSource& source, const Look& at) {
+  for (const RotatedName& form : rotated_forms(name_in(source.name))) {
+    const std::string& folder = source.folder->name;
+    TailSource* base = source_at(folder.empty() ? form.base : folder + "/" + form.base);
+    if (base != nullptr && base != &source && is_copy(*base, source.name, at)) return base;
+  }
+  return nullptr;
+}
+
+bool Tailer::Impl::copies_path(const TailSource& source, const Sibling& sibling) {
+  Descriptor copy, path;
+  return root_.open_file(source.name, path) == 0 && root_.open_file(sibling.name, copy) == 0 &&
+         begins_and_ends_as(copy, path);
+}
+
+// Whether a compressed part has nothing to give, or was taken: where there is no position in the row of rotated
+// names, only its content tells.
 bool Tailer::Impl::taken_compressed(const TailSource& source, const Sibling& sibling) {
   Descriptor file;
   if (sibling.compression == Compression::kNone || root_.open_file(sibling.name, file) != 0) return false;
-  return std::any_of(source.past.begin(), source.past.end(), [&](const FilePlace& place) {
-    return place.fingerprint_bytes > 0 && begins_as(file, sibling.compression, place);
-  });
+  const auto decoder = decoder_over(file, sibling.compression, sibling.name);
+  if (char first; decoder && decoder->read(&first, 1) == 0) return true;
+  const auto is = [&](const FilePlace& place) {
+    return place.fingerprint_bytes > 0 ? begins_as(file, sibling.compression, place) : same(place, sibling.look);
+  };
+  return std::any_of(source.past.begin(), source.past.end(), is) ||
+         std::any_of(source.chain.begin(), source.chain.end(),
+                     [&](const Generation& generation) { return is(generation.place); });
 }
 
 void Tailer::Impl::find_at_path(Plan& plan, TailSource& source, bool rewritten) {
@@ -310,7 +351,9 @@ void Tailer::Impl::find_at_path(Plan& plan, TailSource& source, bool rewritten) 
   generation.place.inode = plan.path.inode;
   generation.seen = plan.path.size;
   generation.modified_ns = plan.path.modified_ns;
-  if (TailSource* owner = rewritten ? nullptr : owner_of(source.name, plan.path)) {
+  TailSource* owner = rewritten ? nullptr : owner_of(source.name, plan.path);
+  if (owner == nullptr && !rewritten) owner = base_copied(source, plan.path);
+  if (owner != nullptr) {
     if (owner != &source) {
       plan.foreign = true;
       return;
@@ -338,7 +381,7 @@ void Tailer::Impl::carry_out(TailSource& source, Plan plan) {
     if (last.gap_before && !gap) gap = last.gap_before;
   } else if (plan.position) {
     Generation& last = source.chain.back();
-    last.name = plan.position->name;
+    if (!plan.held || plan.position->compression == last.compression) last.name = plan.position->name;
     if (!plan.held) {
       last.compression = plan.position->compression;
       last.file = std::move(plan.file);
@@ -353,7 +396,7 @@ void Tailer::Impl::carry_out(TailSource& source, Plan plan) {
       }
     }
   }
-  if (gap && plan.newer.empty() && !plan.copied) add_gap(source, std::move(*gap));
+  if (gap && plan.newer.empty() && !plan.copied) note_gap(source, std::move(*gap));
   if (gap && !plan.newer.empty()) plan.newer.front().gap_before = std::move(gap);
   for (Generation& generation : plan.newer) push(source, std::move(generation));
   source.foreign_device = plan.foreign ? plan.path.device : 0;

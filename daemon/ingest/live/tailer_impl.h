@@ -38,8 +38,10 @@ struct TailSource {
   TimeNs changed_at = 0;  // when it was seen to grow or to be replaced
   std::optional<TimeNs> absent_since;
   TimeNs next_search = 0;  // for its last generation under another name
+  TimeNs searched_ns = kNoTime;  // the folder's time at the last search
   TimeNs not_before = 0;   // of reading: it failed
   uint64_t lag = 0;
+  std::optional<Gap> gap;  // not told yet: before the next piece
   bool ended = false, ready = false, failing = false;
   size_t descriptors = 0;
   std::optional<std::list<uint32_t>::iterator> held;  // in Impl::open_order_
@@ -123,6 +125,8 @@ class Tailer::Impl {
   void look_same(TailSource& source, const Look& at);
   void look_other(TailSource& source, const Look& at);
   void look_absent(TailSource& source);
+  TailSource* base_copied(const TailSource& source, const Look& at);
+  bool copies_path(const TailSource& source, const Sibling& sibling);
   bool last_name_stands(const TailSource& source);
   bool taken_compressed(const TailSource& source, const Sibling& sibling);
   void end(TailSource& source);
@@ -131,7 +135,7 @@ class Tailer::Impl {
   struct Plan;
   void resolve(TailSource& source, bool rewritten);
   Plan plan(TailSource& source, const std::vector<Sibling>& found, bool rewritten);
-  bool is_position(Plan& plan, const TailSource& source, const Sibling& sibling);
+  bool is_position(Plan& plan, const FilePlace& place, const Sibling& sibling);
   void find_back(Plan& plan, TailSource& source, const std::vector<Sibling>& found);
   void find_newer(Plan& plan, TailSource& source, const std::vector<Sibling>& found);
   void find_at_path(Plan& plan, TailSource& source, bool rewritten);
@@ -144,7 +148,7 @@ class Tailer::Impl {
   uint64_t take(TailSource& source, uint64_t share);
   bool take_piece(TailSource& source, uint64_t max, uint64_t& taken);
   void take_late(TailSource& source);
-  void add_gap(TailSource& source, Gap gap);
+  void note_gap(TailSource& source, Gap gap);
   Piece& add_piece(TailSource& source, std::string bytes);
   bool ensure_open(TailSource& source, Generation& generation);
   int find_again(TailSource& source, Generation& generation);

@@ -278,7 +278,8 @@ TailSource* Tailer::Impl::owner_of(const std::string& name, const Look& look) {
     for (const Generation& generation : source->chain)
       if (same(generation.place, look) && (generation.file.is_open() || is(generation.place))) return source;
     if (source->late && same(source->late->place, look)) return source;
-    if (std::any_of(source->past.begin(), source->past.end(), is)) return source;
+    for (const FilePlace& place : source->past)
+      if (place.offset > 0 && is(place)) return source;
   }
   return nullptr;
 }
@@ -293,7 +294,9 @@ bool Tailer::Impl::is_copy(TailSource& base, const std::string& name, const Look
     return place.fingerprint_bytes > 0 && place.inode == now.inode && place.inode != look.inode &&
            begins_as(file, Compression::kNone, place);
   };
-  return is(now) || std::any_of(base.past.begin(), base.past.end(), is);
+  if (is(now) || std::any_of(base.past.begin(), base.past.end(), is)) return true;
+  Descriptor path;
+  return root_.open_file(base.name, path) == 0 && begins_and_ends_as(file, path);
 }
 
 void Tailer::Impl::index(TailSource& source, const FilePlace& place) {

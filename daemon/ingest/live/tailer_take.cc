@@ -34,7 +34,7 @@ bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken)
   Generation& first = source.chain.front();
   const bool last = source.chain.size() == 1;
   if (first.gap_before) {
-    add_gap(source, std::move(*first.gap_before));
+    note_gap(source, std::move(*first.gap_before));
     first.gap_before.reset();
   }
   if (!ensure_open(source, first)) return !last && source.not_before <= mono_;
@@ -47,21 +47,23 @@ bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken)
       return true;
     case ReadResult::kSkipped:
       taken += kSkipCost;
-      if (reading.skipped > 0) add_gap(source, {reading.skipped, 0, "a hole in the file"});
+      if (reading.skipped == 0) return true;
+      note_gap(source, {reading.skipped, 0, "a hole in the file"});
+      add_piece(source, "");
       return true;
     case ReadResult::kChanged:
       if (last) {
         resolve(source, true);
         return !source.chain.empty() && source.chain.front().unread() > 0;
       }
-      add_gap(source, {first.unread(), 0, "the file was truncated before its rest was read"});
+      note_gap(source, {first.unread(), 0, "the file was truncated before its rest was read"});
       leave(source);
       return true;
     case ReadResult::kFailed:
       failed(source, reading.error);
       return false;
     case ReadResult::kDamaged:
-      add_gap(source, {0, 0, "the rest of the file was compressed and is damaged"});
+      note_gap(source, {0, 0, "the rest of the file was compressed and is damaged"});
       break;
     case ReadResult::kEnd:
       break;
@@ -90,10 +92,12 @@ void Tailer::Impl::take_late(TailSource& source) {
   count_open(source);
 }
 
-void Tailer::Impl::add_gap(TailSource& source, Gap gap) {
+// It goes with the next piece: a place in the new file and what is missing before it become durable together.
+void Tailer::Impl::note_gap(TailSource& source, Gap gap) {
   ++gaps;
   gap_bytes += gap.bytes;
-  add_piece(source, "").gap = std::move(gap);
+  if (source.gap) gap.bytes += source.gap->bytes;
+  source.gap = std::move(gap);
 }
 
 Piece& Tailer::Impl::add_piece(TailSource& source, std::string content) {
@@ -102,7 +106,11 @@ Piece& Tailer::Impl::add_piece(TailSource& source, std::string content) {
   piece.offset = source.size;
   piece.time_ns = now_;
   piece.bytes = std::move(content);
-  if (!source.chain.empty()) {
+  piece.gap = std::exchange(source.gap, std::nullopt);
+  // Of a file of which nothing is taken yet the place says nothing: after a restart the search for what came
+  // since begins at the last one that does.
+  const bool begun = !source.chain.empty() && source.chain.front().place.offset > 0;
+  if (begun || (!source.chain.empty() && source.past.empty())) {
     piece.place = source.chain.front().place;
   } else if (!source.past.empty()) {
     piece.place = source.past.back();
@@ -131,7 +139,7 @@ bool Tailer::Impl::ensure_open(TailSource& source, Generation& generation) {
   if (error == 0) return true;
   const bool ours = error == EMFILE || error == ENFILE || error == ENOMEM;
   if (!ours && &generation != &source.chain.back()) {
-    add_gap(source,
+    note_gap(source,
             {generation.unread(), 0, "the rotated file was removed or cannot be read: " + reason_of(error)});
     leave(source);
   } else if (error == ENOENT) {

@@ -156,4 +156,136 @@ BOOST_AUTO_TEST_CASE(every_byte_comes_once_whatever_becomes_of_the_file) {
       for (const bool stopped : {false, true}) check_case(one, pattern, stopped);
 }
 
+namespace {
+
+enum class Rotation { kNumbers, kDates, kCopies };
+
+// A log that is written, rotated and compressed at random, and a tailer that runs, falls behind, is killed and
+// comes back. No part of the log is removed, so that nothing may be missing.
+class RandomLife {
+ public:
+  RandomLife(unsigned seed, Rotation rotation, const std::string& pattern)
+      : random_(seed), rotation_(rotation), f_(pattern) {}
+
+  void play(int steps) {
+    // What was rotated before it is seen first may be no part of it.
+    while (!started_) write();
+    f_.round();
+    for (int i = 0; i < steps; ++i) {
+      step();
+      if (getenv("TRACE")) {
+        std::string all = std::to_string(i) + " written " + std::to_string(written_.size()) + " evidence " + std::to_string(f_.evidence("x.log").size());
+        for (auto& e : std::filesystem::directory_iterator(f_.folder)) { struct stat st; stat(e.path().c_str(), &st); all += " " + e.path().filename().string() + ":" + std::to_string(st.st_ino) + ":" + std::to_string(st.st_size); }
+        for (auto& [id, st] : f_.streams) { if (st.state.place) all += " place " + std::to_string(st.state.place->inode) + "@" + std::to_string(st.state.place->offset) + " fp " + std::to_string(st.state.place->fingerprint_bytes); for (auto& p : st.state.past) all += " past " + std::to_string(p.inode) + "@" + std::to_string(p.offset); for (auto& g : st.gaps) all += " GAP " + g.reason; }
+        fprintf(stderr, "%s\n", all.c_str());
+      }
+      BOOST_REQUIRE_MESSAGE(written_.starts_with(f_.evidence("x.log")), "wrong after step " << i);
+    }
+    f_.settle();
+    BOOST_CHECK_EQUAL(f_.sources(), 1);
+    BOOST_REQUIRE(f_.evidence("x.log") == written_);
+    f_.restart();
+    f_.settle();
+    BOOST_REQUIRE(f_.evidence("x.log") == written_);
+    BOOST_CHECK_EQUAL(f_.gap_bytes("x.log"), 0);
+    if (rotation_ != Rotation::kCopies) BOOST_CHECK_EQUAL(f_.gaps("x.log"), 0);
+  }
+
+ private:
+  size_t below(size_t n) { return random_() % n; }
+
+  void step() {
+    switch (below(10)) {
+      case 0:
+        return rotate();
+      case 1:
+        return compress();
+      case 2:
+        f_.restart();
+        return;
+      case 3:
+        f_.round(300 * kNsPerMs, false);
+        f_.restart();
+        return;
+      case 4:
+        f_.round(kNsPerSecond, true, 1 + below(300));
+        return;
+      case 5:
+        f_.round(static_cast<TimeNs>(below(3000)) * kNsPerMs);
+        return;
+      default:
+        return write();
+    }
+  }
+  void write() {
+    std::string text;
+    for (size_t n = below(30); n > 0; --n) text += "line " + std::to_string(line_++) + " of this log\n";
+    if (below(20) == 0) text += std::string(below(200'000), 'x');
+    f_.append("x.log", text);
+    written_ += text;
+    started_ = started_ || !text.empty();
+  }
+  // The oldest has the largest number.
+  void shift() {
+    for (size_t n = parts_.size(); n > 0; --n) {
+      const std::string& ending = parts_[n - 1];
+      f_.rename("x.log." + std::to_string(n) + ending, "x.log." + std::to_string(n + 1) + ending);
+    }
+    parts_.insert(parts_.begin(), "");
+  }
+  void rotate() {
+    if (!started_ || !std::filesystem::exists(f_.at("x.log"))) return;
+    if (rotation_ == Rotation::kDates) {
+      const std::string name = "x.log-20261121-" + std::to_string(100'000 + dates_.size());
+      f_.rename("x.log", name);
+      dates_.push_back(name);
+    } else {
+      // A copy of a log that the tailer does not know yet is a log of its own.
+      if (rotation_ == Rotation::kCopies && f_.sources() == 0) return;
+      shift();
+      if (rotation_ == Rotation::kNumbers) f_.rename("x.log", "x.log.1");
+      if (rotation_ == Rotation::kCopies) {
+        f_.copy("x.log", "x.log.1");
+        if (below(2) == 0) f_.round(100 * kNsPerMs);
+        f_.truncate("x.log");
+      }
+    }
+    if (below(3) == 0) f_.round(100 * kNsPerMs);
+    if (rotation_ != Rotation::kCopies && below(2) == 0) f_.append("x.log", "");
+  }
+  void compress() {
+    const std::string with[] = {"gzip", "zstd -q --rm", "xz"};
+    const std::string endings[] = {".gz", ".zst", ".xz"};
+    const size_t how = below(3);
+    if (rotation_ == Rotation::kDates) {
+      if (dates_.empty()) return;
+      std::string& name = dates_[below(dates_.size())];
+      if (!name.ends_with("z") && !name.ends_with("t")) f_.compress(name, with[how]), name += endings[how];
+    } else if (!parts_.empty()) {
+      const size_t n = below(parts_.size());
+      if (!parts_[n].empty()) return;
+      f_.compress("x.log." + std::to_string(n + 1), with[how]);
+      parts_[n] = endings[how];
+    }
+  }
+
+  std::mt19937 random_;
+  Rotation rotation_;
+  Fixture f_;
+  std::string written_;
+  uint64_t line_ = 0;
+  bool started_ = false;
+  std::vector<std::string> parts_, dates_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(random_lives_lose_and_double_nothing) {
+  for (const Rotation rotation : {Rotation::kNumbers, Rotation::kDates, Rotation::kCopies})
+    for (const char* pattern : {"x.log", "x*"})
+      for (unsigned seed = getenv("SEED") ? atoi(getenv("SEED")) : 1; seed <= (getenv("SEED") ? (unsigned)atoi(getenv("SEED")) : 12u); ++seed) if (!getenv("ROT") || atoi(getenv("ROT")) == (int)rotation)
+        BOOST_TEST_CONTEXT("rotation " << static_cast<int>(rotation) << ", " << pattern << ", seed " << seed)
+  RandomLife(seed, rotation, pattern).play(150);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
