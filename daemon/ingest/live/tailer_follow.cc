@@ -339,7 +339,8 @@ bool Tailer::Impl::copies_path(const TailSource& source, const Sibling& sibling)
          begins_and_ends_as(copy, path);
 }
 
-// Whether a compressed part has nothing to give, or was taken: where there is no position in the row of rotated
+// Whether a compressed part has nothing to give, or was taken: where there is no position in the row of
+// rotated
 // names, only its content tells.
 bool Tailer::Impl::taken_compressed(const TailSource& source, const Sibling& sibling) {
   Descriptor file;

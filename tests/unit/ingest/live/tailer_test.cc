@@ -9,7 +9,6 @@ using namespace culprit::ingest;
 using namespace culprit::ingest::testing;
 using namespace std::string_literals;
 
-BOOST_AUTO_TEST_SUITE(tailer)
 
 namespace {
 
@@ -150,6 +149,8 @@ void check_case(const Case& one, const std::string& pattern, bool stopped) {
 
 }  // namespace
 
+BOOST_AUTO_TEST_SUITE(tailer)
+
 BOOST_AUTO_TEST_CASE(every_byte_comes_once_whatever_becomes_of_the_file) {
   for (const Case& one : cases())
     for (const char* pattern : {"x.log", "*.log", "x*"})
@@ -160,7 +161,8 @@ namespace {
 
 enum class Rotation { kNumbers, kDates, kCopies };
 
-// A log that is written, rotated and compressed at random, and a tailer that runs, falls behind, is killed and
+// A log that is written, rotated and compressed at random, and a tailer that runs, falls behind, is killed
+// and
 // comes back. No part of the log is removed, so that nothing may be missing.
 class RandomLife {
  public:
