@@ -28,6 +28,7 @@ struct Generation {
   bool verified = false;  // since it was opened or restored it was found to begin as it should
   bool ended = false;     // of a compressed one: all of it is decoded
   std::optional<Gap> gap_before;
+  FilePlace peek;  // what it began with when it was looked at, before anything was taken
 
   uint64_t unread() const { return seen > place.offset ? seen - place.offset : 0; }
 };

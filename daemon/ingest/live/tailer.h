@@ -3,7 +3,8 @@
 // the file there, in order, each byte once; what is lost is a gap.
 //
 // Blocking; belongs to one worker thread (stats() alone: any thread). It reads no clock and keeps no file of
-// its own: `known` is what the store holds, and after a kill the tailer goes on behind that. Changes told from
+// its own: `known` is what the store holds, and after a kill the tailer goes on behind that. Changes told
+// from
 // outside (inotify) are hints: they make it look at once, never decide what is read. It never maps a file,
 // never follows a link below the glob's root, never opens anything but regular files, and never blocks on a
 // FIFO or a device. What an application does with file names, sizes and contents costs a bounded amount.

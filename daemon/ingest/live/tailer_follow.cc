@@ -82,6 +82,12 @@ void Tailer::Impl::look_same(TailSource& source, const Look& at) {
   }
   last.verified = true;
   if (!moved) return;
+  if (last.place.offset == 0 && at.size > 0) {
+    // A rotation may copy and truncate it before anything was taken.
+    if (!ensure_open(source, last)) return;
+    if (!begins_as(last.file, Compression::kNone, last.peek)) return resolve(source, true);
+    last.peek = place_by_now(last);
+  }
   if (at.size != last.seen) source.changed_at = mono_;
   last.seen = at.size;
   last.modified_ns = at.modified_ns;
@@ -185,6 +191,12 @@ std::vector<Sibling> Tailer::Impl::siblings(const TailSource& source) {
 
 // `rewritten`: what stands at the path is the same file with another content.
 void Tailer::Impl::resolve(TailSource& source, bool rewritten) {
+  if (source.chain.empty() && source.past.empty()) {
+    // Seen for the first time: there is nothing to find again.
+    Plan first;
+    find_at_path(first, source, rewritten);
+    return carry_out(source, std::move(first));
+  }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::vector<Sibling> found = siblings(source);
     Plan plan = this->plan(source, found, rewritten);
@@ -327,7 +339,8 @@ bool Tailer::Impl::copies_path(const TailSource& source, const Sibling& sibling)
          begins_and_ends_as(copy, path);
 }
 
-// Whether a compressed part has nothing to give, or was taken: where there is no position in the row of rotated
+// Whether a compressed part has nothing to give, or was taken: where there is no position in the row of
+// rotated
 // names, only its content tells.
 bool Tailer::Impl::taken_compressed(const TailSource& source, const Sibling& sibling) {
   Descriptor file;
@@ -335,7 +348,8 @@ bool Tailer::Impl::taken_compressed(const TailSource& source, const Sibling& sib
   const auto decoder = decoder_over(file, sibling.compression, sibling.name);
   if (char first; decoder && decoder->read(&first, 1) == 0) return true;
   const auto is = [&](const FilePlace& place) {
-    return place.fingerprint_bytes > 0 ? begins_as(file, sibling.compression, place) : same(place, sibling.look);
+    return place.fingerprint_bytes > 0 ? begins_as(file, sibling.compression, place)
+                                       : same(place, sibling.look);
   };
   return std::any_of(source.past.begin(), source.past.end(), is) ||
          std::any_of(source.chain.begin(), source.chain.end(),
@@ -360,6 +374,13 @@ void Tailer::Impl::find_at_path(Plan& plan, TailSource& source, bool rewritten) 
     }
     for (const FilePlace& place : source.past)
       if (same(place, plan.path)) generation.place = place;
+  }
+  Look opened;
+  if (root_.open_file(source.name, generation.file) == 0 && look_at(generation.file.get(), opened) == 0 &&
+      same(generation.place, opened)) {
+    generation.peek = place_by_now(generation);
+  } else {
+    generation.file = Descriptor();
   }
   plan.newer.push_back(std::move(generation));
 }

@@ -37,9 +37,9 @@ struct TailSource {
   TimeNs next_look = 0, queued_at = 0, interval = 0;
   TimeNs changed_at = 0;  // when it was seen to grow or to be replaced
   std::optional<TimeNs> absent_since;
-  TimeNs next_search = 0;  // for its last generation under another name
+  TimeNs next_search = 0;        // for its last generation under another name
   TimeNs searched_ns = kNoTime;  // the folder's time at the last search
-  TimeNs not_before = 0;   // of reading: it failed
+  TimeNs not_before = 0;         // of reading: it failed
   uint64_t lag = 0;
   std::optional<Gap> gap;  // not told yet: before the next piece
   bool ended = false, ready = false, failing = false;

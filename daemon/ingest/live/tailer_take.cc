@@ -140,7 +140,7 @@ bool Tailer::Impl::ensure_open(TailSource& source, Generation& generation) {
   const bool ours = error == EMFILE || error == ENFILE || error == ENOMEM;
   if (!ours && &generation != &source.chain.back()) {
     note_gap(source,
-            {generation.unread(), 0, "the rotated file was removed or cannot be read: " + reason_of(error)});
+             {generation.unread(), 0, "the rotated file was removed or cannot be read: " + reason_of(error)});
     leave(source);
   } else if (error == ENOENT) {
     // The last one is being replaced at this moment: the next look finds out by what.

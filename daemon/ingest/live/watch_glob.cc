@@ -16,7 +16,8 @@ constexpr size_t kPatternBytes = 4096;  // PATH_MAX
 
 bool has_pattern(std::string_view part) { return part.find_first_of("*?[{") != part.npos; }
 
-// Whether `c` is in the set that begins behind the '[' at `at`; `at` is moved behind its ']'. A '[' without an
+// Whether `c` is in the set that begins behind the '[' at `at`; `at` is moved behind its ']'. A '[' without
+// an
 // end is itself.
 bool in_set(std::string_view pattern, size_t& at, char c) {
   const size_t open = at++;

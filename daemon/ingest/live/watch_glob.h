@@ -1,5 +1,7 @@
-// A pattern of paths as a configuration gives it: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}` within a name, `**` for any
-// folders. Names that begin with a dot are matched only by a pattern whose part begins with one. A plain value;
+// A pattern of paths as a configuration gives it: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}` within a name, `**`
+// for any
+// folders. Names that begin with a dot are matched only by a pattern whose part begins with one. A plain
+// value;
 // any thread. It walks nothing itself: it tells at each folder which names are worth a look. Matching a name
 // costs at most its length times that of the pattern's part, whatever the name is.
 #pragma once

@@ -1,4 +1,5 @@
-// A folder of its own with logs, and a tailer over it whose clock, commits and kills the test decides. What it
+// A folder of its own with logs, and a tailer over it whose clock, commits and kills the test decides. What
+// it
 // has committed is the evidence; it is put together here by offsets alone, apart from the tailer's code. One
 // thread.
 #pragma once

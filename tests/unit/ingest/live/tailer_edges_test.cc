@@ -1,0 +1,172 @@
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "tail_fixture.h"
+
+using namespace culprit;
+using namespace culprit::ingest;
+using namespace culprit::ingest::testing;
+using namespace std::string_literals;
+
+BOOST_AUTO_TEST_SUITE(tailer_edges)
+
+BOOST_AUTO_TEST_CASE(links_pipes_and_devices_are_refused_and_told_once) {
+  TailFolderFixture f;
+  f.append("secret", "not for the tailer\n");
+  std::filesystem::create_symlink(f.at("secret"), f.at("link.log"));
+  BOOST_REQUIRE_EQUAL(::mkfifo(f.at("fifo.log").c_str(), 0600), 0);
+  f.append("plain.log", "line\n");
+  f.settle();
+  BOOST_CHECK_EQUAL(f.sources(), 1);
+  BOOST_CHECK_EQUAL(f.evidence("plain.log"), "line\n");
+  BOOST_CHECK_EQUAL(f.problems.size(), 2);
+  BOOST_CHECK_EQUAL(f.tailer->stats().refused, 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_that_is_a_link_is_not_entered) {
+  TailFolderFixture other("*");
+  other.append("a.log", "elsewhere\n");
+  TailFolderFixture f("**/*.log");
+  std::filesystem::create_directory_symlink(other.folder, f.at("sub"));
+  f.settle();
+  BOOST_CHECK_EQUAL(f.sources(), 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_replaced_by_a_link_is_not_followed_there) {
+  TailFolderFixture f;
+  f.append("a.log", "mine\n");
+  f.settle();
+  f.append("secret", "not for the tailer, and longer\n");
+  f.remove("a.log");
+  std::filesystem::create_symlink(f.at("secret"), f.at("a.log"));
+  f.settle();
+  BOOST_CHECK_EQUAL(f.evidence("a.log"), "mine\n");
+}
+
+BOOST_AUTO_TEST_CASE(folders_and_files_that_come_later_are_found_with_and_without_hints) {
+  for (const bool watches : {false, true}) {
+    TailFolderFixture f("**/*.log");
+    f.watches = watches;
+    f.settle();
+    std::filesystem::create_directories(f.at("job/rank"));
+    f.append("job/rank/a.log", "one\n");
+    if (watches) f.changed = {f.folder};
+    f.round(watches ? 10 * kNsPerMs : 2 * kNsPerSecond);
+    BOOST_CHECK_EQUAL(f.evidence("job/rank/a.log"), "one\n");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(with_a_watch_a_hint_makes_it_look_at_once) {
+  TailFolderFixture f;
+  f.watches = true;
+  f.append("a.log", "one\n");
+  f.settle();
+  f.append("a.log", "two\n");
+  f.round(kNsPerMs);
+  BOOST_CHECK_EQUAL(f.evidence("a.log"), "one\n");
+  f.changed = {f.folder};
+  f.round(kNsPerMs);
+  BOOST_CHECK_EQUAL(f.evidence("a.log"), "one\ntwo\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_watched_file_is_looked_at_now_and_then_without_hints) {
+  TailFolderFixture f;
+  f.watches = true;
+  f.append("a.log", "one\n");
+  f.settle();
+  f.append("a.log", "two\n");
+  f.round(11 * kNsPerSecond);
+  BOOST_CHECK_EQUAL(f.evidence("a.log"), "one\ntwo\n");
+}
+
+BOOST_AUTO_TEST_CASE(one_fast_file_does_not_starve_the_others) {
+  TailFolderFixture f;
+  f.append("fast.log", std::string(4 << 20, 'x'));
+  for (int i = 0; i < 20; ++i) f.append("slow" + std::to_string(i) + ".log", "line\n");
+  f.round(kNsPerSecond, true, 128 << 10);
+  f.round(kNsPerSecond, true, 128 << 10);
+  for (int i = 0; i < 20; ++i) BOOST_CHECK_EQUAL(f.evidence("slow" + std::to_string(i) + ".log"), "line\n");
+}
+
+BOOST_AUTO_TEST_CASE(more_files_than_descriptors_are_followed_all_the_same) {
+  TailFolderFixture f;
+  f.options.open_max = 8;
+  f.restart();
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 60; ++i)
+      f.append(std::to_string(i) + ".log", "round " + std::to_string(round) + "\n");
+    f.settle();
+    BOOST_CHECK_LE(f.tailer->stats().open, 8);
+  }
+  for (int i = 0; i < 60; ++i)
+    BOOST_CHECK_EQUAL(f.evidence(std::to_string(i) + ".log"), "round 0\nround 1\nround 2\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_large_hole_is_a_counted_gap) {
+  TailFolderFixture f;
+  f.append("a.log", "head\n");
+  std::filesystem::resize_file(f.at("a.log"), 64 << 20);
+  f.append("a.log", "tail\n");
+  f.settle();
+  const std::string evidence = f.evidence("a.log");
+  BOOST_CHECK(evidence.starts_with("head\n"));
+  BOOST_CHECK(evidence.ends_with("tail\n"));
+  BOOST_CHECK_EQUAL(evidence.size() + f.gap_bytes("a.log"), (64 << 20) + 5);
+  BOOST_CHECK_LT(evidence.size(), 200 << 10);
+}
+
+BOOST_AUTO_TEST_CASE(a_removed_file_ends_and_one_made_later_is_a_new_source) {
+  TailFolderFixture f;
+  f.append("a.log", "one\n");
+  f.settle();
+  f.remove("a.log");
+  f.round(kNsPerSecond);
+  for (int i = 0; i < 70; ++i) f.round(kNsPerSecond);
+  BOOST_REQUIRE_EQUAL(f.sources(), 1);
+  BOOST_CHECK(f.streams.begin()->second.state.ended);
+  f.append("a.log", "two\n");
+  f.settle();
+  BOOST_CHECK_EQUAL(f.sources(), 2);
+  BOOST_CHECK_EQUAL(f.evidence("a.log"), "one\ntwo\n");
+}
+
+BOOST_AUTO_TEST_CASE(bytes_known_to_be_missing_are_counted) {
+  TailFolderFixture f;
+  f.append("a.log", std::string(300, 'a'));
+  f.settle();
+  f.append("a.log", std::string(1000, 'b'));
+  f.round(2 * kNsPerSecond, true, 0);
+  f.truncate("a.log");
+  f.append("a.log", "c\n");
+  f.settle();
+  BOOST_CHECK_EQUAL(f.evidence("a.log"), std::string(300, 'a') + "c\n");
+  BOOST_CHECK_EQUAL(f.gap_bytes("a.log"), 1000);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_written_to_a_rotated_file_after_its_successor_is_taken_too) {
+  TailFolderFixture f;
+  f.append("a.log", "one\n");
+  f.settle();
+  f.rename("a.log", "a.log.1");
+  f.append("a.log", "two\n");
+  f.round(kNsPerSecond);
+  f.append("a.log.1", "late\n");
+  f.settle();
+  BOOST_CHECK_EQUAL(f.evidence("a.log"), "one\ntwo\nlate\n");
+  f.restart();
+  f.settle();
+  BOOST_CHECK_EQUAL(f.evidence("a.log"), "one\ntwo\nlate\n");
+}
+
+BOOST_AUTO_TEST_CASE(parts_rotated_before_the_first_look_come_first_if_the_glob_asks_for_them) {
+  TailFolderFixture f("x*");
+  f.append("x.log.2", "one\n");
+  f.append("x.log.1", "two\n");
+  f.append("x.log", "three\n");
+  f.append("x.log.3.gz", "no gzip at all");
+  f.settle();
+  BOOST_CHECK_EQUAL(f.sources(), 1);
+  BOOST_CHECK_EQUAL(f.evidence("x.log"), "one\ntwo\nthree\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
