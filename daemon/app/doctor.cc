@@ -130,8 +130,7 @@ class Examination {
 
   void own_folder(const char* check, const std::string& path, uint32_t mode) {
     const PathFacts facts = probes_.path(path);
-    const std::string mend =
-        fmt::format("install -d -m {:04o} -o {} -g {} {}", mode, account_.name, account_.name, path);
+    const std::string mend = fmt::format("install -d -m {:04o} -o {} {}", mode, account_.name, path);
     if (facts.error == ENOENT) {
       // systemd makes them at the start (StateDirectory=, RuntimeDirectory=), and so does whoever may.
       if (account_.uid == 0) return ok(check, fmt::format("{} is not there yet: the start makes it", path));
@@ -191,9 +190,14 @@ class Examination {
       const PathFacts facts = probes_.path(folder);
       if (facts.error == 0 && !may(facts, kRead | kSearch) && barred.empty()) barred = folder;
     }
-    if (!barred.empty())
-      return bad("log", fmt::format("{}: {} may not look into {}", log.path, account_.name, barred),
-                 fmt::format("setfacl -R -m u:{}:rX {}", account_.name, barred));
+    if (!barred.empty()) {
+      // A closed folder beside files that can be read is worth a look; one that hides all is the fault.
+      const bool some = closed.empty() && !matches.files.empty();
+      rows_.push_back({"log", some ? Health::kWarn : Health::kFail,
+                       fmt::format("{}: {} may not look into {}", log.path, account_.name, barred),
+                       fmt::format("setfacl -R -m u:{}:rX {}", account_.name, barred)});
+      return;
+    }
     if (!closed.empty())
       return bad("log",
                  fmt::format("{}: {} may not read {} of {} files: {}", log.path, account_.name, closed.size(),

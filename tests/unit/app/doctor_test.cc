@@ -154,6 +154,11 @@ const Case kCases[] = {
      [](Machine& m) { m.matches.files = {"/var/log/train/b.log"}; }},
     {"fail log: /var/log/train/**/*.log: culprit may not look into /var/log/train",
      [](Machine& m) { m.paths["/var/log/train"] = a_folder(0700, 1000); }},
+    {"warn log: /var/log/train/**/*.log: culprit may not look into /var/log/train/private",
+     [](Machine& m) {
+       m.matches.folders.push_back("/var/log/train/private");
+       m.paths["/var/log/train/private"] = a_folder(0700, 1000);
+     }},
     {"warn log: /var/log/train/**/*.log: links are not followed: /var/log/train/a.log",
      [](Machine& m) { m.paths["/var/log/train/a.log"].link = true; }},
     {"warn inotify: 1 folders are to be watched, and a user may watch 1",
