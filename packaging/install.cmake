@@ -1,5 +1,9 @@
 # What an installation holds, for packages of any kind: DESTDIR=… cmake --install BUILD --prefix /usr.
 # Man pages and completions are made where their tools are there: they say what the programs say.
+# The units and the manual say /usr/bin, and Debian's folder of libraries hangs on this prefix.
+if(CMAKE_INSTALL_PREFIX_INITIALIZED_TO_DEFAULT)
+  set(CMAKE_INSTALL_PREFIX /usr CACHE PATH "Where it is installed" FORCE)
+endif()
 include(GNUInstallDirs)
 set(CULPRIT_PACKAGING ${PROJECT_SOURCE_DIR}/packaging)
 
@@ -12,7 +16,9 @@ endif()
 install(DIRECTORY sdk/include/culprit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 configure_file(${CULPRIT_PACKAGING}/culprit.pc.in ${CMAKE_BINARY_DIR}/culprit.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/culprit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(DIRECTORY rules DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit FILES_MATCHING PATTERN "*.lua")
+install(DIRECTORY rules DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit
+  FILES_MATCHING PATTERN "*.lua" PATTERN "culprit.lua" EXCLUDE)
+install(FILES rules/culprit.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit)  # annotations for editors
 install(DIRECTORY ${CULPRIT_PACKAGING}/systemd/drop-ins/
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN "*.conf")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
