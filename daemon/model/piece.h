@@ -6,6 +6,7 @@
 // as a gap at the offset where they are missing; they take no room in the evidence.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -74,21 +75,26 @@ struct StreamState {
 constexpr size_t kPastPlaces = 32;
 
 // What the store holds of a stream once it has this piece.
-inline void advance(StreamState& state, const Piece& piece) {
-  state.size = piece.offset + piece.bytes.size();
+// `State` has its members of these names; `size` are the piece's bytes.
+template <class State>
+void advance(State& state, const Piece& piece, OriginKind kind, size_t size) {
+  state.size = std::max(state.size, piece.offset + size);
   state.ended = piece.ends;
   if (!piece.place) return;
   // The first piece of another generation begins at 0, also where inode and size are those of the one before.
-  const uint64_t passed = piece.bytes.size() + (piece.gap ? piece.gap->bytes : 0);
+  const uint64_t passed = size + (piece.gap ? piece.gap->bytes : 0);
   const auto same_file = [&](const FilePlace& place) {
     return place.device == piece.place->device && place.inode == piece.place->inode &&
            (place == *piece.place || place.offset + passed <= piece.place->offset);
   };
-  if (state.place && state.place->offset > 0 && !same_file(*state.place)) {
+  if (kind == OriginKind::kFile && state.place && state.place->offset > 0 && !same_file(*state.place)) {
     if (state.past.size() == kPastPlaces) state.past.erase(state.past.begin());
     state.past.push_back(*state.place);
   }
   state.place = piece.place;
+}
+inline void advance(StreamState& state, const Piece& piece) {
+  advance(state, piece, state.info.kind, piece.bytes.size());
 }
 
 // What goes to the store and to the engine together, in this order: streams are told before their pieces.

@@ -182,19 +182,20 @@ Status Index::hold_bounds() {
 Status Index::upsert_job(const JobRow& job) {
   const std::string hosts = hosts_text(job.hosts);
   return in_transaction([&] {
-    Statement put(*this,
-                  "INSERT INTO jobs (id, state, first_ns, last_ns, ended_ns, hosts, verdict) VALUES "
-                  "(?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state, first_ns = "
-                  "excluded.first_ns, last_ns = excluded.last_ns, ended_ns = excluded.ended_ns, hosts = "
-                  "excluded.hosts, verdict = excluded.verdict");
+    Statement put(
+        *this,
+        "INSERT INTO jobs (id, state, first_ns, last_ns, ended_ns, hosts, verdict, run) VALUES "
+        "(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state, first_ns = "
+        "excluded.first_ns, last_ns = excluded.last_ns, ended_ns = excluded.ended_ns, hosts = "
+        "excluded.hosts, verdict = excluded.verdict, run = excluded.run");
     put.bind(job.id).bind(static_cast<int64_t>(job.state)).bind_time(job.first_ns).bind_time(job.last_ns);
-    put.bind_time(job.ended_ns).bind(hosts).bind(job.verdict);
+    put.bind_time(job.ended_ns).bind(hosts).bind(job.verdict).bind(static_cast<int64_t>(job.run));
     return put.run();
   });
 }
 
 constexpr std::string_view kJobColumns =
-    "SELECT id, state, first_ns, last_ns, ended_ns, hosts, verdict FROM jobs ";
+    "SELECT id, state, first_ns, last_ns, ended_ns, hosts, verdict, run FROM jobs ";
 
 static JobRow job_of(const auto& row) {
   JobRow job;
@@ -205,6 +206,7 @@ static JobRow job_of(const auto& row) {
   job.ended_ns = row.time(4);
   job.hosts = hosts_of(row.text(5));
   job.verdict = row.text(6);
+  job.run = static_cast<uint32_t>(row.integer(7));
   return job;
 }
 

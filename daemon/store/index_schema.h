@@ -11,7 +11,7 @@ namespace culprit::store {
 inline constexpr std::array<std::string_view, 1> kSchemaSteps = {R"sql(
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY, state INTEGER NOT NULL, first_ns INTEGER, last_ns INTEGER, ended_ns INTEGER,
-  hosts TEXT NOT NULL, verdict TEXT NOT NULL);
+  hosts TEXT NOT NULL, verdict TEXT NOT NULL, run INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX jobs_by_time ON jobs (first_ns);
 CREATE TABLE reports (
   job TEXT PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE, json TEXT NOT NULL);

@@ -11,7 +11,7 @@ enum class RecordKind : uint8_t { kStream = 1, kPiece = 2, kPosition = 3, kCheck
 // Flags of a stream.
 constexpr uint8_t kHasUid = 1, kHasPid = 2;
 // Flags of a piece and of a position.
-constexpr uint8_t kHasPlace = 1, kHasGap = 2, kEnds = 4;
+constexpr uint8_t kHasPlace = 1, kHasGap = 2, kEnds = 4, kHasPast = 8;
 
 // Everything of a piece but its bytes and its reason: 1 + 1 + 4 + 8 + 8 + 4, a place of 36, a gap of 20.
 constexpr size_t kPieceFixedMax = 96;
@@ -99,7 +99,12 @@ bool read_position(Cursor& in, RecordSink& sink) {
   position.size = in.get<uint64_t>();
   position.ended = flags & kEnds;
   if (flags & kHasPlace) position.place = get_place(in);
-  if (in.bad() || (flags & ~(kHasPlace | kEnds)) || position.size > kOffsetMax) return false;
+  if (flags & kHasPast) {
+    const auto count = in.get<uint32_t>();
+    if (count > kPastPlaces) return false;
+    for (uint32_t i = 0; i < count; ++i) position.past.push_back(get_place(in));
+  }
+  if (in.bad() || (flags & ~(kHasPlace | kEnds | kHasPast)) || position.size > kOffsetMax) return false;
   sink.on_position(stream, position);
   return true;
 }
@@ -146,10 +151,14 @@ void put_piece(std::string& out, const Piece& piece) {
 
 void put_position(std::string& out, StreamId stream, const Position& position) {
   put(out, RecordKind::kPosition);
-  put(out, static_cast<uint8_t>((position.place ? kHasPlace : 0) | (position.ended ? kEnds : 0)));
+  put(out, static_cast<uint8_t>((position.place ? kHasPlace : 0) | (position.ended ? kEnds : 0) |
+                                (position.past.empty() ? 0 : kHasPast)));
   put(out, stream);
   put(out, position.size);
   if (position.place) put_place(out, *position.place);
+  if (position.past.empty()) return;
+  put(out, static_cast<uint32_t>(position.past.size()));
+  for (const FilePlace& place : position.past) put_place(out, place);
 }
 
 void put_checkpoint(std::string& out, StreamId next_id, uint32_t streams) {

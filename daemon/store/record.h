@@ -19,6 +19,7 @@ struct Position {
   uint64_t size = 0;
   std::optional<FilePlace> place;
   bool ended = false;
+  std::vector<FilePlace> past;  // StreamState::past
 };
 
 void put_stream(std::string& out, const StreamInfo& stream);

@@ -42,7 +42,7 @@ Result<std::unique_ptr<Spool>> Spool::open(io::Files& files, SpoolOptions option
 // ---- what is there
 
 KeptStream Spool::kept(const Stream& s) const {
-  return {{s.info, s.committed.size, s.committed.place, s.committed.ended, {}}, s.first_offset};
+  return {{s.info, s.committed.size, s.committed.place, s.committed.ended, s.committed.past}, s.first_offset};
 }
 
 std::vector<KeptStream> Spool::streams() const {
@@ -155,9 +155,7 @@ void Spool::take(const PieceBatch& batch, TimeNs now) {
     Stream& stream = streams_.at(piece.stream);
     put_piece(raw_, piece);
     stats_.raw_bytes += piece.bytes.size();
-    stream.appended.size += piece.bytes.size();
-    if (piece.place) stream.appended.place = piece.place;
-    stream.appended.ended = piece.ends;
+    advance(stream.appended, piece, stream.info.kind, piece.bytes.size());
     touch(stream);
     // A failure is noted; the batch is taken all the same, and waits.
     if (raw_.size() >= kFrameBytes && stats_.failing_since_ns == kNoTime) (void)write_pending(now);

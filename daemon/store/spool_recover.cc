@@ -26,10 +26,7 @@ class Spool::Recovery : public RecordSink {
       // The frame that told it is damaged. Nobody can ask for it; its id must not come again all the same.
       return raise_next_id(piece.stream + 1);
     }
-    Position& position = found->second.committed;
-    position.size = std::max(position.size, piece.offset + bytes.size());
-    if (piece.place) position.place = piece.place;
-    position.ended = piece.ends;
+    advance(found->second.committed, piece, found->second.info.kind, bytes.size());
   }
   void on_position(StreamId id, const Position& position) override {
     if (const auto found = spool_.streams_.find(id); found != spool_.streams_.end())

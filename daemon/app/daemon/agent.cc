@@ -160,6 +160,7 @@ Status Agent::begin() {
   start_engine(std::move(rules.set));
   start_http();
   restore();
+  if (!recorder_->ended_well()) tell_lost();
   start_sources(recorder_->known());
   malloc_trim(0);  // what loading the rules took is not needed again
 
@@ -250,6 +251,21 @@ void Agent::restore() {
       });
 }
 
+// What a socket's peers had sent and the process before had not stored when it was killed cannot be asked for
+// again, and nobody knows how much it was.
+void Agent::tell_lost() {
+  PieceBatch batch;
+  for (const StreamState& state : recorder_->known()) {
+    if (state.info.kind != OriginKind::kSocket || state.ended) continue;
+    Piece& piece = batch.pieces.emplace_back();
+    piece.stream = state.info.id;
+    piece.offset = state.size;
+    piece.time_ns = counts_.started_ns;
+    piece.gap = Gap{0, 0, "the daemon was killed: what it had received and not stored yet is missing"};
+  }
+  if (!batch.pieces.empty()) take(std::move(batch));
+}
+
 // ---- the way of the bytes
 
 void Agent::start_sources(std::vector<StreamState> known) {
@@ -275,7 +291,7 @@ void Agent::take(PieceBatch&& batch) {
   if (held_ || std::max(counts_.store_bytes, counts_.engine_bytes) < kHoldBytes) return;
   held_ = true;
   ++counts_.holds;
-  sources_->hold();
+  if (sources_) sources_->hold();
 }
 
 void Agent::took(size_t& side, size_t bytes) {
@@ -305,41 +321,32 @@ void Agent::record_event(const LiveEvent& event) {
         },
         [this, text] {
           if (text->empty()) return;
-          recorder_->ask([text](store::Spool&, store::Index& index) { (void)index.save_pool("", *text); });
+          recorder_->record([text](store::Index& index) { return index.save_pool("", *text); });
         });
     return;
   }
   if (event.kind == LiveEventKind::kJobStarted || event.kind == LiveEventKind::kJobEnded)
     return record_job(event);
-  recorder_->ask([event](store::Spool&, store::Index& index) {
-    if (event.kind == LiveEventKind::kFinding) {
-      if (!event.replayed) (void)index.add_finding({event.job, event.time_ns, event.json});
-      return;
-    }
+  recorder_->record([event](store::Index& index) -> Status {
+    if (event.kind == LiveEventKind::kFinding)
+      return event.replayed ? Status{} : index.add_finding({event.job, event.time_ns, event.json});
     store::DiagnosisRow row;
     row.job = event.job;
     row.id = event.id;
     row.first_ns = row.last_ns = event.time_ns;
     row.json = event.json;
     row.state = event.kind == LiveEventKind::kDiagnosisGone ? "withdrawn" : "open";
-    (void)index.put_diagnosis(row);
+    return index.put_diagnosis(row);
   });
 }
 
+// The row stands before what is told of the job.
 void Agent::record_job(const LiveEvent& event) {
-  auto row = std::make_shared<store::JobRow>();
-  diagnoser_->ask(
-      [row, id = event.job](LiveJobs& live, TimeNs) {
-        for (const LiveJobSummary& job : live.jobs())
-          if (job.id == id) *row = job_row(job);
-      },
-      [this, row, report = event.report] {
-        if (row->id.empty()) return;
-        recorder_->ask([row, report](store::Spool&, store::Index& index) {
-          (void)index.upsert_job(*row);
-          if (!report.empty()) (void)index.put_report(row->id, report);
-        });
-      });
+  recorder_->record([row = job_row(*event.summary), report = event.report](store::Index& index) {
+    Status status = index.upsert_job(row);
+    if (status && !report.empty()) status = index.put_report(row.id, report);
+    return status;
+  });
 }
 
 // ---- HTTP
@@ -437,7 +444,7 @@ void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   if (!sources) return reloaded();
   // Sources begin again where the store stands.
   sources_->stop([this] {
-    recorder_->flush([this] {
+    recorder_->flush(false, [this] {
       auto known = std::make_shared<std::vector<StreamState>>();
       recorder_->ask(
           [known](store::Spool& spool, store::Index&) {
@@ -476,10 +483,13 @@ void Agent::stop() {
           for (const LiveJobSummary& job : live.jobs()) rows->push_back(job_row(job));
         },
         [this, rows] {
-          recorder_->ask([rows](store::Spool&, store::Index& index) {
-            for (const store::JobRow& row : *rows) (void)index.upsert_job(row);
+          recorder_->record([rows](store::Index& index) {
+            Status status;
+            for (const store::JobRow& row : *rows)
+              if (const Status put = index.upsert_job(row); !put) status = put;
+            return status;
           });
-          recorder_->flush([this] { env_.stop(); });
+          recorder_->flush(true, [this] { env_.stop(); });
         });
   });
 }

@@ -51,6 +51,7 @@ class Agent {
   void start_sources(std::vector<StreamState> known);
   void start_http();
   void restore();
+  void tell_lost();
   void take(PieceBatch&& batch);
   void took(size_t& side, size_t bytes);
   void take_events(std::vector<LiveEvent>&& events);

@@ -229,6 +229,7 @@ bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
   LiveEvent e = event(LiveEventKind::kJobEnded, now);
   e.json = to_json(summary_);
   e.report = report_json();
+  e.summary = summary_;
   e.last_ns = summary_.last_ns;
   out.push_back(std::move(e));
   if (well) out.push_back(event(LiveEventKind::kPoolChanged, now));

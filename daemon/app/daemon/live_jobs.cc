@@ -125,7 +125,8 @@ struct LiveJobs::Impl {
     e.time_ns = at;
     e.job = id;
     e.run = next_run[id] - 1;
-    e.json = to_json(out.summary());
+    e.summary = out.summary();
+    e.json = to_json(*e.summary);
     std::vector<LiveEvent> started;
     started.push_back(std::move(e));
     push(started);

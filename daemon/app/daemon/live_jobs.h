@@ -57,18 +57,6 @@ enum class LiveEventKind : uint8_t {
 // As in /v1/events: "job_started", "finding", "diagnosis", "diagnosis_gone", "job_ended", "pool_changed".
 std::string_view word(LiveEventKind kind);
 
-struct LiveEvent {
-  LiveEventKind kind = LiveEventKind::kFinding;
-  TimeNs time_ns = kNoTime;  // of the call in which it happened
-  std::string job;
-  uint32_t run = 0;
-  std::string id;  // of a diagnosis: alike for as long as the run lasts, also over restarts
-  std::string json;
-  std::string report;        // of kJobEnded: FORMATS.md section 7
-  TimeNs last_ns = kNoTime;  // of kJobEnded: what came later is another run's; see RunEnd
-  bool replayed = false;     // it may have been told before a restart
-};
-
 enum class JobState : uint8_t { kRunning, kEnded, kFailed };
 std::string_view word(JobState state);  // "running", "ended", "failed"
 
@@ -85,6 +73,19 @@ struct LiveJobSummary {
   std::optional<std::string> verdict;  // its title
 };
 std::string to_json(const LiveJobSummary& job);
+
+struct LiveEvent {
+  LiveEventKind kind = LiveEventKind::kFinding;
+  TimeNs time_ns = kNoTime;  // of the call in which it happened
+  std::string job;
+  uint32_t run = 0;
+  std::string id;  // of a diagnosis: alike for as long as the run lasts, also over restarts
+  std::string json;
+  std::string report;                     // of kJobEnded: FORMATS.md section 7
+  std::optional<LiveJobSummary> summary;  // of kJobStarted and kJobEnded
+  TimeNs last_ns = kNoTime;               // of kJobEnded: what came later is another run's; see RunEnd
+  bool replayed = false;                  // it may have been told before a restart
+};
 
 // A run that ended before a restart, as its kJobEnded told.
 struct RunEnd {

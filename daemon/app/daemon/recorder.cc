@@ -13,6 +13,8 @@ constexpr TimeNs kCommitAfterNs = 200 * kNsPerMs;
 constexpr TimeNs kSyncEveryNs = 5 * kNsPerSecond;
 // A disk that is full is asked again this often.
 constexpr TimeNs kRetryNs = kNsPerSecond;
+// In the index: whether the process ended by itself.
+constexpr const char* kEndedWell = "ended_well";
 
 }  // namespace
 
@@ -44,6 +46,9 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   if (!jobs) return tl::unexpected(jobs.error());
   r->known_jobs_ = std::move(*jobs);
   if (auto pool = r->index_->load_pool(""); pool && *pool) r->known_pool_ = std::move(**pool);
+  if (auto ended = r->index_->meta(kEndedWell); ended && *ended) r->ended_well_ = **ended == "yes";
+  if (const Status begun = r->index_->set_meta(kEndedWell, "no"); !begun)
+    r->options_.complain(begun.error().text);
   r->stats_ = r->spool_->stats();
   Recorder* self = r.get();
   r->commit_timer_ = env.timer([self] { self->commit(); });
@@ -156,18 +161,30 @@ void Recorder::ask(OnStore work, std::function<void()> done) {
   worker_->submit([this, work = std::move(work)] { work(*spool_, *index_); }, std::move(done));
 }
 
-void Recorder::flush(std::function<void()> done) {
+void Recorder::record(std::function<Status(store::Index&)> work) {
+  auto status = std::make_shared<Status>();
+  worker_->submit([this, work = std::move(work), status] { *status = work(*index_); },
+                  [this, status] {
+                    const std::string trouble = *status ? "" : status->error().text;
+                    if (!trouble.empty() && trouble != index_trouble_) options_.complain(trouble);
+                    index_trouble_ = trouble;
+                  });
+}
+
+void Recorder::flush(bool ends, std::function<void()> done) {
   const TimeNs now = env_.now(io::Clock::kWall);
   std::vector<SharedBatch> rest;
   for (Waiting& w : waiting_)
     if (!appending_ || &w != &waiting_.front()) rest.push_back(w.batch);
   auto outcome = std::make_shared<Result<std::vector<store::CommittedOffset>>>();
   worker_->submit(
-      [this, rest = std::move(rest), outcome, now] {
+      [this, rest = std::move(rest), outcome, now, ends] {
         for (const SharedBatch& batch : rest)
           if (!spool_->append(*batch, now)) break;
         *outcome = spool_->commit(now);
-        if (const Status synced = spool_->sync(); !synced) *outcome = tl::unexpected(synced.error());
+        const Status synced = spool_->sync();
+        if (!synced) *outcome = tl::unexpected(synced.error());
+        if (*outcome && ends) (void)index_->set_meta(kEndedWell, "yes");
       },
       [this, outcome, done = std::move(done)] {
         if (*outcome)

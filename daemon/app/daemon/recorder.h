@@ -47,14 +47,18 @@ class Recorder {
   // Runs on the store's worker, after everything appended so far.
   using OnStore = std::function<void(store::Spool&, store::Index&)>;
   void ask(OnStore work, std::function<void()> done = {});
-  // Everything appended is committed and synced; then `done`.
-  void flush(std::function<void()> done);
+  // Of the index; where it fails, that is told once.
+  void record(std::function<Status(store::Index&)> work);
+  // Everything appended is committed and synced; then `done`. `ends`: nothing follows.
+  void flush(bool ends, std::function<void()> done);
   void abandon() { worker_->abandon(); }
 
   // As of the start: what sources go on from, and where engines are rebuilt to.
   const std::vector<StreamState>& known() const { return known_; }
   uint64_t known_sequence() const { return known_sequence_; }
   const std::vector<store::JobRow>& known_jobs() const { return known_jobs_; }
+  // Whether the process before ended by itself, after everything that it had taken was stored.
+  bool ended_well() const { return ended_well_; }
   const std::string& known_pool() const { return known_pool_; }
   const std::string& spool_folder() const { return spool_folder_; }
   io::Files& files() const { return files_; }
@@ -87,10 +91,11 @@ class Recorder {
   std::vector<StreamState> known_;
   std::vector<store::JobRow> known_jobs_;
   std::string known_pool_;
+  bool ended_well_ = false;
   uint64_t known_sequence_ = 0;
   std::deque<Waiting> waiting_;
   bool appending_ = false, committing_ = false, dirty_ = false, unsynced_ = false;
-  std::string trouble_;  // told last
+  std::string trouble_, index_trouble_;  // told last
   uint64_t refused_batches_ = 0;
   store::SpoolStats stats_;  // as of the last work on the worker
   std::unique_ptr<io::Timer> commit_timer_, sync_timer_, retry_timer_;
