@@ -178,9 +178,9 @@ Status Bundle::fetch(Source& source) {
   uint64_t line = 0;
   bool written = true;
   LineCutter cutter([&](const std::string& text) {
+    redactor_.learn(text);  // also of lines that stay behind: a name may be told once
     if (!wanted(source, ++line)) return;
     if (source.kept_lines++ == 0) source.from_line = line;
-    redactor_.learn(text);
     written = written && std::fwrite(text.data(), 1, text.size(), source.raw.get()) == text.size() &&
               std::fputc('\n', source.raw.get()) != EOF;
   });

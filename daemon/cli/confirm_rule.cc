@@ -32,6 +32,12 @@ bool fires(const std::string& pattern, std::string_view message) {
                                          re2::RE2(*regex, rules::regex_options()));
 }
 
+// Numbers and signs alone say nothing.
+bool has_words(const std::string& pattern) {
+  return std::count_if(pattern.begin(), pattern.end(),
+                       [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }) >= 3;
+}
+
 // The line that a rule sees of a record: a traceback counts for its exception, which stands last.
 std::string message_of(const std::string& record) {
   std::string_view line;
@@ -63,7 +69,8 @@ std::vector<Wording> wordings_of(const Report& report, const Diagnosis& diagnosi
     const bool known = std::any_of(out.begin(), out.end(), [&](const Wording& o) {
       return o.pattern == w.pattern || fires(o.pattern, w.example);
     });
-    if (!w.pattern.empty() && !known && out.size() < kWordings && fires(w.pattern, w.example))
+    if (!w.pattern.empty() && !known && out.size() < kWordings && has_words(w.pattern) &&
+        fires(w.pattern, w.example))
       out.push_back(std::move(w));
   };
   for (const Evidence& e : diagnosis.evidence) {

@@ -148,7 +148,10 @@ std::string Redactor::Impl::without_ips(const std::string& line) {
     if (ip.starts_with("127.") || ip == "0.0.0.0" || ip.starts_with("255.")) return "";
     return alias("ip", ip, ips);
   });
-  return replaced(four, ipv6, [&](std::string_view text, size_t) -> std::string {
+  return replaced(four, ipv6, [&](std::string_view text, size_t begin) -> std::string {
+    // "std::bad_alloc" has an address in it, and is none.
+    const size_t end = begin + text.size();
+    if ((begin > 0 && is_word(four[begin - 1])) || (end < four.size() && is_word(four[end]))) return "";
     std::array<unsigned char, sizeof(in6_addr)> parsed;
     while (text.ends_with('.')) text.remove_suffix(1);
     if (text == "::" || text == "::1" || text.size() < 4) return "";

@@ -44,7 +44,7 @@ void complain(const std::string& sentence);
 // away, as `head` does, has what it wanted.
 [[nodiscard]] bool print(const std::string& text);
 
-// Columns: what the environment asks for, else what the terminal has, else what a mail or a ticket shows well.
+// Columns: what the environment asks for, else what the terminal has, else what a ticket shows well.
 size_t page_width();
 
 // Written beside and renamed, so that a reader never sees half a file.
