@@ -198,8 +198,12 @@ void Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   live.hang = {config_.hang.after_ns, config_.hang.steps};
   live.ended_after_ns = config_.jobs.ended_after_ns;
   live.uid = getuid();
-  live.alive = [this, aliveness = std::make_shared<JobAliveness>()](const std::string& job) {
-    return aliveness->alive(job, mono());
+  const auto aliveness = std::make_shared<JobAliveness>();
+  live.alive = [this, aliveness](const std::string& job) { return aliveness->alive(job, mono()); };
+  live.seen = [aliveness](const std::string& job, const StreamInfo& info, const Piece& piece) {
+    if (info.kind == OriginKind::kFile && piece.place)
+      aliveness->follow_file(job, piece.place->device, piece.place->inode);
+    if (info.pid) aliveness->follow_process(job, *info.pid);
   };
   if (!recorder_->known_pool().empty()) {
     auto pool = detect::Pool::load(recorder_->known_pool(), "the normal pool");
@@ -216,8 +220,8 @@ void Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
 
 // ---- what was before
 
-// Jobs that ran when the daemon ended go on: their evidence is given to new engines. Of those that ended, what
-// came after their end.
+// Jobs that ran when the daemon ended go on: their evidence is given to new engines. Of those that ended,
+// what came after their end.
 void Agent::restore() {
   std::vector<RunEnd> ends;
   for (const store::JobRow& row : recorder_->known_jobs())
@@ -237,6 +241,7 @@ void Agent::restore() {
           PieceBatch batch;
           batch.pieces.push_back(piece);
           live.take(batch, piece.time_ns);
+          replayed_.fetch_add(1, std::memory_order_relaxed);
           return true;
         };
         *damage = store::replay(recorder_->files(), recorder_->spool_folder(), until, visitor);
@@ -384,6 +389,12 @@ void Agent::start_http() {
 
 void Agent::beat() {
   watch_.loop_beat(mono());
+  // A large spool takes its time; as long as pieces come out of it, nothing is stuck.
+  if (const uint64_t now = replayed_.load(std::memory_order_relaxed);
+      !counts_.restored && now != replayed_seen_) {
+    replayed_seen_ = now;
+    watch_.moved(SelfWatch::Part::kEngine, mono());
+  }
   if (const auto why = watch_.stuck(mono())) {
     log_.error(*why);
     return;

@@ -4,6 +4,7 @@
 // Thread: the loop's. Owns everything that it starts; the Env goes after it.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -77,6 +78,8 @@ class Agent {
   std::unique_ptr<RuleWatch> rule_watch_;
   int lock_ = -1;
   AgentCounts counts_;
+  std::atomic<uint64_t> replayed_ = 0;  // pieces, by the engine's worker
+  uint64_t replayed_seen_ = 0;
   bool stopping_ = false, reloading_ = false, held_ = false;
   std::string http_trouble_;
   std::unique_ptr<Recorder> recorder_;

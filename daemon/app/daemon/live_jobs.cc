@@ -155,6 +155,7 @@ struct LiveJobs::Impl {
       if (stream.info.kind == OriginKind::kFile) stream.lines_before += count_lines(piece.bytes);
       return;
     }
+    if (options.seen) options.seen(id, stream.info, piece);
     if (stream.info.kind == OriginKind::kSocket) {
       const bool trusted = options.uid && stream.info.uid == options.uid;
       if (piece.gap) stream.rest.clear();

@@ -42,6 +42,8 @@ struct LiveOptions {
   // Whether processes of the job are on this host; nothing where that cannot be told. Asked at most once a
   // second for a silent job, and now and then while it runs. Empty: it can never be told.
   std::function<std::optional<bool>(const std::string& job)> alive = {};
+  // Told of each piece that a job takes, so that `alive` knows whose files and processes to look for.
+  std::function<void(const std::string& job, const StreamInfo&, const Piece&)> seen = {};
   // A monotonic clock, for what a report costs; empty: nothing.
   std::function<TimeNs()> timer = {};
 };
