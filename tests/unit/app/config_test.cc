@@ -114,7 +114,6 @@ BOOST_AUTO_TEST_CASE(the_printed_defaults_show_every_key_and_each_example_is_one
 }
 
 BOOST_AUTO_TEST_CASE(what_is_printed_is_what_is_shipped) {
-  BOOST_TEST(read(kSource / "packaging/culpritd.toml") == config_defaults());
   BOOST_TEST(read(kSource / "daemon/app/CONFIG.md") == config_reference());
 }
 

@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(rows_are_bounded_and_the_oldest_go) {
   sql(folder.file(), up_to(kDiagnosesPerJobMax + 50) +
                          "INSERT INTO diagnoses SELECT 'a', 'd' || i, i, i, '{}', 'open', '', NULL FROM n");
   sql(folder.file(),
-      up_to(kJobsMax) + "INSERT INTO jobs SELECT 'j' || i, min(i, 3), i, i, i, '[]', '' FROM n");
+      up_to(kJobsMax) + "INSERT INTO jobs SELECT 'j' || i, min(i, 3), i, i, i, '[]', '', 0 FROM n");
   auto index = open_index(folder);
   for (TimeNs t = 1; t <= 300; ++t) must(index->add_finding({"a", 1'000'000 + t, "{}"}));
   const auto findings = index->findings("a", SIZE_MAX);
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(a_newer_index_is_refused_and_left_alone) {
 BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
   const std::vector<std::string> rows = {
       "",  // version 0: an empty file
-      "INSERT INTO jobs VALUES ('a', 1, 10, 15, 20, '[\"node-1\"]', '');"
+      "INSERT INTO jobs VALUES ('a', 1, 10, 15, 20, '[\"node-1\"]', '', 0);"
       "INSERT INTO reports VALUES ('a', '{}');"
       "INSERT INTO diagnoses VALUES ('a', 'd1', 1, 2, '{}', 'open', '', NULL);",
   };
