@@ -6,6 +6,7 @@
 #include <ctime>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <system_error>
 
@@ -136,7 +137,8 @@ std::string word_of(const Json& object, const char* name) {
   return at != object.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-// All sources of the job, or those that its diagnoses quote.
+// All sources of the job, or those that its diagnoses quote. A source is of the host that watches it; its
+// lines may be of others, whose own sources nobody has.
 Status Bundle::choose() {
   std::map<std::pair<std::string, std::string>, std::set<uint64_t>> quoted;  // host and file
   const Json& report = documents_["report.json"];
@@ -151,13 +153,26 @@ Status Bundle::choose() {
     }
   const auto items = documents_["sources.json"].find("items");
   if (items == documents_["sources.json"].end() || !items->is_array()) return {};
+  std::set<std::string> watching;
+  for (const Json& s : *items)
+    if (s.is_object()) watching.insert(word_of(s, "host"));
+  const auto quotes_of = [&](const Source& source) {
+    std::optional<std::set<uint64_t>> lines;
+    for (const auto& [place, of_place] : quoted) {
+      const auto& [host, file] = place;
+      if (file != source.path || (host != source.host && watching.contains(host))) continue;
+      if (!lines) lines.emplace();
+      lines->insert(of_place.begin(), of_place.end());
+    }
+    return lines;
+  };
   for (const Json& s : *items) {
     if (!s.is_object()) continue;
     Source source;
     source.job = word_of(s, "job"), source.host = word_of(s, "host"), source.path = word_of(s, "path");
-    const auto at = quoted.find({source.host, source.path});
-    if (at == quoted.end() && !o_.all) continue;
-    if (at != quoted.end() && !o_.all) source.lines = at->second;
+    const auto lines = quotes_of(source);
+    if (!lines && !o_.all) continue;
+    if (lines && !o_.all) source.lines = *lines;
     const std::string base = std::filesystem::path(source.path).filename().string();
     source.name = fmt::format("evidence/{:03}-{}", sources_.size() + 1, redactor_.apply(base));
     sources_.push_back(std::move(source));

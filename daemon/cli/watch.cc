@@ -29,8 +29,18 @@ struct Options {
   std::string job;
 };
 
+// What stands before a line: a verdict is what somebody waits for.
+std::string word_of_event(const app::ServerEvent& event, const Json& data) {
+  if (event.kind == "job_started") return "started";
+  if (event.kind == "job_ended") return "ended";
+  if (event.kind == "diagnosis_gone") return "withdrawn";
+  return event.kind == "diagnosis" && data.value("verdict", false) ? "verdict" : event.kind;
+}
+
 std::string hosts_of(const Json& data) {
   std::vector<std::string> names;
+  if (const auto host = data.find("host"); host != data.end() && host->is_string())
+    names.push_back(text_field(data, "host"));
   if (const auto hosts = data.find("hosts"); hosts != data.end() && hosts->is_array())
     for (const Json& place : *hosts)
       if (place.is_object()) names.push_back(text_field(place, "host"));
@@ -43,13 +53,17 @@ std::string hosts_of(const Json& data) {
 
 std::string text_line(const app::ServerEvent& event, const Json& data, const Zone& zone) {
   const bool color = wants_color();
-  const bool diagnosis = event.kind == "diagnosis";
-  std::string out = time_field(data, "time_ns", zone) + "  " +
-                    inked(padded(to_terminal(event.kind), 9), diagnosis ? Ink::kAlarm : Ink::kDim, color) +
-                    "  " + text_field(data, "job");
-  for (const char* name : {"state", "title"})
-    if (data.contains(name)) out += "  " + text_field(data, name);
-  if (const std::string hosts = hosts_of(data); !hosts.empty()) out += "  on " + hosts;
+  const bool of_job = event.kind == "job_started" || event.kind == "job_ended";
+  const std::string word = word_of_event(event, data);
+  const char* time = event.kind == "job_started" ? "first_ns" : of_job ? "last_ns" : "time_ns";
+  std::string out = time_field(data, time, zone) + "  " +
+                    inked(padded(to_terminal(word), 9), word == "verdict" ? Ink::kAlarm : Ink::kDim, color) +
+                    "  " + text_field(data, of_job ? "id" : "job");
+  if (event.kind == "job_ended") out += "  " + text_field(data, "state");
+  for (const char* name : {"title", "verdict"})
+    if (const auto text = data.find(name); text != data.end() && text->is_string())
+      out += "  " + text_field(data, name);
+  if (const std::string hosts = of_job ? "" : hosts_of(data); !hosts.empty()) out += "  on " + hosts;
   if (const auto c = data.find("confidence"); c != data.end() && c->is_number())
     out += fmt::format("  ({:.0f} %)", 100 * c->get<double>());
   return out + "\n";

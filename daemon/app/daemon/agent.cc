@@ -313,7 +313,7 @@ void Agent::take_events(std::vector<LiveEvent>&& events) {
     record_event(event);
     if (event.replayed || event.kind == LiveEventKind::kPoolChanged) continue;
     if (api_) api_->events().publish({std::string(word(event.kind)), event.job, event.json});
-    if (event.kind == LiveEventKind::kDiagnosis) log_.info(fmt::format("job {}: {}", event.job, event.json));
+    if (!event.sentence.empty()) log_.info(fmt::format("job {}: {}", event.job, event.sentence));
   }
 }
 

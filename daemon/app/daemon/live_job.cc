@@ -53,6 +53,15 @@ std::string signature_of(const Diagnosis& d, bool verdict) {
   return out;
 }
 
+// "GPU has fallen off the bus on node-3 (95 %)".
+std::string sentence_of(const Diagnosis& d) {
+  std::string out = d.title;
+  for (size_t i = 0; i < d.hosts.size() && i < 3; ++i)
+    out += (i == 0 ? " on " : ", ") + d.hosts[i].host.value_or("an unknown host");
+  if (d.hosts.size() > 3) out += fmt::format(" and {} more", d.hosts.size() - 3);
+  return fmt::format("{} ({:.0f} %); {}", out, 100 * d.confidence, d.remedy);
+}
+
 }  // namespace
 
 std::string to_json(const LiveJobSummary& job) {
@@ -189,6 +198,7 @@ void LiveJob::tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out) {
     e.json = fmt::format("{{\"job\":{},\"run\":{},\"verdict\":{},{}", Json(to_utf8(summary_.id)).dump(),
                          summary_.run, report_.verdict == i, culprit::to_json(d).substr(1));
     told.json = e.json;
+    if (report_.verdict == i) e.sentence = sentence_of(d);
     out.push_back(std::move(e));
   }
   for (auto it = told_.begin(); it != told_.end();) {

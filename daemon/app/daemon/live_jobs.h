@@ -83,6 +83,7 @@ struct LiveEvent {
   uint32_t run = 0;
   std::string id;  // of a diagnosis: alike for as long as the run lasts, also over restarts
   std::string json;
+  std::string sentence;                   // of a diagnosis that is the verdict: for people
   std::string report;                     // of kJobEnded: FORMATS.md section 7
   std::optional<LiveJobSummary> summary;  // of kJobStarted and kJobEnded
   TimeNs last_ns = kNoTime;               // of kJobEnded: what came later is another run's; see RunEnd
