@@ -177,25 +177,26 @@ void AgentApi::diagnoses(const serve::DiagnosisQuery& query, Answer answer) {
 void AgentApi::suspects(const std::optional<std::string>& job, Answer answer) {
   auto text = std::make_shared<std::string>();
   auto cleared = std::make_shared<std::map<std::string, TimeNs>>();
-  parts_.diagnoser->ask([text, job](LiveJobs& live, TimeNs) { *text = live.suspects_json(job.value_or("")); },
-                        [this, text, cleared, answer = std::move(answer)] {
-                          parts_.recorder->ask(
-                              [cleared](store::Spool&, store::Index& index) {
-                                if (auto found = index.cleared()) *cleared = std::move(*found);
-                              },
-                              [text, cleared, answer] {
-                                json all = json::parse(*text, nullptr, false);
-                                json items = json::array();
-                                for (json& item : all["items"]) {
-                                  const json host = item.value("host", json());
-                                  const auto at = host.is_string() ? cleared->find(host.get<std::string>())
-                                                                   : cleared->end();
-                                  if (at == cleared->end() || item.value("last_ns", INT64_MAX) > at->second)
-                                    items.push_back(std::move(item));
-                                }
-                                answer(dump({{"items", items}}));
-                              });
-                        });
+  parts_.diagnoser->ask(
+      [text, job](LiveJobs& live, TimeNs) { *text = live.suspects_json(job.value_or("")); },
+      [this, text, cleared, answer = std::move(answer)] {
+        parts_.recorder->ask(
+            [cleared](store::Spool&, store::Index& index) {
+              if (auto found = index.cleared()) *cleared = std::move(*found);
+            },
+            [text, cleared, answer] {
+              json all = json::parse(*text, nullptr, false);
+              json items = json::array();
+              for (json& item : all["items"]) {
+                const json host = item.value("host", json());
+                const auto at = host.is_string() ? cleared->find(host.get<std::string>()) : cleared->end();
+                const json accused = item.value("last_ns", json());
+                if (at == cleared->end() || (accused.is_number() && accused.get<TimeNs>() > at->second))
+                  items.push_back(std::move(item));
+              }
+              answer(dump({{"items", items}}));
+            });
+      });
 }
 
 void AgentApi::hosts(Answer answer) {

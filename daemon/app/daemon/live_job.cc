@@ -156,6 +156,7 @@ bool LiveJob::tell_findings(TimeNs now, std::vector<LiveEvent>& out) {
   for (const Finding& f : sources_.take_findings()) {
     const std::string host = f.evidence.empty() ? "" : f.evidence.front().host.value_or("");
     const std::string key = f.rule + "@" + host;
+    if (const auto accused = accused_.find(host); accused != accused_.end()) accused->second = now;
     const auto known = repeats_.find(key);
     if (known == repeats_.end() && repeats_.size() >= kRepeats) continue;  // the report tells it
     Repeat& repeat = known == repeats_.end() ? repeats_[key] : known->second;
@@ -219,8 +220,20 @@ void LiveJob::make_report(TimeNs now, bool hangs, std::vector<LiveEvent>& out) {
   report_ = engine_->report(hangs ? now : kNoTime);
   report_.activity = {};  // for showing by those who read files themselves
   dirty_ = false;
+  std::map<std::string, TimeNs> accused;
+  for (const Suspect& s : report_.suspects)
+    if (s.host) {
+      const auto before = accused_.find(*s.host);
+      accused[*s.host] = before == accused_.end() ? now : before->second;
+    }
+  accused_ = std::move(accused);
   name_diagnoses();
   tell_diagnoses(now, out);
+}
+
+TimeNs LiveJob::accused_ns(const std::string& host) const {
+  const auto found = accused_.find(host);
+  return found == accused_.end() ? kNoTime : found->second;
 }
 
 bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {

@@ -42,6 +42,8 @@ class LiveJob {
   bool said_end() const { return said_end_; }
   bool streams_ended() const { return !streams_.empty() && ended_ == streams_.size(); }
   const Report& report() const { return report_; }
+  // When something last came to speak against a host: it became a suspect, or a fault was found on it.
+  TimeNs accused_ns(const std::string& host) const;
   LiveJobSummary summary() const;
   std::string report_json() const { return culprit::to_json(report_); }
   uint64_t lines() const { return running() ? engine_->log().lines() : summary_.lines; }
@@ -82,6 +84,7 @@ class LiveJob {
   bool dirty_ = false, said_end_ = false, said_failed_ = false;
   std::map<StreamId, bool> streams_;  // its own, and whether they ended
   size_t ended_ = 0;
+  std::map<std::string, TimeNs> accused_;  // by host
   std::map<std::string, Told> told_;       // diagnoses, by id
   std::map<std::string, Repeat> repeats_;  // findings, by rule and host
 };

@@ -365,6 +365,7 @@ std::string LiveJobs::suspects_json(const std::string& job) const {
       row["ranks"] = s.ranks;
       row["devices"] = s.devices;
       row["why"] = s.why;
+      row["last_ns"] = s.host ? Json(j->accused_ns(*s.host)) : Json(nullptr);
       rows.emplace_back(s.score, std::move(row));
     }
   }

@@ -104,6 +104,31 @@ BOOST_AUTO_TEST_CASE(two_jobs_are_apart) {
   BOOST_TEST(!jobs.report_json("c", kStart));
 }
 
+BOOST_AUTO_TEST_CASE(a_host_is_accused_when_something_new_speaks_against_it) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId log = feed.open(OriginKind::kFile, "j", "/logs/a.log");
+  TimeNs now = kStart;
+  for (int64_t s = 0; s < 30; ++s, now += kNsPerSecond) feed.write(log, step_line(s), now);
+  const auto accused = [&] {
+    const std::string text = jobs.suspects_json("j");
+    const size_t at = text.find("\"last_ns\":");
+    return at == text.npos ? kNoTime : static_cast<TimeNs>(std::stoll(text.substr(at + 10)));
+  };
+  feed.write(log, xid_line(now), now);
+  jobs.tick(now);
+  const TimeNs first = now;
+  BOOST_TEST(accused() == first);
+  now += 60 * kNsPerSecond;
+  feed.write(log, step_line(30), now);
+  jobs.tick(now);
+  BOOST_TEST(accused() == first, "a line of progress is nothing new");
+  now += 60 * kNsPerSecond;
+  feed.write(log, xid_line(now), now);
+  jobs.tick(now);
+  BOOST_TEST(accused() == now);
+}
+
 BOOST_AUTO_TEST_CASE(an_error_is_diagnosed_with_the_next_tick) {
   LiveJobs jobs(live_options());
   Feed feed(jobs);
