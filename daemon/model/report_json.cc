@@ -53,7 +53,7 @@ class Writer {
 
   template <class Range>
   void values(const char* name, const Range& range) {
-    list(name, range, [this](const auto& value) { write(value); });
+    list(name, range, [this](const auto& value) { this->write(value); });
   }
 
   void score(const char* name, double value) { field(name, value > 0 ? std::min(value, 1.0) : 0.0); }

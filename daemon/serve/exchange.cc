@@ -45,11 +45,15 @@ void Body::write(std::string bytes) {
 }
 
 void Body::on_ready(std::function<void()> call) {
+  if (closed()) return;
   on_ready_ = std::move(call);
   if (wait_->suspended()) ask();
 }
 
-void Body::on_closed(std::function<void()> call) { on_closed_ = std::move(call); }
+void Body::on_closed(std::function<void()> call) {
+  if (closed()) return call();  // nobody else would, and what it holds may hold this body
+  on_closed_ = std::move(call);
+}
 
 void Body::trailer(const std::string& name, const std::string& value) {
   if (!closed() && response_) MHD_add_response_footer(response_, name.c_str(), value.c_str());
@@ -122,10 +126,12 @@ void Reply::send(Response response) const { state_->answer->give(std::move(respo
 
 std::shared_ptr<BodyStream> Reply::stream(Response head) const {
   Answer& answer = *state_->answer;
-  CULPRIT_CHECK(!answer.given);
-  answer.body = std::make_shared<Body>(answer.wait);
+  // A handler that was slower than the server's end finds its request answered: what it writes goes nowhere.
+  CULPRIT_CHECK(!answer.given || answer.wait->dead());
+  auto body = std::make_shared<Body>(answer.wait);
+  if (!answer.given) answer.body = body;
   answer.give(std::move(head));
-  return answer.body;
+  return body;
 }
 
 Response error_response(int status, std::string_view sentence) {

@@ -455,7 +455,7 @@ void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   if (!sources) return reloaded();
   // Sources begin again where the store stands.
   sources_->stop([this] {
-    recorder_->flush(false, [this] {
+    recorder_->settle([this] {
       auto known = std::make_shared<std::vector<StreamState>>();
       recorder_->ask(
           [known](store::Spool& spool, store::Index&) {
@@ -500,7 +500,7 @@ void Agent::stop() {
               if (const Status put = index.upsert_job(row); !put) status = put;
             return status;
           });
-          recorder_->flush(true, [this] { env_.stop(); });
+          recorder_->finish([this] { env_.stop(); });
         });
   });
 }

@@ -13,6 +13,9 @@ namespace {
 
 using nlohmann::json;
 
+// Each has a thread, out of the unit's 64 tasks, while its client takes what it reads.
+constexpr size_t kEvidenceReaders = 8;
+
 json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
 
 // Text of logs and names may be no UTF-8: what is not is replaced.
@@ -51,7 +54,10 @@ void mark_confirmed(json& diagnosis, const std::vector<store::DiagnosisRow>& row
 }  // namespace
 
 serve::Health AgentApi::health() {
-  if (const auto why = parts_.watch->unhealthy(env_.now(io::Clock::kMonotonic))) return {false, *why};
+  const TimeNs now = env_.now(io::Clock::kMonotonic);
+  if (const auto why = parts_.watch->unhealthy(now)) return {false, *why};
+  if (const Sources* sources = parts_.sources())
+    if (const auto why = sources->stuck(now)) return {false, *why};
   return {true, "ok"};
 }
 
@@ -272,15 +278,17 @@ void AgentApi::evidence(const serve::EvidenceQuery& query,
   auto range = std::make_shared<store::EvidenceRange>();
   range->from = query.from_byte;
   range->to = query.to_byte;
+  if (static_cast<size_t>(reading_.use_count()) > kEvidenceReaders)
+    return answer(fail(ErrorCode::kLimit, fmt::format("{} clients read evidence already", kEvidenceReaders)));
   parts_.recorder->ask(
       [range, query](store::Spool& spool, store::Index&) {
         range->streams = spool.streams_of(query.job, query.path);
       },
-      [this, range, query, answer = std::move(answer)] {
+      [this, range, query, answer = std::move(answer), share = reading_] {
         if (range->streams.empty())
           return answer(
               fail(ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", query.path, query.job)));
-        answer(read_evidence(env_, *parts_.recorder, std::move(*range)));
+        answer(read_evidence(env_, *parts_.recorder, std::move(*range), share));
       });
 }
 

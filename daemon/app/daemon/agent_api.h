@@ -63,13 +63,14 @@ class AgentApi : public serve::ApiSource {
  private:
   io::Env& env_;
   AgentParts parts_;
+  std::shared_ptr<void> reading_ = std::make_shared<int>();  // each reader of evidence has a share of it
 };
 
 // Everything that the daemon counts, as Prometheus reads it.
 std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& usage);
 
-// Reads evidence on a worker of its own: one slow client or disk holds up no other.
+// Reads evidence on a worker of its own: one slow client or disk holds up no other. `share` lives as long.
 std::unique_ptr<serve::EvidenceReader> read_evidence(io::Env& env, const Recorder& recorder,
-                                                     store::EvidenceRange range);
+                                                     store::EvidenceRange range, std::shared_ptr<void> share);
 
 }  // namespace culprit::app

@@ -15,12 +15,13 @@ constexpr size_t kChunkBytes = 256 << 10;
 // Between the thread that reads and the loop that sends: chunks in order, two at most.
 class Pipe {
  public:
-  // False: nobody wants more.
-  bool put(serve::EvidenceChunk chunk) {
+  // False: nobody wants more. `told` is called only while the reader is there, and so its Env.
+  bool put(serve::EvidenceChunk chunk, const std::function<void()>& told) {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [&] { return closed_ || chunks_.size() < 2; });
     if (closed_) return false;
     chunks_.push_back(std::move(chunk));
+    told();
     return true;
   }
   std::optional<serve::EvidenceChunk> take() {
@@ -62,11 +63,12 @@ struct Shared {
 
 class StoredEvidence : public serve::EvidenceReader {
  public:
-  StoredEvidence(io::Env& env, const Recorder& recorder, store::EvidenceRange range)
-      : shared_(std::make_shared<Shared>()), worker_(env.worker("evidence")) {
+  StoredEvidence(io::Env& env, const Recorder& recorder, store::EvidenceRange range,
+                 std::shared_ptr<void> share)
+      : share_(std::move(share)), shared_(std::make_shared<Shared>()), worker_(env.worker("evidence")) {
     auto failure = std::make_shared<std::optional<Error>>();
     worker_->submit(
-        [&env, shared = shared_, failure, range = std::move(range),
+        [&env, shared = shared_, failure, range = std::move(range), share = share_,
          reader = store::EvidenceReader(recorder.files(), recorder.spool_folder())] {
           *failure = read(env, shared, range, reader);
         },
@@ -75,9 +77,11 @@ class StoredEvidence : public serve::EvidenceReader {
           shared->serve_one();
         });
   }
+  // A hung disk must not hold up the loop: the thread ends when it comes back.
   ~StoredEvidence() override {
     shared_->gone = true;
     shared_->pipe.close();
+    worker_->abandon();
   }
 
   void next(std::function<void(Result<serve::EvidenceChunk>)> answer) override {
@@ -92,10 +96,10 @@ class StoredEvidence : public serve::EvidenceReader {
     uint64_t at = range.from;
     chunk.offset = at;
     const auto pass = [&] {
-      const bool wanted = shared->pipe.put(std::move(chunk));
+      const bool wanted =
+          shared->pipe.put(std::move(chunk), [&] { env.post([shared] { shared->serve_one(); }); });
       chunk = {};
       chunk.offset = at;
-      env.post([shared] { shared->serve_one(); });
       return wanted;
     };
     bool wanted = true;
@@ -119,15 +123,17 @@ class StoredEvidence : public serve::EvidenceReader {
     return std::nullopt;
   }
 
+  std::shared_ptr<void> share_;
   std::shared_ptr<Shared> shared_;
-  std::unique_ptr<io::Worker> worker_;  // goes first
+  std::unique_ptr<io::Worker> worker_;
 };
 
 }  // namespace
 
 std::unique_ptr<serve::EvidenceReader> read_evidence(io::Env& env, const Recorder& recorder,
-                                                     store::EvidenceRange range) {
-  return std::make_unique<StoredEvidence>(env, recorder, std::move(range));
+                                                     store::EvidenceRange range,
+                                                     std::shared_ptr<void> share) {
+  return std::make_unique<StoredEvidence>(env, recorder, std::move(range), std::move(share));
 }
 
 }  // namespace culprit::app

@@ -15,6 +15,9 @@ constexpr TimeNs kSyncEveryNs = 5 * kNsPerSecond;
 constexpr TimeNs kRetryNs = kNsPerSecond;
 // In the index: whether the process ended by itself.
 constexpr const char* kEndedWell = "ended_well";
+constexpr const char* kHeldBack = "sources are held back until it can be written";
+
+bool is_refused(const Status& status) { return !status && status.error().code == ErrorCode::kInvalid; }
 
 }  // namespace
 
@@ -65,30 +68,28 @@ void Recorder::append(SharedBatch batch, std::function<void()> done) {
 }
 
 void Recorder::append_next() {
-  if (appending_ || waiting_.empty()) return;
-  appending_ = true;
+  if (appending_ || waiting_.empty() || finishing_) return;
   auto status = std::make_shared<Status>();
+  appending_ = status;
   const TimeNs now = env_.now(io::Clock::kWall);
   options_.watch->given(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), "a batch");
   worker_->submit(
       [this, batch = waiting_.front().batch, now, status] { *status = spool_->append(*batch, now); },
       [this, status] {
-        appending_ = false;
-        appended(*status);
+        appending_ = nullptr;
+        if (!finishing_) appended(*status);
       });
 }
 
 void Recorder::appended(const Status& status) {
   // What the spool can never take is no trouble of the disk.
-  const bool never = !status && status.error().code == ErrorCode::kInvalid;
-  options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), never ? Status{} : status);
+  const bool never = is_refused(status), failed = !status && !never;
+  if (failed) tell(write_trouble_, status, kHeldBack);
+  options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), standing());
+  if (failed) return retry_timer_->start(kRetryNs);
   if (never) {
     ++refused_batches_;
     options_.complain("spool: a batch is left out: " + status.error().text);
-  } else if (!status) {
-    tell(status);
-    retry_timer_->start(kRetryNs);
-    return;
   } else {
     dirty_ = true;
     if (!committing_) {
@@ -100,6 +101,7 @@ void Recorder::appended(const Status& status) {
   waiting_.pop_front();
   if (done) done();
   append_next();
+  check_settled();
 }
 
 void Recorder::commit() {
@@ -118,17 +120,16 @@ void Recorder::commit() {
         *stats = spool_->stats();
       },
       [this, outcome, stats] {
-        const Status status = *outcome ? Status{} : Status(tl::unexpected(outcome->error()));
-        options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), status);
+        tell(write_trouble_, *outcome ? Status{} : Status(tl::unexpected(outcome->error())), kHeldBack);
+        options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), standing());
         stats_ = std::move(*stats);
-        tell(status);
         unsynced_ = true;
         committing_ = false;
         if (*outcome)
           options_.committed(**outcome);
         else
           dirty_ = true;
-        if (!dirty_) return;
+        if (!dirty_) return check_settled();
         committing_ = true;
         commit_timer_->start(*outcome ? kCommitAfterNs : kRetryNs);
       });
@@ -141,20 +142,26 @@ void Recorder::sync() {
   options_.watch->given(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), "a sync");
   worker_->submit([this, status] { *status = spool_->sync(); },
                   [this, status] {
-                    options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), *status);
+                    tell(sync_trouble_, *status, "a loss of power may take what is written meanwhile");
+                    options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic),
+                                         standing());
                     if (!*status) unsynced_ = true;
-                    tell(*status);
                   });
 }
 
 // Each change of it once: a full disk is one sentence, not one a second.
-void Recorder::tell(const Status& status) {
+void Recorder::tell(std::string& trouble, const Status& status, const char* meanwhile) {
   const std::string now = status ? "" : status.error().text;
-  if (now == trouble_) return;
-  if (!now.empty() && trouble_.empty())
-    options_.complain(now + "; sources are held back until it can be written");
+  if (now == trouble) return;
+  if (!now.empty() && trouble.empty()) options_.complain(fmt::format("{}; {}", now, meanwhile));
   if (now.empty()) options_.complain("spool: it can be written again");
-  trouble_ = now;
+  trouble = now;
+}
+
+// A batch that found room in memory, or a write that no sync followed, ends no trouble of the disk.
+Status Recorder::standing() const {
+  const std::string& trouble = write_trouble_.empty() ? sync_trouble_ : write_trouble_;
+  return trouble.empty() ? Status{} : fail(ErrorCode::kIo, trouble);
 }
 
 void Recorder::ask(OnStore work, std::function<void()> done) {
@@ -171,20 +178,33 @@ void Recorder::record(std::function<Status(store::Index&)> work) {
                   });
 }
 
-void Recorder::flush(bool ends, std::function<void()> done) {
+void Recorder::settle(std::function<void()> done) {
+  settled_ = std::move(done);
+  check_settled();
+}
+
+void Recorder::check_settled() {
+  if (settled_ && waiting_.empty() && !committing_) std::exchange(settled_, nullptr)();
+}
+
+void Recorder::finish(std::function<void()> done) {
+  finishing_ = true;
   const TimeNs now = env_.now(io::Clock::kWall);
   std::vector<SharedBatch> rest;
-  for (Waiting& w : waiting_)
-    if (!appending_ || &w != &waiting_.front()) rest.push_back(w.batch);
+  for (Waiting& w : waiting_) rest.push_back(w.batch);
   auto outcome = std::make_shared<Result<std::vector<store::CommittedOffset>>>();
   worker_->submit(
-      [this, rest = std::move(rest), outcome, now, ends] {
-        for (const SharedBatch& batch : rest)
-          if (!spool_->append(*batch, now)) break;
+      [this, rest = std::move(rest), under_way = appending_, outcome, now] {
+        Status kept;
+        const size_t first = under_way && (*under_way || is_refused(*under_way)) ? 1 : 0;
+        for (size_t i = first; i < rest.size() && (kept || is_refused(kept)); ++i)
+          kept = spool_->append(*rest[i], now);
         *outcome = spool_->commit(now);
         const Status synced = spool_->sync();
         if (!synced) *outcome = tl::unexpected(synced.error());
-        if (*outcome && ends) (void)index_->set_meta(kEndedWell, "yes");
+        // What a socket sent and is not kept is told at the next start.
+        if (!kept) *outcome = tl::unexpected(kept.error());
+        if (*outcome) (void)index_->set_meta(kEndedWell, "yes");
       },
       [this, outcome, done = std::move(done)] {
         if (*outcome)

@@ -49,8 +49,10 @@ class Recorder {
   void ask(OnStore work, std::function<void()> done = {});
   // Of the index; where it fails, that is told once.
   void record(std::function<Status(store::Index&)> work);
-  // Everything appended is committed and synced; then `done`. `ends`: nothing follows.
-  void flush(bool ends, std::function<void()> done);
+  // `done` once everything handed over is committed, however long the disk takes nothing. One at a time.
+  void settle(std::function<void()> done);
+  // The end: everything is tried once more, committed and synced; then `done`.
+  void finish(std::function<void()> done);
   void abandon() { worker_->abandon(); }
 
   // As of the start: what sources go on from, and where engines are rebuilt to.
@@ -80,7 +82,9 @@ class Recorder {
   void appended(const Status& status);
   void commit();
   void sync();
-  void tell(const Status& status);
+  void check_settled();
+  void tell(std::string& trouble, const Status& status, const char* meanwhile);
+  Status standing() const;
 
   io::Env& env_;
   RecorderOptions options_;
@@ -94,8 +98,10 @@ class Recorder {
   bool ended_well_ = false;
   uint64_t known_sequence_ = 0;
   std::deque<Waiting> waiting_;
-  bool appending_ = false, committing_ = false, dirty_ = false, unsynced_ = false;
-  std::string trouble_, index_trouble_;  // told last
+  std::shared_ptr<const Status> appending_;  // what becomes of the first that waits; null: nothing is tried
+  bool committing_ = false, dirty_ = false, unsynced_ = false, finishing_ = false;
+  std::function<void()> settled_;
+  std::string write_trouble_, sync_trouble_, index_trouble_;  // told last
   uint64_t refused_batches_ = 0;
   store::SpoolStats stats_;  // as of the last work on the worker
   std::unique_ptr<io::Timer> commit_timer_, sync_timer_, retry_timer_;

@@ -17,8 +17,12 @@ constexpr TimeNs kRoundPauseNs = 50 * kNsPerMs;
 constexpr size_t kRoundBytes = 4 << 20;
 constexpr size_t kRingRoundBytes = 1 << 20;
 constexpr TimeNs kRetryNs = 5 * kNsPerSecond;
+// A round ends after some megabytes, so that a second is long for it: what takes this long hangs.
+constexpr TimeNs kStuckNs = 20 * kNsPerSecond;
 // Descriptors of all tailers together, out of the unit's 131,072; a plain shell gives 1,024.
 constexpr size_t kTailDescriptors = 512;
+// Threads of all tailers, out of the unit's 64 tasks: a hung mount holds up those that share its thread.
+constexpr size_t kTailWorkers = 32;
 
 }  // namespace
 
@@ -30,7 +34,7 @@ struct Sources::Follow {
   TimeNs began_ns = kNoTime;  // monotonic
   TimeNs next_ns = 0;
   std::vector<std::string> changed, watched, unwatched;
-  std::unique_ptr<io::Worker> worker;  // goes first
+  io::Worker* worker = nullptr;  // one of tail_workers_
 };
 
 struct Sources::Rings {
@@ -38,6 +42,7 @@ struct Sources::Rings {
   std::unique_ptr<ingest::RingReader> reader;
   std::unique_ptr<io::Timer> timer;
   bool busy = false;
+  TimeNs began_ns = kNoTime;           // monotonic
   std::unique_ptr<io::Worker> worker;  // goes first
 };
 
@@ -45,6 +50,7 @@ struct Sources::Kernel {
   std::unique_ptr<ingest::KernelLog> log;
   std::unique_ptr<io::Poll> poll;
   std::unique_ptr<io::Timer> more;
+  std::string trouble;  // told last
 };
 
 Sources::Sources(io::Env& env, SourcesOptions options) : env_(env), options_(std::move(options)) {}
@@ -94,7 +100,9 @@ void Sources::start_tailers() {
     follow->config = log;
     follow->tailer = std::move(*tailer);
     follow->timer = env_.timer([this, f = follow.get()] { begin_round(*f); });
-    follow->worker = env_.worker(fmt::format("tail-{}", follows_.size()));
+    const size_t lane = follows_.size() % kTailWorkers;
+    if (lane == tail_workers_.size()) tail_workers_.push_back(env_.worker(fmt::format("tail-{}", lane)));
+    follow->worker = tail_workers_[lane].get();
     follows_.push_back(std::move(follow));
     begin_round(*follows_.back());
   }
@@ -214,6 +222,7 @@ void Sources::ring_round() {
   rings_->busy = true;
   const ingest::RingReader::Round round{env_.now(io::Clock::kWall), env_.now(io::Clock::kMonotonic),
                                         kRingRoundBytes};
+  rings_->began_ns = round.now_mono;
   auto outcome = std::make_shared<ingest::RingReader::Outcome>();
   rings_->worker->submit(
       [reader = rings_->reader.get(), round, outcome] { *outcome = reader->round(round); },
@@ -239,25 +248,39 @@ void Sources::committed(const Committed& offsets) {
 // ---- the kernel's messages
 
 void Sources::start_kernel() {
+  kernel_ = std::make_unique<Kernel>();
+  kernel_->more = env_.timer([this] { read_kernel(); });
+  read_kernel();
+}
+
+Status Sources::open_kernel() {
   auto device = options_.kernel_descriptor >= 0 ? ingest::adopt_kernel_device(options_.kernel_descriptor)
                                                 : ingest::open_kernel_device();
-  if (!device) return options_.complain(device.error().text);
-  kernel_ = std::make_unique<Kernel>();
+  if (!device) return tl::unexpected(device.error());
   kernel_->log = std::make_unique<ingest::KernelLog>(
       std::move(*device), ingest::KernelOptions{options_.allocate, ingest::boot_fingerprint()},
       options_.known);
-  kernel_->more = env_.timer([this] { read_kernel(); });
-  kernel_->more->start(0);
+  return {};
+}
+
+// Told once, and tried again: a machine that was out of descriptors has some later.
+void Sources::kernel_failed(const Error& error) {
+  if (error.text != kernel_->trouble) options_.complain(error.text);
+  kernel_->trouble = error.text;
+  kernel_->more->start(kRetryNs);
 }
 
 // The descriptor is polled only while there is credit, and while nothing is known to be left in it.
 void Sources::read_kernel() {
   kernel_->poll.reset();
   if (held_ || stopping_) return;
+  if (!kernel_->log)
+    if (const Status opened = open_kernel(); !opened) return kernel_failed(opened.error());
   auto outcome =
       kernel_->log->read({env_.now(io::Clock::kWall), env_.now(io::Clock::kMonotonic), kRingRoundBytes / 4});
   if (!outcome.batch.opened.empty() || !outcome.batch.pieces.empty()) options_.take(std::move(outcome.batch));
-  if (outcome.error) return options_.complain(outcome.error->text);
+  if (outcome.error) return kernel_failed(*outcome.error);
+  kernel_->trouble.clear();
   if (outcome.more) return kernel_->more->start(0);
   auto poll = env_.poll(kernel_->log->descriptor(), [this] {
     // A storm of messages is read in rounds, like files.
@@ -309,6 +332,7 @@ void Sources::hold() {
 void Sources::release() {
   if (!held_) return;
   held_ = false;
+  if (stopping_) return;  // a reload waits for the store
   if (trace_) trace_->resume_all();
   for (auto& follow : follows_) begin_round(*follow);
   if (rings_) ring_round();
@@ -338,7 +362,7 @@ void Sources::became_idle() {
 }
 
 void Sources::abandon() {
-  for (auto& follow : follows_) follow->worker->abandon();
+  for (auto& worker : tail_workers_) worker->abandon();
   if (rings_) rings_->worker->abandon();
 }
 
@@ -350,8 +374,21 @@ std::vector<Sources::Tail> Sources::tails() const {
   return out;
 }
 
+std::optional<std::string> Sources::stuck(TimeNs mono) const {
+  for (const auto& follow : follows_)
+    if (follow->busy && mono - follow->began_ns >= kStuckNs)
+      return fmt::format("{}: its files have been read for {} without an end", follow->config.path,
+                         format_duration(mono - follow->began_ns));
+  if (rings_ && rings_->busy && mono - rings_->began_ns >= kStuckNs)
+    return fmt::format("the rings have been read for {} without an end",
+                       format_duration(mono - rings_->began_ns));
+  return std::nullopt;
+}
+
 const ingest::RingStats* Sources::rings() const { return rings_ ? &rings_->reader->stats() : nullptr; }
-const ingest::KernelStats* Sources::kernel() const { return kernel_ ? &kernel_->log->stats() : nullptr; }
+const ingest::KernelStats* Sources::kernel() const {
+  return kernel_ && kernel_->log ? &kernel_->log->stats() : nullptr;
+}
 
 std::optional<ingest::TraceStats> Sources::trace() const {
   if (!trace_) return std::nullopt;

@@ -61,6 +61,8 @@ class Sources {
   const ingest::RingStats* rings() const;
   const ingest::KernelStats* kernel() const;
   std::optional<ingest::TraceStats> trace() const;
+  // Which of them has been at one round for too long, as where a mount hangs.
+  std::optional<std::string> stuck(TimeNs mono) const;
   bool watches_folders() const { return folder_watch_ != nullptr; }
 
  private:
@@ -70,6 +72,8 @@ class Sources {
   void start_tailers();
   void start_rings();
   void start_kernel();
+  Status open_kernel();
+  void kernel_failed(const Error& error);
   void start_trace();
   void hint(const std::string& folder);
   void look(Follow& follow);
@@ -88,6 +92,7 @@ class Sources {
   std::unique_ptr<io::FolderWatch> folder_watch_;
   std::map<std::string, std::set<Follow*>> watched_;  // by folder
   std::vector<std::unique_ptr<Follow>> follows_;
+  std::vector<std::unique_ptr<io::Worker>> tail_workers_;  // go before follows_
   std::unique_ptr<Rings> rings_;
   std::unique_ptr<Kernel> kernel_;
   std::unique_ptr<ingest::TraceSocket> trace_;

@@ -159,6 +159,25 @@ BOOST_AUTO_TEST_CASE(an_answer_to_who_went_away_or_after_the_server_goes_nowhere
   BOOST_CHECK_EQUAL(answered(other.read_all()).status, 503);
 }
 
+BOOST_AUTO_TEST_CASE(a_stream_that_begins_after_the_server_is_closed_from_its_beginning) {
+  open_local();
+  Wire wire(env, server->address());
+  wire.send(request("GET", "/later"));
+  for (int i = 0; i < 20 && kept.empty(); ++i) env.turn(2);
+  server.reset();
+  stream = kept.at(0).stream({200, "text/plain", "", {}});
+  int closed = 0;
+  const auto held = std::make_shared<int>();
+  stream->on_closed([&closed, held] { ++closed; });
+  stream->on_ready([held] {});
+  BOOST_CHECK(stream->closed());
+  BOOST_CHECK_EQUAL(closed, 1);
+  BOOST_CHECK_EQUAL(held.use_count(), 1);  // who copies bytes into it is let go
+  stream->write("nobody");
+  stream->finish();
+  BOOST_CHECK_EQUAL(stream->queued(), 0u);
+}
+
 BOOST_AUTO_TEST_CASE(a_streamed_body_waits_for_its_client) {
   open_local();
   Wire wire(env, server->address());
