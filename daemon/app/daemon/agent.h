@@ -4,6 +4,7 @@
 // Thread: the loop's. Owns everything that it starts; the Env goes after it.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -62,6 +63,7 @@ class Agent {
   void swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules);
   void beat();
   void complain(const std::string& sentence);
+  void save_jobs();
   void give_up();
   TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
   TimeNs wall() const { return env_.now(io::Clock::kWall); }
@@ -77,7 +79,8 @@ class Agent {
   std::unique_ptr<RuleWatch> rule_watch_;
   int lock_ = -1;
   AgentCounts counts_;
-  bool stopping_ = false, reloading_ = false, held_ = false;
+  std::atomic<bool> stopping_ = false;  // also asked by the engine's worker
+  bool reloading_ = false, held_ = false;
   std::string http_trouble_;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Diagnoser> diagnoser_;
