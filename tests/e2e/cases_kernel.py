@@ -80,27 +80,27 @@ def kmsg_overwritten(context: Context) -> str:
     """The kernel's buffer goes round while the daemon stands still."""
     if os.geteuid() or not os.access(KMSG, os.W_OK):
         raise PassOver("only root can write to /dev/kmsg")
-    before = DEVKMSG.read_text().strip()
-    context.undo.append(lambda: DEVKMSG.write_text(before))
+    before = DEVKMSG.read_text()  # with its newline, without which the kernel takes nothing
     try:
-        DEVKMSG.write_text("on")  # else the kernel limits who writes there
+        DEVKMSG.write_text("on\n")  # else the kernel limits who writes there
     except OSError as error:
         raise PassOver(f"{DEVKMSG}: {error}") from error
+    context.undo.append(lambda: DEVKMSG.write_text(before))
     daemon = context.daemon()
     daemon.configure(more=TABLE)
     (daemon.logs / "a.log").write_bytes(LOG)
     daemon.start()
     tag = f"culprit-e2e-{os.getpid()}-{time.monotonic_ns()}"
     with open(KMSG, "wb", buffering=0) as kmsg:
-        kmsg.write(f"{tag} first".encode())
+        kmsg.write(f"{tag} first\n".encode())  # else a next write may belong to the record
         daemon.stores_text(KMSG, f"{tag} first".encode())
         daemon.signal(signal.SIGSTOP)
         written = 0
         while written < 2 * buffer_bytes():
-            text = f"{tag} {written:09d} {'x' * 800}".encode()
+            text = f"{tag} {written:09d} {'x' * 800}\n".encode()
             written += kmsg.write(text)
         daemon.signal(signal.SIGCONT)
-        kmsg.write(f"{tag} last".encode())
+        kmsg.write(f"{tag} last\n".encode())
     daemon.stores_text(KMSG, f"{tag} last".encode())
     gaps = [gap for gap in daemon.gaps(KMSG) if gap.get("records", 0) > 0]
     need(gaps, "the kernel's buffer went round and no gap is told")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The checker's own test: what it must find is done to a journal on purpose. Rows as tests/run reads them."""
+import json
 import random
 import sys
 
@@ -64,6 +65,12 @@ def numbers_of_one_source() -> bool:
     mixed = b"".join(stamped("b", n, "x") + (stamped("a", n, "y") if n % 10 else b"") for n in range(100))
     found = lines_of(mixed + stamped("a", 5, "y"), "a")
     return found.good == 91 and found.doubled == 1 and len(runs_missing(found.numbers, 100)) == 10
+
+
+def lines_within_json() -> bool:
+    rows = [json.dumps({"line": line.decode().rstrip("\n")}).encode() + b"\n" for line in LINES[:10]]
+    found = lines_of(b"".join(rows[:4] + rows[7:]), "s1")
+    return found.numbers == [0, 1, 2, 3, 7, 8, 9] and found.places[4] == len(b"".join(rows[:4]))
 
 
 def many_random_cuts() -> bool:

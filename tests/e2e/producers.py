@@ -80,6 +80,7 @@ class Rotation:
         if old:
             with open(old, "rb") as plain, gzip.open(f"{old}.gz", "wb", 1) as packed:
                 shutil.copyfileobj(plain, packed)
+            shutil.copystat(old, f"{old}.gz")  # as gzip does
             old.unlink()
 
 

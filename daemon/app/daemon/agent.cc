@@ -242,12 +242,12 @@ void Agent::restore() {
           batch.pieces.push_back(piece);
           live.take(batch, piece.time_ns);
           replayed_.fetch_add(1, std::memory_order_relaxed);
-          return true;
+          return !stopping_;
         };
         *damage = store::replay(recorder_->files(), recorder_->spool_folder(), until, visitor);
       },
       [this, damage] {
-        counts_.restored = true;
+        counts_.restored = !stopping_;
         if (!*damage)
           complain(damage->error().text);
         else if ((*damage)->frames > 0)
@@ -479,30 +479,35 @@ void Agent::reloaded() {
 
 void Agent::stop() {
   if (stopping_) return;
-  stopping_ = true;
+  stopping_ = true;  // also ends restore()
   (void)notify_.stopping();
   log_.info("ending");
   deadline_ = env_.timer([this] { give_up(); });
   deadline_->start(kEndWithinNs);
   beat_timer_->stop();
   http_.reset();
-  sources_->stop([this] {
-    // What the jobs stand at is what a list of them shows after the next start.
-    auto rows = std::make_shared<std::vector<store::JobRow>>();
-    diagnoser_->ask(
-        [rows](LiveJobs& live, TimeNs) {
-          for (const LiveJobSummary& job : live.jobs()) rows->push_back(job_row(job));
-        },
-        [this, rows] {
-          recorder_->record([rows](store::Index& index) {
-            Status status;
-            for (const store::JobRow& row : *rows)
-              if (const Status put = index.upsert_job(row); !put) status = put;
-            return status;
-          });
-          recorder_->finish([this] { env_.stop(); });
+  // The store first: the engine may have much before it, and gets at the next start what it does not take.
+  sources_->stop([this] { recorder_->finish([this] { save_jobs(); }); });
+}
+
+// What the jobs stand at is what a list of them shows after the next start. Where they were not restored yet,
+// their rows are as they were.
+void Agent::save_jobs() {
+  if (!counts_.restored) return env_.stop();
+  auto rows = std::make_shared<std::vector<store::JobRow>>();
+  diagnoser_->ask(
+      [rows](LiveJobs& live, TimeNs) {
+        for (const LiveJobSummary& job : live.jobs()) rows->push_back(job_row(job));
+      },
+      [this, rows] {
+        recorder_->record([rows](store::Index& index) {
+          Status status;
+          for (const store::JobRow& row : *rows)
+            if (const Status put = index.upsert_job(row); !put) status = put;
+          return status;
         });
-  });
+        recorder_->ask([](store::Spool&, store::Index&) {}, [this] { env_.stop(); });
+      });
 }
 
 // Something hangs: a mount, a disk. What is in the store is in the store; the rest is read again.

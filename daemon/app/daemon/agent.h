@@ -63,6 +63,7 @@ class Agent {
   void swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules);
   void beat();
   void complain(const std::string& sentence);
+  void save_jobs();
   void give_up();
   TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
   TimeNs wall() const { return env_.now(io::Clock::kWall); }
@@ -80,7 +81,8 @@ class Agent {
   AgentCounts counts_;
   std::atomic<uint64_t> replayed_ = 0;  // pieces, by the engine's worker
   uint64_t replayed_seen_ = 0;
-  bool stopping_ = false, reloading_ = false, held_ = false;
+  std::atomic<bool> stopping_ = false;  // also asked by the engine's worker
+  bool reloading_ = false, held_ = false;
   std::string http_trouble_;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Diagnoser> diagnoser_;

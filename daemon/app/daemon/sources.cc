@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "app/daemon/job_recognition.h"
+#include "ingest/live/watch_glob.h"
 
 namespace culprit::app {
 namespace {
@@ -24,10 +25,57 @@ constexpr size_t kTailDescriptors = 512;
 // Threads of all tailers, out of the unit's 64 tasks: a hung mount holds up those that share its thread.
 constexpr size_t kTailWorkers = 32;
 
+// What one tailer follows: the tables of one folder, so that a file which several of them match, itself or by
+// its rotated names, is one source.
+struct Watched {
+  struct Table {
+    ingest::WatchGlob glob;
+    JobRecognition jobs;
+  };
+  std::string root;                // the folder above the first wildcard
+  std::vector<std::string> globs;  // below it
+  std::vector<Table> tables;
+
+  std::string glob() const {
+    if (globs.size() == 1) return fmt::format("{}/{}", root, globs[0]);
+    return fmt::format("{}/{{{}}}", root, fmt::join(globs, ","));
+  }
+  // Of the first table that matches.
+  std::string job_of(const std::string& path) const {
+    std::string_view below = std::string_view(path).substr(tables[0].glob.root().size());
+    below.remove_prefix(below.starts_with('/') ? 1 : 0);
+    for (const Table& table : tables)
+      if (table.glob.takes_path(below)) return table.jobs.of_file(path);
+    return tables[0].jobs.of_file(path);
+  }
+};
+
+Status add_table(const LogWatch& log, std::vector<Watched>& all) {
+  auto jobs = JobRecognition::create({log.job, log.job_pattern});
+  if (!jobs) return tl::unexpected(jobs.error());
+  auto glob = ingest::WatchGlob::parse(log.path);
+  if (!glob) return tl::unexpected(glob.error());
+  const std::string root = log.path.substr(0, log.path.rfind('/', log.path.find_first_of("*?[{")));
+  const std::string rest = log.path.substr(root.size() + 1);
+  const auto joins = [&](const Watched& with) {
+    // A comma of its own would part the joined pattern.
+    if (with.root != root || rest.find(',') != rest.npos || with.globs[0].find(',') != rest.npos)
+      return false;
+    Watched joined{root, with.globs, {}};
+    joined.globs.push_back(rest);
+    return ingest::WatchGlob::parse(joined.glob()).has_value();  // else of too many alternatives
+  };
+  auto found = std::find_if(all.begin(), all.end(), joins);
+  if (found == all.end()) found = all.insert(found, {root, {}, {}});
+  found->globs.push_back(rest);
+  found->tables.push_back({std::move(*glob), std::move(*jobs)});
+  return {};
+}
+
 }  // namespace
 
 struct Sources::Follow {
-  LogWatch config;
+  std::string glob;
   std::unique_ptr<ingest::Tailer> tailer;
   std::unique_ptr<io::Timer> timer;
   bool busy = false, wanted = false;
@@ -78,26 +126,23 @@ void Sources::start_tailers() {
     folder_watch_ = std::move(*watch);
   else
     options_.complain(watch.error().text + "; files are looked at now and then instead");
-  const Config& config = *options_.config;
-  for (const LogWatch& log : config.logs) {
-    auto jobs = JobRecognition::create({log.job, log.job_pattern});
-    if (!jobs) {
-      options_.complain(jobs.error().text);
-      continue;
-    }
-    auto recognition = std::make_shared<JobRecognition>(std::move(*jobs));
+  std::vector<Watched> all;
+  for (const LogWatch& log : options_.config->logs)
+    if (const Status added = add_table(log, all); !added) options_.complain(added.error().text);
+  for (Watched& one : all) {
+    const auto watched = std::make_shared<const Watched>(std::move(one));
     ingest::TailOptions tail;
-    tail.glob = log.path;
-    tail.job_of = [recognition](const std::string& path) { return recognition->of_file(path); };
+    tail.glob = watched->glob();
+    tail.job_of = [watched](const std::string& path) { return watched->job_of(path); };
     tail.allocate = options_.allocate;
-    tail.open_max = std::max<size_t>(16, kTailDescriptors / config.logs.size());
+    tail.open_max = std::max<size_t>(16, kTailDescriptors / all.size());
     auto tailer = ingest::Tailer::make(std::move(tail), options_.known);
     if (!tailer) {
       options_.complain(tailer.error().text);
       continue;
     }
     auto follow = std::make_unique<Follow>();
-    follow->config = log;
+    follow->glob = watched->glob();
     follow->tailer = std::move(*tailer);
     follow->timer = env_.timer([this, f = follow.get()] { begin_round(*f); });
     const size_t lane = follows_.size() % kTailWorkers;
@@ -370,7 +415,7 @@ void Sources::abandon() {
 
 std::vector<Sources::Tail> Sources::tails() const {
   std::vector<Tail> out;
-  for (const auto& follow : follows_) out.push_back({follow->config.path, follow->tailer->stats()});
+  for (const auto& follow : follows_) out.push_back({follow->glob, follow->tailer->stats()});
   return out;
 }
 

@@ -296,14 +296,14 @@ void Tailer::Impl::find_newer(Plan& plan, TailSource& source, const std::vector<
     });
     if (twin) continue;
     const bool later = plan.position
-                           ? older_mark(plan.position->form, sibling.form) ||
+                           ? older_part(*plan.position, sibling) ||
                                  (plain && sibling.look.modified_ns > plan.position->look.modified_ns)
                            : sibling.look.modified_ns > source.info.opened_ns;
     if (!later || source.chain.empty() || taken_compressed(source, sibling)) continue;
     newer.push_back(&sibling);
   }
   std::stable_sort(newer.begin(), newer.end(), [](const Sibling* a, const Sibling* b) {
-    if (a->form.style == b->form.style) return older_mark(a->form, b->form);
+    if (a->form.style == b->form.style) return older_part(*a, *b);
     return a->form.style < b->form.style;
   });
   const bool had_bytes = !source.chain.empty() && source.chain.back().seen > 0;

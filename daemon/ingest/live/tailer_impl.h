@@ -76,6 +76,10 @@ struct Sibling {
   bool operator==(const Sibling& other) const { return name == other.name && inode == other.inode; }
 };
 
+// Whether a stands before b in time; of one style. Numbers grow with age where logrotate gives them and fall
+// where others do (log4j's `max`, a counter): when each was written last decides between them.
+bool older_part(const Sibling& a, const Sibling& b);
+
 class Tailer::Impl {
  public:
   Impl(TailOptions options, WatchGlob glob);

@@ -32,6 +32,13 @@ bool same(const FilePlace& place, const Look& look) {
 
 }  // namespace
 
+bool older_part(const Sibling& a, const Sibling& b) {
+  const bool numbers =
+      a.form.style == RotatedName::Style::kNumber || a.form.style == RotatedName::Style::kInnerNumber;
+  if (numbers && a.look.modified_ns != b.look.modified_ns) return a.look.modified_ns < b.look.modified_ns;
+  return older_mark(a.form, b.form);
+}
+
 TailFolder& Tailer::Impl::folder(const std::string& name, WatchGlob::State state) {
   auto& kept = folders_[name];
   if (!kept) {
@@ -227,7 +234,7 @@ std::vector<Sibling> Tailer::Impl::older_at_first_sight(TailFolder& folder, cons
     }
   }
   std::sort(older.begin(), older.end(), [](const Sibling& a, const Sibling& b) {
-    if (a.form.style == b.form.style) return older_mark(a.form, b.form);
+    if (a.form.style == b.form.style) return older_part(a, b);
     return a.form.style < b.form.style;
   });
   return older;

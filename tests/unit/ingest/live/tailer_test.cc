@@ -33,6 +33,14 @@ const std::string a = lines("a"), b = lines("b"), c = lines("c"), d = lines("d")
 
 void first(Fixture& f) { f.append("x.log", a); }
 
+// Each second one more: not within one step of the file system's clock.
+void rotate_upwards(Fixture& f, int number) {
+  const std::string name = f.at("x.log." + std::to_string(number));
+  f.rename("x.log", "x.log." + std::to_string(number));
+  const auto now = std::filesystem::last_write_time(name);
+  std::filesystem::last_write_time(name, now - std::chrono::seconds(1000 - number));
+}
+
 std::vector<Case> renames() {
   return {
       {"grows", first, [](Fixture& f) { f.append("x.log", b); }, a + b},
@@ -67,6 +75,17 @@ std::vector<Case> renames() {
          f.rename("x.log.2", "x.log.3");
          f.rename("x.log.1", "x.log.2");
          f.rename("x.log", "x.log.1");
+         f.append("x.log", "end\n");
+       },
+       a + b + c + d + "end\n"},
+      {"rotated three times, counted upwards", first,
+       [](Fixture& f) {
+         f.append("x.log", b);
+         rotate_upwards(f, 1);
+         f.append("x.log", c);
+         rotate_upwards(f, 2);
+         f.append("x.log", d);
+         rotate_upwards(f, 3);
          f.append("x.log", "end\n");
        },
        a + b + c + d + "end\n"},
@@ -164,6 +183,22 @@ BOOST_AUTO_TEST_CASE(every_byte_comes_once_whatever_becomes_of_the_file) {
 }
 
 namespace {
+
+BOOST_AUTO_TEST_CASE(parts_that_are_remembered_no_more_are_not_taken_again) {
+  Fixture f("*.log");
+  std::string expected;
+  for (int i = 1; i <= static_cast<int>(kPastPlaces) + 8; ++i) {
+    const std::string more = lines("part " + std::to_string(i), 3);
+    expected += more;
+    f.append("x.log", more);
+    f.settle();
+    rotate_upwards(f, i);
+  }
+  f.restart();
+  f.append("x.log", "end\n");
+  f.settle();
+  BOOST_CHECK_EQUAL(f.evidence("x.log"), expected + "end\n");
+}
 
 enum class Rotation { kNumbers, kDates, kCopies };
 
