@@ -21,6 +21,7 @@ Examples:
   culprit watch --format json | jq -r 'select(.event == "diagnosis") | .title')";
 
 constexpr int kWaitSecondsMax = 16;  // between tries of a daemon that went away
+constexpr size_t kKindColumns = 14;  // "diagnosis_gone"
 
 volatile std::sig_atomic_t g_stop = 0;
 
@@ -34,6 +35,8 @@ std::string hosts_of(const Json& data) {
   if (const auto hosts = data.find("hosts"); hosts != data.end() && hosts->is_array())
     for (const Json& place : *hosts)
       if (place.is_object()) names.push_back(text_field(place, "host"));
+  if (const auto host = data.find("host"); host != data.end() && host->is_string())
+    names.push_back(text_field(data, "host"));
   const size_t shown = std::min<size_t>(names.size(), 3);
   std::string out =
       fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<long>(shown), ", "));
@@ -44,9 +47,12 @@ std::string hosts_of(const Json& data) {
 std::string text_line(const app::ServerEvent& event, const Json& data, const Zone& zone) {
   const bool color = wants_color();
   const bool diagnosis = event.kind == "diagnosis";
-  std::string out = time_field(data, "time_ns", zone) + "  " +
-                    inked(padded(to_terminal(event.kind), 9), diagnosis ? Ink::kAlarm : Ink::kDim, color) +
-                    "  " + text_field(data, "job");
+  // What tells of a job as a whole is the job itself.
+  const bool of_job = !data.contains("job");
+  std::string out =
+      time_field(data, of_job ? "last_ns" : "time_ns", zone) + "  " +
+      inked(padded(to_terminal(event.kind), kKindColumns), diagnosis ? Ink::kAlarm : Ink::kDim, color) +
+      "  " + text_field(data, of_job ? "id" : "job");
   for (const char* name : {"state", "title"})
     if (data.contains(name)) out += "  " + text_field(data, name);
   if (const std::string hosts = hosts_of(data); !hosts.empty()) out += "  on " + hosts;
