@@ -358,18 +358,18 @@ class Examination {
   void trace() {
     if (!config().watches()) return;
     const std::string address = config().trace_address();
-    if (const Status status = probes_.connect(address); !status)
-      return warn("trace", status.error().text, "systemctl status culpritd");
     const std::string path = address.substr(address.find('/'));
     for (size_t slash = path.find('/', 1); slash != path.npos; slash = path.find('/', slash + 1)) {
       const std::string folder = path.substr(0, slash);
       const PathFacts facts = probes_.path(folder);
       if (facts.error == 0 && !(facts.mode & kSearch))
         return warn("trace",
-                    fmt::format("{} answers, but other users' processes cannot pass {} (mode {:04o})",
-                                address, folder, facts.mode & 07777),
+                    fmt::format("processes of other users cannot pass {} (mode {:04o}) on the way to {}",
+                                folder, facts.mode & 07777, path),
                     "socket = \"/run/culprit-trace/trace.sock\" in [trace], in a folder of mode 0755");
     }
+    if (const Status status = probes_.connect(address); !status)
+      return warn("trace", status.error().text, "systemctl status culpritd");
     ok("trace", fmt::format("{} answers", address));
   }
 

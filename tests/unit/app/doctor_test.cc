@@ -213,8 +213,8 @@ const Case kCases[] = {
        m.unreachable["unix:/run/culprit-trace/trace.sock"] = {
            ErrorCode::kIo, "/run/culprit-trace/trace.sock: connection refused"};
      }},
-    {"warn trace: unix:/run/culprit-trace/trace.sock answers, but other users' processes cannot pass "
-     "/run/culprit-trace (mode 0750)",
+    {"warn trace: processes of other users cannot pass /run/culprit-trace (mode 0750) on the way to "
+     "/run/culprit-trace/trace.sock",
      [](Machine& m) { m.paths["/run/culprit-trace"] = a_folder(0750, 900); }},
     {"fail daemon: the daemon does not answer: unix:/run/culprit/api.sock: connection refused",
      [](Machine& m) { m.answers.clear(); }},
