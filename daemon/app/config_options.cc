@@ -66,7 +66,8 @@ const Option kOptions[] = {
     {"trace.job", TEXT(trace.job, check_job, "name"), true, "\"llama-70b-0412\"",
      "The job of lines on the socket that name none. Default: that of the process that writes."},
     {"trace.rings", TEXT(trace.rings, check_absolute_path, kPath), false, nullptr,
-     "Folder in which processes put their rings of communication records; mode 1777, in memory."},
+     "Folder in which processes put their rings of communication records; in memory, mode 3777 and of "
+     "the daemon's group."},
     {"kernel.enabled", FlagType{OF(bool, kernel.enabled)}, false, nullptr,
      "Follow the kernel's messages: the descriptor that systemd hands over, or /dev/kmsg."},
     {"spool.max_size", SizeType{OF(uint64_t, spool.max_size), 16 * kMiB, 64 * kTiB}, false, nullptr,

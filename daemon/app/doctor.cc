@@ -61,7 +61,7 @@ class Examination {
     uint32_t bits = facts.mode & 7;
     if (facts.uid == account_.uid)
       bits = facts.mode >> 6 & 7;
-    else if (std::find(account_.gids.begin(), account_.gids.end(), facts.gid) != account_.gids.end())
+    else if (in_group(facts.gid))
       bits = facts.mode >> 3 & 7;
     return (bits & wanted) == wanted;
   }
@@ -215,10 +215,11 @@ class Examination {
 
   void logs() {
     if (!config().watches()) return;
-    if (config().logs.empty())
-      return warn(
-          "log", "no [[log]] table: no log file is followed",
-          "printf '[[log]]\\npath = \"/var/log/train/**/*.log\"\\n' >> /etc/culprit/conf.d/logs.toml");
+    if (config().logs.empty()) {
+      const std::string main = options_.config.empty() ? kConfigFile : options_.config;
+      return warn("log", "no [[log]] table: no log file is followed",
+                  fmt::format("printf '[[log]]\\npath = \"/var/log/train/**/*.log\"\\n' >> {}", main));
+    }
     for (const LogWatch& watch : config().logs) log(watch);
   }
 
@@ -277,18 +278,29 @@ class Examination {
     ok("clock", "the clock is synchronised");
   }
 
+  bool in_group(uint32_t gid) const {
+    return std::find(account_.gids.begin(), account_.gids.end(), gid) != account_.gids.end();
+  }
+
   void rings() {
     if (!config().watches()) return;
     const std::string& path = config().trace.rings;
     const PathFacts facts = probes_.path(path);
-    const std::string mend = fmt::format("install -d -m 1777 {}", path);
+    const std::string mend = fmt::format("install -d -m 3777 -o {0} -g {0} {1}", account_.name, path);
     if (facts.error == ENOENT) return warn("rings", fmt::format("{} is not there", path), mend);
     if (facts.error != 0 || !facts.folder) return bad("rings", fmt::format("{} is no folder", path), mend);
     if ((facts.mode & 01777) != 01777)
       return warn("rings",
                   fmt::format("{} has mode {:04o}: not every process can put its ring there", path,
                               facts.mode & 07777),
-                  fmt::format("chmod 1777 {}", path));
+                  mend);
+    // Rings are closed to others than their owner and the folder's group: culprit/ring.h, 7.
+    if (account_.uid != 0 && (!(facts.mode & 02000) || !in_group(facts.gid)))
+      return warn("rings",
+                  fmt::format("{} (mode {:04o}, gid {}) does not hand a group of {} on: rings of other users "
+                              "cannot be read",
+                              path, facts.mode & 07777, facts.gid, account_.name),
+                  mend);
     const auto disk = probes_.disk(path);
     if (disk && disk->free_bytes < kRingsBytes)
       return warn("rings", fmt::format("{} has {} free", path, format_bytes(disk->free_bytes)),
@@ -345,13 +357,33 @@ class Examination {
 
   void trace() {
     if (!config().watches()) return;
-    const Status status = probes_.connect(config().trace_address());
-    if (status) return ok("trace", fmt::format("{} answers", config().trace_address()));
-    warn("trace", status.error().text, "systemctl status culpritd");
+    const std::string address = config().trace_address();
+    const std::string path = address.substr(address.find('/'));
+    for (size_t slash = path.find('/', 1); slash != path.npos; slash = path.find('/', slash + 1)) {
+      const std::string folder = path.substr(0, slash);
+      const PathFacts facts = probes_.path(folder);
+      if (facts.error == 0 && !(facts.mode & kSearch))
+        return warn("trace",
+                    fmt::format("processes of other users cannot pass {} (mode {:04o}) on the way to {}",
+                                folder, facts.mode & 07777, path),
+                    "socket = \"/run/culprit-trace/trace.sock\" in [trace], in a folder of mode 0755");
+    }
+    if (const Status status = probes_.connect(address); !status)
+      return warn("trace", status.error().text, "systemctl status culpritd");
+    ok("trace", fmt::format("{} answers", address));
   }
 
   void daemon() {
-    const auto answer = probes_.get(config().http_address(), "/v1/status");
+    const std::string address = config().http_address();
+    // Whoever asks here need not be one of those who may.
+    const Status reached = address.starts_with("unix:") ? probes_.connect(address) : Status();
+    if (!reached && reached.error().code == ErrorCode::kDenied)
+      return warn("daemon", fmt::format("you may not ask the daemon: {}", reached.error().text),
+                  "sudo culprit doctor");
+    if (!reached)
+      return bad("daemon", fmt::format("the daemon does not answer: {}", reached.error().text),
+                 "systemctl start culpritd; journalctl -u culpritd -n 50");
+    const auto answer = probes_.get(address, "/v1/status");
     if (!answer)
       return bad("daemon", fmt::format("the daemon does not answer: {}", answer.error().text),
                  "systemctl start culpritd; journalctl -u culpritd -n 50");

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include "base/text.h"
+#include "base/time.h"
 #include "cli/layout.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
@@ -14,16 +16,28 @@ Examples:
   culprit status --format json | jq .drops
   culprit status --server http://127.0.0.1:7420)";
 
-// Objects within one another as names joined by dots: what a later daemon tells is shown too.
+// Times and sizes in people's units.
+std::string quantity(const Json& object, const std::string& name, const Zone& zone) {
+  const Json& value = object[name];
+  if (!value.is_number_integer()) return shown(value);
+  if (name.ends_with("bytes")) return format_bytes(value.get<uint64_t>());
+  if (!name.ends_with("_ns")) return shown(value);
+  const auto ns = value.get<TimeNs>();
+  return ns > 1'000'000'000'000'000'000
+             ? time_field(object, name.c_str(), zone)
+             : fmt::format("{:.3f} s", static_cast<double>(ns) / static_cast<double>(kNsPerSecond));
+}
+
+// What lies within one another as names joined by dots: what a later daemon tells is shown too.
 void flatten(const Json& object, const std::string& before, std::vector<std::vector<std::string>>& rows,
              const Zone& zone) {
   for (const auto& [name, value] : object.items()) {
     const std::string path = before + shown(Json(name));
-    if (value.is_object())
+    const bool list = value.is_array() && !value.empty() && value[0].is_object();
+    if (value.is_object() || list)
       flatten(value, path + ".", rows, zone);
-    else if (name.ends_with("_ns") && value.is_number_integer() &&
-             value.get<TimeNs>() > 1'000'000'000'000'000'000)
-      rows.push_back({path, time_field(object, name.c_str(), zone)});
+    else if (object.is_object())
+      rows.push_back({path, quantity(object, name, zone)});
     else
       rows.push_back({path, shown(value)});
   }

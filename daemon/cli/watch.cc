@@ -21,6 +21,7 @@ Examples:
   culprit watch --format json | jq -r 'select(.event == "diagnosis") | .title')";
 
 constexpr int kWaitSecondsMax = 16;  // between tries of a daemon that went away
+constexpr size_t kWordColumns = 9;   // "diagnosis", "withdrawn"
 
 volatile std::sig_atomic_t g_stop = 0;
 
@@ -56,9 +57,10 @@ std::string text_line(const app::ServerEvent& event, const Json& data, const Zon
   const bool of_job = event.kind == "job_started" || event.kind == "job_ended";
   const std::string word = word_of_event(event, data);
   const char* time = event.kind == "job_started" ? "first_ns" : of_job ? "last_ns" : "time_ns";
-  std::string out = time_field(data, time, zone) + "  " +
-                    inked(padded(to_terminal(word), 9), word == "verdict" ? Ink::kAlarm : Ink::kDim, color) +
-                    "  " + text_field(data, of_job ? "id" : "job");
+  std::string out =
+      time_field(data, time, zone) + "  " +
+      inked(padded(to_terminal(word), kWordColumns), word == "verdict" ? Ink::kAlarm : Ink::kDim, color) +
+      "  " + text_field(data, of_job ? "id" : "job");
   if (event.kind == "job_ended") out += "  " + text_field(data, "state");
   for (const char* name : {"title", "verdict"})
     if (const auto text = data.find(name); text != data.end() && text->is_string())

@@ -42,7 +42,8 @@ struct Machine {
                                              {"nobody", {"nobody", 65534, {65534}}}};
   std::map<std::string, PathFacts> paths = {{"/var/lib/culprit", a_folder(0700, 900)},
                                             {"/run/culprit", a_folder(0750, 900)},
-                                            {"/dev/shm/culprit", a_folder(01777, 0)},
+                                            {"/dev/shm/culprit", a_folder(03777, 900)},
+                                            {"/run/culprit-trace", a_folder(0755, 900)},
                                             {"/run/systemd/system", a_folder(0755, 0)},
                                             {"/etc/systemd/system/culpritd-kmsg.socket", a_file(0644, 0)},
                                             {"/dev/kmsg", a_file(0644, 0)},
@@ -59,7 +60,7 @@ struct Machine {
   TimeNs now = 1'763'690'000 * kNsPerSecond;
   uint64_t descriptors = 131'072;
   bool openat2 = true;
-  std::optional<std::string> trace_error;
+  std::map<std::string, Error> unreachable;  // by address
   std::map<std::string, std::string> answers = {{"/v1/status", "{\"version\":\"" CULPRIT_VERSION "\"}"},
                                                 {"/healthz", "ok"}};
 
@@ -87,8 +88,9 @@ struct Machine {
     out.now = [this] { return now; };
     out.descriptors_max = [this] { return descriptors; };
     out.has_openat2 = [this] { return openat2; };
-    out.connect = [this](const std::string&) {
-      return trace_error ? Status(fail(ErrorCode::kIo, *trace_error)) : Status();
+    out.connect = [=, this](const std::string& address) {
+      const auto error = look_up(unreachable, address);
+      return error ? Status(tl::unexpected(*error)) : Status();
     };
     out.get = [=, this](const std::string&, const std::string& path) -> Result<std::string> {
       if (auto answer = look_up(answers, path)) return *answer;
@@ -98,7 +100,8 @@ struct Machine {
   }
 };
 
-constexpr const char* kLogs = "[[log]]\npath = \"/var/log/train/**/*.log\"\n";
+#define TRACE "[trace]\nsocket = \"/run/culprit-trace/trace.sock\"\n"
+constexpr const char* kLogs = "[[log]]\npath = \"/var/log/train/**/*.log\"\n" TRACE;
 
 std::string shown(const DoctorRow& row) {
   return fmt::format("{} {}: {} | {}", word(row.health), row.check, row.what, row.remedy);
@@ -148,7 +151,7 @@ const Case kCases[] = {
      }},
     {"fail space: the file system of /var/lib/culprit has no inode left",
      [](Machine& m) { m.disks["/var/lib/culprit"].free_files = 0; }},
-    {"warn log: no [[log]] table", [](Machine&) {}, "role = \"both\"\n"},
+    {"warn log: no [[log]] table", [](Machine&) {}, TRACE},
     {"warn log: /var/log/train/**/*.log matches nothing now", [](Machine& m) { m.matches.files.clear(); }},
     {"fail log: /var/log/train/**/*.log: culprit may not read 1 of 1 files: /var/log/train/b.log",
      [](Machine& m) { m.matches.files = {"/var/log/train/b.log"}; }},
@@ -173,6 +176,8 @@ const Case kCases[] = {
     {"warn rings: /dev/shm/culprit is not there", [](Machine& m) { m.paths["/dev/shm/culprit"] = kMissing; }},
     {"warn rings: /dev/shm/culprit has mode 0755",
      [](Machine& m) { m.paths["/dev/shm/culprit"] = a_folder(0755, 900); }},
+    {"warn rings: /dev/shm/culprit (mode 1777, gid 0) does not hand a group of culprit on",
+     [](Machine& m) { m.paths["/dev/shm/culprit"] = a_folder(01777, 0); }},
     {"fail rings: /dev/shm/culprit is no folder",
      [](Machine& m) { m.paths["/dev/shm/culprit"] = a_file(01777, 0); }},
     {"warn rings: /dev/shm/culprit has 1.0 MB free",
@@ -203,10 +208,26 @@ const Case kCases[] = {
     {"fail token: culprit may not read /etc/culprit/token",
      [](Machine& m) { m.paths["/etc/culprit/token"] = a_file(0600, 0); },
      std::string(kLogs) + "[http]\ntoken_file = \"/etc/culprit/token\"\n"},
-    {"warn trace: /run/culprit/trace.sock: connection refused",
-     [](Machine& m) { m.trace_error = "/run/culprit/trace.sock: connection refused"; }},
+    {"warn trace: /run/culprit-trace/trace.sock: connection refused",
+     [](Machine& m) {
+       m.unreachable["unix:/run/culprit-trace/trace.sock"] = {
+           ErrorCode::kIo, "/run/culprit-trace/trace.sock: connection refused"};
+     }},
+    {"warn trace: processes of other users cannot pass /run/culprit-trace (mode 0750) on the way to "
+     "/run/culprit-trace/trace.sock",
+     [](Machine& m) { m.paths["/run/culprit-trace"] = a_folder(0750, 900); }},
     {"fail daemon: the daemon does not answer: unix:/run/culprit/api.sock: connection refused",
      [](Machine& m) { m.answers.clear(); }},
+    {"fail daemon: the daemon does not answer: /run/culprit/api.sock: no such file",
+     [](Machine& m) {
+       m.unreachable["unix:/run/culprit/api.sock"] = {ErrorCode::kNotFound,
+                                                      "/run/culprit/api.sock: no such file or directory"};
+     }},
+    {"warn daemon: you may not ask the daemon: /run/culprit/api.sock: permission denied",
+     [](Machine& m) {
+       m.unreachable["unix:/run/culprit/api.sock"] = {ErrorCode::kDenied,
+                                                      "/run/culprit/api.sock: permission denied"};
+     }},
     {"fail daemon: what answers at unix:/run/culprit/api.sock is no culpritd",
      [](Machine& m) { m.answers["/v1/status"] = "<html>"; }},
     {"warn daemon: culpritd 0.0.1 runs, and this is culprit",
@@ -219,7 +240,7 @@ const Case kCases[] = {
 BOOST_AUTO_TEST_CASE(a_machine_on_which_nothing_is_wrong_has_no_trouble) {
   const std::vector<std::string> none = troubles(Machine(), kLogs);
   BOOST_TEST(none.empty(), (none.empty() ? "" : none[0]));
-  BOOST_TEST(troubles(Machine(), std::string("[[log]]\npath = \"/a\"\n[kernel]\nenabled = false\n")).empty());
+  BOOST_TEST(troubles(Machine(), std::string(kLogs) + "[kernel]\nenabled = false\n").empty());
 }
 
 BOOST_AUTO_TEST_CASE(each_trouble_is_one_row_with_a_sentence_and_what_mends_it) {
