@@ -422,7 +422,7 @@ std::vector<Sources::Tail> Sources::tails() const {
 std::optional<std::string> Sources::stuck(TimeNs mono) const {
   for (const auto& follow : follows_)
     if (follow->busy && mono - follow->began_ns >= kStuckNs)
-      return fmt::format("{}: its files have been read for {} without an end", follow->config.path,
+      return fmt::format("{}: its files have been read for {} without an end", follow->glob,
                          format_duration(mono - follow->began_ns));
   if (rings_ && rings_->busy && mono - rings_->began_ns >= kStuckNs)
     return fmt::format("the rings have been read for {} without an end",
