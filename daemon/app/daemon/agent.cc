@@ -24,8 +24,8 @@ namespace {
 
 // Bytes under way to the store or to the engine at which sources are held, and below which they go on: some
 // rounds of a tailer, so that neither ever waits for the other, and little beside the memory of an engine.
-constexpr size_t kHoldBytes = 12 << 20;
-constexpr size_t kReleaseBytes = 4 << 20;
+constexpr size_t kHoldBytes = 4 << 20;
+constexpr size_t kReleaseBytes = 2 << 20;
 // SIGTERM: systemd and people expect an end; what hangs by then is left.
 constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
 constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
@@ -216,8 +216,8 @@ void Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
 
 // ---- what was before
 
-// Jobs that ran when the daemon ended go on: their evidence is given to new engines. Of those that ended, what
-// came after their end.
+// Jobs that ran when the daemon ended go on: their evidence is given to new engines. Of those that ended,
+// what came after their end.
 void Agent::restore() {
   std::vector<RunEnd> ends;
   for (const store::JobRow& row : recorder_->known_jobs())
@@ -384,6 +384,10 @@ void Agent::start_http() {
 
 void Agent::beat() {
   watch_.loop_beat(mono());
+  if (counts_.holds != trimmed_after_ && counts_.store_bytes + counts_.engine_bytes == 0) {
+    trimmed_after_ = counts_.holds;
+    malloc_trim(0);  // what a flood took
+  }
   if (const auto why = watch_.stuck(mono())) {
     log_.error(*why);
     return;

@@ -77,6 +77,7 @@ class Agent {
   std::unique_ptr<RuleWatch> rule_watch_;
   int lock_ = -1;
   AgentCounts counts_;
+  uint64_t trimmed_after_ = 0;  // holds
   bool stopping_ = false, reloading_ = false, held_ = false;
   std::string http_trouble_;
   std::unique_ptr<Recorder> recorder_;
