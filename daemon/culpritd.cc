@@ -1,4 +1,6 @@
 // culpritd: the daemon's main file. It reads the command line and the environment, and hands over to app.
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
@@ -59,6 +61,9 @@ void arm_crash_point_from(const char* setting) {
 }
 
 int watch(const std::string& config_path) {
+  // Bytes are read by one thread and freed by another: with an arena for each, every thread would keep spare
+  // memory of its own and ask the kernel for pages that another has just given back.
+  (void)mallopt(M_ARENA_MAX, 1);
   app::AgentOptions options;
   options.config_path = config_path;
   options.service = app::read_service_environment();

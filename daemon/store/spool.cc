@@ -7,6 +7,7 @@
 
 #include "base/crash_point.h"
 #include "base/hash.h"
+#include "base/limits.h"
 
 namespace culprit::store {
 
@@ -23,7 +24,19 @@ static_assert(kBatchBytes + kFrameBytes <= kPendingBytes);
 
 struct Spool::Packer {
   ZSTD_CCtx* context = ZSTD_createCCtx();
+  std::unique_ptr<char[]> place;  // for what zstd gives: a string would be filled with zeros for each frame
+  size_t size = 0;
   ~Packer() { ZSTD_freeCCtx(context); }
+
+  char* place_for(size_t bound) {
+    // What a frame that waited for a disk took is given back.
+    if (size < bound || size > 4 * kFrameBytes) {
+      size = std::max(bound, ZSTD_COMPRESSBOUND(kFrameBytes + limits::kPieceBytes));
+      place.reset();
+      place = std::make_unique_for_overwrite<char[]>(size);
+    }
+    return place.get();
+  }
 };
 
 Spool::Spool(io::Files& files, SpoolOptions options)
@@ -187,20 +200,17 @@ Status Spool::write_pending(TimeNs now) {
 
 // Appends header and payload to `out`; `raw` is at most kFrameRawMax.
 Status Spool::pack(FrameHeader& header, std::string_view raw, std::string& out) {
-  const size_t begin = out.size(), payload = begin + kFrameHeaderBytes;
-  out.resize(payload + ZSTD_compressBound(raw.size()));
-  const size_t size =
-      ZSTD_compress2(packer_->context, out.data() + payload, out.size() - payload, raw.data(), raw.size());
-  if (ZSTD_isError(size)) {
-    out.resize(begin);
+  const size_t bound = ZSTD_compressBound(raw.size());
+  char* const place = packer_->place_for(bound);
+  const size_t size = ZSTD_compress2(packer_->context, place, bound, raw.data(), raw.size());
+  if (ZSTD_isError(size))
     return fail(ErrorCode::kIo, fmt::format("{}: zstd: {}", options_.folder, ZSTD_getErrorName(size)));
-  }
-  out.resize(payload + size);
   header.raw_size = static_cast<uint32_t>(raw.size());
   header.stored_size = static_cast<uint32_t>(size);
   header.epoch = epoch_;
-  header.payload_hash = hash64(std::string_view(out).substr(payload));
-  out.replace(begin, kFrameHeaderBytes, encode(header));
+  header.payload_hash = hash64({place, size});
+  out += encode(header);
+  out.append(place, size);
   return {};
 }
 

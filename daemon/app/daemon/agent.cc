@@ -24,8 +24,8 @@ namespace {
 
 // Bytes under way to the store or to the engine at which sources are held, and below which they go on: some
 // rounds of a tailer, so that neither ever waits for the other, and little beside the memory of an engine.
-constexpr size_t kHoldBytes = 12 << 20;
-constexpr size_t kReleaseBytes = 4 << 20;
+constexpr size_t kHoldBytes = 4 << 20;
+constexpr size_t kReleaseBytes = 2 << 20;
 // SIGTERM: systemd and people expect an end; what hangs by then is left.
 constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
 constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
@@ -394,6 +394,10 @@ void Agent::beat() {
       !counts_.restored && now != replayed_seen_) {
     replayed_seen_ = now;
     watch_.moved(SelfWatch::Part::kEngine, mono());
+  }
+  if (counts_.holds != trimmed_after_ && counts_.store_bytes + counts_.engine_bytes == 0) {
+    trimmed_after_ = counts_.holds;
+    malloc_trim(0);  // what a flood took
   }
   if (const auto why = watch_.stuck(mono())) {
     log_.error(*why);

@@ -83,6 +83,7 @@ class Agent {
   uint64_t replayed_seen_ = 0;
   std::atomic<bool> stopping_ = false;  // also asked by the engine's worker
   bool reloading_ = false, held_ = false;
+  uint64_t trimmed_after_ = 0;  // holds
   std::string http_trouble_;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Diagnoser> diagnoser_;

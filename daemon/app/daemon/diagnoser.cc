@@ -5,25 +5,20 @@
 #include <utility>
 
 namespace culprit::app {
-namespace {
-
-// How late something that depends on time alone may be seen.
-constexpr TimeNs kTickNs = 200 * kNsPerMs;
-
-}  // namespace
 
 struct Diagnoser::Outcome {
   std::vector<LiveEvent> events;
   LiveCounts counts;
   size_t jobs = 0;
-  TimeNs next_tick_ns = 0;
+  std::optional<TimeNs> tick_after_ns;
 };
 
 Diagnoser::Diagnoser(io::Env& env, DiagnoserOptions options) : env_(env), options_(std::move(options)) {
   options_.live.timer = [&env] { return env.now(io::Clock::kMonotonic); };
   live_ = std::make_unique<LiveJobs>(options_.live);
-  timer_ = env.timer([this] { tick(); });
-  timer_->start(kTickNs, kTickNs);
+  timer_ = env.timer([this] {
+    if (under_way_ == 0) submit("a tick", [](TimeNs) {}, {});
+  });
   worker_ = env.worker("engine");
 }
 
@@ -38,7 +33,7 @@ void Diagnoser::submit(std::string what, std::function<void(TimeNs)> work, std::
       [this, work = std::move(work), out, now] {
         work(now);
         for (const std::string& rule : options_.rule_watch->take_overruns()) live_->overran(rule);
-        out->next_tick_ns = live_->tick(now);
+        if (const auto next = live_->tick(now)) out->tick_after_ns = *next - now;
         out->events = live_->poll_events();
         out->counts = live_->counts();
         out->jobs = live_->running();
@@ -48,7 +43,10 @@ void Diagnoser::submit(std::string what, std::function<void(TimeNs)> work, std::
         options_.watch->done(SelfWatch::Part::kEngine, env_.now(io::Clock::kMonotonic));
         counts_ = out->counts;
         jobs_ = out->jobs;
-        next_tick_ns_ = out->next_tick_ns;
+        if (under_way_ == 0 && out->tick_after_ns)
+          timer_->start(*out->tick_after_ns);
+        else
+          timer_->stop();
         if (done) done();
         if (!out->events.empty()) options_.take(std::move(out->events));
       });
@@ -76,11 +74,6 @@ void Diagnoser::take(SharedBatch batch, std::function<void()> done) {
 void Diagnoser::ask(std::function<void(LiveJobs&, TimeNs)> work, std::function<void()> done) {
   submit(
       "a question", [this, work = std::move(work)](TimeNs now) { work(*live_, now); }, std::move(done));
-}
-
-void Diagnoser::tick() {
-  if (under_way_ > 0 || env_.now(io::Clock::kWall) < next_tick_ns_) return;
-  submit("a tick", [](TimeNs) {}, {});
 }
 
 }  // namespace culprit::app

@@ -45,14 +45,12 @@ class Diagnoser {
  private:
   struct Outcome;
   void submit(std::string what, std::function<void(TimeNs)> work, std::function<void()> done);
-  void tick();
 
   io::Env& env_;
   DiagnoserOptions options_;
   std::unique_ptr<LiveJobs> live_;  // the worker's
   LiveCounts counts_;
   size_t jobs_ = 0, under_way_ = 0;
-  TimeNs next_tick_ns_ = 0;  // wall
   std::unique_ptr<io::Timer> timer_;
   std::unique_ptr<io::Worker> worker_;  // goes first
 };

@@ -30,7 +30,8 @@ constexpr TimeNs kAskEvery = kNsPerSecond;
 constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
 // A possible hang that is none (a phase was announced) is looked at again.
 constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
-constexpr TimeNs kTickEvery = 100 * kNsPerMs;
+// What depends on time alone (hangs, ends, slow reports) takes tens of seconds.
+constexpr TimeNs kTickEvery = kNsPerSecond;
 // What the kernel says before a job's first line may have hit it: its processes need that long to speak.
 constexpr TimeNs kKernelMargin = 60 * kNsPerSecond;
 
@@ -287,10 +288,15 @@ void LiveJobs::take(const PieceBatch& batch, TimeNs now) {
     if (job->running()) impl_->counts.lines += job->lines();
 }
 
-TimeNs LiveJobs::tick(TimeNs now) {
-  for (auto& [id, job] : impl_->jobs)
+std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
+  std::optional<TimeNs> next;
+  for (auto& [id, job] : impl_->jobs) {
     if (job->running()) impl_->tick_job(*job, now);
-  return now + kTickEvery;
+    if (!job->running()) continue;
+    const TimeNs at = job->due.urgent ? impl_->report_allowed_ns : now + kTickEvery;
+    next = std::min(next.value_or(now + kTickEvery), std::max(at, now + kNsPerMs));
+  }
+  return next;
 }
 
 void LiveJobs::restoring(std::span<const RunEnd> ends) {

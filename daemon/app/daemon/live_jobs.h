@@ -116,8 +116,8 @@ class LiveJobs {
   // `now`: when it is taken; what is told of a piece is as of when it was read.
   void take(const PieceBatch& batch, TimeNs now);
   // What depends on time alone: hangs, ends, reports that are due. Call it after take() and at the latest at
-  // the time that it gives; cheap where nothing is due.
-  TimeNs tick(TimeNs now);
+  // the time that it gives, if any; cheap where nothing is due.
+  std::optional<TimeNs> tick(TimeNs now);
 
   // From here to restored(), take() gets what the store holds. `ends`: the runs that are over already; their
   // pieces are passed over. No tick() in between. What is told then is marked `replayed`.

@@ -11,11 +11,12 @@
 namespace culprit::app {
 namespace {
 
-// Between two rounds of one tailer: what is written meanwhile is taken at once, twenty times a second at
-// most, so that a busy log costs little and a line is still seen within a twentieth of a second.
-constexpr TimeNs kRoundPauseNs = 50 * kNsPerMs;
-// Bytes of one round: some 4 MB are under way in the worst case for each tailer.
-constexpr size_t kRoundBytes = 4 << 20;
+// Between two rounds of one tailer: what is written meanwhile is taken at once, ten times a second at most. A
+// round is seven wake-ups of threads, which cost more than the lines of a calm log, and a diagnosis may take
+// twice as long.
+constexpr TimeNs kRoundPauseNs = 100 * kNsPerMs;
+// Bytes of one round: the store and the engine find most of them in the cache that the tailer filled.
+constexpr size_t kRoundBytes = 1 << 20;
 constexpr size_t kRingRoundBytes = 1 << 20;
 constexpr TimeNs kRetryNs = 5 * kNsPerSecond;
 // A round ends after some megabytes, so that a second is long for it: what takes this long hangs.

@@ -109,6 +109,9 @@ Reading read_plain(Generation& generation, size_t max) {
     return is(ReadResult::kChanged);
   }
   if (n <= 0) return is(n < 0 ? ReadResult::kFailed : ReadResult::kEnd);
+  // Where more follows, up to the last line: nobody has to put a line together that was cut.
+  const size_t lines = reading.bytes.rfind('\n') + 1;
+  if (place.offset + reading.bytes.size() < look.size && lines > 0) reading.bytes.resize(lines);
   taken(generation, reading.bytes, 0);
   return is(ReadResult::kBytes);
 }

@@ -25,6 +25,8 @@ namespace {
 // training step writes some hundred records in as many ms. Idle rings are looked at five times a second.
 // Many rings, which one user may make, are looked at more rarely each: a look costs 3 us.
 constexpr TimeNs kBusyNs = 10 * kNsPerMs, kIdleNs = 200 * kNsPerMs, kIdleOneNs = 500 * kNsPerUs;
+// Where there are no rings: a process begins with the slow part of its work.
+constexpr TimeNs kNoRingsNs = 500 * kNsPerMs;
 // Whether processes live; and the folder even where nothing tells that it changed.
 constexpr TimeNs kAliveNs = kNsPerSecond, kListNs = 5 * kNsPerSecond;
 // A file that is being made has its lock and its name within this, whatever the machine does.
@@ -555,7 +557,7 @@ void RingReader::Impl::rest(Ring* ring, TimeNs now) {
 
 void RingReader::Impl::finish(const Round& round, bool more, Outcome* out) {
   // The folder is looked at as often as an idle ring.
-  out->next_ns = round.now_mono + kIdleNs;
+  out->next_ns = round.now_mono + (rings_.empty() ? kNoRingsNs : kIdleNs);
   for (const auto& ring : rings_) {
     if (ring->broken && !ring->ended())
       give_up(ring.get(), round, out);

@@ -68,10 +68,12 @@ class ThreadWorker final : public Worker {
   }
 
   void submit(std::function<void()> work, std::function<void()> done) override {
-    const std::lock_guard lock(queue_->mutex);
-    if (queue_->ends) return;
-    queue_->tasks.push_back({std::move(work), std::move(done)});
-    queue_->wake.notify_one();
+    {
+      const std::lock_guard lock(queue_->mutex);
+      if (queue_->ends) return;
+      queue_->tasks.push_back({std::move(work), std::move(done)});
+    }
+    queue_->wake.notify_one();  // it finds the mutex free
   }
   size_t queued() const override {
     const std::lock_guard lock(queue_->mutex);

@@ -26,7 +26,7 @@ struct Watched {
     change();
     loop.run();
     auto quiet = loop.env->timer([this] { loop.env->stop(); });
-    quiet->start(60 * kNsPerMs);
+    quiet->start(150 * kNsPerMs);
     loop.run();
     return told;
   }

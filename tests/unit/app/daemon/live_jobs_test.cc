@@ -174,6 +174,38 @@ BOOST_AUTO_TEST_CASE(reports_take_a_tenth_of_the_time_at_most) {
   BOOST_TEST(jobs.counts().reports <= 10u);
 }
 
+BOOST_AUTO_TEST_CASE(a_host_without_running_jobs_needs_no_ticks) {
+  LiveJobs jobs(live_options());
+  BOOST_TEST(!jobs.tick(kStart));
+  Feed feed(jobs);
+  const StreamId a = feed.open(OriginKind::kFile, "a", "/logs/a.log");
+  feed.write(a, step_line(0), kStart);
+  const auto next = jobs.tick(kStart);
+  BOOST_REQUIRE(next);
+  BOOST_TEST((*next > kStart && *next <= kStart + kNsPerSecond));
+  BOOST_TEST(!jobs.tick(kStart + 24 * 3600 * kNsPerSecond));
+}
+
+BOOST_AUTO_TEST_CASE(a_hurried_report_that_has_to_wait_is_ticked_when_it_may_come) {
+  LiveOptions options = live_options();
+  TimeNs spent = 0;
+  options.timer = [&] { return spent += 20 * kNsPerMs; };  // each report costs as much
+  LiveJobs jobs(std::move(options));
+  Feed feed(jobs);
+  const StreamId a = feed.open(OriginKind::kFile, "a", "/logs/a.log");
+  feed.write(a, xid_line(kStart), kStart);
+  jobs.tick(kStart);
+  BOOST_TEST(jobs.counts().reports == 1u);
+  const TimeNs soon = kStart + 10 * kNsPerMs;
+  feed.write(a, fmt::format("{} ERROR CUDA error: out of memory\n", clock(soon)), soon);
+  const auto next = jobs.tick(soon);
+  BOOST_REQUIRE(next);
+  BOOST_TEST(jobs.counts().reports == 1u);
+  BOOST_TEST(*next == kStart + 200 * kNsPerMs);
+  jobs.tick(*next);
+  BOOST_TEST(jobs.counts().reports == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(a_clock_that_steps_back_stops_no_reports) {
   LiveJobs jobs(live_options());
   Feed feed(jobs);

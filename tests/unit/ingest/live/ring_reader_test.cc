@@ -484,6 +484,12 @@ BOOST_AUTO_TEST_CASE(a_flood_in_one_ring_holds_up_no_other) {
   for (culprit_ring* ring : quiet) culprit_ring_close(ring);
 }
 
+BOOST_AUTO_TEST_CASE(a_folder_without_rings_is_looked_at_twice_a_second) {
+  RingFolder folder;
+  RingHost host(folder.path());
+  BOOST_TEST(host.round().next_ns - host.now == 500 * kNsPerMs);
+}
+
 BOOST_AUTO_TEST_CASE(idle_rings_are_looked_at_more_and_more_rarely) {
   RingFolder folder;
   RingHost host(folder.path());
