@@ -37,9 +37,11 @@ struct EvidenceQuery {
   uint64_t to_byte = UINT64_MAX;  // exclusive
 };
 
-// A part of a source's evidence, in order. `gap` stands before the bytes.
+// A part of a source's evidence, in order. `gap` stands before the bytes: where it begins is their offset, or
+// before it where the bytes that are gone had been stored.
 struct EvidenceChunk {
-  uint64_t offset = 0;  // of the bytes, in the source's evidence
+  uint64_t offset = 0;      // of the bytes, in the source's evidence
+  uint64_t gap_offset = 0;  // of the gap
   std::string bytes;
   std::optional<Gap> gap;
   bool last = false;

@@ -47,16 +47,17 @@ def kill_at_random(context: Context) -> str:
     return f"{killed} kills{total}"
 
 
-@case
-def kill_with_sockets(context: Context) -> str:
-    """What was in the kernel's buffers at a kill is gone: it is told, and nothing comes twice."""
+def ends_with_sockets(context: Context, polite: bool) -> str:
     daemon = context.daemon().start()
     client = context.sends(daemon.trace, "--rate", "1.0")
     rng = random.Random(5)
     kills = 20 if context.long else 5
     for _ in range(kills):
         time.sleep(rng.uniform(0.3, 0.9))
-        daemon.kill()
+        if polite:
+            daemon.stop()
+        else:
+            daemon.kill()
         daemon.start()
     time.sleep(0.5)
     client.stop()
@@ -72,8 +73,20 @@ def kill_with_sockets(context: Context) -> str:
         need(not missing or place in told, f"{missing} lines are missing at byte {place}; gaps: {gaps[:5]}")
         lost += missing
     need(lost + len(known & set(found.numbers)) == len(sent), "lines are missing at the end")
-    need(len(gaps) <= kills, f"{len(gaps)} gaps of {kills} kills")
-    return f"{kills} kills, {len(sent)} lines sent, {lost} lost, {len(gaps)} gaps told"
+    need(len(gaps) <= kills, f"{len(gaps)} gaps of {kills} ends")
+    return f"{kills} ends, {len(sent)} lines sent, {lost} lost, {len(gaps)} gaps told"
+
+
+@case
+def kill_with_sockets(context: Context) -> str:
+    """What was in the kernel's buffers at a kill is gone: it is told, and nothing comes twice."""
+    return ends_with_sockets(context, polite=False)
+
+
+@case
+def sigterm_with_sockets(context: Context) -> str:
+    """What was sent until the daemon stopped is stored, or told."""
+    return ends_with_sockets(context, polite=True)
 
 
 def dies_at(context: Context, point: str, nth: int, spool: str, *load: str) -> str:

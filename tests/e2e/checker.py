@@ -1,5 +1,5 @@
 """Holds evidence against what producers say that they wrote. Knows nothing of Culprit: two byte strings and a
-list of gaps. Producers stamp each line with source, number and checksum, so no two pieces of 64 bytes of a
+list of gaps. Producers stamp each line with source, number and checksum, so no two pieces of 160 bytes of a
 journal are alike, and where evidence leaves the journal's order it can be told to where it went."""
 import json
 import re
@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import List, Sequence, Tuple
 
-PROBE = 64  # bytes that name a place of a journal
+PROBE = 160  # bytes that name a place of a journal: more than a line has, so that a stamp is among them
 STAMP = re.compile(rb"^(?P<body>.*#(?P<source>[\w.-]+) (?P<number>\d{10}) .*)\|(?P<sum>[0-9a-f]{8})$", re.S)
 
 

@@ -111,6 +111,7 @@ class StoredEvidence : public serve::EvidenceReader {
     };
     sink.gap = [&](const store::EvidenceGap& gap) {
       if (!chunk.bytes.empty() || chunk.gap) wanted = wanted && pass();
+      chunk.gap_offset = at;
       at += gap.in_range;
       chunk.offset = at;
       chunk.gap = gap.gap;

@@ -13,8 +13,8 @@ constexpr TimeNs kCommitAfterNs = 200 * kNsPerMs;
 constexpr TimeNs kSyncEveryNs = 5 * kNsPerSecond;
 // A disk that is full is asked again this often.
 constexpr TimeNs kRetryNs = kNsPerSecond;
-// In the index: whether the process ended by itself.
-constexpr const char* kEndedWell = "ended_well";
+// A file: the process ended by itself and had stored all. Its removal needs no room on the disk.
+constexpr const char* kEndedWell = "/ended_well";
 constexpr const char* kHeldBack = "sources are held back until it can be written";
 
 bool is_refused(const Status& status) { return !status && status.error().code == ErrorCode::kInvalid; }
@@ -38,6 +38,10 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   if (!opened) return tl::unexpected(opened.error());
   r->spool_ = std::move(*opened);
   auto index = store::Index::open(r->options_.state_dir + "/index.db");
+  if (!index && index.error().code == ErrorCode::kIo) {  // a full disk; the evidence needs no index
+    r->options_.complain(index.error().text + "; what is found is kept in memory until the next start");
+    index = store::Index::open(":memory:");
+  }
   if (!index) return tl::unexpected(index.error());
   r->index_ = std::move(*index);
   if (!r->index_->moved_aside().empty())
@@ -49,9 +53,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   if (!jobs) return tl::unexpected(jobs.error());
   r->known_jobs_ = std::move(*jobs);
   if (auto pool = r->index_->load_pool(""); pool && *pool) r->known_pool_ = std::move(**pool);
-  if (auto ended = r->index_->meta(kEndedWell); ended && *ended) r->ended_well_ = **ended == "yes";
-  if (const Status begun = r->index_->set_meta(kEndedWell, "no"); !begun)
-    r->options_.complain(begun.error().text);
+  if (const Status begun = r->begin_life(); !begun) r->options_.complain(begun.error().text);
   r->stats_ = r->spool_->stats();
   Recorder* self = r.get();
   r->commit_timer_ = env.timer([self] { self->commit(); });
@@ -60,6 +62,13 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   r->sync_timer_->start(kSyncEveryNs, kSyncEveryNs);
   r->worker_ = env.worker("store");
   return r;
+}
+
+Status Recorder::begin_life() {
+  const Status removed = files_.remove(options_.state_dir + kEndedWell);
+  ended_well_ = removed.has_value();
+  if (!removed) return removed.error().code == ErrorCode::kNotFound ? Status{} : removed;
+  return files_.sync_folder(options_.state_dir);
 }
 
 void Recorder::append(SharedBatch batch, std::function<void()> done) {
@@ -204,7 +213,7 @@ void Recorder::finish(std::function<void()> done) {
         if (!synced) *outcome = tl::unexpected(synced.error());
         // What a socket sent and is not kept is told at the next start.
         if (!kept) *outcome = tl::unexpected(kept.error());
-        if (*outcome) (void)index_->set_meta(kEndedWell, "yes");
+        if (*outcome) (void)files_.open(options_.state_dir + kEndedWell, io::OpenFor::kCreate);
       },
       [this, outcome, done = std::move(done)] {
         if (*outcome)

@@ -78,6 +78,7 @@ class Recorder {
     SharedBatch batch;
     std::function<void()> done;
   };
+  Status begin_life();
   void append_next();
   void appended(const Status& status);
   void commit();

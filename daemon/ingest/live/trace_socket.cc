@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/limits.h"
@@ -88,7 +89,14 @@ class Socket final : public TraceSocket {
 
   ~Socket() override {
     listener_.reset();
-    for (auto& [id, client] : clients_) cut_off(client, "the daemon stopped within a line");
+    std::set<Source*> held_up;
+    for (auto& [id, client] : clients_) {
+      cut_off(client, "the daemon stopped within a line");
+      if (paused_ || client.user->held) held_up.insert(client.own);
+    }
+    // What the kernel took of them meanwhile goes with the connection; nobody knows how much it is.
+    for (Source* source : held_up)
+      new_piece(*source).gap = Gap{0, 0, "the daemon stopped while writers were held up"};
     clients_.clear();
     flush();
   }
