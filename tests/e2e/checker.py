@@ -1,6 +1,7 @@
 """Holds evidence against what producers say that they wrote. Knows nothing of Culprit: two byte strings and a
 list of gaps. Producers stamp each line with source, number and checksum, so no two pieces of 64 bytes of a
 journal are alike, and where evidence leaves the journal's order it can be told to where it went."""
+import json
 import re
 import zlib
 from dataclasses import dataclass, field
@@ -106,13 +107,25 @@ class Lines:
     doubled: int = 0
     reordered: int = 0
     numbers: List[int] = field(default_factory=list)
+    places: List[int] = field(default_factory=list)  # in the evidence, of each number's line
+
+
+def text_of(line: bytes) -> bytes:
+    """What was stamped: producers of sockets put it into an object of JSON."""
+    if not line.startswith(b"{"):
+        return line
+    try:
+        return json.loads(line)["line"].encode()
+    except (ValueError, KeyError):
+        return line
 
 
 def lines_of(evidence: bytes, source: str) -> Lines:
     """The lines of one source among those of others (sockets): their numbers, in order of appearance."""
-    out, seen, last = Lines(), set(), -1
+    out, seen, last, end = Lines(), set(), -1, 0
     for line in evidence.split(b"\n"):
-        found = STAMP.match(line)
+        begin, end = end, end + len(line) + 1
+        found = STAMP.match(text_of(line))
         if not found or found["source"].decode() != source:
             continue
         if zlib.crc32(found["body"]) != int(found["sum"], 16):
@@ -125,6 +138,7 @@ def lines_of(evidence: bytes, source: str) -> Lines:
         seen.add(number)
         last = max(last, number)
         out.numbers.append(number)
+        out.places.append(begin)
     return out
 
 
