@@ -17,6 +17,8 @@ namespace {
 constexpr TimeNs kGatherNs = 20 * kNsPerMs;
 // How often it is looked whether a user who wrote too fast may go on.
 constexpr TimeNs kHoldNs = 20 * kNsPerMs;
+// Of all clients at the end: the kernel holds 200 KB of each; more than this would not be stored in time.
+constexpr size_t kDrainBytes = 16 << 20;
 constexpr TimeNs kJobEveryNs = limits::kTraceJobEverySeconds * kNsPerSecond;
 
 // What refills evenly up to a bound. It may be overdrawn: what was read is read.
@@ -86,9 +88,15 @@ class Socket final : public TraceSocket {
     options_.known.clear();
   }
 
+  // A write that succeeded was said: what the kernel holds of it is taken too.
   ~Socket() override {
     listener_.reset();
-    for (auto& [id, client] : clients_) cut_off(client, "the daemon stopped within a line");
+    size_t left = kDrainBytes;
+    for (auto& [id, client] : clients_) {
+      left -= std::min(left, client.stream->drain(left));
+      if (left == 0) add_gap(*client.own, 0, "the daemon stopped before it had read all");
+      cut_off(client, "the daemon stopped within a line");
+    }
     clients_.clear();
     flush();
   }
