@@ -73,7 +73,7 @@ def each_call_fails_once(context: Context) -> str:
                 time.sleep(0.05)
             faults.end()
             need(daemon.alive(), f"it died of a failed {call}: {daemon.last_words()}")
-        wait_until(lambda: daemon.health() == 200, 15, f"healthy after a failed {call}: {daemon.last_words()}")
+        wait_until(lambda: daemon.health() == 200, 15, f"healthy after a {call}: {daemon.last_words()}")
     return f"{faults.count()} calls failed, one at a time; {must_be_whole(daemon, writer)}"
 
 
