@@ -66,6 +66,9 @@ class Stream {
   virtual void write(std::string bytes) = 0;
   virtual size_t unsent() const = 0;  // bytes handed to write() that the kernel has not taken
   virtual std::optional<PeerCredentials> peer() const = 0;
+  // Before the end of a unix stream: what the kernel took of the peer and nobody has read goes to on_bytes
+  // now, some more than `max` bytes at most; the peer can send no more. How many they were.
+  virtual size_t drain(size_t max) = 0;
 };
 
 class Listener {

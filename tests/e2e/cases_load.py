@@ -1,9 +1,11 @@
 """Much at once: files, lines, clients, rings, and a rule that does not end."""
 import random
+import signal
 import struct
 import subprocess
 import threading
 import time
+from http.client import HTTPException
 from pathlib import Path
 from typing import List, Tuple
 
@@ -244,3 +246,51 @@ def ring_of_a_killed_process(context: Context) -> str:
     missing = runs_missing(numbers, numbers[-1])
     need(len(missing) <= told, f"{told} told of {missing[:4]}")
     return f"{len(numbers)} records of a killed process"
+
+
+@case
+def reload_and_ask_under_load(context: Context) -> str:
+    """Sources restart again and again while files and a socket are written and clients ask for everything;
+    SIGTERM comes while answers are under way."""
+    daemon = context.daemon().start()
+    writers = [context.writes(daemon.logs / f"w{i}.log", "--rate", "0.7", source=f"w{i}") for i in range(2)]
+    client = context.sends(daemon.trace, "--rate", "0.2", source="c")
+    path = str(writers[0].path)
+    wait_until(lambda: daemon.evidence_answer(path).status == 200, 20, "the first file is seen")
+    stop, asked, trouble = threading.Event(), [0], []
+
+    def ask(what: str) -> None:
+        while not stop.is_set():
+            try:
+                answer = daemon.evidence_answer(path) if what == "evidence" else daemon.get(what)
+                asked[0] += 1
+                if answer.status not in (200, 503):
+                    trouble.append(f"GET {what}: {answer.status}: {answer.body[:200]!r}")
+            except (OSError, HTTPException):
+                time.sleep(0.05)  # the daemon ends, or its socket is not there yet
+    targets = ("/v1/status", "/v1/jobs/e2e/report", "evidence", "evidence", "/metrics", "/v1/sources")
+    threads = [threading.Thread(target=ask, args=(one,)) for one in targets]
+    for thread in threads:
+        thread.start()
+    try:
+        for turn in range(30 if context.long else 8):
+            daemon.configure(["*.log", "more/*.txt"] if turn % 2 == 0 else ["*.log"])
+            daemon.signal(signal.SIGHUP)
+            time.sleep(0.5)
+            need(daemon.alive(), f"it died of a reload: {daemon.last_words()}")
+        wait_until(lambda: daemon.metric("culprit_reloads_total") >= 3, 20, "reloads")
+        reloads = daemon.metric("culprit_reloads_total")
+        status, seconds = daemon.stop()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    need(status == 0 and seconds < 5, f"exit {status} after {seconds:.1f} s: {daemon.last_words()}")
+    need(not trouble, f"{len(trouble)} wrong answers: {trouble[:2]}")
+    client.stop()
+    daemon.start()
+    for writer in writers:
+        writer.stop()
+        journal = writer.bytes()
+        must_be_exact(settled(daemon, writer.path, end_of(journal), 60), journal)
+    return f"{reloads:.0f} reloads, {asked[0]} answers, ended in {seconds:.2f} s; nothing lost or doubled"

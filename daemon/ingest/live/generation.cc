@@ -35,11 +35,26 @@ ssize_t read_at(int descriptor, char* out, size_t size, uint64_t offset) {
   return static_cast<ssize_t>(done);
 }
 
-bool tail_stands(const Generation& generation) {
+// All of it; else why not, with errno where it cannot be read.
+Stands read_whole(int descriptor, char* out, size_t size, uint64_t offset) {
+  errno = 0;
+  if (read_at(descriptor, out, size, offset) == static_cast<ssize_t>(size)) return Stands::kYes;
+  return errno == 0 ? Stands::kNo : Stands::kUnreadable;
+}
+
+Stands tail_stands(const Generation& generation) {
   char now[kTailBytes];
   const std::string& tail = generation.tail;
-  const ssize_t n = read_at(generation.file.get(), now, tail.size(), generation.place.offset - tail.size());
-  return n == static_cast<ssize_t>(tail.size()) && std::equal(tail.begin(), tail.end(), now);
+  const Stands read =
+      read_whole(generation.file.get(), now, tail.size(), generation.place.offset - tail.size());
+  if (read != Stands::kYes) return read;
+  return std::equal(tail.begin(), tail.end(), now) ? Stands::kYes : Stands::kNo;
+}
+
+// Both ends of what was taken.
+Stands stands(Generation& generation) {
+  const Stands head = begins_as_taken(generation);
+  return head == Stands::kYes ? tail_stands(generation) : head;
 }
 
 // The place moves behind `bytes`, or behind a hole of `zeros`.
@@ -90,10 +105,17 @@ Reading read_plain(Generation& generation, size_t max) {
     reading.result = result;
     return std::move(reading);
   };
+  // A disk that fails does not make it another file: nothing is taken twice.
+  const auto unless_stands = [&]() -> std::optional<ReadResult> {
+    const Stands now = stands(generation);
+    if (now == Stands::kYes) return std::nullopt;
+    if (now == Stands::kUnreadable) reading.error = errno;
+    return now == Stands::kNo ? ReadResult::kChanged : ReadResult::kFailed;
+  };
   if (look.size < place.offset) return is(ReadResult::kChanged);
   if (look.size == place.offset) return is(ReadResult::kEnd);
   if (const uint64_t hole = hole_at_place(generation, look)) {
-    if (!begins_as_taken(generation) || !tail_stands(generation)) return is(ReadResult::kChanged);
+    if (const auto other = unless_stands()) return is(*other);
     if (place.offset + hole >= look.size) return is(ReadResult::kEnd);
     reading.skipped = hole;
     taken(generation, {}, hole);
@@ -104,9 +126,9 @@ Reading read_plain(Generation& generation, size_t max) {
   reading.error = n < 0 ? errno : 0;
   reading.bytes.resize(n < 0 ? 0 : static_cast<size_t>(n));
   // After the bytes: what was written anew before they were read shows in the beginning by now.
-  if (!begins_as_taken(generation) || !tail_stands(generation)) {
+  if (const auto other = unless_stands()) {
     reading.bytes.clear();
-    return is(ReadResult::kChanged);
+    return is(*other);
   }
   if (n <= 0) return is(n < 0 ? ReadResult::kFailed : ReadResult::kEnd);
   // Where more follows, up to the last line: nobody has to put a line together that was cut.
@@ -156,15 +178,14 @@ Reading read_on(Generation& generation, size_t max) {
                                                       : read_compressed(generation, max);
 }
 
-bool begins_as_taken(Generation& generation) {
+Stands begins_as_taken(Generation& generation) {
   const FilePlace& place = generation.place;
   char head[limits::kFingerprintBytes];
   const size_t size = std::min<size_t>(place.fingerprint_bytes, sizeof head);
-  const ssize_t n = read_at(generation.file.get(), head, size, 0);
-  if (n != static_cast<ssize_t>(size)) return false;
-  if (size > 0 && hash64({head, size}) != place.fingerprint) return false;
+  if (const Stands read = read_whole(generation.file.get(), head, size, 0); read != Stands::kYes) return read;
+  if (size > 0 && hash64({head, size}) != place.fingerprint) return Stands::kNo;
   if (size < limits::kFingerprintBytes) generation.head.assign(head, size);
-  return true;
+  return Stands::kYes;
 }
 
 FilePlace place_by_now(const Generation& generation) {

@@ -51,9 +51,10 @@ struct Reading {
 // The next bytes, at most `max`; the place moves behind them. The file (or decoder) must be open.
 Reading read_on(Generation& generation, size_t max);
 
-// Whether what is open begins as the place says and is long enough. Keeps the beginning in `head` if it is
-// shorter than a fingerprint.
-bool begins_as_taken(Generation& generation);
+// Whether what is open begins as the place says and is long enough; errno tells why it cannot be read. Keeps
+// the beginning in `head` if it is shorter than a fingerprint.
+enum class Stands : uint8_t { kYes, kNo, kUnreadable };
+Stands begins_as_taken(Generation& generation);
 
 // The place with the fingerprint of all that is there by now, of an open file.
 FilePlace place_by_now(const Generation& generation);

@@ -74,7 +74,9 @@ void Tailer::Impl::look_same(TailSource& source, const Look& at) {
   const bool doubtful = !last.verified || (moved && at.size == last.place.offset && at.size > 0);
   if (!shorter && doubtful && last.place.fingerprint_bytes > 0) {
     if (!ensure_open(source, last)) return;
-    if (!begins_as_taken(last)) return resolve(source, true);
+    const Stands stands = begins_as_taken(last);
+    if (stands == Stands::kUnreadable) return failed(source, errno);
+    if (stands == Stands::kNo) return resolve(source, true);
   }
   if (shorter) {
     source.changed_at = mono_;

@@ -18,6 +18,8 @@ namespace {
 constexpr TimeNs kGatherNs = 20 * kNsPerMs;
 // How often it is looked whether a user who wrote too fast may go on.
 constexpr TimeNs kHoldNs = 20 * kNsPerMs;
+// Of all clients at the end: the kernel holds 200 KB of each; more than this would not be stored in time.
+constexpr size_t kDrainBytes = 16 << 20;
 constexpr TimeNs kJobEveryNs = limits::kTraceJobEverySeconds * kNsPerSecond;
 
 // What refills evenly up to a bound. It may be overdrawn: what was read is read.
@@ -87,16 +89,15 @@ class Socket final : public TraceSocket {
     options_.known.clear();
   }
 
+  // A write that succeeded was said: what the kernel holds of it is taken too.
   ~Socket() override {
     listener_.reset();
-    std::set<Source*> held_up;
+    size_t left = kDrainBytes;
     for (auto& [id, client] : clients_) {
+      left -= std::min(left, client.stream->drain(left));
+      if (left == 0) add_gap(*client.own, 0, "the daemon stopped before it had read all");
       cut_off(client, "the daemon stopped within a line");
-      if (paused_ || client.user->held) held_up.insert(client.own);
     }
-    // What the kernel took of them meanwhile goes with the connection; nobody knows how much it is.
-    for (Source* source : held_up)
-      new_piece(*source).gap = Gap{0, 0, "the daemon stopped while writers were held up"};
     clients_.clear();
     flush();
   }

@@ -97,6 +97,20 @@ class UvStream final : public Stream {
   }
   size_t unsent() const override { return uv_stream_get_write_queue_size(&state_->handle); }
   std::optional<PeerCredentials> peer() const override { return peer_; }
+  size_t drain(size_t max) override {
+    uv_os_fd_t descriptor = -1;
+    if (!state_->reads || uv_fileno(reinterpret_cast<uv_handle_t*>(&state_->handle), &descriptor) != 0)
+      return 0;
+    uv_read_stop(&state_->handle);
+    ::shutdown(descriptor, SHUT_RD);  // what was sent before stays, and can be read
+    auto& buffer = state_->loop->buffer;
+    size_t done = 0;
+    for (ssize_t n = 0; done < max && (n = ::read(descriptor, buffer.data(), buffer.size())) > 0;) {
+      done += static_cast<size_t>(n);
+      state_->handlers.on_bytes(std::string_view(buffer.data(), static_cast<size_t>(n)));
+    }
+    return done;
+  }
 
  private:
   StreamState* const state_;

@@ -60,6 +60,15 @@ class FakeStream final : public Stream {
   void write(std::string bytes) override { unsent_ += bytes.size(); }
   size_t unsent() const override { return unsent_; }
   std::optional<PeerCredentials> peer() const override { return credentials_; }
+  size_t drain(size_t max) override {
+    size_t done = 0;
+    while (done < max && !other_->waiting_.empty()) {
+      const std::string bytes = std::exchange(other_->waiting_, {});
+      done += bytes.size();
+      other_->handlers_.on_bytes(bytes);
+    }
+    return done;
+  }
 
  private:
   std::shared_ptr<FakePeer> other_;

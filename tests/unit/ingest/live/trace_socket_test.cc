@@ -226,6 +226,17 @@ BOOST_AUTO_TEST_CASE(a_client_that_leaves_within_a_line_that_is_too_long_leaves_
   BOOST_TEST(bench.socket->stats().dropped_bytes == 200'000u);
 }
 
+BOOST_AUTO_TEST_CASE(what_was_sent_while_nothing_was_read_is_taken_at_the_end) {
+  Bench bench;
+  auto client = bench.connect();
+  bench.socket->pause_all();
+  client->send(heartbeat(1) + heartbeat(2));
+  BOOST_TEST(client->waiting() > 0u);
+  bench.socket.reset();
+  BOOST_TEST(bench.evidence[10] == heartbeat(1) + heartbeat(2));
+  BOOST_TEST(bench.gaps.empty());
+}
+
 BOOST_AUTO_TEST_CASE(what_is_held_is_handed_on_at_the_end) {
   Bench bench;
   auto whole = bench.connect(), within = bench.connect();
