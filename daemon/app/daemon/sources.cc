@@ -11,10 +11,10 @@
 namespace culprit::app {
 namespace {
 
-// Between two rounds of one tailer: what is written meanwhile is taken at once, ten times a second at most. A
-// round is seven wake-ups of threads, which cost more than the lines of a calm log, and a diagnosis may take
-// twice as long.
-constexpr TimeNs kRoundPauseNs = 100 * kNsPerMs;
+// Between two rounds of one tailer: what is written meanwhile is taken at once, seven times a second at most.
+// A round is seven wake-ups of threads, which cost more than the lines of a calm log; a line waits for half a
+// pause, and a diagnosis may take 200 ms.
+constexpr TimeNs kRoundPauseNs = 150 * kNsPerMs;
 // Bytes of one round: the store and the engine find most of them in the cache that the tailer filled.
 constexpr size_t kRoundBytes = 1 << 20;
 constexpr size_t kRingRoundBytes = 1 << 20;

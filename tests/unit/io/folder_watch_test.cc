@@ -26,7 +26,7 @@ struct Watched {
     change();
     loop.run();
     auto quiet = loop.env->timer([this] { loop.env->stop(); });
-    quiet->start(150 * kNsPerMs);
+    quiet->start(220 * kNsPerMs);
     loop.run();
     return told;
   }
