@@ -216,8 +216,8 @@ void Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
 
 // ---- what was before
 
-// Jobs that ran when the daemon ended go on: their evidence is given to new engines. Of those that ended, what
-// came after their end.
+// Jobs that ran when the daemon ended go on: their evidence is given to new engines. Of those that ended,
+// what came after their end.
 void Agent::restore() {
   std::vector<RunEnd> ends;
   for (const store::JobRow& row : recorder_->known_jobs())
