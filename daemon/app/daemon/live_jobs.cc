@@ -127,6 +127,7 @@ struct LiveJobs::Impl {
     e.job = id;
     e.run = next_run[id] - 1;
     e.summary = out.summary();
+    e.summary->first_ns = e.summary->last_ns = at;  // what begins it is yet to be taken
     e.json = to_json(*e.summary);
     std::vector<LiveEvent> started;
     started.push_back(std::move(e));

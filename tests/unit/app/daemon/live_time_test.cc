@@ -201,6 +201,8 @@ BOOST_AUTO_TEST_CASE(a_job_ends_by_its_own_word_and_comes_again_as_another_run) 
   const LiveEvent* started = first(events, LiveEventKind::kJobStarted);
   BOOST_REQUIRE(started);
   BOOST_TEST(started->run == 1u);
+  BOOST_REQUIRE(started->summary.has_value());
+  BOOST_TEST(started->summary->first_ns == s(80), "its row tells when it began");
   const LiveEvent* finding = first(events, LiveEventKind::kFinding);
   BOOST_REQUIRE(finding);
   BOOST_TEST(finding->json.find("\"line\":61") != std::string::npos, "lines count on: " + finding->json);
