@@ -34,7 +34,8 @@ struct StreamInfo {
 };
 
 // Which file it is, and how far its bytes are taken. A path may change its file, and an inode its content:
-// only all of these together tell (device and inode, what it begins with, at least as long as was taken).
+// only all of these together tell (device and inode, what it begins with, what stands before the place).
+// A copy of it has another inode and all the rest.
 // Rings and the kernel's messages keep their place in one too, in their own sense: for the store it is
 // opaque.
 struct FilePlace {
@@ -42,6 +43,8 @@ struct FilePlace {
   uint64_t fingerprint = 0;        // XXH3 of the first `fingerprint_bytes` bytes
   uint32_t fingerprint_bytes = 0;  // as many as there were, at most limits::kFingerprintBytes
   uint64_t offset = 0;             // in this file, behind the bytes of the piece
+  uint64_t tail = 0;               // XXH3 of the last `tail_bytes` bytes before the offset
+  uint32_t tail_bytes = 0;         // as many as were taken in a row, at most limits::kTailBytes
   bool operator==(const FilePlace&) const = default;
 };
 

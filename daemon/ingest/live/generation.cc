@@ -13,9 +13,6 @@
 namespace culprit::ingest {
 namespace {
 
-// Behind the beginning, what stands just before the next byte tells a file that was written anew from the one
-// that was taken, where all of them begin with the same banner.
-constexpr size_t kTailBytes = 32;
 // A hole at least this large is a gap and not zeros: a writer that does not append leaves one as large as the
 // log was before copytruncate. Smaller ones are what the file has: zeros.
 constexpr uint64_t kHoleBytes = 4 << 20;
@@ -35,11 +32,13 @@ ssize_t read_at(int descriptor, char* out, size_t size, uint64_t offset) {
   return static_cast<ssize_t>(done);
 }
 
-bool tail_stands(const Generation& generation) {
-  char now[kTailBytes];
-  const std::string& tail = generation.tail;
-  const ssize_t n = read_at(generation.file.get(), now, tail.size(), generation.place.offset - tail.size());
-  return n == static_cast<ssize_t>(tail.size()) && std::equal(tail.begin(), tail.end(), now);
+// What stands before the place, if it is what was taken there; none where it is not.
+std::optional<std::string> tail_at(const Descriptor& file, const FilePlace& place) {
+  std::string tail(std::min<uint64_t>({place.tail_bytes, limits::kTailBytes, place.offset}), '\0');
+  if (tail.empty()) return tail;
+  const ssize_t n = read_at(file.get(), tail.data(), tail.size(), place.offset - tail.size());
+  if (n != static_cast<ssize_t>(tail.size()) || hash64(tail) != place.tail) return std::nullopt;
+  return tail;
 }
 
 // The place moves behind `bytes`, or behind a hole of `zeros`.
@@ -55,13 +54,12 @@ void taken(Generation& generation, std::string_view bytes, uint64_t zeros) {
   }
   place.offset += zeros + bytes.size();
   generation.verified = true;
-  if (zeros > 0) generation.tail.clear();
-  if (bytes.size() >= kTailBytes) {
-    generation.tail.assign(bytes.substr(bytes.size() - kTailBytes));
-  } else {
-    generation.tail.append(bytes);
-    if (generation.tail.size() > kTailBytes) generation.tail.erase(0, generation.tail.size() - kTailBytes);
-  }
+  std::string& tail = generation.tail;
+  if (zeros > 0) tail.clear();
+  tail.append(bytes.substr(bytes.size() - std::min(bytes.size(), limits::kTailBytes)));
+  tail.erase(0, tail.size() - std::min(tail.size(), limits::kTailBytes));
+  place.tail_bytes = static_cast<uint32_t>(tail.size());
+  place.tail = tail.empty() ? 0 : hash64(tail);
 }
 
 // The hole that begins at the place, if it is a large one.
@@ -93,7 +91,7 @@ Reading read_plain(Generation& generation, size_t max) {
   if (look.size < place.offset) return is(ReadResult::kChanged);
   if (look.size == place.offset) return is(ReadResult::kEnd);
   if (const uint64_t hole = hole_at_place(generation, look)) {
-    if (!begins_as_taken(generation) || !tail_stands(generation)) return is(ReadResult::kChanged);
+    if (!stands_as_taken(generation)) return is(ReadResult::kChanged);
     if (place.offset + hole >= look.size) return is(ReadResult::kEnd);
     reading.skipped = hole;
     taken(generation, {}, hole);
@@ -104,7 +102,9 @@ Reading read_plain(Generation& generation, size_t max) {
   reading.error = n < 0 ? errno : 0;
   reading.bytes.resize(n < 0 ? 0 : static_cast<size_t>(n));
   // After the bytes: what was written anew before they were read shows in the beginning by now.
-  if (!begins_as_taken(generation) || !tail_stands(generation)) {
+  const bool as_seen = place.offset > 0 ||
+                       begins_as(beginning_of(generation.file, Compression::kNone), generation.peek);
+  if (!as_seen || !stands_as_taken(generation)) {
     reading.bytes.clear();
     return is(ReadResult::kChanged);
   }
@@ -124,6 +124,8 @@ Reading read_compressed(Generation& generation, size_t max) {
     if (generation.decoded == 0 && known < limits::kFingerprintBytes) generation.head.assign(bytes, 0, known);
     generation.decoded += n;
     skipped += n;
+    generation.tail.append(bytes, 0, n);
+    generation.tail.erase(0, generation.tail.size() - std::min(generation.tail.size(), limits::kTailBytes));
     if (n < bytes.size()) break;
   }
   bytes.clear();
@@ -153,13 +155,16 @@ Reading read_on(Generation& generation, size_t max) {
                                                       : read_compressed(generation, max);
 }
 
-bool begins_as_taken(Generation& generation) {
+bool stands_as_taken(Generation& generation) {
   const FilePlace& place = generation.place;
   char head[limits::kFingerprintBytes];
   const size_t size = std::min<size_t>(place.fingerprint_bytes, sizeof head);
   const ssize_t n = read_at(generation.file.get(), head, size, 0);
   if (n != static_cast<ssize_t>(size)) return false;
   if (size > 0 && hash64({head, size}) != place.fingerprint) return false;
+  std::optional<std::string> tail = tail_at(generation.file, place);
+  if (!tail) return false;
+  generation.tail = std::move(*tail);
   if (size < limits::kFingerprintBytes) generation.head.assign(head, size);
   return true;
 }
@@ -175,16 +180,52 @@ FilePlace place_by_now(const Generation& generation) {
   return place;
 }
 
-bool begins_as(const Descriptor& file, Compression compression, const FilePlace& place) {
-  if (place.fingerprint_bytes == 0) return true;
-  char head[limits::kFingerprintBytes];
-  const size_t size = std::min<size_t>(place.fingerprint_bytes, sizeof head);
-  if (compression != Compression::kNone) {
-    const auto decoder = decoder_over(file, compression, "");
-    return decoder && decoder->read(head, size) == size && hash64({head, size}) == place.fingerprint;
+std::string beginning_of(const Descriptor& file, Compression compression) {
+  std::string head(limits::kFingerprintBytes, '\0');
+  if (compression == Compression::kNone) {
+    head.resize(static_cast<size_t>(std::max<ssize_t>(read_at(file.get(), head.data(), head.size(), 0), 0)));
+    return head;
   }
-  return read_at(file.get(), head, size, 0) == static_cast<ssize_t>(size) &&
-         hash64({head, size}) == place.fingerprint;
+  const auto decoder = decoder_over(file, compression, "");
+  head.resize(decoder ? decoder->read(head.data(), head.size()) : 0);
+  return head;
+}
+
+bool begins_as(std::string_view beginning, const FilePlace& place) {
+  if (place.fingerprint_bytes == 0) return true;
+  return beginning.size() >= place.fingerprint_bytes &&
+         hash64(beginning.substr(0, place.fingerprint_bytes)) == place.fingerprint;
+}
+
+Reach reaches(const Descriptor& file, Compression compression, const FilePlace& place) {
+  if (compression == Compression::kNone) {
+    Look look;
+    if (look_at(file.get(), look) != 0) return Reach::kOther;
+    if (look.size < place.offset) return Reach::kShorter;
+    return tail_at(file, place) ? Reach::kWhole : Reach::kOther;
+  }
+  if (place.offset > kSkipBytes) return Reach::kWhole;
+  const auto decoder = decoder_over(file, compression, "");
+  if (!decoder) return Reach::kOther;
+  std::string bytes, tail;
+  for (uint64_t left = place.offset; left > 0; left -= bytes.size()) {
+    bytes.resize(std::min<uint64_t>(limits::kPieceBytes, left));
+    bytes.resize(decoder->read(bytes.data(), bytes.size()));
+    if (bytes.empty()) return Reach::kShorter;
+    tail.append(bytes);
+    tail.erase(0, tail.size() - std::min<size_t>(tail.size(), place.tail_bytes));
+  }
+  return tail.empty() || hash64(tail) == place.tail ? Reach::kWhole : Reach::kOther;
+}
+
+FilePlace peek_of(const Generation& generation) {
+  FilePlace place;
+  place.device = generation.place.device;
+  place.inode = generation.place.inode;
+  const std::string head = beginning_of(generation.file, generation.compression);
+  place.fingerprint = hash64(head);
+  place.fingerprint_bytes = static_cast<uint32_t>(head.size());
+  return place;
 }
 
 bool begins_and_ends_as(const Descriptor& part, const Descriptor& whole) {

@@ -152,20 +152,6 @@ bool Tailer::Impl::ensure_open(TailSource& source, Generation& generation) {
   return false;
 }
 
-// By what it is: rotations go on.
-int Tailer::Impl::find_again(TailSource& source, Generation& generation) {
-  generation.file = Descriptor();
-  for (const Sibling& sibling : siblings(source)) {
-    Descriptor file;
-    if (!same(generation.place, sibling.look) || root_.open_file(sibling.name, file) != 0) continue;
-    if (!begins_as(file, generation.compression, generation.place)) continue;
-    generation.name = sibling.name;
-    generation.file = std::move(file);
-    return 0;
-  }
-  return ENOENT;
-}
-
 void Tailer::Impl::failed(TailSource& source, int error) {
   if (!source.failing) problem(source.name, reason_of(error));
   source.failing = true;
