@@ -84,13 +84,13 @@ void advance(State& state, const Piece& piece, OriginKind kind, size_t size) {
   state.size = std::max(state.size, piece.offset + size);
   state.ended = piece.ends;
   if (!piece.place) return;
-  // The first piece of another generation begins at 0, also where inode and size are those of the one before.
+  // The first piece of another generation begins at 0, also where inode and size are those of the one before;
+  // one that goes on is the same, also where it is read on in a copy.
   const uint64_t passed = size + (piece.gap ? piece.gap->bytes : 0);
-  const auto same_file = [&](const FilePlace& place) {
-    return place.device == piece.place->device && place.inode == piece.place->inode &&
-           (place == *piece.place || place.offset + passed <= piece.place->offset);
+  const auto goes_on = [&](const FilePlace& place) {
+    return place == *piece.place || place.offset + passed <= piece.place->offset;
   };
-  if (kind == OriginKind::kFile && state.place && state.place->offset > 0 && !same_file(*state.place)) {
+  if (kind == OriginKind::kFile && state.place && state.place->offset > 0 && !goes_on(*state.place)) {
     if (state.past.size() == kPastPlaces) state.past.erase(state.past.begin());
     state.past.push_back(*state.place);
   }

@@ -102,8 +102,8 @@ Reading read_plain(Generation& generation, size_t max) {
   reading.error = n < 0 ? errno : 0;
   reading.bytes.resize(n < 0 ? 0 : static_cast<size_t>(n));
   // After the bytes: what was written anew before they were read shows in the beginning by now.
-  const bool as_seen = place.offset > 0 ||
-                       begins_as(beginning_of(generation.file, Compression::kNone), generation.peek);
+  const bool as_seen =
+      place.offset > 0 || begins_as(beginning_of(generation.file, Compression::kNone), generation.peek);
   if (!as_seen || !stands_as_taken(generation)) {
     reading.bytes.clear();
     return is(ReadResult::kChanged);

@@ -45,6 +45,8 @@ void Tailer::Impl::look(TailSource& source) {
   }
   if (source.ended) return;
   if (has_work(source)) make_ready(source);
+  // Nothing came to go with it since the look before.
+  if (source.gap && !has_work(source) && mono_ > source.gap_at) add_piece(source, "");
   note_lag(source);
   look_later(source);
 }
@@ -66,7 +68,7 @@ void Tailer::Impl::look_same(TailSource& source, const Look& at) {
   }
   last.verified = true;
   if (!moved) return;
-  if (last.place.offset == 0 && at.size > 0) {
+  if (last.place.offset == 0 && (at.size > 0 || last.modified_ns != kNoTime)) {
     // A rotation may have copied and truncated it before anything was taken, or seen.
     if (!ensure_open(source, last)) return;
     const bool unseen = last.peek.fingerprint_bytes == 0 && (!source.past.empty() || source.chain.size() > 1);
@@ -218,8 +220,14 @@ void Tailer::Impl::find_at_path(Plan& plan, TailSource& source) {
       plan.foreign = true;
       return;
     }
-    for (const FilePlace& place : source.past)
-      if (same(place, plan.path)) generation.place = place;
+    Descriptor file;
+    const bool opens = root_.open_file(source.name, file) == 0;
+    const std::string beginning = opens ? beginning_of(file, Compression::kNone) : "";
+    for (const FilePlace& place : source.past) {
+      if (opens && same(place, plan.path) && begins_as(beginning, place) &&
+          reaches(file, Compression::kNone, place) == Reach::kWhole)
+        generation.place = place;
+    }
   }
   Look opened;
   if (root_.open_file(source.name, generation.file) == 0 && look_at(generation.file.get(), opened) == 0 &&
@@ -276,12 +284,12 @@ void Tailer::Impl::stand_at(TailSource& source, Plan& plan) {
   last.tail.clear();
   last.seen = at.look.size;
   const bool moved = !same(last.place, at.look);
-  last.copied =
-      last.copied || (moved && at.compression == Compression::kNone) || is_copied(plan, source, at);
+  last.copied = last.copied || (moved && at.compression == Compression::kNone) || is_copied(plan, source, at);
   if (!moved) return;
-  remember(source, last.place);
+  const FilePlace before = last.place;
   last.place.device = at.look.device;
   last.place.inode = at.look.inode;
+  unindex(source, before);
   index(source, last.place);
 }
 

@@ -41,7 +41,8 @@ struct TailSource {
   TimeNs searched_ns = kNoTime;  // the folder's time at the last search
   TimeNs not_before = 0;         // of reading: it failed
   uint64_t lag = 0;
-  std::optional<Gap> gap;  // not told yet: before the next piece
+  std::optional<Gap> gap;  // not told yet: before the next piece, or alone at a later look
+  TimeNs gap_at = 0;
   bool ended = false, ready = false, failing = false;
   size_t descriptors = 0;
   std::optional<std::list<uint32_t>::iterator> held;  // in Impl::open_order_
@@ -92,10 +93,10 @@ class Tailer::Impl {
   struct Row;   // of parts whose names count in one way, the youngest first
   // What a file with a rotated name is to a source.
   enum class Part : uint8_t {
-    kPosition,    // what is being taken
-    kTakenCopy,   // a copy of its beginning, of which all is taken
-    kTaken,       // left behind
-    kElsewhere,   // another source's, or stands at the path too
+    kPosition,   // what is being taken
+    kTakenCopy,  // a copy of its beginning, of which all is taken
+    kTaken,      // left behind
+    kElsewhere,  // another source's, or stands at the path too
     kUnknown,
   };
 
@@ -218,6 +219,9 @@ struct Tailer::Impl::Plan {
 // What a stat of an idle file may be late: without hints it is all there is.
 constexpr TimeNs kFirstLookNs = 50 * kNsPerMs;
 constexpr TimeNs kPolledLookNs = 1 * kNsPerSecond;
+// One that was idle for longer is looked at less often: late by a tenth of that at most, so that 10,000 idle
+// files cost a thousand looks in a second and not ten.
+constexpr int64_t kIdleShare = 10;
 // With a watch: what hints miss is found by then.
 constexpr TimeNs kSweepNs = 10 * kNsPerSecond;
 // After a hint all files of its folder are looked at, at most this often for each of them: one busy file

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/limits.h"
 #include "ingest/live/tailer_impl.h"
 
 namespace culprit::ingest {
@@ -31,11 +32,21 @@ const FilePlace& known_of(const Generation& generation) {
 bool counts_up(const std::vector<const Sibling*>& row) {
   const Sibling *youngest = nullptr, *oldest = nullptr;
   for (const Sibling* sibling : row) {
+    const RotatedName::Style style = sibling->form.style;
+    if (style != RotatedName::Style::kNumber && style != RotatedName::Style::kInnerNumber) return false;
     if (!is_plain(*sibling)) continue;
     if (youngest == nullptr || older_mark(youngest->form, sibling->form)) youngest = sibling;
     if (oldest == nullptr || older_mark(sibling->form, oldest->form)) oldest = sibling;
   }
   return youngest != nullptr && youngest->look.modified_ns < oldest->look.modified_ns;
+}
+
+// The youngest first.
+void order(std::vector<const Sibling*>& row) {
+  const bool up = counts_up(row);
+  std::stable_sort(row.begin(), row.end(), [&](const Sibling* a, const Sibling* b) {
+    return up ? older_mark(a->form, b->form) : older_mark(b->form, a->form);
+  });
 }
 
 }  // namespace
@@ -87,10 +98,22 @@ Tailer::Impl::Part Tailer::Impl::what_is(Plan& plan, const TailSource& source, c
     if (place.fingerprint_bytes == 0 || !begins_as(beginning, place)) return Reach::kOther;
     return reaches(file, sibling.compression, place);
   };
+  // What was left behind was taken to its end. Less than a fingerprint may be a banner of all of them.
+  const auto is = [&](const FilePlace& place) {
+    const bool whole = place.offset >= limits::kFingerprintBytes || place.offset == 0;
+    return (whole || beginning.size() == place.offset) && reach(place) != Reach::kOther;
+  };
+  const auto is_taken = [&] {
+    if (std::any_of(source.past.begin(), source.past.end(), is)) return true;
+    return source.chain.size() > 1 &&
+           std::any_of(source.chain.begin(), source.chain.end() - 1,
+                       [&](const Generation& generation) { return is(known_of(generation)); });
+  };
   if (!source.chain.empty()) {
+    if (plan.place.offset < limits::kFingerprintBytes && is_taken()) return Part::kTaken;
     const Reach it = reach(plan.place);
     if (it == Reach::kWhole) {
-      plan.file = std::move(file);
+      if (!plan.position) plan.file = std::move(file);
       return Part::kPosition;
     }
     // Copied before all of it was taken that was; also while that was less than a fingerprint.
@@ -98,11 +121,7 @@ Tailer::Impl::Part Tailer::Impl::what_is(Plan& plan, const TailSource& source, c
     const bool short_copy = beginning.size() < head.size() && head.starts_with(beginning);
     if (owner == nullptr && (it == Reach::kShorter || short_copy)) return Part::kTakenCopy;
   }
-  if (owner != nullptr) return Part::kTaken;
-  const auto is = [&](const FilePlace& place) { return reach(place) != Reach::kOther; };
-  if (std::any_of(source.past.begin(), source.past.end(), is)) return Part::kTaken;
-  for (size_t i = 0; i + 1 < source.chain.size(); ++i)
-    if (is(known_of(source.chain[i]))) return Part::kTaken;
+  if (owner != nullptr || is_taken()) return Part::kTaken;
   Descriptor path;
   // copytruncate is under way.
   if (plain && root_.open_file(source.name, path) == 0 && begins_and_ends_as(file, path))
@@ -128,38 +147,37 @@ void Tailer::Impl::find_by_inode(Plan& plan, const TailSource& source, const std
 // From the youngest to the first that is known; those before it came later and were never seen. True if there
 // is one.
 bool Tailer::Impl::walk(Plan& plan, const TailSource& source, Row& row) {
-  const bool up = counts_up(row.parts);
-  std::stable_sort(row.parts.begin(), row.parts.end(), [&](const Sibling* a, const Sibling* b) {
-    const bool number =
-        a->form.style == RotatedName::Style::kNumber || a->form.style == RotatedName::Style::kInnerNumber;
-    return up && number ? older_mark(a->form, b->form) : older_mark(b->form, a->form);
-  });
+  // So little was taken of it that others may begin alike: then it is the oldest of them.
+  const bool weak = plan.place.offset < limits::kFingerprintBytes;
+  const Sibling* likely = nullptr;
+  std::vector<const Sibling*> before;  // the likely one
+  bool known = false;
   for (const Sibling* sibling : row.parts) {
-    if (plan.position && *sibling == *plan.position) return true;
     const auto twin = [&](const Sibling* other) {
       return is_plain(*other) && other->form.mark == sibling->form.mark;
     };
     if (!is_plain(*sibling) && std::any_of(row.parts.begin(), row.parts.end(), twin)) continue;
-    switch (what_is(plan, source, *sibling)) {
-      case Part::kPosition:
-        if (!plan.position) plan.position = *sibling;
-        return true;
-      case Part::kTakenCopy:
-        plan.taken = !plan.held && !plan.position;
-        return true;
-      case Part::kTaken:
-        return true;
-      case Part::kElsewhere:
-        continue;
-      case Part::kUnknown:
-        break;
+    const bool by_inode = plan.position && *sibling == *plan.position;
+    Part part = by_inode ? Part::kPosition : what_is(plan, source, *sibling);
+    if (part == Part::kElsewhere) continue;
+    if (part == Part::kPosition && !by_inode && plan.position && weak) part = Part::kUnknown;
+    if (part == Part::kTakenCopy) plan.taken = !plan.held && !plan.position && likely == nullptr;
+    known = part != Part::kUnknown && (part != Part::kPosition || by_inode || !weak);
+    if (part == Part::kPosition && !plan.position) {
+      if (likely != nullptr) row.unknown.push_back(likely);
+      row.unknown.insert(row.unknown.end(), before.begin(), before.end());
+      before.clear();
+      likely = sibling;
     }
-    if (sibling->form.mark.empty() || sibling->look.modified_ns <= source.info.opened_ns) continue;
-    row.unknown.push_back(sibling);
-    row.cut = row.unknown.size() == kNewer;
-    if (row.cut) return false;
+    if (known) break;
+    const bool later = !sibling->form.mark.empty() && sibling->look.modified_ns > source.info.opened_ns;
+    if (part != Part::kUnknown || !later) continue;
+    (likely != nullptr ? before : row.unknown).push_back(sibling);
+    row.cut = row.unknown.size() + before.size() >= kNewer;
+    if (row.cut) break;
   }
-  return false;
+  if (likely != nullptr) plan.position = *likely;
+  return known || likely != nullptr;
 }
 
 void Tailer::Impl::find_parts(Plan& plan, const TailSource& source, const std::vector<Sibling>& found) {
@@ -170,6 +188,7 @@ void Tailer::Impl::find_parts(Plan& plan, const TailSource& source, const std::v
   Row all;
   bool known = false;
   for (Row& row : rows) {
+    order(row.parts);
     known = walk(plan, source, row);
     // Who rotates does it in one way: names of another are something else's.
     if (known) all.unknown.clear();
