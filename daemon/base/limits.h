@@ -37,6 +37,8 @@ constexpr size_t kEvidenceText = 2000;
 constexpr size_t kWriters = 131'072;
 // Beginning of a watched file that tells it from another of the same inode: a line of any log fits.
 constexpr size_t kFingerprintBytes = 256;
+// What stands before the place where it is read on: tells generations with the same banner from one another.
+constexpr size_t kTailBytes = 64;
 // Bytes of one piece of a source on its way to the store and the engine: a few may be under way for each of
 // many sources, and a frame of the store holds a few.
 constexpr size_t kPieceBytes = 64 << 10;

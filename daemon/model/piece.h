@@ -34,7 +34,8 @@ struct StreamInfo {
 };
 
 // Which file it is, and how far its bytes are taken. A path may change its file, and an inode its content:
-// only all of these together tell (device and inode, what it begins with, at least as long as was taken).
+// only all of these together tell (device and inode, what it begins with, what stands before the place).
+// A copy of it has another inode and all the rest.
 // Rings and the kernel's messages keep their place in one too, in their own sense: for the store it is
 // opaque.
 struct FilePlace {
@@ -42,6 +43,8 @@ struct FilePlace {
   uint64_t fingerprint = 0;        // XXH3 of the first `fingerprint_bytes` bytes
   uint32_t fingerprint_bytes = 0;  // as many as there were, at most limits::kFingerprintBytes
   uint64_t offset = 0;             // in this file, behind the bytes of the piece
+  uint64_t tail = 0;               // XXH3 of the last `tail_bytes` bytes before the offset
+  uint32_t tail_bytes = 0;         // as many as were taken in a row, at most limits::kTailBytes
   bool operator==(const FilePlace&) const = default;
 };
 
@@ -81,13 +84,13 @@ void advance(State& state, const Piece& piece, OriginKind kind, size_t size) {
   state.size = std::max(state.size, piece.offset + size);
   state.ended = piece.ends;
   if (!piece.place) return;
-  // The first piece of another generation begins at 0, also where inode and size are those of the one before.
+  // The first piece of another generation begins at 0, also where inode and size are those of the one before;
+  // one that goes on is the same, also where it is read on in a copy.
   const uint64_t passed = size + (piece.gap ? piece.gap->bytes : 0);
-  const auto same_file = [&](const FilePlace& place) {
-    return place.device == piece.place->device && place.inode == piece.place->inode &&
-           (place == *piece.place || place.offset + passed <= piece.place->offset);
+  const auto goes_on = [&](const FilePlace& place) {
+    return place == *piece.place || place.offset + passed <= piece.place->offset;
   };
-  if (kind == OriginKind::kFile && state.place && state.place->offset > 0 && !same_file(*state.place)) {
+  if (kind == OriginKind::kFile && state.place && state.place->offset > 0 && !goes_on(*state.place)) {
     if (state.past.size() == kPastPlaces) state.past.erase(state.past.begin());
     state.past.push_back(*state.place);
   }

@@ -13,7 +13,7 @@ constexpr uint8_t kHasUid = 1, kHasPid = 2;
 // Flags of a piece and of a position.
 constexpr uint8_t kHasPlace = 1, kHasGap = 2, kEnds = 4, kHasPast = 8;
 
-// Everything of a piece but its bytes and its reason: 1 + 1 + 4 + 8 + 8 + 4, a place of 36, a gap of 20.
+// Everything of a piece but its bytes and its reason: 1 + 1 + 4 + 8 + 8 + 4, a place of 48, a gap of 20.
 constexpr size_t kPieceFixedMax = 96;
 constexpr size_t kStreamFixedMax = 64;
 // No source has more: sums of a few of these still fit.
@@ -37,6 +37,8 @@ void put_place(std::string& out, const FilePlace& place) {
   put(out, place.fingerprint);
   put(out, place.fingerprint_bytes);
   put(out, place.offset);
+  put(out, place.tail);
+  put(out, place.tail_bytes);
 }
 
 FilePlace get_place(Cursor& in) {
@@ -46,6 +48,8 @@ FilePlace get_place(Cursor& in) {
   place.fingerprint = in.get<uint64_t>();
   place.fingerprint_bytes = in.get<uint32_t>();
   place.offset = in.get<uint64_t>();
+  place.tail = in.get<uint64_t>();
+  place.tail_bytes = in.get<uint32_t>();
   return place;
 }
 

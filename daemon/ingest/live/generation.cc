@@ -13,9 +13,6 @@
 namespace culprit::ingest {
 namespace {
 
-// Behind the beginning, what stands just before the next byte tells a file that was written anew from the one
-// that was taken, where all of them begin with the same banner.
-constexpr size_t kTailBytes = 32;
 // A hole at least this large is a gap and not zeros: a writer that does not append leaves one as large as the
 // log was before copytruncate. Smaller ones are what the file has: zeros.
 constexpr uint64_t kHoleBytes = 4 << 20;
@@ -36,25 +33,18 @@ ssize_t read_at(int descriptor, char* out, size_t size, uint64_t offset) {
 }
 
 // All of it; else why not, with errno where it cannot be read.
-Stands read_whole(int descriptor, char* out, size_t size, uint64_t offset) {
+Stands read_whole(const Descriptor& file, char* out, size_t size, uint64_t offset) {
   errno = 0;
-  if (read_at(descriptor, out, size, offset) == static_cast<ssize_t>(size)) return Stands::kYes;
+  if (read_at(file.get(), out, size, offset) == static_cast<ssize_t>(size)) return Stands::kYes;
   return errno == 0 ? Stands::kNo : Stands::kUnreadable;
 }
 
-Stands tail_stands(const Generation& generation) {
-  char now[kTailBytes];
-  const std::string& tail = generation.tail;
-  const Stands read =
-      read_whole(generation.file.get(), now, tail.size(), generation.place.offset - tail.size());
-  if (read != Stands::kYes) return read;
-  return std::equal(tail.begin(), tail.end(), now) ? Stands::kYes : Stands::kNo;
-}
-
-// Both ends of what was taken.
-Stands stands(Generation& generation) {
-  const Stands head = begins_as_taken(generation);
-  return head == Stands::kYes ? tail_stands(generation) : head;
+// What stands before the place, and whether it is what was taken there.
+Stands tail_at(const Descriptor& file, const FilePlace& place, std::string& tail) {
+  tail.assign(std::min<uint64_t>({place.tail_bytes, limits::kTailBytes, place.offset}), '\0');
+  if (tail.empty()) return Stands::kYes;
+  const Stands read = read_whole(file, tail.data(), tail.size(), place.offset - tail.size());
+  return read == Stands::kYes && hash64(tail) != place.tail ? Stands::kNo : read;
 }
 
 // The place moves behind `bytes`, or behind a hole of `zeros`.
@@ -70,13 +60,12 @@ void taken(Generation& generation, std::string_view bytes, uint64_t zeros) {
   }
   place.offset += zeros + bytes.size();
   generation.verified = true;
-  if (zeros > 0) generation.tail.clear();
-  if (bytes.size() >= kTailBytes) {
-    generation.tail.assign(bytes.substr(bytes.size() - kTailBytes));
-  } else {
-    generation.tail.append(bytes);
-    if (generation.tail.size() > kTailBytes) generation.tail.erase(0, generation.tail.size() - kTailBytes);
-  }
+  std::string& tail = generation.tail;
+  if (zeros > 0) tail.clear();
+  tail.append(bytes.substr(bytes.size() - std::min(bytes.size(), limits::kTailBytes)));
+  tail.erase(0, tail.size() - std::min(tail.size(), limits::kTailBytes));
+  place.tail_bytes = static_cast<uint32_t>(tail.size());
+  place.tail = tail.empty() ? 0 : hash64(tail);
 }
 
 // The hole that begins at the place, if it is a large one.
@@ -107,7 +96,7 @@ Reading read_plain(Generation& generation, size_t max) {
   };
   // A disk that fails does not make it another file: nothing is taken twice.
   const auto unless_stands = [&]() -> std::optional<ReadResult> {
-    const Stands now = stands(generation);
+    const Stands now = stands_as_taken(generation);
     if (now == Stands::kYes) return std::nullopt;
     if (now == Stands::kUnreadable) reading.error = errno;
     return now == Stands::kNo ? ReadResult::kChanged : ReadResult::kFailed;
@@ -126,7 +115,10 @@ Reading read_plain(Generation& generation, size_t max) {
   reading.error = n < 0 ? errno : 0;
   reading.bytes.resize(n < 0 ? 0 : static_cast<size_t>(n));
   // After the bytes: what was written anew before they were read shows in the beginning by now.
-  if (const auto other = unless_stands()) {
+  const bool as_seen =
+      place.offset > 0 || begins_as(beginning_of(generation.file, Compression::kNone), generation.peek);
+  const auto other = as_seen ? unless_stands() : ReadResult::kChanged;
+  if (other) {
     reading.bytes.clear();
     return is(*other);
   }
@@ -149,6 +141,8 @@ Reading read_compressed(Generation& generation, size_t max) {
     if (generation.decoded == 0 && known < limits::kFingerprintBytes) generation.head.assign(bytes, 0, known);
     generation.decoded += n;
     skipped += n;
+    generation.tail.append(bytes, 0, n);
+    generation.tail.erase(0, generation.tail.size() - std::min(generation.tail.size(), limits::kTailBytes));
     if (n < bytes.size()) break;
   }
   bytes.clear();
@@ -178,12 +172,15 @@ Reading read_on(Generation& generation, size_t max) {
                                                       : read_compressed(generation, max);
 }
 
-Stands begins_as_taken(Generation& generation) {
+Stands stands_as_taken(Generation& generation) {
   const FilePlace& place = generation.place;
   char head[limits::kFingerprintBytes];
   const size_t size = std::min<size_t>(place.fingerprint_bytes, sizeof head);
-  if (const Stands read = read_whole(generation.file.get(), head, size, 0); read != Stands::kYes) return read;
+  if (const Stands read = read_whole(generation.file, head, size, 0); read != Stands::kYes) return read;
   if (size > 0 && hash64({head, size}) != place.fingerprint) return Stands::kNo;
+  std::string tail;
+  if (const Stands stands = tail_at(generation.file, place, tail); stands != Stands::kYes) return stands;
+  generation.tail = std::move(tail);
   if (size < limits::kFingerprintBytes) generation.head.assign(head, size);
   return Stands::kYes;
 }
@@ -199,16 +196,53 @@ FilePlace place_by_now(const Generation& generation) {
   return place;
 }
 
-bool begins_as(const Descriptor& file, Compression compression, const FilePlace& place) {
-  if (place.fingerprint_bytes == 0) return true;
-  char head[limits::kFingerprintBytes];
-  const size_t size = std::min<size_t>(place.fingerprint_bytes, sizeof head);
-  if (compression != Compression::kNone) {
-    const auto decoder = decoder_over(file, compression, "");
-    return decoder && decoder->read(head, size) == size && hash64({head, size}) == place.fingerprint;
+std::string beginning_of(const Descriptor& file, Compression compression) {
+  std::string head(limits::kFingerprintBytes, '\0');
+  if (compression == Compression::kNone) {
+    head.resize(static_cast<size_t>(std::max<ssize_t>(read_at(file.get(), head.data(), head.size(), 0), 0)));
+    return head;
   }
-  return read_at(file.get(), head, size, 0) == static_cast<ssize_t>(size) &&
-         hash64({head, size}) == place.fingerprint;
+  const auto decoder = decoder_over(file, compression, "");
+  head.resize(decoder ? decoder->read(head.data(), head.size()) : 0);
+  return head;
+}
+
+bool begins_as(std::string_view beginning, const FilePlace& place) {
+  if (place.fingerprint_bytes == 0) return true;
+  return beginning.size() >= place.fingerprint_bytes &&
+         hash64(beginning.substr(0, place.fingerprint_bytes)) == place.fingerprint;
+}
+
+Reach reaches(const Descriptor& file, Compression compression, const FilePlace& place) {
+  if (compression == Compression::kNone) {
+    Look look;
+    if (look_at(file.get(), look) != 0) return Reach::kOther;
+    if (look.size < place.offset) return Reach::kShorter;
+    std::string tail;
+    return tail_at(file, place, tail) == Stands::kYes ? Reach::kWhole : Reach::kOther;
+  }
+  if (place.offset > kSkipBytes) return Reach::kWhole;
+  const auto decoder = decoder_over(file, compression, "");
+  if (!decoder) return Reach::kOther;
+  std::string bytes, tail;
+  for (uint64_t left = place.offset; left > 0; left -= bytes.size()) {
+    bytes.resize(std::min<uint64_t>(limits::kPieceBytes, left));
+    bytes.resize(decoder->read(bytes.data(), bytes.size()));
+    if (bytes.empty()) return Reach::kShorter;
+    tail.append(bytes);
+    tail.erase(0, tail.size() - std::min<size_t>(tail.size(), place.tail_bytes));
+  }
+  return tail.empty() || hash64(tail) == place.tail ? Reach::kWhole : Reach::kOther;
+}
+
+FilePlace peek_of(const Generation& generation) {
+  FilePlace place;
+  place.device = generation.place.device;
+  place.inode = generation.place.inode;
+  const std::string head = beginning_of(generation.file, generation.compression);
+  place.fingerprint = hash64(head);
+  place.fingerprint_bytes = static_cast<uint32_t>(head.size());
+  return place;
 }
 
 bool begins_and_ends_as(const Descriptor& part, const Descriptor& whole) {

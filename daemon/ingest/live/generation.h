@@ -22,13 +22,14 @@ struct Generation {
   std::unique_ptr<Decompressor> decoder;  // over a descriptor of its own
   uint64_t decoded = 0;                   // bytes that came out of it
   std::string head;                       // what was taken, while that is less than a whole fingerprint
-  std::string tail;                       // the last bytes taken
+  std::string tail;                       // what `place.tail` is of, as far as it was seen
   uint64_t seen = 0;                      // size when looked at last
   TimeNs modified_ns = kNoTime;
   bool verified = false;  // since it was opened or restored it was found to begin as it should
   bool ended = false;     // of a compressed one: all of it is decoded
   std::optional<Gap> gap_before;
-  FilePlace peek;  // what it began with when it was looked at, before anything was taken
+  FilePlace peek;       // what it began with when it was looked at, before anything was taken
+  bool copied = false;  // it is a copy: what came between it and the truncation is lost
 
   uint64_t unread() const { return seen > place.offset ? seen - place.offset : 0; }
 };
@@ -51,16 +52,30 @@ struct Reading {
 // The next bytes, at most `max`; the place moves behind them. The file (or decoder) must be open.
 Reading read_on(Generation& generation, size_t max);
 
-// Whether what is open begins as the place says and is long enough; errno tells why it cannot be read. Keeps
-// the beginning in `head` if it is shorter than a fingerprint.
+// Whether what is open begins as the place says, and what was taken last still stands before it. Keeps the
+// beginning in `head` if it is shorter than a fingerprint; errno tells why it cannot be read.
 enum class Stands : uint8_t { kYes, kNo, kUnreadable };
-Stands begins_as_taken(Generation& generation);
+Stands stands_as_taken(Generation& generation);
 
 // The place with the fingerprint of all that is there by now, of an open file.
 FilePlace place_by_now(const Generation& generation);
 
-// Whether the content of `file` (decompressed) begins as the place says. Nothing taken: it does.
-bool begins_as(const Descriptor& file, Compression compression, const FilePlace& place);
+// As many bytes of the content (decompressed) as a fingerprint is of, fewer where there are no more.
+std::string beginning_of(const Descriptor& file, Compression compression);
+
+// Whether what begins so begins as the place says. Nothing taken: it does.
+bool begins_as(std::string_view beginning, const FilePlace& place);
+
+enum class Reach : uint8_t {
+  kWhole,    // to the place, and the same stands before it as did when it was taken
+  kShorter,  // less far
+  kOther,    // something else stands there
+};
+// How far a file goes that begins as the place says. One that is compressed and taken far into is believed.
+Reach reaches(const Descriptor& file, Compression compression, const FilePlace& place);
+
+// The place of its beginning, with nothing taken.
+FilePlace peek_of(const Generation& generation);
 
 // Whether `part` is, by its beginning and its end, a copy of the beginning of `whole`, another file.
 bool begins_and_ends_as(const Descriptor& part, const Descriptor& whole);

@@ -123,7 +123,9 @@ void Tailer::Impl::schedule(TailSource& source, TimeNs at) {
 
 void Tailer::Impl::look_later(TailSource& source) {
   const bool watched = source.folder->watched;
-  const TimeNs longest = watched ? kSweepNs : kPolledLookNs;
+  if (source.changed_at == 0) source.changed_at = mono_ - kSweepNs;
+  const TimeNs idle = (mono_ - source.changed_at) / kIdleShare;
+  const TimeNs longest = watched ? kSweepNs : std::clamp(idle, kPolledLookNs, kSweepNs);
   if (source.changed_at == mono_ || source.interval == 0) source.interval = kFirstLookNs;
   TimeNs wait = watched && !source.absent_since ? kSweepNs : source.interval;
   if (source.late && wait > kPolledLookNs) wait = kPolledLookNs;

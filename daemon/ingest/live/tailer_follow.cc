@@ -9,8 +9,6 @@
 namespace culprit::ingest {
 namespace {
 
-// Rotated parts that one look may find: as many are read before it looks for more.
-constexpr size_t kNewer = 64;
 // A list that changes while it is read is read again; under a rotation each millisecond a few times do.
 constexpr int kAttempts = 8;
 
@@ -30,20 +28,6 @@ std::string name_in(const std::string& below) {
 
 }  // namespace
 
-// What became of the last generation of a source, and what came after it.
-struct Tailer::Impl::Plan {
-  bool held = false;                // it is open, and what it was
-  bool lost = false;                // it is not, and not found
-  bool copied = false;              // found with its content in another file
-  bool may_lack = false;            // others between it and what is there may be gone
-  std::optional<Sibling> position;  // under which name it stands now
-  Descriptor file;                  // opened there
-  std::vector<Generation> newer;    // oldest first, the one at the path last
-  bool at_path = false;             // something regular stands at the path
-  Look path;
-  bool foreign = false;  // and it is another source's
-};
-
 void Tailer::Impl::look(TailSource& source) {
   if (source.late) take_late(source);
   Look at;
@@ -61,6 +45,8 @@ void Tailer::Impl::look(TailSource& source) {
   }
   if (source.ended) return;
   if (has_work(source)) make_ready(source);
+  // Nothing came to go with it since the look before.
+  if (source.gap && !has_work(source) && mono_ > source.gap_at) add_piece(source, "");
   note_lag(source);
   look_later(source);
 }
@@ -74,7 +60,7 @@ void Tailer::Impl::look_same(TailSource& source, const Look& at) {
   const bool doubtful = !last.verified || (moved && at.size == last.place.offset && at.size > 0);
   if (!shorter && doubtful && last.place.fingerprint_bytes > 0) {
     if (!ensure_open(source, last)) return;
-    const Stands stands = begins_as_taken(last);
+    const Stands stands = stands_as_taken(last);
     if (stands == Stands::kUnreadable) return failed(source, errno);
     if (stands == Stands::kNo) return resolve(source, true);
   }
@@ -84,11 +70,13 @@ void Tailer::Impl::look_same(TailSource& source, const Look& at) {
   }
   last.verified = true;
   if (!moved) return;
-  if (last.place.offset == 0 && at.size > 0) {
-    // A rotation may copy and truncate it before anything was taken.
+  if (last.place.offset == 0 && (at.size > 0 || last.modified_ns != kNoTime)) {
+    // A rotation may have copied and truncated it before anything was taken, or seen.
     if (!ensure_open(source, last)) return;
-    if (!begins_as(last.file, Compression::kNone, last.peek)) return resolve(source, true);
-    last.peek = place_by_now(last);
+    const bool unseen = last.peek.fingerprint_bytes == 0 && (!source.past.empty() || source.chain.size() > 1);
+    if (unseen || !begins_as(beginning_of(last.file, Compression::kNone), last.peek))
+      return resolve(source, true);
+    last.peek = peek_of(last);
   }
   if (at.size != last.seen) source.changed_at = mono_;
   last.seen = at.size;
@@ -163,40 +151,14 @@ void Tailer::Impl::end(TailSource& source) {
   if (!needed) ended_.push_back(source.number);
 }
 
-// The file beside the path under whatever name, and all whose names say that they are rotated from it.
-std::vector<Sibling> Tailer::Impl::siblings(const TailSource& source) {
-  constexpr size_t kNames = 200'000;
-  std::vector<Entry> entries;
-  std::vector<Sibling> found;
-  (void)root_.list(source.folder->name, kNames, entries);
-  const std::string own = name_in(source.name);
-  const std::string stem =
-      own.substr(0, std::max<size_t>(own.rfind('.') == own.npos ? own.size() : own.rfind('.'), 1));
-  const uint64_t inode = source.chain.empty() ? 0 : source.chain.back().place.inode;
-  for (const Entry& entry : entries) {
-    if (entry.type != Entry::Type::kFile || entry.name == own) continue;
-    Sibling sibling;
-    if (entry.name.starts_with(stem)) {
-      for (RotatedName& form : rotated_forms(entry.name)) {
-        if (form.base == own) sibling.form = std::move(form);
-      }
-    }
-    if (!sibling.rotated() && entry.inode != inode) continue;
-    sibling.name = source.folder->name.empty() ? entry.name : source.folder->name + "/" + entry.name;
-    sibling.inode = entry.inode;
-    sibling.compression = compression_of_name(entry.name);
-    if (root_.look(sibling.name, sibling.look) == 0 && sibling.look.regular)
-      found.push_back(std::move(sibling));
-  }
-  return found;
-}
-
 // `rewritten`: what stands at the path is the same file with another content.
 void Tailer::Impl::resolve(TailSource& source, bool rewritten) {
   if (source.chain.empty() && source.past.empty()) {
     // Seen for the first time: there is nothing to find again.
     Plan first;
-    find_at_path(first, source, rewritten);
+    first.rewritten = rewritten;
+    first.at_path = root_.look(source.name, first.path) == 0 && first.path.regular;
+    find_at_path(first, source);
     return carry_out(source, std::move(first));
   }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -213,116 +175,26 @@ void Tailer::Impl::resolve(TailSource& source, bool rewritten) {
 
 Tailer::Impl::Plan Tailer::Impl::plan(TailSource& source, const std::vector<Sibling>& found, bool rewritten) {
   Plan plan;
+  plan.rewritten = rewritten;
+  plan.at_path = root_.look(source.name, plan.path) == 0 && plan.path.regular;
   if (!source.chain.empty()) {
     const Generation& last = source.chain.back();
-    Look at;
-    const bool there = !rewritten && root_.look(source.name, at) == 0 && same(last.place, at);
-    if (there) {
+    if (!rewritten && plan.at_path && same(last.place, plan.path)) {
       // It came back, or was never away.
-      plan.held = plan.at_path = true;
-      plan.path = at;
+      plan.held = true;
       return plan;
     }
     plan.held = !rewritten && (last.file.is_open() || last.decoder);
-    find_back(plan, source, found);
-    plan.lost = !plan.held && !plan.position && last.place.offset > 0;
+    plan.place = plan.held ? place_by_now(last) : last.place;
   }
-  find_newer(plan, source, found);
-  // Nothing was taken of it: it is among the newer ones, if it is there at all.
-  if (!plan.held && !plan.position && plan.newer.empty() && !source.chain.empty())
-    plan.lost = plan.lost || source.chain.back().unread() > 0;
-  find_at_path(plan, source, rewritten);
+  find_parts(plan, source, found);
+  if (!source.chain.empty() && !plan.held && !plan.position && !plan.taken) {
+    const Generation& last = source.chain.back();
+    // If nothing was taken of it, it is among the newer ones, if it is there at all.
+    plan.lost = last.place.offset > 0 || (plan.newer.empty() && last.unread() > 0);
+  }
+  find_at_path(plan, source);
   return plan;
-}
-
-// Whether the last generation's content stands there; opens it.
-bool Tailer::Impl::is_position(Plan& plan, const FilePlace& place, const Sibling& sibling) {
-  Descriptor file;
-  if (root_.open_file(sibling.name, file) != 0) return false;
-  if (sibling.compression == Compression::kNone && sibling.look.size < place.offset) return false;
-  if (!begins_as(file, sibling.compression, place)) return false;
-  // Nothing taken, nothing to compare: the name must speak for it.
-  if (place.fingerprint_bytes == 0 && !sibling.rotated()) return false;
-  plan.position = sibling;
-  plan.file = std::move(file);
-  return true;
-}
-
-void Tailer::Impl::find_back(Plan& plan, TailSource& source, const std::vector<Sibling>& found) {
-  const Generation& last = source.chain.back();
-  const auto its_inode = [&](const Sibling& sibling) { return same(last.place, sibling.look); };
-  for (const Sibling& sibling : found) {
-    if (!its_inode(sibling)) continue;
-    if (plan.held) {
-      plan.position = sibling;
-      return;
-    }
-    if (is_position(plan, last.place, sibling)) return;
-  }
-  const FilePlace place = plan.held ? place_by_now(last) : last.place;
-  if (place.fingerprint_bytes == 0) return;
-  // Copied or compressed since. Plain ones first: they need no decoding, and are whole.
-  for (const bool plain : {true, false}) {
-    if (plain && plan.held) continue;
-    for (const Sibling& sibling : found) {
-      if (!sibling.rotated() || (sibling.compression == Compression::kNone) != plain || its_inode(sibling))
-        continue;
-      if (plain && owner_of(sibling.name, sibling.look) != nullptr) continue;
-      if (!is_position(plan, place, sibling)) continue;
-      plan.copied = plain;
-      return;
-    }
-  }
-}
-
-void Tailer::Impl::find_newer(Plan& plan, TailSource& source, const std::vector<Sibling>& found) {
-  std::vector<const Sibling*> newer;
-  bool any_known = false;
-  for (const Sibling& sibling : found) {
-    if (!sibling.rotated() || sibling.form.mark.empty() || sibling.look.size == 0) continue;
-    if (plan.position &&
-        (sibling.name == plan.position->name || !plan.position->rotated() ||
-         sibling.form.style != plan.position->form.style || sibling.form.mark == plan.position->form.mark))
-      continue;
-    const bool plain = sibling.compression == Compression::kNone;
-    if (plain && (owner_of(sibling.name, sibling.look) != nullptr ||
-                  (plan.lost && is_copy(source, sibling.name, sibling.look)))) {
-      any_known = true;
-      continue;
-    }
-    // copytruncate is under way: what is copied stands at the path.
-    if (plain && copies_path(source, sibling)) continue;
-    const bool twin = std::any_of(found.begin(), found.end(), [&](const Sibling& other) {
-      return !plain && other.compression == Compression::kNone && other.rotated() &&
-             other.form.mark == sibling.form.mark;
-    });
-    if (twin) continue;
-    const bool later = plan.position
-                           ? older_part(*plan.position, sibling) ||
-                                 (plain && sibling.look.modified_ns > plan.position->look.modified_ns)
-                           : sibling.look.modified_ns > source.info.opened_ns;
-    if (!later || source.chain.empty() || taken_compressed(source, sibling)) continue;
-    newer.push_back(&sibling);
-  }
-  std::stable_sort(newer.begin(), newer.end(), [](const Sibling* a, const Sibling* b) {
-    if (a->form.style == b->form.style) return older_part(*a, *b);
-    return a->form.style < b->form.style;
-  });
-  const bool had_bytes = !source.chain.empty() && source.chain.back().seen > 0;
-  plan.may_lack = plan.held && !plan.position && had_bytes && (any_known || !newer.empty());
-  for (const Sibling* sibling : newer) {
-    if (plan.newer.size() == kNewer) break;
-    Generation generation;
-    generation.name = sibling->name;
-    generation.compression = sibling->compression;
-    Look look = sibling->look;
-    if (root_.open_file(sibling->name, generation.file) != 0 || look_at(generation.file.get(), look) != 0)
-      continue;
-    generation.place.device = look.device;
-    generation.place.inode = look.inode;
-    generation.seen = look.size;
-    plan.newer.push_back(std::move(generation));
-  }
 }
 
 // The log of which this source's path is a rotated name, if what stands there now is copied from it.
@@ -335,31 +207,7 @@ TailSource* Tailer::Impl::base_copied(const TailSource& source, const Look& at) 
   return nullptr;
 }
 
-bool Tailer::Impl::copies_path(const TailSource& source, const Sibling& sibling) {
-  Descriptor copy, path;
-  return root_.open_file(source.name, path) == 0 && root_.open_file(sibling.name, copy) == 0 &&
-         begins_and_ends_as(copy, path);
-}
-
-// Whether a compressed part has nothing to give, or was taken: where there is no position in the row of
-// rotated
-// names, only its content tells.
-bool Tailer::Impl::taken_compressed(const TailSource& source, const Sibling& sibling) {
-  Descriptor file;
-  if (sibling.compression == Compression::kNone || root_.open_file(sibling.name, file) != 0) return false;
-  const auto decoder = decoder_over(file, sibling.compression, sibling.name);
-  if (char first; decoder && decoder->read(&first, 1) == 0) return true;
-  const auto is = [&](const FilePlace& place) {
-    return place.fingerprint_bytes > 0 ? begins_as(file, sibling.compression, place)
-                                       : same(place, sibling.look);
-  };
-  return std::any_of(source.past.begin(), source.past.end(), is) ||
-         std::any_of(source.chain.begin(), source.chain.end(),
-                     [&](const Generation& generation) { return is(generation.place); });
-}
-
-void Tailer::Impl::find_at_path(Plan& plan, TailSource& source, bool rewritten) {
-  plan.at_path = root_.look(source.name, plan.path) == 0 && plan.path.regular;
+void Tailer::Impl::find_at_path(Plan& plan, TailSource& source) {
   if (!plan.at_path) return;
   Generation generation;
   generation.name = source.name;
@@ -367,20 +215,26 @@ void Tailer::Impl::find_at_path(Plan& plan, TailSource& source, bool rewritten) 
   generation.place.inode = plan.path.inode;
   generation.seen = plan.path.size;
   generation.modified_ns = plan.path.modified_ns;
-  TailSource* owner = rewritten ? nullptr : owner_of(source.name, plan.path);
-  if (owner == nullptr && !rewritten) owner = base_copied(source, plan.path);
+  TailSource* owner = plan.rewritten ? nullptr : owner_of(source.name, plan.path);
+  if (owner == nullptr && !plan.rewritten) owner = base_copied(source, plan.path);
   if (owner != nullptr) {
     if (owner != &source) {
       plan.foreign = true;
       return;
     }
-    for (const FilePlace& place : source.past)
-      if (same(place, plan.path)) generation.place = place;
+    Descriptor file;
+    const bool opens = root_.open_file(source.name, file) == 0;
+    const std::string beginning = opens ? beginning_of(file, Compression::kNone) : "";
+    for (const FilePlace& place : source.past) {
+      if (opens && same(place, plan.path) && begins_as(beginning, place) &&
+          reaches(file, Compression::kNone, place) == Reach::kWhole)
+        generation.place = place;
+    }
   }
   Look opened;
   if (root_.open_file(source.name, generation.file) == 0 && look_at(generation.file.get(), opened) == 0 &&
       same(generation.place, opened)) {
-    generation.peek = place_by_now(generation);
+    generation.peek = peek_of(generation);
   } else {
     generation.file = Descriptor();
   }
@@ -388,44 +242,57 @@ void Tailer::Impl::find_at_path(Plan& plan, TailSource& source, bool rewritten) 
 }
 
 void Tailer::Impl::carry_out(TailSource& source, Plan plan) {
+  const char* const copied = "the file was copied and then truncated: what was written between is not known";
   std::optional<Gap> gap;
   if (plan.lost) {
     const Generation& last = source.chain.back();
     gap = Gap{last.unread(), 0, "the file was truncated or removed before its rest was read"};
-  } else if (plan.copied) {
-    gap = Gap{0, 0, "the file was copied and then truncated: what was written between is not known"};
+  } else if (plan.taken) {
+    gap = Gap{0, 0, copied};
   } else if (plan.may_lack) {
     gap = Gap{0, 0, "the file was rotated away: files that came between may have been removed"};
   }
-  if (plan.lost || (!plan.held && !plan.position && !source.chain.empty())) {
+  if (plan.position) {
+    stand_at(source, plan);
+  } else if (!plan.held && !source.chain.empty()) {
     Generation last = std::move(source.chain.back());
     source.chain.pop_back();
     remember(source, last.place);
     if (last.gap_before && !gap) gap = last.gap_before;
-  } else if (plan.position) {
-    Generation& last = source.chain.back();
-    if (!plan.held || plan.position->compression == last.compression) last.name = plan.position->name;
-    if (!plan.held) {
-      last.compression = plan.position->compression;
-      last.file = std::move(plan.file);
-      last.verified = false;
-      last.tail.clear();
-      last.seen = plan.position->look.size;
-      if (plan.copied) {
-        remember(source, last.place);
-        last.place.device = plan.position->look.device;
-        last.place.inode = plan.position->look.inode;
-        index(source, last.place);
-      }
-    }
   }
-  if (gap && plan.newer.empty() && !plan.copied) note_gap(source, std::move(*gap));
+  if (gap && plan.newer.empty()) note_gap(source, std::move(*gap));
   if (gap && !plan.newer.empty()) plan.newer.front().gap_before = std::move(gap);
-  for (Generation& generation : plan.newer) push(source, std::move(generation));
+  for (Generation& generation : plan.newer) {
+    if (!source.chain.empty() && source.chain.back().copied && !generation.gap_before)
+      generation.gap_before = Gap{0, 0, copied};
+    push(source, std::move(generation));
+  }
   source.foreign_device = plan.foreign ? plan.path.device : 0;
   source.foreign_inode = plan.foreign ? plan.path.inode : 0;
   if (plan.at_path && !plan.foreign) source.absent_since.reset();
   count_open(source);
+}
+
+// The last generation is read on where its content was found.
+void Tailer::Impl::stand_at(TailSource& source, Plan& plan) {
+  Generation& last = source.chain.back();
+  const Sibling& at = *plan.position;
+  if (!plan.held || at.compression == last.compression) last.name = at.name;
+  if (plan.held) return;
+  last.compression = at.compression;
+  last.file = std::move(plan.file);
+  last.decoder.reset();
+  last.verified = false;
+  last.tail.clear();
+  last.seen = at.look.size;
+  const bool moved = !same(last.place, at.look);
+  last.copied = last.copied || (moved && at.compression == Compression::kNone) || is_copied(plan, source, at);
+  if (!moved) return;
+  const FilePlace before = last.place;
+  last.place.device = at.look.device;
+  last.place.inode = at.look.inode;
+  unindex(source, before);
+  index(source, last.place);
 }
 
 void Tailer::Impl::push(TailSource& source, Generation generation) {

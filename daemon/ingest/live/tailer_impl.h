@@ -41,7 +41,8 @@ struct TailSource {
   TimeNs searched_ns = kNoTime;  // the folder's time at the last search
   TimeNs not_before = 0;         // of reading: it failed
   uint64_t lag = 0;
-  std::optional<Gap> gap;  // not told yet: before the next piece
+  std::optional<Gap> gap;  // not told yet: before the next piece, or alone at a later look
+  TimeNs gap_at = 0;
   bool ended = false, ready = false, failing = false;
   size_t descriptors = 0;
   std::optional<std::list<uint32_t>::iterator> held;  // in Impl::open_order_
@@ -56,10 +57,12 @@ struct TailFolder {
   TimeNs next_list = 0, next_full = 0;  // if its time changed; whatever that says
   TimeNs next_sweep = 0;                // of all its sources after a hint
   std::vector<uint32_t> sources;
-  // Matched names that are no source: what stood there then. Inode 0: refused, whatever it is.
+  // Matched names that are no source: what stood there then.
   struct Ignored {
     uint64_t inode = 0;
-    uint32_t of = kNoStream;  // the source that it is a generation of
+    uint32_t of = kNoStream;         // the source that it is a generation of
+    std::optional<uint64_t> size{};  // it is that by its name alone: with these bytes. Growing, it is none
+    TimeNs since = 0;
   };
   std::unordered_map<std::string, Ignored> ignored;
   std::set<std::string> waiting;  // matched names of which it is not known yet what they are
@@ -90,6 +93,17 @@ class Tailer::Impl {
       refused{0};
 
  private:
+  struct Plan;  // what became of the last generation of a source, and what came after it
+  struct Row;   // of parts whose names count in one way, the youngest first
+  // What a file with a rotated name is to a source.
+  enum class Part : uint8_t {
+    kPosition,   // what is being taken
+    kTakenCopy,  // a copy of its beginning, of which all is taken
+    kTaken,      // left behind
+    kElsewhere,  // another source's, or stands at the path too
+    kUnknown,
+  };
+
   // tailer.cc
   std::string path_of(const std::string& below) const;
   void problem(const std::string& below, std::string what);
@@ -113,6 +127,7 @@ class Tailer::Impl {
   bool list_changed(TailFolder& folder);
   void list_failed(TailFolder& folder, int error);
   bool known(TailFolder& folder, const Entry& entry);
+  bool has_grown(TailFolder& folder, const std::string& name);
   void refuse(TailFolder& folder, const std::string& name, const std::string& what);
   void consider(TailFolder& folder, const Entry& entry, const std::set<std::string>& fresh);
   TailSource* create(TailFolder& folder, const std::string& name, const std::vector<Sibling>& older);
@@ -124,26 +139,30 @@ class Tailer::Impl {
   void index(TailSource& source, const FilePlace& place);
   void unindex(const TailSource& source, const FilePlace& place);
 
+  // tailer_rotated.cc
+  std::vector<Sibling> siblings(const TailSource& source);
+  Part what_is(Plan& plan, const TailSource& source, const Sibling& sibling);
+  void find_by_inode(Plan& plan, const TailSource& source, const std::vector<Sibling>& found);
+  void find_parts(Plan& plan, const TailSource& source, const std::vector<Sibling>& found);
+  bool walk(Plan& plan, const TailSource& source, Row& row);
+  void open_newer(Plan& plan, const TailSource& source, const Row& row);
+  bool is_copied(const Plan& plan, const TailSource& source, const Sibling& sibling) const;
+  int find_again(TailSource& source, Generation& generation);
+
   // tailer_follow.cc
   void look(TailSource& source);
   void look_same(TailSource& source, const Look& at);
   void look_other(TailSource& source, const Look& at);
   void look_absent(TailSource& source);
   TailSource* base_copied(const TailSource& source, const Look& at);
-  bool copies_path(const TailSource& source, const Sibling& sibling);
   bool last_name_stands(const TailSource& source);
-  bool taken_compressed(const TailSource& source, const Sibling& sibling);
   void end(TailSource& source);
   void forget_ended();
-  std::vector<Sibling> siblings(const TailSource& source);
-  struct Plan;
   void resolve(TailSource& source, bool rewritten);
   Plan plan(TailSource& source, const std::vector<Sibling>& found, bool rewritten);
-  bool is_position(Plan& plan, const FilePlace& place, const Sibling& sibling);
-  void find_back(Plan& plan, TailSource& source, const std::vector<Sibling>& found);
-  void find_newer(Plan& plan, TailSource& source, const std::vector<Sibling>& found);
-  void find_at_path(Plan& plan, TailSource& source, bool rewritten);
+  void find_at_path(Plan& plan, TailSource& source);
   void carry_out(TailSource& source, Plan plan);
+  void stand_at(TailSource& source, Plan& plan);
   void push(TailSource& source, Generation generation);
   void remember(TailSource& source, const FilePlace& place);
   void leave(TailSource& source);  // the oldest generation, taken to its end
@@ -155,7 +174,6 @@ class Tailer::Impl {
   void note_gap(TailSource& source, Gap gap);
   Piece& add_piece(TailSource& source, std::string bytes);
   bool ensure_open(TailSource& source, Generation& generation);
-  int find_again(TailSource& source, Generation& generation);
   void count_open(TailSource& source);
   void close_all(TailSource& source);
   void failed(TailSource& source, int error);
@@ -186,9 +204,28 @@ class Tailer::Impl {
   TailOutcome* out_ = nullptr;
 };
 
+struct Tailer::Impl::Plan {
+  bool rewritten = false;           // the file at the path is the same, and has another content
+  bool held = false;                // the last generation is open, and what it was
+  bool taken = false;               // found as a copy that has no more to give
+  bool lost = false;                // not found
+  bool copied = false;              // its content stands in another file
+  bool may_lack = false;            // others between it and what is there may be gone
+  FilePlace place;                  // of it
+  std::optional<Sibling> position;  // under which name it stands now
+  Descriptor file;                  // opened there
+  std::vector<Generation> newer;    // oldest first, the one at the path last
+  bool at_path = false;             // something regular stands at the path
+  Look path;
+  bool foreign = false;  // and it is another source's
+};
+
 // What a stat of an idle file may be late: without hints it is all there is.
 constexpr TimeNs kFirstLookNs = 50 * kNsPerMs;
 constexpr TimeNs kPolledLookNs = 1 * kNsPerSecond;
+// One that was idle for longer is looked at less often: late by a tenth of that at most, so that 10,000 idle
+// files cost a thousand looks in a second and not ten.
+constexpr int64_t kIdleShare = 10;
 // With a watch: what hints miss is found by then.
 constexpr TimeNs kSweepNs = 10 * kNsPerSecond;
 // After a hint all files of its folder are looked at, at most this often for each of them: one busy file

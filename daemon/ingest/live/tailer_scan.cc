@@ -12,8 +12,8 @@ namespace {
 // Of one folder. A list of this size takes a tenth of a second; what stands behind it is told.
 constexpr size_t kEntries = 200'000;
 constexpr size_t kFolders = 16'384;
-// A copy that a rotation is about to make grows at once.
-constexpr TimeNs kCopyNs = 5 * kNsPerSecond;
+// A new log is mostly written on within this; later it is found at the next list.
+constexpr TimeNs kOwnNs = 5 * kNsPerSecond;
 
 uint64_t key_of(uint64_t device, uint64_t inode) { return mix64(device, inode); }
 
@@ -147,12 +147,27 @@ void Tailer::Impl::list(TailFolder& folder) {
 // Looks at a source whose file is another now, so that its generations are known before new names are judged.
 bool Tailer::Impl::known(TailFolder& folder, const Entry& entry) {
   const auto ignored = folder.ignored.find(entry.name);
-  if (ignored != folder.ignored.end() && ignored->second.inode == entry.inode) return true;
+  if (ignored != folder.ignored.end() && ignored->second.inode == entry.inode)
+    return !has_grown(folder, entry.name);
   TailSource* source = source_at(join(folder.name, entry.name));
   if (source == nullptr || source->ended) return false;
   const bool its_own = !source->chain.empty() && source->chain.back().place.inode == entry.inode;
   if (!its_own && source->foreign_inode != entry.inode) look(*source);
   return true;
+}
+
+// A file with a rotated name that is being written, and is no copy, is a log of its own: worker-0.log beside
+// worker.log.
+bool Tailer::Impl::has_grown(TailFolder& folder, const std::string& name) {
+  TailFolder::Ignored& ignored = folder.ignored[name];
+  if (!ignored.size) return false;
+  Look at;
+  if (root_.look(join(folder.name, name), at) != 0) return false;
+  const bool grown = *ignored.size > 0 && at.size > *ignored.size;
+  // From nothing to something it may have been copied.
+  if (!grown) ignored.size = at.size;
+  if (!grown && mono_ - ignored.since < kOwnNs) folder.waiting.insert(name);
+  return grown;
 }
 
 TailSource* Tailer::Impl::source_at(const std::string& name) {
@@ -192,14 +207,21 @@ void Tailer::Impl::consider(TailFolder& folder, const Entry& entry, const std::s
       problem(name, "is compressed and no rotated part of a log that is followed: left alone");
     return;
   }
-  for (TailSource* base : bases) {
+  for (TailSource* base : bases)
     if (is_copy(*base, name, at)) return ignore(base->number);
-    const bool short_yet = !base->chain.empty() && at.size < base->chain.back().place.fingerprint_bytes;
-    if (at.size == 0 || (short_yet && now_ - at.modified_ns < kCopyNs)) {
-      folder.waiting.insert(entry.name);
-      hot_.insert(&folder);
-      return;
-    }
+  const auto seen = folder.ignored.find(entry.name);
+  const bool grown = seen != folder.ignored.end() && seen->second.inode == entry.inode;
+  if (grown) folder.ignored.erase(seen);
+  // A log that was there first gives its rotated names their meaning.
+  const auto followed = [&](const TailSource* base) {
+    return !fresh.contains(base->name.substr(folder.name.empty() ? 0 : folder.name.size() + 1));
+  };
+  const auto base = std::find_if(bases.begin(), bases.end(), followed);
+  if (!grown && base != bases.end()) {
+    folder.ignored[entry.name] = {entry.inode, (*base)->number, at.size, mono_};
+    folder.waiting.insert(entry.name);
+    hot_.insert(&folder);
+    return;
   }
   if (files >= options_.files_max) {
     ignore(kNoStream);
@@ -277,7 +299,8 @@ TailSource* Tailer::Impl::owner_of(const std::string& name, const Look& look) {
   const auto is = [&](const FilePlace& place) {
     if (!same(place, look) || look.size < place.offset) return false;
     if (!file.is_open() && root_.open_file(name, file) != 0) return false;
-    return begins_as(file, Compression::kNone, place);
+    return begins_as(beginning_of(file, Compression::kNone), place) &&
+           reaches(file, Compression::kNone, place) == Reach::kWhole;
   };
   const auto [first, last] = by_inode_.equal_range(key_of(look.device, look.inode));
   for (auto at = first; at != last; ++at) {
@@ -297,10 +320,11 @@ TailSource* Tailer::Impl::owner_of(const std::string& name, const Look& look) {
 bool Tailer::Impl::is_copy(TailSource& base, const std::string& name, const Look& look) {
   Descriptor file;
   if (base.chain.empty() || root_.open_file(name, file) != 0) return false;
+  const std::string beginning = beginning_of(file, Compression::kNone);
   const FilePlace& now = base.chain.back().place;
   const auto is = [&](const FilePlace& place) {
     return place.fingerprint_bytes > 0 && place.inode == now.inode && place.inode != look.inode &&
-           begins_as(file, Compression::kNone, place);
+           begins_as(beginning, place);
   };
   if (is(now) || std::any_of(base.past.begin(), base.past.end(), is)) return true;
   Descriptor path;

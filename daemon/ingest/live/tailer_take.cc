@@ -79,14 +79,14 @@ bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken)
 
 void Tailer::Impl::take_late(TailSource& source) {
   Generation& late = *source.late;
+  const FilePlace before = late.place;
   // Only where something follows does it come behind that; while it stands first, it is read in order.
   while (late.file.is_open()) {
     Reading reading = read_on(late, limits::kPieceBytes);
     if (reading.result != ReadResult::kBytes) break;
-    for (FilePlace& place : source.past)
-      if (place.inode == late.place.inode && place.fingerprint == late.place.fingerprint) place = late.place;
     add_piece(source, std::move(reading.bytes));
   }
+  std::replace(source.past.begin(), source.past.end(), before, FilePlace(late.place));
   if (mono_ < source.late_until) return;
   source.late.reset();
   count_open(source);
@@ -98,6 +98,7 @@ void Tailer::Impl::note_gap(TailSource& source, Gap gap) {
   gap_bytes += gap.bytes;
   if (source.gap) gap.bytes += source.gap->bytes;
   source.gap = std::move(gap);
+  source.gap_at = mono_;
 }
 
 Piece& Tailer::Impl::add_piece(TailSource& source, std::string content) {
@@ -107,10 +108,8 @@ Piece& Tailer::Impl::add_piece(TailSource& source, std::string content) {
   piece.time_ns = now_;
   piece.bytes = std::move(content);
   piece.gap = std::exchange(source.gap, std::nullopt);
-  // Of a file of which nothing is taken yet the place says nothing: after a restart the search for what came
-  // since begins at the last one that does.
-  const bool begun = !source.chain.empty() && source.chain.front().place.offset > 0;
-  if (begun || (!source.chain.empty() && source.past.empty())) {
+  // Also where nothing of it is taken yet: a gap before it must not be told again after a restart.
+  if (!source.chain.empty()) {
     piece.place = source.chain.front().place;
   } else if (!source.past.empty()) {
     piece.place = source.past.back();
@@ -150,20 +149,6 @@ bool Tailer::Impl::ensure_open(TailSource& source, Generation& generation) {
     failed(source, error);
   }
   return false;
-}
-
-// By what it is: rotations go on.
-int Tailer::Impl::find_again(TailSource& source, Generation& generation) {
-  generation.file = Descriptor();
-  for (const Sibling& sibling : siblings(source)) {
-    Descriptor file;
-    if (!same(generation.place, sibling.look) || root_.open_file(sibling.name, file) != 0) continue;
-    if (!begins_as(file, generation.compression, generation.place)) continue;
-    generation.name = sibling.name;
-    generation.file = std::move(file);
-    return 0;
-  }
-  return ENOENT;
 }
 
 void Tailer::Impl::failed(TailSource& source, int error) {

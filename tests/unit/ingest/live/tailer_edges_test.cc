@@ -169,4 +169,72 @@ BOOST_AUTO_TEST_CASE(parts_rotated_before_the_first_look_come_first_if_the_glob_
   BOOST_CHECK_EQUAL(f.evidence("x.log"), "one\ntwo\nthree\n");
 }
 
+BOOST_AUTO_TEST_CASE(what_is_missing_from_an_emptied_file_is_told_before_more_comes) {
+  TailFolderFixture f;
+  f.append("a.log", "one\n");
+  f.settle();
+  f.append("a.log", "never read\n");
+  f.round(2 * kNsPerSecond, true, 0);
+  f.truncate("a.log");
+  f.settle();
+  BOOST_CHECK_EQUAL(f.gaps("a.log"), 1);
+  BOOST_CHECK_EQUAL(f.gap_bytes("a.log"), 11);
+  f.restart();
+  f.settle();
+  BOOST_CHECK_EQUAL(f.gaps("a.log"), 1);
+  f.append("a.log", "two\n");
+  f.settle();
+  BOOST_CHECK_EQUAL(f.evidence("a.log"), "one\ntwo\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_log_that_only_sounds_rotated_is_followed_once_it_is_written_on) {
+  TailFolderFixture f("worker*");
+  f.append("worker.log", "main\n");
+  f.settle();
+  f.append("worker-0.log", "one\n");
+  f.round();
+  BOOST_CHECK_EQUAL(f.sources(), 1);
+  f.append("worker-0.log", "two\n");
+  f.settle();
+  BOOST_CHECK_EQUAL(f.evidence("worker-0.log"), "one\ntwo\n");
+  BOOST_CHECK_EQUAL(f.evidence("worker.log"), "main\n");
+}
+
+BOOST_AUTO_TEST_CASE(generations_that_begin_with_the_same_banner_are_told_apart) {
+  const std::string banner(1000, '=');
+  for (const bool stopped : {false, true}) {
+    TailFolderFixture f("a.log");
+    f.append("a.log", banner + "one\n");
+    f.settle();
+    if (stopped) f.tailer.reset();
+    for (const char* text : {"two, and longer\n", "three, and longer still\n"}) {
+      f.copy("a.log", text[1] == 'w' ? "a.log.2" : "a.log.1");
+      f.truncate("a.log");
+      f.append("a.log", banner + text);
+    }
+    if (stopped) f.restart();
+    f.settle();
+    BOOST_CHECK_EQUAL(f.evidence("a.log"),
+                      banner + "one\n" + banner + "two, and longer\n" + banner + "three, and longer still\n");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(parts_that_are_counted_upwards_are_taken_in_order) {
+  TailFolderFixture f("a.log");
+  f.append("a.log", "0\n");
+  f.settle();
+  f.tailer.reset();
+  std::string expected = "0\n";
+  for (int i = 1; i <= 3; ++i) {
+    f.rename("a.log", "a.log." + std::to_string(i));
+    const struct timespec at[2] = {{1'900'000'000 + i, 0}, {1'900'000'000 + i, 0}};
+    BOOST_REQUIRE_EQUAL(::utimensat(AT_FDCWD, f.at("a.log." + std::to_string(i)).c_str(), at, 0), 0);
+    f.append("a.log", std::to_string(i) + "\n");
+    expected += std::to_string(i) + "\n";
+  }
+  f.restart();
+  f.settle();
+  BOOST_CHECK_EQUAL(f.evidence("a.log"), expected);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

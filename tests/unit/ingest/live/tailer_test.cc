@@ -316,9 +316,9 @@ class RandomLife {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(random_lives_lose_and_double_nothing) {
-  for (const Rotation rotation : {Rotation::kNumbers, Rotation::kDates})
+  for (const Rotation rotation : {Rotation::kNumbers, Rotation::kDates, Rotation::kCopies})
     for (const char* pattern : {"x.log", "x*"})
-      for (unsigned seed = 1; seed <= 12; ++seed)
+      for (unsigned seed = 1; seed <= 20; ++seed)
         BOOST_TEST_CONTEXT("rotation " << static_cast<int>(rotation) << ", " << pattern << ", seed " << seed)
   RandomLife(seed, rotation, pattern).play(150);
 }

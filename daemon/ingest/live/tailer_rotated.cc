@@ -1,0 +1,255 @@
+#include <algorithm>
+#include <cerrno>
+
+#include "base/limits.h"
+#include "ingest/live/tailer_impl.h"
+
+namespace culprit::ingest {
+namespace {
+
+// Rotated parts that one look may find: as many are read before it looks for more.
+constexpr size_t kNewer = 64;
+constexpr size_t kNames = 200'000;
+
+bool same(const FilePlace& place, const Look& look) {
+  return place.device == look.device && place.inode == look.inode;
+}
+
+std::string name_in(const std::string& below) {
+  const size_t slash = below.rfind('/');
+  return slash == below.npos ? below : below.substr(slash + 1);
+}
+
+bool is_plain(const Sibling& sibling) { return sibling.compression == Compression::kNone; }
+
+// What is known of the beginning of a file of which nothing, or something, is taken.
+const FilePlace& known_of(const Generation& generation) {
+  return generation.place.offset > 0 ? generation.place : generation.peek;
+}
+
+// logrotate counts from the youngest, others (log4j2) from the oldest: the times of the two that stand
+// furthest apart tell. A compressed file may have got another time.
+bool counts_up(const std::vector<const Sibling*>& row) {
+  const Sibling *youngest = nullptr, *oldest = nullptr;
+  for (const Sibling* sibling : row) {
+    const RotatedName::Style style = sibling->form.style;
+    if (style != RotatedName::Style::kNumber && style != RotatedName::Style::kInnerNumber) return false;
+    if (!is_plain(*sibling)) continue;
+    if (youngest == nullptr || older_mark(youngest->form, sibling->form)) youngest = sibling;
+    if (oldest == nullptr || older_mark(sibling->form, oldest->form)) oldest = sibling;
+  }
+  return youngest != nullptr && youngest->look.modified_ns < oldest->look.modified_ns;
+}
+
+// The youngest first.
+void order(std::vector<const Sibling*>& row) {
+  const bool up = counts_up(row);
+  std::stable_sort(row.begin(), row.end(), [&](const Sibling* a, const Sibling* b) {
+    return up ? older_mark(a->form, b->form) : older_mark(b->form, a->form);
+  });
+}
+
+}  // namespace
+
+struct Tailer::Impl::Row {
+  std::vector<const Sibling*> parts;
+  std::vector<const Sibling*> unknown;
+  bool cut = false;  // there may be more of them
+};
+
+// The file beside the path under whatever name, and all whose names say that they are rotated from it.
+std::vector<Sibling> Tailer::Impl::siblings(const TailSource& source) {
+  std::vector<Entry> entries;
+  std::vector<Sibling> found;
+  (void)root_.list(source.folder->name, kNames, entries);
+  const std::string own = name_in(source.name);
+  const std::string stem =
+      own.substr(0, std::max<size_t>(own.rfind('.') == own.npos ? own.size() : own.rfind('.'), 1));
+  const uint64_t inode = source.chain.empty() ? 0 : source.chain.back().place.inode;
+  for (const Entry& entry : entries) {
+    if (entry.type != Entry::Type::kFile || entry.name == own) continue;
+    Sibling sibling;
+    if (entry.name.starts_with(stem)) {
+      for (RotatedName& form : rotated_forms(entry.name)) {
+        if (form.base == own) sibling.form = std::move(form);
+      }
+    }
+    if (!sibling.rotated() && entry.inode != inode) continue;
+    sibling.name = source.folder->name.empty() ? entry.name : source.folder->name + "/" + entry.name;
+    sibling.inode = entry.inode;
+    sibling.compression = compression_of_name(entry.name);
+    if (root_.look(sibling.name, sibling.look) == 0 && sibling.look.regular)
+      found.push_back(std::move(sibling));
+  }
+  return found;
+}
+
+// Opens it as the position where it is that.
+Tailer::Impl::Part Tailer::Impl::what_is(Plan& plan, const TailSource& source, const Sibling& sibling) {
+  Descriptor file;
+  const bool plain = is_plain(sibling);
+  if (plan.at_path && plain && sibling.look.inode == plan.path.inode) return Part::kElsewhere;
+  if (root_.open_file(sibling.name, file) != 0) return Part::kElsewhere;
+  const std::string beginning = beginning_of(file, sibling.compression);
+  if (beginning.empty()) return Part::kElsewhere;
+  const TailSource* owner = plain ? owner_of(sibling.name, sibling.look) : nullptr;
+  if (owner != nullptr && owner != &source) return Part::kElsewhere;
+  const auto reach = [&](const FilePlace& place) {
+    if (place.fingerprint_bytes == 0 || !begins_as(beginning, place)) return Reach::kOther;
+    return reaches(file, sibling.compression, place);
+  };
+  // What was left behind was taken to its end. Less than a fingerprint may be a banner of all of them.
+  const auto is = [&](const FilePlace& place) {
+    const bool whole = place.offset >= limits::kFingerprintBytes || place.offset == 0;
+    return (whole || beginning.size() == place.offset) && reach(place) != Reach::kOther;
+  };
+  const auto is_taken = [&] {
+    if (std::any_of(source.past.begin(), source.past.end(), is)) return true;
+    return source.chain.size() > 1 &&
+           std::any_of(source.chain.begin(), source.chain.end() - 1,
+                       [&](const Generation& generation) { return is(known_of(generation)); });
+  };
+  if (!source.chain.empty()) {
+    if (plan.place.offset < limits::kFingerprintBytes && is_taken()) return Part::kTaken;
+    const Reach it = reach(plan.place);
+    if (it == Reach::kWhole) {
+      if (!plan.position) plan.file = std::move(file);
+      return Part::kPosition;
+    }
+    // Copied before all of it was taken that was; also while that was less than a fingerprint.
+    const std::string& head = source.chain.back().head;
+    const bool short_copy = beginning.size() < head.size() && head.starts_with(beginning);
+    if (owner == nullptr && (it == Reach::kShorter || short_copy)) return Part::kTakenCopy;
+  }
+  if (owner != nullptr || is_taken()) return Part::kTaken;
+  Descriptor path;
+  // copytruncate is under way.
+  if (plain && root_.open_file(source.name, path) == 0 && begins_and_ends_as(file, path))
+    return Part::kElsewhere;
+  return Part::kUnknown;
+}
+
+// Renamed, to whatever name.
+void Tailer::Impl::find_by_inode(Plan& plan, const TailSource& source, const std::vector<Sibling>& found) {
+  if (plan.rewritten) return;
+  for (const Sibling& sibling : found) {
+    if (!same(plan.place, sibling.look)) continue;
+    // Nothing taken, nothing to compare: the name must speak for it.
+    const bool is = plan.held || (plan.place.offset == 0 ? sibling.rotated() && is_plain(sibling)
+                                                         : what_is(plan, source, sibling) == Part::kPosition);
+    if (!is) continue;
+    if (!plan.held && !plan.file.is_open() && root_.open_file(sibling.name, plan.file) != 0) continue;
+    plan.position = sibling;
+    return;
+  }
+}
+
+// From the youngest to the first that is known; those before it came later and were never seen. True if there
+// is one.
+bool Tailer::Impl::walk(Plan& plan, const TailSource& source, Row& row) {
+  // So little was taken of it that others may begin alike: then it is the oldest of them.
+  const bool weak = plan.place.offset < limits::kFingerprintBytes;
+  const Sibling* likely = nullptr;
+  std::vector<const Sibling*> before;  // the likely one
+  bool known = false;
+  for (const Sibling* sibling : row.parts) {
+    const auto twin = [&](const Sibling* other) {
+      return is_plain(*other) && other->form.mark == sibling->form.mark;
+    };
+    if (!is_plain(*sibling) && std::any_of(row.parts.begin(), row.parts.end(), twin)) continue;
+    const bool by_inode = plan.position && *sibling == *plan.position;
+    Part part = by_inode ? Part::kPosition : what_is(plan, source, *sibling);
+    if (part == Part::kElsewhere) continue;
+    if (part == Part::kPosition && !by_inode && plan.position && weak) part = Part::kUnknown;
+    if (part == Part::kTakenCopy) plan.taken = !plan.held && !plan.position && likely == nullptr;
+    known = part != Part::kUnknown && (part != Part::kPosition || by_inode || !weak);
+    if (part == Part::kPosition && !plan.position) {
+      if (likely != nullptr) row.unknown.push_back(likely);
+      row.unknown.insert(row.unknown.end(), before.begin(), before.end());
+      before.clear();
+      likely = sibling;
+    }
+    if (known) break;
+    const bool later = !sibling->form.mark.empty() && sibling->look.modified_ns > source.info.opened_ns;
+    if (part != Part::kUnknown || !later) continue;
+    (likely != nullptr ? before : row.unknown).push_back(sibling);
+    row.cut = row.unknown.size() + before.size() >= kNewer;
+    if (row.cut) break;
+  }
+  if (likely != nullptr) plan.position = *likely;
+  return known || likely != nullptr;
+}
+
+void Tailer::Impl::find_parts(Plan& plan, const TailSource& source, const std::vector<Sibling>& found) {
+  if (!source.chain.empty()) find_by_inode(plan, source, found);
+  std::vector<Row> rows(static_cast<size_t>(RotatedName::Style::kInnerDate) + 1);
+  for (const Sibling& sibling : found)
+    if (sibling.rotated()) rows[static_cast<size_t>(sibling.form.style)].parts.push_back(&sibling);
+  Row all;
+  bool known = false;
+  for (Row& row : rows) {
+    order(row.parts);
+    known = walk(plan, source, row);
+    // Who rotates does it in one way: names of another are something else's.
+    if (known) all.unknown.clear();
+    all.unknown.insert(all.unknown.end(), row.unknown.begin(), row.unknown.end());
+    all.cut = all.cut || row.cut;
+    if (known) break;
+  }
+  const bool had_bytes = !source.chain.empty() && source.chain.back().seen > 0;
+  const bool gone = plan.held && !plan.position && had_bytes;
+  plan.may_lack = all.cut || (gone && (known || !all.unknown.empty()));
+  open_newer(plan, source, all);
+}
+
+// A renamed file is older than the one that took its path, a copy younger. Compressing keeps the time of the
+// last write.
+bool Tailer::Impl::is_copied(const Plan& plan, const TailSource& source, const Sibling& sibling) const {
+  const TimeNs path = plan.at_path ? root_.born_ns(source.name) : kNoTime;
+  if (path == kNoTime) return plan.rewritten;
+  const TimeNs born = is_plain(sibling) ? root_.born_ns(sibling.name) : sibling.look.modified_ns;
+  return born != kNoTime && born > path;
+}
+
+void Tailer::Impl::open_newer(Plan& plan, const TailSource& source, const Row& row) {
+  for (size_t i = row.unknown.size(); i > 0; --i) {
+    const Sibling& sibling = *row.unknown[i - 1];
+    Generation generation;
+    generation.name = sibling.name;
+    generation.compression = sibling.compression;
+    Look look;
+    if (root_.open_file(sibling.name, generation.file) != 0 || look_at(generation.file.get(), look) != 0)
+      continue;
+    generation.place.device = look.device;
+    generation.place.inode = look.inode;
+    generation.seen = look.size;
+    generation.peek = peek_of(generation);
+    generation.copied = is_copied(plan, source, sibling);
+    plan.newer.push_back(std::move(generation));
+  }
+}
+
+// By what it is: rotations go on.
+int Tailer::Impl::find_again(TailSource& source, Generation& generation) {
+  generation.file = Descriptor();
+  generation.decoder.reset();
+  const FilePlace& place = known_of(generation);
+  const std::vector<Sibling> found = siblings(source);
+  for (const bool by_inode : {true, false}) {
+    for (const Sibling& sibling : found) {
+      Descriptor file;
+      if (by_inode != same(generation.place, sibling.look)) continue;
+      if (!by_inode && (!sibling.rotated() || place.fingerprint_bytes == 0)) continue;
+      if (root_.open_file(sibling.name, file) != 0) continue;
+      if (!begins_as(beginning_of(file, sibling.compression), place)) continue;
+      if (reaches(file, sibling.compression, place) != Reach::kWhole) continue;
+      generation.name = sibling.name;
+      generation.compression = sibling.compression;
+      generation.file = std::move(file);
+      return 0;
+    }
+  }
+  return ENOENT;
+}
+
+}  // namespace culprit::ingest
