@@ -115,7 +115,7 @@ class EvidenceCopy : public std::enable_shared_from_this<EvidenceCopy> {
       out_->abort();
       return stop();
     }
-    if (chunk->gap) tell(chunk->gap_offset, *chunk->gap);
+    if (chunk->gap) tell(chunk->gap_offset.value_or(chunk->offset), *chunk->gap);
     const bool empty = chunk->bytes.empty();
     out_->write(std::move(chunk->bytes));
     if (chunk->last) {

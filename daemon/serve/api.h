@@ -40,11 +40,11 @@ struct EvidenceQuery {
 // A part of a source's evidence, in order. `gap` stands before the bytes: where it begins is their offset, or
 // before it where the bytes that are gone had been stored.
 struct EvidenceChunk {
-  uint64_t offset = 0;      // of the bytes, in the source's evidence
-  uint64_t gap_offset = 0;  // of the gap
+  uint64_t offset = 0;  // of the bytes, in the source's evidence
   std::string bytes;
   std::optional<Gap> gap;
   bool last = false;
+  std::optional<uint64_t> gap_offset = std::nullopt;  // where it is not `offset`
 };
 
 // Reads one source for one client. The next chunk is asked for when the client has taken the one before;
