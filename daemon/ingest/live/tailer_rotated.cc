@@ -7,8 +7,10 @@
 namespace culprit::ingest {
 namespace {
 
-// Rotated parts that one look may find: as many are read before it looks for more.
-constexpr size_t kNewer = 64;
+// Rotated parts that one look may find: half a year of hourly ones. What stands before them is told as a gap.
+constexpr size_t kNewer = 4096;
+// Of which as many stay open: the others are found again.
+constexpr size_t kNewerOpen = 64;
 constexpr size_t kNames = 200'000;
 
 bool same(const FilePlace& place, const Look& look) {
@@ -225,6 +227,7 @@ void Tailer::Impl::open_newer(Plan& plan, const TailSource& source, const Row& r
     generation.seen = look.size;
     generation.peek = peek_of(generation);
     generation.copied = is_copied(plan, source, sibling);
+    if (plan.newer.size() >= kNewerOpen) generation.file = Descriptor();
     plan.newer.push_back(std::move(generation));
   }
 }

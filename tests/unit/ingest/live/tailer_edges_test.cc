@@ -1,6 +1,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <thread>
+
 #include "tail_fixture.h"
 
 using namespace culprit;
@@ -235,6 +237,55 @@ BOOST_AUTO_TEST_CASE(parts_that_are_counted_upwards_are_taken_in_order) {
   f.restart();
   f.settle();
   BOOST_CHECK_EQUAL(f.evidence("a.log"), expected);
+}
+
+BOOST_AUTO_TEST_CASE(files_beyond_the_limit_are_told_once_and_counted) {
+  TailFolderFixture f;
+  f.options.files_max = 2;
+  f.restart();
+  for (const char* name : {"a.log", "b.log", "c.log", "d.log"}) f.append(name, "line\n");
+  f.settle();
+  BOOST_CHECK_EQUAL(f.sources(), 2);
+  BOOST_CHECK_EQUAL(f.tailer->stats().refused, 2);
+  BOOST_CHECK_EQUAL(f.problems.size(), 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_root_that_vanishes_is_told_and_followed_again_when_it_is_back) {
+  TailFolderFixture f;
+  f.append("a.log", "one\n");
+  f.settle();
+  std::filesystem::rename(f.folder, f.folder + ".away");
+  f.settle();
+  BOOST_CHECK_EQUAL(f.problems.size(), 1);
+  std::filesystem::rename(f.folder + ".away", f.folder);
+  f.append("a.log", "two\n");
+  f.settle();
+  BOOST_CHECK_EQUAL(f.evidence("a.log"), "one\ntwo\n");
+  BOOST_CHECK_EQUAL(f.sources(), 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_log_that_is_renamed_without_pause_while_it_is_read_comes_whole) {
+  for (const char* pattern : {"a.log", "a*"}) {
+    TailFolderFixture f(pattern);
+    f.append("a.log", "begin\n");
+    f.settle();
+    std::string written = "begin\n";
+    std::atomic<bool> over = false;
+    std::thread writer([&] {
+      for (int i = 0; i < 400; ++i) {
+        const std::string line = "line " + std::to_string(i) + "\n";
+        f.append("a.log", line);
+        written += line;
+        f.rename("a.log", "a.log-20261121-" + std::to_string(100'000 + i));
+      }
+      over = true;
+    });
+    while (!over) f.round(kNsPerMs * 20);
+    writer.join();
+    f.settle();
+    BOOST_CHECK(f.evidence("a.log") == written);
+    BOOST_CHECK_EQUAL(f.sources(), 1);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
