@@ -38,7 +38,7 @@ void rotate_upwards(Fixture& f, int number) {
   const std::string name = f.at("x.log." + std::to_string(number));
   f.rename("x.log", "x.log." + std::to_string(number));
   const auto now = std::filesystem::last_write_time(name);
-  std::filesystem::last_write_time(name, now - std::chrono::seconds(1000 - number));
+  std::filesystem::last_write_time(name, now + std::chrono::seconds(number));
 }
 
 std::vector<Case> renames() {

@@ -249,17 +249,6 @@ BOOST_AUTO_TEST_CASE(what_is_held_is_handed_on_at_the_end) {
   BOOST_TEST(!whole->is_open());
 }
 
-BOOST_AUTO_TEST_CASE(what_held_up_writers_had_sent_is_a_gap_at_the_end) {
-  Bench bench;
-  auto client = bench.connect();
-  bench.socket->pause_all();
-  client->send(heartbeat(1));
-  bench.socket.reset();
-  BOOST_TEST(bench.evidence[10].empty());
-  BOOST_REQUIRE(bench.gaps.size() == 1u);
-  BOOST_TEST(bench.gaps[0].reason == "the daemon stopped while writers were held up");
-}
-
 BOOST_AUTO_TEST_CASE(a_pause_holds_up_all_clients_also_new_ones) {
   Bench bench;
   auto client = bench.connect();
