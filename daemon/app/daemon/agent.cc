@@ -28,6 +28,9 @@ constexpr size_t kHoldBytes = 12 << 20;
 constexpr size_t kReleaseBytes = 4 << 20;
 // SIGTERM: systemd and people expect an end; what hangs by then is left.
 constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
+// A restore takes as long as there is evidence: after each of these, some tenths of a second, it tells that
+// it gets on.
+constexpr uint64_t kToldEveryBytes = 8 << 20;
 constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
 
 std::string first_error(const LoadedRules& loaded) {
@@ -226,6 +229,7 @@ void Agent::restore() {
   diagnoser_->restore(
       std::move(ends),
       [this, damage, until = recorder_->known_sequence()](LiveJobs& live) {
+        uint64_t bytes = 0;
         store::ReplayVisitor visitor;
         visitor.wanted = [&](const StreamInfo& info) {
           PieceBatch batch;
@@ -237,6 +241,10 @@ void Agent::restore() {
           PieceBatch batch;
           batch.pieces.push_back(piece);
           live.take(batch, piece.time_ns);
+          if ((bytes += piece.bytes.size()) >= kToldEveryBytes) {
+            bytes = 0;
+            env_.post([this] { watch_.gets_on(SelfWatch::Part::kEngine, mono()); });
+          }
           return !stopping_;
         };
         *damage = store::replay(recorder_->files(), recorder_->spool_folder(), until, visitor);
