@@ -28,6 +28,9 @@ constexpr size_t kHoldBytes = 4 << 20;
 constexpr size_t kReleaseBytes = 2 << 20;
 // SIGTERM: systemd and people expect an end; what hangs by then is left.
 constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
+// A restore takes as long as there is evidence: after each of these, some tenths of a second, it tells that
+// it gets on.
+constexpr uint64_t kToldEveryBytes = 8 << 20;
 constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
 
 std::string first_error(const LoadedRules& loaded) {
@@ -230,6 +233,7 @@ void Agent::restore() {
   diagnoser_->restore(
       std::move(ends),
       [this, damage, until = recorder_->known_sequence()](LiveJobs& live) {
+        uint64_t bytes = 0;
         store::ReplayVisitor visitor;
         visitor.wanted = [&](const StreamInfo& info) {
           PieceBatch batch;
@@ -241,7 +245,10 @@ void Agent::restore() {
           PieceBatch batch;
           batch.pieces.push_back(piece);
           live.take(batch, piece.time_ns);
-          replayed_.fetch_add(1, std::memory_order_relaxed);
+          if ((bytes += piece.bytes.size()) >= kToldEveryBytes) {
+            bytes = 0;
+            env_.post([this] { watch_.gets_on(SelfWatch::Part::kEngine, mono()); });
+          }
           return !stopping_;
         };
         *damage = store::replay(recorder_->files(), recorder_->spool_folder(), until, visitor);
@@ -389,12 +396,6 @@ void Agent::start_http() {
 
 void Agent::beat() {
   watch_.loop_beat(mono());
-  // A large spool takes its time; as long as pieces come out of it, nothing is stuck.
-  if (const uint64_t now = replayed_.load(std::memory_order_relaxed);
-      !counts_.restored && now != replayed_seen_) {
-    replayed_seen_ = now;
-    watch_.moved(SelfWatch::Part::kEngine, mono());
-  }
   if (counts_.holds != trimmed_after_ && counts_.store_bytes + counts_.engine_bytes == 0) {
     trimmed_after_ = counts_.holds;
     malloc_trim(0);  // what a flood took

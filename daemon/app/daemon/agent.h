@@ -79,8 +79,6 @@ class Agent {
   std::unique_ptr<RuleWatch> rule_watch_;
   int lock_ = -1;
   AgentCounts counts_;
-  std::atomic<uint64_t> replayed_ = 0;  // pieces, by the engine's worker
-  uint64_t replayed_seen_ = 0;
   std::atomic<bool> stopping_ = false;  // also asked by the engine's worker
   bool reloading_ = false, held_ = false;
   uint64_t trimmed_after_ = 0;  // holds

@@ -34,10 +34,10 @@ class SelfWatch {
   // Work was given to a worker; `what` it is, for the sentence ("a batch of 64 KB"). Several may be under
   // way.
   void given(Part part, TimeNs now, std::string what);
-  // The oldest of them is long, and gets on.
-  void moved(Part part, TimeNs now) { of(part).since_ns = now; }
   // The oldest of them came back. A failure of the store lasts until its next success.
   void done(Part part, TimeNs now, const Status& outcome = {});
+  // The oldest of them is long, and has come further.
+  void gets_on(Part part, TimeNs now) { of(part).since_ns = now; }
 
   // Why the daemon cannot go on by itself: then the watchdog is not fed. Nothing: it gets on.
   std::optional<std::string> stuck(TimeNs now) const;

@@ -56,6 +56,16 @@ BOOST_AUTO_TEST_CASE(an_engine_that_stays_at_one_batch_is_stuck_and_one_that_is_
   BOOST_TEST(watch.figures(71 * s).engine_done == 6u);
 }
 
+BOOST_AUTO_TEST_CASE(long_work_that_gets_on_is_not_stuck) {
+  SelfWatch watch;
+  watch.given(Part::kEngine, 0, "what the store had");
+  for (TimeNs now = 0; now < 100 * s; now += s) {
+    watch.loop_beat(now);
+    if (now % (15 * s) == 0) watch.gets_on(Part::kEngine, now);
+    BOOST_TEST(said(watch.stuck(now)) == "nothing");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_store_that_hangs_or_fails_is_unhealthy_and_does_not_starve_the_watchdog) {
   SelfWatch watch;
   watch.loop_beat(0);
