@@ -84,11 +84,15 @@ def copytruncate_at_speed(context: Context) -> str:
 
 @case
 def copytruncate_while_stopped(context: Context) -> str:
+    """What only the copies hold is taken from them; what nothing holds any more is told."""
     daemon, writer = turns(context, "copytruncate:0.5", ["train.log"])
     run_for(context, 1.2)
     for end in (daemon.kill, daemon.stop):
         end()
         time.sleep(1.2)
+        if end == daemon.kill:
+            for copy in daemon.logs.glob("train.log.*"):
+                copy.unlink()
         daemon.start()
         run_for(context, 0.8)
     writer.stop()
