@@ -29,7 +29,7 @@ Signals:
   SIGHUP reloads the configuration and the rules, all or nothing; SIGTERM ends, within 5 s.
 
 Examples:
-  culpritd --print-defaults > /etc/culprit/culpritd.toml
+  culpritd --print-defaults > culpritd.toml
   culpritd --check
   culpritd --config ./culpritd.toml
   culprit doctor          what would stop it from seeing a job

@@ -60,7 +60,8 @@ const Option kOptions[] = {
     {"log.job_pattern", TEXT(logs.back().job_pattern, check_job_pattern, "regular expression"), true,
      "'/train/(?P<job>[^/]+)/'", "Instead of job: a regular expression (RE2) with a group job, on the path."},
     {"jobs.ended_after", DurationType{OF(TimeNs, jobs.ended_after_ns), kSecond, 7 * kDay}, true, nullptr,
-     "A job has ended when its processes are gone, or nothing came from it for this long."},
+     "A job has ended when nothing came from it for this long and its processes are gone. Where nobody sees "
+     "those, it must have failed or said its end; else silence may be a hang, and it ends after 6 hours."},
     {"trace.socket", TEXT(trace.socket, check_socket_name, "name in runtime_dir, or absolute path"), false,
      nullptr, "Stream socket that takes metrics, stacks, events and lines as NDJSON, from any user."},
     {"trace.job", TEXT(trace.job, check_job, "name"), true, "\"llama-70b-0412\"",

@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char* kExamples = R"(
 Examples:
-  culprit confirm llama-70b-0412 d1                 # the daemon keeps it; the rule is printed
+  culprit report llama-70b-0412 --format json | jq -r '.diagnoses[] | .id + "  " + .title'
+  culprit confirm llama-70b-0412 df43992e9          # the daemon keeps it; the rule is printed
   culprit diagnose --format json runs/failed > report.json
   culprit confirm report.json d1 --pool normal.pool --out /etc/culprit/rules.d/site.lua)";
 
@@ -105,7 +106,7 @@ void add_confirm(CLI::App& app, Run& run) {
   CLI::App* verb = app.add_subcommand("confirm", "Say that a diagnosis was right, and make a rule of it");
   verb->footer(kExamples);
   verb->add_option("JOB", o->what, "A job of the daemon, or a report's file, NAME.json")->required();
-  verb->add_option("ID", o->id, "The diagnosis, such as d1")->required();
+  verb->add_option("ID", o->id, "The diagnosis: `id` in the report with --format json")->required();
   verb->add_option("--pool", o->pool, "A normal pool, in which the rule must not fire");
   verb->add_option("--out", o->out, "Write the rule to this file, which must be new; without: print it");
   verb->add_option("--id", o->rule_id, "The rule's name, such as site.fabric.flap");

@@ -71,7 +71,7 @@ void add_evidence(CLI::App& app, Run& run) {
   CLI::App* show =
       evidence->add_subcommand("cat", "Write the bytes of one source as they came; gaps are told");
   show->footer(kExamples);
-  show->add_option("--job", o->job, "The job")->required();
+  show->add_option("--job", o->job, "The job; - where `culprit evidence ls` shows none")->required();
   show->add_option("--host", o->host, "The host")->required();
   show->add_option("--path", o->path, "The source, as `culprit evidence ls` lists it")->required();
   show->add_option("--from-byte", o->from_byte, "The first byte, from 0");
