@@ -1,5 +1,6 @@
 // culpritd: the daemon's main file. It reads the command line and the environment, and hands over to app.
 #include <malloc.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -123,6 +124,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  umask(0077);  // what is kept of jobs is for the daemon's user; sockets get their modes by name
   try {
     return culprit::run(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -50,13 +50,12 @@ std::string lost(const Json& source) {
 int ls(Options& o) {
   const std::string path = "/v1/sources" + (o.job.empty() ? "" : "?job=" + app::url_escaped(o.job));
   return print_answer(o.remote, path, [&](const Json& json) {
-    std::vector<std::vector<std::string>> rows{{"JOB", "HOST", "KIND", "BYTES", "LOST", "LAST", "PATH"}};
+    std::vector<std::vector<std::string>> rows{{"JOB", "HOST", "KIND", "BYTES", "DROPPED", "PATH"}};
     if (const auto items = json.find("items"); items != json.end())
       for (const Json& s : *items)
         if (s.is_object())
           rows.push_back({text_field(s, "job"), text_field(s, "host"), text_field(s, "kind"),
-                          text_field(s, "bytes"), lost(s), time_field(s, "last_ns", o.remote.zone),
-                          text_field(s, "path")});
+                          text_field(s, "bytes"), lost(s), text_field(s, "path")});
     return rows.size() > 1 ? table(rows, wants_color()) : std::string("there is no evidence\n");
   });
 }

@@ -45,6 +45,8 @@ std::string hosts_of(const Json& data) {
   if (const auto hosts = data.find("hosts"); hosts != data.end() && hosts->is_array())
     for (const Json& place : *hosts)
       if (place.is_object()) names.push_back(text_field(place, "host"));
+  // A place for each rank: the host stands once.
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   const size_t shown = std::min<size_t>(names.size(), 3);
   std::string out =
       fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<long>(shown), ", "));
@@ -68,6 +70,7 @@ std::string text_line(const app::ServerEvent& event, const Json& data, const Zon
   if (const std::string hosts = of_job ? "" : hosts_of(data); !hosts.empty()) out += "  on " + hosts;
   if (const auto c = data.find("confidence"); c != data.end() && c->is_number())
     out += fmt::format("  ({:.0f} %)", 100 * c->get<double>());
+  if (event.kind.starts_with("diagnosis")) out += "  " + text_field(data, "id");  // what `confirm` asks for
   return out + "\n";
 }
 

@@ -71,7 +71,7 @@ std::vector<KeptStream> Spool::streams() const {
 std::vector<KeptStream> Spool::streams_of(const std::string& job, const std::string& path) const {
   std::vector<KeptStream> found;
   for (const auto& [id, s] : streams_) {
-    const bool of_job = s.info.job == job || s.info.job.empty();
+    const bool of_job = s.info.job == job || (s.info.job.empty() && s.info.kind == OriginKind::kKernel);
     if (s.declared && of_job && (path.empty() || s.info.path == path)) found.push_back(kept(s));
   }
   return found;

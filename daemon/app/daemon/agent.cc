@@ -227,8 +227,12 @@ void Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
 // what came after their end.
 void Agent::restore() {
   std::vector<RunEnd> ends;
-  for (const store::JobRow& row : recorder_->known_jobs())
-    if (row.state != store::JobState::kRunning) ends.push_back({row.id, row.run, row.ended_ns});
+  for (const store::JobRow& row : recorder_->known_jobs()) {
+    if (row.state != store::JobState::kRunning)
+      ends.push_back({row.id, row.run, row.ended_ns});
+    else if (row.run > 0)  // the run before ended before this one began
+      ends.push_back({row.id, row.run - 1, row.first_ns - 1});
+  }
   auto damage = std::make_shared<Result<store::ReadDamage>>();
   diagnoser_->restore(
       std::move(ends),
@@ -273,7 +277,7 @@ void Agent::tell_lost() {
     piece.stream = state.info.id;
     piece.offset = state.size;
     piece.time_ns = counts_.started_ns;
-    piece.gap = Gap{0, 0, "the daemon was killed: what it had received and not stored yet is missing"};
+    piece.gap = Gap{0, 0, "the daemon was killed: what it had received and not stored yet would be missing"};
   }
   if (!batch.pieces.empty()) take(std::move(batch));
 }

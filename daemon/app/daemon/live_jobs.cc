@@ -150,7 +150,17 @@ struct LiveJobs::Impl {
     if (stream.info.kind == OriginKind::kKernel) return take_kernel(stream, piece, at);
     const std::string& id = stream.info.job.empty() ? kDefault : stream.info.job;
     // The end of a file says nothing to a job that is over: it begins no run.
-    if (piece.bytes.empty() && (!jobs.contains(id) || !jobs[id]->running())) return;
+    const auto running = jobs.find(id);
+    const bool runs = running != jobs.end() && running->second->running();
+    if (piece.bytes.empty() && !runs) return;
+    TraceBatch trace;
+    if (stream.info.kind == OriginKind::kSocket) {
+      const bool trusted = options.uid && stream.info.uid == options.uid;
+      if (piece.gap) stream.rest.clear();
+      trace = read_trace(stream, piece.bytes, trusted);
+      counts.broken_trace_lines += trace.broken;
+      if (!runs && trace.understood == 0) return;  // what nobody understands begins no job
+    }
     LiveJob* job = job_for(id, at);
     if (!job) {
       if (!restoring) counts.bytes_refused += piece.bytes.size();
@@ -159,12 +169,8 @@ struct LiveJobs::Impl {
     }
     if (options.seen) options.seen(id, stream.info, piece);
     if (stream.info.kind == OriginKind::kSocket) {
-      const bool trusted = options.uid && stream.info.uid == options.uid;
-      if (piece.gap) stream.rest.clear();
-      TraceBatch batch = read_trace(stream, piece.bytes, trusted);
-      counts.broken_trace_lines += batch.broken;
-      job->take_trace(stream, batch, piece, at);
-      if (batch.ends) job->due.end_ns = at + kLastWords;
+      job->take_trace(stream, trace, piece, at);
+      if (trace.ends) job->due.end_ns = at + kLastWords;
     } else {
       job->take(stream, piece, at);
     }

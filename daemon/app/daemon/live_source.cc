@@ -71,6 +71,7 @@ void read_line(TraceBatch& batch, std::string_view text, bool trusted) {
     ++batch.broken;
     return;
   }
+  ++batch.understood;
   const uint32_t rank = line->rank.value_or(logs::kNoRank);
   switch (line->kind) {
     case ingest::TraceKind::kLog: {
@@ -214,7 +215,7 @@ void LiveSources::take_gap(const LiveStream& stream, const Piece& piece, TimeNs 
                            : piece.gap->records > 0 ? counted(piece.gap->records, "record")
                                                     : std::string("an unknown part");
   step(core::ProblemSeen{{stream.info.path, piece.offset,
-                          fmt::format("{} of it was lost here: {}", what, piece.gap->reason)}},
+                          fmt::format("{} of it is missing here: {}", what, piece.gap->reason)}},
        now);
 }
 

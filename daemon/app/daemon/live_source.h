@@ -45,6 +45,7 @@ struct TraceBatch {
   std::vector<detect::ProgressSeen> beats;
   std::vector<detect::PhaseSeen> phases;
   bool ends = false, failed = false;  // {"kind":"event","name":"job_end"}, with an exit_code other than 0
+  uint64_t understood = 0;            // lines
   uint64_t broken = 0;                // lines that could not be understood
 };
 

@@ -345,7 +345,7 @@ void Sources::start_trace() {
   if (stopping_) return;
   ingest::TraceSocketOptions trace;
   trace.path = trace_path_;
-  trace.job = trace_job_;
+  trace.job = trace_job_.empty() ? kDefaultJob : trace_job_;  // evidence of one job is not another's
   for (const StreamState& state : options_.known)
     if (state.info.kind == OriginKind::kSocket && state.info.path == trace_path_)
       trace.known.push_back(state);

@@ -104,6 +104,17 @@ BOOST_AUTO_TEST_CASE(two_jobs_are_apart) {
   BOOST_TEST(!jobs.report_json("c", kStart));
 }
 
+BOOST_AUTO_TEST_CASE(lines_that_nobody_understands_begin_no_job) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId socket = feed.open(OriginKind::kSocket, "j", "/run/trace.sock");
+  feed.write(socket, "{\"kind\":\"metric\",\"rank\":0}\nno json\n", kStart);
+  BOOST_TEST(jobs.jobs().empty());
+  BOOST_TEST(jobs.counts().broken_trace_lines == 2u);
+  feed.write(socket, "{\"kind\":\"step\",\"step\":1}\n", kStart);
+  BOOST_TEST(jobs.jobs().size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_host_is_accused_when_something_new_speaks_against_it) {
   LiveJobs jobs(live_options());
   Feed feed(jobs);
@@ -227,7 +238,7 @@ BOOST_AUTO_TEST_CASE(what_is_lost_stands_in_the_report_and_breaks_the_line) {
   feed.lose(a, 1234, kStart);
   feed.write(a, "rest of another one\n", kStart);
   const std::string report = *jobs.report_json("a", kStart + kNsPerSecond);
-  BOOST_TEST(report.find("1.2 kB of it was lost here") != std::string::npos, report);
+  BOOST_TEST(report.find("1.2 kB of it is missing here") != std::string::npos, report);
   BOOST_TEST(jobs.jobs().at(0).lines == 2u);
 }
 
