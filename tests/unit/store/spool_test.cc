@@ -325,7 +325,8 @@ BOOST_AUTO_TEST_CASE(streams_of_a_job_are_its_own_and_those_of_all) {
   auto spool = open_spool(files);
   PieceBatch batch;
   batch.opened = {stream_info(0, "a", "j1"), stream_info(1, "a", "j2"), stream_info(2, "kmsg", ""),
-                  stream_info(3, "a", "j1")};
+                  stream_info(3, "a", "j1"), stream_info(4, "trace.sock", "")};
+  batch.opened[2].kind = OriginKind::kKernel;  // everybody's; what else names no job is nobody's
   must(spool->append(batch, 1));
   must_commit(*spool);
   const auto ids = [&](const std::string& job, const std::string& path) {
