@@ -239,6 +239,8 @@ def wait_until_read(reading: int) -> None:
 
 @promise("the first Ctrl-C ends the reading of an idle standard input and shows what is known")
 def interrupted(_: Path) -> None:
+    # A shell starts what it puts in the background with SIGINT ignored, and the programs would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGINT, signal.SIGTERM):
         done, took = stopped(LOG, number)
         need(done.returncode == 0, text_of(done))

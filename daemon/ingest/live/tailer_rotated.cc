@@ -9,6 +9,8 @@ namespace {
 
 // Rotated parts that one look may find: half a year of hourly ones. What stands before them is told as a gap.
 constexpr size_t kNewer = 4096;
+// The kernel stamps files with the time of its last tick: 10 ms ago at most, at 100 ticks a second.
+constexpr TimeNs kFileClockNs = 10 * kNsPerMs;
 // Of which as many stay open: the others are found again.
 constexpr size_t kNewerOpen = 64;
 constexpr size_t kNames = 200'000;
@@ -172,7 +174,8 @@ bool Tailer::Impl::walk(Plan& plan, const TailSource& source, Row& row) {
       likely = sibling;
     }
     if (known) break;
-    const bool later = !sibling->form.mark.empty() && sibling->look.modified_ns > source.info.opened_ns;
+    const bool later =
+        !sibling->form.mark.empty() && sibling->look.modified_ns > source.info.opened_ns - kFileClockNs;
     if (part != Part::kUnknown || !later) continue;
     (likely != nullptr ? before : row.unknown).push_back(sibling);
     row.cut = row.unknown.size() + before.size() >= kNewer;
