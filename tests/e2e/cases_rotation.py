@@ -84,13 +84,14 @@ def copytruncate_at_speed(context: Context) -> str:
 
 @case
 def copytruncate_while_stopped(context: Context) -> str:
-    """What only the copies hold is taken from them; what nothing holds any more is told."""
+    """Copies that are still there are taken; those that were removed meanwhile are told as a gap."""
     daemon, writer = turns(context, "copytruncate:0.5", ["train.log"])
+    daemon.stores(str(writer.path), 1)
     run_for(context, 1.2)
     for end in (daemon.kill, daemon.stop):
         end()
         time.sleep(1.2)
-        if end == daemon.kill:
+        if end == daemon.stop:
             for copy in daemon.logs.glob("train.log.*"):
                 copy.unlink()
         daemon.start()

@@ -2,12 +2,18 @@
 // and gives their bytes as pieces. One path is one source: its evidence is the bytes of all generations of
 // the file there, in order, each byte once; what is lost is a gap.
 //
-// Blocking; belongs to one worker thread (stats() alone: any thread). It reads no clock and keeps no file of
-// its own: `known` is what the store holds, and after a kill the tailer goes on behind that. Changes told
-// from
-// outside (inotify) are hints: they make it look at once, never decide what is read. It never maps a file,
-// never follows a link below the glob's root, never opens anything but regular files, and never blocks on a
-// FIFO or a device. What an application does with file names, sizes and contents costs a bounded amount.
+// Which file is which: one under a rotated name of a source is a part of it and no source of its own,
+// unless it was there when the source was first seen, or is written on and is no copy. It is known by its
+// inode and by what was taken: the same beginning, and the same bytes before the place. Parts are looked at
+// from the youngest on, until one is known; those before it were never seen and are taken whole. Nothing
+// behind it is. Where bytes may be missing (a copy and its truncation, a part that is gone) a gap is told.
+//
+// Blocking; belongs to one worker thread (stats() alone: any thread). It reads no clock and keeps no file
+// of its own: `known` is what the store holds, and after a kill the tailer goes on behind that. Changes
+// told from outside (inotify) are hints: they make it look at once, never decide what is read. It never
+// maps a file, never follows a link below the glob's root, never opens anything but regular files, and
+// never blocks on a FIFO or a device. What an application does with file names, sizes and contents costs a
+// bounded amount.
 #pragma once
 
 #include <atomic>
