@@ -171,11 +171,18 @@ void put_checkpoint(std::string& out, StreamId next_id, uint32_t streams) {
   put(out, streams);
 }
 
+size_t encoded_size_max(const StreamInfo& stream) {
+  return kStreamFixedMax + stream.job.size() + stream.path.size();
+}
+
+size_t encoded_size_max(const Piece& piece) {
+  return kPieceFixedMax + piece.bytes.size() + (piece.gap ? piece.gap->reason.size() : 0);
+}
+
 size_t encoded_size_max(const PieceBatch& batch) {
   size_t size = 0;
-  for (const StreamInfo& s : batch.opened) size += kStreamFixedMax + s.job.size() + s.path.size();
-  for (const Piece& p : batch.pieces)
-    size += kPieceFixedMax + p.bytes.size() + (p.gap ? p.gap->reason.size() : 0);
+  for (const StreamInfo& stream : batch.opened) size += encoded_size_max(stream);
+  for (const Piece& piece : batch.pieces) size += encoded_size_max(piece);
   return size;
 }
 

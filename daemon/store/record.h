@@ -29,6 +29,8 @@ void put_position(std::string& out, StreamId stream, const Position& position);
 void put_checkpoint(std::string& out, StreamId next_id, uint32_t streams);
 
 // At least as long as put_stream and put_piece make of them.
+size_t encoded_size_max(const StreamInfo& stream);
+size_t encoded_size_max(const Piece& piece);
 size_t encoded_size_max(const PieceBatch& batch);
 
 // Gets what a frame holds, in its order; what is borrowed, is so for the call.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import List
 
 from case import Context, case
-from daemon import Daemon, PassOver, need
+from daemon import Daemon, PassOver, need, wait_until
 
 KMSG = "/dev/kmsg"
 DEVKMSG = Path("/proc/sys/kernel/printk_devkmsg")
@@ -69,6 +69,33 @@ def kmsg_restart_reads_nothing_twice(context: Context) -> str:
     evidence = daemon.evidence(KMSG)
     need(evidence == b"".join(sent), f"{evidence.count(b';record')} records, not {len(sent)}")
     return f"{len(sent)} records over 3 lives, each once"
+
+
+def reloaded(daemon: Daemon) -> float:
+    return daemon.metric("culprit_reloads_total")
+
+
+@case
+def kmsg_handed_over_outlives_a_reload(context: Context) -> str:
+    """A reload that begins the sources again reads on from the descriptor that was handed over once."""
+    daemon = context.daemon()
+    daemon.configure(more=TABLE)
+    (daemon.logs / "a.log").write_bytes(LOG)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    context.undo += [ours.close, theirs.close]
+    hand_over(daemon, theirs.fileno())
+    sent: List[bytes] = []
+    for reloads in range(4):
+        for number in range(700 + 50 * reloads, 750 + 50 * reloads):
+            sent.append(record(number, f"record {number}"))
+            ours.send(sent[-1])
+        daemon.stores_text(KMSG, b"record %d" % number)
+        daemon.configure(["*.log", f"*.{reloads}"], more=TABLE)
+        daemon.signal(signal.SIGHUP)
+        wait_until(lambda: reloaded(daemon) > reloads, 20, "a reload")
+    evidence = daemon.evidence(KMSG)
+    need(evidence == b"".join(sent), f"{evidence.count(b';record')} records, not {len(sent)}")
+    return f"{len(sent)} records over 3 reloads, each once"
 
 
 def buffer_bytes() -> int:

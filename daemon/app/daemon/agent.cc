@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "app/daemon/agent_api.h"
+#include "app/daemon/batch_parts.h"
 #include "app/daemon/job_recognition.h"
 #include "app/rules.h"
 #include "base/text.h"
@@ -92,6 +93,17 @@ Config without_restart(const Config& before, Config after) {
   return after;
 }
 
+// What a configuration may say already, and nothing here does yet: who relies on it must hear of it.
+std::vector<std::string> without_effect(const Config& config) {
+  std::vector<std::string> out;
+  if (config.role != DaemonRole::kBoth) out.emplace_back("role: this version works as both");
+  if (!config.forward.to.empty()) out.emplace_back("forward.to: this version forwards nothing");
+  if (!config.collector.healthy.empty())
+    out.emplace_back("collector.healthy: this version learns from jobs that ended well only");
+  if (config.act.mode == ActMode::kAct) out.emplace_back("act.mode: this version observes only");
+  return out;
+}
+
 bool sources_changed(const Config& before, const Config& after) {
   return before.logs != after.logs || before.trace.job != after.trace.job;
 }
@@ -154,6 +166,8 @@ Status Agent::begin() {
   if (found.cut_bytes > 0 || found.damaged_frames > 0)
     complain(fmt::format("spool: {} bytes behind the last sound frame were cut, {} damaged frames skipped",
                          found.cut_bytes, found.damaged_frames));
+
+  for (const std::string& sentence : without_effect(config_)) complain(sentence);
 
   LoadedRules rules = load_rules(rule_options(config_));
   if (!rules.set) {
@@ -298,7 +312,11 @@ void Agent::start_sources(std::vector<StreamState> known) {
 }
 
 void Agent::take(PieceBatch&& batch) {
-  const SharedBatch shared = std::make_shared<const PieceBatch>(std::move(batch));
+  for (PieceBatch& part : parts_of(std::move(batch), store::kBatchBytes)) take_part(std::move(part));
+}
+
+void Agent::take_part(PieceBatch&& part) {
+  const SharedBatch shared = std::make_shared<const PieceBatch>(std::move(part));
   const size_t bytes = shared->bytes() + 64;
   counts_.store_bytes += bytes;
   counts_.engine_bytes += bytes;
@@ -459,8 +477,11 @@ void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
         live.reload_rules(rules);
         live.change(hang, ended);
       });
-  if (http_)
-    if (auto token = read_token(config_)) http_->set_token(std::move(*token));
+  if (http_) {
+    auto token = read_token(config_);
+    if (!token) complain(token.error().text + "; the token of before holds");
+    if (token) http_->set_token(std::move(*token));
+  }
   if (!sources) return reloaded();
   // Sources begin again where the store stands.
   sources_->stop([this] {

@@ -54,6 +54,7 @@ class Agent {
   void restore();
   void tell_lost();
   void take(PieceBatch&& batch);
+  void take_part(PieceBatch&& part);
   void took(size_t& side, size_t bytes);
   void take_events(std::vector<LiveEvent>&& events);
   void record_event(const LiveEvent& event);

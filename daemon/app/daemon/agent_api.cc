@@ -30,7 +30,7 @@ std::string who(const serve::Actor& by) {
 json row_json(const store::JobRow& row) {
   return {{"id", row.id},
           {"state", store::name(row.state)},
-          {"hosts", row.hosts.size()},
+          {"hosts", row.hosts.empty() ? json(nullptr) : json(row.hosts.size())},
           {"first_ns", time_or_null(row.first_ns)},
           {"last_ns", time_or_null(row.last_ns)},
           {"ended_ns", time_or_null(row.ended_ns)},
@@ -261,7 +261,9 @@ void AgentApi::sources(const std::optional<std::string>& job, Answer answer) {
                                             {"kind", kind_word(info.kind)},
                                             {"bytes", it->state.size},
                                             {"lost_bytes", it->first_offset},
+                                            {"lost_records", nullptr},
                                             {"first_ns", time_or_null(info.opened_ns)},
+                                            {"last_ns", nullptr},
                                             {"uid", info.uid ? json(*info.uid) : json(nullptr)},
                                             {"pid", info.pid ? json(*info.pid) : json(nullptr)},
                                             {"ended", it->state.ended}});

@@ -8,7 +8,9 @@ double number(uint64_t n) { return static_cast<double>(n); }
 
 void about_itself(serve::MetricsText& m, const AgentParts& p, TimeNs mono, const SelfUsage& usage) {
   m.gauge("culprit_build_info", "The version that runs.").value(1, {{"version", CULPRIT_VERSION}});
-  m.gauge("culprit_healthy", "1 while there is progress, else 0.").value(p.watch->unhealthy(mono) ? 0 : 1);
+  const Sources* sources = p.sources();
+  const bool stuck = p.watch->unhealthy(mono) || (sources && sources->stuck(mono));
+  m.gauge("culprit_healthy", "1 while there is progress, else 0.").value(stuck ? 0 : 1);
   m.gauge("culprit_start_time_seconds", "When it started, since the Unix epoch.")
       .value(seconds(p.counts->started_ns));
   m.gauge("culprit_anonymous_memory_bytes", "Memory that is of no file.")

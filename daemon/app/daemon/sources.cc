@@ -1,5 +1,6 @@
 #include "app/daemon/sources.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -82,7 +83,7 @@ struct Sources::Follow {
   bool busy = false, wanted = false;
   TimeNs began_ns = kNoTime;  // monotonic
   TimeNs next_ns = 0;
-  std::vector<std::string> changed, watched, unwatched;
+  std::vector<std::string> changed, watched;
   io::Worker* worker = nullptr;  // one of tail_workers_
 };
 
@@ -192,7 +193,6 @@ void Sources::begin_round(Follow& follow) {
   round.budget_bytes = kRoundBytes;
   round.changed = std::exchange(follow.changed, {});
   round.watched = std::exchange(follow.watched, {});
-  round.unwatched = std::exchange(follow.unwatched, {});
   auto outcome = std::make_shared<ingest::TailOutcome>();
   follow.worker->submit(
       [tailer = follow.tailer.get(), round = std::move(round), outcome] { *outcome = tailer->round(round); },
@@ -300,8 +300,10 @@ void Sources::start_kernel() {
 }
 
 Status Sources::open_kernel() {
-  auto device = options_.kernel_descriptor >= 0 ? ingest::adopt_kernel_device(options_.kernel_descriptor)
-                                                : ingest::open_kernel_device();
+  // A copy: what was handed over outlives these sources, which a reload replaces.
+  const int handed = options_.kernel_descriptor;
+  auto device = handed >= 0 ? ingest::adopt_kernel_device(fcntl(handed, F_DUPFD_CLOEXEC, 0))
+                            : ingest::open_kernel_device();
   if (!device) return tl::unexpected(device.error());
   kernel_->log = std::make_unique<ingest::KernelLog>(
       std::move(*device), ingest::KernelOptions{options_.allocate, ingest::boot_fingerprint()},

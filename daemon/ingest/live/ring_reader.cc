@@ -281,6 +281,9 @@ void RingReader::Impl::add(const std::string& name, const RingName& parsed, Ring
     if (same) {
       ring->next = known->second.next;
       ring->drops_seen = ring->drops_told = known->second.told;
+      // The daemon died between a commit and this: a full ring would drop its next record for nothing.
+      if (counts.read < ring->next && ring->next <= counts.written)
+        if (const Status set = ring->file.set_read(ring->next); !set) ring->broken = set.error();
     }
     if (same && !known->second.state.ended) {
       ring->stream = known->second.state.info.id;

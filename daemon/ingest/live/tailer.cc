@@ -160,20 +160,10 @@ void Tailer::Impl::take_hints() {
     folder.next_list = folder.next_full = next_folder_ = 0;
     for (const uint32_t number : folder.sources) schedule(*sources_[number], mono_);
   });
-  each(round_->unwatched, [&](TailFolder& folder) {
-    folder.watched = false;
-    folder.next_list = folder.next_full = next_folder_ = 0;
-    for (const uint32_t number : folder.sources) schedule(*sources_[number], mono_);
-  });
   each(round_->changed, [&](TailFolder& folder) {
     folder.hinted = true;
     hot_.insert(&folder);
   });
-  if (!round_->rescan) return;
-  next_root_ = next_folder_ = 0;
-  for (auto& [name, folder] : folders_) folder->next_list = folder->next_full = 0;
-  for (auto& source : sources_)
-    if (source && !source->ended) schedule(*source, mono_);
 }
 
 bool Tailer::Impl::stand_on_root() {

@@ -44,10 +44,8 @@ struct TailRound {
   // Bytes that may be taken now, as credit allows; 0: only look. Shared out evenly among the files that have
   // some.
   size_t budget_bytes = 8 << 20;
-  std::vector<std::string> changed;    // folders of which a watch tells that something changed
-  std::vector<std::string> watched;    // of Outcome::watch: a watch stands now
-  std::vector<std::string> unwatched;  // a watch that stood is lost: looked at by polling again
-  bool rescan = false;                 // hints may have been lost (overflow): look at everything
+  std::vector<std::string> changed;  // folders of which a watch tells that something changed
+  std::vector<std::string> watched;  // of Outcome::watch: a watch stands now
 };
 
 struct TailOutcome {

@@ -13,6 +13,8 @@ bool same(const FilePlace& place, const Look& look) {
 
 // Work that gives no bytes (a hole, decoding up to the place) counts as much of a round's budget.
 constexpr uint64_t kSkipCost = limits::kPieceBytes;
+// At one look at a file that was left and is still written: after a pause it may have grown by any number.
+constexpr uint64_t kLateBytes = 1 << 20;
 
 }  // namespace
 
@@ -81,13 +83,16 @@ void Tailer::Impl::take_late(TailSource& source) {
   Generation& late = *source.late;
   const FilePlace before = late.place;
   // Only where something follows does it come behind that; while it stands first, it is read in order.
-  while (late.file.is_open()) {
+  bool more = true;
+  for (uint64_t taken = 0; more && taken < kLateBytes;) {
     Reading reading = read_on(late, limits::kPieceBytes);
-    if (reading.result != ReadResult::kBytes) break;
+    more = reading.result == ReadResult::kBytes;
+    if (!more) break;
+    taken += reading.bytes.size();
     add_piece(source, std::move(reading.bytes));
   }
   std::replace(source.past.begin(), source.past.end(), before, FilePlace(late.place));
-  if (mono_ < source.late_until) return;
+  if (more || mono_ < source.late_until) return;
   source.late.reset();
   count_open(source);
 }

@@ -127,6 +127,21 @@ BOOST_AUTO_TEST_CASE(a_restart_loses_and_doubles_nothing_wherever_it_comes) {
   culprit_ring_close(ring);
 }
 
+BOOST_AUTO_TEST_CASE(a_full_ring_that_was_stored_has_room_after_a_restart) {
+  RingFolder folder;
+  RingHost host(folder.path());
+  culprit_ring* ring = make_ring(folder.path(), 8);
+  for (uint64_t n = 0; n < 8; ++n) push(ring, n);
+  host.round();
+  host.reader.reset();  // killed: stored, and the ring was not told
+  host.start();
+  host.round();
+  BOOST_TEST(push(ring, 8) == 1);
+  host.rounds(1);
+  BOOST_TEST(host.only().seqs == numbers(0, 9), boost::test_tools::per_element());
+  culprit_ring_close(ring);
+}
+
 BOOST_AUTO_TEST_CASE(a_store_that_lost_its_end_costs_a_gap_of_what_was_given_back) {
   RingFolder folder;
   RingHost host(folder.path());
