@@ -1,8 +1,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <thread>
-
 #include "tail_fixture.h"
 
 using namespace culprit;
@@ -278,30 +276,6 @@ BOOST_AUTO_TEST_CASE(a_root_that_vanishes_is_told_and_followed_again_when_it_is_
   f.settle();
   BOOST_CHECK_EQUAL(f.evidence("a.log"), "one\ntwo\n");
   BOOST_CHECK_EQUAL(f.sources(), 1);
-}
-
-BOOST_AUTO_TEST_CASE(a_log_that_is_renamed_without_pause_while_it_is_read_comes_whole) {
-  for (const char* pattern : {"a.log", "a*"}) {
-    TailFolderFixture f(pattern);
-    f.append("a.log", "begin\n");
-    f.settle();
-    std::string written = "begin\n";
-    std::atomic<bool> over = false;
-    std::thread writer([&] {
-      for (int i = 0; i < 400; ++i) {
-        const std::string line = "line " + std::to_string(i) + "\n";
-        f.append("a.log", line);
-        written += line;
-        f.rename("a.log", "a.log-20261121-" + std::to_string(100'000 + i));
-      }
-      over = true;
-    });
-    while (!over) f.round(kNsPerMs * 20);
-    writer.join();
-    f.settle();
-    BOOST_CHECK(f.evidence("a.log") == written);
-    BOOST_CHECK_EQUAL(f.sources(), 1);
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
