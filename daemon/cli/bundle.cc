@@ -2,6 +2,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -312,14 +313,20 @@ void add_bundle(CLI::App& app, Run& run) {
       "bundle", "Pack report and evidence of a job to hand on, with names and secrets blacked out");
   verb->footer(kExamples);
   verb->add_option("JOB", o->job, "As `culprit jobs` lists it")->required();
-  verb->add_option("--out,-o", o->out, "The archive: NAME.tar.zst or NAME.tar.gz")->required();
+  verb->add_option("--out,-o", o->out, "The archive: NAME.tar.zst or NAME.tar.gz (default JOB.tar.zst)");
   verb->add_flag("--all", o->all,
                  "All evidence of the job, not only what its diagnoses quote and its surroundings");
   verb->add_flag("--keep-ips", o->redact.keep_ips, "Leave IP addresses as they are");
   verb->add_option("--redact", o->redact.names, "A word to black out too; repeat")->allow_extra_args(false);
   add_server_options(*verb, o->remote, Asks::kReads);
   add_timezone(*verb, o->remote);
-  verb->callback([o, &run] { run = [o] { return bundle(*o); }; });
+  verb->callback([o, &run] {
+    if (o->out.empty()) {
+      o->out = o->job + ".tar.zst";
+      std::replace(o->out.begin(), o->out.end(), '/', '_');  // a job's name is no path
+    }
+    run = [o] { return bundle(*o); };
+  });
 }
 
 }  // namespace culprit::cli

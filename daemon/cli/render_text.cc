@@ -298,7 +298,7 @@ class TextReport {
     if (r_.job.unplaced_lines)
       page_.note(fmt::format("{} of these lines belong to no known host", grouped(r_.job.unplaced_lines)));
     std::vector<std::string> cut;
-    for (const auto& [list, left_out] : r_.cut) cut.push_back(fmt::format("{} {}", left_out, list));
+    for (const auto& [list, left_out] : r_.cut) cut.push_back(fmt::format("{} of {}", left_out, list));
     if (!cut.empty()) page_.note(fmt::format("left out: {}", fmt::join(cut, ", ")));
     if (hidden_) page_.note("all of it: --format json or --format html");
   }
