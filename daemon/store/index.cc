@@ -340,17 +340,4 @@ Result<std::optional<std::string>> Index::load_pool(const std::string& kind) {
   return Statement(*this, "SELECT text FROM pool WHERE kind = ?").bind(kind).one_text();
 }
 
-Status Index::set_meta(const std::string& key, std::string_view value) {
-  return in_transaction([&] {
-    return Statement(*this, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)")
-        .bind(key)
-        .bind(value)
-        .run();
-  });
-}
-
-Result<std::optional<std::string>> Index::meta(const std::string& key) {
-  return Statement(*this, "SELECT value FROM meta WHERE key = ?").bind(key).one_text();
-}
-
 }  // namespace culprit::store

@@ -111,9 +111,6 @@ class Index {
   Status save_pool(const std::string& kind, std::string_view text);
   Result<std::optional<std::string>> load_pool(const std::string& kind);
 
-  Status set_meta(const std::string& key, std::string_view value);
-  Result<std::optional<std::string>> meta(const std::string& key);
-
  private:
   class Statement;
   explicit Index(std::string path) : path_(std::move(path)) {}

@@ -28,7 +28,6 @@ CREATE TABLE audit (
   subject TEXT NOT NULL, detail TEXT NOT NULL);
 CREATE TABLE cleared (host TEXT PRIMARY KEY, time_ns INTEGER);
 CREATE TABLE pool (kind TEXT PRIMARY KEY, text BLOB NOT NULL);
-CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL);
 )sql"};
 
 }  // namespace culprit::store

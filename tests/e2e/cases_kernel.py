@@ -5,7 +5,7 @@ import signal
 import socket
 import time
 from pathlib import Path
-from typing import List
+from typing import List, Tuple
 
 from case import Context, case
 from daemon import Daemon, PassOver, need, wait_until
@@ -27,15 +27,21 @@ def hand_over(daemon: Daemon, descriptor: int) -> None:
     daemon.wait_healthy()
 
 
-@case
-def kmsg_handed_over(context: Context) -> str:
-    """Records of a descriptor, with numbers left out: as the kernel's buffer does when it goes round."""
+def handed_over(context: Context) -> Tuple[Daemon, socket.socket]:
+    """A daemon that was given the other end of this socket: a record is a packet."""
     daemon = context.daemon()
     daemon.configure(more=TABLE)
     (daemon.logs / "a.log").write_bytes(LOG)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     context.undo += [ours.close, theirs.close]
     hand_over(daemon, theirs.fileno())
+    return daemon, ours
+
+
+@case
+def kmsg_handed_over(context: Context) -> str:
+    """Records of a descriptor, with numbers left out: as the kernel's buffer does when it goes round."""
+    daemon, ours = handed_over(context)
     sent: List[bytes] = []
     for number in [*range(100, 200), *range(250, 300)]:
         sent.append(record(number, f"nvme0n1: record {number}"))
@@ -78,12 +84,7 @@ def reloaded(daemon: Daemon) -> float:
 @case
 def kmsg_handed_over_outlives_a_reload(context: Context) -> str:
     """A reload that begins the sources again reads on from the descriptor that was handed over once."""
-    daemon = context.daemon()
-    daemon.configure(more=TABLE)
-    (daemon.logs / "a.log").write_bytes(LOG)
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    context.undo += [ours.close, theirs.close]
-    hand_over(daemon, theirs.fileno())
+    daemon, ours = handed_over(context)
     sent: List[bytes] = []
     for reloads in range(4):
         for number in range(700 + 50 * reloads, 750 + 50 * reloads):

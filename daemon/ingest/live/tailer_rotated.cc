@@ -9,10 +9,10 @@ namespace {
 
 // Rotated parts that one look may find: half a year of hourly ones. What stands before them is told as a gap.
 constexpr size_t kNewer = 4096;
-// The kernel stamps files with the time of its last tick: 10 ms ago at most, at 100 ticks a second.
-constexpr TimeNs kFileClockNs = 10 * kNsPerMs;
 // Of which as many stay open: the others are found again.
 constexpr size_t kNewerOpen = 64;
+// The kernel stamps files with the time of its last tick: 10 ms ago at most, at 100 ticks a second.
+constexpr TimeNs kFileClockNs = 10 * kNsPerMs;
 constexpr size_t kNames = 200'000;
 
 bool same(const FilePlace& place, const Look& look) {

@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(a_confirmation_stays_and_is_audited) {
   BOOST_TEST(((*audit)[0].what == "confirm" && (*audit)[0].subject == "a/d1" && (*audit)[0].time_ns == 50));
 }
 
-BOOST_AUTO_TEST_CASE(cleared_hosts_pools_and_meta_are_kept) {
+BOOST_AUTO_TEST_CASE(cleared_hosts_and_pools_are_kept) {
   Folder folder;
   {
     auto index = open_index(folder);
@@ -167,7 +167,6 @@ BOOST_AUTO_TEST_CASE(cleared_hosts_pools_and_meta_are_kept) {
     must(index->add_audit({7, "root", "reload", "", "ok"}));
     must(index->save_pool("", "one"));
     must(index->save_pool("", std::string("two\0three", 9)));
-    must(index->set_meta("boot", "x"));
   }
   auto index = open_index(folder);
   BOOST_TEST((index->cleared()->at("node-1") == 9));
@@ -175,7 +174,6 @@ BOOST_AUTO_TEST_CASE(cleared_hosts_pools_and_meta_are_kept) {
   BOOST_TEST(index->audits(1)->front().what == "reload");
   BOOST_TEST(index->load_pool("")->value() == std::string("two\0three", 9));
   BOOST_TEST(!index->load_pool("other")->has_value());
-  BOOST_TEST(index->meta("boot")->value() == "x");
 }
 
 BOOST_AUTO_TEST_CASE(texts_of_strangers_are_values_and_nothing_else) {
