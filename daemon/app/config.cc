@@ -107,6 +107,19 @@ std::vector<std::string> keys_for_restart(const Config& before, const Config& af
   return out;
 }
 
+Config with_reloadable(const Config& before, Config after) {
+  Config from = before;
+  const auto copy = [&](const auto& type) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(type)>, WordType>)
+      type.set(after, type.get(from));
+    else
+      type.of(after) = type.of(from);
+  };
+  for (const Option& option : config_options())
+    if (!option.reloads && option.table() != kLogTable) std::visit(copy, option.type);
+  return after;
+}
+
 RuleOptions rule_options(const Config& config) {
   const std::vector<std::string> defaults = Config().rules;
   RuleOptions out;

@@ -124,6 +124,9 @@ LoadedConfig parse_config(std::span<const ConfigText> texts);
 std::vector<std::string> changed_keys(const Config& before, const Config& after);
 std::vector<std::string> keys_for_restart(const Config& before, const Config& after);
 
+// `after`, but for what only a restart may change: that is as `before` has it.
+Config with_reloadable(const Config& before, Config after);
+
 // A commented culpritd.toml with every key, its default and what it means.
 std::string config_defaults();
 // The same as a table in markdown.

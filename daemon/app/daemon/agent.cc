@@ -77,22 +77,6 @@ Result<std::string> read_token(const Config& config) {
   return token;
 }
 
-// What a running daemon can take of a new configuration: see the table's `reload` column.
-Config without_restart(const Config& before, Config after) {
-  after.role = before.role;
-  after.state_dir = before.state_dir;
-  after.runtime_dir = before.runtime_dir;
-  after.host = before.host;
-  after.spool = before.spool;
-  after.forward = before.forward;
-  after.collector = before.collector;
-  after.http.listen = before.http.listen;
-  after.trace.socket = before.trace.socket;
-  after.trace.rings = before.trace.rings;
-  after.kernel = before.kernel;
-  return after;
-}
-
 // What a configuration may say already, and nothing here does yet: who relies on it must hear of it.
 std::vector<std::string> without_effect(const Config& config) {
   std::vector<std::string> out;
@@ -465,7 +449,7 @@ void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   if (stopping_) return;
   const std::vector<std::string> later = keys_for_restart(config_, loaded.config);
   for (const std::string& key : later) log_.warning(key + ": changes with the next restart");
-  Config next = without_restart(config_, loaded.config);
+  Config next = with_reloadable(config_, loaded.config);
   const bool sources = sources_changed(config_, next);
   config_ = std::move(next);
   options_.loaded = std::move(loaded);

@@ -159,6 +159,10 @@ BOOST_AUTO_TEST_CASE(a_reload_knows_what_changed_and_what_of_it_needs_a_restart)
   BOOST_TEST(changed_keys(before, after) == changed, boost::test_tools::per_element());
   const std::vector<std::string> restart = {"role", "http.listen"};
   BOOST_TEST(keys_for_restart(before, after) == restart, boost::test_tools::per_element());
+  // A reload takes the rest, and nothing of these.
+  const Config taken = with_reloadable(before, after);
+  BOOST_TEST(keys_for_restart(before, taken).empty());
+  BOOST_TEST(changed_keys(taken, after) == restart, boost::test_tools::per_element());
   BOOST_TEST(changed_keys(before, need("hang.after = \"60000ms\"\n[[log]]\npath = \"/a/*\"\n")).empty());
 }
 
