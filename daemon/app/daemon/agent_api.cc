@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -129,6 +130,12 @@ void AgentApi::jobs(Answer answer) {
               for (const json& item : *items) live.insert(item.value("id", ""));
               for (const store::JobRow& row : *rows)
                 if (!live.contains(row.id)) items->push_back(row_json(row));
+              const auto began = [](const json& item) {
+                const json at = item.value("first_ns", json());
+                return at.is_number() ? at.get<TimeNs>() : kNoTime;
+              };
+              std::stable_sort(items->begin(), items->end(),
+                               [&](const json& a, const json& b) { return began(a) > began(b); });
               answer(dump({{"items", *items}}));
             });
       });

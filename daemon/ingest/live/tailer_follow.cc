@@ -136,6 +136,7 @@ void Tailer::Impl::end(TailSource& source) {
   Piece& piece = add_piece(source, "");
   piece.ends = true;
   source.ended = true;
+  if (std::exchange(source.failing, false)) --refused;
   close_all(source);
   if (!source.chain.empty()) remember(source, source.chain.back().place);
   source.chain.clear();

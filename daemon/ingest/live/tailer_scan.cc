@@ -234,8 +234,7 @@ void Tailer::Impl::consider(TailFolder& folder, const Entry& entry, const std::s
 }
 
 // What was rotated before anybody looked is the beginning of the log, if the glob asks for it. A file that
-// was
-// still written when the log began is none of its rotated parts, whatever its name.
+// was still written when the log began is none of its rotated parts, whatever its name.
 std::vector<Sibling> Tailer::Impl::older_at_first_sight(TailFolder& folder, const std::string& name,
                                                         const std::set<std::string>& fresh) {
   std::vector<Sibling> older;

@@ -43,7 +43,7 @@ bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken)
   Reading reading = read_on(first, max);
   switch (reading.result) {
     case ReadResult::kBytes:
-      source.failing = false;
+      if (std::exchange(source.failing, false)) --refused;
       taken += reading.bytes.size();
       add_piece(source, std::move(reading.bytes));
       return true;
@@ -157,8 +157,10 @@ bool Tailer::Impl::ensure_open(TailSource& source, Generation& generation) {
 }
 
 void Tailer::Impl::failed(TailSource& source, int error) {
-  if (!source.failing) problem(source.name, reason_of(error));
-  source.failing = true;
+  if (!std::exchange(source.failing, true)) {
+    problem(source.name, reason_of(error));
+    ++refused;
+  }
   source.not_before = mono_ + kRetryNs;
   schedule(source, std::min(source.next_look, source.not_before));
 }
