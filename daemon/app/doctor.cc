@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -37,6 +38,7 @@ class Examination {
     rings();
     kernel();
     openat2();
+    jobs();
     token();
     trace();
     daemon();
@@ -334,6 +336,59 @@ class Examination {
     if (probes_.has_openat2()) return ok("openat2", "logs are opened without following links on the way");
     warn("openat2", "this kernel has no openat2 (Linux 5.6): logs of untrusted users cannot be opened safely",
          "uname -r");
+  }
+
+  // The group that may see all processes where /proc hides them; nothing: it hides none.
+  struct Hidden {
+    std::optional<uint32_t> gid;
+  };
+  std::optional<Hidden> hidden() const {
+    const std::string mounts = probes_.text("/proc/mounts").value_or("");
+    for (const std::string_view line : split(mounts, '\n')) {
+      const auto fields = split(line, ' ');
+      if (fields.size() < 4 || fields[1] != "/proc" || fields[2] != "proc") continue;
+      Hidden found;
+      bool hides = false;
+      for (const std::string_view option : split(fields[3], ',')) {
+        if (option.starts_with("hidepid=")) hides = option != "hidepid=0" && option != "hidepid=off";
+        if (option.starts_with("gid=")) found.gid = static_cast<uint32_t>(std::atoi(option.data() + 4));
+      }
+      if (hides) return found;
+    }
+    return std::nullopt;
+  }
+
+  // By what a job's processes say whose they are: process_view.h says what each way needs.
+  void jobs() {
+    if (!config().watches()) return;
+    const std::string drop_in = "/etc/systemd/system/culpritd.service.d/";
+    const std::string again = "systemctl daemon-reload && systemctl restart culpritd";
+    if (account_.uid == 0 || probes_.path(drop_in + "job-environment.conf").error == 0)
+      return ok("jobs",
+                fmt::format("{} sees every process: jobs are recognised by control group, SLURM_JOB_ID "
+                            "and open files",
+                            account_.name));
+    if (const auto proc = hidden(); proc && !(proc->gid && in_group(*proc->gid))) {
+      const std::string group = proc->gid ? std::to_string(*proc->gid) : "";
+      return bad("jobs",
+                 fmt::format("/proc is mounted with hidepid: {} sees no process of other users and "
+                             "recognises no job by them",
+                             account_.name),
+                 group.empty()
+                     ? "mount -o remount,hidepid=0 /proc"
+                     : fmt::format("printf '[Service]\\nSupplementaryGroups={}\\n' > {}proc.conf && {}",
+                                   group, drop_in, again));
+    }
+    for (const auto& [pid, process] : probes_.processes().processes)
+      if (process.by_environment && process.uid != account_.uid)
+        return warn(
+            "jobs",
+            fmt::format("job {} is told by SLURM_JOB_ID alone (process {}, uid {}), which {} may not read",
+                        process.job, pid, process.uid, account_.name),
+            fmt::format("install -D -m 0644 /usr/share/doc/culprit/examples/job-environment.conf "
+                        "{}job-environment.conf && {}",
+                        drop_in, again));
+    ok("jobs", "jobs are recognised by control group and by the owners of logs, without any right");
   }
 
   void token() {

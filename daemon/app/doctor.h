@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/config.h"
+#include "app/process_view.h"
 
 namespace culprit::app {
 
@@ -61,6 +62,7 @@ struct Probes {
   std::function<TimeNs()> now;
   std::function<uint64_t()> descriptors_max;
   std::function<bool()> has_openat2;
+  std::function<ProcessView()> processes;                     // as whoever runs this sees them
   std::function<Status(const std::string& address)> connect;  // "unix:PATH"
   // The body that a GET of an address ("unix:PATH" or "HOST:PORT") and a path is answered with.
   std::function<Result<std::string>(const std::string& address, const std::string& path)> get;

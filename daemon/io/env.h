@@ -36,7 +36,8 @@ class Worker {
   // `work` runs on the thread, in order; then `done` on the loop (may be empty).
   virtual void submit(std::function<void()> work, std::function<void()> done = {}) = 0;
   virtual size_t queued() const = 0;  // not finished yet; any thread
-  // Leaves the thread to itself: for the end of the process, where a hung disk must not hold it up.
+  // Leaves the thread to itself, where a hung disk must not hold up the loop: what is queued is dropped, and
+  // no `done` is called any more. What the work under way uses has to outlive it: share it with its closure.
   virtual void abandon() = 0;
 };
 
@@ -106,7 +107,8 @@ class Env {
   virtual void post(std::function<void()> call) = 0;
 
   virtual std::unique_ptr<Timer> timer(std::function<void()> call) = 0;
-  virtual std::unique_ptr<Worker> worker(const std::string& name) = 0;
+  // An error where the process may have no more threads.
+  virtual Result<std::unique_ptr<Worker>> worker(const std::string& name) = 0;
   // Calls back when `descriptor` can be read. It is borrowed, and never closed here.
   virtual Result<std::unique_ptr<Poll>> poll(int descriptor, std::function<void()> readable) = 0;
   // `address`: "unix:PATH" (an old socket file that nobody serves is replaced; `mode` are its permissions) or

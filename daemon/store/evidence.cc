@@ -40,6 +40,14 @@ class SpoolFrames {
     return std::move(*found);
   }
 
+  // Goes on behind a frame: after other frames of the same folder had been read up to it.
+  void go_on_behind(uint64_t sequence, uint64_t segment) {
+    next_segment_ =
+        static_cast<size_t>(std::lower_bound(numbers_.begin(), numbers_.end(), segment) - numbers_.begin());
+    sequence_ = sequence;
+  }
+  uint64_t segment() const { return numbers_[next_segment_ - 1]; }  // of the frame
+
   void rewind(size_t segment) {
     leave_segment();
     next_segment_ = segment;
@@ -117,12 +125,13 @@ class SpoolFrames {
 
 class Replayer : public RecordSink {
  public:
-  explicit Replayer(const ReplayVisitor& visitor) : visitor_(visitor) {}
   bool done() const { return done_; }
+  void visit(const ReplayVisitor& visitor) { visitor_ = &visitor; }
+  uint64_t bytes() const { return bytes_; }  // given so far
 
   void on_stream(const StreamInfo& info) override {
     if (const auto [at, fresh] = streams_.try_emplace(info.id); fresh)
-      at->second.wanted = visitor_.wanted(info);
+      at->second.wanted = visitor_->wanted(info);
   }
   void on_position(StreamId id, const Position& position) override {
     // Of the first checkpoint: what stood before it is not there any more.
@@ -143,7 +152,8 @@ class Replayer : public RecordSink {
     copy.bytes.assign(bytes);
     if (copy.offset > stream.next) add_hole(copy, stream);
     stream.next = copy.offset + bytes.size();
-    done_ = !visitor_.piece(copy);
+    bytes_ += copy.bytes.size();
+    done_ = !visitor_->piece(copy);
   }
 
  private:
@@ -156,7 +166,8 @@ class Replayer : public RecordSink {
     if (!piece.gap) piece.gap = Gap{0, 0, std::string(dropped ? kDropped : kDamaged)};
     piece.gap->bytes += piece.offset - stream.next;
   }
-  const ReplayVisitor& visitor_;
+  const ReplayVisitor* visitor_ = nullptr;
+  uint64_t bytes_ = 0;
   std::map<StreamId, Stream> streams_;
   bool done_ = false;
 };
@@ -239,14 +250,55 @@ size_t segment_before(const Starts& starts, StreamId stream, uint64_t from) {
 
 }  // namespace
 
+struct Replay::Impl {
+  io::Files& files;
+  std::string folder;
+  Replayer replayer;
+  std::optional<SpoolFrames> frames;   // while there is more up to the mark of before
+  uint64_t sequence = 0, segment = 0;  // of the last frame that was given
+  ReadDamage damage;
+
+  void add(const ReadDamage& more) {
+    damage.frames += more.frames;
+    damage.bytes += more.bytes;
+    damage.unreadable_segments += more.unreadable_segments;
+    if (damage.first.empty()) damage.first = more.first;
+  }
+};
+
+Replay::Replay(io::Files& files, std::string folder)
+    : impl_(new Impl{files, std::move(folder), {}, {}, 0, 0, {}}) {}
+Replay::~Replay() = default;
+ReadDamage Replay::damage() const { return impl_->damage; }
+
+Result<bool> Replay::advance(uint64_t until, uint64_t bytes_most, const ReplayVisitor& visitor) {
+  Impl& r = *impl_;
+  if (!r.frames) {
+    auto frames = SpoolFrames::open(r.files, r.folder);
+    if (!frames) return tl::unexpected(frames.error());
+    r.frames.emplace(std::move(*frames));
+    r.frames->go_on_behind(r.sequence, r.segment);
+  }
+  r.replayer.visit(visitor);
+  const uint64_t begin = r.replayer.bytes();
+  while (!r.replayer.done()) {
+    if (r.replayer.bytes() - begin >= bytes_most) return false;
+    // Segments grow while they are read: what was read to its end is looked at anew.
+    if (!r.frames->next({.behind = r.sequence}) || r.frames->frame().sequence > until) break;
+    (void)r.frames->records(r.replayer);
+    r.sequence = std::max(r.sequence, r.frames->frame().sequence);
+    r.segment = r.frames->segment();
+  }
+  r.add(r.frames->damage());
+  r.frames.reset();
+  return true;
+}
+
 Result<ReadDamage> replay(io::Files& files, const std::string& folder, uint64_t until,
                           const ReplayVisitor& visitor) {
-  auto frames = SpoolFrames::open(files, folder);
-  if (!frames) return tl::unexpected(frames.error());
-  Replayer replayer(visitor);
-  while (!replayer.done() && frames->next({}) && frames->frame().sequence <= until)
-    (void)frames->records(replayer);
-  return frames->damage();
+  Replay all(files, folder);
+  if (auto done = all.advance(until, UINT64_MAX, visitor); !done) return tl::unexpected(done.error());
+  return all.damage();
 }
 
 Result<ReadDamage> EvidenceReader::read(const EvidenceRange& range, const EvidenceSink& sink) const {

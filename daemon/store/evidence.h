@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,21 @@ struct ReplayVisitor {
 };
 Result<ReadDamage> replay(io::Files& files, const std::string& folder, uint64_t until,
                           const ReplayVisitor& visitor);
+
+// The same in parts, while the spool grows: each call goes on behind the one before. One thread at a time.
+class Replay {
+ public:
+  Replay(io::Files& files, std::string folder);
+  ~Replay();
+  // To the frame `until`, or until about `bytes_most` bytes of pieces were given: whether it got to `until`.
+  // An error (the folder cannot be listed) changes nothing.
+  Result<bool> advance(uint64_t until, uint64_t bytes_most, const ReplayVisitor& visitor);
+  ReadDamage damage() const;  // so far
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 // Bytes [from, to) of streams that are one source: one behind the other by id, numbered from the beginning of
 // the first, each up to its size in `state`.

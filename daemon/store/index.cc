@@ -67,7 +67,9 @@ Error Index::error(const char* doing) {
   const int code = sqlite3_extended_errcode(db_);
   if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB) damaged_ = true;
   const char* reason = db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_);
-  return {ErrorCode::kIo, fmt::format("{}: {}: {}", path_, doing, reason)};
+  // What the tables do not take will not mend; all else is the disk's or somebody's lock.
+  const bool refused = (code & 0xff) == SQLITE_CONSTRAINT || (code & 0xff) == SQLITE_TOOBIG;
+  return {refused ? ErrorCode::kInvalid : ErrorCode::kIo, fmt::format("{}: {}: {}", path_, doing, reason)};
 }
 
 Status Index::execute(const std::string& sql) {

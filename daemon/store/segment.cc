@@ -221,7 +221,8 @@ Result<bool> SegmentReader::next(const Wanted& wanted) {
     const uint64_t end = position_ + kFrameHeaderBytes + frame_.stored_size;
     if (end > size_) return false;  // torn
     const bool checkpoint = frame_.kind != FrameKind::kData;
-    if (checkpoint ? wanted.checkpoints : (frame_.stream_mask & wanted.streams) != 0) {
+    const bool data = frame_.sequence > wanted.behind && (frame_.stream_mask & wanted.streams) != 0;
+    if (checkpoint ? wanted.checkpoints : data) {
       const auto whole = read(stored_, frame_.stored_size, position_ + kFrameHeaderBytes);
       if (!whole) return tl::unexpected(whole.error());
       const uint64_t begin = std::exchange(position_, end);

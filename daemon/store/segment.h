@@ -78,6 +78,7 @@ class SegmentReader {
   struct Wanted {
     uint64_t streams = ~uint64_t{0};
     bool checkpoints = true;
+    uint64_t behind = 0;  // data frames up to this number are not
   };
   // Moves to the next sound frame that is wanted; false where none follows. An error where the disk fails.
   Result<bool> next(const Wanted& wanted);

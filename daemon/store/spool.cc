@@ -68,6 +68,13 @@ std::vector<KeptStream> Spool::streams() const {
   return found;
 }
 
+std::vector<StreamState> Spool::appended() const {
+  std::vector<StreamState> found;
+  for (const auto& [id, s] : streams_)
+    found.push_back({s.info, s.appended.size, s.appended.place, s.appended.ended, s.appended.past});
+  return found;
+}
+
 std::vector<KeptStream> Spool::streams_of(const std::string& job, const std::string& path) const {
   std::vector<KeptStream> found;
   for (const auto& [id, s] : streams_) {

@@ -78,6 +78,9 @@ class Spool {
 
   // The sources that are kept, by id, as of the last commit: ended ones too while evidence of them is there.
   std::vector<KeptStream> streams() const;
+  // The same streams and those that wait to be committed, where append() left them: from there this process's
+  // sources go on.
+  std::vector<StreamState> appended() const;
   // Those of a job (and those of every job, as the kernel's), or of one path of it where one is given.
   std::vector<KeptStream> streams_of(const std::string& job, const std::string& path = {}) const;
   // An id that no stream of this spool had before. Any thread.

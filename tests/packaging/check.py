@@ -221,7 +221,8 @@ def contents(build: Build) -> str:
                  "usr/include/culprit/embed.h", "usr/share/bash-completion/completions/culprit",
                  "usr/share/zsh/vendor-completions/_culprit",
                  "usr/share/fish/vendor_completions.d/culprit.fish", "libculprit.so.0", "libculprit.so",
-                 "usr/share/doc/culprit/examples/read-all-logs.conf"):
+                 "usr/share/doc/culprit/examples/read-all-logs.conf",
+                 "usr/share/doc/culprit/examples/job-environment.conf"):
         need(re.search(rf" \./\S*{re.escape(path)}(\s|$)", out), f"{path} is in no package")
     return f"{out.count(chr(10))} entries"
 

@@ -29,10 +29,10 @@ constexpr size_t kHoldBytes = 4 << 20;
 constexpr size_t kReleaseBytes = 2 << 20;
 // SIGTERM: systemd and people expect an end; what hangs by then is left.
 constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
-// A restore takes as long as there is evidence: after each of these, some tenths of a second, it tells that
-// it gets on.
-constexpr uint64_t kToldEveryBytes = 8 << 20;
 constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
+
+// A batch of no bytes takes room too.
+size_t weight(const PieceBatch& batch) { return batch.bytes() + 64; }
 
 std::string first_error(const LoadedRules& loaded) {
   if (!loaded.files.errors.empty()) return loaded.files.errors[0].text;
@@ -88,10 +88,6 @@ std::vector<std::string> without_effect(const Config& config) {
   return out;
 }
 
-bool sources_changed(const Config& before, const Config& after) {
-  return before.logs != after.logs || before.trace.job != after.trace.job;
-}
-
 }  // namespace
 
 Agent::Agent(io::Env& env, AgentOptions options, Log& log)
@@ -127,10 +123,12 @@ Status Agent::begin() {
   if (!kept) complain(kept.error().text);
   quarantine_ = std::make_unique<Quarantine>(kept ? std::move(*kept) : Quarantine(quarantine));
   if (const auto crashed = black_box_.read_and_reset()) {
-    complain(fmt::format("the process before ended within {}: it is not run again until its text changes",
-                         crashed->id));
-    if (const Status added = quarantine_->add(*crashed, counts_.started_ns); !added)
-      complain(added.error().text);
+    const auto added = quarantine_->add(*crashed, counts_.started_ns);
+    if (!added) complain(added.error().text);
+    const bool stands = added && *added;
+    complain(fmt::format("the process before ended within {}: {}", crashed->id,
+                         stands ? "it is not run again until its text changes"
+                                : "once says little, should it come again it is not run any more"));
   }
 
   RecorderOptions recorder;
@@ -138,7 +136,8 @@ Status Agent::begin() {
   recorder.max_bytes = config_.spool.max_size;
   recorder.watch = &watch_;
   recorder.complain = [this](const std::string& what) { complain(what); };
-  recorder.committed = [this](const std::vector<store::CommittedOffset>& offsets) {
+  recorder.committed = [this](const std::vector<store::CommittedOffset>& offsets, uint64_t sequence) {
+    if (restore_) restore_->committed(sequence);
     Committed out;
     for (const auto& [stream, offset] : offsets) out.emplace_back(stream, offset);
     if (sources_) sources_->committed(out);
@@ -158,7 +157,10 @@ Status Agent::begin() {
     complain(first_error(rules) + "; the built-in rules alone are used");
     rules.set = rules::Ruleset::shipped();
   }
-  start_engine(std::move(rules.set));
+  auto processes = ProcessWatch::start(env_);
+  if (!processes) return tl::unexpected(processes.error());
+  processes_ = std::move(*processes);
+  if (const Status started = start_engine(std::move(rules.set)); !started) return started;
   start_http();
   restore();
   if (!recorder_->ended_well()) tell_lost();
@@ -186,7 +188,7 @@ Status Agent::lock_state() {
   return {};
 }
 
-void Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
+Status Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
   rule_watch_ = std::make_unique<RuleWatch>(black_box_);
   DiagnoserOptions options;
@@ -199,12 +201,11 @@ void Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   live.hang = {config_.hang.after_ns, config_.hang.steps};
   live.ended_after_ns = config_.jobs.ended_after_ns;
   live.uid = getuid();
-  const auto aliveness = std::make_shared<JobAliveness>();
-  live.alive = [this, aliveness](const std::string& job) { return aliveness->alive(job, mono()); };
-  live.seen = [aliveness](const std::string& job, const StreamInfo& info, const Piece& piece) {
+  live.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
+  live.seen = [watch = processes_.get()](const std::string& job, const StreamInfo& info, const Piece& piece) {
     if (info.kind == OriginKind::kFile && piece.place)
-      aliveness->follow_file(job, piece.place->device, piece.place->inode);
-    if (info.pid) aliveness->follow_process(job, *info.pid);
+      watch->follow_file(job, piece.place->device, piece.place->inode);
+    if (info.pid) watch->follow_process(job, *info.pid);
   };
   if (!recorder_->known_pool().empty()) {
     auto pool = detect::Pool::load(recorder_->known_pool(), "the normal pool");
@@ -216,7 +217,10 @@ void Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   options.watch = &watch_;
   options.rule_watch = rule_watch_.get();
   options.take = [this](std::vector<LiveEvent>&& events) { take_events(std::move(events)); };
-  diagnoser_ = std::make_unique<Diagnoser>(env_, std::move(options));
+  auto started = Diagnoser::start(env_, std::move(options));
+  if (!started) return tl::unexpected(started.error());
+  diagnoser_ = std::move(*started);
+  return {};
 }
 
 // ---- what was before
@@ -224,45 +228,36 @@ void Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
 // Jobs that ran when the daemon ended go on: their evidence is given to new engines. Of those that ended,
 // what came after their end.
 void Agent::restore() {
-  std::vector<RunEnd> ends;
+  RestoreOptions options;
+  options.recorder = recorder_.get();
+  options.diagnoser = diagnoser_.get();
   for (const store::JobRow& row : recorder_->known_jobs()) {
     if (row.state != store::JobState::kRunning)
-      ends.push_back({row.id, row.run, row.ended_ns});
+      options.ends.push_back({row.id, row.run, row.ended_ns});
     else if (row.run > 0)  // the run before ended before this one began
-      ends.push_back({row.id, row.run - 1, row.first_ns - 1});
+      options.ends.push_back({row.id, row.run - 1, row.first_ns - 1});
   }
-  auto damage = std::make_shared<Result<store::ReadDamage>>();
-  diagnoser_->restore(
-      std::move(ends),
-      [this, damage, until = recorder_->known_sequence()](LiveJobs& live) {
-        uint64_t bytes = 0;
-        store::ReplayVisitor visitor;
-        visitor.wanted = [&](const StreamInfo& info) {
-          PieceBatch batch;
-          batch.opened.push_back(info);
-          live.take(batch, info.opened_ns);
-          return true;
-        };
-        visitor.piece = [&](const Piece& piece) {
-          PieceBatch batch;
-          batch.pieces.push_back(piece);
-          live.take(batch, piece.time_ns);
-          if ((bytes += piece.bytes.size()) >= kToldEveryBytes) {
-            bytes = 0;
-            env_.post([this] { watch_.gets_on(SelfWatch::Part::kEngine, mono()); });
-          }
-          return !stopping_;
-        };
-        *damage = store::replay(recorder_->files(), recorder_->spool_folder(), until, visitor);
-      },
-      [this, damage] {
-        counts_.restored = !stopping_;
-        if (!*damage)
-          complain(damage->error().text);
-        else if ((*damage)->frames > 0)
-          complain(
-              fmt::format("spool: {}; {} damaged frames are left out", (*damage)->first, (*damage)->frames));
-      });
+  options.hold = [this] {
+    restore_holds_ = true;
+    hold();
+  };
+  options.done = [this](std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {
+    restored(std::move(rest), damage);
+  };
+  restore_ = std::make_unique<Restore>(std::move(options));
+  restore_->begin();
+}
+
+void Agent::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {
+  restore_.reset();
+  counts_.restored = true;
+  if (!damage)
+    complain(damage.error().text);
+  else if (damage->frames > 0)
+    complain(fmt::format("spool: {}; {} damaged frames are left out", damage->first, damage->frames));
+  for (SharedBatch& batch : rest) diagnose(std::move(batch));
+  restore_holds_ = false;
+  release();
 }
 
 // What a socket's peers had sent and the process before had not stored when it was killed cannot be asked for
@@ -289,6 +284,7 @@ void Agent::start_sources(std::vector<StreamState> known) {
   options.allocate = [this] { return recorder_->allocate(); };
   options.take = [this](PieceBatch&& batch) { take(std::move(batch)); };
   options.complain = [this](const std::string& what) { complain(what); };
+  options.processes = processes_.get();
   options.kernel_descriptor = options_.service.descriptor_named("kmsg");
   sources_ = std::make_unique<Sources>(env_, std::move(options));
   sources_->start();
@@ -301,20 +297,36 @@ void Agent::take(PieceBatch&& batch) {
 
 void Agent::take_part(PieceBatch&& part) {
   const SharedBatch shared = std::make_shared<const PieceBatch>(std::move(part));
-  const size_t bytes = shared->bytes() + 64;
+  const size_t bytes = weight(*shared);
   counts_.store_bytes += bytes;
+  if (restore_) restore_->given(shared);
+  recorder_->append(shared, [this, bytes] {
+    if (restore_) restore_->appended();
+    counts_.store_bytes -= bytes;
+    release();
+  });
+  if (!restore_) diagnose(shared);
+  if (std::max(counts_.store_bytes, counts_.engine_bytes) >= kHoldBytes) hold();
+}
+
+void Agent::diagnose(SharedBatch batch) {
+  const size_t bytes = weight(*batch);
   counts_.engine_bytes += bytes;
-  recorder_->append(shared, [this, bytes] { took(counts_.store_bytes, bytes); });
-  diagnoser_->take(shared, [this, bytes] { took(counts_.engine_bytes, bytes); });
-  if (held_ || std::max(counts_.store_bytes, counts_.engine_bytes) < kHoldBytes) return;
+  diagnoser_->take(std::move(batch), [this, bytes] {
+    counts_.engine_bytes -= bytes;
+    release();
+  });
+}
+
+void Agent::hold() {
+  if (held_) return;
   held_ = true;
   ++counts_.holds;
   if (sources_) sources_->hold();
 }
 
-void Agent::took(size_t& side, size_t bytes) {
-  side -= bytes;
-  if (!held_ || std::max(counts_.store_bytes, counts_.engine_bytes) > kReleaseBytes) return;
+void Agent::release() {
+  if (!held_ || restore_holds_ || std::max(counts_.store_bytes, counts_.engine_bytes) > kReleaseBytes) return;
   held_ = false;
   if (sources_ && !stopping_) sources_->release();
 }
@@ -406,11 +418,21 @@ void Agent::beat() {
     trimmed_after_ = counts_.holds;
     malloc_trim(0);  // what a flood took
   }
-  if (const auto why = watch_.stuck(mono())) {
-    log_.error(*why);
-    return;
-  }
+  tell_hung();
+  if (watch_.stuck(mono())) return;
   if (options_.service.watchdog_ns > 0) (void)notify_.feed_watchdog();
+}
+
+// Each once: what hangs hangs for a while.
+void Agent::tell_hung() {
+  const auto why = watch_.stuck(mono());
+  if (why && hung_.empty()) log_.error(*why);
+  if (!why && !hung_.empty()) log_.info("it gets on again");
+  hung_ = why.value_or("");
+  if (why) black_box_.mark_over_time();
+  const bool blind = processes_->stuck_ns(mono()).has_value();
+  if (blind && !blind_) complain("a look at the processes hangs in /proc: whether jobs live is not known");
+  blind_ = blind;
 }
 
 void Agent::complain(const std::string& sentence) {
@@ -430,7 +452,9 @@ void Agent::reload() {
   if (!loaded.errors.empty()) return refuse_reload("the configuration has errors");
   const auto shared = std::make_shared<LoadedConfig>(std::move(loaded));
   const auto rules = std::make_shared<LoadedRules>();
-  reloader_ = env_.worker("reload");
+  auto worker = env_.worker("reload");
+  if (!worker) return refuse_reload(worker.error().text);
+  reloader_ = std::move(*worker);
   reloader_->submit([shared, rules] { *rules = load_rules(rule_options(shared->config)); },
                     [this, shared, rules] {
                       if (!rules->set) return refuse_reload(first_error(*rules));
@@ -450,8 +474,7 @@ void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   const std::vector<std::string> later = keys_for_restart(config_, loaded.config);
   for (const std::string& key : later) log_.warning(key + ": changes with the next restart");
   Config next = with_reloadable(config_, loaded.config);
-  const bool sources = sources_changed(config_, next);
-  config_ = std::move(next);
+  const Config before = std::exchange(config_, std::move(next));
   options_.loaded = std::move(loaded);
   log_.set_level(config_.daemon.log_level);
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
@@ -466,22 +489,12 @@ void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
     if (!token) complain(token.error().text + "; the token of before holds");
     if (token) http_->set_token(std::move(*token));
   }
-  if (!sources) return reloaded();
-  // Sources begin again where the store stands.
-  sources_->stop([this] {
-    recorder_->settle([this] {
-      auto known = std::make_shared<std::vector<StreamState>>();
-      recorder_->ask(
-          [known](store::Spool& spool, store::Index&) {
-            for (store::KeptStream& kept : spool.streams()) known->push_back(std::move(kept.state));
-          },
-          [this, known] {
-            if (stopping_) return;
-            start_sources(std::move(*known));
-            reloaded();
-          });
-    });
-  });
+  sources_->change(
+      before, config_,
+      [this](std::function<void(std::vector<StreamState>)> answer) {
+        recorder_->positions(std::move(answer));
+      },
+      [this] { reloaded(); });
 }
 
 void Agent::reloaded() {
@@ -493,7 +506,8 @@ void Agent::reloaded() {
 
 void Agent::stop() {
   if (stopping_) return;
-  stopping_ = true;  // also ends restore()
+  stopping_ = true;
+  if (restore_) restore_->stop();
   (void)notify_.stopping();
   log_.info("ending");
   deadline_ = env_.timer([this] { give_up(); });
@@ -507,7 +521,7 @@ void Agent::stop() {
 // What the jobs stand at is what a list of them shows after the next start. Where they were not restored yet,
 // their rows are as they were.
 void Agent::save_jobs() {
-  if (!counts_.restored) return env_.stop();
+  if (!counts_.restored) return end();
   auto rows = std::make_shared<std::vector<store::JobRow>>();
   diagnoser_->ask(
       [rows](LiveJobs& live, TimeNs) {
@@ -520,13 +534,21 @@ void Agent::save_jobs() {
             if (const Status put = index.upsert_job(row); !put) status = put;
           return status;
         });
-        recorder_->ask([](store::Spool&, store::Index&) {}, [this] { env_.stop(); });
+        recorder_->ask([](store::Spool&, store::Index&) {}, [this] { end(); });
       });
+}
+
+// A thread that was left behind in a dead mount may come back while all that it uses goes: it does not.
+void Agent::end() {
+  if (sources_->tails().left_behind() == 0) return env_.stop();
+  log_.info("ended");
+  _exit(0);
 }
 
 // Something hangs: a mount, a disk. What is in the store is in the store; the rest is read again.
 void Agent::give_up() {
   log_.error("something did not end in time and is left: what was not stored yet is read again");
+  black_box_.leave();  // whichever rule runs just now is not to blame
   _exit(0);
 }
 

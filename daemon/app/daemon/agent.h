@@ -4,7 +4,6 @@
 // Thread: the loop's. Owns everything that it starts; the Env goes after it.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,8 +15,10 @@
 #include "app/daemon/diagnoser.h"
 #include "app/daemon/log.h"
 #include "app/daemon/notify.h"
+#include "app/daemon/process_watch.h"
 #include "app/daemon/quarantine.h"
 #include "app/daemon/recorder.h"
+#include "app/daemon/restore.h"
 #include "app/daemon/rule_watch.h"
 #include "app/daemon/self_watch.h"
 #include "app/daemon/sources.h"
@@ -48,14 +49,17 @@ class Agent {
   Agent(io::Env& env, AgentOptions options, Log& log);
   Status begin();
   Status lock_state();
-  void start_engine(std::shared_ptr<rules::Ruleset> rules);
+  Status start_engine(std::shared_ptr<rules::Ruleset> rules);
   void start_sources(std::vector<StreamState> known);
   void start_http();
   void restore();
+  void restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage);
   void tell_lost();
   void take(PieceBatch&& batch);
   void take_part(PieceBatch&& part);
-  void took(size_t& side, size_t bytes);
+  void diagnose(SharedBatch batch);
+  void hold();
+  void release();
   void take_events(std::vector<LiveEvent>&& events);
   void record_event(const LiveEvent& event);
   void record_job(const LiveEvent& event);
@@ -63,8 +67,10 @@ class Agent {
   void reloaded();
   void swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules);
   void beat();
+  void tell_hung();
   void complain(const std::string& sentence);
   void save_jobs();
+  void end();
   void give_up();
   TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
   TimeNs wall() const { return env_.now(io::Clock::kWall); }
@@ -80,12 +86,15 @@ class Agent {
   std::unique_ptr<RuleWatch> rule_watch_;
   int lock_ = -1;
   AgentCounts counts_;
-  std::atomic<bool> stopping_ = false;  // also asked by the engine's worker
-  bool reloading_ = false, held_ = false;
+  bool stopping_ = false, reloading_ = false;
+  bool held_ = false, restore_holds_ = false;
   uint64_t trimmed_after_ = 0;  // holds
-  std::string http_trouble_;
+  std::string http_trouble_, hung_;
+  bool blind_ = false;
+  std::unique_ptr<ProcessWatch> processes_;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Diagnoser> diagnoser_;
+  std::unique_ptr<Restore> restore_;
   std::unique_ptr<Sources> sources_;
   std::unique_ptr<AgentApi> source_;
   std::unique_ptr<serve::Api> api_;

@@ -92,7 +92,7 @@ void AgentApi::status(Answer answer) {
   json tails = json::array();
   uint64_t lag = 0;
   if (const Sources* sources = parts_.sources()) {
-    for (const Sources::Tail& tail : sources->tails()) {
+    for (const Tails::Tail& tail : sources->tails().tails()) {
       lag += tail.stats.lag_bytes;
       tails.push_back({{"path", tail.glob},
                        {"files", tail.stats.files},
@@ -101,7 +101,7 @@ void AgentApi::status(Answer answer) {
                        {"gaps", tail.stats.gaps},
                        {"refused", tail.stats.refused}});
     }
-    out["watches_folders"] = sources->watches_folders();
+    out["watches_folders"] = sources->tails().watches_folders();
     out["kernel"] = sources->kernel() != nullptr;
     out["trace_clients"] = sources->trace() ? json(sources->trace()->clients) : json(nullptr);
     out["rings"] = sources->rings() ? json(sources->rings()->rings.load()) : json(nullptr);
@@ -219,7 +219,8 @@ void AgentApi::hosts(Answer answer) {
     const serve::Health now = health();
     uint64_t lag = 0, gaps = 0;
     if (const Sources* sources = parts_.sources())
-      for (const Sources::Tail& tail : sources->tails()) lag += tail.stats.lag_bytes, gaps += tail.stats.gaps;
+      for (const Tails::Tail& tail : sources->tails().tails())
+        lag += tail.stats.lag_bytes, gaps += tail.stats.gaps;
     json items = json::array();
     json own = {{"host", parts_.config->host.name},
                 {"state", now.ok ? "healthy" : "unhealthy"},

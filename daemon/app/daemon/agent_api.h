@@ -70,7 +70,8 @@ class AgentApi : public serve::ApiSource {
 std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& usage);
 
 // Reads evidence on a worker of its own: one slow client or disk holds up no other. `share` lives as long.
-std::unique_ptr<serve::EvidenceReader> read_evidence(io::Env& env, const Recorder& recorder,
-                                                     store::EvidenceRange range, std::shared_ptr<void> share);
+Result<std::unique_ptr<serve::EvidenceReader>> read_evidence(io::Env& env, const Recorder& recorder,
+                                                             store::EvidenceRange range,
+                                                             std::shared_ptr<void> share);
 
 }  // namespace culprit::app

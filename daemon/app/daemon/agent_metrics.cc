@@ -60,7 +60,7 @@ void about_spool(serve::MetricsText& m, const AgentParts& p) {
 
 void about_files(serve::MetricsText& m, const Sources& sources) {
   ingest::TailStats all;
-  for (const Sources::Tail& tail : sources.tails()) {
+  for (const Tails::Tail& tail : sources.tails().tails()) {
     all.files += tail.stats.files;
     all.bytes += tail.stats.bytes;
     all.lag_bytes += tail.stats.lag_bytes;
@@ -74,6 +74,10 @@ void about_files(serve::MetricsText& m, const Sources& sources) {
   m.gauge("culprit_tail_refused_files", "Links, devices and unreadable files that globs match.")
       .value(number(all.refused));
   m.counter("culprit_tail_bytes_total", "Read from files.").value(number(all.bytes));
+  m.gauge("culprit_tail_left_behind_threads", "Threads that hang in files which are followed no more.")
+      .value(number(sources.tails().left_behind()));
+  m.counter("culprit_tail_left_behind_total", "Threads left behind by reloads.")
+      .value(number(sources.tails().left_behind_total()));
   m.counter("culprit_tail_rotations_total", "Files whose path another took.").value(number(all.generations));
   m.counter("culprit_tail_gaps_total", "Places where bytes of a file are missing.").value(number(all.gaps));
   m.counter("culprit_tail_gap_bytes_total", "Bytes that are missing there, as far as known.")

@@ -32,6 +32,7 @@ struct BlackBox::Page {
   uint32_t id_bytes;
   uint64_t text_hash;
   char id[kIdBytes];
+  std::atomic<uint32_t> over_time;
 };
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
@@ -75,7 +76,8 @@ std::optional<BlackBox::Crashed> BlackBox::read_and_reset() {
     return std::nullopt;  // 0, or a damaged page: nobody can be named
   const size_t size = std::min<size_t>(page_->id_bytes, kIdBytes);
   if (size == 0) return std::nullopt;
-  return Crashed{static_cast<Kind>(kind), std::string(page_->id, size), page_->text_hash};
+  return Crashed{static_cast<Kind>(kind), std::string(page_->id, size), page_->text_hash,
+                 page_->over_time.load(std::memory_order_acquire) != 0};
 }
 
 void BlackBox::enter(Kind kind, std::string_view id, uint64_t text_hash) noexcept {
@@ -83,12 +85,18 @@ void BlackBox::enter(Kind kind, std::string_view id, uint64_t text_hash) noexcep
   const size_t size = std::min(id.size(), kIdBytes);
   page_->id_bytes = static_cast<uint32_t>(size);
   page_->text_hash = text_hash;
+  page_->over_time.store(0, std::memory_order_relaxed);
   std::memcpy(page_->id, id.data(), size);
   page_->kind.store(static_cast<uint32_t>(kind), std::memory_order_release);
 }
 
 void BlackBox::leave() noexcept {
   if (page_) page_->kind.store(0, std::memory_order_release);
+}
+
+void BlackBox::mark_over_time() noexcept {
+  if (page_ && page_->kind.load(std::memory_order_acquire) != 0)
+    page_->over_time.store(1, std::memory_order_release);
 }
 
 }  // namespace culprit::app

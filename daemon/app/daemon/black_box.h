@@ -3,7 +3,8 @@
 // plugin runs, and cleared behind it; read at the next start. Writing costs some nanoseconds and never fails:
 // the page is allocated when the file is made, so that a full disk cannot kill with SIGBUS.
 //
-// One thread enters and leaves (the engine's); opening and reading belong to the start.
+// One thread enters and leaves (the engine's); opening and reading belong to the start. mark_over_time() is
+// the loop's, which sees the engine stand still; leave() too, where the process ends for another reason.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@ class BlackBox {
     Kind kind = Kind::kNone;
     std::string id;
     uint64_t text_hash = 0;  // of the rule, as it was
+    bool over_time = false;  // it had stood still for longer than the watchdog lets it
   };
 
   // Makes the file where there is none; what is no black box is made one anew.
@@ -36,6 +38,8 @@ class BlackBox {
 
   void enter(Kind kind, std::string_view id, uint64_t text_hash) noexcept;
   void leave() noexcept;
+  // Whoever has entered, if anybody, is why nothing gets on.
+  void mark_over_time() noexcept;
 
  private:
   struct Page;

@@ -19,7 +19,14 @@ Diagnoser::Diagnoser(io::Env& env, DiagnoserOptions options) : env_(env), option
   timer_ = env.timer([this] {
     if (under_way_ == 0) submit("a tick", [](TimeNs) {}, {});
   });
-  worker_ = env.worker("engine");
+}
+
+Result<std::unique_ptr<Diagnoser>> Diagnoser::start(io::Env& env, DiagnoserOptions options) {
+  auto worker = env.worker("engine");
+  if (!worker) return tl::unexpected(worker.error());
+  std::unique_ptr<Diagnoser> out(new Diagnoser(env, std::move(options)));
+  out->worker_ = std::move(*worker);
+  return out;
 }
 
 Diagnoser::~Diagnoser() = default;
@@ -50,18 +57,6 @@ void Diagnoser::submit(std::string what, std::function<void(TimeNs)> work, std::
         if (done) done();
         if (!out->events.empty()) options_.take(std::move(out->events));
       });
-}
-
-void Diagnoser::restore(std::vector<RunEnd> ends, std::function<void(LiveJobs&)> read,
-                        std::function<void()> done) {
-  submit(
-      "what the store had",
-      [this, ends = std::move(ends), read = std::move(read)](TimeNs now) {
-        live_->restoring(ends);
-        read(*live_);
-        live_->restored(now);
-      },
-      std::move(done));
 }
 
 void Diagnoser::take(SharedBatch batch, std::function<void()> done) {

@@ -28,12 +28,9 @@ struct DiagnoserOptions {
 
 class Diagnoser {
  public:
-  Diagnoser(io::Env& env, DiagnoserOptions options);
+  static Result<std::unique_ptr<Diagnoser>> start(io::Env& env, DiagnoserOptions options);
   ~Diagnoser();
 
-  // Before the first take(): what the store had of jobs that may still run goes in again. `read` hands it to
-  // the jobs, on the worker; `done` then, on the loop. `ends`: of runs that are over.
-  void restore(std::vector<RunEnd> ends, std::function<void(LiveJobs&)> read, std::function<void()> done);
   void take(SharedBatch batch, std::function<void()> done);
   // Runs on the engine's worker, after everything taken so far.
   void ask(std::function<void(LiveJobs&, TimeNs now)> work, std::function<void()> done = {});
@@ -44,6 +41,7 @@ class Diagnoser {
 
  private:
   struct Outcome;
+  Diagnoser(io::Env& env, DiagnoserOptions options);
   void submit(std::string what, std::function<void(TimeNs)> work, std::function<void()> done);
 
   io::Env& env_;

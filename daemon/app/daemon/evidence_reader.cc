@@ -64,8 +64,8 @@ struct Shared {
 class StoredEvidence : public serve::EvidenceReader {
  public:
   StoredEvidence(io::Env& env, const Recorder& recorder, store::EvidenceRange range,
-                 std::shared_ptr<void> share)
-      : share_(std::move(share)), shared_(std::make_shared<Shared>()), worker_(env.worker("evidence")) {
+                 std::shared_ptr<void> share, std::unique_ptr<io::Worker> worker)
+      : share_(std::move(share)), shared_(std::make_shared<Shared>()), worker_(std::move(worker)) {
     auto failure = std::make_shared<std::optional<Error>>();
     worker_->submit(
         [&env, shared = shared_, failure, range = std::move(range), share = share_,
@@ -131,10 +131,13 @@ class StoredEvidence : public serve::EvidenceReader {
 
 }  // namespace
 
-std::unique_ptr<serve::EvidenceReader> read_evidence(io::Env& env, const Recorder& recorder,
-                                                     store::EvidenceRange range,
-                                                     std::shared_ptr<void> share) {
-  return std::make_unique<StoredEvidence>(env, recorder, std::move(range), std::move(share));
+Result<std::unique_ptr<serve::EvidenceReader>> read_evidence(io::Env& env, const Recorder& recorder,
+                                                             store::EvidenceRange range,
+                                                             std::shared_ptr<void> share) {
+  auto worker = env.worker("evidence");
+  if (!worker) return tl::unexpected(worker.error());
+  return std::make_unique<StoredEvidence>(env, recorder, std::move(range), std::move(share),
+                                          std::move(*worker));
 }
 
 }  // namespace culprit::app

@@ -92,12 +92,19 @@ LiveJob::LiveJob(std::string id, uint32_t run, const LiveOptions& options, LiveP
 }
 
 void LiveJob::note(const LiveStream& stream, const Piece& piece, TimeNs now) {
+  const bool left = stream.info.kind == OriginKind::kSocket && piece.ends;
   if (summary_.first_ns == kNoTime) summary_.first_ns = now;
-  summary_.last_ns = std::max(summary_.last_ns, now);
+  // That the writers of a socket have been gone for a while is told late, and is no sign of life.
+  if (!left || !piece.bytes.empty()) summary_.last_ns = std::max(summary_.last_ns, now);
   summary_.bytes += piece.bytes.size();
   const auto [at, fresh] = streams_.try_emplace(stream.info.id, false);
-  if (at->second != piece.ends) piece.ends ? ++ended_ : --ended_;
-  at->second = piece.ends;
+  if (left) {
+    // No word on the job: programs come back, or their processes tell.
+    streams_.erase(at);
+  } else {
+    if (at->second != piece.ends) piece.ends ? ++ended_ : --ended_;
+    at->second = piece.ends;
+  }
   dirty_ = true;
   if (piece.gap) sources_.take_gap(stream, piece, now);
 }
@@ -285,6 +292,12 @@ LiveJobSummary LiveJob::summary() const {
   out.lines = engine_->log().lines();
   out.iteration = engine_->iteration();
   if (report_.verdict) out.verdict = report_.diagnoses[*report_.verdict].title;
+  return out;
+}
+
+std::vector<StreamId> LiveJob::streams() const {
+  std::vector<StreamId> out;
+  for (const auto& [stream, ended] : streams_) out.push_back(stream);
   return out;
 }
 

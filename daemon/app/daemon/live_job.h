@@ -50,6 +50,7 @@ class LiveJob {
   uint64_t refused() const { return sources_.refused(); }
   TimeNs last_ns() const { return summary_.last_ns; }
   std::map<StreamId, uint64_t> lines_of_streams() const;
+  std::vector<StreamId> streams() const;
 
   // What LiveJobs remembers of it between its calls.
   struct Due {

@@ -65,7 +65,8 @@ struct LiveJobs::Impl {
   };
   std::deque<BacklogLine> backlog;  // the kernel's last lines
   size_t backlog_bytes = 0;
-  bool restoring = false;
+  bool restoring = false;              // what is taken was told before
+  bool behind = false;                 // what is taken is late
   std::map<std::string, TimeNs> over;  // while restoring: the end of the last run that is over
   TimeNs report_allowed_ns = kNoTime, reported_ns = kNoTime;
 
@@ -134,11 +135,20 @@ struct LiveJobs::Impl {
     push(started);
     for (const BacklogLine& old : backlog)
       if (old.line.time_ns == kNoTime || old.line.time_ns >= at - kKernelMargin)
-        out.take_kernel(streams[old.stream], {&old.line, 1}, at);
+        if (const auto kernel = streams.find(old.stream); kernel != streams.end())
+          out.take_kernel(kernel->second, {&old.line, 1}, at);
     return &out;
   }
 
   void take(const Piece& piece, TimeNs now) {
+    take_bytes(piece, now);
+    const auto known = streams.find(piece.stream);
+    if (!piece.ends || known == streams.end()) return;
+    known->second.ended = true;
+    forget(piece.stream);
+  }
+
+  void take_bytes(const Piece& piece, TimeNs now) {
     counts.bytes += piece.bytes.size();
     const auto known = streams.find(piece.stream);
     if (known == streams.end()) {
@@ -177,6 +187,16 @@ struct LiveJobs::Impl {
     after(*job, at);
   }
 
+  // A stream that ended gets no more pieces. Its lines count for as long as the run that has them.
+  void forget(StreamId id) {
+    const auto known = streams.find(id);
+    if (known == streams.end() || !known->second.ended) return;
+    const std::string& name = known->second.info.job;
+    const auto job = jobs.find(name.empty() ? kDefault : name);
+    const bool needed =
+        known->second.info.kind != OriginKind::kSocket && job != jobs.end() && job->second->running();
+    if (!needed) streams.erase(known);
+  }
   void take_kernel(LiveStream& stream, const Piece& piece, TimeNs at) {
     std::vector<KernelLine> lines = read_kernel(stream, piece.bytes);
     for (auto& [id, job] : jobs) {
@@ -260,13 +280,15 @@ struct LiveJobs::Impl {
   }
 
   void end(LiveJob& job, TimeNs now) {
-    for (const auto& [id, lines] : job.lines_of_streams()) streams[id].lines_before = lines;
+    for (const auto& [id, lines] : job.lines_of_streams())
+      if (const auto known = streams.find(id); known != streams.end()) known->second.lines_before = lines;
     lines_of_ended += job.lines();
     refused_of_ended += job.refused();
     std::vector<LiveEvent> out;
     job.end(now, options.pool, out);
     ++counts.jobs_ended;
     push(out);
+    for (const StreamId id : job.streams()) forget(id);
   }
 
   void tick_job(LiveJob& job, TimeNs now) {
@@ -296,6 +318,7 @@ void LiveJobs::take(const PieceBatch& batch, TimeNs now) {
 }
 
 std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
+  if (impl_->behind) return std::nullopt;
   std::optional<TimeNs> next;
   for (auto& [id, job] : impl_->jobs) {
     if (job->running()) impl_->tick_job(*job, now);
@@ -307,7 +330,7 @@ std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
 }
 
 void LiveJobs::restoring(std::span<const RunEnd> ends) {
-  impl_->restoring = true;
+  impl_->restoring = impl_->behind = true;
   for (const RunEnd& end : ends) {
     TimeNs& last = impl_->over.try_emplace(end.job, end.last_ns).first->second;
     last = std::max(last, end.last_ns);
@@ -316,11 +339,17 @@ void LiveJobs::restoring(std::span<const RunEnd> ends) {
   }
 }
 
-void LiveJobs::restored(TimeNs now) {
+void LiveJobs::replayed(TimeNs now) {
   for (auto& [id, job] : impl_->jobs)
-    if (job->running()) impl_->report(*job, now, impl_->may_hang(*job, now));
+    if (job->running()) impl_->report(*job, now, false);
   impl_->restoring = false;
   impl_->over.clear();
+}
+
+// What was written while nobody read is only being read: whether silence is a hang is asked a little later.
+void LiveJobs::caught_up(TimeNs now) {
+  impl_->behind = false;
+  for (auto& [id, job] : impl_->jobs) job->due.asked_stall_ns = now;
 }
 
 std::vector<LiveEvent> LiveJobs::poll_events() {
@@ -420,6 +449,8 @@ void LiveJobs::change(const detect::StallOptions& hang, TimeNs ended_after_ns) {
 void LiveJobs::overran(const std::string& rule) {
   for (auto& [id, job] : impl_->jobs) job->overran(rule);
 }
+
+size_t LiveJobs::streams() const { return impl_->streams.size(); }
 
 size_t LiveJobs::running() const {
   return static_cast<size_t>(std::count_if(impl_->jobs.begin(), impl_->jobs.end(),

@@ -115,14 +115,17 @@ class LiveJobs {
 
   // `now`: when it is taken; what is told of a piece is as of when it was read.
   void take(const PieceBatch& batch, TimeNs now);
-  // What depends on time alone: hangs, ends, reports that are due. Call it after take() and at the latest at
-  // the time that it gives, if any; cheap where nothing is due.
+  // What depends on time alone: hangs, ends, reports that are due; nothing before caught_up(). Call it after
+  // take() and at the latest at the time that it gives, if any; cheap where nothing is due.
   std::optional<TimeNs> tick(TimeNs now);
 
-  // From here to restored(), take() gets what the store holds. `ends`: the runs that are over already; their
-  // pieces are passed over. No tick() in between. What is told then is marked `replayed`.
+  // From here to replayed(), take() gets what the store had at the start. `ends`: the runs that are over
+  // already; their pieces are passed over. What is told then is marked `replayed`.
   void restoring(std::span<const RunEnd> ends);
-  void restored(TimeNs now);
+  // From here on what is taken is news, but time has gone on meanwhile: until caught_up(), tick() does
+  // nothing, so that no job seems silent whose lines are still to be taken.
+  void replayed(TimeNs now);
+  void caught_up(TimeNs now);
 
   std::vector<LiveEvent> poll_events();
 
@@ -144,6 +147,7 @@ class LiveJobs {
   // A rule's function took too long: told to all engines (core::RuleOverran).
   void overran(const std::string& rule);
   size_t running() const;
+  size_t streams() const;  // that are remembered: those that may go on, and ended ones of running jobs
   const detect::Pool& pool() const;
   const LiveCounts& counts() const;
 

@@ -19,6 +19,8 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kItems = 1000;  // rules that crashed a daemon: one is many
+constexpr uint32_t kDeaths = 2;
+constexpr TimeNs kTogetherNs = 7 * 24 * 3600 * kNsPerSecond;  // deaths further apart have nothing in common
 constexpr size_t kFileBytes = 1 << 20;
 
 Error io_error(const std::string& path, const char* what) {
@@ -66,6 +68,12 @@ std::optional<Quarantined> item_of(const nlohmann::json& json) {
     if (digit == std::string_view::npos) return std::nullopt;
     out.text_hash = out.text_hash << 4 | digit;
   }
+  const auto deaths = json.find("deaths");
+  if (deaths != json.end() && deaths->is_number_unsigned())
+    out.deaths = static_cast<uint32_t>(std::min<uint64_t>(deaths->get<uint64_t>(), kDeaths));
+  // Files of before told only what is not run.
+  const auto stands = json.find("stands");
+  out.stands = stands == json.end() || !stands->is_boolean() || stands->get<bool>();
   const auto since = json.find("since_ns");
   if (since != json.end() && since->is_number_integer()) out.since_ns = since->get<int64_t>();
   return out;
@@ -93,12 +101,25 @@ Result<Quarantine> Quarantine::read(const std::string& path) {
   return out;
 }
 
-Status Quarantine::add(const BlackBox::Crashed& crashed, TimeNs now) {
-  const std::string kind = crashed.kind == BlackBox::Kind::kPlugin ? "plugin" : "rule";
-  std::erase_if(items_, [&](const Quarantined& q) { return q.kind == kind && q.id == crashed.id; });
+Result<bool> Quarantine::add(const BlackBox::Crashed& crashed, TimeNs now) {
+  Quarantined item;
+  item.kind = crashed.kind == BlackBox::Kind::kPlugin ? "plugin" : "rule";
+  item.id = to_utf8(crashed.id);
+  item.text_hash = crashed.text_hash;
+  item.since_ns = now;
+  const auto same = [&](const Quarantined& q) { return q.kind == item.kind && q.id == item.id; };
+  if (const auto known = std::find_if(items_.begin(), items_.end(), same);
+      known != items_.end() && known->text_hash == item.text_hash && now - known->since_ns < kTogetherNs)
+    item.deaths += known->deaths;
+  item.stands = crashed.over_time || item.deaths >= kDeaths;
+  item.why = crashed.over_time ? "the daemon stood still in it and was ended"
+             : item.stands     ? "the daemon died twice while it ran"
+                               : "the daemon died once while it ran: it is run on";
+  std::erase_if(items_, same);
   if (items_.size() >= kItems) items_.erase(items_.begin());
-  items_.push_back({kind, to_utf8(crashed.id), "the daemon died while it ran", crashed.text_hash, now});
-  return write();
+  items_.push_back(item);
+  if (const Status written = write(); !written) return tl::unexpected(written.error());
+  return item.stands;
 }
 
 Status Quarantine::keep_only(std::span<const rules::Rule> rules) {
@@ -113,7 +134,7 @@ Status Quarantine::keep_only(std::span<const rules::Rule> rules) {
 std::vector<std::string> Quarantine::rules() const {
   std::vector<std::string> out;
   for (const Quarantined& q : items_)
-    if (q.kind == "rule") out.push_back(q.id);
+    if (q.kind == "rule" && q.stands) out.push_back(q.id);
   return out;
 }
 
@@ -123,6 +144,8 @@ Status Quarantine::write() const {
     rows.push_back({{"kind", q.kind},
                     {"id", q.id},
                     {"why", q.why},
+                    {"deaths", q.deaths},
+                    {"stands", q.stands},
                     {"since", format_time(q.since_ns)},
                     {"since_ns", q.since_ns},
                     {"text_hash", hex64(q.text_hash)}});

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <utility>
 
 namespace culprit::app {
@@ -15,6 +16,10 @@ constexpr TimeNs kSyncEveryNs = 5 * kNsPerSecond;
 constexpr TimeNs kRetryNs = kNsPerSecond;
 // A file: the process ended by itself and had stored all. Its removal needs no room on the disk.
 constexpr const char* kEndedWell = "/ended_well";
+// An index that cannot be written is tried again this often: each try may wait for a lock for two seconds.
+constexpr TimeNs kIndexRetryNs = 5 * kNsPerSecond;
+// Rows that wait for it: some minutes of findings, a megabyte or two.
+constexpr size_t kUnwritten = 4096;
 constexpr const char* kHeldBack = "sources are held back until it can be written";
 
 bool is_refused(const Status& status) { return !status && status.error().code == ErrorCode::kInvalid; }
@@ -60,7 +65,19 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   r->sync_timer_ = env.timer([self] { self->sync(); });
   r->retry_timer_ = env.timer([self] { self->append_next(); });
   r->sync_timer_->start(kSyncEveryNs, kSyncEveryNs);
-  r->worker_ = env.worker("store");
+  r->index_timer_ = env.timer([self] {
+    self->index_retrying_ = false;
+    auto status = std::make_shared<Status>();
+    self->worker_->submit(
+        [self, status] {
+          self->index_failure_ = {};
+          *status = self->write_index();
+        },
+        [self, status] { self->index_written(*status); });
+  });
+  auto worker = env.worker("store");
+  if (!worker) return tl::unexpected(worker.error());
+  r->worker_ = std::move(*worker);
   return r;
 }
 
@@ -110,7 +127,6 @@ void Recorder::appended(const Status& status) {
   waiting_.pop_front();
   if (done) done();
   append_next();
-  check_settled();
 }
 
 void Recorder::commit() {
@@ -121,24 +137,26 @@ void Recorder::commit() {
   dirty_ = false;
   auto outcome = std::make_shared<Result<std::vector<store::CommittedOffset>>>();
   auto stats = std::make_shared<store::SpoolStats>();
+  auto sequence = std::make_shared<uint64_t>(0);
   const TimeNs now = env_.now(io::Clock::kWall);
   options_.watch->given(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), "a commit");
   worker_->submit(
-      [this, outcome, stats, now] {
+      [this, outcome, stats, sequence, now] {
         *outcome = spool_->commit(now);
         *stats = spool_->stats();
+        *sequence = spool_->last_sequence();
       },
-      [this, outcome, stats] {
+      [this, outcome, stats, sequence] {
         tell(write_trouble_, *outcome ? Status{} : Status(tl::unexpected(outcome->error())), kHeldBack);
         options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), standing());
         stats_ = std::move(*stats);
         unsynced_ = true;
         committing_ = false;
         if (*outcome)
-          options_.committed(**outcome);
+          options_.committed(**outcome, *sequence);
         else
           dirty_ = true;
-        if (!dirty_) return check_settled();
+        if (!dirty_) return;
         committing_ = true;
         commit_timer_->start(*outcome ? kCommitAfterNs : kRetryNs);
       });
@@ -179,21 +197,60 @@ void Recorder::ask(OnStore work, std::function<void()> done) {
 
 void Recorder::record(std::function<Status(store::Index&)> work) {
   auto status = std::make_shared<Status>();
-  worker_->submit([this, work = std::move(work), status] { *status = work(*index_); },
-                  [this, status] {
-                    const std::string trouble = *status ? "" : status->error().text;
-                    if (!trouble.empty() && trouble != index_trouble_) options_.complain(trouble);
-                    index_trouble_ = trouble;
-                  });
+  worker_->submit(
+      [this, work = std::move(work), status] {
+        if (unwritten_.size() >= kUnwritten) {
+          unwritten_.pop_front();
+          ++index_lost_;
+        }
+        unwritten_.push_back(work);
+        *status = write_index();
+      },
+      [this, status] { index_written(*status); });
 }
 
-void Recorder::settle(std::function<void()> done) {
-  settled_ = std::move(done);
-  check_settled();
+// In order, up to the first that has to be tried again. On the worker; not before the next try where one
+// failed: each waits for a lock for seconds, and evidence waits behind it.
+Status Recorder::write_index() {
+  Status first;
+  while (index_failure_.has_value() && !unwritten_.empty()) {
+    const Status written = unwritten_.front()(*index_);
+    if (!written && written.error().code == ErrorCode::kIo && !index_->damaged()) {
+      index_failure_ = written;
+      ++index_retries_;
+    }
+    if (!index_failure_.has_value()) break;
+    if (!written && first) first = written;
+    unwritten_.pop_front();
+  }
+  return index_failure_.has_value() ? first : index_failure_;
 }
 
-void Recorder::check_settled() {
-  if (settled_ && waiting_.empty() && !committing_) std::exchange(settled_, nullptr)();
+void Recorder::index_written(const Status& status) {
+  if (!status && status.error().code == ErrorCode::kIo && !std::exchange(index_retrying_, true))
+    index_timer_->start(kIndexRetryNs);
+  const std::string trouble = status ? "" : status.error().text;
+  if (!trouble.empty() && trouble != index_trouble_) options_.complain(trouble);
+  index_trouble_ = trouble;
+}
+
+void Recorder::positions(std::function<void(std::vector<StreamState>)> done) {
+  std::vector<SharedBatch> rest;
+  for (const Waiting& w : waiting_) rest.push_back(w.batch);
+  auto out = std::make_shared<std::vector<StreamState>>();
+  worker_->submit(
+      [this, rest = std::move(rest), under_way = appending_, out] {
+        std::map<StreamId, StreamState> states;
+        for (StreamState& state : spool_->appended()) states[state.info.id] = std::move(state);
+        const size_t first = under_way && (*under_way || is_refused(*under_way)) ? 1 : 0;
+        for (size_t i = first; i < rest.size(); ++i) {
+          for (const StreamInfo& info : rest[i]->opened) states[info.id].info = info;
+          for (const Piece& piece : rest[i]->pieces)
+            if (const auto at = states.find(piece.stream); at != states.end()) advance(at->second, piece);
+        }
+        for (auto& [id, state] : states) out->push_back(std::move(state));
+      },
+      [out, done = std::move(done)] { done(std::move(*out)); });
 }
 
 void Recorder::finish(std::function<void()> done) {
@@ -217,13 +274,15 @@ void Recorder::finish(std::function<void()> done) {
       },
       [this, outcome, done = std::move(done)] {
         if (*outcome)
-          options_.committed(**outcome);
+          options_.committed(**outcome, spool_->last_sequence());
         else
           options_.complain(outcome->error().text);
         done();
       });
 }
 
-Recorder::Figures Recorder::figures() const { return {stats_, refused_batches_, waiting_.size()}; }
+Recorder::Figures Recorder::figures() const {
+  return {stats_, refused_batches_, waiting_.size(), index_retries_, index_lost_};
+}
 
 }  // namespace culprit::app

@@ -8,6 +8,7 @@
 // Thread: the loop's; callbacks come there. Owns the spool, the index and their worker.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -32,7 +33,8 @@ struct RecorderOptions {
   uint64_t max_bytes = 0;
   SelfWatch* watch = nullptr;                        // borrowed
   std::function<void(const std::string&)> complain;  // a sentence, once for each change
-  std::function<void(const std::vector<store::CommittedOffset>&)> committed;
+  // Everything that was appended stands in the spool now, up to the frame of that number.
+  std::function<void(const std::vector<store::CommittedOffset>&, uint64_t sequence)> committed;
 };
 
 class Recorder {
@@ -47,10 +49,11 @@ class Recorder {
   // Runs on the store's worker, after everything appended so far.
   using OnStore = std::function<void(store::Spool&, store::Index&)>;
   void ask(OnStore work, std::function<void()> done = {});
-  // Of the index; where it fails, that is told once.
+  // Of the index, in order. Where it cannot be written (a full disk, somebody has it locked), that is told
+  // once, and what is to be written waits and is tried again; beyond a bound the oldest is lost, counted.
   void record(std::function<Status(store::Index&)> work);
-  // `done` once everything handed over is committed, however long the disk takes nothing. One at a time.
-  void settle(std::function<void()> done);
+  // Where all streams stand, everything included that append() was given, also while the disk takes nothing.
+  void positions(std::function<void(std::vector<StreamState>)> done);
   // The end: everything is tried once more, committed and synced; then `done`.
   void finish(std::function<void()> done);
   void abandon() { worker_->abandon(); }
@@ -67,8 +70,9 @@ class Recorder {
 
   struct Figures {
     store::SpoolStats spool;
-    uint64_t refused_batches = 0;  // that the spool can never take
-    size_t waiting = 0;            // batches
+    uint64_t refused_batches = 0;                // that the spool can never take
+    size_t waiting = 0;                          // batches
+    uint64_t index_retries = 0, index_lost = 0;  // writes of the index
   };
   Figures figures() const;
 
@@ -83,7 +87,8 @@ class Recorder {
   void appended(const Status& status);
   void commit();
   void sync();
-  void check_settled();
+  Status write_index();
+  void index_written(const Status& status);
   void tell(std::string& trouble, const Status& status, const char* meanwhile);
   Status standing() const;
 
@@ -101,11 +106,14 @@ class Recorder {
   std::deque<Waiting> waiting_;
   std::shared_ptr<const Status> appending_;  // what becomes of the first that waits; null: nothing is tried
   bool committing_ = false, dirty_ = false, unsynced_ = false, finishing_ = false;
-  std::function<void()> settled_;
+  std::deque<std::function<Status(store::Index&)>> unwritten_;  // the worker's: of the index
+  Status index_failure_;                                        // the worker's: of the first that waits
+  bool index_retrying_ = false;                                 // the timer runs
+  std::atomic<uint64_t> index_retries_ = 0, index_lost_ = 0;
   std::string write_trouble_, sync_trouble_, index_trouble_;  // told last
   uint64_t refused_batches_ = 0;
   store::SpoolStats stats_;  // as of the last work on the worker
-  std::unique_ptr<io::Timer> commit_timer_, sync_timer_, retry_timer_;
+  std::unique_ptr<io::Timer> commit_timer_, sync_timer_, retry_timer_, index_timer_;
   std::unique_ptr<io::Worker> worker_;  // goes first
 };
 

@@ -4,91 +4,39 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
+#include <utility>
 
 #include "app/daemon/job_recognition.h"
-#include "ingest/live/watch_glob.h"
 
 namespace culprit::app {
 namespace {
 
-// Between two rounds of one tailer: what is written meanwhile is taken at once, seven times a second at most.
-// A round is seven wake-ups of threads, which cost more than the lines of a calm log; a line waits for half a
-// pause, and a diagnosis may take 200 ms.
+// A storm of kernel messages is read in rounds, seven a second at most.
 constexpr TimeNs kRoundPauseNs = 150 * kNsPerMs;
-// Bytes of one round: the store and the engine find most of them in the cache that the tailer filled.
-constexpr size_t kRoundBytes = 1 << 20;
 constexpr size_t kRingRoundBytes = 1 << 20;
 constexpr TimeNs kRetryNs = 5 * kNsPerSecond;
 // A round ends after some megabytes, so that a second is long for it: what takes this long hangs.
 constexpr TimeNs kStuckNs = 20 * kNsPerSecond;
-// Descriptors of all tailers together, out of the unit's 131,072; a plain shell gives 1,024.
-constexpr size_t kTailDescriptors = 512;
-// Threads of all tailers, out of the unit's 64 tasks: a hung mount holds up those that share its thread.
-constexpr size_t kTailWorkers = 32;
-
-// What one tailer follows: the tables of one folder, so that a file which several of them match, itself or by
-// its rotated names, is one source.
-struct Watched {
-  struct Table {
-    ingest::WatchGlob glob;
-    JobRecognition jobs;
-  };
-  std::string root;                // the folder above the first wildcard
-  std::vector<std::string> globs;  // below it
-  std::vector<Table> tables;
-
-  std::string glob() const {
-    if (globs.size() == 1) return fmt::format("{}/{}", root, globs[0]);
-    return fmt::format("{}/{{{}}}", root, fmt::join(globs, ","));
-  }
-  // Of the first table that matches.
-  std::string job_of(const std::string& path) const {
-    std::string_view below = std::string_view(path).substr(tables[0].glob.root().size());
-    below.remove_prefix(below.starts_with('/') ? 1 : 0);
-    for (const Table& table : tables)
-      if (table.glob.takes_path(below)) return table.jobs.of_file(path);
-    return tables[0].jobs.of_file(path);
-  }
-};
-
-Status add_table(const LogWatch& log, std::vector<Watched>& all) {
-  auto jobs = JobRecognition::create({log.job, log.job_pattern});
-  if (!jobs) return tl::unexpected(jobs.error());
-  auto glob = ingest::WatchGlob::parse(log.path);
-  if (!glob) return tl::unexpected(glob.error());
-  const std::string root = log.path.substr(0, log.path.rfind('/', log.path.find_first_of("*?[{")));
-  const std::string rest = log.path.substr(root.size() + 1);
-  const auto joins = [&](const Watched& with) {
-    // A comma of its own would part the joined pattern.
-    if (with.root != root || rest.find(',') != rest.npos || with.globs[0].find(',') != rest.npos)
-      return false;
-    Watched joined{root, with.globs, {}};
-    joined.globs.push_back(rest);
-    return ingest::WatchGlob::parse(joined.glob()).has_value();  // else of too many alternatives
-  };
-  auto found = std::find_if(all.begin(), all.end(), joins);
-  if (found == all.end()) found = all.insert(found, {root, {}, {}});
-  found->globs.push_back(rest);
-  found->tables.push_back({std::move(*glob), std::move(*jobs)});
-  return {};
-}
+// A new file's first lines wait as long for a look at who writes it, once for all files that stand there;
+// and no tailer waits for more than a fifth of its time.
+constexpr TimeNs kLookPatienceNs = kNsPerSecond;
+constexpr TimeNs kLookPauseNs = 5 * kNsPerSecond;
 
 }  // namespace
 
-struct Sources::Follow {
-  std::string glob;
-  std::unique_ptr<ingest::Tailer> tailer;
-  std::unique_ptr<io::Timer> timer;
-  bool busy = false, wanted = false;
-  TimeNs began_ns = kNoTime;  // monotonic
-  TimeNs next_ns = 0;
-  std::vector<std::string> changed, watched;
-  io::Worker* worker = nullptr;  // one of tail_workers_
+// [trace] job: a reload may change it, and the rings' worker asks for it.
+struct Sources::TraceJob {
+  std::mutex mutex;
+  std::string job;
+  std::string get() {
+    const std::lock_guard lock(mutex);
+    return job;
+  }
 };
 
 struct Sources::Rings {
-  std::unique_ptr<JobRecognition> jobs;  // the worker's
   std::unique_ptr<ingest::RingReader> reader;
   std::unique_ptr<io::Timer> timer;
   bool busy = false;
@@ -103,163 +51,82 @@ struct Sources::Kernel {
   std::string trouble;  // told last
 };
 
-Sources::Sources(io::Env& env, SourcesOptions options) : env_(env), options_(std::move(options)) {}
+namespace {
+
+// Shared by all tailers' threads: which of them waited for a look last.
+struct Patience {
+  std::mutex mutex;
+  TimeNs next_ns = 0;  // monotonic
+  TimeNs take(TimeNs now) {
+    const std::lock_guard lock(mutex);
+    if (now < next_ns) return 0;
+    next_ns = now + kLookPauseNs;
+    return kLookPatienceNs;
+  }
+};
+
+TailsOptions tails_options(io::Env& env, const SourcesOptions& options) {
+  TailsOptions out{options.allocate, options.take, options.complain, {}};
+  if (!options.processes) return out;
+  out.processes = [&env, watch = options.processes, patience = std::make_shared<Patience>()](TimeNs since) {
+    auto view = watch->view(since, 0);
+    if (view && view->began_ns >= since) return view;
+    return watch->view(since, patience->take(env.now(io::Clock::kMonotonic)));
+  };
+  return out;
+}
+
+}  // namespace
+
+Sources::Sources(io::Env& env, SourcesOptions options)
+    : env_(env),
+      options_(std::move(options)),
+      trace_job_(std::make_shared<TraceJob>()),
+      tails_(std::make_unique<Tails>(env, tails_options(env, options_))) {}
 Sources::~Sources() = default;
 
 void Sources::start() {
   const Config& config = *options_.config;
-  if (!config.logs.empty()) start_tailers();
+  trace_job_->job = config.trace.job;
+  tails_->start(config.logs, options_.known);
   if (!config.trace.rings.empty()) start_rings();
   if (config.kernel.enabled) start_kernel();
   if (!config.trace.socket.empty()) {
     trace_path_ = config.trace_address().substr(std::string_view("unix:").size());
-    trace_job_ = config.trace.job;
     trace_retry_ = env_.timer([this] { start_trace(); });
     start_trace();
   }
   options_.config = nullptr;
 }
 
-// ---- files
-
-void Sources::start_tailers() {
-  auto watch = env_.folder_watch([this](const std::string& folder) { hint(folder); });
-  if (watch)
-    folder_watch_ = std::move(*watch);
-  else
-    options_.complain(watch.error().text + "; files are looked at now and then instead");
-  std::vector<Watched> all;
-  for (const LogWatch& log : options_.config->logs)
-    if (const Status added = add_table(log, all); !added) options_.complain(added.error().text);
-  for (Watched& one : all) {
-    const auto watched = std::make_shared<const Watched>(std::move(one));
-    ingest::TailOptions tail;
-    tail.glob = watched->glob();
-    tail.job_of = [watched](const std::string& path) { return watched->job_of(path); };
-    tail.allocate = options_.allocate;
-    tail.open_max = std::max<size_t>(16, kTailDescriptors / all.size());
-    auto tailer = ingest::Tailer::make(std::move(tail), options_.known);
-    if (!tailer) {
-      options_.complain(tailer.error().text);
-      continue;
-    }
-    auto follow = std::make_unique<Follow>();
-    follow->glob = watched->glob();
-    follow->tailer = std::move(*tailer);
-    follow->timer = env_.timer([this, f = follow.get()] { begin_round(*f); });
-    const size_t lane = follows_.size() % kTailWorkers;
-    if (lane == tail_workers_.size()) tail_workers_.push_back(env_.worker(fmt::format("tail-{}", lane)));
-    follow->worker = tail_workers_[lane].get();
-    follows_.push_back(std::move(follow));
-    begin_round(*follows_.back());
+void Sources::change(const Config& before, const Config& after, AskPositions positions,
+                     std::function<void()> done) {
+  {
+    const std::lock_guard lock(trace_job_->mutex);
+    trace_job_->job = after.trace.job;
   }
-}
-
-void Sources::hint(const std::string& folder) {
-  const auto found = watched_.find(folder);
-  if (found == watched_.end()) return;
-  for (Follow* follow : found->second) {
-    if (std::find(follow->changed.begin(), follow->changed.end(), folder) == follow->changed.end())
-      follow->changed.push_back(folder);
-    look(*follow);
-  }
-}
-
-// A round as soon as the pause since the last one is over.
-void Sources::look(Follow& follow) {
-  follow.wanted = true;
-  if (follow.busy || held_ || stopping_) return;
-  const TimeNs now = env_.now(io::Clock::kMonotonic);
-  const TimeNs due = follow.began_ns == kNoTime ? now : follow.began_ns + kRoundPauseNs;
-  if (due <= now)
-    begin_round(follow);
-  else if (follow.next_ns > due) {
-    follow.next_ns = due;
-    follow.timer->start(due - now);
-  }
-}
-
-void Sources::begin_round(Follow& follow) {
-  if (follow.busy || held_ || stopping_) {
-    follow.wanted = true;
-    return;
-  }
-  follow.busy = true;
-  follow.wanted = false;
-  follow.timer->stop();
-  ingest::TailRound round;
-  round.now = env_.now(io::Clock::kWall);
-  round.now_mono = follow.began_ns = env_.now(io::Clock::kMonotonic);
-  round.budget_bytes = kRoundBytes;
-  round.changed = std::exchange(follow.changed, {});
-  round.watched = std::exchange(follow.watched, {});
-  auto outcome = std::make_shared<ingest::TailOutcome>();
-  follow.worker->submit(
-      [tailer = follow.tailer.get(), round = std::move(round), outcome] { *outcome = tailer->round(round); },
-      [this, f = &follow, outcome] { end_round(*f, std::move(*outcome)); });
-}
-
-void Sources::end_round(Follow& follow, ingest::TailOutcome&& outcome) {
-  follow.busy = false;
-  for (const Problem& p : outcome.problems)
-    options_.complain(p.file.empty() ? p.what : fmt::format("{}: {}", p.file, p.what));
-  watch_folders(follow, outcome);
-  if (!outcome.batch.opened.empty() || !outcome.batch.pieces.empty()) options_.take(std::move(outcome.batch));
-  if (stopping_) return became_idle();
-  if (outcome.more) {
-    follow.wanted = true;
-    if (!held_) begin_round(follow);
-    return;
-  }
-  const TimeNs now = env_.now(io::Clock::kMonotonic);
-  const TimeNs soonest = follow.began_ns + kRoundPauseNs;
-  follow.next_ns =
-      std::max(soonest, follow.wanted || !follow.watched.empty() ? soonest : outcome.next_mono_ns);
-  follow.timer->start(std::max<TimeNs>(0, follow.next_ns - now));
-}
-
-void Sources::watch_folders(Follow& follow, ingest::TailOutcome& outcome) {
-  if (!folder_watch_) return;
-  for (const std::string& folder : outcome.unwatch) {
-    auto& users = watched_[folder];
-    users.erase(&follow);
-    if (!users.empty()) continue;
-    watched_.erase(folder);
-    folder_watch_->remove(folder);
-  }
-  for (const std::string& folder : outcome.watch) {
-    auto& users = watched_[folder];
-    if (users.empty()) {
-      if (const Status added = folder_watch_->add(folder); !added) {
-        watched_.erase(folder);
-        options_.complain(added.error().text + "; its files are looked at now and then instead");
-        continue;
-      }
-    }
-    users.insert(&follow);
-    follow.watched.push_back(folder);
-  }
+  if (before.logs == after.logs) return done();
+  tails_->change(after.logs, std::move(positions), std::move(done));
 }
 
 // ---- rings
 
 void Sources::start_rings() {
-  auto jobs = JobRecognition::create({});
-  if (!jobs) return options_.complain(jobs.error().text);
+  auto worker = env_.worker("rings");
+  if (!worker) return options_.complain(worker.error().text + ": no ring is read");
   rings_ = std::make_unique<Rings>();
-  rings_->jobs = std::make_unique<JobRecognition>(std::move(*jobs));
+  rings_->worker = std::move(*worker);
   ingest::RingOptions options;
   options.folder = options_.config->trace.rings;
   options.allocate = options_.allocate;
-  options.job_of = [jobs = rings_->jobs.get(),
-                    fallback = options_.config->trace.job](const ingest::RingOwner& owner) {
+  const std::string proc = options_.processes ? options_.processes->proc() : "/proc";
+  options.job_of = [configured = trace_job_, proc](const ingest::RingOwner& owner) {
     if (!owner.header_job.empty()) return owner.header_job;
-    if (!fallback.empty() || !owner.pid) return fallback;
-    return jobs->of_process(*owner.pid);
+    if (std::string job = configured->get(); !job.empty() || !owner.pid) return job;
+    return job_of_process(proc, *owner.pid).value_or(kDefaultJob);
   };
   rings_->reader = std::make_unique<ingest::RingReader>(std::move(options), options_.known);
   rings_->timer = env_.timer([this] { ring_round(); });
-  rings_->worker = env_.worker("rings");
   ring_round();
 }
 
@@ -300,7 +167,7 @@ void Sources::start_kernel() {
 }
 
 Status Sources::open_kernel() {
-  // A copy: what was handed over outlives these sources, which a reload replaces.
+  // A copy: what was handed over is the service's.
   const int handed = options_.kernel_descriptor;
   auto device = handed >= 0 ? ingest::adopt_kernel_device(fcntl(handed, F_DUPFD_CLOEXEC, 0))
                             : ingest::open_kernel_device();
@@ -347,15 +214,16 @@ void Sources::start_trace() {
   if (stopping_) return;
   ingest::TraceSocketOptions trace;
   trace.path = trace_path_;
-  trace.job = trace_job_.empty() ? kDefaultJob : trace_job_;  // evidence of one job is not another's
+  trace.job = kDefaultJob;  // evidence of one job is not another's
   for (const StreamState& state : options_.known)
     if (state.info.kind == OriginKind::kSocket && state.info.path == trace_path_)
       trace.known.push_back(state);
   trace.allocate = options_.allocate;
-  if (trace_job_.empty())
-    trace.job_of = [](const io::PeerCredentials& peer) {
-      return job_of_process("/proc", peer.pid).value_or("");
-    };
+  trace.job_of = [this](const io::PeerCredentials& peer, std::function<void(std::string)> answer) {
+    std::string job = trace_job_->get();
+    if (!job.empty() || !options_.processes) return answer(std::move(job));
+    options_.processes->job_of(peer.pid, std::move(answer));
+  };
   trace.take = options_.take;
   auto opened = ingest::TraceSocket::open(env_, std::move(trace));
   if (opened) {
@@ -374,23 +242,21 @@ void Sources::start_trace() {
 
 void Sources::hold() {
   held_ = true;
+  tails_->hold();
   if (trace_) trace_->pause_all();
 }
 
 void Sources::release() {
   if (!held_) return;
   held_ = false;
-  if (stopping_) return;  // a reload waits for the store
+  if (stopping_) return;
   if (trace_) trace_->resume_all();
-  for (auto& follow : follows_) begin_round(*follow);
+  tails_->release();
   if (rings_) ring_round();
   if (kernel_) kernel_->more->start(0);
 }
 
-bool Sources::busy() const {
-  return (rings_ && rings_->busy) ||
-         std::any_of(follows_.begin(), follows_.end(), [](const auto& f) { return f->busy; });
-}
+bool Sources::busy() const { return (rings_ && rings_->busy) || tails_->busy(); }
 
 void Sources::stop(std::function<void()> idle) {
   stopping_ = true;
@@ -401,7 +267,7 @@ void Sources::stop(std::function<void()> idle) {
     kernel_->poll.reset();
     kernel_->more.reset();
   }
-  became_idle();
+  tails_->stop([this] { became_idle(); });
 }
 
 void Sources::became_idle() {
@@ -410,23 +276,14 @@ void Sources::became_idle() {
 }
 
 void Sources::abandon() {
-  for (auto& worker : tail_workers_) worker->abandon();
+  tails_->abandon();
   if (rings_) rings_->worker->abandon();
 }
 
 // ---- what they have done
 
-std::vector<Sources::Tail> Sources::tails() const {
-  std::vector<Tail> out;
-  for (const auto& follow : follows_) out.push_back({follow->glob, follow->tailer->stats()});
-  return out;
-}
-
 std::optional<std::string> Sources::stuck(TimeNs mono) const {
-  for (const auto& follow : follows_)
-    if (follow->busy && mono - follow->began_ns >= kStuckNs)
-      return fmt::format("{}: its files have been read for {} without an end", follow->glob,
-                         format_duration(mono - follow->began_ns));
+  if (auto why = tails_->stuck(mono)) return why;
   if (rings_ && rings_->busy && mono - rings_->began_ns >= kStuckNs)
     return fmt::format("the rings have been read for {} without an end",
                        format_duration(mono - rings_->began_ns));

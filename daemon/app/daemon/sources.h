@@ -1,6 +1,7 @@
 // What the daemon reads, as the configuration names it: tailers, rings, the trace socket, the kernel's
-// messages. Each tailer and the rings have a worker of their own, so that a hung mount holds up nothing else;
-// rounds run when something changed, or when it is time to look.
+// messages. Tailers (tails.h) and the rings have workers of their own, so that a hung mount holds up nothing
+// else. change() touches only what another configuration means to be another: the trace socket's clients, the
+// rings and the kernel's messages go on.
 //
 // A source that cannot be opened is told in a sentence and tried again; the others go on.
 //
@@ -8,19 +9,18 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "app/config.h"
+#include "app/daemon/process_watch.h"
+#include "app/daemon/tails.h"
 #include "base/status.h"
 #include "ingest/live/kernel.h"
 #include "ingest/live/ring_reader.h"
-#include "ingest/live/tailer.h"
 #include "ingest/live/trace_socket.h"
 #include "io/env.h"
 #include "model/piece.h"
@@ -30,6 +30,7 @@ namespace culprit::app {
 struct SourcesOptions {
   const Config* config = nullptr;  // borrowed for start()
   std::vector<StreamState> known;
+  ProcessWatch* processes = nullptr;   // borrowed; null: nobody tells the jobs of processes
   std::function<StreamId()> allocate;  // any thread
   std::function<void(PieceBatch&&)> take;
   std::function<void(const std::string&)> complain;
@@ -45,6 +46,8 @@ class Sources {
   ~Sources();
 
   void start();
+  // A reload, one at a time: `done` when everything is as `after` says.
+  void change(const Config& before, const Config& after, AskPositions positions, std::function<void()> done);
   // Without credit nothing is read: files wait, rings fill and count, writers of sockets are held up.
   void hold();
   void release();
@@ -53,33 +56,22 @@ class Sources {
   void stop(std::function<void()> idle);
   void abandon();
 
-  struct Tail {
-    std::string glob;
-    ingest::TailStats stats;
-  };
-  std::vector<Tail> tails() const;
+  const Tails& tails() const { return *tails_; }
   const ingest::RingStats* rings() const;
   const ingest::KernelStats* kernel() const;
   std::optional<ingest::TraceStats> trace() const;
   // Which of them has been at one round for too long, as where a mount hangs.
   std::optional<std::string> stuck(TimeNs mono) const;
-  bool watches_folders() const { return folder_watch_ != nullptr; }
 
  private:
-  struct Follow;
+  struct TraceJob;
   struct Rings;
   struct Kernel;
-  void start_tailers();
   void start_rings();
   void start_kernel();
   Status open_kernel();
   void kernel_failed(const Error& error);
   void start_trace();
-  void hint(const std::string& folder);
-  void look(Follow& follow);
-  void begin_round(Follow& follow);
-  void end_round(Follow& follow, ingest::TailOutcome&& outcome);
-  void watch_folders(Follow& follow, ingest::TailOutcome& outcome);
   void ring_round();
   void read_kernel();
   void became_idle();
@@ -89,14 +81,12 @@ class Sources {
   SourcesOptions options_;
   bool held_ = false, stopping_ = false;
   std::function<void()> idle_;
-  std::unique_ptr<io::FolderWatch> folder_watch_;
-  std::map<std::string, std::set<Follow*>> watched_;  // by folder
-  std::vector<std::unique_ptr<Follow>> follows_;
-  std::vector<std::unique_ptr<io::Worker>> tail_workers_;  // go before follows_
+  const std::shared_ptr<TraceJob> trace_job_;
+  std::unique_ptr<Tails> tails_;
   std::unique_ptr<Rings> rings_;
   std::unique_ptr<Kernel> kernel_;
   std::unique_ptr<ingest::TraceSocket> trace_;
-  std::string trace_path_, trace_job_, trace_trouble_;
+  std::string trace_path_, trace_trouble_;
   std::unique_ptr<io::Timer> trace_retry_;
 };
 

@@ -20,6 +20,8 @@ constexpr TimeNs kGatherNs = 20 * kNsPerMs;
 constexpr TimeNs kHoldNs = 20 * kNsPerMs;
 // Of all clients at the end: the kernel holds 200 KB of each; more than this would not be stored in time.
 constexpr size_t kDrainBytes = 16 << 20;
+// How often it is looked whether a stream without writers ends.
+constexpr TimeNs kIdleNs = kTraceLingers / 6;
 constexpr TimeNs kJobEveryNs = limits::kTraceJobEverySeconds * kNsPerSecond;
 
 // What refills evenly up to a bound. It may be overdrawn: what was read is read.
@@ -58,16 +60,19 @@ struct Source {
   uint64_t offset = 0;  // of the next byte
   static constexpr size_t kNone = ~size_t{0};
   size_t piece = kNone;  // of the batch that is held: the one that its lines are added to
+  size_t writers = 0;    // clients that are connected
+  TimeNs idle_ns = 0;    // since when there are none, monotonic
 };
 
 struct Client {
   std::unique_ptr<io::Stream> stream;
   io::PeerCredentials peer;
   User* user = nullptr;
-  Source* own = nullptr;   // of lines that name no job, and of what could not be kept
+  Source* own = nullptr;   // of lines that name no job, and of what could not be kept; null: not known yet
   Source* last = nullptr;  // of the line before: mostly that of the next one
-  std::string unfinished;  // the beginning of a line
-  uint64_t skipped = 0;    // bytes of a line that is too long to be kept
+  std::set<Source*> named = {};  // of jobs that its lines named
+  std::string unfinished;        // the beginning of a line
+  uint64_t skipped = 0;          // bytes of a line that is too long to be kept
 };
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
@@ -78,14 +83,21 @@ class Socket final : public TraceSocket {
       : env_(env),
         options_(std::move(options)),
         gather_(env.timer([this] { flush(); })),
-        release_(env.timer([this] { release(); })) {
+        release_(env.timer([this] { release(); })),
+        idle_(env.timer([this] { end_idle(); })) {
+    const TimeNs now = env.now(io::Clock::kMonotonic);
     for (StreamState& state : options_.known) {
       const StreamInfo& info = state.info;
       if (info.path != options_.path || info.kind != OriginKind::kSocket || !info.uid || state.ended)
         continue;
       const auto key = std::make_pair(*info.uid, info.job);
-      sources_[key] = {std::move(state.info), state.size, Source::kNone};
+      Source& source = sources_[key];
+      source.info = std::move(state.info);
+      source.offset = state.size;
+      source.idle_ns = now;
     }
+    idle_running_ = !sources_.empty();
+    if (idle_running_) idle_->start(kIdleNs, kIdleNs);
     options_.known.clear();
   }
 
@@ -94,6 +106,7 @@ class Socket final : public TraceSocket {
     listener_.reset();
     size_t left = kDrainBytes;
     for (auto& [id, client] : clients_) {
+      if (!client.own && !own_source(client, {})) continue;
       left -= std::min(left, client.stream->drain(left));
       if (left == 0) add_gap(*client.own, 0, "the daemon stopped before it had read all");
       cut_off(client, "the daemon stopped within a line");
@@ -117,7 +130,7 @@ class Socket final : public TraceSocket {
   void resume_all() override {
     paused_ = false;
     for (auto& [id, client] : clients_)
-      if (!client.user->held) client.stream->resume();
+      if (!client.user->held && client.own) client.stream->resume();
   }
   TraceStats stats() const override {
     TraceStats stats = stats_;
@@ -129,41 +142,113 @@ class Socket final : public TraceSocket {
  private:
   void connected(std::unique_ptr<io::Stream> stream) {
     const auto peer = stream->peer();
-    Source* own = peer ? admitted(*peer) : nullptr;
-    if (own == nullptr) {
+    if (!peer || !admitted(*peer)) {
       ++stats_.refused;
       return;
     }
-    ++stats_.accepted;
     User& user = users_[peer->uid];
     ++user.clients;
     const uint64_t id = next_client_++;
     Client& client = clients_[id];
-    client = {std::move(stream), *peer, &user, own, own, {}, 0};
+    client = {std::move(stream), *peer, &user, nullptr, nullptr, {}, {}, 0};
     client.stream->start({[this, &client](std::string_view bytes) { received(client, bytes); },
                           [this, id](const Error*) { left(id); }});
-    if (paused_ || user.held) client.stream->pause();
+    client.stream->pause();  // until its job is known
+    if (!options_.job_of) return begin(id, {});
+    options_.job_of(*peer, [this, id, there = std::weak_ptr<int>(there_)](const std::string& job) {
+      if (!there.expired()) begin(id, job);
+    });
   }
 
-  // The source of the process's own lines, or null where a limit is reached.
-  Source* admitted(const io::PeerCredentials& peer) {
+  bool admitted(const io::PeerCredentials& peer) const {
     const auto user = users_.find(peer.uid);
-    if (clients_.size() >= limits::kTraceClients) return nullptr;
-    if (user != users_.end() && user->second.clients >= limits::kTraceClientsPerUser) return nullptr;
-    const std::string job = options_.job_of ? options_.job_of(peer) : std::string();
-    return find_source(peer, job.empty() ? options_.job : job);
+    return clients_.size() < limits::kTraceClients &&
+           (user == users_.end() || user->second.clients < limits::kTraceClientsPerUser);
+  }
+
+  // The client's job is known: it is read from now on, or refused where there are too many sources.
+  void begin(uint64_t id, const std::string& job) {
+    const auto found = clients_.find(id);
+    if (found == clients_.end()) return;  // it went away meanwhile
+    Client& client = found->second;
+    if (!own_source(client, job)) {
+      ++stats_.refused;
+      return forget(id);
+    }
+    ++stats_.accepted;
+    if (!paused_ && !client.user->held) client.stream->resume();
+  }
+
+  // Of its lines that name no job. False where there are too many.
+  bool own_source(Client& client, const std::string& job) {
+    client.own = client.last = find_source(client.peer, job.empty() ? options_.job : job);
+    if (client.own) ++client.own->writers;
+    return client.own != nullptr;
   }
 
   void left(uint64_t id) {
-    const auto found = clients_.find(id);
-    Client& client = found->second;
+    Client& client = clients_.find(id)->second;
     cut_off(client, "the writer went away within a line");
-    const uint32_t uid = client.peer.uid;
-    User& user = *client.user;
+    if (client.own) leave(client.own);
+    for (Source* source : client.named) leave(source);
+    forget(id);
+    gather();
+  }
+
+  void forget(uint64_t id) {
+    const auto found = clients_.find(id);
+    const uint32_t uid = found->second.peer.uid;
+    User& user = *found->second.user;
     // Users who are gone are forgotten once there are many, and their rates with them.
     if (--user.clients == 0 && !user.held && users_.size() > limits::kTraceClients) users_.erase(uid);
     clients_.erase(found);
+  }
+
+  void leave(Source* source) {
+    if (--source->writers > 0) return;
+    if (!idle_running_) idle_->start(kIdleNs, kIdleNs);
+    idle_running_ = true;
+    source->idle_ns = env_.now(io::Clock::kMonotonic);
+  }
+
+  void end_idle() {
+    const TimeNs now = env_.now(io::Clock::kMonotonic);
+    idle_running_ = false;
+    for (auto it = sources_.begin(); it != sources_.end();) {
+      Source& source = it->second;
+      if (source.writers == 0 && now - source.idle_ns >= kTraceLingers) {
+        it = end(it);
+        continue;
+      }
+      idle_running_ = idle_running_ || source.writers == 0;
+      ++it;
+    }
+    if (!idle_running_) idle_->stop();
+    flush();
+  }
+
+  using Sources = std::map<std::pair<uint32_t, std::string>, Source>;
+  Sources::iterator end(Sources::iterator at) {
+    Source& source = at->second;
+    if (source.info.id != kNoStream) {
+      Piece* piece = source.piece == Source::kNone ? &new_piece(source) : &held_.pieces[source.piece];
+      piece->ends = true;
+    }
+    std::erase(touched_, &source);
+    return sources_.erase(at);
+  }
+
+  // Room for one more: the source that has been without writers for longest ends now.
+  bool make_room() {
+    auto oldest = sources_.end();
+    for (auto it = sources_.begin(); it != sources_.end(); ++it)
+      if (it->second.writers == 0 &&
+          (oldest == sources_.end() || it->second.idle_ns < oldest->second.idle_ns))
+        oldest = it;
+    if (oldest == sources_.end()) return false;
+    end(oldest);
     gather();
+    return true;
   }
 
   void received(Client& client, std::string_view bytes) {
@@ -238,6 +323,7 @@ class Socket final : public TraceSocket {
         return add_gap(*client.own, line.size(), "a line of one job more than a user may name");
       }
       client.last = named;
+      if (client.named.insert(named).second) ++named->writers;
     }
     add(*client.last, line);
   }
@@ -256,7 +342,7 @@ class Socket final : public TraceSocket {
     const auto key = std::make_pair(peer.uid, job);
     const auto found = sources_.find(key);
     if (found != sources_.end()) return &found->second;
-    if (sources_.size() >= limits::kTraceSources) return nullptr;
+    if (sources_.size() >= limits::kTraceSources && !make_room()) return nullptr;
     Source& source = sources_[key];
     source.info.kind = OriginKind::kSocket;
     source.info.job = job;
@@ -354,15 +440,16 @@ class Socket final : public TraceSocket {
   io::Env& env_;
   TraceSocketOptions options_;
   TraceStats stats_;
-  std::map<uint32_t, User> users_;                              // by uid
-  std::map<std::pair<uint32_t, std::string>, Source> sources_;  // by uid and job
+  std::map<uint32_t, User> users_;  // by uid
+  Sources sources_;                 // by uid and job
   std::map<uint64_t, Client> clients_;
   uint64_t next_client_ = 0;
   PieceBatch held_;
   uint64_t held_bytes_ = 0;
   std::vector<Source*> touched_;  // that have a piece in held_
-  bool gathering_ = false, paused_ = false;
-  std::unique_ptr<io::Timer> gather_, release_;
+  bool gathering_ = false, paused_ = false, idle_running_ = false;
+  const std::shared_ptr<int> there_ = std::make_shared<int>();  // answers that come after this find it gone
+  std::unique_ptr<io::Timer> gather_, release_, idle_;
   std::unique_ptr<io::Listener> listener_;
 };
 

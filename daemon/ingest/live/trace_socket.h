@@ -5,6 +5,9 @@
 // Within a stream lines stand in the order in which they were read; a piece holds whole lines. What was not
 // taken (longer than a line may be, cut off by a client that went away, beyond a limit) is a gap.
 //
+// A stream ends when none of its writers was connected for kTraceLingers: a program that connects for each
+// line is one source, and one that is gone takes no room for ever. Who comes later begins another stream.
+//
 // No user can keep another from being heard: connections, bytes a second, unfinished lines and job names are
 // limited for each uid. Who writes more is held up by the kernel and not lost.
 //
@@ -30,10 +33,13 @@ struct TraceSocketOptions {
   std::string job;   // of lines that name none and whose process belongs to none; empty: of every job
   std::vector<StreamState> known;  // what the store has of this path; its evidence goes on
   std::function<StreamId()> allocate;
-  // The job of a process, or "" where it belongs to none. Called once for each connection.
-  std::function<std::string(const io::PeerCredentials&)> job_of;  // may be empty
+  // Answers with the job of a process, or "" where it belongs to none; at once or later, on the loop, also
+  // where the socket is gone. Called once for each connection, which is not read before. May be empty.
+  std::function<void(const io::PeerCredentials&, std::function<void(std::string)> answer)> job_of;
   std::function<void(PieceBatch&&)> take;
 };
+
+constexpr TimeNs kTraceLingers = 60 * kNsPerSecond;
 
 struct TraceStats {
   uint64_t clients = 0;                           // now

@@ -68,7 +68,9 @@ class UvEnv final : public Env {
   std::unique_ptr<Timer> timer(std::function<void()> call) override {
     return make_timer(loop_, std::move(call));
   }
-  std::unique_ptr<Worker> worker(const std::string& name) override { return make_worker(loop_, name); }
+  Result<std::unique_ptr<Worker>> worker(const std::string& name) override {
+    return make_worker(loop_, name);
+  }
   Result<std::unique_ptr<Poll>> poll(int descriptor, std::function<void()> readable) override {
     return make_poll(loop_, descriptor, std::move(readable));
   }

@@ -57,7 +57,7 @@ void close_and_free(State* state) {
 
 // One for each kind, in the file of its name.
 std::unique_ptr<Timer> make_timer(Loop& loop, std::function<void()> call);
-std::unique_ptr<Worker> make_worker(Loop& loop, const std::string& name);
+Result<std::unique_ptr<Worker>> make_worker(Loop& loop, const std::string& name);
 Result<std::unique_ptr<Poll>> make_poll(Loop& loop, int descriptor, std::function<void()> readable);
 Result<std::unique_ptr<SignalWatch>> make_signal_watch(Loop& loop, int number, std::function<void()> call);
 // Takes the descriptor of a connected socket, whatever comes of it.

@@ -3,9 +3,11 @@
 #include <condition_variable>
 #include <csignal>
 #include <deque>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "io/system_error.h"
 #include "io/uv/loop.h"
 
 namespace culprit::io {
@@ -58,9 +60,15 @@ void run(const std::shared_ptr<Queue>& queue, const std::string& name) {
 
 class ThreadWorker final : public Worker {
  public:
-  ThreadWorker(Loop& loop, const std::string& name) {
-    queue_->mailbox = loop.mailbox;
-    thread_ = std::thread([queue = queue_, name] { run(queue, name); });
+  explicit ThreadWorker(Loop& loop) { queue_->mailbox = loop.mailbox; }
+  // An errno: EAGAIN where a limit of tasks or of memory is reached.
+  int begin(const std::string& name) {
+    try {
+      thread_ = std::thread([queue = queue_, name] { run(queue, name); });
+    } catch (const std::system_error& error) {
+      return error.code().value();
+    }
+    return 0;
   }
   ~ThreadWorker() override {
     end();
@@ -100,8 +108,11 @@ class ThreadWorker final : public Worker {
 
 }  // namespace
 
-std::unique_ptr<Worker> make_worker(Loop& loop, const std::string& name) {
-  return std::make_unique<ThreadWorker>(loop, name);
+Result<std::unique_ptr<Worker>> make_worker(Loop& loop, const std::string& name) {
+  auto worker = std::make_unique<ThreadWorker>(loop);
+  if (const int error = worker->begin(name); error != 0)
+    return tl::unexpected(system_error("a thread for " + name, error));
+  return worker;
 }
 
 }  // namespace culprit::io

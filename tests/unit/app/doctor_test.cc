@@ -60,6 +60,7 @@ struct Machine {
   TimeNs now = 1'763'690'000 * kNsPerSecond;
   uint64_t descriptors = 131'072;
   bool openat2 = true;
+  ProcessView processes;
   std::map<std::string, Error> unreachable;  // by address
   std::map<std::string, std::string> answers = {{"/v1/status", "{\"version\":\"" CULPRIT_VERSION "\"}"},
                                                 {"/healthz", "ok"}};
@@ -88,6 +89,7 @@ struct Machine {
     out.now = [this] { return now; };
     out.descriptors_max = [this] { return descriptors; };
     out.has_openat2 = [this] { return openat2; };
+    out.processes = [this] { return processes; };
     out.connect = [=, this](const std::string& address) {
       const auto error = look_up(unreachable, address);
       return error ? Status(tl::unexpected(*error)) : Status();
@@ -197,6 +199,18 @@ const Case kCases[] = {
        m.texts["/proc/sys/kernel/dmesg_restrict"] = "0";
        m.paths["/dev/kmsg"] = a_file(0600, 0);
      }},
+    {"fail jobs: /proc is mounted with hidepid: culprit sees no process of other users and recognises no job "
+     "by "
+     "them | mount -o remount,hidepid=0 /proc",
+     [](Machine& m) { m.texts["/proc/mounts"] = "proc /proc proc rw,relatime,hidepid=invisible 0 0"; }},
+    {"fail jobs: /proc is mounted with hidepid: culprit sees no process of other users and recognises no job "
+     "by "
+     "them | printf '[Service]\\nSupplementaryGroups=77\\n' > "
+     "/etc/systemd/system/culpritd.service.d/proc.conf",
+     [](Machine& m) { m.texts["/proc/mounts"] = "proc /proc proc rw,gid=77,hidepid=2 0 0"; }},
+    {"warn jobs: job 4711 is told by SLURM_JOB_ID alone (process 60, uid 1000), which culprit may not read | "
+     "install",
+     [](Machine& m) { m.processes.processes[60] = {0, 1, 1000, false, "4711", true}; }},
     {"warn openat2: this kernel has no openat2", [](Machine& m) { m.openat2 = false; }},
     {"warn token: http.listen is an address and there is no http.token_file", [](Machine&) {},
      std::string(kLogs) + "[http]\nlisten = \"127.0.0.1:7420\"\n"},

@@ -1,6 +1,8 @@
 #include <signal.h>
 
+#include <sys/resource.h>
 #include <atomic>
+
 #include <boost/test/unit_test.hpp>
 #include <latch>
 #include <thread>
@@ -100,7 +102,7 @@ BOOST_AUTO_TEST_CASE(a_worker_works_in_order_on_its_thread_and_tells_on_the_loop
   const auto loop_thread = std::this_thread::get_id();
   std::vector<int> worked, told;
   int wrong = 0;
-  auto worker = loop.env->worker("a name longer than the kernel keeps");
+  auto worker = *loop.env->worker("a name longer than the kernel keeps");
   for (int i = 0; i < 100; ++i)
     worker->submit(
         [&, i] {
@@ -122,8 +124,8 @@ BOOST_AUTO_TEST_CASE(a_worker_works_in_order_on_its_thread_and_tells_on_the_loop
 BOOST_AUTO_TEST_CASE(workers_do_not_wait_for_one_another) {
   RealLoop loop;
   std::latch gate(1);
-  auto hung = loop.env->worker("hung");
-  auto other = loop.env->worker("other");
+  auto hung = *loop.env->worker("hung");
+  auto other = *loop.env->worker("other");
   hung->submit([&] { gate.wait(); });
   other->submit([] {}, [&] { loop.env->stop(); });
   loop.run();
@@ -136,7 +138,7 @@ BOOST_AUTO_TEST_CASE(a_destroyed_worker_drops_what_is_queued_and_tells_nothing) 
   std::latch gate(1);
   std::atomic<bool> second = false;
   bool told = false;
-  auto worker = loop.env->worker("w");
+  auto worker = *loop.env->worker("w");
   worker->submit(
       [&] {
         loop.env->post([&] { loop.env->stop(); });
@@ -158,7 +160,7 @@ BOOST_AUTO_TEST_CASE(an_abandoned_worker_holds_nobody_up_and_outlives_the_env) {
   auto gate = std::make_shared<std::latch>(1), ended = std::make_shared<std::latch>(1);
   {
     RealLoop loop;
-    auto worker = loop.env->worker("hung");
+    auto worker = *loop.env->worker("hung");
     worker->submit(
         [gate, ended, env = loop.env.get()] {
           env->post([env] { env->stop(); });
@@ -171,6 +173,27 @@ BOOST_AUTO_TEST_CASE(an_abandoned_worker_holds_nobody_up_and_outlives_the_env) {
   }
   gate->count_down();
   ended->wait();
+}
+
+// As where the unit's TasksMax is reached: there is no room for another stack.
+BOOST_AUTO_TEST_CASE(a_thread_that_cannot_be_made_is_an_error) {
+  RealLoop loop;
+  rlimit before{};
+  BOOST_REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
+  const rlimit none{1 << 20, before.rlim_max};
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::string told;
+  workers.reserve(64);
+  BOOST_REQUIRE(::setrlimit(RLIMIT_AS, &none) == 0);
+  for (int i = 0; i < 64 && told.empty(); ++i) {  // stacks of threads that ended are used again
+    auto worker = loop.env->worker("one-more");
+    if (worker)
+      workers.push_back(std::move(*worker));
+    else
+      told = worker.error().text;
+  }
+  BOOST_REQUIRE(::setrlimit(RLIMIT_AS, &before) == 0);
+  BOOST_TEST(told.starts_with("a thread for one-more: "), told);
 }
 
 BOOST_AUTO_TEST_CASE(a_signal_calls_all_that_watch_it) {

@@ -76,7 +76,7 @@ class FakeStream final : public Stream {
   size_t unsent_ = 0;
 };
 
-class FakeEnv final : public Env {
+class FakeEnv : public Env {
  public:
   TimeNs wall_ns = 1'763'700'000 * kNsPerSecond, monotonic_ns = kNsPerSecond;
 
@@ -114,7 +114,11 @@ class FakeEnv final : public Env {
   std::unique_ptr<Timer> timer(std::function<void()> call) override {
     return std::make_unique<FakeTimer>(*this, std::move(call));
   }
-  std::unique_ptr<Worker> worker(const std::string&) override { return std::make_unique<FakeWorker>(*this); }
+  bool has_threads = true;
+  Result<std::unique_ptr<Worker>> worker(const std::string& name) override {
+    if (!has_threads) return fail(ErrorCode::kIo, "a thread for " + name + ": there is none here");
+    return std::make_unique<FakeWorker>(*this);
+  }
   Result<std::unique_ptr<Poll>> poll(int, std::function<void()>) override { return none("poll"); }
   Result<std::unique_ptr<Listener>> listen(const std::string& address, uint32_t,
                                            std::function<void(std::unique_ptr<Stream>)> call) override {

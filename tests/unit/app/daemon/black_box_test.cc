@@ -158,12 +158,56 @@ BOOST_AUTO_TEST_CASE(a_quarantined_rule_stays_over_restarts_until_its_text_chang
   BOOST_REQUIRE(again.has_value());
   BOOST_REQUIRE(again->items().size() == 2u);
   BOOST_TEST(again->items()[0].since_ns == 6);
-  BOOST_TEST(again->items()[0].why == "the daemon died while it ran");
+  BOOST_TEST(again->items()[0].why == "the daemon died twice while it ran");
   BOOST_TEST(again->keep_only(set->rules()).has_value());
   BOOST_TEST(again->rules() == std::vector<std::string>{"a.b"}, boost::test_tools::per_element());
   BOOST_TEST(again->keep_only(mended->rules()).has_value());
   BOOST_TEST(again->rules().empty());
   BOOST_TEST(Quarantine::read(path)->items().size() == 1u);  // the plugin
+}
+
+BOOST_AUTO_TEST_CASE(one_death_is_no_proof_two_in_a_week_or_a_stand_still_are) {
+  constexpr TimeNs kDay = 24 * 3600 * kNsPerSecond;
+  struct Death {
+    TimeNs at;
+    uint64_t text = 1;
+    bool over_time = false;
+  };
+  const struct {
+    const char* name;
+    std::vector<Death> deaths;
+    bool stands;
+  } kCases[] = {
+      {"killed once, as by the OOM killer", {{0}}, false},
+      {"twice", {{0}, {kDay}}, true},
+      {"twice, weeks apart", {{0}, {20 * kDay}}, false},
+      {"twice, of another text", {{0, 1}, {kDay, 2}}, false},
+      {"stood still once", {{0, 1, true}}, true},
+  };
+  for (const auto& c : kCases) {
+    const Folder folder;
+    const std::string path = folder.at("quarantine.json");
+    bool stands = false;
+    for (const Death& death : c.deaths) {
+      auto list = Quarantine::read(path);  // each start reads it
+      BOOST_REQUIRE(list.has_value());
+      stands = *list->add({BlackBox::Kind::kRule, "a.b", death.text, death.over_time}, death.at);
+    }
+    BOOST_TEST(stands == c.stands, c.name);
+    BOOST_TEST(Quarantine::read(path)->rules().size() == (c.stands ? 1u : 0u), c.name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_rule_that_stands_still_is_marked_and_only_while_it_runs) {
+  const Folder folder;
+  const std::string path = folder.at("black_box");
+  BlackBox box = need(path);
+  box.mark_over_time();
+  box.enter(BlackBox::Kind::kRule, "a.b", 7);
+  BOOST_TEST(!need(path).read_and_reset()->over_time, "it stood still before");
+  box.enter(BlackBox::Kind::kRule, "a.b", 7);
+  box.mark_over_time();
+  BOOST_TEST(need(path).read_and_reset()->over_time);
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_list_is_an_error_and_a_full_disk_too) {
@@ -183,7 +227,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_list_is_an_error_and_a_full_disk_too) {
     BOOST_TEST(read.error().text == path + ": no list of what is quarantined");
   }
   Quarantine nowhere("/does/not/exist/quarantine.json");
-  BOOST_TEST(!nowhere.add({BlackBox::Kind::kRule, "a.b", 1}, 5).has_value());
+  BOOST_TEST(!nowhere.add({BlackBox::Kind::kRule, "a.b", 1, true}, 5).has_value());
   BOOST_TEST(nowhere.rules().size() == 1u);  // it counts all the same
 }
 

@@ -8,6 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../../io/fake_env.h"
+#include "app/daemon/process_watch.h"
+
 using namespace culprit;
 using namespace culprit::app;
 
@@ -33,6 +36,11 @@ struct Proc {
     fs::create_directories(folder / "fd");
     fs::create_symlink(target, folder / "fd" / std::to_string(fd));
     write(pid, "fdinfo/" + std::to_string(fd), "pos:\t0\nflags:\t" + flags + "\nmnt_id:\t30\n");
+  }
+
+  ProcessView look() const { return look_at_processes({root.string(), 0, {}}); }
+  std::function<std::shared_ptr<const ProcessView>(TimeNs)> looks() const {
+    return [this](TimeNs) { return std::make_shared<const ProcessView>(look()); };
   }
 
   fs::path root;
@@ -69,7 +77,13 @@ BOOST_AUTO_TEST_CASE(a_process_tells_its_job) {
       {"a service", "", "0::/system.slice/cron.service\n", std::nullopt},
       {"a session", "", "0::/user.slice/user-1000.slice/session-3.scope\n", std::nullopt},
       {"nothing readable", "", "", std::nullopt},
-      {"the variable before the group", environment("SLURM_JOB_ID=1"), "0::/slurm/job_2\n", "1"},
+      {"the manager's group before the variable", environment("SLURM_JOB_ID=1"), "0::/slurm/job_2\n", "2"},
+      {"the variable before a unit", environment("SLURM_JOB_ID=1"), "0::/system.slice/run-r0.service\n", "1"},
+      {"docker, cgroupfs", "", "0::/docker/" + std::string(64, 'a') + "\n", "docker-aaaaaaaaaaaa"},
+      {"docker, systemd", "", "0::/system.slice/docker-" + std::string(64, 'b') + ".scope\n",
+       "docker-bbbbbbbbbbbb"},
+      {"podman", "", "0::/machine.slice/libpod-" + std::string(64, 'c') + ".scope\n", "libpod-cccccccccccc"},
+      {"no container", "", "0::/docker/buildkit\n", std::nullopt},
   };
   for (const auto& c : kCases) {
     Proc proc;
@@ -98,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_file_is_of_the_process_that_writes_it) {
   proc.open_file(50, 3, log, "0100000");
   proc.write(60, "environ", environment("SLURM_JOB_ID=4711"));
   proc.open_file(60, 5, log, "0102001");
-  const auto jobs = JobRecognition::create({"", "", proc.root.string()});
+  const auto jobs = JobRecognition::create({"", "", proc.looks()});
   BOOST_REQUIRE(jobs.has_value());
   BOOST_TEST(jobs->of_file(log.string()) == "4711");
   BOOST_TEST(jobs->of_file((proc.root / "other.log").string()) == kDefaultJob);
@@ -108,25 +122,157 @@ BOOST_AUTO_TEST_CASE(what_is_configured_wins_then_the_path_then_the_process) {
   Proc proc;
   proc.write(60, "environ", environment("SLURM_JOB_ID=4711"));
   const auto at = [&](const std::string& job, const std::string& pattern) {
-    auto made = JobRecognition::create({job, pattern, proc.root.string()});
+    auto made = JobRecognition::create({job, pattern, proc.looks()});
     BOOST_REQUIRE(made.has_value());
     return std::move(*made);
   };
   BOOST_TEST(at("own", "(?P<job>x)").of_file("/logs/x.log") == "own");
-  BOOST_TEST(at("own", "").of_process(60) == "own");
   BOOST_TEST(at("", "/(?<job>[^/]+)/rank").of_file("/logs/j7/rank_0.log") == "j7");
   BOOST_TEST(at("", "/(?<job>[^/]+)/rank").of_file("/logs/none.log") == kDefaultJob);
-  BOOST_TEST(at("", "").of_process(60, "claimed") == "4711");
-  BOOST_TEST(at("", "").of_process(99, std::string("claimed\0\0", 9)) == "claimed");
-  BOOST_TEST(at("", "").of_process(99) == kDefaultJob);
 }
 
 BOOST_AUTO_TEST_CASE(a_wrong_pattern_is_told) {
   for (const char* const pattern : {"(", "no group", "(?P<host>x)"}) {
-    const auto made = JobRecognition::create({"", pattern, "/proc"});
+    const auto made = JobRecognition::create({"", pattern});
     BOOST_REQUIRE(!made.has_value());
     BOOST_TEST(made.error().text.starts_with("job_pattern '"), made.error().text);
   }
+}
+
+// What an unprivileged daemon sees of another user's process: its group, its owner and its times.
+BOOST_AUTO_TEST_CASE(where_files_are_closed_their_owner_tells) {
+  constexpr TimeNs kBoot = 1'763'000'000 * kNsPerSecond;
+  const auto process = [](const std::string& job, uint32_t uid, uint64_t start_s, bool barred = true) {
+    ProcessView::Process out;
+    out.job = job;
+    out.uid = uid;
+    out.start_ticks = start_s * static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
+    out.barred = barred;
+    return out;
+  };
+  ProcessView view;
+  view.boot_ns = kBoot;
+  view.processes[10] = process("4711", 1000, 100);
+  view.processes[11] = process("4712", 1001, 100);
+  view.processes[12] = process("4713", 1001, 5000);
+  view.processes[13] = process("4714", 1002, 100, false);
+  view.processes[14] = process("4715", 0, 100);
+  const auto at = [&](int64_t seconds) { return kBoot + seconds * kNsPerSecond; };
+  const struct {
+    const char* name;
+    std::string path;
+    uint32_t uid;
+    TimeNs modified_ns;
+    std::optional<std::string> job;
+  } kCases[] = {
+      {"the only job of the owner", "/logs/a.log", 1000, at(200), "4711"},
+      {"written before it began", "/logs/a.log", 1000, at(50), std::nullopt},
+      {"one of two by its name", "/logs/slurm-4713.out", 1001, at(6000), "4713"},
+      {"a number within another is none", "/logs/slurm-14713.out", 1001, at(6000), std::nullopt},
+      {"one of two by its time", "/logs/a.log", 1001, at(200), "4712"},
+      {"one of two", "/logs/a.log", 1001, at(6000), std::nullopt},
+      {"its files are open and this is none", "/logs/a.log", 1002, at(200), std::nullopt},
+      {"root writes for all", "/logs/a.log", 0, at(200), std::nullopt},
+      {"nobody's", "/logs/a.log", 1003, at(200), std::nullopt},
+  };
+  for (const auto& c : kCases)
+    BOOST_TEST((job_of_file(view, c.path, {1, 2, c.uid, at(0), c.modified_ns}) == c.job), c.name);
+}
+
+// As root, which may become somebody else: what holds for the hardened unit.
+BOOST_AUTO_TEST_CASE(without_rights_groups_tell_and_closed_environments_are_barred) {
+  if (::geteuid() != 0) return BOOST_TEST_MESSAGE("root alone can become somebody else");
+  Proc proc;
+  proc.write(60, "cgroup", "0::/system.slice/slurmstepd.scope/job_4711/step_0\n");
+  proc.write(60, "environ", environment("SLURM_JOB_ID=4711"));
+  proc.write(60, "stat", "60 (python) S 1 60 60 0\n");
+  fs::create_directories(proc.root / "60/fd");
+  ::chmod((proc.root / "60/environ").c_str(), 0400);
+  ::chmod((proc.root / "60/fd").c_str(), 0500);
+  ::chmod(proc.root.c_str(), 0755);
+  BOOST_REQUIRE(::seteuid(65534) == 0);
+  const ProcessView view = proc.look();
+  BOOST_REQUIRE(::seteuid(0) == 0);
+  BOOST_REQUIRE(view.processes.contains(60));
+  BOOST_TEST(view.processes.at(60).job == "4711");
+  BOOST_TEST(view.processes.at(60).barred);
+  BOOST_TEST(!proc.look().processes.at(60).barred);
+}
+
+BOOST_AUTO_TEST_CASE(another_process_of_the_same_number_is_none_of_the_jobs) {
+  Proc proc;
+  const auto begin = [&](const char* start, const char* state) {
+    proc.write(60, "stat",
+               std::string("60 (a) ") + state + " 1 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 " + start + " 0\n");
+  };
+  JobAliveness jobs;
+  begin("100", "S");
+  jobs.follow_process("j", 60);
+  jobs.seen(proc.look());
+  BOOST_TEST((jobs.alive("j") == true));
+  begin("200", "S");
+  jobs.seen(proc.look());
+  BOOST_TEST((jobs.alive("j") == false));
+  jobs.follow_process("k", 60);
+  jobs.seen(proc.look());
+  begin("200", "Z");
+  jobs.seen(proc.look());
+  BOOST_TEST((jobs.alive("k") == false), "a zombie is gone");
+}
+
+BOOST_AUTO_TEST_CASE(a_look_is_bounded_and_says_nothing_of_those_it_did_not_see) {
+  Proc proc;
+  for (uint32_t pid = 100; pid < 200; ++pid) proc.write(pid, "stat", "1 (a) S 1 1 1 0\n");
+  TimeNs now = 0;
+  const ProcessView view =
+      look_at_processes({proc.root.string(), 0, [&] { return now += kNsPerMs; }, 50 * kNsPerMs});
+  BOOST_TEST(view.cut);
+  JobAliveness jobs;
+  jobs.follow_process("j", 100);
+  jobs.seen(proc.look());
+  BOOST_TEST((jobs.alive("j") == true));
+  ProcessView nothing;
+  nothing.cut = true;
+  jobs.seen(nothing);
+  BOOST_TEST(!jobs.alive("j").has_value());
+}
+
+BOOST_AUTO_TEST_CASE(looks_take_no_more_than_their_share_and_what_is_old_says_nothing) {
+  Proc proc;
+  proc.write(60, "cgroup", "0::/slurm/job_4711\n");
+  proc.write(60, "stat", "60 (a) S 1 1 1 0\n");
+  io::testing::FakeEnv env;
+  auto watch = std::move(*ProcessWatch::start(env, proc.root.string()));
+  env.run();
+  BOOST_TEST(watch->figures().looks == 1u);
+  for (int i = 0; i < 100; ++i) {
+    BOOST_TEST((watch->alive("4711") == true));
+    env.run();
+  }
+  env.advance(2 * kNsPerSecond);
+  env.run();
+  BOOST_TEST(watch->figures().looks == 2u, "once a second");
+  env.monotonic_ns += 61 * kNsPerSecond;
+  BOOST_TEST(!watch->alive("4711").has_value(), "until the next look");
+  env.run();
+  BOOST_TEST((watch->alive("4711") == true));
+  std::string job;
+  watch->job_of(60, [&](std::string told) { job = std::move(told); });
+  BOOST_TEST(job.empty(), "asked on another thread");
+  env.run();
+  BOOST_TEST(job == "4711");
+}
+
+BOOST_AUTO_TEST_CASE(a_question_that_hangs_is_answered_in_a_second) {
+  Proc proc;
+  io::testing::FakeEnv env;
+  auto watch = std::move(*ProcessWatch::start(env, proc.root.string()));
+  int answers = 0;
+  watch->job_of(60, [&](const std::string& told) { answers += told.empty(); });
+  env.advance(2 * kNsPerSecond);  // the loop hears of no work that is done
+  BOOST_TEST(answers == 1);
+  env.run();
+  BOOST_TEST(answers == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_job_is_gone_when_its_processes_are) {
@@ -135,21 +281,19 @@ BOOST_AUTO_TEST_CASE(a_job_is_gone_when_its_processes_are) {
   std::ofstream(log) << "x\n";
   struct stat status;
   BOOST_REQUIRE(::stat(log.c_str(), &status) == 0);
-  JobAliveness jobs(proc.root.string());
+  JobAliveness jobs;
   proc.write(60, "environ", environment("SLURM_JOB_ID=4711"));
   proc.write(70, "environ", "");
   proc.open_file(70, 3, log, "0100001");
   proc.write(80, "environ", "");
   jobs.follow_file("configured", status.st_dev, status.st_ino);
   jobs.follow_process("sender", 80);
-  constexpr int64_t kSecond = 1'000'000'000;
-  for (const char* const job : {"4711", "configured", "sender"})
-    BOOST_TEST((jobs.alive(job, 0) == true), job);
-  BOOST_TEST(!jobs.alive("never seen", 0).has_value());
+  jobs.seen(proc.look());
+  for (const char* const job : {"4711", "configured", "sender"}) BOOST_TEST((jobs.alive(job) == true), job);
+  BOOST_TEST(!jobs.alive("never seen").has_value());
   for (const char* const pid : {"60", "70", "80"}) fs::remove_all(proc.root / pid);
-  BOOST_TEST((jobs.alive("4711", kSecond / 2) == true), "one look counts for a second");
-  for (const char* const job : {"4711", "configured", "sender"})
-    BOOST_TEST((jobs.alive(job, kSecond) == false), job);
+  jobs.seen(proc.look());
+  for (const char* const job : {"4711", "configured", "sender"}) BOOST_TEST((jobs.alive(job) == false), job);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

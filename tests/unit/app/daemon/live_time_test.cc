@@ -318,7 +318,8 @@ BOOST_AUTO_TEST_CASE(a_restart_gives_the_same_reports_and_runs) {
   const RunEnd ends[] = {{ended->job, ended->run, ended->last_ns}};
   after.restoring(ends);
   feed.replay(after);
-  after.restored(s(121));
+  after.replayed(s(121));
+  after.caught_up(s(121));
   BOOST_TEST(*after.report_json("j", s(121)) == *before.report_json("j", s(121)));
   BOOST_TEST(after.jobs().at(0).run == 1u);
   BOOST_TEST(after.pool().jobs == before.pool().jobs, "nothing is learned twice");
@@ -329,6 +330,55 @@ BOOST_AUTO_TEST_CASE(a_restart_gives_the_same_reports_and_runs) {
   feed.write(log, step_line(0), s(122));  // goes to `before`; the stream is one
   after.tick(s(123));
   BOOST_TEST(after.poll_events().empty());
+}
+
+// A restore that takes as long as the silence that is a hang, or an end.
+BOOST_AUTO_TEST_CASE(a_job_whose_lines_are_still_to_be_taken_neither_hangs_nor_ends) {
+  LiveJobs before(live_options());
+  Feed feed(before);
+  const StreamId log = run_a_minute(before, feed);
+  LiveOptions options = live_options();
+  options.alive = [](const std::string&) { return false; };
+  LiveJobs after(std::move(options));
+  after.restoring({});
+  feed.replay(after);
+  after.replayed(s(500));
+  BOOST_TEST(!after.tick(s(500)).has_value());
+  BOOST_TEST(after.running() == 1u);
+  Feed late(after);
+  PieceBatch batch;
+  batch.pieces.push_back({});
+  batch.pieces[0].stream = log;
+  batch.pieces[0].bytes = xid_line(s(498));
+  batch.pieces[0].time_ns = s(499);
+  (void)after.poll_events();
+  after.take(batch, s(501));
+  after.caught_up(s(501));
+  after.tick(s(501));
+  BOOST_TEST(after.running() == 1u);
+  const auto events = after.poll_events();
+  BOOST_REQUIRE(first(events, LiveEventKind::kFinding));
+  BOOST_TEST(!first(events, LiveEventKind::kFinding)->replayed, "what came since the start is news");
+}
+
+BOOST_AUTO_TEST_CASE(streams_that_ended_are_forgotten) {
+  LiveJobs live(live_options());
+  Feed feed(live);
+  for (uint32_t i = 0; i < 100'000; ++i) {
+    const StreamId socket = feed.open(OriginKind::kSocket, "short", "/run/culprit/trace.sock", i);
+    feed.write(socket, i % 1000 ? "" : "{\"kind\":\"event\",\"name\":\"x\"}\n", s(i / 1000));
+    feed.write(socket, "", s(i / 1000), true);
+  }
+  BOOST_TEST(live.streams() == 0u);
+  BOOST_TEST(live.running() == 1u, "nobody connected is no end of a job");
+  live.tick(s(110));
+  BOOST_TEST(live.running() == 1u);
+  const StreamId file = feed.open(OriginKind::kFile, "j", "/logs/a.log");
+  feed.write(file, step_line(0), s(100));
+  feed.write(file, "", s(100), true);
+  BOOST_TEST(live.streams() == 1u, "its lines are of a run that goes on");
+  live.tick(s(120));
+  BOOST_TEST(live.streams() == 0u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -99,7 +99,9 @@ BOOST_AUTO_TEST_CASE(lines_become_evidence_exactly_as_they_came) {
 
 BOOST_AUTO_TEST_CASE(a_line_belongs_to_the_job_that_it_names_else_to_its_process_else_to_the_configured_one) {
   TraceSocketOptions options = of_job("configured");
-  options.job_of = [](const io::PeerCredentials& peer) { return peer.pid == 1 ? "of-pid-1" : ""; };
+  options.job_of = [](const io::PeerCredentials& peer, const std::function<void(std::string)>& answer) {
+    answer(peer.pid == 1 ? "of-pid-1" : "");
+  };
   Bench bench(std::move(options));
   auto one = bench.connect(1000, 1), two = bench.connect(1000, 2), other = bench.connect(1001, 3);
   one->send(heartbeat(1) + heartbeat(2, "named") + "broken\n");
@@ -122,6 +124,74 @@ BOOST_AUTO_TEST_CASE(a_line_belongs_to_the_job_that_it_names_else_to_its_process
     BOOST_TEST((bench.opened[i].pid == expected[i].pid));
     BOOST_TEST(bench.evidence[bench.opened[i].id] == expected[i].bytes);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_client_is_read_once_its_job_is_known_and_others_meanwhile) {
+  TraceSocketOptions options = of_job("configured");
+  std::function<void(std::string)> late;
+  options.job_of = [&](const io::PeerCredentials& peer, std::function<void(std::string)> answer) {
+    if (peer.pid == 1) return void(late = std::move(answer));
+    answer("");
+  };
+  Bench bench(std::move(options));
+  auto one = bench.connect(1000, 1), two = bench.connect(1000, 2);
+  one->send(heartbeat(1));
+  two->send(heartbeat(2));
+  bench.settle();
+  BOOST_REQUIRE(bench.opened.size() == 1u);
+  BOOST_TEST(bench.opened[0].job == "configured");
+  BOOST_TEST(one->waiting() > 0u);
+  late("of-pid-1");
+  bench.settle();
+  BOOST_REQUIRE(bench.opened.size() == 2u);
+  BOOST_TEST(bench.opened[1].job == "of-pid-1");
+  BOOST_TEST(bench.evidence[bench.opened[1].id] == heartbeat(1));
+  // One that is never told is not lost at the end, and an answer behind it hurts nobody.
+  auto three = bench.connect(1000, 1);
+  three->send(heartbeat(3));
+  bench.socket.reset();
+  late("of-pid-1");
+  BOOST_TEST(bench.evidence[bench.opened[0].id] == heartbeat(2) + heartbeat(3));
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_without_writers_ends_after_a_while_and_short_connections_share_one) {
+  Bench bench(of_job("j"));
+  for (int i = 0; i < 1000; ++i) {
+    auto client = bench.connect(1000, 100 + i);
+    client->send(heartbeat(i));
+    client->hang_up();
+    bench.env.advance(kNsPerSecond / 10);
+  }
+  BOOST_TEST(bench.opened.size() == 1u);
+  const auto ended = [&] {
+    return std::count_if(bench.pieces.begin(), bench.pieces.end(), [](const Piece& p) { return p.ends; });
+  };
+  BOOST_TEST(ended() == 0);
+  bench.env.advance(kTraceLingers * 2);
+  BOOST_TEST(ended() == 1);
+  BOOST_TEST(bench.pieces.back().ends);
+  bench.connect()->send(heartbeat(1));
+  bench.env.advance(kTraceLingers * 3);
+  BOOST_TEST(bench.opened.size() == 2u, "who comes later begins another");
+  BOOST_TEST(ended() == 1, "its writer is connected");
+}
+
+BOOST_AUTO_TEST_CASE(users_that_come_and_go_take_a_bounded_number_of_streams) {
+  Bench bench(of_job("j"));
+  for (uint32_t uid = 0; uid < 100'000; ++uid) {
+    auto client = bench.connect(uid);
+    client->send("\n");
+    client->hang_up();
+  }
+  bench.settle();
+  const auto ended =
+      std::count_if(bench.pieces.begin(), bench.pieces.end(), [](const Piece& p) { return p.ends; });
+  BOOST_TEST(bench.opened.size() == 100'000u, "each is heard");
+  BOOST_TEST(bench.opened.size() - static_cast<size_t>(ended) <= limits::kTraceSources);
+  bench.env.advance(kTraceLingers * 2);
+  for (const Piece& piece : bench.pieces) BOOST_REQUIRE(piece.stream != kNoStream);
+  BOOST_TEST(std::count_if(bench.pieces.begin(), bench.pieces.end(), [](const Piece& p) { return p.ends; }) ==
+             100'000);
 }
 
 BOOST_AUTO_TEST_CASE(what_the_store_has_goes_on_at_its_end) {

@@ -1,0 +1,248 @@
+#include "app/daemon/process_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace culprit::app {
+namespace {
+
+constexpr size_t kFollowed = 16'384;  // files and processes of jobs
+constexpr size_t kJobsSeen = 4096;
+constexpr TimeNs kLookEvery = kNsPerSecond;
+constexpr int64_t kShare = 20;  // a look may cost a twentieth of the time
+// What was seen counts for so long: twice what LiveJobs lets pass between two questions about a running job.
+constexpr TimeNs kViewCounts = 60 * kNsPerSecond;
+// A look ends by itself after two seconds: what takes this long hangs.
+constexpr TimeNs kStuck = 20 * kNsPerSecond;
+// A client of the trace socket waits no longer to be read.
+constexpr TimeNs kAnswerWithin = kNsPerSecond;
+constexpr size_t kQuestions = 4096;  // as many as clients of the trace socket
+
+}  // namespace
+
+void JobAliveness::follow_file(const std::string& job, uint64_t device, uint64_t inode) {
+  if (files_.size() >= kFollowed) files_.erase(files_.begin());
+  files_[{device, inode}] = job;
+}
+
+void JobAliveness::follow_process(const std::string& job, uint32_t pid) {
+  Followed& followed = processes_[pid];
+  if (followed.job != job) followed = {job, 0};
+  if (processes_.size() > kFollowed) processes_.erase(processes_.begin());
+}
+
+void JobAliveness::seen(const ProcessView& view) {
+  now_.clear();
+  cut_ = view.cut;
+  for (const auto& [pid, process] : view.processes)
+    if (!process.job.empty()) now_.insert(process.job);
+  for (auto it = processes_.begin(); it != processes_.end();) {
+    const auto there = view.processes.find(it->first);
+    Followed& followed = it->second;
+    const bool same = there != view.processes.end() &&
+                      (followed.start_ticks == 0 || followed.start_ticks == there->second.start_ticks);
+    if (same) {
+      followed.start_ticks = there->second.start_ticks;
+      now_.insert(followed.job);
+    } else if (!view.cut) {
+      // It wrote, so it was there.
+      if (ever_.size() < kJobsSeen) ever_.insert(followed.job);
+      it = processes_.erase(it);
+      continue;
+    }
+    ++it;
+  }
+  for (const auto& [file, pid] : view.writers)
+    if (const auto followed = files_.find(file); followed != files_.end()) now_.insert(followed->second);
+  for (const std::string& job : now_)
+    if (ever_.size() < kJobsSeen) ever_.insert(job);
+}
+
+std::optional<bool> JobAliveness::alive(const std::string& job) const {
+  if (now_.contains(job)) return true;
+  return ever_.contains(job) && !cut_ ? std::optional(false) : std::nullopt;
+}
+
+struct ProcessWatch::Shared {
+  std::mutex mutex;
+  std::condition_variable fresh;
+  JobAliveness jobs;
+  std::shared_ptr<const ProcessView> view;
+  TimeNs seen_ns = kNoTime;  // monotonic, when the view's look began
+  bool asked = false;        // the loop has been told
+  bool ends = false;
+};
+
+struct ProcessWatch::Question {
+  TimeNs until_ns = 0;  // monotonic
+  std::function<void(std::string)> answer;
+};
+
+ProcessWatch::ProcessWatch(io::Env& env, std::string proc)
+    : env_(env),
+      proc_(std::move(proc)),
+      shared_(std::make_shared<Shared>()),
+      look_timer_(env.timer([this] { begin(); })),
+      late_timer_(env.timer([this] { answer_late(); })) {}
+
+Result<std::unique_ptr<ProcessWatch>> ProcessWatch::start(io::Env& env, std::string proc) {
+  std::unique_ptr<ProcessWatch> out(new ProcessWatch(env, std::move(proc)));
+  for (auto [worker, name] : {std::pair(&out->looks_, "processes"), std::pair(&out->asks_, "peers")}) {
+    auto made = env.worker(name);
+    if (!made) return tl::unexpected(made.error());
+    *worker = std::move(*made);
+  }
+  out->begin();
+  return out;
+}
+
+ProcessWatch::~ProcessWatch() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->ends = true;
+  }
+  shared_->fresh.notify_all();
+  if (looks_) looks_->abandon();
+  if (asks_) asks_->abandon();
+}
+
+// ---- any thread
+
+std::optional<bool> ProcessWatch::alive(const std::string& job) {
+  ask();
+  const TimeNs now = env_.now(io::Clock::kMonotonic);
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->seen_ns == kNoTime || now - shared_->seen_ns > kViewCounts) return std::nullopt;
+  return shared_->jobs.alive(job);
+}
+
+void ProcessWatch::follow_file(const std::string& job, uint64_t device, uint64_t inode) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->jobs.follow_file(job, device, inode);
+}
+
+void ProcessWatch::follow_process(const std::string& job, uint32_t pid) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->jobs.follow_process(job, pid);
+}
+
+void ProcessWatch::ask() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->ends || std::exchange(shared_->asked, true)) return;
+    env_.post([this, shared = shared_] {  // under the lock: the Env is there while this is
+      if (!shared->ends) wanted();
+    });
+  }
+}
+
+std::shared_ptr<const ProcessView> ProcessWatch::view(TimeNs since_ns, TimeNs patience_ns) {
+  const auto is_fresh = [shared = shared_, since_ns] {
+    return shared->ends || (shared->view && shared->view->began_ns >= since_ns);
+  };
+  {
+    const std::lock_guard lock(shared_->mutex);
+    if (is_fresh() || patience_ns <= 0) return shared_->view;
+  }
+  ask();
+  std::unique_lock lock(shared_->mutex);
+  shared_->fresh.wait_for(lock, std::chrono::nanoseconds(patience_ns), is_fresh);
+  return shared_->view;
+}
+
+// ---- the loop
+
+void ProcessWatch::wanted() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->asked = false;
+  }
+  if (busy_) {
+    again_ = true;
+    return;
+  }
+  const TimeNs now = env_.now(io::Clock::kMonotonic);
+  if (now >= next_ns_) return begin();
+  look_timer_->start(next_ns_ - now);
+}
+
+void ProcessWatch::begin() {
+  if (busy_) return;
+  busy_ = true;
+  look_timer_->stop();
+  began_ns_ = env_.now(io::Clock::kMonotonic);
+  ProcessLook look;
+  look.proc = proc_;
+  look.now = env_.now(io::Clock::kWall);
+  look.timer = [] {
+    return static_cast<TimeNs>(std::chrono::steady_clock::now().time_since_epoch() /
+                               std::chrono::nanoseconds(1));
+  };
+  auto figures = std::make_shared<Figures>();
+  looks_->submit(
+      [shared = shared_, look = std::move(look), began = began_ns_, figures] {
+        auto view = std::make_shared<const ProcessView>(look_at_processes(look));
+        figures->processes = view->processes.size();
+        for (const auto& [pid, process] : view->processes) figures->barred += process.barred;
+        {
+          const std::lock_guard lock(shared->mutex);
+          shared->jobs.seen(*view);
+          shared->view = std::move(view);
+          shared->seen_ns = began;
+        }
+        shared->fresh.notify_all();
+      },
+      [this, began = began_ns_, figures] {
+        figures_.processes = figures->processes;
+        figures_.barred = figures->barred;
+        ended(began);
+      });
+}
+
+void ProcessWatch::ended(TimeNs began_ns) {
+  busy_ = false;
+  const TimeNs now = env_.now(io::Clock::kMonotonic);
+  ++figures_.looks;
+  figures_.last_took_ns = now - began_ns;
+  next_ns_ = began_ns + std::max(kLookEvery, kShare * figures_.last_took_ns);
+  if (std::exchange(again_, false)) look_timer_->start(std::max<TimeNs>(0, next_ns_ - now));
+}
+
+void ProcessWatch::job_of(uint32_t pid, std::function<void(std::string)> answer) {
+  if (questions_.size() >= kQuestions) return answer({});
+  const uint64_t id = next_question_++;
+  const TimeNs now = env_.now(io::Clock::kMonotonic);
+  if (questions_.empty()) late_timer_->start(kAnswerWithin);
+  questions_[id] = {now + kAnswerWithin, std::move(answer)};
+  // What hangs keeps the thread: the others are not put behind it.
+  if (asks_->queued() > kQuestions) return;
+  auto job = std::make_shared<std::string>();
+  asks_->submit([proc = proc_, pid, job] { *job = job_of_process(proc, pid).value_or(""); },
+                [this, id, job] {
+                  const auto found = questions_.find(id);
+                  if (found == questions_.end()) return;  // answered: it came too late
+                  const auto call = std::move(found->second.answer);
+                  questions_.erase(found);
+                  call(std::move(*job));
+                });
+}
+
+void ProcessWatch::answer_late() {
+  const TimeNs now = env_.now(io::Clock::kMonotonic);
+  std::vector<std::function<void(std::string)>> late;
+  while (!questions_.empty() && questions_.begin()->second.until_ns <= now) {
+    late.push_back(std::move(questions_.begin()->second.answer));
+    questions_.erase(questions_.begin());
+  }
+  if (!questions_.empty()) late_timer_->start(questions_.begin()->second.until_ns - now);
+  for (const auto& call : late) call({});
+}
+
+std::optional<TimeNs> ProcessWatch::stuck_ns(TimeNs mono) const {
+  if (!busy_ || mono - began_ns_ < kStuck) return std::nullopt;
+  return mono - began_ns_;
+}
+
+}  // namespace culprit::app
