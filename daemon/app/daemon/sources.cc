@@ -357,6 +357,7 @@ void Sources::start_trace() {
       return job_of_process("/proc", peer.pid).value_or("");
     };
   trace.take = options_.take;
+  trace.complain = options_.complain;
   auto opened = ingest::TraceSocket::open(env_, std::move(trace));
   if (opened) {
     trace_ = std::move(*opened);

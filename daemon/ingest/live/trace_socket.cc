@@ -20,6 +20,8 @@ constexpr TimeNs kGatherNs = 20 * kNsPerMs;
 constexpr TimeNs kHoldNs = 20 * kNsPerMs;
 // Of all clients at the end: the kernel holds 200 KB of each; more than this would not be stored in time.
 constexpr size_t kDrainBytes = 16 << 20;
+// Whoever connects anew for each broken line fills no log.
+constexpr TimeNs kTellEveryNs = 10 * kNsPerSecond;
 constexpr TimeNs kJobEveryNs = limits::kTraceJobEverySeconds * kNsPerSecond;
 
 // What refills evenly up to a bound. It may be overdrawn: what was read is read.
@@ -68,6 +70,7 @@ struct Client {
   Source* last = nullptr;  // of the line before: mostly that of the next one
   std::string unfinished;  // the beginning of a line
   uint64_t skipped = 0;    // bytes of a line that is too long to be kept
+  bool told = false;       // that a line of it is not understood
 };
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
@@ -139,7 +142,7 @@ class Socket final : public TraceSocket {
     ++user.clients;
     const uint64_t id = next_client_++;
     Client& client = clients_[id];
-    client = {std::move(stream), *peer, &user, own, own, {}, 0};
+    client = {std::move(stream), *peer, &user, own, own, {}, 0, false};
     client.stream->start({[this, &client](std::string_view bytes) { received(client, bytes); },
                           [this, id](const Error*) { left(id); }});
     if (paused_ || user.held) client.stream->pause();
@@ -225,8 +228,7 @@ class Socket final : public TraceSocket {
     const auto parsed = parse_trace_line(text);
     if (!parsed) {
       ++stats_.broken;
-      stats_.last_broken = "process " + std::to_string(client.peer.pid) + " of user " +
-                           std::to_string(client.peer.uid) + ": " + parsed.error().text;
+      tell_broken(client, parsed.error().text);
       return add(*client.own, line);
     }
     ++stats_.lines[static_cast<size_t>(parsed->kind)];
@@ -240,6 +242,22 @@ class Socket final : public TraceSocket {
       client.last = named;
     }
     add(*client.last, line);
+  }
+
+  void tell_broken(Client& client, const std::string& why) {
+    if (client.told || !options_.complain) return;
+    client.told = true;
+    const TimeNs now = env_.now(io::Clock::kMonotonic);
+    if (told_ns_ != kNoTime && now - told_ns_ < kTellEveryNs) {
+      ++untold_;
+      return;
+    }
+    told_ns_ = now;
+    std::string more;
+    if (const uint64_t others = std::exchange(untold_, 0); others > 0)
+      more = "; so did " + counted(others, "other client") + " since the last time";
+    options_.complain(options_.path + ": a line of process " + std::to_string(client.peer.pid) + " of user " +
+                      std::to_string(client.peer.uid) + " is kept and not understood: " + why + more);
   }
 
   Source* named_source(Client& client, const std::string& job) {
@@ -362,6 +380,8 @@ class Socket final : public TraceSocket {
   uint64_t held_bytes_ = 0;
   std::vector<Source*> touched_;  // that have a piece in held_
   bool gathering_ = false, paused_ = false;
+  TimeNs told_ns_ = kNoTime;  // when a broken line was told last
+  uint64_t untold_ = 0;       // clients with one since
   std::unique_ptr<io::Timer> gather_, release_;
   std::unique_ptr<io::Listener> listener_;
 };

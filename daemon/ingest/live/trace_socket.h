@@ -33,6 +33,8 @@ struct TraceSocketOptions {
   // The job of a process, or "" where it belongs to none. Called once for each connection.
   std::function<std::string(const io::PeerCredentials&)> job_of;  // may be empty
   std::function<void(PieceBatch&&)> take;
+  // A sentence of a client whose line is not understood: once for each, and not in a storm. May be empty.
+  std::function<void(const std::string&)> complain = {};
 };
 
 struct TraceStats {
@@ -44,7 +46,6 @@ struct TraceStats {
   uint64_t dropped_lines = 0, dropped_bytes = 0;  // in gaps
   uint64_t held_up = 0;                           // times that a user had to wait for its rate
   uint64_t descriptors_missing = 0;               // times that the process had none left for a connection
-  std::string last_broken;                        // why, of the last one
 };
 
 class TraceSocket {
