@@ -33,7 +33,8 @@ Look through the archive before you send it: what resembles nothing known was no
 // Of evidence around a quoted line: what came before a fault in one process's log.
 constexpr uint64_t kLinesAround = 500;
 constexpr size_t kLineBytes = 1 << 20;  // longer ones are looked at in parts
-constexpr const char* kKept = "what resembles no name, home folder, secret, e-mail, full host name or IP address was kept";
+constexpr const char* kKept =
+    "what resembles no name, home folder, secret, e-mail, full host name or IP address was kept";
 
 struct Options {
   RemoteOptions remote;
@@ -251,9 +252,13 @@ std::string Bundle::manifest() {
                        {"bytes", s.bytes},
                        {"all", s.lines.empty()},
                        {"gaps", s.gaps}});
-  Json json{{"schema", "culprit.bundle/1"}, {"job", o_.job},       {"culprit", CULPRIT_VERSION},
+  Json json{{"schema", "culprit.bundle/1"},
+            {"job", o_.job},
+            {"culprit", CULPRIT_VERSION},
             {"run", o_.run ? Json(*o_.run) : Json()},
-            {"server", client_.server()},   {"evidence", sources}, {"notes", notes_}};
+            {"server", client_.server()},
+            {"evidence", sources},
+            {"notes", notes_}};
   redact(json, redactor_, false);
   Json counts = Json::object();
   for (const auto& [kind, count] : redactor_.counts()) counts[kind] = count;

@@ -152,11 +152,13 @@ int confirm(const Options& o) {
 
 void add_confirm(CLI::App& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("confirm", "Say that a diagnosis was right or wrong, and make a rule of a right one");
+  CLI::App* verb = app.add_subcommand(
+      "confirm", "Say that a diagnosis was right or wrong, and make a rule of a right one");
   verb->footer(kExamples);
   verb->add_option("JOB", o->what, "A job of the daemon, or a report's file, NAME.json")->required();
   verb->add_option("ID", o->id, "The diagnosis, as the report names it")->required();
-  verb->add_option("--pool", o->pool, "A normal pool, in which the rule must not fire (default: what the daemon has learned)");
+  verb->add_option("--pool", o->pool,
+                   "A normal pool, in which the rule must not fire (default: what the daemon has learned)");
   verb->add_flag("--wrong", o->wrong, "It was not right: the next ones of its kind tell so");
   verb->add_option("--out", o->out, "Write the rule to this file, which must be new; without: print it");
   verb->add_option("--id", o->rule_id, "The rule's name, such as site.fabric.flap");

@@ -29,7 +29,8 @@ int jobs(RemoteOptions& o) {
 
 void add_jobs(CLI::App& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
-  CLI::App* verb = app.add_subcommand("jobs", "Jobs that the daemon follows or followed, each run of them, the newest first");
+  CLI::App* verb = app.add_subcommand(
+      "jobs", "Jobs that the daemon follows or followed, each run of them, the newest first");
   verb->footer(kExamples);
   add_server_options(*verb, *o, Asks::kReads);
   add_format(*verb, *o, {"text", "json"});

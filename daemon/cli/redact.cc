@@ -33,8 +33,10 @@ RE2::Options options() {
 const std::vector<std::string> kNames{
     R"(/(?:home|Users)/(?:[a-z]/)?([A-Za-z0-9._-]+))",
     R"((?i)\b(?:user|username|login|logname|owner)["']?\s*[=:]\s*["']?([A-Za-z][A-Za-z0-9._-]+))",
-    R"(\b(?:uid|gid)=\d+\(([A-Za-z0-9._-]+)\))", R"((?i)\bfor user ([A-Za-z][A-Za-z0-9._-]+))",
-    R"(\b([A-Za-z][A-Za-z0-9._-]*)@[A-Za-z0-9.-]+:[~/A-Za-z])", R"(://([A-Za-z][A-Za-z0-9._-]*)(?::[^/\s@]*)?@)"};
+    R"(\b(?:uid|gid)=\d+\(([A-Za-z0-9._-]+)\))",
+    R"((?i)\bfor user ([A-Za-z][A-Za-z0-9._-]+))",
+    R"(\b([A-Za-z][A-Za-z0-9._-]*)@[A-Za-z0-9.-]+:[~/A-Za-z])",
+    R"(://([A-Za-z][A-Za-z0-9._-]*)(?::[^/\s@]*)?@)"};
 
 // What the last group holds is a secret.
 const std::vector<std::string> kSecrets{
@@ -50,11 +52,12 @@ const std::vector<std::string> kSecrets{
     R"(\b((?:AKIA|ASIA)[0-9A-Z]{16}))", R"(\b(AIza[0-9A-Za-z_-]{30,}))",
     R"(\b(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*))",
     // in a URL: what a service was asked with, signed links among it
-    R"((?i)[?&](?:[a-z0-9_.-]*(?:sig|signature|key|auth|code|session|jwt|sas)[a-z0-9_.-]*)=([^&\s"'<>#]{6,}))"};
+    R"((?i)[?&](?:[a-z0-9_.-]*(?:sig|key|auth|code|session|jwt|sas)[a-z0-9_.-]*)=([^&\s"'<>#]{6,}))"};
 
-// What stands behind a key and "=" or ":" and looks drawn at random. A hash in hex says which file or commit it
-// is, and is no key of anything that a vendor may not see; it stays.
-constexpr const char* kRandom = R"([A-Za-z0-9_.-]+["']?\s*[=:]\s*["']?([A-Za-z0-9+/_-]{24,}={0,2})(?:[\s"',;)}\]]|$))";
+// What stands behind a key and "=" or ":" and looks drawn at random. A hash in hex says which file or commit
+// it is, and is no key of anything that a vendor may not see; it stays.
+constexpr const char* kRandom =
+    R"([A-Za-z0-9_.-]+["']?\s*[=:]\s*["']?([A-Za-z0-9+/_-]{24,}={0,2})(?:[\s"',;)}\]]|$))";
 // Bits a character: 24 that are drawn from 64 have 4.35 on average, names of classes and files below 4.1.
 constexpr double kRandomBits = 4.2;
 constexpr int kSlashes = 2;  // base64 has one in 64; a path has more
@@ -67,9 +70,9 @@ constexpr const char* kHostname =
     R"(mx|br|ar|cl|cn|jp|kr|tw|hk|sg|in|au|nz|za|il|tr|ae|sa|ru|ua)))";
 // Of everybody: they name no site.
 const std::set<std::string, std::less<>> kPublicHosts{
-    "github.com",         "huggingface.co", "pytorch.org", "download.pytorch.org", "pypi.org", "nvidia.com",
-    "docs.nvidia.com",    "docker.io",      "python.org",  "docs.python.org",      "wandb.ai", "api.wandb.ai",
-    "developer.nvidia.com"};
+    "github.com", "huggingface.co",  "pytorch.org",         "download.pytorch.org", "pypi.org",
+    "nvidia.com", "docs.nvidia.com", "docker.io",           "python.org",           "docs.python.org",
+    "wandb.ai",   "api.wandb.ai",    "developer.nvidia.com"};
 
 constexpr const char* kEmail = R"(([A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}))";
 constexpr const char* kIpv4 = R"((\b(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}\b))";
@@ -101,7 +104,8 @@ bool is_word(char c) {
 }  // namespace
 
 struct Redactor::Impl {
-  explicit Impl(const RedactOptions& o) : keep_ips(o.keep_ips), keep_hosts(o.keep_hosts), keep_all(o.keep_all) {
+  explicit Impl(const RedactOptions& o)
+      : keep_ips(o.keep_ips), keep_hosts(o.keep_hosts), keep_all(o.keep_all) {
     for (const std::string& regex : kNames) names.push_back(std::make_unique<RE2>(regex, options()));
     for (const std::string& regex : kSecrets) secrets.push_back(std::make_unique<RE2>(regex, options()));
     for (const std::string& name : o.names)
@@ -190,10 +194,13 @@ std::string Redactor::Impl::without_hosts(const std::string& line) {
   return replaced(line, hostname, [&](std::string_view name, size_t begin) -> std::string {
     const size_t end = begin + name.size();
     const auto part = [&](size_t at) {
-      return is_word(line[at]) || line[at] == '-' || (line[at] == '.' && at + 1 < line.size() && is_word(line[at + 1]));
+      return is_word(line[at]) || line[at] == '-' ||
+             (line[at] == '.' && at + 1 < line.size() && is_word(line[at + 1]));
     };
     // Part of a path or of a longer word: "/opt/x.dev/lib", "torch.distributed.io.Reader".
-    if ((begin > 0 && (is_word(line[begin - 1]) || std::string_view("./-").find(line[begin - 1]) != std::string_view::npos) &&
+    if ((begin > 0 &&
+         (is_word(line[begin - 1]) ||
+          std::string_view("./-").find(line[begin - 1]) != std::string_view::npos) &&
          !(begin > 1 && line[begin - 1] == '/' && line[begin - 2] == '/')) ||
         (end < line.size() && (part(end) || line[end] == '(')))
       return "";

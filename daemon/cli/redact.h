@@ -1,7 +1,7 @@
 // Blacks out what a stranger must not learn from a site's logs: names of users, home folders, tokens and
-// passwords, e-mail addresses, and, unless they are to be kept, IP addresses and full names of hosts. The same
-// name becomes the same word each time ("[user-2]", "host-3.example"), so that what happened can still be
-// followed. A net with holes of its own: what looks like nothing known passes, and the manifest says so.
+// passwords, e-mail addresses, and, unless they are to be kept, IP addresses and full names of hosts. The
+// same name becomes the same word each time ("[user-2]", "host-3.example"), so that what happened can still
+// be followed. A net with holes of its own: what looks like nothing known passes, and the manifest says so.
 //
 // Two passes: learn() every line, then apply() every line; a name that is told in the last line is then
 // blacked out in the first. Belongs to one thread.

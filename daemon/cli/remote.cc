@@ -40,7 +40,8 @@ void add_timezone(CLI::App& verb, RemoteOptions& options) {
 }
 
 void add_run(CLI::App& verb, std::optional<uint32_t>& run) {
-  verb.add_option("--run", run, "Of several runs of the job: its number in `culprit jobs` (default: the last)")
+  verb.add_option("--run", run,
+                  "Of several runs of the job: its number in `culprit jobs` (default: the last)")
       ->type_name("N");
 }
 

@@ -258,9 +258,11 @@ Result<std::vector<DiagnosisRow>> Index::diagnoses(const DiagnosisQuery& query) 
       "first_ns DESC, rowid DESC LIMIT ?4");
   get.bind(query.job).bind_number(query.run).bind_time(query.since_ns).bind(query.limit);
   return get.rows<DiagnosisRow>([](const auto& row) {
-    return DiagnosisRow{
-        row.text(0), static_cast<uint32_t>(row.integer(1)), row.text(2), row.text(3), row.time(4),
-        row.time(5), row.text(6), row.text(7), row.text(8), row.time(9)};
+    return DiagnosisRow{row.text(0), static_cast<uint32_t>(row.integer(1)),
+                        row.text(2), row.text(3),
+                        row.time(4), row.time(5),
+                        row.text(6), row.text(7),
+                        row.text(8), row.time(9)};
   });
 }
 

@@ -1,6 +1,6 @@
 // What is known of jobs, in one SQLite file beside the spool: each run of a job and its last report, its
-// diagnoses and findings, who judged and cleared what, the pool of normal templates. The spool's bytes are the truth;
-// this is what was made of them, and what people said.
+// diagnoses and findings, who judged and cleared what, the pool of normal templates. The spool's bytes are
+// the truth; this is what was made of them, and what people said.
 //
 // One thread owns it (the store's worker). Each call is one transaction: it is done or it is not. Errors (a
 // full disk, a locked file) leave it usable. A damaged file is moved aside at the start and a new one begun.
@@ -38,7 +38,7 @@ struct DiagnosisRow {
   std::string job;
   uint32_t run = 0;
   std::string id;
-  std::string kind;                              // what makes two of them the same fault: "rule:nvidia.xid.79"
+  std::string kind;  // what makes two of them the same fault: "rule:nvidia.xid.79"
   TimeNs first_ns = kNoTime, last_ns = kNoTime;  // when it was made, and last seen
   std::string json;
   std::string state;  // "open", "withdrawn", "confirmed", "refuted"

@@ -220,8 +220,9 @@ void AgentApi::report(const serve::JobRun& of, Answer answer) {
             },
             [found, of, answer] {
               if (!found->text)
-                return answer(fail(ErrorCode::kNotFound, of.run ? fmt::format("no run {} of job {}", *of.run, of.job)
-                                                                : "no job " + of.job));
+                return answer(
+                    fail(ErrorCode::kNotFound,
+                         of.run ? fmt::format("no run {} of job {}", *of.run, of.job) : "no job " + of.job));
               json report = json::parse(*found->text, nullptr, false);
               if (!report.is_object()) return answer(std::move(*found->text));
               report["job"]["run"] = *found->run;
@@ -238,24 +239,23 @@ void AgentApi::diagnoses(const serve::DiagnosisQuery& query, Answer answer) {
   asked.job = query.job.value_or("");
   asked.run = query.run;
   asked.since_ns = query.since_ns.value_or(kNoTime);
-  parts_.recorder->ask(
-      [said, asked](store::Spool&, store::Index& index) { *said = Said::of(index, asked); },
-      [said, answer = std::move(answer)] {
-        if (!*said) return answer(tl::unexpected(said->error()));
-        json items = json::array();
-        for (const store::DiagnosisRow& row : (*said)->rows) {
-          json item = json::parse(row.json, nullptr, false);
-          if (!item.is_object()) continue;
-          item["job"] = row.job;
-          item["run"] = row.run;
-          item["state"] = row.state;
-          item["first_ns"] = time_or_null(row.first_ns);
-          item["last_ns"] = time_or_null(row.last_ns);
-          (*said)->mark(item, row.job);
-          items.push_back(std::move(item));
-        }
-        answer(dump({{"items", items}}));
-      });
+  parts_.recorder->ask([said, asked](store::Spool&, store::Index& index) { *said = Said::of(index, asked); },
+                       [said, answer = std::move(answer)] {
+                         if (!*said) return answer(tl::unexpected(said->error()));
+                         json items = json::array();
+                         for (const store::DiagnosisRow& row : (*said)->rows) {
+                           json item = json::parse(row.json, nullptr, false);
+                           if (!item.is_object()) continue;
+                           item["job"] = row.job;
+                           item["run"] = row.run;
+                           item["state"] = row.state;
+                           item["first_ns"] = time_or_null(row.first_ns);
+                           item["last_ns"] = time_or_null(row.last_ns);
+                           (*said)->mark(item, row.job);
+                           items.push_back(std::move(item));
+                         }
+                         answer(dump({{"items", items}}));
+                       });
 }
 
 // What spoke against a host before it was cleared counts no more.
@@ -406,11 +406,12 @@ void AgentApi::judge(const serve::Judgement& judgement, const serve::Actor& by, 
   auto outcome = std::make_shared<Status>();
   store::Index::Judgement j{judgement.of.job, judgement.id, judgement.of.run,
                             judgement.right,  who(by),      env_.now(io::Clock::kWall)};
-  parts_.recorder->ask([outcome, j](store::Spool&, store::Index& index) { *outcome = index.judge(j); },
-                       [outcome, j, answer = std::move(answer)] {
-                         if (!*outcome) return answer(tl::unexpected(outcome->error()));
-                         answer(dump({{"job", j.job}, {"id", j.id}, {j.right ? "confirmed" : "refuted", {{"by", j.by}}}}));
-                       });
+  parts_.recorder->ask(
+      [outcome, j](store::Spool&, store::Index& index) { *outcome = index.judge(j); },
+      [outcome, j, answer = std::move(answer)] {
+        if (!*outcome) return answer(tl::unexpected(outcome->error()));
+        answer(dump({{"job", j.job}, {"id", j.id}, {j.right ? "confirmed" : "refuted", {{"by", j.by}}}}));
+      });
 }
 
 // A name that nobody ever spoke of is a slip of the hand: what was meant would stay suspected.
@@ -428,9 +429,10 @@ void AgentApi::clear(const std::string& host, const serve::Actor& by, Answer ans
                 if (const auto rows = index.diagnoses({}))
                   *known = std::any_of(rows->begin(), rows->end(),
                                        [&](const auto& row) { return names_host(row, host); });
-              *outcome = *known ? index.clear_host(host, now, who(by))
-                                : fail(ErrorCode::kNotFound,
-                                       fmt::format("no host {} here: nothing was ever held against it", host));
+              *outcome = *known
+                             ? index.clear_host(host, now, who(by))
+                             : fail(ErrorCode::kNotFound,
+                                    fmt::format("no host {} here: nothing was ever held against it", host));
             },
             [outcome, host, now, answer] {
               if (!*outcome) return answer(tl::unexpected(outcome->error()));

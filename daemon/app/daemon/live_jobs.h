@@ -131,7 +131,7 @@ class LiveJobs {
   // last one and reports have not taken their share of the time.
   std::optional<std::string> report_json(const std::string& job, TimeNs now);
   std::optional<uint32_t> run_of(const std::string& job) const;  // that report_json() is of
-  std::vector<LiveJobSummary> jobs() const;  // newest first
+  std::vector<LiveJobSummary> jobs() const;                      // newest first
   // {"items": [ … ]} of the reports made last, "job" and "run" beside; `job` empty: of all. Diagnoses newest
   // first, suspects best first.
   std::string diagnoses_json(const std::string& job, TimeNs since_ns) const;

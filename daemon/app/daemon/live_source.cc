@@ -248,11 +248,12 @@ void LiveSources::tell_broken(Report& report) const {
     };
     for (const auto& [reason, kind] : broken.kinds) {
       left -= kind.count;
-      tell(kind.offset, fmt::format("{} not understood: {}; the first: {}{}", counted(kind.count, "line"),
-                                    reason, to_terminal(kind.beginning),
-                                    kind.beginning.size() == kBrokenShown ? "…" : ""));
+      tell(kind.offset,
+           fmt::format("{} not understood: {}; the first: {}{}", counted(kind.count, "line"), reason,
+                       to_terminal(kind.beginning), kind.beginning.size() == kBrokenShown ? "…" : ""));
     }
-    if (left > 0) tell(std::nullopt, fmt::format("{} more not understood, for other reasons", counted(left, "line")));
+    if (left > 0)
+      tell(std::nullopt, fmt::format("{} more not understood, for other reasons", counted(left, "line")));
   }
 }
 

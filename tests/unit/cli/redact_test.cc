@@ -26,7 +26,8 @@ BOOST_AUTO_TEST_CASE(secrets_go_wherever_they_stand) {
       {"git clone https://bob:s3cr3t@git.example/x", "git clone https://[user-1]:[secret]@git.example/x"},
       {"GET https://s3.example/b/o?X-Amz-Signature=0a1b2c3d4e5f&part=2",
        "GET https://s3.example/b/o?X-Amz-Signature=[secret]&part=2"},
-      {"https://api.example/v1?access_token=abc123def&n=1", "https://api.example/v1?access_token=[secret]&n=1"},
+      {"https://api.example/v1?access_token=abc123def&n=1",
+       "https://api.example/v1?access_token=[secret]&n=1"},
       {"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "AWS_SECRET_ACCESS_KEY=[secret]"},
       {"storage.conn = 'u8Kd02LmQz7RtY4wXc9VbN1sHj6PaE3f'", "storage.conn = '[secret]'"},
       {"signing: Zx81kQpLw92VbT7mRs4YdN0cHf3Je6Ua==, ok", "signing: [secret], ok"},
@@ -89,17 +90,18 @@ BOOST_AUTO_TEST_CASE(full_names_of_hosts_become_hosts_that_can_be_told_apart) {
       {"mail ops@site.ai from login.site.ai", "mail [e-mail-1] from host-1.example"}};
   for (const auto& [line, expected] : cases) BOOST_CHECK_EQUAL(redacted({line}), expected);
   for (const char* line :
-       {"File \"/opt/conda/lib/python3.11/site-packages/torch/nn/modules/module.py\", line 1501", "train.py:12",
-        "libcudart.so.12", "torch.distributed.DistBackendError: NCCL", "socket.io.Reader", "a.is.in(b)",
-        "https://github.com/pytorch/pytorch/issues/1", "loss 2.31 at step.120", "node-17", "model.to(dev)",
-        "/var/log/x.dev/rank_0.log", "1.2.840.113549", "os.environ.get"})
+       {"File \"/opt/conda/lib/python3.11/site-packages/torch/nn/modules/module.py\", line 1501",
+        "train.py:12", "libcudart.so.12", "torch.distributed.DistBackendError: NCCL", "socket.io.Reader",
+        "a.is.in(b)", "https://github.com/pytorch/pytorch/issues/1", "loss 2.31 at step.120", "node-17",
+        "model.to(dev)", "/var/log/x.dev/rank_0.log", "1.2.840.113549", "os.environ.get"})
     BOOST_CHECK_EQUAL(redacted({line}), line);
   BOOST_CHECK_EQUAL(redacted({"gpu-17.hpc.corp.com"}, {false, true, {}}), "gpu-17.hpc.corp.com");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_long_and_not_random_stays) {
   for (const char* line :
-       {"commit=3f9c2e1a07b11d9f86d081884c7d659a2feaa0c5", "path=/data/sets/imagenet/train/Part0001/shard-0001",
+       {"commit=3f9c2e1a07b11d9f86d081884c7d659a2feaa0c5",
+        "path=/data/sets/imagenet/train/Part0001/shard-0001",
         "name: DistributedDataParallelWithGradientCheckpointing", "bytes=123456789012345678901234567890",
         "optimizer: AdamWScheduleFreeWithDecoupledWeightDecay"})
     BOOST_CHECK_EQUAL(redacted({line}), line);

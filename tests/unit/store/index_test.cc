@@ -265,12 +265,14 @@ BOOST_AUTO_TEST_CASE(rows_are_bounded_and_the_oldest_go) {
   };
   sql(folder.file(), up_to(kFindingsPerRunMax) + "INSERT INTO findings SELECT 'a', 0, i, i, '{}' FROM n");
   sql(folder.file(), up_to(kAuditMax) + "INSERT INTO audit SELECT NULL, i, '', '', '', '' FROM n");
-  sql(folder.file(), up_to(kDiagnosesPerRunMax + 50) +
-                         "INSERT INTO diagnoses SELECT 'a', 0, 'd' || i, '', i, i, '{}', 'open', '', NULL FROM n");
+  sql(folder.file(),
+      up_to(kDiagnosesPerRunMax + 50) +
+          "INSERT INTO diagnoses SELECT 'a', 0, 'd' || i, '', i, i, '{}', 'open', '', NULL FROM n");
   sql(folder.file(),
       up_to(kJobsMax) + "INSERT INTO jobs SELECT 'j' || i, 0, min(i, 3), i, i, i, 1, 1, '' FROM n");
   auto index = open_index(folder);
-  for (TimeNs t = 1; t <= 300; ++t) must(index->add_finding({"a", 0, "new " + std::to_string(t), 1'000'000 + t, "{}"}));
+  for (TimeNs t = 1; t <= 300; ++t)
+    must(index->add_finding({"a", 0, "new " + std::to_string(t), 1'000'000 + t, "{}"}));
   const auto findings = index->findings("a", SIZE_MAX);
   BOOST_TEST(findings->size() < kFindingsPerRunMax + 256);
   BOOST_TEST(findings->size() >= kFindingsPerRunMax);
