@@ -64,8 +64,8 @@ void add_acl(const std::string& path, PathFacts& out) {
     uint32_t id;
   };
   constexpr uint16_t kUser = 0x02, kGroup = 0x08, kMask = 0x10;
-  constexpr size_t kEntriesMax = 1000;
-  std::vector<unsigned char> bytes(sizeof(uint32_t) + kEntriesMax * sizeof(Entry));
+  constexpr size_t kNamesMax = 1000;
+  std::vector<unsigned char> bytes(sizeof(uint32_t) + kNamesMax * sizeof(Entry));
   const ssize_t size = ::getxattr(path.c_str(), "system.posix_acl_access", bytes.data(), bytes.size());
   uint32_t mask = 7;
   std::vector<Entry> entries;

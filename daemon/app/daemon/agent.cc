@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -314,11 +315,29 @@ void Agent::took(size_t& side, size_t bytes) {
 
 void Agent::take_events(std::vector<LiveEvent>&& events) {
   for (const LiveEvent& event : events) {
+    if (event.replayed && event.kind == LiveEventKind::kDiagnosis) tell_if_new(event);
     record_event(event);
-    if (event.replayed || event.kind == LiveEventKind::kPoolChanged) continue;
-    if (api_) api_->events().publish({std::string(word(event.kind)), event.job, event.json});
-    if (!event.sentence.empty()) log_.info(fmt::format("job {}: {}", event.job, event.sentence));
+    if (!event.replayed && event.kind != LiveEventKind::kPoolChanged) tell(event);
   }
+}
+
+void Agent::tell(const LiveEvent& event) {
+  if (api_) api_->events().publish({std::string(word(event.kind)), event.job, event.json});
+  if (!event.sentence.empty()) log_.info(fmt::format("job {}: {}", event.job, event.sentence));
+}
+
+// The process before may have been killed before it made this diagnosis.
+void Agent::tell_if_new(const LiveEvent& event) {
+  const auto known = std::make_shared<bool>(true);
+  recorder_->ask(
+      [event, known](store::Spool&, store::Index& index) {
+        const auto rows = index.diagnoses({.job = event.job, .run = event.run});
+        *known = !rows || std::any_of(rows->begin(), rows->end(),
+                                      [&](const store::DiagnosisRow& row) { return row.id == event.id; });
+      },
+      [this, event, known] {
+        if (!*known) tell(event);
+      });
 }
 
 void Agent::record_event(const LiveEvent& event) {

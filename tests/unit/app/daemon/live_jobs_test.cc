@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(broken_lines_are_problems_of_their_job_folded_by_their_reas
   BOOST_TEST(problems.find(R"({"file":"/run/trace.sock","offset":0,"what":"2 lines not understood: it is no )"
                            R"(JSON object; the first: no \\x1b[31m json"})") != problems.npos,
              problems);
-  BOOST_TEST(problems.find(R"("offset":42,"what":"1 line not understood: 'kind' is missing; the first: )"
+  BOOST_TEST(problems.find(R"("offset":39,"what":"1 line not understood: 'kind' is missing; the first: )"
                            R"({\"step\":1}")") != problems.npos,
              problems);
   BOOST_TEST(jobs.counts().broken_trace_lines == 3u);
