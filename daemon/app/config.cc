@@ -132,6 +132,23 @@ RuleOptions rule_options(const Config& config) {
   return out;
 }
 
+std::vector<std::string> without_effect(const Config& config) {
+  std::vector<std::string> out;
+  const Config defaults;
+  if (config.role != DaemonRole::kBoth)
+    out.emplace_back("role: has no effect yet: this version watches its host and answers, as both does");
+  if (!config.forward.to.empty())
+    out.emplace_back("forward: has no effect yet: this version keeps what it takes on its host");
+  if (config.collector.listen != defaults.collector.listen || !config.collector.tls.cert.empty())
+    out.emplace_back("collector: has no effect yet: this version takes nothing of other hosts");
+  if (!config.collector.healthy.empty())
+    out.emplace_back(
+        "collector.healthy: has no effect yet: this version learns from the jobs that ended well here");
+  if (config.act.mode == ActMode::kAct)
+    out.emplace_back("act.mode: has no effect yet: this version observes and never acts");
+  return out;
+}
+
 ConfigCheck check_config(const std::string& path) {
   ConfigCheck out;
   const LoadedConfig loaded = load_config(path);
@@ -151,6 +168,7 @@ ConfigCheck check_config(const std::string& path) {
   if (out.status == 0)
     out.output = fmt::format("{}: ok, with {}\n", files.empty() ? "the defaults" : files,
                              counted(rules.set->rules().size(), "rule"));
+  for (const std::string& sentence : without_effect(loaded.config)) out.errors += sentence + "\n";
   std::string safe;
   for (std::string_view line : split(out.errors, '\n'))
     safe += (safe.empty() ? "" : "\n") + to_terminal(line);

@@ -137,6 +137,10 @@ RuleOptions rule_options(const Config& config);
 
 // culpritd --check: loads the configuration and its rules; all errors, a line each, and the exit status
 // (FORMATS.md section 7).
+// What the configuration may say already and nothing in this version does, a sentence each: who relies on it
+// must hear of it at the start and from --check.
+std::vector<std::string> without_effect(const Config& config);
+
 struct ConfigCheck {
   int status = 0;
   std::string output, errors;  // for standard output and standard error

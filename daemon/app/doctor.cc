@@ -56,16 +56,30 @@ class Examination {
     rows_.push_back({check, Health::kFail, std::move(what), std::move(remedy)});
   }
 
-  // Whether the daemon's user may do all of `wanted` (kRead, ...) with what is there, by its mode; an ACL may
-  // say more, which stat does not tell.
+  // Whether the daemon's user may do all of `wanted` (kRead, ...) with what is there, as the kernel decides
+  // (acl(5)): as owner, as a named user, as a member of one of the groups, else as any other.
   bool may(const PathFacts& facts, uint32_t wanted) const {
     if (account_.uid == 0) return true;
-    uint32_t bits = facts.mode & 7;
-    if (facts.uid == account_.uid)
-      bits = facts.mode >> 6 & 7;
-    else if (in_group(facts.gid))
-      bits = facts.mode >> 3 & 7;
-    return (bits & wanted) == wanted;
+    const auto grants = [&](uint32_t bits) { return (bits & wanted) == wanted; };
+    if (facts.uid == account_.uid) return grants(facts.mode >> 6 & 7);
+    if (const auto user = facts.users.find(account_.uid); user != facts.users.end())
+      return grants(user->second);
+    bool member = in_group(facts.gid);
+    if (member && grants(facts.mode >> 3 & 7)) return true;
+    for (const auto& [gid, bits] : facts.groups) {
+      if (!in_group(gid)) continue;
+      if (grants(bits)) return true;
+      member = true;
+    }
+    return !member && grants(facts.mode & 7);
+  }
+
+  // A command that sets a key, beside the configuration; where it is set already only a person can.
+  std::string setting(const char* table, const std::string& line, bool is_default) const {
+    const std::string main = options_.config.empty() ? kConfigFile : options_.config;
+    if (!is_default) return fmt::format("${{EDITOR:-vi}} {}", main);
+    const std::string folder = main.substr(0, main.rfind('/') + 1) + "conf.d";
+    return fmt::format("mkdir -p {0} && printf '[{1}]\\n{2}\\n' >> {0}/60-{1}.toml", folder, table, line);
   }
 
   // The first folder above `path` that the daemon's user cannot pass; empty: none.
@@ -164,11 +178,13 @@ class Examination {
       return bad("space", fmt::format("the file system of {} has no inode left", config().state_dir),
                  fmt::format("df -i {}", config().state_dir));
     if (disk->free_bytes + disk->own_bytes < wanted)
-      return warn("space",
-                  fmt::format("{} has {} free, and spool.max_size is {}", config().state_dir,
-                              format_bytes(disk->free_bytes), format_bytes(wanted)),
-                  fmt::format("spool.max_size = \"{}MiB\" in [spool], or df -h {}",
-                              std::max<uint64_t>(16, disk->free_bytes / 2 >> 20), config().state_dir));
+      return warn(
+          "space",
+          fmt::format("{} has {} free, and spool.max_size is {}", config().state_dir,
+                      format_bytes(disk->free_bytes), format_bytes(wanted)),
+          setting("spool",
+                  fmt::format("max_size = \"{}MiB\"", std::max<uint64_t>(16, disk->free_bytes / 2 >> 20)),
+                  wanted == Config().spool.max_size));
     ok("space", fmt::format("{} has {} free for a spool of {}", config().state_dir,
                             format_bytes(disk->free_bytes), format_bytes(wanted)));
   }
@@ -197,17 +213,20 @@ class Examination {
       const bool some = closed.empty() && !matches.files.empty();
       rows_.push_back({"log", some ? Health::kWarn : Health::kFail,
                        fmt::format("{}: {} may not look into {}", log.path, account_.name, barred),
-                       fmt::format("setfacl -R -m u:{}:rX {}", account_.name, barred)});
+                       fmt::format("setfacl -R -m u:{0}:rX,d:u:{0}:rX {1}", account_.name, barred)});
       return;
     }
     if (!closed.empty())
       return bad("log",
                  fmt::format("{}: {} may not read {} of {} files: {}", log.path, account_.name, closed.size(),
                              matches.files.size(), named(closed)),
-                 fmt::format("setfacl -m u:{}:r {}", account_.name, closed[0]));
+                 // New files of the folder too.
+                 fmt::format("setfacl -R -m u:{0}:rX,d:u:{0}:rX {1}", account_.name,
+                             closed[0].substr(0, closed[0].rfind('/'))));
     if (!links.empty())
       return warn("log", fmt::format("{}: links are not followed: {}", log.path, named(links)),
-                  "name the place that the link leads to in a [[log]] table");
+                  fmt::format("printf '[[log]]\\npath = \"%s\"\\n' \"$(readlink -f {})\" >> {}", links[0],
+                              options_.config.empty() ? kConfigFile : options_.config));
     if (matches.files.empty())
       return warn("log", fmt::format("{} matches nothing now", log.path),
                   fmt::format("ls -ld {}", log.path.substr(0, log.path.find_first_of("*?["))));
@@ -239,7 +258,7 @@ class Examination {
     if (!watches || !instances)
       return warn("inotify", "the limits of inotify cannot be read: logs are looked at now and then instead",
                   "ls /proc/sys/fs/inotify");
-    const std::string mend = "sysctl -w {} && echo '{}' > /etc/sysctl.d/60-culprit.conf";
+    const std::string mend = "sysctl -w {} && echo '{}' >> /etc/sysctl.d/60-culprit.conf";
     if (*watches < 2 * watched_) {
       const std::string set =
           fmt::format("fs.inotify.max_user_watches={}", std::max<uint64_t>(65'536, 4 * watched_));
@@ -261,9 +280,13 @@ class Examination {
   void descriptors() {
     const uint64_t most = probes_.descriptors_max(), needed = files_ + kDescriptors;
     if (most < needed)
-      return warn("descriptors",
-                  fmt::format("a process may open {} files here, and {} would be good", most, needed),
-                  "LimitNOFILE=131072 in the unit, or ulimit -n 131072");
+      return warn(
+          "descriptors", fmt::format("a process may open {} files here, and {} would be good", most, needed),
+          probes_.path("/run/systemd/system").error == 0
+              ? "mkdir -p /etc/systemd/system/culpritd.service.d && printf "
+                "'[Service]\\nLimitNOFILE=131072\\n' > /etc/systemd/system/culpritd.service.d/files.conf "
+                "&& systemctl daemon-reload"
+              : "ulimit -n 131072");
     ok("descriptors", fmt::format("a process may open {} files", most));
   }
 
@@ -288,9 +311,20 @@ class Examination {
     if (!config().watches()) return;
     const std::string& path = config().trace.rings;
     const PathFacts facts = probes_.path(path);
-    const std::string mend = fmt::format("install -d -m 3777 -o {0} -g {0} {1}", account_.name, path);
+    // /dev/shm is empty after a boot: only what makes the folder then mends it for good.
+    const bool systemd = probes_.path("/run/systemd/system").error == 0;
+    const std::string now =
+        fmt::format("install -d -m 3777 -o {0} -g \"$(id -gn {0})\" {1}", account_.name, path);
+    const std::string mend =
+        systemd ? fmt::format(
+                      "echo \"d {1} 3777 {0} $(id -gn {0}) -\" > /etc/tmpfiles.d/culprit-rings.conf && "
+                      "systemd-tmpfiles --create culprit-rings.conf",
+                      account_.name, path)
+                : now;
     if (facts.error == ENOENT) return warn("rings", fmt::format("{} is not there", path), mend);
-    if (facts.error != 0 || !facts.folder) return bad("rings", fmt::format("{} is no folder", path), mend);
+    if (facts.error != 0 || !facts.folder)
+      return bad("rings", fmt::format("{} is no folder", path),
+                 fmt::format("mv {0} {0}.old && {1}", path, mend));
     if ((facts.mode & 01777) != 01777)
       return warn("rings",
                   fmt::format("{} has mode {:04o}: not every process can put its ring there", path,
@@ -306,7 +340,8 @@ class Examination {
     const auto disk = probes_.disk(path);
     if (disk && disk->free_bytes < kRingsBytes)
       return warn("rings", fmt::format("{} has {} free", path, format_bytes(disk->free_bytes)),
-                  "mount -o remount,size=1G /dev/shm");
+                  path.starts_with("/dev/shm/") ? "mount -o remount,size=1G /dev/shm"
+                                                : fmt::format("df -h {}", path));
     ok("rings", fmt::format("{} is open to every process", path));
   }
 
@@ -319,16 +354,17 @@ class Examination {
     const PathFacts facts = probes_.path("/dev/kmsg");
     if (facts.error != 0)
       return warn("kernel", "there is no /dev/kmsg here: kernel messages are not seen (a container?)",
-                  "docker run --device /dev/kmsg --cap-add SYSLOG ...");
+                  setting("kernel", "enabled = false", true));
     const auto restricted = probes_.text("/proc/sys/kernel/dmesg_restrict");
     if (account_.uid != 0 && restricted.value_or("1") != "0")
       return warn("kernel",
                   fmt::format("{} may not read the kernel's messages (kernel.dmesg_restrict)", account_.name),
-                  "systemctl enable --now culpritd-kmsg.socket");
+                  "sysctl -w kernel.dmesg_restrict=0 && echo kernel.dmesg_restrict=0 >> "
+                  "/etc/sysctl.d/60-culprit.conf");
     if (!may(facts, kRead))
       return warn("kernel",
                   fmt::format("{} may not open /dev/kmsg (mode {:04o})", account_.name, facts.mode & 07777),
-                  "systemctl enable --now culpritd-kmsg.socket");
+                  "chmod o+r /dev/kmsg");
     ok("kernel", "/dev/kmsg can be read");
   }
 
@@ -397,11 +433,14 @@ class Examination {
     if (file.empty() && !tcp) return;
     if (file.empty())
       return warn("token", "http.listen is an address and there is no http.token_file: no POST is taken",
-                  "umask 077; openssl rand -hex 32 > /etc/culprit/token   # and token_file in [http]");
+                  fmt::format("(umask 077; openssl rand -hex 32 > /etc/culprit/token) && chown {} "
+                              "/etc/culprit/token && {}",
+                              account_.name, setting("http", "token_file = \"/etc/culprit/token\"", true)));
     const PathFacts facts = probes_.path(file);
     if (facts.error != 0 || !facts.regular)
-      return bad("token", fmt::format("{} is not there", file),
-                 fmt::format("umask 077; openssl rand -hex 32 > {}; chown {} {}", file, account_.name, file));
+      return bad(
+          "token", fmt::format("{} is not there", file),
+          fmt::format("(umask 077; openssl rand -hex 32 > {0}) && chown {1} {0}", file, account_.name));
     if (!may(facts, kRead) || !barred_above(file).empty())
       return bad("token", fmt::format("{} may not read {}", account_.name, file),
                  fmt::format("chown {0} {1} && chmod 0400 {1}", account_.name, file));
@@ -421,7 +460,9 @@ class Examination {
         return warn("trace",
                     fmt::format("processes of other users cannot pass {} (mode {:04o}) on the way to {}",
                                 folder, facts.mode & 07777, path),
-                    "socket = \"/run/culprit-trace/trace.sock\" in [trace], in a folder of mode 0755");
+                    fmt::format("install -d -m 0755 -o {} /run/culprit-trace && {}", account_.name,
+                                setting("trace", "socket = \"/run/culprit-trace/trace.sock\"",
+                                        config().trace.socket == Config().trace.socket)));
     }
     if (const Status status = probes_.connect(address); !status)
       return warn("trace", status.error().text, "systemctl status culpritd");
@@ -446,7 +487,7 @@ class Examination {
     const auto version = status.is_object() ? status.find("version") : status.end();
     if (!status.is_object() || version == status.end() || !version->is_string())
       return bad("daemon", fmt::format("what answers at {} is no culpritd", config().http_address()),
-                 "grep -A2 'http' /etc/culprit/culpritd.toml");
+                 fmt::format("grep -A2 http {}", options_.config.empty() ? kConfigFile : options_.config));
     const std::string theirs = version->get<std::string>();
     if (theirs != CULPRIT_VERSION)
       return warn("daemon", fmt::format("culpritd {} runs, and this is culprit {}", theirs, CULPRIT_VERSION),

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ struct DoctorRow {
   std::string check;  // "inotify": short, of a fixed set
   Health health = Health::kOk;
   std::string what;    // one sentence
-  std::string remedy;  // a command or a line of configuration; empty: nothing to mend
+  std::string remedy;  // a command for root's shell; empty: nothing to mend
 };
 
 // As whom the daemon runs: decides what it may read and write.
@@ -36,6 +37,8 @@ struct PathFacts {
   int error = 0;  // errno; the rest then is not known
   bool folder = false, regular = false, link = false;
   uint32_t mode = 0, uid = 0, gid = 0;
+  // What an ACL grants beside, with its mask applied: permissions (4 read, 2 write, 1 search) by id.
+  std::map<uint32_t, uint32_t> users = {}, groups = {};
 };
 
 // Of the file system that a path is on, or would be.

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/timex.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,6 +57,30 @@ std::optional<Account> account(const std::string& name) {
   return account_of(entry);
 }
 
+// posix_acl_xattr of the kernel: a version, then entries of tag, permissions and id, little-endian.
+void add_acl(const std::string& path, PathFacts& out) {
+  struct Entry {
+    uint16_t tag, perm;
+    uint32_t id;
+  };
+  constexpr uint16_t kUser = 0x02, kGroup = 0x08, kMask = 0x10;
+  constexpr size_t kNamesMax = 1000;
+  std::vector<unsigned char> bytes(sizeof(uint32_t) + kNamesMax * sizeof(Entry));
+  const ssize_t size = ::getxattr(path.c_str(), "system.posix_acl_access", bytes.data(), bytes.size());
+  uint32_t mask = 7;
+  std::vector<Entry> entries;
+  for (size_t at = sizeof(uint32_t); size > 0 && at + sizeof(Entry) <= static_cast<size_t>(size);
+       at += sizeof(Entry)) {
+    Entry& e = entries.emplace_back();
+    std::memcpy(&e, bytes.data() + at, sizeof e);
+    if (e.tag == kMask) mask = e.perm;
+  }
+  for (const Entry& e : entries) {
+    if (e.tag == kUser) out.users[e.id] = e.perm & mask;
+    if (e.tag == kGroup) out.groups[e.id] = e.perm & mask;
+  }
+}
+
 PathFacts path_facts(const std::string& path) {
   PathFacts out;
   struct stat info {};
@@ -69,6 +94,7 @@ PathFacts path_facts(const std::string& path) {
   out.mode = info.st_mode & 07777;
   out.uid = info.st_uid;
   out.gid = info.st_gid;
+  add_acl(path, out);
   return out;
 }
 

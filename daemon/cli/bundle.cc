@@ -26,17 +26,20 @@ constexpr const char* kExamples = R"(
 Examples:
   culprit bundle llama-70b-0412 --out case.tar.zst
   culprit bundle llama-70b-0412 --out case.tar.gz --all --redact projectx --keep-ips
+  culprit bundle llama-70b-0412 --raw               # for yourself: nothing is blacked out
 
 Look through the archive before you send it: what resembles nothing known was not blacked out.)";
 
 // Of evidence around a quoted line: what came before a fault in one process's log.
 constexpr uint64_t kLinesAround = 500;
 constexpr size_t kLineBytes = 1 << 20;  // longer ones are looked at in parts
-constexpr const char* kKept = "what resembles no name, home folder, secret, e-mail or IP address was kept";
+constexpr const char* kKept =
+    "what resembles no name, home folder, secret, e-mail, full host name or IP address was kept";
 
 struct Options {
   RemoteOptions remote;
   std::string job, out;
+  std::optional<uint32_t> run;
   bool all = false;
   RedactOptions redact;
 };
@@ -118,7 +121,7 @@ class Bundle {
 
 Status Bundle::ask() {
   const std::string job = app::url_escaped(o_.job);
-  auto report = ask_json(client_, "/v1/jobs/" + job + "/report");
+  auto report = ask_json(client_, report_path(o_.job, o_.run));
   if (!report) return tl::unexpected(report.error());
   documents_["report.json"] = std::move(*report);
   const std::pair<const char*, std::string> others[] = {
@@ -249,15 +252,22 @@ std::string Bundle::manifest() {
                        {"bytes", s.bytes},
                        {"all", s.lines.empty()},
                        {"gaps", s.gaps}});
-  Json json{{"schema", "culprit.bundle/1"}, {"job", o_.job},       {"culprit", CULPRIT_VERSION},
-            {"server", client_.server()},   {"evidence", sources}, {"notes", notes_}};
+  Json json{{"schema", "culprit.bundle/1"},
+            {"job", o_.job},
+            {"culprit", CULPRIT_VERSION},
+            {"run", o_.run ? Json(*o_.run) : Json()},
+            {"server", client_.server()},
+            {"evidence", sources},
+            {"notes", notes_}};
   redact(json, redactor_, false);
   Json counts = Json::object();
   for (const auto& [kind, count] : redactor_.counts()) counts[kind] = count;
   json["blacked_out"] = {{"counts", counts},
+                         {"raw", o_.redact.keep_all},
                          {"ip_addresses_kept", o_.redact.keep_ips},
+                         {"hosts_kept", o_.redact.keep_hosts},
                          {"words_given", o_.redact.names.size()},
-                         {"note", kKept}};
+                         {"note", o_.redact.keep_all ? "nothing was blacked out" : kKept}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -302,6 +312,7 @@ int bundle(Options& o) {
                                  counted(work.sources(), "source"));
   for (const auto& [kind, count] : work.redactor().counts()) said += fmt::format(" {} × {}", count, kind);
   if (work.redactor().counts().empty()) said += " nothing";
+  if (o.redact.keep_all) said += ", as --raw asks";
   return print(said + "\n") ? kDone : kUnable;
 }
 
@@ -313,9 +324,12 @@ void add_bundle(CLI::App& app, Run& run) {
       "bundle", "Pack report and evidence of a job to hand on, with names and secrets blacked out");
   verb->footer(kExamples);
   verb->add_option("JOB", o->job, "As `culprit jobs` lists it")->required();
+  add_run(*verb, o->run);
   verb->add_option("--out,-o", o->out, "The archive: NAME.tar.zst or NAME.tar.gz (default JOB.tar.zst)");
   verb->add_flag("--all", o->all,
                  "All evidence of the job, not only what its diagnoses quote and its surroundings");
+  verb->add_flag("--keep-hosts", o->redact.keep_hosts, "Leave full names of hosts as they are");
+  verb->add_flag("--raw", o->redact.keep_all, "Black out nothing");
   verb->add_flag("--keep-ips", o->redact.keep_ips, "Leave IP addresses as they are");
   verb->add_option("--redact", o->redact.names, "A word to black out too; repeat")->allow_extra_args(false);
   add_server_options(*verb, o->remote, Asks::kReads);

@@ -18,8 +18,8 @@ namespace {
 
 constexpr const char* kExamples = R"(
 Examples:
-  culprit report llama-70b-0412 --format json | jq -r '.diagnoses[] | .id + "  " + .title'
-  culprit confirm llama-70b-0412 df43992e9          # the daemon keeps it; the rule is printed
+  culprit confirm llama-70b-0412 df43992e9          # as its report names it; a rule is made where none knew
+  culprit confirm llama-70b-0412 df43992e9 --wrong  # it was something else
   culprit diagnose --format json runs/failed > report.json
   culprit confirm report.json d1 --pool normal.pool --out /etc/culprit/rules.d/site.lua)";
 
@@ -29,6 +29,8 @@ constexpr size_t kReportBytes = 512 << 20;
 struct Options {
   RemoteOptions remote;
   std::string what, id, pool, out, rule_id;
+  std::optional<uint32_t> run;
+  bool wrong = false;
 };
 
 Result<std::string> read_whole(const std::string& path, size_t limit) {
@@ -49,49 +51,68 @@ const Diagnosis* find(const Report& report, const std::string& id) {
   return nullptr;
 }
 
-// The report, of a file, or of a job whose daemon then also records the confirmation.
-Result<Report> confirmed_report(Options& o, bool live) {
-  if (!live) {
-    auto text = read_whole(o.what, kReportBytes);
-    if (!text) return tl::unexpected(text.error());
-    auto report = report_from_json(*text);
-    if (!report) return fail(report.error().code, o.what + ": " + report.error().text);
-    return report;
-  }
-  auto client = app::Client::make(o.remote.client);
-  if (!client) return tl::unexpected(client.error());
-  const std::string job = "/v1/jobs/" + app::url_escaped(o.what);
-  auto text = client->get(job + "/report");
+Result<Report> report_of_file(const Options& o) {
+  auto text = read_whole(o.what, kReportBytes);
   if (!text) return tl::unexpected(text.error());
   auto report = report_from_json(*text);
-  if (!report) return fail(report.error().code, client->server() + ": " + report.error().text);
-  const auto done = client->post(job + "/diagnoses/" + app::url_escaped(o.id) + "/confirm", by_whom());
+  if (!report) return fail(report.error().code, o.what + ": " + report.error().text);
+  return report;
+}
+
+// An id is of one run alone: who read it in an older report need not know which.
+Result<std::optional<uint32_t>> run_of(app::Client& client, const Options& o) {
+  if (o.run) return o.run;
+  const auto items = ask_items(client, "/v1/diagnoses?job=" + app::url_escaped(o.what));
+  if (!items) return tl::unexpected(items.error());
+  for (const Json& item : *items)
+    if (item.value("id", Json()) == o.id && item.contains("run") && item["run"].is_number_unsigned())
+      return item["run"].get<uint32_t>();
+  return std::optional<uint32_t>();
+}
+
+// The report of the daemon's, which has recorded what is said of the diagnosis.
+Result<Report> judged_report(app::Client& client, const Options& o) {
+  const auto run = run_of(client, o);
+  if (!run) return tl::unexpected(run.error());
+  const auto text = client.get(report_path(o.what, *run));
+  if (!text) return tl::unexpected(text.error());
+  auto report = report_from_json(*text);
+  if (!report) return fail(report.error().code, client.server() + ": " + report.error().text);
+  const auto done = client.post(
+      fmt::format("/v1/jobs/{}/diagnoses/{}/{}{}", app::url_escaped(o.what), app::url_escaped(o.id),
+                  o.wrong ? "refute" : "confirm", *run ? fmt::format("?run={}", **run) : ""),
+      by_whom());
   if (!done) return tl::unexpected(done.error());
   return report;
 }
 
-int confirm(Options& o) {
-  const bool live = !o.what.ends_with(".json");
-  detect::Pool pool;
+// What successful jobs write: of the file that is named, else what the daemon has learned; nothing where
+// neither knows.
+Result<std::optional<detect::Pool>> pool_of(app::Client* client, const Options& o) {
+  std::string text, name = o.pool;
   if (!o.pool.empty()) {
-    const auto text = read_whole(o.pool, limits::kPoolFileBytes);
-    if (!text) return complain(text.error().text), kUnable;
-    auto loaded = detect::Pool::load(*text, o.pool);
-    if (!loaded) return complain(loaded.error().text), kUnable;
-    pool = std::move(*loaded);
+    auto read = read_whole(o.pool, limits::kPoolFileBytes);
+    if (!read) return tl::unexpected(read.error());
+    text = std::move(*read);
+  } else if (client) {
+    const auto answer = ask_json(*client, "/v1/pool");
+    if (!answer) return tl::unexpected(answer.error());
+    if (const auto pool = answer->find("pool"); pool != answer->end() && pool->is_string())
+      text = pool->get<std::string>();
+    name = client->server() + ": its normal pool";
   }
-  const auto report = confirmed_report(o, live);
-  if (!report) return complain(report.error().text), kUnable;
-  const Diagnosis* diagnosis = find(*report, o.id);
-  if (!diagnosis) return complain(fmt::format("{}: it has no diagnosis '{}'", o.what, o.id)), kUnable;
-  if (live) complain(fmt::format("{} of {} is recorded as confirmed", o.id, o.what));
-  const auto rule = rule_of(*report, *diagnosis, o.rule_id, o.pool.empty() ? nullptr : &pool);
-  if (!rule) {
-    complain(rule.error().text);
-    return live && diagnosis->rule ? kDone : kUnable;
-  }
+  if (text.empty()) return std::optional<detect::Pool>();
+  auto pool = detect::Pool::load(text, name);
+  if (!pool) return tl::unexpected(pool.error());
+  return std::move(*pool);
+}
+
+int make_rule(const Options& o, const Report& report, const Diagnosis& diagnosis, const detect::Pool* pool) {
+  const auto rule = rule_of(report, diagnosis, o.rule_id, pool);
+  if (!rule) return complain(rule.error().text), kUnable;
   for (const std::string& note : rule->notes) complain(note);
-  if (o.pool.empty()) complain("the rule was not tried on successful jobs; --pool FILE does");
+  complain(pool ? fmt::format("the rule fires in none of {}", counted(pool->jobs, "successful job"))
+                : "the rule was not tried on successful jobs: none is known; --pool FILE does");
   if (o.out.empty()) return print(rule->text) ? kDone : kUnable;
   if (std::filesystem::exists(o.out))
     return complain(o.out + ": there is such a file already; it was not touched"), kUnable;
@@ -99,17 +120,49 @@ int confirm(Options& o) {
   return print(fmt::format("{}: rule {}\n", to_terminal(o.out), rule->id)) ? kDone : kUnable;
 }
 
+int confirm(const Options& o) {
+  const bool live = !o.what.ends_with(".json");
+  if (o.wrong && !live) return complain("--wrong: a daemon keeps it; name a job"), kUnable;
+  std::optional<app::Client> client;
+  if (live) {
+    auto made = app::Client::make(o.remote.client);
+    if (!made) return complain(made.error().text), kUnable;
+    client.emplace(std::move(*made));
+  }
+  // A pool that cannot be read is told before anything is recorded.
+  const auto pool = pool_of(client ? &*client : nullptr, o);
+  if (!pool) return complain(pool.error().text), kUnable;
+  const auto report = live ? judged_report(*client, o) : report_of_file(o);
+  if (!report) return complain(report.error().text), kUnable;
+  if (live) complain(fmt::format("{} of {} is recorded as {}", o.id, o.what, o.wrong ? "wrong" : "right"));
+  if (o.wrong) return kDone;
+  const Diagnosis* diagnosis = find(*report, o.id);
+  if (!diagnosis) {
+    complain(fmt::format("{}: its report has no diagnosis '{}'{}", o.what, o.id, live ? " any more" : ""));
+    return live ? kDone : kUnable;
+  }
+  if (live && diagnosis->rule) {
+    complain(fmt::format("the rule {} knows it already; no new one is needed", *diagnosis->rule));
+    return kDone;
+  }
+  return make_rule(o, *report, *diagnosis, *pool ? &**pool : nullptr);
+}
+
 }  // namespace
 
 void add_confirm(CLI::App& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("confirm", "Say that a diagnosis was right, and make a rule of it");
+  CLI::App* verb = app.add_subcommand(
+      "confirm", "Say that a diagnosis was right or wrong, and make a rule of a right one");
   verb->footer(kExamples);
   verb->add_option("JOB", o->what, "A job of the daemon, or a report's file, NAME.json")->required();
-  verb->add_option("ID", o->id, "The diagnosis: `id` in the report with --format json")->required();
-  verb->add_option("--pool", o->pool, "A normal pool, in which the rule must not fire");
+  verb->add_option("ID", o->id, "The diagnosis, as the report names it")->required();
+  verb->add_option("--pool", o->pool,
+                   "A normal pool, in which the rule must not fire (default: what the daemon has learned)");
+  verb->add_flag("--wrong", o->wrong, "It was not right: the next ones of its kind tell so");
   verb->add_option("--out", o->out, "Write the rule to this file, which must be new; without: print it");
   verb->add_option("--id", o->rule_id, "The rule's name, such as site.fabric.flap");
+  add_run(*verb, o->run);
   add_server_options(*verb, o->remote, Asks::kChanges);
   verb->callback([o, &run] { run = [o] { return confirm(*o); }; });
 }

@@ -8,18 +8,19 @@ namespace {
 
 constexpr const char* kExamples = R"(
 Examples:
-  culprit jobs
+  culprit jobs                                    # of an earlier run: culprit report JOB --run N
   culprit jobs --format json | jq -r '.items[] | select(.state == "failed") | .id')";
 
 int jobs(RemoteOptions& o) {
   return print_answer(o, "/v1/jobs", [&](const Json& json) {
-    std::vector<std::vector<std::string>> rows{{"JOB", "STATE", "HOSTS", "LINES", "LAST SEEN", "VERDICT"}};
+    std::vector<std::vector<std::string>> rows{
+        {"JOB", "RUN", "STATE", "BEGAN", "LAST SEEN", "HOSTS", "LINES", "VERDICT"}};
     if (const auto items = json.find("items"); items != json.end())
       for (const Json& job : *items)
         if (job.is_object())
-          rows.push_back({text_field(job, "id"), text_field(job, "state"), text_field(job, "hosts"),
-                          text_field(job, "lines"), time_field(job, "last_ns", o.zone),
-                          text_field(job, "verdict")});
+          rows.push_back({text_field(job, "id"), text_field(job, "run"), text_field(job, "state"),
+                          time_field(job, "first_ns", o.zone), time_field(job, "last_ns", o.zone),
+                          text_field(job, "hosts"), text_field(job, "lines"), text_field(job, "verdict")});
     return rows.size() > 1 ? table(rows, wants_color()) : std::string("no job was seen yet\n");
   });
 }
@@ -28,7 +29,8 @@ int jobs(RemoteOptions& o) {
 
 void add_jobs(CLI::App& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
-  CLI::App* verb = app.add_subcommand("jobs", "Jobs that the daemon follows or followed");
+  CLI::App* verb = app.add_subcommand(
+      "jobs", "Jobs that the daemon follows or followed, each run of them, the newest first");
   verb->footer(kExamples);
   add_server_options(*verb, *o, Asks::kReads);
   add_format(*verb, *o, {"text", "json"});

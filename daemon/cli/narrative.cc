@@ -173,9 +173,10 @@ std::string told_by(const Diagnosis& d) {
   if (d.rule) parts.push_back("rule " + *d.rule);
   if (d.detector) parts.push_back("detector " + *d.detector);
   if (d.confirmed) {
-    parts.push_back(fmt::format("confirmed by {} ({} of {} right)", d.confirmed->by, d.confirmed->right,
-                                d.confirmed->hits));
+    parts.push_back(fmt::format("{} of {} of its kind confirmed, last judged by {}", d.confirmed->right,
+                                d.confirmed->hits, d.confirmed->by));
   }
+  if (!d.id.empty()) parts.push_back("diagnosis " + d.id);
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

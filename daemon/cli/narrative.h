@@ -30,7 +30,7 @@ std::string title_of(const Diagnosis& diagnosis);
 std::string headline(const Report& report, const RenderOptions& options);
 // "hardware, gpu, crash, iterative stage, 2026-11-21 02:12:09.123 UTC".
 std::string classified(const Diagnosis& diagnosis, const RenderOptions& options);
-// "rule nvidia.xid.79, detector spatial, confirmed by alice (11 of 12 right)".
+// "rule nvidia.xid.79, 11 of 12 of its kind confirmed, last judged by alice, diagnosis d1".
 std::string told_by(const Diagnosis& diagnosis);
 // What to do: the action with its targets ("Isolate node-17"), and how. Either may be empty; an action
 // without targets stands before the remedy ("Fix: read the traceback").

@@ -1,7 +1,7 @@
 // Blacks out what a stranger must not learn from a site's logs: names of users, home folders, tokens and
-// passwords, e-mail addresses, and IP addresses unless they are to be kept. The same name becomes the same
-// word each time ("[user-2]"), so that what happened can still be followed. A net with holes of its own: what
-// looks like nothing known passes, and the manifest says so.
+// passwords, e-mail addresses, and, unless they are to be kept, IP addresses and full names of hosts. The
+// same name becomes the same word each time ("[user-2]", "host-3.example"), so that what happened can still
+// be followed. A net with holes of its own: what looks like nothing known passes, and the manifest says so.
 //
 // Two passes: learn() every line, then apply() every line; a name that is told in the last line is then
 // blacked out in the first. Belongs to one thread.
@@ -16,8 +16,9 @@
 namespace culprit::cli {
 
 struct RedactOptions {
-  bool keep_ips = false;
+  bool keep_ips = false, keep_hosts = false;
   std::vector<std::string> names;  // of users, and other words that must go, whatever stands around them
+  bool keep_all = false;
 };
 
 class Redactor {
@@ -31,7 +32,7 @@ class Redactor {
   std::string apply(std::string_view line);
   // Between two sources.
   void next_source();
-  // Times that something was blacked out, by its kind: user, secret, e-mail, ip.
+  // Times that something was blacked out, by its kind: user, secret, e-mail, host, ip.
   const std::map<std::string, uint64_t>& counts() const;
 
  private:

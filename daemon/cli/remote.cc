@@ -39,6 +39,16 @@ void add_timezone(CLI::App& verb, RemoteOptions& options) {
       ->capture_default_str();
 }
 
+void add_run(CLI::App& verb, std::optional<uint32_t>& run) {
+  verb.add_option("--run", run,
+                  "Of several runs of the job: its number in `culprit jobs` (default: the last)")
+      ->type_name("N");
+}
+
+std::string report_path(const std::string& job, std::optional<uint32_t> run) {
+  return fmt::format("/v1/jobs/{}/report{}", app::url_escaped(job), run ? fmt::format("?run={}", *run) : "");
+}
+
 Status resolve(RemoteOptions& options) {
   auto zone = zone_named(options.timezone);
   if (!zone) return tl::unexpected(zone.error());

@@ -26,8 +26,11 @@ enum class Asks { kReads, kChanges };
 void add_server_options(CLI::App& verb, RemoteOptions& options, Asks asks);
 void add_format(CLI::App& verb, RemoteOptions& options, const std::vector<std::string>& formats);
 void add_timezone(CLI::App& verb, RemoteOptions& options);
+// --run: which of several runs of a job; without, the last.
+void add_run(CLI::App& verb, std::optional<uint32_t>& run);
 Status resolve(RemoteOptions& options);
 
+std::string report_path(const std::string& job, std::optional<uint32_t> run);
 Result<Json> ask_json(app::Client& client, const std::string& path);
 // The items of a list.
 Result<std::vector<Json>> ask_items(app::Client& client, const std::string& path);

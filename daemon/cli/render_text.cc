@@ -196,6 +196,7 @@ class TextReport {
         line += " on " + places(d.hosts, 3);
       if (const std::string time = clock_time(d.time_ns, r_.job.last_ns, o_); !time.empty())
         line += ", " + time;
+      if (!d.id.empty()) line += fmt::format(" ({})", d.id);
       page_.item(fmt::format("  {:>4}  ", percent(d.confidence)), line);
       std::string basis = d.why.empty() ? "" : d.why[0];
       if (!d.evidence.empty())

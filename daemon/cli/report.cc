@@ -13,12 +13,14 @@ namespace {
 constexpr const char* kExamples = R"(
 Examples:
   culprit report llama-70b-0412
+  culprit report llama-70b-0412 --run 0             # the first of several of this name
   culprit report llama-70b-0412 --format html > report.html
   culprit report llama-70b-0412 --format json | jq .verdict.title)";
 
 struct Options {
   RemoteOptions remote;
   std::string job;
+  std::optional<uint32_t> run;
   bool exit_code = false;
 };
 
@@ -26,7 +28,7 @@ int report(Options& o) {
   if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
   if (!client) return complain(client.error().text), kUnable;
-  const auto text = client->get("/v1/jobs/" + app::url_escaped(o.job) + "/report");
+  const auto text = client->get(report_path(o.job, o.run));
   if (!text) return complain(text.error().text), kUnable;
   const auto read = report_from_json(*text);
   if (!read) return complain(client->server() + ": " + read.error().text), kUnable;
@@ -50,6 +52,7 @@ void add_report(CLI::App& app, Run& run) {
   CLI::App* verb = app.add_subcommand("report", "What the daemon says of a job, running or ended");
   verb->footer(kExamples);
   verb->add_option("JOB", o->job, "As `culprit jobs` lists it")->required();
+  add_run(*verb, o->run);
   add_server_options(*verb, o->remote, Asks::kReads);
   add_format(*verb, o->remote, {"text", "json", "html"});
   add_timezone(*verb, o->remote);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <csignal>
 #include <ctime>
+#include <map>
+#include <set>
 
 #include "base/text.h"
 #include "cli/layout.h"
@@ -74,7 +76,58 @@ std::string text_line(const app::ServerEvent& event, const Json& data, const Zon
   return out + "\n";
 }
 
-std::string line_of(const Options& o, const app::ServerEvent& event) {
+// A fault that many hosts tell of is one line and a count, so that a verdict does not scroll away.
+class Findings {
+ public:
+  // Whether it is the first of its kind; others are counted until told().
+  bool is_first(const Json& data) {
+    const std::string kind =
+        fmt::format("{}\n{}\n{}", text_field(data, "job"), text_field(data, "run"), text_field(data, "rule"));
+    if (kinds_.size() >= kKinds) kinds_.clear();
+    const auto [at, fresh] = kinds_.try_emplace(kind);
+    Kind& k = at->second;
+    const bool host = k.hosts.size() < kHosts && k.hosts.insert(text_field(data, "host")).second;
+    if (fresh) return true;
+    counted_at_ = std::time(nullptr);
+    ++k.more;
+    k.more_hosts += host;
+    k.last = data;
+    return false;
+  }
+
+  // While they still come, they are counted on.
+  bool still_come() const { return std::time(nullptr) - counted_at_ < kQuietSeconds; }
+
+  std::string told(const Zone& zone) {
+    std::string out;
+    for (auto& [name, k] : kinds_) {
+      if (k.more == 0) continue;
+      const std::string what = k.more_hosts > 0 ? fmt::format("on {}", counted(k.more_hosts, "more host"))
+                                                : fmt::format("{} more times", k.more);
+      out += fmt::format("{}  {}  {}  {}  {}\n", time_field(k.last, "time_ns", zone),
+                         inked(padded("finding", kWordColumns), Ink::kDim, wants_color()),
+                         text_field(k.last, "job"), text_field(k.last, "title"), what);
+      k.more = k.more_hosts = 0;
+    }
+    return out;
+  }
+
+ private:
+  static constexpr std::time_t kQuietSeconds = 2;
+  static constexpr size_t kKinds = 1000, kHosts = 10'000;  // a long watch forgets and tells again
+  struct Kind {
+    std::set<std::string> hosts;
+    uint64_t more = 0, more_hosts = 0;
+    Json last;
+  };
+  std::map<std::string, Kind> kinds_;
+  std::time_t counted_at_ = 0;
+};
+
+std::string line_of(const Options& o, const app::ServerEvent& event, Findings& findings) {
+  // Nothing comes for the moment: what was counted is told.
+  if (event.data.empty())
+    return o.remote.format == "json" || findings.still_come() ? "" : findings.told(o.remote.zone);
   const Json data = Json::parse(event.data, nullptr, false);
   if (!data.is_object()) return "";
   if (o.remote.format == "json") {
@@ -85,7 +138,8 @@ std::string line_of(const Options& o, const app::ServerEvent& event) {
   if (event.kind == "dropped")
     return fmt::format("culprit: {} events were left out: this reader is too slow\n",
                        text_field(data, "events"));
-  return text_line(event, data, o.remote.zone);
+  if (event.kind != "finding") return findings.told(o.remote.zone) + text_line(event, data, o.remote.zone);
+  return findings.is_first(data) ? text_line(event, data, o.remote.zone) : "";
 }
 
 void wait(int seconds) {
@@ -104,12 +158,13 @@ int watch(Options& o) {
   // What is wrong from the beginning is for the user to mend; what breaks later may mend itself.
   if (const auto status = client->get("/v1/status"); !status) return complain(status.error().text), kUnable;
   std::string last_id;
+  Findings findings;
   bool printed = true, told = false;
   for (int pause = 1; !g_stop;) {
     const Status status = client->events(path, last_id, [&](const app::ServerEvent& event) {
-      if (event.data.empty()) return g_stop == 0;
       if (!event.id.empty()) last_id = event.id;
-      printed = print(line_of(o, event)) && !std::ferror(stdout);
+      const std::string line = line_of(o, event, findings);
+      printed = line.empty() || (print(line) && !std::ferror(stdout));
       return printed && g_stop == 0;
     });
     if (g_stop || !printed) break;

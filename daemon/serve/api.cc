@@ -176,10 +176,11 @@ Route reading(std::string pattern, std::vector<std::string> known, Ask ask) {
 
 using Change = std::function<void(const Request&, const Actor&, ApiSource::Answer)>;
 
-Route changing(std::string pattern, Change change) {
+Route changing(std::string pattern, std::vector<std::string> known, Change change) {
   return {"POST", std::move(pattern),
-          [change = std::move(change)](const Request& request, const Reply& reply) {
-            if (Status status = only(request, {}); !status) return reply.send(error_response(status.error()));
+          [known = std::move(known), change = std::move(change)](const Request& request, const Reply& reply) {
+            if (Status status = only(request, known); !status)
+              return reply.send(error_response(status.error()));
             const auto by = actor(request);
             if (!by) return reply.send(error_response(by.error()));
             change(request, *by, json_answer(reply));
@@ -196,7 +197,23 @@ void serve_health(ApiSource& source, const Reply& reply) {
 void ask_diagnoses(ApiSource& source, const Request& request, ApiSource::Answer answer) {
   const auto since = number<TimeNs>(request, "since_ns");
   if (!since) return answer(tl::unexpected(since.error()));
-  source.diagnoses({parameter(request, "job"), *since}, std::move(answer));
+  const auto run = number<uint32_t>(request, "run");
+  if (!run) return answer(tl::unexpected(run.error()));
+  source.diagnoses({parameter(request, "job"), *run, *since}, std::move(answer));
+}
+
+void ask_report(ApiSource& source, const Request& request, ApiSource::Answer answer) {
+  const auto run = number<uint32_t>(request, "run");
+  if (!run) return answer(tl::unexpected(run.error()));
+  source.report({request.names.at("job"), *run}, std::move(answer));
+}
+
+Change judging(ApiSource& source, bool right) {
+  return [&source, right](const Request& request, const Actor& by, ApiSource::Answer answer) {
+    const auto run = number<uint32_t>(request, "run");
+    if (!run) return answer(tl::unexpected(run.error()));
+    source.judge({{request.names.at("job"), *run}, request.names.at("id"), right}, by, std::move(answer));
+  };
 }
 
 }  // namespace
@@ -218,9 +235,9 @@ std::vector<Route> Api::routes() {
                  false});
   out.push_back(reading("/v1/status", {}, [&s](R, A answer) { s.status(std::move(answer)); }));
   out.push_back(reading("/v1/jobs", {}, [&s](R, A answer) { s.jobs(std::move(answer)); }));
-  out.push_back(reading("/v1/jobs/{job}/report", {},
-                        [&s](R r, A answer) { s.report(r.names.at("job"), std::move(answer)); }));
-  out.push_back(reading("/v1/diagnoses", {"job", "since_ns"},
+  out.push_back(reading("/v1/jobs/{job}/report", {"run"},
+                        [&s](R r, A answer) { ask_report(s, r, std::move(answer)); }));
+  out.push_back(reading("/v1/diagnoses", {"job", "since_ns", "run"},
                         [&s](R r, A answer) { ask_diagnoses(s, r, std::move(answer)); }));
   out.push_back(reading("/v1/suspects", {"job"},
                         [&s](R r, A answer) { s.suspects(parameter(r, "job"), std::move(answer)); }));
@@ -238,10 +255,10 @@ std::vector<Route> Api::routes() {
                    events_.subscribe(r, reply);
                  },
                  false});
-  out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/confirm", [&s](R r, const Actor& by, A answer) {
-    s.confirm(r.names.at("job"), r.names.at("id"), by, std::move(answer));
-  }));
-  out.push_back(changing("/v1/hosts/{host}/clear", [&s](R r, const Actor& by, A answer) {
+  out.push_back(reading("/v1/pool", {}, [&s](R, A answer) { s.pool(std::move(answer)); }));
+  out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/confirm", {"run"}, judging(s, true)));
+  out.push_back(changing("/v1/jobs/{job}/diagnoses/{id}/refute", {"run"}, judging(s, false)));
+  out.push_back(changing("/v1/hosts/{host}/clear", {}, [&s](R r, const Actor& by, A answer) {
     s.clear(r.names.at("host"), by, std::move(answer));
   }));
   return out;

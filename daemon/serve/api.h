@@ -26,8 +26,22 @@ struct Health {
   std::string sentence;  // "ok", or what stands still and since when
 };
 
+// A job of which there were several has runs, counted from 0; without one the last is meant.
+struct JobRun {
+  std::string job;
+  std::optional<uint32_t> run;
+};
+
+// What somebody says of a diagnosis.
+struct Judgement {
+  JobRun of;
+  std::string id;
+  bool right = true;
+};
+
 struct DiagnosisQuery {
   std::optional<std::string> job;
+  std::optional<uint32_t> run;  // without: of all
   std::optional<TimeNs> since_ns;
 };
 
@@ -70,11 +84,12 @@ class ApiSource {
   virtual Health health() = 0;
   virtual void metrics(std::function<void(std::string)> answer) = 0;  // made with MetricsText
   virtual void status(Answer answer) = 0;
-  // Lists: {"items": [ … ]}, newest first. Of jobs, each with at least "id", "state" (running, ended,
-  // failed), "first_ns", "last_ns", "hosts" (count), "lines", "verdict" (its title, or null).
+  // Lists: {"items": [ … ]}, newest first. Of jobs each run, with at least "id", "run", "state" (running,
+  // ended, failed), "first_ns", "last_ns", "ended_ns" (null while it runs), "hosts" (count), "lines",
+  // "verdict" (its title, or null).
   virtual void jobs(Answer answer) = 0;
-  virtual void report(const std::string& job, Answer answer) = 0;  // FORMATS.md section 7
-  // Each as in the report, with "job" beside.
+  virtual void report(const JobRun& of, Answer answer) = 0;  // FORMATS.md section 7
+  // Each as in the report, with "job" and "run" beside.
   virtual void diagnoses(const DiagnosisQuery& query, Answer answer) = 0;
   virtual void suspects(const std::optional<std::string>& job, Answer answer) = 0;
   virtual void hosts(Answer answer) = 0;  // "host", "state", "suspected", "last_ns"
@@ -86,7 +101,10 @@ class ApiSource {
                         std::function<void(Result<std::unique_ptr<EvidenceReader>>)> answer) = 0;
   // {"config": "…", "versions": {…}}: the configuration as read, without secrets; for `culprit bundle`.
   virtual void about(Answer answer) = 0;
-  virtual void confirm(const std::string& job, const std::string& id, const Actor& by, Answer answer) = 0;
+  // GET /v1/pool: {"pool": "…"}, what jobs that ended well were learned to write, as `culprit pool` saves it;
+  // null where none did.
+  virtual void pool(Answer answer) = 0;
+  virtual void judge(const Judgement& judgement, const Actor& by, Answer answer) = 0;
   virtual void clear(const std::string& host, const Actor& by, Answer answer) = 0;
 };
 

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "base/crash_point.h"
 #include "base/limits.h"
@@ -23,19 +22,6 @@ constexpr int kDamagedKept = 4;
 // Bounds of rows are held once in so many writes: counting costs more than a row.
 constexpr uint64_t kBoundsEvery = 256;
 constexpr std::array<std::string_view, 4> kStates = {"running", "ended_well", "failed", "ended"};
-
-std::string hosts_text(const std::vector<std::string>& hosts) {
-  return nlohmann::json(hosts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::vector<std::string> hosts_of(const std::string& text) {
-  std::vector<std::string> hosts;
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_array()) return hosts;
-  for (const auto& host : json)
-    if (host.is_string()) hosts.push_back(host.get<std::string>());
-  return hosts;
-}
 
 }  // namespace
 
@@ -157,23 +143,28 @@ Status Index::in_transaction(const Work& work) {
 
 Status Index::hold_bounds() {
   return in_transaction([&]() -> Status {
+    // Of one job the newest runs; then, of all, those that run and the newest.
+    Statement runs(*this,
+                   "DELETE FROM jobs WHERE rowid IN (SELECT rowid FROM (SELECT rowid, row_number() OVER "
+                   "(PARTITION BY id ORDER BY run DESC) AS n FROM jobs) WHERE n > ?)");
     Statement jobs(*this,
-                   "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs ORDER BY state = 0 DESC, last_ns DESC "
-                   "LIMIT -1 OFFSET ?)");
+                   "DELETE FROM jobs WHERE rowid IN (SELECT rowid FROM jobs ORDER BY state = 0 DESC, last_ns "
+                   "DESC LIMIT -1 OFFSET ?)");
     Statement audit(*this, "DELETE FROM audit WHERE row <= (SELECT max(row) FROM audit) - ?");
-    const auto per_job = [](const char* table) {
+    const auto per_run = [](const char* table) {
       return fmt::format(
           "DELETE FROM {0} WHERE rowid IN (SELECT rowid FROM (SELECT rowid, row_number() OVER (PARTITION BY "
-          "job ORDER BY rowid DESC) AS n FROM {0} WHERE job IN (SELECT job FROM {0} GROUP BY job HAVING "
-          "count(*) > ?1)) WHERE n > ?1)",
+          "job, run ORDER BY rowid DESC) AS n FROM {0} WHERE (job, run) IN (SELECT job, run FROM {0} GROUP "
+          "BY job, run HAVING count(*) > ?1)) WHERE n > ?1)",
           table);
     };
-    Statement findings(*this, per_job("findings")), diagnoses(*this, per_job("diagnoses"));
+    Statement findings(*this, per_run("findings")), diagnoses(*this, per_run("diagnoses"));
+    runs.bind(kRunsPerJobMax);
     jobs.bind(kJobsMax);
     audit.bind(kAuditMax);
-    findings.bind(kFindingsPerJobMax);
-    diagnoses.bind(kDiagnosesPerJobMax);
-    for (Statement* statement : {&jobs, &audit, &findings, &diagnoses})
+    findings.bind(kFindingsPerRunMax);
+    diagnoses.bind(kDiagnosesPerRunMax);
+    for (Statement* statement : {&runs, &jobs, &audit, &findings, &diagnoses})
       if (const Status done = statement->run(); !done) return done;
     return {};
   });
@@ -182,59 +173,69 @@ Status Index::hold_bounds() {
 // ---- jobs
 
 Status Index::upsert_job(const JobRow& job) {
-  const std::string hosts = hosts_text(job.hosts);
   return in_transaction([&] {
     Statement put(
         *this,
-        "INSERT INTO jobs (id, state, first_ns, last_ns, ended_ns, hosts, verdict, run) VALUES "
-        "(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state, first_ns = "
+        "INSERT INTO jobs (id, run, state, first_ns, last_ns, ended_ns, hosts, lines, verdict) VALUES "
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id, run) DO UPDATE SET state = excluded.state, first_ns = "
         "excluded.first_ns, last_ns = excluded.last_ns, ended_ns = excluded.ended_ns, hosts = "
-        "excluded.hosts, verdict = excluded.verdict, run = excluded.run");
-    put.bind(job.id).bind(static_cast<int64_t>(job.state)).bind_time(job.first_ns).bind_time(job.last_ns);
-    put.bind_time(job.ended_ns).bind(hosts).bind(job.verdict).bind(static_cast<int64_t>(job.run));
-    return put.run();
+        "excluded.hosts, lines = excluded.lines, verdict = excluded.verdict");
+    put.bind(job.id).bind_number(job.run).bind(static_cast<int64_t>(job.state)).bind_time(job.first_ns);
+    put.bind_time(job.last_ns).bind_time(job.ended_ns).bind_number(job.hosts).bind_number(job.lines);
+    return put.bind(job.verdict).run();
   });
 }
 
 constexpr std::string_view kJobColumns =
-    "SELECT id, state, first_ns, last_ns, ended_ns, hosts, verdict, run FROM jobs ";
+    "SELECT id, run, state, first_ns, last_ns, ended_ns, hosts, lines, verdict FROM jobs ";
 
 static JobRow job_of(const auto& row) {
   JobRow job;
   job.id = row.text(0);
-  job.state = static_cast<JobState>(row.integer(1) & 3);
-  job.first_ns = row.time(2);
-  job.last_ns = row.time(3);
-  job.ended_ns = row.time(4);
-  job.hosts = hosts_of(row.text(5));
-  job.verdict = row.text(6);
-  job.run = static_cast<uint32_t>(row.integer(7));
+  job.run = static_cast<uint32_t>(row.integer(1));
+  job.state = static_cast<JobState>(row.integer(2) & 3);
+  job.first_ns = row.time(3);
+  job.last_ns = row.time(4);
+  job.ended_ns = row.time(5);
+  job.hosts = row.number(6);
+  job.lines = row.number(7);
+  job.verdict = row.text(8);
   return job;
 }
 
-Result<std::optional<JobRow>> Index::job(const std::string& id) {
-  Statement get(*this, fmt::format("{}WHERE id = ?", kJobColumns));
+Result<std::optional<JobRow>> Index::job(const std::string& id, std::optional<uint32_t> run) {
+  Statement get(*this, fmt::format("{}WHERE id = ?1 AND (?2 IS NULL OR run = ?2) ORDER BY run DESC LIMIT 1",
+                                   kJobColumns));
   std::optional<JobRow> found;
-  if (get.bind(id).row()) found = job_of(get);
+  if (get.bind(id).bind_number(run).row()) found = job_of(get);
   if (!get.good()) return tl::unexpected(get.status().error());
   return found;
 }
 
 Result<std::vector<JobRow>> Index::jobs(size_t limit) {
-  Statement get(*this, fmt::format("{}ORDER BY first_ns DESC, id LIMIT ?", kJobColumns));
+  Statement get(*this, fmt::format("{}ORDER BY first_ns DESC, id, run DESC LIMIT ?", kJobColumns));
   get.bind(limit);
   return get.rows<JobRow>([](const auto& row) { return job_of(row); });
 }
 
-Status Index::put_report(const std::string& job, std::string_view json) {
+Result<std::vector<JobRow>> Index::last_runs() {
+  Statement get(*this, fmt::format("{}WHERE (id, run) IN (SELECT id, max(run) FROM jobs GROUP BY id) ORDER "
+                                   "BY first_ns DESC, id LIMIT ?",
+                                   kJobColumns));
+  get.bind(kJobsMax);
+  return get.rows<JobRow>([](const auto& row) { return job_of(row); });
+}
+
+Status Index::put_report(const std::string& job, uint32_t run, std::string_view json) {
   return in_transaction([&] {
-    Statement put(*this, "INSERT OR REPLACE INTO reports (job, json) VALUES (?, ?)");
-    return put.bind(job).bind(json).run();
+    Statement put(*this, "INSERT OR REPLACE INTO reports (job, run, json) VALUES (?, ?, ?)");
+    return put.bind(job).bind_number(run).bind(json).run();
   });
 }
 
-Result<std::optional<std::string>> Index::report(const std::string& job) {
-  return Statement(*this, "SELECT json FROM reports WHERE job = ?").bind(job).one_text();
+Result<std::optional<std::string>> Index::report(const std::string& job, uint32_t run) {
+  Statement get(*this, "SELECT json FROM reports WHERE job = ? AND run = ?");
+  return get.bind(job).bind_number(run).one_text();
 }
 
 // ---- diagnoses and findings
@@ -242,53 +243,82 @@ Result<std::optional<std::string>> Index::report(const std::string& job) {
 Status Index::put_diagnosis(const DiagnosisRow& d) {
   return in_transaction([&] {
     Statement put(*this,
-                  "INSERT INTO diagnoses (job, id, first_ns, last_ns, json, state) VALUES (?, ?, ?, ?, ?, ?) "
-                  "ON CONFLICT (job, id) DO UPDATE SET first_ns = excluded.first_ns, last_ns = "
-                  "excluded.last_ns, json = excluded.json, state = CASE WHEN confirmed_by = '' THEN "
+                  "INSERT INTO diagnoses (job, run, id, kind, first_ns, last_ns, json, state) VALUES (?, ?, "
+                  "?, ?, ?, ?, ?, ?) ON CONFLICT (job, run, id) DO UPDATE SET kind = excluded.kind, last_ns "
+                  "= excluded.last_ns, json = excluded.json, state = CASE WHEN judged_by = '' THEN "
                   "excluded.state ELSE state END");
-    put.bind(d.job).bind(d.id).bind_time(d.first_ns).bind_time(d.last_ns).bind(d.json).bind(d.state);
-    return put.run();
+    put.bind(d.job).bind_number(d.run).bind(d.id).bind(d.kind).bind_time(d.first_ns).bind_time(d.last_ns);
+    return put.bind(d.json).bind(d.state).run();
   });
 }
 
 Result<std::vector<DiagnosisRow>> Index::diagnoses(const DiagnosisQuery& query) {
-  Statement get(*this,
-                "SELECT job, id, first_ns, last_ns, json, state, confirmed_by, confirmed_ns FROM diagnoses "
-                "WHERE (?1 = '' OR job = ?1) AND (?2 IS NULL OR last_ns >= ?2) ORDER BY first_ns DESC, rowid "
-                "DESC LIMIT ?3");
-  get.bind(query.job).bind_time(query.since_ns).bind(query.limit);
+  Statement get(
+      *this,
+      "SELECT job, run, id, kind, first_ns, last_ns, json, state, judged_by, judged_ns FROM diagnoses WHERE "
+      "(?1 = '' OR job = ?1) AND (?2 IS NULL OR run = ?2) AND (?3 IS NULL OR last_ns >= ?3) ORDER BY "
+      "first_ns DESC, rowid DESC LIMIT ?4");
+  get.bind(query.job).bind_number(query.run).bind_time(query.since_ns).bind(query.limit);
   return get.rows<DiagnosisRow>([](const auto& row) {
-    return DiagnosisRow{row.text(0), row.text(1), row.time(2), row.time(3),
-                        row.text(4), row.text(5), row.text(6), row.time(7)};
+    return DiagnosisRow{row.text(0), static_cast<uint32_t>(row.integer(1)),
+                        row.text(2), row.text(3),
+                        row.time(4), row.time(5),
+                        row.text(6), row.text(7),
+                        row.text(8), row.time(9)};
   });
 }
 
-Status Index::confirm(const Confirmation& c) {
+Status Index::judge(const Judgement& j) {
   return in_transaction([&]() -> Status {
-    Statement put(
-        *this,
-        "UPDATE diagnoses SET state = 'confirmed', confirmed_by = ?, confirmed_ns = ? WHERE job = ? "
-        "AND id = ?");
-    put.bind(c.by).bind_time(c.time_ns).bind(c.job).bind(c.id);
+    Statement get(*this,
+                  "SELECT rowid, kind FROM diagnoses WHERE job = ?1 AND id = ?2 AND (?3 IS NULL OR run = ?3) "
+                  "ORDER BY run DESC LIMIT 1");
+    const bool found = get.bind(j.job).bind(j.id).bind_number(j.run).row();
+    if (!get.good()) return get.status();
+    const std::string of_run = j.run ? fmt::format(", run {}", *j.run) : "";
+    if (!found)
+      return fail(ErrorCode::kNotFound, fmt::format("job {}{}: no diagnosis {}", j.job, of_run, j.id));
+    Statement put(*this, "UPDATE diagnoses SET state = ?, judged_by = ?, judged_ns = ? WHERE rowid = ?");
+    put.bind(j.right ? "confirmed" : "refuted").bind(j.by).bind_time(j.time_ns).bind(get.integer(0));
     if (const Status done = put.run(); !done) return done;
-    if (sqlite3_changes(db_) == 0)
-      return fail(ErrorCode::kNotFound, fmt::format("job {}: no diagnosis {}", c.job, c.id));
-    return write_audit({c.time_ns, c.by, "confirm", c.job + "/" + c.id, ""});
+    // An id is of one run alone.
+    return write_audit({j.time_ns, j.by, j.right ? "confirm" : "refute", j.job + "/" + j.id, get.text(1)});
   });
+}
+
+Result<std::map<std::string, Judged>> Index::judged() {
+  // SQLite takes the columns beside a lone max() from its row.
+  Statement get(*this,
+                "SELECT detail, what, who, max(row) FROM audit WHERE what IN ('confirm', 'refute') AND "
+                "detail <> '' GROUP BY subject ORDER BY max(row)");
+  std::map<std::string, Judged> out;
+  while (get.row()) {
+    Judged& one = out[get.text(0)];
+    ++one.hits;
+    one.right += get.text(1) == "confirm";
+    one.by = get.text(2);
+  }
+  if (!get.good()) return tl::unexpected(get.status().error());
+  return out;
 }
 
 Status Index::add_finding(const FindingRow& finding) {
   return in_transaction([&] {
-    Statement put(*this, "INSERT INTO findings (job, time_ns, json) VALUES (?, ?, ?)");
-    return put.bind(finding.job).bind_time(finding.time_ns).bind(finding.json).run();
+    Statement put(*this,
+                  "INSERT INTO findings (job, run, id, time_ns, json) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
+                  "(job, run, id) DO NOTHING");
+    put.bind(finding.job).bind_number(finding.run).bind(finding.id).bind_time(finding.time_ns);
+    return put.bind(finding.json).run();
   });
 }
 
 Result<std::vector<FindingRow>> Index::findings(const std::string& job, size_t limit) {
-  Statement get(*this, "SELECT job, time_ns, json FROM findings WHERE job = ? ORDER BY rowid DESC LIMIT ?");
+  Statement get(*this,
+                "SELECT job, run, id, time_ns, json FROM findings WHERE job = ? ORDER BY rowid DESC LIMIT ?");
   get.bind(job).bind(limit);
   return get.rows<FindingRow>([](const auto& row) {
-    return FindingRow{row.text(0), row.time(1), row.text(2)};
+    return FindingRow{row.text(0), static_cast<uint32_t>(row.integer(1)), row.text(2), row.time(3),
+                      row.text(4)};
   });
 }
 

@@ -1,6 +1,6 @@
-// What is known of jobs, in one SQLite file beside the spool: jobs and their last reports, diagnoses,
-// findings, who confirmed and cleared what, the pool of normal templates. The spool's bytes are the truth;
-// this is what was made of them, and what people said.
+// What is known of jobs, in one SQLite file beside the spool: each run of a job and its last report, its
+// diagnoses and findings, who judged and cleared what, the pool of normal templates. The spool's bytes are
+// the truth; this is what was made of them, and what people said.
 //
 // One thread owns it (the store's worker). Each call is one transaction: it is done or it is not. Errors (a
 // full disk, a locked file) leave it usable. A damaged file is moved aside at the start and a new one begun.
@@ -24,46 +24,59 @@ namespace culprit::store {
 enum class JobState : uint8_t { kRunning = 0, kEndedWell = 1, kFailed = 2, kEnded = 3 };
 std::string_view name(JobState state);  // "running", "ended_well", "failed", "ended"
 
-// Times that are not known are kNoTime.
+// Times that are not known are kNoTime. A job whose id came again has several runs, numbered from 0.
 struct JobRow {
   std::string id;
-  uint32_t run = 0;  // of several of the same id, from 0
+  uint32_t run = 0;
   JobState state = JobState::kRunning;
   TimeNs first_ns = kNoTime, last_ns = kNoTime, ended_ns = kNoTime;
-  std::vector<std::string> hosts;
-  std::string verdict;  // JSON of a diagnosis; empty: none
+  std::optional<uint64_t> hosts, lines;  // how many
+  std::string verdict;                   // its title; empty: none
 };
 
 struct DiagnosisRow {
-  std::string job, id;
+  std::string job;
+  uint32_t run = 0;
+  std::string id;
+  std::string kind;  // what makes two of them the same fault: "rule:nvidia.xid.79"
   TimeNs first_ns = kNoTime, last_ns = kNoTime;  // when it was made, and last seen
   std::string json;
-  std::string state;  // "open", "confirmed", "withdrawn"
-  std::string confirmed_by;
-  TimeNs confirmed_ns = kNoTime;
+  std::string state;  // "open", "withdrawn", "confirmed", "refuted"
+  std::string judged_by;
+  TimeNs judged_ns = kNoTime;
+};
+
+// What people said of one kind of diagnosis, each diagnosis once: their last word on it.
+struct Judged {
+  uint64_t hits = 0, right = 0;
+  std::string by;  // whose was the last word
 };
 
 struct FindingRow {
   std::string job;
+  uint32_t run = 0;
+  std::string id;  // of the same finding always the same: it is kept once, however often it is told
   TimeNs time_ns = kNoTime;
   std::string json;
 };
 
 struct AuditRow {
   TimeNs time_ns = kNoTime;
-  std::string who, what, subject, detail;  // "uid 1000", "confirm", "job/d1", free text
+  std::string who, what, subject, detail;  // "uid 1000", "confirm", "job/d1", its kind
 };
 
 struct DiagnosisQuery {
-  std::string job;  // empty: all
+  std::string job;              // empty: all
+  std::optional<uint32_t> run;  // none: all
   TimeNs since_ns = kNoTime;
   size_t limit = 1000;
 };
 
 // Rows that are kept; the oldest go first, of jobs those that ended.
-constexpr size_t kJobsMax = 10'000;            // a year of 27 a day
-constexpr size_t kDiagnosesPerJobMax = 1'000;  // more say nothing more of one job
-constexpr size_t kFindingsPerJobMax = 10'000;  // some 5 MB
+constexpr size_t kJobsMax = 10'000;            // runs of all; a year of 27 a day
+constexpr size_t kRunsPerJobMax = 100;         // a job that fails each hour pushes no other out in four days
+constexpr size_t kDiagnosesPerRunMax = 1'000;  // more say nothing more of one job
+constexpr size_t kFindingsPerRunMax = 10'000;  // some 5 MB
 constexpr size_t kAuditMax = 100'000;          // what people did: years of it
 
 class Index {
@@ -81,21 +94,29 @@ class Index {
   bool damaged() const { return damaged_; }
 
   Status upsert_job(const JobRow& job);
-  Result<std::optional<JobRow>> job(const std::string& id);
-  Result<std::vector<JobRow>> jobs(size_t limit = 1000);  // newest first
-  // The job of a report, a diagnosis or a finding must be there.
-  Status put_report(const std::string& job, std::string_view json);
-  Result<std::optional<std::string>> report(const std::string& job);
+  // Of several runs the last, where none is named.
+  Result<std::optional<JobRow>> job(const std::string& id, std::optional<uint32_t> run = {});
+  Result<std::vector<JobRow>> jobs(size_t limit = 1000);  // all runs, newest first
+  Result<std::vector<JobRow>> last_runs();                // of each job; at most kJobsMax
+  // The run of a report, a diagnosis or a finding must be there.
+  Status put_report(const std::string& job, uint32_t run, std::string_view json);
+  Result<std::optional<std::string>> report(const std::string& job, uint32_t run);
 
-  // Confirmations of an earlier row of this job and id stay.
+  // When it was first made, and what people said of it, stay as in an earlier row of this run and id.
   Status put_diagnosis(const DiagnosisRow& diagnosis);
   Result<std::vector<DiagnosisRow>> diagnoses(const DiagnosisQuery& query);  // newest first
-  // With its row of audit; kNotFound where there is no such diagnosis.
-  struct Confirmation {
-    std::string job, id, by;
+  // Was it right or wrong? With its row of audit; kNotFound where there is no such diagnosis. Without a run
+  // the last one that has it.
+  struct Judgement {
+    std::string job, id;
+    std::optional<uint32_t> run;
+    bool right = true;
+    std::string by;
     TimeNs time_ns = kNoTime;
   };
-  Status confirm(const Confirmation& confirmation);
+  Status judge(const Judgement& judgement);
+  // By kind, over all jobs whose judgements the audit still has.
+  Result<std::map<std::string, Judged>> judged();
 
   Status add_finding(const FindingRow& finding);
   Result<std::vector<FindingRow>> findings(const std::string& job, size_t limit = 1000);  // newest first

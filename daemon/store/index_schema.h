@@ -8,7 +8,7 @@
 namespace culprit::store {
 
 // Times are nanoseconds since the epoch, or null. Texts are kept as bytes, since ids come from strangers.
-inline constexpr std::array<std::string_view, 1> kSchemaSteps = {R"sql(
+inline constexpr std::array<std::string_view, 2> kSchemaSteps = {R"sql(
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY, state INTEGER NOT NULL, first_ns INTEGER, last_ns INTEGER, ended_ns INTEGER,
   hosts TEXT NOT NULL, verdict TEXT NOT NULL, run INTEGER NOT NULL DEFAULT 0);
@@ -28,6 +28,51 @@ CREATE TABLE audit (
   subject TEXT NOT NULL, detail TEXT NOT NULL);
 CREATE TABLE cleared (host TEXT PRIMARY KEY, time_ns INTEGER);
 CREATE TABLE pool (kind TEXT PRIMARY KEY, text BLOB NOT NULL);
+)sql",
+                                                                 R"sql(
+-- 2: every run of a job is kept. What diagnoses are of one kind stands with what people said of them.
+CREATE TABLE jobs_2 (
+  id TEXT NOT NULL, run INTEGER NOT NULL, state INTEGER NOT NULL, first_ns INTEGER, last_ns INTEGER,
+  ended_ns INTEGER, hosts INTEGER, lines INTEGER, verdict TEXT NOT NULL, PRIMARY KEY (id, run));
+INSERT INTO jobs_2 SELECT id, run, state, first_ns, last_ns, ended_ns, NULL, NULL, verdict FROM jobs;
+CREATE TABLE reports_2 (
+  job TEXT NOT NULL, run INTEGER NOT NULL, json TEXT NOT NULL, PRIMARY KEY (job, run),
+  FOREIGN KEY (job, run) REFERENCES jobs_2 (id, run) ON DELETE CASCADE);
+INSERT INTO reports_2 SELECT r.job, j.run, r.json FROM reports r JOIN jobs j ON j.id = r.job;
+-- What was told of earlier runs is listed with the last one: which one it was nobody knows any more.
+CREATE TABLE diagnoses_2 (
+  job TEXT NOT NULL, run INTEGER NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL, first_ns INTEGER,
+  last_ns INTEGER, json TEXT NOT NULL, state TEXT NOT NULL, judged_by TEXT NOT NULL DEFAULT '',
+  judged_ns INTEGER, PRIMARY KEY (job, run, id),
+  FOREIGN KEY (job, run) REFERENCES jobs_2 (id, run) ON DELETE CASCADE);
+INSERT INTO diagnoses_2
+  SELECT d.job, j.run, d.id,
+    CASE WHEN NOT json_valid(d.json) THEN ''
+         WHEN json_extract(d.json, '$.rule') IS NOT NULL THEN 'rule:' || json_extract(d.json, '$.rule')
+         ELSE ifnull(json_extract(d.json, '$.detector'), '') || ':' ||
+              ifnull(json_extract(d.json, '$.symptom'), '') END,
+    d.first_ns, d.last_ns, d.json, d.state, d.confirmed_by, d.confirmed_ns
+  FROM diagnoses d JOIN jobs j ON j.id = d.job;
+CREATE TABLE findings_2 (
+  job TEXT NOT NULL, run INTEGER NOT NULL, id TEXT NOT NULL, time_ns INTEGER, json TEXT NOT NULL,
+  UNIQUE (job, run, id),
+  FOREIGN KEY (job, run) REFERENCES jobs_2 (id, run) ON DELETE CASCADE);
+INSERT INTO findings_2
+  SELECT f.job, j.run, 'row ' || f.rowid, f.time_ns, f.json FROM findings f JOIN jobs j ON j.id = f.job
+  ORDER BY f.rowid;
+UPDATE audit SET detail = d.kind FROM diagnoses_2 d
+  WHERE audit.what = 'confirm' AND d.judged_by <> '' AND audit.subject = d.job || '/' || d.id;
+DROP TABLE findings;
+DROP TABLE diagnoses;
+DROP TABLE reports;
+DROP TABLE jobs;
+ALTER TABLE jobs_2 RENAME TO jobs;
+ALTER TABLE reports_2 RENAME TO reports;
+ALTER TABLE diagnoses_2 RENAME TO diagnoses;
+ALTER TABLE findings_2 RENAME TO findings;
+CREATE INDEX jobs_by_time ON jobs (first_ns);
+CREATE INDEX diagnoses_by_time ON diagnoses (first_ns);
+CREATE INDEX audit_judged ON audit (subject) WHERE what IN ('confirm', 'refute');
 )sql"};
 
 }  // namespace culprit::store

@@ -35,6 +35,10 @@ class Index::Statement {
     return time == kNoTime ? keep(sqlite3_bind_null(statement_, ++bound_)) : bind(time);
   }
 
+  Statement& bind_number(std::optional<uint64_t> value) {
+    return value ? bind(static_cast<size_t>(*value)) : keep(sqlite3_bind_null(statement_, ++bound_));
+  }
+
   // Moves to the next row; false behind the last, and after an error.
   bool row() {
     if (!good()) return false;
@@ -50,6 +54,11 @@ class Index::Statement {
   int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
   TimeNs time(int column) const {
     return sqlite3_column_type(statement_, column) == SQLITE_NULL ? kNoTime : integer(column);
+  }
+
+  std::optional<uint64_t> number(int column) const {
+    if (sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
+    return static_cast<uint64_t>(integer(column));
   }
 
   bool good() const { return !error_; }

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -59,6 +60,8 @@ store::JobRow job_row(const LiveJobSummary& job) {
   row.first_ns = job.first_ns;
   row.last_ns = job.last_ns;
   if (job.state != JobState::kRunning) row.ended_ns = job.last_ns;
+  row.hosts = job.hosts;
+  row.lines = job.lines;
   row.verdict = job.verdict.value_or("");
   return row;
 }
@@ -75,17 +78,6 @@ Result<std::string> read_token(const Config& config) {
   while (!token.empty() && (token.back() == '\n' || token.back() == ' ')) token.pop_back();
   if (token.empty()) return fail(ErrorCode::kInvalid, config.http.token_file + ": is empty");
   return token;
-}
-
-// What a configuration may say already, and nothing here does yet: who relies on it must hear of it.
-std::vector<std::string> without_effect(const Config& config) {
-  std::vector<std::string> out;
-  if (config.role != DaemonRole::kBoth) out.emplace_back("role: this version works as both");
-  if (!config.forward.to.empty()) out.emplace_back("forward.to: this version forwards nothing");
-  if (!config.collector.healthy.empty())
-    out.emplace_back("collector.healthy: this version learns from jobs that ended well only");
-  if (config.act.mode == ActMode::kAct) out.emplace_back("act.mode: this version observes only");
-  return out;
 }
 
 }  // namespace
@@ -335,11 +327,29 @@ void Agent::release() {
 
 void Agent::take_events(std::vector<LiveEvent>&& events) {
   for (const LiveEvent& event : events) {
+    if (event.replayed && event.kind == LiveEventKind::kDiagnosis) tell_if_new(event);
     record_event(event);
-    if (event.replayed || event.kind == LiveEventKind::kPoolChanged) continue;
-    if (api_) api_->events().publish({std::string(word(event.kind)), event.job, event.json});
-    if (!event.sentence.empty()) log_.info(fmt::format("job {}: {}", event.job, event.sentence));
+    if (!event.replayed && event.kind != LiveEventKind::kPoolChanged) tell(event);
   }
+}
+
+void Agent::tell(const LiveEvent& event) {
+  if (api_) api_->events().publish({std::string(word(event.kind)), event.job, event.json});
+  if (!event.sentence.empty()) log_.info(fmt::format("job {}: {}", event.job, event.sentence));
+}
+
+// The process before may have been killed before it made this diagnosis.
+void Agent::tell_if_new(const LiveEvent& event) {
+  const auto known = std::make_shared<bool>(true);
+  recorder_->ask(
+      [event, known](store::Spool&, store::Index& index) {
+        const auto rows = index.diagnoses({.job = event.job, .run = event.run});
+        *known = !rows || std::any_of(rows->begin(), rows->end(),
+                                      [&](const store::DiagnosisRow& row) { return row.id == event.id; });
+      },
+      [this, event, known] {
+        if (!*known) tell(event);
+      });
 }
 
 void Agent::record_event(const LiveEvent& event) {
@@ -359,10 +369,12 @@ void Agent::record_event(const LiveEvent& event) {
     return record_job(event);
   recorder_->record([event](store::Index& index) -> Status {
     if (event.kind == LiveEventKind::kFinding)
-      return event.replayed ? Status{} : index.add_finding({event.job, event.time_ns, event.json});
+      return index.add_finding({event.job, event.run, event.id, event.time_ns, event.json});
     store::DiagnosisRow row;
     row.job = event.job;
+    row.run = event.run;
     row.id = event.id;
+    row.kind = kind_of_diagnosis(event.json);
     row.first_ns = row.last_ns = event.time_ns;
     row.json = event.json;
     row.state = event.kind == LiveEventKind::kDiagnosisGone ? "withdrawn" : "open";
@@ -374,7 +386,7 @@ void Agent::record_event(const LiveEvent& event) {
 void Agent::record_job(const LiveEvent& event) {
   recorder_->record([row = job_row(*event.summary), report = event.report](store::Index& index) {
     Status status = index.upsert_job(row);
-    if (status && !report.empty()) status = index.put_report(row.id, report);
+    if (status && !report.empty()) status = index.put_report(row.id, row.run, report);
     return status;
   });
 }

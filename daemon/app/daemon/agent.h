@@ -61,6 +61,8 @@ class Agent {
   void hold();
   void release();
   void take_events(std::vector<LiveEvent>&& events);
+  void tell(const LiveEvent& event);
+  void tell_if_new(const LiveEvent& event);
   void record_event(const LiveEvent& event);
   void record_job(const LiveEvent& event);
   void refuse_reload(const std::string& why);

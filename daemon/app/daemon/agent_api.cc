@@ -29,13 +29,16 @@ std::string who(const serve::Actor& by) {
 }
 
 json row_json(const store::JobRow& row) {
+  const bool well = row.state == store::JobState::kEndedWell;
   return {{"id", row.id},
-          {"state", store::name(row.state)},
-          {"hosts", row.hosts.empty() ? json(nullptr) : json(row.hosts.size())},
+          {"run", row.run},
+          {"state", well ? store::name(store::JobState::kEnded) : store::name(row.state)},
+          {"well", well},
+          {"hosts", row.hosts ? json(*row.hosts) : json(nullptr)},
           {"first_ns", time_or_null(row.first_ns)},
           {"last_ns", time_or_null(row.last_ns)},
           {"ended_ns", time_or_null(row.ended_ns)},
-          {"lines", nullptr},
+          {"lines", row.lines ? json(*row.lines) : json(nullptr)},
           {"verdict", row.verdict.empty() ? json(nullptr) : json(row.verdict)}};
 }
 
@@ -44,15 +47,59 @@ std::string_view kind_word(OriginKind kind) {
   return kWords[static_cast<size_t>(kind)];
 }
 
-// Who confirmed a diagnosis is the index's to know: put where FORMATS.md has it.
-void mark_confirmed(json& diagnosis, const std::vector<store::DiagnosisRow>& rows, const std::string& job) {
-  if (!diagnosis.is_object()) return;
-  for (const store::DiagnosisRow& row : rows)
-    if (row.state == "confirmed" && row.job == job && diagnosis.value("id", "") == row.id)
-      diagnosis["confirmed"] = {{"by", row.confirmed_by}, {"hits", 1}, {"right", 1}};
+std::string text_of(const json& object, const char* name) {
+  const auto at = object.find(name);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+std::string kind_of(const json& diagnosis) {
+  if (!diagnosis.is_object()) return "";
+  if (const std::string rule = text_of(diagnosis, "rule"); !rule.empty()) return "rule:" + rule;
+  return text_of(diagnosis, "detector") + ":" + text_of(diagnosis, "symptom");
+}
+
+// What people said is the index's to know: of this diagnosis, and of others of its kind.
+struct Said {
+  std::vector<store::DiagnosisRow> rows;
+  std::map<std::string, store::Judged> judged;
+
+  static Result<Said> of(store::Index& index, const store::DiagnosisQuery& query) {
+    auto rows = index.diagnoses(query);
+    if (!rows) return tl::unexpected(rows.error());
+    auto judged = index.judged();
+    if (!judged) return tl::unexpected(judged.error());
+    return Said{std::move(*rows), std::move(*judged)};
+  }
+
+  // Put where FORMATS.md has it; "this" is what was said of this very diagnosis, true, false or null.
+  void mark(json& diagnosis, const std::string& job) const {
+    if (!diagnosis.is_object()) return;
+    const auto kind = judged.find(kind_of(diagnosis));
+    if (kind == judged.end()) return;
+    json& out = diagnosis["confirmed"];
+    out = {{"by", kind->second.by},
+           {"hits", kind->second.hits},
+           {"right", kind->second.right},
+           {"this", nullptr}};
+    for (const store::DiagnosisRow& row : rows)
+      if (!row.judged_by.empty() && row.job == job && text_of(diagnosis, "id") == row.id)
+        out["by"] = row.judged_by, out["this"] = row.state == "confirmed";
+  }
+};
+
+// Whether something was held against the host: a diagnosis that names it.
+bool names_host(const store::DiagnosisRow& row, const std::string& host) {
+  const json diagnosis = json::parse(row.json, nullptr, false);
+  if (!diagnosis.is_object()) return false;
+  const auto hosts = diagnosis.find("hosts");
+  if (hosts == diagnosis.end() || !hosts->is_array()) return false;
+  return std::any_of(hosts->begin(), hosts->end(),
+                     [&](const json& place) { return place.is_object() && text_of(place, "host") == host; });
 }
 
 }  // namespace
+
+std::string kind_of_diagnosis(std::string_view text) { return kind_of(json::parse(text, nullptr, false)); }
 
 serve::Health AgentApi::health() {
   const TimeNs now = env_.now(io::Clock::kMonotonic);
@@ -116,8 +163,11 @@ void AgentApi::jobs(Answer answer) {
   auto items = std::make_shared<json>(json::array());
   parts_.diagnoser->ask(
       [items](LiveJobs& live, TimeNs) {
-        for (const LiveJobSummary& job : live.jobs())
-          items->push_back(json::parse(to_json(job), nullptr, false));
+        for (const LiveJobSummary& job : live.jobs()) {
+          json item = json::parse(to_json(job), nullptr, false);
+          item["ended_ns"] = job.state == JobState::kRunning ? json(nullptr) : time_or_null(job.last_ns);
+          items->push_back(std::move(item));
+        }
       },
       [this, items, answer = std::move(answer)] {
         auto rows = std::make_shared<std::vector<store::JobRow>>();
@@ -126,10 +176,10 @@ void AgentApi::jobs(Answer answer) {
               if (auto found = index.jobs()) *rows = std::move(*found);
             },
             [items, rows, answer] {
-              std::set<std::string> live;
-              for (const json& item : *items) live.insert(item.value("id", ""));
+              std::set<std::pair<std::string, uint32_t>> live;
+              for (const json& item : *items) live.emplace(text_of(item, "id"), item.value("run", 0u));
               for (const store::JobRow& row : *rows)
-                if (!live.contains(row.id)) items->push_back(row_json(row));
+                if (!live.contains({row.id, row.run})) items->push_back(row_json(row));
               const auto began = [](const json& item) {
                 const json at = item.value("first_ns", json());
                 return at.is_number() ? at.get<TimeNs>() : kNoTime;
@@ -141,45 +191,67 @@ void AgentApi::jobs(Answer answer) {
       });
 }
 
-void AgentApi::report(const std::string& job, Answer answer) {
-  auto text = std::make_shared<std::optional<std::string>>();
-  parts_.diagnoser->ask([text, job](LiveJobs& live, TimeNs now) { *text = live.report_json(job, now); },
-                        [this, text, job, answer = std::move(answer)] {
-                          auto rows = std::make_shared<std::vector<store::DiagnosisRow>>();
-                          parts_.recorder->ask(
-                              [text, rows, job](store::Spool&, store::Index& index) {
-                                if (!*text)
-                                  if (auto kept = index.report(job)) *text = std::move(*kept);
-                                if (auto found = index.diagnoses({.job = job})) *rows = std::move(*found);
-                              },
-                              [text, rows, job, answer] {
-                                if (!*text) return answer(fail(ErrorCode::kNotFound, "no job " + job));
-                                json report = json::parse(**text, nullptr, false);
-                                if (report.is_discarded()) return answer(**text);
-                                for (json& d : report["diagnoses"]) mark_confirmed(d, *rows, job);
-                                mark_confirmed(report["verdict"], *rows, job);
-                                answer(dump(report));
-                              });
-                        });
+void AgentApi::report(const serve::JobRun& of, Answer answer) {
+  struct Found {
+    std::optional<std::string> text;
+    std::optional<uint32_t> run;  // that the text is of
+    Said said;
+  };
+  const auto found = std::make_shared<Found>();
+  parts_.diagnoser->ask(
+      [found, of](LiveJobs& live, TimeNs now) {
+        found->run = live.run_of(of.job);
+        if (found->run && of.run.value_or(*found->run) == *found->run)
+          found->text = live.report_json(of.job, now);
+        else
+          found->run = of.run;
+      },
+      [this, found, of, answer = std::move(answer)] {
+        parts_.recorder->ask(
+            [found, of](store::Spool&, store::Index& index) {
+              if (!found->run)
+                if (const auto last = index.job(of.job); last && *last) found->run = (*last)->run;
+              if (!found->run) return;
+              if (!found->text)
+                if (auto kept = index.report(of.job, *found->run)) found->text = std::move(*kept);
+              // A report without what people said of it is better than none.
+              if (auto said = Said::of(index, {.job = of.job, .run = found->run}))
+                found->said = std::move(*said);
+            },
+            [found, of, answer] {
+              if (!found->text)
+                return answer(
+                    fail(ErrorCode::kNotFound,
+                         of.run ? fmt::format("no run {} of job {}", *of.run, of.job) : "no job " + of.job));
+              json report = json::parse(*found->text, nullptr, false);
+              if (!report.is_object()) return answer(std::move(*found->text));
+              report["job"]["run"] = *found->run;
+              for (json& d : report["diagnoses"]) found->said.mark(d, of.job);
+              found->said.mark(report["verdict"], of.job);
+              answer(dump(report));
+            });
+      });
 }
 
 void AgentApi::diagnoses(const serve::DiagnosisQuery& query, Answer answer) {
-  auto rows = std::make_shared<Result<std::vector<store::DiagnosisRow>>>();
+  const auto said = std::make_shared<Result<Said>>();
   store::DiagnosisQuery asked;
   asked.job = query.job.value_or("");
+  asked.run = query.run;
   asked.since_ns = query.since_ns.value_or(kNoTime);
-  parts_.recorder->ask([rows, asked](store::Spool&, store::Index& index) { *rows = index.diagnoses(asked); },
-                       [rows, answer = std::move(answer)] {
-                         if (!*rows) return answer(tl::unexpected(rows->error()));
+  parts_.recorder->ask([said, asked](store::Spool&, store::Index& index) { *said = Said::of(index, asked); },
+                       [said, answer = std::move(answer)] {
+                         if (!*said) return answer(tl::unexpected(said->error()));
                          json items = json::array();
-                         for (const store::DiagnosisRow& row : **rows) {
+                         for (const store::DiagnosisRow& row : (*said)->rows) {
                            json item = json::parse(row.json, nullptr, false);
                            if (!item.is_object()) continue;
                            item["job"] = row.job;
+                           item["run"] = row.run;
                            item["state"] = row.state;
                            item["first_ns"] = time_or_null(row.first_ns);
                            item["last_ns"] = time_or_null(row.last_ns);
-                           mark_confirmed(item, **rows, row.job);
+                           (*said)->mark(item, row.job);
                            items.push_back(std::move(item));
                          }
                          answer(dump({{"items", items}}));
@@ -319,26 +391,54 @@ void AgentApi::about(Answer answer) {
                  {"spool_max_size", c.spool.max_size}}}}));
 }
 
-void AgentApi::confirm(const std::string& job, const std::string& id, const serve::Actor& by, Answer answer) {
-  auto outcome = std::make_shared<Status>();
-  store::Index::Confirmation c{job, id, who(by), env_.now(io::Clock::kWall)};
-  parts_.recorder->ask([outcome, c](store::Spool&, store::Index& index) { *outcome = index.confirm(c); },
-                       [outcome, c, answer = std::move(answer)] {
-                         if (!*outcome) return answer(tl::unexpected(outcome->error()));
-                         answer(dump({{"job", c.job}, {"id", c.id}, {"confirmed", {{"by", c.by}}}}));
-                       });
+void AgentApi::pool(Answer answer) {
+  const auto text = std::make_shared<Result<std::string>>();
+  parts_.diagnoser->ask(
+      [text](LiveJobs& live, TimeNs) {
+        if (live.pool().jobs > 0) *text = live.pool().save();
+      },
+      [text, answer = std::move(answer)] {
+        if (!*text) return answer(tl::unexpected(text->error()));
+        answer(dump({{"pool", (*text)->empty() ? json(nullptr) : json(**text)}}));
+      });
 }
 
-void AgentApi::clear(const std::string& host, const serve::Actor& by, Answer answer) {
+void AgentApi::judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) {
   auto outcome = std::make_shared<Status>();
-  const TimeNs now = env_.now(io::Clock::kWall);
+  store::Index::Judgement j{judgement.of.job, judgement.id, judgement.of.run,
+                            judgement.right,  who(by),      env_.now(io::Clock::kWall)};
   parts_.recorder->ask(
-      [outcome, host, now, by](store::Spool&, store::Index& index) {
-        *outcome = index.clear_host(host, now, who(by));
-      },
-      [outcome, host, now, answer = std::move(answer)] {
+      [outcome, j](store::Spool&, store::Index& index) { *outcome = index.judge(j); },
+      [outcome, j, answer = std::move(answer)] {
         if (!*outcome) return answer(tl::unexpected(outcome->error()));
-        answer(dump({{"host", host}, {"cleared_ns", now}}));
+        answer(dump({{"job", j.job}, {"id", j.id}, {j.right ? "confirmed" : "refuted", {{"by", j.by}}}}));
+      });
+}
+
+// A name that nobody ever spoke of is a slip of the hand: what was meant would stay suspected.
+void AgentApi::clear(const std::string& host, const serve::Actor& by, Answer answer) {
+  const auto known = std::make_shared<bool>(host == parts_.config->host.name);
+  const auto outcome = std::make_shared<Status>();
+  const TimeNs now = env_.now(io::Clock::kWall);
+  parts_.diagnoser->ask(
+      [known, host](LiveJobs& live, TimeNs) { *known = *known || live.suspects(host); },
+      [this, known, outcome, host, now, by, answer = std::move(answer)] {
+        parts_.recorder->ask(
+            [known, outcome, host, now, by](store::Spool&, store::Index& index) {
+              if (const auto cleared = index.cleared()) *known = *known || cleared->contains(host);
+              if (!*known)
+                if (const auto rows = index.diagnoses({}))
+                  *known = std::any_of(rows->begin(), rows->end(),
+                                       [&](const auto& row) { return names_host(row, host); });
+              *outcome = *known
+                             ? index.clear_host(host, now, who(by))
+                             : fail(ErrorCode::kNotFound,
+                                    fmt::format("no host {} here: nothing was ever held against it", host));
+            },
+            [outcome, host, now, answer] {
+              if (!*outcome) return answer(tl::unexpected(outcome->error()));
+              answer(dump({{"host", host}, {"cleared_ns", now}}));
+            });
       });
 }
 

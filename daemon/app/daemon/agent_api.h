@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "app/config.h"
 #include "app/daemon/diagnoser.h"
@@ -48,7 +49,7 @@ class AgentApi : public serve::ApiSource {
   void metrics(std::function<void(std::string)> answer) override;
   void status(Answer answer) override;
   void jobs(Answer answer) override;
-  void report(const std::string& job, Answer answer) override;
+  void report(const serve::JobRun& of, Answer answer) override;
   void diagnoses(const serve::DiagnosisQuery& query, Answer answer) override;
   void suspects(const std::optional<std::string>& job, Answer answer) override;
   void hosts(Answer answer) override;
@@ -57,7 +58,8 @@ class AgentApi : public serve::ApiSource {
   void evidence(const serve::EvidenceQuery& query,
                 std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) override;
   void about(Answer answer) override;
-  void confirm(const std::string& job, const std::string& id, const serve::Actor& by, Answer answer) override;
+  void pool(Answer answer) override;
+  void judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) override;
   void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
 
  private:
@@ -65,6 +67,9 @@ class AgentApi : public serve::ApiSource {
   AgentParts parts_;
   std::shared_ptr<void> reading_ = std::make_shared<int>();  // each reader of evidence has a share of it
 };
+
+// What makes two diagnoses, as JSON, the same fault, in whatever job: "rule:nvidia.xid.79".
+std::string kind_of_diagnosis(std::string_view json);
 
 // Everything that the daemon counts, as Prometheus reads it.
 std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& usage);

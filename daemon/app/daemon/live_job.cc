@@ -53,6 +53,14 @@ std::string signature_of(const Diagnosis& d, bool verdict) {
   return out;
 }
 
+// What makes a finding the same one when its bytes are read again.
+std::string id_of(const Finding& f, const std::string& host, TimeNs now) {
+  const Evidence none;
+  const Evidence& e = f.evidence.empty() ? none : f.evidence.front();
+  return hex64(hash64(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", f.rule, host, e.file, e.line.value_or(0), e.text,
+                                  f.first_ns == kNoTime ? now : f.first_ns)));
+}
+
 // "GPU has fallen off the bus on node-3 (95 %)".
 std::string sentence_of(const Diagnosis& d) {
   std::string out = d.title;
@@ -173,6 +181,7 @@ bool LiveJob::tell_findings(TimeNs now, std::vector<LiveEvent>& out) {
       continue;
     }
     LiveEvent e = event(LiveEventKind::kFinding, now);
+    e.id = id_of(f, host, now);
     e.json = finding_json(f, repeat.more, now);
     repeat = {now, 0};
     out.push_back(std::move(e));
@@ -226,6 +235,7 @@ void LiveJob::make_report(TimeNs now, bool hangs, std::vector<LiveEvent>& out) {
   if (!engine_) return;
   report_ = engine_->report(hangs ? now : kNoTime);
   report_.activity = {};  // for showing by those who read files themselves
+  sources_.tell_broken(report_);
   dirty_ = false;
   std::map<std::string, TimeNs> accused;
   for (const Suspect& s : report_.suspects)

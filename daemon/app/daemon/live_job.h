@@ -34,6 +34,7 @@ class LiveJob {
   void overran(const std::string& rule);
 
   const std::string& id() const { return summary_.id; }
+  uint32_t run() const { return summary_.run; }
   bool running() const { return engine_ != nullptr; }
   bool dirty() const { return dirty_; }
   bool may_stall(TimeNs now) const { return engine_ && engine_->may_stall(now); }

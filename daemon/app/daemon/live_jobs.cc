@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "app/daemon/job_recognition.h"
@@ -59,6 +60,7 @@ struct LiveJobs::Impl {
   std::map<std::string, uint32_t> next_run;
   uint64_t lines_of_ended = 0, refused_of_ended = 0;
   std::deque<LiveEvent> events;
+  std::deque<LiveEvent> replayed;  // while restoring: the last findings
   struct BacklogLine {
     StreamId stream;
     KernelLine line;
@@ -85,12 +87,15 @@ struct LiveJobs::Impl {
   // Findings wait in a bounded number; of what else there is nothing comes in storms.
   void push(std::vector<LiveEvent>& out) {
     for (LiveEvent& e : out) {
-      if (e.kind == LiveEventKind::kFinding && (restoring || events.size() >= limits::kLiveEvents)) {
-        counts.events_lost += !restoring;
-        continue;
-      }
       e.replayed = restoring;
-      events.push_back(std::move(e));
+      if (e.kind == LiveEventKind::kFinding && restoring) {
+        if (replayed.size() >= limits::kLiveEvents) replayed.pop_front();
+        replayed.push_back(std::move(e));
+      } else if (e.kind == LiveEventKind::kFinding && events.size() >= limits::kLiveEvents) {
+        ++counts.events_lost;
+      } else {
+        events.push_back(std::move(e));
+      }
     }
     out.clear();
   }
@@ -167,9 +172,13 @@ struct LiveJobs::Impl {
     if (stream.info.kind == OriginKind::kSocket) {
       const bool trusted = options.uid && stream.info.uid == options.uid;
       if (piece.gap) stream.rest.clear();
-      trace = read_trace(stream, piece.bytes, trusted);
-      counts.broken_trace_lines += trace.broken;
-      if (!runs && trace.understood == 0) return;  // what nobody understands begins no job
+      trace = read_trace(stream, piece.bytes, piece.offset, trusted);
+      counts.broken_trace_lines += trace.broken.count;
+      if (!runs && trace.understood == 0) {  // what nobody understands begins no job
+        stream.broken_before.add(trace.broken);
+        return;
+      }
+      trace.broken.add(std::exchange(stream.broken_before, {}));
     }
     LiveJob* job = job_for(id, at);
     if (!job) {
@@ -342,6 +351,8 @@ void LiveJobs::restoring(std::span<const RunEnd> ends) {
 void LiveJobs::replayed(TimeNs now) {
   for (auto& [id, job] : impl_->jobs)
     if (job->running()) impl_->report(*job, now, false);
+  std::move(impl_->replayed.begin(), impl_->replayed.end(), std::back_inserter(impl_->events));
+  impl_->replayed.clear();
   impl_->restoring = false;
   impl_->over.clear();
 }
@@ -365,6 +376,11 @@ std::optional<std::string> LiveJobs::report_json(const std::string& job, TimeNs 
   LiveJob& j = *known->second;
   if (j.running() && j.dirty() && impl_->may_report(now)) impl_->report(j, now, impl_->may_hang(j, now));
   return j.report_json();
+}
+
+std::optional<uint32_t> LiveJobs::run_of(const std::string& job) const {
+  const auto known = impl_->jobs.find(job);
+  return known == impl_->jobs.end() ? std::nullopt : std::optional(known->second->run());
 }
 
 std::vector<LiveJobSummary> LiveJobs::jobs() const {
@@ -415,6 +431,11 @@ std::string LiveJobs::suspects_json(const std::string& job) const {
   Json items = Json::array();
   for (auto& [score, row] : rows) items.push_back(std::move(row));
   return Json{{"items", std::move(items)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool LiveJobs::suspects(const std::string& host) const {
+  return std::any_of(impl_->jobs.begin(), impl_->jobs.end(),
+                     [&](const auto& j) { return j.second->accused_ns(host) != kNoTime; });
 }
 
 std::string LiveJobs::rules_json() const {

@@ -81,7 +81,7 @@ struct LiveEvent {
   TimeNs time_ns = kNoTime;  // of the call in which it happened
   std::string job;
   uint32_t run = 0;
-  std::string id;  // of a diagnosis: alike for as long as the run lasts, also over restarts
+  std::string id;  // of a diagnosis or finding: alike for as long as the run lasts, also over restarts
   std::string json;
   std::string sentence;                   // of a diagnosis that is the verdict: for people
   std::string report;                     // of kJobEnded: FORMATS.md section 7
@@ -120,7 +120,8 @@ class LiveJobs {
   std::optional<TimeNs> tick(TimeNs now);
 
   // From here to replayed(), take() gets what the store had at the start. `ends`: the runs that are over
-  // already; their pieces are passed over. What is told then is marked `replayed`.
+  // already; their pieces are passed over. What is told then is marked `replayed`; of the findings the last
+  // ones are, since those before were told long ago.
   void restoring(std::span<const RunEnd> ends);
   // From here on what is taken is news, but time has gone on meanwhile: until caught_up(), tick() does
   // nothing, so that no job seems silent whose lines are still to be taken.
@@ -132,11 +133,13 @@ class LiveJobs {
   // Of a job, running or ended; nothing for one that is not known. Made anew where something came since the
   // last one and reports have not taken their share of the time.
   std::optional<std::string> report_json(const std::string& job, TimeNs now);
-  std::vector<LiveJobSummary> jobs() const;  // newest first
+  std::optional<uint32_t> run_of(const std::string& job) const;  // that report_json() is of
+  std::vector<LiveJobSummary> jobs() const;                      // newest first
   // {"items": [ … ]} of the reports made last, "job" and "run" beside; `job` empty: of all. Diagnoses newest
   // first, suspects best first.
   std::string diagnoses_json(const std::string& job, TimeNs since_ns) const;
   std::string suspects_json(const std::string& job) const;
+  bool suspects(const std::string& host) const;  // whether one of these reports does
   std::string rules_json() const;
 
   // For what comes from now on. What was found stays where a rule of the same id and text is there; the next

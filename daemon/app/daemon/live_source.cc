@@ -14,6 +14,10 @@ namespace {
 
 constexpr const char* kJobEnd = "job_end";
 constexpr size_t kGapsTold = 100;  // of a job: the store counts all of them
+// Reasons why lines are broken, of one source: keys that are wrong are few where a program is at fault.
+constexpr size_t kBrokenKinds = 20;
+constexpr size_t kBrokenShown = 80;  // bytes: enough to know whose line it is
+constexpr const char* kTooLong = "a line that is too long";
 
 // A file that is being written tells times of up to now; its clock may be ahead of ours.
 constexpr TimeNs kClocksApart = 24 * 3600 * kNsPerSecond;
@@ -64,13 +68,11 @@ void add_event(TraceBatch& batch, const ingest::TraceLine& line) {
   if (line.name == kJobEnd) batch.ends = true;
 }
 
-void read_line(TraceBatch& batch, std::string_view text, bool trusted) {
+void read_line(TraceBatch& batch, std::string_view text, uint64_t offset, bool trusted) {
   if (trim(text).empty()) return;
   const auto line = ingest::parse_trace_line(text);
-  if (!line) {
-    ++batch.broken;
-    return;
-  }
+  if (!line)
+    return batch.broken.add(line.error().text, {1, offset, std::string(text.substr(0, kBrokenShown))});
   ++batch.understood;
   const uint32_t rank = line->rank.value_or(logs::kNoRank);
   switch (line->kind) {
@@ -97,7 +99,22 @@ void read_line(TraceBatch& batch, std::string_view text, bool trusted) {
 
 }  // namespace
 
-TraceBatch read_trace(LiveStream& stream, std::string_view bytes, bool trusted) {
+void BrokenLines::add(const std::string& reason, const Kind& kind) {
+  count += kind.count;
+  const auto known = kinds.find(reason);
+  if (known != kinds.end())
+    known->second.count += kind.count;
+  else if (kinds.size() < kBrokenKinds)
+    kinds.emplace(reason, kind);
+}
+
+void BrokenLines::add(const BrokenLines& more) {
+  const uint64_t whole = count + more.count;
+  for (const auto& [reason, kind] : more.kinds) add(reason, kind);
+  count = whole;
+}
+
+TraceBatch read_trace(LiveStream& stream, std::string_view bytes, uint64_t offset, bool trusted) {
   TraceBatch out;
   while (!bytes.empty()) {
     const size_t end = bytes.find('\n');
@@ -111,14 +128,16 @@ TraceBatch read_trace(LiveStream& stream, std::string_view bytes, bool trusted) 
         stream.rest.resize(limits::kLineBytes + 1);
       return out;
     }
+    const uint64_t begin = offset - std::min<uint64_t>(offset, stream.rest.size());
     if (!fits)
-      ++out.broken;
+      out.broken.add(kTooLong, {1, begin, std::string(part.substr(0, kBrokenShown))});
     else if (stream.rest.empty())
-      read_line(out, part, trusted);
+      read_line(out, part, begin, trusted);
     else
-      read_line(out, stream.rest += part, trusted);
+      read_line(out, stream.rest += part, begin, trusted);
     stream.rest.clear();
     bytes.remove_prefix(end + 1);
+    offset += end + 1;
   }
   return out;
 }
@@ -219,6 +238,25 @@ void LiveSources::take_gap(const LiveStream& stream, const Piece& piece, TimeNs 
        now);
 }
 
+void LiveSources::tell_broken(Report& report) const {
+  for (const auto& [path, broken] : broken_) {
+    uint64_t left = broken.count;
+    const auto tell = [&](std::optional<uint64_t> offset, std::string what) {
+      const auto at = std::upper_bound(report.problems.begin(), report.problems.end(), path,
+                                       [](const std::string& p, const Problem& q) { return p < q.file; });
+      report.problems.insert(at, {path, offset, std::move(what)});
+    };
+    for (const auto& [reason, kind] : broken.kinds) {
+      left -= kind.count;
+      tell(kind.offset,
+           fmt::format("{} not understood: {}; the first: {}{}", counted(kind.count, "line"), reason,
+                       to_terminal(kind.beginning), kind.beginning.size() == kBrokenShown ? "…" : ""));
+    }
+    if (left > 0)
+      tell(std::nullopt, fmt::format("{} more not understood, for other reasons", counted(left, "line")));
+  }
+}
+
 // Lines that were taken out of records: each has its record's time where it tells none itself.
 void LiveSources::take_lines(Source& source, TraceLog& lines, TimeNs now) {
   if (lines.text.empty()) return;
@@ -241,6 +279,7 @@ void LiveSources::take_lines(Source& source, TraceLog& lines, TimeNs now) {
 }
 
 void LiveSources::take_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
+  if (batch.broken.count > 0) broken_[stream.info.path].add(batch.broken);
   for (TraceLog& log : batch.logs)
     if (Source* source = open(stream, Part::kLines, now)) take_lines(*source, log, now);
   if (!batch.events.text.empty())

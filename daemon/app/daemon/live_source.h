@@ -22,11 +22,25 @@
 
 namespace culprit::app {
 
+// Lines that could not be understood, folded by the reason. The first of each is shown.
+struct BrokenLines {
+  struct Kind {
+    uint64_t count = 0, offset = 0;  // where the first begins, in the source's evidence
+    std::string beginning;           // of its bytes, as they were
+  };
+  std::map<std::string, Kind> kinds;  // by the reason
+  uint64_t count = 0;                 // of all, also of those whose reasons are too many to be kept
+
+  void add(const std::string& reason, const Kind& kind);
+  void add(const BrokenLines& more);
+};
+
 // A stream as LiveJobs knows it; it outlives the runs of its job.
 struct LiveStream {
   StreamInfo info;
   uint64_t lines_before = 0;  // of a file: ended in runs that are over
   std::string rest;           // of a socket or the kernel: the line or record that is not complete
+  BrokenLines broken_before;  // of a socket: before the first line that a job was begun by
   bool ended = false;
 };
 
@@ -46,11 +60,12 @@ struct TraceBatch {
   std::vector<detect::PhaseSeen> phases;
   bool ends = false, failed = false;  // {"kind":"event","name":"job_end"}, with an exit_code other than 0
   uint64_t understood = 0;            // lines
-  uint64_t broken = 0;                // lines that could not be understood
+  BrokenLines broken;
 };
 
-// Takes the whole lines of `stream.rest` + `bytes`; the rest is kept. `trusted`: the peer may name hosts.
-TraceBatch read_trace(LiveStream& stream, std::string_view bytes, bool trusted);
+// Takes the whole lines of `stream.rest` + `bytes`; the rest is kept. `offset`: of the bytes in the source's
+// evidence. `trusted`: the peer may name hosts.
+TraceBatch read_trace(LiveStream& stream, std::string_view bytes, uint64_t offset, bool trusted);
 
 struct KernelLine {
   TimeNs time_ns = kNoTime;
@@ -78,6 +93,8 @@ class LiveSources {
   void take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
   // What is missing from a source.
   void take_gap(const LiveStream& stream, const Piece& piece, TimeNs now);
+  // Lines that were not understood, as problems of the report, at their place.
+  void tell_broken(Report& report) const;
   // The unfinished lines are lines.
   void end(TimeNs now);
   // Lines that a stream has had with this run, for LiveStream::lines_before; to be asked before end().
@@ -108,6 +125,7 @@ class LiveSources {
   SourceId next_ = 0;
   std::map<std::string, std::set<std::string>> guesses_;  // by stem, names
   std::vector<Finding> findings_;
+  std::map<std::string, BrokenLines> broken_;  // by the source's path
   size_t gaps_ = 0;
   uint64_t refused_ = 0;
 };

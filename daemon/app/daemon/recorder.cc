@@ -54,7 +54,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
                                      r->index_->moved_aside()));
   for (store::KeptStream& kept : r->spool_->streams()) r->known_.push_back(std::move(kept.state));
   r->known_sequence_ = r->spool_->last_sequence();
-  auto jobs = r->index_->jobs();
+  auto jobs = r->index_->last_runs();
   if (!jobs) return tl::unexpected(jobs.error());
   r->known_jobs_ = std::move(*jobs);
   if (auto pool = r->index_->load_pool(""); pool && *pool) r->known_pool_ = std::move(**pool);

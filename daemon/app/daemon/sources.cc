@@ -225,6 +225,7 @@ void Sources::start_trace() {
     options_.processes->job_of(peer.pid, std::move(answer));
   };
   trace.take = options_.take;
+  trace.complain = options_.complain;
   auto opened = ingest::TraceSocket::open(env_, std::move(trace));
   if (opened) {
     trace_ = std::move(*opened);

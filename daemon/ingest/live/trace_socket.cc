@@ -22,6 +22,8 @@ constexpr TimeNs kHoldNs = 20 * kNsPerMs;
 constexpr size_t kDrainBytes = 16 << 20;
 // How often it is looked whether a stream without writers ends.
 constexpr TimeNs kIdleNs = kTraceLingers / 6;
+// Whoever connects anew for each broken line fills no log.
+constexpr TimeNs kTellEveryNs = 10 * kNsPerSecond;
 constexpr TimeNs kJobEveryNs = limits::kTraceJobEverySeconds * kNsPerSecond;
 
 // What refills evenly up to a bound. It may be overdrawn: what was read is read.
@@ -73,6 +75,7 @@ struct Client {
   std::set<Source*> named = {};  // of jobs that its lines named
   std::string unfinished;        // the beginning of a line
   uint64_t skipped = 0;          // bytes of a line that is too long to be kept
+  bool told = false;             // that a line of it is not understood
 };
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
@@ -150,7 +153,7 @@ class Socket final : public TraceSocket {
     ++user.clients;
     const uint64_t id = next_client_++;
     Client& client = clients_[id];
-    client = {std::move(stream), *peer, &user, nullptr, nullptr, {}, {}, 0};
+    client = {std::move(stream), *peer, &user, nullptr, nullptr, {}, {}, 0, false};
     client.stream->start({[this, &client](std::string_view bytes) { received(client, bytes); },
                           [this, id](const Error*) { left(id); }});
     client.stream->pause();  // until its job is known
@@ -310,8 +313,7 @@ class Socket final : public TraceSocket {
     const auto parsed = parse_trace_line(text);
     if (!parsed) {
       ++stats_.broken;
-      stats_.last_broken = "process " + std::to_string(client.peer.pid) + " of user " +
-                           std::to_string(client.peer.uid) + ": " + parsed.error().text;
+      tell_broken(client, parsed.error().text);
       return add(*client.own, line);
     }
     ++stats_.lines[static_cast<size_t>(parsed->kind)];
@@ -326,6 +328,22 @@ class Socket final : public TraceSocket {
       if (client.named.insert(named).second) ++named->writers;
     }
     add(*client.last, line);
+  }
+
+  void tell_broken(Client& client, const std::string& why) {
+    if (client.told || !options_.complain) return;
+    client.told = true;
+    const TimeNs now = env_.now(io::Clock::kMonotonic);
+    if (told_ns_ != kNoTime && now - told_ns_ < kTellEveryNs) {
+      ++untold_;
+      return;
+    }
+    told_ns_ = now;
+    std::string more;
+    if (const uint64_t others = std::exchange(untold_, 0); others > 0)
+      more = "; so did " + counted(others, "other client") + " since the last time";
+    options_.complain(options_.path + ": a line of process " + std::to_string(client.peer.pid) + " of user " +
+                      std::to_string(client.peer.uid) + " is kept and not understood: " + why + more);
   }
 
   Source* named_source(Client& client, const std::string& job) {
@@ -449,6 +467,8 @@ class Socket final : public TraceSocket {
   std::vector<Source*> touched_;  // that have a piece in held_
   bool gathering_ = false, paused_ = false, idle_running_ = false;
   const std::shared_ptr<int> there_ = std::make_shared<int>();  // answers that come after this find it gone
+  TimeNs told_ns_ = kNoTime;  // when a broken line was told last
+  uint64_t untold_ = 0;       // clients with one since
   std::unique_ptr<io::Timer> gather_, release_, idle_;
   std::unique_ptr<io::Listener> listener_;
 };

@@ -37,6 +37,8 @@ struct TraceSocketOptions {
   // where the socket is gone. Called once for each connection, which is not read before. May be empty.
   std::function<void(const io::PeerCredentials&, std::function<void(std::string)> answer)> job_of;
   std::function<void(PieceBatch&&)> take;
+  // A sentence of a client whose line is not understood: once for each, and not in a storm. May be empty.
+  std::function<void(const std::string&)> complain = {};
 };
 
 constexpr TimeNs kTraceLingers = 60 * kNsPerSecond;
@@ -50,7 +52,6 @@ struct TraceStats {
   uint64_t dropped_lines = 0, dropped_bytes = 0;  // in gaps
   uint64_t held_up = 0;                           // times that a user had to wait for its rate
   uint64_t descriptors_missing = 0;               // times that the process had none left for a connection
-  std::string last_broken;                        // why, of the last one
 };
 
 class TraceSocket {

@@ -30,8 +30,8 @@ async function items(path) {
 function jobRow(job) {
   const row = document.createElement("tr");
   const name = document.createElement("td");
-  const link = element("a", job.id);
-  link.href = "v1/jobs/" + encodeURIComponent(job.id) + "/report";
+  const link = element("a", job.run ? job.id + " (run " + job.run + ")" : job.id);
+  link.href = "v1/jobs/" + encodeURIComponent(job.id) + "/report?run=" + encodeURIComponent(job.run);
   name.append(link);
   row.append(name, element("td", job.state, job.state === "failed" ? "bad" : ""), element("td", job.hosts),
              element("td", clock(job.last_ns)), element("td", job.verdict, job.verdict ? "bad" : ""));
@@ -46,7 +46,7 @@ function line(time, text) {
 
 function told(x) {
   const hosts = (x.hosts || []).map((place) => place.host).filter(Boolean).join(", ");
-  return [x.job, x.title, hosts].filter(Boolean).join(" · ");
+  return [x.job || x.id, x.title || x.verdict, hosts].filter(Boolean).join(" · ");
 }
 
 function fill(id, rows) {
@@ -72,11 +72,11 @@ stream.onopen = () => say("live", false);
 stream.onerror = () => say("not connected; trying again", true);
 function show(event) {
   const x = JSON.parse(event.data);
-  byId("events").prepend(line(x.time_ns, event.type + ": " + told(x)));
+  byId("events").prepend(line(x.time_ns || x.last_ns, event.type.replace("_", " ") + ": " + told(x)));
   while (byId("events").childElementCount > EVENTS_SHOWN) byId("events").lastElementChild.remove();
   if (event.type !== "finding") refresh();
 }
-for (const kind of ["finding", "diagnosis", "job"]) stream.addEventListener(kind, show);
+for (const kind of ["finding", "diagnosis", "diagnosis_gone", "job_started", "job_ended"]) stream.addEventListener(kind, show);
 stream.addEventListener("dropped", (event) => {
   byId("events").prepend(element("li", JSON.parse(event.data).events + " events were left out", "bad"));
 });

@@ -10,9 +10,11 @@
 
 #include "app/config_options.h"
 #include "base/text.h"
+#include "fixtures.h"
 
 using namespace culprit;
 using namespace culprit::app;
+using culprit::app::test::Folder;
 
 namespace fs = std::filesystem;
 
@@ -44,17 +46,6 @@ Config need(const std::string& text) {
   BOOST_TEST(errors_of(loaded) == "");
   return loaded.config;
 }
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("config_test." + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  std::string write(const std::string& name, const std::string& text) const {
-    fs::create_directories((path / name).parent_path());
-    std::ofstream(path / name) << text;
-    return (path / name).string();
-  }
-};
 
 }  // namespace
 
@@ -235,4 +226,22 @@ BOOST_AUTO_TEST_CASE(a_check_tells_configuration_and_rules_and_its_status_is_tha
       BOOST_TEST(check.output.empty() == (c.status != 0));
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_has_no_effect_yet_is_told_and_is_no_error) {
+  const Folder folder;
+  const std::pair<const char*, const char*> cases[] = {
+      {"role = \"collector\"\n", "role: has no effect yet"},
+      {"[act]\nmode = \"act\"\n", "act.mode: has no effect yet"},
+      {"[forward]\nto = \"127.0.0.1:7421\"\n", "forward: has no effect yet"},
+      {"[collector]\nlisten = \"127.0.0.1:7422\"\n", "collector: has no effect yet"},
+      {"[collector]\nhealthy = [\"a\"]\n", "collector.healthy: has no effect yet"}};
+  for (const auto& [text, told] : cases) {
+    const ConfigCheck check = check_config(folder.write("a.toml", text));
+    BOOST_TEST_CONTEXT(text << ": " << check.errors) {
+      BOOST_TEST(check.status == 0);
+      BOOST_TEST(check.errors.starts_with(told));
+    }
+  }
+  BOOST_TEST(check_config(folder.write("a.toml", "[act]\nmode = \"observe\"\n")).errors == "");
 }

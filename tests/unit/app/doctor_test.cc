@@ -14,26 +14,18 @@
 #include <fstream>
 #include <map>
 
+#include "fixtures.h"
+
 using namespace culprit;
 using namespace culprit::app;
+using culprit::app::test::Folder;
 
 namespace fs = std::filesystem;
 
 namespace {
 
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("doctor_test." + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  std::string write(const std::string& name, const std::string& text) const {
-    fs::create_directories((path / name).parent_path());
-    std::ofstream(path / name) << text;
-    return (path / name).string();
-  }
-};
-
-PathFacts a_folder(uint32_t mode, uint32_t uid) { return {0, true, false, false, mode, uid, uid}; }
-PathFacts a_file(uint32_t mode, uint32_t uid) { return {0, false, true, false, mode, uid, uid}; }
+PathFacts a_folder(uint32_t mode, uint32_t uid) { return {0, true, false, false, mode, uid, uid, {}, {}}; }
+PathFacts a_file(uint32_t mode, uint32_t uid) { return {0, false, true, false, mode, uid, uid, {}, {}}; }
 
 // A machine on which nothing is wrong, to be made worse by each case.
 struct Machine {
@@ -130,7 +122,7 @@ struct Case {
   std::string user = "";
 };
 
-const PathFacts kMissing = {ENOENT, false, false, false, 0, 0, 0};
+const PathFacts kMissing = {ENOENT, false, false, false, 0, 0, 0, {}, {}};
 
 const Case kCases[] = {
     {"warn user: there is no user culprit; what follows holds for root",
@@ -276,6 +268,14 @@ BOOST_AUTO_TEST_CASE(the_daemons_user_decides_what_is_readable) {
   BOOST_TEST(troubles(machine, kLogs).empty());
   machine.accounts["culprit"].gids = {900};
   BOOST_TEST(troubles(machine, kLogs).size() == 1u);
+  machine.paths["/var/log/train/b.log"].users = {{900, 4}};  // setfacl -m u:culprit:r
+  BOOST_TEST(troubles(machine, kLogs).empty());
+  machine.paths["/var/log/train/b.log"].users = {{900, 0}};  // its mask takes it
+  BOOST_TEST(troubles(machine, kLogs).size() == 1u);
+  machine.paths["/var/log/train/b.log"].users.clear();
+  machine.paths["/var/log/train/b.log"].groups = {{900, 4}};
+  BOOST_TEST(troubles(machine, kLogs).empty());
+  machine.paths["/var/log/train/b.log"].groups.clear();
   machine.accounts["culprit"].uid = 0;  // root reads all
   BOOST_TEST(troubles(machine, kLogs).empty());
 }

@@ -9,24 +9,15 @@
 
 #include "app/diagnose.h"
 #include "core/rules/library.h"
+#include "fixtures.h"
 
 using namespace culprit;
 using namespace culprit::app;
+using culprit::app::test::Folder;
 
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("rules_test." + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  std::string write(const std::string& name, const std::string& text) const {
-    fs::create_directories((path / name).parent_path());
-    std::ofstream(path / name) << text;
-    return (path / name).string();
-  }
-};
 
 std::string rule(const std::string& id, const std::string& text, const std::string& more = "") {
   return "rule { id = \"" + id +

@@ -23,7 +23,14 @@ BOOST_AUTO_TEST_CASE(secrets_go_wherever_they_stand) {
       {"Authorization: Bearer abc.def.ghi", "Authorization: Bearer [secret]"},
       {"curl -H 'authorization: basic dXNlcjpwYXNz'", "curl -H 'authorization: basic [secret]'"},
       {"train.py --hub-token abcdef123", "train.py --hub-token [secret]"},
-      {"git clone https://bob:s3cr3t@git.example/x", "git clone https://bob:[secret]@git.example/x"},
+      {"git clone https://bob:s3cr3t@git.example/x", "git clone https://[user-1]:[secret]@git.example/x"},
+      {"GET https://s3.example/b/o?X-Amz-Signature=0a1b2c3d4e5f&part=2",
+       "GET https://s3.example/b/o?X-Amz-Signature=[secret]&part=2"},
+      {"https://api.example/v1?access_token=abc123def&n=1",
+       "https://api.example/v1?access_token=[secret]&n=1"},
+      {"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "AWS_SECRET_ACCESS_KEY=[secret]"},
+      {"storage.conn = 'u8Kd02LmQz7RtY4wXc9VbN1sHj6PaE3f'", "storage.conn = '[secret]'"},
+      {"signing: Zx81kQpLw92VbT7mRs4YdN0cHf3Je6Ua==, ok", "signing: [secret], ok"},
       {"login with hf_ABCDEFGHIJKLMNOPQRST ok", "login with [secret] ok"},
       {"ghp_0123456789abcdef0123 found", "[secret] found"},
       {"key AKIAIOSFODNN7EXAMPLE used", "key [secret] used"},
@@ -61,7 +68,7 @@ BOOST_AUTO_TEST_CASE(accounts_of_the_system_and_short_names_stay) {
 }
 
 BOOST_AUTO_TEST_CASE(words_that_are_given_go) {
-  BOOST_CHECK_EQUAL(redacted({"projectx at site-7"}, {false, {"projectx", "site-7"}}),
+  BOOST_CHECK_EQUAL(redacted({"projectx at site-7"}, {false, false, {"projectx", "site-7"}}),
                     "[user-1] at [user-2]");
 }
 
@@ -71,7 +78,33 @@ BOOST_AUTO_TEST_CASE(e_mail_and_ip_addresses_go_unless_kept) {
   BOOST_CHECK_EQUAL(redacted({"at fe80::1ff:fe23:4567:890a port 1, [2001:db8::2]:80"}),
                     "at [ip-1] port 1, [[ip-2]]:80");
   BOOST_CHECK_EQUAL(redacted({"127.0.0.1 and ::1 at 02:12:09"}), "127.0.0.1 and ::1 at 02:12:09");
-  BOOST_CHECK_EQUAL(redacted({"10.1.2.3 fe80::1"}, {true, {}}), "10.1.2.3 fe80::1");
+  BOOST_CHECK_EQUAL(redacted({"10.1.2.3 fe80::1"}, {true, false, {}}), "10.1.2.3 fe80::1");
+}
+
+BOOST_AUTO_TEST_CASE(full_names_of_hosts_become_hosts_that_can_be_told_apart) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"gpu-17.hpc.corp.com and gpu-18.hpc.corp.com, GPU-17.hpc.corp.com.",
+       "host-1.example and host-2.example, host-1.example."},
+      {"connect tcp://head.cluster.local:29500 failed", "connect tcp://host-1.example:29500 failed"},
+      {"[node-3.lan:0] loss 2.3", "[host-1.example:0] loss 2.3"},
+      {"mail ops@site.ai from login.site.ai", "mail [e-mail-1] from host-1.example"}};
+  for (const auto& [line, expected] : cases) BOOST_CHECK_EQUAL(redacted({line}), expected);
+  for (const char* line :
+       {"File \"/opt/conda/lib/python3.11/site-packages/torch/nn/modules/module.py\", line 1501",
+        "train.py:12", "libcudart.so.12", "torch.distributed.DistBackendError: NCCL", "socket.io.Reader",
+        "a.is.in(b)", "https://github.com/pytorch/pytorch/issues/1", "loss 2.31 at step.120", "node-17",
+        "model.to(dev)", "/var/log/x.dev/rank_0.log", "1.2.840.113549", "os.environ.get"})
+    BOOST_CHECK_EQUAL(redacted({line}), line);
+  BOOST_CHECK_EQUAL(redacted({"gpu-17.hpc.corp.com"}, {false, true, {}}), "gpu-17.hpc.corp.com");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_long_and_not_random_stays) {
+  for (const char* line :
+       {"commit=3f9c2e1a07b11d9f86d081884c7d659a2feaa0c5",
+        "path=/data/sets/imagenet/train/Part0001/shard-0001",
+        "name: DistributedDataParallelWithGradientCheckpointing", "bytes=123456789012345678901234567890",
+        "optimizer: AdamWScheduleFreeWithDecoupledWeightDecay"})
+    BOOST_CHECK_EQUAL(redacted({line}), line);
 }
 
 BOOST_AUTO_TEST_CASE(what_was_blacked_out_is_counted) {

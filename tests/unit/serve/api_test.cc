@@ -31,7 +31,10 @@ BOOST_AUTO_TEST_CASE(each_route_asks_for_what_it_names) {
       {request("GET", "/v1/status"), "status"},
       {request("GET", "/v1/jobs"), "jobs"},
       {request("GET", "/v1/jobs/j%2F1/report"), "report j/1"},
+      {request("GET", "/v1/jobs/j%2F1/report?run=2"), "report j/1 run 2"},
       {request("GET", "/v1/diagnoses"), "diagnoses - -1"},
+      {request("GET", "/v1/diagnoses?job=j&run=0"), "diagnoses j run 0 -1"},
+      {request("GET", "/v1/pool"), "pool"},
       {request("GET", "/v1/diagnoses?job=j%2F1&since_ns=12"), "diagnoses j/1 12"},
       {request("GET", "/v1/suspects?job=j"), "suspects j"},
       {request("GET", "/v1/hosts"), "hosts"},
@@ -40,6 +43,8 @@ BOOST_AUTO_TEST_CASE(each_route_asks_for_what_it_names) {
       {request("GET", "/v1/sources"), "sources -"},
       {request("POST", "/v1/jobs/j%2F1/diagnoses/d1/confirm"), "confirm j/1 d1 by "},
       {request("POST", "/v1/jobs/j/diagnoses/d1/confirm", "", R"({"by":"alice"})"), "confirm j d1 by alice"},
+      {request("POST", "/v1/jobs/j/diagnoses/d1/confirm?run=1"), "confirm j run 1 d1 by "},
+      {request("POST", "/v1/jobs/j/diagnoses/d1/refute?run=1"), "refute j run 1 d1 by "},
       {request("POST", "/v1/hosts/node-1/clear", "", "{}"), "clear node-1 by "}};
   for (const auto& [bytes, asked] : cases) {
     BOOST_CHECK_EQUAL(ask(bytes).status, 200);
@@ -54,7 +59,10 @@ BOOST_AUTO_TEST_CASE(wrong_parameters_are_told_in_a_sentence) {
       {request("GET", "/v1/diagnoses?since_ns=yesterday"), "'yesterday' is not a whole number"},
       {request("GET", "/v1/diagnoses?since_ns="), "not a whole number"},
       {request("GET", "/v1/diagnoses?since_ns=99999999999999999999"), "not a whole number"},
-      {request("GET", "/v1/diagnoses?jobs=a"), "'jobs': no such parameter; known are job, since_ns"},
+      {request("GET", "/v1/diagnoses?jobs=a"), "'jobs': no such parameter; known are job, since_ns, run"},
+      {request("GET", "/v1/jobs/j%2F1/report?run=-1"), "'run': '-1' is not a whole number"},
+      {request("POST", "/v1/jobs/j/diagnoses/d1/confirm?run=last"), "'run': 'last'"},
+      {request("POST", "/v1/hosts/h/clear?run=1"), "'run': no such parameter"},
       {request("GET", "/v1/status?x=1"), "'x': no such parameter"},
       {request("GET", "/v1/suspects?job=" + std::string(5000, 'x')), "longer than 4096 bytes"},
       {request("GET", "/v1/evidence?job=a&host=b"), "'path' is missing"},

@@ -40,13 +40,13 @@ class FakeSource final : public ApiSource {
          R"({"items":[{"id":"j/1","state":"failed","first_ns":1763690000000000000,)"
          R"("last_ns":1763690060000000000,"hosts":2,"lines":1200,"verdict":"GPU \u001b[31m gone"}]})");
   }
-  void report(const std::string& job, Answer answer) override {
-    if (job != "j/1") return answer(fail(ErrorCode::kNotFound, "no job '" + job + "' is known"));
-    give("report " + job, answer, report_json);
+  void report(const JobRun& of, Answer answer) override {
+    if (of.job != "j/1") return answer(fail(ErrorCode::kNotFound, "no job '" + of.job + "' is known"));
+    give("report " + named(of), answer, report_json);
   }
   void diagnoses(const DiagnosisQuery& q, Answer answer) override {
-    give("diagnoses " + q.job.value_or("-") + " " + std::to_string(q.since_ns.value_or(-1)), answer,
-         R"({"items":[]})");
+    give("diagnoses " + named({q.job.value_or("-"), q.run}) + " " + std::to_string(q.since_ns.value_or(-1)),
+         answer, R"({"items":[]})");
   }
   void suspects(const std::optional<std::string>& job, Answer answer) override {
     give("suspects " + job.value_or("-"), answer, R"({"items":[]})");
@@ -70,14 +70,18 @@ class FakeSource final : public ApiSource {
   void about(Answer answer) override {
     give("about", answer, R"({"config":"role = \"both\"\n","versions":{"culpritd":"0.1.0"}})");
   }
-  void confirm(const std::string& job, const std::string& id, const Actor& by, Answer answer) override {
-    give("confirm " + job + " " + id + " by " + by.name, answer, "{}");
+  void pool(Answer answer) override { give("pool", answer, R"({"pool":null})"); }
+  void judge(const Judgement& j, const Actor& by, Answer answer) override {
+    give((j.right ? "confirm " : "refute ") + named(j.of) + " " + j.id + " by " + by.name, answer, "{}");
   }
   void clear(const std::string& host, const Actor& by, Answer answer) override {
     give("clear " + host + " by " + by.name, answer, "{}");
   }
 
  private:
+  static std::string named(const JobRun& of) {
+    return of.job + (of.run ? " run " + std::to_string(*of.run) : "");
+  }
   void give(const std::string& question, const Answer& answer, const std::string& json) {
     asked = question;
     answer(json);

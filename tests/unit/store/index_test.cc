@@ -40,18 +40,20 @@ void must(const Status& status) {
   BOOST_REQUIRE_MESSAGE(status.has_value(), (status ? "" : status.error().text));
 }
 
-JobRow job_row(const std::string& id, TimeNs first = 10) {
+JobRow job_row(const std::string& id, TimeNs first = 10, uint32_t run = 0) {
   JobRow job;
   job.id = id;
+  job.run = run;
   job.first_ns = first;
   job.last_ns = first + 5;
-  job.hosts = {"node-1", "node-\"2\"\xff"};
+  job.hosts = 2;
   return job;
 }
 
 DiagnosisRow diagnosis_row(const std::string& job, const std::string& id, TimeNs first) {
   DiagnosisRow row;
   row.job = job, row.id = id, row.first_ns = row.last_ns = first, row.json = "{}", row.state = "open";
+  row.kind = "rule:x";
   return row;
 }
 
@@ -79,8 +81,8 @@ BOOST_AUTO_TEST_CASE(jobs_and_reports_outlive_a_restart) {
     auto index = open_index(folder);
     must(index->upsert_job(job_row("old", 10)));
     must(index->upsert_job(job_row("new", 20)));
-    must(index->put_report("old", "{\"a\":1}"));
-    must(index->put_report("old", "{\"a\":2}"));
+    must(index->put_report("old", 0, "{\"a\":1}"));
+    must(index->put_report("old", 0, "{\"a\":2}"));
     JobRow ended = job_row("old", 10);
     ended.state = JobState::kFailed;
     ended.ended_ns = 30;
@@ -98,21 +100,56 @@ BOOST_AUTO_TEST_CASE(jobs_and_reports_outlive_a_restart) {
   BOOST_TEST(((*old)->state == JobState::kFailed && name((*old)->state) == "failed"));
   BOOST_TEST(((*old)->ended_ns == 30 && (*old)->first_ns == 10 && (*old)->last_ns == 15));
   BOOST_TEST((*old)->verdict == "{\"id\":\"d1\"}");
-  BOOST_REQUIRE((*old)->hosts.size() == 2u);
-  BOOST_TEST((*old)->hosts[0] == "node-1");
-  BOOST_TEST(index->report("old")->value() == "{\"a\":2}");
-  BOOST_TEST(!index->report("new")->has_value());
+  BOOST_TEST(((*old)->hosts == 2u && !(*old)->lines));
+  BOOST_TEST(index->report("old", 0)->value() == "{\"a\":2}");
+  BOOST_TEST(!index->report("new", 0)->has_value());
   BOOST_TEST(!index->job("none")->has_value());
+}
+
+BOOST_AUTO_TEST_CASE(each_run_of_a_job_keeps_what_is_its_own) {
+  Folder folder;
+  auto index = open_index(folder);
+  for (uint32_t run : {0u, 1u, 2u}) {
+    must(index->upsert_job(job_row("a", 10 * (run + 1), run)));
+    must(index->put_report("a", run, "{\"run\":" + std::to_string(run) + "}"));
+    DiagnosisRow row = diagnosis_row("a", "d" + std::to_string(run), 10 * (run + 1));
+    row.run = run;
+    must(index->put_diagnosis(row));
+    must(index->add_finding({"a", run, "f", 1, "{}"}));
+  }
+  must(index->upsert_job(job_row("b", 15)));
+  const auto told = [](const std::vector<JobRow>& rows) {
+    std::string out;
+    for (const JobRow& row : rows) out += row.id + std::to_string(row.run) + " ";
+    return out;
+  };
+  BOOST_TEST(told(*index->jobs()) == "a2 a1 b0 a0 ");
+  BOOST_TEST(told(*index->last_runs()) == "a2 b0 ");
+  BOOST_TEST(index->job("a")->value().run == 2u);
+  BOOST_TEST(index->job("a", 1)->value().first_ns == 20);
+  BOOST_TEST(!index->job("a", 3)->has_value());
+  BOOST_TEST(index->report("a", 1)->value() == "{\"run\":1}");
+  BOOST_TEST(index->diagnoses({"a", std::nullopt})->size() == 3u);
+  BOOST_TEST(index->diagnoses({"a", 1})->at(0).id == "d1");
+  BOOST_TEST(index->findings("a")->size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_finding_that_is_told_again_is_kept_once) {
+  Folder folder;
+  auto index = open_index(folder);
+  must(index->upsert_job(job_row("a")));
+  for (const char* id : {"f1", "f2", "f1"}) must(index->add_finding({"a", 0, id, 1, "{}"}));
+  BOOST_TEST(index->findings("a")->size() == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_of_a_job_needs_its_job) {
   Folder folder;
   auto index = open_index(folder);
-  BOOST_TEST(!index->put_report("none", "{}").has_value());
+  BOOST_TEST(!index->put_report("none", 0, "{}").has_value());
   BOOST_TEST(!index->put_diagnosis(diagnosis_row("none", "d1", 1)).has_value());
-  BOOST_TEST(!index->add_finding({"none", 1, "{}"}).has_value());
+  BOOST_TEST(!index->add_finding({"none", 0, "f", 1, "{}"}).has_value());
   must(index->upsert_job(job_row("none")));
-  must(index->put_report("none", "{}"));
+  must(index->put_report("none", 0, "{}"));
 }
 
 BOOST_AUTO_TEST_CASE(diagnoses_are_asked_by_job_and_time) {
@@ -130,32 +167,62 @@ BOOST_AUTO_TEST_CASE(diagnoses_are_asked_by_job_and_time) {
     return text;
   };
   BOOST_TEST(ids({}) == "bd3 ad3 bd2 ad2 bd1 ad1 ");
-  BOOST_TEST(ids({"a", kNoTime, 1000}) == "ad3 ad2 ad1 ");
-  BOOST_TEST(ids({"a", 2, 1000}) == "ad3 ad2 ");
-  BOOST_TEST(ids({"", 3, 1000}) == "bd3 ad3 ");
-  BOOST_TEST(ids({"", kNoTime, 1}) == "bd3 ");
-  BOOST_TEST(ids({"c", kNoTime, 1000}) == "");
+  BOOST_TEST(ids({"a", {}, kNoTime, 1000}) == "ad3 ad2 ad1 ");
+  BOOST_TEST(ids({"a", {}, 2, 1000}) == "ad3 ad2 ");
+  BOOST_TEST(ids({"", {}, 3, 1000}) == "bd3 ad3 ");
+  BOOST_TEST(ids({"", {}, kNoTime, 1}) == "bd3 ");
+  BOOST_TEST(ids({"c", {}, kNoTime, 1000}) == "");
 }
 
-BOOST_AUTO_TEST_CASE(a_confirmation_stays_and_is_audited) {
+BOOST_AUTO_TEST_CASE(a_judgement_stays_and_is_audited) {
   Folder folder;
   auto index = open_index(folder);
   must(index->upsert_job(job_row("a")));
   must(index->put_diagnosis(diagnosis_row("a", "d1", 1)));
-  must(index->confirm({"a", "d1", "uid 1000", 50}));
-  must(index->put_diagnosis(diagnosis_row("a", "d1", 1)));  // the engine says it again
+  must(index->judge({"a", "d1", {}, true, "uid 1000", 50}));
+  must(index->put_diagnosis(diagnosis_row("a", "d1", 60)));  // the engine says it again
   const auto rows = index->diagnoses({});
   BOOST_REQUIRE((rows && rows->size() == 1u));
   BOOST_TEST((*rows)[0].state == "confirmed");
-  BOOST_TEST((*rows)[0].confirmed_by == "uid 1000");
-  BOOST_TEST((*rows)[0].confirmed_ns == 50);
-  const Status none = index->confirm({"a", "d2", "uid 1000", 51});
+  BOOST_TEST((*rows)[0].judged_by == "uid 1000");
+  BOOST_TEST(((*rows)[0].judged_ns == 50 && (*rows)[0].first_ns == 1 && (*rows)[0].last_ns == 60));
+  const Status none = index->judge({"a", "d2", {}, true, "uid 1000", 51});
   BOOST_REQUIRE(!none.has_value());
   BOOST_TEST((none.error().code == ErrorCode::kNotFound));
   BOOST_TEST(none.error().text == "job a: no diagnosis d2");
+  BOOST_TEST(index->judge({"a", "d1", 7, true, "uid 1000", 51}).error().text ==
+             "job a, run 7: no diagnosis d1");
   const auto audit = index->audits();
   BOOST_REQUIRE((audit && audit->size() == 1u));  // what was not done is not told
   BOOST_TEST(((*audit)[0].what == "confirm" && (*audit)[0].subject == "a/d1" && (*audit)[0].time_ns == 50));
+  BOOST_TEST((*audit)[0].detail == "rule:x");
+}
+
+// Each diagnosis counts once, with what was said of it last; also of jobs that the index has no more.
+BOOST_AUTO_TEST_CASE(what_people_said_of_a_kind_is_counted_over_all_jobs) {
+  Folder folder;
+  auto index = open_index(folder);
+  for (const char* job : {"a", "b", "c"}) {
+    must(index->upsert_job(job_row(job)));
+    must(index->put_diagnosis(diagnosis_row(job, "d1", 1)));
+  }
+  DiagnosisRow other = diagnosis_row("a", "d2", 1);
+  other.kind = "silence:hang";
+  must(index->put_diagnosis(other));
+  BOOST_TEST(index->judged()->empty());
+  must(index->judge({"a", "d1", {}, true, "alice", 50}));
+  must(index->judge({"a", "d1", {}, true, "alice", 51}));
+  must(index->judge({"b", "d1", {}, true, "bob", 52}));
+  must(index->judge({"b", "d1", {}, false, "bob", 53}));
+  must(index->judge({"c", "d1", {}, false, "alice", 54}));
+  must(index->judge({"c", "d1", {}, true, "carol", 55}));
+  must(index->judge({"a", "d2", {}, true, "dave", 56}));
+  sql(folder.file(), "DELETE FROM jobs WHERE id = 'a'");
+  const auto judged = index->judged();
+  BOOST_REQUIRE((judged && judged->size() == 2u));
+  const Judged& x = judged->at("rule:x");
+  BOOST_TEST((x.hits == 3 && x.right == 2 && x.by == "carol"));
+  BOOST_TEST((judged->at("silence:hang").hits == 1));
 }
 
 BOOST_AUTO_TEST_CASE(cleared_hosts_and_pools_are_kept) {
@@ -196,24 +263,37 @@ BOOST_AUTO_TEST_CASE(rows_are_bounded_and_the_oldest_go) {
     return "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < " +
            std::to_string(n - 1) + ") ";
   };
-  sql(folder.file(), up_to(kFindingsPerJobMax) + "INSERT INTO findings SELECT 'a', i, '{}' FROM n");
+  sql(folder.file(), up_to(kFindingsPerRunMax) + "INSERT INTO findings SELECT 'a', 0, i, i, '{}' FROM n");
   sql(folder.file(), up_to(kAuditMax) + "INSERT INTO audit SELECT NULL, i, '', '', '', '' FROM n");
-  sql(folder.file(), up_to(kDiagnosesPerJobMax + 50) +
-                         "INSERT INTO diagnoses SELECT 'a', 'd' || i, i, i, '{}', 'open', '', NULL FROM n");
   sql(folder.file(),
-      up_to(kJobsMax) + "INSERT INTO jobs SELECT 'j' || i, min(i, 3), i, i, i, '[]', '', 0 FROM n");
+      up_to(kDiagnosesPerRunMax + 50) +
+          "INSERT INTO diagnoses SELECT 'a', 0, 'd' || i, '', i, i, '{}', 'open', '', NULL FROM n");
+  sql(folder.file(),
+      up_to(kJobsMax) + "INSERT INTO jobs SELECT 'j' || i, 0, min(i, 3), i, i, i, 1, 1, '' FROM n");
   auto index = open_index(folder);
-  for (TimeNs t = 1; t <= 300; ++t) must(index->add_finding({"a", 1'000'000 + t, "{}"}));
+  for (TimeNs t = 1; t <= 300; ++t)
+    must(index->add_finding({"a", 0, "new " + std::to_string(t), 1'000'000 + t, "{}"}));
   const auto findings = index->findings("a", SIZE_MAX);
-  BOOST_TEST(findings->size() < kFindingsPerJobMax + 256);
-  BOOST_TEST(findings->size() >= kFindingsPerJobMax);
+  BOOST_TEST(findings->size() < kFindingsPerRunMax + 256);
+  BOOST_TEST(findings->size() >= kFindingsPerRunMax);
   BOOST_TEST(findings->front().time_ns == 1'000'300);
-  BOOST_TEST(index->diagnoses({"", kNoTime, SIZE_MAX})->size() == kDiagnosesPerJobMax);
+  BOOST_TEST(index->diagnoses({"", {}, kNoTime, SIZE_MAX})->size() == kDiagnosesPerRunMax);
   BOOST_TEST(index->audits(SIZE_MAX)->size() <= kAuditMax);
   BOOST_TEST(index->jobs(SIZE_MAX)->size() == kJobsMax);
   BOOST_TEST(index->job("j0")->has_value());  // it runs
   BOOST_TEST(!index->job("j1")->has_value());
   BOOST_TEST(index->job("j2")->has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_comes_again_and_again_keeps_its_last_runs_and_no_other_job_goes) {
+  Folder folder;
+  auto index = open_index(folder);
+  must(index->upsert_job(job_row("other", 1)));
+  for (uint32_t run = 0; run < 600; ++run) must(index->upsert_job(job_row("a", 10 + run, run)));
+  BOOST_TEST(index->jobs(SIZE_MAX)->size() < kRunsPerJobMax + 257);
+  BOOST_TEST(index->job("other")->has_value());
+  BOOST_TEST(index->job("a", 599)->has_value());
+  BOOST_TEST(!index->job("a", 0)->has_value());
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_index_is_moved_aside_and_a_new_one_begun) {
@@ -268,9 +348,23 @@ BOOST_AUTO_TEST_CASE(a_newer_index_is_refused_and_left_alone) {
 BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
   const std::vector<std::string> rows = {
       "",  // version 0: an empty file
-      "INSERT INTO jobs VALUES ('a', 1, 10, 15, 20, '[\"node-1\"]', '', 0);"
-      "INSERT INTO reports VALUES ('a', '{}');"
-      "INSERT INTO diagnoses VALUES ('a', 'd1', 1, 2, '{}', 'open', '', NULL);",
+      R"(INSERT INTO jobs VALUES ('a', 1, 10, 15, 20, '["node-1"]', 'lost', 3);
+         INSERT INTO reports VALUES ('a', '{}');
+         INSERT INTO diagnoses VALUES ('a', 'd1', 1, 2, '{"rule":"x","detector":null,"symptom":"crash"}',
+           'confirmed', 'alice', 9);
+         INSERT INTO diagnoses VALUES ('a', 'd2', 1, 2, '{"rule":null,"detector":"silence","symptom":"hang"}',
+           'open', '', NULL);
+         INSERT INTO diagnoses VALUES ('a', 'd3', 1, 2, 'no json', 'open', '', NULL);
+         INSERT INTO findings VALUES ('a', 5, '{}');
+         INSERT INTO findings VALUES ('a', 6, '{}');
+         INSERT INTO audit VALUES (NULL, 9, 'alice', 'confirm', 'a/d1', '');)",
+      R"(INSERT INTO jobs VALUES ('a', 3, 1, 10, 15, 20, 2, 7, 'lost');
+         INSERT INTO reports VALUES ('a', 3, '{}');
+         INSERT INTO diagnoses VALUES ('a', 3, 'd1', 'rule:x', 1, 2, '{}', 'confirmed', 'alice', 9);
+         INSERT INTO diagnoses VALUES ('a', 3, 'd2', 'silence:hang', 1, 2, '{}', 'open', '', NULL);
+         INSERT INTO diagnoses VALUES ('a', 3, 'd3', '', 1, 2, 'no json', 'open', '', NULL);
+         INSERT INTO findings VALUES ('a', 3, 'f1', 5, '{}'), ('a', 3, 'f2', 6, '{}');
+         INSERT INTO audit VALUES (NULL, 9, 'alice', 'confirm', 'a/d1', 'rule:x');)",
   };
   BOOST_REQUIRE(rows.size() == kSchemaSteps.size() + 1);
   for (size_t version = 0; version < rows.size(); ++version) {
@@ -280,10 +374,24 @@ BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
     sql(folder.file(), text + rows[version] + "PRAGMA user_version=" + std::to_string(version));
     auto index = open_index(folder);
     BOOST_TEST(index->moved_aside().empty());
-    BOOST_TEST(index->jobs()->size() == (version == 0 ? 0u : 1u));
-    BOOST_TEST(index->diagnoses({})->size() == (version == 0 ? 0u : 1u));
+    if (version > 0) {
+      const auto job = index->job("a");
+      BOOST_REQUIRE((job && *job));
+      BOOST_TEST(((*job)->run == 3 && (*job)->state == JobState::kEndedWell && (*job)->verdict == "lost"));
+      BOOST_TEST(index->report("a", 3)->value() == "{}");
+      std::string told;
+      const auto diagnoses = index->diagnoses({"a", 3});
+      for (const auto& d : *diagnoses) told += d.id + "=" + d.kind + " " + d.state + d.judged_by + " ";
+      BOOST_TEST(told == "d3= open d2=silence:hang open d1=rule:x confirmedalice ");
+      BOOST_TEST(index->findings("a")->at(0).time_ns == 6);
+      BOOST_TEST((index->judged()->at("rule:x").right == 1));
+    }
     must(index->upsert_job(job_row("b")));
     must(index->put_diagnosis(diagnosis_row("b", "d1", 1)));
+    // What is of a run goes with it, as before.
+    sql(folder.file(), "PRAGMA foreign_keys=ON; DELETE FROM jobs");
+    BOOST_TEST((index->diagnoses({})->empty() && index->findings("a")->empty()));
+    BOOST_TEST(!index->report("a", 3)->has_value());
   }
 }
 
@@ -297,8 +405,8 @@ BOOST_AUTO_TEST_CASE(a_write_that_failed_leaves_the_index_usable) {
   Folder folder;
   auto index = open_index(folder);
   must(index->upsert_job(job_row("a")));
-  const Status failed = index->put_report("a", std::string(300 << 20, 'x'));  // beyond its limit
+  const Status failed = index->put_report("a", 0, std::string(300 << 20, 'x'));  // beyond its limit
   BOOST_REQUIRE(!failed.has_value());
-  must(index->put_report("a", "{}"));
-  BOOST_TEST(index->report("a")->value() == "{}");
+  must(index->put_report("a", 0, "{}"));
+  BOOST_TEST(index->report("a", 0)->value() == "{}");
 }

@@ -115,6 +115,49 @@ BOOST_AUTO_TEST_CASE(lines_that_nobody_understands_begin_no_job) {
   BOOST_TEST(jobs.jobs().size() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(broken_lines_are_problems_of_their_job_folded_by_their_reason) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId socket = feed.open(OriginKind::kSocket, "j", "/run/trace.sock");
+  feed.write(socket, "no \x1b[31m json\n", kStart);  // before there is a job
+  feed.write(socket, "{\"kind\":\"step\",\"step\":1}\n{\"step\"", kStart);
+  feed.write(socket, ":1}\nnone either\n", kStart);
+  const std::string report = *jobs.report_json("j", kStart + kNsPerSecond);
+  const size_t at = report.find("\"problems\":");
+  BOOST_REQUIRE(at != report.npos);
+  const std::string problems = report.substr(at, report.find(']', at) - at);
+  BOOST_TEST(problems.find(R"({"file":"/run/trace.sock","offset":0,"what":"2 lines not understood: it is no )"
+                           R"(JSON object; the first: no \\x1b[31m json"})") != problems.npos,
+             problems);
+  BOOST_TEST(problems.find(R"("offset":39,"what":"1 line not understood: 'kind' is missing; the first: )"
+                           R"({\"step\":1}")") != problems.npos,
+             problems);
+  BOOST_TEST(jobs.counts().broken_trace_lines == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_found_is_told_again_after_a_restart_under_the_same_name) {
+  LiveJobs before(live_options());
+  Feed feed(before);
+  const StreamId log = feed.open(OriginKind::kFile, "j", "/logs/a.log");
+  feed.write(log, step_line(1) + xid_line(kStart + 2 * kNsPerSecond), kStart);
+  feed.write(log, xid_line(kStart + 30 * kNsPerSecond), kStart + 30 * kNsPerSecond);
+  LiveJobs after(live_options());
+  after.restoring({});
+  feed.replay(after);
+  after.replayed(kStart + 60 * kNsPerSecond);
+  after.caught_up(kStart + 60 * kNsPerSecond);
+  const auto names = [](const std::vector<LiveEvent>& events) {
+    std::string out;
+    for (const LiveEvent& e : events)
+      if (e.kind == LiveEventKind::kFinding) out += e.id + " ";
+    return out;
+  };
+  const auto told = before.poll_events(), again = after.poll_events();
+  BOOST_TEST(count(told, LiveEventKind::kFinding) == 2u);
+  BOOST_TEST(names(told) == names(again));
+  for (const LiveEvent& e : again) BOOST_TEST(e.replayed);
+}
+
 BOOST_AUTO_TEST_CASE(a_host_is_accused_when_something_new_speaks_against_it) {
   LiveJobs jobs(live_options());
   Feed feed(jobs);

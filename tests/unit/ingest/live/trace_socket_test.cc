@@ -91,10 +91,30 @@ BOOST_AUTO_TEST_CASE(lines_become_evidence_exactly_as_they_came) {
   BOOST_TEST(stats.lines[size_t(TraceKind::kStep)] == 2u);
   BOOST_TEST(stats.lines[size_t(TraceKind::kUnknown)] == 1u);
   BOOST_TEST(stats.broken == 1u);
-  BOOST_TEST(stats.last_broken == "process 42 of user 1000: it is no JSON object");
   BOOST_TEST(stats.bytes == text.size());
   BOOST_TEST(stats.dropped_lines == 0u);
   BOOST_TEST(bench.gaps.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_client_whose_lines_are_broken_is_told_once_and_not_in_a_storm) {
+  TraceSocketOptions options;
+  std::vector<std::string> told;
+  options.complain = [&](const std::string& sentence) { told.push_back(sentence); };
+  Bench bench(std::move(options));
+  auto one = bench.connect(1000, 1), two = bench.connect(1000, 2), three = bench.connect(1001, 3);
+  one->send("broken\nbroken\n{}\n");
+  two->send("broken\n");
+  bench.settle();
+  const std::string what = " is kept and not understood: it is no JSON object";
+  BOOST_REQUIRE(told.size() == 1u);
+  BOOST_TEST(told[0] == kPath + ": a line of process 1 of user 1000" + what);
+  bench.env.advance(11'000 * kMs);
+  one->send("broken\n");
+  three->send("broken\n");
+  bench.settle();
+  BOOST_REQUIRE(told.size() == 2u);
+  BOOST_TEST(told[1] == kPath + ": a line of process 3 of user 1001" + what +
+                            "; so did 1 other client since the last time");
 }
 
 BOOST_AUTO_TEST_CASE(a_line_belongs_to_the_job_that_it_names_else_to_its_process_else_to_the_configured_one) {

@@ -1,0 +1,108 @@
+"""A job that comes again under its name: each run keeps its report, and what people say of its diagnoses
+counts for the next ones of their kind."""
+import json
+import socket
+import subprocess
+import time
+from datetime import datetime, timezone
+from typing import List
+
+from case import Context, case
+from daemon import HOST, JOB, Daemon, need, wait_until
+
+XID = ("{} {} kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.\n"
+       "{} {} ERROR RuntimeError: CUDA error: unknown error\n")
+OOM = "{} {} ERROR torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB\n"
+
+
+def stamp() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+
+
+def culprit(daemon: Daemon, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([str(daemon.bin_dir / "culprit"), *arguments, "--server", f"unix:{daemon.socket}"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+
+
+def fail_once(daemon: Daemon, lines: str, run: int) -> None:
+    """A run that makes progress, fails and ends."""
+    with open(daemon.logs / "a.log", "a", encoding="ascii") as log:
+        for step in range(30):
+            log.write(f"{stamp()} {HOST} INFO step={step} loss=2.3\n")
+        log.write(lines.format(*[stamp(), HOST] * 2))
+    wait_until(lambda: daemon.items(f"/v1/diagnoses?job={JOB}&run={run}"), 20, f"run {run} is diagnosed")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
+        to.connect(str(daemon.trace))
+        to.sendall(b'no json\n{"kind":"event","name":"job_end","exit_code":1}\n')
+    wait_until(lambda: state(daemon, run) == "failed", 30, f"run {run} ends")
+
+
+def state(daemon: Daemon, run: int) -> str:
+    return next((job["state"] for job in daemon.items("/v1/jobs") if job["run"] == run), "")
+
+
+def titles(report: dict) -> List[str]:
+    return [diagnosis["title"] for diagnosis in report["diagnoses"]]
+
+
+def report_of(daemon: Daemon, *more: str) -> dict:
+    done = culprit(daemon, "report", JOB, "--format", "json", *more)
+    need(done.returncode == 0, f"culprit report {more}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+@case
+def each_run_of_a_job_keeps_its_report(context: Context) -> str:
+    """Two runs of one name: both are listed and told, by number and after a restart; the last one without."""
+    daemon = context.daemon()
+    daemon.start()
+    fail_once(daemon, XID, 0)
+    time.sleep(0.1)
+    fail_once(daemon, OOM, 1)
+    first, last = report_of(daemon, "--run", "0"), report_of(daemon)
+    need("bus" in " ".join(titles(first)) and "bus" not in " ".join(titles(last)),
+         f"run 0: {titles(first)}, the last: {titles(last)}")
+    need(report_of(daemon, "--run", "1") == last, "run 1 is not the last one")
+    missing = culprit(daemon, "report", JOB, "--run", "7")
+    need(missing.returncode == 2 and "run 7" in missing.stderr, f"run 7: {missing}")
+    need(any("not understood" in p["what"] for p in first["problems"]), f"problems: {first['problems']}")
+    need("not understood" in daemon.errors.read_text(), "the log does not tell of the broken line")
+
+    daemon.stop()
+    daemon.start()
+    wait_until(lambda: daemon.get("/v1/status").json()["restored"], 30, "the jobs are restored")
+    jobs = daemon.items("/v1/jobs")
+    need([job["run"] for job in jobs] == [1, 0] and all(job["lines"] for job in jobs), f"jobs: {jobs}")
+    need(titles(report_of(daemon, "--run", "0")) == titles(first), "run 0 is told otherwise after a restart")
+    need(titles(report_of(daemon)) == titles(last), "the last run is told otherwise after a restart")
+    return "2 runs, told by number and after a restart"
+
+
+@case
+def what_people_say_counts_for_the_kind(context: Context) -> str:
+    """confirm and --wrong by the name that the report shows; hits and right over the kind; clear of a host
+    that nobody knows is refused."""
+    daemon = context.daemon()
+    daemon.start()
+    fail_once(daemon, XID, 0)
+    one = report_of(daemon)["verdict"]
+    need(one["confirmed"] is None, f"nobody said anything yet: {one['confirmed']}")
+    shown = culprit(daemon, "report", JOB).stdout
+    need(shown.count(f"diagnosis {one['id']}") == 1, f"the report shows no name: {shown[:500]}")
+    done = culprit(daemon, "confirm", JOB, one["id"])
+    need(done.returncode == 0 and "recorded as right" in done.stderr, f"confirm: {done}")
+    fail_once(daemon, XID, 1)
+    two = report_of(daemon)["verdict"]
+    need((two["confirmed"]["hits"], two["confirmed"]["right"], two["confirmed"]["this"]) == (1, 1, None),
+         f"the next of its kind: {two['confirmed']}")
+    need(culprit(daemon, "confirm", JOB, two["id"], "--wrong").returncode == 0, "confirm --wrong")
+    again = report_of(daemon, "--run", "0")["verdict"]["confirmed"]
+    need((again["hits"], again["right"], again["this"]) == (2, 1, True), f"run 0 after both: {again}")
+    unknown = culprit(daemon, "confirm", JOB, "d0")
+    need(unknown.returncode == 2 and "d0" in unknown.stderr, f"confirm d0: {unknown}")
+
+    refused = culprit(daemon, "clear", "no-such-host")
+    need(refused.returncode == 2 and "no-such-host" in refused.stderr, f"clear no-such-host: {refused}")
+    cleared = culprit(daemon, "clear", HOST)
+    need(cleared.returncode == 0, f"clear {HOST}: {cleared}")
+    return "2 judged, 1 right"
