@@ -32,7 +32,7 @@ class StillEnv final : public io::Env {
   TimeNs now(io::Clock) const override { return 0; }
   void post(std::function<void()>) override {}
   std::unique_ptr<io::Timer> timer(std::function<void()>) override { return std::make_unique<StillTimer>(); }
-  std::unique_ptr<io::Worker> worker(const std::string&) override { return nullptr; }
+  Result<std::unique_ptr<io::Worker>> worker(const std::string&) override { return nullptr; }
   Result<std::unique_ptr<io::Poll>> poll(int descriptor, std::function<void()> readable) override {
     descriptor_ = descriptor;
     readable_ = std::move(readable);

@@ -35,7 +35,7 @@ class ManualEnv final : public io::Env {
   std::unique_ptr<io::Timer> timer(std::function<void()> call) override {
     return std::make_unique<ManualTimer>(*this, std::move(call));
   }
-  std::unique_ptr<io::Worker> worker(const std::string&) override { return nullptr; }
+  Result<std::unique_ptr<io::Worker>> worker(const std::string&) override { return nullptr; }
   Result<std::unique_ptr<io::Poll>> poll(int descriptor, std::function<void()> readable) override {
     return std::make_unique<ManualPoll>(*this, descriptor, std::move(readable));
   }
