@@ -5,7 +5,6 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -75,7 +74,10 @@ def jobs_of_others_are_recognised_without_rights(context: Context) -> str:
         os.setuid(TRAINER)
 
     log = daemon.logs / "train.log"
-    trainer = subprocess.Popen([sys.executable, "-c", TRAIN, str(log), str(daemon.trace)], preexec_fn=enter)
+    python = "/usr/bin/python3"  # one that everybody may run
+    if not Path(python).exists():
+        raise PassOver(f"there is no {python}")
+    trainer = subprocess.Popen([python, "-c", TRAIN, str(log), str(daemon.trace)], preexec_fn=enter)
     context.undo.append(trainer.kill)
     denied = subprocess.run(["cat", f"/proc/{trainer.pid}/environ"], user=DAEMON, check=False,
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
@@ -168,12 +170,13 @@ def a_locked_index_is_written_later(context: Context) -> str:
     lock.execute("BEGIN IMMEDIATE")
     (daemon.logs / "a.log").write_bytes(b"2026-11-21 02:00:00 INFO step=1 loss=2.1\n")
     daemon.stores_text(str(daemon.logs / "a.log"), b"step=1", 20)
-    wait_until(lambda: "locked" in daemon.errors.read_text(), 15, f"it is told: {daemon.last_words()}")
+    wait_until(lambda: "is locked" in daemon.errors.read_text(), 15, f"it is told: {daemon.last_words()}")
     need(not lock.execute("SELECT count(*) FROM jobs").fetchone()[0], "the job's row is there")
     lock.execute("ROLLBACK")
     wait_until(lambda: lock.execute("SELECT count(*) FROM jobs").fetchone()[0] == 1, 20, "the row comes")
     lock.close()
-    need(daemon.errors.read_text().count("locked") == 1, "it is told more than once")
+    told = [line for line in daemon.errors.read_text().splitlines() if "is locked" in line]
+    need(len(told) == 1, f"told more than once: {told}")
     return "told once, written when the lock was gone"
 
 

@@ -5,13 +5,15 @@
 #include <utility>
 #include <vector>
 
+#include "app/daemon/rule_watch.h"
+
 namespace culprit::app {
 namespace {
 
 constexpr size_t kFollowed = 16'384;  // files and processes of jobs
 constexpr size_t kJobsSeen = 4096;
 constexpr TimeNs kLookEvery = kNsPerSecond;
-constexpr int64_t kShare = 20;  // a look may cost a twentieth of the time
+constexpr int64_t kShare = 20;  // a look may cost a twentieth of a processor: a busy host makes none rarer
 // What was seen counts for so long: twice what LiveJobs lets pass between two questions about a running job.
 constexpr TimeNs kViewCounts = 60 * kNsPerSecond;
 // A look ends by itself after two seconds: what takes this long hangs.
@@ -183,7 +185,9 @@ void ProcessWatch::begin() {
   auto figures = std::make_shared<Figures>();
   looks_->submit(
       [shared = shared_, look = std::move(look), began = began_ns_, figures] {
+        const TimeNs began_cpu = thread_time();
         auto view = std::make_shared<const ProcessView>(look_at_processes(look));
+        figures->last_took_ns = thread_time() - began_cpu;
         figures->processes = view->processes.size();
         for (const auto& [pid, process] : view->processes) figures->barred += process.barred;
         {
@@ -197,6 +201,7 @@ void ProcessWatch::begin() {
       [this, began = began_ns_, figures] {
         figures_.processes = figures->processes;
         figures_.barred = figures->barred;
+        figures_.last_took_ns = figures->last_took_ns;
         ended(began);
       });
 }
@@ -205,7 +210,6 @@ void ProcessWatch::ended(TimeNs began_ns) {
   busy_ = false;
   const TimeNs now = env_.now(io::Clock::kMonotonic);
   ++figures_.looks;
-  figures_.last_took_ns = now - began_ns;
   next_ns_ = began_ns + std::max(kLookEvery, kShare * figures_.last_took_ns);
   if (std::exchange(again_, false)) look_timer_->start(std::max<TimeNs>(0, next_ns_ - now));
 }

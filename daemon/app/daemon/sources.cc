@@ -21,8 +21,8 @@ constexpr TimeNs kRetryNs = 5 * kNsPerSecond;
 constexpr TimeNs kStuckNs = 20 * kNsPerSecond;
 // A new file's first lines wait as long for a look at who writes it, once for all files that stand there;
 // and no tailer waits for more than a fifth of its time.
-constexpr TimeNs kLookPatienceNs = kNsPerSecond;
-constexpr TimeNs kLookPauseNs = 5 * kNsPerSecond;
+constexpr TimeNs kLookPatienceNs = 3 * kNsPerSecond;
+constexpr TimeNs kLookPauseNs = 15 * kNsPerSecond;
 
 }  // namespace
 

@@ -241,17 +241,21 @@ class Socket final : public TraceSocket {
     return sources_.erase(at);
   }
 
-  // Room for one more: the source that has been without writers for longest ends now.
+  // Room for more: the sources that have been without writers for longest end now, many at once, since
+  // looking for them costs a pass over all.
   bool make_room() {
-    auto oldest = sources_.end();
+    std::vector<Sources::iterator> idle;
     for (auto it = sources_.begin(); it != sources_.end(); ++it)
-      if (it->second.writers == 0 &&
-          (oldest == sources_.end() || it->second.idle_ns < oldest->second.idle_ns))
-        oldest = it;
-    if (oldest == sources_.end()) return false;
-    end(oldest);
+      if (it->second.writers == 0) idle.push_back(it);
+    const size_t many = std::min(idle.size(), limits::kTraceSources / 16);
+    const auto older = [](Sources::iterator a, Sources::iterator b) {
+      return a->second.idle_ns < b->second.idle_ns;
+    };
+    if (many < idle.size())
+      std::nth_element(idle.begin(), idle.begin() + static_cast<std::ptrdiff_t>(many), idle.end(), older);
+    for (size_t i = 0; i < many; ++i) end(idle[i]);
     gather();
-    return true;
+    return many > 0;
   }
 
   void received(Client& client, std::string_view bytes) {

@@ -181,7 +181,10 @@ BOOST_AUTO_TEST_CASE(where_files_are_closed_their_owner_tells) {
 
 // As root, which may become somebody else: what holds for the hardened unit.
 BOOST_AUTO_TEST_CASE(without_rights_groups_tell_and_closed_environments_are_barred) {
-  if (::geteuid() != 0) return BOOST_TEST_MESSAGE("root alone can become somebody else");
+  if (::geteuid() != 0) {
+    BOOST_TEST_MESSAGE("root alone can become somebody else");
+    return;
+  }
   Proc proc;
   proc.write(60, "cgroup", "0::/system.slice/slurmstepd.scope/job_4711/step_0\n");
   proc.write(60, "environ", environment("SLURM_JOB_ID=4711"));

@@ -162,7 +162,8 @@ BOOST_AUTO_TEST_CASE(a_client_is_read_once_its_job_is_known_and_others_meanwhile
   BOOST_TEST(bench.opened[0].job == "configured");
   BOOST_TEST(one->waiting() > 0u);
   late("of-pid-1");
-  bench.settle();
+  bench.settle();  // it is read
+  bench.settle();  // and handed on
   BOOST_REQUIRE(bench.opened.size() == 2u);
   BOOST_TEST(bench.opened[1].job == "of-pid-1");
   BOOST_TEST(bench.evidence[bench.opened[1].id] == heartbeat(1));
