@@ -2,7 +2,7 @@
 // pieces of their bytes in order. Plain values; whoever holds one owns all of it.
 //
 // The evidence of a source is its bytes as they came, one after the other: a file's over all its generations
-// (what is written to one after the next was begun stands where it was found; its place tells which it is of),
+// (what is written to one after the next was begun stands where it was found; its place tells which it is),
 // a ring's records, a socket's lines, the kernel's records. `offset` counts in it. Bytes that were lost count
 // as a gap at the offset where they are missing; they take no room in the evidence.
 #pragma once
@@ -61,8 +61,8 @@ struct Piece {
   std::string bytes;
   TimeNs time_ns = kNoTime;  // when it was read, wall clock
   std::optional<Gap> gap;    // before the bytes
-  // How far the file that the bytes are of is taken once the store has them; not of a socket. One of the files
-  // left behind where it goes on from there (bytes written to it late), else of the one being taken.
+  // How far the file that the bytes are of is taken once the store has them; not of a socket. One of those
+  // left behind where it goes on from there (bytes written to it late), else the one being taken.
   std::optional<FilePlace> place;
   bool ends = false;  // nothing follows: the file was removed, the process ended
 };
@@ -80,8 +80,8 @@ struct StreamState {
 // Rotations whose files are kept, generously: logrotate's own default is 4, a year of daily ones rare.
 constexpr size_t kPastPlaces = 32;
 
-// Whether a piece that passes over so many bytes, and stands at `now` behind them, goes on from `before` in the
-// same file.
+// Whether a piece that passes over so many bytes, and stands at `now` behind them, goes on from `before` in
+// the same file.
 inline bool goes_on_in(const FilePlace& before, const FilePlace& now, uint64_t passed) {
   return before.device == now.device && before.inode == now.inode && before.offset + passed == now.offset;
 }

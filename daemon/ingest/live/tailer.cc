@@ -13,6 +13,9 @@ namespace {
 
 // Descriptors that a round may open for sources that wait for it: few beside those that are kept.
 constexpr size_t kAhead = 64;
+// Names that move while they are read: a rotation is over by then, and a folder that cannot be
+// read costs little.
+constexpr TimeNs kPendingNs = 10 * kNsPerMs;
 
 }  // namespace
 
@@ -236,7 +239,7 @@ void Tailer::Impl::sweep_after_hint(TailFolder& folder) {
   folder.next_sweep = mono_ + static_cast<TimeNs>(folder.sources.size()) * kSweepNsPerFile;
 }
 
-// Of as many as one round may open beside all others: their files first, then the names, once for all of them.
+// Of as many as one round may open beside all others: their files first, then the names, once for all.
 void Tailer::Impl::look_ahead() {
   std::vector<uint32_t> first = std::exchange(pending_, {});
   const size_t now = std::min(first.size(), kAhead);
@@ -273,7 +276,7 @@ TimeNs Tailer::Impl::next_time() const {
   if (!root_.is_open()) return next;
   if (!due_.empty()) next = std::min(next, due_.top().first);
   next = std::min(next, next_folder_);
-  if (!pending_.empty()) next = mono_;
+  if (!pending_.empty()) next = std::min(next, mono_ + kPendingNs);
   for (const TailFolder* folder : hot_) {
     if (folder->hinted) next = std::min(next, folder->next_sweep);
     if (!folder->waiting.empty()) next = std::min(next, mono_ + kFirstLookNs);

@@ -8,12 +8,12 @@
 // from the youngest on, until one is known; those before it were never seen and are taken whole. Nothing
 // behind it is. Where bytes may be missing (a copy and its truncation, a part that is gone) a gap is told.
 //
-// What is written to a file after another took its path comes when it is found, behind what was taken by then:
-// at once while the file is kept open (seconds), later within a tenth of the time for which nothing came to it
-// (10 minutes at most), after a restart too. So it is for the last kPastPlaces files of a source, as long as they
-// stand in its folder under any name. A piece's place tells which file it is of, so that each can be put
-// together exactly. Not known are bytes that came between two looks to a file that was then removed, and those
-// to one that was empty when it was left and has been closed.
+// What is written to a file after another took its path comes when it is found, behind what was taken by
+// then: at once while the file is kept open (seconds), later within a tenth of the time for which nothing
+// came to it (10 minutes at most), after a restart too. So it is for the last kPastPlaces files of a source,
+// as long as they stand in its folder under any name. A piece's place tells which file it is of, so that each
+// can be put together exactly. Not known are bytes that came between two looks to a file that was then
+// removed, and those to one that was empty when it was left and has been closed.
 //
 // Blocking; belongs to one worker thread (stats() alone: any thread). It reads no clock and keeps no file
 // of its own: `known` is what the store holds, and after a kill the tailer goes on behind that. Changes

@@ -3,10 +3,10 @@
 // tailer_rotated.cc (what became of a file), tailer_take.cc and tailer_late.cc (bytes). Owned by Tailer; its
 // worker's thread only, but for `stats`.
 //
-// The invariant of all rotation: what stands at the path is opened first, the folder's names are read together
-// behind that, and the path is the same still when all of them were looked at; so whatever stood at the path
-// between the last known file and this one is among the names. Files are told by what was opened, never by a
-// name that was looked at before.
+// The invariant of all rotation: what stands at the path is opened first, the folder's names are read
+// together behind that, and the path is the same still when all of them were looked at; so whatever stood at
+// the path between the last known file and this one is among the names. Files are told by what was opened,
+// never by a name that was looked at before.
 #pragma once
 
 #include <list>

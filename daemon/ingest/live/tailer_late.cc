@@ -4,10 +4,10 @@
 #include "base/limits.h"
 #include "ingest/live/tailer_impl.h"
 
-// Bytes that are written to a file after another took its path: a process of the job that has not reopened its
-// log, or never does. They come behind what was taken since; the place in the piece tells which file they are
-// of. Nobody tells of such bytes, so a file that was left is kept open for a while, and the sizes of all that
-// are known are asked for again and again: the longer nothing came, the less often.
+// Bytes that are written to a file after another took its path: a process of the job that has not reopened
+// its log, or never does. They come behind what was taken since; the place in the piece tells which file they
+// are of. Nobody tells of such bytes, so a file that was left is kept open for a while, and the sizes of all
+// that are known are asked for again and again: the longer nothing came, the less often.
 namespace culprit::ingest {
 namespace {
 

@@ -13,9 +13,9 @@ namespace {
 // Of one folder. A list of this size takes a tenth of a second; what stands behind it is told.
 constexpr size_t kEntries = 200'000;
 constexpr size_t kFolders = 16'384;
-// Lists of one folder in one round, of all its sources together: the one that looks for new names, and some for
-// names that move meanwhile.
-constexpr int kLists = 8;
+// Lists of one folder in one round, of all its sources together: the one that looks for new names, one that
+// shows that nothing moved meanwhile, and as many again.
+constexpr int kLists = 4;
 // A new log is mostly written on within this; later it is found at the next list.
 constexpr TimeNs kOwnNs = 5 * kNsPerSecond;
 
@@ -128,8 +128,10 @@ std::shared_ptr<const std::vector<Entry>> Tailer::Impl::names(TailFolder& folder
     return kept.entries;
   while (kept.lists < kLists) {
     read_names(folder);
-    const bool gone = kept.error == ENOENT || kept.error == ENOTDIR;
-    if (kept.error != 0 && kept.error != EOVERFLOW && !gone) return nullptr;
+    // What may not be listed has no names for us, now or later.
+    const bool ours =
+        kept.error == EMFILE || kept.error == ENFILE || kept.error == ENOMEM || kept.error == EIO;
+    if (ours) return nullptr;
     if (kept.sound) return kept.entries;
   }
   return nullptr;
