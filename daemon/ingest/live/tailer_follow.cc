@@ -177,7 +177,8 @@ void Tailer::Impl::resolve(TailSource& source, bool rewritten) {
     if (!first) entries = names(*source.folder, at.asked);
     if (!entries) break;
     Plan plan = this->plan(source, std::move(at), *entries, rewritten);
-    if (!stands_at_path(source, plan)) continue;
+    // What was opened there at first sight is the first, whatever came after it.
+    if (!first && !stands_at_path(source, plan)) continue;
     if (plan.torn) {
       const auto again = names(*source.folder, ++asked_);
       if (!again || *again != *entries) continue;
