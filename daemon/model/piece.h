@@ -1,7 +1,8 @@
 // What the daemon takes from the host it watches, on its way to the store and to the engine: sources, and
 // pieces of their bytes in order. Plain values; whoever holds one owns all of it.
 //
-// The evidence of a source is its bytes as they came, one after the other: a file's over all its generations,
+// The evidence of a source is its bytes as they came, one after the other: a file's over all its generations
+// (what is written to one after the next was begun stands where it was found; its place tells which it is),
 // a ring's records, a socket's lines, the kernel's records. `offset` counts in it. Bytes that were lost count
 // as a gap at the offset where they are missing; they take no room in the evidence.
 #pragma once
@@ -58,10 +59,12 @@ struct Piece {
   StreamId stream = kNoStream;
   uint64_t offset = 0;  // in the source's evidence, of bytes[0]
   std::string bytes;
-  TimeNs time_ns = kNoTime;        // when it was read, wall clock
-  std::optional<Gap> gap;          // before the bytes
-  std::optional<FilePlace> place;  // where the source stands once the store has the bytes; not of a socket
-  bool ends = false;               // nothing follows: the file was removed, the process ended
+  TimeNs time_ns = kNoTime;  // when it was read, wall clock
+  std::optional<Gap> gap;    // before the bytes
+  // How far the file that the bytes are of is taken once the store has them; not of a socket. One of those
+  // left behind where it goes on from there (bytes written to it late), else the one being taken.
+  std::optional<FilePlace> place;
+  bool ends = false;  // nothing follows: the file was removed, the process ended
 };
 
 // What a source has left behind in the store, as found at a start.
@@ -77,7 +80,14 @@ struct StreamState {
 // Rotations whose files are kept, generously: logrotate's own default is 4, a year of daily ones rare.
 constexpr size_t kPastPlaces = 32;
 
-// What the store holds of a stream once it has this piece.
+// Whether a piece that passes over so many bytes, and stands at `now` behind them, goes on from `before` in
+// the same file.
+inline bool goes_on_in(const FilePlace& before, const FilePlace& now, uint64_t passed) {
+  return before.device == now.device && before.inode == now.inode && before.offset + passed == now.offset;
+}
+
+// What the store holds of a stream once it has this piece: it moves the place that it goes on from, the
+// source's own or a past one, and where it goes on from none, another generation begins.
 // `State` has its members of these names; `size` are the piece's bytes.
 template <class State>
 void advance(State& state, const Piece& piece, OriginKind kind, size_t size) {
@@ -90,6 +100,14 @@ void advance(State& state, const Piece& piece, OriginKind kind, size_t size) {
   const auto goes_on = [&](const FilePlace& place) {
     return place == *piece.place || place.offset + passed <= piece.place->offset;
   };
+  if (kind == OriginKind::kFile && state.place && passed > 0 && *state.place != *piece.place &&
+      !goes_on_in(*state.place, *piece.place, passed)) {
+    for (FilePlace& past : state.past) {
+      if (!goes_on_in(past, *piece.place, passed)) continue;
+      past = *piece.place;
+      return;
+    }
+  }
   if (kind == OriginKind::kFile && state.place && state.place->offset > 0 && !goes_on(*state.place)) {
     if (state.past.size() == kPastPlaces) state.past.erase(state.past.begin());
     state.past.push_back(*state.place);

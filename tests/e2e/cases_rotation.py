@@ -115,6 +115,42 @@ def compressed_rotation(context: Context) -> str:
 
 
 @case
+def written_on_after_the_rotation(context: Context) -> str:
+    """A process that never reopens its log goes on in the renamed file, over more rotations and a kill."""
+    daemon = context.daemon()
+    daemon.configure(["train.log*"])
+    daemon.start()
+    log = daemon.logs / "train.log"
+    expected = {name: [] for name in ("old", "new")}
+
+    def write(out, name: str, count: int) -> bytes:
+        lines = [stamped(name, len(expected[name]) + n, "a line") for n in range(count)]
+        out.write(b"".join(lines))
+        expected[name] += lines
+        return lines[-1]
+
+    with open(log, "ab", buffering=0) as old:
+        settled(daemon, log, write(old, "old", 300))
+        for turn in range(3):
+            for number in range(turn, 0, -1):
+                os.rename(f"{log}.{number}", f"{log}.{number + 1}")
+            os.rename(log, f"{log}.1")
+            with open(log, "ab", buffering=0) as new:
+                settled(daemon, log, write(new, "new", 100))
+            settled(daemon, log, write(old, "old", 200))
+            daemon.kill()
+            write(old, "old", 50)
+            daemon.start()
+        evidence = settled(daemon, log, write(old, "old", 1))
+    for name, lines in expected.items():
+        mark = f" #{name} ".encode()
+        got = [line for line in evidence.splitlines(keepends=True) if mark in line]
+        need(got == lines, f"{name}: {len(got)} lines of {len(lines)}")
+    need(not daemon.gaps(str(log)), "gaps are told")
+    return f"{len(evidence)} B, each file's in order"
+
+
+@case
 def inode_comes_again(context: Context) -> str:
     """A file is removed and a new one of the same name gets its inode: it is another file."""
     daemon = context.daemon().start()

@@ -121,6 +121,7 @@ bool SafeFolder::is_local(const std::string& below) const {
 
 int SafeFolder::look(const std::string& below, Look& out) const {
   // What a link on the way leads to is seen here and refused by open_file().
+  ask();
   struct stat status;
   if (::fstatat(root_.get(), name_for(below), &status, AT_SYMLINK_NOFOLLOW) != 0) return errno;
   out = look_of(status);
@@ -129,6 +130,7 @@ int SafeFolder::look(const std::string& below, Look& out) const {
 
 int SafeFolder::open_file(const std::string& below, Descriptor& out) const {
   Descriptor file;
+  ask();
   if (const int error = open_below(below, kFileFlags, file)) return error;
   Look look;
   if (const int error = look_at(file.get(), look)) return error;
@@ -139,6 +141,7 @@ int SafeFolder::open_file(const std::string& below, Descriptor& out) const {
 
 int SafeFolder::list(const std::string& below, size_t max, std::vector<Entry>& out) const {
   out.clear();
+  ask();
   Descriptor folder;
   if (const int error = open_below(below, kFolderFlags, folder)) return error;
   const int number = folder.release();
@@ -168,6 +171,7 @@ int SafeFolder::list(const std::string& below, size_t max, std::vector<Entry>& o
 }
 
 TimeNs SafeFolder::born_ns(const std::string& below) const {
+  ask();
   struct statx status;
   if (::statx(root_.get(), name_for(below), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status) != 0) return kNoTime;
   if ((status.stx_mask & STATX_BTIME) == 0) return kNoTime;
@@ -201,10 +205,17 @@ int SafeFolder::walk_below(const std::string& below, int flags, Descriptor& out)
   size_t from = 0;
   for (size_t end; (end = below.find('/', from)) != below.npos; from = end + 1) {
     const std::string name = below.substr(from, end - from);
-    if (name == "..") return EXDEV;
-    Descriptor next(::openat(folder, name.c_str(), kFolderFlags));
-    // O_DIRECTORY tells a link as "not a folder".
-    if (!next.is_open()) return errno == ENOTDIR ? ELOOP : errno;
+    if (name == ".." || end == 0) return EXDEV;
+    Descriptor next(::openat(folder, name_for(name), kFolderFlags));
+    if (!next.is_open()) {
+      // O_DIRECTORY tells a link as "not a folder".
+      const int error = errno;
+      struct stat status;
+      const bool link = error == ENOTDIR &&
+                        ::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                        S_ISLNK(status.st_mode);
+      return link ? ELOOP : error;
+    }
     held = std::move(next);
     folder = held.get();
   }

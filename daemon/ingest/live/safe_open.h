@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -48,6 +50,14 @@ struct Look {
 
 class SafeFolder {
  public:
+  struct Options {
+    bool openat2 = true;  // false: as if the kernel had none, or a filter of system calls refused it
+    std::function<void()> before_ask{};  // called before each question to the file system
+  };
+  SafeFolder() = default;
+  explicit SafeFolder(Options options)
+      : before_ask_(std::move(options.before_ask)), openat2_refused_(!options.openat2) {}
+
   // errno, 0 where all went well.
   int open(const std::string& path);
   void close() { root_ = Descriptor(); }
@@ -69,8 +79,12 @@ class SafeFolder {
  private:
   int open_below(const std::string& below, int flags, Descriptor& out) const;
   int walk_below(const std::string& below, int flags, Descriptor& out) const;
+  void ask() const {
+    if (before_ask_) before_ask_();
+  }
 
   Descriptor root_;
+  std::function<void()> before_ask_;
   mutable bool openat2_refused_ = false;  // an old kernel, or a filter of system calls
 };
 

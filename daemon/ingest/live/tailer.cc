@@ -9,6 +9,15 @@
 #include "ingest/live/tailer_impl.h"
 
 namespace culprit::ingest {
+namespace {
+
+// Descriptors that a round may open for sources that wait for it: few beside those that are kept.
+constexpr size_t kAhead = 64;
+// Names that move while they are read: a rotation is over by then, and a folder that cannot be
+// read costs little.
+constexpr TimeNs kPendingNs = 10 * kNsPerMs;
+
+}  // namespace
 
 Result<std::unique_ptr<Tailer>> Tailer::make(TailOptions options, const std::vector<StreamState>& known) {
   auto glob = WatchGlob::parse(options.glob);
@@ -25,12 +34,19 @@ TailOutcome Tailer::round(const TailRound& round) { return impl_->round(round); 
 
 TailStats Tailer::stats() const {
   const Impl& from = *impl_;
-  return {from.files,       from.open, from.bytes,     from.lag_bytes,
-          from.generations, from.gaps, from.gap_bytes, from.refused};
+  return {.files = from.files,
+          .slots = from.slots,
+          .open = from.open,
+          .bytes = from.bytes,
+          .lag_bytes = from.lag_bytes,
+          .generations = from.generations,
+          .gaps = from.gaps,
+          .gap_bytes = from.gap_bytes,
+          .refused = from.refused};
 }
 
 Tailer::Impl::Impl(TailOptions options, WatchGlob glob)
-    : options_(std::move(options)), glob_(std::move(glob)) {}
+    : options_(std::move(options)), glob_(std::move(glob)), root_({.before_ask = options_.before_ask}) {}
 
 void Tailer::Impl::restore(const std::vector<StreamState>& known) {
   const std::string root = glob_.root() == "/" ? "/" : glob_.root() + "/";
@@ -63,6 +79,7 @@ void Tailer::Impl::restore(const std::vector<StreamState>& known) {
     if (kept.ended) {
       if (state.place) kept.past.push_back(*state.place);
       kept.chain.clear();
+      kept.folder->ended.push_back(number);
       continue;
     }
     ++files;
@@ -80,6 +97,7 @@ TailOutcome Tailer::Impl::round(const TailRound& round) {
   out_ = &outcome;
   take_hints();
   if (stand_on_root()) {
+    look_ahead();
     list_due();
     look_due();
     uint64_t left = round.budget_bytes;
@@ -94,10 +112,11 @@ TailOutcome Tailer::Impl::round(const TailRound& round) {
       left -= std::min(left, take(source, std::min(share, left)));
     }
   }
-  forget_ended();
+  forget_names();
   outcome.more = !ready_.empty();
   outcome.next_mono_ns = next_time();
   open = descriptors_;
+  slots = sources_.size() - free_.size();
   bytes += outcome.batch.bytes();
   out_ = nullptr;
   round_ = nullptr;
@@ -128,7 +147,7 @@ void Tailer::Impl::look_later(TailSource& source) {
   const TimeNs longest = watched ? kSweepNs : std::clamp(idle, kPolledLookNs, kSweepNs);
   if (source.changed_at == mono_ || source.interval == 0) source.interval = kFirstLookNs;
   TimeNs wait = watched && !source.absent_since ? kSweepNs : source.interval;
-  if (source.late && wait > kPolledLookNs) wait = kPolledLookNs;
+  if (!source.late.empty() && wait > kPolledLookNs) wait = kPolledLookNs;
   // Spread: a thousand files must not come due in one round for ever.
   const TimeNs jitter = static_cast<TimeNs>(mix64(source.info.id, 1) % 256) * wait / 1024;
   source.interval = std::min(source.interval * 2, longest);
@@ -136,7 +155,7 @@ void Tailer::Impl::look_later(TailSource& source) {
 }
 
 void Tailer::Impl::make_ready(TailSource& source) {
-  if (source.ready || source.chain.empty() || mono_ < source.not_before) return;
+  if (source.ready || mono_ < source.not_before) return;
   source.ready = true;
   ready_.push_back(source.number);
 }
@@ -220,15 +239,21 @@ void Tailer::Impl::sweep_after_hint(TailFolder& folder) {
   folder.next_sweep = mono_ + static_cast<TimeNs>(folder.sources.size()) * kSweepNsPerFile;
 }
 
-void Tailer::Impl::forget_ended() {
-  for (const uint32_t number : ended_) {
-    TailSource& source = *sources_[number];
-    for (const FilePlace& place : std::exchange(source.past, {})) unindex(source, place);
-    const auto named = by_name_.find(source.name);
-    if (named != by_name_.end() && named->second == number) by_name_.erase(named);
-    sources_[number].reset();
+// Of as many as one round may open beside all others: their files first, then the names, once for all.
+void Tailer::Impl::look_ahead() {
+  std::vector<uint32_t> first = std::exchange(pending_, {});
+  const size_t now = std::min(first.size(), kAhead);
+  pending_.assign(first.begin() + static_cast<ptrdiff_t>(now), first.end());
+  first.resize(now);
+  std::erase_if(first, [&](uint32_t number) { return !sources_[number] || sources_[number]->ended; });
+  for (const uint32_t number : first) {
+    sources_[number]->pending = false;
+    sources_[number]->ahead = at_path(*sources_[number]);
   }
-  ended_.clear();
+  for (const uint32_t number : first) {
+    look(*sources_[number]);
+    sources_[number]->ahead.reset();
+  }
 }
 
 void Tailer::Impl::look_due() {
@@ -251,6 +276,7 @@ TimeNs Tailer::Impl::next_time() const {
   if (!root_.is_open()) return next;
   if (!due_.empty()) next = std::min(next, due_.top().first);
   next = std::min(next, next_folder_);
+  if (!pending_.empty()) next = std::min(next, mono_ + kPendingNs);
   for (const TailFolder* folder : hot_) {
     if (folder->hinted) next = std::min(next, folder->next_sweep);
     if (!folder->waiting.empty()) next = std::min(next, mono_ + kFirstLookNs);

@@ -8,6 +8,13 @@
 // from the youngest on, until one is known; those before it were never seen and are taken whole. Nothing
 // behind it is. Where bytes may be missing (a copy and its truncation, a part that is gone) a gap is told.
 //
+// What is written to a file after another took its path comes when it is found, behind what was taken by
+// then: at once while the file is kept open (seconds), later within a tenth of the time for which nothing
+// came to it (10 minutes at most), after a restart too. So it is for the last kPastPlaces files of a source,
+// as long as they stand in its folder under any name. A piece's place tells which file it is of, so that each
+// can be put together exactly. Not known are bytes that came between two looks to a file that was then
+// removed, and those to one that was empty when it was left and has been closed.
+//
 // Blocking; belongs to one worker thread (stats() alone: any thread). It reads no clock and keeps no file
 // of its own: `known` is what the store holds, and after a kill the tailer goes on behind that. Changes
 // told from outside (inotify) are hints: they make it look at once, never decide what is read. It never
@@ -36,6 +43,7 @@ struct TailOptions {
   std::function<StreamId()> allocate;  // a number for a new source; must be thread safe
   size_t files_max = 100'000;          // sources followed at once; what comes beyond is told and counted
   size_t open_max = 512;               // descriptors kept: share RLIMIT_NOFILE among the tailers
+  std::function<void()> before_ask;    // before each question to the file system: tests change it there
 };
 
 struct TailRound {
@@ -59,10 +67,11 @@ struct TailOutcome {
 
 // Since the tailer was made; read from any thread.
 struct TailStats {
-  uint64_t files = 0;        // followed now
-  uint64_t open = 0;         // descriptors held now
-  uint64_t bytes = 0;        // taken
-  uint64_t lag_bytes = 0;    // seen in files and not yet taken
+  uint64_t files = 0;      // followed now
+  uint64_t slots = 0;      // sources held now: also those that have ended and of which files are still there
+  uint64_t open = 0;       // descriptors held now
+  uint64_t bytes = 0;      // taken
+  uint64_t lag_bytes = 0;  // seen in files and not yet taken
   uint64_t generations = 0;  // files finished because another took their path
   uint64_t gaps = 0;         // places where bytes are missing
   uint64_t gap_bytes = 0;    // as far as their number is known

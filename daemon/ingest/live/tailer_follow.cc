@@ -17,6 +17,8 @@ bool same(const FilePlace& place, const Look& look) {
 }
 
 bool has_work(const TailSource& source) {
+  const auto unread = [](const LateFile& late) { return late.generation.unread() > 0; };
+  if (std::any_of(source.late.begin(), source.late.end(), unread)) return true;
   if (source.chain.empty()) return false;
   return source.chain.size() > 1 || source.chain.back().unread() > 0 || source.chain.back().gap_before;
 }
@@ -29,7 +31,7 @@ std::string name_in(const std::string& below) {
 }  // namespace
 
 void Tailer::Impl::look(TailSource& source) {
-  if (source.late) take_late(source);
+  if (late_has_grown(source)) make_ready(source);
   Look at;
   const int error = root_.look(source.name, at);
   if (error != 0 || !at.regular) {
@@ -140,59 +142,86 @@ void Tailer::Impl::end(TailSource& source) {
   close_all(source);
   if (!source.chain.empty()) remember(source, source.chain.back().place);
   source.chain.clear();
-  source.late.reset();
   note_lag(source);
   --files;
   full_ = false;
   std::erase(source.folder->sources, source.number);
-  // Its rotated parts may still be there, and are known by it.
-  const auto& ignored = source.folder->ignored;
-  const bool needed = std::any_of(ignored.begin(), ignored.end(),
-                                  [&](const auto& item) { return item.second.of == source.number; });
-  if (!needed) ended_.push_back(source.number);
+  // Its rotated parts may still be there, and are known by it: until the names are read again.
+  source.folder->ended.push_back(source.number);
 }
 
-// `rewritten`: what stands at the path is the same file with another content.
-void Tailer::Impl::resolve(TailSource& source, bool rewritten) {
-  if (source.chain.empty() && source.past.empty()) {
-    // Seen for the first time: there is nothing to find again.
-    Plan first;
-    first.rewritten = rewritten;
-    first.at_path = root_.look(source.name, first.path) == 0 && first.path.regular;
-    find_at_path(first, source);
-    return carry_out(source, std::move(first));
+AtPath Tailer::Impl::at_path(const TailSource& source) {
+  AtPath at;
+  at.asked = ++asked_;
+  if (root_.open_file(source.name, at.file) == 0) {
+    at.there = look_at(at.file.get(), at.look) == 0;
+  } else {
+    at.there = root_.look(source.name, at.look) == 0 && at.look.regular;
   }
+  return at;
+}
+
+bool Tailer::Impl::stands_at_path(const TailSource& source, const Plan& plan) {
+  Look at;
+  const bool there = root_.look(source.name, at) == 0 && at.regular;
+  return there == plan.at_path && (!there || (at.device == plan.path.device && at.inode == plan.path.inode));
+}
+
+// `rewritten`: the last file has another content than what was taken of it.
+void Tailer::Impl::resolve(TailSource& source, bool rewritten) {
+  // Seen for the first time, there is nothing to find again.
+  const bool first = source.chain.empty() && source.past.empty();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const std::vector<Sibling> found = siblings(source);
-    Plan plan = this->plan(source, found, rewritten);
-    Look at;
-    const bool there = root_.look(source.name, at) == 0 && at.regular;
-    const bool as_before = there == plan.at_path && (!there || at.inode == plan.path.inode);
-    if (!as_before || siblings(source) != found) continue;
+    AtPath at = source.ahead ? std::move(*std::exchange(source.ahead, std::nullopt)) : at_path(source);
+    auto entries = std::make_shared<const std::vector<Entry>>();
+    if (!first) entries = names(*source.folder, at.asked);
+    if (!entries) break;
+    Plan plan = this->plan(source, std::move(at), *entries, rewritten);
+    // What was opened there at first sight is the first, whatever came after it.
+    if (!first && !stands_at_path(source, plan)) continue;
+    if (plan.torn) {
+      const auto again = names(*source.folder, ++asked_);
+      if (!again || *again != *entries) continue;
+    }
     return carry_out(source, std::move(plan));
   }
+  // It goes too fast, or too much was read already: first in the next round.
   source.changed_at = mono_;
+  if (!std::exchange(source.pending, true)) pending_.push_back(source.number);
 }
 
-Tailer::Impl::Plan Tailer::Impl::plan(TailSource& source, const std::vector<Sibling>& found, bool rewritten) {
+Tailer::Impl::Plan Tailer::Impl::plan(TailSource& source, AtPath at, const std::vector<Entry>& entries,
+                                      bool rewritten) {
   Plan plan;
-  plan.rewritten = rewritten;
-  plan.at_path = root_.look(source.name, plan.path) == 0 && plan.path.regular;
+  plan.at_path = at.there;
+  plan.path = at.look;
+  plan.opened = std::move(at.file);
+  plan.rewritten = rewritten && source.chain.empty();
   if (!source.chain.empty()) {
     const Generation& last = source.chain.back();
-    if (!rewritten && plan.at_path && same(last.place, plan.path)) {
+    const bool there = plan.at_path && same(last.place, plan.path);
+    if (!rewritten && there) {
       // It came back, or was never away.
       plan.held = true;
       return plan;
     }
-    plan.held = !rewritten && (last.file.is_open() || last.decoder);
+    // Where it was renamed since, it is read on there, and found to be another when it is.
+    plan.rewritten = rewritten && there;
+    plan.held = !plan.rewritten && (last.file.is_open() || last.decoder);
     plan.place = plan.held ? place_by_now(last) : last.place;
   }
-  find_parts(plan, source, found);
+  plan.found = siblings(source, entries);
+  find_parts(plan, source);
   if (!source.chain.empty() && !plan.held && !plan.position && !plan.taken) {
     const Generation& last = source.chain.back();
     // If nothing was taken of it, it is among the newer ones, if it is there at all.
-    plan.lost = last.place.offset > 0 || (plan.newer.empty() && last.unread() > 0);
+    const auto is_last = [&](const Generation& newer) {
+      if (newer.place.inode == last.place.inode && newer.place.device == last.place.device) return true;
+      if (!newer.file.is_open() || last.peek.fingerprint_bytes == 0) return !newer.file.is_open();
+      return begins_as(beginning_of(newer.file, newer.compression), last.peek);
+    };
+    plan.lost = last.place.offset > 0 ||
+                (last.unread() > 0 && std::none_of(plan.newer.begin(), plan.newer.end(), is_last));
   }
   find_at_path(plan, source);
   return plan;
@@ -223,22 +252,16 @@ void Tailer::Impl::find_at_path(Plan& plan, TailSource& source) {
       plan.foreign = true;
       return;
     }
-    Descriptor file;
-    const bool opens = root_.open_file(source.name, file) == 0;
-    const std::string beginning = opens ? beginning_of(file, Compression::kNone) : "";
+    const bool opens = plan.opened.is_open();
+    const std::string beginning = opens ? beginning_of(plan.opened, Compression::kNone) : "";
     for (const FilePlace& place : source.past) {
       if (opens && same(place, plan.path) && begins_as(beginning, place) &&
-          reaches(file, Compression::kNone, place) == Reach::kWhole)
+          reaches(plan.opened, Compression::kNone, place) == Reach::kWhole)
         generation.place = place;
     }
   }
-  Look opened;
-  if (root_.open_file(source.name, generation.file) == 0 && look_at(generation.file.get(), opened) == 0 &&
-      same(generation.place, opened)) {
-    generation.peek = peek_of(generation);
-  } else {
-    generation.file = Descriptor();
-  }
+  generation.file = std::move(plan.opened);
+  if (generation.file.is_open()) generation.peek = peek_of(generation);
   plan.newer.push_back(std::move(generation));
 }
 
@@ -317,10 +340,7 @@ void Tailer::Impl::leave(TailSource& source) {
   source.chain.erase(source.chain.begin());
   remember(source, first.place);
   ++generations;
-  if (first.compression == Compression::kNone && first.file.is_open()) {
-    source.late = std::move(first);
-    source.late_until = mono_ + kLateNs;
-  }
+  if (first.compression == Compression::kNone && first.file.is_open()) follow_late(source, std::move(first));
   count_open(source);
 }
 

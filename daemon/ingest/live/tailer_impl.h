@@ -1,6 +1,12 @@
 // The inside of the tailer: folders that are walked, sources that are followed, and when each is looked at
-// next. Parts: tailer.cc (a round, its schedule), tailer_scan.cc (folders, new names), tailer_follow.cc (what
-// became of a file), tailer_take.cc (bytes). Owned by Tailer; its worker's thread only, but for `stats`.
+// next. Parts: tailer.cc (a round, its schedule), tailer_scan.cc (folders, new names), tailer_follow.cc and
+// tailer_rotated.cc (what became of a file), tailer_take.cc and tailer_late.cc (bytes). Owned by Tailer; its
+// worker's thread only, but for `stats`.
+//
+// The invariant of all rotation: what stands at the path is opened first, the folder's names are read
+// together behind that, and the path is the same still when all of them were looked at; so whatever stood at
+// the path between the last known file and this one is among the names. Files are told by what was opened,
+// never by a name that was looked at before.
 #pragma once
 
 #include <list>
@@ -22,6 +28,31 @@ namespace culprit::ingest {
 
 struct TailFolder;
 
+// What stands at a path: the file, not the name.
+struct AtPath {
+  bool there = false;  // something regular
+  Look look;
+  Descriptor file;     // closed where it may not be read
+  uint64_t asked = 0;  // Impl::asked_ before it was opened
+};
+
+// The names of a folder, for the round in which they were read.
+struct FolderNames {
+  std::shared_ptr<const std::vector<Entry>> entries;
+  uint64_t begun = 0;  // Impl::asked_ before they were read; 0: not yet
+  int lists = 0;       // in this round
+  int error = 0;
+  bool settled = false;  // nothing moved for a while before, nor while they were read
+  bool sound = false;    // that, or read twice and the same: all of one moment, none missed on its way
+  TimeNs modified_ns = kNoTime;
+};
+
+// A file that was left for another and is looked at for bytes that are written to it all the same.
+struct LateFile {
+  Generation generation;
+  TimeNs until = 0;
+};
+
 // One path. Its generations, oldest first, that are not taken to their end; the last is the one at the path.
 struct TailSource {
   StreamInfo info;
@@ -31,8 +62,11 @@ struct TailSource {
   uint64_t size = 0;  // of the evidence
   std::vector<Generation> chain;
   std::vector<FilePlace> past;
-  std::optional<Generation> late;  // left for another, and still looked at for a while
-  TimeNs late_until = 0;
+  std::vector<LateFile> late;   // the latest last
+  TimeNs late_at = 0;           // when one was left, or had grown
+  TimeNs next_late = 0;         // when all past ones are looked at again
+  std::optional<AtPath> ahead;  // opened at the beginning of this round, before any names were read
+  bool pending = false;         // in Impl::pending_
   uint64_t foreign_device = 0, foreign_inode = 0;  // stands at the path and is another source's
   TimeNs next_look = 0, queued_at = 0, interval = 0;
   TimeNs changed_at = 0;  // when it was seen to grow or to be replaced
@@ -57,10 +91,11 @@ struct TailFolder {
   TimeNs next_list = 0, next_full = 0;  // if its time changed; whatever that says
   TimeNs next_sweep = 0;                // of all its sources after a hint
   std::vector<uint32_t> sources;
+  std::vector<uint32_t> ended;  // sources of which files may stand here
+  FolderNames names;
   // Matched names that are no source: what stood there then.
   struct Ignored {
     uint64_t inode = 0;
-    uint32_t of = kNoStream;         // the source that it is a generation of
     std::optional<uint64_t> size{};  // it is that by its name alone: with these bytes. Growing, it is none
     TimeNs since = 0;
   };
@@ -75,6 +110,7 @@ struct Sibling {
   uint64_t inode = 0;
   RotatedName form;  // no base: its name is none of a rotated file
   Compression compression = Compression::kNone;
+  bool seen = false;  // `look` is of it
   Look look;
   bool operator==(const Sibling& other) const { return name == other.name && inode == other.inode; }
 };
@@ -89,8 +125,8 @@ class Tailer::Impl {
   void restore(const std::vector<StreamState>& known);
   TailOutcome round(const TailRound& round);
 
-  std::atomic<uint64_t> files{0}, open{0}, bytes{0}, lag_bytes{0}, generations{0}, gaps{0}, gap_bytes{0},
-      refused{0};
+  std::atomic<uint64_t> files{0}, slots{0}, open{0}, bytes{0}, lag_bytes{0}, generations{0}, gaps{0},
+      gap_bytes{0}, refused{0};
 
  private:
   struct Plan;  // what became of the last generation of a source, and what came after it
@@ -116,6 +152,7 @@ class Tailer::Impl {
   void list_due();
   void look_due();
   void visit(TailFolder& folder);
+  void look_ahead();
   void sweep_after_hint(TailFolder& folder);
   TimeNs next_time() const;
 
@@ -126,6 +163,10 @@ class Tailer::Impl {
   void list(TailFolder& folder);
   bool list_changed(TailFolder& folder);
   void list_failed(TailFolder& folder, int error);
+  void read_names(TailFolder& folder);
+  std::shared_ptr<const std::vector<Entry>> names(TailFolder& folder, uint64_t since);
+  void forget_names();
+  void forget_ended(TailFolder& folder, const std::vector<Entry>& entries);
   bool known(TailFolder& folder, const Entry& entry);
   bool has_grown(TailFolder& folder, const std::string& name);
   void refuse(TailFolder& folder, const std::string& name, const std::string& what);
@@ -140,10 +181,15 @@ class Tailer::Impl {
   void unindex(const TailSource& source, const FilePlace& place);
 
   // tailer_rotated.cc
-  std::vector<Sibling> siblings(const TailSource& source);
-  Part what_is(Plan& plan, const TailSource& source, const Sibling& sibling);
-  void find_by_inode(Plan& plan, const TailSource& source, const std::vector<Sibling>& found);
-  void find_parts(Plan& plan, const TailSource& source, const std::vector<Sibling>& found);
+  std::vector<Sibling> siblings(const TailSource& source, const std::vector<Entry>& entries);
+  bool see(Sibling& sibling);
+  bool counts_up(const std::vector<Sibling*>& row);
+  void order(std::vector<Sibling*>& row);
+  bool is_taken(Plan& plan, const TailSource& source, const Descriptor& file, const Sibling& sibling);
+  bool is_part_of(Plan& plan, const Descriptor& file, const FilePlace& place);
+  Part what_is(Plan& plan, const TailSource& source, Sibling& sibling);
+  void find_by_inode(Plan& plan, const TailSource& source);
+  void find_parts(Plan& plan, const TailSource& source);
   bool walk(Plan& plan, const TailSource& source, Row& row);
   void open_newer(Plan& plan, const TailSource& source, const Row& row);
   bool is_copied(const Plan& plan, const TailSource& source, const Sibling& sibling) const;
@@ -157,9 +203,10 @@ class Tailer::Impl {
   TailSource* base_copied(const TailSource& source, const Look& at);
   bool last_name_stands(const TailSource& source);
   void end(TailSource& source);
-  void forget_ended();
+  AtPath at_path(const TailSource& source);
+  bool stands_at_path(const TailSource& source, const Plan& plan);
   void resolve(TailSource& source, bool rewritten);
-  Plan plan(TailSource& source, const std::vector<Sibling>& found, bool rewritten);
+  Plan plan(TailSource& source, AtPath at, const std::vector<Entry>& entries, bool rewritten);
   void find_at_path(Plan& plan, TailSource& source);
   void carry_out(TailSource& source, Plan plan);
   void stand_at(TailSource& source, Plan& plan);
@@ -170,13 +217,23 @@ class Tailer::Impl {
   // tailer_take.cc
   uint64_t take(TailSource& source, uint64_t share);
   bool take_piece(TailSource& source, uint64_t max, uint64_t& taken);
-  void take_late(TailSource& source);
+  void begin_again(TailSource& source, Generation& generation);
   void note_gap(TailSource& source, Gap gap);
   Piece& add_piece(TailSource& source, std::string bytes);
+  Piece& bare_piece(TailSource& source, std::string bytes);
   bool ensure_open(TailSource& source, Generation& generation);
   void count_open(TailSource& source);
   void close_all(TailSource& source);
   void failed(TailSource& source, int error);
+
+  // tailer_late.cc
+  bool late_has_grown(TailSource& source);
+  bool take_late(TailSource& source, uint64_t share, uint64_t& taken);
+  bool take_late_piece(TailSource& source, LateFile& late, uint64_t max, uint64_t& taken);
+  void follow_late(TailSource& source, Generation generation);
+  void find_late(TailFolder& folder, const std::vector<Entry>& entries);
+  void find_late_of(TailSource& source, const std::unordered_map<uint64_t, const Entry*>& by_inode);
+  bool is_followed(const FilePlace& place);
 
   TailOptions options_;
   WatchGlob glob_;
@@ -194,23 +251,29 @@ class Tailer::Impl {
   using Due = std::pair<TimeNs, uint32_t>;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::list<uint32_t> ready_;
-  std::vector<uint32_t> ended_;     // in this round, and of no more use
+  std::vector<uint32_t> free_;      // of sources_
+  std::vector<uint32_t> pending_;   // what became of their files could not be told in the round before
+  std::vector<TailFolder*> named_;  // with names of this round
   std::list<uint32_t> open_order_;  // sources with open descriptors, the longest unused first
   size_t descriptors_ = 0;
 
   // Of the round under way.
   TimeNs now_ = 0, mono_ = 0;
+  uint64_t asked_ = 0;  // counts what is opened and listed, so that their order is known
   const TailRound* round_ = nullptr;
   TailOutcome* out_ = nullptr;
 };
 
 struct Tailer::Impl::Plan {
-  bool rewritten = false;           // the file at the path is the same, and has another content
-  bool held = false;                // the last generation is open, and what it was
-  bool taken = false;               // found as a copy that has no more to give
-  bool lost = false;                // not found
-  bool copied = false;              // its content stands in another file
-  bool may_lack = false;            // others between it and what is there may be gone
+  bool rewritten = false;  // the file at the path is the same, and has another content
+  bool held = false;       // the last generation is open, and what it was
+  bool taken = false;      // found as a copy that has no more to give
+  bool lost = false;       // not found
+  bool copied = false;     // its content stands in another file
+  bool may_lack = false;   // others between it and what is there may be gone
+  bool torn = false;       // names moved while they were looked at
+  std::vector<Sibling> found;
+  Descriptor opened;                // what stands at the path
   FilePlace place;                  // of it
   std::optional<Sibling> position;  // under which name it stands now
   Descriptor file;                  // opened there
@@ -233,7 +296,8 @@ constexpr TimeNs kSweepNs = 10 * kNsPerSecond;
 constexpr TimeNs kSweepNsPerFile = 100 * kNsPerUs;
 // A path that stays empty this long has ended; rotations take less.
 constexpr TimeNs kGoneNs = 60 * kNsPerSecond;
-// A writer that has not reopened its file yet.
+// A file that was left is kept open so long behind its last byte: a writer that has not reopened its log yet,
+// also where the file is compressed and removed meanwhile. Later its size is asked for now and then.
 constexpr TimeNs kLateNs = 10 * kNsPerSecond;
 // Times of files move in steps of the kernel's clock, some milliseconds; of network mounts, a second.
 constexpr TimeNs kSettledNs = 2 * kNsPerSecond;

@@ -13,7 +13,6 @@ constexpr size_t kNewer = 4096;
 constexpr size_t kNewerOpen = 64;
 // The kernel stamps files with the time of its last tick: 10 ms ago at most, at 100 ticks a second.
 constexpr TimeNs kFileClockNs = 10 * kNsPerMs;
-constexpr size_t kNames = 200'000;
 
 bool same(const FilePlace& place, const Look& look) {
   return place.device == look.device && place.inode == look.inode;
@@ -31,41 +30,17 @@ const FilePlace& known_of(const Generation& generation) {
   return generation.place.offset > 0 ? generation.place : generation.peek;
 }
 
-// logrotate counts from the youngest, others (log4j2) from the oldest: the times of the two that stand
-// furthest apart tell. A compressed file may have got another time.
-bool counts_up(const std::vector<const Sibling*>& row) {
-  const Sibling *youngest = nullptr, *oldest = nullptr;
-  for (const Sibling* sibling : row) {
-    const RotatedName::Style style = sibling->form.style;
-    if (style != RotatedName::Style::kNumber && style != RotatedName::Style::kInnerNumber) return false;
-    if (!is_plain(*sibling)) continue;
-    if (youngest == nullptr || older_mark(youngest->form, sibling->form)) youngest = sibling;
-    if (oldest == nullptr || older_mark(sibling->form, oldest->form)) oldest = sibling;
-  }
-  return youngest != nullptr && youngest->look.modified_ns < oldest->look.modified_ns;
-}
-
-// The youngest first.
-void order(std::vector<const Sibling*>& row) {
-  const bool up = counts_up(row);
-  std::stable_sort(row.begin(), row.end(), [&](const Sibling* a, const Sibling* b) {
-    return up ? older_mark(a->form, b->form) : older_mark(b->form, a->form);
-  });
-}
-
 }  // namespace
 
 struct Tailer::Impl::Row {
-  std::vector<const Sibling*> parts;
-  std::vector<const Sibling*> unknown;
+  std::vector<Sibling*> parts;
+  std::vector<Sibling*> unknown;
   bool cut = false;  // there may be more of them
 };
 
 // The file beside the path under whatever name, and all whose names say that they are rotated from it.
-std::vector<Sibling> Tailer::Impl::siblings(const TailSource& source) {
-  std::vector<Entry> entries;
+std::vector<Sibling> Tailer::Impl::siblings(const TailSource& source, const std::vector<Entry>& entries) {
   std::vector<Sibling> found;
-  (void)root_.list(source.folder->name, kNames, entries);
   const std::string own = name_in(source.name);
   const std::string stem =
       own.substr(0, std::max<size_t>(own.rfind('.') == own.npos ? own.size() : own.rfind('.'), 1));
@@ -82,62 +57,114 @@ std::vector<Sibling> Tailer::Impl::siblings(const TailSource& source) {
     sibling.name = source.folder->name.empty() ? entry.name : source.folder->name + "/" + entry.name;
     sibling.inode = entry.inode;
     sibling.compression = compression_of_name(entry.name);
-    if (root_.look(sibling.name, sibling.look) == 0 && sibling.look.regular)
-      found.push_back(std::move(sibling));
+    found.push_back(std::move(sibling));
   }
   return found;
 }
 
+// Only where it is asked for: of a thousand rotated parts a few are.
+bool Tailer::Impl::see(Sibling& sibling) {
+  if (!sibling.seen) sibling.seen = root_.look(sibling.name, sibling.look) == 0 && sibling.look.regular;
+  return sibling.seen;
+}
+
+// logrotate counts from the youngest, others (log4j2) from the oldest: the times of the two that stand
+// furthest apart tell. A compressed file may have got another time.
+bool Tailer::Impl::counts_up(const std::vector<Sibling*>& row) {
+  Sibling *youngest = nullptr, *oldest = nullptr;
+  for (Sibling* sibling : row) {
+    const RotatedName::Style style = sibling->form.style;
+    if (style != RotatedName::Style::kNumber && style != RotatedName::Style::kInnerNumber) return false;
+    if (!is_plain(*sibling)) continue;
+    if (youngest == nullptr || older_mark(youngest->form, sibling->form)) youngest = sibling;
+    if (oldest == nullptr || older_mark(sibling->form, oldest->form)) oldest = sibling;
+  }
+  return youngest != nullptr && see(*youngest) && see(*oldest) &&
+         youngest->look.modified_ns < oldest->look.modified_ns;
+}
+
+// The youngest first.
+void Tailer::Impl::order(std::vector<Sibling*>& row) {
+  const bool up = counts_up(row);
+  std::stable_sort(row.begin(), row.end(), [&](const Sibling* a, const Sibling* b) {
+    return up ? older_mark(a->form, b->form) : older_mark(b->form, a->form);
+  });
+}
+
+// Whether a file that begins as what was taken up to `place`, and is shorter, is a copy of a part of it. Logs
+// may all begin with the same banner: where the file stands, it tells; where it is gone or was written anew,
+// the beginning must do, but only of one that was emptied in place. Renamed ones are never copied half.
+bool Tailer::Impl::is_part_of(Plan& plan, const Descriptor& file, const FilePlace& place) {
+  if (plan.at_path && same(place, plan.path)) return true;
+  for (Sibling& other : plan.found) {
+    Descriptor whole;
+    if (other.inode != place.inode || !see(other) || !same(place, other.look)) continue;
+    if (root_.open_file(other.name, whole) == 0) return begins_and_ends_as(file, whole);
+  }
+  return false;
+}
+
+// What was left behind was taken to its end. Less than a fingerprint may be a banner of all of them.
+bool Tailer::Impl::is_taken(Plan& plan, const TailSource& source, const Descriptor& file,
+                            const Sibling& sibling) {
+  const std::string beginning = beginning_of(file, sibling.compression);
+  const auto is = [&](const FilePlace& place) {
+    if (place.fingerprint_bytes == 0 || !begins_as(beginning, place)) return false;
+    const bool whole = place.fingerprint_bytes == limits::kFingerprintBytes ||
+                       beginning.size() == std::max<uint64_t>(place.offset, place.fingerprint_bytes);
+    if (!whole) return false;
+    const Reach reach = reaches(file, sibling.compression, place);
+    return reach == Reach::kWhole || (reach == Reach::kShorter && is_part_of(plan, file, place));
+  };
+  if (std::any_of(source.past.begin(), source.past.end(), is)) return true;
+  return source.chain.size() > 1 &&
+         std::any_of(source.chain.begin(), source.chain.end() - 1, [&](const Generation& generation) {
+           if (generation.place.offset > 0) return is(generation.place);
+           const FilePlace now = place_by_now(generation);
+           return is(now.fingerprint_bytes > 0 ? now : generation.peek);
+         });
+}
+
 // Opens it as the position where it is that.
-Tailer::Impl::Part Tailer::Impl::what_is(Plan& plan, const TailSource& source, const Sibling& sibling) {
+Tailer::Impl::Part Tailer::Impl::what_is(Plan& plan, const TailSource& source, Sibling& sibling) {
   Descriptor file;
   const bool plain = is_plain(sibling);
-  if (plan.at_path && plain && sibling.look.inode == plan.path.inode) return Part::kElsewhere;
-  if (root_.open_file(sibling.name, file) != 0) return Part::kElsewhere;
+  if (plan.at_path && plain && sibling.inode == plan.path.inode) return Part::kElsewhere;
+  const int error = root_.open_file(sibling.name, file);
+  sibling.seen = error == 0 && look_at(file.get(), sibling.look) == 0;
+  plan.torn = plan.torn || error == ENOENT || (sibling.seen && sibling.look.inode != sibling.inode);
+  if (!sibling.seen) return Part::kElsewhere;
   const std::string beginning = beginning_of(file, sibling.compression);
   if (beginning.empty()) return Part::kElsewhere;
   const TailSource* owner = plain ? owner_of(sibling.name, sibling.look) : nullptr;
   if (owner != nullptr && owner != &source) return Part::kElsewhere;
-  const auto reach = [&](const FilePlace& place) {
-    if (place.fingerprint_bytes == 0 || !begins_as(beginning, place)) return Reach::kOther;
-    return reaches(file, sibling.compression, place);
-  };
-  // What was left behind was taken to its end. Less than a fingerprint may be a banner of all of them.
-  const auto is = [&](const FilePlace& place) {
-    const bool whole = place.offset >= limits::kFingerprintBytes || place.offset == 0;
-    return (whole || beginning.size() == place.offset) && reach(place) != Reach::kOther;
-  };
-  const auto is_taken = [&] {
-    if (std::any_of(source.past.begin(), source.past.end(), is)) return true;
-    return source.chain.size() > 1 &&
-           std::any_of(source.chain.begin(), source.chain.end() - 1,
-                       [&](const Generation& generation) { return is(known_of(generation)); });
-  };
   if (!source.chain.empty()) {
-    if (plan.place.offset < limits::kFingerprintBytes && is_taken()) return Part::kTaken;
-    const Reach it = reach(plan.place);
+    if (plan.place.offset < limits::kFingerprintBytes && is_taken(plan, source, file, sibling))
+      return Part::kTaken;
+    const bool begins = plan.place.fingerprint_bytes > 0 && begins_as(beginning, plan.place);
+    const Reach it = begins ? reaches(file, sibling.compression, plan.place) : Reach::kOther;
     if (it == Reach::kWhole) {
       if (!plan.position) plan.file = std::move(file);
       return Part::kPosition;
     }
     // Copied before all of it was taken that was; also while that was less than a fingerprint.
-    const std::string& head = source.chain.back().head;
-    const bool short_copy = beginning.size() < head.size() && head.starts_with(beginning);
-    if (owner == nullptr && (it == Reach::kShorter || short_copy)) return Part::kTakenCopy;
+    const Generation& last = source.chain.back();
+    const bool short_copy = beginning.size() < last.head.size() && last.head.starts_with(beginning);
+    const bool shorter = owner == nullptr && (it == Reach::kShorter || short_copy);
+    const Descriptor& whole = plan.held ? last.file : plan.file;
+    if (shorter && (!whole.is_open() || begins_and_ends_as(file, whole))) return Part::kTakenCopy;
   }
-  if (owner != nullptr || is_taken()) return Part::kTaken;
-  Descriptor path;
+  if (owner != nullptr || is_taken(plan, source, file, sibling)) return Part::kTaken;
   // copytruncate is under way.
-  if (plain && root_.open_file(source.name, path) == 0 && begins_and_ends_as(file, path))
-    return Part::kElsewhere;
+  if (plain && plan.opened.is_open() && begins_and_ends_as(file, plan.opened)) return Part::kElsewhere;
   return Part::kUnknown;
 }
 
 // Renamed, to whatever name.
-void Tailer::Impl::find_by_inode(Plan& plan, const TailSource& source, const std::vector<Sibling>& found) {
+void Tailer::Impl::find_by_inode(Plan& plan, const TailSource& source) {
   if (plan.rewritten) return;
-  for (const Sibling& sibling : found) {
-    if (!same(plan.place, sibling.look)) continue;
+  for (Sibling& sibling : plan.found) {
+    if (sibling.inode != plan.place.inode || !see(sibling) || !same(plan.place, sibling.look)) continue;
     // Nothing taken, nothing to compare: the name must speak for it.
     const bool is = plan.held || (plan.place.offset == 0 ? sibling.rotated() && is_plain(sibling)
                                                          : what_is(plan, source, sibling) == Part::kPosition);
@@ -153,10 +180,10 @@ void Tailer::Impl::find_by_inode(Plan& plan, const TailSource& source, const std
 bool Tailer::Impl::walk(Plan& plan, const TailSource& source, Row& row) {
   // So little was taken of it that others may begin alike: then it is the oldest of them.
   const bool weak = plan.place.offset < limits::kFingerprintBytes;
-  const Sibling* likely = nullptr;
-  std::vector<const Sibling*> before;  // the likely one
+  Sibling* likely = nullptr;
+  std::vector<Sibling*> before;  // the likely one
   bool known = false;
-  for (const Sibling* sibling : row.parts) {
+  for (Sibling* sibling : row.parts) {
     const auto twin = [&](const Sibling* other) {
       return is_plain(*other) && other->form.mark == sibling->form.mark;
     };
@@ -185,10 +212,10 @@ bool Tailer::Impl::walk(Plan& plan, const TailSource& source, Row& row) {
   return known || likely != nullptr;
 }
 
-void Tailer::Impl::find_parts(Plan& plan, const TailSource& source, const std::vector<Sibling>& found) {
-  if (!source.chain.empty()) find_by_inode(plan, source, found);
+void Tailer::Impl::find_parts(Plan& plan, const TailSource& source) {
+  if (!source.chain.empty()) find_by_inode(plan, source);
   std::vector<Row> rows(static_cast<size_t>(RotatedName::Style::kInnerDate) + 1);
-  for (const Sibling& sibling : found)
+  for (Sibling& sibling : plan.found)
     if (sibling.rotated()) rows[static_cast<size_t>(sibling.form.style)].parts.push_back(&sibling);
   Row all;
   bool known = false;
@@ -223,8 +250,10 @@ void Tailer::Impl::open_newer(Plan& plan, const TailSource& source, const Row& r
     generation.name = sibling.name;
     generation.compression = sibling.compression;
     Look look;
-    if (root_.open_file(sibling.name, generation.file) != 0 || look_at(generation.file.get(), look) != 0)
-      continue;
+    const bool opens =
+        root_.open_file(sibling.name, generation.file) == 0 && look_at(generation.file.get(), look) == 0;
+    plan.torn = plan.torn || !opens || look.inode != sibling.inode;
+    if (!opens) continue;
     generation.place.device = look.device;
     generation.place.inode = look.inode;
     generation.seen = look.size;
@@ -235,18 +264,23 @@ void Tailer::Impl::open_newer(Plan& plan, const TailSource& source, const Row& r
   }
 }
 
-// By what it is: rotations go on.
+// By what it is: rotations go on. EAGAIN where names move too fast.
 int Tailer::Impl::find_again(TailSource& source, Generation& generation) {
   generation.file = Descriptor();
   generation.decoder.reset();
   const FilePlace& place = known_of(generation);
-  const std::vector<Sibling> found = siblings(source);
-  for (const bool by_inode : {true, false}) {
+  // The second time with names that were read behind the first.
+  for (const uint64_t since : {uint64_t{0}, ++asked_}) {
+    const auto entries = names(*source.folder, since);
+    if (!entries) return EAGAIN;
+    std::vector<Sibling> found = siblings(source, *entries);
+    std::stable_partition(found.begin(), found.end(),
+                          [&](const Sibling& sibling) { return sibling.inode == generation.place.inode; });
     for (const Sibling& sibling : found) {
       Descriptor file;
-      if (by_inode != same(generation.place, sibling.look)) continue;
-      if (!by_inode && (!sibling.rotated() || place.fingerprint_bytes == 0)) continue;
-      if (root_.open_file(sibling.name, file) != 0) continue;
+      Look look;
+      if (root_.open_file(sibling.name, file) != 0 || look_at(file.get(), look) != 0) continue;
+      if (!same(generation.place, look) && (!sibling.rotated() || place.fingerprint_bytes == 0)) continue;
       if (!begins_as(beginning_of(file, sibling.compression), place)) continue;
       if (reaches(file, sibling.compression, place) != Reach::kWhole) continue;
       generation.name = sibling.name;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <unordered_set>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -12,6 +13,9 @@ namespace {
 // Of one folder. A list of this size takes a tenth of a second; what stands behind it is told.
 constexpr size_t kEntries = 200'000;
 constexpr size_t kFolders = 16'384;
+// Lists of one folder in one round, of all its sources together: the one that looks for new names, one that
+// shows that nothing moved meanwhile, and as many again.
+constexpr int kLists = 4;
 // A new log is mostly written on within this; later it is found at the next list.
 constexpr TimeNs kOwnNs = 5 * kNsPerSecond;
 
@@ -89,6 +93,7 @@ void Tailer::Impl::list_failed(TailFolder& folder, int error) {
     folder.asked = folder.watched = false;
     folder.gone = !folder.name.empty();
     folder.waiting.clear();
+    forget_ended(folder, {});
     for (const uint32_t number : folder.sources) schedule(*sources_[number], mono_);
     return;
   }
@@ -98,22 +103,83 @@ void Tailer::Impl::list_failed(TailFolder& folder, int error) {
   folder.failing = true;
 }
 
+void Tailer::Impl::read_names(TailFolder& folder) {
+  FolderNames& kept = folder.names;
+  if (kept.lists++ == 0) named_.push_back(&folder);
+  const uint64_t begun = ++asked_;
+  Look before, after;
+  auto entries = std::make_shared<std::vector<Entry>>();
+  kept.error = root_.look(folder.name, before);
+  if (kept.error == 0) kept.error = root_.list(folder.name, kEntries, *entries);
+  kept.settled = kept.error == 0 && now_ - before.modified_ns > kSettledNs &&
+                 root_.look(folder.name, after) == 0 && after.modified_ns == before.modified_ns;
+  kept.sound = kept.settled || (kept.entries && *kept.entries == *entries);
+  kept.entries = std::move(entries);
+  kept.begun = begun;
+  kept.modified_ns = before.modified_ns;
+}
+
+// All of one moment after `since` (asked_ then); null: not in this round any more.
+std::shared_ptr<const std::vector<Entry>> Tailer::Impl::names(TailFolder& folder, uint64_t since) {
+  FolderNames& kept = folder.names;
+  Look now;
+  if (kept.sound && kept.begun > since) return kept.entries;
+  if (kept.settled && root_.look(folder.name, now) == 0 && now.modified_ns == kept.modified_ns)
+    return kept.entries;
+  while (kept.lists < kLists) {
+    read_names(folder);
+    // What may not be listed has no names for us, now or later.
+    const bool ours =
+        kept.error == EMFILE || kept.error == ENFILE || kept.error == ENOMEM || kept.error == EIO;
+    if (ours) return nullptr;
+    if (kept.sound) return kept.entries;
+  }
+  return nullptr;
+}
+
+void Tailer::Impl::forget_names() {
+  for (TailFolder* folder : named_) folder->names = {};
+  named_.clear();
+}
+
+// Sources that have ended and of whose files none stands there under any name.
+void Tailer::Impl::forget_ended(TailFolder& folder, const std::vector<Entry>& entries) {
+  if (folder.ended.empty()) return;
+  std::unordered_set<uint64_t> inodes;
+  for (const Entry& entry : entries) inodes.insert(entry.inode);
+  std::erase_if(folder.ended, [&](uint32_t number) {
+    TailSource& source = *sources_[number];
+    for (const FilePlace& place : source.past)
+      if (inodes.contains(place.inode)) return false;
+    for (const FilePlace& place : std::exchange(source.past, {})) unindex(source, place);
+    const auto named = by_name_.find(source.name);
+    if (named != by_name_.end() && named->second == number) by_name_.erase(named);
+    sources_[number].reset();
+    free_.push_back(number);
+    return true;
+  });
+}
+
 void Tailer::Impl::list(TailFolder& folder) {
   folder.next_full = mono_ + kSweepNs;
   if (!folder.asked && root_.is_local(folder.name)) {
     folder.asked = true;
     out_->watch.push_back(path_of(folder.name));
   }
-  Look before;
-  std::vector<Entry> entries;
-  int error = root_.look(folder.name, before);
-  if (error == 0) error = root_.list(folder.name, kEntries, entries);
+  if (folder.names.lists == 0) read_names(folder);
+  // Kept: looking at sources may read the names anew.
+  const auto kept = folder.names.entries;
+  const std::vector<Entry>& entries = *kept;
+  const int error = folder.names.error;
+  const TimeNs modified_ns = folder.names.modified_ns;
   if (error != 0) list_failed(folder, error);
   if (error != 0 && error != EOVERFLOW) return;
   if (error == 0) folder.failing = false;
-  folder.modified_ns = before.modified_ns;
-  folder.settled = now_ - before.modified_ns > kSettledNs;
+  folder.modified_ns = modified_ns;
+  folder.settled = now_ - modified_ns > kSettledNs;
   folder.waiting.clear();
+  if (!folder.ended.empty())
+    if (const auto all = names(folder, 0)) forget_ended(folder, *all);
 
   std::set<std::string> fresh;
   std::vector<const Entry*> unknown;
@@ -142,6 +208,7 @@ void Tailer::Impl::list(TailFolder& folder) {
   };
   std::stable_partition(unknown.begin(), unknown.end(), [&](const Entry* entry) { return !derived(entry); });
   for (const Entry* entry : unknown) consider(folder, *entry, fresh);
+  find_late(folder, entries);
 }
 
 // Looks at a source whose file is another now, so that its generations are known before new names are judged.
@@ -182,9 +249,9 @@ void Tailer::Impl::refuse(TailFolder& folder, const std::string& name, const std
 
 void Tailer::Impl::consider(TailFolder& folder, const Entry& entry, const std::set<std::string>& fresh) {
   const std::string name = join(folder.name, entry.name);
-  const auto ignore = [&](uint32_t of) { folder.ignored[entry.name] = {entry.inode, of}; };
+  const auto ignore = [&] { folder.ignored[entry.name] = {.inode = entry.inode}; };
   if (entry.type != Entry::Type::kFile) {
-    ignore(kNoStream);
+    ignore();
     refuse(folder, entry.name,
            entry.type == Entry::Type::kLink ? "is a link, which is not followed" : "is no regular file");
     return;
@@ -200,15 +267,15 @@ void Tailer::Impl::consider(TailFolder& folder, const Entry& entry, const std::s
   }
   Look at;
   if (root_.look(name, at) != 0 || !at.regular) return;
-  if (const TailSource* owner = owner_of(name, at)) return ignore(owner->number);
+  if (owner_of(name, at) != nullptr) return ignore();
   if (compression_of_name(entry.name) != Compression::kNone) {
-    ignore(kNoStream);
+    ignore();
     if (bases.empty())
       problem(name, "is compressed and no rotated part of a log that is followed: left alone");
     return;
   }
   for (TailSource* base : bases)
-    if (is_copy(*base, name, at)) return ignore(base->number);
+    if (is_copy(*base, name, at)) return ignore();
   const auto seen = folder.ignored.find(entry.name);
   const bool grown = seen != folder.ignored.end() && seen->second.inode == entry.inode;
   if (grown) folder.ignored.erase(seen);
@@ -216,15 +283,14 @@ void Tailer::Impl::consider(TailFolder& folder, const Entry& entry, const std::s
   const auto followed = [&](const TailSource* base) {
     return !fresh.contains(base->name.substr(folder.name.empty() ? 0 : folder.name.size() + 1));
   };
-  const auto base = std::find_if(bases.begin(), bases.end(), followed);
-  if (!grown && base != bases.end()) {
-    folder.ignored[entry.name] = {entry.inode, (*base)->number, at.size, mono_};
+  if (!grown && std::any_of(bases.begin(), bases.end(), followed)) {
+    folder.ignored[entry.name] = {entry.inode, at.size, mono_};
     folder.waiting.insert(entry.name);
     hot_.insert(&folder);
     return;
   }
   if (files >= options_.files_max) {
-    ignore(kNoStream);
+    ignore();
     ++refused;
     if (!full_) problem(name, "is not followed: as many files as are allowed are");
     full_ = true;
@@ -265,7 +331,7 @@ TailSource* Tailer::Impl::create(TailFolder& folder, const std::string& name,
                                  const std::vector<Sibling>& older) {
   auto made = std::make_unique<TailSource>();
   TailSource& source = *made;
-  source.number = static_cast<uint32_t>(sources_.size());
+  source.number = free_.empty() ? static_cast<uint32_t>(sources_.size()) : free_.back();
   source.name = name;
   source.folder = &folder;
   source.info.id = options_.allocate();
@@ -276,7 +342,12 @@ TailSource* Tailer::Impl::create(TailFolder& folder, const std::string& name,
   source.queued_at = std::numeric_limits<TimeNs>::max();
   source.changed_at = mono_;
   out_->batch.opened.push_back(source.info);
-  sources_.push_back(std::move(made));
+  if (free_.empty()) {
+    sources_.push_back(std::move(made));
+  } else {
+    free_.pop_back();
+    sources_[source.number] = std::move(made);
+  }
   by_name_[name] = source.number;
   folder.sources.push_back(source.number);
   ++files;
@@ -307,7 +378,8 @@ TailSource* Tailer::Impl::owner_of(const std::string& name, const Look& look) {
     if (source == nullptr) continue;
     for (const Generation& generation : source->chain)
       if (same(generation.place, look) && (generation.file.is_open() || is(generation.place))) return source;
-    if (source->late && same(source->late->place, look)) return source;
+    for (const LateFile& late : source->late)
+      if (same(late.generation.place, look)) return source;
     for (const FilePlace& place : source->past)
       if (place.offset > 0 && is(place)) return source;
   }

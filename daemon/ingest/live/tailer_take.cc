@@ -13,8 +13,6 @@ bool same(const FilePlace& place, const Look& look) {
 
 // Work that gives no bytes (a hole, decoding up to the place) counts as much of a round's budget.
 constexpr uint64_t kSkipCost = limits::kPieceBytes;
-// At one look at a file that was left and is still written: after a pause it may have grown by any number.
-constexpr uint64_t kLateBytes = 1 << 20;
 
 }  // namespace
 
@@ -23,6 +21,7 @@ uint64_t Tailer::Impl::take(TailSource& source, uint64_t share) {
   uint64_t taken = 0;
   bool goes_on = true;
   while (goes_on && taken < share) goes_on = take_piece(source, share - taken, taken);
+  if (!goes_on) goes_on = take_late(source, share, taken);
   if (!source.chain.empty() && taken > 0) source.changed_at = mono_;
   if (goes_on) make_ready(source);
   note_lag(source);
@@ -58,8 +57,9 @@ bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken)
         resolve(source, true);
         return !source.chain.empty() && source.chain.front().unread() > 0;
       }
+      taken += kSkipCost;
       note_gap(source, {first.unread(), 0, "the file was truncated before its rest was read"});
-      leave(source);
+      begin_again(source, first);
       return true;
     case ReadResult::kFailed:
       failed(source, reading.error);
@@ -79,22 +79,16 @@ bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken)
   return finished;
 }
 
-void Tailer::Impl::take_late(TailSource& source) {
-  Generation& late = *source.late;
-  const FilePlace before = late.place;
-  // Only where something follows does it come behind that; while it stands first, it is read in order.
-  bool more = true;
-  for (uint64_t taken = 0; more && taken < kLateBytes;) {
-    Reading reading = read_on(late, limits::kPieceBytes);
-    more = reading.result == ReadResult::kBytes;
-    if (!more) break;
-    taken += reading.bytes.size();
-    add_piece(source, std::move(reading.bytes));
-  }
-  std::replace(source.past.begin(), source.past.end(), before, FilePlace(late.place));
-  if (more || mono_ < source.late_until) return;
-  source.late.reset();
-  count_open(source);
+// It was emptied, and maybe written anew, before it was renamed.
+void Tailer::Impl::begin_again(TailSource& source, Generation& generation) {
+  remember(source, generation.place);
+  Generation fresh;
+  fresh.name = std::move(generation.name);
+  fresh.file = std::move(generation.file);
+  fresh.place.device = generation.place.device;
+  fresh.place.inode = generation.place.inode;
+  fresh.peek = peek_of(fresh);
+  generation = std::move(fresh);
 }
 
 // It goes with the next piece: a place in the new file and what is missing before it become durable together.
@@ -106,12 +100,19 @@ void Tailer::Impl::note_gap(TailSource& source, Gap gap) {
   source.gap_at = mono_;
 }
 
-Piece& Tailer::Impl::add_piece(TailSource& source, std::string content) {
+Piece& Tailer::Impl::bare_piece(TailSource& source, std::string content) {
   Piece piece;
   piece.stream = source.info.id;
   piece.offset = source.size;
   piece.time_ns = now_;
   piece.bytes = std::move(content);
+  source.size += piece.bytes.size();
+  out_->batch.pieces.push_back(std::move(piece));
+  return out_->batch.pieces.back();
+}
+
+Piece& Tailer::Impl::add_piece(TailSource& source, std::string content) {
+  Piece& piece = bare_piece(source, std::move(content));
   piece.gap = std::exchange(source.gap, std::nullopt);
   // Also where nothing of it is taken yet: a gap before it must not be told again after a restart.
   if (!source.chain.empty()) {
@@ -119,9 +120,7 @@ Piece& Tailer::Impl::add_piece(TailSource& source, std::string content) {
   } else if (!source.past.empty()) {
     piece.place = source.past.back();
   }
-  source.size += piece.bytes.size();
-  out_->batch.pieces.push_back(std::move(piece));
-  return out_->batch.pieces.back();
+  return piece;
 }
 
 bool Tailer::Impl::ensure_open(TailSource& source, Generation& generation) {
@@ -142,7 +141,11 @@ bool Tailer::Impl::ensure_open(TailSource& source, Generation& generation) {
   count_open(source);
   if (error == 0) return true;
   const bool ours = error == EMFILE || error == ENFILE || error == ENOMEM;
-  if (!ours && &generation != &source.chain.back()) {
+  if (error == EAGAIN) {
+    // Names move: in the next round.
+    source.not_before = mono_ + kNsPerMs;
+    if (!std::exchange(source.pending, true)) pending_.push_back(source.number);
+  } else if (!ours && &generation != &source.chain.back()) {
     note_gap(source,
              {generation.unread(), 0, "the rotated file was removed or cannot be read: " + reason_of(error)});
     leave(source);
@@ -169,7 +172,7 @@ void Tailer::Impl::count_open(TailSource& source) {
   size_t count = 0;
   for (const Generation& generation : source.chain)
     count += generation.file.is_open() + (generation.decoder != nullptr);
-  if (source.late) count += source.late->file.is_open();
+  count += source.late.size();
   descriptors_ += count - source.descriptors;
   source.descriptors = count;
   if (source.held) open_order_.erase(*source.held);
@@ -184,7 +187,8 @@ void Tailer::Impl::close_all(TailSource& source) {
     generation.file = Descriptor();
     generation.decoder.reset();
   }
-  source.late.reset();
+  // What is written to them is found by their sizes.
+  if (!std::exchange(source.late, {}).empty()) source.next_late = 0;
   descriptors_ -= source.descriptors;
   source.descriptors = 0;
   if (source.held) open_order_.erase(*source.held);

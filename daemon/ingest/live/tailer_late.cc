@@ -1,0 +1,155 @@
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/limits.h"
+#include "ingest/live/tailer_impl.h"
+
+// Bytes that are written to a file after another took its path: a process of the job that has not reopened
+// its log, or never does. They come behind what was taken since; the place in the piece tells which file they
+// are of. Nobody tells of such bytes, so a file that was left is kept open for a while, and the sizes of all
+// that are known are asked for again and again: the longer nothing came, the less often.
+namespace culprit::ingest {
+namespace {
+
+// Kept open of one source: a second rotation may come before the first file's writer has reopened.
+constexpr size_t kLateOpen = 4;
+// Between two looks at the sizes of all known files of a source, at the most.
+constexpr TimeNs kLateSweepNs = 600 * kNsPerSecond;
+
+bool same(const FilePlace& place, const Look& look) {
+  return place.device == look.device && place.inode == look.inode;
+}
+
+}  // namespace
+
+bool Tailer::Impl::late_has_grown(TailSource& source) {
+  bool grown = false;
+  for (LateFile& late : source.late) {
+    Look at;
+    if (look_at(late.generation.file.get(), at) == 0) late.generation.seen = at.size;
+    grown = grown || late.generation.unread() > 0;
+  }
+  const auto over = [&](const LateFile& late) {
+    return late.generation.unread() == 0 && mono_ >= late.until;
+  };
+  if (std::erase_if(source.late, over) > 0) count_open(source);
+  return grown;
+}
+
+// True where there is more.
+bool Tailer::Impl::take_late(TailSource& source, uint64_t share, uint64_t& taken) {
+  // By index: a place that is remembered no more is followed no more.
+  for (size_t i = 0; i < source.late.size(); ++i) {
+    LateFile& late = source.late[i];
+    bool more = late.generation.unread() > 0;
+    while (more && taken < share) more = take_late_piece(source, late, share - taken, taken);
+    if (more) return true;
+  }
+  return false;
+}
+
+bool Tailer::Impl::take_late_piece(TailSource& source, LateFile& late, uint64_t max, uint64_t& taken) {
+  Generation& from = late.generation;
+  const FilePlace before = from.place;
+  Reading reading = read_on(from, max);
+  if (reading.result == ReadResult::kChanged && from.unread() > 0)
+    note_gap(source, {from.unread(), 0, "the rotated file was written anew before its rest was read"});
+  // What is missing before the next bytes of the file that is being taken has that one's place.
+  if (source.gap) add_piece(source, "");
+  const bool passed = reading.result == ReadResult::kBytes || reading.skipped > 0;
+  if (!passed) {
+    // At its end, shorter, or not to be read: nothing more is known of it.
+    from.seen = from.place.offset;
+    return false;
+  }
+  const auto past = std::find(source.past.begin(), source.past.end(), before);
+  if (past != source.past.end()) {
+    *past = from.place;
+  } else {
+    remember(source, from.place);
+  }
+  taken += reading.skipped > 0 ? limits::kPieceBytes : reading.bytes.size();
+  Piece& piece = bare_piece(source, std::move(reading.bytes));
+  piece.place = from.place;
+  if (reading.skipped > 0) {
+    piece.gap = Gap{reading.skipped, 0, "a hole in the file"};
+    ++gaps;
+    gap_bytes += reading.skipped;
+  }
+  source.late_at = mono_;
+  late.until = mono_ + kLateNs;
+  return from.unread() > 0;
+}
+
+void Tailer::Impl::follow_late(TailSource& source, Generation generation) {
+  if (source.late.size() == kLateOpen) {
+    source.late.erase(source.late.begin());
+    source.next_late = 0;
+  }
+  source.late.push_back({std::move(generation), mono_ + kLateNs});
+  source.late_at = mono_;
+  source.next_late = std::min(source.next_late, mono_ + kSweepNs);
+}
+
+// Of the sources in the folder whose time has come: files that they have left, and that are longer now, under
+// whatever names.
+void Tailer::Impl::find_late(TailFolder& folder, const std::vector<Entry>& entries) {
+  std::vector<TailSource*> due;
+  for (const uint32_t number : folder.sources) {
+    TailSource& source = *sources_[number];
+    if (!source.past.empty() && mono_ >= source.next_late) due.push_back(&source);
+  }
+  if (due.empty()) return;
+  std::unordered_map<uint64_t, const Entry*> by_inode;
+  for (const Entry& entry : entries)
+    if (entry.type == Entry::Type::kFile) by_inode.emplace(entry.inode, &entry);
+  for (TailSource* source : due) find_late_of(*source, by_inode);
+}
+
+void Tailer::Impl::find_late_of(TailSource& source,
+                                const std::unordered_map<uint64_t, const Entry*>& by_inode) {
+  if (source.late_at == 0) source.late_at = mono_;
+  const TimeNs idle = (mono_ - source.late_at) / kIdleShare;
+  source.next_late = mono_ + std::clamp(idle, kSweepNs, kLateSweepNs);
+  for (const FilePlace& place : source.past) {
+    const auto found = by_inode.find(place.inode);
+    if (found == by_inode.end() || is_followed(place)) continue;
+    Generation generation;
+    const std::string& folder = source.folder->name;
+    generation.name = folder.empty() ? found->second->name : folder + "/" + found->second->name;
+    Look at;
+    if (root_.look(generation.name, at) != 0 || !same(place, at) || at.size <= place.offset) continue;
+    if (source.late.size() == kLateOpen) {
+      source.next_late = mono_;
+      break;
+    }
+    generation.place = place;
+    generation.seen = at.size;
+    if (root_.open_file(generation.name, generation.file) != 0 || look_at(generation.file.get(), at) != 0 ||
+        !same(place, at))
+      continue;
+    // An inode that was used again.
+    if (stands_as_taken(generation) == Stands::kYes) follow_late(source, std::move(generation));
+  }
+  count_open(source);
+  if (!source.late.empty()) schedule(source, mono_);
+}
+
+// Whether a file is being read, as whose ever it may be.
+bool Tailer::Impl::is_followed(const FilePlace& place) {
+  const auto is = [&](const FilePlace& other) {
+    return other.device == place.device && other.inode == place.inode;
+  };
+  const auto [first, last] = by_inode_.equal_range(mix64(place.device, place.inode));
+  for (auto at = first; at != last; ++at) {
+    const TailSource* source = sources_[at->second].get();
+    if (source == nullptr) continue;
+    for (const Generation& generation : source->chain)
+      if (is(generation.place)) return true;
+    for (const LateFile& late : source->late)
+      if (is(late.generation.place)) return true;
+  }
+  return false;
+}
+
+}  // namespace culprit::ingest
