@@ -79,9 +79,11 @@ class Recorder {
     std::function<void()> done;
   };
   Status begin_life();
+  struct Outcome;
   void append_next();
-  void appended(const Status& status);
+  void appended(const Status& status, bool with_commit);
   void commit();
+  void committed(const Result<std::vector<store::CommittedOffset>>& offsets, const store::SpoolStats& stats);
   void sync();
   void check_settled();
   void tell(std::string& trouble, const Status& status, const char* meanwhile);
@@ -102,6 +104,7 @@ class Recorder {
   std::shared_ptr<const Status> appending_;  // what becomes of the first that waits; null: nothing is tried
   bool committing_ = false, dirty_ = false, unsynced_ = false, finishing_ = false;
   std::function<void()> settled_;
+  TimeNs committed_ns_ = kNoTime;                             // monotonic: when the last commit was begun
   std::string write_trouble_, sync_trouble_, index_trouble_;  // told last
   uint64_t refused_batches_ = 0;
   store::SpoolStats stats_;  // as of the last work on the worker
