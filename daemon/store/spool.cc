@@ -18,8 +18,8 @@ namespace {
 constexpr size_t kFrameBytes = 512 << 10;
 // Lines repeat in long parts: without the short ones frames are a hundredth smaller, and packed 3 % faster.
 constexpr int kMinMatch = 7;
-// The table of what was seen then stays in the core's nearest cache, beside the text: 7 % less time for frames
-// that are 1.5 % larger.
+// The table of what was seen then stays in the core's nearest cache, beside the text: 7 % less time for
+// frames that are 1.5 % larger.
 constexpr int kHashLog = 13;
 // What may wait while the disk fails: a packed frame and one under way.
 constexpr size_t kPendingBytes = kFrameRawMax;

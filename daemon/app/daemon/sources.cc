@@ -13,8 +13,8 @@ namespace culprit::app {
 namespace {
 
 // Between two rounds of one tailer: what is written meanwhile is taken at once, five times a second at most.
-// A round wakes each thread, which costs more than the lines of a calm log; a line waits for half a pause, and
-// a diagnosis may take 200 ms.
+// A round wakes each thread, which costs more than the lines of a calm log; a line waits for half a pause,
+// and a diagnosis may take 200 ms.
 constexpr TimeNs kRoundPauseNs = 200 * kNsPerMs;
 // Timers and hints come as exactly as this: a round that is due so soon needs no timer of its own.
 constexpr TimeNs kExactNs = 2 * kNsPerMs;

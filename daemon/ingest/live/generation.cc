@@ -18,8 +18,8 @@ namespace {
 constexpr uint64_t kHoleBytes = 4 << 20;
 // Decoded and thrown away in one step on the way to the place: some ten milliseconds.
 constexpr uint64_t kSkipBytes = 16 << 20;
-// Read at once of a plain file, as one piece: what is done once for a piece (to look up its writers, its forms,
-// their counts) is then done for some thousand lines; with 64 KiB the engine takes a tenth longer.
+// Read at once of a plain file, as one piece: what is done once for a piece (to look up its writers, its
+// forms, their counts) is then done for some thousand lines; with 64 KiB the engine takes a tenth longer.
 constexpr size_t kReadBytes = 256 << 10;
 
 // Bytes read, fewer only at the end; -1 with errno.

@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(a_literal_that_stands_in_another_hides_neither_rule) {
   for (const auto& c : cases) BOOST_TEST(first(rules, c.line) == c.found, c.line);
 }
 
-// A line that has one is verified by a regex: a word that healthy lines are full of would cost each of them one.
+// A line that has one is verified by a regex: healthy lines are full of these.
 BOOST_AUTO_TEST_CASE(the_shipped_rules_look_for_no_everyday_word) {
   const std::set<std::string> words = {"device", "devices", "rank",  "step",   "loss",  "epoch", "iteration",
                                        "worker", "memory",  "batch", "socket", "init",  "data",  "model",
