@@ -14,7 +14,7 @@ end
 
 host {
   id = "heartbeat", title = "NPU lost its heartbeat to the host", component = "gpu",
-  regex = { [[[Dd]evice lost heartb(?:ea|ear)t]], [[[Dd]evice ?\d+ heart ?beat (?:is )?lost]],
+  regex = { [[[Dd]evice lost heartb(?:ea|ear)t]], [[[Dd]evice ?\d+ heart ?beat (?:lost|is lost)]],
     [[(?i)devdrv\S*.*heart ?beat .{0,30}(?:lost|timeout|abnormal)]], [[pcivnic_\w+.*device .* is dead]],
     [[devdrv_sync_non_trans_msg_send.*Device is abnormal]] },
   remedy = "Reset the NPU or power-cycle the host; replace the board if it returns.",

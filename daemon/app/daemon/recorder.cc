@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace culprit::app {
@@ -10,6 +11,9 @@ namespace {
 
 // What may be lost of a socket by a kill; ten frames a second of a quiet host still pack well.
 constexpr TimeNs kCommitAfterNs = 200 * kNsPerMs;
+// Where the last commit was so long ago, a batch's comes with it: a calm log is read in rounds of 200 ms, and
+// a commit of its own would wake both threads once more for each. Somewhat less, for rounds are not exact.
+constexpr TimeNs kCommitWithNs = 150 * kNsPerMs;
 // What may be lost of files that are gone by the death of the machine.
 constexpr TimeNs kSyncEveryNs = 5 * kNsPerSecond;
 // A disk that is full is asked again this often.
@@ -93,21 +97,40 @@ void Recorder::append(SharedBatch batch, std::function<void()> done) {
   append_next();
 }
 
+// What came of a batch, and of the commit that came with it.
+struct Recorder::Outcome {
+  Status appended;
+  std::optional<Result<std::vector<store::CommittedOffset>>> committed;
+  store::SpoolStats stats;
+  uint64_t sequence = 0;  // of the last committed frame
+};
+
 void Recorder::append_next() {
   if (appending_ || waiting_.empty() || finishing_) return;
-  auto status = std::make_shared<Status>();
-  appending_ = status;
-  const TimeNs now = env_.now(io::Clock::kWall);
-  options_.watch->given(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), "a batch");
+  auto outcome = std::make_shared<Outcome>();
+  appending_ = std::shared_ptr<const Status>(outcome, &outcome->appended);
+  const TimeNs now = env_.now(io::Clock::kWall), mono = env_.now(io::Clock::kMonotonic);
+  const bool alone = waiting_.size() == 1 && !committing_;
+  const bool commits = alone && (committed_ns_ == kNoTime || mono - committed_ns_ >= kCommitWithNs);
+  if (commits) {
+    committing_ = true;
+    committed_ns_ = mono;
+  }
+  options_.watch->given(SelfWatch::Part::kStore, mono, "a batch");
   worker_->submit(
-      [this, batch = waiting_.front().batch, now, status] { *status = spool_->append(*batch, now); },
-      [this, status] {
+      [this, batch = waiting_.front().batch, now, outcome, commits] {
+        outcome->appended = spool_->append(*batch, now);
+        if (commits) commit_now(*outcome, now);
+      },
+      [this, outcome] {
         appending_ = nullptr;
-        if (!finishing_) appended(*status);
+        if (finishing_) return;
+        if (outcome->committed) committed(*outcome);
+        appended(outcome->appended, outcome->committed.has_value());
       });
 }
 
-void Recorder::appended(const Status& status) {
+void Recorder::appended(const Status& status, bool with_commit) {
   // What the spool can never take is no trouble of the disk.
   const bool never = is_refused(status), failed = !status && !never;
   if (failed) tell(write_trouble_, status, kHeldBack);
@@ -116,7 +139,7 @@ void Recorder::appended(const Status& status) {
   if (never) {
     ++refused_batches_;
     options_.complain("spool: a batch is left out: " + status.error().text);
-  } else {
+  } else if (!with_commit) {
     dirty_ = true;
     if (!committing_) {
       committing_ = true;
@@ -135,31 +158,38 @@ void Recorder::commit() {
     return;
   }
   dirty_ = false;
-  auto outcome = std::make_shared<Result<std::vector<store::CommittedOffset>>>();
-  auto stats = std::make_shared<store::SpoolStats>();
-  auto sequence = std::make_shared<uint64_t>(0);
-  const TimeNs now = env_.now(io::Clock::kWall);
-  options_.watch->given(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), "a commit");
-  worker_->submit(
-      [this, outcome, stats, sequence, now] {
-        *outcome = spool_->commit(now);
-        *stats = spool_->stats();
-        *sequence = spool_->last_sequence();
-      },
-      [this, outcome, stats, sequence] {
-        tell(write_trouble_, *outcome ? Status{} : Status(tl::unexpected(outcome->error())), kHeldBack);
-        options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), standing());
-        stats_ = std::move(*stats);
-        unsynced_ = true;
-        committing_ = false;
-        if (*outcome)
-          options_.committed(**outcome, *sequence);
-        else
-          dirty_ = true;
-        if (!dirty_) return;
-        committing_ = true;
-        commit_timer_->start(*outcome ? kCommitAfterNs : kRetryNs);
-      });
+  auto outcome = std::make_shared<Outcome>();
+  const TimeNs now = env_.now(io::Clock::kWall), mono = env_.now(io::Clock::kMonotonic);
+  committed_ns_ = mono;
+  options_.watch->given(SelfWatch::Part::kStore, mono, "a commit");
+  worker_->submit([this, outcome, now] { commit_now(*outcome, now); },
+                  [this, outcome] {
+                    committed(*outcome);
+                    options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic),
+                                         standing());
+                  });
+}
+
+// On the worker.
+void Recorder::commit_now(Outcome& outcome, TimeNs now) {
+  outcome.committed = spool_->commit(now);
+  outcome.stats = spool_->stats();
+  outcome.sequence = spool_->last_sequence();
+}
+
+void Recorder::committed(const Outcome& outcome) {
+  const auto& offsets = *outcome.committed;
+  tell(write_trouble_, offsets ? Status{} : Status(tl::unexpected(offsets.error())), kHeldBack);
+  stats_ = outcome.stats;
+  unsynced_ = true;
+  committing_ = false;
+  if (offsets)
+    options_.committed(*offsets, outcome.sequence);
+  else
+    dirty_ = true;
+  if (!dirty_) return;
+  committing_ = true;
+  commit_timer_->start(offsets ? kCommitAfterNs : kRetryNs);
 }
 
 void Recorder::sync() {

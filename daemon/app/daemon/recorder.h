@@ -83,9 +83,12 @@ class Recorder {
     std::function<void()> done;
   };
   Status begin_life();
+  struct Outcome;
   void append_next();
-  void appended(const Status& status);
+  void appended(const Status& status, bool with_commit);
   void commit();
+  void commit_now(Outcome& outcome, TimeNs now);
+  void committed(const Outcome& outcome);
   void sync();
   Status write_index();
   void index_written(const Status& status);
@@ -110,6 +113,7 @@ class Recorder {
   Status index_failure_;                                        // the worker's: of the first that waits
   bool index_retrying_ = false;                                 // the timer runs
   std::atomic<uint64_t> index_retries_ = 0, index_lost_ = 0;
+  TimeNs committed_ns_ = kNoTime;                             // monotonic: when the last commit was begun
   std::string write_trouble_, sync_trouble_, index_trouble_;  // told last
   uint64_t refused_batches_ = 0;
   store::SpoolStats stats_;  // as of the last work on the worker

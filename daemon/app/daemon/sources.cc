@@ -152,7 +152,7 @@ void Sources::ring_round() {
 }
 
 void Sources::committed(const Committed& offsets) {
-  if (!rings_ || offsets.empty()) return;
+  if (!rings_ || rings_->reader->stats().rings == 0 || offsets.empty()) return;
   rings_->worker->submit([reader = rings_->reader.get(), offsets] {
     for (const auto& [stream, offset] : offsets) reader->committed(stream, offset);
   });

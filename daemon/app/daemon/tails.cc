@@ -11,10 +11,12 @@
 namespace culprit::app {
 namespace {
 
-// Between two rounds of one tailer: what is written meanwhile is taken at once, seven times a second at most.
-// A round is seven wake-ups of threads, which cost more than the lines of a calm log; a line waits for half a
-// pause, and a diagnosis may take 200 ms.
-constexpr TimeNs kRoundPauseNs = 150 * kNsPerMs;
+// Between two rounds of one tailer: what is written meanwhile is taken at once, five times a second at most.
+// A round wakes each thread, which costs more than the lines of a calm log; a line waits for half a pause,
+// and a diagnosis may take 200 ms.
+constexpr TimeNs kRoundPauseNs = 200 * kNsPerMs;
+// Timers and hints come as exactly as this: a round that is due so soon needs no timer of its own.
+constexpr TimeNs kExactNs = 2 * kNsPerMs;
 // Bytes of one round: the store and the engine find most of them in the cache that the tailer filled.
 constexpr size_t kRoundBytes = 1 << 20;
 constexpr TimeNs kRetryNs = 5 * kNsPerSecond;
@@ -186,7 +188,7 @@ void Tails::look(Follow& follow) {
   if (follow.busy || held_ || stopping_) return;
   const TimeNs now = env_.now(io::Clock::kMonotonic);
   const TimeNs due = follow.began_ns == kNoTime ? now : follow.began_ns + kRoundPauseNs;
-  if (due <= now)
+  if (due <= now + kExactNs)
     begin_round(follow);
   else if (follow.next_ns > due) {
     follow.next_ns = due;

@@ -1,14 +1,17 @@
 #include "core/logs/counter.h"
 
+#include <array>
+
 namespace culprit::logs {
 namespace {
 
 // Seven equal steps in a row: a number without order would do that once in some thousand times.
 constexpr uint32_t kProof = 7;
 
-std::vector<int64_t> integers(std::string_view text, size_t max) {
-  std::vector<int64_t> out;
-  for (size_t i = 0; i < text.size() && out.size() < max;) {
+// The first numbers of a text, as many as `out` takes; how many they are.
+size_t integers(std::string_view text, std::span<int64_t> out) {
+  size_t count = 0;
+  for (size_t i = 0; i < text.size() && count < out.size();) {
     const char c = text[i];
     if (c < '0' || c > '9') {
       ++i;
@@ -23,16 +26,16 @@ std::vector<int64_t> integers(std::string_view text, size_t max) {
       ++i;
     }
     const bool fraction = i + 1 < text.size() && text[i] == '.' && text[i + 1] >= '0' && text[i + 1] <= '9';
-    out.push_back(glued || fraction || digits > 12 ? -1 : value);  // -1 keeps the column, and never counts
+    out[count++] = glued || fraction || digits > 12 ? -1 : value;  // -1 keeps the column, and never counts
     if (fraction)
       for (++i; i < text.size() && text[i] >= '0' && text[i] <= '9';) ++i;
   }
-  return out;
+  return count;
 }
 
 }  // namespace
 
-void CounterWatch::compare(const std::vector<int64_t>& now) {
+void CounterWatch::compare(std::span<const int64_t> now) {
   for (size_t c = 0; c < now.size(); ++c) {
     const int64_t step = now[c] < 0 || last_[c] < 0 ? 0 : now[c] - last_[c];
     const bool steady = step > 0 && (rises_[c] == 0 || step == step_[c]);
@@ -46,7 +49,10 @@ std::optional<int64_t> CounterWatch::see(uint32_t writer, std::string_view messa
   if (seen_ >= kLook && column_ < 0) return std::nullopt;
   if (seen_ == 0) writer_ = writer;
   if (column_ < 0 && writer != writer_) return std::nullopt;
-  const std::vector<int64_t> now = integers(message, kColumns);
+  // Every line of what counts comes here: nothing is allocated for it.
+  std::array<int64_t, kColumns> numbers;
+  const size_t most = column_ >= 0 ? static_cast<size_t>(column_) + 1 : kColumns;
+  const std::span<const int64_t> now(numbers.data(), integers(message, std::span(numbers).first(most)));
   if (column_ >= 0) {
     const auto c = static_cast<size_t>(column_);
     return c < now.size() && now[c] >= 0 ? std::optional<int64_t>(now[c]) : std::nullopt;
@@ -58,7 +64,7 @@ std::optional<int64_t> CounterWatch::see(uint32_t writer, std::string_view messa
     rises_.assign(now.size(), 0);
     step_.assign(now.size(), 0);
   }
-  last_ = now;
+  last_.assign(now.begin(), now.end());
   if (decided()) last_ = step_ = {}, rises_ = {};  // a job has many forms that count nothing
   return std::nullopt;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +20,7 @@ class CounterWatch {
  private:
   static constexpr uint32_t kLook = 24;  // lines after which a form that does not count is left alone
   static constexpr size_t kColumns = 8;  // numbers of a line that are looked at
-  void compare(const std::vector<int64_t>& now);
+  void compare(std::span<const int64_t> now);
 
   uint32_t seen_ = 0;
   uint32_t writer_ = 0;

@@ -31,6 +31,7 @@ constexpr size_t kFirstText = 100;  // bytes of such a line
 constexpr size_t kFineWriters = 16'384;
 constexpr size_t kCoarseBins = 64;
 constexpr uint32_t kNone = 0xffffffff;
+constexpr size_t kAhead = 8;          // look-ups under way at a time: as many as a core has room for
 constexpr size_t kProgressLines = 3;  // the last ones, kept as text: a person sees the pace in them
 // No message has a form like this: a mask leaves no holes beside each other.
 constexpr std::string_view kFoldedForm = "<*> <*> (folded)";
@@ -95,10 +96,16 @@ struct JobLog::Impl {
     std::unordered_map<uint32_t, std::vector<RuleLine>> held;  // by record: of lists that are not complete
   };
 
+  // A writer of the batch under way.
+  struct OpenWriter {
+    uint32_t id = kNone;
+    uint32_t record = 0;  // index into the source's records
+  };
+
   // A writer's lines of one form within the batch under way.
   struct Group {
     uint32_t writer = kNone, form = kNone;
-    uint32_t record = 0;  // index into the source's records
+    uint32_t record = 0;  // as its writer's
     uint32_t room = 0;    // places that the template can still take
     uint64_t count = 0;
     TimeNs first_ns = kNoTime, last_ns = kNoTime;
@@ -124,7 +131,8 @@ struct JobLog::Impl {
   std::vector<ActivityBins> activity;
   Iterations iterations;
   std::vector<LogSample> last_progress;
-  std::vector<uint32_t> last_forms, last_writers;
+  std::vector<uint32_t> last_forms;
+  std::vector<OpenWriter> last_writers;
   std::vector<uint32_t> local_forms;  // where a form stands in last_forms, if it does
   std::vector<Group> batch_groups;
   std::vector<Relabel> relabels;
@@ -178,6 +186,10 @@ struct JobLog::Impl {
     return id;
   }
 
+  uint64_t group_key(const Group& seen) const {
+    return seen.count > 0 ? pair_key(seen.writer, forms[seen.form].cluster) : 0;
+  }
+
   // Null where no more are kept.
   GroupStats* group(uint32_t writer, ClusterId cluster) {
     auto& list = templates[cluster].groups;
@@ -208,8 +220,21 @@ struct JobLog::Impl {
     widen(out->first_ns, out->last_ns, seen.last_ns);
   }
 
+  // Groups are more than the core's cache holds: what the next ones need is fetched meanwhile, first the slot
+  // that tells where their counts are, then the counts.
+  void fetch_group(size_t i) const {
+    if (i + 2 * kAhead < batch_groups.size()) group_ids.prefetch(group_key(batch_groups[i + 2 * kAhead]));
+    if (i + kAhead >= batch_groups.size()) return;
+    const Group& next = batch_groups[i + kAhead];
+    if (next.count == 0) return;
+    if (const uint32_t* known = group_ids.find(group_key(next)))
+      __builtin_prefetch(&templates[forms[next.form].cluster].groups[*known]);
+  }
+
   void count_groups() {
-    for (const Group& seen : batch_groups) {
+    for (size_t i = 0; i < batch_groups.size(); ++i) {
+      fetch_group(i);
+      const Group& seen = batch_groups[i];
       if (seen.count == 0) continue;
       TemplateStats& stats = templates[forms[seen.form].cluster];
       stats.untimed = stats.untimed || (seen.untimed && stats.first_ns == kNoTime);
@@ -467,25 +492,30 @@ struct JobLog::Impl {
     std::vector<bool> used(batch.groups.size(), !trimmed);
     for (size_t i = 0; trimmed && i < batch.lines.size(); ++i)
       if (batch.lines[i].form != kNoForm) used[batch.lines[i].group] = true;
-    last_writers.assign(batch.writers.size(), kNone);
+    last_writers.assign(batch.writers.size(), {});
     last_forms.assign(batch.forms.size(), kNone);
     batch_groups.assign(batch.groups.size(), {});
     for (size_t i = 0; i < batch.groups.size(); ++i) {
       if (!used[i]) continue;
       const GroupSeen& seen = batch.groups[i];
-      uint32_t& writer = last_writers[seen.writer];
-      if (writer == kNone) writer = writer_id(batch.writers[seen.writer]);
+      OpenWriter& writer = last_writers[seen.writer];
+      if (writer.id == kNone) writer = open_writer(batch.writers[seen.writer], source);
       uint32_t& form = last_forms[seen.form];
       if (form == kNone) form = open_form(batch, seen.form);
-      const auto next = static_cast<uint32_t>(source.records.size());
-      const auto record = source.record_of.try_emplace(writer, next);
-      if (record.second) source.records.emplace_back();
       Group& group = batch_groups[i];
-      group.writer = writer;
+      group.writer = writer.id;
       group.form = form;
-      group.record = record.first->second;
+      group.record = writer.record;
       group.room = static_cast<uint32_t>(limits::kPlaces - templates[forms[form].cluster].placed);
     }
+  }
+
+  OpenWriter open_writer(const WriterKey& key, Source& source) {
+    const uint32_t id = writer_id(key);
+    const auto next = static_cast<uint32_t>(source.records.size());
+    const auto [record, fresh] = source.record_of.try_emplace(id, next);
+    if (fresh) source.records.emplace_back();
+    return {id, record->second};
   }
 
   uint32_t open_form(const LogBatch& batch, uint32_t local) {

@@ -16,6 +16,8 @@ constexpr size_t kShapeCache = 1 << 16;
 // Keys of messages whose forms are remembered: they must stay in the core's own cache to be worth their
 // while.
 constexpr size_t kKnownForms = 1 << 13;
+// Look-ups under way at a time: as many as a core has room for.
+constexpr size_t kAhead = 8;
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r") == std::string_view::npos; }
 
@@ -45,7 +47,7 @@ struct LineParser::Impl {
   std::unique_ptr<LineScanner> scanner;
   std::vector<KnownForm> known_forms{kKnownForms};
   uint64_t batches = 0;
-  FlatMap<FormShape> shapes{kShapeCache};
+  FlatMap<FormShape> shapes{256};
   FlatMap<uint32_t> form_ids{1024};
   FlatMap<uint32_t> group_ids{1024};
   FlatMap<uint32_t> writer_ids{64};
@@ -124,12 +126,21 @@ struct LineParser::Impl {
     return *id;
   }
 
-  uint32_t group_of(uint32_t writer, uint32_t form) {
-    const uint64_t key = (uint64_t{writer} << 32) | form;
-    const auto next = static_cast<uint32_t>(batch->groups.size());
-    const auto [id, fresh] = group_ids.try_emplace(key, next);
-    if (fresh) batch->groups.push_back({writer, form});
-    return *id;
+  static uint64_t group_key(const LineRecord& line) { return (uint64_t{line.group} << 32) | line.form; }
+
+  // Until here a line's group is its writer. The groups of a large batch are too many for the core's cache:
+  // one after the other, their look-ups wait together.
+  void group_lines() {
+    std::vector<LineRecord>& lines = batch->lines;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (i + kAhead < lines.size()) group_ids.prefetch(group_key(lines[i + kAhead]));
+      LineRecord& line = lines[i];
+      if (line.form == kNoForm) continue;
+      const auto next = static_cast<uint32_t>(batch->groups.size());
+      const auto [id, fresh] = group_ids.try_emplace(group_key(line), next);
+      if (fresh) batch->groups.push_back({line.group, line.form});
+      line.group = *id;
+    }
   }
 
   void take(std::string_view line, HeaderParser& headers) {
@@ -157,7 +168,7 @@ struct LineParser::Impl {
       record.skipped = 1;
     } else if (!is_blank(message)) {
       record.form = form_of(message, header.level, index);
-      record.group = group_of(writer_of(header), record.form);
+      record.group = writer_of(header);
     }
     batch->lines.push_back(record);
     if (scanner && record.form != kNoForm) scan(index, line, message, header);
@@ -194,6 +205,7 @@ void LineParser::parse(const TextChunk& chunk, const SourceInfo& source, LogBatc
     impl_->take(std::string_view(at, static_cast<size_t>(stop - at)), headers);
     at = stop + 1;
   }
+  impl_->group_lines();
 }
 
 }  // namespace culprit::logs

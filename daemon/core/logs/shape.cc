@@ -243,7 +243,10 @@ bool names_exception(std::string_view message) {
 
 std::optional<Progress> progress_of(std::string_view message) {
   if (const auto bar = bar_progress(message)) return bar;
-  const std::string text = lowered(message.substr(0, 400));  // a counter stands at the beginning of its line
+  std::array<char, 400> low;  // a counter stands at the beginning of its line
+  const std::string_view begin = message.substr(0, low.size());
+  const std::string_view text(low.data(), begin.size());
+  std::transform(begin.begin(), begin.end(), low.begin(), lower);
   const size_t at = counter_at(text, "");
   if (at == npos) return std::nullopt;
   size_t end = 0;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <unordered_map>
+#include <utility>
 
 #include "base/check.h"
 
@@ -16,6 +18,31 @@ constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
 std::unique_ptr<re2::RE2> compile_regex(const std::string& regex) {
   return std::make_unique<re2::RE2>(regex, regex_options());
+}
+
+// For each literal what is looked for: itself, or a shorter one that stands in it, since each costs time in
+// the pass over all bytes. Codes are told with and without "0x", words in several endings.
+std::vector<std::string_view> without_longer(const std::vector<std::string>& literals) {
+  constexpr size_t kRare = 8;  // a shorter one would find too many lines that the longer does not
+  std::vector<std::string_view> order(literals.begin(), literals.end());
+  std::sort(order.begin(), order.end(), [](std::string_view a, std::string_view b) {
+    return std::pair(a.size(), a) < std::pair(b.size(), b);
+  });
+  std::unordered_multimap<std::string_view, std::string_view> kept;  // by what they begin with
+  std::unordered_map<std::string_view, std::string_view> found;
+  for (const std::string_view text : order) {
+    const auto [at, fresh] = found.try_emplace(text, text);
+    std::string_view& held = at->second;
+    for (size_t i = 0; fresh && i + kRare <= text.size() && held == text; ++i) {
+      const auto [from, to] = kept.equal_range(text.substr(i, kRare));
+      for (auto it = from; it != to; ++it)
+        if (text.substr(i).starts_with(it->second)) held = it->second;
+    }
+    if (fresh && held == text && text.size() >= kRare) kept.emplace(text.substr(0, kRare), text);
+  }
+  std::vector<std::string_view> out;
+  for (const std::string& literal : literals) out.push_back(found.at(literal));
+  return out;
 }
 
 }  // namespace
@@ -54,9 +81,10 @@ void Matcher::add(const Rule& rule, uint32_t index, std::vector<std::string>& li
 }
 
 Status Matcher::compile(const std::vector<std::string>& literals) {
-  std::map<std::string, std::vector<uint32_t>> merged;
+  const std::vector<std::string_view> looked_for = without_longer(literals);
+  std::map<std::string_view, std::vector<uint32_t>> merged;
   for (size_t i = 0; i < literals.size(); ++i) {
-    std::vector<uint32_t>& patterns = merged[literals[i]];
+    std::vector<uint32_t>& patterns = merged[looked_for[i]];
     patterns.insert(patterns.end(), by_literal_[i].begin(), by_literal_[i].end());
   }
   by_literal_.clear();

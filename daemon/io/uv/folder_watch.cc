@@ -14,9 +14,9 @@
 namespace culprit::io {
 namespace {
 
-// After a change was told further ones gather for so long: a log of 1,000 lines a second wakes the loop seven
+// After a change was told further ones gather for so long: a log of 1,000 lines a second wakes the loop five
 // times and not 1,000, as often as it is read.
-constexpr TimeNs kGatherNs = 150 * kNsPerMs;
+constexpr TimeNs kGatherNs = 200 * kNsPerMs;
 // Reads in one turn: the kernel's whole queue of 16,384 events of 48 bytes fits.
 constexpr int kReadsInTurn = 16;
 

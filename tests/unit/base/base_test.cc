@@ -65,6 +65,17 @@ BOOST_AUTO_TEST_CASE(a_flat_map_holds_what_was_put_in_through_growth) {
   BOOST_TEST(map.size() == 10'000u);
 }
 
+BOOST_AUTO_TEST_CASE(a_flat_map_that_was_cleared_holds_nothing_of_before) {
+  FlatMap<uint32_t> map(4);
+  for (uint32_t life = 0; life < 3; ++life) {
+    for (uint32_t i = life; i < 100 + 10 * life; ++i) BOOST_TEST(map.try_emplace(i, i + life).second);
+    for (uint32_t i = life; i < 100 + 10 * life; ++i) BOOST_TEST(*map.find(i) == i + life);
+    map.clear();
+    BOOST_TEST(map.size() == 0u);
+    for (uint32_t i = 0; i < 130; ++i) BOOST_TEST(map.find(i) == nullptr);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(durations_and_sizes_read_well) {
   BOOST_TEST(format_duration(450 * kNsPerMs) == "450ms");
   BOOST_TEST(format_duration(12'300 * kNsPerMs) == "12.3s");

@@ -2,8 +2,11 @@
 
 #include <boost/test/unit_test.hpp>
 #include <random>
+#include <set>
 
+#include "base/text.h"
 #include "core/rules/pattern.h"
+#include "core/rules/ruleset.h"
 #include "fixtures.h"
 
 namespace culprit::rules {
@@ -188,6 +191,35 @@ BOOST_AUTO_TEST_CASE(a_rule_may_look_at_the_message_only) {
   BOOST_TEST(scanner.match(0, line.size(), line.substr(8), Source::kLog).empty());
   scanner.begin(line);
   BOOST_TEST(scanner.match(0, line.size(), line.substr(10), Source::kLog).size() == 1u);
+}
+
+// The longer ones are looked for by the shorter: "80cb8002" stands in all but the last.
+BOOST_AUTO_TEST_CASE(a_literal_that_stands_in_another_hides_neither_rule) {
+  const std::vector<Rule> rules = {
+      rule_of({regex_pattern("code 0x80cb8002")}), rule_of({regex_pattern("80cb8002")}),
+      rule_of({regex_pattern("0x80CB8002, slot \\d")}), rule_of({regex_pattern("80cb800")})};
+  const struct {
+    const char *line, *found;
+  } cases[] = {
+      {"event code 0x80cb8002", "0() 1() 3() "},
+      {"event 80cb8002", "1() 3() "},
+      {"event 0x80CB8002, slot 3", "2() "},
+      {"event code 0x80cb8002, 0x80CB8002, slot 3", "0() 1() 2() 3() "},
+      {"event 0x80cb800", "3() "},
+      {"event 0x80cb", ""},
+  };
+  for (const auto& c : cases) BOOST_TEST(first(rules, c.line) == c.found, c.line);
+}
+
+// A line that has one is verified by a regex: healthy lines are full of these.
+BOOST_AUTO_TEST_CASE(the_shipped_rules_look_for_no_everyday_word) {
+  const std::set<std::string> words = {"device", "devices", "rank",  "step",   "loss",  "epoch", "iteration",
+                                       "worker", "memory",  "batch", "socket", "init",  "data",  "model",
+                                       "tensor", "process", "group", "config", "start", "stream"};
+  for (const Rule& rule : Ruleset::shipped()->rules())
+    for (const Pattern& pattern : rule.any)
+      for (const std::string& literal : pattern.literals)
+        BOOST_TEST(!words.contains(std::string(trim(literal))), rule.id << ": " << literal);
 }
 
 BOOST_AUTO_TEST_CASE(no_rules_find_nothing) { BOOST_TEST(first({}, "any line") == ""); }
