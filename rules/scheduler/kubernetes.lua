@@ -15,7 +15,7 @@ end
 kube {
   id = "oom", title = "Container went over its memory limit and was killed", category = "user",
   component = "host_memory", severity = "fatal", action = "fix",
-  regex = { [[\bOOMKilled\b]], [[\bOOMKilling\b.*(?:Memory cgroup|Kill process|Killed process)]],
+  regex = { [[\bOOMKilled\b]], [[\bOOMKilling\b]],
     [[(?i)container .{0,80}was OOM[- ]killed]] },
   remedy = "Raise the memory limit, or lower workers, caches and offload; /dev/shm counts too.",
   hit = { "      Reason:       OOMKilled",

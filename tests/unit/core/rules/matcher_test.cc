@@ -216,7 +216,8 @@ BOOST_AUTO_TEST_CASE(the_shipped_rules_look_for_no_everyday_word) {
   const std::set<std::string> words = {"device", "devices", "rank",  "step",   "loss",  "epoch", "iteration",
                                        "worker", "memory",  "batch", "socket", "init",  "data",  "model",
                                        "tensor", "process", "group", "config", "start", "stream"};
-  for (const Rule& rule : Ruleset::shipped()->rules())
+  const std::shared_ptr<Ruleset> shipped = Ruleset::shipped();
+  for (const Rule& rule : shipped->rules())
     for (const Pattern& pattern : rule.any)
       for (const std::string& literal : pattern.literals)
         BOOST_TEST(!words.contains(std::string(trim(literal))), rule.id << ": " << literal);

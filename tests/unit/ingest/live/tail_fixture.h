@@ -141,7 +141,7 @@ class TailFolderFixture {
       BOOST_REQUIRE(streams.contains(piece.stream));
       Stream& stream = streams[piece.stream];
       BOOST_REQUIRE_EQUAL(piece.offset, stream.bytes.size());
-      BOOST_REQUIRE_LE(piece.bytes.size(), size_t{64} << 10);
+      BOOST_REQUIRE_LE(piece.bytes.size(), size_t{256} << 10);
       stream.bytes += piece.bytes;
       if (piece.gap) stream.gaps.push_back(*piece.gap);
       advance(stream.state, piece);

@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_large_hole_is_a_counted_gap) {
   BOOST_CHECK(evidence.starts_with("head\n"));
   BOOST_CHECK(evidence.ends_with("tail\n"));
   BOOST_CHECK_EQUAL(evidence.size() + f.gap_bytes("a.log"), (64 << 20) + 5);
-  BOOST_CHECK_LT(evidence.size(), 200 << 10);
+  BOOST_CHECK_LT(evidence.size(), 300 << 10);  // what one read takes of it
 }
 
 BOOST_AUTO_TEST_CASE(a_removed_file_ends_and_one_made_later_is_a_new_source) {
