@@ -471,8 +471,8 @@ class Socket final : public TraceSocket {
   std::vector<Source*> touched_;  // that have a piece in held_
   bool gathering_ = false, paused_ = false, idle_running_ = false;
   const std::shared_ptr<int> there_ = std::make_shared<int>();  // answers that come after this find it gone
-  TimeNs told_ns_ = kNoTime;  // when a broken line was told last
-  uint64_t untold_ = 0;       // clients with one since
+  TimeNs told_ns_ = kNoTime;                                    // when a broken line was told last
+  uint64_t untold_ = 0;                                         // clients with one since
   std::unique_ptr<io::Timer> gather_, release_, idle_;
   std::unique_ptr<io::Listener> listener_;
 };
