@@ -40,7 +40,7 @@ constexpr size_t kFingerprintBytes = 256;
 // What stands before the place where it is read on: tells generations with the same banner from one another.
 constexpr size_t kTailBytes = 64;
 // Bytes of one piece of a source on its way to the store and the engine: a few may be under way for each of
-// many sources, and a frame of the store holds a few.
+// many sources, and a frame of the store holds a few. Of a plain file that is read in bulk, four times that.
 constexpr size_t kPieceBytes = 64 << 10;
 // Bytes of a job's, host's or event's name in what a process tells: path components are bounded alike.
 constexpr size_t kNameBytes = 256;
