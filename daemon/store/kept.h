@@ -27,8 +27,8 @@ struct KeptStream {
   uint64_t first_offset = 0;  // what stands before it went with dropped segments
   // In an archive, where streams of many spools are:
   uint64_t epoch = 0;  // of the spool; 0: in a spool
-  std::vector<Extent> extents;
-  std::vector<Hole> holes;
+  std::vector<Extent> extents = {};
+  std::vector<Hole> holes = {};
 };
 
 }  // namespace culprit::store

@@ -103,8 +103,8 @@ class SegmentReader {
   struct Wanted {
     uint64_t streams = ~uint64_t{0};
     bool checkpoints = true;
-    bool content = true;            // else its checksum is looked at, and content() is empty
-    std::optional<uint64_t> epoch;  // else of any
+    bool content = true;                 // else its checksum is looked at, and content() is empty
+    std::optional<uint64_t> epoch = {};  // else of any
   };
   // Moves to the next sound frame that is wanted; false where none follows. An error where the disk fails.
   Result<bool> next(const Wanted& wanted);

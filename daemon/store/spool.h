@@ -140,6 +140,7 @@ class Spool {
   Status look_at_segments();
   Result<std::optional<size_t>> newest_checkpoint() const;
   Status read_segment(Recovery& recovery, size_t which);
+  Status note_sequences();
   void go_on_in_newest(uint64_t sound_end);
   void note_first_offsets();
   // spool.cc
@@ -161,6 +162,7 @@ class Spool {
   Status append_frame();
   void make_room(uint64_t needed);
   bool make_room_on_disk(uint64_t needed);
+  Status room_for(uint64_t needed);
   bool drop_oldest();
   bool oldest_is_held() const;
   Status sync_left();

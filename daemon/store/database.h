@@ -1,5 +1,9 @@
-// One SQL statement of the index: values are bound in order, rows are read, the first error is kept. Part of
-// index.cc; on its thread; lives for one call. What is bound is borrowed until then.
+// One SQLite file of this room: opened, checked, brought up to date, written in transactions; and statements:
+// values are bound in order, rows are read, the first error is kept. A damaged file is moved aside at the start
+// and a new one begun.
+//
+// One thread owns it. Errors (a full disk, a locked file) leave it usable. A Statement lives for one call;
+// what is bound to it is borrowed until then.
 #pragma once
 
 #include <sqlite3.h>
@@ -7,18 +11,68 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "store/index.h"
+#include "base/status.h"
+#include "base/time.h"
 
 namespace culprit::store {
 
-class Index::Statement {
+struct DatabaseOptions {
+  std::string path;
+  // Each brings the tables from one version to the next (PRAGMA user_version); borrowed for its life.
+  std::span<const std::string_view> steps;
+  bool full_sync = false;  // else a loss of power may take the last transactions, and leaves the file whole
+  int cache_kib = 1024;
+};
+
+class Database {
  public:
-  Statement(Index& index, std::string_view sql) : index_(index) {
-    keep(sqlite3_prepare_v2(index.db_, sql.data(), static_cast<int>(sql.size()), &statement_, nullptr));
+  class Statement;
+  explicit Database(DatabaseOptions options) : options_(std::move(options)) {}
+  ~Database() { close(); }
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  // An error where it cannot be read or written, or a newer version of the program wrote it.
+  Status open();
+  // Where a damaged file was moved to; empty: nothing was damaged.
+  const std::string& moved_aside() const { return moved_aside_; }
+  // SQLite found damage since: opening it anew moves it aside.
+  bool damaged() const { return damaged_; }
+
+  Status execute(const std::string& sql);
+  // `work` returns a Status; its changes stand when this returns none.
+  template <class Work>
+  Status in_transaction(const Work& work) {
+    if (const Status begun = execute("BEGIN IMMEDIATE"); !begun) return begun;
+    const Status done = work();
+    return end_transaction(done);
+  }
+  int changes() const { return sqlite3_changes(db_); }
+
+ private:
+  Status open_once();
+  Status connect();
+  Status check_and_migrate();
+  Status end_transaction(Status done);
+  Status move_aside();
+  void close();
+  Error error(const char* doing);
+
+  sqlite3* db_ = nullptr;
+  const DatabaseOptions options_;
+  std::string moved_aside_;
+  bool damaged_ = false;
+};
+
+class Database::Statement {
+ public:
+  Statement(Database& database, std::string_view sql) : database_(database) {
+    keep(sqlite3_prepare_v2(database.db_, sql.data(), static_cast<int>(sql.size()), &statement_, nullptr));
   }
   ~Statement() { sqlite3_finalize(statement_); }
   Statement(const Statement&) = delete;
@@ -76,10 +130,10 @@ class Index::Statement {
 
  private:
   Statement& keep(int code) {
-    if (code != SQLITE_OK && !error_) error_ = index_.error("the index failed");
+    if (code != SQLITE_OK && !error_) error_ = database_.error("the index failed");
     return *this;
   }
-  Index& index_;
+  Database& database_;
   sqlite3_stmt* statement_ = nullptr;
   int bound_ = 0;
   std::optional<Error> error_;
