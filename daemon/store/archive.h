@@ -88,9 +88,10 @@ struct HostRow {
 };
 
 struct KeptQuery {
-  std::string host;  // empty: of all
-  std::string job;   // and of those of every job, as the kernel's
-  std::string path;  // empty: any
+  std::string host;    // empty: of all
+  std::string job;     // and of those of every job, as the kernel's; empty: of all
+  std::string path;    // empty: any
+  bool places = true;  // where their bytes stand, too: what a reader needs, and a list does not
   LogKind kind = LogKind::kEvidence;
 };
 struct HostStream {
@@ -116,7 +117,7 @@ class Archive {
  public:
   // Makes the folder or goes on with what stands in it. An error where it cannot be read or written, or a
   // newer version of the program wrote it, or it holds a spool; nothing is changed then.
-  static Result<std::unique_ptr<Archive>> open(io::Files& files, ArchiveOptions options, TimeNs now);
+  static Result<std::unique_ptr<Archive>> open(io::Files& files, ArchiveOptions options);
   ~Archive();
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;

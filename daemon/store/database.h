@@ -2,8 +2,8 @@
 // values are bound in order, rows are read, the first error is kept. A damaged file is moved aside at the start
 // and a new one begun.
 //
-// One thread owns it. Errors (a full disk, a locked file) leave it usable. A Statement lives for one call;
-// what is bound to it is borrowed until then.
+// One thread owns it. Errors (a full disk, a locked file) leave it usable. A Statement lives for one call, or
+// for one transaction; what is bound to it is borrowed until it has run.
 #pragma once
 
 #include <sqlite3.h>
@@ -85,8 +85,18 @@ class Database::Statement {
   }
   Statement& bind(int64_t value) { return keep(sqlite3_bind_int64(statement_, ++bound_, value)); }
   Statement& bind(size_t value) { return bind(static_cast<int64_t>(std::min<size_t>(value, INT64_MAX))); }
+  Statement& bind(const std::optional<uint32_t>& value) {
+    return value ? bind(int64_t{*value}) : keep(sqlite3_bind_null(statement_, ++bound_));
+  }
   Statement& bind_time(TimeNs time) {
     return time == kNoTime ? keep(sqlite3_bind_null(statement_, ++bound_)) : bind(time);
+  }
+
+  // To be bound and run once more.
+  Statement& again() {
+    sqlite3_reset(statement_);
+    bound_ = 0;
+    return *this;
   }
 
   // Moves to the next row; false behind the last, and after an error.
@@ -102,6 +112,7 @@ class Database::Statement {
     return data == nullptr ? "" : std::string(static_cast<const char*>(data), size);
   }
   int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  bool null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   TimeNs time(int column) const {
     return sqlite3_column_type(statement_, column) == SQLITE_NULL ? kNoTime : integer(column);
   }
