@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_is_a_gap_with_and_without_the_index) {
   const std::string path = segment_path(filled.folder, 1), db = filled.folder.path() + "/archive.db";
   filled.open().reset();
   std::filesystem::copy_file(db, db + ".kept");
-  for (size_t at = 0; at < filled.files.bytes(path).size(); at += 97)
+  for (size_t at = 0; at < filled.files.bytes(path).size(); at += 197)
     for (const bool lost : {false, true}) {
       char& byte = filled.files.bytes(path)[at];
       byte = static_cast<char>(byte ^ 0x20);
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_is_a_gap_with_and_without_the_index) {
       std::filesystem::copy_file(db + ".kept", db, std::filesystem::copy_options::overwrite_existing);
       std::filesystem::remove(db + "-wal");
     }
-  BOOST_TEST(holes > 50u);
+  BOOST_TEST(holes > 25u);
 }
 
 BOOST_AUTO_TEST_CASE(a_newest_segment_cut_anywhere_gives_what_is_left_and_takes_the_rest_again) {
