@@ -265,7 +265,7 @@ Status Archive::skip(uint64_t epoch, const SkippedFrames& skipped) {
     return a.refuse(fmt::format("frames of log {} are left out, which nobody began", hex64(epoch)));
   ArchivedLog& log = found->second;
   if (skipped.to <= log.sequence) return {};
-  if (skipped.from > log.sequence + 1)
+  if (skipped.from > log.sequence + 1 || skipped.to > kSequenceMax)
     return a.refuse(fmt::format("host {}: frames from {} on are left out, but those behind {} are awaited",
                                 log.origin.host, skipped.from, log.sequence));
   if (const Status ready = a.make_ready(log, skipped.time_ns); !ready) return a.note(ready, skipped.time_ns);

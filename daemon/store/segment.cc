@@ -80,6 +80,7 @@ std::optional<FrameHeader> decode_frame_header(std::string_view bytes) {
   header.epoch = get_at<uint64_t>(bytes, 16);
   header.segment = get_at<uint64_t>(bytes, 24);
   header.sequence = get_at<uint64_t>(bytes, 32);
+  if (header.sequence > kSequenceMax) return std::nullopt;
   header.time_ns = get_at<TimeNs>(bytes, 40);
   header.stream_mask = get_at<uint64_t>(bytes, 48);
   header.payload_hash = get_at<uint64_t>(bytes, 56);

@@ -25,6 +25,8 @@ constexpr size_t kFrameHeaderBytes = 72;
 // Of a frame, decompressed. Larger ones are refused, so that a damaged or forged size makes no reader
 // allocate more; a writer's batch fits into one.
 constexpr size_t kFrameRawMax = 8 << 20;
+// Of a frame: no spool comes so far, and numbers behind it still fit.
+constexpr uint64_t kSequenceMax = uint64_t{1} << 60;
 
 // Whose frames stand in it: of one spool; or of many, in an archive (archive.h), one kind of log each.
 enum class SegmentKind : uint8_t { kSpool = 0, kEvidence = 1, kCondensed = 2 };

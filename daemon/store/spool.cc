@@ -95,6 +95,7 @@ uint64_t Spool::first_sequence() const {
 void Spool::hold(uint64_t acknowledged) { acknowledged_ = std::max(acknowledged_, acknowledged); }
 
 void Spool::raise_sequence(uint64_t sequence) {
+  sequence = std::min(sequence, kSequenceMax / 2);
   sequence_ = std::max(sequence_, sequence);
   if (!ready_.empty() && ready_header_.sequence <= sequence) ready_header_.sequence = ++sequence_;
 }

@@ -173,6 +173,7 @@ int main(int argc, char** argv) {
   };
   const std::string folder = std::string(argv[1]) + "/bench_archive";
   std::filesystem::remove_all(folder);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   throughput(folder, number(2, 512));
   commits(folder, number(3, 1000));
   opening(folder, number(4, 800));
