@@ -55,8 +55,8 @@ struct FramePlace {
   uint64_t segment = 0, at = 0;
 };
 
-// Takes what a frame of the log tells, as far as its kind may: positions stand in checkpoints, and whose it is
-// and what was skipped in what the archive itself wrote. `taken` may be null.
+// Takes what a frame of the log tells, as far as its kind may: positions stand in checkpoints, and whose it
+// is and what was skipped in what the archive itself wrote. `taken` may be null.
 class LogTaker : public RecordSink {
  public:
   struct Into {

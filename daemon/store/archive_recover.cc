@@ -1,6 +1,6 @@
-// What a start finds in an archive's folder. Segments are the truth: a row without a file is dropped, and what
-// stands in a file behind what the index knows of it is read and taken as if it came now. A lost index is the
-// same, from the beginning of each.
+// What a start finds in an archive's folder. Segments are the truth: a row without a file is dropped, and
+// what stands in a file behind what the index knows of it is read and taken as if it came now. A lost index
+// is the same, from the beginning of each.
 #include <fmt/format.h>
 
 #include <algorithm>

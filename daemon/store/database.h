@@ -1,6 +1,6 @@
 // One SQLite file of this room: opened, checked, brought up to date, written in transactions; and statements:
-// values are bound in order, rows are read, the first error is kept. A damaged file is moved aside at the start
-// and a new one begun.
+// values are bound in order, rows are read, the first error is kept. A damaged file is moved aside at the
+// start and a new one begun.
 //
 // One thread owns it. Errors (a full disk, a locked file) leave it usable. A Statement lives for one call, or
 // for one transaction; what is bound to it is borrowed until it has run.

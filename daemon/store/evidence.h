@@ -1,6 +1,6 @@
 // Reads a spool by its files, while it is written: engines are rebuilt from it after a restart, and the bytes
-// of a source are given back as they came; those of an archive too. Any thread, one call at a time; owns nothing of the Spool's. It
-// never writes, and gives only frames whose checksums hold.
+// of a source are given back as they came; those of an archive too. Any thread, one call at a time; owns
+// nothing of the Spool's. It never writes, and gives only frames whose checksums hold.
 #pragma once
 
 #include <cstdint>

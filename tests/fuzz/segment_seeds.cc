@@ -1,5 +1,5 @@
-// Writes the seeds of the target `segment`, by the writers themselves, so that they stay what is read when the
-// format moves on: `segment_seeds tests/fuzz/corpus/segment`.
+// Writes the seeds of the target `segment`, by the writers themselves, so that they stay what is read when
+// the format moves on: `segment_seeds tests/fuzz/corpus/segment`.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

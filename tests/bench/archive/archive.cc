@@ -1,5 +1,6 @@
 // What an archive costs: MB of stored frames for each CPU second, validation included; commits of many hosts
-// that each send a small frame; the time to open one with many rows. `bench_archive FOLDER [MB HOSTS SEGMENTS]`.
+// that each send a small frame; the time to open one with many rows. `bench_archive FOLDER [MB HOSTS
+// SEGMENTS]`.
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -71,7 +72,7 @@ std::vector<VerbatimFrame> frames_of(const std::string& folder, size_t count, si
     for (size_t done = 0; done < size;) {
       Piece piece;
       piece.stream = 0, piece.offset = at;
-      piece.bytes = lines(i, std::min<size_t>(size - done, 64 << 10));
+      piece.bytes = lines(at, std::min<size_t>(size - done, 64 << 10));
       at += piece.bytes.size(), done += piece.bytes.size();
       batch.pieces.push_back(std::move(piece));
     }
