@@ -13,9 +13,6 @@ namespace culprit::store {
 
 namespace {
 
-constexpr std::string_view kDropped = "the oldest evidence was dropped to keep the store within its size";
-constexpr std::string_view kDamaged = "a part of the store is damaged";
-
 // The frames of a folder's segments, in order and each once, whatever happens to the files meanwhile.
 class SpoolFrames {
  public:
@@ -182,6 +179,7 @@ class StreamCopy : public RecordSink {
         size_(stream.state.size),
         first_(stream.first_offset),
         base_(base),
+        holes_(stream.holes),
         sink_(sink) {}
   void limit(uint64_t from, uint64_t to) {
     next_ = from;
@@ -208,16 +206,27 @@ class StreamCopy : public RecordSink {
   }
 
  private:
+  // In an archive it is known what never came, beside what is damaged.
   void hole(uint64_t until) {
+    if (next_ < first_) part_hole(std::min(until, first_), kDropped);
+    for (const Hole& never : holes_) {
+      const uint64_t end = never.offset + never.bytes;
+      if (end <= next_ || never.offset >= until) continue;
+      part_hole(never.offset, kDamaged);
+      part_hole(std::min(until, end), never.reason);
+    }
+    part_hole(until, kDamaged);
+  }
+  void part_hole(uint64_t until, std::string_view reason) {
     if (until <= next_) return;
     const uint64_t missing = until - next_;
-    const std::string_view reason = until <= first_ ? kDropped : kDamaged;
     if (sink_.gap) sink_.gap({base_ + next_, missing, Gap{missing, 0, std::string(reason)}});
     next_ = until;
   }
 
   const StreamId id_;
   const uint64_t size_, first_, base_;
+  const std::vector<Hole>& holes_;
   const EvidenceSink& sink_;
   uint64_t next_ = 0, to_ = 0;
   bool whole_ = false, enough_ = false;
@@ -246,6 +255,43 @@ size_t segment_before(const Starts& starts, StreamId stream, uint64_t from) {
     if (found == starts[i]->end() || found->second.size < from) best = i;
   }
   return best;
+}
+
+// ---- evidence of an archive
+
+// Those of the stream's frames that hold [from, ...), in order, until the copy has enough.
+void copy_extents(io::Files& files, const std::string& folder, const KeptStream& stream, uint64_t from,
+                  StreamCopy& copy, ReadDamage& damage) {
+  const auto note = [&](std::string what) {
+    if (damage.first.empty()) damage.first = std::move(what);
+  };
+  for (const Extent& extent : stream.extents) {
+    if (extent.to < from || copy.done()) continue;
+    auto reader = SegmentReader::open(files, folder, extent.segment);
+    if (!reader) {
+      if (reader.error().code == ErrorCode::kNotFound) continue;  // dropped since: a hole tells
+      damage.unreadable_segments += 1;
+      note(reader.error().text);
+      continue;
+    }
+    reader->take_any_origin();
+    reader->seek(extent.first_at);
+    SegmentReader::Wanted wanted{.streams = stream_bit(stream.state.info.id), .checkpoints = false};
+    wanted.epoch = stream.epoch;
+    bool more = true;
+    while (more && !copy.done()) {
+      const auto next = reader->next(wanted);
+      if (!next) note(next.error().text);
+      damage.unreadable_segments += !next;
+      more = next && *next && reader->frame_at() <= extent.last_at;
+      if (more && !read_records(reader->content(), copy)) damage.frames += 1;
+    }
+    damage.frames += reader->damaged_frames();
+    damage.bytes += reader->damaged_bytes();
+    if (reader->damaged_bytes() > 0)
+      note(fmt::format("{}/{}: {} damaged bytes were skipped", folder, segment_name(extent.segment),
+                       reader->damaged_bytes()));
+  }
 }
 
 }  // namespace
@@ -302,9 +348,16 @@ Result<ReadDamage> replay(io::Files& files, const std::string& folder, uint64_t 
 }
 
 Result<ReadDamage> EvidenceReader::read(const EvidenceRange& range, const EvidenceSink& sink) const {
-  auto frames = SpoolFrames::open(files_, folder_);
-  if (!frames) return tl::unexpected(frames.error());
-  const Starts starts = read_starts(*frames, range);
+  std::optional<SpoolFrames> frames;
+  Starts starts;
+  const auto of_spool = [](const KeptStream& stream) { return stream.epoch == 0; };
+  if (std::any_of(range.streams.begin(), range.streams.end(), of_spool)) {
+    auto opened = SpoolFrames::open(files_, folder_);
+    if (!opened) return tl::unexpected(opened.error());
+    frames.emplace(std::move(*opened));
+    starts = read_starts(*frames, range);
+  }
+  ReadDamage damage;
   uint64_t base = 0;
   for (const KeptStream& stream : range.streams) {
     const uint64_t begin = base, size = stream.state.size;
@@ -314,13 +367,17 @@ Result<ReadDamage> EvidenceReader::read(const EvidenceRange& range, const Eviden
     StreamCopy copy(stream, begin, sink);
     copy.limit(from, range.to - begin);
     const StreamId id = stream.state.info.id;
-    frames->rewind(segment_before(starts, id, from));
-    while (!copy.done() && frames->next({.streams = stream_bit(id), .checkpoints = false}))
-      (void)frames->records(copy);
+    if (!of_spool(stream)) {
+      copy_extents(files_, folder_, stream, from, copy, damage);
+    } else {
+      frames->rewind(segment_before(starts, id, from));
+      while (!copy.done() && frames->next({.streams = stream_bit(id), .checkpoints = false}))
+        (void)frames->records(copy);
+    }
     copy.finish();
     if (copy.enough()) break;
   }
-  return frames->damage();
+  return frames ? frames->damage() : damage;
 }
 
 }  // namespace culprit::store
