@@ -62,6 +62,8 @@ struct HostConnection {
   uint64_t frames = 0, bytes = 0, duplicates = 0, held_bytes = 0;
 };
 
+class Session;
+
 class Collector {
  public:
   static Result<std::unique_ptr<Collector>> start(io::Env& env, CollectorOptions options, FrameSink& sink);
@@ -81,25 +83,29 @@ class Collector {
   std::vector<HostConnection> hosts() const;  // in order of name
 
  private:
-  class Session;
+  friend class Session;
   Collector(io::Env& env, CollectorOptions options, FrameSink& sink);
   void accept(std::unique_ptr<io::Stream> stream);
   void sweep();
+  void shed(const std::vector<std::shared_ptr<Session>>& all);
   uint64_t credit() const;
-  void bury();
-  void hold_or_go_on();
-  // Where the session may be welcomed; otherwise why not.
+  // An error: another connection of the host goes on.
   Status admit(Session& session);
-  void welcomed(Session& session);
-  void closed(Session& session);
+  void leave(Session& session);
+  void give(Session& session, FrameSink::Batch batch);
+  void hold_or_go_on();
   void count_refusal(peer::Refusal code, const std::string& sentence);
+  TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
+  TimeNs wall() const { return env_.now(io::Clock::kWall); }
 
   io::Env& env_;
   CollectorOptions options_;
   FrameSink& sink_;
   CollectorStats stats_;
   std::array<TimeNs, peer::kRefusals> told_ns_;
-  bool held_ = false;
+  bool held_ = false;   // nobody is read
+  size_t unknown_ = 0;  // connections before their Welcome
+  std::shared_ptr<Collector*> alive_;
   std::unique_ptr<io::Listener> listener_;
   std::unique_ptr<io::Timer> sweep_;
   std::map<Session*, std::shared_ptr<Session>> sessions_;

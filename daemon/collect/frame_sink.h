@@ -5,6 +5,7 @@
 // connection or the collector is gone does nothing.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -33,7 +34,8 @@ class FrameSink {
   // the host is held up when they are many. It may wait as long as the disk does. Frames that are not what
   // they should be are an error (kInvalid), and the host is refused; after any error nothing of `items` was
   // taken from the frame on that failed, and the host sends again what was not acknowledged.
-  // Copies of frames that it has already are dropped by it without a word.
+  // Copies of frames that it has already are dropped by it without a word, and like gaps they are committed: committed()
+  // is said after every batch.
   struct Batch {
     std::string host;
     std::array<uint64_t, peer::kLogs.size()> epochs;  // by number of the log

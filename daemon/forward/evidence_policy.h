@@ -30,20 +30,17 @@ class EvidencePolicy {
 
   void finding(TimeNs at_ns) { want(at_ns - options_.around_ns, at_ns + options_.around_ns); }
   void want(TimeNs from_ns, TimeNs to_ns);
-  // What may be read now; forgets what lies so far back that it was decided.
-  Selection selection(TimeNs wall_ns);
+  Selection selection(TimeNs wall_ns) const;
+  // Frames packed before this were sent or skipped: what was wanted of them is forgotten.
+  void decided(TimeNs packed_ns);
   // Whether frames become old enough to be decided as time passes.
   bool waits_for_time() const { return options_.mode == EvidenceMode::kFindings; }
 
   // Bytes that may be sent now; a frame that is larger than what is left may still go, and is owed.
   uint64_t allowance(TimeNs mono_ns);
   void sent(uint64_t bytes) { owed_ += static_cast<double>(bytes); }
-  // How long until something may be sent, where the allowance is 0.
-  TimeNs wait_ns() const;
 
  private:
-  void pay(TimeNs mono_ns);
-
   EvidenceOptions options_;
   std::vector<Selection::Span> spans_;  // sorted, apart from one another
   double owed_ = 0;

@@ -12,10 +12,8 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -70,9 +68,10 @@ struct ForwarderStats {
   std::string last_error;             // of the last connection that was lost or refused
   TimeNs last_error_ns = kNoTime;
   std::array<LogProgress, peer::kLogs.size()> logs;  // by number
-  // "connected to collector 0.1.0; it has acknowledged nothing for 12 s": for people.
-  std::string sentence;
+  std::string sentence() const;  // "connected, but nothing was acknowledged since …": for people
 };
+
+class Session;
 
 class Forwarder {
  public:
@@ -97,10 +96,12 @@ class Forwarder {
   ForwarderStats stats() const;
 
  private:
-  class Session;
+  friend class Session;
   void connect();
   void connected(Result<std::unique_ptr<io::Stream>> stream);
-  void lost(const std::string& why, bool hopeless);
+  // By the session, of itself: it is dead from now on.
+  void lost(const std::string& why, bool hopeless, TimeNs open_since_ns);
+  void wait_after(const std::string& why);
   TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
   TimeNs wall() const { return env_.now(io::Clock::kWall); }
 
@@ -113,7 +114,8 @@ class Forwarder {
   ForwarderStats stats_;
   std::unique_ptr<io::Timer> attempt_;
   std::unique_ptr<io::Connecting> connecting_;
-  std::unique_ptr<Session> session_, ended_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Session> ended_;  // until nothing of it can be on the stack
 };
 
 }  // namespace culprit::forward

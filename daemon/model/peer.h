@@ -34,7 +34,7 @@ Result<Version> choose_version(Version oldest, Version newest);
 
 // The logs of an agent. The condensed one goes first wherever both have something to send.
 enum class Log : uint8_t { kCondensed = 0, kEvidence = 1 };
-constexpr std::array kLogs = {Log::kCondensed, Log::kEvidence};
+inline constexpr std::array kLogs = {Log::kCondensed, Log::kEvidence};
 const char* name_of(Log log);
 
 struct LogBounds {
