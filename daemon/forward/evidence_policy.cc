@@ -43,7 +43,11 @@ Selection EvidencePolicy::selection(TimeNs wall_ns) const {
     case EvidenceMode::kFindings:
       break;
   }
-  return {false, spans_, wall_ns - options_.around_ns};
+  // A finding comes some time after what it found. Once it is there nothing before it is waited for.
+  TimeNs until = wall_ns - 2 * options_.around_ns;
+  for (const Selection::Span& span : spans_)
+    if (span.from_ns <= wall_ns) until = std::max(until, span.from_ns);
+  return {false, spans_, until};
 }
 
 void EvidencePolicy::decided(TimeNs packed_ns) {

@@ -62,6 +62,7 @@ class FrameSource {
   virtual void read(ReadRequest request, Done done) = 0;
 
   // The collector has committed everything up to `sequence`: it may be freed. Nothing behind it may.
+  // A lesser one than before changes nothing: a collector was set back.
   virtual void acknowledged(peer::Log log, uint64_t sequence) = 0;
 
   // The collector has frames of this epoch that stand behind our end: the disk has lost what was synced.

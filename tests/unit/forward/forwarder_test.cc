@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(what_is_out_stays_within_the_window_and_the_credit) {
     pair.start();
     const uint64_t window = std::min<uint64_t>(300'000, credit);
     const auto out = [&] { return pair.forwarder->stats().logs[1].unacked_bytes; };
-    BOOST_TEST(out() <= window * 3 / 4);
+    BOOST_TEST(out() <= window * 3 / 4 + 10'000);  // one frame may be larger
     BOOST_TEST(out() > window / 2);
     pair.add(Log::kCondensed, std::string(20'000, 'y'));  // its quarter is free
     BOOST_TEST(pair.stored(Log::kCondensed).bytes.size() == 20'000u);
@@ -384,7 +384,7 @@ BOOST_AUTO_TEST_CASE(what_breaks_the_protocol_at_the_collectors_end_is_one_sente
     std::string bytes, says;
   } cases[] = {
       {"HTTP/1.1 400 Bad Request\r\n\r\n",
-       "collector:7421: what came is none of our messages: HTTP/1.1 400 Ba"},
+       "collector:7421: what came is none of our messages: HTTP/1.1 400 Bad"},
       {peer::encode(peer::Ack{}), "collector:7421: a message of kind \"ack\" came where it does not belong"},
       {peer::encode(peer::Refused{peer::Refusal::kVersion, "it is too new"}),
        "collector:7421: refuses this host: it is too new"},
