@@ -83,8 +83,11 @@ int note_verification(int holds, X509_STORE_CTX* context) {
   auto& refused = *static_cast<std::string*>(SSL_get_app_data(ssl));
   if (!refused.empty()) return 0;
   X509* certificate = X509_STORE_CTX_get_current_cert(context);
-  const std::string name = certificate == nullptr ? "the peer" : name_of(certificate);
   const int error = X509_STORE_CTX_get_error(context);
+  const bool dated = error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
+  // What is out of date may be one between; else the peer's own is named, whose chain it is.
+  if (!dated || certificate == nullptr) certificate = X509_STORE_CTX_get0_cert(context);
+  const std::string name = certificate == nullptr ? "the peer" : name_of(certificate);
   switch (error) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
       refused = name + ": certificate expired on " + day_of(time_of(X509_get0_notAfter(certificate)));

@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(a_handshake_may_be_cut_anywhere) {
   Authority authority(folder, "site");
   const Credentials collector = authority.load("c", {"DNS:collector.example"});
   const Credentials node = authority.load("n", {"DNS:node-3"});
-  for (uint64_t cut = 1; cut < 1200; cut += 13)
+  for (uint64_t cut = 1; cut < 700; cut += 13)
     for (const int end : {0, 1}) {
       Ends ends;
       ends.env.largest_read = 50;

@@ -23,7 +23,7 @@ const std::vector<Message>& samples() {
       Frame{Log::kEvidence, FrameKind::kCheckpointEnd, 0, "x"},
       Skipped{Log::kEvidence, 9, 12, "not forwarded by policy"},
       Ack{Log::kCondensed, 11, 3, 1 << 20},
-      Status{
+      peer::Status{
           10, 5, 100, 2, 30, 4, false, "the disk is full", {"llama", "t5"}, {{Log::kEvidence, 4096, 3, 77}}},
       Wanted{-5, 9, "a rank hangs"},
       Ping{1},
