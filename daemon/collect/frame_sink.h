@@ -30,12 +30,12 @@ class FrameSink {
   using HelloDone = std::function<void(Result<std::vector<peer::LogMark>>)>;
   virtual void hello(const peer::Hello& hello, HelloDone done) = 0;
 
-  // Takes frames; done(ok) when they are appended, so that others may come: until then they count as held, and
-  // the host is held up when they are many. It may wait as long as the disk does. Frames that are not what
-  // they should be are an error (kInvalid), and the host is refused; after any error nothing of `items` was
-  // taken from the frame on that failed, and the host sends again what was not acknowledged.
-  // Copies of frames that it has already are dropped by it without a word, and like gaps they are committed: committed()
-  // is said after every batch.
+  // Takes frames; done(ok) when they are appended, so that others may come: until then they count as held,
+  // and the host is held up when they are many. It may wait as long as the disk does. Frames that are not
+  // what they should be are an error (kInvalid), and the host is refused; after any error nothing of `items`
+  // was taken from the frame on that failed, and the host sends again what was not acknowledged.
+  // Copies of frames that it has already are dropped by it without a word, and like gaps they are committed:
+  // committed() is said after every batch.
   struct Batch {
     std::string host;
     std::array<uint64_t, peer::kLogs.size()> epochs;  // by number of the log

@@ -1,7 +1,7 @@
 // Which frames of the evidence go to the collector, and how fast: all; those around findings; none. With
 // "findings" nothing is decided before it is twice `around` old, so that what came before a finding is still
-// there when it comes; the rest is skipped, told as a gap, and stays on the agent within its own bound. Frames
-// that declare streams always go: they are what later ones are understood by.
+// there when it comes; the rest is skipped, told as a gap, and stays on the agent within its own bound.
+// Frames that declare streams always go: they are what later ones are understood by.
 //
 // A plain value of the loop's thread; time is an argument: wall clock where frames are chosen, monotonic
 // where bytes are counted.

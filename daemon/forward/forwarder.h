@@ -1,13 +1,13 @@
 // Sends an agent's logs to its collector: connects, says hello, goes on behind what the collector has
 // committed, keeps a window of bytes that are not acknowledged, and starts again when the connection is lost.
 //
-// What is sent is forgotten at once: until it is acknowledged it stands in the log, and after a reconnect it is
-// read again. So memory is one read for each log and what the socket has not taken. The condensed log goes
+// What is sent is forgotten at once: until it is acknowledged it stands in the log, and after a reconnect it
+// is read again. So memory is one read for each log and what the socket has not taken. The condensed log goes
 // first; evidence fills at most three quarters of the window and little of the socket's queue, so that no
 // backlog of it delays a condensed frame by more than that.
 //
-// Thread: the loop's. Owned by app, which outlives nothing of it; a Forwarder may be destroyed at any time but
-// from within a call of its FrameSource. It never decides what is true about a job.
+// Thread: the loop's. Owned by app, which outlives nothing of it; a Forwarder may be destroyed at any time
+// but from within a call of its FrameSource. It never decides what is true about a job.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // One connection of the forwarder: TLS, Hello, and from Welcome on frames, acknowledgements and heartbeats
-// until it is lost. Of forwarder.cc alone, which owns it; the loop's thread. Once it has told its owner that it
-// is lost it does nothing more.
+// until it is lost. Of forwarder.cc alone, which owns it; the loop's thread. Once it has told its owner that
+// it is lost it does nothing more.
 #pragma once
 
 #include <deque>

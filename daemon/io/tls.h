@@ -1,5 +1,5 @@
-// TLS over a Stream, and itself one: OpenSSL with memory BIOs, so that it never sees a descriptor. TLS 1.2 and
-// newer, certificates on both sides, no renegotiation, no session tickets or resumption (a reload of
+// TLS over a Stream, and itself one: OpenSSL with memory BIOs, so that it never sees a descriptor. TLS 1.2
+// and newer, certificates on both sides, no renegotiation, no session tickets or resumption (a reload of
 // certificates then holds for every new connection).
 //
 // Thread: the loop's, but for TlsCredentials, which are loaded and compared on any thread and only read from
@@ -30,15 +30,15 @@ struct TlsFiles {
 // What certificates, key and authorities make: for any number of connections.
 class TlsCredentials {
  public:
-  // Reads the files; blocks. An error says which of them cannot be read or does not fit: a key that is another
-  // certificate's is found here, not at the first connection.
+  // Reads the files; blocks. An error says which of them cannot be read or does not fit: a key that is
+  // another certificate's is found here, not at the first connection.
   static Result<std::shared_ptr<const TlsCredentials>> load(const TlsFiles& files);
   ~TlsCredentials();
   TlsCredentials(const TlsCredentials&) = delete;
   TlsCredentials& operator=(const TlsCredentials&) = delete;
 
-  // Whether the files hold something else now; blocks. What cannot be read counts as unchanged: a renewal that
-  // is under way must not end what works.
+  // Whether the files hold something else now; blocks. What cannot be read counts as unchanged: a renewal
+  // that is under way must not end what works.
   bool outdated() const;
   const TlsFiles& files() const;
   // Of our own certificate.

@@ -125,7 +125,8 @@ void fields(Io& io, M& m) {
     io.number(log.epoch);
     io.number(log.first);
     io.number(log.next);
-    io.require(log.first >= 1 && log.first <= log.next && log.next <= kSequenceMax, "a log ends before it begins");
+    io.require(log.first >= 1 && log.first <= log.next && log.next <= kSequenceMax,
+               "a log ends before it begins");
   });
   io.require(m.oldest <= m.newest, "its newest version is older than its oldest");
   io.require(is_host_name(m.host), "the host has no usable name");

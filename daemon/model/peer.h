@@ -81,8 +81,8 @@ enum class FrameKind : uint8_t {
   kCheckpointEnd = 2,
 };
 
-// A frame of a log, verbatim. Data frames go on from the last one's sequence without a hole; checkpoints stand
-// where a reader begins who does not know what came before.
+// A frame of a log, verbatim. Data frames go on from the last one's sequence without a hole; checkpoints
+// stand where a reader begins who does not know what came before.
 struct Frame {
   Log log = Log::kCondensed;
   FrameKind kind = FrameKind::kData;

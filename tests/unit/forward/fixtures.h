@@ -1,4 +1,5 @@
-// An agent's logs and a collector's store in memory, and both ends of a connection between them in one NetEnv.
+// An agent's logs and a collector's store in memory, and both ends of a connection between them in one
+// NetEnv.
 #pragma once
 
 #include <boost/test/unit_test.hpp>
