@@ -135,7 +135,9 @@ void InputWriter::add(const Input& input, TimeNs now) {
 void InputWriter::ends(bool failed, TimeNs now) { note(kEnds, now, failed ? "\1" : std::string_view("\0", 1)); }
 void InputWriter::alive(bool alive, TimeNs now) { note(kAlive, now, alive ? "\1" : std::string_view("\0", 1)); }
 
-bool InputWriter::empty() const { return condenser_.empty() && notes_before_ + notes_after_ == 0; }
+bool InputWriter::empty(TimeNs now) const {
+  return condenser_.empty(now) && notes_before_ + notes_after_ == 0;
+}
 
 bool InputWriter::full() const {
   return condenser_.full() || notes_before_ + notes_after_ >= kNotes / 4 ||
@@ -149,8 +151,9 @@ std::string InputWriter::flush(TimeNs now) {
   out.number(block_++);
   out.number(std::exchange(notes_before_, 0));
   out.raw(before_.bytes());
-  out.byte(!condenser_.empty());
-  if (!condenser_.empty()) condenser_.flush(now, out);
+  const bool lines = !condenser_.empty(now);
+  out.byte(lines);
+  if (lines) condenser_.flush(now, out);
   out.number(std::exchange(notes_after_, 0));
   out.raw(after_.bytes());
   before_.clear();

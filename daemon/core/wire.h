@@ -34,9 +34,12 @@ class InputWriter {
   // Whether processes of the job are on this host.
   void alive(bool alive, TimeNs now);
 
-  bool empty() const;  // a flush would tell nothing
+  bool empty(TimeNs now) const;  // a flush would tell nothing
+  // Something should not wait: a fault, new words of failure, an end. All else may wait for a minute or more:
+  // the longer a block, the fewer bytes.
+  bool urgent() const { return condenser_.urgent() || notes_after_ > 0; }
   bool full() const;   // flush before more is added
-  // The next block. Time may have something told that waited: call it every few seconds where not empty().
+  // The next block.
   std::string flush(TimeNs now);
   const logs::CondenseCounts& counts() const { return condenser_.counts(); }
   uint64_t dropped_notes() const { return dropped_notes_; }  // heartbeats and the like, more than a block holds

@@ -15,13 +15,13 @@ namespace {
 
 using namespace condensed;
 
-// Writers whose first line of a form is told as text: JobLog keeps those of eight over all hosts. Where the
-// words are harmless the other hosts' make up for what a host leaves out.
-constexpr size_t kSamples = 8, kHarmlessSamples = 2;
+// Writers whose first line of a form is told as text: as many as JobLog keeps, which may all be of this host.
+constexpr size_t kSamples = 8;
 // Of a rule by a writer; JobLog keeps no more.
 constexpr uint32_t kHitTexts = 1000;
-// How often the last lines of progress are told while there is progress; when it stops they are told at once.
-constexpr TimeNs kPaceEvery = 60 * kNsPerSecond;
+// How often the last lines of progress are told while there is progress, and how long after it stopped: a
+// person reads them in the report of a hang.
+constexpr TimeNs kPaceEvery = 600 * kNsPerSecond, kPaceQuiet = 30 * kNsPerSecond;
 constexpr size_t kPaceLines = 3;  // as JobLog keeps
 constexpr size_t kTrackWriters = 1 << 16;
 // More should be flushed: a quarter of what a block may have, so that one more batch fits.
@@ -82,6 +82,7 @@ struct Source {
 
 // A line that told of progress and may be among the last ones.
 struct Pace {
+  bool told = false;
   uint32_t source = 0, writer = 0;
   uint64_t line = 0;
   TimeNs time_ns = kNoTime;
@@ -111,8 +112,9 @@ struct Condenser::Impl {
   uint64_t block = 1;
   FlatMap<int64_t> furthest{16};  // by writer and what it counts
   std::vector<Pace> pace;
-  bool pace_new = false, moved = false;
-  TimeNs pace_told = kNoTime;
+  bool moved = false, ended = false;  // since the last flush
+  TimeNs pace_told = kNoTime, moved_ns = kNoTime;
+  bool grave = false;
   std::vector<Relabel> relabels;
   std::vector<uint32_t> touched, local_forms, local_writers;
   size_t next_hit = 0, next_number = 0;
@@ -174,9 +176,10 @@ struct Condenser::Impl {
     source.pending.source = batch.source;
     Pending& p = source.pending;
     p.now = now;
-    p.range_bytes += batch.range_bytes;
+    sources[open.front()].pending.range_bytes += batch.range_bytes;  // they count for the job alone
     p.cut_lines += batch.cut_lines;
     p.last = p.last || batch.last;
+    ended = ended || batch.last;
     counts.lines += batch.lines.size();
     counts.bytes += batch.range_bytes;
     local_forms.clear();
@@ -231,6 +234,7 @@ struct Condenser::Impl {
     while (next_hit < batch.hits.size() && batch.hits[next_hit].line < i) ++next_hit;
     const bool hit = next_hit < batch.hits.size() && batch.hits[next_hit].line == i;
     const bool told = hit && wants_hits(batch, i, out.writer);
+    grave = grave || (text && form.block == block && form.shape.words == 2 && !form.shape.handled);
     if (text || told) add_text(source.pending, out, batch.message(line));
     if (hit) take_hits(batch, i, source.pending, told);
   }
@@ -256,8 +260,7 @@ struct Condenser::Impl {
   }
 
   static bool is_sample(Form& form, uint32_t writer) {
-    const bool harmless = form.shape.words == 0 && form.shape.kind == ShapeKind::kPlain;
-    if (form.sampled >= (harmless ? kHarmlessSamples : kSamples)) return false;
+    if (form.sampled >= kSamples) return false;
     if (std::find(form.samples, form.samples + form.sampled, writer) != form.samples + form.sampled)
       return false;
     form.samples[form.sampled++] = writer;
@@ -300,7 +303,8 @@ struct Condenser::Impl {
     line.line = source.lines;
     line.time_ns = out.time_ns;
     line.text.assign(batch.message(batch.lines[i]).substr(0, limits::kEvidenceText));
-    pace_new = moved = true;
+    line.told = false;
+    moved = true;
   }
 
   // A storm's lines are counted all the same.
@@ -333,6 +337,7 @@ struct Condenser::Impl {
       if (told) out.holes = std::min<uint32_t>(hit.holes, kHolesMax);
       for (uint32_t h = 0; h < out.holes; ++h) add_hole(batch.holes[hit.first_hole + h], message, p);
       p.hits.push_back(out);
+      grave = grave || (told && hit.known > Known::kNote);
     }
   }
 
@@ -411,6 +416,8 @@ struct Condenser::Impl {
 
   uint8_t& flags_of(const Line& line) { return line.form == kNoForm ? blank_flags : forms[line.form].memory.flags; }
   uint8_t blank_flags = 0;
+  uint32_t last_source = 0;  // of the block under way
+  TimeNs last_now = 0;
 
   void write_number(const LineNumber& number, Line& line) {
     FormMemory& memory = forms[line.form].memory;
@@ -452,13 +459,16 @@ struct Condenser::Impl {
       flags = line.flags & ~kRenamed;
     }
     write_texts(p);
+    const uint64_t rest[] = {p.range_bytes, p.cut_lines, changes, p.texts.size(), p.hits.size()};
+    unsigned bits = p.last | static_cast<unsigned>(unit) << 1;
+    for (size_t i = 0; i < std::size(rest); ++i) bits |= (rest[i] > 0 ? 1u : 0u) << (4 + i);
     PackedWriter& meta = columns[kMeta];
-    meta.number(p.source);
-    meta.signed_number(p.now == kNoTime ? -1 : p.now);
-    meta.byte(static_cast<uint8_t>(p.last | unit << 1));
-    meta.number(p.range_bytes);
-    meta.number(p.cut_lines);
-    for (const uint64_t n : {p.lines.size(), size_t{changes}, p.texts.size(), p.hits.size()}) meta.number(n);
+    meta.signed_number(int64_t{p.source} - std::exchange(last_source, p.source));
+    meta.signed_number(start(p.now) - std::exchange(last_now, start(p.now)));
+    meta.number(bits);
+    meta.number(p.lines.size());
+    for (const uint64_t n : rest)
+      if (n > 0) meta.number(n);
   }
 
   void write_texts(const Pending& p) {
@@ -482,14 +492,23 @@ struct Condenser::Impl {
     columns[kText].raw(p.text);
   }
 
-  // While lines go on telling of progress the last of them are told now and then; once none came, at once.
+  bool pace_due(TimeNs now) const {
+    if (pace.empty() || pace.back().told) return false;
+    if (ended || now == kNoTime || pace_told == kNoTime || now - pace_told >= kPaceEvery) return true;
+    return !moved && moved_ns != kNoTime && now - moved_ns >= kPaceQuiet;
+  }
+
   void write_pace(TimeNs now) {
-    const bool due = pace_new && (!moved || now == kNoTime || pace_told == kNoTime || now - pace_told >= kPaceEvery);
+    const bool due = pace_due(now);
+    if (moved) moved_ns = now;
+    moved = ended = false;
     PackedWriter& meta = columns[kMeta];
-    meta.number(due ? pace.size() : 0);
-    moved = false;
+    meta.number(!due ? 0 : static_cast<uint64_t>(std::count_if(pace.begin(), pace.end(), [](const Pace& p) {
+      return !p.told;
+    })));
     if (!due) return;
-    for (const Pace& line : pace) {
+    for (Pace& line : pace) {
+      if (std::exchange(line.told, true)) continue;
       meta.number(line.source);
       meta.number(sources[line.source].lines - line.line);
       meta.number(line.writer);
@@ -497,7 +516,6 @@ struct Condenser::Impl {
       meta.number(line.text.size());
       columns[kText].raw(line.text);
     }
-    pace_new = false;
     pace_told = now;
   }
 };
@@ -512,7 +530,8 @@ void Condenser::set_rules(std::vector<RuleName> rules) {
 }
 
 void Condenser::add(const LogBatch& batch, TimeNs now) { impl_->add(batch, now); }
-bool Condenser::empty() const { return impl_->open.empty() && !impl_->pace_new; }
+bool Condenser::empty(TimeNs now) const { return impl_->open.empty() && !impl_->pace_due(now); }
+bool Condenser::urgent() const { return impl_->grave; }
 bool Condenser::full() const {
   return impl_->pending_lines >= kFullLines || impl_->pending_text >= kFullText;
 }
@@ -521,6 +540,8 @@ const CondenseCounts& Condenser::counts() const { return impl_->counts; }
 void Condenser::flush(TimeNs now, PackedWriter& out) {
   Impl& s = *impl_;
   s.write_new();
+  s.last_source = 0;
+  s.last_now = 0;
   s.columns[kMeta].number(s.open.size());
   for (const uint32_t id : s.open) {
     s.write_section(s.sources[id]);
@@ -530,6 +551,7 @@ void Condenser::flush(TimeNs now, PackedWriter& out) {
   s.open.clear();
   s.write_pace(now);
   s.pending_lines = s.pending_text = 0;
+  s.grave = false;
   ++s.block;
   for (PackedWriter& column : s.columns) {
     out.text(column.bytes());

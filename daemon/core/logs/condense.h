@@ -47,7 +47,10 @@ class Condenser {
   // A batch as a LineParser made it, before an engine had it. Sources are any small numbers.
   void add(const LogBatch& batch, TimeNs now);
   // Whether a flush would tell nothing.
-  bool empty() const;
+  bool empty(TimeNs now) const;
+  // Whether something was added that should not wait: a fault that a rule knows, words of failure never seen
+  // before. All else may: the longer a block, the fewer bytes.
+  bool urgent() const;
   // Whether more should not be added before the next flush.
   bool full() const;
   // Appends what was added since the last flush.

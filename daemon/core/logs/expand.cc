@@ -66,6 +66,8 @@ struct Expander::Impl {
   std::array<PackedReader, kColumns> columns;
   std::string_view text;  // the whole of its column
   uint64_t lines = 0;
+  int64_t last_source = 0;
+  TimeNs last_now = 0;
   // Of the batch under way: the numbers that forms and writers have in it.
   std::vector<uint32_t> local_form, local_writer;
   FlatMap<uint32_t> groups{256};
@@ -76,6 +78,8 @@ struct Expander::Impl {
     text = columns[kText].raw(columns[kText].left());
     columns[kText] = PackedReader(text);
     lines = 0;
+    last_source = 0;
+    last_now = 0;
     if (!read_new()) return false;
     PackedReader& meta = columns[kMeta];
     const uint64_t sections = meta.number(limits::kLiveSources);
@@ -135,18 +139,26 @@ struct Expander::Impl {
   Section read_section() {
     PackedReader& meta = columns[kMeta];
     Section s;
-    s.source = static_cast<uint32_t>(meta.number(limits::kLiveSources - 1));
-    s.now = meta.signed_number();
-    const uint8_t bits = meta.byte();
-    s.last = bits & 1;
-    if (size_t{bits} >> 1 >= std::size(kUnits) || s.now < -1 || s.now >= kTimeMax) meta.fail();
+    const int64_t source = last_source + meta.signed_number();
+    last_now = plus(last_now, static_cast<uint64_t>(meta.signed_number()));
+    const uint64_t bits = meta.number(0x1ff);
+    const uint64_t unit = bits >> 1 & 7;
+    if (source < 0 || source >= static_cast<int64_t>(limits::kLiveSources) || unit >= std::size(kUnits) ||
+        last_now < 0 || last_now >= kTimeMax)
+      meta.fail();
     if (!meta.ok()) return s;
-    if (s.now < 0) s.now = kNoTime;
-    s.unit = kUnits[bits >> 1];
-    s.range_bytes = meta.number(uint64_t{1} << 60);
-    s.cut_lines = meta.number(limits::kWireLines);
+    last_source = source;
+    s.source = static_cast<uint32_t>(source);
+    s.now = last_now == 0 ? kNoTime : last_now;
+    s.last = bits & 1;
+    s.unit = kUnits[unit];
     s.lines = meta.number(limits::kWireLines - lines);
-    for (uint64_t* n : {&s.changes, &s.texts, &s.hits}) *n = meta.number(limits::kWireLines);
+    const auto rest = [&](unsigned bit, uint64_t max) { return bits >> bit & 1 ? meta.number(max) : 0; };
+    s.range_bytes = rest(4, uint64_t{1} << 60);
+    s.cut_lines = rest(5, limits::kWireLines);
+    s.changes = rest(6, limits::kWireLines);
+    s.texts = rest(7, limits::kWireLines);
+    s.hits = rest(8, limits::kWireLines);
     // No line is told by less than a byte.
     if (s.lines > columns[kFormCodes].left()) meta.fail();
     lines += s.lines;

@@ -173,8 +173,8 @@ struct Measured {
 // Feeds both engines, one with the batches and one with what is sent of them.
 class Run {
  public:
-  Run(const Job& job, const detect::Pool& pool, std::shared_ptr<rules::Ruleset> rules)
-      : job_(job), rules_(std::move(rules)), raw_(engine_options(job, pool, rules_)),
+  Run(const Job& job, TimeNs block, const detect::Pool& pool, std::shared_ptr<rules::Ruleset> rules)
+      : job_(job), block_(block), rules_(std::move(rules)), raw_(engine_options(job, pool, rules_)),
         far_(engine_options(job, pool, rules_)), sink_(far_) {}
 
   // False where a block could not be read.
@@ -200,7 +200,7 @@ class Run {
       if (!send(when.second, when.first, m)) return false;
     }
     for (auto& [host, agent] : agents_)
-      if (!agent.writer->empty() && !send(host, 1'000'000, m)) return false;
+      if (!agent.writer->empty(kNoTime) && !send(host, job_.slices.rbegin()->first.first + 1, m)) return false;
     for (auto& [host, frames] : frames_) frames.close(), m.by_frame += frames.packed;
     raw_frames_.close();
     m.raw_frames = raw_frames_.packed;
@@ -241,9 +241,10 @@ class Run {
 
   bool send(uint32_t host, int64_t slot, Measured& m) {
     double at = cpu_seconds();
-    const std::string block = agents_[host].writer->flush(slot * 10 * kNsPerSecond);
+    const std::string block = agents_[host].writer->flush(slot * block_);
     m.condense_s += cpu_seconds() - at;
     m.condensed += block.size();
+    if (const char* d = getenv("DUMP")) { FILE* f = fopen(d, "a"); uint32_t n = block.size(); fwrite(&n, 4, 1, f); fwrite(block.data(), 1, n, f); fclose(f); }
     m.by_block += packed_size(block);
     frames_[host].add(block);
     auto reader = readers_.try_emplace(host, core::rule_finder(rules_.get())).first;
@@ -255,6 +256,7 @@ class Run {
   }
 
   const Job& job_;
+  TimeNs block_;
   std::shared_ptr<rules::Ruleset> rules_;
   core::Engine raw_, far_;
   Sink sink_;
@@ -297,7 +299,7 @@ Measured measure(const std::string& folder, const std::vector<std::string>& heal
   if (!healthy.empty())
     if (auto built = app::build_pool(healthy, options, progress)) pool = std::move(built->pool);
   const auto offline = app::diagnose(options, progress);
-  Run run(job, pool, rules);
+  Run run(job, block, pool, rules);
   if (!run.feed(m) || !offline) return m;
   const Report far = run.far_report();
   const Report raw = run.raw_report();
