@@ -8,7 +8,7 @@
 // text in such frames), bytes a line, MB of text a CPU-second parsed, and parsed and condensed, million lines a
 // second into the engine, and whether the answers agree: `same` (the report from the same batches in the same
 // order is the same to the byte), `close` (verdict, first suspect and iteration as from the files, scores
-// within 5 %), or what differs. Exit status 1 where one differs.
+// within 5 %), or what differs. Reports that are not the same are left in the folder for temporary files. Exit status 1 where one differs.
 #include <fmt/format.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +16,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "app/diagnose.h"
@@ -244,7 +245,6 @@ class Run {
     const std::string block = agents_[host].writer->flush(slot * block_);
     m.condense_s += cpu_seconds() - at;
     m.condensed += block.size();
-    if (const char* d = getenv("DUMP")) { FILE* f = fopen(d, "a"); uint32_t n = block.size(); fwrite(&n, 4, 1, f); fwrite(block.data(), 1, n, f); fclose(f); }
     m.by_block += packed_size(block);
     frames_[host].add(block);
     auto reader = readers_.try_emplace(host, core::rule_finder(rules_.get())).first;
@@ -287,7 +287,8 @@ std::string difference(const Report& a, const Report& b) {
   return "";
 }
 
-Measured measure(const std::string& folder, const std::vector<std::string>& healthy, TimeNs block) {
+Measured measure(const std::string& folder, const std::vector<std::string>& healthy, TimeNs block,
+                 const std::string& kept) {
   static const auto rules = rules::Ruleset::shipped();
   Measured m;
   const Job job = load(folder, block);
@@ -308,13 +309,8 @@ Measured measure(const std::string& folder, const std::vector<std::string>& heal
   if (!m.differs.empty() && difference(offline->report, raw) == m.differs) m.differs = "(order) " + m.differs;
   if (!m.same) {
     m.differs += (m.differs.empty() ? "" : "; ") + std::string("report");
-    if (const char* out = getenv("CONDENSE_OUT")) {
-      for (const auto& [name, text] : {std::pair("raw", to_json(raw)), std::pair("far", to_json(far))}) {
-        FILE* f = fopen(fmt::format("{}.{}.json", out, name).c_str(), "w");
-        fwrite(text.data(), 1, text.size(), f);
-        fclose(f);
-      }
-    }
+    for (const auto& [side, text] : {std::pair("raw", to_json(raw)), std::pair("far", to_json(far))})
+      std::ofstream(fmt::format("{}.{}.json", kept, side)) << text << '\n';
   }
   return m;
 }
@@ -377,7 +373,7 @@ int main(int argc, char** argv) {
     sum.engine_s += m.engine_s, sum.raw_engine_s += m.raw_engine_s;
   };
   const TimeNs block = o.block_s * kNsPerSecond;
-  for (const std::string& folder : o.folders) add(fs::path(folder).filename().string(), measure(folder, {}, block));
+  for (const std::string& folder : o.folders) add(fs::path(folder).filename().string(), measure(folder, {}, block, (fs::temp_directory_path() / fs::path(folder).filename()).string()));
   size_t i = 0;
   for (const sim::NamedChoice& fault : sim::log_faults()) {
     if (!o.folders.empty() || (!o.fault.empty() && o.fault != fault.name)) continue;
@@ -388,7 +384,7 @@ int main(int argc, char** argv) {
       job.seed = seed * 1000 + i;
       if (job.layout.empty()) job.layout = sim::log_layouts()[i % sim::log_layouts().size()].name;
       if (!sim::simulate_logs(job, out.string())) return fmt::print(stderr, "{}: cannot be written\n", out.string()), 2;
-      const Measured m = measure((out / "job").string(), {(out / "healthy").string()}, block);
+      const Measured m = measure((out / "job").string(), {(out / "healthy").string()}, block, out.string());
       add(fmt::format("{} {}", fault.name, job.layout), m);
       fs::remove_all(out);
     }
