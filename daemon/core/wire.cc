@@ -25,7 +25,9 @@ struct Overloaded : F... {
 };
 
 // Numbers that may be missing.
-void put(PackedWriter& out, const std::optional<uint32_t>& value) { out.number(value ? uint64_t{*value} + 1 : 0); }
+void put(PackedWriter& out, const std::optional<uint32_t>& value) {
+  out.number(value ? uint64_t{*value} + 1 : 0);
+}
 std::optional<uint32_t> get_optional(PackedReader& in) {
   const uint64_t value = in.number(uint64_t{1} << 32);
   return value == 0 ? std::nullopt : std::optional(static_cast<uint32_t>(value - 1));
@@ -98,7 +100,8 @@ void InputWriter::set_rules(const rules::Ruleset* rules) {
 }
 
 void InputWriter::note(uint8_t kind, TimeNs now, std::string_view body) {
-  if (kind != kSource && (notes_before_ + notes_after_ >= kNotes / 2 || before_.size() >= limits::kWireBytes / 2)) {
+  if (kind != kSource &&
+      (notes_before_ + notes_after_ >= kNotes / 2 || before_.size() >= limits::kWireBytes / 2)) {
     ++dropped_notes_;
     return;
   }
@@ -132,8 +135,12 @@ void InputWriter::add(const Input& input, TimeNs now) {
   std::visit(take, input);
 }
 
-void InputWriter::ends(bool failed, TimeNs now) { note(kEnds, now, failed ? "\1" : std::string_view("\0", 1)); }
-void InputWriter::alive(bool alive, TimeNs now) { note(kAlive, now, alive ? "\1" : std::string_view("\0", 1)); }
+void InputWriter::ends(bool failed, TimeNs now) {
+  note(kEnds, now, failed ? "\1" : std::string_view("\0", 1));
+}
+void InputWriter::alive(bool alive, TimeNs now) {
+  note(kAlive, now, alive ? "\1" : std::string_view("\0", 1));
+}
 
 bool InputWriter::empty(TimeNs now) const {
   return condenser_.empty(now) && notes_before_ + notes_after_ == 0;
@@ -171,7 +178,8 @@ logs::Expander::FindRule rule_finder(const rules::Ruleset* rules) {
 
 struct InputReader::Note {
   TimeNs now = kNoTime;
-  std::variant<SourceOpened, ProblemSeen, detect::ProgressSeen, detect::PhaseSeen, std::pair<Kind, bool>> what;
+  std::variant<SourceOpened, ProblemSeen, detect::ProgressSeen, detect::PhaseSeen, std::pair<Kind, bool>>
+      what;
 };
 
 bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
@@ -185,7 +193,8 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
     else if (kind == kProblem)
       out.push_back({now, ProblemSeen{unpack_problem(body)}});
     else if (kind == kProgress)
-      out.push_back({now, detect::ProgressSeen{body.signed_number(), static_cast<uint32_t>(body.number(UINT32_MAX))}});
+      out.push_back(
+          {now, detect::ProgressSeen{body.signed_number(), static_cast<uint32_t>(body.number(UINT32_MAX))}});
     else if (kind == kPhase)
       out.push_back({now, detect::PhaseSeen{std::string(body.text(limits::kNameBytes)), body.byte() != 0,
                                             static_cast<uint32_t>(body.number(UINT32_MAX))}});
@@ -201,7 +210,9 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
 void InputReader::apply(Note& note, InputSink& sink) {
   const Overloaded give = {
       [&](SourceOpened& i) { sources_.push_back(sink.open(std::move(i.info), note.now)); },
-      [&](std::pair<Kind, bool>& i) { i.first == kEnds ? sink.ends(i.second, note.now) : sink.alive(i.second, note.now); },
+      [&](std::pair<Kind, bool>& i) {
+        i.first == kEnds ? sink.ends(i.second, note.now) : sink.alive(i.second, note.now);
+      },
       [&](auto& i) { sink.take(std::move(i), note.now); },
   };
   std::visit(give, note.what);
@@ -225,14 +236,16 @@ Status InputReader::read(std::string_view block, InputSink& sink) {
   if (!id) return tl::unexpected(id.error());
   if (next_ == 0) session_ = id->session;
   if (id->session != session_ || id->number != next_)
-    return fail(ErrorCode::kInvalid, fmt::format("condensed block: number {} of session {:x} came where {} of {:x} "
-                                                 "was expected",
-                                                 id->number, id->session, next_, session_));
+    return fail(ErrorCode::kInvalid,
+                fmt::format("condensed block: number {} of session {:x} came where {} of {:x} "
+                            "was expected",
+                            id->number, id->session, next_, session_));
   broken_ = true;  // until all of it was understood
   PackedReader in(block);
   in.byte(), in.word(), in.number();
   std::vector<Note> before, after;
-  if (!read_notes(in, before)) return fail(ErrorCode::kInvalid, "condensed block: its notes break their format");
+  if (!read_notes(in, before))
+    return fail(ErrorCode::kInvalid, "condensed block: its notes break their format");
   std::vector<logs::Expanded> lines;
   if (in.byte() != 0) {
     auto read = expander_.expand(in);
@@ -261,9 +274,11 @@ std::vector<std::string> InputReader::troubles() const {
   std::vector<std::string> out;
   if (expander_.unknown_hits() > 0)
     out.push_back(fmt::format("the agent knows rules that are not known here: {} are left out ({})",
-                              counted(expander_.unknown_hits(), "hit"), fmt::join(expander_.unknown_rules(), ", ")));
+                              counted(expander_.unknown_hits(), "hit"),
+                              fmt::join(expander_.unknown_rules(), ", ")));
   if (unknown_notes_ > 0)
-    out.push_back(fmt::format("{} of a kind that a newer version knows are left out", counted(unknown_notes_, "note")));
+    out.push_back(
+        fmt::format("{} of a kind that a newer version knows are left out", counted(unknown_notes_, "note")));
   return out;
 }
 

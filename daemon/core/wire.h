@@ -26,8 +26,9 @@ class InputWriter {
 
   // The rules whose numbers stand in the batches from now on; null: none.
   void set_rules(const rules::Ruleset* rules);
-  // As Engine::step takes it, in the same order. Sources are numbered in the order of their SourceOpened. What
-  // the shell measured of its own engine (RuleOverran) is no other's, and is left out.
+  // As Engine::step takes it, in the same order, and before an engine does: that changes batches. Sources
+  // are numbered in the order of their SourceOpened. What the shell measured of its own engine (RuleOverran)
+  // is no other's, and is left out.
   void add(const Input& input, TimeNs now);
   // The job is over on this host.
   void ends(bool failed, TimeNs now);
@@ -38,11 +39,13 @@ class InputWriter {
   // Something should not wait: a fault, new words of failure, an end. All else may wait for a minute or more:
   // the longer a block, the fewer bytes.
   bool urgent() const { return condenser_.urgent() || notes_after_ > 0; }
-  bool full() const;   // flush before more is added
+  bool full() const;  // flush before more is added
   // The next block.
   std::string flush(TimeNs now);
   const logs::CondenseCounts& counts() const { return condenser_.counts(); }
-  uint64_t dropped_notes() const { return dropped_notes_; }  // heartbeats and the like, more than a block holds
+  uint64_t dropped_notes() const {
+    return dropped_notes_;
+  }  // heartbeats and the like, more than a block holds
 
  private:
   void note(uint8_t kind, TimeNs now, std::string_view body);

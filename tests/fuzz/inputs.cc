@@ -1,5 +1,5 @@
-// Condensed blocks of any bytes: they are refused, or an engine takes what they say and reports. Its first byte
-// 'L': the rest is lines, which arrive as they would without the detour.
+// Condensed blocks of any bytes: they are refused, or an engine takes what they say and reports. Its first
+// byte 'L': the rest is lines, which arrive as they would without the detour.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -50,7 +50,8 @@ void lines(std::string_view text) {
     engine.step({&input, 1}, kNoTime);
     if (!reader.read(writer.flush(kNoTime), sink)) std::abort();
   }
-  if (sink.engine.log().lines() != engine.log().lines() || sink.engine.log().events() != engine.log().events())
+  if (sink.engine.log().lines() != engine.log().lines() ||
+      sink.engine.log().events() != engine.log().events())
     std::abort();
 }
 

@@ -101,8 +101,8 @@ struct LogBatch {
   std::vector<std::string_view> holes;  // what their wordings left open; views into text
   std::vector<LineNumber> numbers;      // in order of lines
   uint64_t cut_lines = 0;               // longer than limits::kLineBytes
-  // Of what came condensed (condense.h): only lines whose texts are asked for have them, what counts was found
-  // out before, and the last lines of progress are told by themselves.
+  // Of what came condensed (condense.h): only lines whose texts are asked for have them, what counts was
+  // found out before, and the last lines of progress are told by themselves.
   bool condensed = false;
   std::vector<PaceLine> pace;
 

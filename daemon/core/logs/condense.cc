@@ -74,7 +74,7 @@ struct Source {
   SourceMemory memory;
   TimeNs time = kNoTime;  // of its last line
   uint64_t lines = 0;
-  bool open = false;         // it is among the pending ones
+  bool open = false;               // it is among the pending ones
   FlatMap<uint32_t> record_of{4};  // by writer
   std::vector<Record> records;
   Pending pending;
@@ -240,7 +240,8 @@ struct Condenser::Impl {
   }
 
   // Whether the line is an event of its own; `text`: whether its text says what it is.
-  bool read_record(const LogBatch& batch, const LineRecord& line, Source& source, const Line& out, bool& text) {
+  bool read_record(const LogBatch& batch, const LineRecord& line, Source& source, const Line& out,
+                   bool& text) {
     const FormShape& shape = forms[out.form].shape;
     Record& record = record_of(source, out.writer);
     if (shape.kind == ShapeKind::kPlain && !shape.ignored && !record.open()) {
@@ -287,7 +288,8 @@ struct Condenser::Impl {
     source.pending.numbers.push_back(number);
   }
 
-  void note_pace(const LogBatch& batch, uint32_t i, const Source& source, const Line& out, const Progress& p) {
+  void note_pace(const LogBatch& batch, uint32_t i, const Source& source, const Line& out,
+                 const Progress& p) {
     const uint64_t key = mix64(out.writer, mix64(p.name, static_cast<uint64_t>(p.total)));
     if (furthest.size() >= kTrackWriters && !furthest.find(key)) return;
     int64_t& before = *furthest.try_emplace(key, -1).first;
@@ -331,9 +333,9 @@ struct Condenser::Impl {
       const uint32_t rule = rule_of(hit.rule);
       if (rule == kNoForm) continue;
       Hit out{static_cast<uint32_t>(p.lines.size()), rule, 0, 0};
-      out.bits = static_cast<uint8_t>(static_cast<unsigned>(hit.known) | static_cast<unsigned>(hit.level) << 2 |
-                                      (hit.general ? 32u : 0u) | (hit.kernel ? 64u : 0u) |
-                                      (hit.event ? 128u : 0u));
+      out.bits =
+          static_cast<uint8_t>(static_cast<unsigned>(hit.known) | static_cast<unsigned>(hit.level) << 2 |
+                               (hit.general ? 32u : 0u) | (hit.kernel ? 64u : 0u) | (hit.event ? 128u : 0u));
       if (told) out.holes = std::min<uint32_t>(hit.holes, kHolesMax);
       for (uint32_t h = 0; h < out.holes; ++h) add_hole(batch.holes[hit.first_hole + h], message, p);
       p.hits.push_back(out);
@@ -414,7 +416,9 @@ struct Condenser::Impl {
     return static_cast<TimeNs>(unit);
   }
 
-  uint8_t& flags_of(const Line& line) { return line.form == kNoForm ? blank_flags : forms[line.form].memory.flags; }
+  uint8_t& flags_of(const Line& line) {
+    return line.form == kNoForm ? blank_flags : forms[line.form].memory.flags;
+  }
   uint8_t blank_flags = 0;
   uint32_t last_source = 0;  // of the block under way
   TimeNs last_now = 0;
@@ -433,8 +437,8 @@ struct Condenser::Impl {
       columns[kNumbers].number(p.name);
       columns[kNumbers].byte(p.bar);
     }
-    columns[kNumbers].signed_number(static_cast<int64_t>(static_cast<uint64_t>(p.iteration) -
-                                                         static_cast<uint64_t>(count.value)));
+    columns[kNumbers].signed_number(
+        static_cast<int64_t>(static_cast<uint64_t>(p.iteration) - static_cast<uint64_t>(count.value)));
     count = {p.iteration, p.total, p.name, p.bar};
   }
 

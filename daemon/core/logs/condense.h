@@ -1,8 +1,9 @@
-// The batches of a job's lines on a host as a few bytes: what JobLog reads of them, and no more. Each line has
-// its form, writer and time; the texts go along only of lines of which the engine reads them: the first ones
-// of a form, those in tracebacks and launchers' lists, those in which a rule was found, and now and then the
-// last ones that told of progress. An engine that is fed with what an Expander gives answers as one that is
-// fed with the batches themselves (tests/unit/core/condense_test.cc).
+// The batches of a job's lines on a host as a few bytes: what JobLog reads of them, and no more. Each line
+// has its form, writer and time; the texts go along only of lines of which the engine reads them: the first
+// ones of a form, those in tracebacks and launchers' lists, those in which a rule was found, and now and then
+// the last ones that told of progress. An engine that is fed with what an Expander gives answers as one that
+// is fed with the batches themselves (tests/bench/condense), but for one thing: whether a number that no word
+// names counts up is found out on each host, and not once for the job.
 //
 // A Condenser and its Expander are a session: forms, writers and rules are told once, and each line says only
 // what could not be foretold from those before. So blocks are worth something in order and from the first

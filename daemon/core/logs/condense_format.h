@@ -1,9 +1,9 @@
 // How a block of condensed lines is laid out; between condense.cc and expand.cc alone.
 //
-// Numbers of one kind stand together, in columns, since those resemble each other: a compressor sees long runs
-// of the same. For each section (the lines of one source) `meta` tells how many entries of the other columns
-// are its own. What both sides remember of forms and writers is foretold alike on both: a column tells what
-// comes otherwise.
+// Numbers of one kind stand together, in columns, since those resemble each other: a compressor sees long
+// runs of the same. For each section (the lines of one source) `meta` tells how many entries of the other
+// columns are its own. What both sides remember of forms and writers is foretold alike on both: a column
+// tells what comes otherwise.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,17 @@
 
 namespace culprit::logs::condensed {
 
-enum Column : size_t { kMeta, kFormCodes, kWriterCodes, kFlagCodes, kTimes, kNumbers, kTextSizes, kHits, kText };
+enum Column : size_t {
+  kMeta,
+  kFormCodes,
+  kWriterCodes,
+  kFlagCodes,
+  kTimes,
+  kNumbers,
+  kTextSizes,
+  kHits,
+  kText
+};
 constexpr size_t kColumns = kText + 1;
 
 // Of a line.
@@ -46,7 +56,7 @@ struct Count {
 struct FormMemory {
   uint8_t flags = kOwnTime;
   Level level = Level::kNone;
-  uint32_t next = 0;        // the form that followed it
+  uint32_t next = 0;         // the form that followed it
   uint32_t count = kNoForm;  // index of its Count, where it has one
 };
 struct WriterMemory {

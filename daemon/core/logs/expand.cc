@@ -90,9 +90,8 @@ struct Expander::Impl {
       out.emplace_back();
       if (!read_lines(section, out.back())) return false;
     }
-    return read_pace(out) && std::all_of(columns.begin(), columns.end(), [](const PackedReader& c) {
-             return c.ok() && c.done();
-           });
+    return read_pace(out) && std::all_of(columns.begin(), columns.end(),
+                                         [](const PackedReader& c) { return c.ok() && c.done(); });
   }
 
   bool read_new() {
@@ -129,7 +128,8 @@ struct Expander::Impl {
     for (uint64_t i = 0; i < risen && meta.ok(); ++i) {
       form += meta.signed_number();
       const uint8_t level = meta.byte();
-      if (form < 0 || form >= static_cast<int64_t>(forms.size()) || level > static_cast<uint8_t>(Level::kFatal))
+      if (form < 0 || form >= static_cast<int64_t>(forms.size()) ||
+          level > static_cast<uint8_t>(Level::kFatal))
         return false;
       forms[static_cast<size_t>(form)].memory.level = static_cast<Level>(level);
     }
@@ -200,7 +200,8 @@ struct Expander::Impl {
     batch.condensed = true;
     batch.lines.reserve(s.lines);
     groups.clear();
-    Sparse flags(columns[kFlagCodes], s.changes), texts(columns[kTextSizes], s.texts), hits(columns[kHits], s.hits);
+    Sparse flags(columns[kFlagCodes], s.changes), texts(columns[kTextSizes], s.texts),
+        hits(columns[kHits], s.hits);
     for (uint32_t i = 0; i < s.lines; ++i) {
       uint32_t form = kNoForm, writer = 0;
       if (!read_line(sources[s.source], form, writer)) return false;
@@ -275,7 +276,8 @@ struct Expander::Impl {
     uint32_t& local = local_form[id];
     if (local == kNoForm) {
       local = static_cast<uint32_t>(batch.forms.size());
-      batch.forms.push_back({form.hash, static_cast<uint32_t>(batch.lines.size() - 1), form.shape, form.memory.level});
+      batch.forms.push_back(
+          {form.hash, static_cast<uint32_t>(batch.lines.size() - 1), form.shape, form.memory.level});
       batch_forms.push_back(id);
     }
     uint32_t& by = local_writer[writer];
@@ -306,7 +308,8 @@ struct Expander::Impl {
     }
     count.value = plus(count.value, static_cast<uint64_t>(in.signed_number()));
     if (!in.ok() || count.value < 0) return false;
-    batch.numbers.push_back({line, (flags & kCounted) != 0, {count.value, count.total, count.bar, count.name}});
+    batch.numbers.push_back(
+        {line, (flags & kCounted) != 0, {count.value, count.total, count.bar, count.name}});
     return true;
   }
 

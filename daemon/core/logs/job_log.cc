@@ -128,7 +128,7 @@ struct JobLog::Impl {
   std::vector<uint32_t> local_forms;  // where a form stands in last_forms, if it does
   std::vector<Group> batch_groups;
   std::vector<Relabel> relabels;
-  size_t next_hit = 0;            // of the batch under way
+  size_t next_hit = 0;  // of the batch under way
   size_t next_number = 0;
   std::vector<uint32_t> touched;  // records that may hold lines of the batch under way
   size_t places = 0, form_bytes = 0, sample_bytes = 0;

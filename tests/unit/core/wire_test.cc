@@ -78,7 +78,8 @@ std::string read(Collector& to, std::string_view block) {
 std::string steps(int from, int to) {
   std::string out;
   for (int s = from; s < to; ++s)
-    out += fmt::format("2026-11-21 02:{:02}:{:02},{:03} INFO step={} loss=2.{}\n", s / 60, s % 60, s * 7 % 1000, s, s % 10);
+    out += fmt::format("2026-11-21 02:{:02}:{:02},{:03} INFO step={} loss=2.{}\n", s / 60, s % 60,
+                       s * 7 % 1000, s, s % 10);
   return out;
 }
 
@@ -109,15 +110,17 @@ BOOST_AUTO_TEST_CASE(an_engine_fed_with_blocks_reports_what_one_fed_with_lines_d
   const std::vector<std::pair<const char*, std::vector<std::string>>> cases = {
       {"steps", {steps(0, 50), steps(50, 100)}},
       {"no times", {"one\ntwo 1\n\n  three\n", "two 2\n"}},
-      {"a traceback that a block's end cuts", {steps(0, 20), std::string(kTraceback.substr(0, 90)),
-                                               std::string(kTraceback.substr(90))}},
+      {"a traceback that a block's end cuts",
+       {steps(0, 20), std::string(kTraceback.substr(0, 90)), std::string(kTraceback.substr(90))}},
       {"a rule's line", {steps(0, 100) + std::string(kXid)}},
       {"a launcher's list", {steps(0, 20) + std::string(kList), "2026-11-21 02:20:00,000 INFO over\n"}},
-      {"chained tracebacks", {std::string(kTraceback) +
-                              "[rank3]: During handling of the above exception, another exception occurred:\n" +
-                              std::string(kTraceback)}},
-      {"ignored exceptions", {"Exception ignored in: <function f at 0x1>\n" + std::string(kTraceback.substr(0, 42)) +
-                              "\nValueError: no\n"}},
+      {"chained tracebacks",
+       {std::string(kTraceback) +
+        "[rank3]: During handling of the above exception, another exception occurred:\n" +
+        std::string(kTraceback)}},
+      {"ignored exceptions",
+       {"Exception ignored in: <function f at 0x1>\n" + std::string(kTraceback.substr(0, 42)) +
+        "\nValueError: no\n"}},
       {"what counts without a word", {counting(30), counting(30)}},
       {"bars", {" 10%|#   | 10/100 [00:10<01:30]\n 20%|##  | 20/100 [00:20<01:20]\n"}},
       {"levels", {"2026-11-21 02:00:00 INFO link 1\n", "2026-11-21 02:00:01 ERROR link 2\n"}},
@@ -148,8 +151,12 @@ BOOST_AUTO_TEST_CASE(all_other_inputs_arrive_with_their_times_in_order) {
   BOOST_TEST(agent.writer.urgent());
   Collector collector;
   BOOST_TEST(read(collector, agent.writer.flush(kNsPerSecond)) == "");
-  const std::vector<std::string> expected = {"open node-1.log node-1 1000000000", "10 bytes of it are missing here",
-                                             "step 12 1000000000", "phase checkpoint", "alive", "failed"};
+  const std::vector<std::string> expected = {"open node-1.log node-1 1000000000",
+                                             "10 bytes of it are missing here",
+                                             "step 12 1000000000",
+                                             "phase checkpoint",
+                                             "alive",
+                                             "failed"};
   BOOST_TEST(collector.told == expected, boost::test_tools::per_element());
   BOOST_TEST(agent.writer.empty(kNsPerSecond));
 }
@@ -163,7 +170,8 @@ BOOST_AUTO_TEST_CASE(a_block_out_of_order_or_of_another_session_is_refused_and_c
   BOOST_TEST(read(collector, second).find("number 1 of session 4d came where 0") != std::string::npos);
   BOOST_TEST(read(collector, first) == "");
   BOOST_TEST(read(collector, first).find("number 0") != std::string::npos);
-  BOOST_TEST(read(collector, InputWriter(kSession + 1).flush(kNoTime)).find("session 4e") != std::string::npos);
+  BOOST_TEST(read(collector, InputWriter(kSession + 1).flush(kNoTime)).find("session 4e") !=
+             std::string::npos);
   BOOST_TEST(collector.engine.log().lines() == 0u);
   BOOST_TEST(read(collector, second) == "");
   BOOST_TEST(collector.engine.log().lines() == 3u);
