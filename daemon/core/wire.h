@@ -5,7 +5,7 @@
 // kind that the reader does not know are passed over and counted.
 //
 // Pure; one thread each. A reader is for bytes of strangers: a block of at most limits::kWireBytes makes it
-// hold at most some 20 MB, and the session what base/limits.h allows for forms, writers and sources.
+// hold at most 128 MB for the call, and the session what base/limits.h allows for forms, writers and sources.
 #pragma once
 
 #include <cstdint>

@@ -24,6 +24,7 @@ constexpr uint32_t kHitTexts = 1000;
 constexpr TimeNs kPaceEvery = 600 * kNsPerSecond, kPaceQuiet = 30 * kNsPerSecond;
 constexpr size_t kPaceLines = 3;  // as JobLog keeps
 constexpr size_t kTrackWriters = 1 << 16;
+constexpr size_t kHitGroups = 1 << 20;  // rules by writer: 24 MB
 // More should be flushed: a quarter of what a block may have, so that one more batch fits.
 constexpr size_t kFullLines = limits::kWireLines / 4, kFullText = limits::kWireBytes / 4;
 
@@ -150,6 +151,7 @@ struct Condenser::Impl {
       const auto known = std::find_if(rules_used.begin(), rules_used.end(), [&](const RuleName& r) {
         return r.id == rules[index].id && r.hash == rules[index].hash;
       });
+      if (known == rules_used.end() && rules_used.size() >= kRulesMax) return kNoForm;
       number = static_cast<uint32_t>(known - rules_used.begin());
       if (known == rules_used.end()) rules_used.push_back(rules[index]);
     }
@@ -312,8 +314,11 @@ struct Condenser::Impl {
   // A storm's lines are counted all the same.
   bool wants_hits(const LogBatch& batch, uint32_t i, uint32_t writer) {
     bool wanted = false;
-    for (size_t h = next_hit; h < batch.hits.size() && batch.hits[h].line == i; ++h)
-      wanted = (*hits_of.try_emplace(pair_key(writer, batch.hits[h].rule), 0).first)++ < kHitTexts || wanted;
+    for (size_t h = next_hit; h < batch.hits.size() && batch.hits[h].line == i; ++h) {
+      const uint64_t key = pair_key(writer, batch.hits[h].rule);
+      if (hits_of.size() >= kHitGroups && !hits_of.find(key)) continue;
+      wanted = (*hits_of.try_emplace(key, 0).first)++ < kHitTexts || wanted;
+    }
     return wanted;
   }
 

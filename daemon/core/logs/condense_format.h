@@ -40,6 +40,8 @@ constexpr uint64_t kForetold = 0, kBlank = 1, kFirst = 2;
 constexpr size_t kTextBytes = limits::kMessageBytes + 1;
 static_assert(kTextBytes > limits::kEvidenceText);
 constexpr uint64_t kHolesMax = 64;  // of a hit; a regex with more groups is none that a person wrote
+// Rules of a session, over all reloads of an agent's.
+constexpr size_t kRulesMax = 1 << 16;
 // Times beyond are taken as not told: a difference of two must fit.
 constexpr TimeNs kTimeMax = TimeNs{1} << 62;
 constexpr TimeNs kUnits[] = {1, 1'000, 1'000'000, 10'000'000, 100'000'000, 1'000'000'000};

@@ -14,7 +14,6 @@ namespace {
 using namespace condensed;
 
 constexpr size_t kUnknownTold = 8;  // ids of rules
-constexpr size_t kRulesMax = 1 << 16;
 
 struct Form {
   FormMemory memory;
@@ -66,6 +65,7 @@ struct Expander::Impl {
   std::array<PackedReader, kColumns> columns;
   std::string_view text;  // the whole of its column
   uint64_t lines = 0;
+  uint64_t holes_read = 0;
   int64_t last_source = 0;
   TimeNs last_now = 0;
   // Of the batch under way: the numbers that forms and writers have in it.
@@ -77,7 +77,7 @@ struct Expander::Impl {
     if (!in.ok()) return false;
     text = columns[kText].raw(columns[kText].left());
     columns[kText] = PackedReader(text);
-    lines = 0;
+    lines = holes_read = 0;
     last_source = 0;
     last_now = 0;
     if (!read_new()) return false;
@@ -325,7 +325,9 @@ struct Expander::Impl {
       if (at > 0 && at - 1 + size > message.size()) return false;
       batch.holes.push_back(at > 0 ? message.substr(at - 1, size) : columns[kText].raw(size));
     }
-    if (!in.ok() || !columns[kText].ok() || rule >= rules.size() || (bits >> 2 & 7) > unsigned(Level::kFatal))
+    holes_read += holes;
+    if (!in.ok() || !columns[kText].ok() || holes_read > limits::kWireLines || rule >= rules.size() ||
+        (bits >> 2 & 7) > unsigned(Level::kFatal))
       return false;
     hits.took();
     if (const auto here = rule_here[rule])
