@@ -6,7 +6,7 @@
 // first; evidence fills at most three quarters of the window and little of the socket's queue, so that no
 // backlog of it delays a condensed frame by more than that.
 //
-// Thread: the loop's. Owned by app, which outlives nothing of it; a Forwarder may be destroyed at any time
+// Thread: the loop's. Owned by app; a Forwarder may be destroyed at any time
 // but from within a call of its FrameSource. It never decides what is true about a job.
 #pragma once
 
