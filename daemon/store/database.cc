@@ -41,7 +41,8 @@ Error Database::error(const char* doing) {
   const char* reason = db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_);
   // What the tables do not take will not mend; all else is the disk's or somebody's lock.
   const bool refused = (code & 0xff) == SQLITE_CONSTRAINT || (code & 0xff) == SQLITE_TOOBIG;
-  return {refused ? ErrorCode::kInvalid : ErrorCode::kIo, fmt::format("{}: {}: {}", options_.path, doing, reason)};
+  return {refused ? ErrorCode::kInvalid : ErrorCode::kIo,
+          fmt::format("{}: {}: {}", options_.path, doing, reason)};
 }
 
 Status Database::execute(const std::string& sql) {

@@ -100,8 +100,9 @@ static JobRow job_of(const auto& row) {
 }
 
 Result<std::optional<JobRow>> Index::job(const std::string& id, std::optional<uint32_t> run) {
-  Statement get(database_, fmt::format("{}WHERE id = ?1 AND (?2 IS NULL OR run = ?2) ORDER BY run DESC LIMIT 1",
-                                   kJobColumns));
+  Statement get(
+      database_,
+      fmt::format("{}WHERE id = ?1 AND (?2 IS NULL OR run = ?2) ORDER BY run DESC LIMIT 1", kJobColumns));
   std::optional<JobRow> found;
   if (get.bind(id).bind_number(run).row()) found = job_of(get);
   if (!get.good()) return tl::unexpected(get.status().error());
@@ -115,9 +116,10 @@ Result<std::vector<JobRow>> Index::jobs(size_t limit) {
 }
 
 Result<std::vector<JobRow>> Index::last_runs() {
-  Statement get(database_, fmt::format("{}WHERE (id, run) IN (SELECT id, max(run) FROM jobs GROUP BY id) ORDER "
-                                   "BY first_ns DESC, id LIMIT ?",
-                                   kJobColumns));
+  Statement get(database_,
+                fmt::format("{}WHERE (id, run) IN (SELECT id, max(run) FROM jobs GROUP BY id) ORDER "
+                            "BY first_ns DESC, id LIMIT ?",
+                            kJobColumns));
   get.bind(kJobsMax);
   return get.rows<JobRow>([](const auto& row) { return job_of(row); });
 }

@@ -1,6 +1,6 @@
 #include "store/record.h"
 
-#include "store/bytes.h"
+#include "base/bytes.h"
 
 namespace culprit::store {
 

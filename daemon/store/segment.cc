@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/bytes.h"
 #include "base/hash.h"
-#include "store/bytes.h"
 
 namespace culprit::store {
 

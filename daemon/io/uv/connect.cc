@@ -87,7 +87,12 @@ class TcpConnecting final : public Connecting {
     // Numbers need no name server.
     if (Found found = look_up(name, AI_NUMERICHOST); found.failed == 0) return try_soon(std::move(found));
     auto found = std::make_shared<Found>();
-    resolver_ = make_worker(loop_, "resolver");
+    auto resolver = make_worker(loop_, "resolver");
+    if (!resolver) {
+      soon_ = make_timer(loop_, [this, why = resolver.error()] { finish(tl::unexpected(why)); });
+      return soon_->start(0);
+    }
+    resolver_ = std::move(*resolver);
     resolver_->submit([found, name = std::move(name)] { *found = look_up(name, AI_ADDRCONFIG); },
                       [this, found] { looked_up(std::move(*found)); });
   }
