@@ -181,6 +181,7 @@ bool Tailer::Impl::walk(Plan& plan, const TailSource& source, Row& row) {
   // So little was taken of it that others may begin alike: then it is the oldest of them.
   const bool weak = plan.place.offset < limits::kFingerprintBytes;
   Sibling* likely = nullptr;
+  Sibling* end = nullptr;        // the youngest that is known
   std::vector<Sibling*> before;  // the likely one
   bool known = false;
   for (Sibling* sibling : row.parts) {
@@ -200,15 +201,26 @@ bool Tailer::Impl::walk(Plan& plan, const TailSource& source, Row& row) {
       before.clear();
       likely = sibling;
     }
-    if (known) break;
-    const bool later =
-        !sibling->form.mark.empty() && sibling->look.modified_ns > source.info.opened_ns - kFileClockNs;
-    if (part != Part::kUnknown || !later) continue;
+    if (known) {
+      end = sibling;
+      break;
+    }
+    if (part == Part::kPosition) end = sibling;
+    if (part != Part::kUnknown || sibling->form.mark.empty()) continue;
     (likely != nullptr ? before : row.unknown).push_back(sibling);
     row.cut = row.unknown.size() + before.size() >= kNewer;
     if (row.cut) break;
   }
   if (likely != nullptr) plan.position = *likely;
+  // Written after the log was first seen, or after what is known of it: parts that were found at first sight
+  // may not have been taken before a kill. Others only sound like it.
+  const auto other = [&](Sibling* sibling) {
+    const TimeNs written = sibling->look.modified_ns;
+    return written <= source.info.opened_ns - kFileClockNs &&
+           (end == nullptr || !see(*end) || written < end->look.modified_ns);
+  };
+  std::erase_if(row.unknown, other);
+  row.cut = row.cut && !row.unknown.empty();
   return known || likely != nullptr;
 }
 

@@ -323,6 +323,25 @@ BOOST_AUTO_TEST_CASE(parts_rotated_before_the_first_look_come_first_if_the_glob_
   BOOST_CHECK_EQUAL(f.evidence("x.log"), "one\ntwo\nthree\n");
 }
 
+BOOST_AUTO_TEST_CASE(parts_found_at_first_sight_outlive_a_kill_before_they_are_taken) {
+  TailFolderFixture f("x*");
+  std::string expected;
+  for (int i = 1; i <= 4; ++i) {
+    const std::string name = "x.log." + std::to_string(i),
+                      text = std::to_string(i) + std::string(400, '.') + "\n";
+    f.append(name, text);
+    expected += text;
+    const struct timespec at[2] = {{1'700'000'000 + i, 0}, {1'700'000'000 + i, 0}};
+    BOOST_REQUIRE_EQUAL(::utimensat(AT_FDCWD, f.at(name).c_str(), at, 0), 0);
+  }
+  f.append("x.log", "end\n");
+  f.round(kNsPerSecond, true, 100);
+  f.restart();
+  f.settle();
+  BOOST_CHECK_EQUAL(f.evidence("x.log"), expected + "end\n");
+  BOOST_CHECK_EQUAL(f.sources(), 1);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_missing_from_an_emptied_file_is_told_before_more_comes) {
   TailFolderFixture f;
   f.append("a.log", "one\n");
