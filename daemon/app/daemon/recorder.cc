@@ -120,13 +120,18 @@ void Recorder::append_next() {
   worker_->submit(
       [this, batch = waiting_.front().batch, now, outcome, commits] {
         outcome->appended = spool_->append(*batch, now);
-        if (commits) commit_now(*outcome, now);
+        // What was not taken would be tried again with each commit: one trouble, told once.
+        if (commits && (outcome->appended || is_refused(outcome->appended))) commit_now(*outcome, now);
       },
-      [this, outcome] {
+      [this, outcome, commits] {
         appending_ = nullptr;
         if (finishing_) return;
-        if (outcome->committed) committed(*outcome);
+        // Whoever counts what is not committed hears of the batch before the commit that has it.
         appended(outcome->appended, outcome->committed.has_value());
+        if (outcome->committed)
+          committed(*outcome);
+        else if (commits)
+          committing_ = false;
       });
 }
 
@@ -251,6 +256,7 @@ Status Recorder::write_index() {
     }
     if (!index_failure_.has_value()) break;
     if (!written && first) first = written;
+    if (!written) ++index_lost_;
     unwritten_.pop_front();
   }
   return index_failure_.has_value() ? first : index_failure_;
