@@ -5,6 +5,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -166,6 +167,36 @@ def sources_are_read_while_a_restore_runs(context: Context) -> str:
     need(taken == total, f"the engine took {taken} lines of {total}")
     need(not restored, "the restore was over before the client was stored: nothing is shown")
     return f"1 MB taken in {sent:.2f} s and stored while {size} MB were replayed"
+
+
+@case
+def lines_count_once_over_kills(context: Context) -> str:
+    """A calm writer, kills in mid-write: what the engine counts is what was written."""
+    daemon = context.daemon().start()
+    log = daemon.logs / "a.log"
+    written, ends = 0, threading.Event()
+
+    def write() -> None:
+        nonlocal written
+        while not ends.wait(.05):
+            with open(log, "ab") as out:
+                out.write(b"iteration %d/ 5000 | loss 2.1\n" % written)
+            written += 1
+    writer = threading.Thread(target=write)
+    writer.start()
+    for _ in range(4):
+        time.sleep(1.5)
+        daemon.kill()
+        daemon.start()
+    time.sleep(1)
+    ends.set()
+    writer.join()
+
+    def lines() -> int:
+        return max((item.get("lines") or 0 for item in daemon.items("/v1/jobs")), default=0)
+    wait_until(lambda: lines() >= written, 30, f"the engine has {written} lines, not {lines()}")
+    need(lines() == written, f"the engine took {lines()} lines of {written}")
+    return f"{written} lines, each once, over 4 kills"
 
 
 @case
