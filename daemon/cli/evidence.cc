@@ -56,7 +56,9 @@ int ls(Options& o) {
         if (s.is_object())
           rows.push_back({text_field(s, "job"), text_field(s, "host"), text_field(s, "kind"),
                           text_field(s, "bytes"), lost(s), text_field(s, "path")});
-    return rows.size() > 1 ? table(rows, wants_color()) : std::string("there is no evidence\n");
+    return rows.size() > 1 ? table(rows, wants_color())
+           : o.job.empty() ? std::string("there is no evidence\n")
+                           : fmt::format("there is no evidence of a job {}\n", o.job);
   });
 }
 

@@ -149,7 +149,10 @@ Report Engine::report(TimeNs now) {
   Report report;
   impl_->log.settle();
   const detect::View view = detect::make_view(impl_->log);
-  detect::Analysis analysis = detect::analyse(view, impl_->options.pool, impl_->options.steps);
+  // What a daemon learned may be of other kinds of jobs; who names healthy jobs himself knows.
+  static const detect::Pool kNone;
+  const bool fits = !impl_->options.live || impl_->options.pool.resembles(impl_->log);
+  detect::Analysis analysis = detect::analyse(view, fits ? impl_->options.pool : kNone, impl_->options.steps);
   impl_->fate = analysis.fate;
   if (now != kNoTime) {
     if (auto stall = impl_->progress.find_stall(impl_->log, impl_->options.hang, now)) {

@@ -42,7 +42,10 @@ class SpoolFrames {
     next_segment_ =
         static_cast<size_t>(std::lower_bound(numbers_.begin(), numbers_.end(), segment) - numbers_.begin());
     sequence_ = sequence;
+    gone_ = segment > 0 && (next_segment_ == numbers_.size() || numbers_[next_segment_] != segment);
   }
+  // Whether segments went while they were read, to make room: since it was asked last.
+  bool went() { return std::exchange(gone_, false); }
   uint64_t segment() const { return numbers_[next_segment_ - 1]; }  // of the frame
 
   void rewind(size_t segment) {
@@ -91,6 +94,7 @@ class SpoolFrames {
         return true;
       }
       // Gone: dropped to make room, since the folder was listed. The hole in the offsets tells.
+      gone_ = gone_ || reader.error().code == ErrorCode::kNotFound;
       if (reader.error().code != ErrorCode::kNotFound) note_unreadable(reader.error());
     }
     return false;
@@ -114,6 +118,7 @@ class SpoolFrames {
   uint64_t epoch_ = 0, sequence_ = 0;
   std::vector<uint64_t> numbers_;
   size_t next_segment_ = 0;
+  bool gone_ = false;
   std::optional<SegmentReader> reader_;
   ReadDamage damage_;
 };
@@ -125,14 +130,16 @@ class Replayer : public RecordSink {
   bool done() const { return done_; }
   void visit(const ReplayVisitor& visitor) { visitor_ = &visitor; }
   uint64_t bytes() const { return bytes_; }  // given so far
+  // Segments before the next frame were dropped while this read.
+  void segments_went() { went_ = true; }
 
   void on_stream(const StreamInfo& info) override {
     if (const auto [at, fresh] = streams_.try_emplace(info.id); fresh)
       at->second.wanted = visitor_->wanted(info);
   }
   void on_position(StreamId id, const Position& position) override {
-    // Of the first checkpoint: what stood before it is not there any more.
-    if (const auto found = streams_.find(id); found != streams_.end() && !found->second.seen)
+    // Of the first checkpoint, or behind segments that went: what stood before it is not there any more.
+    if (const auto found = streams_.find(id); found != streams_.end() && (went_ || !found->second.seen))
       found->second.first = position.size;
   }
   void on_piece(const Piece& piece, std::string_view bytes) override {
@@ -140,6 +147,7 @@ class Replayer : public RecordSink {
     if (done_ || found == streams_.end() || !found->second.wanted) return;
     Stream& stream = found->second;
     stream.seen = true;
+    went_ = false;
     Piece copy = piece;
     if (piece.offset < stream.next) {  // was given, but for what stands behind it
       if (piece.offset + bytes.size() <= stream.next) return;
@@ -165,6 +173,7 @@ class Replayer : public RecordSink {
   }
   const ReplayVisitor* visitor_ = nullptr;
   uint64_t bytes_ = 0;
+  bool went_ = false;
   std::map<StreamId, Stream> streams_;
   bool done_ = false;
 };
@@ -331,6 +340,7 @@ Result<bool> Replay::advance(uint64_t until, uint64_t bytes_most, const ReplayVi
     if (r.replayer.bytes() - begin >= bytes_most) return false;
     // Segments grow while they are read: what was read to its end is looked at anew.
     if (!r.frames->next({.behind = r.sequence}) || r.frames->frame().sequence > until) break;
+    if (r.frames->went()) r.replayer.segments_went();
     (void)r.frames->records(r.replayer);
     r.sequence = std::max(r.sequence, r.frames->frame().sequence);
     r.segment = r.frames->segment();

@@ -5,6 +5,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -149,16 +150,53 @@ def sources_are_read_while_a_restore_runs(context: Context) -> str:
     sent = time.monotonic() - began
     daemon.stores_text(str(daemon.trace), b'"last"', 10)
     restored = daemon.get("/v1/status").json()["restored"]
-    with open(log, "ab") as out:
-        out.write(b"2026-11-21 02:10:00 INFO step=99999999 loss=2.1\n")
-    wait_until(lambda: daemon.get("/v1/status").json()["restored"], 120, "the restore ends")
-    total = log.stat().st_size // len(lines) * 20000
+    total = log.stat().st_size // len(lines) * 20000 + 1  # and the event
+
+    def write_on() -> bool:  # calmly, so that batches are committed with their append
+        nonlocal total
+        with open(log, "ab") as out:
+            out.write(b"2026-11-21 02:10:00 INFO step=99999999 loss=2.1\n")
+        total += 1
+        return daemon.get("/v1/status").json()["restored"]
+    wait_until(write_on, 120, "the restore ends")
 
     def has_all() -> bool:
-        return any(item.get("lines") and item["lines"] > total for item in daemon.items("/v1/jobs"))
-    wait_until(has_all, 30, f"the engine has more than {total} lines: {daemon.items('/v1/jobs')}")
+        return any(item.get("lines") and item["lines"] >= total for item in daemon.items("/v1/jobs"))
+    wait_until(has_all, 30, f"the engine has {total} lines: {daemon.items('/v1/jobs')}")
+    taken = max(item.get("lines") or 0 for item in daemon.items("/v1/jobs"))
+    need(taken == total, f"the engine took {taken} lines of {total}")
     need(not restored, "the restore was over before the client was stored: nothing is shown")
     return f"1 MB taken in {sent:.2f} s and stored while {size} MB were replayed"
+
+
+@case
+def lines_count_once_over_kills(context: Context) -> str:
+    """A calm writer, kills in mid-write: what the engine counts is what was written."""
+    daemon = context.daemon().start()
+    log = daemon.logs / "a.log"
+    written, ends = 0, threading.Event()
+
+    def write() -> None:
+        nonlocal written
+        while not ends.wait(.05):
+            with open(log, "ab") as out:
+                out.write(b"iteration %d/ 5000 | loss 2.1\n" % written)
+            written += 1
+    writer = threading.Thread(target=write)
+    writer.start()
+    for _ in range(4):
+        time.sleep(1.5)
+        daemon.kill()
+        daemon.start()
+    time.sleep(1)
+    ends.set()
+    writer.join()
+
+    def lines() -> int:
+        return max((item.get("lines") or 0 for item in daemon.items("/v1/jobs")), default=0)
+    wait_until(lambda: lines() >= written, 30, f"the engine has {written} lines, not {lines()}")
+    need(lines() == written, f"the engine took {lines()} lines of {written}")
+    return f"{written} lines, each once, over 4 kills"
 
 
 @case

@@ -456,7 +456,8 @@ void Agent::complain(const std::string& sentence) {
 
 // Prepared and proven apart, then swapped between two batches.
 void Agent::reload() {
-  if (stopping_ || reloading_) return;
+  if (stopping_) return;
+  if (reloading_) return log_.warning("a reload is under way: ask again when it is done");
   reloading_ = true;
   (void)notify_.reloading(mono());
   LoadedConfig loaded = load_config(options_.config_path);

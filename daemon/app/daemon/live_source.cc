@@ -280,10 +280,15 @@ void LiveSources::take_lines(Source& source, TraceLog& lines, TimeNs now) {
 
 void LiveSources::take_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
   if (batch.broken.count > 0) broken_[stream.info.path].add(batch.broken);
-  for (TraceLog& log : batch.logs)
-    if (Source* source = open(stream, Part::kLines, now)) take_lines(*source, log, now);
-  if (!batch.events.text.empty())
-    if (Source* source = open(stream, Part::kEvents, now)) take_lines(*source, batch.events, now);
+  const auto take = [&](Part part, TraceLog& lines) {
+    if (lines.text.empty()) return;
+    if (Source* source = open(stream, part, now))
+      take_lines(*source, lines, now);
+    else
+      refused_ += lines.bytes;
+  };
+  for (TraceLog& log : batch.logs) take(Part::kLines, log);
+  take(Part::kEvents, batch.events);
   for (detect::PhaseSeen& seen : batch.phases) step(std::move(seen), now);
   for (const detect::ProgressSeen& seen : batch.beats) step(seen, now);
 }

@@ -25,8 +25,8 @@ constexpr size_t kQuestions = 4096;  // as many as clients of the trace socket
 }  // namespace
 
 void JobAliveness::follow_file(const std::string& job, uint64_t device, uint64_t inode) {
-  if (files_.size() >= kFollowed) files_.erase(files_.begin());
   files_[{device, inode}] = job;
+  if (files_.size() > kFollowed) files_.erase(files_.begin());
 }
 
 void JobAliveness::follow_process(const std::string& job, uint32_t pid) {

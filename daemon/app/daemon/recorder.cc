@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
+
 namespace culprit::app {
 namespace {
 
@@ -14,6 +16,8 @@ constexpr TimeNs kCommitAfterNs = 200 * kNsPerMs;
 // Where the last commit was so long ago, a batch's comes with it: a calm log is read in rounds of 200 ms, and
 // a commit of its own would wake both threads once more for each. Somewhat less, for rounds are not exact.
 constexpr TimeNs kCommitWithNs = 150 * kNsPerMs;
+// A disk that stays full is no news.
+constexpr TimeNs kTellDroppedNs = 3600 * kNsPerSecond;
 // What may be lost of files that are gone by the death of the machine.
 constexpr TimeNs kSyncEveryNs = 5 * kNsPerSecond;
 // A disk that is full is asked again this often.
@@ -120,13 +124,18 @@ void Recorder::append_next() {
   worker_->submit(
       [this, batch = waiting_.front().batch, now, outcome, commits] {
         outcome->appended = spool_->append(*batch, now);
-        if (commits) commit_now(*outcome, now);
+        // What was not taken would be tried again with each commit: one trouble, told once.
+        if (commits && (outcome->appended || is_refused(outcome->appended))) commit_now(*outcome, now);
       },
-      [this, outcome] {
+      [this, outcome, commits] {
         appending_ = nullptr;
         if (finishing_) return;
-        if (outcome->committed) committed(*outcome);
+        // Whoever counts what is not committed hears of the batch before the commit that has it.
         appended(outcome->appended, outcome->committed.has_value());
+        if (outcome->committed)
+          committed(*outcome);
+        else if (commits)
+          committing_ = false;
       });
 }
 
@@ -180,6 +189,7 @@ void Recorder::commit_now(Outcome& outcome, TimeNs now) {
 void Recorder::committed(const Outcome& outcome) {
   const auto& offsets = *outcome.committed;
   tell(write_trouble_, offsets ? Status{} : Status(tl::unexpected(offsets.error())), kHeldBack);
+  tell_dropped(outcome.stats);
   stats_ = outcome.stats;
   unsynced_ = true;
   committing_ = false;
@@ -190,6 +200,19 @@ void Recorder::committed(const Outcome& outcome) {
   if (!dirty_) return;
   committing_ = true;
   commit_timer_->start(offsets ? kCommitAfterNs : kRetryNs);
+}
+
+// Within its own bound the oldest goes as a matter of course; for a full disk somebody has to do something.
+void Recorder::tell_dropped(const store::SpoolStats& now) {
+  const bool dropped = now.dropped_segments > stats_.dropped_segments;
+  const TimeNs mono = env_.now(io::Clock::kMonotonic);
+  if (!dropped || now.bytes >= options_.max_bytes / 8 * 7) return;
+  if (told_dropped_ns_ != kNoTime && mono - told_dropped_ns_ < kTellDroppedNs) return;
+  told_dropped_ns_ = mono;
+  options_.complain(fmt::format(
+      "spool: its disk is full: the oldest evidence goes ({} since the start), though "
+      "it has only {} of the {} that it may have",
+      format_bytes(now.dropped_bytes), format_bytes(now.bytes), format_bytes(options_.max_bytes)));
 }
 
 void Recorder::sync() {
@@ -251,6 +274,7 @@ Status Recorder::write_index() {
     }
     if (!index_failure_.has_value()) break;
     if (!written && first) first = written;
+    if (!written) ++index_lost_;
     unwritten_.pop_front();
   }
   return index_failure_.has_value() ? first : index_failure_;

@@ -87,6 +87,7 @@ class Recorder {
   void append_next();
   void appended(const Status& status, bool with_commit);
   void commit();
+  void tell_dropped(const store::SpoolStats& now);
   void commit_now(Outcome& outcome, TimeNs now);
   void committed(const Outcome& outcome);
   void sync();
@@ -113,6 +114,7 @@ class Recorder {
   Status index_failure_;                                        // the worker's: of the first that waits
   bool index_retrying_ = false;                                 // the timer runs
   std::atomic<uint64_t> index_retries_ = 0, index_lost_ = 0;
+  TimeNs told_dropped_ns_ = kNoTime;                          // monotonic
   TimeNs committed_ns_ = kNoTime;                             // monotonic: when the last commit was begun
   std::string write_trouble_, sync_trouble_, index_trouble_;  // told last
   uint64_t refused_batches_ = 0;

@@ -103,7 +103,7 @@ struct Tails::Change {
   size_t groups = 0;          // then
   AskPositions positions;
   std::function<void()> done;
-  bool asked = false;
+  bool asked = false, told = false;
 };
 
 Tails::Tails(io::Env& env, TailsOptions options)
@@ -316,8 +316,9 @@ void Tails::leave_hung_behind() {
   for (const auto& follow : follows_)
     if (follow->leaving && follow->busy) hung.insert(follow->lane);
   if (left_behind() + hung.size() > kLeftBehind) {
-    options_.complain(
-        fmt::format("{} threads hang in files that are followed no more: the reload waits", left_behind()));
+    if (!std::exchange(change_->told, true))
+      options_.complain(
+          fmt::format("{} threads hang in files that are followed no more: the reload waits", left_behind()));
     return deadline_->start(kStopWithinNs);
   }
   for (auto& follow : follows_) {
@@ -339,6 +340,7 @@ void Tails::leave_hung_behind() {
     lanes_[lane].worker.reset();
     ++left_behind_total_;
   }
+  if (stopping_ && !busy() && idle_) return std::exchange(idle_, nullptr)();
   go_on_changing();
 }
 

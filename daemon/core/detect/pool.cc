@@ -36,6 +36,18 @@ bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
 
 }  // namespace
 
+bool Pool::resembles(const logs::JobLog& log) const {
+  size_t of_job = 0, of_both = 0;
+  for (const auto& form : log.forms()) {
+    if (form.count == 0) continue;
+    ++of_job;
+    const auto at = std::lower_bound(forms.begin(), forms.end(), form.hash,
+                                     [](const PoolForm& f, uint64_t hash) { return f.hash < hash; });
+    of_both += at != forms.end() && at->hash == form.hash;
+  }
+  return of_both * 5 >= std::min(of_job, forms.size());
+}
+
 void Pool::add(const logs::JobLog& log) {
   const View view = make_view(log);
   Pool one;

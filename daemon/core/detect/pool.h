@@ -27,6 +27,10 @@ struct Pool {
   uint32_t jobs = 0;
   std::vector<PoolForm> forms;  // by hash
 
+  // Whether the job is of the kind of those in it: a fifth of the messages of one are the other's (the
+  // overlap coefficient of Szymkiewicz and Simpson). Jobs of one trainer share most of them; those of two
+  // share what libraries write, and to each all that the other writes would be new.
+  bool resembles(const logs::JobLog& log) const;
   // Adds a successful job.
   void add(const logs::JobLog& log);
   // Adds the jobs of another pool.

@@ -166,7 +166,7 @@ class Scorer {
       else
         see_harmless(t, s);
       half[s.widespread][rare] +=
-          fresh && !s.late && s.first_ns != kNoTime && s.first_ns >= from_ - half_of();
+          fresh && !s.late && s.first_ns != kNoTime && from_ != kNoTime && s.first_ns >= from_ - half_of();
     }
     std::sort(excesses_.begin(), excesses_.end());
     if (from_ != kNoTime) {

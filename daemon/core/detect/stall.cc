@@ -49,6 +49,7 @@ void ProgressWatch::lines(uint64_t moves, TimeNs now) {
   if (moves == moves_) return;
   moves_ = moves;
   moved_ns_ = now;
+  if (began_ns_ == kNoTime) began_ns_ = now;
 }
 
 void ProgressWatch::beat(const ProgressSeen& seen, TimeNs now) {
@@ -105,6 +106,9 @@ std::optional<Finding> ProgressWatch::find_stall(const logs::JobLog& log, const 
   const logs::Iterations& iterations = log.iterations();
   const bool counts = !iterations.track().empty();
   step_ns_ = std::max(counts ? iterations.median_step_ns() : 0, beat_step());
+  // Lines that tell no time: when they came does.
+  if (step_ns_ == 0 && counts && iterations.span() > 0)
+    step_ns_ = (moved_ns_ - began_ns_) / iterations.span();
   const logs::ProgressPoint last = iterations.last();
   if (step_ns_ == 0 || !may_stall(options, now)) return std::nullopt;
   if ((counts && ended(log, last.time_ns)) || announced(log, now)) return std::nullopt;

@@ -51,6 +51,7 @@ class ProgressWatch {
 
   uint64_t moves_ = 0;
   TimeNs moved_ns_ = kNoTime;  // of the last progress, of whatever kind
+  TimeNs began_ns_ = kNoTime;  // of the first that lines told
   TimeNs step_ns_ = 0;         // median, as found last; 0: not known
   int64_t furthest_ = -1;
   std::unordered_map<uint32_t, int64_t> steps_;  // by process

@@ -51,6 +51,7 @@ struct FolderNames {
 struct LateFile {
   Generation generation;
   TimeNs until = 0;
+  bool lost = false;  // it is not what it was, or cannot be read
 };
 
 // One path. Its generations, oldest first, that are not taken to their end; the last is the one at the path.
@@ -63,6 +64,7 @@ struct TailSource {
   std::vector<Generation> chain;
   std::vector<FilePlace> past;
   std::vector<LateFile> late;   // the latest last
+  bool late_failing = false;    // the last of them that was read could not be
   TimeNs late_at = 0;           // when one was left, or had grown
   TimeNs next_late = 0;         // when all past ones are looked at again
   std::optional<AtPath> ahead;  // opened at the beginning of this round, before any names were read
@@ -229,6 +231,8 @@ class Tailer::Impl {
   // tailer_late.cc
   bool late_has_grown(TailSource& source);
   bool take_late(TailSource& source, uint64_t share, uint64_t& taken);
+  void drop_late(TailSource& source, const std::function<bool(const LateFile&)>& which);
+  void leave_late(TailSource& source, const LateFile& late);
   bool take_late_piece(TailSource& source, LateFile& late, uint64_t max, uint64_t& taken);
   void follow_late(TailSource& source, Generation generation);
   void find_late(TailFolder& folder, const std::vector<Entry>& entries);

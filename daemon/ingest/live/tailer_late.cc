@@ -29,36 +29,53 @@ bool Tailer::Impl::late_has_grown(TailSource& source) {
     if (look_at(late.generation.file.get(), at) == 0) late.generation.seen = at.size;
     grown = grown || late.generation.unread() > 0;
   }
-  const auto over = [&](const LateFile& late) {
-    return late.generation.unread() == 0 && mono_ >= late.until;
-  };
-  if (std::erase_if(source.late, over) > 0) count_open(source);
+  drop_late(source,
+            [&](const LateFile& late) { return late.generation.unread() == 0 && mono_ >= late.until; });
   return grown;
 }
 
 // True where there is more.
 bool Tailer::Impl::take_late(TailSource& source, uint64_t share, uint64_t& taken) {
-  // By index: a place that is remembered no more is followed no more.
-  for (size_t i = 0; i < source.late.size(); ++i) {
-    LateFile& late = source.late[i];
-    bool more = late.generation.unread() > 0;
+  bool more = false;
+  for (LateFile& late : source.late) {
+    more = late.generation.unread() > 0;
     while (more && taken < share) more = take_late_piece(source, late, share - taken, taken);
-    if (more) return true;
+    if (more) break;
   }
-  return false;
+  drop_late(source, [](const LateFile& late) { return late.lost; });
+  return more;
+}
+
+// What is written to them later is found by their sizes.
+void Tailer::Impl::drop_late(TailSource& source, const std::function<bool(const LateFile&)>& which) {
+  if (std::erase_if(source.late, which) > 0) count_open(source);
+}
+
+// It is closed while there is more in it: that is found again by its size, unless nothing has its name.
+void Tailer::Impl::leave_late(TailSource& source, const LateFile& late) {
+  const uint64_t unread = late.generation.unread();
+  Look at;
+  if (unread == 0 || (look_at(late.generation.file.get(), at) == 0 && at.linked)) return;
+  note_gap(source, {unread, 0, "the rotated file was removed before its rest was read"});
 }
 
 bool Tailer::Impl::take_late_piece(TailSource& source, LateFile& late, uint64_t max, uint64_t& taken) {
   Generation& from = late.generation;
   const FilePlace before = from.place;
   Reading reading = read_on(from, max);
-  if (reading.result == ReadResult::kChanged && from.unread() > 0)
-    note_gap(source, {from.unread(), 0, "the rotated file was written anew before its rest was read"});
+  if (reading.result == ReadResult::kChanged) {
+    note_gap(source, {0, 0, "the rotated file was written anew before its rest was read"});
+    late.lost = true;
+  }
+  if (reading.result == ReadResult::kFailed) {
+    if (!std::exchange(source.late_failing, true)) problem(from.name, reason_of(reading.error));
+    late.lost = true;  // until the next look at the sizes
+  }
   // What is missing before the next bytes of the file that is being taken has that one's place.
   if (source.gap) add_piece(source, "");
   const bool passed = reading.result == ReadResult::kBytes || reading.skipped > 0;
   if (!passed) {
-    // At its end, shorter, or not to be read: nothing more is known of it.
+    // At its end, or it is left: nothing more is known of it.
     from.seen = from.place.offset;
     return false;
   }
@@ -76,6 +93,7 @@ bool Tailer::Impl::take_late_piece(TailSource& source, LateFile& late, uint64_t 
     ++gaps;
     gap_bytes += reading.skipped;
   }
+  source.late_failing = false;
   source.late_at = mono_;
   late.until = mono_ + kLateNs;
   return from.unread() > 0;
@@ -83,10 +101,14 @@ bool Tailer::Impl::take_late_piece(TailSource& source, LateFile& late, uint64_t 
 
 void Tailer::Impl::follow_late(TailSource& source, Generation generation) {
   if (source.late.size() == kLateOpen) {
-    source.late.erase(source.late.begin());
+    auto oldest = std::find_if(source.late.begin(), source.late.end(),
+                               [](const LateFile& late) { return late.generation.unread() == 0; });
+    if (oldest == source.late.end()) oldest = source.late.begin();
+    leave_late(source, *oldest);
+    source.late.erase(oldest);
     source.next_late = 0;
   }
-  source.late.push_back({std::move(generation), mono_ + kLateNs});
+  source.late.push_back({std::move(generation), mono_ + kLateNs, false});
   source.late_at = mono_;
   source.next_late = std::min(source.next_late, mono_ + kSweepNs);
 }

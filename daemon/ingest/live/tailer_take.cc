@@ -187,7 +187,7 @@ void Tailer::Impl::close_all(TailSource& source) {
     generation.file = Descriptor();
     generation.decoder.reset();
   }
-  // What is written to them is found by their sizes.
+  for (const LateFile& late : source.late) leave_late(source, late);
   if (!std::exchange(source.late, {}).empty()) source.next_late = 0;
   descriptors_ -= source.descriptors;
   source.descriptors = 0;

@@ -88,6 +88,23 @@ BOOST_AUTO_TEST_CASE(slow_iterations_are_given_five_of_their_own) {
   BOOST_TEST(hangs(jobs));
 }
 
+// Megatron's lines tell no time: when they came does.
+BOOST_AUTO_TEST_CASE(a_hang_is_told_of_lines_without_a_time) {
+  for (const char* head : {"", "2026-02-09 10:00:00 "}) {  // or all of them one
+    LiveJobs jobs(live_options());
+    Feed feed(jobs);
+    const StreamId log = feed.open(OriginKind::kFile, "j", "/logs/a.log");
+    for (int64_t i = 0; i < 20; ++i) {
+      feed.write(log, fmt::format("{} iteration {}/ 5000 | loss 2.{}\n", head, i, i % 10), s(i * 30));
+      jobs.tick(s(i * 30));
+    }
+    tick(jobs, 571, 570 + 149);
+    BOOST_TEST(!hangs(jobs), head);
+    tick(jobs, 570 + 149, 570 + 153);
+    BOOST_TEST(hangs(jobs), head);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(no_hang_in_what_was_announced_nor_after_the_end_nor_without_iterations) {
   const struct {
     const char* name;

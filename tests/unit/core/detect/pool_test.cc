@@ -1,6 +1,9 @@
 #include "core/detect/pool.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
+
+#include "core/logs/line_parser.h"
 
 using namespace culprit;
 using culprit::detect::Pool;
@@ -33,6 +36,26 @@ BOOST_AUTO_TEST_CASE(merging_adds_jobs_and_keeps_the_largest_counts) {
   BOOST_TEST(pool.forms.size() == 2u);
   BOOST_TEST(pool.forms[0].jobs == 6u);
   BOOST_TEST(pool.forms[0].host_max == 90);
+}
+
+BOOST_AUTO_TEST_CASE(a_pool_resembles_jobs_that_share_a_fifth_of_the_messages) {
+  logs::JobLog log({});
+  SourceInfo source;
+  source.file = "a.log";
+  logs::LogBatch batch;
+  batch.source = log.open_source(source);
+  const std::string text = "alpha begins\nbeta goes on\ngamma is read\ndelta is kept\nomega ends here\n";
+  logs::LineParser parser({});
+  parser.parse({batch.source, 0, 0, text, text.size(), true}, source, batch);
+  log.add(batch);
+  Pool pool;
+  pool.jobs = 1;
+  for (uint64_t i = 1; i <= 10; ++i) pool.forms.push_back({i, "another", 1, 1, 1, 0});
+  BOOST_TEST(!pool.resembles(log));
+  pool.forms.push_back({log.forms()[0].hash, "alpha begins", 1, 1, 1, 0});
+  std::sort(pool.forms.begin(), pool.forms.end(),
+            [](const auto& a, const auto& b) { return a.hash < b.hash; });
+  BOOST_TEST(pool.resembles(log), "one of five");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_pool_is_refused_with_its_line) {
