@@ -95,12 +95,13 @@ std::string SimFiles::after_power_loss(const File& file) {
     case 2:
       return file.bytes.substr(0, file.same + random_.below(behind + 1));
     default: {
-      // Its size is there, and not all of its blocks.
+      // Its size is there, and not all of its blocks: the last ones as a rule.
       std::string torn = file.bytes;
       const size_t from = file.same + random_.below(behind + 1);
-      const char filler = random_.chance(50) ? '\0' : '\xa5';
-      std::fill(torn.begin() + static_cast<ptrdiff_t>(from),
-                torn.begin() + static_cast<ptrdiff_t>(from + random_.below(torn.size() - from + 1)), filler);
+      const size_t to = random_.chance(20) ? from + random_.below(torn.size() - from + 1) : torn.size();
+      reordered += from < to && to < torn.size();
+      std::fill(torn.begin() + static_cast<ptrdiff_t>(from), torn.begin() + static_cast<ptrdiff_t>(to),
+                random_.chance(50) ? '\0' : '\xa5');
       return torn;
     }
   }

@@ -28,6 +28,7 @@ class SimFiles final : public io::Files {
   uint32_t failing_per_mille = 0;  // calls that fail once; an append of them leaves a part of it
   bool dead_disk = false;          // all fail
   uint64_t calls = 0;
+  uint64_t reordered = 0;  // losses of power that left rubbish before bytes that are as they were written
   // The program dies within this call, counted as `calls`: an append may leave a part of its bytes. 0: none.
   uint64_t dies_at = 0;
   std::function<void()> on_death;  // from within the call: mark what must do nothing any more

@@ -22,13 +22,14 @@ ArchiveSink::ArchiveSink(io::Env& env, io::Worker& worker, std::shared_ptr<store
 void ArchiveSink::hello(const peer::Hello& hello, HelloDone done) {
   auto marks = std::make_shared<Result<std::vector<peer::LogMark>>>();
   worker_.submit(
-      [archive = archive_, hello, marks, now = env_.now(io::Clock::kWall)] {
+      [this, archive = archive_, hello, marks, now = env_.now(io::Clock::kWall)] {
         for (const peer::LogBounds& told : hello.logs) {
           const auto at = archive->begin({told.epoch, hello.host, kind_of(told.log)}, now);
           if (!at) {
             *marks = tl::unexpected(at.error());
             return;
           }
+          if (*at && on_committed) on_committed(told.epoch, **at);  // also what a start has adopted
           (*marks)->push_back({told.log, told.epoch, at->has_value(), at->value_or(0)});
         }
       },

@@ -262,9 +262,11 @@ class Run {
     world_.heal();
     for (auto& agent : agents_) {
       agent->disk.failing_per_mille = 0;
+      agent->disk.dies_at = 0;
       start(*agent);
     }
     collector_->disk.failing_per_mille = 0;
+    collector_->disk.dies_at = 0;
     collector_->disk.capacity = uint64_t{1} << 40;
     start_collector();
   }
@@ -311,9 +313,9 @@ class Run {
     }
     for (const store::KeptStream& stream : agent.streams(log)) {
       const auto found = there.find(stream.state.info.id);
-      if (found == there.end())
+      if (found == there.end() && !makes_room())
         broken(fmt::format("{}: source {} is missing", agent.plan.host, stream.state.info.id));
-      else if (found->second != stream.state.size && !may_skip(agent, log))
+      else if (found != there.end() && found->second != stream.state.size && !may_skip(agent, log))
         broken(fmt::format("{}: source {} has {} bytes, and {} are there", agent.plan.host,
                            stream.state.info.id, stream.state.size, found->second));
     }
@@ -321,6 +323,11 @@ class Run {
   bool may_skip(const Agent& agent, Log log) const {
     return log == Log::kEvidence && agent.plan.evidence.mode != forward::EvidenceMode::kAll;
   }
+
+  // A full disk drops the oldest, as a bound of its size does.
+  bool makes_room() const { return collector_->made_room; }
+  // What a disk left of its last writes as rubbish before others is gone from the agent's spool, and told.
+  static bool has_holes(const Agent& agent) { return agent.disk.reordered > 0; }
 
   void verify_stream(const Agent& agent, Log log, const store::KeptStream& kept) {
     uint64_t at = 0;
@@ -336,7 +343,8 @@ class Run {
       return true;
     };
     sink.gap = [&](const store::EvidenceGap& gap) {
-      if (!may_skip(agent, log)) broken(fmt::format("{} is missing: {}", who(), gap.gap.reason));
+      const bool dropped = at == 0 && makes_room() && gap.gap.reason == store::kDropped;
+      if (!may_skip(agent, log) && !has_holes(agent) && !dropped) broken(fmt::format("{} is missing: {}", who(), gap.gap.reason));
       at = gap.offset + std::max(gap.in_range, gap.gap.bytes);
     };
     const auto damage = store::EvidenceReader(collector_->disk, collector_->plan.folder)
@@ -354,7 +362,12 @@ class Run {
     store::ArchiveVisitor visitor;
     visitor.wanted = [](const store::LogOrigin&, const StreamInfo&) { return true; };
     visitor.piece = [&](const store::LogOrigin& origin, const Piece& piece) {
-      uint64_t& place = at[{origin.epoch, piece.stream}];
+      const auto [found, first] = at.try_emplace({origin.epoch, piece.stream});
+      uint64_t& place = found->second;
+      const bool jumps = std::any_of(agents_.begin(), agents_.end(), [&](const auto& agent) {
+        return agent->plan.host == origin.host && has_holes(*agent);
+      });
+      if ((first && makes_room()) || (jumps && piece.offset > place)) place = piece.offset;
       if (piece.offset != place ||
           piece.bytes != text_of(origin.host, Log::kCondensed, piece.stream, place, piece.bytes.size()))
         broken(fmt::format("{}: replay gives byte {} of source {} where {} is next", origin.host,
@@ -367,7 +380,7 @@ class Run {
     for (const auto& agent : agents_)
       for (const store::KeptStream& stream : agent->streams(Log::kCondensed))
         if (const uint64_t place = at[{agent->epoch(Log::kCondensed), stream.state.info.id}];
-            place != stream.state.size)
+            place != stream.state.size && !(makes_room() && place == 0))
           broken(fmt::format("{}: replay gives {} of {} bytes of source {}", agent->plan.host, place,
                              stream.state.size, stream.state.info.id));
   }

@@ -260,6 +260,7 @@ void CollectorMachine::kill(SimEnv::Death death) {
   if (env_ == nullptr) return;
   env_->kill(death);
   death == SimEnv::Death::kPowerLoss ? disk.lose_power() : disk.kill();
+  if (archive_) made_room |= archive_->stats().dropped_segments > 0;
   if (sink_) sink_->collector = nullptr;
   collector_.reset();
   sink_.reset();
@@ -272,8 +273,9 @@ void CollectorMachine::lose_index() {
   for (const char* part : {"", "-wal", "-shm"}) std::filesystem::remove(plan.folder + "/archive.db" + part);
 }
 
-void CollectorMachine::check_bounds() const {
+void CollectorMachine::check_bounds() {
   if (!is_up()) return;
+  made_room |= archive_->stats().dropped_segments > 0;
   const collect::CollectorStats stats = collector_->stats();
   // Each host may bring one message beyond its share.
   if (stats.held_bytes > plan.held_bytes + stats.connections * (64 << 10) + (1 << 20))

@@ -110,10 +110,11 @@ class CollectorMachine {
   SimFiles disk;
   const CollectorPlan plan;
   std::string why_not_started;
+  bool made_room = false;  // dropped segments, in any of its lives
   store::Archive& archive() { return *archive_; }
   collect::Collector& collector() { return *collector_; }
   const ArchiveSink& sink() const { return *sink_; }
-  void check_bounds() const;
+  void check_bounds();
 
  private:
   World& world_;
