@@ -218,7 +218,8 @@ void SimStream::write(std::string bytes) {
   other().wire += bytes;
   other().told = false;
   world_.pump_soon(link_, 1 - end_, link_->latency_ns);
-  if (unsent() == 0) world_.after(0, [&world = world_, link = link_, to = 1 - end_] { world.tell_sent(link, to); });
+  if (unsent() == 0)
+    world_.after(0, [&world = world_, link = link_, to = 1 - end_] { world.tell_sent(link, to); });
 }
 
 size_t SimStream::unsent() const {

@@ -47,8 +47,7 @@ class SimEnv final : public io::Env {
   Result<std::unique_ptr<io::Connecting>> connect(
       const std::string& address, io::ConnectOptions options,
       std::function<void(Result<std::unique_ptr<io::Stream>>)> done) override;
-  Result<std::unique_ptr<io::FolderWatch>> folder_watch(
-      std::function<void(const std::string&)>) override;
+  Result<std::unique_ptr<io::FolderWatch>> folder_watch(std::function<void(const std::string&)>) override;
   Result<std::unique_ptr<io::SignalWatch>> on_signal(int, std::function<void()>) override;
   // Until stop(), or until nothing happens any more.
   void run() override;

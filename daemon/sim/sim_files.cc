@@ -62,7 +62,8 @@ class SimFileHandle final : public io::FileHandle {
  private:
   // kDenied: of a life that is over, and changes nothing.
   Status enter() {
-    if (life_ != files_.life_ || files_.dead_) return fail(ErrorCode::kDenied, path_ + ": the program is dead");
+    if (life_ != files_.life_ || files_.dead_)
+      return fail(ErrorCode::kDenied, path_ + ": the program is dead");
     return files_.enter(path_);
   }
 

@@ -157,8 +157,10 @@ void World::pump(const std::shared_ptr<Link>& link, int to) {
     const std::string bytes = end_to.wire.substr(0, size);
     end_to.wire.erase(0, size);
     if (link->moved >= link->half_open_at) link->half_open = true, ++half_opens;
-    if (link->moved >= link->cut_at) reset(link);
-    else pump_soon(link, to, next_ns);
+    if (link->moved >= link->cut_at)
+      reset(link);
+    else
+      pump_soon(link, to, next_ns);
     const auto handlers = end_to.handlers;
     if (size > 0) handlers->on_bytes(bytes);
     return tell_sent(link, to);

@@ -109,9 +109,9 @@ struct Link {
     std::string wire;  // on its way to this end
     uint64_t delivered = 0;
     bool open = true, started = false, paused = false, ended = false;
-    bool pumping = false;  // an event is under way
-    bool hung_up = false;  // the other end is gone: behind the wire comes the end
-    bool told = true;      // the other end knows that its kernel took all
+    bool pumping = false;           // an event is under way
+    bool hung_up = false;           // the other end is gone: behind the wire comes the end
+    bool told = true;               // the other end knows that its kernel took all
     uint64_t bytes_per_second = 0;  // 0: any
   };
   End ends[2];

@@ -17,7 +17,7 @@ class ArchiveSink final : public collect::FrameSink {
  public:
   ArchiveSink(io::Env& env, io::Worker& worker, std::shared_ptr<store::Archive> archive);
 
-  collect::Collector* collector = nullptr;  // set once it is there
+  collect::Collector* collector = nullptr;                              // set once it is there
   std::function<void(uint64_t epoch, uint64_t sequence)> on_committed;  // on the worker, as it is durable
   std::function<void(const std::string& host, collect::LogItem&)> on_taken;  // the same, as it is appended
   TimeNs gather_ns = 20 * kNsPerMs;  // frames of this time share a commit

@@ -32,8 +32,18 @@ struct Weather {
   bool small_spools, findings, slow_work;
   static Weather draw(Random& random) {
     const auto some = [&] { return random.chance(40); };
-    return {some(), some(), some(), some(), some(), random.chance(15), random.chance(15), random.chance(15),
-            random.chance(15), random.chance(30), random.chance(15), some()};
+    return {some(),
+            some(),
+            some(),
+            some(),
+            some(),
+            random.chance(15),
+            random.chance(15),
+            random.chance(15),
+            random.chance(15),
+            random.chance(30),
+            random.chance(15),
+            some()};
   }
 };
 
@@ -344,11 +354,12 @@ class Run {
     };
     sink.gap = [&](const store::EvidenceGap& gap) {
       const bool dropped = at == 0 && makes_room() && gap.gap.reason == store::kDropped;
-      if (!may_skip(agent, log) && !has_holes(agent) && !dropped) broken(fmt::format("{} is missing: {}", who(), gap.gap.reason));
+      if (!may_skip(agent, log) && !has_holes(agent) && !dropped)
+        broken(fmt::format("{} is missing: {}", who(), gap.gap.reason));
       at = gap.offset + std::max(gap.in_range, gap.gap.bytes);
     };
-    const auto damage = store::EvidenceReader(collector_->disk, collector_->plan.folder)
-                            .read({{kept}, 0, UINT64_MAX}, sink);
+    const auto damage =
+        store::EvidenceReader(collector_->disk, collector_->plan.folder).read({{kept}, 0, UINT64_MAX}, sink);
     if (!damage) return broken(damage.error().text);
     if (damage->frames > 0) broken(who() + ": " + damage->first);
     if (at != kept.state.size) broken(fmt::format("{} it ends, and its size is {}", who(), kept.state.size));
@@ -387,10 +398,11 @@ class Run {
 
   void summary() const {
     const store::ArchiveStats stats = collector_->archive().stats();
-    fmt::print("{} agents, {} faults, {} connections, {} cuts, {} half-open; {} frames stored, {} copies, {} "
-               "refused; {} bytes compared\n",
-               agents_.size(), faults_, world_.connections, world_.cuts, world_.half_opens, stats.frames,
-               stats.duplicates, stats.refused, bytes_);
+    fmt::print(
+        "{} agents, {} faults, {} connections, {} cuts, {} half-open; {} frames stored, {} copies, {} "
+        "refused; {} bytes compared\n",
+        agents_.size(), faults_, world_.connections, world_.cuts, world_.half_opens, stats.frames,
+        stats.duplicates, stats.refused, bytes_);
   }
 
   const uint64_t seed_;
@@ -411,6 +423,7 @@ class Run {
 }  // namespace culprit::sim
 
 int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   uint64_t runs = 500, from = 1;
   bool tells = false;
   std::string folder;
@@ -423,7 +436,8 @@ int main(int argc, char** argv) {
   }
   if (folder.empty()) {
     // In memory, where there is such: each commit waits for a disk.
-    std::string name = access("/dev/shm", W_OK) == 0 ? "/dev/shm/culprit-sim-XXXXXX" : "/tmp/culprit-sim-XXXXXX";
+    std::string name =
+        access("/dev/shm", W_OK) == 0 ? "/dev/shm/culprit-sim-XXXXXX" : "/tmp/culprit-sim-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) return std::perror("mkdtemp"), 2;
     folder = name;
   }

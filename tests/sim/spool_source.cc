@@ -70,11 +70,9 @@ std::array<peer::LogBounds, peer::kLogs.size()> SpoolSource::look() const {
 void SpoolSource::read(ReadRequest request, Done done) {
   const size_t log = static_cast<size_t>(request.log);
   auto found = std::make_shared<Result<std::vector<SourceFrame>>>();
-  store_.submit(
-      [reader = readers_[log], spool = logs_[log].spool, request, found] {
-        *found = read_frames(*reader, request, spool->synced_sequence());
-      },
-      [found, done = std::move(done)] { done(std::move(*found)); });
+  store_.submit([reader = readers_[log], spool = logs_[log].spool, request,
+                 found] { *found = read_frames(*reader, request, spool->synced_sequence()); },
+                [found, done = std::move(done)] { done(std::move(*found)); });
 }
 
 void SpoolSource::acknowledged(peer::Log log, uint64_t sequence) {
