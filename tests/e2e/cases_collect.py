@@ -54,7 +54,7 @@ def collect_cut_in_a_frame(context: Context) -> str:
     rng = random.Random(12)
     for _ in range(60 if context.long else 12):
         time.sleep(rng.uniform(0.2, 0.9))
-        proxy.cut_after = rng.randrange(200_000)
+        proxy.cut_after = rng.randrange(40_000)
         if rng.random() < 0.3:
             proxy.cut_all()
     proxy.cut_after = None
@@ -86,7 +86,8 @@ def collect_stalled_acknowledgements(context: Context) -> str:
     most = max(agent.anonymous_kb() for agent in cluster.agents)
     proxy.stalled_down = False
     need(most < 120_000, f"an agent without acknowledgements has {most} kB")
-    return f"{proxy.connections} connections, an agent has {most // 1000} MB at most; {cluster.settle_all(90)}"
+    words = cluster.settle_all(90)
+    return f"{proxy.connections} connections, an agent has {most // 1000} MB at most; {words}"
 
 
 @case
@@ -118,12 +119,14 @@ def collect_wrong_certificates(context: Context) -> str:
     for agent in [*(one for one, _ in others), plain]:
         agent.launch()
     for agent, word in others:
-        wait_until(lambda agent=agent, word=word: word in agent.errors.read_text(errors="replace"), 30,
-                   f"{agent.host} says why: {agent.last_words()}")
+        def told(agent=agent, word=word) -> bool:
+            return any(word in one.errors.read_text(errors="replace") for one in (agent, cluster.collector))
+        wait_until(told, 40, f"either side says why {agent.host} is refused: {agent.last_words()}")
     words = cluster.settle(cluster.agents[0])
     for agent in [*(one for one, _ in others), plain]:
         agent.log.stop()
-        need(not cluster.collector.has(agent.host, agent.log.path, b""), f"evidence of {agent.host} is stored")
+        stored = cluster.collector.has(agent.host, agent.log.path, agent.host.encode())
+        need(not stored, f"evidence of {agent.host} is stored")
     return f"4 refused; {words}"
 
 
@@ -209,7 +212,7 @@ def collect_wiped_spool(context: Context) -> str:
 
 @case
 def collect_outage(context: Context) -> str:
-    """No collector until the agent's spool is full of what it has not: the sources wait, and nothing is lost."""
+    """No collector until the agent's spool is full of what it has not: sources wait, and nothing is lost."""
     cluster = Cluster(context, 1)
     agent = cluster.agents[0]
     agent.configure(spool="16MiB")

@@ -11,6 +11,8 @@ from cases_kill import end_of
 from daemon import GAP, JOB, Daemon, need, number_of, trailers, wait_until
 from proxy import free_port
 
+NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+
 
 def openssl(*arguments: str) -> None:
     done = subprocess.run(["openssl", *arguments], check=False, stdout=subprocess.DEVNULL,
@@ -23,16 +25,15 @@ class Authority:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.name = folder, name
         self.ca, self.key = folder / f"{name}.pem", folder / f"{name}.key"
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                "-subj", f"/CN={name}", "-keyout", str(self.key), "-out", str(self.ca))
+        openssl("req", "-x509", *NEW_KEY, "-days", "2", "-subj", f"/CN={name}", "-keyout", str(self.key),
+                "-out", str(self.ca))
 
     def issue(self, name: str) -> str:
         """The `tls` value of a configuration for a host of this name."""
         base = self.folder / f"{self.name}-{name}"
         request, names = Path(f"{base}.csr"), Path(f"{base}.names")
         names.write_text(f"subjectAltName=DNS:{name}\n")
-        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
-                "-keyout", f"{base}.key", "-out", str(request))
+        openssl("req", *NEW_KEY, "-subj", f"/CN={name}", "-keyout", f"{base}.key", "-out", str(request))
         openssl("x509", "-req", "-in", str(request), "-CA", str(self.ca), "-CAkey", str(self.key),
                 "-CAcreateserial", "-days", "2", "-extfile", str(names), "-out", f"{base}.crt")
         return self.value(base)
