@@ -112,26 +112,42 @@ Status Archive::Impl::adopt(SegmentRow& row) {
   const auto file = files.open(path(row.number), io::OpenFor::kAppend);
   if (!file) return tl::unexpected(file.error());
   if (const Status synced = (*file)->sync(); !synced) return synced;
+  if (const Status synced = files.sync_folder(options.folder); !synced) return synced;
   unindexed.push_back(row);
   if (const Status written = write_index(); !written) return written;
   (void)committed();
   return {};
 }
 
+namespace {
+
+// What an archive's own frame says of its log.
+struct OwnFrame : RecordSink {
+  std::optional<OriginRecord> origin;
+  std::optional<SkippedRecord> skipped;
+  void on_origin(const OriginRecord& record) override { origin = record; }
+  void on_skipped(const SkippedRecord& record) override { skipped = record; }
+  // Frames that it counts as there, and that stood in what a loss of power took, come again.
+  bool follows(uint64_t sequence) const {
+    return (!origin || origin->sequence <= sequence) && (!skipped || skipped->from <= sequence + 1);
+  }
+};
+
+}  // namespace
+
 // False where it cannot follow what is known.
 bool Archive::Impl::adopt_frame(const SegmentReader& reader, uint64_t segment) {
   const FrameHeader& frame = reader.frame();
   auto found = logs.find(frame.epoch);
-  if (found == logs.end()) {
-    struct Find : RecordSink {
-      std::optional<OriginRecord> origin;
-      void on_origin(const OriginRecord& record) override { origin = record; }
-    } find;
-    if (frame.kind != FrameKind::kOrigin || !read_records(reader.content(), find) || !find.origin)
-      return false;
-    add_log({frame.epoch, find.origin->host, static_cast<LogKind>(find.origin->kind & 1)});
+  if (frame.kind == FrameKind::kOrigin) {
+    OwnFrame own;
+    if (!read_records(reader.content(), own)) return false;
+    if (!rebuilding && !own.follows(found == logs.end() ? 0 : found->second.sequence)) return false;
+    if (found == logs.end() && own.origin)
+      add_log({frame.epoch, own.origin->host, static_cast<LogKind>(own.origin->kind & 1)});
     found = logs.find(frame.epoch);
   }
+  if (found == logs.end()) return false;
   ArchivedLog& log = found->second;
   if (!log.loaded) {
     if (!index.load_streams(log)) return false;

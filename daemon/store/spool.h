@@ -38,6 +38,8 @@ struct SpoolOptions {
   int level = 1;  // zstd; 3 costs 1.6 times as much and packs no better
   // Frames go to a peer: what it had not acknowledged when the newest segment was begun is held at the start.
   bool hold = false;
+  // Of a spool that is begun anew; 0: drawn. Simulations give one, so that they can be repeated.
+  uint64_t new_epoch = 0;
 };
 
 struct SpoolStats {

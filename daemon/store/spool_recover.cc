@@ -98,6 +98,7 @@ Status Spool::look_at_segments() {
     segments_.push_back({number, reader->size(), 0});
     bytes_ += reader->size();
   }
+  if (epoch_ == 0) epoch_ = options_.new_epoch;
   while (epoch_ == 0) {
     std::random_device random;
     epoch_ = mix64(random(), random());
