@@ -12,6 +12,9 @@
 namespace culprit::app {
 namespace {
 
+// Sources of a job over all its hosts: 8,192 of them with 8 ranks, and the kernel of each.
+constexpr SourceId kRemoteSources = 4 * limits::kLiveSources;
+
 constexpr const char* kJobEnd = "job_end";
 constexpr size_t kGapsTold = 100;  // of a job: the store counts all of them
 // Reasons why lines are broken, of one source: keys that are wrong are few where a program is at fault.
@@ -295,6 +298,12 @@ void LiveSources::take_kernel(const LiveStream& stream, std::span<const KernelLi
   std::string text;
   for (const KernelLine& line : lines) text += line.text;
   source->feed.feed(text, taker(*source, now));
+}
+
+std::optional<SourceId> LiveSources::open_other(SourceInfo info, TimeNs now) {
+  if (next_ >= kRemoteSources) return std::nullopt;
+  step(core::SourceOpened{std::move(info)}, now);
+  return next_++;
 }
 
 void LiveSources::end(TimeNs now) {

@@ -114,6 +114,10 @@ class LiveSources {
   void take_gap(const LiveStream& stream, const Piece& piece, TimeNs now);
   // Lines that were not understood, as problems of the report, at their place.
   void tell_broken(Report& report) const;
+  // What comes ready for the engine from elsewhere: a source's number here (nothing: there are too many),
+  // and inputs.
+  std::optional<SourceId> open_other(SourceInfo info, TimeNs now);
+  void give(core::Input input, TimeNs now) { step(std::move(input), now); }
   // The unfinished lines are lines.
   void end(TimeNs now);
   // Kinds of lines that were not understood, since the last call: each once, as a problem.
@@ -121,7 +125,7 @@ class LiveSources {
   // The number of a stream's lines in the engine.
   std::optional<SourceId> source_of(StreamId stream) const;
 
-  size_t size() const { return sources_.size(); }
+  size_t size() const { return next_; }
   uint64_t refused() const { return refused_; }  // bytes beyond limits::kLiveSources
   std::vector<Finding> take_findings() { return std::exchange(findings_, {}); }
 
