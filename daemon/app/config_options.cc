@@ -82,7 +82,8 @@ const Option kOptions[] = {
     {"forward.tls.ca", TEXT(forward.tls.ca, check_absolute_path, kPath), false, "\"/etc/culprit/ca.pem\"",
      "Who signs the certificates that are believed."},
     {"collector.listen", TEXT(collector.listen, check_tcp_address, "HOST:PORT"), false, nullptr,
-     "Where agents connect. Beyond loopback it needs collector.tls."},
+     "Where agents connect. Beyond loopback it needs collector.tls. Role both takes agents where this or "
+     "collector.tls is set."},
     {"collector.tls.cert", TEXT(collector.tls.cert, check_absolute_path, kPath), false,
      "\"/etc/culprit/host.pem\"", "The collector's certificate."},
     {"collector.tls.key", TEXT(collector.tls.key, check_absolute_path, kPath), false,
@@ -98,8 +99,8 @@ const Option kOptions[] = {
     {"collector.healthy",
      TextsType{OF(std::vector<std::string>, collector.healthy), check_job, "list of names"}, true,
      "[\"llama-70b-0411\"]",
-     "Successful jobs whose messages count as normal, beside those that ended well and are learned by "
-     "themselves."},
+     "Jobs whose messages count as normal when they end, whatever was said of them, beside those that ended "
+     "well and are learned by themselves."},
     {"http.listen", TEXT(http.listen, check_listen_address, "\"unix:NAME\" or HOST:PORT"), false, nullptr,
      "Where `culprit` and the page ask: a socket in runtime_dir, or an address. Beyond loopback it needs "
      "http.token_file."},

@@ -340,6 +340,11 @@ std::vector<CommittedLog> Archive::Impl::committed() {
   return moved;
 }
 
+void Archive::set_retention(uint64_t max_bytes, TimeNs max_age_ns) {
+  impl_->options.max_bytes = max_bytes;
+  impl_->options.max_age_ns = max_age_ns;
+}
+
 Status Archive::retain(const std::vector<std::string>& running, TimeNs now) {
   return impl_->retain(running, now);
 }

@@ -143,6 +143,8 @@ class Archive {
   // first. Condensed frames of `running` jobs go by size alone, when no evidence is left to drop.
   Status retain(const std::vector<std::string>& running, TimeNs now);
 
+  void set_retention(uint64_t max_bytes, TimeNs max_age_ns);
+
   // When a host was seen last, and what is to be told of it (free text); part of the next commit.
   void note_host(const std::string& host, TimeNs now, std::string about);
 

@@ -57,7 +57,7 @@ struct Archive::Impl {
   void go_on_in(const SegmentRow& row);
 
   io::Files& files;
-  const ArchiveOptions options;
+  ArchiveOptions options;
   ArchiveIndex index;
   uint64_t epoch = 0;
   bool rebuilding = false;  // the index knows nothing of segments that are there

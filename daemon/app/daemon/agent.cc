@@ -17,6 +17,7 @@
 
 #include "app/daemon/agent_api.h"
 #include "app/daemon/batch_parts.h"
+#include "app/daemon/collector_api.h"
 #include "app/daemon/job_recognition.h"
 #include "app/rules.h"
 #include "base/text.h"
@@ -31,6 +32,23 @@ constexpr size_t kReleaseBytes = 2 << 20;
 // SIGTERM: systemd and people expect an end; what hangs by then is left.
 constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
 constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
+
+// Jobs that a collector holds an engine for, over all hosts; ended ones go first.
+constexpr size_t kCollectorJobs = 1024;
+
+// Role both takes agents where it is told where or as whom.
+bool collects(const Config& config) {
+  if (config.role == DaemonRole::kAgent) return false;
+  const Config::Collector defaults;
+  return config.role == DaemonRole::kCollector || config.collector.listen != defaults.listen ||
+         config.collector.tls.used();
+}
+
+// Null where none is configured.
+Result<std::shared_ptr<const io::TlsCredentials>> credentials(const TlsFiles& files) {
+  if (!files.used()) return nullptr;
+  return io::TlsCredentials::load({files.cert, files.key, files.ca});
+}
 
 // A batch of no bytes takes room too.
 size_t weight(const PieceBatch& batch) { return batch.bytes() + 64; }
@@ -153,6 +171,8 @@ Status Agent::begin() {
   if (!processes) return tl::unexpected(processes.error());
   processes_ = std::move(*processes);
   if (const Status started = start_engine(std::move(rules.set)); !started) return started;
+  if (collects(config_))
+    if (const Status started = start_collecting(); !started) return started;
   start_http();
   restore();
   if (!recorder_->ended_well()) tell_lost();
@@ -164,7 +184,8 @@ Status Agent::begin() {
   if (auto on = env_.on_signal(SIGHUP, [this] { reload(); })) signals_.push_back(std::move(*on));
   beat_timer_ = env_.timer([this] { beat(); });
   beat_timer_->start(0, kNsPerSecond);
-  log_.info(fmt::format("culpritd {} watches {} as {}", CULPRIT_VERSION, config_.host.name,
+  log_.info(fmt::format("culpritd {} {} {} as {}", CULPRIT_VERSION,
+                        config_.watches() ? "watches" : "collects on", config_.host.name,
                         options_.loaded.files.empty() ? "by default" : options_.loaded.files[0] + " says"));
   (void)notify_.ready("running");
   return {};
@@ -199,6 +220,8 @@ Status Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
       watch->follow_file(job, piece.place->device, piece.place->inode);
     if (info.pid) watch->follow_process(job, *info.pid);
   };
+  live.healthy = config_.collector.healthy;
+  if (collects(config_)) live.jobs_max = kCollectorJobs;
   if (!recorder_->known_pool().empty()) {
     auto pool = detect::Pool::load(recorder_->known_pool(), "the normal pool");
     if (pool)
@@ -212,6 +235,24 @@ Status Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   auto started = Diagnoser::start(env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
   diagnoser_ = std::move(*started);
+  return {};
+}
+
+Status Agent::start_collecting() {
+  auto tls = credentials(config_.collector.tls);
+  if (!tls) return tl::unexpected(tls.error());
+  CollectingOptions options;
+  options.state_dir = config_.state_dir;
+  options.listen = config_.collector.listen;
+  options.tls = std::move(*tls);
+  options.max_bytes = config_.collector.retention_max_size;
+  options.max_age_ns = config_.collector.retention_max_age_ns;
+  options.diagnoser = diagnoser_.get();
+  options.complain = [this](const std::string& what) { complain(what); };
+  options.info = [this](const std::string& what) { log_.info(what); };
+  auto opened = Collecting::open(env_, std::move(options));
+  if (!opened) return tl::unexpected(opened.error());
+  collecting_ = std::move(*opened);
   return {};
 }
 
@@ -236,13 +277,22 @@ void Agent::restore() {
   options.done = [this](std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {
     restored(std::move(rest), damage);
   };
+  const std::vector<RunEnd> ends = options.ends;
   restore_ = std::make_unique<Restore>(std::move(options));
-  restore_->begin();
+  if (!collecting_) return restore_->begin();
+  // What other hosts told comes first; what is read here meanwhile waits in the spool.
+  std::vector<std::string> ended;
+  for (const store::JobRow& row : recorder_->known_jobs())
+    if (row.state != store::JobState::kRunning) ended.push_back(row.id);
+  diagnoser_->ask([ends](LiveJobs& live, TimeNs) { live.restoring(ends); });
+  collecting_->restore(std::move(ended), [this] { restore_->begin(); });
+  collecting_->listen();
 }
 
 void Agent::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {
   restore_.reset();
   counts_.restored = true;
+  if (collecting_) collecting_->go_on();
   if (!damage)
     complain(damage.error().text);
   else if (damage->frames > 0)
@@ -270,6 +320,7 @@ void Agent::tell_lost() {
 // ---- the way of the bytes
 
 void Agent::start_sources(std::vector<StreamState> known) {
+  if (!config_.watches()) return;
   SourcesOptions options;
   options.config = &config_;
   options.known = std::move(known);
@@ -335,6 +386,8 @@ void Agent::take_events(std::vector<LiveEvent>&& events) {
 
 void Agent::tell(const LiveEvent& event) {
   if (api_) api_->events().publish({std::string(word(event.kind)), event.job, event.json});
+  if (collecting_ && (event.kind == LiveEventKind::kFinding || event.kind == LiveEventKind::kDiagnosis))
+    collecting_->want(event.hosts, event.told_ns, "a fault was found in job " + event.job);
   if (!event.sentence.empty()) log_.info(fmt::format("job {}: {}", event.job, event.sentence));
 }
 
@@ -398,7 +451,10 @@ void Agent::start_http() {
     AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), diagnoser_.get(), {}, {}};
     parts.sources = [this] { return sources_.get(); };
     parts.http = [this] { return http_.get(); };
-    source_ = std::make_unique<AgentApi>(env_, std::move(parts));
+    if (collecting_)
+      source_ = std::make_unique<CollectorApi>(env_, std::move(parts), *collecting_);
+    else
+      source_ = std::make_unique<AgentApi>(env_, std::move(parts));
     api_ = std::make_unique<serve::Api>(env_, *source_);
     http_retry_ = env_.timer([this] { start_http(); });
   }
@@ -493,21 +549,34 @@ void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
   const detect::StallOptions hang{config_.hang.after_ns, config_.hang.steps};
   diagnoser_->ask(
-      [rules = std::move(rules), hang, ended = config_.jobs.ended_after_ns](LiveJobs& live, TimeNs) {
+      [rules = std::move(rules), hang, healthy = config_.collector.healthy, ended = config_.jobs.ended_after_ns](LiveJobs& live, TimeNs) {
         live.reload_rules(rules);
         live.change(hang, ended);
+        live.set_healthy(healthy);
       });
+  if (collecting_) reload_collecting();
   if (http_) {
     auto token = read_token(config_);
     if (!token) complain(token.error().text + "; the token of before holds");
     if (token) http_->set_token(std::move(*token));
   }
+  if (!sources_) return reloaded();
   sources_->change(
       before, config_,
       [this](std::function<void(std::vector<StreamState>)> answer) {
         recorder_->positions(std::move(answer));
       },
       [this] { reloaded(); });
+}
+
+// Certificates hold for connections from now on.
+void Agent::reload_collecting() {
+  collecting_->set_retention(config_.collector.retention_max_size, config_.collector.retention_max_age_ns);
+  auto tls = credentials(config_.collector.tls);
+  if (tls)
+    collecting_->set_tls(std::move(*tls));
+  else
+    complain(tls.error().text + "; the certificate of before holds");
 }
 
 void Agent::reloaded() {
@@ -528,7 +597,15 @@ void Agent::stop() {
   beat_timer_->stop();
   http_.reset();
   // The store first: the engine may have much before it, and gets at the next start what it does not take.
-  sources_->stop([this] { recorder_->finish([this] { save_jobs(); }); });
+  const auto finish_all = [this] { collecting_ ? collecting_->stop([this] { finish(); }) : finish(); };
+  if (sources_)
+    sources_->stop(finish_all);
+  else
+    finish_all();
+}
+
+void Agent::finish() {
+  recorder_->finish([this] { save_jobs(); });
 }
 
 // What the jobs stand at is what a list of them shows after the next start. Where they were not restored yet,
@@ -553,7 +630,7 @@ void Agent::save_jobs() {
 
 // A thread that was left behind in a dead mount may come back while all that it uses goes: it does not.
 void Agent::end() {
-  if (sources_->tails().left_behind() == 0) return env_.stop();
+  if (!sources_ || sources_->tails().left_behind() == 0) return env_.stop();
   log_.info("ended");
   _exit(0);
 }

@@ -1,6 +1,8 @@
 // culpritd with role both: sources, store, engine and API of one host, connected. What sources give goes to
 // the store and to the engine, both in the same order; while either has too much before it, sources are held.
 //
+// A collector takes what the agents of other hosts send, beside (role both) or instead (role collector).
+//
 // Thread: the loop's. Owns everything that it starts; the Env goes after it.
 #pragma once
 
@@ -12,6 +14,7 @@
 #include "app/config.h"
 #include "app/daemon/agent_api.h"
 #include "app/daemon/black_box.h"
+#include "app/daemon/collecting.h"
 #include "app/daemon/diagnoser.h"
 #include "app/daemon/log.h"
 #include "app/daemon/notify.h"
@@ -50,6 +53,7 @@ class Agent {
   Status begin();
   Status lock_state();
   Status start_engine(std::shared_ptr<rules::Ruleset> rules);
+  Status start_collecting();
   void start_sources(std::vector<StreamState> known);
   void start_http();
   void restore();
@@ -71,6 +75,8 @@ class Agent {
   void beat();
   void tell_hung();
   void complain(const std::string& sentence);
+  void reload_collecting();
+  void finish();
   void save_jobs();
   void end();
   void give_up();
@@ -96,6 +102,7 @@ class Agent {
   std::unique_ptr<ProcessWatch> processes_;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Diagnoser> diagnoser_;
+  std::unique_ptr<Collecting> collecting_;  // null: agents have another collector
   std::unique_ptr<Restore> restore_;
   std::unique_ptr<Sources> sources_;
   std::unique_ptr<AgentApi> source_;

@@ -43,7 +43,7 @@ json row_json(const store::JobRow& row) {
 }
 
 std::string_view kind_word(OriginKind kind) {
-  constexpr std::string_view kWords[] = {"file", "socket", "ring", "kernel"};
+  constexpr std::string_view kWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark"};
   return kWords[static_cast<size_t>(kind)];
 }
 
@@ -370,7 +370,9 @@ void AgentApi::evidence(const serve::EvidenceQuery& query,
         if (range->streams.empty())
           return answer(
               fail(ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", query.path, query.job)));
-        answer(read_evidence(env_, *parts_.recorder, std::move(*range), share));
+        answer(read_evidence(
+            env_, store::EvidenceReader(parts_.recorder->files(), parts_.recorder->spool_folder()),
+            std::move(*range), share));
       });
 }
 

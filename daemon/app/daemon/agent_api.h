@@ -62,7 +62,7 @@ class AgentApi : public serve::ApiSource {
   void judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) override;
   void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
 
- private:
+ protected:
   io::Env& env_;
   AgentParts parts_;
   std::shared_ptr<void> reading_ = std::make_shared<int>();  // each reader of evidence has a share of it
@@ -75,7 +75,7 @@ std::string kind_of_diagnosis(std::string_view json);
 std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& usage);
 
 // Reads evidence on a worker of its own: one slow client or disk holds up no other. `share` lives as long.
-Result<std::unique_ptr<serve::EvidenceReader>> read_evidence(io::Env& env, const Recorder& recorder,
+Result<std::unique_ptr<serve::EvidenceReader>> read_evidence(io::Env& env, store::EvidenceReader reader,
                                                              store::EvidenceRange range,
                                                              std::shared_ptr<void> share);
 
