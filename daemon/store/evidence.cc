@@ -294,6 +294,8 @@ void copy_extents(io::Files& files, const std::string& folder, const KeptStream&
       damage.unreadable_segments += !next;
       more = next && *next && reader->frame_at() <= extent.last_at;
       if (more && !read_records(reader->content(), copy)) damage.frames += 1;
+      // What stands behind may be rubbish that a start has left out.
+      more = more && reader->frame_at() < extent.last_at;
     }
     damage.frames += reader->damaged_frames();
     damage.bytes += reader->damaged_bytes();

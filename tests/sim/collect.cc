@@ -138,6 +138,12 @@ class Run {
     if (collector_->is_up()) return;
     const bool up = collector_->start();
     tell(up ? "the collector starts" : "the collector does not start: " + collector_->why_not_started);
+    if (up) {
+      const store::ArchiveStats stats = collector_->archive().stats();
+      tell(fmt::format("it adopted {} frames and cut {} bytes; {} segments, {} missing, {} damaged frames",
+                       stats.adopted_frames, stats.cut_bytes, stats.segments, stats.missing_segments,
+                       stats.damaged_frames));
+    }
     if (!up) again([this] { start_collector(); });
   }
   void again(std::function<void()> call) { world_.after(random_.range(1, 5000) * kNsPerMs, std::move(call)); }

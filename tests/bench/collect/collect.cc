@@ -1,6 +1,6 @@
 // What forwarding and collecting cost, over TLS on loopback, agents and collector in processes of their own:
 //
-//   bench_collect bulk FOLDER [MB]              one agent whose spool is full: MB for each CPU second of both,
+//   bench_collect bulk FOLDER [MB]              one agent whose spool is full: MB for each CPU second,
 //                                               bytes on the wire over bytes of logs
 //   bench_collect herd FOLDER [AGENTS FRAMES]   many light agents; the collector is killed when a third is
 //                                               committed and comes back, and all of them with it
