@@ -26,7 +26,8 @@ class Agent : public LiveSink {
         epoch_(number + 1),
         session_(session) {
     logs::ParseOptions parse;
-    parsing_.parser = std::make_unique<logs::LineParser>(parse, std::make_unique<rules::BlockScanner>(*shipped()));
+    parsing_.parser =
+        std::make_unique<logs::LineParser>(parse, std::make_unique<rules::BlockScanner>(*shipped()));
     writer_.set_rules(shipped().get());
   }
   std::vector<core::Effect> step(core::Input& input, TimeNs now) override {
