@@ -68,7 +68,8 @@ int hosts(RemoteOptions& o) {
 
 void add_hosts(CLI::App& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
-  CLI::App* verb = app.add_subcommand("hosts", "Hosts that the daemon knows: seen, late, suspected; the silent ones first");
+  CLI::App* verb = app.add_subcommand(
+      "hosts", "Hosts that the daemon knows: seen, late, suspected; the silent ones first");
   verb->footer(kExamples);
   add_server_options(*verb, *o, Asks::kReads);
   add_format(*verb, *o, {"text", "json"});

@@ -16,8 +16,8 @@ struct ArchiveVisitor {
   std::function<bool(const LogOrigin&, const StreamInfo&)> wanted;  // pieces of others are left out
   std::function<bool(const LogOrigin&, const Piece&)> piece;
 };
-// The same in parts, while the archive grows: each call goes on behind the one before, with the same plan or a
-// later one. One thread at a time.
+// The same in parts, while the archive grows: each call goes on behind the one before, with the same plan or
+// a later one. One thread at a time.
 class ArchiveReplay {
  public:
   ArchiveReplay(io::Files& files, std::string folder);

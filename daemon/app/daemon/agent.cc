@@ -44,6 +44,10 @@ bool collects(const Config& config) {
          config.collector.tls.used();
 }
 
+std::string deed(const Config& config) {
+  return (config.watches() ? "watches " : "collects on ") + config.host.name;
+}
+
 // Null where none is configured.
 Result<std::shared_ptr<const io::TlsCredentials>> credentials(const TlsFiles& files) {
   if (!files.used()) return nullptr;
@@ -171,8 +175,6 @@ Status Agent::begin() {
   if (!processes) return tl::unexpected(processes.error());
   processes_ = std::move(*processes);
   if (const Status started = start_engine(std::move(rules.set)); !started) return started;
-  if (collects(config_))
-    if (const Status started = start_collecting(); !started) return started;
   start_http();
   restore();
   if (!recorder_->ended_well()) tell_lost();
@@ -184,8 +186,7 @@ Status Agent::begin() {
   if (auto on = env_.on_signal(SIGHUP, [this] { reload(); })) signals_.push_back(std::move(*on));
   beat_timer_ = env_.timer([this] { beat(); });
   beat_timer_->start(0, kNsPerSecond);
-  log_.info(fmt::format("culpritd {} {} {} as {}", CULPRIT_VERSION,
-                        config_.watches() ? "watches" : "collects on", config_.host.name,
+  log_.info(fmt::format("culpritd {} {} as {}", CULPRIT_VERSION, deed(config_),
                         options_.loaded.files.empty() ? "by default" : options_.loaded.files[0] + " says"));
   (void)notify_.ready("running");
   return {};
@@ -235,7 +236,7 @@ Status Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   auto started = Diagnoser::start(env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
   diagnoser_ = std::move(*started);
-  return {};
+  return collects(config_) ? start_collecting() : Status();
 }
 
 Status Agent::start_collecting() {
@@ -548,12 +549,12 @@ void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   log_.set_level(config_.daemon.log_level);
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
   const detect::StallOptions hang{config_.hang.after_ns, config_.hang.steps};
-  diagnoser_->ask(
-      [rules = std::move(rules), hang, healthy = config_.collector.healthy, ended = config_.jobs.ended_after_ns](LiveJobs& live, TimeNs) {
-        live.reload_rules(rules);
-        live.change(hang, ended);
-        live.set_healthy(healthy);
-      });
+  diagnoser_->ask([rules = std::move(rules), hang, healthy = config_.collector.healthy,
+                   ended = config_.jobs.ended_after_ns](LiveJobs& live, TimeNs) {
+    live.reload_rules(rules);
+    live.change(hang, ended);
+    live.set_healthy(healthy);
+  });
   if (collecting_) reload_collecting();
   if (http_) {
     auto token = read_token(config_);

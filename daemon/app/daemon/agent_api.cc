@@ -370,9 +370,9 @@ void AgentApi::evidence(const serve::EvidenceQuery& query,
         if (range->streams.empty())
           return answer(
               fail(ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", query.path, query.job)));
-        answer(read_evidence(
-            env_, store::EvidenceReader(parts_.recorder->files(), parts_.recorder->spool_folder()),
-            std::move(*range), share));
+        answer(read_evidence(env_,
+                             store::EvidenceReader(parts_.recorder->files(), parts_.recorder->spool_folder()),
+                             std::move(*range), share));
       });
 }
 

@@ -39,7 +39,8 @@ store::LogKind kind_of(peer::Log log) {
 
 // What `hosts` shows of one that is away, kept in the archive.
 std::string about_of(const HostFacts& f) {
-  nlohmann::json about = {{"program", f.program}, {"address", f.address}, {"clock_ahead_ns", f.clock_ahead_ns}};
+  nlohmann::json about = {
+      {"program", f.program}, {"address", f.address}, {"clock_ahead_ns", f.clock_ahead_ns}};
   if (f.status) {
     about["dropped_bytes"] = f.status->dropped_bytes;
     about["dropped_records"] = f.status->dropped_records;
@@ -70,7 +71,7 @@ struct Collecting::Work {
   TimeNs now = 0;
   bool commits = false, direct = true;
   std::vector<store::CommittedLog> committed;
-  Status failed;     // of the disk: the rest of the items waits
+  Status failed;  // of the disk: the rest of the items waits
   bool dirty = false;
   uint64_t pending = 0;
   store::ArchiveStats stats;
@@ -89,7 +90,10 @@ struct Collecting::Restoring {
 };
 
 Collecting::Collecting(io::Env& env, CollectingOptions options)
-    : env_(env), options_(std::move(options)), files_(io::real_files()), folder_(options_.state_dir + "/archive") {}
+    : env_(env),
+      options_(std::move(options)),
+      files_(io::real_files()),
+      folder_(options_.state_dir + "/archive") {}
 
 Collecting::~Collecting() { collector_.reset(); }
 
@@ -104,14 +108,16 @@ Result<std::unique_ptr<Collecting>> Collecting::open(io::Env& env, CollectingOpt
   c->archive_ = std::move(*opened);
   c->stats_ = c->archive_->stats();
   if (!c->archive_->moved_aside().empty())
-    c->options_.complain(fmt::format("{}: the archive's index was damaged; it is kept there, and a new one was "
-                                     "made of the segments",
-                                     c->archive_->moved_aside()));
+    c->options_.complain(
+        fmt::format("{}: the archive's index was damaged; it is kept there, and a new one was "
+                    "made of the segments",
+                    c->archive_->moved_aside()));
   if (c->stats_.cut_bytes > 0 || c->stats_.damaged_frames > 0)
-    c->options_.complain(fmt::format(
-        "archive: {} bytes behind the last sound frame were cut, {} damaged frames left out; agents send again "
-        "what was not acknowledged",
-        c->stats_.cut_bytes, c->stats_.damaged_frames));
+    c->options_.complain(
+        fmt::format("archive: {} bytes behind the last sound frame were cut, {} damaged frames left out; "
+                    "agents send again "
+                    "what was not acknowledged",
+                    c->stats_.cut_bytes, c->stats_.damaged_frames));
   auto worker = env.worker("archive");
   if (!worker) return tl::unexpected(worker.error());
   c->worker_ = std::move(*worker);
@@ -192,8 +198,8 @@ void Collecting::status(const std::string& host, const peer::Status& status) {
 
 // For hosts that are away after a restart.
 void Collecting::note(const HostFacts& facts) {
-  ask([host = facts.host, now = facts.seen_ns, about = about_of(facts)](
-          store::Archive& archive) { archive.note_host(host, now, about); },
+  ask([host = facts.host, now = facts.seen_ns,
+       about = about_of(facts)](store::Archive& archive) { archive.note_host(host, now, about); },
       {});
 }
 
@@ -327,8 +333,9 @@ Status Collecting::append_one(const Item& item, const collect::LogItem& one, Pie
   const auto header = store::decode_frame_header(frame.bytes);
   if (!header || header->epoch != item.batch.epochs[static_cast<size_t>(frame.log)] ||
       header->sequence != frame.sequence || static_cast<int>(header->kind) != static_cast<int>(frame.kind))
-    return fail(ErrorCode::kInvalid, fmt::format("host {}: frame {} of its {} log is not what it was told to be",
-                                                 item.batch.host, frame.sequence, peer::name_of(frame.log)));
+    return fail(ErrorCode::kInvalid,
+                fmt::format("host {}: frame {} of its {} log is not what it was told to be", item.batch.host,
+                            frame.sequence, peer::name_of(frame.log)));
   return archive_->append(frame.bytes, now, taken);
 }
 
@@ -375,7 +382,8 @@ void Collecting::worked(Work& work) {
 
 void Collecting::acknowledge(const Work& work) {
   stats_ = work.stats;
-  tell(work.failed);
+  // Frames that found room in memory end no trouble of the disk.
+  if (!work.failed || work.commits) tell(work.failed);
   if (work.commits) ++(work.failed ? figures_.commits : figures_.failed_commits);
   if (!collector_) return;
   for (const store::CommittedLog& log : work.committed) collector_->committed(log.epoch, log.sequence);
@@ -388,16 +396,15 @@ void Collecting::commit_after(TimeNs after) {
 
 void Collecting::give_engine(RemoteBatch&& batch) {
   const size_t bytes = batch.weight();
-  if (figures_.engine_bytes <= kEngineHold && figures_.engine_bytes + bytes > kEngineHold) ++figures_.engine_holds;
+  if (figures_.engine_bytes <= kEngineHold && figures_.engine_bytes + bytes > kEngineHold)
+    ++figures_.engine_holds;
   figures_.engine_bytes += bytes;
-  options_.diagnoser->ask(
-      [batch = std::make_shared<const RemoteBatch>(std::move(batch))](LiveJobs& live, TimeNs now) {
-        live.take(*batch, now);
-      },
-      [this, bytes] {
-        figures_.engine_bytes -= bytes;
-        if (figures_.engine_bytes <= kEngineRelease) pump();
-      });
+  options_.diagnoser->ask([batch = std::make_shared<const RemoteBatch>(std::move(batch))](
+                              LiveJobs& live, TimeNs now) { live.take(*batch, now); },
+                          [this, bytes] {
+                            figures_.engine_bytes -= bytes;
+                            if (figures_.engine_bytes <= kEngineRelease) pump();
+                          });
 }
 
 // Each change of it once.
@@ -429,7 +436,8 @@ void Collecting::replay_next() {
   auto plan = std::make_shared<Result<store::ReplayPlan>>();
   auto over = std::make_shared<Restoring::Streams>();
   worker_->submit(
-      [this, work, plan, over, ended = restoring_->rounds == 0 ? restoring_->ended : std::set<std::string>()] {
+      [this, work, plan, over,
+       ended = restoring_->rounds == 0 ? restoring_->ended : std::set<std::string>()] {
         commit(*work);
         work->stats = archive_->stats();
         *plan = archive_->replay_plan();
@@ -490,7 +498,8 @@ void Collecting::round_done() {
   }
   const store::ReadDamage damage = of.replay->damage();
   if (!damage.first.empty())
-    options_.complain(fmt::format("archive: {}; {} damaged frames are left out", damage.first, damage.frames));
+    options_.complain(
+        fmt::format("archive: {}; {} damaged frames are left out", damage.first, damage.frames));
   const auto done = std::move(of.done);
   restoring_.reset();
   done();

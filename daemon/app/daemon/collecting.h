@@ -33,10 +33,10 @@ struct CollectingOptions {
   std::shared_ptr<const io::TlsCredentials> tls;  // null: plain, on loopback
   uint64_t max_bytes = 0;
   TimeNs max_age_ns = 0;
-  Diagnoser* diagnoser = nullptr;                                       // borrowed; goes later
-  std::function<void(const std::string&)> complain, info;               // sentences for the log
-  std::function<std::vector<std::string>()> running = {};               // jobs, for what may be dropped
-  collect::CollectorOptions limits = {};                                // its listen, tls and program are set here
+  Diagnoser* diagnoser = nullptr;                          // borrowed; goes later
+  std::function<void(const std::string&)> complain, info;  // sentences for the log
+  std::function<std::vector<std::string>()> running = {};  // jobs, for what may be dropped
+  collect::CollectorOptions limits = {};                   // its listen, tls and program are set here
 };
 
 // What is known of a host that sends, or did.
@@ -137,8 +137,7 @@ class Collecting : private collect::FrameSink {
   bool paused_ = false, direct_ = true, commit_due_ = false, commit_waits_ = false, retry_waits_ = false;
   bool stopping_ = false;
   std::unique_ptr<collect::Collector> collector_;
-  std::unique_ptr<io::Timer> commit_timer_, retry_timer_, retain_timer_, restore_timer_,
-      listen_timer_;
+  std::unique_ptr<io::Timer> commit_timer_, retry_timer_, retain_timer_, restore_timer_, listen_timer_;
   std::unique_ptr<io::Worker> worker_;  // goes first
 };
 

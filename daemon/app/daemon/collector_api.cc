@@ -34,10 +34,13 @@ void put_lag(json& row, const HostFacts& facts) {
   for (const peer::LogState& log : facts.status->logs) {
     frames += log.unacked_frames;
     spool += log.bytes;
-    if (log.oldest_ns != kNoTime) oldest = oldest == kNoTime ? log.oldest_ns : std::min(oldest, log.oldest_ns);
+    if (log.oldest_ns != kNoTime)
+      oldest = oldest == kNoTime ? log.oldest_ns : std::min(oldest, log.oldest_ns);
   }
   row["lag_frames"] = frames;
-  row["lag_ns"] = frames == 0 ? 0 : oldest == kNoTime ? 0 : std::max<TimeNs>(0, facts.status->time_ns - oldest);
+  row["lag_ns"] = frames == 0         ? 0
+                  : oldest == kNoTime ? 0
+                                      : std::max<TimeNs>(0, facts.status->time_ns - oldest);
   row["spool_bytes"] = spool;
 }
 
@@ -66,7 +69,9 @@ json row_of(const HostFacts& facts) {
 }
 
 json row_of(const std::string& host, const Remembered& of) {
-  const auto told = [&](const char* name) { return of.about.is_object() ? of.about.value(name, json()) : json(); };
+  const auto told = [&](const char* name) {
+    return of.about.is_object() ? of.about.value(name, json()) : json();
+  };
   return {{"host", host},
           {"connected", false},
           {"state", "silent"},
@@ -118,7 +123,8 @@ void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Co
   m.gauge("culprit_archive_segments", "Segments on the disk.").value(number(s.segments));
   m.gauge("culprit_archive_logs", "Logs of hosts that are known.").value(number(s.logs));
   m.gauge("culprit_archive_pending_bytes", "Taken, and not yet committed.").value(number(s.pending_bytes));
-  m.gauge("culprit_archive_waiting_batches", "Received, and waiting for the archive.").value(number(f.waiting));
+  m.gauge("culprit_archive_waiting_batches", "Received, and waiting for the archive.")
+      .value(number(f.waiting));
   m.gauge("culprit_archive_restoring", "1 while engines are given what was there at the start.")
       .value(f.restoring ? 1 : 0);
   m.counter("culprit_archive_frames_total", "Frames taken.").value(number(s.frames));
@@ -130,7 +136,8 @@ void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Co
       .value(number(s.duplicates));
   m.counter("culprit_archive_refused_frames_total", "Frames that are none, or do not follow.")
       .value(number(s.refused));
-  m.counter("culprit_archive_holes_total", "Places where bytes of a source never came.").value(number(s.holes));
+  m.counter("culprit_archive_holes_total", "Places where bytes of a source never came.")
+      .value(number(s.holes));
   m.counter("culprit_archive_hole_bytes_total", "Bytes that are missing there.").value(number(s.hole_bytes));
   m.counter("culprit_archive_dropped_bytes_total", "What made room, or was too old.")
       .value(number(s.dropped_bytes));
@@ -195,7 +202,8 @@ void CollectorApi::hosts(Answer answer) {
         [kept](store::Archive& archive) {
           if (auto rows = archive.hosts())
             for (const store::HostRow& row : *rows)
-              (*kept)[row.host] = {json::parse(row.about, nullptr, false), row.seen_ns, row.bytes, row.skipped};
+              (*kept)[row.host] = {json::parse(row.about, nullptr, false), row.seen_ns, row.bytes,
+                                   row.skipped};
         },
         [this, own, kept, answer] {
           std::map<std::string, json> rows;

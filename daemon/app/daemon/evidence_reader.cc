@@ -67,15 +67,12 @@ class StoredEvidence : public serve::EvidenceReader {
                  std::shared_ptr<void> share, std::unique_ptr<io::Worker> worker)
       : share_(std::move(share)), shared_(std::make_shared<Shared>()), worker_(std::move(worker)) {
     auto failure = std::make_shared<std::optional<Error>>();
-    worker_->submit(
-        [&env, shared = shared_, failure, range = std::move(range), share = share_,
-         reader = std::move(reader)] {
-          *failure = read(env, shared, range, reader);
-        },
-        [shared = shared_, failure] {
-          shared->failure = *failure;
-          shared->serve_one();
-        });
+    worker_->submit([&env, shared = shared_, failure, range = std::move(range), share = share_,
+                     reader = std::move(reader)] { *failure = read(env, shared, range, reader); },
+                    [shared = shared_, failure] {
+                      shared->failure = *failure;
+                      shared->serve_one();
+                    });
   }
   // A hung disk must not hold up the loop: the thread ends when it comes back.
   ~StoredEvidence() override {

@@ -12,6 +12,10 @@ constexpr TimeNs kHeardNs = 300 * kNsPerSecond;
 }  // namespace
 
 void JobHosts::told(const std::string& host, TimeNs until, TimeNs now, bool active) {
+  // The first one after nobody was heard: the network was cut, and the others are on their way.
+  const auto heard = [&](const auto& of) { return is_heard(of.second, now); };
+  if (std::none_of(hosts_.begin(), hosts_.end(), heard))
+    for (auto& [name, other] : hosts_) other.heard_ns = now;
   Host& h = hosts_[host];
   h.until_ns = std::max(h.until_ns, until);
   h.heard_ns = now;
@@ -27,7 +31,9 @@ void JobHosts::back(TimeNs now) {
   if (!hosts_.empty()) active_ns_ = now;
 }
 
-bool JobHosts::is_heard(const Host& host, TimeNs now) { return now - host.heard_ns < kHeardNs; }
+bool JobHosts::is_heard(const Host& host, TimeNs now) {
+  return host.heard_ns != kNoTime && now - host.heard_ns < kHeardNs;
+}
 
 std::optional<bool> JobHosts::alive(TimeNs now) const {
   bool all_gone = true;

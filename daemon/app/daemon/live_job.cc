@@ -300,8 +300,8 @@ bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
   const bool nothing = report_.diagnoses.empty() && report_.suspects.empty() && report_.missing.empty();
   const bool well = reached && nothing && !said_failed_ && engine_->log().events() > 0;
   const auto& healthy = options_.healthy;
-  const bool learned =
-      (well || std::find(healthy.begin(), healthy.end(), summary_.id) != healthy.end()) && engine_->log().events() > 0;
+  const bool learned = (well || std::find(healthy.begin(), healthy.end(), summary_.id) != healthy.end()) &&
+                       engine_->log().events() > 0;
   if (learned) engine_->add_to(pool);
   summary_ = summary();
   summary_.well = well;

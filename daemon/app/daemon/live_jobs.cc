@@ -74,8 +74,8 @@ struct LiveJobs::Impl {
   std::deque<BacklogLine> backlog;  // the kernel's last lines
   size_t backlog_bytes = 0;
   std::map<std::pair<uint64_t, StreamId>, RemoteStream> remote;  // by log and stream
-  bool restoring = false;              // what is taken was told before
-  bool behind = false;                 // what is taken is late
+  bool restoring = false;                                        // what is taken was told before
+  bool behind = false;                                           // what is taken is late
   std::map<std::string, TimeNs> over;  // while restoring: the end of the last run that is over
   TimeNs report_allowed_ns = kNoTime, reported_ns = kNoTime;
 
@@ -263,9 +263,9 @@ struct LiveJobs::Impl {
       RemoteStream& stream = known->second;
       const uint64_t lost = stream.blocks_lost();
       const TimeNs at = piece.time_ns == kNoTime ? now : piece.time_ns;
-      LiveJob* job = stream.take(piece, {at, restoring ? at : now}, [&](const auto& id, TimeNs when, bool begins) {
-        return remote_job(id, when, begins);
-      });
+      LiveJob* job =
+          stream.take(piece, {at, restoring ? at : now},
+                      [&](const auto& id, TimeNs when, bool begins) { return remote_job(id, when, begins); });
       counts.remote_blocks_lost += stream.blocks_lost() - lost;
       if (job) after(*job, at);
     }

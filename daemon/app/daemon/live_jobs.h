@@ -103,12 +103,12 @@ struct RunEnd {
 struct LiveCounts {
   uint64_t lines = 0, bytes = 0;  // that engines took; bytes of all pieces
   uint64_t jobs_started = 0, jobs_ended = 0;
-  uint64_t jobs_forgotten = 0;      // ended ones that made room
-  uint64_t bytes_refused = 0;       // of jobs and sources beyond the bounds: evidence only
-  uint64_t broken_trace_lines = 0;  // evidence only
+  uint64_t jobs_forgotten = 0;                         // ended ones that made room
+  uint64_t bytes_refused = 0;                          // of jobs and sources beyond the bounds: evidence only
+  uint64_t broken_trace_lines = 0;                     // evidence only
   uint64_t remote_blocks = 0, remote_blocks_lost = 0;  // of other hosts' agents; that cannot be read
   uint64_t remote_bytes = 0;                           // of these blocks
-  uint64_t events_lost = 0;         // findings that nobody took in time
+  uint64_t events_lost = 0;                            // findings that nobody took in time
   uint64_t reports = 0;
   TimeNs report_ns = 0;  // spent on them
 };

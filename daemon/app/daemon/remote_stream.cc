@@ -88,7 +88,8 @@ std::optional<SourceId> RemoteStream::source_here(LiveJob& job, Source& source, 
 
 void RemoteStream::take(core::Input input, TimeNs now) {
   auto* lines = std::get_if<core::LogInput>(&input);
-  const bool begins = !std::holds_alternative<core::ProblemSeen>(input);
+  const bool begins =
+      lines ? !lines->batch->lines.empty() : !std::holds_alternative<core::ProblemSeen>(input);
   LiveJob* job = job_for(begins);
   if (job && begins) took_ = job;
   if (lines) {

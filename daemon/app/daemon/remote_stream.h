@@ -59,8 +59,8 @@ class RemoteStream : private core::InputSink {
   logs::Expander::FindRule find_;
   std::unique_ptr<core::InputReader> reader_;
   std::vector<Source> sources_;
-  std::string untold_;             // for the report of the next run that takes something
-  bool told_troubles_ = false;     // of this session
+  std::string untold_;          // for the report of the next run that takes something
+  bool told_troubles_ = false;  // of this session
   uint64_t broken_session_ = 0, blocks_lost_ = 0;
   // During take():
   const JobOf* job_of_ = nullptr;

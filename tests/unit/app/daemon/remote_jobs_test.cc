@@ -26,7 +26,8 @@ class Agent : public LiveSink {
         epoch_(number + 1),
         session_(session) {
     logs::ParseOptions parse;
-    parsing_.parser = std::make_unique<logs::LineParser>(parse, std::make_unique<rules::BlockScanner>(*shipped()));
+    parsing_.parser =
+        std::make_unique<logs::LineParser>(parse, std::make_unique<rules::BlockScanner>(*shipped()));
     writer_.set_rules(shipped().get());
   }
   std::vector<core::Effect> step(core::Input& input, TimeNs now) override {
@@ -262,7 +263,8 @@ BOOST_AUTO_TEST_CASE(what_hosts_say_of_life_counts_while_they_are_heard) {
   BOOST_TEST((hosts.alive(1000) == true));
   BOOST_TEST(hosts.known_until(1000) == 90);
   BOOST_TEST(!hosts.have_told_of(95, 1000));
-  const TimeNs later = 1000 + 600 * kSecond;  // a is not heard any more, b is
+  const TimeNs later = 1000 + 400 * kSecond;  // a is not heard any more, b is
+  hosts.told("b", 150, 1000 + 200 * kSecond, false);
   hosts.told("b", 200, later, false);
   BOOST_TEST(!hosts.alive(later).has_value());
   BOOST_TEST(hosts.somebody_missing(later));
@@ -274,6 +276,11 @@ BOOST_AUTO_TEST_CASE(what_hosts_say_of_life_counts_while_they_are_heard) {
   BOOST_TEST(!hosts.somebody_missing(later));
   hosts.told("b", 300, later, true);  // it came back
   BOOST_TEST(!hosts.alive(later).has_value());
+  hosts.alive("a", true);
+  const TimeNs cut = later + 3600 * kSecond;  // the network was cut: a is on its way as b is
+  hosts.told("b", 400, cut, false);
+  BOOST_TEST((hosts.alive(cut) == true));
+  BOOST_TEST(hosts.known_until(cut) == 100);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
