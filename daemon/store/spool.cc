@@ -201,7 +201,8 @@ void Spool::take(const PieceBatch& batch, TimeNs now) {
     advance(stream.appended, piece, stream.info.kind, piece.bytes.size());
     touch(stream);
     // A failure is noted; the batch is taken all the same, and waits.
-    if (raw_.size() >= kFrameBytes && stats_.failing_since_ns == kNoTime) (void)write_pending(now);
+    if (!batch.whole && raw_.size() >= kFrameBytes && stats_.failing_since_ns == kNoTime)
+      (void)write_pending(now);
   }
 }
 

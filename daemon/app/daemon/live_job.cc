@@ -94,7 +94,8 @@ std::string to_json(const LiveJobSummary& job) {
 LiveJob::LiveJob(std::string id, uint32_t run, const LiveOptions& options, LiveParsing& parsing)
     : options_(options),
       engine_(std::make_unique<core::Engine>(engine_options(id, options))),
-      sources_(*engine_, parsing) {
+      sink_(*engine_),
+      sources_(sink_, parsing) {
   summary_.id = std::move(id);
   summary_.run = run;
 }
@@ -314,7 +315,8 @@ std::vector<StreamId> LiveJob::streams() const {
 std::map<StreamId, uint64_t> LiveJob::lines_of_streams() const {
   std::map<StreamId, uint64_t> out;
   for (const auto& [stream, ended] : streams_)
-    if (const uint64_t lines = sources_.lines_of(stream); lines > 0) out[stream] = lines;
+    if (const auto source = sources_.source_of(stream))
+      if (const uint64_t lines = engine_->log().lines_of(*source); lines > 0) out[stream] = lines;
   return out;
 }
 

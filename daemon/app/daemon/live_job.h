@@ -81,6 +81,7 @@ class LiveJob {
   LiveJobSummary summary_;
   const LiveOptions& options_;
   std::unique_ptr<core::Engine> engine_;
+  EngineSink sink_;
   LiveSources sources_;
   Report report_;
   bool dirty_ = false, said_end_ = false, said_failed_ = false;

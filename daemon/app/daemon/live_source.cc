@@ -159,7 +159,7 @@ std::vector<KernelLine> read_kernel(LiveStream& stream, std::string_view bytes) 
 }
 
 void LiveSources::step(core::Input input, TimeNs now) {
-  for (core::Effect& effect : engine_.step({&input, 1}, now))
+  for (core::Effect& effect : sink_.step(input, now))
     findings_.push_back(std::move(std::get<Finding>(effect)));
 }
 
@@ -301,9 +301,21 @@ void LiveSources::end(TimeNs now) {
   for (auto& [key, source] : sources_) source.feed.end(taker(source, now));
 }
 
-uint64_t LiveSources::lines_of(StreamId stream) const {
+std::vector<Problem> LiveSources::take_broken() {
+  std::vector<Problem> out;
+  for (const auto& [path, broken] : broken_)
+    for (const auto& [reason, kind] : broken.kinds)
+      if (broken_told_.emplace(path, reason).second)
+        out.push_back({path, kind.offset,
+                       fmt::format("lines are not understood: {}; the first: {}{}", reason,
+                                   to_terminal(kind.beginning),
+                                   kind.beginning.size() == kBrokenShown ? "…" : "")});
+  return out;
+}
+
+std::optional<SourceId> LiveSources::source_of(StreamId stream) const {
   const auto source = sources_.find({stream, Part::kLines});
-  return source == sources_.end() ? 0 : engine_.log().lines_of(source->second.feed.source());
+  return source == sources_.end() ? std::nullopt : std::optional(source->second.feed.source());
 }
 
 }  // namespace culprit::app
