@@ -135,10 +135,10 @@ RuleOptions rule_options(const Config& config) {
 std::vector<std::string> without_effect(const Config& config) {
   std::vector<std::string> out;
   const Config defaults;
-  if (config.role != DaemonRole::kBoth)
+  if (config.role == DaemonRole::kCollector)
     out.emplace_back("role: has no effect yet: this version watches its host and answers, as both does");
-  if (!config.forward.to.empty())
-    out.emplace_back("forward: has no effect yet: this version keeps what it takes on its host");
+  if (config.role != DaemonRole::kAgent && !config.forward.to.empty())
+    out.emplace_back("forward: has an effect with role agent only: what is taken stays on this host");
   if (config.collector.listen != defaults.collector.listen || !config.collector.tls.cert.empty())
     out.emplace_back("collector: has no effect yet: this version takes nothing of other hosts");
   if (!config.collector.healthy.empty())

@@ -17,6 +17,7 @@
 
 #include "app/daemon/agent_api.h"
 #include "app/daemon/batch_parts.h"
+#include "app/daemon/forwarding_api.h"
 #include "app/daemon/job_recognition.h"
 #include "app/rules.h"
 #include "base/text.h"
@@ -134,6 +135,10 @@ Status Agent::begin() {
     for (const auto& [stream, offset] : offsets) out.emplace_back(stream, offset);
     if (sources_) sources_->committed(out);
   };
+  recorder.hold = forwards();
+  recorder.synced = [this] {
+    if (uplink_) uplink_->evidence_synced();
+  };
   auto opened = Recorder::open(env_, std::move(recorder));
   if (!opened) return tl::unexpected(opened.error());
   recorder_ = std::move(*opened);
@@ -152,9 +157,13 @@ Status Agent::begin() {
   auto processes = ProcessWatch::start(env_);
   if (!processes) return tl::unexpected(processes.error());
   processes_ = std::move(*processes);
-  if (const Status started = start_engine(std::move(rules.set)); !started) return started;
+  const Status started = forwards() ? start_uplink(std::move(rules.set)) : start_engine(std::move(rules.set));
+  if (!started) return started;
   start_http();
-  restore();
+  if (diagnoser_)
+    restore();
+  else
+    counts_.restored = true;
   if (!recorder_->ended_well()) tell_lost();
   start_sources(recorder_->known());
   malloc_trim(0);  // what loading the rules took is not needed again
@@ -186,7 +195,7 @@ Status Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   DiagnoserOptions options;
   LiveOptions& live = options.live;
   live.host = config_.host.name;
-  for (const LogWatch& log : config_.logs) live.roots.push_back(fixed_root(log.path));
+  live.roots = roots();
   live.rules = std::move(rules);
   live.watch = rule_watch_.get();
   live.quarantined = quarantine_->rules();
@@ -194,11 +203,7 @@ Status Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   live.ended_after_ns = config_.jobs.ended_after_ns;
   live.uid = getuid();
   live.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
-  live.seen = [watch = processes_.get()](const std::string& job, const StreamInfo& info, const Piece& piece) {
-    if (info.kind == OriginKind::kFile && piece.place)
-      watch->follow_file(job, piece.place->device, piece.place->inode);
-    if (info.pid) watch->follow_process(job, *info.pid);
-  };
+  live.seen = follower();
   if (!recorder_->known_pool().empty()) {
     auto pool = detect::Pool::load(recorder_->known_pool(), "the normal pool");
     if (pool)
@@ -213,6 +218,56 @@ Status Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   if (!started) return tl::unexpected(started.error());
   diagnoser_ = std::move(*started);
   return {};
+}
+
+std::function<void(const std::string&, const StreamInfo&, const Piece&)> Agent::follower() const {
+  return [watch = processes_.get()](const std::string& job, const StreamInfo& info, const Piece& piece) {
+    if (info.kind == OriginKind::kFile && piece.place)
+      watch->follow_file(job, piece.place->device, piece.place->inode);
+    if (info.pid) watch->follow_process(job, *info.pid);
+  };
+}
+
+std::vector<std::string> Agent::roots() const {
+  std::vector<std::string> out;
+  for (const LogWatch& log : config_.logs) out.push_back(fixed_root(log.path));
+  return out;
+}
+
+Status Agent::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
+  UplinkOptions options;
+  options.config = &config_;
+  options.recorder = recorder_.get();
+  options.watch = &watch_;
+  options.feed.host = config_.host.name;
+  options.feed.uid = getuid();
+  options.feed.roots = roots();
+  options.feed.rules = std::move(rules);
+  options.feed.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
+  options.feed.seen = follower();
+  options.complain = [this](const std::string& what) { complain(what); };
+  options.status = [this] { return peer_status(); };
+  auto started = Uplink::start(env_, std::move(options));
+  if (!started) return tl::unexpected(started.error());
+  uplink_ = std::move(*started);
+  return {};
+}
+
+peer::Status Agent::peer_status() const {
+  peer::Status out;
+  out.started_ns = counts_.started_ns;
+  const serve::Health health = source_->health();
+  out.healthy = health.ok;
+  if (!health.ok) out.trouble = health.sentence;
+  out.read_bytes = recorder_->figures().spool.raw_bytes;
+  if (sources_)
+    for (const Tails::Tail& tail : sources_->tails().tails()) {
+      out.sources += tail.stats.files;
+      out.dropped_bytes += tail.stats.gap_bytes;
+    }
+  if (sources_ && sources_->rings()) out.dropped_records += sources_->rings()->dropped;
+  if (sources_ && sources_->kernel()) out.dropped_records += sources_->kernel()->lost;
+  return out;
 }
 
 // ---- what was before
@@ -292,22 +347,27 @@ void Agent::take_part(PieceBatch&& part) {
   const size_t bytes = weight(*shared);
   counts_.store_bytes += bytes;
   if (restore_) restore_->given(shared);
+  if (uplink_) diagnose(shared);  // before a commit may have it
   recorder_->append(shared, [this, bytes] {
     if (restore_) restore_->appended();
     counts_.store_bytes -= bytes;
     release();
   });
-  if (!restore_) diagnose(shared);
+  if (!restore_ && !uplink_) diagnose(shared);
   if (std::max(counts_.store_bytes, counts_.engine_bytes) >= kHoldBytes) hold();
 }
 
 void Agent::diagnose(SharedBatch batch) {
   const size_t bytes = weight(*batch);
   counts_.engine_bytes += bytes;
-  diagnoser_->take(std::move(batch), [this, bytes] {
+  auto done = [this, bytes] {
     counts_.engine_bytes -= bytes;
     release();
-  });
+  };
+  if (uplink_)
+    uplink_->take(std::move(batch), std::move(done));
+  else
+    diagnoser_->take(std::move(batch), std::move(done));
 }
 
 void Agent::hold() {
@@ -395,10 +455,13 @@ void Agent::record_job(const LiveEvent& event) {
 
 void Agent::start_http() {
   if (!source_) {
-    AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), diagnoser_.get(), {}, {}};
+    AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), diagnoser_.get(), uplink_.get(), {}, {}};
     parts.sources = [this] { return sources_.get(); };
     parts.http = [this] { return http_.get(); };
-    source_ = std::make_unique<AgentApi>(env_, std::move(parts));
+    if (uplink_)
+      source_ = std::make_unique<ForwardingApi>(env_, std::move(parts));
+    else
+      source_ = std::make_unique<AgentApi>(env_, std::move(parts));
     api_ = std::make_unique<serve::Api>(env_, *source_);
     http_retry_ = env_.timer([this] { start_http(); });
   }
@@ -491,11 +554,14 @@ void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   log_.set_level(config_.daemon.log_level);
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
   const detect::StallOptions hang{config_.hang.after_ns, config_.hang.steps};
-  diagnoser_->ask(
-      [rules = std::move(rules), hang, ended = config_.jobs.ended_after_ns](LiveJobs& live, TimeNs) {
-        live.reload_rules(rules);
-        live.change(hang, ended);
-      });
+  if (uplink_)
+    uplink_->reload(config_, std::move(rules));
+  else
+    diagnoser_->ask(
+        [rules = std::move(rules), hang, ended = config_.jobs.ended_after_ns](LiveJobs& live, TimeNs) {
+          live.reload_rules(rules);
+          live.change(hang, ended);
+        });
   if (http_) {
     auto token = read_token(config_);
     if (!token) complain(token.error().text + "; the token of before holds");
@@ -527,7 +593,10 @@ void Agent::stop() {
   beat_timer_->stop();
   http_.reset();
   // The store first: the engine may have much before it, and gets at the next start what it does not take.
-  sources_->stop([this] { recorder_->finish([this] { save_jobs(); }); });
+  sources_->stop([this] {
+    if (uplink_) return uplink_->finish([this] { recorder_->finish([this] { end(); }); });
+    recorder_->finish([this] { save_jobs(); });
+  });
 }
 
 // What the jobs stand at is what a list of them shows after the next start. Where they were not restored yet,

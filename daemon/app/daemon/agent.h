@@ -1,5 +1,6 @@
 // culpritd with role both: sources, store, engine and API of one host, connected. What sources give goes to
 // the store and to the engine, both in the same order; while either has too much before it, sources are held.
+// With role agent the collector has the engine: there what sources give goes to the uplink instead.
 //
 // Thread: the loop's. Owns everything that it starts; the Env goes after it.
 #pragma once
@@ -22,6 +23,7 @@
 #include "app/daemon/rule_watch.h"
 #include "app/daemon/self_watch.h"
 #include "app/daemon/sources.h"
+#include "app/daemon/uplink.h"
 #include "io/env.h"
 #include "serve/api.h"
 
@@ -49,7 +51,12 @@ class Agent {
   Agent(io::Env& env, AgentOptions options, Log& log);
   Status begin();
   Status lock_state();
+  bool forwards() const { return config_.role == DaemonRole::kAgent; }
   Status start_engine(std::shared_ptr<rules::Ruleset> rules);
+  Status start_uplink(std::shared_ptr<rules::Ruleset> rules);
+  std::function<void(const std::string&, const StreamInfo&, const Piece&)> follower() const;
+  std::vector<std::string> roots() const;
+  peer::Status peer_status() const;
   void start_sources(std::vector<StreamState> known);
   void start_http();
   void restore();
@@ -95,7 +102,8 @@ class Agent {
   bool blind_ = false;
   std::unique_ptr<ProcessWatch> processes_;
   std::unique_ptr<Recorder> recorder_;
-  std::unique_ptr<Diagnoser> diagnoser_;
+  std::unique_ptr<Diagnoser> diagnoser_;  // null: the collector has it
+  std::unique_ptr<Uplink> uplink_;        // of an agent
   std::unique_ptr<Restore> restore_;
   std::unique_ptr<Sources> sources_;
   std::unique_ptr<AgentApi> source_;
