@@ -5,8 +5,8 @@
 namespace culprit::app {
 
 void ForwardingApi::ask_there(const Answer& answer) const {
-  answer(fail(ErrorCode::kNotFound,
-              fmt::format("{} forwards to {}: ask there", parts_.config->host.name, parts_.config->forward.to)));
+  answer(fail(ErrorCode::kNotFound, fmt::format("{} forwards to {}: ask there", parts_.config->host.name,
+                                                parts_.config->forward.to)));
 }
 
 }  // namespace culprit::app

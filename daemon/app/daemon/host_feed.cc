@@ -73,7 +73,7 @@ struct FeedStream {
   uint64_t resume = 0;        // what stands before it was condensed by a process before
   uint64_t resume_told = 0;
   bool resumes = false;
-  bool moved = false;            // since the last flush
+  bool moved = false;  // since the last flush
   StreamId mark_stream = kNoStream;
 };
 
@@ -93,10 +93,10 @@ struct HostFeed::Impl {
   };
   std::deque<BacklogLine> backlog;  // the kernel's last lines
   size_t backlog_bytes = 0;
-  std::vector<Piece> ends;                     // of streams of the condensed spool, for the next flush
+  std::vector<Piece> ends;  // of streams of the condensed spool, for the next flush
   std::unordered_map<StreamId, StreamState> known_marks;  // by evidence stream, of sources not seen yet
-  std::optional<StreamId> all_stream;          // the mark of kAllStreams
-  uint64_t behind = 0;                         // what it told at the start
+  std::optional<StreamId> all_stream;                     // the mark of kAllStreams
+  uint64_t behind = 0;                                    // what it told at the start
   bool hurry = false;
 
   explicit Impl(FeedOptions o)
@@ -254,7 +254,8 @@ struct HostFeed::Impl {
     const auto known = jobs.find(id);
     if (known != jobs.end()) return known->second.get();
     if (jobs.size() >= options.jobs_max) return nullptr;
-    FeedJob& job = *jobs.emplace(id, std::make_unique<FeedJob>(options.draw_session(), parsing)).first->second;
+    FeedJob& job =
+        *jobs.emplace(id, std::make_unique<FeedJob>(options.draw_session(), parsing)).first->second;
     job.writer.set_rules(options.rules.get());
     job.last_ns = at;
     for (const BacklogLine& old : backlog)
@@ -288,8 +289,8 @@ struct HostFeed::Impl {
     job.asked_ns = now;
     std::optional<bool> alive = options.alive ? options.alive(id) : std::nullopt;
     const bool all_ended =
-        !job.streams.empty() && std::all_of(job.streams.begin(), job.streams.end(),
-                                            [](const auto& stream) { return stream.second; });
+        !job.streams.empty() &&
+        std::all_of(job.streams.begin(), job.streams.end(), [](const auto& stream) { return stream.second; });
     if (!alive && all_ended) alive = false;
     const TimeNs silent = now - job.last_ns;
     if (alive && (alive != job.told || (silent >= kAliveEvery && now - job.told_ns >= kAliveEvery))) {
@@ -488,7 +489,7 @@ const std::string HostFeed::Impl::kDefault = kDefaultJob;
 HostFeed::HostFeed(FeedOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 HostFeed::~HostFeed() = default;
 
-void HostFeed::resume(const std::vector<StreamState>& known) {
+void HostFeed::resume(const std::vector<StreamState>& known, TimeNs now) {
   Impl& s = *impl_;
   for (const StreamState& state : known) {
     if (state.ended) continue;
@@ -500,6 +501,8 @@ void HostFeed::resume(const std::vector<StreamState>& known) {
     } else if (ours && state.place->inode < kNoStream) {
       s.known_marks[static_cast<StreamId>(state.place->inode)] = state;
     } else {  // a session of before, or the mark of another spool's
+      // Its job goes on at once, in a new one: what the kernel says is told to it though it is silent itself.
+      if (state.info.kind == OriginKind::kCondensed) (void)s.job_for(state.info.job, now);
       Piece last;
       last.stream = state.info.id;
       last.offset = state.size;

@@ -33,19 +33,19 @@ struct FeedOptions {
   Zone zone;                              // of times that name none
   TimeNs ended_after_ns = 600 * kNsPerSecond;
   size_t jobs_max = limits::kLiveJobs;
-  uint64_t evidence_epoch = 0;            // of the spool whose pieces come
-  std::function<StreamId()> allocate;     // of the condensed spool
-  std::function<uint64_t()> draw_session; // random numbers
+  uint64_t evidence_epoch = 0;             // of the spool whose pieces come
+  std::function<StreamId()> allocate;      // of the condensed spool
+  std::function<uint64_t()> draw_session;  // random numbers
   // As LiveOptions has them.
   std::function<std::optional<bool>(const std::string& job)> alive = {};
   std::function<void(const std::string& job, const StreamInfo&, const Piece&)> seen = {};
 };
 
 struct FeedCounts {
-  uint64_t lines = 0, bytes = 0;       // condensed; bytes of their sources
+  uint64_t lines = 0, bytes = 0;  // condensed; bytes of their sources
   uint64_t blocks = 0, block_bytes = 0;
-  uint64_t bytes_refused = 0;          // of jobs beyond the bound: evidence only
-  uint64_t broken_trace_lines = 0;     // evidence only
+  uint64_t bytes_refused = 0;                     // of jobs beyond the bound: evidence only
+  uint64_t broken_trace_lines = 0;                // evidence only
   uint64_t dropped_lines = 0, dropped_notes = 0;  // more than a block holds
 };
 
@@ -55,7 +55,7 @@ class HostFeed {
   ~HostFeed();
 
   // What the condensed spool tells at a start, before anything is taken.
-  void resume(const std::vector<StreamState>& known);
+  void resume(const std::vector<StreamState>& known, TimeNs now);
   // Frames of evidence up to this one need not be given again.
   uint64_t resume_behind() const;
 

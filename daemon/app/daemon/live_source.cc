@@ -306,10 +306,10 @@ std::vector<Problem> LiveSources::take_broken() {
   for (const auto& [path, broken] : broken_)
     for (const auto& [reason, kind] : broken.kinds)
       if (broken_told_.emplace(path, reason).second)
-        out.push_back({path, kind.offset,
-                       fmt::format("lines are not understood: {}; the first: {}{}", reason,
-                                   to_terminal(kind.beginning),
-                                   kind.beginning.size() == kBrokenShown ? "…" : "")});
+        out.push_back(
+            {path, kind.offset,
+             fmt::format("lines are not understood: {}; the first: {}{}", reason, to_terminal(kind.beginning),
+                         kind.beginning.size() == kBrokenShown ? "…" : "")});
   return out;
 }
 

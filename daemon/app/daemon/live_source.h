@@ -146,7 +146,7 @@ class LiveSources {
   SourceId next_ = 0;
   std::map<std::string, std::set<std::string>> guesses_;  // by stem, names
   std::vector<Finding> findings_;
-  std::map<std::string, BrokenLines> broken_;  // by the source's path
+  std::map<std::string, BrokenLines> broken_;                  // by the source's path
   std::set<std::pair<std::string, std::string>> broken_told_;  // by take_broken(): path, reason
   size_t gaps_ = 0;
   uint64_t refused_ = 0;

@@ -212,12 +212,11 @@ void Recorder::sync() {
         *frames = frames_of(*spool_);
       },
       [this, status, frames] {
-                    note_frames(*frames);
-                    tell(sync_trouble_, *status, "a loss of power may take what is written meanwhile");
-                    options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic),
-                                         standing());
-                    if (!*status) unsynced_ = true;
-                  });
+        note_frames(*frames);
+        tell(sync_trouble_, *status, "a loss of power may take what is written meanwhile");
+        options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), standing());
+        if (!*status) unsynced_ = true;
+      });
 }
 
 void Recorder::note_frames(const Frames& now) {

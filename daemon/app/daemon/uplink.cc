@@ -147,7 +147,7 @@ Status Uplink::open() {
   feed_ = std::make_unique<HostFeed>(std::move(feed));
   std::vector<StreamState> known;
   for (store::KeptStream& kept : spool_->streams()) known.push_back(std::move(kept.state));
-  feed_->resume(known);
+  feed_->resume(known, env_.now(io::Clock::kWall));
   std::set<StreamId> evidence;
   for (const StreamState& state : recorder.known()) evidence.insert(state.info.id);
   feed_->keep_only(evidence);
@@ -194,7 +194,8 @@ void Uplink::connect() {
   const auto status = [this] {
     peer::Status out = options_.status();
     const store::SpoolStats evidence = options_.recorder->figures().spool;
-    out.logs = {{Log::kCondensed, told_.stats.bytes, 0, kNoTime}, {Log::kEvidence, evidence.bytes, 0, kNoTime}};
+    out.logs = {{Log::kCondensed, told_.stats.bytes, 0, kNoTime},
+                {Log::kEvidence, evidence.bytes, 0, kNoTime}};
     out.jobs = told_.jobs;
     if (out.jobs.size() > peer::kStatusJobs) out.jobs.resize(peer::kStatusJobs);
     return out;
@@ -258,16 +259,17 @@ void Uplink::acknowledged(Log log, uint64_t sequence) {
 // The disk lost what it had said to be synced. What comes now gets numbers behind; sessions that lost a block
 // are over.
 void Uplink::fell_behind(Log log, uint64_t committed) {
-  options_.complain(fmt::format("forward: the collector has more of the {} log than this host: its disk lost what "
-                                "was synced; what comes now is sent",
-                                peer::name_of(log)));
+  options_.complain(
+      fmt::format("forward: the collector has more of the {} log than this host: its disk lost what "
+                  "was synced; what comes now is sent",
+                  peer::name_of(log)));
   raised_[index(log)] = committed;
   const auto reopen = [this] {
     if (forwarder_) forwarder_->reopened();
   };
   if (log == Log::kEvidence) {
-    options_.recorder->ask([committed](store::Spool& spool, store::Index&) { spool.raise_sequence(committed); },
-                           reopen);
+    options_.recorder->ask(
+        [committed](store::Spool& spool, store::Index&) { spool.raise_sequence(committed); }, reopen);
     return;
   }
   worker_->submit(
@@ -461,7 +463,8 @@ void Uplink::beat() {
     const bool away = stats.phase != forward::Phase::kOpen && !stats.last_error.empty();
     complain_once(link_trouble_, away ? stats.last_error : "", "connected to the collector");
   }
-  if (!busy_ && !pausing_ && !told_.jobs.empty() && (ticked_ns_ == kNoTime || now - ticked_ns_ >= kTickEvery)) {
+  if (!busy_ && !pausing_ && !told_.jobs.empty() &&
+      (ticked_ns_ == kNoTime || now - ticked_ns_ >= kTickEvery)) {
     ticked_ns_ = now;
     return work("a tick", [this](TimeNs wall) { feed_->tick(wall); });
   }
@@ -531,8 +534,9 @@ UplinkFigures Uplink::figures() const {
   const bool waits = out.waits_since_ns != kNoTime && now - out.waits_since_ns >= kWaitsLong;
   out.sentence = !tls_trouble_.empty() ? tls_trouble_ : out.forward.sentence();
   if (waits)
-    out.sentence = fmt::format("the collector has not acknowledged for {}; {} wait; {}",
-                               since_text(now - out.waits_since_ns), format_bytes(out.waiting_bytes), out.sentence);
+    out.sentence =
+        fmt::format("the collector has not acknowledged for {}; {} wait; {}",
+                    since_text(now - out.waits_since_ns), format_bytes(out.waiting_bytes), out.sentence);
   return out;
 }
 

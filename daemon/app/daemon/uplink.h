@@ -46,8 +46,8 @@ struct UplinkFigures {
   std::array<Recorder::Frames, 2> frames;  // by peer::Log
   FeedCounts feed;
   size_t jobs = 0, waiting_batches = 0;
-  bool caught_up = false;  // what was there at the start is condensed
-  std::string trouble;     // why nothing is condensed; empty: it is
+  bool caught_up = false;           // what was there at the start is condensed
+  std::string trouble;              // why nothing is condensed; empty: it is
   TimeNs waits_since_ns = kNoTime;  // wall clock: when the oldest that is not acknowledged was written
   uint64_t waiting_bytes = 0;       // of segments that wait for it, of both logs
   TimeNs certificate_expires_ns = kNoTime;
@@ -134,7 +134,7 @@ class Uplink : public forward::FrameSource {
   TimeNs flushed_ns_ = kNoTime, ticked_ns_ = kNoTime, forgot_ns_ = 0;  // monotonic
   std::array<uint64_t, 2> raised_ = {}, acknowledged_ = {};
   std::array<TimeNs, 2> moved_ns_ = {kNoTime, kNoTime};  // wall clock: when the acknowledgement last moved
-  TimeNs started_ns_ = kNoTime;  // wall clock
+  TimeNs started_ns_ = kNoTime;                          // wall clock
   std::string write_trouble_, tls_trouble_, link_trouble_;
   std::shared_ptr<const io::TlsCredentials> tls_;
   std::function<void()> finish_done_;
