@@ -124,28 +124,7 @@ Status Agent::begin() {
                                 : "once says little, should it come again it is not run any more"));
   }
 
-  RecorderOptions recorder;
-  recorder.state_dir = config_.state_dir;
-  recorder.max_bytes = config_.spool.max_size;
-  recorder.watch = &watch_;
-  recorder.complain = [this](const std::string& what) { complain(what); };
-  recorder.committed = [this](const std::vector<store::CommittedOffset>& offsets, uint64_t sequence) {
-    if (restore_) restore_->committed(sequence);
-    Committed out;
-    for (const auto& [stream, offset] : offsets) out.emplace_back(stream, offset);
-    if (sources_) sources_->committed(out);
-  };
-  recorder.hold = forwards();
-  recorder.synced = [this] {
-    if (uplink_) uplink_->evidence_synced();
-  };
-  auto opened = Recorder::open(env_, std::move(recorder));
-  if (!opened) return tl::unexpected(opened.error());
-  recorder_ = std::move(*opened);
-  const store::SpoolStats found = recorder_->figures().spool;
-  if (found.cut_bytes > 0 || found.damaged_frames > 0)
-    complain(fmt::format("spool: {} bytes behind the last sound frame were cut, {} damaged frames skipped",
-                         found.cut_bytes, found.damaged_frames));
+  if (const Status opened = open_recorder(); !opened) return opened;
 
   for (const std::string& sentence : without_effect(config_)) complain(sentence);
 
@@ -176,6 +155,32 @@ Status Agent::begin() {
   log_.info(fmt::format("culpritd {} watches {} as {}", CULPRIT_VERSION, config_.host.name,
                         options_.loaded.files.empty() ? "by default" : options_.loaded.files[0] + " says"));
   (void)notify_.ready("running");
+  return {};
+}
+
+Status Agent::open_recorder() {
+  RecorderOptions recorder;
+  recorder.state_dir = config_.state_dir;
+  recorder.max_bytes = config_.spool.max_size;
+  recorder.watch = &watch_;
+  recorder.complain = [this](const std::string& what) { complain(what); };
+  recorder.committed = [this](const std::vector<store::CommittedOffset>& offsets, uint64_t sequence) {
+    if (restore_) restore_->committed(sequence);
+    Committed out;
+    for (const auto& [stream, offset] : offsets) out.emplace_back(stream, offset);
+    if (sources_) sources_->committed(out);
+  };
+  recorder.hold = forwards();
+  recorder.synced = [this] {
+    if (uplink_) uplink_->evidence_synced();
+  };
+  auto opened = Recorder::open(env_, std::move(recorder));
+  if (!opened) return tl::unexpected(opened.error());
+  recorder_ = std::move(*opened);
+  const store::SpoolStats found = recorder_->figures().spool;
+  if (found.cut_bytes > 0 || found.damaged_frames > 0)
+    complain(fmt::format("spool: {} bytes behind the last sound frame were cut, {} damaged frames skipped",
+                         found.cut_bytes, found.damaged_frames));
   return {};
 }
 

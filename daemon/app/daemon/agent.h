@@ -51,6 +51,7 @@ class Agent {
   Agent(io::Env& env, AgentOptions options, Log& log);
   Status begin();
   Status lock_state();
+  Status open_recorder();
   bool forwards() const { return config_.role == DaemonRole::kAgent; }
   Status start_engine(std::shared_ptr<rules::Ruleset> rules);
   Status start_uplink(std::shared_ptr<rules::Ruleset> rules);

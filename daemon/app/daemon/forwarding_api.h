@@ -1,4 +1,4 @@
-// What the HTTP API shows of an agent: its evidence, its sources and how it stands with its collector. What is
+// What the HTTP API shows of an agent: its evidence, its sources, how it stands with its collector. What is
 // known of jobs is the collector's, and a question for it is answered with where to ask.
 //
 // Thread: the loop's. Borrows what AgentApi does.

@@ -25,8 +25,8 @@ constexpr TimeNs kKernelMargin = 60 * kNsPerSecond;
 constexpr size_t kPartBytes = 2 << 20;
 // Of a record beside its bytes and names, at most.
 constexpr size_t kRecordBytes = 128;
-// Of one job's sources, in a frame with its block: what a host's job writes at a time. A kill between that frame
-// and the next may tell lines of further ones twice.
+// Of one job's sources, in a frame with its block: what a host's job writes at a time. A kill between that
+// frame and the next may tell lines of further ones twice.
 constexpr size_t kMarksWithBlock = 8192;
 // The mark of the evidence as a whole.
 constexpr uint64_t kAllStreams = UINT64_MAX;

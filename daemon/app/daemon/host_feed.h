@@ -59,8 +59,8 @@ class HostFeed {
   // Frames of evidence up to this one need not be given again.
   uint64_t resume_behind() const;
 
-  // The batch's pieces from `first` on, until full(): which is the next. `sequence`: a frame of evidence before
-  // whose end no byte of the batch stands.
+  // The batch's pieces from `first` on, until full(): which is the next. `sequence`: a frame of evidence
+  // before whose end no byte of the batch stands.
   struct Taking {
     size_t first = 0;
     uint64_t sequence = 0;

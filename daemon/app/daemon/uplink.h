@@ -1,5 +1,5 @@
 // An agent's way to its collector: what the store gets is condensed (HostFeed) into a log of its own
-// (state_dir/condensed), and the frames of both logs go to the collector (forward::Forwarder), this one first.
+// (state_dir/condensed), and the frames of both logs go to the collector (forward::Forwarder), it first.
 //
 // A block of the condensed log is written once the evidence that it is made of is synced, together with the
 // marks that tell how far it is; so after any end the feed goes on from there, reading what it had not

@@ -5,7 +5,7 @@
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 
-#include "io/uv/loop.h"
+#include "io/uv/env.h"
 #include "live_feed.h"
 
 using namespace culprit;
@@ -63,6 +63,13 @@ class Host {
     const auto shared = std::make_shared<const PieceBatch>(std::move(batch));
     uplink_->take(shared, {});
     recorder_->append(shared, {});
+  }
+  // Until it is condensed, and with it all that was before it.
+  void write_and_wait(PieceBatch batch) {
+    const auto shared = std::make_shared<const PieceBatch>(std::move(batch));
+    uplink_->take(shared, [this] { env_->stop(); });
+    recorder_->append(shared, {});
+    env_->run();
   }
   void secure() {
     recorder_->secure([this](Result<uint64_t> done) {
@@ -177,7 +184,7 @@ BOOST_AUTO_TEST_CASE(after_an_end_without_a_word_what_was_not_condensed_is_read_
   host.secure();
   host.stop();  // nothing was flushed
   host.start();
-  host.write(lines(stream, offset, 5, false));
+  host.write_and_wait(lines(stream, offset, 5, false));
   host.finish();
   BOOST_TEST(host.uplink().figures().feed.lines == 15u);
   host.stop();
