@@ -105,7 +105,7 @@ class SegmentReader {
   struct Wanted {
     uint64_t streams = ~uint64_t{0};
     bool checkpoints = true;
-    uint64_t behind = 0;  // data frames up to this number are not
+    uint64_t behind = 0;                 // data frames up to this number are not
     bool content = true;                 // else its checksum is looked at, and content() is empty
     std::optional<uint64_t> epoch = {};  // else of any
   };
