@@ -135,12 +135,10 @@ RuleOptions rule_options(const Config& config) {
 
 std::vector<std::string> without_effect(const Config& config) {
   std::vector<std::string> out;
-  if (config.role == DaemonRole::kAgent)
-    out.emplace_back("role: has no effect yet: this version watches its host and answers, as both does");
   if (config.role == DaemonRole::kCollector && !config.logs.empty())
     out.emplace_back("log: has no effect with role collector: it reads no logs, its agents do");
-  if (!config.forward.to.empty())
-    out.emplace_back("forward: has no effect yet: this version keeps what it takes on its host");
+  if (config.role != DaemonRole::kAgent && !config.forward.to.empty())
+    out.emplace_back("forward: has an effect with role agent only: what is taken stays on this host");
   if (config.act.mode == ActMode::kAct)
     out.emplace_back("act.mode: has no effect yet: this version observes and never acts");
   return out;

@@ -17,8 +17,8 @@
 
 namespace culprit {
 
-// kCondensed and kMark are an agent's condensed log: the blocks of one session of a job (core/wire.h; each piece
-// with bytes is one block, whole; path "condensed/SESSION", 16 hex digits), and how far a source's evidence is
+// An agent's condensed log has kCondensed, the blocks of one session of a job (core/wire.h; a piece with
+// bytes is one block, whole; path "condensed/SESSION", in hex), and kMark: how far a source's evidence is
 // condensed (no bytes ever: its place tells). Who analyses needs no marks.
 enum class OriginKind : uint8_t { kFile = 0, kSocket = 1, kRing = 2, kKernel = 3, kCondensed = 4, kMark = 5 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "store/checkpoint.h"
+#include "store/frames.h"
 #include "store/segment.h"
 
 namespace culprit::store {
@@ -47,6 +48,17 @@ class SpoolFrames {
   // Whether segments went while they were read, to make room: since it was asked last.
   bool went() { return std::exchange(gone_, false); }
   uint64_t segment() const { return numbers_[next_segment_ - 1]; }  // of the frame
+  // The last segment with a whole checkpoint that was begun before frame `sequence` + 1 came.
+  std::optional<uint64_t> segment_before(uint64_t sequence) {
+    const std::vector<StreamId> none;
+    for (size_t i = numbers_.size(); i-- > 0;) {
+      auto reader = SegmentReader::open(files_, folder_, numbers_[i]);
+      if (!reader) continue;
+      const auto before = sequence_before(*reader, epoch_);
+      if (before && *before && **before <= sequence && checkpoint(i, none)) return numbers_[i];
+    }
+    return std::nullopt;
+  }
 
   void rewind(size_t segment) {
     leave_segment();
@@ -128,6 +140,8 @@ class SpoolFrames {
 class Replayer : public RecordSink {
  public:
   bool done() const { return done_; }
+  // What stands before the first checkpoint is not asked for.
+  void begin_here() { begins_here_ = true; }
   void visit(const ReplayVisitor& visitor) { visitor_ = &visitor; }
   uint64_t bytes() const { return bytes_; }  // given so far
   // Segments before the next frame were dropped while this read.
@@ -140,7 +154,7 @@ class Replayer : public RecordSink {
   void on_position(StreamId id, const Position& position) override {
     // Of the first checkpoint, or behind segments that went: what stood before it is not there any more.
     if (const auto found = streams_.find(id); found != streams_.end() && (went_ || !found->second.seen))
-      found->second.first = position.size;
+      (begins_here_ && !found->second.seen ? found->second.next : found->second.first) = position.size;
   }
   void on_piece(const Piece& piece, std::string_view bytes) override {
     const auto found = streams_.find(piece.stream);
@@ -175,6 +189,7 @@ class Replayer : public RecordSink {
   uint64_t bytes_ = 0;
   bool went_ = false;
   std::map<StreamId, Stream> streams_;
+  bool begins_here_ = false;
   bool done_ = false;
 };
 
@@ -327,6 +342,16 @@ Replay::Replay(io::Files& files, std::string folder)
     : impl_(new Impl{files, std::move(folder), {}, {}, 0, 0, {}}) {}
 Replay::~Replay() = default;
 ReadDamage Replay::damage() const { return impl_->damage; }
+
+void Replay::begin_behind(uint64_t sequence) {
+  if (sequence == 0) return;
+  auto frames = SpoolFrames::open(impl_->files, impl_->folder);
+  if (!frames) return;
+  const auto segment = frames->segment_before(sequence);
+  if (!segment) return;
+  impl_->segment = *segment;
+  impl_->replayer.begin_here();
+}
 
 Result<bool> Replay::advance(uint64_t until, uint64_t bytes_most, const ReplayVisitor& visitor) {
   Impl& r = *impl_;

@@ -43,6 +43,9 @@ class Replay {
  public:
   Replay(io::Files& files, std::string folder);
   ~Replay();
+  // Before anything is read: no frame up to `sequence` is needed. Begins with its segment; what stands before
+  // that is no gap.
+  void begin_behind(uint64_t sequence);
   // To the frame `until`, or until about `bytes_most` bytes of pieces were given: whether it got to `until`.
   // An error (the folder cannot be listed) changes nothing.
   Result<bool> advance(uint64_t until, uint64_t bytes_most, const ReplayVisitor& visitor);

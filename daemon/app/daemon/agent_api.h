@@ -14,6 +14,7 @@
 #include "app/daemon/recorder.h"
 #include "app/daemon/self_watch.h"
 #include "app/daemon/sources.h"
+#include "app/daemon/uplink.h"
 #include "io/env.h"
 #include "serve/api.h"
 #include "serve/metrics.h"
@@ -36,7 +37,8 @@ struct AgentParts {
   const AgentCounts* counts = nullptr;
   SelfWatch* watch = nullptr;
   Recorder* recorder = nullptr;
-  Diagnoser* diagnoser = nullptr;
+  Diagnoser* diagnoser = nullptr;  // null with an uplink
+  const Uplink* uplink = nullptr;  // of an agent
   std::function<const Sources*()> sources;
   std::function<const serve::HttpServer*()> http;
 };
@@ -65,6 +67,8 @@ class AgentApi : public serve::ApiSource {
  protected:
   io::Env& env_;
   AgentParts parts_;
+
+ private:
   std::shared_ptr<void> reading_ = std::make_shared<int>();  // each reader of evidence has a share of it
 };
 
