@@ -9,6 +9,7 @@
 #include "app/config_options.h"
 #include "base/text.h"
 #include "ingest/file.h"
+#include "io/tls.h"
 
 namespace culprit::app {
 namespace {
@@ -134,19 +135,21 @@ RuleOptions rule_options(const Config& config) {
 
 std::vector<std::string> without_effect(const Config& config) {
   std::vector<std::string> out;
-  const Config defaults;
-  if (config.role != DaemonRole::kBoth)
-    out.emplace_back("role: has no effect yet: this version watches its host and answers, as both does");
-  if (!config.forward.to.empty())
-    out.emplace_back("forward: has no effect yet: this version keeps what it takes on its host");
-  if (config.collector.listen != defaults.collector.listen || !config.collector.tls.cert.empty())
-    out.emplace_back("collector: has no effect yet: this version takes nothing of other hosts");
-  if (!config.collector.healthy.empty())
-    out.emplace_back(
-        "collector.healthy: has no effect yet: this version learns from the jobs that ended well here");
+  if (config.role == DaemonRole::kCollector && !config.logs.empty())
+    out.emplace_back("log: has no effect with role collector: it reads no logs, its agents do");
+  if (config.role != DaemonRole::kAgent && !config.forward.to.empty())
+    out.emplace_back("forward: has an effect with role agent only: what is taken stays on this host");
   if (config.act.mode == ActMode::kAct)
     out.emplace_back("act.mode: has no effect yet: this version observes and never acts");
   return out;
+}
+
+// What a start would say of the certificates that agents are shown.
+std::string trouble_of_certificates(const Config& config) {
+  const TlsFiles& files = config.collector.tls;
+  if (config.role == DaemonRole::kAgent || !files.used()) return "";
+  const auto loaded = io::TlsCredentials::load({files.cert, files.key, files.ca});
+  return loaded ? "" : "collector.tls: " + loaded.error().text + "\n";
 }
 
 ConfigCheck check_config(const std::string& path) {
@@ -159,6 +162,8 @@ ConfigCheck check_config(const std::string& path) {
         error.line == 0 && error.code != ErrorCode::kInvalid && error.code != ErrorCode::kLimit;
     out.status = std::max(out.status, unread ? 2 : 1);
   }
+  if (out.status == 0) out.errors += trouble_of_certificates(loaded.config);
+  if (!out.errors.empty()) out.status = std::max(out.status, 1);
   const LoadedRules rules = load_rules(rule_options(loaded.config));
   for (const Error& error : rules.files.errors) out.errors += error.text + "\n";
   for (const rules::RuleError& error : rules.errors) out.errors += rules::format_error(error) + "\n";

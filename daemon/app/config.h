@@ -21,6 +21,7 @@ constexpr const char* kConfigFile = "/etc/culprit/culpritd.toml";
 
 enum class DaemonRole : uint8_t { kAgent, kCollector, kBoth };
 enum class ActMode : uint8_t { kObserve, kAct };
+enum class EvidencePolicy : uint8_t { kAll, kFindings, kNone };
 enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
 
 // Files of a certificate; all three are set, or none.
@@ -69,6 +70,11 @@ struct Config {
   struct Forward {
     std::string to;  // empty: nowhere
     TlsFiles tls;
+    struct Evidence {
+      EvidencePolicy policy = EvidencePolicy::kAll;
+      uint64_t budget = 0;  // bytes a second; 0: no bound
+      TimeNs around_ns = 600 * kNsPerSecond;
+    } evidence;
   } forward;
   struct Collector {
     std::string listen = "127.0.0.1:7421";

@@ -16,6 +16,7 @@ constexpr uint64_t kMiB = 1 << 20, kTiB = uint64_t{1} << 40;
 
 constexpr std::string_view kRoles[] = {"agent", "collector", "both"};
 constexpr std::string_view kModes[] = {"observe", "act"};
+constexpr std::string_view kPolicies[] = {"all", "findings", "none"};
 constexpr std::string_view kLevels[] = {"debug", "info", "warning", "error"};
 
 template <auto Of>
@@ -81,8 +82,18 @@ const Option kOptions[] = {
      "The certificate's key, readable to the daemon's user alone."},
     {"forward.tls.ca", TEXT(forward.tls.ca, check_absolute_path, kPath), false, "\"/etc/culprit/ca.pem\"",
      "Who signs the certificates that are believed."},
+    {"forward.evidence.policy", word_type<OF(EvidencePolicy, forward.evidence.policy)>(kPolicies), true,
+     nullptr,
+     "Which of the raw bytes follow what analysis needs to the collector: all; findings: what was read "
+     "around a "
+     "finding; none. The rest stays on this host, within spool.max_size."},
+    {"forward.evidence.budget", SizeType{OF(uint64_t, forward.evidence.budget), 0, kTiB}, true, nullptr,
+     "Of these, bytes a second at most; \"0B\": as fast as it goes."},
+    {"forward.evidence.around", DurationType{OF(TimeNs, forward.evidence.around_ns), kSecond, kDay}, true,
+     nullptr, "With policy findings: how long before and after one. So much later the rest is left out."},
     {"collector.listen", TEXT(collector.listen, check_tcp_address, "HOST:PORT"), false, nullptr,
-     "Where agents connect. Beyond loopback it needs collector.tls."},
+     "Where agents connect. Beyond loopback it needs collector.tls. Role both takes agents where this or "
+     "collector.tls is set."},
     {"collector.tls.cert", TEXT(collector.tls.cert, check_absolute_path, kPath), false,
      "\"/etc/culprit/host.pem\"", "The collector's certificate."},
     {"collector.tls.key", TEXT(collector.tls.key, check_absolute_path, kPath), false,
@@ -98,8 +109,8 @@ const Option kOptions[] = {
     {"collector.healthy",
      TextsType{OF(std::vector<std::string>, collector.healthy), check_job, "list of names"}, true,
      "[\"llama-70b-0411\"]",
-     "Successful jobs whose messages count as normal, beside those that ended well and are learned by "
-     "themselves."},
+     "Jobs whose messages count as normal when they end, whatever was said of them, beside those that ended "
+     "well and are learned by themselves."},
     {"http.listen", TEXT(http.listen, check_listen_address, "\"unix:NAME\" or HOST:PORT"), false, nullptr,
      "Where `culprit` and the page ask: a socket in runtime_dir, or an address. Beyond loopback it needs "
      "http.token_file."},

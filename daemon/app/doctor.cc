@@ -14,6 +14,8 @@
 namespace culprit::app {
 namespace {
 
+// Whoever renews certificates by hand needs some days.
+constexpr TimeNs kCertificateLeftNs = TimeNs{14} * 24 * 3600 * kNsPerSecond;
 constexpr uint32_t kRead = 4, kWrite = 2, kSearch = 1;
 constexpr uint64_t kInotifyInstances = 16;  // of ours one is used, others of the same user have theirs
 constexpr uint64_t kDescriptors = 4096;     // sockets, segments, the database, rings
@@ -497,6 +499,32 @@ class Examination {
       return bad("daemon", fmt::format("the daemon makes no progress: {}", health.error().text),
                  "journalctl -u culpritd -n 50");
     ok("daemon", fmt::format("culpritd {} answers at {}", theirs, config().http_address()));
+    if (config().role == DaemonRole::kAgent && status.contains("forward")) forward(status["forward"]);
+  }
+
+  // By the daemon's word: it has the certificate and the connection.
+  void forward(const nlohmann::json& told) {
+    const auto word = [&](const char* name) {
+      const auto at = told.find(name);
+      return at != told.end() && at->is_string() ? at->get<std::string>() : std::string();
+    };
+    const std::string to = config().forward.to;
+    if (word("state") != "open")
+      return bad("collector", fmt::format("nothing goes to the collector: {}", word("sentence")),
+                 fmt::format("nc -vz {} {}   # from here; on {}: systemctl status culpritd",
+                             to.substr(0, to.rfind(':')), to.substr(to.rfind(':') + 1),
+                             to.substr(0, to.rfind(':'))));
+    const auto expires = told.find("certificate_expires_ns");
+    const bool ends = expires != told.end() && expires->is_number_integer();
+    const TimeNs left = ends ? expires->get<TimeNs>() - probes_.now() : kCertificateLeftNs;
+    if (left < kCertificateLeftNs)
+      return warn(
+          "collector", fmt::format("this host's certificate ends at {}", format_time(expires->get<TimeNs>())),
+          fmt::format("openssl x509 -in {} -noout -dates   # renew it, then: systemctl reload culpritd",
+                      config().forward.tls.cert));
+    ok("collector",
+       fmt::format("{}: {}{}", to, word("sentence"),
+                   ends ? "; the certificate ends at " + format_time(expires->get<TimeNs>()) : ""));
   }
 
   const DoctorOptions& options_;

@@ -93,4 +93,9 @@ constexpr size_t kRingNames = 65'536;
 // A record of /dev/kmsg: the kernel formats at most 8 KiB, and answers EINVAL to a smaller buffer.
 constexpr size_t kKernelRecordBytes = 16 << 10;
 
+// A block of condensed inputs, of a few seconds of a host's job: what a reader takes at once, and the lines
+// that it tells. 128 MB at most, whatever a block claims.
+constexpr size_t kWireBytes = 8 << 20;
+constexpr size_t kWireLines = 1 << 18;
+
 }  // namespace culprit::limits

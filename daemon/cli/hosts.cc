@@ -1,3 +1,8 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "base/text.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
@@ -8,16 +13,53 @@ namespace {
 constexpr const char* kExamples = R"(
 Examples:
   culprit hosts
-  culprit hosts --format json | jq '.items[] | select(.state != "ok")')";
+  culprit hosts --format json | jq '.items[] | select(.state != "healthy")')";
+
+// "3.2 s, 12 frames": what its agent has and the collector has not.
+std::string lag(const Json& host) {
+  const auto frames = host.find("lag_frames");
+  if (frames == host.end() || !frames->is_number_unsigned()) {
+    const auto bytes = host.find("lag_bytes");
+    return bytes != host.end() && bytes->is_number_unsigned() ? format_bytes(bytes->get<uint64_t>()) : "-";
+  }
+  if (frames->get<uint64_t>() == 0) return "none";
+  const auto age = host.find("lag_ns");
+  const TimeNs ns = age != host.end() && age->is_number_integer() ? age->get<TimeNs>() : 0;
+  return fmt::format("{}, {}", format_duration(ns), counted(frames->get<uint64_t>(), "frame"));
+}
+
+std::string drops(const Json& host) {
+  const auto count = [&](const char* name) {
+    const auto at = host.find(name);
+    return at != host.end() && at->is_number_unsigned() ? at->get<uint64_t>() : 0;
+  };
+  const uint64_t bytes = count("dropped_bytes"), records = count("dropped_records");
+  std::string out = bytes > 0 ? format_bytes(bytes) : "";
+  if (records > 0) out += (out.empty() ? "" : ", ") + counted(records, "record");
+  return out.empty() ? "none" : out;
+}
+
+// A clock that is off by less says nothing: the hello was on its way for as long.
+std::string clock(const Json& host) {
+  const auto ahead = host.find("clock_ahead_ns");
+  if (ahead == host.end() || !ahead->is_number_integer()) return "-";
+  const TimeNs ns = ahead->get<TimeNs>();
+  if (std::abs(ns) < 500 * kNsPerMs) return "ok";
+  return fmt::format("{} {}", format_duration(std::abs(ns)), ns > 0 ? "ahead" : "behind");
+}
 
 int hosts(RemoteOptions& o) {
   return print_answer(o, "/v1/hosts", [&](const Json& json) {
-    std::vector<std::vector<std::string>> rows{{"HOST", "STATE", "SUSPECTED", "LAST SEEN"}};
+    std::vector<std::vector<std::string>> rows{
+        {"HOST", "STATE", "SUSPECTED", "LAST SEEN", "LAG", "DROPPED", "CLOCK", "VERSION", "WHY"}};
     if (const auto items = json.find("items"); items != json.end())
       for (const Json& host : *items)
-        if (host.is_object())
+        if (host.is_object()) {
+          const std::string trouble = text_field(host, "trouble");
           rows.push_back({text_field(host, "host"), text_field(host, "state"), text_field(host, "suspected"),
-                          time_field(host, "last_ns", o.zone)});
+                          time_field(host, "last_ns", o.zone), lag(host), drops(host), clock(host),
+                          text_field(host, "version"), trouble == "-" ? text_field(host, "left") : trouble});
+        }
     return rows.size() > 1 ? table(rows, wants_color()) : std::string("no host was seen yet\n");
   });
 }
@@ -26,7 +68,8 @@ int hosts(RemoteOptions& o) {
 
 void add_hosts(CLI::App& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
-  CLI::App* verb = app.add_subcommand("hosts", "Hosts that the daemon knows, and which are suspected");
+  CLI::App* verb = app.add_subcommand(
+      "hosts", "Hosts that the daemon knows: seen, late, suspected; the silent ones first");
   verb->footer(kExamples);
   add_server_options(*verb, *o, Asks::kReads);
   add_format(*verb, *o, {"text", "json"});

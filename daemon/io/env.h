@@ -59,6 +59,8 @@ class Stream {
   struct Handlers {
     std::function<void(std::string_view)> on_bytes;  // borrowed for the call
     std::function<void(const Error*)> on_end;        // null: the peer closed it; then nothing more comes
+    // The kernel has taken all that was handed to write(). Never called from within write().
+    std::function<void()> on_sent = {};
   };
   virtual void start(Handlers handlers) = 0;
   // Reading stops (the peer is held up by the kernel) and goes on.
@@ -67,9 +69,22 @@ class Stream {
   virtual void write(std::string bytes) = 0;
   virtual size_t unsent() const = 0;  // bytes handed to write() that the kernel has not taken
   virtual std::optional<PeerCredentials> peer() const = 0;
+  virtual std::string address() const { return {}; }  // of the peer, "10.0.0.7:40312"; of TCP alone
   // Before the end of a unix stream: what the kernel took of the peer and nobody has read goes to on_bytes
   // now, some more than `max` bytes at most; the peer can send no more. How many they were.
   virtual size_t drain(size_t max) = 0;
+};
+
+// A connection on its way. Destroying it gives up.
+class Connecting {
+ public:
+  virtual ~Connecting() = default;
+};
+struct ConnectOptions {
+  TimeNs timeout_ns = 10 * kNsPerSecond;  // over looking up the name and all its addresses
+  // What was sent and is not acknowledged by the peer's kernel for so long ends the connection, and so does
+  // silence for about as long (keepalive).
+  TimeNs silent_ns = 30 * kNsPerSecond;
 };
 
 class Listener {
@@ -116,6 +131,11 @@ class Env {
   virtual Result<std::unique_ptr<Listener>> listen(
       const std::string& address, uint32_t mode,
       std::function<void(std::unique_ptr<Stream>)> on_connection) = 0;
+  // `address`: "HOST:PORT", "[V6]:PORT". All addresses of a name are tried in their order. `done` is called
+  // once, never from within; an error names the address and says why the last one failed.
+  virtual Result<std::unique_ptr<Connecting>> connect(
+      const std::string& address, ConnectOptions options,
+      std::function<void(Result<std::unique_ptr<Stream>>)> done) = 0;
   virtual Result<std::unique_ptr<FolderWatch>> folder_watch(
       std::function<void(const std::string& folder)> changed) = 0;
   virtual Result<std::unique_ptr<SignalWatch>> on_signal(int number, std::function<void()> call) = 0;

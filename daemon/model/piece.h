@@ -17,7 +17,10 @@
 
 namespace culprit {
 
-enum class OriginKind : uint8_t { kFile = 0, kSocket = 1, kRing = 2, kKernel = 3 };
+// An agent's condensed log has kCondensed, the blocks of one session of a job (core/wire.h; a piece with
+// bytes is one block, whole; path "condensed/SESSION", in hex), and kMark: how far a source's evidence is
+// condensed (no bytes ever: its place tells). Who analyses needs no marks.
+enum class OriginKind : uint8_t { kFile = 0, kSocket = 1, kRing = 2, kKernel = 3, kCondensed = 4, kMark = 5 };
 
 // By a number that is given once and never again in a state folder.
 using StreamId = uint32_t;
@@ -122,6 +125,7 @@ inline void advance(StreamState& state, const Piece& piece) {
 struct PieceBatch {
   std::vector<StreamInfo> opened;
   std::vector<Piece> pieces;
+  bool whole = false;  // in one frame of the store: it becomes durable together, or not
   uint64_t bytes() const {
     uint64_t n = 0;
     for (const Piece& p : pieces) n += p.bytes.size();

@@ -7,14 +7,12 @@
 #include <optional>
 
 #include "store/checkpoint.h"
+#include "store/frames.h"
 #include "store/segment.h"
 
 namespace culprit::store {
 
 namespace {
-
-constexpr std::string_view kDropped = "the oldest evidence was dropped to keep the store within its size";
-constexpr std::string_view kDamaged = "a part of the store is damaged";
 
 // The frames of a folder's segments, in order and each once, whatever happens to the files meanwhile.
 class SpoolFrames {
@@ -50,6 +48,17 @@ class SpoolFrames {
   // Whether segments went while they were read, to make room: since it was asked last.
   bool went() { return std::exchange(gone_, false); }
   uint64_t segment() const { return numbers_[next_segment_ - 1]; }  // of the frame
+  // The last segment with a whole checkpoint that was begun before frame `sequence` + 1 came.
+  std::optional<uint64_t> segment_before(uint64_t sequence) {
+    const std::vector<StreamId> none;
+    for (size_t i = numbers_.size(); i-- > 0;) {
+      auto reader = SegmentReader::open(files_, folder_, numbers_[i]);
+      if (!reader) continue;
+      const auto before = sequence_before(*reader, epoch_);
+      if (before && *before && **before <= sequence && checkpoint(i, none)) return numbers_[i];
+    }
+    return std::nullopt;
+  }
 
   void rewind(size_t segment) {
     leave_segment();
@@ -131,6 +140,8 @@ class SpoolFrames {
 class Replayer : public RecordSink {
  public:
   bool done() const { return done_; }
+  // What stands before the first checkpoint is not asked for.
+  void begin_here() { begins_here_ = true; }
   void visit(const ReplayVisitor& visitor) { visitor_ = &visitor; }
   uint64_t bytes() const { return bytes_; }  // given so far
   // Segments before the next frame were dropped while this read.
@@ -143,7 +154,7 @@ class Replayer : public RecordSink {
   void on_position(StreamId id, const Position& position) override {
     // Of the first checkpoint, or behind segments that went: what stood before it is not there any more.
     if (const auto found = streams_.find(id); found != streams_.end() && (went_ || !found->second.seen))
-      found->second.first = position.size;
+      (begins_here_ && !found->second.seen ? found->second.next : found->second.first) = position.size;
   }
   void on_piece(const Piece& piece, std::string_view bytes) override {
     const auto found = streams_.find(piece.stream);
@@ -178,6 +189,7 @@ class Replayer : public RecordSink {
   uint64_t bytes_ = 0;
   bool went_ = false;
   std::map<StreamId, Stream> streams_;
+  bool begins_here_ = false;
   bool done_ = false;
 };
 
@@ -191,6 +203,7 @@ class StreamCopy : public RecordSink {
         size_(stream.state.size),
         first_(stream.first_offset),
         base_(base),
+        holes_(stream.holes),
         sink_(sink) {}
   void limit(uint64_t from, uint64_t to) {
     next_ = from;
@@ -217,16 +230,27 @@ class StreamCopy : public RecordSink {
   }
 
  private:
+  // In an archive it is known what never came, beside what is damaged.
   void hole(uint64_t until) {
+    if (next_ < first_) part_hole(std::min(until, first_), kDropped);
+    for (const Hole& never : holes_) {
+      const uint64_t end = never.offset + never.bytes;
+      if (end <= next_ || never.offset >= until) continue;
+      part_hole(never.offset, kDamaged);
+      part_hole(std::min(until, end), never.reason);
+    }
+    part_hole(until, kDamaged);
+  }
+  void part_hole(uint64_t until, std::string_view reason) {
     if (until <= next_) return;
     const uint64_t missing = until - next_;
-    const std::string_view reason = until <= first_ ? kDropped : kDamaged;
     if (sink_.gap) sink_.gap({base_ + next_, missing, Gap{missing, 0, std::string(reason)}});
     next_ = until;
   }
 
   const StreamId id_;
   const uint64_t size_, first_, base_;
+  const std::vector<Hole>& holes_;
   const EvidenceSink& sink_;
   uint64_t next_ = 0, to_ = 0;
   bool whole_ = false, enough_ = false;
@@ -257,6 +281,45 @@ size_t segment_before(const Starts& starts, StreamId stream, uint64_t from) {
   return best;
 }
 
+// ---- evidence of an archive
+
+// Those of the stream's frames that hold [from, ...), in order, until the copy has enough.
+void copy_extents(io::Files& files, const std::string& folder, const KeptStream& stream, uint64_t from,
+                  StreamCopy& copy, ReadDamage& damage) {
+  const auto note = [&](std::string what) {
+    if (damage.first.empty()) damage.first = std::move(what);
+  };
+  for (const Extent& extent : stream.extents) {
+    if (extent.to < from || copy.done()) continue;
+    auto reader = SegmentReader::open(files, folder, extent.segment);
+    if (!reader) {
+      if (reader.error().code == ErrorCode::kNotFound) continue;  // dropped since: a hole tells
+      damage.unreadable_segments += 1;
+      note(reader.error().text);
+      continue;
+    }
+    reader->take_any_origin();
+    reader->seek(extent.first_at);
+    SegmentReader::Wanted wanted{.streams = stream_bit(stream.state.info.id), .checkpoints = false};
+    wanted.epoch = stream.epoch;
+    bool more = true;
+    while (more && !copy.done()) {
+      const auto next = reader->next(wanted);
+      if (!next) note(next.error().text);
+      damage.unreadable_segments += !next;
+      more = next && *next && reader->frame_at() <= extent.last_at;
+      if (more && !read_records(reader->content(), copy)) damage.frames += 1;
+      // What stands behind may be rubbish that a start has left out.
+      more = more && reader->frame_at() < extent.last_at;
+    }
+    damage.frames += reader->damaged_frames();
+    damage.bytes += reader->damaged_bytes();
+    if (reader->damaged_bytes() > 0)
+      note(fmt::format("{}/{}: {} damaged bytes were skipped", folder, segment_name(extent.segment),
+                       reader->damaged_bytes()));
+  }
+}
+
 }  // namespace
 
 struct Replay::Impl {
@@ -279,6 +342,16 @@ Replay::Replay(io::Files& files, std::string folder)
     : impl_(new Impl{files, std::move(folder), {}, {}, 0, 0, {}}) {}
 Replay::~Replay() = default;
 ReadDamage Replay::damage() const { return impl_->damage; }
+
+void Replay::begin_behind(uint64_t sequence) {
+  if (sequence == 0) return;
+  auto frames = SpoolFrames::open(impl_->files, impl_->folder);
+  if (!frames) return;
+  const auto segment = frames->segment_before(sequence);
+  if (!segment) return;
+  impl_->segment = *segment;
+  impl_->replayer.begin_here();
+}
 
 Result<bool> Replay::advance(uint64_t until, uint64_t bytes_most, const ReplayVisitor& visitor) {
   Impl& r = *impl_;
@@ -312,9 +385,16 @@ Result<ReadDamage> replay(io::Files& files, const std::string& folder, uint64_t 
 }
 
 Result<ReadDamage> EvidenceReader::read(const EvidenceRange& range, const EvidenceSink& sink) const {
-  auto frames = SpoolFrames::open(files_, folder_);
-  if (!frames) return tl::unexpected(frames.error());
-  const Starts starts = read_starts(*frames, range);
+  std::optional<SpoolFrames> frames;
+  Starts starts;
+  const auto of_spool = [](const KeptStream& stream) { return stream.epoch == 0; };
+  if (std::any_of(range.streams.begin(), range.streams.end(), of_spool)) {
+    auto opened = SpoolFrames::open(files_, folder_);
+    if (!opened) return tl::unexpected(opened.error());
+    frames.emplace(std::move(*opened));
+    starts = read_starts(*frames, range);
+  }
+  ReadDamage damage;
   uint64_t base = 0;
   for (const KeptStream& stream : range.streams) {
     const uint64_t begin = base, size = stream.state.size;
@@ -324,13 +404,17 @@ Result<ReadDamage> EvidenceReader::read(const EvidenceRange& range, const Eviden
     StreamCopy copy(stream, begin, sink);
     copy.limit(from, range.to - begin);
     const StreamId id = stream.state.info.id;
-    frames->rewind(segment_before(starts, id, from));
-    while (!copy.done() && frames->next({.streams = stream_bit(id), .checkpoints = false}))
-      (void)frames->records(copy);
+    if (!of_spool(stream)) {
+      copy_extents(files_, folder_, stream, from, copy, damage);
+    } else {
+      frames->rewind(segment_before(starts, id, from));
+      while (!copy.done() && frames->next({.streams = stream_bit(id), .checkpoints = false}))
+        (void)frames->records(copy);
+    }
     copy.finish();
     if (copy.enough()) break;
   }
-  return frames->damage();
+  return frames ? frames->damage() : damage;
 }
 
 }  // namespace culprit::store

@@ -1,6 +1,6 @@
 // Reads a spool by its files, while it is written: engines are rebuilt from it after a restart, and the bytes
-// of a source are given back as they came. Any thread, one call at a time; owns nothing of the Spool's. It
-// never writes, and gives only frames whose checksums hold.
+// of a source are given back as they came; those of an archive too. Any thread, one call at a time; owns
+// nothing of the Spool's. It never writes, and gives only frames whose checksums hold.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,10 @@
 #include "store/spool.h"
 
 namespace culprit::store {
+
+// Why bytes are missing.
+constexpr std::string_view kDamaged = "a part of the store is damaged";
+constexpr std::string_view kDropped = "the oldest evidence was dropped to keep the store within its size";
 
 // What went wrong on the way; all 0 where everything was read.
 struct ReadDamage {
@@ -39,6 +43,9 @@ class Replay {
  public:
   Replay(io::Files& files, std::string folder);
   ~Replay();
+  // Before anything is read: no frame up to `sequence` is needed. Begins with its segment; what stands before
+  // that is no gap.
+  void begin_behind(uint64_t sequence);
   // To the frame `until`, or until about `bytes_most` bytes of pieces were given: whether it got to `until`.
   // An error (the folder cannot be listed) changes nothing.
   Result<bool> advance(uint64_t until, uint64_t bytes_most, const ReplayVisitor& visitor);
@@ -52,7 +59,7 @@ class Replay {
 // Bytes [from, to) of streams that are one source: one behind the other by id, numbered from the beginning of
 // the first, each up to its size in `state`.
 struct EvidenceRange {
-  std::vector<KeptStream> streams;  // Spool::streams_of(job, path)
+  std::vector<KeptStream> streams;  // Spool::streams_of(job, path), or Archive::kept() of one host
   uint64_t from = 0, to = UINT64_MAX;
 };
 // Where bytes are missing. `offset` counts as the range does; bytes that were stored and are gone keep their

@@ -1,24 +1,17 @@
 #include "store/index.h"
 
 #include <fmt/format.h>
-#include <sqlite3.h>
-#include <unistd.h>
 
 #include <array>
-#include <cstdio>
 
-#include "base/crash_point.h"
-#include "base/limits.h"
 #include "store/index_schema.h"
-#include "store/index_statement.h"
 
 namespace culprit::store {
 
 namespace {
 
-constexpr int kBusyMs = 2000;  // somebody looks into the file with sqlite3
-// Files that were moved aside and are kept: what is in them was made of evidence that is still there.
-constexpr int kDamagedKept = 4;
+using Statement = Database::Statement;
+
 // Bounds of rows are held once in so many writes: counting costs more than a row.
 constexpr uint64_t kBoundsEvery = 256;
 constexpr std::array<std::string_view, 4> kStates = {"running", "ended_well", "failed", "ended"};
@@ -29,114 +22,17 @@ std::string_view name(JobState state) { return kStates[static_cast<size_t>(state
 
 // ---- the file
 
+Index::Index(const std::string& path) : database_({.path = path, .steps = kSchemaSteps}) {}
+
 Result<std::unique_ptr<Index>> Index::open(const std::string& path) {
   std::unique_ptr<Index> index(new Index(path));
-  Status ready = index->connect();
-  if (ready) ready = index->check_and_migrate();
-  if (!ready && index->damaged_) {
-    if (const Status moved = index->move_aside(); !moved) return tl::unexpected(moved.error());
-    ready = index->connect();
-    if (ready) ready = index->check_and_migrate();
-  }
-  if (!ready) return tl::unexpected(ready.error());
+  if (const Status ready = index->database_.open(); !ready) return tl::unexpected(ready.error());
   return index;
-}
-
-Index::~Index() { close(); }
-
-void Index::close() {
-  sqlite3_close_v2(db_);
-  db_ = nullptr;
-}
-
-Error Index::error(const char* doing) {
-  const int code = sqlite3_extended_errcode(db_);
-  if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB) damaged_ = true;
-  const char* reason = db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_);
-  // What the tables do not take will not mend; all else is the disk's or somebody's lock.
-  const bool refused = (code & 0xff) == SQLITE_CONSTRAINT || (code & 0xff) == SQLITE_TOOBIG;
-  return {refused ? ErrorCode::kInvalid : ErrorCode::kIo, fmt::format("{}: {}: {}", path_, doing, reason)};
-}
-
-Status Index::execute(const std::string& sql) {
-  if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) return {};
-  return tl::unexpected(error("the index failed"));
-}
-
-Status Index::connect() {
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  if (sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr) != SQLITE_OK) {
-    const Error failed = error("cannot be opened");
-    close();
-    return tl::unexpected(failed);
-  }
-  sqlite3_busy_timeout(db_, kBusyMs);
-  sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, static_cast<int>(limits::kPoolFileBytes));
-  // NORMAL: a power loss may take the last transactions and leaves the file whole; a kill takes none.
-  // A cache of 1 MB: rows are written far more often than read. A file of another's making is not trusted.
-  return execute(
-      "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON; PRAGMA cache_size=-1024;"
-      "PRAGMA journal_size_limit=4194304; PRAGMA trusted_schema=OFF;");
-}
-
-Status Index::check_and_migrate() {
-  int64_t version = 0;
-  std::string sound;
-  {
-    Statement check(*this, "PRAGMA quick_check(1)");
-    if (check.row()) sound = check.text(0);
-    if (!check.good()) return check.status();
-    Statement asked(*this, "PRAGMA user_version");
-    if (asked.row()) version = asked.integer(0);
-    if (!asked.good()) return asked.status();
-  }
-  if (sound != "ok") {
-    damaged_ = true;
-    return fail(ErrorCode::kIo, fmt::format("{}: damaged: {}", path_, sound));
-  }
-  if (version < 0 || version > static_cast<int64_t>(kSchemaSteps.size()))
-    return fail(ErrorCode::kInvalid,
-                fmt::format("{}: written by a newer culpritd (index {}, this one knows {})", path_, version,
-                            kSchemaSteps.size()));
-  for (size_t step = static_cast<size_t>(version); step < kSchemaSteps.size(); ++step) {
-    const Status done = in_transaction([&]() -> Status {
-      if (const Status made = execute(std::string(kSchemaSteps[step])); !made) return made;
-      return execute(fmt::format("PRAGMA user_version={}", step + 1));
-    });
-    if (!done) return done;
-  }
-  return {};
-}
-
-// With what belongs to it, so that it can still be looked into.
-Status Index::move_aside() {
-  close();
-  int n = 1;
-  std::string to;
-  for (; n <= kDamagedKept; ++n) {
-    to = fmt::format("{}.damaged-{}", path_, n);
-    if (access(to.c_str(), F_OK) != 0) break;
-  }
-  for (const char* part : {"-wal", ""})
-    if (std::rename((path_ + part).c_str(), (to + part).c_str()) != 0 && *part == '\0')
-      return fail(ErrorCode::kIo, fmt::format("{}: damaged, and cannot be moved to {}", path_, to));
-  unlink((path_ + "-shm").c_str());
-  damaged_ = false;
-  moved_aside_ = to;
-  return {};
 }
 
 template <class Work>
 Status Index::in_transaction(const Work& work) {
-  if (const Status begun = execute("BEGIN IMMEDIATE"); !begun) return begun;
-  Status done = work();
-  if (done) {
-    crash_point("store.index_before_commit");
-    done = execute("COMMIT");
-    crash_point("store.index_after_commit");
-  }
-  // A full disk may have ended it already.
-  if (!done && sqlite3_get_autocommit(db_) == 0) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+  const Status done = database_.in_transaction(work);
   if (done && ++writes_ % kBoundsEvery == 0) return hold_bounds();
   return done;
 }
@@ -144,13 +40,13 @@ Status Index::in_transaction(const Work& work) {
 Status Index::hold_bounds() {
   return in_transaction([&]() -> Status {
     // Of one job the newest runs; then, of all, those that run and the newest.
-    Statement runs(*this,
+    Statement runs(database_,
                    "DELETE FROM jobs WHERE rowid IN (SELECT rowid FROM (SELECT rowid, row_number() OVER "
                    "(PARTITION BY id ORDER BY run DESC) AS n FROM jobs) WHERE n > ?)");
-    Statement jobs(*this,
+    Statement jobs(database_,
                    "DELETE FROM jobs WHERE rowid IN (SELECT rowid FROM jobs ORDER BY state = 0 DESC, last_ns "
                    "DESC LIMIT -1 OFFSET ?)");
-    Statement audit(*this, "DELETE FROM audit WHERE row <= (SELECT max(row) FROM audit) - ?");
+    Statement audit(database_, "DELETE FROM audit WHERE row <= (SELECT max(row) FROM audit) - ?");
     const auto per_run = [](const char* table) {
       return fmt::format(
           "DELETE FROM {0} WHERE rowid IN (SELECT rowid FROM (SELECT rowid, row_number() OVER (PARTITION BY "
@@ -158,7 +54,7 @@ Status Index::hold_bounds() {
           "BY job, run HAVING count(*) > ?1)) WHERE n > ?1)",
           table);
     };
-    Statement findings(*this, per_run("findings")), diagnoses(*this, per_run("diagnoses"));
+    Statement findings(database_, per_run("findings")), diagnoses(database_, per_run("diagnoses"));
     runs.bind(kRunsPerJobMax);
     jobs.bind(kJobsMax);
     audit.bind(kAuditMax);
@@ -175,7 +71,7 @@ Status Index::hold_bounds() {
 Status Index::upsert_job(const JobRow& job) {
   return in_transaction([&] {
     Statement put(
-        *this,
+        database_,
         "INSERT INTO jobs (id, run, state, first_ns, last_ns, ended_ns, hosts, lines, verdict) VALUES "
         "(?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id, run) DO UPDATE SET state = excluded.state, first_ns = "
         "excluded.first_ns, last_ns = excluded.last_ns, ended_ns = excluded.ended_ns, hosts = "
@@ -204,8 +100,9 @@ static JobRow job_of(const auto& row) {
 }
 
 Result<std::optional<JobRow>> Index::job(const std::string& id, std::optional<uint32_t> run) {
-  Statement get(*this, fmt::format("{}WHERE id = ?1 AND (?2 IS NULL OR run = ?2) ORDER BY run DESC LIMIT 1",
-                                   kJobColumns));
+  Statement get(
+      database_,
+      fmt::format("{}WHERE id = ?1 AND (?2 IS NULL OR run = ?2) ORDER BY run DESC LIMIT 1", kJobColumns));
   std::optional<JobRow> found;
   if (get.bind(id).bind_number(run).row()) found = job_of(get);
   if (!get.good()) return tl::unexpected(get.status().error());
@@ -213,28 +110,29 @@ Result<std::optional<JobRow>> Index::job(const std::string& id, std::optional<ui
 }
 
 Result<std::vector<JobRow>> Index::jobs(size_t limit) {
-  Statement get(*this, fmt::format("{}ORDER BY first_ns DESC, id, run DESC LIMIT ?", kJobColumns));
+  Statement get(database_, fmt::format("{}ORDER BY first_ns DESC, id, run DESC LIMIT ?", kJobColumns));
   get.bind(limit);
   return get.rows<JobRow>([](const auto& row) { return job_of(row); });
 }
 
 Result<std::vector<JobRow>> Index::last_runs() {
-  Statement get(*this, fmt::format("{}WHERE (id, run) IN (SELECT id, max(run) FROM jobs GROUP BY id) ORDER "
-                                   "BY first_ns DESC, id LIMIT ?",
-                                   kJobColumns));
+  Statement get(database_,
+                fmt::format("{}WHERE (id, run) IN (SELECT id, max(run) FROM jobs GROUP BY id) ORDER "
+                            "BY first_ns DESC, id LIMIT ?",
+                            kJobColumns));
   get.bind(kJobsMax);
   return get.rows<JobRow>([](const auto& row) { return job_of(row); });
 }
 
 Status Index::put_report(const std::string& job, uint32_t run, std::string_view json) {
   return in_transaction([&] {
-    Statement put(*this, "INSERT OR REPLACE INTO reports (job, run, json) VALUES (?, ?, ?)");
+    Statement put(database_, "INSERT OR REPLACE INTO reports (job, run, json) VALUES (?, ?, ?)");
     return put.bind(job).bind_number(run).bind(json).run();
   });
 }
 
 Result<std::optional<std::string>> Index::report(const std::string& job, uint32_t run) {
-  Statement get(*this, "SELECT json FROM reports WHERE job = ? AND run = ?");
+  Statement get(database_, "SELECT json FROM reports WHERE job = ? AND run = ?");
   return get.bind(job).bind_number(run).one_text();
 }
 
@@ -242,7 +140,7 @@ Result<std::optional<std::string>> Index::report(const std::string& job, uint32_
 
 Status Index::put_diagnosis(const DiagnosisRow& d) {
   return in_transaction([&] {
-    Statement put(*this,
+    Statement put(database_,
                   "INSERT INTO diagnoses (job, run, id, kind, first_ns, last_ns, json, state) VALUES (?, ?, "
                   "?, ?, ?, ?, ?, ?) ON CONFLICT (job, run, id) DO UPDATE SET kind = excluded.kind, last_ns "
                   "= excluded.last_ns, json = excluded.json, state = CASE WHEN judged_by = '' THEN "
@@ -254,7 +152,7 @@ Status Index::put_diagnosis(const DiagnosisRow& d) {
 
 Result<std::vector<DiagnosisRow>> Index::diagnoses(const DiagnosisQuery& query) {
   Statement get(
-      *this,
+      database_,
       "SELECT job, run, id, kind, first_ns, last_ns, json, state, judged_by, judged_ns FROM diagnoses WHERE "
       "(?1 = '' OR job = ?1) AND (?2 IS NULL OR run = ?2) AND (?3 IS NULL OR last_ns >= ?3) ORDER BY "
       "first_ns DESC, rowid DESC LIMIT ?4");
@@ -270,7 +168,7 @@ Result<std::vector<DiagnosisRow>> Index::diagnoses(const DiagnosisQuery& query) 
 
 Status Index::judge(const Judgement& j) {
   return in_transaction([&]() -> Status {
-    Statement get(*this,
+    Statement get(database_,
                   "SELECT rowid, kind FROM diagnoses WHERE job = ?1 AND id = ?2 AND (?3 IS NULL OR run = ?3) "
                   "ORDER BY run DESC LIMIT 1");
     const bool found = get.bind(j.job).bind(j.id).bind_number(j.run).row();
@@ -278,7 +176,7 @@ Status Index::judge(const Judgement& j) {
     const std::string of_run = j.run ? fmt::format(", run {}", *j.run) : "";
     if (!found)
       return fail(ErrorCode::kNotFound, fmt::format("job {}{}: no diagnosis {}", j.job, of_run, j.id));
-    Statement put(*this, "UPDATE diagnoses SET state = ?, judged_by = ?, judged_ns = ? WHERE rowid = ?");
+    Statement put(database_, "UPDATE diagnoses SET state = ?, judged_by = ?, judged_ns = ? WHERE rowid = ?");
     put.bind(j.right ? "confirmed" : "refuted").bind(j.by).bind_time(j.time_ns).bind(get.integer(0));
     if (const Status done = put.run(); !done) return done;
     // An id is of one run alone.
@@ -288,7 +186,7 @@ Status Index::judge(const Judgement& j) {
 
 Result<std::map<std::string, Judged>> Index::judged() {
   // SQLite takes the columns beside a lone max() from its row.
-  Statement get(*this,
+  Statement get(database_,
                 "SELECT detail, what, who, max(row) FROM audit WHERE what IN ('confirm', 'refute') AND "
                 "detail <> '' GROUP BY subject ORDER BY max(row)");
   std::map<std::string, Judged> out;
@@ -304,7 +202,7 @@ Result<std::map<std::string, Judged>> Index::judged() {
 
 Status Index::add_finding(const FindingRow& finding) {
   return in_transaction([&] {
-    Statement put(*this,
+    Statement put(database_,
                   "INSERT INTO findings (job, run, id, time_ns, json) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
                   "(job, run, id) DO NOTHING");
     put.bind(finding.job).bind_number(finding.run).bind(finding.id).bind_time(finding.time_ns);
@@ -313,7 +211,7 @@ Status Index::add_finding(const FindingRow& finding) {
 }
 
 Result<std::vector<FindingRow>> Index::findings(const std::string& job, size_t limit) {
-  Statement get(*this,
+  Statement get(database_,
                 "SELECT job, run, id, time_ns, json FROM findings WHERE job = ? ORDER BY rowid DESC LIMIT ?");
   get.bind(job).bind(limit);
   return get.rows<FindingRow>([](const auto& row) {
@@ -325,7 +223,7 @@ Result<std::vector<FindingRow>> Index::findings(const std::string& job, size_t l
 // ---- people
 
 Status Index::write_audit(const AuditRow& row) {
-  Statement put(*this, "INSERT INTO audit (time_ns, who, what, subject, detail) VALUES (?, ?, ?, ?, ?)");
+  Statement put(database_, "INSERT INTO audit (time_ns, who, what, subject, detail) VALUES (?, ?, ?, ?, ?)");
   return put.bind_time(row.time_ns).bind(row.who).bind(row.what).bind(row.subject).bind(row.detail).run();
 }
 
@@ -334,7 +232,7 @@ Status Index::add_audit(const AuditRow& row) {
 }
 
 Result<std::vector<AuditRow>> Index::audits(size_t limit) {
-  Statement get(*this, "SELECT time_ns, who, what, subject, detail FROM audit ORDER BY row DESC LIMIT ?");
+  Statement get(database_, "SELECT time_ns, who, what, subject, detail FROM audit ORDER BY row DESC LIMIT ?");
   get.bind(limit);
   return get.rows<AuditRow>([](const auto& row) {
     return AuditRow{row.time(0), row.text(1), row.text(2), row.text(3), row.text(4)};
@@ -343,14 +241,14 @@ Result<std::vector<AuditRow>> Index::audits(size_t limit) {
 
 Status Index::clear_host(const std::string& host, TimeNs time_ns, const std::string& by) {
   return in_transaction([&]() -> Status {
-    Statement put(*this, "INSERT OR REPLACE INTO cleared (host, time_ns) VALUES (?, ?)");
+    Statement put(database_, "INSERT OR REPLACE INTO cleared (host, time_ns) VALUES (?, ?)");
     if (const Status done = put.bind(host).bind_time(time_ns).run(); !done) return done;
     return write_audit({time_ns, by, "clear", host, ""});
   });
 }
 
 Result<std::map<std::string, TimeNs>> Index::cleared() {
-  Statement get(*this, "SELECT host, time_ns FROM cleared");
+  Statement get(database_, "SELECT host, time_ns FROM cleared");
   const auto rows = get.rows<std::pair<std::string, TimeNs>>(
       [](const auto& row) { return std::pair(row.text(0), row.time(1)); });
   if (!rows) return tl::unexpected(rows.error());
@@ -361,7 +259,7 @@ Result<std::map<std::string, TimeNs>> Index::cleared() {
 
 Status Index::save_pool(const std::string& kind, std::string_view text) {
   return in_transaction([&] {
-    return Statement(*this, "INSERT OR REPLACE INTO pool (kind, text) VALUES (?, ?)")
+    return Statement(database_, "INSERT OR REPLACE INTO pool (kind, text) VALUES (?, ?)")
         .bind(kind)
         .bind(text)
         .run();
@@ -369,7 +267,7 @@ Status Index::save_pool(const std::string& kind, std::string_view text) {
 }
 
 Result<std::optional<std::string>> Index::load_pool(const std::string& kind) {
-  return Statement(*this, "SELECT text FROM pool WHERE kind = ?").bind(kind).one_text();
+  return Statement(database_, "SELECT text FROM pool WHERE kind = ?").bind(kind).one_text();
 }
 
 }  // namespace culprit::store

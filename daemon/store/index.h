@@ -16,8 +16,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
-
-struct sqlite3;
+#include "store/database.h"
 
 namespace culprit::store {
 
@@ -84,14 +83,13 @@ class Index {
   // Makes it or brings an older one up to date. An error where it cannot be read or written, or a newer
   // version of the program wrote it.
   static Result<std::unique_ptr<Index>> open(const std::string& path);
-  ~Index();
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
   // Where a damaged file was moved to at the start; empty: nothing was damaged.
-  const std::string& moved_aside() const { return moved_aside_; }
+  const std::string& moved_aside() const { return database_.moved_aside(); }
   // SQLite found damage since: opening it anew moves it aside.
-  bool damaged() const { return damaged_; }
+  bool damaged() const { return database_.damaged(); }
 
   Status upsert_job(const JobRow& job);
   // Of several runs the last, where none is named.
@@ -133,25 +131,14 @@ class Index {
   Result<std::optional<std::string>> load_pool(const std::string& kind);
 
  private:
-  class Statement;
-  explicit Index(std::string path) : path_(std::move(path)) {}
-  Status connect();
-  Status check_and_migrate();
-  Status move_aside();
-  void close();
-  Status execute(const std::string& sql);
-  Error error(const char* doing);
-  // `work` returns a Status; its changes stand when this returns none.
+  explicit Index(const std::string& path);
   template <class Work>
   Status in_transaction(const Work& work);
   Status write_audit(const AuditRow& row);
   Status hold_bounds();
 
-  sqlite3* db_ = nullptr;
-  const std::string path_;
-  std::string moved_aside_;
+  Database database_;
   uint64_t writes_ = 0;
-  bool damaged_ = false;
 };
 
 }  // namespace culprit::store

@@ -1,12 +1,20 @@
 #include "store/record.h"
 
-#include "store/bytes.h"
+#include "base/bytes.h"
 
 namespace culprit::store {
 
 namespace {
 
-enum class RecordKind : uint8_t { kStream = 1, kPiece = 2, kPosition = 3, kCheckpoint = 4 };
+enum class RecordKind : uint8_t {
+  kStream = 1,
+  kPiece = 2,
+  kPosition = 3,
+  kCheckpoint = 4,
+  kAcknowledged = 5,
+  kOrigin = 6,
+  kSkipped = 7,
+};
 
 // Flags of a stream.
 constexpr uint8_t kHasUid = 1, kHasPid = 2;
@@ -67,7 +75,7 @@ bool read_stream(Cursor& in, RecordSink& sink) {
   stream.boot_ns = in.get<TimeNs>();
   stream.job = get_string(in, good);
   stream.path = get_string(in, good);
-  if (!good || in.bad() || kind > static_cast<uint8_t>(OriginKind::kKernel) || stream.id == kNoStream ||
+  if (!good || in.bad() || kind > static_cast<uint8_t>(OriginKind::kMark) || stream.id == kNoStream ||
       (flags & ~(kHasUid | kHasPid)))
     return false;
   sink.on_stream(stream);
@@ -110,6 +118,36 @@ bool read_position(Cursor& in, RecordSink& sink) {
   }
   if (in.bad() || (flags & ~(kHasPlace | kEnds | kHasPast)) || position.size > kOffsetMax) return false;
   sink.on_position(stream, position);
+  return true;
+}
+
+bool read_acknowledged(Cursor& in, RecordSink& sink) {
+  const auto sequence = in.get<uint64_t>();
+  if (in.bad()) return false;
+  sink.on_acknowledged(sequence);
+  return true;
+}
+
+bool read_origin(Cursor& in, RecordSink& sink) {
+  OriginRecord origin;
+  bool good = true;
+  origin.kind = in.get<uint8_t>();
+  origin.sequence = in.get<uint64_t>();
+  origin.host = get_string(in, good);
+  if (!good || in.bad()) return false;
+  sink.on_origin(origin);
+  return true;
+}
+
+bool read_skipped(Cursor& in, RecordSink& sink) {
+  SkippedRecord skipped;
+  bool good = true;
+  skipped.from = in.get<uint64_t>();
+  skipped.to = in.get<uint64_t>();
+  skipped.time_ns = in.get<TimeNs>();
+  skipped.reason = get_string(in, good);
+  if (!good || in.bad() || skipped.from > skipped.to) return false;
+  sink.on_skipped(skipped);
   return true;
 }
 
@@ -171,6 +209,26 @@ void put_checkpoint(std::string& out, StreamId next_id, uint32_t streams) {
   put(out, streams);
 }
 
+void put_acknowledged(std::string& out, uint64_t sequence) {
+  put(out, RecordKind::kAcknowledged);
+  put(out, sequence);
+}
+
+void put_origin(std::string& out, const OriginRecord& origin) {
+  put(out, RecordKind::kOrigin);
+  put(out, origin.kind);
+  put(out, origin.sequence);
+  put_string(out, origin.host);
+}
+
+void put_skipped(std::string& out, const SkippedRecord& skipped) {
+  put(out, RecordKind::kSkipped);
+  put(out, skipped.from);
+  put(out, skipped.to);
+  put(out, skipped.time_ns);
+  put_string(out, skipped.reason);
+}
+
 size_t encoded_size_max(const StreamInfo& stream) {
   return kStreamFixedMax + stream.job.size() + stream.path.size();
 }
@@ -202,6 +260,15 @@ bool read_records(std::string_view content, RecordSink& sink) {
         break;
       case RecordKind::kCheckpoint:
         good = read_checkpoint(in, sink);
+        break;
+      case RecordKind::kAcknowledged:
+        good = read_acknowledged(in, sink);
+        break;
+      case RecordKind::kOrigin:
+        good = read_origin(in, sink);
+        break;
+      case RecordKind::kSkipped:
+        good = read_skipped(in, sink);
         break;
     }
     if (!good || in.bad()) return false;

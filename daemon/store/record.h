@@ -28,6 +28,23 @@ void put_position(std::string& out, StreamId stream, const Position& position);
 // The last record of a checkpoint: the next free id, and how many positions stood before it.
 void put_checkpoint(std::string& out, StreamId next_id, uint32_t streams);
 
+// Of a checkpoint: up to where a peer has the frames.
+void put_acknowledged(std::string& out, uint64_t sequence);
+// Of an archive: whose log it is, and up to where it was taken.
+struct OriginRecord {
+  uint8_t kind = 0;
+  uint64_t sequence = 0;
+  std::string host;
+};
+void put_origin(std::string& out, const OriginRecord& origin);
+// Of an archive: frames that never come.
+struct SkippedRecord {
+  uint64_t from = 0, to = 0;
+  TimeNs time_ns = kNoTime;
+  std::string reason;
+};
+void put_skipped(std::string& out, const SkippedRecord& skipped);
+
 // At least as long as put_stream and put_piece make of them.
 size_t encoded_size_max(const StreamInfo& stream);
 size_t encoded_size_max(const Piece& piece);
@@ -41,6 +58,9 @@ class RecordSink {
   // `piece.bytes` is empty: they are `bytes`.
   virtual void on_piece(const Piece& /*piece*/, std::string_view /*bytes*/) {}
   virtual void on_position(StreamId /*stream*/, const Position& /*position*/) {}
+  virtual void on_acknowledged(uint64_t /*sequence*/) {}
+  virtual void on_origin(const OriginRecord& /*origin*/) {}
+  virtual void on_skipped(const SkippedRecord& /*skipped*/) {}
   virtual void on_checkpoint(StreamId /*next_id*/, uint32_t /*streams*/) {}
 };
 // False where the content is no sequence of records; what stood before was given to `sink`.

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/bytes.h"
 #include "base/hash.h"
-#include "store/bytes.h"
 
 namespace culprit::store {
 
@@ -20,6 +20,8 @@ constexpr size_t kFrameHashAt = kFrameHeaderBytes - 8;
 // What is read at once when a sound header is looked for.
 constexpr size_t kSearchBytes = 256 << 10;
 constexpr std::string_view kSuffix = ".seg";
+// Beside a frame's kind.
+constexpr uint32_t kDeclares = 0x100;
 
 }  // namespace
 
@@ -30,6 +32,7 @@ std::string encode(const SegmentHeader& header) {
   put(out, header.epoch);
   put(out, header.number);
   put(out, header.created_ns);
+  put(out, header.kind);
   out.resize(kSegmentHashAt, '\0');
   put(out, hash64(out));
   return out;
@@ -43,12 +46,13 @@ std::optional<SegmentHeader> decode_segment_header(std::string_view bytes) {
   header.epoch = get_at<uint64_t>(bytes, 16);
   header.number = get_at<uint64_t>(bytes, 24);
   header.created_ns = get_at<TimeNs>(bytes, 32);
+  header.kind = get_at<SegmentKind>(bytes, 40);
   return header;
 }
 
 std::string encode(const FrameHeader& header) {
   std::string out(kFrameMagic);
-  put(out, static_cast<uint32_t>(header.kind));
+  put(out, static_cast<uint32_t>(header.kind) | (header.declares ? kDeclares : 0));
   put(out, header.raw_size);
   put(out, header.stored_size);
   put(out, header.epoch);
@@ -65,16 +69,18 @@ std::optional<FrameHeader> decode_frame_header(std::string_view bytes) {
   if (bytes.size() < kFrameHeaderBytes || !bytes.starts_with(kFrameMagic)) return std::nullopt;
   if (get_at<uint64_t>(bytes, kFrameHashAt) != hash64(bytes.substr(0, kFrameHashAt))) return std::nullopt;
   FrameHeader header;
-  const auto kind = get_at<uint32_t>(bytes, 4);
+  const auto word = get_at<uint32_t>(bytes, 4), kind = word & ~kDeclares;
+  header.declares = word & kDeclares;
   header.raw_size = get_at<uint32_t>(bytes, 8);
   header.stored_size = get_at<uint32_t>(bytes, 12);
-  if (kind > static_cast<uint32_t>(FrameKind::kCheckpointEnd) || header.raw_size > kFrameRawMax ||
+  if (kind > static_cast<uint32_t>(FrameKind::kOrigin) || header.raw_size > kFrameRawMax ||
       header.stored_size > ZSTD_COMPRESSBOUND(kFrameRawMax))
     return std::nullopt;
   header.kind = static_cast<FrameKind>(kind);
   header.epoch = get_at<uint64_t>(bytes, 16);
   header.segment = get_at<uint64_t>(bytes, 24);
   header.sequence = get_at<uint64_t>(bytes, 32);
+  if (header.sequence > kSequenceMax) return std::nullopt;
   header.time_ns = get_at<TimeNs>(bytes, 40);
   header.stream_mask = get_at<uint64_t>(bytes, 48);
   header.payload_hash = get_at<uint64_t>(bytes, 56);
@@ -114,10 +120,17 @@ Result<std::optional<uint64_t>> newest_epoch(io::Files& files, const std::string
   return std::nullopt;
 }
 
-struct SegmentReader::Unpacker {
-  ZSTD_DCtx* context = ZSTD_createDCtx();
-  ~Unpacker() { ZSTD_freeDCtx(context); }
-};
+Unpacker::Unpacker() : context_(ZSTD_createDCtx()) {}
+Unpacker::~Unpacker() { ZSTD_freeDCtx(context_); }
+
+bool Unpacker::unpack(const FrameHeader& header, std::string_view stored, std::string& out) {
+  if (stored.size() != header.stored_size || hash64(stored) != header.payload_hash) return false;
+  if (ZSTD_getFrameContentSize(stored.data(), stored.size()) != header.raw_size) return false;
+  out.resize(header.raw_size);
+  // In one call into memory that is there: no window is allocated, whatever the frame asks for.
+  return ZSTD_decompressDCtx(context_, out.data(), out.size(), stored.data(), stored.size()) ==
+         header.raw_size;
+}
 
 SegmentReader::SegmentReader() : unpacker_(std::make_unique<Unpacker>()) {}
 SegmentReader::SegmentReader(SegmentReader&&) noexcept = default;
@@ -139,6 +152,7 @@ Result<SegmentReader> SegmentReader::open(io::Files& files, const std::string& f
   if (reader.header_ && reader.header_->number != number) reader.header_.reset();  // a file that was renamed
   // Behind a damaged header the frames still stand where they stood.
   reader.position_ = std::min<uint64_t>(kSegmentHeaderBytes, reader.size_);
+  reader.any_origin_ = reader.header_ && reader.header_->kind != SegmentKind::kSpool;
   reader.sound_end_ = reader.header_ ? reader.position_ : 0;
   return reader;
 }
@@ -152,8 +166,10 @@ Result<bool> SegmentReader::read(std::string& out, size_t size, uint64_t offset)
   return *got == size;
 }
 
-// A frame that is another segment's, or another spool's, is what a disk left behind after a power loss.
+// In a spool a frame that is another segment's, or another spool's, is what a disk left behind after a power
+// loss. In an archive they keep the numbers of the spools that they came from.
 bool SegmentReader::belongs(const FrameHeader& frame) const {
+  if (any_origin_) return true;
   return frame.segment == number_ && (!header_ || frame.epoch == header_->epoch);
 }
 
@@ -195,16 +211,6 @@ Result<std::optional<uint64_t>> SegmentReader::find_header(uint64_t from) {
   return std::nullopt;
 }
 
-bool SegmentReader::unpack() {
-  if (hash64(stored_) != frame_.payload_hash) return false;
-  if (ZSTD_getFrameContentSize(stored_.data(), stored_.size()) != frame_.raw_size) return false;
-  content_.resize(frame_.raw_size);
-  // In one call into memory that is there: no window is allocated, whatever the frame asks for.
-  const size_t got = ZSTD_decompressDCtx(unpacker_->context, content_.data(), content_.size(), stored_.data(),
-                                         stored_.size());
-  return got == frame_.raw_size;
-}
-
 Result<bool> SegmentReader::next(const Wanted& wanted) {
   for (;;) {
     const auto header = header_at(position_);
@@ -218,24 +224,40 @@ Result<bool> SegmentReader::next(const Wanted& wanted) {
       continue;
     }
     frame_ = **header;
-    const uint64_t end = position_ + kFrameHeaderBytes + frame_.stored_size;
+    const uint64_t begin = position_, end = position_ + kFrameHeaderBytes + frame_.stored_size;
     if (end > size_) return false;  // torn
-    const bool checkpoint = frame_.kind != FrameKind::kData;
-    const bool data = frame_.sequence > wanted.behind && (frame_.stream_mask & wanted.streams) != 0;
-    if (checkpoint ? wanted.checkpoints : data) {
-      const auto whole = read(stored_, frame_.stored_size, position_ + kFrameHeaderBytes);
-      if (!whole) return tl::unexpected(whole.error());
-      const uint64_t begin = std::exchange(position_, end);
-      if (!*whole || !unpack()) {
-        damaged_frames_ += 1;
-        damaged_bytes_ += end - begin;
-        continue;
-      }
+    if (skips(wanted)) {
+      position_ = sound_end_ = end;
+      continue;
+    }
+    frame_head_ = head_;
+    frame_at_ = begin;
+    const auto whole = read(stored_, frame_.stored_size, begin + kFrameHeaderBytes);
+    if (!whole) return tl::unexpected(whole.error());
+    position_ = end;
+    content_.clear();
+    const bool sound = *whole && (wanted.content ? unpacker_->unpack(frame_, stored_, content_)
+                                                 : hash64(stored_) == frame_.payload_hash);
+    if (sound) {
       sound_end_ = end;
       return true;
     }
-    position_ = sound_end_ = end;
+    damaged_frames_ += 1;
+    damaged_bytes_ += end - begin;
   }
+}
+
+bool SegmentReader::skips(const Wanted& wanted) const {
+  if (wanted.epoch && frame_.epoch != *wanted.epoch) return true;
+  if (frame_.kind != FrameKind::kData) return !wanted.checkpoints;
+  return frame_.sequence <= wanted.behind || (frame_.stream_mask & wanted.streams) == 0;
+}
+
+Status SegmentReader::refresh() {
+  const auto status = file_->status();
+  if (!status) return tl::unexpected(status.error());
+  size_ = status->size;
+  return {};
 }
 
 }  // namespace culprit::store

@@ -93,7 +93,22 @@ SpoolStats Spool::stats() const {
   stats.bytes = bytes_;
   stats.segments = segments_.size();
   stats.pending_bytes = raw_.size() + ready_.size();
+  for (size_t i = 0; options_.hold && i < segments_.size(); ++i)
+    if (i + 1 == segments_.size() || segments_[i + 1].before > acknowledged_)
+      stats.held_bytes += segments_[i].size;
   return stats;
+}
+
+uint64_t Spool::first_sequence() const {
+  return (segments_.empty() ? written_sequence_ : segments_.front().before) + 1;
+}
+
+void Spool::hold(uint64_t acknowledged) { acknowledged_ = std::max(acknowledged_, acknowledged); }
+
+void Spool::raise_sequence(uint64_t sequence) {
+  sequence = std::min(sequence, kSequenceMax / 2);
+  sequence_ = std::max(sequence_, sequence);
+  if (!ready_.empty() && ready_header_.sequence <= sequence) ready_header_.sequence = ++sequence_;
 }
 
 Status Spool::note(Status status, TimeNs now) {
@@ -173,6 +188,7 @@ void Spool::take(const PieceBatch& batch, TimeNs now) {
   };
   for (const StreamInfo& info : batch.opened) {
     put_stream(raw_, info);
+    raw_declares_ = true;
     touch(streams_.at(info.id));
     StreamId next = next_id_.load(std::memory_order_relaxed);
     while (next <= info.id && !next_id_.compare_exchange_weak(next, info.id + 1)) {
@@ -185,7 +201,8 @@ void Spool::take(const PieceBatch& batch, TimeNs now) {
     advance(stream.appended, piece, stream.info.kind, piece.bytes.size());
     touch(stream);
     // A failure is noted; the batch is taken all the same, and waits.
-    if (raw_.size() >= kFrameBytes && stats_.failing_since_ns == kNoTime) (void)write_pending(now);
+    if (!batch.whole && raw_.size() >= kFrameBytes && stats_.failing_since_ns == kNoTime)
+      (void)write_pending(now);
   }
 }
 
@@ -233,11 +250,13 @@ Status Spool::pack_pending(TimeNs now) {
   ready_header_.sequence = sequence_ + 1;
   ready_header_.time_ns = now;
   ready_header_.stream_mask = raw_mask_;
+  ready_header_.declares = raw_declares_;
   if (const Status packed = pack(ready_header_, raw_, ready_); !packed) return packed;
   sequence_ += 1;
   raw_.clear();
   if (raw_.capacity() > 4 * kFrameBytes) raw_.shrink_to_fit();  // it waited for a disk
   raw_mask_ = 0;
+  raw_declares_ = false;
   ready_marks_.clear();
   for (const StreamId id : touched_) {
     Stream& stream = streams_.at(id);
@@ -259,7 +278,7 @@ Status Spool::write_ready(TimeNs now) {
 
 Status Spool::try_write_ready(TimeNs now) {
   if (const Status there = ensure_segment(now); !there) return there;
-  make_room(ready_.size());
+  if (const Status room = room_for(ready_.size()); !room) return room;
   ready_header_.segment = segments_.back().number;
   ready_.replace(0, kFrameHeaderBytes, encode(ready_header_));
   return append_frame();

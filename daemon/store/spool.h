@@ -5,7 +5,8 @@
 // Batches are appended to the frame under way; a full one is written at once, commit() writes the rest. What
 // a commit covered survives the death of the process, what sync() covered that of the machine. Above
 // max_bytes, and where the disk is full, the oldest segments go (never the one being written); what they held
-// is a gap with a reason in the evidence.
+// is a gap with a reason in the evidence. Where a peer keeps a copy, what it has not acknowledged is held: it
+// never goes, and while nothing else can make room, append() takes nothing.
 //
 // One thread, the store's worker, owns a Spool; allocate() alone may be called from any. It never asks for
 // the time, never waits for anything but the disk, and never deletes what it cannot read.
@@ -23,6 +24,7 @@
 #include "base/time.h"
 #include "io/files.h"
 #include "model/piece.h"
+#include "store/kept.h"
 #include "store/record.h"
 #include "store/segment.h"
 
@@ -34,6 +36,10 @@ struct SpoolOptions {
   // What goes at once when room is made (a 64th of the default size), and what a start reads again (.3 s).
   uint64_t segment_bytes = 64 << 20;
   int level = 1;  // zstd; 3 costs 1.6 times as much and packs no better
+  // Frames go to a peer: what it had not acknowledged when the newest segment was begun is held at the start.
+  bool hold = false;
+  // Of a spool that is begun anew; 0: drawn. Simulations give one, so that they can be repeated.
+  uint64_t new_epoch = 0;
 };
 
 struct SpoolStats {
@@ -46,6 +52,8 @@ struct SpoolStats {
   uint64_t damaged_frames = 0;  // at the start: skipped in the segments that were read
   uint64_t dropped_segments = 0, dropped_bytes = 0;
   uint64_t forgotten_streams = 0;  // ended ones beyond the bound of streams
+  uint64_t held_bytes = 0;         // of segments that stay until their frames are acknowledged
+  bool full = false;               // of these: nothing more is written until some are
   uint64_t failures = 0;
   TimeNs failing_since_ns = kNoTime;  // since when nothing could be written; kNoTime: it works
   std::string last_error;
@@ -54,11 +62,6 @@ struct SpoolStats {
 struct CommittedOffset {
   StreamId stream = kNoStream;
   uint64_t offset = 0;  // of the evidence: everything before it is committed
-};
-
-struct KeptStream {
-  StreamState state;          // as of the last commit
-  uint64_t first_offset = 0;  // what stands before it went with dropped segments
 };
 
 // Sources that are known at a time. 100,000 files are watched at most; 200 bytes each.
@@ -100,6 +103,21 @@ class Spool {
   // Number of the last committed frame: replay() up to it at a start gives what was there before.
   uint64_t last_sequence() const { return written_sequence_; }
 
+  // For a peer that keeps a copy of the frames (frames.h gives them), known to it by this number.
+  uint64_t epoch() const { return epoch_; }
+  // The first data frame that is there; behind the last where none is.
+  uint64_t first_sequence() const;
+  // Frames up to it survive the machine. Others are not to be sent: after a loss of power their numbers would
+  // be given again, to other bytes.
+  uint64_t synced_sequence() const { return synced_sequence_; }
+  // Frames behind `acknowledged` stay from now on; those up to it may go. It moves forward only. To hold no
+  // more: last_sequence(), as often as it moves.
+  void hold(uint64_t acknowledged);
+  uint64_t acknowledged() const { return acknowledged_; }
+  // A peer has frames of this spool up to `sequence` that are not here, as when a disk lied about a sync: the
+  // next one gets a number behind it.
+  void raise_sequence(uint64_t sequence);
+
  private:
   struct Stream {
     StreamInfo info;
@@ -112,6 +130,7 @@ class Spool {
   };
   struct Segment {
     uint64_t number = 0, size = 0;
+    uint64_t before = 0;  // sequence of the last frame in those before it
   };
   struct Mark {
     StreamId stream;
@@ -126,6 +145,7 @@ class Spool {
   Status look_at_segments();
   Result<std::optional<size_t>> newest_checkpoint() const;
   Status read_segment(Recovery& recovery, size_t which);
+  Status note_sequences();
   void go_on_in_newest(uint64_t sound_end);
   void note_first_offsets();
   // spool.cc
@@ -147,7 +167,10 @@ class Spool {
   Status append_frame();
   void make_room(uint64_t needed);
   bool make_room_on_disk(uint64_t needed);
+  Status room_for(uint64_t needed);
   bool drop_oldest();
+  bool oldest_is_held() const;
+  Status sync_left();
   void forget_streams();
   void choose_segment_bytes();
   Status note(Status status, TimeNs now);
@@ -169,8 +192,11 @@ class Spool {
   bool folder_changed_ = false;  // since the last sync
 
   uint64_t sequence_ = 0, written_sequence_ = 0;  // of the frame packed last, and of that written last
-  std::string raw_;                               // the frame under way
+  uint64_t synced_sequence_ = 0, acknowledged_ = 0;
+  std::vector<uint64_t> unsynced_;  // segments that were left while a sync failed
+  std::string raw_;                 // the frame under way
   uint64_t raw_mask_ = 0;
+  bool raw_declares_ = false;
   std::vector<StreamId> touched_;  // by it
   // A packed frame. It is written as it is until it stands, so that a copy which stood although its write
   // failed is known by its number.

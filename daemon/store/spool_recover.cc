@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "store/checkpoint.h"
+#include "store/frames.h"
 #include "store/spool.h"
 
 namespace culprit::store {
@@ -32,6 +33,7 @@ class Spool::Recovery : public RecordSink {
     if (const auto found = spool_.streams_.find(id); found != spool_.streams_.end())
       found->second.committed = position;
   }
+  void on_acknowledged(uint64_t sequence) override { spool_.hold(sequence); }
   void on_checkpoint(StreamId next_id, uint32_t) override { raise_next_id(next_id); }
 
  private:
@@ -57,6 +59,24 @@ Status Spool::recover(TimeNs) {
   for (auto& [id, stream] : streams_) stream.appended = stream.committed;
   written_sequence_ = sequence_;
   note_first_offsets();
+  if (!options_.hold) return {};
+  // What a killed process wrote may be in memory only: it may not be sent before it was synced.
+  for (const Segment& segment : segments_) unsynced_.push_back(segment.number);
+  folder_changed_ = true;
+  (void)sync();
+  return note_sequences();
+}
+
+// Where nothing tells, as where a segment holds nothing sound, what is known of the next one counts.
+Status Spool::note_sequences() {
+  uint64_t before = written_sequence_;
+  for (size_t i = segments_.size(); i-- > 0;) {
+    auto reader = SegmentReader::open(files_, options_.folder, segments_[i].number);
+    if (!reader) return tl::unexpected(reader.error());
+    const auto told = sequence_before(*reader, epoch_);
+    if (!told) return tl::unexpected(told.error());
+    segments_[i].before = before = told->value_or(before);
+  }
   return {};
 }
 
@@ -75,9 +95,10 @@ Status Spool::look_at_segments() {
     const auto epoch = reader->epoch();
     if (!epoch) return tl::unexpected(epoch.error());
     if (*epoch) epoch_ = **epoch;
-    segments_.push_back({number, reader->size()});
+    segments_.push_back({number, reader->size(), 0});
     bytes_ += reader->size();
   }
+  if (epoch_ == 0) epoch_ = options_.new_epoch;
   while (epoch_ == 0) {
     std::random_device random;
     epoch_ = mix64(random(), random());

@@ -30,8 +30,11 @@ Status Spool::ensure_segment(TimeNs now) {
   if (handle_ && tail_unknown_) mend_tail();
   if (handle_ && segments_.back().size - checkpoint_end_ < segment_bytes_) return {};
   if (handle_) {
-    // What sync() promises holds over segments. An error stays in handle_'s file, and is told.
-    if (const Status synced = handle_->sync(); !synced) (void)note(synced, now);
+    // What sync() promises holds over segments. Where it fails, it is told, and tried again there.
+    if (const Status synced = handle_->sync(); !synced) {
+      (void)note(synced, now);
+      unsynced_.push_back(segments_.back().number);
+    }
     handle_.reset();
   }
   return begin_segment(now);
@@ -46,6 +49,7 @@ void Spool::mend_tail() {
     bytes_ += status->size - std::min(status->size, segment.size);
     segment.size = std::max(status->size, segment.size);
   }
+  unsynced_.push_back(segment.number);
   handle_.reset();
 }
 
@@ -54,7 +58,7 @@ Status Spool::begin_segment(TimeNs now) {
   const uint64_t number = segments_.empty() ? 1 : segments_.back().number + 1;
   const auto bytes = checkpoint(number, now);
   if (!bytes) return tl::unexpected(bytes.error());
-  make_room(bytes->size() + kSegmentHeaderBytes);
+  if (const Status room = room_for(bytes->size() + kSegmentHeaderBytes); !room) return room;
   const std::string path = options_.folder + "/" + segment_name(number);
   auto file = files_.open(path, io::OpenFor::kCreate);
   if (!file) return tl::unexpected(file.error());
@@ -64,13 +68,13 @@ Status Spool::begin_segment(TimeNs now) {
   if (!written) {
     file->reset();
     // Nothing but a copy of what is known stands in it. Where it cannot go, its number is used up.
-    if (!files_.remove(path)) segments_.push_back({number, 0});
+    if (!files_.remove(path)) segments_.push_back({number, 0, written_sequence_});
     return written;
   }
   crash_point("store.checkpoint_written");
   handle_ = std::move(*file);
   checkpoint_end_ = kSegmentHeaderBytes + bytes->size();
-  segments_.push_back({number, checkpoint_end_});
+  segments_.push_back({number, checkpoint_end_, written_sequence_});
   bytes_ += checkpoint_end_;
   folder_changed_ = true;
   return {};
@@ -83,7 +87,9 @@ Result<std::string> Spool::checkpoint(uint64_t number, TimeNs now) {
   header.sequence = written_sequence_;
   header.time_ns = now;
   header.stream_mask = ~uint64_t{0};
+  header.declares = true;
   std::string out, raw;
+  if (options_.hold) put_acknowledged(raw, acknowledged_);
   uint32_t count = 0;
   for (const auto& [id, stream] : streams_) {
     if (!stream.declared) continue;
@@ -124,16 +130,30 @@ Status Spool::append_frame() {
 
 Status Spool::sync() {
   crash_point("store.before_sync");
-  Status synced = handle_ ? handle_->sync() : Status{};
+  Status synced = sync_left();
+  if (synced && handle_) synced = handle_->sync();
   if (synced && folder_changed_) {
     synced = files_.sync_folder(options_.folder);
     folder_changed_ = !synced;
   }
-  if (!synced) {
+  if (synced) {
+    synced_sequence_ = written_sequence_;
+  } else {
     stats_.failures += 1;
     stats_.last_error = synced.error().text;
   }
   return synced;
+}
+
+Status Spool::sync_left() {
+  while (!unsynced_.empty()) {
+    const auto file =
+        files_.open(options_.folder + "/" + segment_name(unsynced_.back()), io::OpenFor::kAppend);
+    Status synced = file ? (*file)->sync() : Status(tl::unexpected(file.error()));
+    if (!synced && synced.error().code != ErrorCode::kNotFound) return synced;  // else it was dropped since
+    unsynced_.pop_back();
+  }
+  return {};
 }
 
 // ---- making room
@@ -142,6 +162,19 @@ Status Spool::sync() {
 void Spool::make_room(uint64_t needed) {
   while (bytes_ + needed > options_.max_bytes && segments_.size() > 1)
     if (!drop_oldest()) return;
+}
+
+// As make_room(); an error where what a peer has not acknowledged takes the room.
+Status Spool::room_for(uint64_t needed) {
+  make_room(needed);
+  stats_.full = bytes_ + needed > options_.max_bytes && oldest_is_held();
+  if (!stats_.full) return {};
+  return fail(ErrorCode::kLimit, fmt::format("{}: its {} bytes are full of what the collector has not yet",
+                                             options_.folder, options_.max_bytes));
+}
+
+bool Spool::oldest_is_held() const {
+  return options_.hold && segments_.size() > 1 && segments_[1].before > acknowledged_;
 }
 
 // Where the disk is full: the newest evidence is worth more than the oldest, so the oldest makes room for it,
@@ -153,6 +186,7 @@ bool Spool::make_room_on_disk(uint64_t needed) {
 }
 
 bool Spool::drop_oldest() {
+  if (oldest_is_held()) return false;
   crash_point("store.before_trim");
   const Segment oldest = segments_.front();
   const Status removed = files_.remove(options_.folder + "/" + segment_name(oldest.number));

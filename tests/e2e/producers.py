@@ -47,6 +47,9 @@ def texts(seed: str, at_random: bool) -> Iterator[str]:
         n += 1
 
 
+FIRST_TURN_S = 1.5
+
+
 class Rotation:
     """logrotate's three ways. Rotated files stay, so that what was written can be compared; those that were
     compressed are gone under their old name, as at a real site."""
@@ -55,7 +58,8 @@ class Rotation:
         self.path = path
         self.how, _, every = how.partition(":")
         self.every = float(every or 0)
-        self.next, self.count = time.monotonic() + self.every, 0
+        # What was turned before anybody saw it is nobody's: the reader is given a moment for the first file.
+        self.next, self.count = time.monotonic() + max(self.every, FIRST_TURN_S), 0
         self.uncompressed: Optional[Path] = None
 
     def due(self) -> bool:

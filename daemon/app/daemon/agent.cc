@@ -17,6 +17,8 @@
 
 #include "app/daemon/agent_api.h"
 #include "app/daemon/batch_parts.h"
+#include "app/daemon/collector_api.h"
+#include "app/daemon/forwarding_api.h"
 #include "app/daemon/job_recognition.h"
 #include "app/rules.h"
 #include "base/text.h"
@@ -31,6 +33,27 @@ constexpr size_t kReleaseBytes = 2 << 20;
 // SIGTERM: systemd and people expect an end; what hangs by then is left.
 constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
 constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
+
+// Jobs that a collector holds an engine for, over all hosts; ended ones go first.
+constexpr size_t kCollectorJobs = 1024;
+
+// Role both takes agents where it is told where or as whom.
+bool collects(const Config& config) {
+  if (config.role == DaemonRole::kAgent) return false;
+  const Config::Collector defaults;
+  return config.role == DaemonRole::kCollector || config.collector.listen != defaults.listen ||
+         config.collector.tls.used();
+}
+
+std::string deed(const Config& config) {
+  return (config.watches() ? "watches " : "collects on ") + config.host.name;
+}
+
+// Null where none is configured.
+Result<std::shared_ptr<const io::TlsCredentials>> credentials(const TlsFiles& files) {
+  if (!files.used()) return nullptr;
+  return io::TlsCredentials::load({files.cert, files.key, files.ca});
+}
 
 // A batch of no bytes takes room too.
 size_t weight(const PieceBatch& batch) { return batch.bytes() + 64; }
@@ -123,24 +146,7 @@ Status Agent::begin() {
                                 : "once says little, should it come again it is not run any more"));
   }
 
-  RecorderOptions recorder;
-  recorder.state_dir = config_.state_dir;
-  recorder.max_bytes = config_.spool.max_size;
-  recorder.watch = &watch_;
-  recorder.complain = [this](const std::string& what) { complain(what); };
-  recorder.committed = [this](const std::vector<store::CommittedOffset>& offsets, uint64_t sequence) {
-    if (restore_) restore_->committed(sequence);
-    Committed out;
-    for (const auto& [stream, offset] : offsets) out.emplace_back(stream, offset);
-    if (sources_) sources_->committed(out);
-  };
-  auto opened = Recorder::open(env_, std::move(recorder));
-  if (!opened) return tl::unexpected(opened.error());
-  recorder_ = std::move(*opened);
-  const store::SpoolStats found = recorder_->figures().spool;
-  if (found.cut_bytes > 0 || found.damaged_frames > 0)
-    complain(fmt::format("spool: {} bytes behind the last sound frame were cut, {} damaged frames skipped",
-                         found.cut_bytes, found.damaged_frames));
+  if (const Status opened = open_recorder(); !opened) return opened;
 
   for (const std::string& sentence : without_effect(config_)) complain(sentence);
 
@@ -152,9 +158,13 @@ Status Agent::begin() {
   auto processes = ProcessWatch::start(env_);
   if (!processes) return tl::unexpected(processes.error());
   processes_ = std::move(*processes);
-  if (const Status started = start_engine(std::move(rules.set)); !started) return started;
+  const Status started = forwards() ? start_uplink(std::move(rules.set)) : start_engine(std::move(rules.set));
+  if (!started) return started;
   start_http();
-  restore();
+  if (diagnoser_)
+    restore();
+  else
+    counts_.restored = true;
   if (!recorder_->ended_well()) tell_lost();
   start_sources(recorder_->known());
   malloc_trim(0);  // what loading the rules took is not needed again
@@ -164,9 +174,35 @@ Status Agent::begin() {
   if (auto on = env_.on_signal(SIGHUP, [this] { reload(); })) signals_.push_back(std::move(*on));
   beat_timer_ = env_.timer([this] { beat(); });
   beat_timer_->start(0, kNsPerSecond);
-  log_.info(fmt::format("culpritd {} watches {} as {}", CULPRIT_VERSION, config_.host.name,
+  log_.info(fmt::format("culpritd {} {} as {}", CULPRIT_VERSION, deed(config_),
                         options_.loaded.files.empty() ? "by default" : options_.loaded.files[0] + " says"));
   (void)notify_.ready("running");
+  return {};
+}
+
+Status Agent::open_recorder() {
+  RecorderOptions recorder;
+  recorder.state_dir = config_.state_dir;
+  recorder.max_bytes = config_.spool.max_size;
+  recorder.watch = &watch_;
+  recorder.complain = [this](const std::string& what) { complain(what); };
+  recorder.committed = [this](const std::vector<store::CommittedOffset>& offsets, uint64_t sequence) {
+    if (restore_) restore_->committed(sequence);
+    Committed out;
+    for (const auto& [stream, offset] : offsets) out.emplace_back(stream, offset);
+    if (sources_) sources_->committed(out);
+  };
+  recorder.hold = forwards();
+  recorder.synced = [this] {
+    if (uplink_) uplink_->evidence_synced();
+  };
+  auto opened = Recorder::open(env_, std::move(recorder));
+  if (!opened) return tl::unexpected(opened.error());
+  recorder_ = std::move(*opened);
+  const store::SpoolStats found = recorder_->figures().spool;
+  if (found.cut_bytes > 0 || found.damaged_frames > 0)
+    complain(fmt::format("spool: {} bytes behind the last sound frame were cut, {} damaged frames skipped",
+                         found.cut_bytes, found.damaged_frames));
   return {};
 }
 
@@ -186,7 +222,7 @@ Status Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   DiagnoserOptions options;
   LiveOptions& live = options.live;
   live.host = config_.host.name;
-  for (const LogWatch& log : config_.logs) live.roots.push_back(fixed_root(log.path));
+  live.roots = roots();
   live.rules = std::move(rules);
   live.watch = rule_watch_.get();
   live.quarantined = quarantine_->rules();
@@ -194,11 +230,9 @@ Status Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   live.ended_after_ns = config_.jobs.ended_after_ns;
   live.uid = getuid();
   live.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
-  live.seen = [watch = processes_.get()](const std::string& job, const StreamInfo& info, const Piece& piece) {
-    if (info.kind == OriginKind::kFile && piece.place)
-      watch->follow_file(job, piece.place->device, piece.place->inode);
-    if (info.pid) watch->follow_process(job, *info.pid);
-  };
+  live.seen = follower();
+  live.healthy = config_.collector.healthy;
+  if (collects(config_)) live.jobs_max = kCollectorJobs;
   if (!recorder_->known_pool().empty()) {
     auto pool = detect::Pool::load(recorder_->known_pool(), "the normal pool");
     if (pool)
@@ -212,7 +246,75 @@ Status Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   auto started = Diagnoser::start(env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
   diagnoser_ = std::move(*started);
+  return collects(config_) ? start_collecting() : Status();
+}
+
+Status Agent::start_collecting() {
+  auto tls = credentials(config_.collector.tls);
+  if (!tls) return tl::unexpected(tls.error());
+  CollectingOptions options;
+  options.state_dir = config_.state_dir;
+  options.listen = config_.collector.listen;
+  options.tls = std::move(*tls);
+  options.max_bytes = config_.collector.retention_max_size;
+  options.max_age_ns = config_.collector.retention_max_age_ns;
+  options.diagnoser = diagnoser_.get();
+  options.complain = [this](const std::string& what) { complain(what); };
+  options.info = [this](const std::string& what) { log_.info(what); };
+  auto opened = Collecting::open(env_, std::move(options));
+  if (!opened) return tl::unexpected(opened.error());
+  collecting_ = std::move(*opened);
   return {};
+}
+
+std::function<void(const std::string&, const StreamInfo&, const Piece&)> Agent::follower() const {
+  return [watch = processes_.get()](const std::string& job, const StreamInfo& info, const Piece& piece) {
+    if (info.kind == OriginKind::kFile && piece.place)
+      watch->follow_file(job, piece.place->device, piece.place->inode);
+    if (info.pid) watch->follow_process(job, *info.pid);
+  };
+}
+
+std::vector<std::string> Agent::roots() const {
+  std::vector<std::string> out;
+  for (const LogWatch& log : config_.logs) out.push_back(fixed_root(log.path));
+  return out;
+}
+
+Status Agent::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
+  UplinkOptions options;
+  options.config = &config_;
+  options.recorder = recorder_.get();
+  options.watch = &watch_;
+  options.feed.host = config_.host.name;
+  options.feed.uid = getuid();
+  options.feed.roots = roots();
+  options.feed.rules = std::move(rules);
+  options.feed.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
+  options.feed.seen = follower();
+  options.complain = [this](const std::string& what) { complain(what); };
+  options.status = [this] { return peer_status(); };
+  auto started = Uplink::start(env_, std::move(options));
+  if (!started) return tl::unexpected(started.error());
+  uplink_ = std::move(*started);
+  return {};
+}
+
+peer::Status Agent::peer_status() const {
+  peer::Status out;
+  out.started_ns = counts_.started_ns;
+  const serve::Health health = source_->health();
+  out.healthy = health.ok;
+  if (!health.ok) out.trouble = health.sentence;
+  out.read_bytes = recorder_->figures().spool.raw_bytes;
+  if (sources_)
+    for (const Tails::Tail& tail : sources_->tails().tails()) {
+      out.sources += tail.stats.files;
+      out.dropped_bytes += tail.stats.gap_bytes;
+    }
+  if (sources_ && sources_->rings()) out.dropped_records += sources_->rings()->dropped;
+  if (sources_ && sources_->kernel()) out.dropped_records += sources_->kernel()->lost;
+  return out;
 }
 
 // ---- what was before
@@ -236,13 +338,22 @@ void Agent::restore() {
   options.done = [this](std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {
     restored(std::move(rest), damage);
   };
+  const std::vector<RunEnd> ends = options.ends;
   restore_ = std::make_unique<Restore>(std::move(options));
-  restore_->begin();
+  if (!collecting_) return restore_->begin();
+  // What other hosts told comes first; what is read here meanwhile waits in the spool.
+  std::vector<std::string> ended;
+  for (const store::JobRow& row : recorder_->known_jobs())
+    if (row.state != store::JobState::kRunning) ended.push_back(row.id);
+  diagnoser_->ask([ends](LiveJobs& live, TimeNs) { live.restoring(ends); });
+  collecting_->restore(std::move(ended), [this] { restore_->begin(); });
+  collecting_->listen();
 }
 
 void Agent::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {
   restore_.reset();
   counts_.restored = true;
+  if (collecting_) collecting_->go_on();
   if (!damage)
     complain(damage.error().text);
   else if (damage->frames > 0)
@@ -270,6 +381,7 @@ void Agent::tell_lost() {
 // ---- the way of the bytes
 
 void Agent::start_sources(std::vector<StreamState> known) {
+  if (!config_.watches()) return;
   SourcesOptions options;
   options.config = &config_;
   options.known = std::move(known);
@@ -292,22 +404,27 @@ void Agent::take_part(PieceBatch&& part) {
   const size_t bytes = weight(*shared);
   counts_.store_bytes += bytes;
   if (restore_) restore_->given(shared);
+  if (uplink_) diagnose(shared);  // before a commit may have it
   recorder_->append(shared, [this, bytes] {
     if (restore_) restore_->appended();
     counts_.store_bytes -= bytes;
     release();
   });
-  if (!restore_) diagnose(shared);
+  if (!restore_ && !uplink_) diagnose(shared);
   if (std::max(counts_.store_bytes, counts_.engine_bytes) >= kHoldBytes) hold();
 }
 
 void Agent::diagnose(SharedBatch batch) {
   const size_t bytes = weight(*batch);
   counts_.engine_bytes += bytes;
-  diagnoser_->take(std::move(batch), [this, bytes] {
+  auto done = [this, bytes] {
     counts_.engine_bytes -= bytes;
     release();
-  });
+  };
+  if (uplink_)
+    uplink_->take(std::move(batch), std::move(done));
+  else
+    diagnoser_->take(std::move(batch), std::move(done));
 }
 
 void Agent::hold() {
@@ -335,6 +452,8 @@ void Agent::take_events(std::vector<LiveEvent>&& events) {
 
 void Agent::tell(const LiveEvent& event) {
   if (api_) api_->events().publish({std::string(word(event.kind)), event.job, event.json});
+  if (collecting_ && (event.kind == LiveEventKind::kFinding || event.kind == LiveEventKind::kDiagnosis))
+    collecting_->want(event.hosts, event.told_ns, "a fault was found in job " + event.job);
   if (!event.sentence.empty()) log_.info(fmt::format("job {}: {}", event.job, event.sentence));
 }
 
@@ -395,10 +514,15 @@ void Agent::record_job(const LiveEvent& event) {
 
 void Agent::start_http() {
   if (!source_) {
-    AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), diagnoser_.get(), {}, {}};
+    AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), diagnoser_.get(), uplink_.get(), {}, {}};
     parts.sources = [this] { return sources_.get(); };
     parts.http = [this] { return http_.get(); };
-    source_ = std::make_unique<AgentApi>(env_, std::move(parts));
+    if (collecting_)
+      source_ = std::make_unique<CollectorApi>(env_, std::move(parts), *collecting_);
+    else if (uplink_)
+      source_ = std::make_unique<ForwardingApi>(env_, std::move(parts));
+    else
+      source_ = std::make_unique<AgentApi>(env_, std::move(parts));
     api_ = std::make_unique<serve::Api>(env_, *source_);
     http_retry_ = env_.timer([this] { start_http(); });
   }
@@ -492,22 +616,38 @@ void Agent::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   log_.set_level(config_.daemon.log_level);
   if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
   const detect::StallOptions hang{config_.hang.after_ns, config_.hang.steps};
-  diagnoser_->ask(
-      [rules = std::move(rules), hang, ended = config_.jobs.ended_after_ns](LiveJobs& live, TimeNs) {
-        live.reload_rules(rules);
-        live.change(hang, ended);
-      });
+  if (uplink_)
+    uplink_->reload(config_, std::move(rules));
+  else
+    diagnoser_->ask([rules = std::move(rules), hang, healthy = config_.collector.healthy,
+                     ended = config_.jobs.ended_after_ns](LiveJobs& live, TimeNs) {
+      live.reload_rules(rules);
+      live.change(hang, ended);
+      live.set_healthy(healthy);
+    });
+  if (collecting_) reload_collecting();
   if (http_) {
     auto token = read_token(config_);
     if (!token) complain(token.error().text + "; the token of before holds");
     if (token) http_->set_token(std::move(*token));
   }
+  if (!sources_) return reloaded();
   sources_->change(
       before, config_,
       [this](std::function<void(std::vector<StreamState>)> answer) {
         recorder_->positions(std::move(answer));
       },
       [this] { reloaded(); });
+}
+
+// Certificates hold for connections from now on.
+void Agent::reload_collecting() {
+  collecting_->set_retention(config_.collector.retention_max_size, config_.collector.retention_max_age_ns);
+  auto tls = credentials(config_.collector.tls);
+  if (tls)
+    collecting_->set_tls(std::move(*tls));
+  else
+    complain(tls.error().text + "; the certificate of before holds");
 }
 
 void Agent::reloaded() {
@@ -528,7 +668,16 @@ void Agent::stop() {
   beat_timer_->stop();
   http_.reset();
   // The store first: the engine may have much before it, and gets at the next start what it does not take.
-  sources_->stop([this] { recorder_->finish([this] { save_jobs(); }); });
+  const auto finish_all = [this] { collecting_ ? collecting_->stop([this] { finish(); }) : finish(); };
+  if (sources_)
+    sources_->stop(finish_all);
+  else
+    finish_all();
+}
+
+void Agent::finish() {
+  if (uplink_) return uplink_->finish([this] { recorder_->finish([this] { end(); }); });
+  recorder_->finish([this] { save_jobs(); });
 }
 
 // What the jobs stand at is what a list of them shows after the next start. Where they were not restored yet,
@@ -553,7 +702,7 @@ void Agent::save_jobs() {
 
 // A thread that was left behind in a dead mount may come back while all that it uses goes: it does not.
 void Agent::end() {
-  if (sources_->tails().left_behind() == 0) return env_.stop();
+  if (!sources_ || sources_->tails().left_behind() == 0) return env_.stop();
   log_.info("ended");
   _exit(0);
 }

@@ -1,5 +1,8 @@
 // culpritd with role both: sources, store, engine and API of one host, connected. What sources give goes to
 // the store and to the engine, both in the same order; while either has too much before it, sources are held.
+// With role agent the collector has the engine: there what sources give goes to the uplink instead.
+//
+// A collector takes what the agents of other hosts send, beside (role both) or instead (role collector).
 //
 // Thread: the loop's. Owns everything that it starts; the Env goes after it.
 #pragma once
@@ -12,6 +15,7 @@
 #include "app/config.h"
 #include "app/daemon/agent_api.h"
 #include "app/daemon/black_box.h"
+#include "app/daemon/collecting.h"
 #include "app/daemon/diagnoser.h"
 #include "app/daemon/log.h"
 #include "app/daemon/notify.h"
@@ -22,6 +26,7 @@
 #include "app/daemon/rule_watch.h"
 #include "app/daemon/self_watch.h"
 #include "app/daemon/sources.h"
+#include "app/daemon/uplink.h"
 #include "io/env.h"
 #include "serve/api.h"
 
@@ -49,7 +54,14 @@ class Agent {
   Agent(io::Env& env, AgentOptions options, Log& log);
   Status begin();
   Status lock_state();
+  Status open_recorder();
+  bool forwards() const { return config_.role == DaemonRole::kAgent; }
   Status start_engine(std::shared_ptr<rules::Ruleset> rules);
+  Status start_collecting();
+  Status start_uplink(std::shared_ptr<rules::Ruleset> rules);
+  std::function<void(const std::string&, const StreamInfo&, const Piece&)> follower() const;
+  std::vector<std::string> roots() const;
+  peer::Status peer_status() const;
   void start_sources(std::vector<StreamState> known);
   void start_http();
   void restore();
@@ -71,6 +83,8 @@ class Agent {
   void beat();
   void tell_hung();
   void complain(const std::string& sentence);
+  void reload_collecting();
+  void finish();
   void save_jobs();
   void end();
   void give_up();
@@ -95,7 +109,9 @@ class Agent {
   bool blind_ = false;
   std::unique_ptr<ProcessWatch> processes_;
   std::unique_ptr<Recorder> recorder_;
-  std::unique_ptr<Diagnoser> diagnoser_;
+  std::unique_ptr<Diagnoser> diagnoser_;    // null: the collector has it
+  std::unique_ptr<Uplink> uplink_;          // of an agent
+  std::unique_ptr<Collecting> collecting_;  // null: agents have another collector
   std::unique_ptr<Restore> restore_;
   std::unique_ptr<Sources> sources_;
   std::unique_ptr<AgentApi> source_;

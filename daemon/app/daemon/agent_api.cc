@@ -43,7 +43,7 @@ json row_json(const store::JobRow& row) {
 }
 
 std::string_view kind_word(OriginKind kind) {
-  constexpr std::string_view kWords[] = {"file", "socket", "ring", "kernel"};
+  constexpr std::string_view kWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark"};
   return kWords[static_cast<size_t>(kind)];
 }
 
@@ -87,6 +87,38 @@ struct Said {
   }
 };
 
+void add_forward(json& out, const std::string& to, const UplinkFigures& f) {
+  out["jobs"] = f.jobs;
+  out["lines"] = f.feed.lines;
+  out["bytes"] = f.feed.bytes;
+  json logs = json::object();
+  for (const peer::Log log : peer::kLogs) {
+    const auto i = static_cast<size_t>(log);
+    const forward::LogProgress& sent = f.forward.logs[i];
+    const Recorder::Frames& frames = f.frames[i];
+    const uint64_t acked = std::max(frames.acknowledged, sent.acked);
+    logs[peer::name_of(log)] = {{"written", frames.written},
+                                {"acknowledged", acked},
+                                {"waiting", frames.written - std::min(frames.written, acked)},
+                                {"sent_bytes", sent.bytes},
+                                {"left_out", sent.skipped_frames},
+                                {"trouble", sent.trouble.empty() ? json(nullptr) : json(sent.trouble)}};
+  }
+  out["forward"] = {{"to", to},
+                    {"state", forward::name_of(f.forward.phase)},
+                    {"sentence", f.sentence},
+                    {"collector", f.forward.collector.empty() ? json(nullptr) : json(f.forward.collector)},
+                    {"connected_since_ns", time_or_null(f.forward.connected_since_ns)},
+                    {"last_error", f.forward.last_error.empty() ? json(nullptr) : json(f.forward.last_error)},
+                    {"waits_since_ns", time_or_null(f.waits_since_ns)},
+                    {"waiting_bytes", f.waiting_bytes},
+                    {"caught_up", f.caught_up},
+                    {"condensed_bytes", f.condensed.bytes},
+                    {"block_bytes", f.feed.block_bytes},
+                    {"certificate_expires_ns", time_or_null(f.certificate_expires_ns)},
+                    {"logs", std::move(logs)}};
+}
+
 // Whether something was held against the host: a diagnosis that names it.
 bool names_host(const store::DiagnosisRow& row, const std::string& host) {
   const json diagnosis = json::parse(row.json, nullptr, false);
@@ -119,14 +151,14 @@ void AgentApi::status(Answer answer) {
   const SelfUsage usage = read_self_usage();
   json out = {{"version", CULPRIT_VERSION},
               {"host", parts_.config->host.name},
-              {"role", "both"},
+              {"role", parts_.uplink ? "agent" : "both"},
               {"healthy", now.ok},
               {"health", now.sentence},
               {"started_ns", parts_.counts->started_ns},
               {"restored", parts_.counts->restored},
-              {"jobs", parts_.diagnoser->jobs()},
-              {"lines", parts_.diagnoser->counts().lines},
-              {"bytes", parts_.diagnoser->counts().bytes},
+              {"jobs", 0},
+              {"lines", 0},
+              {"bytes", 0},
               {"spool",
                {{"bytes", store.spool.bytes},
                 {"max_bytes", parts_.config->spool.max_size},
@@ -136,6 +168,12 @@ void AgentApi::status(Answer answer) {
               {"memory_bytes", usage.resident_bytes},
               {"anonymous_bytes", usage.anonymous_bytes},
               {"cpu_ns", usage.cpu_ns}};
+  if (parts_.diagnoser) {
+    out["jobs"] = parts_.diagnoser->jobs();
+    out["lines"] = parts_.diagnoser->counts().lines;
+    out["bytes"] = parts_.diagnoser->counts().bytes;
+  }
+  if (parts_.uplink) add_forward(out, parts_.config->forward.to, parts_.uplink->figures());
   json tails = json::array();
   uint64_t lag = 0;
   if (const Sources* sources = parts_.sources()) {
@@ -370,7 +408,9 @@ void AgentApi::evidence(const serve::EvidenceQuery& query,
         if (range->streams.empty())
           return answer(
               fail(ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", query.path, query.job)));
-        answer(read_evidence(env_, *parts_.recorder, std::move(*range), share));
+        answer(read_evidence(env_,
+                             store::EvidenceReader(parts_.recorder->files(), parts_.recorder->spool_folder()),
+                             std::move(*range), share));
       });
 }
 

@@ -14,6 +14,7 @@
 #include "app/daemon/recorder.h"
 #include "app/daemon/self_watch.h"
 #include "app/daemon/sources.h"
+#include "app/daemon/uplink.h"
 #include "io/env.h"
 #include "serve/api.h"
 #include "serve/metrics.h"
@@ -36,7 +37,8 @@ struct AgentParts {
   const AgentCounts* counts = nullptr;
   SelfWatch* watch = nullptr;
   Recorder* recorder = nullptr;
-  Diagnoser* diagnoser = nullptr;
+  Diagnoser* diagnoser = nullptr;  // null with an uplink
+  const Uplink* uplink = nullptr;  // of an agent
   std::function<const Sources*()> sources;
   std::function<const serve::HttpServer*()> http;
 };
@@ -62,9 +64,11 @@ class AgentApi : public serve::ApiSource {
   void judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) override;
   void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
 
- private:
+ protected:
   io::Env& env_;
   AgentParts parts_;
+
+ private:
   std::shared_ptr<void> reading_ = std::make_shared<int>();  // each reader of evidence has a share of it
 };
 
@@ -75,7 +79,7 @@ std::string kind_of_diagnosis(std::string_view json);
 std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& usage);
 
 // Reads evidence on a worker of its own: one slow client or disk holds up no other. `share` lives as long.
-Result<std::unique_ptr<serve::EvidenceReader>> read_evidence(io::Env& env, const Recorder& recorder,
+Result<std::unique_ptr<serve::EvidenceReader>> read_evidence(io::Env& env, store::EvidenceReader reader,
                                                              store::EvidenceRange range,
                                                              std::shared_ptr<void> share);
 

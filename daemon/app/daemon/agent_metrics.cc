@@ -126,6 +126,53 @@ void about_jobs(serve::MetricsText& m, const Diagnoser& diagnoser) {
   m.counter("culprit_report_seconds_total", "Time spent on them.").value(seconds(c.report_ns));
 }
 
+// A label for each log, of which there are two.
+void about_uplink(serve::MetricsText& m, const UplinkFigures& f) {
+  const auto each = [&](auto&& metric, auto value) {
+    for (const peer::Log log : peer::kLogs)
+      metric.value(number(value(static_cast<size_t>(log))), {{"log", peer::name_of(log)}});
+  };
+  const bool open = f.forward.phase == forward::Phase::kOpen;
+  m.gauge("culprit_forward_connected", "1 while the collector takes what is sent, else 0.")
+      .value(open ? 1 : 0);
+  m.counter("culprit_forward_attempts_total", "Connections that were tried.")
+      .value(number(f.forward.attempts));
+  m.counter("culprit_forward_sessions_total", "Connections that the collector welcomed.")
+      .value(number(f.forward.sessions));
+  m.gauge("culprit_forward_round_trip_seconds", "Of the last ping.").value(seconds(f.forward.round_trip_ns));
+  each(m.counter("culprit_forward_sent_bytes_total",
+                 "Bytes of frames that were sent, again after a reconnect."),
+       [&](size_t i) { return f.forward.logs[i].bytes; });
+  each(m.counter("culprit_forward_left_out_frames_total",
+                 "Frames that policy did not send, or that were gone."),
+       [&](size_t i) { return f.forward.logs[i].skipped_frames; });
+  each(m.gauge("culprit_forward_waiting_frames", "Frames that the collector has not acknowledged."),
+       [&](size_t i) {
+         const Recorder::Frames& frames = f.frames[i];
+         return frames.written -
+                std::min(frames.written, std::max(frames.acknowledged, f.forward.logs[i].acked));
+       });
+  m.gauge("culprit_forward_waiting_bytes", "Of segments that stay until the collector has them.")
+      .value(number(f.waiting_bytes));
+  m.gauge("culprit_forward_waits_since_seconds",
+          "When an acknowledgement last came while one is missing; else 0.")
+      .value(f.waits_since_ns == kNoTime ? 0 : seconds(f.waits_since_ns));
+  m.gauge("culprit_forward_certificate_expires_seconds", "When this host's certificate ends; 0 without TLS.")
+      .value(f.certificate_expires_ns == kNoTime ? 0 : seconds(f.certificate_expires_ns));
+  m.gauge("culprit_condensed_bytes", "The condensed log on the disk.").value(number(f.condensed.bytes));
+  m.counter("culprit_condensed_lines_total", "Lines that were condensed.").value(number(f.feed.lines));
+  m.counter("culprit_condensed_line_bytes_total", "Bytes of these lines.").value(number(f.feed.bytes));
+  m.counter("culprit_condensed_block_bytes_total", "What they were condensed to.")
+      .value(number(f.feed.block_bytes));
+  m.counter("culprit_condensed_blocks_total", "Blocks of them.").value(number(f.feed.blocks));
+  m.counter("culprit_condensed_dropped_total", "Lines and notes beyond what a block holds: evidence only.")
+      .value(number(f.feed.dropped_lines), {{"of", "lines"}})
+      .value(number(f.feed.dropped_notes), {{"of", "notes"}});
+  m.counter("culprit_refused_bytes_total", "Bytes of jobs and sources beyond a limit: evidence only.")
+      .value(number(f.feed.bytes_refused));
+  m.gauge("culprit_jobs", "Jobs that are known live.").value(number(f.jobs));
+}
+
 }  // namespace
 
 std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& usage) {
@@ -136,7 +183,8 @@ std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& 
     about_files(m, *sources);
     about_others(m, *sources);
   }
-  about_jobs(m, *parts.diagnoser);
+  if (parts.diagnoser) about_jobs(m, *parts.diagnoser);
+  if (parts.uplink) about_uplink(m, parts.uplink->figures());
   if (const serve::HttpServer* http = parts.http()) {
     const serve::HttpCounts counts = http->counts();
     m.counter("culprit_http_answers_total", "Answers by status.");

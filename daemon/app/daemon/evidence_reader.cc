@@ -63,19 +63,16 @@ struct Shared {
 
 class StoredEvidence : public serve::EvidenceReader {
  public:
-  StoredEvidence(io::Env& env, const Recorder& recorder, store::EvidenceRange range,
+  StoredEvidence(io::Env& env, store::EvidenceReader reader, store::EvidenceRange range,
                  std::shared_ptr<void> share, std::unique_ptr<io::Worker> worker)
       : share_(std::move(share)), shared_(std::make_shared<Shared>()), worker_(std::move(worker)) {
     auto failure = std::make_shared<std::optional<Error>>();
-    worker_->submit(
-        [&env, shared = shared_, failure, range = std::move(range), share = share_,
-         reader = store::EvidenceReader(recorder.files(), recorder.spool_folder())] {
-          *failure = read(env, shared, range, reader);
-        },
-        [shared = shared_, failure] {
-          shared->failure = *failure;
-          shared->serve_one();
-        });
+    worker_->submit([&env, shared = shared_, failure, range = std::move(range), share = share_,
+                     reader = std::move(reader)] { *failure = read(env, shared, range, reader); },
+                    [shared = shared_, failure] {
+                      shared->failure = *failure;
+                      shared->serve_one();
+                    });
   }
   // A hung disk must not hold up the loop: the thread ends when it comes back.
   ~StoredEvidence() override {
@@ -131,12 +128,12 @@ class StoredEvidence : public serve::EvidenceReader {
 
 }  // namespace
 
-Result<std::unique_ptr<serve::EvidenceReader>> read_evidence(io::Env& env, const Recorder& recorder,
+Result<std::unique_ptr<serve::EvidenceReader>> read_evidence(io::Env& env, store::EvidenceReader reader,
                                                              store::EvidenceRange range,
                                                              std::shared_ptr<void> share) {
   auto worker = env.worker("evidence");
   if (!worker) return tl::unexpected(worker.error());
-  return std::make_unique<StoredEvidence>(env, recorder, std::move(range), std::move(share),
+  return std::make_unique<StoredEvidence>(env, std::move(reader), std::move(range), std::move(share),
                                           std::move(*worker));
 }
 

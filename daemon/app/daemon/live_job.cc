@@ -94,7 +94,8 @@ std::string to_json(const LiveJobSummary& job) {
 LiveJob::LiveJob(std::string id, uint32_t run, const LiveOptions& options, LiveParsing& parsing)
     : options_(options),
       engine_(std::make_unique<core::Engine>(engine_options(id, options))),
-      sources_(*engine_, parsing) {
+      sink_(*engine_),
+      sources_(sink_, parsing) {
   summary_.id = std::move(id);
   summary_.run = run;
 }
@@ -102,6 +103,7 @@ LiveJob::LiveJob(std::string id, uint32_t run, const LiveOptions& options, LiveP
 void LiveJob::note(const LiveStream& stream, const Piece& piece, TimeNs now) {
   const bool left = stream.info.kind == OriginKind::kSocket && piece.ends;
   if (summary_.first_ns == kNoTime) summary_.first_ns = now;
+  local_ns_ = std::max(local_ns_, now);
   // That the writers of a socket have been gone for a while is told late, and is no sign of life.
   if (!left || !piece.bytes.empty()) summary_.last_ns = std::max(summary_.last_ns, now);
   summary_.bytes += piece.bytes.size();
@@ -135,12 +137,45 @@ void LiveJob::take_kernel(const LiveStream& stream, std::span<const KernelLine> 
   sources_.take_kernel(stream, lines, now);
 }
 
+std::optional<SourceId> LiveJob::open_remote(const std::string& host, SourceInfo info, TimeNs at) {
+  const std::tuple key(host, info.file, info.kind);
+  if (const auto known = remote_sources_.find(key); known != remote_sources_.end()) return known->second;
+  const auto here = sources_.open_other(std::move(info), at);
+  if (here) remote_sources_.emplace(key, *here);
+  return here;
+}
+
+void LiveJob::take_remote(core::Input input, TimeNs at) {
+  dirty_ = true;
+  sources_.give(std::move(input), at);
+}
+
+void LiveJob::remote_ends(bool failed, TimeNs at, TimeNs now) {
+  said_end_ = true;
+  said_failed_ = said_failed_ || failed;
+  end_told_ns_ = std::max(end_told_ns_, at);
+  due.end_ns = now;
+}
+
+void LiveJob::heard(const std::string& host, TimeNs until, TimeNs now, bool active) {
+  hosts_.told(host, until, now, active);
+  if (!active) return;
+  if (summary_.first_ns == kNoTime) summary_.first_ns = until;
+  summary_.first_ns = std::min(summary_.first_ns, until);
+  summary_.last_ns = std::max(summary_.last_ns, until);
+}
+
+TimeNs LiveJob::silent_since() const {
+  return hosts_.empty() ? summary_.last_ns : std::max(hosts_.active_ns(), local_ns_);
+}
+
 LiveEvent LiveJob::event(LiveEventKind kind, TimeNs now) const {
   LiveEvent out;
   out.kind = kind;
   out.time_ns = now;
   out.job = summary_.id;
   out.run = summary_.run;
+  out.told_ns = hosts_.empty() ? now : std::max(summary_.last_ns, hosts_.known_until(now));
   return out;
 }
 
@@ -182,6 +217,7 @@ bool LiveJob::tell_findings(TimeNs now, std::vector<LiveEvent>& out) {
     }
     LiveEvent e = event(LiveEventKind::kFinding, now);
     e.id = id_of(f, host, now);
+    if (!host.empty()) e.hosts.push_back(host);
     e.json = finding_json(f, repeat.more, now);
     repeat = {now, 0};
     out.push_back(std::move(e));
@@ -216,6 +252,8 @@ void LiveJob::tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out) {
                          summary_.run, report_.verdict == i, culprit::to_json(d).substr(1));
     told.json = e.json;
     if (report_.verdict == i) e.sentence = sentence_of(d);
+    for (const Suspect& s : d.hosts)
+      if (s.host) e.hosts.push_back(*s.host);
     out.push_back(std::move(e));
   }
   for (auto it = told_.begin(); it != told_.end();) {
@@ -233,7 +271,7 @@ void LiveJob::tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out) {
 
 void LiveJob::make_report(TimeNs now, bool hangs, std::vector<LiveEvent>& out) {
   if (!engine_) return;
-  report_ = engine_->report(hangs ? now : kNoTime);
+  report_ = engine_->report(hangs ? known_until(now) : kNoTime);
   report_.activity = {};  // for showing by those who read files themselves
   sources_.tell_broken(report_);
   dirty_ = false;
@@ -261,7 +299,10 @@ bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
   const bool reached = engine_->ended_well() || said_end_;
   const bool nothing = report_.diagnoses.empty() && report_.suspects.empty() && report_.missing.empty();
   const bool well = reached && nothing && !said_failed_ && engine_->log().events() > 0;
-  if (well) engine_->add_to(pool);
+  const auto& healthy = options_.healthy;
+  const bool learned = (well || std::find(healthy.begin(), healthy.end(), summary_.id) != healthy.end()) &&
+                       engine_->log().events() > 0;
+  if (learned) engine_->add_to(pool);
   summary_ = summary();
   summary_.well = well;
   summary_.state = report_.diagnoses.empty() && !said_failed_ ? JobState::kEnded : JobState::kFailed;
@@ -272,8 +313,8 @@ bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
   e.summary = summary_;
   e.last_ns = summary_.last_ns;
   out.push_back(std::move(e));
-  if (well) out.push_back(event(LiveEventKind::kPoolChanged, now));
-  return well;
+  if (learned) out.push_back(event(LiveEventKind::kPoolChanged, now));
+  return learned;
 }
 
 void LiveJob::replace_rules(const std::shared_ptr<rules::Ruleset>& rules) {
@@ -296,7 +337,7 @@ LiveJobSummary LiveJob::summary() const {
   LiveJobSummary out = summary_;
   if (!running()) return out;
   out.hangs = report_.hang.has_value();
-  out.hosts = report_.job.hosts;
+  out.hosts = std::max<uint64_t>(report_.job.hosts, hosts_.size());
   out.ranks = report_.job.ranks;
   out.sources = sources_.size();
   out.lines = engine_->log().lines();
@@ -314,7 +355,8 @@ std::vector<StreamId> LiveJob::streams() const {
 std::map<StreamId, uint64_t> LiveJob::lines_of_streams() const {
   std::map<StreamId, uint64_t> out;
   for (const auto& [stream, ended] : streams_)
-    if (const uint64_t lines = sources_.lines_of(stream); lines > 0) out[stream] = lines;
+    if (const auto source = sources_.source_of(stream))
+      if (const uint64_t lines = engine_->log().lines_of(*source); lines > 0) out[stream] = lines;
   return out;
 }
 

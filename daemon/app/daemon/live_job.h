@@ -5,8 +5,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "app/daemon/job_hosts.h"
 #include "app/daemon/live_jobs.h"
 #include "app/daemon/live_source.h"
 #include "core/engine.h"
@@ -22,6 +24,22 @@ class LiveJob {
   void take(const LiveStream& stream, const Piece& piece, TimeNs now);
   void take_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now);
   void take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
+  // What agents of other hosts tell: inputs with the numbers that open_remote() gave (nothing: there are too
+  // many sources), on their clocks; `now` is ours.
+  std::optional<SourceId> open_remote(const std::string& host, SourceInfo info, TimeNs at);
+  void take_remote(core::Input input, TimeNs at);
+  void add_remote_bytes(uint64_t bytes) { summary_.bytes += bytes; }
+  void remote_ends(bool failed, TimeNs at, TimeNs now);
+  void remote_alive(const std::string& host, bool alive) { hosts_.alive(host, alive); }
+  void heard(const std::string& host, TimeNs until, TimeNs now, bool active);
+  void back(TimeNs now) { hosts_.back(now); }
+  const JobHosts& hosts() const { return hosts_; }
+  bool is_local() const { return local_ns_ != kNoTime; }
+  // Since when nothing came of it, on our clock.
+  TimeNs silent_since() const;
+  // What was told to end then is known of all hosts.
+  bool end_is_known(TimeNs now) const { return hosts_.have_told_of(end_told_ns_, now); }
+
   // The findings of rules since the last call, as events. Whether one of them was new.
   bool tell_findings(TimeNs now, std::vector<LiveEvent>& out);
 
@@ -37,7 +55,7 @@ class LiveJob {
   uint32_t run() const { return summary_.run; }
   bool running() const { return engine_ != nullptr; }
   bool dirty() const { return dirty_; }
-  bool may_stall(TimeNs now) const { return engine_ && engine_->may_stall(now); }
+  bool may_stall(TimeNs now) const { return engine_ && engine_->may_stall(known_until(now)); }
   bool ended_well() const { return engine_ && engine_->ended_well(); }
   bool conclusive() const { return report_.verdict.has_value(); }
   bool said_end() const { return said_end_; }
@@ -72,6 +90,7 @@ class LiveJob {
     uint64_t more = 0;
   };
 
+  TimeNs known_until(TimeNs now) const { return hosts_.empty() ? now : hosts_.known_until(now); }
   void note(const LiveStream& stream, const Piece& piece, TimeNs now);
   void name_diagnoses();
   void tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out);
@@ -81,8 +100,14 @@ class LiveJob {
   LiveJobSummary summary_;
   const LiveOptions& options_;
   std::unique_ptr<core::Engine> engine_;
+  EngineSink sink_;
   LiveSources sources_;
   Report report_;
+  JobHosts hosts_;  // of agents elsewhere
+  // By agent, file and kind: an agent that was restarted goes on where it was.
+  std::map<std::tuple<std::string, std::string, SourceKind>, SourceId> remote_sources_;
+  TimeNs local_ns_ = kNoTime;     // when something last came of a source of this host
+  TimeNs end_told_ns_ = kNoTime;  // when an agent saw its end told, on its clock
   bool dirty_ = false, said_end_ = false, said_failed_ = false;
   std::map<StreamId, bool> streams_;  // its own, and whether they ended
   size_t ended_ = 0;

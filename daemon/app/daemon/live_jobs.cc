@@ -9,6 +9,7 @@
 
 #include "app/daemon/job_recognition.h"
 #include "app/daemon/live_job.h"
+#include "app/daemon/remote_stream.h"
 #include "base/text.h"
 #include "core/rules/block_scanner.h"
 #include "model/report_json.h"
@@ -26,6 +27,8 @@ constexpr TimeNs kLastWords = 5 * kNsPerSecond;
 // Where nobody can tell whether a job's processes are there, silence may be a hang. After so long its engine
 // is given back all the same.
 constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
+// And this long where it may go on where nobody hears it: networks are cut for days, and hosts are lost.
+constexpr TimeNs kForgottenUnheard = 7 * 24 * 3600 * kNsPerSecond;
 constexpr TimeNs kAskEvery = kNsPerSecond;
 // Who was never seen alive cannot be seen to be gone: running jobs' processes are looked for too.
 constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
@@ -35,6 +38,9 @@ constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
 constexpr TimeNs kTickEvery = kNsPerSecond;
 // What the kernel says before a job's first line may have hit it: its processes need that long to speak.
 constexpr TimeNs kKernelMargin = 60 * kNsPerSecond;
+
+// Sessions of agents that are read at once: one for each job and host.
+constexpr size_t kRemoteStreams = 65'536;
 
 constexpr std::string_view kEventWords[] = {"job_started",    "finding",   "diagnosis",
                                             "diagnosis_gone", "job_ended", "pool_changed"};
@@ -67,8 +73,9 @@ struct LiveJobs::Impl {
   };
   std::deque<BacklogLine> backlog;  // the kernel's last lines
   size_t backlog_bytes = 0;
-  bool restoring = false;              // what is taken was told before
-  bool behind = false;                 // what is taken is late
+  std::map<std::pair<uint64_t, StreamId>, RemoteStream> remote;  // by log and stream
+  bool restoring = false;                                        // what is taken was told before
+  bool behind = false;                                           // what is taken is late
   std::map<std::string, TimeNs> over;  // while restoring: the end of the last run that is over
   TimeNs report_allowed_ns = kNoTime, reported_ns = kNoTime;
 
@@ -223,6 +230,48 @@ struct LiveJobs::Impl {
     }
   }
 
+  // ---- other hosts
+
+  // As job_for; what came of a host after the job ended elsewhere, and is older than its end, is late.
+  LiveJob* remote_job(const std::string& id, TimeNs at, bool begins) {
+    const auto known = jobs.find(id);
+    if (known != jobs.end() && known->second->running()) return known->second.get();
+    if (!begins || (known != jobs.end() && at <= known->second->last_ns())) return nullptr;
+    return job_for(id, at);
+  }
+
+  void open_remote(const RemoteBatch& batch, const StreamInfo& info) {
+    if (info.kind != OriginKind::kCondensed) return;  // how far the agent is, for itself
+    // Its agent was restarted: what it told before is told.
+    std::erase_if(remote, [&](const auto& r) {
+      return r.second.host() == batch.host && r.second.info().job == info.job;
+    });
+    if (remote.size() >= kRemoteStreams) return;  // its blocks are counted as lost
+    remote.try_emplace({batch.epoch, info.id}, batch.host, info, core::rule_finder(options.rules.get()));
+  }
+
+  void take_remote(const RemoteBatch& batch, const Piece& piece, TimeNs now) {
+    if (piece.bytes.empty() && !piece.ends) return;
+    const auto known = remote.find({batch.epoch, piece.stream});
+    if (!piece.bytes.empty()) {
+      ++counts.remote_blocks;
+      counts.remote_bytes += piece.bytes.size();
+      if (known == remote.end()) {
+        ++counts.remote_blocks_lost;
+        return;
+      }
+      RemoteStream& stream = known->second;
+      const uint64_t lost = stream.blocks_lost();
+      const TimeNs at = piece.time_ns == kNoTime ? now : piece.time_ns;
+      LiveJob* job =
+          stream.take(piece, {at, restoring ? at : now},
+                      [&](const auto& id, TimeNs when, bool begins) { return remote_job(id, when, begins); });
+      counts.remote_blocks_lost += stream.blocks_lost() - lost;
+      if (job) after(*job, at);
+    }
+    if (piece.ends && known != remote.end()) remote.erase(known);
+  }
+
   // What a job's engine found in the pieces it just took.
   void after(LiveJob& job, TimeNs at) {
     std::vector<LiveEvent> out;
@@ -237,12 +286,15 @@ struct LiveJobs::Impl {
   std::optional<bool> alive(LiveJob& job, TimeNs now) {
     LiveJob::Due& due = job.due;
     const bool stepped_back = now < due.asked_alive_ns;
-    if (options.alive &&
+    if (options.alive && (job.hosts().empty() || job.is_local()) &&
         (due.asked_alive_ns == kNoTime || stepped_back || now - due.asked_alive_ns >= kAskEvery)) {
       due.alive = options.alive(job.id());
       due.asked_alive_ns = now;
     }
-    return due.alive;
+    if (job.hosts().empty()) return due.alive;
+    const auto elsewhere = job.hosts().alive(now);
+    if (!job.is_local() || elsewhere == true) return elsewhere;
+    return due.alive == true || elsewhere ? due.alive : std::nullopt;
   }
 
   bool may_report(TimeNs now) const {
@@ -279,13 +331,15 @@ struct LiveJobs::Impl {
   }
 
   bool is_over(LiveJob& job, TimeNs now) {
-    const TimeNs silent = now - job.last_ns();
-    if (job.due.end_ns != kNoTime && now >= job.due.end_ns && silent >= kLastWords) return true;
+    const TimeNs silent = now - job.silent_since();
+    if (job.due.end_ns != kNoTime && now >= job.due.end_ns && silent >= kLastWords && job.end_is_known(now))
+      return true;
     if (silent < options.ended_after_ns) return false;
     if (const auto lives = alive(job, now)) return !*lives;
     // Nobody knows: what said goodbye or is known to have failed is over.
     const bool explained = job.ended_well() || (job.conclusive() && !job.report().hang);
-    return (explained && !job.dirty()) || silent >= kForgotten;
+    const bool missing = job.hosts().somebody_missing(now);
+    return (explained && !missing && !job.dirty()) || silent >= (missing ? kForgottenUnheard : kForgotten);
   }
 
   void end(LiveJob& job, TimeNs now) {
@@ -310,6 +364,12 @@ struct LiveJobs::Impl {
     if (is_over(job, now)) end(job, now);
   }
 
+  void count_lines_taken() {
+    counts.lines = lines_of_ended;
+    for (const auto& [id, job] : jobs)
+      if (job->running()) counts.lines += job->lines();
+  }
+
   static const std::string kDefault;
 };
 
@@ -321,9 +381,13 @@ LiveJobs::~LiveJobs() = default;
 void LiveJobs::take(const PieceBatch& batch, TimeNs now) {
   for (const StreamInfo& info : batch.opened) impl_->streams[info.id].info = info;
   for (const Piece& piece : batch.pieces) impl_->take(piece, now);
-  impl_->counts.lines = impl_->lines_of_ended;
-  for (const auto& [id, job] : impl_->jobs)
-    if (job->running()) impl_->counts.lines += job->lines();
+  impl_->count_lines_taken();
+}
+
+void LiveJobs::take(const RemoteBatch& batch, TimeNs now) {
+  for (const StreamInfo& info : batch.batch.opened) impl_->open_remote(batch, info);
+  for (const Piece& piece : batch.batch.pieces) impl_->take_remote(batch, piece, now);
+  impl_->count_lines_taken();
 }
 
 std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
@@ -360,7 +424,10 @@ void LiveJobs::replayed(TimeNs now) {
 // What was written while nobody read is only being read: whether silence is a hang is asked a little later.
 void LiveJobs::caught_up(TimeNs now) {
   impl_->behind = false;
-  for (auto& [id, job] : impl_->jobs) job->due.asked_stall_ns = now;
+  for (auto& [id, job] : impl_->jobs) {
+    job->due.asked_stall_ns = now;
+    job->back(now);
+  }
 }
 
 std::vector<LiveEvent> LiveJobs::poll_events() {
@@ -458,6 +525,7 @@ std::string LiveJobs::rules_json() const {
 void LiveJobs::reload_rules(std::shared_ptr<rules::Ruleset> rules) {
   impl_->options.rules = std::move(rules);
   for (auto& [id, job] : impl_->jobs) job->replace_rules(impl_->options.rules);
+  for (auto& [id, stream] : impl_->remote) stream.set_rules(core::rule_finder(impl_->options.rules.get()));
   impl_->make_parser();
 }
 
@@ -467,10 +535,13 @@ void LiveJobs::change(const detect::StallOptions& hang, TimeNs ended_after_ns) {
   for (auto& [id, job] : impl_->jobs) job->set_hang(hang);
 }
 
+void LiveJobs::set_healthy(std::vector<std::string> jobs) { impl_->options.healthy = std::move(jobs); }
+
 void LiveJobs::overran(const std::string& rule) {
   for (auto& [id, job] : impl_->jobs) job->overran(rule);
 }
 
+size_t LiveJobs::remote_streams() const { return impl_->remote.size(); }
 size_t LiveJobs::streams() const { return impl_->streams.size(); }
 
 size_t LiveJobs::running() const {

@@ -34,6 +34,7 @@ struct LiveOptions {
   rules::FunctionWatch* watch = nullptr;       // borrowed: round each call of a rule's function
   std::vector<std::string> quarantined;        // ids of rules that are not evaluated
   detect::Pool pool;                           // of healthy jobs, grows with those that end well
+  std::vector<std::string> healthy;            // jobs that count as such, whatever is said of them
   Zone zone;                                   // of times that name none
   detect::StallOptions hang;                   // FORMATS.md section 8 [hang]
   TimeNs ended_after_ns = 120 * kNsPerSecond;  // silence of a job without processes that is its end
@@ -87,6 +88,8 @@ struct LiveEvent {
   std::string report;                     // of kJobEnded: FORMATS.md section 7
   std::optional<LiveJobSummary> summary;  // of kJobStarted and kJobEnded
   TimeNs last_ns = kNoTime;               // of kJobEnded: what came later is another run's; see RunEnd
+  std::vector<std::string> hosts;         // of a finding or a diagnosis: those that it speaks of
+  TimeNs told_ns = kNoTime;               // up to when the job was known then, on the clock of its hosts
   bool replayed = false;                  // it may have been told before a restart
 };
 
@@ -100,12 +103,22 @@ struct RunEnd {
 struct LiveCounts {
   uint64_t lines = 0, bytes = 0;  // that engines took; bytes of all pieces
   uint64_t jobs_started = 0, jobs_ended = 0;
-  uint64_t jobs_forgotten = 0;      // ended ones that made room
-  uint64_t bytes_refused = 0;       // of jobs and sources beyond the bounds: evidence only
-  uint64_t broken_trace_lines = 0;  // evidence only
-  uint64_t events_lost = 0;         // findings that nobody took in time
+  uint64_t jobs_forgotten = 0;                         // ended ones that made room
+  uint64_t bytes_refused = 0;                          // of jobs and sources beyond the bounds: evidence only
+  uint64_t broken_trace_lines = 0;                     // evidence only
+  uint64_t remote_blocks = 0, remote_blocks_lost = 0;  // of other hosts' agents; that cannot be read
+  uint64_t remote_bytes = 0;                           // of these blocks
+  uint64_t events_lost = 0;                            // findings that nobody took in time
   uint64_t reports = 0;
   TimeNs report_ns = 0;  // spent on them
+};
+
+// What was new of a log of condensed inputs that another host's agent sent (core/wire.h).
+struct RemoteBatch {
+  std::string host;
+  uint64_t epoch = 0;  // of its log
+  PieceBatch batch;
+  size_t weight() const { return batch.bytes() + 64 * (1 + batch.pieces.size() + batch.opened.size()); }
 };
 
 class LiveJobs {
@@ -115,6 +128,9 @@ class LiveJobs {
 
   // `now`: when it is taken; what is told of a piece is as of when it was read.
   void take(const PieceBatch& batch, TimeNs now);
+  // The same of an agent on another host: a block of inputs for each piece that has bytes. Jobs run over all
+  // hosts that speak of them; one is over when all of these say that its processes are gone, or by silence.
+  void take(const RemoteBatch& batch, TimeNs now);
   // What depends on time alone: hangs, ends, reports that are due; nothing before caught_up(). Call it after
   // take() and at the latest at the time that it gives, if any; cheap where nothing is due.
   std::optional<TimeNs> tick(TimeNs now);
@@ -147,9 +163,12 @@ class LiveJobs {
   void reload_rules(std::shared_ptr<rules::Ruleset> rules);
   // What a reload may change beside, for running jobs too.
   void change(const detect::StallOptions& hang, TimeNs ended_after_ns);
+  // Names of jobs that are to be learned from, for those that end from now on.
+  void set_healthy(std::vector<std::string> jobs);
   // A rule's function took too long: told to all engines (core::RuleOverran).
   void overran(const std::string& rule);
   size_t running() const;
+  size_t remote_streams() const;
   size_t streams() const;  // that are remembered: those that may go on, and ended ones of running jobs
   const detect::Pool& pool() const;
   const LiveCounts& counts() const;

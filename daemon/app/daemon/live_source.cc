@@ -12,6 +12,9 @@
 namespace culprit::app {
 namespace {
 
+// Sources of a job over all its hosts: 8,192 of them with 8 ranks, and the kernel of each.
+constexpr SourceId kRemoteSources = 4 * limits::kLiveSources;
+
 constexpr const char* kJobEnd = "job_end";
 constexpr size_t kGapsTold = 100;  // of a job: the store counts all of them
 // Reasons why lines are broken, of one source: keys that are wrong are few where a program is at fault.
@@ -159,7 +162,7 @@ std::vector<KernelLine> read_kernel(LiveStream& stream, std::string_view bytes) 
 }
 
 void LiveSources::step(core::Input input, TimeNs now) {
-  for (core::Effect& effect : engine_.step({&input, 1}, now))
+  for (core::Effect& effect : sink_.step(input, now))
     findings_.push_back(std::move(std::get<Finding>(effect)));
 }
 
@@ -302,13 +305,31 @@ void LiveSources::take_kernel(const LiveStream& stream, std::span<const KernelLi
   source->feed.feed(text, taker(*source, now));
 }
 
+std::optional<SourceId> LiveSources::open_other(SourceInfo info, TimeNs now) {
+  if (next_ >= kRemoteSources) return std::nullopt;
+  step(core::SourceOpened{std::move(info)}, now);
+  return next_++;
+}
+
 void LiveSources::end(TimeNs now) {
   for (auto& [key, source] : sources_) source.feed.end(taker(source, now));
 }
 
-uint64_t LiveSources::lines_of(StreamId stream) const {
+std::vector<Problem> LiveSources::take_broken() {
+  std::vector<Problem> out;
+  for (const auto& [path, broken] : broken_)
+    for (const auto& [reason, kind] : broken.kinds)
+      if (broken_told_.emplace(path, reason).second)
+        out.push_back(
+            {path, kind.offset,
+             fmt::format("lines are not understood: {}; the first: {}{}", reason, to_terminal(kind.beginning),
+                         kind.beginning.size() == kBrokenShown ? "…" : "")});
+  return out;
+}
+
+std::optional<SourceId> LiveSources::source_of(StreamId stream) const {
   const auto source = sources_.find({stream, Part::kLines});
-  return source == sources_.end() ? 0 : engine_.log().lines_of(source->second.feed.source());
+  return source == sources_.end() ? std::nullopt : std::optional(source->second.feed.source());
 }
 
 }  // namespace culprit::app

@@ -83,10 +83,29 @@ struct LiveParsing {
   logs::LogBatch batch;
 };
 
-// The sources of one job's engine.
+// Who takes what the sources of a job say: an engine, or what sends its inputs to one.
+class LiveSink {
+ public:
+  virtual ~LiveSink() = default;
+  // As Engine::step.
+  virtual std::vector<core::Effect> step(core::Input& input, TimeNs now) = 0;
+};
+
+class EngineSink : public LiveSink {
+ public:
+  explicit EngineSink(core::Engine& engine) : engine_(engine) {}
+  std::vector<core::Effect> step(core::Input& input, TimeNs now) override {
+    return engine_.step({&input, 1}, now);
+  }
+
+ private:
+  core::Engine& engine_;
+};
+
+// The sources of one job, on their way to its engine.
 class LiveSources {
  public:
-  LiveSources(core::Engine& engine, LiveParsing& parsing) : engine_(engine), parsing_(parsing) {}
+  LiveSources(LiveSink& sink, LiveParsing& parsing) : sink_(sink), parsing_(parsing) {}
 
   void take_file(const LiveStream& stream, const Piece& piece, TimeNs now);
   void take_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now);
@@ -95,12 +114,18 @@ class LiveSources {
   void take_gap(const LiveStream& stream, const Piece& piece, TimeNs now);
   // Lines that were not understood, as problems of the report, at their place.
   void tell_broken(Report& report) const;
+  // What comes ready for the engine from elsewhere: a source's number here (nothing: there are too many),
+  // and inputs.
+  std::optional<SourceId> open_other(SourceInfo info, TimeNs now);
+  void give(core::Input input, TimeNs now) { step(std::move(input), now); }
   // The unfinished lines are lines.
   void end(TimeNs now);
-  // Lines that a stream has had with this run, for LiveStream::lines_before; to be asked before end().
-  uint64_t lines_of(StreamId stream) const;
+  // Kinds of lines that were not understood, since the last call: each once, as a problem.
+  std::vector<Problem> take_broken();
+  // The number of a stream's lines in the engine.
+  std::optional<SourceId> source_of(StreamId stream) const;
 
-  size_t size() const { return sources_.size(); }
+  size_t size() const { return next_; }
   uint64_t refused() const { return refused_; }  // bytes beyond limits::kLiveSources
   std::vector<Finding> take_findings() { return std::exchange(findings_, {}); }
 
@@ -119,13 +144,14 @@ class LiveSources {
   logs::LineFeed::Take taker(const Source& source, TimeNs now);
   void take_lines(Source& source, TraceLog& lines, TimeNs now);
 
-  core::Engine& engine_;
+  LiveSink& sink_;
   LiveParsing& parsing_;
   std::map<std::pair<StreamId, Part>, Source> sources_;
   SourceId next_ = 0;
   std::map<std::string, std::set<std::string>> guesses_;  // by stem, names
   std::vector<Finding> findings_;
-  std::map<std::string, BrokenLines> broken_;  // by the source's path
+  std::map<std::string, BrokenLines> broken_;                  // by the source's path
+  std::set<std::pair<std::string, std::string>> broken_told_;  // by take_broken(): path, reason
   size_t gaps_ = 0;
   uint64_t refused_ = 0;
 };

@@ -34,6 +34,11 @@ bool is_refused(const Status& status) { return !status && status.error().code ==
 
 }  // namespace
 
+Recorder::Frames frames_of(const store::Spool& spool) {
+  return {spool.epoch(), spool.first_sequence(), spool.synced_sequence(), spool.last_sequence(),
+          spool.acknowledged()};
+}
+
 Recorder::Recorder(io::Env& env, RecorderOptions options)
     : env_(env),
       options_(std::move(options)),
@@ -47,6 +52,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   if (auto made = r->files_.make_folder(r->options_.state_dir); !made) return tl::unexpected(made.error());
   store::SpoolOptions spool{.folder = r->spool_folder_};
   if (r->options_.max_bytes > 0) spool.max_bytes = r->options_.max_bytes;
+  spool.hold = r->options_.hold;
   auto opened = store::Spool::open(r->files_, spool, env.now(io::Clock::kWall));
   if (!opened) return tl::unexpected(opened.error());
   r->spool_ = std::move(*opened);
@@ -68,6 +74,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   if (auto pool = r->index_->load_pool(""); pool && *pool) r->known_pool_ = std::move(**pool);
   if (const Status begun = r->begin_life(); !begun) r->options_.complain(begun.error().text);
   r->stats_ = r->spool_->stats();
+  r->frames_ = frames_of(*r->spool_);
   Recorder* self = r.get();
   r->commit_timer_ = env.timer([self] { self->commit(); });
   r->sync_timer_ = env.timer([self] { self->sync(); });
@@ -106,7 +113,7 @@ struct Recorder::Outcome {
   Status appended;
   std::optional<Result<std::vector<store::CommittedOffset>>> committed;
   store::SpoolStats stats;
-  uint64_t sequence = 0;  // of the last committed frame
+  Frames frames;
 };
 
 void Recorder::append_next() {
@@ -183,7 +190,7 @@ void Recorder::commit() {
 void Recorder::commit_now(Outcome& outcome, TimeNs now) {
   outcome.committed = spool_->commit(now);
   outcome.stats = spool_->stats();
-  outcome.sequence = spool_->last_sequence();
+  outcome.frames = frames_of(*spool_);
 }
 
 void Recorder::committed(const Outcome& outcome) {
@@ -191,10 +198,11 @@ void Recorder::committed(const Outcome& outcome) {
   tell(write_trouble_, offsets ? Status{} : Status(tl::unexpected(offsets.error())), kHeldBack);
   tell_dropped(outcome.stats);
   stats_ = outcome.stats;
+  note_frames(outcome.frames);
   unsynced_ = true;
   committing_ = false;
   if (offsets)
-    options_.committed(*offsets, outcome.sequence);
+    options_.committed(*offsets, outcome.frames.written);
   else
     dirty_ = true;
   if (!dirty_) return;
@@ -220,13 +228,55 @@ void Recorder::sync() {
   unsynced_ = false;
   auto status = std::make_shared<Status>();
   options_.watch->given(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), "a sync");
-  worker_->submit([this, status] { *status = spool_->sync(); },
-                  [this, status] {
-                    tell(sync_trouble_, *status, "a loss of power may take what is written meanwhile");
-                    options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic),
-                                         standing());
-                    if (!*status) unsynced_ = true;
-                  });
+  auto frames = std::make_shared<Frames>();
+  worker_->submit(
+      [this, status, frames] {
+        *status = spool_->sync();
+        *frames = frames_of(*spool_);
+      },
+      [this, status, frames] {
+        note_frames(*frames);
+        tell(sync_trouble_, *status, "a loss of power may take what is written meanwhile");
+        options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), standing());
+        if (!*status) unsynced_ = true;
+      });
+}
+
+void Recorder::note_frames(const Frames& now) {
+  const bool more = now.synced > frames_.synced;
+  frames_ = now;
+  if (more && options_.synced) options_.synced();
+}
+
+// An empty batch is appended behind all that waits.
+void Recorder::secure(std::function<void(Result<uint64_t>)> done) {
+  append(std::make_shared<const PieceBatch>(), [this, done = std::move(done)] {
+    auto outcome = std::make_shared<Outcome>();
+    auto synced = std::make_shared<Status>();
+    const TimeNs now = env_.now(io::Clock::kWall);
+    worker_->submit(
+        [this, outcome, synced, now] {
+          commit_now(*outcome, now);
+          *synced = spool_->sync();
+          outcome->frames = frames_of(*spool_);
+        },
+        [this, outcome, synced, done] {
+          committed(*outcome);
+          if (!*outcome->committed) return done(tl::unexpected(outcome->committed->error()));
+          if (!*synced) return done(tl::unexpected(synced->error()));
+          done(outcome->frames.written);
+        });
+  });
+}
+
+void Recorder::acknowledged(uint64_t sequence) {
+  auto frames = std::make_shared<Frames>();
+  worker_->submit(
+      [this, sequence, frames] {
+        spool_->hold(sequence);
+        *frames = frames_of(*spool_);
+      },
+      [this, frames] { note_frames(*frames); });
 }
 
 // Each change of it once: a full disk is one sentence, not one a second.

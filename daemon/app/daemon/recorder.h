@@ -31,8 +31,11 @@ using SharedBatch = std::shared_ptr<const PieceBatch>;
 struct RecorderOptions {
   std::string state_dir;
   uint64_t max_bytes = 0;
+  bool hold = false;                                 // frames go to a collector: Spool::hold
   SelfWatch* watch = nullptr;                        // borrowed
   std::function<void(const std::string&)> complain;  // a sentence, once for each change
+  // frames() has more that is synced.
+  std::function<void()> synced = {};
   // Everything that was appended stands in the spool now, up to the frame of that number.
   std::function<void(const std::vector<store::CommittedOffset>&, uint64_t sequence)> committed;
 };
@@ -46,6 +49,11 @@ class Recorder {
   StreamId allocate() { return spool_->allocate(); }  // any thread
   // `done`: the spool has it (appended, not yet committed), or it can never have it.
   void append(SharedBatch batch, std::function<void()> done);
+  // Everything that append() was given so far stands in frames up to one, and these are synced; or not (the
+  // disk failed), and it may be asked again. Waits for a disk that takes nothing.
+  void secure(std::function<void(Result<uint64_t> sequence)> done);
+  // The frames up to it are a collector's.
+  void acknowledged(uint64_t sequence);
   // Runs on the store's worker, after everything appended so far.
   using OnStore = std::function<void(store::Spool&, store::Index&)>;
   void ask(OnStore work, std::function<void()> done = {});
@@ -68,6 +76,12 @@ class Recorder {
   const std::string& spool_folder() const { return spool_folder_; }
   io::Files& files() const { return files_; }
 
+  // The spool as a log of frames, as of the last work on it.
+  struct Frames {
+    uint64_t epoch = 0, first = 1;
+    uint64_t synced = 0, written = 0, acknowledged = 0;
+  };
+  const Frames& frames() const { return frames_; }
   struct Figures {
     store::SpoolStats spool;
     uint64_t refused_batches = 0;                // that the spool can never take
@@ -91,6 +105,7 @@ class Recorder {
   void commit_now(Outcome& outcome, TimeNs now);
   void committed(const Outcome& outcome);
   void sync();
+  void note_frames(const Frames& now);
   Status write_index();
   void index_written(const Status& status);
   void tell(std::string& trouble, const Status& status, const char* meanwhile);
@@ -119,8 +134,12 @@ class Recorder {
   std::string write_trouble_, sync_trouble_, index_trouble_;  // told last
   uint64_t refused_batches_ = 0;
   store::SpoolStats stats_;  // as of the last work on the worker
+  Frames frames_;
   std::unique_ptr<io::Timer> commit_timer_, sync_timer_, retry_timer_, index_timer_;
   std::unique_ptr<io::Worker> worker_;  // goes first
 };
+
+// Of a spool, on its worker.
+Recorder::Frames frames_of(const store::Spool& spool);
 
 }  // namespace culprit::app

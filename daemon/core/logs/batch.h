@@ -57,6 +57,21 @@ enum class Known : uint8_t {
   kFault,  // a fault
 };
 
+// The number that a line counts up: its words say so, or (`counted`) it proved to count where it was written.
+struct LineNumber {
+  uint32_t line;  // index into lines
+  bool counted = false;
+  Progress progress;
+};
+
+// One of the last lines that told of progress, whatever batch it stood in.
+struct PaceLine {
+  uint32_t writer;  // index into writers
+  uint64_t back;    // lines of its source from it to the end of this batch
+  TimeNs time_ns;
+  std::string_view text;
+};
+
 // A rule found in a line.
 struct LineHit {
   uint32_t line;               // index into lines
@@ -84,7 +99,12 @@ struct LogBatch {
   std::vector<GroupSeen> groups;
   std::vector<LineHit> hits;            // in order of lines
   std::vector<std::string_view> holes;  // what their wordings left open; views into text
+  std::vector<LineNumber> numbers;      // in order of lines
   uint64_t cut_lines = 0;               // longer than limits::kLineBytes
+  // Of what came condensed (condense.h): only lines whose texts are asked for have them, what counts was
+  // found out before, and the last lines of progress are told by themselves.
+  bool condensed = false;
+  std::vector<PaceLine> pace;
 
   std::string_view message(const LineRecord& line) const { return text.substr(line.offset, line.size); }
   bool wanted(TimeNs time) const {

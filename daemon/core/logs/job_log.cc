@@ -136,7 +136,8 @@ struct JobLog::Impl {
   std::vector<uint32_t> local_forms;  // where a form stands in last_forms, if it does
   std::vector<Group> batch_groups;
   std::vector<Relabel> relabels;
-  size_t next_hit = 0;            // of the batch under way
+  size_t next_hit = 0;  // of the batch under way
+  size_t next_number = 0;
   std::vector<uint32_t> touched;  // records that may hold lines of the batch under way
   size_t places = 0, form_bytes = 0, sample_bytes = 0;
   uint32_t folded_form = kNone, folded_writer = kNone;
@@ -251,7 +252,7 @@ struct JobLog::Impl {
       else
         drops.add(Drop::kPlaces);
     }
-    if (stats.samples.size() >= kSamples) return;
+    if (stats.samples.size() >= kSamples || text.empty()) return;
     for (const LogSample& s : stats.samples)
       if (s.place.writer == place.writer) return;
     const size_t size = std::min(text.size(), limits::kEvidenceText);
@@ -260,17 +261,22 @@ struct JobLog::Impl {
     stats.samples.push_back({place, shorten(text, limits::kEvidenceText)});
   }
 
-  std::optional<Progress> counted(const FormSeen& seen, const Group& group, std::string_view message,
-                                  CounterKind& kind) {
-    if (seen.shape.progress) {
-      const auto progress = progress_of(message);
-      if (progress) kind = progress->bar ? CounterKind::kBar : CounterKind::kNamed;
-      return progress;
+  std::optional<Progress> counted(const LogBatch& batch, uint32_t i, const Group& group, CounterKind& kind) {
+    const LineRecord& line = batch.lines[i];
+    const auto& numbers = batch.numbers;
+    while (next_number < numbers.size() && numbers[next_number].line < i) ++next_number;
+    if (next_number < numbers.size() && numbers[next_number].line == i) {
+      const LineNumber& number = numbers[next_number];
+      kind = number.counted        ? CounterKind::kCounts
+             : number.progress.bar ? CounterKind::kBar
+                                   : CounterKind::kNamed;
+      return number.counted && group.form == folded_form ? std::nullopt : std::optional(number.progress);
     }
+    if (batch.condensed || batch.forms[line.form].shape.progress) return std::nullopt;
     CounterWatch& watch = counters[group.form];
     if (group.form == folded_form || (watch.decided() && !watch.counts())) return std::nullopt;
     kind = CounterKind::kCounts;
-    if (const auto value = watch.see(group.writer, message)) return Progress{*value, 0};
+    if (const auto value = watch.see(group.writer, batch.message(line))) return Progress{*value, 0};
     return std::nullopt;
   }
 
@@ -352,7 +358,8 @@ struct JobLog::Impl {
   }
 
   // A line that is an event of its own.
-  void add_event(const LogBatch& batch, const LineRecord& line, Group& group, const LogPlace& place) {
+  void add_event(const LogBatch& batch, uint32_t i, Group& group, const LogPlace& place) {
+    const LineRecord& line = batch.lines[i];
     if (group.count++ == 0) group.untimed = place.time_ns == kNoTime;
     widen(group.first_ns, group.last_ns, place.time_ns);
     WriterStats& writer = writers[group.writer];
@@ -362,7 +369,7 @@ struct JobLog::Impl {
     if (group.room > 0) --group.room, add_place(group.form, place, message);
     const FormStats& form = forms[group.form];
     CounterKind kind;
-    if (const auto progress = counted(seen, group, message, kind)) {
+    if (const auto progress = counted(batch, i, group, kind)) {
       const uint32_t key = kind == CounterKind::kCounts
                                ? form.key
                                : kNamedTracks | static_cast<uint32_t>(mix64(
@@ -370,7 +377,7 @@ struct JobLog::Impl {
       const uint64_t moves = iterations.moves();
       templates[form.cluster].rises += iterations.progress(
           group.writer, key, kind, {place.time_ns, progress->iteration, place.source, place.line});
-      if (iterations.moves() > moves) keep_progress(place, message);
+      if (iterations.moves() > moves && !batch.condensed) keep_progress(place, message);
     } else {
       iterations.event(group.writer, form.key);
     }
@@ -410,7 +417,7 @@ struct JobLog::Impl {
 
   void walk_lines(LogBatch& batch, Source& source) {
     std::vector<RuleLine> found;
-    next_hit = 0;
+    next_hit = next_number = 0;
     for (uint32_t i = 0; i < batch.lines.size(); ++i) {
       LineRecord& line = batch.lines[i];
       if (!line.skipped) widen(source.first, source.last, line.time_ns);
@@ -427,7 +434,7 @@ struct JobLog::Impl {
         found.clear();
         continue;
       }
-      add_event(batch, line, group, place);
+      add_event(batch, i, group, place);
       if (!found.empty()) add_rules(found, group.form, place);
     }
     widen(first, last, source.first);
@@ -686,6 +693,10 @@ void JobLog::add(LogBatch& batch) {
   if (!batch.lines.empty() && batch.lines.back().time_ns != kNoTime) source.time = batch.lines.back().time_ns;
   source.lines += batch.lines.size();
   source.cut_lines += batch.cut_lines;
+  for (const PaceLine& p : batch.pace)
+    s.keep_progress({batch.source, s.writer_id(batch.writers[p.writer]),
+                     source.lines - std::min(p.back, source.lines), p.time_ns},
+                    p.text);
   s.lines += batch.lines.size() - batch.skipped_lines;
   s.bytes += batch.range_bytes;
 }

@@ -78,6 +78,9 @@ struct LineParser::Impl {
     out.groups.clear();
     out.hits.clear();
     out.holes.clear();
+    out.numbers.clear();
+    out.condensed = false;
+    out.pace.clear();
     batch = &out;
     source = &info;
     text = chunk.bytes;
@@ -169,6 +172,8 @@ struct LineParser::Impl {
     } else if (!is_blank(message)) {
       record.form = form_of(message, header.level, index);
       record.group = writer_of(header);
+      if (batch->forms[record.form].shape.progress)
+        if (const auto number = progress_of(message)) batch->numbers.push_back({index, false, *number});
     }
     batch->lines.push_back(record);
     if (scanner && record.form != kNoForm) scan(index, line, message, header);

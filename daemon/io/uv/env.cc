@@ -78,6 +78,10 @@ class UvEnv final : public Env {
                                            OnConnection on_connection) override {
     return make_listener(loop_, address, mode, std::move(on_connection));
   }
+  Result<std::unique_ptr<Connecting>> connect(const std::string& address, ConnectOptions options,
+                                              OnConnected done) override {
+    return make_connecting(loop_, address, options, std::move(done));
+  }
   Result<std::unique_ptr<FolderWatch>> folder_watch(OnFolder changed) override {
     return make_folder_watch(loop_, std::move(changed));
   }

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
+#include "io/address.h"
 #include "io/system_error.h"
 #include "io/uv/loop.h"
 
@@ -107,18 +107,14 @@ std::string port_of(int descriptor) {
 
 // "HOST:PORT" or "[HOST]:PORT"; `address` gets the port that the kernel chose.
 Result<Socket> bind_tcp(std::string& address) {
-  const size_t colon = address.rfind(':');
-  std::string host = address.substr(0, colon == address.npos ? 0 : colon);
-  const std::string port = colon == address.npos ? "" : address.substr(colon + 1);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  uint16_t number = 0;
-  const auto [end, wrong] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (host.empty() || wrong != std::errc() || end != port.data() + port.size())
+  const auto split = split_address(address);
+  if (!split)
     return fail(ErrorCode::kInvalid, address + ": is no address, which is \"unix:PATH\" or \"HOST:PORT\"");
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  if (const int failed = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found))
+  if (const int failed =
+          ::getaddrinfo(split->host.c_str(), std::to_string(split->port).c_str(), &hints, &found))
     return fail(ErrorCode::kNotFound, address + ": " + ::gai_strerror(failed));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
   Socket socket = new_socket(found->ai_family);
@@ -127,7 +123,7 @@ Result<Socket> bind_tcp(std::string& address) {
   if (socket.get() < 0 || ::bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       ::listen(socket.get(), kBacklog) != 0)
     return system_failure(address, errno);
-  address = address.substr(0, colon + 1) + port_of(socket.get());
+  address = address.substr(0, address.rfind(':') + 1) + port_of(socket.get());
   return socket;
 }
 

@@ -65,6 +65,9 @@ Result<std::unique_ptr<Stream>> make_stream(Loop& loop, int descriptor);
 using OnConnection = std::function<void(std::unique_ptr<Stream>)>;
 Result<std::unique_ptr<Listener>> make_listener(Loop& loop, const std::string& address, uint32_t mode,
                                                 OnConnection on_connection);
+using OnConnected = std::function<void(Result<std::unique_ptr<Stream>>)>;
+Result<std::unique_ptr<Connecting>> make_connecting(Loop& loop, const std::string& address,
+                                                    ConnectOptions options, OnConnected done);
 using OnFolder = std::function<void(const std::string& folder)>;
 Result<std::unique_ptr<FolderWatch>> make_folder_watch(Loop& loop, OnFolder changed);
 

@@ -1,3 +1,4 @@
+#include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -55,6 +56,18 @@ int start_reading(StreamState& state) {
       on_read);
 }
 
+std::string address_of(int descriptor) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
+  if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return {};
+  const std::string name = address.ss_family == AF_INET6 ? "[" + std::string(host) + "]" : host;
+  return name + ":" + port;
+}
+
 std::optional<PeerCredentials> credentials_of(int descriptor) {
   ucred peer = {};
   socklen_t size = sizeof(peer);
@@ -64,7 +77,8 @@ std::optional<PeerCredentials> credentials_of(int descriptor) {
 
 class UvStream final : public Stream {
  public:
-  UvStream(StreamState* state, std::optional<PeerCredentials> peer) : state_(state), peer_(peer) {}
+  UvStream(StreamState* state, std::optional<PeerCredentials> peer, std::string address)
+      : state_(state), peer_(peer), address_(std::move(address)) {}
   ~UvStream() override {
     state_->closed = true;
     close_and_free(state_);
@@ -90,13 +104,16 @@ class UvStream final : public Stream {
         uv_write(&write->request, &state_->handle, &buffer, 1, [](uv_write_t* request, int status) {
           auto& state = *static_cast<StreamState*>(request->handle->data);
           delete static_cast<WriteRequest*>(request->data);
-          if (status != 0) end(state, status);
+          if (status != 0) return end(state, status);
+          if (!state.closed && state.handlers.on_sent && uv_stream_get_write_queue_size(&state.handle) == 0)
+            state.handlers.on_sent();
         });
     // The only reason is a socket that the kernel has closed already, which reading tells too.
     if (failed != 0) delete write;
   }
   size_t unsent() const override { return uv_stream_get_write_queue_size(&state_->handle); }
   std::optional<PeerCredentials> peer() const override { return peer_; }
+  std::string address() const override { return address_; }
   size_t drain(size_t max) override {
     uv_os_fd_t descriptor = -1;
     if (!state_->reads || uv_fileno(reinterpret_cast<uv_handle_t*>(&state_->handle), &descriptor) != 0)
@@ -115,6 +132,7 @@ class UvStream final : public Stream {
  private:
   StreamState* const state_;
   const std::optional<PeerCredentials> peer_;
+  const std::string address_;  // asked for while the peer is there
 };
 
 }  // namespace
@@ -128,7 +146,8 @@ Result<std::unique_ptr<Stream>> make_stream(Loop& loop, int descriptor) {
   state->loop = &loop;
   CULPRIT_CHECK((local ? uv_pipe_init(&loop.uv, &state->pipe, 0) : uv_tcp_init(&loop.uv, &state->tcp)) == 0);
   state->handle.data = state;
-  auto stream = std::make_unique<UvStream>(state, local ? credentials_of(descriptor) : std::nullopt);
+  auto stream = std::make_unique<UvStream>(state, local ? credentials_of(descriptor) : std::nullopt,
+                                           local ? std::string() : address_of(descriptor));
   const int failed = local ? uv_pipe_open(&state->pipe, descriptor) : uv_tcp_open(&state->tcp, descriptor);
   if (failed != 0) {
     ::close(descriptor);

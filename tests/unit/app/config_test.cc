@@ -231,11 +231,9 @@ BOOST_AUTO_TEST_CASE(a_check_tells_configuration_and_rules_and_its_status_is_tha
 BOOST_AUTO_TEST_CASE(what_has_no_effect_yet_is_told_and_is_no_error) {
   const Folder folder;
   const std::pair<const char*, const char*> cases[] = {
-      {"role = \"collector\"\n", "role: has no effect yet"},
+      {"role = \"collector\"\n[[log]]\npath = \"/a/*.log\"\n", "log: has no effect with role collector"},
       {"[act]\nmode = \"act\"\n", "act.mode: has no effect yet"},
-      {"[forward]\nto = \"127.0.0.1:7421\"\n", "forward: has no effect yet"},
-      {"[collector]\nlisten = \"127.0.0.1:7422\"\n", "collector: has no effect yet"},
-      {"[collector]\nhealthy = [\"a\"]\n", "collector.healthy: has no effect yet"}};
+      {"[forward]\nto = \"127.0.0.1:7421\"\n", "forward: has an effect with role agent only"}};
   for (const auto& [text, told] : cases) {
     const ConfigCheck check = check_config(folder.write("a.toml", text));
     BOOST_TEST_CONTEXT(text << ": " << check.errors) {

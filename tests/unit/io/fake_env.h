@@ -96,7 +96,7 @@ class FakeEnv : public Env {
     }
   }
   // What waits is read by those who have gone on reading.
-  void read() {
+  virtual void read() {
     for (size_t i = 0; i < peers_.size(); ++i) peers_[i]->deliver();
   }
   // Null where nobody listens there.
@@ -125,6 +125,10 @@ class FakeEnv : public Env {
     if (listeners_.contains(address)) return fail(ErrorCode::kIo, address + ": another process serves it");
     listeners_[address] = std::move(call);
     return std::make_unique<FakeListener>(*this, address);
+  }
+  Result<std::unique_ptr<Connecting>> connect(const std::string&, ConnectOptions,
+                                              std::function<void(Result<std::unique_ptr<Stream>>)>) override {
+    return none("a network");
   }
   Result<std::unique_ptr<FolderWatch>> folder_watch(std::function<void(const std::string&)>) override {
     return none("inotify");
@@ -172,14 +176,18 @@ class FakeEnv : public Env {
     FakeEnv& env;
     std::string at;
   };
+
+ protected:
   static tl::unexpected<Error> none(const std::string& what) {
     return fail(ErrorCode::kIo, what + ": there is none here");
   }
 
+  std::vector<std::function<void()>> posted_;
+
+ private:
   std::set<FakeTimer*> timers_;
   std::map<std::string, std::function<void(std::unique_ptr<Stream>)>> listeners_;
   std::vector<std::shared_ptr<FakePeer>> peers_;
-  std::vector<std::function<void()>> posted_;
 };
 
 }  // namespace culprit::io::testing

@@ -43,6 +43,11 @@ class ManualEnv final : public io::Env {
                                                std::function<void(std::unique_ptr<io::Stream>)>) override {
     return nullptr;
   }
+  Result<std::unique_ptr<io::Connecting>> connect(
+      const std::string&, io::ConnectOptions,
+      std::function<void(Result<std::unique_ptr<io::Stream>>)>) override {
+    return nullptr;
+  }
   Result<std::unique_ptr<io::FolderWatch>> folder_watch(std::function<void(const std::string&)>) override {
     return nullptr;
   }

@@ -3,12 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <regex>
 #include <string>
 #include <vector>
 
 #include "app/daemon/live_jobs.h"
+#include "app/diagnose.h"
+#include "model/report_json.h"
 
 namespace culprit::app {
 
@@ -117,6 +124,44 @@ inline const LiveEvent* first(const std::vector<LiveEvent>& events, LiveEventKin
   for (const LiveEvent& e : events)
     if (e.kind == kind) return &e;
   return nullptr;
+}
+
+// Four hosts with a file each; one has lost a GPU.
+inline std::vector<std::string> failing_files() {
+  std::vector<std::string> out(4);
+  for (size_t h = 0; h < out.size(); ++h) {
+    for (int64_t s = 0; s < 60; ++s) out[h] += step_line(s);
+    if (h == 2)
+      out[h] +=
+          xid_line(kStart + 60 * kNsPerSecond) + clock(kStart + 60 * kNsPerSecond) +
+          " ERROR Traceback (most recent call last):\n" +
+          "  File \"train.py\", line 3, in <module>\n    step()\nRuntimeError: CUDA error: unknown error\n";
+  }
+  return out;
+}
+
+inline std::string file_name(size_t host) { return fmt::format("node-{}/train.log", host); }
+
+// What `culprit diagnose` tells of them.
+inline std::string offline(const std::vector<std::string>& files) {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::temp_directory_path() / fmt::format("culprit-live-{}", ::getpid());
+  fs::remove_all(root);
+  for (size_t h = 0; h < files.size(); ++h) {
+    fs::create_directories((root / file_name(h)).parent_path());
+    std::ofstream(root / file_name(h)) << files[h];
+  }
+  DiagnoseOptions options;
+  options.paths = {root.string()};
+  options.rules.site = false;
+  ReadProgress progress;
+  const auto result = diagnose(options, progress);
+  BOOST_REQUIRE(result);
+  fs::remove_all(root);
+  std::string json = without_ids(to_json(result->report));
+  const std::string there = root.string() + "/";
+  for (size_t at; (at = json.find(there)) != json.npos;) json.replace(at, there.size(), "/logs/");
+  return json;
 }
 
 }  // namespace culprit::app

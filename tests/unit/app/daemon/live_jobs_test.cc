@@ -1,10 +1,7 @@
 #include "app/daemon/live_jobs.h"
 
 #include <boost/test/unit_test.hpp>
-#include <filesystem>
-#include <fstream>
 
-#include "app/diagnose.h"
 #include "live_feed.h"
 #include "model/report_json.h"
 
@@ -12,44 +9,6 @@ using namespace culprit;
 using namespace culprit::app;
 
 namespace {
-
-namespace fs = std::filesystem;
-
-// Four hosts with a file each; one has lost a GPU.
-std::vector<std::string> failing_files() {
-  std::vector<std::string> out(4);
-  for (size_t h = 0; h < out.size(); ++h) {
-    for (int64_t s = 0; s < 60; ++s) out[h] += step_line(s);
-    if (h == 2)
-      out[h] +=
-          xid_line(kStart + 60 * kNsPerSecond) + clock(kStart + 60 * kNsPerSecond) +
-          " ERROR Traceback (most recent call last):\n" +
-          "  File \"train.py\", line 3, in <module>\n    step()\nRuntimeError: CUDA error: unknown error\n";
-  }
-  return out;
-}
-
-std::string file_name(size_t host) { return fmt::format("node-{}/train.log", host); }
-
-std::string offline(const std::vector<std::string>& files) {
-  const fs::path root = fs::temp_directory_path() / fmt::format("culprit-live-{}", ::getpid());
-  fs::remove_all(root);
-  for (size_t h = 0; h < files.size(); ++h) {
-    fs::create_directories((root / file_name(h)).parent_path());
-    std::ofstream(root / file_name(h)) << files[h];
-  }
-  DiagnoseOptions options;
-  options.paths = {root.string()};
-  options.rules.site = false;
-  ReadProgress progress;
-  const auto result = diagnose(options, progress);
-  BOOST_REQUIRE(result);
-  fs::remove_all(root);
-  std::string json = without_ids(to_json(result->report));
-  const std::string there = root.string() + "/";
-  for (size_t at; (at = json.find(there)) != json.npos;) json.replace(at, there.size(), "/logs/");
-  return json;
-}
 
 // The files one after the other, in pieces of so many bytes.
 std::string live(const std::vector<std::string>& files, size_t size, bool reports_between) {

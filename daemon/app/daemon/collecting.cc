@@ -1,0 +1,594 @@
+#include "app/daemon/collecting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+#include "store/segment.h"
+
+namespace culprit::app {
+namespace {
+
+// One sync and one transaction for whatever came in between: at 300 hosts it costs 3 ms of CPU.
+constexpr TimeNs kCommitAfterNs = 50 * kNsPerMs;
+// Or when so much waits for it.
+constexpr uint64_t kCommitBytes = 8 << 20;
+// What one work of the worker takes at once, so that questions wait no longer.
+constexpr uint64_t kWorkBytes = 8 << 20;
+constexpr TimeNs kRetryNs = kNsPerSecond;
+constexpr TimeNs kRetainEveryNs = 60 * kNsPerSecond;
+// An archive that is busy for longer hangs with its disk.
+constexpr TimeNs kStuckNs = 30 * kNsPerSecond;
+// Blocks under way to the engine, beyond which frames wait: thirty times as much of logs.
+constexpr size_t kEngineHold = 32 << 20, kEngineRelease = 16 << 20;
+// Of a restore: questions wait no longer than this takes, and after so many rounds agents do.
+constexpr uint64_t kPartBytes = 4 << 20;
+constexpr int kRounds = 12;
+// Evidence round a finding, and how many of them are remembered for a host that is away.
+constexpr TimeNs kAroundNs = 600 * kNsPerSecond;
+constexpr TimeNs kNoteEveryNs = 60 * kNsPerSecond;
+constexpr size_t kWantedPerHost = 32, kWantedHosts = 16'384;
+constexpr const char* kNothingAcknowledged = "nothing is acknowledged to agents until it can be written";
+
+store::LogKind kind_of(peer::Log log) {
+  return log == peer::Log::kCondensed ? store::LogKind::kCondensed : store::LogKind::kEvidence;
+}
+
+// What `hosts` shows of one that is away, kept in the archive.
+std::string about_of(const HostFacts& f) {
+  nlohmann::json about = {
+      {"program", f.program}, {"address", f.address}, {"clock_ahead_ns", f.clock_ahead_ns}};
+  if (f.status) {
+    about["dropped_bytes"] = f.status->dropped_bytes;
+    about["dropped_records"] = f.status->dropped_records;
+  }
+  return about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+// What came, in order: a hello, frames, or a question.
+struct Collecting::Item {
+  peer::Hello hello;
+  HelloDone answer;
+  Batch batch;
+  size_t next = 0;  // of the batch's items
+  std::function<void(Status)> done;
+  std::function<void(store::Archive&)> work;
+  std::function<void()> worked;
+  // What came of it:
+  bool finished = false;
+  Result<std::vector<peer::LogMark>> marks;
+  Status outcome;
+  std::vector<RemoteBatch> fresh;
+};
+
+struct Collecting::Work {
+  std::vector<Item> items;
+  TimeNs now = 0;
+  bool commits = false, direct = true;
+  std::vector<store::CommittedLog> committed;
+  Status failed;  // of the disk: the rest of the items waits
+  bool dirty = false;
+  uint64_t pending = 0;
+  store::ArchiveStats stats;
+};
+
+struct Collecting::Restoring {
+  using Streams = std::set<std::pair<uint64_t, StreamId>>;
+  std::unique_ptr<store::ArchiveReplay> replay;  // the engine's worker's
+  store::ReplayPlan plan;
+  std::set<std::string> ended;  // jobs
+  Streams over;                 // of theirs, that ended: nothing of them is missed
+  int rounds = 0;
+  uint64_t bytes = 0;  // of this round
+  bool last = false;
+  std::function<void()> done;
+};
+
+Collecting::Collecting(io::Env& env, CollectingOptions options)
+    : env_(env),
+      options_(std::move(options)),
+      files_(io::real_files()),
+      folder_(options_.state_dir + "/archive") {}
+
+Collecting::~Collecting() { collector_.reset(); }
+
+Result<std::unique_ptr<Collecting>> Collecting::open(io::Env& env, CollectingOptions options) {
+  std::unique_ptr<Collecting> c(new Collecting(env, std::move(options)));
+  Collecting* self = c.get();
+  store::ArchiveOptions archive{.folder = c->folder_};
+  if (c->options_.max_bytes > 0) archive.max_bytes = c->options_.max_bytes;
+  archive.max_age_ns = c->options_.max_age_ns;
+  auto opened = store::Archive::open(c->files_, archive);
+  if (!opened) return tl::unexpected(opened.error());
+  c->archive_ = std::move(*opened);
+  c->stats_ = c->archive_->stats();
+  if (!c->archive_->moved_aside().empty())
+    c->options_.complain(
+        fmt::format("{}: the archive's index was damaged; it is kept there, and a new one was "
+                    "made of the segments",
+                    c->archive_->moved_aside()));
+  if (c->stats_.cut_bytes > 0 || c->stats_.damaged_frames > 0)
+    c->options_.complain(
+        fmt::format("archive: {} bytes behind the last sound frame were cut, {} damaged frames left out; "
+                    "agents send again "
+                    "what was not acknowledged",
+                    c->stats_.cut_bytes, c->stats_.damaged_frames));
+  auto worker = env.worker("archive");
+  if (!worker) return tl::unexpected(worker.error());
+  c->worker_ = std::move(*worker);
+  c->commit_timer_ = env.timer([self] {
+    self->commit_waits_ = false;
+    self->commit_due_ = true;
+    self->pump();
+  });
+  c->retry_timer_ = env.timer([self] {
+    self->retry_waits_ = false;
+    self->pump();
+  });
+  c->retain_timer_ = env.timer([self] { self->retain(); });
+  c->retain_timer_->start(kRetainEveryNs, kRetainEveryNs);
+  c->restore_timer_ = env.timer([self] { self->replay_next(); });
+  c->listen_timer_ = env.timer([self] { self->listen(); });
+  return c;
+}
+
+void Collecting::listen() {
+  if (collector_ || stopping_) return;
+  collect::CollectorOptions options = options_.limits;
+  options.listen = options_.listen;
+  options.tls = options_.tls;
+  options.program = CULPRIT_VERSION;
+  auto started = collect::Collector::start(env_, std::move(options), *this);
+  if (started) {
+    collector_ = std::move(*started);
+    listen_trouble_.clear();
+    options_.info(fmt::format("agents may connect to {}{}", collector_->address(),
+                              options_.tls ? "" : ", without TLS: their names are not proven"));
+    return;
+  }
+  if (started.error().text != listen_trouble_) options_.complain(started.error().text + "; the rest works");
+  listen_trouble_ = started.error().text;
+  listen_timer_->start(5 * kNsPerSecond);
+}
+
+// ---- of collect
+
+void Collecting::hello(const peer::Hello& hello, HelloDone done) {
+  Item item;
+  item.hello = hello;
+  item.answer = std::move(done);
+  queue_.push_back(std::move(item));
+  pump();
+}
+
+void Collecting::take(Batch batch, std::function<void(Status)> done) {
+  Item item;
+  item.batch = std::move(batch);
+  item.done = std::move(done);
+  queue_.push_back(std::move(item));
+  pump();
+}
+
+void Collecting::ask(std::function<void(store::Archive&)> work, std::function<void()> done) {
+  Item item;
+  item.work = std::move(work);
+  item.worked = std::move(done);
+  // Questions do not wait for a disk that takes nothing, or for engines.
+  if (paused_ || retry_waits_ || figures_.engine_bytes > kEngineRelease)
+    worker_->submit([this, work = std::move(item.work)] { work(*archive_); }, std::move(item.worked));
+  else
+    queue_.push_back(std::move(item));
+  pump();
+}
+
+void Collecting::status(const std::string& host, const peer::Status& status) {
+  HostFacts& facts = hosts_[host];
+  facts.status = status;
+  const TimeNs now = env_.now(io::Clock::kWall);
+  facts.status_ns = facts.seen_ns = now;
+  if (facts.noted_ns != kNoTime && now - facts.noted_ns < kNoteEveryNs) return;
+  facts.noted_ns = now;
+  note(facts);
+}
+
+// For hosts that are away after a restart.
+void Collecting::note(const HostFacts& facts) {
+  ask([host = facts.host, now = facts.seen_ns,
+       about = about_of(facts)](store::Archive& archive) { archive.note_host(host, now, about); },
+      {});
+}
+
+void Collecting::connected(const std::string& host, const peer::Hello& hello, const std::string& address) {
+  const TimeNs now = env_.now(io::Clock::kWall);
+  HostFacts& facts = hosts_[host];
+  facts.host = host;
+  facts.connected = true;
+  facts.address = address;
+  facts.program = hello.program;
+  facts.boot_id = hello.boot_id;
+  facts.since_ns = facts.seen_ns = now;
+  facts.clock_ahead_ns = hello.time_ns - now;
+  facts.left.clear();
+  options_.info(fmt::format("host {} is connected from {}, with culpritd {}", to_terminal(host), address,
+                            to_terminal(hello.program)));
+  facts.noted_ns = now;
+  note(facts);
+  if (const auto wanted = wanted_.find(host); wanted != wanted_.end())
+    for (const peer::Wanted& one : wanted->second) collector_->want(host, one);
+}
+
+void Collecting::disconnected(const std::string& host, const std::string& why) {
+  HostFacts& facts = hosts_[host];
+  facts.connected = false;
+  facts.left = why;
+  facts.since_ns = facts.seen_ns = env_.now(io::Clock::kWall);
+  options_.info(fmt::format("host {} is not connected any more: {}", to_terminal(host), to_terminal(why)));
+}
+
+void Collecting::refused(peer::Refusal code, const std::string& sentence) {
+  options_.complain(fmt::format("an agent is refused ({}): {}", peer::name_of(code), to_terminal(sentence)));
+}
+
+void Collecting::want(const std::vector<std::string>& hosts, TimeNs at, const std::string& reason) {
+  const peer::Wanted wanted{std::max<TimeNs>(0, at - kAroundNs), at + kAroundNs, reason};
+  for (const std::string& host : hosts) {
+    if (!wanted_.contains(host) && wanted_.size() >= kWantedHosts) continue;
+    std::deque<peer::Wanted>& of_host = wanted_[host];
+    // What falls into a time that was asked for has been asked for.
+    const TimeNs told = of_host.empty() ? kNoTime : of_host.back().to_ns;
+    if (told != kNoTime && at <= told - kAroundNs / 2) continue;
+    if (of_host.size() == kWantedPerHost) of_host.pop_front();
+    of_host.push_back(wanted);
+    if (collector_) collector_->want(host, wanted);
+  }
+}
+
+// ---- the archive's worker
+
+// Everything of the archive is done by one work at a time, in the order in which it came.
+void Collecting::pump() {
+  if (busy_since_ns_ != kNoTime || retry_waits_) return;
+  auto work = std::make_shared<Work>();
+  uint64_t bytes = 0;
+  const bool holds = paused_ || figures_.engine_bytes > kEngineHold;
+  while (!holds && !queue_.empty() && bytes < kWorkBytes) {
+    bytes += queue_.front().batch.bytes;
+    work->items.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  work->commits = std::exchange(commit_due_, false);
+  if (work->items.empty() && !work->commits) return;
+  work->now = env_.now(io::Clock::kWall);
+  work->direct = direct_;
+  busy_since_ns_ = env_.now(io::Clock::kMonotonic);
+  worker_->submit([this, work] { run(*work); },
+                  [this, work] {
+                    busy_since_ns_ = kNoTime;
+                    worked(*work);
+                  });
+}
+
+void Collecting::run(Work& work) {
+  for (Item& item : work.items) {
+    if (item.work) {
+      item.work(*archive_);
+    } else if (item.answer) {
+      std::vector<peer::LogMark> marks;
+      for (const peer::LogBounds& log : item.hello.logs) {
+        auto known = archive_->begin({log.epoch, item.hello.host, kind_of(log.log)}, work.now);
+        if (!known) {
+          item.marks = tl::unexpected(known.error());
+          break;
+        }
+        marks.push_back({log.log, log.epoch, known->has_value(), known->value_or(0)});
+        if (*known) committed_[log.epoch] = std::max(committed_[log.epoch], **known);
+      }
+      if (item.marks) item.marks = std::move(marks);
+    } else {
+      append(work, item);
+      if (!work.failed) break;
+    }
+    item.finished = true;
+  }
+  work.pending = archive_->stats().pending_bytes;
+  if (work.commits || work.pending >= kCommitBytes) commit(work);
+  work.dirty = !dirty_.empty();
+  work.stats = archive_->stats();
+}
+
+// Its items in order; a failure of the disk leaves the rest for another time.
+void Collecting::append(Work& work, Item& item) {
+  for (; item.next < item.batch.items.size(); ++item.next) {
+    PieceBatch taken;
+    const collect::LogItem& one = item.batch.items[item.next];
+    const auto log = std::visit([](const auto& i) { return i.log; }, one);
+    const uint64_t epoch = item.batch.epochs[static_cast<size_t>(log)];
+    const bool to_engine = work.direct && log == peer::Log::kCondensed;
+    const Status status = append_one(item, one, to_engine ? &taken : nullptr, work.now);
+    if (!status && status.error().code != ErrorCode::kInvalid && status.error().code != ErrorCode::kDenied) {
+      work.failed = status;
+      return;
+    }
+    dirty_.insert(epoch);
+    if (!status) {
+      item.outcome = status;
+      return;
+    }
+    if (!taken.pieces.empty() || !taken.opened.empty())
+      item.fresh.push_back({item.batch.host, epoch, std::move(taken)});
+  }
+}
+
+// A host speaks of its own logs only, and what it says of a frame is what stands in it.
+Status Collecting::append_one(const Item& item, const collect::LogItem& one, PieceBatch* taken, TimeNs now) {
+  if (const auto* skipped = std::get_if<peer::Skipped>(&one))
+    return archive_->skip(item.batch.epochs[static_cast<size_t>(skipped->log)],
+                          {skipped->from, skipped->to, now, skipped->reason});
+  const auto& frame = std::get<peer::Frame>(one);
+  const auto header = store::decode_frame_header(frame.bytes);
+  if (!header || header->epoch != item.batch.epochs[static_cast<size_t>(frame.log)] ||
+      header->sequence != frame.sequence || static_cast<int>(header->kind) != static_cast<int>(frame.kind))
+    return fail(ErrorCode::kInvalid,
+                fmt::format("host {}: frame {} of its {} log is not what it was told to be", item.batch.host,
+                            frame.sequence, peer::name_of(frame.log)));
+  return archive_->append(frame.bytes, now, taken);
+}
+
+void Collecting::commit(Work& work) {
+  work.commits = true;
+  auto moved = archive_->commit(work.now);
+  if (!moved) {
+    work.failed = tl::unexpected(moved.error());
+    return;
+  }
+  for (const store::CommittedLog& log : *moved) {
+    committed_[log.epoch] = log.sequence;
+    dirty_.insert(log.epoch);
+  }
+  // Also of those that only sent what was there: they wait for a word.
+  for (const uint64_t epoch : dirty_)
+    if (const auto at = committed_.find(epoch); at != committed_.end())
+      work.committed.push_back({epoch, at->second});
+  dirty_.clear();
+}
+
+void Collecting::worked(Work& work) {
+  const bool failed = !work.failed;
+  // What the disk did not take is first again.
+  for (auto item = work.items.rbegin(); item != work.items.rend(); ++item)
+    if (!item->finished) queue_.push_front(std::move(*item));
+  if (failed) {
+    commit_due_ = commit_due_ || work.commits;
+    retry_waits_ = true;
+    retry_timer_->start(kRetryNs);
+  } else if (work.dirty) {
+    commit_after(kCommitAfterNs);
+  }
+  for (Item& item : work.items) {
+    for (RemoteBatch& batch : item.fresh) give_engine(std::move(batch));
+    if (!item.finished) continue;
+    if (item.answer) item.answer(std::move(item.marks));
+    if (item.done) item.done(item.outcome);
+    if (item.worked) item.worked();
+  }
+  acknowledge(work);
+  if (!failed) pump();
+}
+
+void Collecting::acknowledge(const Work& work) {
+  stats_ = work.stats;
+  // Frames that found room in memory end no trouble of the disk.
+  if (!work.failed || work.commits) tell(work.failed);
+  if (work.commits) ++(work.failed ? figures_.commits : figures_.failed_commits);
+  if (!collector_) return;
+  for (const store::CommittedLog& log : work.committed) collector_->committed(log.epoch, log.sequence);
+}
+
+void Collecting::commit_after(TimeNs after) {
+  if (std::exchange(commit_waits_, true)) return;
+  commit_timer_->start(after);
+}
+
+void Collecting::give_engine(RemoteBatch&& batch) {
+  const size_t bytes = batch.weight();
+  if (figures_.engine_bytes <= kEngineHold && figures_.engine_bytes + bytes > kEngineHold)
+    ++figures_.engine_holds;
+  figures_.engine_bytes += bytes;
+  options_.diagnoser->ask([batch = std::make_shared<const RemoteBatch>(std::move(batch))](
+                              LiveJobs& live, TimeNs now) { live.take(*batch, now); },
+                          [this, bytes] {
+                            figures_.engine_bytes -= bytes;
+                            if (figures_.engine_bytes <= kEngineRelease) pump();
+                          });
+}
+
+// Each change of it once.
+void Collecting::tell(const Status& status) {
+  const std::string now = status ? "" : status.error().text;
+  if (now == trouble_) return;
+  if (!now.empty() && trouble_.empty()) options_.complain(fmt::format("{}; {}", now, kNothingAcknowledged));
+  if (now.empty()) options_.complain("archive: it can be written again");
+  trouble_ = now;
+}
+
+// ---- what was before
+
+void Collecting::restore(std::vector<std::string> ended_jobs, std::function<void()> done) {
+  restoring_ = std::make_shared<Restoring>();
+  restoring_->replay = std::make_unique<store::ArchiveReplay>(files_, folder_);
+  restoring_->ended.insert(ended_jobs.begin(), ended_jobs.end());
+  restoring_->done = std::move(done);
+  direct_ = false;
+  figures_.restoring = true;
+  replay_next();
+}
+
+// A round takes what is committed when it begins. The last one begins when nothing more is taken, and all
+// that was is committed: an engine would miss the rest.
+void Collecting::replay_next() {
+  auto work = std::make_shared<Work>();
+  work->now = env_.now(io::Clock::kWall);
+  auto plan = std::make_shared<Result<store::ReplayPlan>>();
+  auto over = std::make_shared<Restoring::Streams>();
+  worker_->submit(
+      [this, work, plan, over,
+       ended = restoring_->rounds == 0 ? restoring_->ended : std::set<std::string>()] {
+        commit(*work);
+        work->stats = archive_->stats();
+        *plan = archive_->replay_plan();
+        const store::KeptQuery query{.places = false, .kind = store::LogKind::kCondensed};
+        if (ended.empty()) return;
+        if (auto kept = archive_->kept(query))
+          for (const store::HostStream& stream : *kept)
+            if (stream.kept.state.ended && ended.contains(stream.kept.state.info.job))
+              over->emplace(stream.kept.epoch, stream.kept.state.info.id);
+      },
+      [this, work, plan, over] {
+        if (stopping_) return;
+        acknowledge(*work);
+        if (!work->failed && restoring_->last) return restore_timer_->start(kRetryNs);
+        if (*plan)
+          restoring_->plan = std::move(**plan);
+        else
+          options_.complain(plan->error().text + "; jobs of before are known from what comes only");
+        restoring_->over.merge(*over);
+        replay_part();
+      });
+}
+
+void Collecting::replay_part() {
+  const auto whole = std::make_shared<bool>(true);
+  const std::shared_ptr<Restoring> r = restoring_;
+  options_.diagnoser->ask(
+      [r, whole](LiveJobs& live, TimeNs) {
+        const auto give = [&](const store::LogOrigin& log, auto into, const auto& one, TimeNs at) {
+          RemoteBatch batch{log.host, log.epoch, {}};
+          (batch.batch.*into).push_back(one);
+          live.take(batch, at);
+          return true;
+        };
+        store::ArchiveVisitor visitor;
+        visitor.wanted = [&](const store::LogOrigin& log, const StreamInfo& info) {
+          if (info.kind != OriginKind::kCondensed || r->over.contains({log.epoch, info.id})) return false;
+          return give(log, &PieceBatch::opened, info, info.opened_ns);
+        };
+        visitor.piece = [&](const store::LogOrigin& log, const Piece& piece) {
+          r->bytes += piece.bytes.size();
+          return give(log, &PieceBatch::pieces, piece, piece.time_ns);
+        };
+        *whole = r->replay->advance(r->plan, kPartBytes, visitor);
+      },
+      [this, whole] {
+        if (!stopping_) *whole ? round_done() : replay_part();
+      });
+}
+
+void Collecting::round_done() {
+  Restoring& of = *restoring_;
+  ++of.rounds;
+  if (!of.last) {
+    // The rest is little, or never ends: agents wait for it.
+    paused_ = of.last = std::exchange(of.bytes, 0) < kPartBytes || of.rounds >= kRounds;
+    return replay_next();
+  }
+  const store::ReadDamage damage = of.replay->damage();
+  if (!damage.first.empty())
+    options_.complain(
+        fmt::format("archive: {}; {} damaged frames are left out", damage.first, damage.frames));
+  const auto done = std::move(of.done);
+  restoring_.reset();
+  done();
+}
+
+void Collecting::go_on() {
+  figures_.restoring = false;
+  direct_ = true;
+  paused_ = false;
+  pump();
+}
+
+// ---- the rest
+
+void Collecting::retain() {
+  if (paused_ || stopping_) return;
+  auto status = std::make_shared<Status>();
+  const TimeNs now = env_.now(io::Clock::kWall);
+  const auto running = std::make_shared<std::vector<std::string>>();
+  options_.diagnoser->ask(
+      [running](LiveJobs& live, TimeNs) {
+        for (const LiveJobSummary& job : live.jobs())
+          if (job.state == JobState::kRunning) running->push_back(job.id);
+      },
+      [this, status, running, now] {
+        ask([status, running, now](store::Archive& archive) { *status = archive.retain(*running, now); },
+            [this, status] {
+              if (!*status) options_.complain(status->error().text);
+            });
+      });
+}
+
+void Collecting::set_tls(std::shared_ptr<const io::TlsCredentials> tls) {
+  options_.tls = tls;
+  if (collector_) collector_->set_tls(std::move(tls));
+}
+
+void Collecting::set_retention(uint64_t max_bytes, TimeNs max_age_ns) {
+  ask([=](store::Archive& archive) { archive.set_retention(max_bytes, max_age_ns); }, {});
+}
+
+void Collecting::stop(std::function<void()> done) {
+  stopping_ = true;
+  if (collector_) collector_->stop();
+  retain_timer_->stop();
+  commit_timer_->stop();
+  retry_timer_->stop();
+  const TimeNs now = env_.now(io::Clock::kWall);
+  auto status = std::make_shared<Status>();
+  // What waits in memory was not acknowledged: its agents send it again.
+  worker_->submit(
+      [this, now, status] {
+        if (auto moved = archive_->commit(now); !moved) *status = tl::unexpected(moved.error());
+      },
+      [this, status, done = std::move(done)] {
+        if (!*status) options_.complain(status->error().text);
+        done();
+      });
+}
+
+void Collecting::abandon() { worker_->abandon(); }
+
+std::optional<std::string> Collecting::unhealthy(TimeNs mono) const {
+  if (!trouble_.empty()) return "the archive cannot be written: " + trouble_;
+  if (!listen_trouble_.empty()) return "agents cannot connect: " + listen_trouble_;
+  if (busy_since_ns_ != kNoTime && mono - busy_since_ns_ > kStuckNs)
+    return fmt::format("the archive has not come back for {}", format_duration(mono - busy_since_ns_));
+  return std::nullopt;
+}
+
+std::vector<HostFacts> Collecting::hosts() const {
+  std::vector<HostFacts> out;
+  for (const auto& [name, facts] : hosts_) out.push_back(facts);
+  if (collector_)
+    for (const collect::HostConnection& c : collector_->hosts())
+      for (HostFacts& facts : out)
+        if (facts.host == c.host) facts.seen_ns = c.heard_ns;
+  return out;
+}
+
+collect::CollectorStats Collecting::connections() const {
+  return collector_ ? collector_->stats() : collect::CollectorStats();
+}
+std::string Collecting::address() const { return collector_ ? collector_->address() : ""; }
+
+Collecting::Figures Collecting::figures() const {
+  Figures figures = figures_;
+  figures.waiting = queue_.size();
+  return figures;
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,292 @@
+#include "app/daemon/collector_api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace culprit::app {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kEvidenceReaders = 8;
+
+std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
+double number(uint64_t n) { return static_cast<double>(n); }
+
+constexpr std::string_view kKindWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark"};
+
+// Of a host that is away since before the start: what the archive was told last.
+struct Remembered {
+  json about;
+  TimeNs seen_ns = kNoTime;
+  uint64_t bytes = 0, skipped = 0;
+};
+
+// The oldest frame that is not acknowledged, over both logs, and how many there are.
+void put_lag(json& row, const HostFacts& facts) {
+  uint64_t frames = 0, spool = 0;
+  TimeNs oldest = kNoTime;
+  for (const peer::LogState& log : facts.status->logs) {
+    frames += log.unacked_frames;
+    spool += log.bytes;
+    if (log.oldest_ns != kNoTime)
+      oldest = oldest == kNoTime ? log.oldest_ns : std::min(oldest, log.oldest_ns);
+  }
+  row["lag_frames"] = frames;
+  row["lag_ns"] = frames == 0         ? 0
+                  : oldest == kNoTime ? 0
+                                      : std::max<TimeNs>(0, facts.status->time_ns - oldest);
+  row["spool_bytes"] = spool;
+}
+
+json row_of(const HostFacts& facts) {
+  json row = {{"host", facts.host},
+              {"connected", facts.connected},
+              {"state", facts.connected ? "healthy" : "silent"},
+              {"since_ns", time_or_null(facts.since_ns)},
+              {"last_ns", time_or_null(facts.seen_ns)},
+              {"version", facts.program},
+              {"address", facts.address},
+              {"boot_id", facts.boot_id},
+              {"clock_ahead_ns", facts.clock_ahead_ns},
+              {"left", facts.left.empty() ? json(nullptr) : json(facts.left)}};
+  if (!facts.status) return row;
+  const peer::Status& s = *facts.status;
+  if (facts.connected && !s.healthy) row["state"] = "unhealthy";
+  row["trouble"] = s.trouble.empty() ? json(nullptr) : json(s.trouble);
+  row["dropped_bytes"] = s.dropped_bytes;
+  row["dropped_records"] = s.dropped_records;
+  row["read_bytes"] = s.read_bytes;
+  row["sources"] = s.sources;
+  row["jobs"] = s.jobs;
+  put_lag(row, facts);
+  return row;
+}
+
+json row_of(const std::string& host, const Remembered& of) {
+  const auto told = [&](const char* name) {
+    return of.about.is_object() ? of.about.value(name, json()) : json();
+  };
+  return {{"host", host},
+          {"connected", false},
+          {"state", "silent"},
+          {"since_ns", time_or_null(of.seen_ns)},
+          {"last_ns", time_or_null(of.seen_ns)},
+          {"version", told("program")},
+          {"address", told("address")},
+          {"clock_ahead_ns", told("clock_ahead_ns")},
+          {"dropped_bytes", told("dropped_bytes")},
+          {"dropped_records", told("dropped_records")},
+          {"left", nullptr}};
+}
+
+// Those that went silent stand first, the longest first; then by name.
+bool stands_before(const json& a, const json& b) {
+  const bool a_silent = a.value("state", "") == "silent", b_silent = b.value("state", "") == "silent";
+  if (a_silent != b_silent) return a_silent;
+  const auto last = [](const json& row) {
+    const json at = row.value("last_ns", json());
+    return at.is_number() ? at.get<TimeNs>() : kNoTime;
+  };
+  if (a_silent && last(a) != last(b)) return last(a) < last(b);
+  return a.value("host", "") < b.value("host", "");
+}
+
+void about_connections(serve::MetricsText& m, const collect::CollectorStats& s) {
+  m.gauge("culprit_collector_hosts", "Hosts that are connected.").value(number(s.hosts));
+  m.gauge("culprit_collector_connections", "Connections, with those that have not said hello.")
+      .value(number(s.connections));
+  m.counter("culprit_collector_accepted_total", "Connections that came.").value(number(s.accepted));
+  m.counter("culprit_collector_frames_total", "Frames that were received.").value(number(s.frames));
+  m.counter("culprit_collector_frame_bytes_total", "Bytes of these frames.").value(number(s.bytes));
+  m.counter("culprit_collector_duplicate_frames_total", "Frames that had come before.")
+      .value(number(s.duplicates));
+  m.counter("culprit_collector_skipped_frames_total", "Frames that agents do not send.")
+      .value(number(s.skipped_frames));
+  m.gauge("culprit_collector_held_bytes", "Received, and not yet taken by the archive.")
+      .value(number(s.held_bytes));
+  m.counter("culprit_collector_holds_total", "Times that nobody was read, for the archive to catch up.")
+      .value(number(s.holds));
+  m.counter("culprit_collector_refused_total", "Connections that were refused, by reason.");
+  for (size_t i = 1; i < peer::kRefusals; ++i)
+    m.value(number(s.refused[i]), {{"reason", peer::name_of(static_cast<peer::Refusal>(i))}});
+  m.counter("culprit_collector_tls_failures_total", "Handshakes that failed.").value(number(s.tls_failures));
+}
+
+void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Collecting::Figures& f) {
+  m.gauge("culprit_archive_bytes", "Of all segments on the disk.").value(number(s.bytes));
+  m.gauge("culprit_archive_segments", "Segments on the disk.").value(number(s.segments));
+  m.gauge("culprit_archive_logs", "Logs of hosts that are known.").value(number(s.logs));
+  m.gauge("culprit_archive_pending_bytes", "Taken, and not yet committed.").value(number(s.pending_bytes));
+  m.gauge("culprit_archive_waiting_batches", "Received, and waiting for the archive.")
+      .value(number(f.waiting));
+  m.gauge("culprit_archive_restoring", "1 while engines are given what was there at the start.")
+      .value(f.restoring ? 1 : 0);
+  m.counter("culprit_archive_frames_total", "Frames taken.").value(number(s.frames));
+  m.counter("culprit_archive_stored_bytes_total", "Bytes of these frames.").value(number(s.stored_bytes));
+  m.counter("culprit_archive_commits_total", "Commits, by outcome.")
+      .value(number(f.commits), {{"outcome", "done"}})
+      .value(number(f.failed_commits), {{"outcome", "failed"}});
+  m.counter("culprit_archive_duplicate_frames_total", "Frames that were there already.")
+      .value(number(s.duplicates));
+  m.counter("culprit_archive_refused_frames_total", "Frames that are none, or do not follow.")
+      .value(number(s.refused));
+  m.counter("culprit_archive_holes_total", "Places where bytes of a source never came.")
+      .value(number(s.holes));
+  m.counter("culprit_archive_hole_bytes_total", "Bytes that are missing there.").value(number(s.hole_bytes));
+  m.counter("culprit_archive_dropped_bytes_total", "What made room, or was too old.")
+      .value(number(s.dropped_bytes));
+  m.counter("culprit_archive_damaged_frames_total", "Frames found damaged at the start.")
+      .value(number(s.damaged_frames));
+  m.counter("culprit_archive_failures_total", "Calls of the disk that failed.").value(number(s.failures));
+  m.gauge("culprit_archive_engine_bytes", "Under way to the engines.").value(number(f.engine_bytes));
+  m.counter("culprit_archive_engine_holds_total", "Times that frames waited for the engines.")
+      .value(number(f.engine_holds));
+}
+
+void about_engines(serve::MetricsText& m, const LiveCounts& c) {
+  m.counter("culprit_condensed_blocks_total", "Blocks of condensed inputs that engines took.")
+      .value(number(c.remote_blocks));
+  m.counter("culprit_condensed_bytes_total", "Bytes of these blocks.").value(number(c.remote_bytes));
+  m.counter("culprit_condensed_lost_blocks_total", "Blocks that could not be read.")
+      .value(number(c.remote_blocks_lost));
+}
+
+}  // namespace
+
+serve::Health CollectorApi::health() {
+  if (const auto why = collecting_.unhealthy(env_.now(io::Clock::kMonotonic))) return {false, *why};
+  return AgentApi::health();
+}
+
+void CollectorApi::metrics(std::function<void(std::string)> answer) {
+  AgentApi::metrics([this, answer = std::move(answer)](std::string text) {
+    serve::MetricsText m;
+    about_connections(m, collecting_.connections());
+    about_archive(m, collecting_.archive(), collecting_.figures());
+    about_engines(m, parts_.diagnoser->counts());
+    answer(text + m.take());
+  });
+}
+
+void CollectorApi::status(Answer answer) {
+  AgentApi::status([this, answer = std::move(answer)](Result<std::string> text) {
+    if (!text) return answer(tl::unexpected(text.error()));
+    json out = json::parse(*text, nullptr, false);
+    const collect::CollectorStats connections = collecting_.connections();
+    const store::ArchiveStats archive = collecting_.archive();
+    out["role"] = parts_.config->watches() ? "both" : "collector";
+    out["collector"] = {{"listen", collecting_.address()},
+                        {"hosts", connections.hosts},
+                        {"connections", connections.connections},
+                        {"restoring", collecting_.figures().restoring},
+                        {"last_refusal", connections.last_refusal},
+                        {"archive_bytes", archive.bytes},
+                        {"archive_max_bytes", parts_.config->collector.retention_max_size},
+                        {"pending_bytes", archive.pending_bytes}};
+    answer(dump(out));
+  });
+}
+
+void CollectorApi::hosts(Answer answer) {
+  AgentApi::hosts([this, answer = std::move(answer)](Result<std::string> text) {
+    if (!text) return answer(tl::unexpected(text.error()));
+    auto own = std::make_shared<json>(json::parse(*text, nullptr, false));
+    auto kept = std::make_shared<std::map<std::string, Remembered>>();
+    collecting_.ask(
+        [kept](store::Archive& archive) {
+          if (auto rows = archive.hosts())
+            for (const store::HostRow& row : *rows)
+              (*kept)[row.host] = {json::parse(row.about, nullptr, false), row.seen_ns, row.bytes,
+                                   row.skipped};
+        },
+        [this, own, kept, answer] {
+          std::map<std::string, json> rows;
+          for (const auto& [host, of] : *kept) rows[host] = row_of(host, of);
+          for (const HostFacts& facts : collecting_.hosts()) rows[facts.host] = row_of(facts);
+          for (auto& [host, row] : rows) {
+            row["suspected"] = false;
+            const auto of = kept->find(host);
+            row["archive_bytes"] = of == kept->end() ? 0 : of->second.bytes;
+            row["skipped_frames"] = of == kept->end() ? 0 : of->second.skipped;
+          }
+          json items = json::array();
+          for (json& item : (*own)["items"]) {
+            const std::string host = item.value("host", "");
+            const auto at = rows.find(host);
+            const bool itself = host == parts_.config->host.name;
+            if (at != rows.end())
+              at->second["suspected"] = item.value("suspected", false);
+            else if (!itself || parts_.config->watches())
+              items.push_back(std::move(item));
+          }
+          for (auto& [host, row] : rows) items.push_back(std::move(row));
+          std::stable_sort(items.begin(), items.end(), stands_before);
+          answer(dump({{"items", items}}));
+        });
+  });
+}
+
+void CollectorApi::sources(const std::optional<std::string>& job, Answer answer) {
+  AgentApi::sources(job, [this, job, answer = std::move(answer)](Result<std::string> text) {
+    if (!text) return answer(tl::unexpected(text.error()));
+    auto own = std::make_shared<json>(json::parse(*text, nullptr, false));
+    collecting_.ask(
+        [own, job](store::Archive& archive) {
+          const auto kept = archive.kept({.job = job.value_or(""), .places = false});
+          if (!kept) return;
+          for (auto it = kept->rbegin(); it != kept->rend(); ++it) {
+            const StreamInfo& info = it->kept.state.info;
+            (*own)["items"].push_back({{"job", info.job.empty() ? json(nullptr) : json(info.job)},
+                                       {"host", it->host},
+                                       {"path", info.path},
+                                       {"kind", kKindWords[static_cast<size_t>(info.kind)]},
+                                       {"bytes", it->kept.state.size},
+                                       {"lost_bytes", it->kept.first_offset},
+                                       {"lost_records", nullptr},
+                                       {"first_ns", time_or_null(info.opened_ns)},
+                                       {"last_ns", nullptr},
+                                       {"uid", info.uid ? json(*info.uid) : json(nullptr)},
+                                       {"pid", info.pid ? json(*info.pid) : json(nullptr)},
+                                       {"ended", it->kept.state.ended}});
+          }
+        },
+        [own, answer] { answer(dump(*own)); });
+  });
+}
+
+void CollectorApi::evidence(const serve::EvidenceQuery& query,
+                            std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) {
+  if (query.host == parts_.config->host.name && parts_.config->watches())
+    return AgentApi::evidence(query, std::move(answer));
+  if (static_cast<size_t>(readers_.use_count()) > kEvidenceReaders)
+    return answer(fail(ErrorCode::kLimit, fmt::format("{} clients read evidence already", kEvidenceReaders)));
+  auto range = std::make_shared<store::EvidenceRange>();
+  auto found = std::make_shared<Status>();
+  range->from = query.from_byte;
+  range->to = query.to_byte;
+  collecting_.ask(
+      [range, found, query](store::Archive& archive) {
+        auto kept = archive.kept({.host = query.host, .job = query.job, .path = query.path});
+        if (!kept) {
+          *found = tl::unexpected(kept.error());
+          return;
+        }
+        for (store::HostStream& stream : *kept) range->streams.push_back(std::move(stream.kept));
+      },
+      [this, range, found, query, answer = std::move(answer), share = readers_] {
+        if (!*found) return answer(tl::unexpected(found->error()));
+        if (range->streams.empty())
+          return answer(fail(ErrorCode::kNotFound, fmt::format("no evidence of {} of host {} for job {}",
+                                                               query.path, query.host, query.job)));
+        answer(read_evidence(env_, store::EvidenceReader(collecting_.files(), collecting_.folder()),
+                             std::move(*range), share));
+      });
+}
+
+}  // namespace culprit::app

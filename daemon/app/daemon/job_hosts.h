@@ -1,0 +1,50 @@
+// The hosts of a job whose agents speak of it from elsewhere: up to when each has told what happened there,
+// and whether the job's processes are on it. What an agent tells comes late, by its blocks and by what was
+// between it and us: silence says something only of times that all of them have told of.
+//
+// Two clocks: `until` is the agent's, `now` ours; only times of one clock are compared, but that hosts whose
+// clocks agree to some seconds are one job's. One thread: the engine's worker.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+
+namespace culprit::app {
+
+class JobHosts {
+ public:
+  // The host has told everything up to `until`. `active`: with lines, not only that it is there.
+  void told(const std::string& host, TimeNs until, TimeNs now, bool active);
+  void alive(const std::string& host, bool alive);
+  // After a restart: they have not been silent, we were.
+  void back(TimeNs now);
+
+  bool empty() const { return hosts_.empty(); }
+  size_t size() const { return hosts_.size(); }
+  TimeNs active_ns() const { return active_ns_; }  // ours
+  // Whether processes of it are anywhere: false where all hosts said that theirs are gone.
+  std::optional<bool> alive(TimeNs now) const;
+  // Somebody who may still have it was not heard of lately: the network is cut, or the host is dead.
+  bool somebody_missing(TimeNs now) const;
+  // Up to when all that are heard have told; kNoTime where nobody has. Where all are silent it stands still.
+  TimeNs known_until(TimeNs now) const;
+  // Those that are heard have told of that time.
+  bool have_told_of(TimeNs at, TimeNs now) const;
+
+ private:
+  struct Host {
+    TimeNs until_ns = kNoTime;  // its clock
+    TimeNs heard_ns = kNoTime;  // ours
+    std::optional<bool> alive;
+    bool gone() const { return alive == false; }
+  };
+  static bool is_heard(const Host& host, TimeNs now);
+
+  std::map<std::string, Host> hosts_;
+  TimeNs active_ns_ = kNoTime;
+};
+
+}  // namespace culprit::app

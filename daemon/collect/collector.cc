@@ -1,0 +1,167 @@
+#include "collect/collector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collect/session.h"
+
+namespace culprit::collect {
+namespace {
+
+using peer::Refusal;
+
+constexpr TimeNs kSweepNs = kNsPerSecond;
+// Of each reason in the log.
+constexpr TimeNs kTellNs = 10 * kNsPerSecond;
+// Less would be a round trip for each small frame.
+constexpr uint64_t kLeastCredit = 64 << 10;
+
+}  // namespace
+
+Result<std::unique_ptr<Collector>> Collector::start(io::Env& env, CollectorOptions options, FrameSink& sink) {
+  std::unique_ptr<Collector> collector(new Collector(env, std::move(options), sink));
+  auto listener =
+      env.listen(collector->options_.listen, 0,
+                 [c = collector.get()](std::unique_ptr<io::Stream> stream) { c->accept(std::move(stream)); });
+  if (!listener) return tl::unexpected(listener.error());
+  collector->listener_ = std::move(*listener);
+  collector->sweep_->start(kSweepNs, kSweepNs);
+  return collector;
+}
+
+Collector::Collector(io::Env& env, CollectorOptions options, FrameSink& sink)
+    : env_(env),
+      options_(std::move(options)),
+      sink_(sink),
+      alive_(std::make_shared<Collector*>(this)),
+      sweep_(env.timer([this] { sweep(); })) {
+  told_ns_.fill(kNoTime);
+}
+
+Collector::~Collector() { *alive_ = nullptr; }
+
+void Collector::accept(std::unique_ptr<io::Stream> stream) {
+  ++stats_.accepted;
+  if (sessions_.size() >= options_.connections || unknown_ >= options_.unknown_connections)
+    return count_refusal(Refusal::kTooMany, stream->address() + ": there are too many connections");
+  auto session = std::make_shared<Session>(*this, std::move(stream));
+  sessions_[session.get()] = session;
+  ++unknown_;
+  session->begin();
+}
+
+void Collector::sweep() {
+  std::vector<std::shared_ptr<Session>> all;
+  all.reserve(sessions_.size());
+  for (const auto& [_, session] : sessions_) all.push_back(session);
+  const TimeNs now = mono();
+  for (const auto& session : all) session->sweep(now);
+  shed(all);
+}
+
+// Messages that came in part cannot wait for one another: where they are too much together, the largest go.
+void Collector::shed(const std::vector<std::shared_ptr<Session>>& all) {
+  uint64_t total = 0;
+  for (const auto& session : all) total += session->partial_bytes();
+  while (total > options_.held_bytes) {
+    const auto& largest = *std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
+      return a->partial_bytes() < b->partial_bytes();
+    });
+    total -= largest->partial_bytes();
+    largest->refuse(Refusal::kTooMany, "too much is on its way from all hosts together");
+  }
+}
+
+uint64_t Collector::credit() const {
+  const uint64_t share = options_.held_bytes / std::max<size_t>(1, by_host_.size());
+  return std::max(kLeastCredit, std::min(options_.credit_bytes, share));
+}
+
+Status Collector::admit(Session& session) {
+  const auto [at, fresh] = by_host_.try_emplace(session.hello().host, &session);
+  if (fresh) return {};
+  Session& other = *at->second;
+  const bool same_boot = other.hello().boot_id == session.hello().boot_id;
+  if (!same_boot && !other.is_silent(mono()))
+    return fail(ErrorCode::kDenied, "the host is connected already as " + other.who() + ", and alive");
+  other.refuse(Refusal::kReplaced, "a newer connection of the host has come, from " + session.who());
+  by_host_[session.hello().host] = &session;
+  return {};
+}
+
+void Collector::leave(Session& session) {
+  if (const auto at = by_host_.find(session.hello().host); at != by_host_.end() && at->second == &session)
+    by_host_.erase(at);
+  std::erase_if(by_epoch_, [&](const auto& of) { return of.second == &session; });
+}
+
+void Collector::give(Session& session, FrameSink::Batch batch) {
+  const uint64_t bytes = batch.bytes;
+  stats_.held_bytes += bytes;
+  sink_.take(std::move(batch),
+             [alive = alive_, weak = session.weak_from_this(), bytes](const Status& status) {
+               if (*alive == nullptr) return;
+               (*alive)->stats_.held_bytes -= bytes;
+               if (const auto still = weak.lock()) still->taken(bytes, status);
+               (*alive)->hold_or_go_on();
+             });
+  hold_or_go_on();
+  session.read_or_not();
+}
+
+void Collector::hold_or_go_on() {
+  // From full to half full, so that not every frame stops and starts thousands of connections.
+  const bool hold = stats_.held_bytes > (held_ ? options_.held_bytes / 2 : options_.held_bytes);
+  if (hold == std::exchange(held_, hold)) return;
+  stats_.holds += hold ? 1 : 0;
+  for (const auto& [_, session] : sessions_) session->read_or_not();
+}
+
+void Collector::committed(uint64_t epoch, uint64_t sequence) {
+  if (const auto at = by_epoch_.find(epoch); at != by_epoch_.end()) at->second->committed(epoch, sequence);
+}
+
+void Collector::want(const std::string& host, const peer::Wanted& wanted) {
+  if (const auto at = by_host_.find(host); at != by_host_.end()) at->second->want(wanted);
+}
+
+void Collector::set_tls(std::shared_ptr<const io::TlsCredentials> tls) { options_.tls = std::move(tls); }
+
+void Collector::stop() {
+  listener_.reset();
+  sweep_->stop();
+  const auto all = std::exchange(sessions_, {});
+  for (const auto& [_, session] : all) {
+    session->bye("the collector stops");
+    session->close("the collector stops");
+  }
+}
+
+void Collector::count_refusal(Refusal code, const std::string& sentence) {
+  const auto number = static_cast<size_t>(code);
+  ++stats_.refused[number];
+  stats_.last_refusal = sentence;
+  const TimeNs now = mono();
+  if (told_ns_[number] != kNoTime && now - told_ns_[number] < kTellNs) return;
+  told_ns_[number] = now;
+  sink_.refused(code, sentence);
+}
+
+std::string Collector::address() const { return listener_ ? listener_->address() : options_.listen; }
+
+CollectorStats Collector::stats() const {
+  CollectorStats stats = stats_;
+  stats.connections = sessions_.size();
+  for (const auto& [_, session] : by_host_) stats.hosts += session->state() == Session::State::kOpen ? 1 : 0;
+  stats.descriptors_missing = listener_ ? listener_->descriptors_missing() : 0;
+  return stats;
+}
+
+std::vector<HostConnection> Collector::hosts() const {
+  std::vector<HostConnection> hosts;
+  for (const auto& [_, session] : by_host_)
+    if (session->state() == Session::State::kOpen) hosts.push_back(session->facts());
+  return hosts;
+}
+
+}  // namespace culprit::collect

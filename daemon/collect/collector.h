@@ -1,0 +1,116 @@
+// The receiving end: takes connections of agents, proves who they are, and gives their frames to a FrameSink
+// in order. What it acknowledges is what committed() says, and nothing else. Whoever breaks the protocol is
+// refused with a sentence, counted, and the others go on.
+//
+// A host has one connection. A newer one replaces it where it is of the same boot (the agent was restarted,
+// its old connection may be half-open) or the older one is silent; else the newer one is refused.
+//
+// Memory: of each connection what is no whole message yet and what the sink has not appended, which credit
+// bounds; over all connections kHeldBytes, beyond which none is read until the sink has caught up.
+//
+// Thread: the loop's. Owned by app; may be destroyed at any time but from within a call of its FrameSink. It
+// never looks into frames.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "collect/frame_sink.h"
+#include "io/env.h"
+#include "io/tls.h"
+#include "model/peer.h"
+
+namespace culprit::collect {
+
+struct CollectorOptions {
+  std::string listen;                             // "HOST:PORT"
+  std::shared_ptr<const io::TlsCredentials> tls;  // null: plain, on loopback only; names are not proven
+  std::string program;
+  size_t connections = 16'384;         // a job of 8,192 hosts, with as many that reconnect
+  size_t unknown_connections = 4'096;  // of those before their Welcome: a herd that comes back
+  uint64_t held_bytes = 256 << 20;     // received and not appended, over all connections
+  uint64_t credit_bytes = 4 << 20;     // of one host at most; less where many share held_bytes
+  TimeNs handshake_ns = 20 * kNsPerSecond;
+  TimeNs ping_ns = 10 * kNsPerSecond;
+  TimeNs silence_ns = 25 * kNsPerSecond;
+};
+
+// For metrics.
+struct CollectorStats {
+  uint64_t accepted = 0;
+  size_t connections = 0, hosts = 0;  // now; with a Welcome
+  uint64_t frames = 0, bytes = 0, skipped_frames = 0, duplicates = 0;
+  uint64_t held_bytes = 0;                             // received and not appended
+  uint64_t holds = 0;                                  // times that reading stopped for the sink
+  std::array<uint64_t, peer::kRefusals> refused = {};  // by reason
+  uint64_t tls_failures = 0;
+  uint64_t descriptors_missing = 0;
+  std::string last_refusal;
+};
+
+struct HostConnection {
+  std::string host, address, program, boot_id;
+  peer::Version version;
+  TimeNs since_ns = kNoTime, heard_ns = kNoTime;  // wall clock
+  TimeNs clock_ahead_ns = 0;                      // its wall clock over ours, at its Hello
+  uint64_t frames = 0, bytes = 0, duplicates = 0, held_bytes = 0;
+};
+
+class Session;
+
+class Collector {
+ public:
+  static Result<std::unique_ptr<Collector>> start(io::Env& env, CollectorOptions options, FrameSink& sink);
+  ~Collector();
+
+  // Everything of the epoch up to `sequence` is committed.
+  void committed(uint64_t epoch, uint64_t sequence);
+  // Asks a host, where it is connected, for its evidence of a time.
+  void want(const std::string& host, const peer::Wanted& wanted);
+  // For connections from now on.
+  void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
+  // Says Bye to all and takes nobody any more.
+  void stop();
+
+  std::string address() const;  // with the port that was given for port 0
+  CollectorStats stats() const;
+  std::vector<HostConnection> hosts() const;  // in order of name
+
+ private:
+  friend class Session;
+  Collector(io::Env& env, CollectorOptions options, FrameSink& sink);
+  void accept(std::unique_ptr<io::Stream> stream);
+  void sweep();
+  void shed(const std::vector<std::shared_ptr<Session>>& all);
+  uint64_t credit() const;
+  // An error: another connection of the host goes on.
+  Status admit(Session& session);
+  void leave(Session& session);
+  void give(Session& session, FrameSink::Batch batch);
+  void hold_or_go_on();
+  void count_refusal(peer::Refusal code, const std::string& sentence);
+  TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
+  TimeNs wall() const { return env_.now(io::Clock::kWall); }
+
+  io::Env& env_;
+  CollectorOptions options_;
+  FrameSink& sink_;
+  CollectorStats stats_;
+  std::array<TimeNs, peer::kRefusals> told_ns_;
+  bool held_ = false;   // nobody is read
+  size_t unknown_ = 0;  // connections before their Welcome
+  std::shared_ptr<Collector*> alive_;
+  std::unique_ptr<io::Listener> listener_;
+  std::unique_ptr<io::Timer> sweep_;
+  std::map<Session*, std::shared_ptr<Session>> sessions_;
+  std::map<std::string, Session*> by_host_;
+  std::map<uint64_t, Session*> by_epoch_;
+};
+
+}  // namespace culprit::collect

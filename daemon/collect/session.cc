@@ -1,0 +1,341 @@
+#include "collect/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace culprit::collect {
+namespace {
+
+using peer::Log;
+using peer::Refusal;
+
+// A refusal is read before the connection is torn down, which would throw it away: as long as it takes.
+constexpr TimeNs kLingerNs = 2 * kNsPerSecond;
+// Answers that an agent does not read: what stands in there it learns later too.
+constexpr size_t kQueueBytes = 64 << 10;
+
+std::string lower(std::string name) {
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  return name;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  return all.empty() ? "nobody" : all;
+}
+
+}  // namespace
+
+Session::Session(Collector& owner, std::unique_ptr<io::Stream> stream)
+    : owner_(owner),
+      stream_(std::move(stream)),
+      address_(stream_->address()),
+      begun_ns_(owner.mono()),
+      heard_ns_(begun_ns_) {}
+
+void Session::begin() {
+  if (owner_.options_.tls == nullptr) return start();
+  state_ = State::kTls;
+  auto tls = std::make_unique<io::TlsStream>(owner_.env_, std::move(stream_), owner_.options_.tls,
+                                             io::TlsStream::Options{io::TlsStream::Side::kAccepts, address_},
+                                             [this](Status status) { ready(std::move(status)); });
+  tls_ = tls.get();
+  stream_ = std::move(tls);
+}
+
+void Session::ready(Status status) {
+  if (status) return start();
+  const auto self = shared_from_this();
+  ++owner_.stats_.tls_failures;
+  owner_.count_refusal(Refusal::kIdentity, status.error().text);
+  close(status.error().text);
+}
+
+void Session::start() {
+  state_ = State::kHello;
+  stream_->start({[this](std::string_view bytes) { on_bytes(bytes); },
+                  [this](const Error* error) {
+                    const auto self = shared_from_this();
+                    close(error == nullptr ? "the connection was closed" : error->text);
+                  },
+                  [this] {
+                    if (state_ == State::kOpen) acknowledge();
+                  }});
+}
+
+std::string Session::who() const {
+  if (hello_.host.empty()) return address_;
+  return hello_.host + " (" + address_ + ")";
+}
+
+// By its own fault: while it is not read it cannot be heard.
+bool Session::is_silent(TimeNs now) const {
+  return !paused_ && now - heard_ns_ > 2 * owner_.options_.ping_ns;
+}
+
+// ---- what comes
+
+void Session::on_bytes(std::string_view bytes) {
+  const auto self = shared_from_this();
+  heard_ns_ = owner_.mono();
+  if (state_ == State::kClosing) return;
+  splitter_.add(bytes);
+  while (state_ == State::kHello || state_ == State::kAsking || state_ == State::kOpen) {
+    auto message = splitter_.next();
+    if (!message) {
+      refuse(Refusal::kProtocol, message.error().text);
+    } else if (*message) {
+      handle(std::move(**message));
+    } else {
+      hand_on();
+      return;
+    }
+  }
+}
+
+void Session::handle(peer::Message message) {
+  if (auto* hello = std::get_if<peer::Hello>(&message); hello && state_ == State::kHello)
+    return take_hello(std::move(*hello));
+  if (state_ == State::kOpen) {
+    if (auto* frame = std::get_if<peer::Frame>(&message)) return take_frame(std::move(*frame));
+    if (auto* skipped = std::get_if<peer::Skipped>(&message)) return take_skipped(std::move(*skipped));
+    if (const auto* status = std::get_if<peer::Status>(&message))
+      return owner_.sink_.status(hello_.host, *status);
+    if (const auto* ping = std::get_if<peer::Ping>(&message)) {
+      if (has_room()) write(peer::Pong{ping->stamp});
+      return;
+    }
+    if (std::holds_alternative<peer::Pong>(message) || std::holds_alternative<peer::Unknown>(message)) return;
+    if (const auto* bye = std::get_if<peer::Bye>(&message)) {
+      hand_on();
+      return close(bye->sentence);
+    }
+    if (const auto* refused = std::get_if<peer::Refused>(&message)) return close(refused->sentence);
+  }
+  refuse(Refusal::kProtocol,
+         fmt::format("a message of kind \"{}\" came {}", peer::name_of(message),
+                     state_ == State::kHello ? "before hello" : "where it does not belong"));
+}
+
+void Session::take_hello(peer::Hello hello) {
+  hello_ = std::move(hello);
+  auto version = peer::choose_version(hello_.oldest, hello_.newest);
+  if (!version) return refuse(Refusal::kVersion, version.error().text);
+  version_ = *version;
+  if (tls_ != nullptr) {
+    const auto& names = tls_->peer_names();
+    if (std::find(names.begin(), names.end(), lower(hello_.host)) == names.end())
+      return refuse(Refusal::kIdentity, fmt::format("it calls itself {} and its certificate is that of {}",
+                                                    hello_.host, joined(names)));
+  }
+  if (Status status = owner_.admit(*this); !status) return refuse(Refusal::kHostTaken, status.error().text);
+  state_ = State::kAsking;
+  clock_ahead_ns_ = hello_.time_ns - owner_.wall();
+  owner_.sink_.hello(hello_, [weak = weak_from_this()](Result<std::vector<peer::LogMark>> marks) {
+    if (const auto self = weak.lock()) self->answered(std::move(marks));
+  });
+}
+
+void Session::answered(Result<std::vector<peer::LogMark>> marks) {
+  if (state_ != State::kAsking) return;
+  if (!marks) {
+    const ErrorCode code = marks.error().code;
+    const bool for_good = code == ErrorCode::kDenied || code == ErrorCode::kInvalid;
+    return refuse(for_good ? Refusal::kIdentity : Refusal::kUnavailable, marks.error().text);
+  }
+  for (const peer::LogBounds& told : hello_.logs)
+    for (const peer::LogMark& mark : *marks)
+      if (mark.log == told.log && mark.epoch == told.epoch) {
+        const uint64_t committed = mark.known ? mark.committed : 0;
+        ins_[static_cast<size_t>(told.log)] = {told.epoch, true, committed, committed, committed};
+        if (!owner_.by_epoch_.try_emplace(told.epoch, this).second)
+          return refuse(Refusal::kIdentity, "a log of it is another connection's");
+      }
+  batch_.host = hello_.host;
+  for (size_t i = 0; i < ins_.size(); ++i) batch_.epochs[i] = ins_[i].epoch;
+  state_ = State::kOpen;
+  --owner_.unknown_;
+  since_ns_ = owner_.wall();
+  heard_ns_ = pinged_ns_ = owner_.mono();
+  splitter_.allow(peer::kMessageBytes);
+  peer::Welcome welcome;
+  welcome.version = version_;
+  welcome.program = owner_.options_.program;
+  welcome.time_ns = std::max<TimeNs>(0, since_ns_);
+  welcome.logs = std::move(*marks);
+  welcome.credit = owner_.credit();
+  write(welcome);
+  owner_.sink_.connected(hello_.host, hello_, address_);
+}
+
+// What comes next in a log begins at `first`; false: it does not, and was refused.
+bool Session::fits(Log log, uint64_t first, const char* what) {
+  const In& in = ins_[static_cast<size_t>(log)];
+  if (in.open && first <= in.cursor + 1) return true;
+  refuse(Refusal::kBadFrame,
+         in.open ? fmt::format("{} {} of the {} log came where {} is next", what, first, peer::name_of(log),
+                               in.cursor + 1)
+                 : fmt::format("{} of the {} log came, which was not told", what, peer::name_of(log)));
+  return false;
+}
+
+void Session::take_frame(peer::Frame frame) {
+  const bool data = frame.kind == peer::FrameKind::kData;
+  // A checkpoint stands behind its sequence.
+  if (!fits(frame.log, frame.sequence + (data ? 0 : 1), data ? "frame" : "a checkpoint before frame")) return;
+  In& in = ins_[static_cast<size_t>(frame.log)];
+  ++frames_, ++owner_.stats_.frames;
+  bytes_ += frame.bytes.size();
+  owner_.stats_.bytes += frame.bytes.size();
+  if (data && (frame.sequence <= in.cursor || frame.sequence <= in.committed)) {
+    ++duplicates_, ++owner_.stats_.duplicates;
+    in.cursor = std::max(in.cursor, frame.sequence);
+    return;
+  }
+  if (data) in.cursor = frame.sequence;
+  batch_.bytes += frame.bytes.size();
+  batch_.items.emplace_back(std::move(frame));
+}
+
+void Session::take_skipped(peer::Skipped skipped) {
+  if (!fits(skipped.log, skipped.from, "a gap at frame")) return;
+  In& in = ins_[static_cast<size_t>(skipped.log)];
+  skipped.from = std::max(skipped.from, in.cursor + 1);
+  if (skipped.to < skipped.from) return;
+  in.cursor = skipped.to;
+  owner_.stats_.skipped_frames += skipped.to - skipped.from + 1;
+  batch_.items.emplace_back(std::move(skipped));
+}
+
+void Session::hand_on() {
+  if (state_ != State::kOpen) return;
+  if (!batch_.items.empty()) {
+    FrameSink::Batch batch{batch_.host, batch_.epochs, {}, std::exchange(batch_.bytes, 0)};
+    batch.items.swap(batch_.items);
+    held_bytes_ += batch.bytes;
+    owner_.give(*this, std::move(batch));
+  }
+  if (state_ == State::kOpen) acknowledge();  // copies of what is committed
+}
+
+// ---- what the sink says
+
+void Session::taken(uint64_t bytes, const Status& status) {
+  held_bytes_ -= bytes;
+  if (state_ != State::kOpen) return;
+  if (!status) {
+    const ErrorCode code = status.error().code;
+    const bool its_fault =
+        code == ErrorCode::kInvalid || code == ErrorCode::kDenied || code == ErrorCode::kLimit;
+    return refuse(its_fault ? Refusal::kBadFrame : Refusal::kUnavailable, status.error().text);
+  }
+  read_or_not();
+}
+
+void Session::read_or_not() {
+  if (state_ != State::kOpen) return;
+  // Agents keep to their credit, but for one frame that is larger.
+  const bool enough = held_bytes_ > std::max<uint64_t>(2 * owner_.options_.credit_bytes, peer::kMessageBytes);
+  const bool pause = owner_.held_ || enough;
+  if (pause == std::exchange(paused_, pause)) return;
+  if (pause) return stream_->pause();
+  heard_ns_ = owner_.mono();
+  stream_->resume();
+}
+
+void Session::committed(uint64_t epoch, uint64_t sequence) {
+  for (In& in : ins_)
+    if (in.open && in.epoch == epoch) in.committed = std::max(in.committed, sequence);
+  acknowledge();
+}
+
+void Session::acknowledge() {
+  for (size_t i = 0; i < ins_.size(); ++i) {
+    In& in = ins_[i];
+    // Of an older connection more may be committed than this one has sent yet.
+    const uint64_t sequence = std::min(in.committed, in.cursor);
+    if (sequence <= in.acked || !has_room()) continue;
+    in.acked = sequence;
+    write(peer::Ack{static_cast<Log>(i), in.epoch, sequence, owner_.credit()});
+  }
+}
+
+void Session::want(const peer::Wanted& wanted) {
+  if (state_ == State::kOpen && has_room()) write(wanted);
+}
+
+// ---- time and the end
+
+void Session::sweep(TimeNs now) {
+  const CollectorOptions& options = owner_.options_;
+  if (state_ == State::kClosing && now >= closes_ns_) return close("refused");
+  if ((state_ == State::kTls || state_ == State::kHello) && now - begun_ns_ > options.handshake_ns)
+    return refuse(Refusal::kTimeout, "it did not say hello in time");
+  if (state_ != State::kOpen) return;
+  if (!paused_ && now - heard_ns_ > options.silence_ns)
+    return refuse(Refusal::kTimeout, fmt::format("it was silent for {} s", (now - heard_ns_) / kNsPerSecond));
+  if (now - pinged_ns_ < options.ping_ns || !has_room()) return;
+  pinged_ns_ = now;
+  write(peer::Ping{static_cast<uint64_t>(now)});
+}
+
+void Session::refuse(Refusal code, const std::string& sentence) {
+  if (state_ == State::kClosing || state_ == State::kGone) return;
+  owner_.count_refusal(code, who() + ": " + sentence);
+  const bool can_say = state_ != State::kTls;
+  leave(sentence);
+  if (!can_say) return close(sentence);
+  state_ = State::kClosing;
+  closes_ns_ = owner_.mono() + kLingerNs;
+  write(peer::Refused{code, sentence});
+  if (std::exchange(paused_, false)) stream_->resume();  // what comes is thrown away
+}
+
+void Session::close(const std::string& why) {
+  if (state_ == State::kGone) return;
+  leave(why);
+  state_ = State::kGone;
+  tls_ = nullptr;
+  stream_.reset();
+  owner_.sessions_.erase(this);
+}
+
+void Session::bye(const std::string& sentence) {
+  if (state_ == State::kOpen) write(peer::Bye{sentence});
+}
+
+void Session::leave(const std::string& why) {
+  batch_.items.clear();
+  batch_.bytes = 0;
+  splitter_ = {};
+  if (state_ == State::kClosing) return;
+  if (state_ != State::kOpen) --owner_.unknown_;
+  const bool was_open = state_ == State::kOpen;
+  state_ = State::kClosing;
+  owner_.leave(*this);
+  if (was_open) owner_.sink_.disconnected(hello_.host, why);
+}
+
+void Session::write(const peer::Message& message) {
+  if (stream_) stream_->write(peer::encode(message));
+}
+bool Session::has_room() const { return stream_ && stream_->unsent() < kQueueBytes; }
+
+HostConnection Session::facts() const {
+  HostConnection facts;
+  facts.host = hello_.host, facts.address = address_;
+  facts.program = hello_.program, facts.boot_id = hello_.boot_id;
+  facts.version = version_;
+  facts.since_ns = since_ns_;
+  facts.heard_ns = owner_.wall() - (owner_.mono() - heard_ns_);
+  facts.clock_ahead_ns = clock_ahead_ns_;
+  facts.frames = frames_, facts.bytes = bytes_, facts.duplicates = duplicates_;
+  facts.held_bytes = held_bytes_;
+  return facts;
+}
+
+}  // namespace culprit::collect

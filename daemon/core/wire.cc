@@ -1,0 +1,285 @@
+#include "core/wire.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+#include <variant>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace culprit::core {
+namespace {
+
+constexpr uint8_t kVersion = 1;
+constexpr size_t kPathBytes = 4096;  // Linux's PATH_MAX
+// Of a block, before or after its lines: of heartbeats and the like half, so that all sources find room.
+constexpr uint64_t kNotes = 2 * limits::kLiveSources;
+
+enum Kind : uint8_t { kSource = 1, kProblem, kProgress, kPhase, kEnds, kAlive };
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+// Numbers that may be missing.
+void put(PackedWriter& out, const std::optional<uint32_t>& value) {
+  out.number(value ? uint64_t{*value} + 1 : 0);
+}
+std::optional<uint32_t> get_optional(PackedReader& in) {
+  const uint64_t value = in.number(uint64_t{1} << 32);
+  return value == 0 ? std::nullopt : std::optional(static_cast<uint32_t>(value - 1));
+}
+
+// Times are at or after 1970, kNoTime where unknown.
+void put_time(PackedWriter& out, TimeNs time) { out.number(time < 0 ? 0 : static_cast<uint64_t>(time) + 1); }
+TimeNs get_time(PackedReader& in) {
+  const uint64_t value = in.number(uint64_t{1} << 62);
+  return value == 0 ? kNoTime : static_cast<TimeNs>(value - 1);
+}
+
+std::string pack(const SourceInfo& s) {
+  PackedWriter out;
+  out.text(std::string_view(s.file).substr(0, kPathBytes));
+  out.byte(static_cast<uint8_t>(s.kind));
+  out.byte(static_cast<uint8_t>((s.host ? 1 : 0) | (s.host_wins ? 2 : 0) | (s.rank_wins ? 4 : 0)));
+  if (s.host) out.text(std::string_view(*s.host).substr(0, limits::kNameBytes));
+  put(out, s.rank);
+  put(out, s.local);
+  put_time(out, s.modified_ns);
+  out.number(s.lines_before);
+  return out.take();
+}
+
+SourceInfo unpack_source(PackedReader& in) {
+  SourceInfo s;
+  s.file = in.text(kPathBytes);
+  const uint8_t kind = in.byte(), bits = in.byte();
+  if (kind > static_cast<uint8_t>(SourceKind::kEvent)) in.fail();
+  s.kind = static_cast<SourceKind>(kind);
+  if (bits & 1) s.host = std::string(in.text(limits::kNameBytes));
+  s.host_wins = (bits & 2) != 0;
+  s.rank_wins = (bits & 4) != 0;
+  s.rank = get_optional(in);
+  s.local = get_optional(in);
+  s.modified_ns = get_time(in);
+  s.lines_before = in.number(uint64_t{1} << 60);
+  return s;
+}
+
+std::string pack(const Problem& p) {
+  PackedWriter out;
+  out.text(std::string_view(p.file).substr(0, kPathBytes));
+  out.byte(p.offset.has_value());
+  out.number(p.offset.value_or(0));
+  out.text(shorten(p.what, kPathBytes - 4));
+  return out.take();
+}
+
+Problem unpack_problem(PackedReader& in) {
+  Problem p;
+  p.file = in.text(kPathBytes);
+  const bool has_offset = in.byte() != 0;
+  const uint64_t offset = in.number();
+  if (has_offset) p.offset = offset;
+  p.what = in.text(kPathBytes);
+  return p;
+}
+
+}  // namespace
+
+InputWriter::InputWriter(uint64_t session) : session_(session) {}
+
+void InputWriter::set_rules(const rules::Ruleset* rules) {
+  std::vector<logs::RuleName> names;
+  if (rules)
+    for (const rules::Rule& rule : rules->rules()) names.push_back({rule.id, rule.text_hash});
+  condenser_.set_rules(std::move(names));
+}
+
+void InputWriter::note(uint8_t kind, TimeNs now, std::string_view body) {
+  if (kind != kSource &&
+      (notes_before_ + notes_after_ >= kNotes / 2 || before_.size() >= limits::kWireBytes / 2)) {
+    ++dropped_notes_;
+    return;
+  }
+  PackedWriter& out = kind == kEnds ? after_ : before_;
+  ++(kind == kEnds ? notes_after_ : notes_before_);
+  out.byte(kind);
+  put_time(out, now);
+  out.text(body);
+}
+
+void InputWriter::add(const Input& input, TimeNs now) {
+  const Overloaded take = {
+      [&](const SourceOpened& i) { note(kSource, now, pack(i.info)); },
+      [&](const LogInput& i) { condenser_.add(*i.batch, now); },
+      [&](const ProblemSeen& i) { note(kProblem, now, pack(i.problem)); },
+      [&](const RuleOverran&) {},
+      [&](const detect::ProgressSeen& i) {
+        PackedWriter out;
+        out.signed_number(i.step);
+        out.number(i.rank);
+        note(kProgress, now, out.bytes());
+      },
+      [&](const detect::PhaseSeen& i) {
+        PackedWriter out;
+        out.text(std::string_view(i.name).substr(0, limits::kNameBytes));
+        out.byte(i.begins);
+        out.number(i.rank);
+        note(kPhase, now, out.bytes());
+      },
+  };
+  std::visit(take, input);
+}
+
+void InputWriter::ends(bool failed, TimeNs now) {
+  note(kEnds, now, failed ? "\1" : std::string_view("\0", 1));
+}
+void InputWriter::alive(bool alive, TimeNs now) {
+  note(kAlive, now, alive ? "\1" : std::string_view("\0", 1));
+}
+
+bool InputWriter::empty(TimeNs now) const {
+  return condenser_.empty(now) && notes_before_ + notes_after_ == 0;
+}
+
+bool InputWriter::full() const {
+  return condenser_.full() || notes_before_ + notes_after_ >= kNotes / 4 ||
+         before_.size() + after_.size() >= limits::kWireBytes / 4;
+}
+
+std::string InputWriter::flush(TimeNs now) {
+  PackedWriter out;
+  out.byte(kVersion);
+  out.word(session_);
+  out.number(block_++);
+  out.number(std::exchange(notes_before_, 0));
+  out.raw(before_.bytes());
+  const bool lines = !condenser_.empty(now);
+  out.byte(lines);
+  if (lines) condenser_.flush(now, out);
+  out.number(std::exchange(notes_after_, 0));
+  out.raw(after_.bytes());
+  before_.clear();
+  after_.clear();
+  return out.take();
+}
+
+logs::Expander::FindRule rule_finder(const rules::Ruleset* rules) {
+  if (!rules) return nullptr;
+  return [rules](const logs::RuleName& name) -> std::optional<uint32_t> {
+    const auto index = rules->find(name.id);
+    return index && rules->rules()[*index].text_hash == name.hash ? index : std::nullopt;
+  };
+}
+
+struct InputReader::Note {
+  TimeNs now = kNoTime;
+  std::variant<SourceOpened, ProblemSeen, detect::ProgressSeen, detect::PhaseSeen, std::pair<Kind, bool>>
+      what;
+};
+
+bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
+  const uint64_t count = in.number(kNotes);
+  for (uint64_t i = 0; i < count && in.ok(); ++i) {
+    const uint8_t kind = in.byte();
+    const TimeNs now = get_time(in);
+    PackedReader body(in.text(limits::kWireBytes));
+    if (kind == kSource)
+      out.push_back({now, SourceOpened{unpack_source(body)}});
+    else if (kind == kProblem)
+      out.push_back({now, ProblemSeen{unpack_problem(body)}});
+    else if (kind == kProgress)
+      out.push_back(
+          {now, detect::ProgressSeen{body.signed_number(), static_cast<uint32_t>(body.number(UINT32_MAX))}});
+    else if (kind == kPhase)
+      out.push_back({now, detect::PhaseSeen{std::string(body.text(limits::kNameBytes)), body.byte() != 0,
+                                            static_cast<uint32_t>(body.number(UINT32_MAX))}});
+    else if (kind == kEnds || kind == kAlive)
+      out.push_back({now, std::pair(static_cast<Kind>(kind), body.byte() != 0)});
+    else
+      ++unknown_notes_;
+    if (!body.ok()) return false;  // more than is known may stand behind
+  }
+  return in.ok();
+}
+
+void InputReader::apply(Note& note, InputSink& sink) {
+  const Overloaded give = {
+      [&](SourceOpened& i) { sources_.push_back(sink.open(std::move(i.info), note.now)); },
+      [&](std::pair<Kind, bool>& i) {
+        i.first == kEnds ? sink.ends(i.second, note.now) : sink.alive(i.second, note.now);
+      },
+      [&](auto& i) { sink.take(std::move(i), note.now); },
+  };
+  std::visit(give, note.what);
+}
+
+Result<InputReader::BlockId> InputReader::id_of(std::string_view block) {
+  PackedReader in(block);
+  const uint8_t version = in.byte();
+  const BlockId id{in.word(), in.number()};
+  if (block.size() > limits::kWireBytes)
+    return fail(ErrorCode::kLimit, fmt::format("condensed block: {} bytes are too many", block.size()));
+  if (!in.ok()) return fail(ErrorCode::kInvalid, "condensed block: it ends within its head");
+  if (version != kVersion)
+    return fail(ErrorCode::kInvalid, fmt::format("condensed block: version {} is not known here", version));
+  return id;
+}
+
+Status InputReader::read(std::string_view block, InputSink& sink) {
+  if (broken_) return fail(ErrorCode::kInvalid, "condensed block: one before it could not be read");
+  const auto id = id_of(block);
+  if (!id) return tl::unexpected(id.error());
+  if (next_ == 0) session_ = id->session;
+  if (id->session != session_ || id->number != next_)
+    return fail(ErrorCode::kInvalid,
+                fmt::format("condensed block: number {} of session {:x} came where {} of {:x} "
+                            "was expected",
+                            id->number, id->session, next_, session_));
+  broken_ = true;  // until all of it was understood
+  PackedReader in(block);
+  in.byte(), in.word(), in.number();
+  std::vector<Note> before, after;
+  if (!read_notes(in, before))
+    return fail(ErrorCode::kInvalid, "condensed block: its notes break their format");
+  std::vector<logs::Expanded> lines;
+  if (in.byte() != 0) {
+    auto read = expander_.expand(in);
+    if (!read) return tl::unexpected(read.error());
+    lines = std::move(*read);
+  }
+  if (!read_notes(in, after) || !in.done())
+    return fail(ErrorCode::kInvalid, "condensed block: it breaks its format at its end");
+  size_t opened = sources_.size();
+  for (const Note& note : before) opened += std::holds_alternative<SourceOpened>(note.what);
+  for (const logs::Expanded& e : lines)
+    if (e.batch.source >= opened || opened > limits::kLiveSources)
+      return fail(ErrorCode::kInvalid, "condensed block: a source was not told before its lines");
+  for (Note& note : before) apply(note, sink);
+  for (logs::Expanded& e : lines) {
+    e.batch.source = sources_[e.batch.source];
+    sink.take(LogInput{&e.batch}, e.now);
+  }
+  for (Note& note : after) apply(note, sink);
+  ++next_;
+  broken_ = false;
+  return {};
+}
+
+std::vector<std::string> InputReader::troubles() const {
+  std::vector<std::string> out;
+  if (expander_.unknown_hits() > 0)
+    out.push_back(fmt::format("the agent knows rules that are not known here: {} are left out ({})",
+                              counted(expander_.unknown_hits(), "hit"),
+                              fmt::join(expander_.unknown_rules(), ", ")));
+  if (unknown_notes_ > 0)
+    out.push_back(
+        fmt::format("{} of a kind that a newer version knows are left out", counted(unknown_notes_, "note")));
+  return out;
+}
+
+}  // namespace culprit::core

@@ -1,0 +1,105 @@
+// A job's inputs on their way from a host's agent to an engine elsewhere: the lines condensed
+// (core/logs/condense.h), all else as it is, each with its time. What was added between two flushes is a
+// block; the blocks of a writer are a session with a random number, numbered from 0, and a reader takes them
+// in order from the first one only. Everything is little-endian; the version stands in front, and notes of a
+// kind that the reader does not know are passed over and counted.
+//
+// Pure; one thread each. A reader is for bytes of strangers: a block of at most limits::kWireBytes makes it
+// hold at most 128 MB for the call, and the session what base/limits.h allows for forms, writers and sources.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "core/engine.h"
+#include "core/logs/condense.h"
+#include "core/rules/ruleset.h"
+
+namespace culprit::core {
+
+class InputWriter {
+ public:
+  explicit InputWriter(uint64_t session);
+
+  // The rules whose numbers stand in the batches from now on; null: none.
+  void set_rules(const rules::Ruleset* rules);
+  // As Engine::step takes it, in the same order, and before an engine does: that changes batches. Sources
+  // are numbered in the order of their SourceOpened. What the shell measured of its own engine (RuleOverran)
+  // is no other's, and is left out.
+  void add(const Input& input, TimeNs now);
+  // The job is over on this host.
+  void ends(bool failed, TimeNs now);
+  // Whether processes of the job are on this host.
+  void alive(bool alive, TimeNs now);
+
+  bool empty(TimeNs now) const;  // a flush would tell nothing
+  // Something should not wait: a fault, new words of failure, an end. All else may wait for a minute or more:
+  // the longer a block, the fewer bytes.
+  bool urgent() const { return condenser_.urgent() || notes_after_ > 0; }
+  bool full() const;  // flush before more is added
+  // The next block.
+  std::string flush(TimeNs now);
+  const logs::CondenseCounts& counts() const { return condenser_.counts(); }
+  uint64_t dropped_notes() const {
+    return dropped_notes_;
+  }  // heartbeats and the like, more than a block holds
+
+ private:
+  void note(uint8_t kind, TimeNs now, std::string_view body);
+
+  uint64_t session_, block_ = 0;
+  logs::Condenser condenser_;
+  PackedWriter before_, after_;  // notes before and after the block's lines
+  uint64_t notes_before_ = 0, notes_after_ = 0, dropped_notes_ = 0;
+};
+
+// Who takes what a reader reads. Called in order, during read() alone.
+class InputSink {
+ public:
+  virtual ~InputSink() = default;
+  // The number that the source has here.
+  virtual SourceId open(SourceInfo info, TimeNs now) = 0;
+  // All but SourceOpened; sources by their numbers here. A batch is borrowed for the call.
+  virtual void take(Input input, TimeNs now) = 0;
+  virtual void ends(bool failed, TimeNs now) = 0;
+  virtual void alive(bool alive, TimeNs now) = 0;
+};
+
+// The rules of `rules` by their names; it must outlive what it gives.
+logs::Expander::FindRule rule_finder(const rules::Ruleset* rules);
+
+class InputReader {
+ public:
+  explicit InputReader(logs::Expander::FindRule find) : expander_(std::move(find)) {}
+
+  // For what comes from now on.
+  void set_rules(logs::Expander::FindRule find) { expander_.set_rules(std::move(find)); }
+  // The next block, whole or not at all. After an error the session is over; a new one needs a new reader.
+  Status read(std::string_view block, InputSink& sink);
+  uint64_t session() const { return session_; }
+  uint64_t blocks() const { return next_; }  // read so far
+  // What could not be used, a sentence each.
+  std::vector<std::string> troubles() const;
+
+  // Session and number of a block, to tell which reader it is for.
+  struct BlockId {
+    uint64_t session = 0, number = 0;
+  };
+  static Result<BlockId> id_of(std::string_view block);
+
+ private:
+  struct Note;
+  bool read_notes(PackedReader& in, std::vector<Note>& out);
+  void apply(Note& note, InputSink& sink);
+
+  logs::Expander expander_;
+  uint64_t session_ = 0, next_ = 0;
+  bool broken_ = false;
+  std::vector<SourceId> sources_;  // their numbers here
+  uint64_t unknown_notes_ = 0;
+};
+
+}  // namespace culprit::core

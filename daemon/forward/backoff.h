@@ -1,0 +1,35 @@
+// How long to wait before the next attempt: exponential with full jitter, so that agents that lost their
+// collector at one moment come back spread over the whole wait. A value; time and chance are arguments.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/hash.h"
+#include "base/time.h"
+
+namespace culprit::forward {
+
+class Backoff {
+ public:
+  static constexpr TimeNs kFirstNs = kNsPerSecond, kMostNs = 60 * kNsPerSecond;
+  // So short that nobody waits for it, and long enough that a refusal does not become a storm.
+  static constexpr TimeNs kLeastNs = 50 * kNsPerMs;
+
+  explicit Backoff(uint64_t seed) : seed_(seed) {}
+  // Anything from (nearly) 0 to a bound that doubles with each attempt in a row that came to nothing.
+  TimeNs next() {
+    const TimeNs bound = std::min(kMostNs, kFirstNs << std::min<uint64_t>(failures_++, 6));
+    const double share = static_cast<double>(mix64(seed_, drawn_++) >> 11) * 0x1.0p-53;
+    return std::max(kLeastNs, static_cast<TimeNs>(static_cast<double>(bound) * share));
+  }
+  // What was refused heals only when somebody does something.
+  void hopeless() { failures_ = std::max<uint64_t>(failures_, 6); }
+  void settled() { failures_ = 0; }
+
+ private:
+  const uint64_t seed_;
+  uint64_t failures_ = 0, drawn_ = 0;
+};
+
+}  // namespace culprit::forward

@@ -1,0 +1,138 @@
+#include "forward/forwarder.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "forward/session.h"
+
+namespace culprit::forward {
+
+const char* name_of(Phase phase) {
+  switch (phase) {
+    case Phase::kWaiting:
+      return "waiting";
+    case Phase::kConnecting:
+      return "connecting";
+    case Phase::kHandshake:
+      return "handshake";
+    case Phase::kOpen:
+      return "open";
+    case Phase::kStopped:
+      return "stopped";
+  }
+  return "";
+}
+
+std::string ForwarderStats::sentence() const {
+  for (const peer::Log log : peer::kLogs)
+    if (const auto& of = logs[static_cast<size_t>(log)]; phase == Phase::kOpen && !of.trouble.empty())
+      return fmt::format("connected; of the {} log nothing is sent: {}", peer::name_of(log), of.trouble);
+  switch (phase) {
+    case Phase::kOpen:
+      break;
+    case Phase::kWaiting:
+      return "not connected" + (last_error.empty() ? std::string() : ": " + last_error);
+    case Phase::kConnecting:
+    case Phase::kHandshake:
+      return "connecting" + (last_error.empty() ? std::string() : ", after this: " + last_error);
+    case Phase::kStopped:
+      return "stopped";
+  }
+  if (stalled_since_ns != kNoTime)
+    return "connected, but the collector has acknowledged nothing since " + format_time(stalled_since_ns);
+  if (credit == 0) return "connected, but the collector takes nothing now";
+  return "connected";
+}
+
+Forwarder::Forwarder(io::Env& env, ForwarderOptions options, FrameSource& source,
+                     std::function<peer::Status()> status)
+    : env_(env),
+      options_(std::move(options)),
+      source_(source),
+      status_(std::move(status)),
+      backoff_(options_.seed),
+      policy_(options_.evidence),
+      attempt_(env.timer([this] { connect(); })) {}
+
+Forwarder::~Forwarder() = default;
+
+void Forwarder::start() { connect(); }
+
+void Forwarder::connect() {
+  ended_.reset();
+  ++stats_.attempts;
+  stats_.phase = Phase::kConnecting;
+  stats_.next_attempt_ns = kNoTime;
+  io::ConnectOptions options;
+  options.timeout_ns = options_.connect_ns;
+  auto connecting = env_.connect(options_.to, options, [this](Result<std::unique_ptr<io::Stream>> stream) {
+    connected(std::move(stream));
+  });
+  if (!connecting) return wait_after(connecting.error().text);
+  connecting_ = std::move(*connecting);
+}
+
+void Forwarder::connected(Result<std::unique_ptr<io::Stream>> stream) {
+  connecting_.reset();
+  if (!stream) return wait_after(stream.error().text);
+  stats_.phase = Phase::kHandshake;
+  session_ = std::make_unique<Session>(*this, std::move(*stream));
+}
+
+void Forwarder::lost(const std::string& why, bool hopeless, TimeNs open_since_ns) {
+  ended_ = std::move(session_);
+  if (open_since_ns != kNoTime && mono() - open_since_ns >= options_.settled_ns) backoff_.settled();
+  if (hopeless) backoff_.hopeless();
+  wait_after(why);
+}
+
+void Forwarder::wait_after(const std::string& why) {
+  stats_.phase = Phase::kWaiting;
+  stats_.last_error = why;
+  stats_.last_error_ns = wall();
+  stats_.connected_since_ns = stats_.stalled_since_ns = kNoTime;
+  stats_.collector.clear();
+  stats_.credit = 0;
+  for (LogProgress& log : stats_.logs) {
+    log.unacked_bytes = log.unacked_frames = 0;
+    log.oldest_unacked_ns = kNoTime;
+  }
+  const TimeNs delay = backoff_.next();
+  stats_.next_attempt_ns = wall() + delay;
+  attempt_->start(delay);
+}
+
+void Forwarder::appended(peer::Log log) {
+  if (session_) session_->appended(log);
+}
+
+void Forwarder::reopened() {
+  if (!session_) return;  // the next Hello tells
+  session_->bye("a log was begun anew");
+  lost("a log was begun anew", false, mono() - options_.settled_ns);
+}
+
+void Forwarder::finding(TimeNs at_ns) {
+  policy_.finding(at_ns);
+  if (session_) session_->finding();
+}
+
+void Forwarder::set_tls(std::shared_ptr<const io::TlsCredentials> tls) { options_.tls = std::move(tls); }
+
+void Forwarder::set_evidence(EvidenceOptions evidence) {
+  policy_.set(evidence);
+  if (session_) session_->finding();
+}
+
+void Forwarder::stop() {
+  attempt_->stop();
+  connecting_.reset();
+  if (session_) session_->bye("the agent stops");
+  ended_ = std::move(session_);
+  stats_.phase = Phase::kStopped;
+}
+
+ForwarderStats Forwarder::stats() const { return stats_; }
+
+}  // namespace culprit::forward

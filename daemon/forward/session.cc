@@ -1,0 +1,398 @@
+#include "forward/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "io/address.h"
+
+namespace culprit::forward {
+namespace {
+
+using peer::FrameKind;
+using peer::Log;
+
+constexpr TimeNs kTickNs = kNsPerSecond;
+// Handed to the socket and not taken by it: what a frame of the condensed log may have to wait behind.
+constexpr size_t kQueueBytes = 512 << 10;
+constexpr size_t kReadBytes = 512 << 10;
+constexpr size_t kReadFrames = 4096;
+// Frames of a log that are out. Small ones cost memory for their numbers, whatever the window says.
+constexpr size_t kUnackedFrames = 32'768;
+// Without an acknowledgement: commits take milliseconds, and seconds where a disk is slow.
+constexpr TimeNs kStallNs = 10 * kNsPerSecond;
+
+constexpr const char* kByPolicy = "not forwarded by policy";
+constexpr const char* kFreed = "no longer held by the agent";
+constexpr const char* kUnreadable = "cannot be read from the agent's disk";
+
+// What the collector says will be the same the next time.
+bool is_hopeless(peer::Refusal code) {
+  return code == peer::Refusal::kVersion || code == peer::Refusal::kIdentity ||
+         code == peer::Refusal::kProtocol || code == peer::Refusal::kBadFrame;
+}
+
+}  // namespace
+
+Session::Session(Forwarder& owner, std::unique_ptr<io::Stream> stream)
+    : owner_(owner), alive_(std::make_shared<Session*>(this)), begun_ns_(owner.mono()), heard_ns_(begun_ns_) {
+  splitter_.allow(peer::kFirstMessageBytes);
+  tick_ = owner_.env_.timer([this] { tick(); });
+  tick_->start(kTickNs, kTickNs);
+  if (owner_.options_.tls == nullptr) {
+    stream_ = std::move(stream);
+    start();
+    return;
+  }
+  const auto to = io::split_address(owner_.options_.to);
+  stream_ = std::make_unique<io::TlsStream>(
+      owner_.env_, std::move(stream), owner_.options_.tls,
+      io::TlsStream::Options{io::TlsStream::Side::kConnects, to ? to->host : owner_.options_.to},
+      [this](Status status) { ready(std::move(status)); });
+}
+
+Session::~Session() { *alive_ = nullptr; }
+
+void Session::ready(Status status) {
+  if (!status) return lose(status.error().text, status.error().code == ErrorCode::kDenied);
+  start();
+}
+
+void Session::start() {
+  stream_->start({[this](std::string_view bytes) { on_bytes(bytes); },
+                  [this](const Error* error) { on_end(error); }, [this] { pump(); }});
+  say_hello();
+}
+
+void Session::say_hello() {
+  peer::Hello hello;
+  hello.program = owner_.options_.program;
+  hello.host = owner_.options_.host;
+  hello.boot_id = owner_.options_.boot_id;
+  hello.time_ns = std::max<TimeNs>(0, owner_.wall());
+  for (const Log log : peer::kLogs) hello.logs.push_back(owner_.source_.bounds(log));
+  told_ = hello.logs;
+  write(hello);
+}
+
+void Session::on_bytes(std::string_view bytes) {
+  heard_ns_ = owner_.mono();
+  splitter_.add(bytes);
+  while (!dead_) {
+    auto message = splitter_.next();
+    if (!message) return lose(owner_.options_.to + ": " + message.error().text, true);
+    if (!*message) return;
+    if (handle(**message)) continue;
+    return lose(fmt::format("{}: a message of kind \"{}\" came where it does not belong", owner_.options_.to,
+                            peer::name_of(**message)),
+                true);
+  }
+}
+
+void Session::on_end(const Error* error) {
+  lose(error == nullptr ? owner_.options_.to + ": closed the connection" : error->text);
+}
+
+// ---- time
+
+void Session::tick() {
+  const TimeNs now = owner_.mono();
+  const ForwarderOptions& options = owner_.options_;
+  if (!open_ && now - begun_ns_ > options.handshake_ns)
+    return lose(options.to + ": took the connection and did not welcome it in time");
+  if (now - heard_ns_ > options.silence_ns)
+    return lose(fmt::format("{}: has been silent for {} s", options.to, (now - heard_ns_) / kNsPerSecond));
+  if (!open_) return;
+  if (now - beaten_ns_ >= options.ping_ns) beat(now);
+  note_stall(now);
+  for (Out& out : outs_) out.waits = false;
+  pump();
+}
+
+void Session::beat(TimeNs now) {
+  // Behind a queue that does not move it would say nothing, and only make it longer.
+  if (stream_->unsent() >= kQueueBytes) return;
+  beaten_ns_ = now;
+  peer::Status status = owner_.status_ ? owner_.status_() : peer::Status();
+  status.time_ns = std::max<TimeNs>(0, owner_.wall());
+  for (const peer::LogBounds& told : told_) {
+    const auto at = std::find_if(status.logs.begin(), status.logs.end(),
+                                 [&](const peer::LogState& state) { return state.log == told.log; });
+    peer::LogState& state = at == status.logs.end() ? status.logs.emplace_back() : *at;
+    state.log = told.log;
+    const uint64_t next = owner_.source_.bounds(told.log).next;
+    state.unacked_frames = next - std::min(next, progress(told.log).acked + 1);
+    if (state.oldest_ns == kNoTime) state.oldest_ns = progress(told.log).oldest_unacked_ns;
+  }
+  write(status);
+  write(peer::Ping{static_cast<uint64_t>(now)});
+}
+
+void Session::note_stall(TimeNs now) {
+  ForwarderStats& stats = owner_.stats_;
+  const bool stalled = waiting_since_ns_ != kNoTime && now - waiting_since_ns_ >= kStallNs;
+  if (!stalled)
+    stats.stalled_since_ns = kNoTime;
+  else if (stats.stalled_since_ns == kNoTime)
+    stats.stalled_since_ns = owner_.wall() - (now - waiting_since_ns_);
+}
+
+// ---- what the collector says
+
+// False: it has no business here.
+bool Session::handle(const peer::Message& message) {
+  if (const auto* refused = std::get_if<peer::Refused>(&message)) {
+    lose(owner_.options_.to + ": refuses this host: " + refused->sentence, is_hopeless(refused->code));
+    return true;
+  }
+  if (const auto* bye = std::get_if<peer::Bye>(&message)) {
+    lose(owner_.options_.to + ": " + bye->sentence);
+    return true;
+  }
+  if (const auto* answer = std::get_if<peer::Welcome>(&message)) return welcome(*answer);
+  if (!open_) return false;
+  if (const auto* ack = std::get_if<peer::Ack>(&message)) return acknowledge(*ack);
+  if (const auto* ping = std::get_if<peer::Ping>(&message)) return write(peer::Pong{ping->stamp}), true;
+  if (const auto* pong = std::get_if<peer::Pong>(&message)) {
+    const TimeNs now = owner_.mono();
+    // The stamp is ours; whatever else comes back is no time.
+    if (pong->stamp <= static_cast<uint64_t>(now))
+      owner_.stats_.round_trip_ns = now - static_cast<TimeNs>(pong->stamp);
+    return true;
+  }
+  if (const auto* wanted = std::get_if<peer::Wanted>(&message)) {
+    owner_.policy_.want(wanted->from_ns, wanted->to_ns);
+    finding();
+    return true;
+  }
+  return std::holds_alternative<peer::Unknown>(message);
+}
+
+bool Session::welcome(const peer::Welcome& welcome) {
+  if (open_ || welcome.version < peer::kOldest || welcome.version > peer::kNewest) return false;
+  open_ = true;
+  splitter_.allow(peer::kMessageBytes);
+  ForwarderStats& stats = owner_.stats_;
+  open_since_ns_ = owner_.mono();
+  stats.phase = Phase::kOpen;
+  stats.collector = welcome.program;
+  stats.connected_since_ns = owner_.wall();
+  stats.credit = welcome.credit;
+  ++stats.sessions;
+  for (const peer::LogBounds& told : told_) {
+    LogProgress& log = progress(told.log);
+    log.epoch = told.epoch;
+    log.trouble = "the collector takes nothing of this log";
+    for (const peer::LogMark& mark : welcome.logs)
+      if (mark.log == told.log && mark.epoch == told.epoch) begin_log(told, mark);
+  }
+  if (!dead_) beat(open_since_ns_);
+  pump();
+  return true;
+}
+
+void Session::begin_log(const peer::LogBounds& told, const peer::LogMark& mark) {
+  Out& out = this->out(told.log);
+  LogProgress& log = progress(told.log);
+  if (mark.known && mark.committed >= told.next) {
+    log.trouble = fmt::format("the collector has {} frames and this host {}: its disk has lost some",
+                              mark.committed, told.next - 1);
+    return owner_.source_.fell_behind(told.log, mark.committed);
+  }
+  out.enabled = true;
+  out.epoch = told.epoch;
+  out.cursor = mark.known ? mark.committed : 0;
+  out.with_checkpoint = !mark.known || out.cursor + 1 < told.first;
+  log.trouble.clear();
+  log.sent = log.acked = out.cursor;
+  if (out.cursor > 0) owner_.source_.acknowledged(told.log, out.cursor);
+}
+
+bool Session::acknowledge(const peer::Ack& ack) {
+  Out& out = this->out(ack.log);
+  owner_.stats_.credit = ack.credit;
+  if (!out.enabled || ack.epoch != out.epoch) return true;
+  if (ack.sequence > out.cursor) return false;
+  LogProgress& log = progress(ack.log);
+  if (ack.sequence > log.acked) {
+    log.acked = ack.sequence;
+    while (!out.sent.empty() && out.sent.front().to <= ack.sequence) {
+      unacked_bytes_ -= out.sent.front().bytes;
+      log.unacked_bytes -= out.sent.front().bytes;
+      log.unacked_frames -= out.sent.front().skipped ? 0 : 1;
+      out.sent.pop_front();
+    }
+    log.oldest_unacked_ns = out.sent.empty() ? kNoTime : out.sent.front().packed_ns;
+    const bool waits = std::any_of(outs_.begin(), outs_.end(), [](const Out& o) { return !o.sent.empty(); });
+    waiting_since_ns_ = waits ? owner_.mono() : kNoTime;
+    owner_.stats_.stalled_since_ns = kNoTime;
+    owner_.source_.acknowledged(ack.log, ack.sequence);
+  }
+  pump();
+  return true;
+}
+
+// ---- what is sent
+
+void Session::appended(Log log) {
+  // Where the policy waits for time, more frames change nothing.
+  if (log == Log::kCondensed || !owner_.policy_.waits_for_time()) out(log).waits = false;
+  pump();
+}
+
+void Session::finding() {
+  out(Log::kEvidence).waits = false;
+  pump();
+}
+
+// The source may answer from within read(): then this goes on in its loop instead of on the stack.
+void Session::pump() {
+  again_ = true;
+  if (std::exchange(pumping_, true)) return;
+  while (std::exchange(again_, false) && !dead_)
+    for (const Log log : peer::kLogs)
+      if (!dead_ && may_read(log)) read(log);
+  pumping_ = false;
+}
+
+bool Session::may_read(Log log) {
+  const Out& out = this->out(log);
+  if (!open_ || !out.enabled || out.reading || out.waits || stream_->unsent() >= kQueueBytes ||
+      out.sent.size() >= kUnackedFrames || room(log) == 0)
+    return false;
+  if (out.cursor + 1 >= owner_.source_.bounds(log).next) return false;
+  if (log == Log::kCondensed) return true;
+  return !this->out(Log::kCondensed).reading && !may_read(Log::kCondensed) &&
+         owner_.policy_.allowance(owner_.mono()) > 0;
+}
+
+// A quarter of the window is never evidence's.
+uint64_t Session::room(Log log) const {
+  const uint64_t window = std::min(owner_.options_.window_bytes, owner_.stats_.credit);
+  const uint64_t share = log == Log::kCondensed ? window : window - window / 4;
+  return share - std::min(share, unacked_bytes_);
+}
+
+void Session::read(Log log) {
+  Out& out = this->out(log);
+  ReadRequest request;
+  request.log = log;
+  request.after = out.cursor;
+  request.with_checkpoint = out.with_checkpoint;
+  request.max_bytes = std::min<uint64_t>(room(log), kReadBytes);
+  request.max_frames = kReadFrames;
+  if (log == Log::kEvidence) {
+    request.selection = owner_.policy_.selection(owner_.wall());
+    request.max_bytes = std::min<uint64_t>(request.max_bytes, owner_.policy_.allowance(owner_.mono()));
+  } else {
+    request.selection.until_ns = std::numeric_limits<TimeNs>::max();
+  }
+  out.reading = true;
+  owner_.source_.read(std::move(request), [alive = alive_, log](Result<std::vector<SourceFrame>> frames) {
+    if (*alive != nullptr) (*alive)->take(log, std::move(frames));
+  });
+}
+
+void Session::take(Log log, Result<std::vector<SourceFrame>> frames) {
+  Out& out = this->out(log);
+  out.reading = false;
+  if (dead_) return;
+  progress(log).trouble = frames ? "" : frames.error().text;
+  if (!frames || frames->empty()) {
+    out.waits = true;
+    return pump();  // the other log may go on
+  }
+  const bool jumps = !out.with_checkpoint && frames->front().sequence > out.cursor + 1 &&
+                     owner_.source_.bounds(log).first > out.cursor + 1;
+  if (jumps) {
+    out.with_checkpoint = true;  // what declared the streams of these frames is not held any more
+    return pump();
+  }
+  out.with_checkpoint = false;
+  send_frames(log, std::move(*frames));
+  pump();
+}
+
+void Session::send_frames(Log log, std::vector<SourceFrame> frames) {
+  Out& out = this->out(log);
+  uint64_t unselected = 0;  // up to here; one message for all in a row
+  const auto tell_unselected = [&] {
+    if (unselected > out.cursor) skip(log, unselected, kByPolicy);
+  };
+  for (SourceFrame& frame : frames) {
+    const bool data = frame.kind == FrameKind::kData;
+    const uint64_t stands = std::max(out.cursor, unselected);
+    if (data && frame.sequence <= stands) continue;
+    // A checkpoint stands behind its sequence, a data frame is it.
+    const uint64_t before = data ? frame.sequence - 1 : frame.sequence;
+    if (before > stands) {
+      tell_unselected();
+      skip(log, before, before < owner_.source_.bounds(log).first ? kFreed : kUnreadable);
+    }
+    if (data && frame.bytes.empty()) {
+      unselected = frame.sequence;
+      continue;
+    }
+    tell_unselected();
+    send_frame(log, std::move(frame));
+  }
+  tell_unselected();
+  if (log == Log::kEvidence) owner_.policy_.decided(frames.back().packed_ns);
+}
+
+void Session::send_frame(Log log, SourceFrame frame) {
+  LogProgress& told = progress(log);
+  const uint64_t size = frame.bytes.size();
+  write(peer::Frame{log, frame.kind, frame.sequence, std::move(frame.bytes)});
+  told.bytes += size;
+  if (log == Log::kEvidence) owner_.policy_.sent(size);
+  if (frame.kind != FrameKind::kData) return;
+  ++told.frames;
+  out_of_hand(log, {frame.sequence, size, frame.packed_ns, false});
+}
+
+void Session::skip(Log log, uint64_t to, const char* reason) {
+  const uint64_t from = out(log).cursor + 1;
+  write(peer::Skipped{log, from, to, reason});
+  progress(log).skipped_frames += to - from + 1;
+  out_of_hand(log, {to, 0, kNoTime, true});
+}
+
+void Session::out_of_hand(Log log, Sent sent) {
+  Out& out = this->out(log);
+  LogProgress& told = progress(log);
+  out.cursor = told.sent = sent.to;
+  unacked_bytes_ += sent.bytes;
+  told.unacked_bytes += sent.bytes;
+  told.unacked_frames += sent.skipped ? 0 : 1;
+  if (told.oldest_unacked_ns == kNoTime) told.oldest_unacked_ns = sent.packed_ns;
+  if (waiting_since_ns_ == kNoTime) waiting_since_ns_ = owner_.mono();
+  if (sent.skipped && !out.sent.empty() && out.sent.back().skipped)
+    out.sent.back().to = sent.to;
+  else
+    out.sent.push_back(sent);
+}
+
+// ---- the end
+
+void Session::write(const peer::Message& message) {
+  if (!dead_) stream_->write(peer::encode(message));
+}
+
+void Session::bye(const std::string& sentence) {
+  if (open_) write(peer::Bye{sentence});
+  dead_ = true;
+  tick_->stop();
+  stream_.reset();
+}
+
+void Session::lose(const std::string& why, bool hopeless) {
+  if (std::exchange(dead_, true)) return;
+  tick_->stop();
+  stream_.reset();
+  owner_.lost(why, hopeless, open_since_ns_);
+}
+
+}  // namespace culprit::forward

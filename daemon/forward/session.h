@@ -1,0 +1,86 @@
+// One connection of the forwarder: TLS, Hello, and from Welcome on frames, acknowledgements and heartbeats
+// until it is lost. Of forwarder.cc alone, which owns it; the loop's thread. Once it has told its owner that
+// it is lost it does nothing more.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "forward/forwarder.h"
+
+namespace culprit::forward {
+
+class Session {
+ public:
+  Session(Forwarder& owner, std::unique_ptr<io::Stream> stream);
+  ~Session();
+
+  void appended(peer::Log log);
+  void finding();
+  void bye(const std::string& sentence);
+
+ private:
+  // What was sent and is not acknowledged.
+  struct Sent {
+    uint64_t to = 0;  // the last sequence of it
+    uint64_t bytes = 0;
+    TimeNs packed_ns = kNoTime;
+    bool skipped = false;
+  };
+  struct Out {
+    uint64_t epoch = 0;
+    uint64_t cursor = 0;  // sent or skipped up to here
+    bool enabled = false;
+    bool reading = false;
+    bool waits = false;            // for time or for more: nothing could be had
+    bool with_checkpoint = false;  // the next read: the collector does not know what came before
+    std::deque<Sent> sent;
+  };
+
+  void ready(Status status);
+  void start();
+  void say_hello();
+  void on_bytes(std::string_view bytes);
+  void on_end(const Error* error);
+  void tick();
+  void beat(TimeNs now);
+  void note_stall(TimeNs now);
+
+  bool handle(const peer::Message& message);
+  bool welcome(const peer::Welcome& welcome);
+  void begin_log(const peer::LogBounds& told, const peer::LogMark& mark);
+  bool acknowledge(const peer::Ack& ack);
+
+  void pump();
+  bool may_read(peer::Log log);
+  uint64_t room(peer::Log log) const;
+  void read(peer::Log log);
+  void take(peer::Log log, Result<std::vector<SourceFrame>> frames);
+  void send_frames(peer::Log log, std::vector<SourceFrame> frames);
+  void send_frame(peer::Log log, SourceFrame frame);
+  void skip(peer::Log log, uint64_t to, const char* reason);
+  void out_of_hand(peer::Log log, Sent sent);
+
+  void write(const peer::Message& message);
+  void lose(const std::string& why, bool hopeless = false);
+  Out& out(peer::Log log) { return outs_[static_cast<size_t>(log)]; }
+  LogProgress& progress(peer::Log log) { return owner_.stats_.logs[static_cast<size_t>(log)]; }
+
+  Forwarder& owner_;
+  std::unique_ptr<io::Stream> stream_;
+  std::unique_ptr<io::Timer> tick_;
+  std::shared_ptr<Session*> alive_;  // answers of the source look whether it is still there
+  peer::Splitter splitter_;
+  std::vector<peer::LogBounds> told_;  // in Hello
+  std::array<Out, peer::kLogs.size()> outs_;
+  bool open_ = false, dead_ = false, pumping_ = false, again_ = false;
+  TimeNs begun_ns_, heard_ns_, beaten_ns_ = 0;  // monotonic
+  TimeNs open_since_ns_ = kNoTime;              // monotonic
+  TimeNs waiting_since_ns_ = kNoTime;           // monotonic: for an acknowledgement
+  uint64_t unacked_bytes_ = 0;
+};
+
+}  // namespace culprit::forward

@@ -1,0 +1,301 @@
+#include "io/tls.h"
+
+#include <openssl/err.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#include <string_view>
+
+#include "io/tls_impl.h"
+
+namespace culprit::io {
+namespace {
+
+// A record of TLS holds at most this much.
+constexpr size_t kRecordBytes = 16 << 10;
+// Written through OpenSSL's memory at a time, so that this does not grow to the largest write.
+constexpr size_t kWriteBytes = 64 << 10;
+
+std::string day_of(TimeNs time) { return format_time(time).substr(0, 19) + " UTC"; }
+
+// "certificate expired" of "sslv3 alert certificate expired".
+std::string alert_text(std::string_view reason) {
+  const size_t at = reason.find("alert ");
+  return std::string(at == reason.npos ? reason : reason.substr(at + 6));
+}
+
+std::string handshake_reason(unsigned long error) {
+  const int code = ERR_GET_REASON(error);
+  const char* text = ERR_reason_error_string(error);
+  const std::string reason = text == nullptr ? "it is not understood" : text;
+  if (code >= SSL_AD_REASON_OFFSET) return "the peer refuses the connection: " + alert_text(reason);
+  if (code == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) return "the peer has shown no certificate";
+  if (code == SSL_R_UNSUPPORTED_PROTOCOL) return "the peer speaks no TLS that is new enough";
+  if (code == SSL_R_WRONG_VERSION_NUMBER || code == SSL_R_HTTP_REQUEST || code == SSL_R_HTTPS_PROXY_REQUEST)
+    return "what came is no TLS";
+  return "the TLS handshake failed: " + reason;
+}
+
+}  // namespace
+
+// Shared with calls that are under way when the owner goes.
+struct TlsStream::Impl : std::enable_shared_from_this<TlsStream::Impl> {
+  struct SslDelete {
+    void operator()(SSL* ssl) const { SSL_free(ssl); }
+  };
+  enum class State : uint8_t { kHandshake, kReady, kStarted, kEnded };
+
+  Impl(Env& env_in, Options options_in) : env(env_in), options(std::move(options_in)) {}
+
+  void begin();
+  void take(std::string_view bytes);
+  void below_ended(const Error* error);
+  void shake();
+  void shaken(Status status);
+  void deliver();
+  void deliver_later();
+  void end(const Error* error);
+  void flush();
+  void close();
+  std::string failure();
+
+  Env& env;
+  const Options options;
+  std::shared_ptr<const TlsCredentials> credentials;
+  std::unique_ptr<Stream> below;
+  std::unique_ptr<SSL, SslDelete> ssl;
+  BIO *in = nullptr, *out = nullptr;  // ssl's
+  std::function<void(Status)> ready;
+  Handlers handlers;
+  State state = State::kHandshake;
+  bool paused = false, closed = false;
+  bool cut = false;  // the stream below has ended
+  std::optional<Error> cut_by;
+  size_t handshake_bytes = 0;
+  std::string refused;  // what is wrong with a certificate
+  std::vector<std::string> names;
+};
+
+int note_verification(int holds, X509_STORE_CTX* context) {
+  if (holds == 1) return 1;
+  const auto* ssl =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(context, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto& refused = *static_cast<std::string*>(SSL_get_app_data(ssl));
+  if (!refused.empty()) return 0;
+  X509* certificate = X509_STORE_CTX_get_current_cert(context);
+  const int error = X509_STORE_CTX_get_error(context);
+  const bool dated = error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
+  // What is out of date may be one between; else the peer's own is named, whose chain it is.
+  if (!dated || certificate == nullptr) certificate = X509_STORE_CTX_get0_cert(context);
+  const std::string name = certificate == nullptr ? "the peer" : name_of(certificate);
+  switch (error) {
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      refused = name + ": certificate expired on " + day_of(time_of(X509_get0_notAfter(certificate)));
+      break;
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      refused =
+          name + ": certificate is valid only from " + day_of(time_of(X509_get0_notBefore(certificate)));
+      break;
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+      refused = name + ": certificate is not signed by an authority that is known here";
+      break;
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+      refused = "the peer's certificate is that of " + name;
+      break;
+    default:
+      refused = name + ": certificate is refused: " + X509_verify_cert_error_string(error);
+  }
+  return 0;
+}
+
+void TlsStream::Impl::begin() {
+  ssl.reset(SSL_new(credentials->impl_->context.get()));
+  in = BIO_new(BIO_s_mem()), out = BIO_new(BIO_s_mem());
+  SSL_set_bio(ssl.get(), in, out);
+  SSL_set_app_data(ssl.get(), &refused);
+  X509_VERIFY_PARAM* verify = SSL_get0_param(ssl.get());
+  X509_VERIFY_PARAM_set_time(verify, env.now(Clock::kWall) / kNsPerSecond);
+  if (options.side == Side::kConnects) {
+    X509_VERIFY_PARAM_set_hostflags(
+        verify, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    if (X509_VERIFY_PARAM_set1_ip_asc(verify, options.peer.c_str()) != 1) {
+      SSL_set1_host(ssl.get(), options.peer.c_str());
+      SSL_set_tlsext_host_name(ssl.get(), options.peer.c_str());
+    }
+    ERR_clear_error();
+    SSL_set_connect_state(ssl.get());
+  } else {
+    SSL_set_accept_state(ssl.get());
+  }
+  below->start({[this](std::string_view bytes) { take(bytes); },
+                [this](const Error* error) { below_ended(error); },
+                [this] {
+                  if (state == State::kStarted && handlers.on_sent) handlers.on_sent();
+                }});
+  if (options.side == Side::kAccepts) return;
+  env.post([weak = weak_from_this()] {
+    if (const auto self = weak.lock(); self && self->state == State::kHandshake && !self->closed)
+      self->shake();
+  });
+}
+
+void TlsStream::Impl::take(std::string_view bytes) {
+  const auto self = shared_from_this();  // the owner may go in one of the calls
+  if (state == State::kEnded) return;
+  BIO_write(in, bytes.data(), static_cast<int>(bytes.size()));
+  if (state == State::kHandshake) {
+    handshake_bytes += bytes.size();
+    if (handshake_bytes > kTlsHandshakeBytes)
+      return shaken(fail(ErrorCode::kLimit, options.peer + ": the TLS handshake is too long"));
+    shake();
+  }
+  deliver();
+}
+
+void TlsStream::Impl::below_ended(const Error* error) {
+  const auto self = shared_from_this();
+  cut = true;
+  if (error != nullptr) cut_by = *error;
+  if (state == State::kHandshake)
+    return shaken(fail(ErrorCode::kIo, options.peer + ": the connection ended during the TLS handshake" +
+                                           (error == nullptr ? "" : " (" + error->text + ")")));
+  deliver();
+}
+
+void TlsStream::Impl::shake() {
+  ERR_clear_error();
+  const int done = SSL_do_handshake(ssl.get());
+  const int error = SSL_get_error(ssl.get(), done);
+  const std::string why = done == 1 || error == SSL_ERROR_WANT_READ ? "" : failure();
+  flush();  // also what tells the peer why not
+  if (done == 1) {
+    if (X509* peer = SSL_get0_peer_certificate(ssl.get())) names = dns_names(peer);
+    below->pause();  // until somebody wants what follows
+    return shaken({});
+  }
+  if (!why.empty()) shaken(fail(ErrorCode::kDenied, options.peer + ": " + why));
+}
+
+std::string TlsStream::Impl::failure() {
+  const unsigned long error = ERR_peek_last_error();
+  ERR_clear_error();
+  return refused.empty() ? handshake_reason(error) : refused;
+}
+
+void TlsStream::Impl::shaken(Status status) {
+  state = status ? State::kReady : State::kEnded;
+  const auto call = std::exchange(ready, {});
+  if (call && !closed) call(std::move(status));
+}
+
+void TlsStream::Impl::deliver() {
+  char record[kRecordBytes];
+  while (!closed && !paused && state == State::kStarted) {
+    ERR_clear_error();
+    const int size = SSL_read(ssl.get(), record, sizeof record);
+    if (size > 0) {
+      handlers.on_bytes(std::string_view(record, static_cast<size_t>(size)));
+      continue;
+    }
+    const int error = SSL_get_error(ssl.get(), size);
+    if (error == SSL_ERROR_ZERO_RETURN) return end(nullptr);
+    if (error != SSL_ERROR_WANT_READ) {
+      const Error why{ErrorCode::kIo, options.peer + ": " + failure()};
+      flush();
+      return end(&why);
+    }
+    flush();  // an answer to a change of keys
+    if (!cut) return;
+    if (cut_by) return end(&*cut_by);
+    const Error why{ErrorCode::kIo, options.peer + ": the connection was cut"};
+    return end(&why);
+  }
+}
+
+// Whoever asks for it may not be called from within.
+void TlsStream::Impl::deliver_later() {
+  env.post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->deliver();
+  });
+}
+
+void TlsStream::Impl::end(const Error* error) {
+  state = State::kEnded;
+  if (below) below->pause();
+  const auto call = handlers.on_end;
+  if (call) call(error);
+}
+
+void TlsStream::Impl::flush() {
+  const size_t size = BIO_ctrl_pending(out);
+  if (size == 0 || !below) return;
+  std::string bytes(size, '\0');
+  const int got = BIO_read(out, bytes.data(), static_cast<int>(size));
+  bytes.resize(static_cast<size_t>(std::max(got, 0)));
+  below->write(std::move(bytes));
+}
+
+void TlsStream::Impl::close() {
+  closed = true;
+  if (state == State::kReady || state == State::kStarted) {
+    SSL_shutdown(ssl.get());
+    flush();
+    ERR_clear_error();
+  }
+  below.reset();
+}
+
+TlsStream::TlsStream(Env& env, std::unique_ptr<Stream> below,
+                     std::shared_ptr<const TlsCredentials> credentials, Options options,
+                     std::function<void(Status)> ready)
+    : impl_(std::make_shared<Impl>(env, std::move(options))) {
+  impl_->credentials = std::move(credentials);
+  impl_->below = std::move(below);
+  impl_->ready = std::move(ready);
+  impl_->begin();
+}
+TlsStream::~TlsStream() { impl_->close(); }
+
+const std::vector<std::string>& TlsStream::peer_names() const { return impl_->names; }
+
+void TlsStream::start(Handlers handlers) {
+  impl_->handlers = std::move(handlers);
+  if (impl_->state != Impl::State::kReady) return;
+  impl_->state = Impl::State::kStarted;
+  impl_->below->resume();
+  impl_->deliver_later();
+}
+void TlsStream::pause() {
+  impl_->paused = true;
+  impl_->below->pause();
+}
+void TlsStream::resume() {
+  if (!std::exchange(impl_->paused, false)) return;
+  if (impl_->state != Impl::State::kStarted) return;
+  impl_->below->resume();
+  impl_->deliver_later();
+}
+
+void TlsStream::write(std::string bytes) {
+  if (impl_->state != Impl::State::kReady && impl_->state != Impl::State::kStarted) return;
+  for (std::string_view rest = bytes; !rest.empty();) {
+    const std::string_view part = rest.substr(0, kWriteBytes);
+    ERR_clear_error();
+    // Into memory all of it goes at once; what fails has failed for good, and reading tells.
+    if (SSL_write(impl_->ssl.get(), part.data(), static_cast<int>(part.size())) <= 0) break;
+    impl_->flush();
+    rest.remove_prefix(part.size());
+  }
+}
+size_t TlsStream::unsent() const { return impl_->below->unsent(); }
+std::string TlsStream::address() const { return impl_->below->address(); }
+// Of unix streams alone.
+size_t TlsStream::drain(size_t) { return 0; }
+
+}  // namespace culprit::io

@@ -1,0 +1,194 @@
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "base/hash.h"
+#include "io/tls_impl.h"
+
+namespace culprit::io {
+namespace {
+
+// A chain and a private key, or the authorities of a site. Larger is something else.
+constexpr size_t kPemBytes = 4 << 20;
+
+struct BioDelete {
+  void operator()(BIO* bio) const { BIO_free(bio); }
+};
+using Bio = std::unique_ptr<BIO, BioDelete>;
+
+Bio bio_of(const std::string& text) {
+  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  errno = in ? 0 : errno;
+  std::string text;
+  if (in) {
+    text.resize(kPemBytes + 1);
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<size_t>(in.gcount()));
+  }
+  if (errno != 0) return system_failure(path, errno);
+  if (text.size() > kPemBytes)
+    return fail(ErrorCode::kLimit, path + ": is no certificate or key: it is too large");
+  return text;
+}
+
+struct Texts {
+  std::string cert, key, ca;
+  uint64_t hash() const { return mix64(mix64(hash64(cert), hash64(key)), hash64(ca)); }
+  ~Texts() { OPENSSL_cleanse(key.data(), key.size()); }
+};
+
+Status read_all(const TlsFiles& files, Texts& texts) {
+  for (const auto& [path, text] : {std::pair(&files.cert, &texts.cert), std::pair(&files.key, &texts.key),
+                                   std::pair(&files.ca, &texts.ca)}) {
+    auto read = read_file(*path);
+    if (!read) return tl::unexpected(read.error());
+    *text = std::move(*read);
+  }
+  return {};
+}
+
+// OpenSSL's last word on the matter.
+std::string reason() {
+  const unsigned long error = ERR_peek_last_error();
+  ERR_clear_error();
+  const char* text = error == 0 ? nullptr : ERR_reason_error_string(error);
+  return text == nullptr ? "it is not understood" : text;
+}
+
+tl::unexpected<Error> wrong(const std::string& path, const std::string& what) {
+  return fail(ErrorCode::kInvalid, path + ": " + what + " (" + reason() + ")");
+}
+
+Status use_certificate(SSL_CTX* context, const std::string& path, const std::string& text) {
+  const Bio bio = bio_of(text);
+  const X509Ptr own(PEM_read_bio_X509_AUX(bio.get(), nullptr, nullptr, nullptr));
+  if (!own || SSL_CTX_use_certificate(context, own.get()) != 1)
+    return wrong(path, "has no usable certificate");
+  while (X509Ptr between{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)})
+    if (SSL_CTX_add1_chain_cert(context, between.get()) != 1)
+      return wrong(path, "has an unusable certificate");
+  ERR_clear_error();  // that nothing more stands there is no error
+  return {};
+}
+
+Status use_key(SSL_CTX* context, const TlsFiles& files, const std::string& text) {
+  const Bio bio = bio_of(text);
+  // A password would be asked for at the terminal: there is none.
+  const auto none = [](char*, int, int, void*) { return 0; };
+  const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> key(
+      PEM_read_bio_PrivateKey(bio.get(), nullptr, none, nullptr), EVP_PKEY_free);
+  if (!key) return wrong(files.key, "has no usable private key");
+  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1)
+    return wrong(files.key, "is not the key of " + files.cert);
+  return {};
+}
+
+Status use_authorities(SSL_CTX* context, const std::string& path, const std::string& text) {
+  const Bio bio = bio_of(text);
+  X509_STORE* store = SSL_CTX_get_cert_store(context);
+  size_t count = 0;
+  while (X509Ptr authority{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
+    if (X509_STORE_add_cert(store, authority.get()) != 1) return wrong(path, "has an unusable certificate");
+    if (SSL_CTX_add_client_CA(context, authority.get()) != 1)
+      return wrong(path, "has an unusable certificate");
+    ++count;
+  }
+  if (count == 0) return wrong(path, "has no certificate");
+  ERR_clear_error();
+  return {};
+}
+
+}  // namespace
+
+SSL_CTX* new_tls_context() {
+  SSL_CTX* context = SSL_CTX_new(TLS_method());
+  if (context == nullptr) return nullptr;
+  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION |
+                                   SSL_OP_CIPHER_SERVER_PREFERENCE);
+  SSL_CTX_set_num_tickets(context, 0);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  // Thousands of idle connections: 34 KB each less.
+  // And what is sent is the chain in the file: the authority's own certificate proves nothing to a peer.
+  SSL_CTX_set_mode(context,
+                   SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, note_verification);
+  SSL_CTX_set_max_cert_list(context, 64 << 10);
+  return context;
+}
+
+std::string name_of(X509* certificate) {
+  for (std::string& name : dns_names(certificate)) return std::move(name);
+  char common[256] = "";
+  X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, common, sizeof common);
+  return *common == '\0' ? "a certificate without a name" : to_terminal(common);
+}
+
+std::vector<std::string> dns_names(X509* certificate) {
+  std::vector<std::string> names;
+  const std::unique_ptr<GENERAL_NAMES, void (*)(GENERAL_NAMES*)> all(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)),
+      GENERAL_NAMES_free);
+  for (int i = 0; all && i < sk_GENERAL_NAME_num(all.get()); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(all.get(), i);
+    if (name->type != GEN_DNS) continue;
+    const auto* bytes = reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName));
+    std::string text(bytes, static_cast<size_t>(ASN1_STRING_length(name->d.dNSName)));
+    // A NUL within cheats those who compare C strings; such a name is nobody's.
+    if (text.empty() || text.find('\0') != text.npos) continue;
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : static_cast<char>(c);
+    });
+    names.push_back(to_terminal(text));
+  }
+  return names;
+}
+
+TimeNs time_of(const ASN1_TIME* time) {
+  std::tm parts = {};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return kNoTime;
+  const int64_t days = days_from_civil(parts.tm_year + 1900, static_cast<unsigned>(parts.tm_mon + 1),
+                                       static_cast<unsigned>(parts.tm_mday));
+  const int64_t seconds = days * 86400 + parts.tm_hour * 3600 + parts.tm_min * 60 + parts.tm_sec;
+  // A certificate may be valid until 9999, which nanoseconds do not reach.
+  return std::clamp(seconds, int64_t{0}, int64_t{9'000'000'000}) * kNsPerSecond;
+}
+
+TlsCredentials::TlsCredentials(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TlsCredentials::~TlsCredentials() = default;
+
+Result<std::shared_ptr<const TlsCredentials>> TlsCredentials::load(const TlsFiles& files) {
+  Texts texts;
+  if (Status status = read_all(files, texts); !status) return tl::unexpected(status.error());
+  auto impl = std::make_unique<Impl>();
+  impl->files = files;
+  impl->hash = texts.hash();
+  impl->context.reset(new_tls_context());
+  if (!impl->context) return fail(ErrorCode::kIo, "TLS: there is no memory for it");
+  SSL_CTX* context = impl->context.get();
+  Status status = use_certificate(context, files.cert, texts.cert);
+  if (status) status = use_key(context, files, texts.key);
+  if (status) status = use_authorities(context, files.ca, texts.ca);
+  if (!status) return tl::unexpected(status.error());
+  X509* own = SSL_CTX_get0_certificate(context);
+  impl->subject = name_of(own);
+  impl->expires_ns = time_of(X509_get0_notAfter(own));
+  return std::shared_ptr<const TlsCredentials>(new TlsCredentials(std::move(impl)));
+}
+
+bool TlsCredentials::outdated() const {
+  Texts texts;
+  return read_all(impl_->files, texts) && texts.hash() != impl_->hash;
+}
+const TlsFiles& TlsCredentials::files() const { return impl_->files; }
+const std::string& TlsCredentials::subject() const { return impl_->subject; }
+TimeNs TlsCredentials::expires_ns() const { return impl_->expires_ns; }
+
+}  // namespace culprit::io

@@ -1,0 +1,46 @@
+// What the two halves of io/tls share: OpenSSL's objects and what is read from a certificate. Of tls*.cc
+// alone.
+#pragma once
+
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+
+#include <cerrno>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "io/system_error.h"
+#include "io/tls.h"
+
+namespace culprit::io {
+
+struct X509Delete {
+  void operator()(X509* certificate) const { X509_free(certificate); }
+};
+using X509Ptr = std::unique_ptr<X509, X509Delete>;
+
+struct TlsCredentials::Impl {
+  struct Delete {
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  };
+  TlsFiles files;
+  uint64_t hash = 0;  // of what the files held
+  std::unique_ptr<SSL_CTX, Delete> context;
+  std::string subject;
+  TimeNs expires_ns = kNoTime;
+};
+
+// With everything set but certificates. Null without memory.
+SSL_CTX* new_tls_context();
+// Keeps what is wrong with which certificate for the error of its connection.
+int note_verification(int holds, X509_STORE_CTX* context);
+// First DNS name, else the common name.
+std::string name_of(X509* certificate);
+std::vector<std::string> dns_names(X509* certificate);  // in lower case
+TimeNs time_of(const ASN1_TIME* time);
+
+}  // namespace culprit::io

@@ -1,0 +1,328 @@
+#include "model/peer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/text.h"
+
+namespace culprit::peer {
+namespace {
+
+constexpr char kMark[] = {'C', 'P'};
+constexpr size_t kProgramBytes = 64, kBootIdBytes = 64, kHostBytes = 253, kJobBytes = 256;
+// A newer version may have logs of other kinds; more than these are none of ours.
+constexpr size_t kLogsMax = 8;
+// So that behind any sequence there is another; a frame each nanosecond takes a century to come there.
+constexpr uint64_t kSequenceMax = uint64_t{1} << 62;
+
+// fields() below names what a body has, once for writing and once for reading: a Writer or a Reader passes
+// over it. A Reader keeps the first thing that is wrong.
+class Writer {
+ public:
+  explicit Writer(std::string& out) : out_(out) {}
+  template <class T>
+  void number(const T& value) {
+    put(out_, value);
+  }
+  void flag(const bool& value) { put<uint8_t>(out_, value); }
+  void text(const std::string& value, size_t max, const char*) {
+    const size_t size = std::min(value.size(), max);
+    put(out_, static_cast<uint16_t>(size));
+    out_.append(value, 0, size);
+  }
+  void bytes(const std::string& value) {
+    put(out_, static_cast<uint32_t>(value.size()));
+    out_ += value;
+  }
+  template <class T, class Each>
+  void list(const std::vector<T>& values, size_t max, Each each) {
+    const size_t size = std::min(values.size(), max);
+    put(out_, static_cast<uint16_t>(size));
+    for (size_t i = 0; i < size; ++i) each(values[i]);
+  }
+  void require(bool, const char*) {}
+
+ private:
+  std::string& out_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view body) : body_(body) {}
+  const char* wrong() const { return wrong_ == nullptr && body_.bad() ? "it is too short" : wrong_; }
+
+  template <class T>
+  void number(T& value) {
+    value = body_.get<T>();
+  }
+  void flag(bool& value) { value = body_.get<uint8_t>() != 0; }
+  void text(std::string& value, size_t max, const char* what) {
+    const size_t size = body_.get<uint16_t>();
+    require(size <= max, what);
+    if (wrong() == nullptr) value = body_.take(size);
+  }
+  void bytes(std::string& value) { value = body_.take(body_.get<uint32_t>()); }
+  template <class T, class Each>
+  void list(std::vector<T>& values, size_t max, Each each) {
+    const size_t size = body_.get<uint16_t>();
+    require(size <= max, "it has too many entries");
+    for (size_t i = 0; i < size && wrong() == nullptr; ++i) each(values.emplace_back());
+  }
+  void require(bool holds, const char* what) {
+    if (!holds && wrong_ == nullptr && !body_.bad()) wrong_ = what;
+  }
+
+ private:
+  Cursor body_;
+  const char* wrong_ = nullptr;
+};
+
+template <class Io, class V>
+void version(Io& io, V& v) {
+  io.number(v.major);
+  io.number(v.minor);
+}
+bool is_known(Log log) { return static_cast<uint8_t>(log) < kLogs.size(); }
+template <class Io, class L>
+void log_kind(Io& io, L& log) {
+  io.number(log);
+  io.require(is_known(log), "there is no such log");
+}
+// Logs of kinds that only newer versions have are none of ours.
+template <class Io, class Logs, class Each>
+void log_list(Io& io, Logs& logs, Each each) {
+  io.list(logs, kLogsMax, [&](auto& log) {
+    io.number(log.log);
+    each(log);
+  });
+  if constexpr (!std::is_const_v<Logs>)
+    std::erase_if(logs, [](const auto& log) { return !is_known(log.log); });
+}
+template <class Io, class T>
+void wall_clock(Io& io, T& time_ns) {
+  io.number(time_ns);
+  io.require(time_ns >= 0, "its clock is before 1970");
+}
+template <class Io, class S>
+void sentence(Io& io, S& text) {
+  io.text(text, kSentenceBytes, "a sentence is too long");
+}
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Hello>
+void fields(Io& io, M& m) {
+  version(io, m.oldest);
+  version(io, m.newest);
+  io.text(m.program, kProgramBytes, "the program's version is too long");
+  io.text(m.host, kHostBytes, "the host's name is too long");
+  io.text(m.boot_id, kBootIdBytes, "the boot's name is too long");
+  wall_clock(io, m.time_ns);
+  log_list(io, m.logs, [&](auto& log) {
+    io.number(log.epoch);
+    io.number(log.first);
+    io.number(log.next);
+    io.require(log.first >= 1 && log.first <= log.next && log.next <= kSequenceMax,
+               "a log ends before it begins");
+  });
+  io.require(m.oldest <= m.newest, "its newest version is older than its oldest");
+  io.require(is_host_name(m.host), "the host has no usable name");
+  for (size_t i = 0; i < m.logs.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      io.require(m.logs[i].log != m.logs[j].log && m.logs[i].epoch != m.logs[j].epoch, "a log is told twice");
+}
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Welcome>
+void fields(Io& io, M& m) {
+  version(io, m.version);
+  io.text(m.program, kProgramBytes, "the program's version is too long");
+  wall_clock(io, m.time_ns);
+  log_list(io, m.logs, [&](auto& mark) {
+    io.number(mark.epoch);
+    io.flag(mark.known);
+    io.number(mark.committed);
+  });
+  io.number(m.credit);
+}
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Frame>
+void fields(Io& io, M& m) {
+  log_kind(io, m.log);
+  io.number(m.kind);
+  io.require(m.kind <= FrameKind::kCheckpointEnd, "there is no such kind of frame");
+  io.number(m.sequence);
+  io.require(m.kind != FrameKind::kData || m.sequence >= 1, "frames count from 1");
+  io.require(m.sequence <= kSequenceMax, "no log is so long");
+  io.bytes(m.bytes);
+  io.require(!m.bytes.empty(), "the frame is empty");
+}
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Skipped>
+void fields(Io& io, M& m) {
+  log_kind(io, m.log);
+  io.number(m.from);
+  io.number(m.to);
+  io.require(m.from >= 1 && m.from <= m.to && m.to <= kSequenceMax, "it skips nothing");
+  sentence(io, m.reason);
+}
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Ack>
+void fields(Io& io, M& m) {
+  log_kind(io, m.log);
+  io.number(m.epoch);
+  io.number(m.sequence);
+  io.number(m.credit);
+}
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Status>
+void fields(Io& io, M& m) {
+  wall_clock(io, m.time_ns);
+  io.number(m.started_ns);
+  io.number(m.read_bytes);
+  io.number(m.sources);
+  io.number(m.dropped_bytes);
+  io.number(m.dropped_records);
+  io.flag(m.healthy);
+  sentence(io, m.trouble);
+  io.list(m.jobs, kStatusJobs, [&](auto& job) { io.text(job, kJobBytes, "a job's name is too long"); });
+  log_list(io, m.logs, [&](auto& log) {
+    io.number(log.bytes);
+    io.number(log.unacked_frames);
+    io.number(log.oldest_ns);
+  });
+}
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Wanted>
+void fields(Io& io, M& m) {
+  io.number(m.from_ns);
+  io.number(m.to_ns);
+  io.require(m.from_ns <= m.to_ns, "it ends before it begins");
+  sentence(io, m.reason);
+}
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Ping> || std::is_same_v<std::remove_const_t<M>, Pong>
+void fields(Io& io, M& m) { io.number(m.stamp); }
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Refused>
+void fields(Io& io, M& m) {
+  io.number(m.code);
+  sentence(io, m.sentence);
+}
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Bye>
+void fields(Io& io, M& m) { sentence(io, m.sentence); }
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Unknown>
+void fields(Io&, M&) {}
+
+// Types on the wire are the places in Message: what is there stays, and what comes is added at its end.
+constexpr const char* kNames[] = {"unknown message", "hello",  "welcome", "frame", "skipped", "ack",
+                                  "status",          "wanted", "ping",    "pong",  "refused", "bye"};
+static_assert(std::size(kNames) == std::variant_size_v<Message>);
+
+template <size_t I = 1>
+Result<Message> decode_as(uint16_t type, std::string_view body) {
+  if constexpr (I == std::variant_size_v<Message>) {
+    return Unknown{type};
+  } else {
+    if (type != I) return decode_as<I + 1>(type, body);
+    std::variant_alternative_t<I, Message> message;
+    Reader reader(body);
+    fields(reader, message);
+    if (const char* wrong = reader.wrong())
+      return fail(ErrorCode::kInvalid, fmt::format("a {} cannot be read: {}", kNames[I], wrong));
+    return message;
+  }
+}
+
+}  // namespace
+
+const char* name_of(Log log) { return log == Log::kCondensed ? "condensed" : "evidence"; }
+
+const char* name_of(const Message& message) { return kNames[message.index()]; }
+
+const char* name_of(Refusal code) {
+  constexpr const char* kCodes[] = {"other",    "protocol", "version", "identity",  "host_taken",
+                                    "replaced", "too_many", "timeout", "bad_frame", "unavailable"};
+  static_assert(std::size(kCodes) == kRefusals);
+  const auto number = static_cast<size_t>(code);
+  return kCodes[number < kRefusals ? number : 0];
+}
+
+Result<Version> choose_version(Version oldest, Version newest) {
+  const Version common = std::min(newest, kNewest);
+  if (common.major >= oldest.major && common.major >= kOldest.major) return common;
+  return fail(ErrorCode::kInvalid,
+              fmt::format("it speaks protocol {} to {}, this program {} to {}: {}", oldest.major,
+                          newest.major, kOldest.major, kNewest.major,
+                          newest.major < kOldest.major ? "it is too old" : "it is too new"));
+}
+
+bool is_host_name(std::string_view name) {
+  const auto fits = [](unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  return !name.empty() && name.size() <= kHostBytes && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), fits);
+}
+
+std::string encode(const Message& message) {
+  std::string out(kMark, sizeof kMark);
+  const auto* frame = std::get_if<Frame>(&message);
+  out.reserve(kHeaderBytes + (frame ? frame->bytes.size() : 0) + 128);
+  put(out, static_cast<uint16_t>(message.index()));
+  put(out, uint32_t{0});
+  Writer writer(out);
+  std::visit([&](const auto& value) { fields(writer, value); }, message);
+  const auto size = static_cast<uint32_t>(out.size() - kHeaderBytes);
+  std::memcpy(out.data() + kHeaderBytes - sizeof size, &size, sizeof size);
+  return out;
+}
+
+Result<Message> decode(uint16_t type, std::string_view body) { return decode_as(type, body); }
+
+void Splitter::add(std::string_view bytes) {
+  // What was taken goes when it is most of what is there: each byte is moved once or so.
+  if (begin_ > 0 && begin_ * 2 >= buffer_.size()) {
+    buffer_.erase(0, begin_);
+    begin_ = 0;
+    if (buffer_.empty() && buffer_.capacity() > (size_t{1} << 20)) buffer_ = {};  // of one large frame
+  }
+  buffer_ += bytes;
+}
+
+Result<std::optional<Message>> Splitter::next() {
+  const std::string_view rest = std::string_view(buffer_).substr(begin_);
+  // As soon as it shows: who speaks something else may wait for our answer and say no more.
+  const size_t shown = std::min(rest.size(), sizeof kMark);
+  if (rest.substr(0, shown) != std::string_view(kMark, shown))
+    return fail(ErrorCode::kInvalid,
+                "what came is none of our messages: " + shorten(to_terminal(rest.substr(0, 16)), 64));
+  if (rest.size() < kHeaderBytes) return std::optional<Message>();
+  const auto type = get_at<uint16_t>(rest, sizeof kMark);
+  const auto size = get_at<uint32_t>(rest, kHeaderBytes - sizeof(uint32_t));
+  if (size > max_)
+    return fail(ErrorCode::kLimit,
+                fmt::format("a message of {} bytes came where at most {} are taken", size, max_));
+  if (rest.size() - kHeaderBytes < size) return std::optional<Message>();
+  begin_ += kHeaderBytes + size;
+  auto message = decode(type, rest.substr(kHeaderBytes, size));
+  if (!message) return tl::unexpected(message.error());
+  return std::optional<Message>(std::move(*message));
+}
+
+}  // namespace culprit::peer

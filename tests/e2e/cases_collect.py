@@ -1,0 +1,247 @@
+"""A collector and its agents: deaths of either, bad networks between them, strangers, full disks."""
+import random
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+import time
+
+from case import Context, case
+from cases_disk import small_disk
+from cluster import Agent, Authority, Cluster
+from daemon import need, wait_until
+from proxy import Proxy
+
+SILENCE_S = 25  # until either takes the other for gone
+
+
+@case
+def collect_kill_at_random(context: Context) -> str:
+    """kill -9 of the collector or of an agent, at random, while 8 hosts write 1.6 MB/s."""
+    rounds = 200 if context.long else 20
+    cluster, rng = Cluster(context, 8).start(), random.Random(11)
+    for agent in cluster.agents:
+        agent.writes("--rate", "0.2")
+    of_collector = 0
+    for _ in range(rounds):
+        time.sleep(rng.uniform(0.1, 1.2))
+        victim = cluster.collector if rng.random() < 0.4 else rng.choice(cluster.agents)
+        need(victim.alive(), f"it died by itself: {victim.last_words()}")
+        of_collector += victim is cluster.collector
+        victim.kill()
+        time.sleep(rng.uniform(0, 0.5))
+        victim.start()
+    words = cluster.settle_all(90)
+    return f"{rounds} kills, {of_collector} of the collector; {words}"
+
+
+def through_proxy(context: Context, hosts: int = 2):
+    """Its agents are behind the proxy; one that is not must not notice anything."""
+    cluster = Cluster(context, 1)
+    proxy = Proxy(cluster.port)
+    context.undo.append(proxy.close)
+    cluster.agents += [cluster.agent(f"far-{i}", proxy.port) for i in range(hosts)]
+    cluster.start()
+    for agent in cluster.agents:
+        agent.writes("--rate", "0.3")
+    return cluster, proxy
+
+
+@case
+def collect_cut_in_a_frame(context: Context) -> str:
+    cluster, proxy = through_proxy(context)
+    rng = random.Random(12)
+    for _ in range(60 if context.long else 12):
+        time.sleep(rng.uniform(0.2, 0.9))
+        proxy.cut_after = rng.randrange(40_000)
+        if rng.random() < 0.3:
+            proxy.cut_all()
+    proxy.cut_after = None
+    words = cluster.settle_all()
+    return f"{proxy.cuts} cuts, {proxy.connections} connections; {words}"
+
+
+@case
+def collect_half_open(context: Context) -> str:
+    """Nothing comes through and nobody is told; agents come again while their old connections stand."""
+    cluster, proxy = through_proxy(context)
+    time.sleep(2)
+    proxy.half_open = True
+    time.sleep(3)
+    proxy.half_open = False  # for new connections
+    before, began = proxy.connections, time.monotonic()
+    wait_until(lambda: proxy.connections >= before + 2, SILENCE_S + 40, "the agents connect again")
+    took = time.monotonic() - began
+    return f"connected again after {took:.0f} s; {cluster.settle_all(90)}"
+
+
+@case
+def collect_stalled_acknowledgements(context: Context) -> str:
+    """Acknowledgements do not come for longer than anybody waits for a sign of life."""
+    cluster, proxy = through_proxy(context)
+    time.sleep(2)
+    proxy.stalled_down = True
+    time.sleep(SILENCE_S + 8)
+    most = max(agent.anonymous_kb() for agent in cluster.agents)
+    proxy.stalled_down = False
+    need(most < 120_000, f"an agent without acknowledgements has {most} kB")
+    words = cluster.settle_all(90)
+    return f"{proxy.connections} connections, an agent has {most // 1000} MB at most; {words}"
+
+
+@case
+def collect_a_byte_a_second(context: Context) -> str:
+    cluster, proxy = through_proxy(context)
+    proxy.bytes_per_s = 1
+    proxy.cut_all()
+    time.sleep(20)
+    most = cluster.collector.anonymous_kb()
+    need(cluster.collector.health() == 200, "a slow agent makes the collector unhealthy")
+    proxy.bytes_per_s = None
+    return f"the collector has {most // 1000} MB; {cluster.settle_all(90)}"
+
+
+@case
+def collect_wrong_certificates(context: Context) -> str:
+    """Of another authority, of another name, none: told in a sentence, and nothing of them is stored."""
+    cluster = Cluster(context, 1)
+    strange = Authority(context.folder / "pki", "strange")
+    theirs = strange.issue("node-7")
+    mixed = theirs.replace(str(strange.ca), str(cluster.authority.ca))  # it trusts us, and is not trusted
+    others = [(cluster.agent("node-7", tls=mixed), "certificate"),
+              (cluster.agent("node-8", tls=cluster.authority.issue("node-9")), "node-9"),
+              (Agent(context, "node-6", theirs, cluster.port), "certificate")]
+    plain = Agent(context, "node-5", None, cluster.port)
+    cluster.start()
+    for agent in [*cluster.agents, *(one for one, _ in others), plain]:
+        agent.writes("--rate", "0.2")
+    for agent in [*(one for one, _ in others), plain]:
+        agent.launch()
+    for agent, word in others:
+        def told(agent=agent, word=word) -> bool:
+            return any(word in one.errors.read_text(errors="replace") for one in (agent, cluster.collector))
+        wait_until(told, 40, f"either side says why {agent.host} is refused: {agent.last_words()}")
+    words = cluster.settle(cluster.agents[0])
+    for agent in [*(one for one, _ in others), plain]:
+        agent.log.stop()
+        stored = cluster.collector.has(agent.host, agent.log.path, agent.host.encode())
+        need(not stored, f"evidence of {agent.host} is stored")
+    return f"4 refused; {words}"
+
+
+def message(kind: int, body: bytes) -> bytes:
+    return b"CP" + struct.pack("<HI", kind, len(body)) + body
+
+
+@case
+def collect_rogue_peers(context: Context) -> str:
+    """Garbage before and behind TLS, a huge length, a connection that says nothing: the others go on."""
+    cluster = Cluster(context, 2).start()
+    for agent in cluster.agents:
+        agent.writes("--rate", "0.3")
+    cluster.authority.issue("rogue")
+    base = cluster.authority.folder / "ca-rogue"
+    trust = ssl.create_default_context(cafile=str(cluster.authority.ca))
+    trust.load_cert_chain(f"{base}.crt", f"{base}.key")
+    rng, tried, open_ones = random.Random(13), 0, []
+    said = [b"GET / HTTP/1.1\r\n\r\n", b"CP\1\0\xff\xff\xff\x7f", message(1, b"\xff" * 4000),
+            message(3, b"x" * 99), rng.randbytes(100_000), b""]
+    for text in said:
+        for with_tls in (False, True):
+            to = socket.create_connection(("127.0.0.1", cluster.port), timeout=10)
+            if with_tls:
+                to = trust.wrap_socket(to, server_hostname="localhost")
+            try:
+                to.sendall(text)
+            except OSError:
+                pass
+            open_ones.append(to)
+            tried += 1
+    for _ in range(200):  # many that say nothing
+        open_ones.append(socket.create_connection(("127.0.0.1", cluster.port), timeout=10))
+    words = cluster.settle_all()
+    need(cluster.collector.health() == 200, "the collector is not healthy")
+    for one in open_ones:
+        one.close()
+    return f"{tried} rogues and 200 mute connections; {words}"
+
+
+@case
+def collect_full_disk(context: Context) -> str:
+    """The collector's disk has no room for a while: nothing is acknowledged, and all of it comes then."""
+    disk = small_disk(context, "24m")
+    cluster = Cluster(context, 2, state=disk)
+    for agent in cluster.agents:
+        agent.configure(spool="256MiB")
+    cluster.start()
+    filler = disk / "filler"
+    filler.write_bytes(b"x" * (20 << 20))
+    for agent in cluster.agents:
+        agent.writes("--rate", "1", "--random")
+    wait_until(lambda: all(agent.log.written() > 8e6 for agent in cluster.agents), 60, "16 MB are written")
+    need(cluster.collector.alive(), f"it died on a full disk: {cluster.collector.last_words()}")
+    full = cluster.collector.health()
+    subprocess.run(["mount", "-o", "remount,size=512m", str(disk)], check=True)
+    return f"health {full} while full; {cluster.settle_all(90)}"
+
+
+@case
+def collect_wiped_spool(context: Context) -> str:
+    """An agent that lost its state folder is the same host with a new log; what was there stays."""
+    cluster = Cluster(context, 1).start()
+    agent = cluster.agents[0]
+    agent.writes("--rate", "0.5", "--lines", "20000")
+    agent.log.wait()
+    before = agent.log.bytes()
+    cluster.settle(agent)
+    agent.kill()
+    for folder in ("spool", "condensed"):
+        shutil.rmtree(agent.state / folder, ignore_errors=True)
+    agent.start()
+    with open(agent.log.path, "ab") as log:
+        log.write(b"the last line\n")
+    wait_until(lambda: cluster.collector.has(agent.host, agent.log.path, b"the last line\n"), 60,
+               "what comes after the wipe is there")
+    evidence = cluster.collector.evidence_of(agent.host, agent.log.path)
+    need(evidence.startswith(before), "what was there before the wipe is not there any more")
+    again = evidence[len(before):]
+    need((before + b"the last line\n").endswith(again), "what came after the wipe is not of the file")
+    return f"{len(before)} bytes before, {len(again)} after"
+
+
+@case
+def collect_outage(context: Context) -> str:
+    """No collector until the agent's spool is full of what it has not: sources wait, and nothing is lost."""
+    cluster = Cluster(context, 1)
+    agent = cluster.agents[0]
+    agent.configure(spool="16MiB")
+    agent.start()
+    agent.writes("--rate", "8", "--random")
+    wait_until(lambda: agent.log.written() > 48e6, 60, "48 MB are written")
+    agent.log.stop()
+    time.sleep(3)
+    kept = sum(one.stat().st_size for one in agent.state.rglob("*") if one.is_file())
+    most = agent.anonymous_kb()
+    need(kept < 48e6, f"{kept} bytes are kept, where 16 MiB may be")
+    need(most < 150_000, f"the agent has {most} kB")
+    agent.kill()
+    agent.launch()  # a full spool is no reason not to start
+    cluster.collector.start()
+    return f"{kept / 1e6:.0f} MB kept, {most // 1000} MB of memory; {cluster.settle_all(120)}"
+
+
+@case
+def collect_restarts_in_turn(context: Context) -> str:
+    """SIGTERM of the collector under load, again and again: 0 lost, 0 doubled, and each stop within 5 s."""
+    cluster, slowest = Cluster(context, 3).start(), 0.0
+    for agent in cluster.agents:
+        agent.writes("--rate", "0.5")
+    for _ in range(4):
+        time.sleep(1)
+        status, seconds = cluster.collector.stop()
+        slowest = max(slowest, seconds)
+        need(status == 0, f"exit {status}: {cluster.collector.last_words()}")
+        cluster.collector.start()
+    need(slowest < 5, f"a stop took {slowest:.1f} s")
+    return f"4 stops, the slowest {slowest:.1f} s; {cluster.settle_all()}"

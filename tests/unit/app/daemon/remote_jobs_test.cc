@@ -1,0 +1,286 @@
+// Jobs over several hosts, as a collector has them: blocks of condensed inputs of each.
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+
+#include "app/daemon/job_hosts.h"
+#include "app/daemon/live_source.h"
+#include "core/rules/block_scanner.h"
+#include "core/wire.h"
+#include "live_feed.h"
+
+using namespace culprit;
+using namespace culprit::app;
+
+namespace {
+
+constexpr TimeNs kSecond = kNsPerSecond;
+
+// What an agent condenses of one job: pieces of its files go in, blocks come out.
+class Agent : public LiveSink {
+ public:
+  explicit Agent(size_t number, uint64_t session = 1)
+      : name_(fmt::format("node-{}", number)),
+        parsing_{name_, {"/logs/"}, std::move(*logs::Placement::create({})), {}, {}},
+        sources_(*this, parsing_),
+        writer_(session),
+        epoch_(number + 1),
+        session_(session) {
+    logs::ParseOptions parse;
+    parsing_.parser =
+        std::make_unique<logs::LineParser>(parse, std::make_unique<rules::BlockScanner>(*shipped()));
+    writer_.set_rules(shipped().get());
+  }
+  std::vector<core::Effect> step(core::Input& input, TimeNs now) override {
+    writer_.add(input, now);
+    return {};
+  }
+  void write(std::string_view text, TimeNs now) {
+    LiveStream stream;
+    stream.info.id = 1;
+    stream.info.path = "/logs/" + name_ + "/train.log";
+    Piece piece;
+    piece.bytes = text;
+    sources_.take_file(stream, piece, now);
+  }
+  core::InputWriter& writer() { return writer_; }
+  const std::string& name() const { return name_; }
+
+  // The first one of a session tells its stream.
+  RemoteBatch block(TimeNs now) {
+    RemoteBatch out{name_, epoch_, {}};
+    const StreamId id = static_cast<StreamId>(session_);
+    if (offset_ == 0) {
+      StreamInfo info;
+      info.id = id;
+      info.kind = OriginKind::kCondensed;
+      info.job = "j";
+      info.path = "condensed/1";
+      out.batch.opened.push_back(info);
+    }
+    Piece piece;
+    piece.stream = id;
+    piece.offset = offset_;
+    piece.bytes = writer_.flush(now);
+    piece.time_ns = now;
+    offset_ += piece.bytes.size();
+    out.batch.pieces.push_back(std::move(piece));
+    return out;
+  }
+
+ private:
+  const std::string name_;
+  LiveParsing parsing_;
+  LiveSources sources_;
+  core::InputWriter writer_;
+  const uint64_t epoch_, session_;
+  uint64_t offset_ = 0;
+};
+
+struct Collector {
+  LiveJobs jobs;
+  std::vector<RemoteBatch> archive;
+  std::vector<LiveEvent> events;
+  explicit Collector(LiveOptions options = collector_options()) : jobs(std::move(options)) {}
+  static LiveOptions collector_options() {
+    LiveOptions out = live_options();
+    out.host = "collector";
+    out.roots = {};
+    return out;
+  }
+  void take(const RemoteBatch& batch, TimeNs now) {
+    archive.push_back(batch);
+    jobs.take(batch, now);
+    poll();
+  }
+  void tick(TimeNs now) {
+    jobs.tick(now);
+    poll();
+  }
+  void poll() {
+    for (LiveEvent& e : jobs.poll_events()) events.push_back(std::move(e));
+  }
+  std::string report(TimeNs now) { return without_ids(jobs.report_json("j", now).value_or("")); }
+};
+
+// Steps of a host, one a second, told in one block.
+void run_for(Collector& collector, Agent& agent, std::pair<int64_t, int64_t> steps) {
+  for (int64_t s = steps.first; s < steps.second; ++s) agent.write(step_line(s), kStart + s * kSecond);
+  agent.writer().alive(true, kStart + steps.second * kSecond);
+  collector.take(agent.block(kStart + steps.second * kSecond), kStart + steps.second * kSecond);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(remote_jobs)
+
+BOOST_AUTO_TEST_CASE(blocks_of_several_hosts_give_the_report_of_their_files) {
+  const auto files = failing_files();
+  const std::string expected = offline(files);
+  for (const size_t blocks : {1, 7}) {
+    Collector collector;
+    std::vector<std::unique_ptr<Agent>> agents;
+    for (size_t h = 0; h < files.size(); ++h) agents.push_back(std::make_unique<Agent>(h));
+    for (size_t b = 0; b < blocks; ++b)
+      for (size_t h = 0; h < files.size(); ++h) {
+        const size_t from = files[h].size() * b / blocks, to = files[h].size() * (b + 1) / blocks;
+        agents[h]->write(std::string_view(files[h]).substr(from, to - from), kStart);
+        collector.take(agents[h]->block(kStart), kStart);
+      }
+    BOOST_TEST(collector.report(kStart) == expected, "in " << blocks << " blocks each");
+    BOOST_TEST(collector.jobs.jobs().at(0).hosts == 4u);
+    const LiveEvent* finding = first(collector.events, LiveEventKind::kFinding);
+    BOOST_REQUIRE(finding);
+    BOOST_TEST(finding->hosts == std::vector<std::string>{"node-2"});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_job_is_over_when_all_its_hosts_say_that_its_processes_are_gone) {
+  Collector collector;
+  Agent a(0), b(1);
+  run_for(collector, a, {0, 60});
+  run_for(collector, b, {0, 60});
+  const TimeNs later = kStart + 100 * kSecond;
+  a.writer().alive(false, later);
+  collector.take(a.block(later), later);
+  collector.tick(kStart + 300 * kSecond);
+  BOOST_TEST(collector.jobs.running() == 1u);
+  b.writer().alive(false, kStart + 301 * kSecond);
+  collector.take(b.block(kStart + 301 * kSecond), kStart + 301 * kSecond);
+  collector.tick(kStart + 302 * kSecond);
+  BOOST_TEST(collector.jobs.running() == 0u);
+  BOOST_TEST(count(collector.events, LiveEventKind::kJobEnded) == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(an_end_waits_for_what_other_hosts_have_yet_to_tell_of_that_time) {
+  Collector collector;
+  Agent a(0), b(1);
+  run_for(collector, a, {0, 60});
+  run_for(collector, b, {0, 50});
+  a.writer().ends(false, kStart + 60 * kSecond);
+  collector.take(a.block(kStart + 61 * kSecond), kStart + 61 * kSecond);
+  collector.tick(kStart + 80 * kSecond);
+  BOOST_TEST(collector.jobs.running() == 1u);
+  run_for(collector, b, {50, 62});
+  collector.tick(kStart + 90 * kSecond);
+  BOOST_TEST(collector.jobs.running() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(silence_is_a_hang_only_as_far_as_all_hosts_have_told) {
+  Collector collector;
+  Agent a(0), b(1);
+  run_for(collector, a, {0, 60});
+  run_for(collector, b, {0, 60});
+  // The network is cut: nobody tells anything for an hour.
+  collector.tick(kStart + 3600 * kSecond);
+  BOOST_TEST(count(collector.events, LiveEventKind::kDiagnosis) == 0u);
+  // They are back, and only one has told yet of the time since.
+  const auto still = [&](Agent& agent, int64_t second) {
+    agent.writer().alive(true, kStart + second * kSecond);
+    collector.take(agent.block(kStart + second * kSecond), kStart + 3700 * kSecond);
+  };
+  still(a, 3690);
+  collector.tick(kStart + 3700 * kSecond);
+  BOOST_TEST(count(collector.events, LiveEventKind::kDiagnosis) == 0u);
+  // Both have told of a time in which nothing moved.
+  still(b, 3690);
+  collector.tick(kStart + 3710 * kSecond);
+  const LiveEvent* hang = first(collector.events, LiveEventKind::kDiagnosis);
+  BOOST_REQUIRE(hang);
+  BOOST_TEST(hang->json.find("no progress") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_restart_gives_the_same_jobs_again_and_ends_none_twice) {
+  Collector before;
+  Agent a(0), b(1);
+  run_for(before, a, {0, 60});
+  run_for(before, b, {0, 60});
+  for (Agent* agent : {&a, &b}) {
+    agent->writer().ends(false, kStart + 61 * kSecond);
+    before.take(agent->block(kStart + 61 * kSecond), kStart + 61 * kSecond);
+  }
+  before.tick(kStart + 80 * kSecond);
+  const LiveEvent* ended = first(before.events, LiveEventKind::kJobEnded);
+  BOOST_REQUIRE(ended);
+  // What comes late of the run that is over begins none; what is newer does.
+  Agent c(2);
+  c.write(step_line(59), kStart + 59 * kSecond);
+  before.take(c.block(ended->last_ns), kStart + 90 * kSecond);
+  BOOST_TEST(before.jobs.running() == 0u);
+  run_for(before, a, {100, 130});
+  run_for(before, b, {100, 140});
+  BOOST_TEST(before.jobs.running() == 1u);
+  const std::string expected = before.report(kStart + 140 * kSecond);
+
+  LiveJobs after(Collector::collector_options());
+  const RunEnd end{"j", 0, ended->last_ns};
+  after.restoring({&end, 1});
+  for (const RemoteBatch& batch : before.archive) after.take(batch, batch.batch.pieces[0].time_ns);
+  after.replayed(kStart + 140 * kSecond);
+  after.caught_up(kStart + 140 * kSecond);
+  BOOST_TEST(without_ids(after.report_json("j", kStart + 140 * kSecond).value_or("")) == expected);
+  BOOST_TEST(after.run_of("j").value_or(9) == 1u);
+  BOOST_TEST(after.running() == 1u);
+  // Nobody was silent but the collector itself.
+  after.tick(kStart + 3600 * kSecond);
+  BOOST_TEST(after.running() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_session_whose_beginning_is_gone_is_told_and_the_next_one_is_read) {
+  Collector collector;
+  Agent a(0), b(1);
+  run_for(collector, a, {0, 30});
+  RemoteBatch first_block = b.block(kStart);
+  b.write(step_line(1), kStart + kSecond);
+  RemoteBatch second = b.block(kStart + kSecond);
+  second.batch.opened = first_block.batch.opened;
+  collector.take(second, kStart + 31 * kSecond);
+  BOOST_TEST(collector.jobs.counts().remote_blocks_lost == 1u);
+  BOOST_TEST(collector.report(kStart + 31 * kSecond).find("node-1: the beginning of what its agent told") !=
+             std::string::npos);
+  Agent again(1, 2);
+  run_for(collector, again, {2, 30});
+  BOOST_TEST(collector.jobs.counts().remote_blocks_lost == 1u);
+  BOOST_TEST(collector.jobs.jobs().at(0).lines == 30u + 28u);
+}
+
+BOOST_AUTO_TEST_CASE(an_agent_that_was_restarted_goes_on_in_its_sources) {
+  Collector collector;
+  Agent a(0, 1);
+  run_for(collector, a, {0, 30});
+  Agent again(0, 2);
+  run_for(collector, again, {30, 60});
+  BOOST_TEST(collector.jobs.jobs().at(0).sources == 1u);
+  BOOST_TEST(collector.jobs.jobs().at(0).lines == 60u);
+}
+
+BOOST_AUTO_TEST_CASE(what_hosts_say_of_life_counts_while_they_are_heard) {
+  JobHosts hosts;
+  BOOST_TEST(!hosts.alive(0).has_value());
+  hosts.told("a", 100, 1000, true);
+  hosts.told("b", 90, 1000, true);
+  BOOST_TEST(!hosts.alive(1000).has_value());
+  hosts.alive("a", true);
+  BOOST_TEST((hosts.alive(1000) == true));
+  BOOST_TEST(hosts.known_until(1000) == 90);
+  BOOST_TEST(!hosts.have_told_of(95, 1000));
+  const TimeNs later = 1000 + 400 * kSecond;  // a is not heard any more, b is
+  hosts.told("b", 150, 1000 + 200 * kSecond, false);
+  hosts.told("b", 200, later, false);
+  BOOST_TEST(!hosts.alive(later).has_value());
+  BOOST_TEST(hosts.somebody_missing(later));
+  BOOST_TEST(hosts.known_until(later) == 200);
+  BOOST_TEST(hosts.have_told_of(200, later));
+  hosts.alive("a", false);
+  hosts.alive("b", false);
+  BOOST_TEST((hosts.alive(later) == false));
+  BOOST_TEST(!hosts.somebody_missing(later));
+  hosts.told("b", 300, later, true);  // it came back
+  BOOST_TEST(!hosts.alive(later).has_value());
+  hosts.alive("a", true);
+  const TimeNs cut = later + 3600 * kSecond;  // the network was cut: a is on its way as b is
+  hosts.told("b", 400, cut, false);
+  BOOST_TEST((hosts.alive(cut) == true));
+  BOOST_TEST(hosts.known_until(cut) == 100);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,268 @@
+#include "core/wire.h"
+
+#include <fmt/format.h>
+
+#include <boost/test/unit_test.hpp>
+
+#include "base/limits.h"
+#include "model/report_json.h"
+
+using namespace culprit;
+using namespace culprit::core;
+
+namespace {
+
+constexpr uint64_t kSession = 77;
+
+const std::shared_ptr<rules::Ruleset>& shipped() {
+  static const auto set = rules::Ruleset::shipped();
+  return set;
+}
+
+// An engine with what a reader gives, and all that came beside.
+struct Collector final : InputSink {
+  Engine engine;
+  InputReader reader;
+  SourceId next = 0;
+  std::vector<std::string> told;
+
+  explicit Collector(const std::shared_ptr<rules::Ruleset>& rules = shipped())
+      : engine({{}, {}, {}, rules}), reader(rule_finder(rules.get())) {}
+  SourceId open(SourceInfo info, TimeNs now) override {
+    told.push_back(fmt::format("open {} {} {}", info.file, info.host.value_or("-"), now));
+    Input input = SourceOpened{std::move(info)};
+    engine.step({&input, 1}, now);
+    return next++;
+  }
+  void take(Input input, TimeNs now) override {
+    if (std::holds_alternative<ProblemSeen>(input)) told.push_back(std::get<ProblemSeen>(input).problem.what);
+    if (std::holds_alternative<detect::ProgressSeen>(input))
+      told.push_back(fmt::format("step {} {}", std::get<detect::ProgressSeen>(input).step, now));
+    if (std::holds_alternative<detect::PhaseSeen>(input))
+      told.push_back("phase " + std::get<detect::PhaseSeen>(input).name);
+    engine.step({&input, 1}, now);
+  }
+  void ends(bool failed, TimeNs) override { told.push_back(failed ? "failed" : "ended"); }
+  void alive(bool alive, TimeNs) override { told.push_back(alive ? "alive" : "gone"); }
+};
+
+// A host's agent with one source, and an engine that gets the same without a detour.
+struct Agent {
+  Engine engine{{{}, {}, {}, shipped()}};
+  logs::LineParser parser{logs::ParseOptions{}, engine.make_scanner()};
+  logs::LogBatch batch;
+  InputWriter writer{kSession};
+  SourceInfo info;
+
+  Agent() {
+    info.file = "node-1.log";
+    info.host = "node-1";
+    writer.set_rules(shipped().get());
+    give(SourceOpened{info});
+  }
+  void give(Input input) {
+    writer.add(input, kNsPerSecond);
+    engine.step({&input, 1}, kNsPerSecond);
+  }
+  void lines(std::string_view text, bool last = false) {
+    parser.parse({0, 0, 0, text, text.size(), last}, info, batch);
+    give(LogInput{&batch});
+  }
+};
+
+std::string read(Collector& to, std::string_view block) {
+  const Status status = to.reader.read(block, to);
+  return status ? "" : status.error().text;
+}
+
+std::string steps(int from, int to) {
+  std::string out;
+  for (int s = from; s < to; ++s)
+    out += fmt::format("2026-11-21 02:{:02}:{:02},{:03} INFO step={} loss=2.{}\n", s / 60, s % 60,
+                       s * 7 % 1000, s, s % 10);
+  return out;
+}
+
+constexpr std::string_view kTraceback =
+    "[rank3]: Traceback (most recent call last):\n"
+    "[rank3]:   File \"train.py\", line 12, in <module>\n"
+    "[rank3]:     loss.backward()\n"
+    "[rank3]: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n";
+constexpr std::string_view kXid =
+    "2026-11-21 02:01:40,500 kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.\n";
+constexpr std::string_view kList =
+    "Root Cause (first observed failure):\n"
+    "[0]:\n"
+    "  time      : 2026-11-21_02:12:09\n"
+    "  host      : node-1\n"
+    "  rank      : 3 (local_rank: 3)\n"
+    "  exitcode  : 1 (pid: 4711)\n";
+
+std::string counting(int n) {
+  std::string out;
+  for (int i = 0; i < n; ++i) out += fmt::format("2026-11-21 02:00:{:02} INFO window {} closed\n", i, 3 * i);
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(an_engine_fed_with_blocks_reports_what_one_fed_with_lines_does) {
+  const std::vector<std::pair<const char*, std::vector<std::string>>> cases = {
+      {"steps", {steps(0, 50), steps(50, 100)}},
+      {"no times", {"one\ntwo 1\n\n  three\n", "two 2\n"}},
+      {"a traceback that a block's end cuts",
+       {steps(0, 20), std::string(kTraceback.substr(0, 90)), std::string(kTraceback.substr(90))}},
+      {"a rule's line", {steps(0, 100) + std::string(kXid)}},
+      {"a launcher's list", {steps(0, 20) + std::string(kList), "2026-11-21 02:20:00,000 INFO over\n"}},
+      {"chained tracebacks",
+       {std::string(kTraceback) +
+        "[rank3]: During handling of the above exception, another exception occurred:\n" +
+        std::string(kTraceback)}},
+      {"ignored exceptions",
+       {"Exception ignored in: <function f at 0x1>\n" + std::string(kTraceback.substr(0, 42)) +
+        "\nValueError: no\n"}},
+      {"what counts without a word", {counting(30), counting(30)}},
+      {"bars", {" 10%|#   | 10/100 [00:10<01:30]\n 20%|##  | 20/100 [00:20<01:20]\n"}},
+      {"levels", {"2026-11-21 02:00:00 INFO link 1\n", "2026-11-21 02:00:01 ERROR link 2\n"}},
+      {"a long line", {std::string(70'000, 'x') + "\n" + std::string(5000, 'y') + " failed\n"}},
+  };
+  for (const auto& [name, pieces] : cases) {
+    Agent agent;
+    Collector collector;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      agent.lines(pieces[i], i + 1 == pieces.size());
+      BOOST_TEST(read(collector, agent.writer.flush(kNoTime)) == "");
+    }
+    BOOST_TEST_CONTEXT(name) {
+      BOOST_TEST(to_json(collector.engine.report()) == to_json(agent.engine.report()));
+      BOOST_TEST(collector.engine.log().events() == agent.engine.log().events());
+      BOOST_TEST(collector.engine.log().forms().size() == agent.engine.log().forms().size());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(all_other_inputs_arrive_with_their_times_in_order) {
+  Agent agent;
+  agent.give(ProblemSeen{{"a.log", 7, "10 bytes of it are missing here"}});
+  agent.give(detect::ProgressSeen{12, 3});
+  agent.give(detect::PhaseSeen{"checkpoint", true, 3});
+  agent.writer.alive(true, kNsPerSecond);
+  agent.writer.ends(true, kNsPerSecond);
+  BOOST_TEST(agent.writer.urgent());
+  Collector collector;
+  BOOST_TEST(read(collector, agent.writer.flush(kNsPerSecond)) == "");
+  const std::vector<std::string> expected = {"open node-1.log node-1 1000000000",
+                                             "10 bytes of it are missing here",
+                                             "step 12 1000000000",
+                                             "phase checkpoint",
+                                             "alive",
+                                             "failed"};
+  BOOST_TEST(collector.told == expected, boost::test_tools::per_element());
+  BOOST_TEST(agent.writer.empty(kNsPerSecond));
+}
+
+BOOST_AUTO_TEST_CASE(a_block_out_of_order_or_of_another_session_is_refused_and_changes_nothing) {
+  Agent agent;
+  const std::string first = agent.writer.flush(kNoTime);
+  agent.lines(steps(0, 3));
+  const std::string second = agent.writer.flush(kNoTime);
+  Collector collector;
+  BOOST_TEST(read(collector, second).find("number 1 of session 4d came where 0") != std::string::npos);
+  BOOST_TEST(read(collector, first) == "");
+  BOOST_TEST(read(collector, first).find("number 0") != std::string::npos);
+  BOOST_TEST(read(collector, InputWriter(kSession + 1).flush(kNoTime)).find("session 4e") !=
+             std::string::npos);
+  BOOST_TEST(collector.engine.log().lines() == 0u);
+  BOOST_TEST(read(collector, second) == "");
+  BOOST_TEST(collector.engine.log().lines() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_block_that_is_cut_or_damaged_is_refused_or_read_and_nothing_else) {
+  Agent agent;
+  agent.lines(steps(0, 20) + std::string(kXid) + std::string(kTraceback), true);
+  const std::string block = agent.writer.flush(kNoTime);
+  for (size_t size = 0; size < block.size(); ++size) {
+    Collector collector(nullptr);
+    BOOST_TEST(read(collector, std::string_view(block).substr(0, size)) != "");
+  }
+  for (size_t at = 0; at < block.size(); ++at) {
+    std::string damaged = block;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+    Collector collector(nullptr);
+    read(collector, damaged);
+    BOOST_TEST(collector.engine.log().lines() <= limits::kWireLines);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(hits_of_rules_that_the_reader_lacks_are_left_out_and_told) {
+  Agent agent;
+  agent.lines(steps(0, 5) + std::string(kXid), true);
+  Collector collector(nullptr);
+  BOOST_TEST(read(collector, agent.writer.flush(kNoTime)) == "");
+  BOOST_TEST(collector.engine.log().rule_lines().empty());
+  BOOST_TEST_REQUIRE(collector.reader.troubles().size() == 1u);
+  BOOST_TEST(collector.reader.troubles()[0].find("nvidia.xid.79") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(notes_and_versions_of_the_future_are_passed_over_or_refused) {
+  PackedWriter block;
+  block.byte(1);
+  block.word(kSession);
+  block.number(0);
+  block.number(2);
+  block.byte(200), block.number(0), block.text("what a later version says");
+  block.byte(6), block.number(0), block.text("\1and more");
+  block.byte(0);
+  block.number(0);
+  Collector collector;
+  BOOST_TEST(read(collector, block.bytes()) == "");
+  BOOST_TEST(collector.told == std::vector<std::string>{"alive"}, boost::test_tools::per_element());
+  BOOST_TEST(collector.reader.troubles().size() == 1u);
+  std::string other = block.bytes();
+  other[0] = 2;
+  BOOST_TEST(read(collector, other) == "condensed block: version 2 is not known here");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_grave_is_urgent_and_what_is_usual_is_not) {
+  Agent agent;
+  agent.lines(steps(0, 5));
+  BOOST_TEST(!agent.writer.urgent());
+  agent.lines(kXid);
+  BOOST_TEST(agent.writer.urgent());
+  agent.writer.flush(kNoTime);
+  BOOST_TEST(!agent.writer.urgent());
+  agent.lines("2026-11-21 02:03:00,000 INFO the disk failed badly\n");
+  BOOST_TEST(agent.writer.urgent());
+}
+
+BOOST_AUTO_TEST_CASE(the_last_lines_of_progress_are_told_once_it_stopped) {
+  Agent agent;
+  const TimeNs s = kNsPerSecond;
+  Collector collector;
+  const auto flush = [&](TimeNs now) { BOOST_TEST(read(collector, agent.writer.flush(now)) == ""); };
+  agent.lines(steps(0, 5));
+  flush(10 * s);
+  const auto last = [&] {
+    const auto& list = collector.engine.log().last_progress();
+    return list.empty() ? std::string() : list.back().text;
+  };
+  BOOST_TEST(last() == "step=4 loss=2.4");
+  agent.lines(steps(5, 9));
+  flush(20 * s);
+  BOOST_TEST(last() == "step=4 loss=2.4");
+  BOOST_TEST(agent.writer.empty(30 * s));
+  BOOST_TEST(!agent.writer.empty(50 * s));
+  flush(50 * s);
+  BOOST_TEST(last() == "step=8 loss=2.8");
+  BOOST_TEST(collector.engine.log().last_progress().back().place.line == 9u);
+}
+
+BOOST_AUTO_TEST_CASE(a_usual_line_takes_a_few_bytes) {
+  Agent agent;
+  agent.lines(steps(0, 200));
+  agent.writer.flush(kNoTime);
+  agent.lines(steps(200, 1200));
+  const size_t bytes = agent.writer.flush(kNoTime).size();
+  BOOST_TEST(bytes < 7000u);  // of 46,000: a form, a writer, a time of two bytes, a number
+  BOOST_TEST(agent.writer.counts().lines == 1200u);
+}
