@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Callable, List, Optional, Tuple
 
 from checker import Comparison, compare, untold
-from daemon import Broken, Daemon, PassOver, need
+from daemon import Broken, Daemon, PassOver, need, wait_until
 
 HERE = Path(__file__).resolve().parent
 Case = Callable[["Context"], str]
@@ -38,6 +38,9 @@ class Producer:
     def stop(self) -> int:
         """It ends its line, and tells how many lines it wrote."""
         if self.count is None:
+            # Before its journal is there it does not know the signal yet.
+            wait_until(lambda: self.journal.exists() or self.process.poll() is not None, 30,
+                       "the producer begins")
             if self.process.poll() is None:
                 self.process.send_signal(signal.SIGTERM)
             self.count = int(self.process.communicate(timeout=60)[0] or -1)

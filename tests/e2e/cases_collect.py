@@ -160,6 +160,9 @@ def collect_rogue_peers(context: Context) -> str:
             tried += 1
     for _ in range(200):  # many that say nothing
         open_ones.append(socket.create_connection(("127.0.0.1", cluster.port), timeout=10))
+    for agent in cluster.agents:  # while all of them are there
+        before = agent.log.written()
+        wait_until(lambda: agent.log.written() > before + 300_000, 30, f"{agent.host} writes on")
     words = cluster.settle_all()
     need(cluster.collector.health() == 200, "the collector is not healthy")
     for one in open_ones:
