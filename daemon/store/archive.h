@@ -108,8 +108,6 @@ struct ReplayPlan {
   std::map<uint64_t, LogOrigin> logs;  // by epoch; frames of others are passed over
 };
 
-// Logs of a host that are known at a time: each wiped spool and new installation makes two.
-constexpr size_t kLogsPerHost = 64;
 // Sources of all logs that are kept in memory, 300 bytes each; logs that rest are read again when they stir.
 constexpr size_t kArchiveStreamsInMemory = 500'000;
 
