@@ -98,4 +98,11 @@ constexpr size_t kKernelRecordBytes = 16 << 10;
 constexpr size_t kWireBytes = 8 << 20;
 constexpr size_t kWireLines = 1 << 18;
 
+// Communication traces. Ranks of a job: eight times the largest that is known to have run, so that a damaged
+// number does not make tables of gigabytes. Spans: a watchdog ends a job within hours. Times: the year 2262,
+// where nanoseconds end.
+constexpr uint32_t kCommRanks = 1 << 20;
+constexpr int64_t kCommSpanMax = 7ll * 24 * 3600 * 1'000'000'000;
+constexpr int64_t kCommTimeMax = 9'223'372'036'000'000'000;
+
 }  // namespace culprit::limits

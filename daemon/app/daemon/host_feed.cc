@@ -1,7 +1,6 @@
 #include "app/daemon/host_feed.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -9,7 +8,6 @@
 #include "app/daemon/job_recognition.h"
 #include "app/daemon/live_source.h"
 #include "base/hash.h"
-#include "core/rules/block_scanner.h"
 #include "core/wire.h"
 
 namespace culprit::app {
@@ -20,7 +18,6 @@ constexpr TimeNs kAskEvery = kNsPerSecond;
 constexpr TimeNs kAliveEvery = 30 * kNsPerSecond;
 // Where nobody can tell whether a job's processes are there; as LiveJobs.
 constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
-constexpr TimeNs kKernelMargin = 60 * kNsPerSecond;
 // Of blocks in one frame, which holds 6 MiB; a block has some 3 MiB at most.
 constexpr size_t kPartBytes = 2 << 20;
 // Of a record beside its bytes and names, at most.
@@ -77,8 +74,6 @@ struct FeedStream {
   StreamId mark_stream = kNoStream;
 };
 
-logs::Placement placement_without_patterns() { return std::move(*logs::Placement::create({})); }
-
 }  // namespace
 
 struct HostFeed::Impl {
@@ -87,28 +82,15 @@ struct HostFeed::Impl {
   FeedCounts counts;
   std::unordered_map<StreamId, FeedStream> streams;
   std::map<std::string, std::unique_ptr<FeedJob>> jobs;
-  struct BacklogLine {
-    StreamId stream;
-    KernelLine line;
-  };
-  std::deque<BacklogLine> backlog;  // the kernel's last lines
-  size_t backlog_bytes = 0;
+  KernelBacklog backlog;
   std::vector<Piece> ends;  // of streams of the condensed spool, for the next flush
   std::unordered_map<StreamId, StreamState> known_marks;  // by evidence stream, of sources not seen yet
   std::optional<StreamId> all_stream;                     // the mark of kAllStreams
   uint64_t behind = 0;                                    // what it told at the start
   bool hurry = false;
 
-  explicit Impl(FeedOptions o)
-      : options(std::move(o)), parsing{options.host, options.roots, placement_without_patterns(), {}, {}} {
-    make_parser();
-  }
-
-  void make_parser() {
-    logs::ParseOptions parse;
-    parse.zone = options.zone;
-    auto scanner = options.rules ? std::make_unique<rules::BlockScanner>(*options.rules) : nullptr;
-    parsing.parser = std::make_unique<logs::LineParser>(parse, std::move(scanner));
+  explicit Impl(FeedOptions o) : options(std::move(o)), parsing(options.host, options.roots) {
+    parsing.use(options.rules.get(), options.zone);
   }
 
   void open(const StreamInfo& info, uint64_t sequence) {
@@ -159,7 +141,7 @@ struct HostFeed::Impl {
       if (!cut(stream, piece)) {
         // The kernel's lines of shortly before a job began are told to it.
         if (stream.live.info.kind == OriginKind::kKernel)
-          keep_kernel(given.stream, read_kernel(stream.live, given.bytes));
+          backlog.keep(given.stream, read_kernel(stream.live, given.bytes));
         return;
       }
       take_new(stream, piece, sequence, at);
@@ -258,28 +240,17 @@ struct HostFeed::Impl {
         *jobs.emplace(id, std::make_unique<FeedJob>(options.draw_session(), parsing)).first->second;
     job.writer.set_rules(options.rules.get());
     job.last_ns = at;
-    for (const BacklogLine& old : backlog)
-      if (old.line.time_ns == kNoTime || old.line.time_ns >= at - kKernelMargin)
-        if (const auto kernel = streams.find(old.stream); kernel != streams.end())
-          job.sources.take_kernel(kernel->second.live, {&old.line, 1}, at);
+    backlog.give(at, [&](StreamId stream, const KernelLine& line) {
+      if (const auto kernel = streams.find(stream); kernel != streams.end())
+        job.sources.take_kernel(kernel->second.live, {&line, 1}, at);
+    });
     return &job;
   }
 
   void take_kernel(FeedStream& stream, const Piece& piece, TimeNs at) {
     std::vector<KernelLine> lines = read_kernel(stream.live, piece.bytes);
     for (auto& [id, job] : jobs) job->sources.take_kernel(stream.live, lines, at);
-    keep_kernel(stream.live.info.id, std::move(lines));
-  }
-
-  void keep_kernel(StreamId stream, std::vector<KernelLine> lines) {
-    for (KernelLine& line : lines) {
-      backlog_bytes += line.text.size() + sizeof(BacklogLine);
-      backlog.push_back({stream, std::move(line)});
-    }
-    while (backlog_bytes > limits::kKernelBacklogBytes) {
-      backlog_bytes -= backlog.front().line.text.size() + sizeof(BacklogLine);
-      backlog.pop_front();
-    }
+    backlog.keep(stream.live.info.id, std::move(lines));
   }
 
   // ---- what time does
@@ -574,7 +545,7 @@ void HostFeed::renew() {
 
 void HostFeed::reload_rules(std::shared_ptr<rules::Ruleset> rules) {
   const auto before = std::exchange(impl_->options.rules, std::move(rules));
-  impl_->make_parser();
+  impl_->parsing.use(impl_->options.rules.get(), impl_->options.zone);
   for (auto& [id, job] : impl_->jobs) job->writer.set_rules(impl_->options.rules.get());
 }
 

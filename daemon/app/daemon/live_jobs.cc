@@ -11,7 +11,6 @@
 #include "app/daemon/live_job.h"
 #include "app/daemon/remote_stream.h"
 #include "base/text.h"
-#include "core/rules/block_scanner.h"
 #include "model/report_json.h"
 
 namespace culprit::app {
@@ -36,8 +35,6 @@ constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
 constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
 // What depends on time alone (hangs, ends, slow reports) takes tens of seconds.
 constexpr TimeNs kTickEvery = kNsPerSecond;
-// What the kernel says before a job's first line may have hit it: its processes need that long to speak.
-constexpr TimeNs kKernelMargin = 60 * kNsPerSecond;
 
 // Sessions of agents that are read at once: one for each job and host.
 constexpr size_t kRemoteStreams = 65'536;
@@ -45,8 +42,6 @@ constexpr size_t kRemoteStreams = 65'536;
 constexpr std::string_view kEventWords[] = {"job_started",    "finding",   "diagnosis",
                                             "diagnosis_gone", "job_ended", "pool_changed"};
 constexpr std::string_view kStateWords[] = {"running", "ended", "failed"};
-
-logs::Placement placement_without_patterns() { return std::move(*logs::Placement::create({})); }
 
 uint64_t count_lines(std::string_view text) {
   return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
@@ -67,28 +62,15 @@ struct LiveJobs::Impl {
   uint64_t lines_of_ended = 0, refused_of_ended = 0;
   std::deque<LiveEvent> events;
   std::deque<LiveEvent> replayed;  // while restoring: the last findings
-  struct BacklogLine {
-    StreamId stream;
-    KernelLine line;
-  };
-  std::deque<BacklogLine> backlog;  // the kernel's last lines
-  size_t backlog_bytes = 0;
+  KernelBacklog backlog;
   std::map<std::pair<uint64_t, StreamId>, RemoteStream> remote;  // by log and stream
   bool restoring = false;                                        // what is taken was told before
   bool behind = false;                                           // what is taken is late
   std::map<std::string, TimeNs> over;  // while restoring: the end of the last run that is over
   TimeNs report_allowed_ns = kNoTime, reported_ns = kNoTime;
 
-  explicit Impl(LiveOptions o)
-      : options(std::move(o)), parsing{options.host, options.roots, placement_without_patterns(), {}, {}} {
-    make_parser();
-  }
-
-  void make_parser() {
-    logs::ParseOptions parse;
-    parse.zone = options.zone;
-    auto scanner = options.rules ? std::make_unique<rules::BlockScanner>(*options.rules) : nullptr;
-    parsing.parser = std::make_unique<logs::LineParser>(parse, std::move(scanner));
+  explicit Impl(LiveOptions o) : options(std::move(o)), parsing(options.host, options.roots) {
+    parsing.use(options.rules.get(), options.zone);
   }
 
   // Findings wait in a bounded number; of what else there is nothing comes in storms.
@@ -145,10 +127,10 @@ struct LiveJobs::Impl {
     std::vector<LiveEvent> started;
     started.push_back(std::move(e));
     push(started);
-    for (const BacklogLine& old : backlog)
-      if (old.line.time_ns == kNoTime || old.line.time_ns >= at - kKernelMargin)
-        if (const auto kernel = streams.find(old.stream); kernel != streams.end())
-          out.take_kernel(kernel->second, {&old.line, 1}, at);
+    backlog.give(at, [&](StreamId stream, const KernelLine& line) {
+      if (const auto kernel = streams.find(stream); kernel != streams.end())
+        out.take_kernel(kernel->second, {&line, 1}, at);
+    });
     return &out;
   }
 
@@ -220,14 +202,7 @@ struct LiveJobs::Impl {
       job->take_kernel(stream, lines, at);
       after(*job, at);
     }
-    for (KernelLine& line : lines) {
-      backlog_bytes += line.text.size() + sizeof(BacklogLine);
-      backlog.push_back({stream.info.id, std::move(line)});
-    }
-    while (backlog_bytes > limits::kKernelBacklogBytes) {
-      backlog_bytes -= backlog.front().line.text.size() + sizeof(BacklogLine);
-      backlog.pop_front();
-    }
+    backlog.keep(stream.info.id, std::move(lines));
   }
 
   // ---- other hosts
@@ -526,7 +501,7 @@ void LiveJobs::reload_rules(std::shared_ptr<rules::Ruleset> rules) {
   impl_->options.rules = std::move(rules);
   for (auto& [id, job] : impl_->jobs) job->replace_rules(impl_->options.rules);
   for (auto& [id, stream] : impl_->remote) stream.set_rules(core::rule_finder(impl_->options.rules.get()));
-  impl_->make_parser();
+  impl_->parsing.use(impl_->options.rules.get(), impl_->options.zone);
 }
 
 void LiveJobs::change(const detect::StallOptions& hang, TimeNs ended_after_ns) {

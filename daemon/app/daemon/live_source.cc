@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "core/rules/block_scanner.h"
 #include "ingest/live/kernel.h"
 #include "ingest/live/trace_lines.h"
 
@@ -159,6 +160,29 @@ std::vector<KernelLine> read_kernel(LiveStream& stream, std::string_view bytes) 
     out.push_back({stream.info.boot_ns == kNoTime ? kNoTime : stream.info.boot_ns + since, std::move(text)});
   }
   return out;
+}
+
+void KernelBacklog::keep(StreamId stream, std::vector<KernelLine> lines) {
+  for (KernelLine& line : lines) {
+    bytes_ += line.text.size() + sizeof(Line);
+    lines_.push_back({stream, std::move(line)});
+  }
+  while (bytes_ > limits::kKernelBacklogBytes) {
+    bytes_ -= lines_.front().line.text.size() + sizeof(Line);
+    lines_.pop_front();
+  }
+}
+
+LiveParsing::LiveParsing(std::string host_name, std::vector<std::string> log_roots)
+    : host(std::move(host_name)),
+      roots(std::move(log_roots)),
+      placement(std::move(*logs::Placement::create({}))) {}
+
+void LiveParsing::use(const rules::Ruleset* rules, const Zone& zone) {
+  logs::ParseOptions parse;
+  parse.zone = zone;
+  auto scanner = rules ? std::make_unique<rules::BlockScanner>(*rules) : nullptr;
+  parser = std::make_unique<logs::LineParser>(parse, std::move(scanner));
 }
 
 void LiveSources::step(core::Input input, TimeNs now) {

@@ -74,8 +74,34 @@ struct KernelLine {
 // The kernel's own records, the same way.
 std::vector<KernelLine> read_kernel(LiveStream& stream, std::string_view bytes);
 
+// The kernel's last lines: what it said before a job's first line may have hit that job.
+class KernelBacklog {
+ public:
+  void keep(StreamId stream, std::vector<KernelLine> lines);
+  // Those that a job which begins at `at` may have to do with, oldest first.
+  template <class Take>  // (StreamId, const KernelLine&)
+  void give(TimeNs at, const Take& take) const {
+    for (const auto& [stream, line] : lines_)
+      if (line.time_ns == kNoTime || line.time_ns >= at - kMargin) take(stream, line);
+  }
+
+ private:
+  // A job's processes need that long to speak.
+  static constexpr TimeNs kMargin = 60 * kNsPerSecond;
+  struct Line {
+    StreamId stream;
+    KernelLine line;
+  };
+  std::deque<Line> lines_;
+  size_t bytes_ = 0;
+};
+
 // What all jobs share: rules are found by one parser.
 struct LiveParsing {
+  LiveParsing(std::string host_name, std::vector<std::string> log_roots);
+  // Parses for these rules (null: none) from now on.
+  void use(const rules::Ruleset* rules, const Zone& zone);
+
   std::string host;
   std::vector<std::string> roots;
   logs::Placement placement;

@@ -20,14 +20,12 @@ class Agent : public LiveSink {
  public:
   explicit Agent(size_t number, uint64_t session = 1)
       : name_(fmt::format("node-{}", number)),
-        parsing_{name_, {"/logs/"}, std::move(*logs::Placement::create({})), {}, {}},
+        parsing_(name_, {"/logs/"}),
         sources_(*this, parsing_),
         writer_(session),
         epoch_(number + 1),
         session_(session) {
-    logs::ParseOptions parse;
-    parsing_.parser =
-        std::make_unique<logs::LineParser>(parse, std::make_unique<rules::BlockScanner>(*shipped()));
+    parsing_.use(shipped().get(), {});
     writer_.set_rules(shipped().get());
   }
   std::vector<core::Effect> step(core::Input& input, TimeNs now) override {
