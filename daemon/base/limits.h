@@ -102,6 +102,7 @@ constexpr size_t kWireLines = 1 << 18;
 // number does not make tables of gigabytes. Spans: a watchdog ends a job within hours. Times: the year 2262,
 // where nanoseconds end.
 constexpr uint32_t kCommRanks = 1 << 20;
+constexpr size_t kCommRows = 64;  // of a heat map: what a person looks over
 constexpr int64_t kCommSpanMax = 7ll * 24 * 3600 * 1'000'000'000;
 constexpr int64_t kCommTimeMax = 9'223'372'036'000'000'000;
 

@@ -44,9 +44,9 @@ struct CommRecord {
   uint64_t start_ns = 0;  // the rank's entry
   uint64_t end_ns = 0;    // its exit; 0 while unfinished
   uint64_t comm = 0;      // the same on all of its ranks
-  uint64_t seq = 0;  // of a collective, among all of the communicator; send, recv: within (sender, receiver)
-  uint64_t bytes = 0;  // moved per rank; 0: unknown
-  uint32_t rank = 0;   // global
+  uint64_t seq = 0;       // of a collective, among all of the communicator; of send, recv: of the pair
+  uint64_t bytes = 0;     // moved per rank; 0: unknown
+  uint32_t rank = 0;      // global
   uint32_t step = kCommUnknown;
   uint32_t peer = kCommUnknown;  // global rank, of send and recv
   uint32_t comm_size = 0;
@@ -68,7 +68,7 @@ Result<CommHeader> parse_comm_header(std::string_view bytes);
 std::string comm_header_bytes(const CommHeader& header);
 
 // What is wrong with a record by itself (an operation or group that does not exist, a span that is negative,
-// a rank beyond limits::kCommRanks, a peer that is none); empty where nothing is. A sentence fit to be counted.
+// a rank beyond limits::kCommRanks, a peer that is none); empty where nothing is.
 std::string_view comm_record_fault(const CommRecord& record);
 
 bool is_p2p(CommOp op);

@@ -201,6 +201,21 @@ struct Activity {
   std::vector<std::pair<TimeNs, int64_t>> progress;
 };
 
+// Communication over steps, for showing: the curve of step times and how far ranks were behind their peers.
+struct CommSteps {
+  std::vector<int64_t> steps;      // ascending; all the others run beside it
+  std::vector<double> step_ms;     // how long each took, over all ranks
+  std::vector<double> without_ms;  // how long it would have taken without what was in excess
+  struct Row {
+    uint32_t rank = 0;
+    std::optional<std::string> host;
+    std::optional<uint32_t> device;
+    std::vector<float> excess_ms;  // by step: time of its own beyond that of its peers; NaN: not seen
+  };
+  std::vector<Row> rows;  // the ranks with most excess, ascending by rank; at most limits::kCommRows
+  uint64_t ranks = 0;     // of which `rows` are some
+};
+
 struct Report {
   JobSummary job;
   std::optional<size_t> verdict;  // index into diagnoses
@@ -216,6 +231,7 @@ struct Report {
   std::map<std::string, uint64_t> cut;
   // Beside FORMATS.md, for showing.
   Activity activity;
+  CommSteps comm;
   bool interrupted = false;  // the reading was stopped; this is what was known then
 };
 

@@ -4,7 +4,6 @@
 
 #include "app/daemon/job_hosts.h"
 #include "app/daemon/live_source.h"
-#include "core/rules/block_scanner.h"
 #include "core/wire.h"
 #include "live_feed.h"
 
