@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "cli/verbs.h"
+#include "core/rules/keys.h"
 
 namespace culprit::cli {
 namespace {
@@ -36,6 +37,31 @@ int usage_error(const CLI::Error& error) {
     if (c == '\n') c = ' ';
   complain(text + "; see `culprit --help`");
   return kUnable;
+}
+
+// CLI11 says of a misspelt verb only that one is required. Empty where no verb was misspelt.
+std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* last = &app;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word.starts_with('-')) return "";
+    std::vector<std::string> names;
+    const CLI::App* next = nullptr;
+    for (const CLI::App* verb : last->get_subcommands({})) {
+      names.push_back(verb->get_name());
+      if (names.back() == word) next = verb;
+    }
+    if (names.empty()) return "";
+    if (next) {
+      last = next;
+      continue;
+    }
+    const std::vector<std::string_view> candidates(names.begin(), names.end());
+    const std::string_view best = rules::nearest(word, candidates);
+    return "no verb '" + std::string(word) + "'" +
+           (best.empty() ? "" : "; did you mean '" + std::string(best) + "'?");
+  }
+  return "";
 }
 
 int run(int argc, char** argv) {
@@ -68,6 +94,11 @@ int run(int argc, char** argv) {
     std::ostringstream text;
     app.exit(done, text, text);
     return print(text.str()) ? kDone : kUnable;
+  } catch (const CLI::RequiredError& error) {
+    const std::string unknown = unknown_verb(app, argc, argv);
+    if (unknown.empty()) return usage_error(error);
+    complain(unknown);
+    return kUnable;
   } catch (const CLI::Error& error) {
     return usage_error(error);
   }

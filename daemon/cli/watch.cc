@@ -149,6 +149,15 @@ void wait(int seconds) {
   }
 }
 
+// Also where that cannot be told.
+bool is_known(app::Client& client, const std::string& job) {
+  const auto answer = client.get("/v1/jobs");
+  const Json jobs = answer ? Json::parse(*answer, nullptr, false) : Json();
+  if (!jobs.is_object() || !jobs.contains("items")) return true;
+  return std::any_of(jobs["items"].begin(), jobs["items"].end(),
+                     [&](const Json& row) { return row.is_object() && text_field(row, "id") == job; });
+}
+
 int watch(Options& o) {
   if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
@@ -157,6 +166,8 @@ int watch(Options& o) {
   const std::string path = "/v1/events" + (o.job.empty() ? "" : "?job=" + app::url_escaped(o.job));
   // What is wrong from the beginning is for the user to mend; what breaks later may mend itself.
   if (const auto status = client->get("/v1/status"); !status) return complain(status.error().text), kUnable;
+  if (!o.job.empty() && !is_known(*client, o.job))
+    complain(fmt::format("{}: no job '{}' is known yet; waiting for it", client->server(), o.job));
   std::string last_id;
   Findings findings;
   bool printed = true, told = false;

@@ -68,6 +68,13 @@ def usage(folder: Path) -> None:
     refused(run("diagnose"))
 
 
+@promise("a misspelt verb is named, with the one that was meant")
+def misspelt_verb(folder: Path) -> None:
+    for words, meant in ((["diagnos", folder], "diagnose"), (["rules", "lst"], "list"),
+                         (["simulate", "lgs"], "logs")):
+        refused(run(*words), f"did you mean '{meant}'?")
+
+
 @promise("every verb has help with examples")
 def help_texts(_: Path) -> None:
     rules = [["rules", verb] for verb in ("check", "test", "match", "list", "explain", "why", "new", "keys")]
