@@ -33,7 +33,8 @@ void flatten(const Json& object, const std::string& before, std::vector<std::vec
              const Zone& zone) {
   for (const auto& [name, value] : object.items()) {
     const std::string path = before + shown(Json(name));
-    const bool list = value.is_array() && !value.empty() && value[0].is_object();
+    if ((value.is_string() || value.is_array()) && value.empty()) continue;  // says nothing
+    const bool list = value.is_array() && value[0].is_object();
     if (value.is_object() || list)
       flatten(value, path + ".", rows, zone);
     else if (object.is_object())
@@ -43,11 +44,21 @@ void flatten(const Json& object, const std::string& before, std::vector<std::vec
   }
 }
 
+// What a person looks for first, as a sentence.
+std::string headline(const Json& json, const Zone& zone) {
+  const std::string health = text_field(json, "health");
+  return fmt::format("culpritd {} on {}, {}, since {}: {}\n\n", text_field(json, "version"),
+                     text_field(json, "host"), text_field(json, "role"), time_field(json, "started_ns", zone),
+                     inked(health, health == "ok" ? Ink::kDim : Ink::kAlarm, wants_color()));
+}
+
 int status(RemoteOptions& o) {
   return print_answer(o, "/v1/status", [&](const Json& json) {
     std::vector<std::vector<std::string>> rows{{"WHAT", "VALUE"}};
-    flatten(json, "", rows, o.zone);
-    return table(rows, wants_color());
+    Json rest = json;
+    for (const char* told : {"version", "host", "role", "started_ns", "health", "healthy"}) rest.erase(told);
+    flatten(rest, "", rows, o.zone);
+    return headline(json, o.zone) + table(rows, wants_color());
   });
 }
 
