@@ -1,8 +1,8 @@
 // The jobs of this host on their way to a collector's engines: what LiveJobs is to engines that run here. It
 // takes what the store gets, in the same order, and gives blocks of condensed inputs (core/wire.h), a session
-// for each job, together with marks: how far each source is in them. A job's block and the marks of what is in
-// it become durable as one, so after any end the feed goes on behind the marks, with new sessions, and nothing
-// is told twice or left out: what a mark covers is passed over when it is given again.
+// for each job, together with marks: how far each source is in them. A job's block and the marks of what is
+// in it become durable as one, so after any end the feed goes on behind the marks, with new sessions, and
+// nothing is told twice or left out: what a mark covers is passed over when it is given again.
 //
 // It decides nothing of a job, not even its end: it says what its processes, its lines and its files say.
 //

@@ -1,4 +1,4 @@
-// What an agent of another host condenses of one job, made by hand: text of its file goes in, blocks come out.
+// What an agent of another host condenses of one job, made by hand: text of its file in, blocks out.
 #pragma once
 
 #include <fmt/format.h>
