@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(logs_of_a_kind_that_only_newer_versions_know_are_left_out) 
 
 BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_refused_with_a_reason) {
   const auto status = [](auto change) {
-    Status st;
+    peer::Status st;
     change(st);
     return encode(st);
   };
@@ -129,8 +129,9 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_refused_with_a_reason) {
       {encode(Frame{Log::kEvidence, FrameKind::kData, 1, ""}), "a frame cannot be read: the frame is empty"},
       {encode(Skipped{Log::kEvidence, 5, 4, ""}), "a skipped cannot be read: it skips nothing"},
       {encode(Skipped{Log::kEvidence, 1, UINT64_MAX, ""}), "a skipped cannot be read: it skips nothing"},
-      {status([](Status& st) { st.started_ns = -5; }), "a status cannot be read: a time is before 1970"},
-      {status([](Status& st) {
+      {status([](peer::Status& st) { st.started_ns = -5; }),
+       "a status cannot be read: a time is before 1970"},
+      {status([](peer::Status& st) {
          st.logs = {{Log::kEvidence, 1, 1, -5}};
        }),
        "a status cannot be read: a time is before 1970"},
