@@ -107,6 +107,11 @@ void wall_clock(Io& io, T& time_ns) {
   io.number(time_ns);
   io.require(time_ns >= 0, "its clock is before 1970");
 }
+template <class Io, class T>
+void maybe_time(Io& io, T& time_ns) {
+  io.number(time_ns);
+  io.require(time_ns >= 0 || time_ns == kNoTime, "a time is before 1970");
+}
 template <class Io, class S>
 void sentence(Io& io, S& text) {
   io.text(text, kSentenceBytes, "a sentence is too long");
@@ -185,7 +190,7 @@ template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, Status>
 void fields(Io& io, M& m) {
   wall_clock(io, m.time_ns);
-  io.number(m.started_ns);
+  maybe_time(io, m.started_ns);
   io.number(m.read_bytes);
   io.number(m.sources);
   io.number(m.dropped_bytes);
@@ -196,7 +201,7 @@ void fields(Io& io, M& m) {
   log_list(io, m.logs, [&](auto& log) {
     io.number(log.bytes);
     io.number(log.unacked_frames);
-    io.number(log.oldest_ns);
+    maybe_time(io, log.oldest_ns);
   });
 }
 

@@ -18,42 +18,62 @@ constexpr TimeNs kAskEvery = kNsPerSecond;
 constexpr TimeNs kAliveEvery = 30 * kNsPerSecond;
 // Where nobody can tell whether a job's processes are there; as LiveJobs.
 constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
-// Of blocks in one frame, which holds 6 MiB; a block has some 3 MiB at most.
-constexpr size_t kPartBytes = 2 << 20;
 // Of a record beside its bytes and names, at most.
 constexpr size_t kRecordBytes = 128;
-// Of one job's sources, in a frame with its block: what a host's job writes at a time. A kill between that
-// frame and the next may tell lines of further ones twice.
-constexpr size_t kMarksWithBlock = 8192;
+// Of marks between two flushes. A block has some 3 MiB at most and stands in one frame with the marks of all
+// that is in it; a frame holds 6 MiB, of which FeedOptions::part_bytes may be there before.
+constexpr size_t kMarkBytes = 2 << 20;
+constexpr size_t kFrameBytes = (6 << 20) - (64 << 10);
 // The mark of the evidence as a whole.
 constexpr uint64_t kAllStreams = UINT64_MAX;
 // Of a mark's place: what stands at its offset was told.
 constexpr uint64_t kGapTold = 1, kEndTold = 2;
+// Or it tells how much of a source that all jobs have (the kernel) is in the blocks of one job.
+constexpr uint64_t kOfOneJob = 4;
 
+// A session's writer, and what the next one has to know of the sources.
 class WriterSink : public LiveSink {
  public:
-  explicit WriterSink(core::InputWriter& writer) : writer_(writer) {}
+  explicit WriterSink(std::optional<core::InputWriter>& writer) : writer_(writer) {}
   std::vector<core::Effect> step(core::Input& input, TimeNs now) override {
-    writer_.add(input, now);
+    if (const auto* opened = std::get_if<core::SourceOpened>(&input))
+      sources_.push_back(opened->info);
+    else if (const auto* lines = std::get_if<core::LogInput>(&input))
+      sources_[lines->batch->source].lines_before += lines->batch->lines.size();
+    writer_->add(input, now);
     return {};
+  }
+  void tell_sources(TimeNs now) {
+    for (const SourceInfo& info : sources_) writer_->add(core::SourceOpened{info}, now);
   }
 
  private:
-  core::InputWriter& writer_;
+  std::optional<core::InputWriter>& writer_;
+  std::vector<SourceInfo> sources_;  // by their numbers, with the lines so far
+};
+
+// How far one job was told what the kernel says.
+struct KernelMark {
+  uint64_t told = 0;
+  bool moved = false;  // since the last flush
+  StreamId stream = kNoStream;
 };
 
 // A job's session.
 struct FeedJob {
   FeedJob(uint64_t number, LiveParsing& parsing)
       : session(number), writer(number), sink(writer), sources(sink, parsing) {}
-  const uint64_t session;
-  core::InputWriter writer;
+  uint64_t session;
+  std::optional<core::InputWriter> writer;  // always one
   WriterSink sink;
   LiveSources sources;
   StreamId stream = kNoStream;  // of its blocks
   uint64_t offset = 0;
+  TimeNs began_ns = kNoTime;
   std::map<StreamId, bool> streams;  // its own, and whether they ended
-  TimeNs last_ns = kNoTime;          // when its bytes were read
+  std::map<StreamId, KernelMark> kernel;
+  std::vector<Piece> before;  // ends of its sessions of before, which go with the first block of this one
+  TimeNs last_ns = kNoTime;   // when its bytes were read
   TimeNs asked_ns = kNoTime, told_ns = kNoTime;
   std::optional<bool> told;
   bool over = false;  // its session ends with the next flush
@@ -85,8 +105,9 @@ struct HostFeed::Impl {
   KernelBacklog backlog;
   std::vector<Piece> ends;  // of streams of the condensed spool, for the next flush
   std::unordered_map<StreamId, StreamState> known_marks;  // by evidence stream, of sources not seen yet
-  std::optional<StreamId> all_stream;                     // the mark of kAllStreams
+  StreamId all_stream = kNoStream;                        // the mark of kAllStreams
   uint64_t behind = 0;                                    // what it told at the start
+  size_t mark_bytes = 0;                                  // of marks that the next flush has
   bool hurry = false;
 
   explicit Impl(FeedOptions o) : options(std::move(o)), parsing(options.host, options.roots) {
@@ -138,13 +159,7 @@ struct HostFeed::Impl {
     if (stream.resumes) {
       Piece piece = given;
       const TimeNs at = piece.time_ns == kNoTime ? now : piece.time_ns;
-      if (!cut(stream, piece)) {
-        // The kernel's lines of shortly before a job began are told to it.
-        if (stream.live.info.kind == OriginKind::kKernel)
-          backlog.keep(given.stream, read_kernel(stream.live, given.bytes));
-        return;
-      }
-      take_new(stream, piece, sequence, at);
+      if (cut(stream, piece)) take_new(stream, piece, sequence, at);
     } else {
       take_new(stream, given, sequence, given.time_ns == kNoTime ? now : given.time_ns);
     }
@@ -186,7 +201,12 @@ struct HostFeed::Impl {
     if (piece.gap && stream.mark == piece.offset) stream.told_at_mark |= kGapTold;
     if (piece.ends) stream.told_at_mark |= kEndTold;
     stream.live.ended = piece.ends;
-    stream.moved = stream.moved || stream.mark != before || piece.gap || piece.ends;
+    if (stream.mark != before || piece.gap || piece.ends) move(stream);
+  }
+
+  void move(FeedStream& stream) {
+    if (!std::exchange(stream.moved, true))
+      mark_bytes += kRecordBytes + stream.live.info.path.size() + stream.live.info.job.size();
   }
 
   void take_bytes(FeedStream& stream, const Piece& piece, TimeNs at) {
@@ -216,7 +236,7 @@ struct HostFeed::Impl {
     stream.live.lines_before = stream.lines;
     if (info.kind == OriginKind::kSocket) {
       job->sources.take_trace(stream.live, trace, at);
-      if (trace.ends) job->writer.ends(trace.failed, at);
+      if (trace.ends) job->writer->ends(trace.failed, at);
     } else if (info.kind == OriginKind::kFile) {
       job->sources.take_file(stream.live, piece, at);
     }
@@ -238,8 +258,11 @@ struct HostFeed::Impl {
     if (jobs.size() >= options.jobs_max) return nullptr;
     FeedJob& job =
         *jobs.emplace(id, std::make_unique<FeedJob>(options.draw_session(), parsing)).first->second;
-    job.writer.set_rules(options.rules.get());
+    job.writer->set_rules(options.rules.get());
     job.last_ns = at;
+    for (const auto& [stream, known_stream] : streams)
+      if (known_stream.live.info.kind == OriginKind::kKernel)
+        job.kernel[stream] = {known_stream.end, true, kNoStream};
     backlog.give(at, [&](StreamId stream, const KernelLine& line) {
       if (const auto kernel = streams.find(stream); kernel != streams.end())
         job.sources.take_kernel(kernel->second.live, {&line, 1}, at);
@@ -249,7 +272,19 @@ struct HostFeed::Impl {
 
   void take_kernel(FeedStream& stream, const Piece& piece, TimeNs at) {
     std::vector<KernelLine> lines = read_kernel(stream.live, piece.bytes);
-    for (auto& [id, job] : jobs) job->sources.take_kernel(stream.live, lines, at);
+    const uint64_t end = piece.offset + piece.bytes.size();
+    for (auto& [id, job] : jobs) {
+      KernelMark& mark = job->kernel[stream.live.info.id];
+      if (end <= mark.told) continue;
+      if (mark.told <= piece.offset) {
+        job->sources.take_kernel(stream.live, lines, at);
+      } else {
+        const std::string_view rest = std::string_view(piece.bytes).substr(mark.told - piece.offset);
+        job->sources.take_kernel(stream.live, read_kernel(stream.live, rest), at);
+      }
+      mark.told = end;
+      mark.moved = true;
+    }
     backlog.keep(stream.live.info.id, std::move(lines));
   }
 
@@ -268,7 +303,7 @@ struct HostFeed::Impl {
       hurry = hurry || alive != job.told;
       job.told = alive;
       job.told_ns = now;
-      job.writer.alive(*alive, now);
+      job.writer->alive(*alive, now);
     }
     if (silent >= (alive.value_or(true) ? kForgotten : options.ended_after_ns) && alive != true)
       end(job, now);
@@ -284,7 +319,7 @@ struct HostFeed::Impl {
       known->second.mark = known->second.end;
       known->second.told_at_mark = 0;
       ++known->second.lines;
-      known->second.moved = true;
+      move(known->second);
       known->second.live.rest.clear();
     }
   }
@@ -304,11 +339,12 @@ struct HostFeed::Impl {
       parts_.back().pieces.push_back(std::move(piece));
     }
     // What is added next may go into another one.
-    void may_part() {
-      if (weight_ < kPartBytes) return;
+    void may_part(size_t bytes) {
+      if (weight_ < bytes) return;
       parts_.emplace_back();
       weight_ = 0;
     }
+    bool has_room() const { return weight_ < kFrameBytes; }
     std::vector<PieceBatch> take() {
       for (PieceBatch& part : parts_) part.whole = true;
       return std::move(parts_);
@@ -319,110 +355,159 @@ struct HostFeed::Impl {
     size_t weight_ = 0;
   };
 
-  static Piece mark_piece(StreamId stream, const FilePlace& place, TimeNs now) {
-    Piece out;
-    out.stream = stream;
-    out.time_ns = now;
-    out.place = place;
-    return out;
+  // A mark's stream in the condensed log (kNoStream: it has none yet), and what it tells.
+  struct Mark {
+    StreamId& stream;
+    std::string job, path;
+    FilePlace place;
+  };
+  void add(Mark mark, Parts& out, TimeNs now) {
+    if (mark.stream == kNoStream) {
+      StreamInfo info;
+      info.id = mark.stream = options.allocate();
+      info.kind = OriginKind::kMark;
+      info.job = std::move(mark.job);
+      info.path = std::move(mark.path);
+      info.opened_ns = now;
+      out.open(std::move(info));
+    }
+    Piece piece;
+    piece.stream = mark.stream;
+    piece.time_ns = now;
+    piece.place = mark.place;
+    piece.place->device = options.evidence_epoch;
+    out.add(std::move(piece));
   }
 
   void add_mark(FeedStream& stream, Parts& out, TimeNs now) {
     stream.moved = false;
     const StreamInfo& info = stream.live.info;
-    if (stream.mark_stream == kNoStream) {
-      stream.mark_stream = options.allocate();
-      StreamInfo mark;
-      mark.id = stream.mark_stream;
-      mark.kind = OriginKind::kMark;
-      mark.job = info.job;
-      mark.path = info.path;
-      mark.opened_ns = now;
-      out.open(std::move(mark));
-    }
     FilePlace place;
-    place.device = options.evidence_epoch;
     place.inode = info.id;
     place.offset = stream.mark;
     place.tail = stream.lines;
     place.fingerprint = stream.told_at_mark;
-    out.add(mark_piece(stream.mark_stream, place, now));
+    add({stream.mark_stream, info.job, info.path, place}, out, now);
+  }
+
+  static Piece end_of(StreamId stream, TimeNs now) {
+    Piece last;
+    last.stream = stream;
+    last.time_ns = now;
+    last.ends = true;
+    return last;
+  }
+
+  // Of a session that has told something.
+  void add_kernel_marks(const std::string& id, FeedJob& job, Parts& out, TimeNs now) {
+    for (auto& [stream, mark] : job.kernel) {
+      if (job.over && mark.stream != kNoStream) out.add(end_of(mark.stream, now));
+      const bool told = job.stream != kNoStream || !job.before.empty();
+      if (job.over || !told || !std::exchange(mark.moved, false)) continue;
+      const auto known = streams.find(stream);
+      FilePlace place;
+      place.inode = stream;
+      place.offset = mark.told;
+      place.fingerprint = kOfOneJob;
+      add({mark.stream, id, known == streams.end() ? "" : known->second.live.info.path, place}, out, now);
+    }
+  }
+
+  void open_session(const std::string& id, FeedJob& job, Parts& out, TimeNs now) {
+    StreamInfo info;
+    info.id = job.stream = options.allocate();
+    info.kind = OriginKind::kCondensed;
+    info.job = id;
+    info.path = "condensed/" + hex64(job.session);
+    info.opened_ns = job.began_ns = now;
+    out.open(std::move(info));
+  }
+
+  // Another session of the same sources, in the middle of their lines. The one before ends with its first
+  // block: a collector forgets a session when the next one is told, and after a kill the job is known by it.
+  void begin_anew(FeedJob& job, Piece last, TimeNs now) {
+    job.before.push_back(std::move(last));
+    over.add(job);
+    job.session = options.draw_session();
+    job.writer.emplace(job.session);
+    job.writer->set_rules(options.rules.get());
+    job.sink.tell_sources(now);
+    job.stream = kNoStream;
+    job.offset = 0;
+    job.told.reset();
   }
 
   void add_block(const std::string& id, FeedJob& job, Parts& out, TimeNs now) {
     for (Problem& problem : job.sources.take_broken())
-      job.writer.add(core::ProblemSeen{std::move(problem)}, now);
-    if (!job.writer.empty(now)) {
-      if (job.stream == kNoStream) {
-        StreamInfo info;
-        info.id = job.stream = options.allocate();
-        info.kind = OriginKind::kCondensed;
-        info.job = id;
-        info.path = "condensed/" + hex64(job.session);
-        info.opened_ns = now;
-        out.open(std::move(info));
+      job.writer->add(core::ProblemSeen{std::move(problem)}, now);
+    if (job.over || !job.writer->empty(now))
+      for (Piece& last : std::exchange(job.before, {})) {
+        last.time_ns = now;
+        out.add(std::move(last));
       }
+    if (!job.writer->empty(now)) {
+      if (job.stream == kNoStream) open_session(id, job, out, now);
       Piece piece;
       piece.stream = job.stream;
       piece.offset = job.offset;
-      piece.bytes = job.writer.flush(now);
+      piece.bytes = job.writer->flush(now);
       piece.time_ns = now;
       job.offset += piece.bytes.size();
       ++counts.blocks;
       counts.block_bytes += piece.bytes.size();
       out.add(std::move(piece));
     }
-    if (!job.over || job.stream == kNoStream) return;
-    Piece last;
-    last.stream = job.stream;
+    if (job.stream == kNoStream) return;
+    const bool is_long = job.offset >= options.session_bytes || now - job.began_ns >= options.session_ns;
+    if (!job.over && !is_long) return;
+    Piece last = end_of(job.stream, now);
     last.offset = job.offset;
-    last.time_ns = now;
-    last.ends = true;
-    out.add(std::move(last));
+    if (job.over)
+      out.add(std::move(last));
+    else
+      begin_anew(job, std::move(last), now);
   }
 
   void add_all_mark(uint64_t sequence, Parts& out, TimeNs now) {
     for (const auto& [id, stream] : streams)
       if (stream.mark < stream.end) sequence = std::min(sequence, stream.since);
-    if (!all_stream) {
-      all_stream = options.allocate();
-      StreamInfo mark;
-      mark.id = *all_stream;
-      mark.kind = OriginKind::kMark;
-      mark.opened_ns = now;
-      out.open(std::move(mark));
-    }
     FilePlace place;
-    place.device = options.evidence_epoch;
     place.inode = kAllStreams;
     place.offset = sequence;
-    out.add(mark_piece(*all_stream, place, now));
+    add({all_stream, "", "", place}, out, now);
   }
 
-  // A job's block and the marks of its own sources are one; marks of what all jobs have stand last.
+  // A job's block and the marks of all that is in it are one, so a kill between two parts doubles nothing;
+  // the mark of the evidence as a whole stands last.
   std::vector<PieceBatch> flush(uint64_t sequence, TimeNs now) {
     Parts out;
     for (Piece& last : std::exchange(ends, {})) {
       last.time_ns = now;
       out.add(std::move(last));
     }
+    std::map<std::string_view, std::vector<FeedStream*>> moved;  // by job
+    for (auto& [id, stream] : streams) {
+      const StreamInfo& info = stream.live.info;
+      if (info.kind == OriginKind::kKernel)
+        stream.moved = false;  // each job has its own mark
+      else if (stream.moved)
+        moved[info.job.empty() ? kDefault : info.job].push_back(&stream);
+    }
     for (auto& [id, job] : jobs) {
-      out.may_part();
+      out.may_part(options.part_bytes);
       add_block(id, *job, out, now);
-      size_t added = 0;
-      for (const auto& [stream, ended] : job->streams) {
-        const auto known = streams.find(stream);
-        if (known == streams.end() || !known->second.moved) continue;
-        if (++added > kMarksWithBlock) break;  // the rest with those of all
-        add_mark(known->second, out, now);
-      }
+      add_kernel_marks(id, *job, out, now);
+      // Beyond a frame are at most those of unfinished lines that the end of a job made lines.
+      for (FeedStream* stream : moved[id])
+        if (out.has_room()) add_mark(*stream, out, now);
     }
     for (auto& [id, stream] : streams) {
       if (!stream.moved) continue;
-      out.may_part();
+      out.may_part(options.part_bytes);
       add_mark(stream, out, now);
     }
     add_all_mark(sequence, out, now);
+    mark_bytes = 0;
     count();
     std::erase_if(jobs, [](const auto& job) { return job.second->over; });
     hurry = false;
@@ -433,11 +518,11 @@ struct HostFeed::Impl {
   struct Counted {
     uint64_t lines = 0, bytes = 0, lines_lost = 0, notes_lost = 0;
     void add(const FeedJob& job) {
-      const logs::CondenseCounts& c = job.writer.counts();
+      const logs::CondenseCounts& c = job.writer->counts();
       lines += c.lines;
       bytes += c.bytes;
       lines_lost += c.dropped;
-      notes_lost += job.writer.dropped_notes();
+      notes_lost += job.writer->dropped_notes();
     }
   } over;
   void count() {
@@ -462,6 +547,7 @@ HostFeed::~HostFeed() = default;
 
 void HostFeed::resume(const std::vector<StreamState>& known, TimeNs now) {
   Impl& s = *impl_;
+  std::vector<const StreamState*> of_one_job;
   for (const StreamState& state : known) {
     if (state.ended) continue;
     const bool ours = state.info.kind == OriginKind::kMark && state.place &&
@@ -469,17 +555,26 @@ void HostFeed::resume(const std::vector<StreamState>& known, TimeNs now) {
     if (ours && state.place->inode == kAllStreams) {
       s.all_stream = state.info.id;
       s.behind = state.place->offset;
+    } else if (ours && state.place->fingerprint == kOfOneJob) {
+      of_one_job.push_back(&state);
     } else if (ours && state.place->inode < kNoStream) {
       s.known_marks[static_cast<StreamId>(state.place->inode)] = state;
     } else {  // a session of before, or the mark of another spool's
       // Its job goes on at once, in a new one: what the kernel says is told to it though it is silent itself.
-      if (state.info.kind == OriginKind::kCondensed) (void)s.job_for(state.info.job, now);
-      Piece last;
-      last.stream = state.info.id;
-      last.offset = state.size;
-      last.ends = true;
-      s.ends.push_back(std::move(last));
+      FeedJob* job = nullptr;
+      if (state.info.kind == OriginKind::kCondensed) job = s.job_for(state.info.job, now);
+      std::vector<Piece>& ends = job ? job->before : s.ends;
+      ends.push_back(s.end_of(state.info.id, now));
+      ends.back().offset = state.size;
     }
+  }
+  for (const StreamState* state : of_one_job) {
+    const auto job = s.jobs.find(state->info.job);
+    if (job == s.jobs.end())
+      s.ends.push_back(s.end_of(state->info.id, now));
+    else
+      job->second->kernel[static_cast<StreamId>(state->place->inode)] = {state->place->offset, false,
+                                                                         state->info.id};
   }
 }
 
@@ -500,19 +595,20 @@ void HostFeed::tick(TimeNs now) {
 bool HostFeed::empty(TimeNs now) const {
   if (!impl_->ends.empty()) return false;
   for (const auto& [id, job] : impl_->jobs)
-    if (job->over || !job->writer.empty(now)) return false;
+    if (job->over || !job->writer->empty(now)) return false;
   return std::none_of(impl_->streams.begin(), impl_->streams.end(),
                       [](const auto& stream) { return stream.second.moved; });
 }
 
 bool HostFeed::full() const {
+  if (impl_->mark_bytes >= kMarkBytes) return true;
   return std::any_of(impl_->jobs.begin(), impl_->jobs.end(),
-                     [](const auto& job) { return job.second->writer.full(); });
+                     [](const auto& job) { return job.second->writer->full(); });
 }
 
 bool HostFeed::urgent() const {
   return std::any_of(impl_->jobs.begin(), impl_->jobs.end(),
-                     [](const auto& job) { return job.second->writer.urgent(); });
+                     [](const auto& job) { return job.second->writer->urgent(); });
 }
 
 bool HostFeed::hurries() const { return impl_->hurry; }
@@ -522,10 +618,7 @@ std::vector<PieceBatch> HostFeed::flush(uint64_t sequence, TimeNs now) { return 
 void HostFeed::keep_only(const std::set<StreamId>& known) {
   Impl& s = *impl_;
   const auto end_mark = [&](StreamId mark) {
-    Piece last;
-    last.stream = mark;
-    last.ends = true;
-    if (mark != kNoStream) s.ends.push_back(std::move(last));
+    if (mark != kNoStream) s.ends.push_back(s.end_of(mark, kNoTime));
   };
   std::erase_if(s.known_marks, [&](const auto& mark) {
     if (known.contains(mark.first)) return false;
@@ -537,6 +630,12 @@ void HostFeed::keep_only(const std::set<StreamId>& known) {
     end_mark(stream.second.mark_stream);
     return true;
   });
+  for (auto& [id, job] : s.jobs)
+    std::erase_if(job->kernel, [&](const auto& mark) {
+      if (known.contains(mark.first) || s.streams.contains(mark.first)) return false;
+      end_mark(mark.second.stream);
+      return true;
+    });
 }
 
 void HostFeed::renew() {
@@ -546,7 +645,7 @@ void HostFeed::renew() {
 void HostFeed::reload_rules(std::shared_ptr<rules::Ruleset> rules) {
   const auto before = std::exchange(impl_->options.rules, std::move(rules));
   impl_->parsing.use(impl_->options.rules.get(), impl_->options.zone);
-  for (auto& [id, job] : impl_->jobs) job->writer.set_rules(impl_->options.rules.get());
+  for (auto& [id, job] : impl_->jobs) job->writer->set_rules(impl_->options.rules.get());
 }
 
 void HostFeed::set_ended_after(TimeNs ns) { impl_->options.ended_after_ns = ns; }

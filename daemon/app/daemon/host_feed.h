@@ -1,8 +1,8 @@
 // The jobs of this host on their way to a collector's engines: what LiveJobs is to engines that run here. It
 // takes what the store gets, in the same order, and gives blocks of condensed inputs (core/wire.h), a session
-// for each job, together with marks: how far each source is in them. Blocks and marks become durable as one,
-// so after any end the feed goes on behind the marks, with new sessions, and nothing is told twice or left
-// out: what a mark covers is passed over when it is given again.
+// for each job, together with marks: how far each source is in them. A job's block and the marks of what is
+// in it become durable as one, so after any end the feed goes on behind the marks, with new sessions, and
+// nothing is told twice or left out: what a mark covers is passed over when it is given again.
 //
 // It decides nothing of a job, not even its end: it says what its processes, its lines and its files say.
 //
@@ -33,6 +33,11 @@ struct FeedOptions {
   Zone zone;                              // of times that name none
   TimeNs ended_after_ns = 600 * kNsPerSecond;
   size_t jobs_max = limits::kLiveJobs;
+  size_t part_bytes = 1 << 20;  // of blocks in a frame, beyond which the next begins another
+  // A session goes on in another one then: a collector that has dropped its first blocks can read none of the
+  // rest. Beginning anew costs some kilobytes; 16 MiB are of half a GB of logs.
+  uint64_t session_bytes = 16 << 20;
+  TimeNs session_ns = 24 * 3600 * kNsPerSecond;
   uint64_t evidence_epoch = 0;             // of the spool whose pieces come
   std::function<StreamId()> allocate;      // of the condensed spool
   std::function<uint64_t()> draw_session;  // random numbers

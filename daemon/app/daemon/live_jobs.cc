@@ -28,6 +28,8 @@ constexpr TimeNs kLastWords = 5 * kNsPerSecond;
 constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
 // And this long where it may go on where nobody hears it: networks are cut for days, and hosts are lost.
 constexpr TimeNs kForgottenUnheard = 7 * 24 * 3600 * kNsPerSecond;
+// As of times in blocks (core/wire.h): 2116.
+constexpr TimeNs kTimesEnd = TimeNs{1} << 62;
 constexpr TimeNs kAskEvery = kNsPerSecond;
 // Who was never seen alive cannot be seen to be gone: running jobs' processes are looked for too.
 constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
@@ -237,7 +239,9 @@ struct LiveJobs::Impl {
       }
       RemoteStream& stream = known->second;
       const uint64_t lost = stream.blocks_lost();
-      const TimeNs at = piece.time_ns == kNoTime ? now : piece.time_ns;
+      // A stranger's clock: what none tells is now.
+      const bool told = piece.time_ns >= 0 && piece.time_ns < kTimesEnd;
+      const TimeNs at = told ? piece.time_ns : now;
       LiveJob* job =
           stream.take(piece, {at, restoring ? at : now},
                       [&](const auto& id, TimeNs when, bool begins) { return remote_job(id, when, begins); });

@@ -91,6 +91,11 @@ BOOST_AUTO_TEST_CASE(logs_of_a_kind_that_only_newer_versions_know_are_left_out) 
 }
 
 BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_refused_with_a_reason) {
+  const auto status = [](auto change) {
+    peer::Status st;
+    change(st);
+    return encode(st);
+  };
   const auto hello = [](auto change) {
     Hello h = std::get<Hello>(samples()[0]);
     change(h);
@@ -124,6 +129,12 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_refused_with_a_reason) {
       {encode(Frame{Log::kEvidence, FrameKind::kData, 1, ""}), "a frame cannot be read: the frame is empty"},
       {encode(Skipped{Log::kEvidence, 5, 4, ""}), "a skipped cannot be read: it skips nothing"},
       {encode(Skipped{Log::kEvidence, 1, UINT64_MAX, ""}), "a skipped cannot be read: it skips nothing"},
+      {status([](peer::Status& st) { st.started_ns = -5; }),
+       "a status cannot be read: a time is before 1970"},
+      {status([](peer::Status& st) {
+         st.logs = {{Log::kEvidence, 1, 1, -5}};
+       }),
+       "a status cannot be read: a time is before 1970"},
       {encode(Wanted{5, 4, ""}), "a wanted cannot be read: it ends before it begins"},
       {"GET / HTTP/1.1\r\n", "what came is none of our messages: GET / HTTP/1.1\\x0d\\x0a"},
       {"\x16\x03\x01", "what came is none of our messages: \\x16\\x03\\x01"},

@@ -105,6 +105,26 @@ BOOST_AUTO_TEST_CASE(a_full_disk_takes_nothing_that_is_held) {
   BOOST_TEST(host.spool->stats().dropped_segments > 0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_start_on_a_full_disk_keeps_what_is_held_and_lets_go_what_is_acknowledged) {
+  Host host("a");
+  host.write(60, 9000);
+  host.spool.reset();
+  host.files.capacity = host.files.used() + 1000;
+  SpoolOptions options = small_options();
+  options.hold = true;
+  host.spool = open_spool(host.files, options);
+  PieceBatch batch;
+  batch.pieces = {piece_of(0, host.sizes[0], 9000)};
+  must(host.spool->append(batch, 1));
+  BOOST_TEST(!host.spool->commit(1).has_value());
+  BOOST_TEST((host.frames(0).size() == 60u && host.spool->stats().dropped_segments == 0u));
+  host.spool->hold(30);
+  must_commit(*host.spool);
+  must(host.spool->sync());
+  BOOST_TEST((host.spool->first_sequence() > 1u && host.spool->first_sequence() <= 31u));
+  BOOST_TEST(host.frames(30).size() == 31u);
+}
+
 BOOST_AUTO_TEST_CASE(what_was_acknowledged_is_known_after_a_restart) {
   Host host("a");
   host.write(30, 9000);

@@ -142,6 +142,36 @@ std::vector<PieceBatch> evidence(size_t size) {
   return out;
 }
 
+// Three jobs with a file each, of which one is soon silent, and the kernel, whose word all of them get.
+std::vector<PieceBatch> evidence_of_jobs() {
+  std::vector<PieceBatch> out(31);
+  std::map<StreamId, uint64_t> at;
+  for (StreamId id = 0; id < 4; ++id) {
+    StreamInfo info;
+    info.id = id;
+    info.kind = id < 3 ? OriginKind::kFile : OriginKind::kKernel;
+    info.job = id < 3 ? fmt::format("job-{}", id) : "";
+    info.path = id < 3 ? fmt::format("/logs/{}/train.log", id) : "/dev/kmsg";
+    info.boot_ns = kStart - 1000 * kNsPerSecond;
+    out[0].opened.push_back(info);
+  }
+  const auto add = [&](size_t batch, StreamId stream, std::string bytes) {
+    Piece piece;
+    piece.stream = stream;
+    piece.offset = at[stream];
+    piece.time_ns = kStart + static_cast<TimeNs>(batch) * kNsPerSecond;
+    piece.bytes = std::move(bytes);
+    at[stream] += piece.bytes.size();
+    out[batch].pieces.push_back(std::move(piece));
+  };
+  for (size_t i = 1; i < out.size(); ++i) {
+    const auto s = static_cast<int64_t>(i);
+    add(i, i % 3 == 2 && i > 3 ? 0 : static_cast<StreamId>(i % 3), step_line(s));
+    add(i, 3, fmt::format("6,{},{},-;eth0: link is up {}\n", s, 1'000'000'000 + s * 1'000'000, s));
+  }
+  return out;
+}
+
 size_t take_all(HostFeed& feed, const PieceBatch& batch, uint64_t sequence) {
   const size_t next = feed.take(batch, {0, sequence}, kStart);
   BOOST_TEST(next == batch.pieces.size());
@@ -212,6 +242,122 @@ BOOST_AUTO_TEST_CASE(killed_anywhere_nothing_is_told_twice_or_left_out) {
       BOOST_TEST_REQUIRE(remote.report().find("nvidia.xid.79") != std::string::npos);
     }
   }
+}
+
+// A flush of several jobs is several frames, and a kill may part them; also the flush of the start after it.
+BOOST_AUTO_TEST_CASE(killed_within_a_flush_nothing_is_told_twice_or_left_out) {
+  const auto batches = evidence_of_jobs();
+  const size_t half = batches.size() / 2;
+  const auto options = [](Remote& remote) {
+    FeedOptions out = feed_options(remote);
+    out.part_bytes = 1;  // a frame for each job
+    return out;
+  };
+  Remote whole;
+  HostFeed once(options(whole));
+  for (size_t i = 0; i < batches.size(); ++i) take_all(once, batches[i], i);
+  whole.take(once.flush(batches.size(), kStart));
+  BOOST_TEST(whole.lines() > 3 * 20u);
+  const auto flush_in_part = [](Remote& remote, HostFeed& feed, size_t parts, uint64_t sequence) {
+    std::vector<PieceBatch> all = feed.flush(sequence, kStart);
+    BOOST_TEST(all.size() >= 3u);
+    all.resize(std::min(parts, all.size()));
+    remote.take(all);
+  };
+  const auto again = [&](Remote& remote, size_t until) {
+    auto feed = std::make_unique<HostFeed>(options(remote));
+    feed->resume(remote.known(), kStart);
+    PieceBatch opened;
+    opened.opened = batches[0].opened;
+    const uint64_t behind = feed->resume_behind();
+    take_all(*feed, opened, behind);
+    for (size_t i = behind; i < until; ++i) {
+      PieceBatch batch;
+      batch.pieces = batches[i].pieces;
+      take_all(*feed, batch, i);
+    }
+    return feed;
+  };
+  for (size_t first = 0; first <= 4; ++first)
+    for (size_t second = 0; second <= 4; ++second) {
+      Remote remote;
+      HostFeed feed(options(remote));
+      for (size_t i = 0; i < half; ++i) {
+        take_all(feed, batches[i], i);
+        if (i == half / 2) remote.take(feed.flush(i + 1, kStart));
+      }
+      flush_in_part(remote, feed, first, half);
+      const auto next = again(remote, batches.size() - 3);
+      flush_in_part(remote, *next, second, batches.size() - 3);
+      const auto last = again(remote, batches.size());
+      remote.take(last->flush(batches.size(), kStart));
+      BOOST_TEST(remote.lines() == whole.lines(), "killed behind " << first << " and " << second << " parts");
+    }
+}
+
+// What a collector's jobs tell of it; blocks of the first sessions may be gone.
+BOOST_AUTO_TEST_CASE(a_long_session_goes_on_in_another_and_can_be_read_from_there) {
+  struct Told {
+    std::string report;
+    uint64_t lines, lost, sources;
+  };
+  const auto batches = evidence(37);
+  const auto play = [&](uint64_t session_bytes, StreamId gone) {
+    Remote ids;
+    FeedOptions options = feed_options(ids);
+    options.session_bytes = session_bytes;
+    HostFeed feed(std::move(options));
+    LiveOptions collector = live_options();
+    collector.host = "collector";
+    collector.roots = {};
+    LiveJobs jobs(std::move(collector));
+    for (size_t i = 0; i < batches.size(); ++i) {
+      take_all(feed, batches[i], i);
+      if (i % 20 != 19 && i + 1 < batches.size()) continue;
+      for (PieceBatch& part : feed.flush(i + 1, kStart)) {
+        std::erase_if(part.pieces, [&](const Piece& piece) { return piece.stream == gone; });
+        jobs.take(RemoteBatch{"node-0", 1, std::move(part)}, kStart);
+      }
+    }
+    const auto all = jobs.jobs();
+    return Told{without_ids(jobs.report_json("j", kStart).value_or("")), jobs.counts().lines,
+                jobs.counts().remote_blocks_lost, all.empty() ? 0 : all[0].sources};
+  };
+  const Told one = play(uint64_t{1} << 30, kNoStream), many = play(1, kNoStream);
+  BOOST_TEST(one.report.find("nvidia.xid.79") != std::string::npos);
+  BOOST_TEST(many.report == one.report);
+  BOOST_TEST((many.lines == one.lines && many.sources == one.sources && many.lost == 0u));
+  BOOST_TEST(play(uint64_t{1} << 30, 0).lines == 0u);
+  const Told rest = play(1, 0);
+  BOOST_TEST((rest.lines > 0u && rest.lines < one.lines && rest.lost == 0u));
+  BOOST_TEST(rest.report.find("nvidia.xid.79") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(marks_of_very_many_sources_stand_in_one_frame_with_the_block) {
+  Remote remote;
+  HostFeed feed(feed_options(remote));
+  PieceBatch batch;
+  for (StreamId id = 0; id < 16'000; ++id) {
+    StreamInfo info;
+    info.id = id;
+    info.job = "j";
+    info.path = fmt::format("/logs/node-0/{}{}.log", std::string(100, 'x'), id);
+    batch.opened.push_back(info);
+    Piece piece;
+    piece.stream = id;
+    piece.bytes = step_line(id % 100);
+    batch.pieces.push_back(std::move(piece));
+  }
+  size_t flushes = 0;
+  for (size_t next = 0; next < batch.pieces.size(); ++flushes) {
+    next = feed.take(batch, {next, 0}, kStart);
+    const auto parts = feed.flush(0, kStart);
+    BOOST_REQUIRE(parts.size() == 1u);
+    BOOST_TEST(parts[0].bytes() < 6u << 20);
+    remote.take(parts);
+  }
+  BOOST_TEST(flushes > 1u);
+  BOOST_TEST(remote.states.size() == 16'000 + 2u);
 }
 
 BOOST_AUTO_TEST_CASE(what_lives_is_told_when_it_changes_and_now_and_then) {

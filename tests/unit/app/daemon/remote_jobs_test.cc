@@ -1,11 +1,11 @@
 // Jobs over several hosts, as a collector has them: blocks of condensed inputs of each.
 #include <boost/test/unit_test.hpp>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "app/daemon/job_hosts.h"
-#include "app/daemon/live_source.h"
-#include "core/wire.h"
 #include "live_feed.h"
+#include "remote_agent.h"
 
 using namespace culprit;
 using namespace culprit::app;
@@ -14,64 +14,7 @@ namespace {
 
 constexpr TimeNs kSecond = kNsPerSecond;
 
-// What an agent condenses of one job: pieces of its files go in, blocks come out.
-class Agent : public LiveSink {
- public:
-  explicit Agent(size_t number, uint64_t session = 1)
-      : name_(fmt::format("node-{}", number)),
-        parsing_(name_, {"/logs/"}),
-        sources_(*this, parsing_),
-        writer_(session),
-        epoch_(number + 1),
-        session_(session) {
-    parsing_.use(shipped().get(), {});
-    writer_.set_rules(shipped().get());
-  }
-  std::vector<core::Effect> step(core::Input& input, TimeNs now) override {
-    writer_.add(input, now);
-    return {};
-  }
-  void write(std::string_view text, TimeNs now) {
-    LiveStream stream;
-    stream.info.id = 1;
-    stream.info.path = "/logs/" + name_ + "/train.log";
-    Piece piece;
-    piece.bytes = text;
-    sources_.take_file(stream, piece, now);
-  }
-  core::InputWriter& writer() { return writer_; }
-  const std::string& name() const { return name_; }
-
-  // The first one of a session tells its stream.
-  RemoteBatch block(TimeNs now) {
-    RemoteBatch out{name_, epoch_, {}};
-    const StreamId id = static_cast<StreamId>(session_);
-    if (offset_ == 0) {
-      StreamInfo info;
-      info.id = id;
-      info.kind = OriginKind::kCondensed;
-      info.job = "j";
-      info.path = "condensed/1";
-      out.batch.opened.push_back(info);
-    }
-    Piece piece;
-    piece.stream = id;
-    piece.offset = offset_;
-    piece.bytes = writer_.flush(now);
-    piece.time_ns = now;
-    offset_ += piece.bytes.size();
-    out.batch.pieces.push_back(std::move(piece));
-    return out;
-  }
-
- private:
-  const std::string name_;
-  LiveParsing parsing_;
-  LiveSources sources_;
-  core::InputWriter writer_;
-  const uint64_t epoch_, session_;
-  uint64_t offset_ = 0;
-};
+using Agent = RemoteAgent;
 
 struct Collector {
   LiveJobs jobs;
@@ -184,6 +127,50 @@ BOOST_AUTO_TEST_CASE(silence_is_a_hang_only_as_far_as_all_hosts_have_told) {
   const LiveEvent* hang = first(collector.events, LiveEventKind::kDiagnosis);
   BOOST_REQUIRE(hang);
   BOOST_TEST(hang->json.find("no progress") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_host_that_was_not_heard_for_long_is_waited_for_again_when_it_is_back) {
+  Collector collector;
+  Agent a(0), b(1);
+  run_for(collector, a, {0, 60});
+  run_for(collector, b, {0, 60});
+  // Only b would tell of progress, and its network is cut; a only lives.
+  for (int64_t s = 120; s <= 3600; s += 60) {
+    a.writer().alive(true, kStart + s * kSecond);
+    collector.take(a.block(kStart + s * kSecond), kStart + s * kSecond);
+    collector.tick(kStart + s * kSecond);
+  }
+  BOOST_TEST(count(collector.events, LiveEventKind::kDiagnosis) > 0u);
+  BOOST_TEST(count(collector.events, LiveEventKind::kDiagnosisGone) == 0u);
+  BOOST_TEST(collector.jobs.running() == 1u);
+  // It is back, and tells of all that time, block by block.
+  for (int64_t s = 60; s < 3600; s += 600) {
+    for (int64_t step = s; step < s + 600; ++step) b.write(step_line(step), kStart + step * kSecond);
+    b.writer().alive(true, kStart + (s + 600) * kSecond);
+    collector.take(b.block(kStart + (s + 600) * kSecond), kStart + 3610 * kSecond);
+  }
+  for (int64_t s = 3611; s < 3640; ++s) collector.tick(kStart + s * kSecond);
+  BOOST_TEST(count(collector.events, LiveEventKind::kDiagnosisGone) > 0u);
+  BOOST_TEST(!collector.jobs.jobs().at(0).hangs);
+  BOOST_TEST(collector.jobs.jobs().at(0).lines == 60u + 60u + 3600u);
+}
+
+BOOST_AUTO_TEST_CASE(a_time_that_no_clock_tells_is_taken_for_now) {
+  for (const TimeNs time :
+       {std::numeric_limits<TimeNs>::min() + 1, TimeNs{-1}, std::numeric_limits<TimeNs>::max()}) {
+    Collector collector;
+    Agent a(0);
+    run_for(collector, a, {0, 60});
+    a.write(step_line(60), kStart + 60 * kSecond);
+    RemoteBatch block = a.block(kStart + 61 * kSecond);
+    block.batch.pieces[0].time_ns = time;
+    collector.take(block, kStart + 61 * kSecond);
+    collector.tick(kStart + 70 * kSecond);
+    const LiveJobSummary job = collector.jobs.jobs().at(0);
+    BOOST_TEST(job.lines == 61u);
+    BOOST_TEST(job.first_ns >= kStart);
+    BOOST_TEST(job.last_ns <= kStart + 61 * kSecond);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_restart_gives_the_same_jobs_again_and_ends_none_twice) {
