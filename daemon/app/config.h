@@ -119,9 +119,9 @@ struct ConfigPlace {
 };
 
 struct LoadedConfig {
-  Config config;                    // of use only without errors
-  std::vector<ConfigError> errors;  // all of the load, by file and place
-  std::vector<std::string> files;   // that were read, in order
+  Config config;                              // of use only without errors
+  std::vector<ConfigError> errors;            // all of the load, by file and place
+  std::vector<std::string> files;             // that were read, in order
   std::map<std::string, ConfigPlace> places;  // of keys, where they were set last
 };
 

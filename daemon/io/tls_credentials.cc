@@ -122,7 +122,8 @@ Status use_authorities(SSL_CTX* context, const std::string& path, const std::str
 Status fits_use(X509* own, const std::string& path, const TlsUse& use) {
   const TimeNs from = time_of(X509_get0_notBefore(own)), to = time_of(X509_get0_notAfter(own));
   if (to < use.now_ns) return fail(ErrorCode::kInvalid, path + ": has expired at " + format_time(to));
-  if (from > use.now_ns) return fail(ErrorCode::kInvalid, path + ": is valid from " + format_time(from) + " on");
+  if (from > use.now_ns)
+    return fail(ErrorCode::kInvalid, path + ": is valid from " + format_time(from) + " on");
   std::string names;
   bool named = use.name.empty();
   for (const std::string& name : dns_names(own)) {

@@ -82,7 +82,7 @@ def flipped(data: bytes, at: int) -> bytes:
 
 @case
 def liars_about_frames(context: Context) -> str:
-    """Frames of another log, damaged, out of order, with holes, with records that only an archive writes."""
+    """Frames of another log, damaged, out of order, with records that only an archive writes; a hole is told."""
     cluster = Cluster(context, 1).start()
     agent = cluster.agents[0]
     agent.writes("--rate", "0.3")
@@ -93,10 +93,6 @@ def liars_about_frames(context: Context) -> str:
     def forged(spool: Spool) -> bytes:
         theirs.sequence = spool.sequence
         return sent(EVIDENCE, spool.sequence + 1, theirs.frame_of(b"a line that node-0 never wrote\n"))
-
-    def hole(spool: Spool) -> bytes:
-        spool.size += 100
-        return spool.add(b"behind a hole\n")
 
     def origin(spool: Spool, kind: int) -> bytes:
         name = agent.host.encode()
@@ -112,7 +108,6 @@ def liars_about_frames(context: Context) -> str:
         "cut": lambda s: sent(EVIDENCE, s.sequence + 1, s.frame_of(b"x" * 500)[:-9]),
         "after a gap of numbers": lambda s: (s.frame_of(b"never sent"), s.add(b"the next"))[1],
         "before the one before it": lambda s: (lambda a, b: b + a)(s.add(b"first"), s.add(b"second")),
-        "with a hole in its source": hole,
         "of the archive's own kind": lambda s: origin(s, 3),
         "that is rubbish": lambda s: sent(EVIDENCE, s.sequence + 1, os.urandom(300)),
         "that skips what comes later": lambda s: skipped(EVIDENCE, s.sequence + 5, s.sequence + 9, "so"),
@@ -137,7 +132,12 @@ def liars_about_frames(context: Context) -> str:
     # In a frame of an agent the archive's records say nothing.
     peer, spool = rogue.welcomed()
     peer.say(origin(spool, DATA))
-    peer.acknowledged(EVIDENCE, 1)
+    spool.sequence, spool.size = 1, 100
+    peer.say(spool.add(b"", declares=True) + spool.add(b"behind a hole\n"))
+    honest += b"behind a hole\n"
+    peer.acknowledged(EVIDENCE, 3)
+    gaps = cluster.collector.gaps_of(ROGUE, Path(PATH))
+    need([one["bytes"] for one in gaps] == [100], f"a hole of 100 bytes is told as {gaps}")
     stored = cluster.collector.evidence_of(ROGUE, Path(PATH))
     need(stored == honest, f"what is stored of the rogue is not what was honest: {stored[-200:]!r}")
     return f"{len(lies)} kinds of lies refused; {cluster.settle_all()}"

@@ -86,18 +86,18 @@ class Spool:
         """Of an empty spool."""
         return sent(EVIDENCE, 0, frame(self.epoch, 0, struct.pack("<BII", 4, 1, 0), CHECKPOINT), CHECKPOINT)
 
-    def frame_of(self, data: bytes) -> bytes:
+    def frame_of(self, data: bytes, declares: bool = False) -> bytes:
         content, kind = b"", DATA
         now = time.time_ns()
-        if self.sequence == 0:
+        if self.sequence == 0 or declares:
             content = struct.pack("<BBBIqq", 1, 0, 0, 1, now, 0) + sized(self.job) + sized(self.path)
             kind |= DECLARES
         content += struct.pack("<BBIQqI", 2, 0, 1, self.size, now, len(data)) + data
         self.sequence, self.size = self.sequence + 1, self.size + len(data)
         return frame(self.epoch, self.sequence, content, kind)
 
-    def add(self, data: bytes) -> bytes:
-        return sent(EVIDENCE, self.sequence + 1, self.frame_of(data))
+    def add(self, data: bytes, declares: bool = False) -> bytes:
+        return sent(EVIDENCE, self.sequence + 1, self.frame_of(data, declares))
 
 
 def messages(data: bytes) -> Iterator[Tuple[int, bytes]]:

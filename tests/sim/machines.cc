@@ -121,7 +121,9 @@ void Agent::tick() {
       [this, bounds, sync] {
         for (const Log log : peer::kLogs) {
           store::Spool& spool = *spools_[static_cast<size_t>(log)];
-          if (writes && !write_some(log, random_)) ++refused_appends;
+          const TimeNs now = env_->now(io::Clock::kWall);
+          if (writes && !(plan.write ? plan.write(log, spool, now) : write_some(log, random_)))
+            ++refused_appends;
           // Failed ones are tried again with the next. What is full of frames that were not acknowledged
           // commits nothing, and has to be synced all the same: the last of them is not sent before.
           (void)spool.commit(env_->now(io::Clock::kWall));

@@ -136,7 +136,7 @@ class Uplink : public forward::FrameSource {
   std::array<uint64_t, 2> raised_ = {}, acknowledged_ = {};
   std::array<TimeNs, 2> moved_ns_ = {kNoTime, kNoTime};  // wall clock: when the acknowledgement last moved
   TimeNs started_ns_ = kNoTime;                          // wall clock
-  std::string tls_trouble_;  // as it is now
+  std::string tls_trouble_;                              // as it is now
   Complaint of_disk_, of_tls_, of_link_;
   std::shared_ptr<const io::TlsCredentials> tls_;
   std::function<void()> finish_done_;

@@ -262,16 +262,17 @@ BOOST_AUTO_TEST_CASE(a_check_tells_what_is_wrong_with_certificates_at_the_keys_t
   for (const auto& row : cases)
     for (const bool agent : {true, false}) {
       const std::string table = agent ? "forward" : "collector";
-      const std::string text =
-          fmt::format("role = \"{}\"\nrules = []\nhost.name = \"Node-3\"\n[{}]\n"
-                      "tls = {{ cert = \"{}\", key = \"{}\", ca = \"{}\" }}\n{}",
-                      agent ? "agent" : "collector", table, row.cert, row.key, row.ca,
-                      agent ? "to = \"collector.example:7421\"\n" : "");
+      const std::string text = fmt::format(
+          "role = \"{}\"\nrules = []\nhost.name = \"Node-3\"\n[{}]\n"
+          "tls = {{ cert = \"{}\", key = \"{}\", ca = \"{}\" }}\n{}",
+          agent ? "agent" : "collector", table, row.cert, row.key, row.ca,
+          agent ? "to = \"collector.example:7421\"\n" : "");
       const ConfigCheck check = check_config(texts.write("a.toml", text), kNow);
       BOOST_TEST_CONTEXT(text << check.errors) {
         BOOST_TEST(check.status == (agent ? row.agent : row.collector));
         std::string says = row.says;
-        if (const size_t at = says.find("forward."); !agent && at != says.npos) says.replace(at, 7, "collector");
+        if (const size_t at = says.find("forward."); !agent && at != says.npos)
+          says.replace(at, 7, "collector");
         BOOST_TEST((check.status == 0 ? check.errors.empty() : check.errors.find(says) != std::string::npos));
       }
     }

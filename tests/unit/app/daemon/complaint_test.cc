@@ -40,7 +40,9 @@ BOOST_AUTO_TEST_CASE(what_comes_and_goes_or_changes_its_words_for_a_day_does_not
   BOOST_TEST(said(kDay, [](int64_t s) { return s % 10 < 5 ? "cut" : ""; }).size() < 70u);
   BOOST_TEST(said(kDay, [](int64_t s) { return "attempt " + std::to_string(s); }).size() < 35u);
   // What was quiet for an hour is told at once again.
-  const auto told = said(2 * kDay, [](int64_t s) { return s < kDay ? std::to_string(s) : s == kDay + 7200 ? "cut" : ""; });
+  const auto told = said(2 * kDay, [](int64_t s) {
+    return s < kDay ? std::to_string(s) : s == kDay + 7200 ? "cut" : "";
+  });
   BOOST_TEST(told.at(told.size() - 2) == std::to_string(kDay + 7200) + " cut");
 }
 
