@@ -25,7 +25,10 @@ class Complaint {
     }
     const TimeNs since = told_ns_ == kNoTime ? kAgainNs : mono_ns - told_ns_;
     if (since < (trouble == told_ ? kAgainNs : apart_ns_)) return std::nullopt;
-    apart_ns_ = since < kAgainNs ? std::min(kAgainNs, 2 * apart_ns_) : kApartNs;
+    if (since < kAgainNs)
+      apart_ns_ = std::min(kAgainNs, 2 * apart_ns_);
+    else if (since >= kAgainNs + kApartNs)  // it was quiet
+      apart_ns_ = kApartNs;
     told_ = trouble;
     told_ns_ = mono_ns;
     return trouble;
