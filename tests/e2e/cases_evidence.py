@@ -1,5 +1,5 @@
-"""Raw evidence by policy: what lies around a finding goes at once, the rest stays and is told; never more than
-the budget."""
+"""Raw evidence by policy: what lies around a finding goes at once, the rest stays and is told; never more
+than the budget."""
 import time
 import urllib.parse
 from typing import Dict, List, Tuple
@@ -9,7 +9,8 @@ from cluster import Agent, Cluster
 from daemon import JOB, need, wait_until
 from proxy import Proxy
 
-STEP = "[2026-11-21 12:{m:02d}:{s:02d}] iteration {n:8d}/  500000 | lm loss: 2.{n:06d}E+00 | grad norm: 0.{n:03d} |\n"
+STEP = ("[2026-11-21 12:{m:02d}:{s:02d}] iteration {n:8d}/  500000 | lm loss: 2.{n:06d}E+00 | "
+        "grad norm: 0.{n:03d} |\n")
 FAULT = ("Traceback (most recent call last):\n  File \"/app/train.py\", line 210, in <module>\n"
          "    loss.backward()\nRuntimeError: CUDA error: uncorrectable ECC error encountered\n")
 
@@ -55,7 +56,7 @@ def verdict(cluster: Cluster) -> Dict:
 
 @case
 def evidence_around_findings(context: Context) -> str:
-    """Nothing of a job that runs; of a fault what lies around it, within seconds; the rest is told as left out."""
+    """Nothing of a job that runs; of a fault what lies around it, within seconds; the rest is told."""
     around = 4
     cluster, agent, job = begin(context, "findings", f'around = "{around}s"\n')
     job.runs(20)
@@ -70,7 +71,8 @@ def evidence_around_findings(context: Context) -> str:
     evidence = cluster.collector.evidence_of(agent.host, job.path)
     gaps = cluster.collector.gaps_of(agent.host, job.path)
     journal = job.path.read_bytes()
-    need(gaps and all(gap["reason"] == "not forwarded by policy" for gap in gaps), f"these gaps are told: {gaps}")
+    need(gaps and all(gap["reason"] == "not forwarded by policy" for gap in gaps),
+         f"these gaps are told: {gaps}")
     # What is not decided yet stands at the end, behind what the fault wanted.
     known = max(gap["offset"] + gap["bytes"] for gap in gaps)
     known = max(known, journal.find(evidence[-200:]) + 200)
@@ -96,7 +98,7 @@ def evidence_none(context: Context) -> str:
     need(FAULT.encode() in agent.get("/v1/evidence?" + query).body, "the agent has not kept it")
     logs = agent.get("/v1/status").json()["forward"]["logs"]
     need(logs["evidence"]["left_out"] > 0, f"nothing was left out: {logs}")
-    return f"found by {verdict(cluster)['rule']}; {len(evidence)} of {job.size} bytes were sent: what declares the log"
+    return f"found by {verdict(cluster)['rule']}; {len(evidence)} of {job.size} bytes were sent"
 
 
 @case
@@ -127,5 +129,5 @@ def evidence_budget(context: Context) -> str:
     journal = agent.log.bytes()
     evidence = cluster.collector.evidence_of(agent.host, agent.log.path)
     need(evidence and journal.startswith(evidence), "what is there is not the log's beginning")
-    return (f"{counted / seconds / 1024:.0f} KiB/s of {budget >> 10}, {wire / seconds / 1024:.0f} on the wire; "
-            f"{len(evidence) / 1e6:.1f} of {len(journal) / 1e6:.1f} MB are there")
+    return (f"{counted / seconds / 1024:.0f} KiB/s of {budget >> 10}, {wire / seconds / 1024:.0f} on the "
+            f"wire; {len(evidence) / 1e6:.1f} of {len(journal) / 1e6:.1f} MB are there")

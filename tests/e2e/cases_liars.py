@@ -1,5 +1,5 @@
-"""Peers with a good certificate of their own that lie: about who they are, whose a log is, what a frame holds,
-what comes next. Each is refused with a sentence; what is stored under a name is that host's."""
+"""Peers with a good certificate of their own that lie: about who they are, whose a log is, what a frame
+holds, what comes next. Each is refused with a sentence; what is stored under a name is that host's."""
 import os
 import struct
 from pathlib import Path
@@ -82,7 +82,7 @@ def flipped(data: bytes, at: int) -> bytes:
 
 @case
 def liars_about_frames(context: Context) -> str:
-    """Frames of another log, damaged, out of order, with records that only an archive writes; a hole is told."""
+    """Frames of another log, damaged, out of order, with an archive's records; a hole is told."""
     cluster = Cluster(context, 1).start()
     agent = cluster.agents[0]
     agent.writes("--rate", "0.3")
@@ -145,7 +145,7 @@ def liars_about_frames(context: Context) -> str:
 
 @case
 def liars_send_again_and_beyond_the_window(context: Context) -> str:
-    """Copies are dropped; 48 MB without a look at acknowledgements wait in the kernel, not in the collector."""
+    """Copies are dropped; 48 MB without a look at acknowledgements wait in the kernel."""
     cluster = Cluster(context, 1).start()
     agent = cluster.agents[0]
     agent.writes("--rate", "0.3")
@@ -167,4 +167,5 @@ def liars_send_again_and_beyond_the_window(context: Context) -> str:
     metrics = cluster.collector.get("/metrics").body.decode()
     copies = next((line for line in metrics.splitlines() if "duplicate" in line and line[0] != "#"), "")
     need(copies.split()[-1:] == ["11"], f"11 copies were sent, and told are: {copies}")
-    return f"{len(parts)} frames, 11 copies dropped; from {before // 1000} to {most // 1000} MB; {cluster.settle_all()}"
+    return (f"{len(parts)} frames, 11 copies dropped; from {before // 1000} to {most // 1000} MB; "
+            f"{cluster.settle_all()}")

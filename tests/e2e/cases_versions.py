@@ -1,4 +1,4 @@
-"""Agents and collectors of other versions: captures of each release, newer minor versions, newer major ones."""
+"""Agents and collectors of other versions: captures of each release, newer minor and newer major ones."""
 import json
 import os
 import socket
@@ -20,7 +20,7 @@ CAPTURES = Path(__file__).resolve().parent / "captures"
 
 
 def replay(port: int, said: bytes) -> None:
-    """All that an agent said; its Bye once everything is acknowledged. What it knows to be there it says again."""
+    """All that an agent said, also what is there already; its Bye once everything is acknowledged."""
     peer = Peer(port)
     last, there = {}, {}
     for kind, body in messages(said):
@@ -48,7 +48,7 @@ def committed(welcome: bytes) -> Dict[int, int]:
 
 @case
 def versions_captures_of_each_release(context: Context) -> str:
-    """What agents of a release said, twice over, gives their evidence byte for byte, their job and its verdict."""
+    """What agents of a release said, twice over, gives their evidence byte for byte, and the verdict."""
     collector = Collector(context, None, free_port()).start()
     figures = []
     for folder in sorted(CAPTURES.iterdir()):
@@ -163,7 +163,7 @@ def logs_of(hello_body: bytes) -> List[tuple]:
 
 @case
 def versions_newer_major_collector(context: Context) -> str:
-    """The agent says why in its log and its status, asks rarely, and keeps what it has for one that it knows."""
+    """The agent says why in its log and its status, asks rarely, and keeps what it has."""
     sentence = "it speaks protocol 1 to 1, this program 3 to 4: it is too old"
     fake = FakeCollector(context, lambda _: message(REFUSED, struct.pack("<H", 2) + text(sentence)))
     agent = Agent(context, "node-0", None, fake.port)

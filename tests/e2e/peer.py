@@ -1,5 +1,6 @@
-"""The agents' protocol (daemon/model/peer.h) and the frames of a spool (daemon/store/README.md), for peers that
-no culpritd would be: strangers, liars, agents of other versions. Libraries of Debian's make hash and zstd."""
+"""The agents' protocol (daemon/model/peer.h) and the frames of a spool (daemon/store/README.md), for peers
+that no culpritd would be: strangers, liars, agents of other versions. Debian's own libraries hash and
+compress."""
 import ctypes
 import socket
 import ssl
