@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <new>
 #include <sstream>
 #include <string>
@@ -49,7 +50,9 @@ struct Arguments {
 };
 
 int check(const std::string& config) {
-  const app::ConfigCheck checked = app::check_config(config);
+  timespec now = {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const app::ConfigCheck checked = app::check_config(config, now.tv_sec * kNsPerSecond);
   std::fputs(checked.output.c_str(), stdout);
   std::fputs(checked.errors.c_str(), stderr);
   return checked.status;

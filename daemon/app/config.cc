@@ -144,15 +144,32 @@ std::vector<std::string> without_effect(const Config& config) {
   return out;
 }
 
-// What a start would say of the certificates that agents are shown.
-std::string trouble_of_certificates(const Config& config) {
-  const TlsFiles& files = config.collector.tls;
-  if (config.role == DaemonRole::kAgent || !files.used()) return "";
-  const auto loaded = io::TlsCredentials::load({files.cert, files.key, files.ca});
-  return loaded ? "" : "collector.tls: " + loaded.error().text + "\n";
+namespace {
+
+// What a start, or the other side, would say of the certificates that the role needs.
+std::string trouble_of_certificates(const LoadedConfig& loaded, TimeNs now) {
+  const Config& config = loaded.config;
+  const bool agent = config.role == DaemonRole::kAgent;
+  const TlsFiles& files = agent ? config.forward.tls : config.collector.tls;
+  if (!files.used()) return "";
+  io::TlsUse use{io::TlsStream::Side::kAccepts, "", now};
+  if (agent) use = {io::TlsStream::Side::kConnects, config.host.name, now};
+  std::string out;
+  for (const io::TlsTrouble& trouble : io::examine({files.cert, files.key, files.ca}, use)) {
+    constexpr const char* kKeys[] = {"cert", "key", "ca"};
+    const std::string key =
+        fmt::format("{}.tls.{}", agent ? "forward" : "collector", kKeys[static_cast<size_t>(trouble.file)]);
+    ConfigError error{"", 0, 0, fmt::format("'{}': {}", key, trouble.error.text)};
+    if (const auto at = loaded.places.find(key); at != loaded.places.end())
+      error.file = at->second.file, error.line = at->second.line, error.column = at->second.column;
+    out += format_error(error) + "\n";
+  }
+  return out;
 }
 
-ConfigCheck check_config(const std::string& path) {
+}  // namespace
+
+ConfigCheck check_config(const std::string& path, TimeNs now) {
   ConfigCheck out;
   const LoadedConfig loaded = load_config(path);
   for (const ConfigError& error : loaded.errors) {
@@ -162,7 +179,7 @@ ConfigCheck check_config(const std::string& path) {
         error.line == 0 && error.code != ErrorCode::kInvalid && error.code != ErrorCode::kLimit;
     out.status = std::max(out.status, unread ? 2 : 1);
   }
-  if (out.status == 0) out.errors += trouble_of_certificates(loaded.config);
+  if (out.status == 0) out.errors += trouble_of_certificates(loaded, now);
   if (!out.errors.empty()) out.status = std::max(out.status, 1);
   const LoadedRules rules = load_rules(rule_options(loaded.config));
   for (const Error& error : rules.files.errors) out.errors += error.text + "\n";

@@ -1,10 +1,12 @@
 // The configuration of culpritd (FORMATS.md section 8): plain values, and the one table of options that
 // parses, checks, documents and compares them. Whoever loaded a Config owns it; nothing here keeps state, and
-// any thread may call. load_config reads files and blocks; parse_config is pure. Nothing here looks at what a
-// path leads to: that is culprit doctor's and the start's business.
+// any thread may call. load_config reads files and blocks; parse_config is pure. But for certificates, which
+// check_config reads, nothing here looks at what a path leads to: that is culprit doctor's and the start's
+// business.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -111,10 +113,16 @@ struct ConfigError {
 // "culpritd.toml:3:1: error: unknown key 'rolle'; did you mean 'role'?"
 std::string format_error(const ConfigError& error);
 
+struct ConfigPlace {
+  std::string file;
+  uint32_t line = 0, column = 0;
+};
+
 struct LoadedConfig {
-  Config config;                    // of use only without errors
-  std::vector<ConfigError> errors;  // all of the load, by file and place
-  std::vector<std::string> files;   // that were read, in order
+  Config config;                              // of use only without errors
+  std::vector<ConfigError> errors;            // all of the load, by file and place
+  std::vector<std::string> files;             // that were read, in order
+  std::map<std::string, ConfigPlace> places;  // of keys, where they were set last
 };
 
 // `path` empty: kConfigFile, where it is there. Then conf.d/*.toml beside it, in order of name: where files
@@ -141,16 +149,16 @@ std::string config_reference();
 // What its `rules` name, for load_rules: the default folders where they are there, others whether or not.
 RuleOptions rule_options(const Config& config);
 
-// culpritd --check: loads the configuration and its rules; all errors, a line each, and the exit status
-// (FORMATS.md section 7).
 // What the configuration may say already and nothing in this version does, a sentence each: who relies on it
 // must hear of it at the start and from --check.
 std::vector<std::string> without_effect(const Config& config);
 
+// culpritd --check: loads the configuration, the certificates that it names and its rules; all errors, a line
+// each, and the exit status (FORMATS.md section 7).
 struct ConfigCheck {
   int status = 0;
   std::string output, errors;  // for standard output and standard error
 };
-ConfigCheck check_config(const std::string& path);
+ConfigCheck check_config(const std::string& path, TimeNs now);
 
 }  // namespace culprit::app

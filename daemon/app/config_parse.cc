@@ -87,6 +87,8 @@ class Reader {
       }
       out_.errors.push_back({texts_[place.file].file, place.line, place.column, std::move(what)});
     }
+    for (const auto& [key, place] : places_)
+      out_.places[key] = {texts_[place.file].file, place.line, place.column};
     return std::move(out_);
   }
 

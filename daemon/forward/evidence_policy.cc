@@ -17,6 +17,13 @@ bool Selection::selects(TimeNs packed_ns, bool declares) const {
                      [&](const Span& span) { return span.from_ns <= packed_ns && packed_ns <= span.to_ns; });
 }
 
+void EvidencePolicy::around(TimeNs from_ns, TimeNs to_ns) {
+  constexpr TimeNs kEver = std::numeric_limits<TimeNs>::max();
+  // A stranger's numbers.
+  want(std::max<TimeNs>(0, from_ns) - options_.around_ns,
+       to_ns > kEver - options_.around_ns ? kEver : to_ns + options_.around_ns);
+}
+
 void EvidencePolicy::want(TimeNs from_ns, TimeNs to_ns) {
   Selection::Span added{from_ns, to_ns};
   std::erase_if(spans_, [&](const Selection::Span& span) {

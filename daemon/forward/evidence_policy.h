@@ -28,10 +28,12 @@ class EvidencePolicy {
   explicit EvidencePolicy(EvidenceOptions options) : options_(options) {}
   void set(EvidenceOptions options) { options_ = options; }
 
-  void finding(TimeNs at_ns) { want(at_ns - options_.around_ns, at_ns + options_.around_ns); }
+  void finding(TimeNs at_ns) { around(at_ns, at_ns); }
+  // Something happened within this time; how much before and behind it is wanted too is this host's to say.
+  void around(TimeNs from_ns, TimeNs to_ns);
   void want(TimeNs from_ns, TimeNs to_ns);
   Selection selection(TimeNs wall_ns) const;
-  // Frames packed before this were sent or skipped: what was wanted of them is forgotten.
+  // Frames packed before this are the collector's, or skipped for good: what was wanted of them is forgotten.
   void decided(TimeNs packed_ns);
   // Whether frames become old enough to be decided as time passes.
   bool waits_for_time() const { return options_.mode == EvidenceMode::kFindings; }

@@ -163,7 +163,7 @@ bool Session::handle(const peer::Message& message) {
     return true;
   }
   if (const auto* wanted = std::get_if<peer::Wanted>(&message)) {
-    owner_.policy_.want(wanted->from_ns, wanted->to_ns);
+    owner_.policy_.around(wanted->from_ns, wanted->to_ns);
     finding();
     return true;
   }
@@ -218,7 +218,9 @@ bool Session::acknowledge(const peer::Ack& ack) {
   LogProgress& log = progress(ack.log);
   if (ack.sequence > log.acked) {
     log.acked = ack.sequence;
+    TimeNs decided_ns = kNoTime;
     while (!out.sent.empty() && out.sent.front().to <= ack.sequence) {
+      if (out.sent.front().packed_ns != kNoTime) decided_ns = out.sent.front().packed_ns;
       unacked_bytes_ -= out.sent.front().bytes;
       log.unacked_bytes -= out.sent.front().bytes;
       log.unacked_frames -= out.sent.front().skipped ? 0 : 1;
@@ -228,6 +230,8 @@ bool Session::acknowledge(const peer::Ack& ack) {
     const bool waits = std::any_of(outs_.begin(), outs_.end(), [](const Out& o) { return !o.sent.empty(); });
     waiting_since_ns_ = waits ? owner_.mono() : kNoTime;
     owner_.stats_.stalled_since_ns = kNoTime;
+    // Not as it is sent: with the connection that is forgotten, and is wanted once more.
+    if (ack.log == Log::kEvidence && decided_ns != kNoTime) owner_.policy_.decided(decided_ns);
     owner_.source_.acknowledged(ack.log, ack.sequence);
   }
   pump();
@@ -318,8 +322,9 @@ void Session::take(Log log, Result<std::vector<SourceFrame>> frames) {
 void Session::send_frames(Log log, std::vector<SourceFrame> frames) {
   Out& out = this->out(log);
   uint64_t unselected = 0;  // up to here; one message for all in a row
+  TimeNs unselected_ns = kNoTime;
   const auto tell_unselected = [&] {
-    if (unselected > out.cursor) skip(log, unselected, kByPolicy);
+    if (unselected > out.cursor) skip(log, unselected, kByPolicy, unselected_ns);
   };
   for (SourceFrame& frame : frames) {
     const bool data = frame.kind == FrameKind::kData;
@@ -333,13 +338,13 @@ void Session::send_frames(Log log, std::vector<SourceFrame> frames) {
     }
     if (data && frame.bytes.empty()) {
       unselected = frame.sequence;
+      unselected_ns = frame.packed_ns;
       continue;
     }
     tell_unselected();
     send_frame(log, std::move(frame));
   }
   tell_unselected();
-  if (log == Log::kEvidence) owner_.policy_.decided(frames.back().packed_ns);
 }
 
 void Session::send_frame(Log log, SourceFrame frame) {
@@ -353,11 +358,11 @@ void Session::send_frame(Log log, SourceFrame frame) {
   out_of_hand(log, {frame.sequence, size, frame.packed_ns, false});
 }
 
-void Session::skip(Log log, uint64_t to, const char* reason) {
+void Session::skip(Log log, uint64_t to, const char* reason, TimeNs packed_ns) {
   const uint64_t from = out(log).cursor + 1;
   write(peer::Skipped{log, from, to, reason});
   progress(log).skipped_frames += to - from + 1;
-  out_of_hand(log, {to, 0, kNoTime, true});
+  out_of_hand(log, {to, 0, packed_ns, true});
 }
 
 void Session::out_of_hand(Log log, Sent sent) {
@@ -369,10 +374,9 @@ void Session::out_of_hand(Log log, Sent sent) {
   told.unacked_frames += sent.skipped ? 0 : 1;
   if (told.oldest_unacked_ns == kNoTime) told.oldest_unacked_ns = sent.packed_ns;
   if (waiting_since_ns_ == kNoTime) waiting_since_ns_ = owner_.mono();
-  if (sent.skipped && !out.sent.empty() && out.sent.back().skipped)
-    out.sent.back().to = sent.to;
-  else
-    out.sent.push_back(sent);
+  if (!sent.skipped || out.sent.empty() || !out.sent.back().skipped) return out.sent.push_back(sent);
+  out.sent.back().to = sent.to;
+  if (sent.packed_ns != kNoTime) out.sent.back().packed_ns = sent.packed_ns;
 }
 
 // ---- the end

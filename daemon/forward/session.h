@@ -61,7 +61,8 @@ class Session {
   void take(peer::Log log, Result<std::vector<SourceFrame>> frames);
   void send_frames(peer::Log log, std::vector<SourceFrame> frames);
   void send_frame(peer::Log log, SourceFrame frame);
-  void skip(peer::Log log, uint64_t to, const char* reason);
+  // `packed_ns`: of the last of them, where it is known.
+  void skip(peer::Log log, uint64_t to, const char* reason, TimeNs packed_ns = kNoTime);
   void out_of_hand(peer::Log log, Sent sent);
 
   void write(const peer::Message& message);

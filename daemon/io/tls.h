@@ -86,6 +86,21 @@ class TlsStream final : public Stream {
   const std::shared_ptr<Impl> impl_;
 };
 
+// What is wrong with files that somebody has set up, and with which of them: what load() says, and what only
+// peers would say. Empty: nothing is.
+struct TlsTrouble {
+  enum class File : uint8_t { kCert, kKey, kCa };
+  File file = File::kCert;
+  Error error;
+};
+struct TlsUse {
+  TlsStream::Side side = TlsStream::Side::kConnects;
+  std::string name;  // that the certificate must have; empty: any
+  TimeNs now_ns = 0;
+};
+// Blocks.
+std::vector<TlsTrouble> examine(const TlsFiles& files, const TlsUse& use);
+
 // What a peer may send before the handshake is done: a chain of certificates is some 10 KB.
 constexpr size_t kTlsHandshakeBytes = 256 << 10;
 

@@ -38,6 +38,12 @@ Result<std::string> read_file(const std::string& path) {
   return text;
 }
 
+std::string lower(std::string name) {
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  return name;
+}
+
 struct Texts {
   std::string cert, key, ca;
   uint64_t hash() const { return mix64(mix64(hash64(cert), hash64(key)), hash64(ca)); }
@@ -78,14 +84,21 @@ Status use_certificate(SSL_CTX* context, const std::string& path, const std::str
   return {};
 }
 
-Status use_key(SSL_CTX* context, const TlsFiles& files, const std::string& text) {
+using Key = std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)>;
+
+Result<Key> read_key(const std::string& path, const std::string& text) {
   const Bio bio = bio_of(text);
   // A password would be asked for at the terminal: there is none.
   const auto none = [](char*, int, int, void*) { return 0; };
-  const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> key(
-      PEM_read_bio_PrivateKey(bio.get(), nullptr, none, nullptr), EVP_PKEY_free);
-  if (!key) return wrong(files.key, "has no usable private key");
-  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1)
+  Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, none, nullptr), EVP_PKEY_free);
+  if (!key) return wrong(path, "has no usable private key");
+  return key;
+}
+
+Status use_key(SSL_CTX* context, const TlsFiles& files, const std::string& text) {
+  const auto key = read_key(files.key, text);
+  if (!key) return tl::unexpected(key.error());
+  if (SSL_CTX_use_PrivateKey(context, key->get()) != 1 || SSL_CTX_check_private_key(context) != 1)
     return wrong(files.key, "is not the key of " + files.cert);
   return {};
 }
@@ -105,7 +118,54 @@ Status use_authorities(SSL_CTX* context, const std::string& path, const std::str
   return {};
 }
 
+// What peers look at: when, whose, what for.
+Status fits_use(X509* own, const std::string& path, const TlsUse& use) {
+  const TimeNs from = time_of(X509_get0_notBefore(own)), to = time_of(X509_get0_notAfter(own));
+  if (to < use.now_ns) return fail(ErrorCode::kInvalid, path + ": has expired at " + format_time(to));
+  if (from > use.now_ns)
+    return fail(ErrorCode::kInvalid, path + ": is valid from " + format_time(from) + " on");
+  std::string names;
+  bool named = use.name.empty();
+  for (const std::string& name : dns_names(own)) {
+    names += (names.empty() ? "" : ", ") + name;
+    named = named || name == lower(use.name);
+  }
+  if (!named)
+    return fail(ErrorCode::kInvalid, path + ": is that of " + (names.empty() ? "nobody" : names) +
+                                         " by its DNS names, and not of " + use.name);
+  const bool connects = use.side == TlsStream::Side::kConnects;
+  if (X509_check_purpose(own, connects ? X509_PURPOSE_SSL_CLIENT : X509_PURPOSE_SSL_SERVER, 0) != 1)
+    return fail(ErrorCode::kInvalid, path + ": its key usage does not allow it to be that of a " +
+                                         (connects ? "client" : "server"));
+  return {};
+}
+
 }  // namespace
+
+std::vector<TlsTrouble> examine(const TlsFiles& files, const TlsUse& use) {
+  using File = TlsTrouble::File;
+  std::vector<TlsTrouble> out;
+  const auto holds = [&](File file, const auto& result) {
+    if (!result) out.push_back({file, result.error()});
+    return result.has_value();
+  };
+  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(new_tls_context(), SSL_CTX_free);
+  if (!context) return {{File::kCert, Error{ErrorCode::kIo, "TLS: there is no memory for it"}}};
+  Texts texts;
+  auto cert = read_file(files.cert), key = read_file(files.key), ca = read_file(files.ca);
+  const bool usable =
+      holds(File::kCert, cert) && holds(File::kCert, use_certificate(context.get(), files.cert, *cert));
+  if (usable) holds(File::kCert, fits_use(SSL_CTX_get0_certificate(context.get()), files.cert, use));
+  if (holds(File::kKey, key)) {
+    texts.key = std::move(*key);
+    if (usable)
+      holds(File::kKey, use_key(context.get(), files, texts.key));
+    else
+      holds(File::kKey, read_key(files.key, texts.key));
+  }
+  if (holds(File::kCa, ca)) holds(File::kCa, use_authorities(context.get(), files.ca, *ca));
+  return out;
+}
 
 SSL_CTX* new_tls_context() {
   SSL_CTX* context = SSL_CTX_new(TLS_method());
@@ -143,10 +203,7 @@ std::vector<std::string> dns_names(X509* certificate) {
     std::string text(bytes, static_cast<size_t>(ASN1_STRING_length(name->d.dNSName)));
     // A NUL within cheats those who compare C strings; such a name is nobody's.
     if (text.empty() || text.find('\0') != text.npos) continue;
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
-      return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : static_cast<char>(c);
-    });
-    names.push_back(to_terminal(text));
+    names.push_back(to_terminal(lower(std::move(text))));
   }
   return names;
 }

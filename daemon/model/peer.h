@@ -127,7 +127,8 @@ struct Status {
   bool operator==(const Status&) const = default;
 };
 
-// Collector: something happened about then; evidence of these times is to be sent whatever the policy.
+// Collector: something happened in this time; evidence around it is to be sent, as far around as the agent's
+// policy says.
 struct Wanted {
   TimeNs from_ns = 0, to_ns = 0;
   std::string reason;

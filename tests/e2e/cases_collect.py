@@ -122,6 +122,13 @@ def collect_wrong_certificates(context: Context) -> str:
         def told(agent=agent, word=word) -> bool:
             return any(word in one.errors.read_text(errors="replace") for one in (agent, cluster.collector))
         wait_until(told, 40, f"either side says why {agent.host} is refused: {agent.last_words()}")
+        forward = agent.get("/v1/status").json()["forward"]
+        need(forward["state"] != "open" and forward["last_error"] and forward["last_error"] in
+             forward["sentence"], f"{agent.host} does not tell in its status that it is refused: {forward}")
+    time.sleep(15)  # of attempts: each host says it once, and another wording a minute later at the earliest
+    for agent in [*(one for one, _ in others), plain]:
+        lines = [one for one in agent.errors.read_text(errors="replace").splitlines() if "forward: " in one]
+        need(len(lines) == 1, f"{agent.host} says {len(lines)} times that it is refused: {lines[:3]}")
     words = cluster.settle(cluster.agents[0])
     for agent in [*(one for one, _ in others), plain]:
         agent.log.stop()

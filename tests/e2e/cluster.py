@@ -43,20 +43,20 @@ class Authority:
 
 
 class Collector(Daemon):
-    def __init__(self, context: Context, tls: str, port: int, state: Optional[Path] = None):
+    def __init__(self, context: Context, tls: Optional[str], port: int, state: Optional[Path] = None):
         self.tls, self.port = tls, port
         super().__init__(context.bin_dir, context.folder / "collector", state)
         context.daemons.append(self)
 
     def configure(self, *_, more: str = "", **__) -> None:
+        tls = f"tls = {self.tls}\n" if self.tls else ""
         self.config.write_text(f'''role = "collector"
 state_dir = "{self.state}"
 runtime_dir = "{self.run}"
 rules = []
 [collector]
 listen = "127.0.0.1:{self.port}"
-tls = {self.tls}
-[http]
+{tls}[http]
 listen = "unix:api.sock"
 {more}''')
 
@@ -114,10 +114,13 @@ rings = "{self.rings}"
 [spool]
 max_size = "{spool}"
 [forward]
-to = "localhost:{self.port}"
+to = "{self.to()}"
 {tls}[http]
 listen = "unix:api.sock"
 {more}''')
+
+    def to(self) -> str:
+        return f"{'localhost' if self.tls else '127.0.0.1'}:{self.port}"
 
     def writes(self, *more: str) -> Producer:
         self.log = self.context.writes(self.logs / "train.log", *more, source=self.host)

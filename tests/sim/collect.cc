@@ -3,8 +3,9 @@
 // When all is mended again, whatever the agents' spools took must stand in the archive, in order and once;
 // what was acknowledged must have been committed; everything kept within its bounds; and nobody helped.
 //
-//   sim_collect [--runs N] [--from SEED] [--seed SEED] [--folder FOLDER]
+//   sim_collect [--runs N] [--from SEED] [--seed SEED] [--folder FOLDER] [--outage DAYS]
 //
+// --outage: instead, a collector that is away for so long (outage.h).
 // A failure prints its seed; --seed runs it alone and tells what happens in it.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 
 #include "base/hash.h"
 #include "machines.h"
+#include "outage.h"
 #include "store/archive_replay.h"
 #include "store/evidence.h"
 
@@ -432,13 +434,14 @@ class Run {
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  uint64_t runs = 500, from = 1;
+  uint64_t runs = 500, from = 1, outage_days = 0;
   bool tells = false;
   std::string folder;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--runs") == 0) runs = std::strtoull(argv[i + 1], nullptr, 10);
     if (std::strcmp(argv[i], "--from") == 0) from = std::strtoull(argv[i + 1], nullptr, 10);
     if (std::strcmp(argv[i], "--folder") == 0) folder = argv[i + 1];
+    if (std::strcmp(argv[i], "--outage") == 0) outage_days = std::strtoull(argv[i + 1], nullptr, 10);
     if (std::strcmp(argv[i], "--seed") == 0)
       runs = 1, from = std::strtoull(argv[i + 1], nullptr, 10), tells = true;
   }
@@ -448,6 +451,11 @@ int main(int argc, char** argv) {
         access("/dev/shm", W_OK) == 0 ? "/dev/shm/culprit-sim-XXXXXX" : "/tmp/culprit-sim-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) return std::perror("mkdtemp"), 2;
     folder = name;
+  }
+  if (outage_days > 0) {
+    const bool held = culprit::sim::run_outage(outage_days, folder + "/outage");
+    std::filesystem::remove_all(folder);
+    return held ? 0 : 1;
   }
   uint64_t failed = 0, bytes = 0, faults = 0;
   for (uint64_t seed = from; seed < from + runs; ++seed) {

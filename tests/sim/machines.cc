@@ -121,7 +121,9 @@ void Agent::tick() {
       [this, bounds, sync] {
         for (const Log log : peer::kLogs) {
           store::Spool& spool = *spools_[static_cast<size_t>(log)];
-          if (writes && !write_some(log, random_)) ++refused_appends;
+          const TimeNs now = env_->now(io::Clock::kWall);
+          if (writes && !(plan.write ? plan.write(log, spool, now) : write_some(log, random_)))
+            ++refused_appends;
           // Failed ones are tried again with the next. What is full of frames that were not acknowledged
           // commits nothing, and has to be synced all the same: the last of them is not sent before.
           (void)spool.commit(env_->now(io::Clock::kWall));
@@ -201,12 +203,12 @@ void Agent::check_bounds() const {
   const auto told = forwarder_->stats();
   uint64_t unacked = 0;
   for (const forward::LogProgress& log : told.logs) unacked += log.unacked_bytes;
-  if (unacked > plan.window_bytes + (1 << 20))
+  if (unacked > plan.window_bytes + plan.frame_bytes)
     witness_.fault(fmt::format("{}: {} bytes are on their way, the window has {}", plan.host, unacked,
                                plan.window_bytes));
   for (const Log log : peer::kLogs) {
     const store::SpoolStats stats = spool(log).stats();
-    if (stats.bytes > plan.spool_bytes + 2 * plan.segment_bytes + (2 << 20))
+    if (stats.bytes > plan.spool_bytes + 2 * plan.segment_bytes + 2 * plan.frame_bytes)
       witness_.fault(fmt::format("{}: the {} log has {} bytes, its bound is {}", plan.host,
                                  peer::name_of(log), stats.bytes, plan.spool_bytes));
   }

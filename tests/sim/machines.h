@@ -42,6 +42,9 @@ struct AgentPlan {
   int sync_every = 3;        // ticks
   size_t streams = 2;
   TimeNs work_ns = 0;
+  // At each tick, instead of endless sources of drawn sizes; an error: the spool takes nothing.
+  std::function<Status(peer::Log, store::Spool&, TimeNs now)> write = nullptr;
+  uint64_t frame_bytes = 1 << 20;  // the largest: what was taken while the spool was full is one
   forward::EvidenceOptions evidence;
   uint64_t window_bytes = 256 << 10;
 };

@@ -27,8 +27,9 @@ constexpr size_t kEngineHold = 32 << 20, kEngineRelease = 16 << 20;
 // Of a restore: questions wait no longer than this takes, and after so many rounds agents do.
 constexpr uint64_t kPartBytes = 4 << 20;
 constexpr int kRounds = 12;
-// Evidence round a finding, and how many of them are remembered for a host that is away.
-constexpr TimeNs kAroundNs = 600 * kNsPerSecond;
+// Findings that lie no further apart are one time of which evidence is asked for; and how many of these are
+// remembered for a host that is away.
+constexpr TimeNs kOneTimeNs = 5 * kNsPerSecond;
 constexpr TimeNs kNoteEveryNs = 60 * kNsPerSecond;
 constexpr size_t kWantedPerHost = 32, kWantedHosts = 16'384;
 constexpr const char* kNothingAcknowledged = "nothing is acknowledged to agents until it can be written";
@@ -235,13 +236,13 @@ void Collecting::refused(peer::Refusal code, const std::string& sentence) {
 }
 
 void Collecting::want(const std::vector<std::string>& hosts, TimeNs at, const std::string& reason) {
-  const peer::Wanted wanted{std::max<TimeNs>(0, at - kAroundNs), at + kAroundNs, reason};
+  const peer::Wanted wanted{at, at, reason};
   for (const std::string& host : hosts) {
     if (!wanted_.contains(host) && wanted_.size() >= kWantedHosts) continue;
     std::deque<peer::Wanted>& of_host = wanted_[host];
     // What falls into a time that was asked for has been asked for.
     const TimeNs told = of_host.empty() ? kNoTime : of_host.back().to_ns;
-    if (told != kNoTime && at <= told - kAroundNs / 2) continue;
+    if (told != kNoTime && at >= told && at - told < kOneTimeNs) continue;
     if (of_host.size() == kWantedPerHost) of_host.pop_front();
     of_host.push_back(wanted);
     if (collector_) collector_->want(host, wanted);

@@ -29,6 +29,7 @@ constexpr uint64_t kCondensedShare = 8;
 constexpr uint64_t kCondensedLeast = 64 << 20;
 // Of SIGTERM's five seconds.
 constexpr TimeNs kFinishWithin = 2 * kNsPerSecond;
+constexpr const char* kTriedAgain = "; it is tried again, and what comes waits on this host";
 // Less is a collector that is busy.
 constexpr TimeNs kWaitsLong = 60 * kNsPerSecond;
 
@@ -209,14 +210,14 @@ void Uplink::load_tls() {
   const TlsFiles& files = options_.config->forward.tls;
   if (!files.used()) return;
   auto loaded = io::TlsCredentials::load({files.cert, files.key, files.ca});
-  complain_once(tls_trouble_, loaded ? "" : loaded.error().text, "the certificates can be read again");
+  tls_trouble_ = loaded ? "" : loaded.error().text;
+  complain(of_tls_, tls_trouble_, "the certificates can be read again");
   if (loaded) tls_ = std::move(*loaded);
 }
 
-void Uplink::complain_once(std::string& before, const std::string& now, const char* mended) {
-  if (now == before) return;
-  options_.complain(now.empty() ? "forward: " + std::string(mended) : "forward: " + now);
-  before = now;
+void Uplink::complain(Complaint& of, const std::string& trouble, const char* mended) {
+  const auto words = of.look(trouble, mended, env_.now(io::Clock::kMonotonic));
+  if (words) options_.complain("forward: " + *words);
 }
 
 peer::LogBounds Uplink::bounds(Log log) const {
@@ -343,8 +344,8 @@ Uplink::Told Uplink::tell(TimeNs now) {
 void Uplink::worked(const Told& told) {
   const bool more = told.frames.synced > told_.frames.synced;
   told_ = told;
-  complain_once(write_trouble_, told.written ? "" : told.written.error().text + "; sources are held back",
-                "the condensed log can be written again");
+  complain(of_disk_, told.written ? "" : told.written.error().text + "; sources are held back",
+           "the condensed log can be written again");
   if (told.unwritten) {
     pausing_ = true;
     pause_timer_->start(kRetry);
@@ -461,7 +462,9 @@ void Uplink::beat() {
   if (forwarder_) {
     const forward::ForwarderStats stats = forwarder_->stats();
     const bool away = stats.phase != forward::Phase::kOpen && !stats.last_error.empty();
-    complain_once(link_trouble_, away ? stats.last_error : "", "connected to the collector");
+    // While it tries again nothing is known.
+    if (away || stats.phase == forward::Phase::kOpen)
+      complain(of_link_, away ? stats.last_error + kTriedAgain : "", "connected to the collector");
   }
   if (!busy_ && !pausing_ && !told_.jobs.empty() &&
       (ticked_ns_ == kNoTime || now - ticked_ns_ >= kTickEvery)) {

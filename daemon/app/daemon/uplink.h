@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "app/config.h"
+#include "app/daemon/complaint.h"
 #include "app/daemon/host_feed.h"
 #include "app/daemon/recorder.h"
 #include "forward/forwarder.h"
@@ -113,7 +114,7 @@ class Uplink : public forward::FrameSource {
   void forget_gone();
   void finished();
   uint64_t log_synced(peer::Log log) const;
-  void complain_once(std::string& before, const std::string& now, const char* mended);
+  void complain(Complaint& of, const std::string& trouble, const char* mended);
   static size_t index(peer::Log log) { return static_cast<size_t>(log); }
 
   io::Env& env_;
@@ -135,7 +136,8 @@ class Uplink : public forward::FrameSource {
   std::array<uint64_t, 2> raised_ = {}, acknowledged_ = {};
   std::array<TimeNs, 2> moved_ns_ = {kNoTime, kNoTime};  // wall clock: when the acknowledgement last moved
   TimeNs started_ns_ = kNoTime;                          // wall clock
-  std::string write_trouble_, tls_trouble_, link_trouble_;
+  std::string tls_trouble_;                              // as it is now
+  Complaint of_disk_, of_tls_, of_link_;
   std::shared_ptr<const io::TlsCredentials> tls_;
   std::function<void()> finish_done_;
   std::unique_ptr<io::Timer> beat_timer_, pause_timer_, finish_timer_;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 
+#include "../io/certificates.h"
 #include "app/config_options.h"
 #include "base/text.h"
 #include "fixtures.h"
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const fs::path kSource = CULPRIT_SOURCE_DIR;
+constexpr TimeNs kNow = 1'800'000'000 * kNsPerSecond;
 
 std::string read(const fs::path& path) {
   std::ifstream in(path);
@@ -219,13 +221,68 @@ BOOST_AUTO_TEST_CASE(a_check_tells_configuration_and_rules_and_its_status_is_tha
       {(folder.path / "missing.toml").string(), 2, "missing.toml: error: no such file"},
   };
   for (const auto& c : cases) {
-    const ConfigCheck check = check_config(c.path);
+    const ConfigCheck check = check_config(c.path, kNow);
     BOOST_TEST_CONTEXT(c.path << ": " << check.errors << check.output) {
       BOOST_TEST(check.status == c.status);
       BOOST_TEST((c.status ? check.errors : check.output).find(c.said) != std::string::npos);
       BOOST_TEST(check.output.empty() == (c.status != 0));
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_check_tells_what_is_wrong_with_certificates_at_the_keys_that_name_them) {
+  const io::testing::Folder folder;
+  const io::testing::Authority authority(folder, "site");
+  const auto issue = [&](const char* file, io::testing::Issued what) { return authority.issue(file, what); };
+  const io::TlsFiles good = issue("good", {"DNS:node-3"});
+  const io::TlsFiles other = issue("other", {"DNS:node-9,DNS:node-9.example"});
+  const io::TlsFiles old = issue("old", {"DNS:node-3", 1'600'000'000, 1'700'000'000});
+  const io::TlsFiles early = issue("early", {"DNS:node-3", 1'850'000'000, 1'900'000'000});
+  const io::TlsFiles nobody = issue("nobody", {""});
+  const Folder texts;
+  const std::string rubbish = texts.write("rubbish.pem", "no certificate\n");
+  const struct {
+    std::string cert, key, ca;
+    const char* says;  // behind the file; "" for nothing
+    int agent = 1, collector = 1;
+  } cases[] = {
+      {good.cert, good.key, good.ca, "", 0, 0},
+      {good.cert + "x", good.key, good.ca, ":5:9: error: 'forward.tls.cert': ", 1, 1},
+      {rubbish, good.key, good.ca, "rubbish.pem: has no usable certificate"},
+      {good.cert, good.key + "x", good.ca, ":5:"},
+      {good.cert, rubbish, good.ca, "rubbish.pem: has no usable private key"},
+      {good.cert, other.key, good.ca, "other.key: is not the key of "},
+      {good.cert, good.key, rubbish, "'forward.tls.ca': "},
+      {old.cert, old.key, old.ca, "old.crt: has expired at 2023-11-14"},
+      {early.cert, early.key, early.ca, "early.crt: is valid from 2028-08-16"},
+      {other.cert, other.key, other.ca,
+       "other.crt: is that of node-9, node-9.example by its DNS names, and not of Node-3", 1, 0},
+      {nobody.cert, nobody.key, nobody.ca, "nobody.crt: is that of nobody by its DNS names", 1, 0},
+  };
+  for (const auto& row : cases)
+    for (const bool agent : {true, false}) {
+      const std::string table = agent ? "forward" : "collector";
+      const std::string text = fmt::format(
+          "role = \"{}\"\nrules = []\nhost.name = \"Node-3\"\n[{}]\n"
+          "tls = {{ cert = \"{}\", key = \"{}\", ca = \"{}\" }}\n{}",
+          agent ? "agent" : "collector", table, row.cert, row.key, row.ca,
+          agent ? "to = \"collector.example:7421\"\n" : "");
+      const ConfigCheck check = check_config(texts.write("a.toml", text), kNow);
+      BOOST_TEST_CONTEXT(text << check.errors) {
+        BOOST_TEST(check.status == (agent ? row.agent : row.collector));
+        std::string says = row.says;
+        if (const size_t at = says.find("forward."); !agent && at != says.npos)
+          says.replace(at, 7, "collector");
+        BOOST_TEST((check.status == 0 ? check.errors.empty() : check.errors.find(says) != std::string::npos));
+      }
+    }
+  // All of it, not the first.
+  const std::string text = "role = \"agent\"\nrules = []\n[forward]\nto = \"c:1\"\n[forward.tls]\ncert = \"" +
+                           rubbish + "\"\nkey = \"" + rubbish + "\"\nca = \"/does/not/exist\"\n";
+  const std::string errors = check_config(texts.write("a.toml", text), kNow).errors;
+  for (const char* place : {":6:1: error: 'forward.tls.cert'", ":7:1: error: 'forward.tls.key'",
+                            ":8:1: error: 'forward.tls.ca': /does/not/exist: no such file"})
+    BOOST_TEST(errors.find(place) != std::string::npos, errors);
 }
 
 BOOST_AUTO_TEST_CASE(what_has_no_effect_yet_is_told_and_is_no_error) {
@@ -235,11 +292,11 @@ BOOST_AUTO_TEST_CASE(what_has_no_effect_yet_is_told_and_is_no_error) {
       {"[act]\nmode = \"act\"\n", "act.mode: has no effect yet"},
       {"[forward]\nto = \"127.0.0.1:7421\"\n", "forward: has an effect with role agent only"}};
   for (const auto& [text, told] : cases) {
-    const ConfigCheck check = check_config(folder.write("a.toml", text));
+    const ConfigCheck check = check_config(folder.write("a.toml", text), kNow);
     BOOST_TEST_CONTEXT(text << ": " << check.errors) {
       BOOST_TEST(check.status == 0);
       BOOST_TEST(check.errors.starts_with(told));
     }
   }
-  BOOST_TEST(check_config(folder.write("a.toml", "[act]\nmode = \"observe\"\n")).errors == "");
+  BOOST_TEST(check_config(folder.write("a.toml", "[act]\nmode = \"observe\"\n"), kNow).errors == "");
 }

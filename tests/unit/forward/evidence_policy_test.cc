@@ -45,11 +45,33 @@ BOOST_AUTO_TEST_CASE(findings_send_what_lies_around_them_and_the_rest_is_told_as
 BOOST_AUTO_TEST_CASE(what_the_collector_wants_is_sent_like_a_finding) {
   Minutes run({EvidenceMode::kFindings, 0, 60 * kS});
   run.run(0, 100);
-  run.collector->want("node-3", {run.begin + 75 * kS, run.begin + 95 * kS, "a rank hangs"});
+  run.collector->want("node-3", {run.begin + 82 * kS, run.begin + 85 * kS, "a rank hangs"});
   run.env.read();
-  BOOST_TEST(run.stored(Log::kEvidence).bytes == "80;90;");
+  BOOST_TEST(run.stored(Log::kEvidence).bytes == "30;40;50;60;70;80;90;");
   run.run(100, 300);
-  BOOST_TEST(run.stored(Log::kEvidence).bytes == "80;90;");
+  BOOST_TEST(run.stored(Log::kEvidence).bytes == "30;40;50;60;70;80;90;100;110;120;130;140;");
+}
+
+BOOST_AUTO_TEST_CASE(what_was_wanted_and_lost_with_a_connection_is_wanted_again) {
+  Minutes run({EvidenceMode::kFindings, 0, 60 * kS});
+  run.run(0, 100);
+  run.sink.commits = false;
+  run.forwarder->finding(run.begin + 30 * kS);
+  run.run(100, 300);  // behind what is wanted of it, and none of that is committed
+  BOOST_TEST(run.stored(Log::kEvidence).bytes == "0;10;20;30;40;50;60;70;80;90;");
+  run.env.links.at(0)->cut();
+  run.sink.epochs.clear();  // with the collector's memory
+  run.sink.commits = true;
+  run.pass(2);
+  BOOST_TEST(run.stored(Log::kEvidence).bytes == "0;10;20;30;40;50;60;70;80;90;");
+}
+
+BOOST_AUTO_TEST_CASE(times_of_a_stranger_are_only_times) {
+  constexpr TimeNs kEver = std::numeric_limits<TimeNs>::max();
+  EvidencePolicy policy({EvidenceMode::kFindings, 0, 60 * kS});
+  policy.around(std::numeric_limits<TimeNs>::min(), kEver);
+  BOOST_TEST(policy.selection(0).selects(kEver, false));
+  BOOST_TEST(policy.selection(0).selects(0, false));
 }
 
 BOOST_AUTO_TEST_CASE(none_sends_what_declares_streams_and_nothing_else) {
