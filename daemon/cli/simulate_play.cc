@@ -25,6 +25,7 @@ struct Options {
   sim::LogJobOptions job;
   app::PlayRun run;
   std::string format = "text";
+  double patience_s = 60;
   bool quiet = false;
 };
 
@@ -104,6 +105,7 @@ int play(Options o) {
     if (!folder) return complain(folder.error().text), kUnable;
     o.run.folder = std::move(*folder);
   }
+  o.run.patience_ns = static_cast<TimeNs>(o.patience_s * static_cast<double>(kNsPerSecond));
   o.run.play.rules = rules::Ruleset::shipped();
   if (!o.quiet) o.run.show = show;
   const auto played = app::play(o.run);
@@ -143,6 +145,9 @@ void add_simulate_play(CLI::App& simulate, Run& run) {
   verb->add_flag("--evidence", o->run.play.evidence, "Send the lines' bytes too, as policy \"all\" does");
   verb->add_option("--server", o->run.server,
                    "unix:PATH or http://HOST:PORT of the collector: wait for its report of the job");
+  verb->add_option("--patience", o->patience_s, "Seconds without an acknowledgement after which it gives up")
+      ->check(CLI::Range(0.1, 1e6))
+      ->capture_default_str();
   verb->add_flag("--quiet,-q", o->quiet, "No progress");
   verb->add_option("--format,-f", o->format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))

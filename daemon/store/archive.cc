@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/crash_point.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "store/archive_impl.h"
 

@@ -13,6 +13,7 @@
 
 #include "app/client.h"
 #include "base/text.h"
+#include "ingest/text_reader.h"
 #include "io/uv/env.h"
 
 namespace culprit::app {
@@ -21,8 +22,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr TimeNs kShowEvery = 500 * kNsPerMs;
-// Without anything acknowledged, or any host that connects.
-constexpr TimeNs kPatience = 120 * kNsPerSecond;
 // The report, once all is acknowledged; and how often it is looked for: short beside what it takes.
 constexpr TimeNs kReportPatience = 60 * kNsPerSecond;
 constexpr auto kAskEvery = std::chrono::milliseconds(20);
@@ -102,7 +101,7 @@ class Playing {
     const uint64_t moved = figures.acknowledged + figures.connected + static_cast<uint64_t>(figures.job_ns);
     if (std::exchange(moved_, moved) != moved || figures.done_ns != kNoTime || !sends(figures))
       moved_ns_ = now();
-    if (now() - moved_ns_ < kPatience) return;
+    if (now() - moved_ns_ < run_.patience_ns) return;
     end({ErrorCode::kIo, figures.trouble.empty() ? fmt::format("{}: acknowledges nothing", run_.play.to)
                                                  : fmt::format("{}: {}", run_.play.to, figures.trouble)});
   }
@@ -182,7 +181,7 @@ Result<PlayOutcome> play(PlayRun run) {
   if (const Status allowed = allow_descriptors(job->hosts.size()); !allowed)
     return tl::unexpected(allowed.error());
   run.play.root = run.folder;
-  if (run.play.job.empty()) run.play.job = job->files.job.id.empty() ? "played" : job->files.job.id;
+  if (run.play.job.empty()) run.play.job = job->files.job.id.value_or("played");
   auto env = io::make_uv_env();
   return Playing(*env, run).go(std::move(*job));
 }

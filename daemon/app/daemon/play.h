@@ -16,6 +16,8 @@ struct PlayRun {
   PlayOptions play;    // its root is filled in, its job where it is empty
   // Of the collector's HTTP, to be asked for the report; nothing: it is not.
   std::optional<std::string> server;
+  // Without anything acknowledged while something waits for it, or before the first host is welcome.
+  TimeNs patience_ns = 60 * kNsPerSecond;
   std::function<void(const PlayFigures&)> show = {};  // twice a second
 };
 
