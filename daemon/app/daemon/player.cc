@@ -18,8 +18,8 @@ constexpr uint64_t kHostBytes = 4 << 20, kAllBytes = 512 << 20;
 // Hosts in one work: the first frames go while the others are condensed.
 constexpr size_t kAtOnce = 16;
 // The job's clock starts when all are there, or after so long: some may be refused.
-constexpr TimeNs kConnectNs = 60 * kNsPerSecond;
-constexpr TimeNs kLookEvery = 250 * kNsPerMs;
+constexpr TimeNs kConnectNs = 20 * kNsPerSecond;
+constexpr TimeNs kLookEvery = 100 * kNsPerMs;
 
 }  // namespace
 
@@ -72,7 +72,7 @@ Result<std::unique_ptr<Player>> Player::start(io::Env& env, PlayOptions options,
   player->worker_ = std::move(*worker);
   if (const Status added = player->add_hosts(); !added) return tl::unexpected(added.error());
   for (const auto& host : player->hosts_) host->forwarder->start();
-  player->looked_ns_ = env.now(io::Clock::kMonotonic);
+  player->looked_ns_ = player->started_ns_ = env.now(io::Clock::kMonotonic);
   player->timer_->start(kTick, kTick);
   return player;
 }
@@ -143,11 +143,11 @@ bool Player::all_connected() {
 
 void Player::tick() {
   const TimeNs now = env_.now(io::Clock::kMonotonic);
-  const bool waits = figures_.begun_ns == kNoTime;
-  if (figures_.done_ns == kNoTime && (waits || now - looked_ns_ >= kLookEvery)) {
+  if (figures_.done_ns == kNoTime && now - looked_ns_ >= kLookEvery) {
+    looked_ns_ = now;
     const bool all = all_connected();
-    if (waits && (all || (now - looked_ns_ >= kConnectNs && figures_.connected > 0))) figures_.begun_ns = now;
-    if (!waits) looked_ns_ = now;
+    const bool enough = now - started_ns_ >= kConnectNs && figures_.connected > 0;
+    if (figures_.begun_ns == kNoTime && (all || enough)) figures_.begun_ns = now;
   }
   if (figures_.begun_ns == kNoTime) return;
   pump();

@@ -73,7 +73,7 @@ class Player {
   std::vector<std::unique_ptr<Host>> hosts_;
   PlayFigures figures_;
   size_t cursor_ = 0;  // the next host to be looked at
-  TimeNs looked_ns_ = kNoTime;
+  TimeNs started_ns_ = kNoTime, looked_ns_ = kNoTime;
   bool busy_ = false, failed_ = false;
   std::unique_ptr<io::Timer> timer_;
   std::unique_ptr<io::Worker> worker_;  // goes first
