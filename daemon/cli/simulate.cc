@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/simulate_options.h"
 #include "cli/verbs.h"
 #include "sim/log_job.h"
 
@@ -50,13 +51,29 @@ int list(const Options& o) {
 int logs(const Options& o) {
   if (o.list) return list(o);
   if (o.out.empty()) return complain("simulate logs: OUT is missing"), kUnable;
-  if (o.job.bytes > kBytesMax) return complain("simulate logs: --bytes: more than 10 TB"), kUnable;
   if (Status status = sim::simulate_logs(o.job, o.out); !status)
     return complain(status.error().text), kUnable;
   return kDone;
 }
 
 }  // namespace
+
+std::vector<CLI::Option*> add_job_options(CLI::App& verb, sim::LogJobOptions& job) {
+  return {
+      verb.add_option("--hosts", job.hosts, "Hosts")->check(CLI::Range(1u, 65536u))->capture_default_str(),
+      verb.add_option("--ranks-per-host", job.ranks_per_host, "Ranks on each host")
+          ->check(CLI::Range(1u, 64u))
+          ->capture_default_str(),
+      verb.add_option("--fault", job.fault, "Kind of fault, `none` for a healthy job")->capture_default_str(),
+      verb.add_option("--layout", job.layout, "How the lines are spread over files")->capture_default_str(),
+      verb.add_option("--framework", job.framework, "Whose lines; default: by the seed"),
+      verb.add_option("--seed", job.seed, "The same seed gives the same bytes")->capture_default_str(),
+      verb.add_option("--iterations", job.iterations, "Iterations of a healthy run")->capture_default_str(),
+      verb.add_option("--bytes", job.bytes, "Pad the job's log to about this size (1GB, 64MiB)")
+          ->transform(CLI::AsSizeValue(true))
+          ->check(CLI::Range(uint64_t{0}, kBytesMax)),
+  };
+}
 
 void add_simulate(CLI::App& app, Run& run) {
   auto o = std::make_shared<Options>();
@@ -67,22 +84,13 @@ void add_simulate(CLI::App& app, Run& run) {
       simulate->add_subcommand("logs", "Logs of a job: OUT/job, OUT/healthy/<n>, OUT/truth.json");
   verb->footer(kExamples);
   verb->add_option("OUT", o->out, "Folder to make; must be empty or absent");
-  verb->add_option("--hosts", o->job.hosts, "Hosts")->check(CLI::Range(1u, 65536u))->capture_default_str();
-  verb->add_option("--ranks-per-host", o->job.ranks_per_host, "Ranks on each host")
-      ->check(CLI::Range(1u, 64u))
-      ->capture_default_str();
-  verb->add_option("--fault", o->job.fault, "Kind of fault, `none` for a healthy job")->capture_default_str();
-  verb->add_option("--layout", o->job.layout, "How the lines are spread over files")->capture_default_str();
-  verb->add_option("--framework", o->job.framework, "Whose lines; default: by the seed");
-  verb->add_option("--seed", o->job.seed, "The same seed gives the same bytes")->capture_default_str();
-  verb->add_option("--iterations", o->job.iterations, "Iterations of a healthy run")->capture_default_str();
+  add_job_options(*verb, o->job);
   verb->add_option("--healthy", o->job.healthy, "Healthy jobs to write beside")->capture_default_str();
-  verb->add_option("--bytes", o->job.bytes, "Pad the job's log to about this size (1GB, 64MiB)")
-      ->transform(CLI::AsSizeValue(true));
   verb->add_flag("--list", o->list, "Print the kinds of fault, layouts and frameworks");
   verb->add_option("--format,-f", o->format, "Of --list: text or json")
       ->check(CLI::IsMember({"text", "json"}));
   verb->callback([o, &run] { run = [o] { return logs(*o); }; });
+  add_simulate_play(*simulate, run);
 }
 
 }  // namespace culprit::cli

@@ -92,7 +92,9 @@ Status Collector::admit(Session& session) {
 void Collector::leave(Session& session) {
   if (const auto at = by_host_.find(session.hello().host); at != by_host_.end() && at->second == &session)
     by_host_.erase(at);
-  std::erase_if(by_epoch_, [&](const auto& of) { return of.second == &session; });
+  for (const peer::LogBounds& log : session.hello().logs)
+    if (const auto at = by_epoch_.find(log.epoch); at != by_epoch_.end() && at->second == &session)
+      by_epoch_.erase(at);
 }
 
 void Collector::give(Session& session, FrameSink::Batch batch) {

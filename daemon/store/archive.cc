@@ -1,7 +1,6 @@
 #include "store/archive.h"
 
 #include <fmt/format.h>
-#include <zstd.h>
 
 #include <algorithm>
 
@@ -222,20 +221,15 @@ Status Archive::Impl::make_ready(ArchivedLog& log, TimeNs now) {
 
 void Archive::Impl::put_own_frame(ArchivedLog& log, std::string_view raw, TimeNs now) {
   Lane& lane = lane_of(log);
-  std::string stored(ZSTD_compressBound(raw.size()), '\0');
-  stored.resize(ZSTD_compress(stored.data(), stored.size(), raw.data(), raw.size(), 1));
   FrameHeader header;
   header.kind = FrameKind::kOrigin;
-  header.raw_size = static_cast<uint32_t>(raw.size());
-  header.stored_size = static_cast<uint32_t>(stored.size());
   header.epoch = log.origin.epoch;
   header.segment = lane.row.number;
   header.sequence = log.sequence;
   header.time_ns = now;
-  header.payload_hash = hash64(stored);
-  log.parts[lane.row.number] += kFrameHeaderBytes + stored.size();
-  lane.buffer += encode(header);
-  lane.buffer += stored;
+  const std::string frame = pack_frame(header, raw);
+  log.parts[lane.row.number] += frame.size();
+  lane.buffer += frame;
   touch(log);
 }
 

@@ -65,6 +65,15 @@ std::string encode(const FrameHeader& header) {
   return out;
 }
 
+std::string pack_frame(FrameHeader header, std::string_view raw) {
+  std::string stored(ZSTD_compressBound(raw.size()), '\0');
+  stored.resize(ZSTD_compress(stored.data(), stored.size(), raw.data(), raw.size(), 1));
+  header.raw_size = static_cast<uint32_t>(raw.size());
+  header.stored_size = static_cast<uint32_t>(stored.size());
+  header.payload_hash = hash64(stored);
+  return encode(header) + stored;
+}
+
 std::optional<FrameHeader> decode_frame_header(std::string_view bytes) {
   if (bytes.size() < kFrameHeaderBytes || !bytes.starts_with(kFrameMagic)) return std::nullopt;
   if (get_at<uint64_t>(bytes, kFrameHashAt) != hash64(bytes.substr(0, kFrameHashAt))) return std::nullopt;

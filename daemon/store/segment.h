@@ -61,6 +61,8 @@ struct FrameHeader {
 };
 std::string encode(const FrameHeader& header);
 std::optional<FrameHeader> decode_frame_header(std::string_view bytes);
+// The whole frame of what it shall hold, at most kFrameRawMax; sizes and hash of the header are filled in.
+std::string pack_frame(FrameHeader header, std::string_view raw);
 inline uint64_t stream_bit(uint32_t id) { return uint64_t{1} << (id % 64); }
 
 // "0000000000000001.seg", and back.

@@ -78,7 +78,8 @@ def misspelt_verb(folder: Path) -> None:
 @promise("every verb has help with examples")
 def help_texts(_: Path) -> None:
     rules = [["rules", verb] for verb in ("check", "test", "match", "list", "explain", "why", "new", "keys")]
-    for verb in [["diagnose"], ["templates"], ["simulate", "logs"], ["pool", "build"], *rules]:
+    for verb in [["diagnose"], ["templates"], ["simulate", "logs"], ["simulate", "play"],
+                 ["pool", "build"], *rules]:
         done = run(*verb, "--help")
         need(done.returncode == 0, f"{verb}: {text_of(done)}")
         need(b"xample" in done.stdout, f"{verb}: no example")
@@ -547,6 +548,18 @@ def simulate_refuses(folder: Path) -> None:
     refused(run("simulate", "logs", folder / "full"), "full")
     need((folder / "full/x").read_bytes() == b"mine", "what was there is gone")
     refused(run("simulate", "logs", folder / "out", "--fault", "no-such-fault"), "no-such-fault")
+
+
+@promise("simulate play names what it cannot play, and a collector that is not there")
+def simulate_play_refuses(folder: Path) -> None:
+    out = simulated(folder)
+    refused(run("simulate", "play", out), "--to")
+    refused(run("simulate", "play", folder / "none", "--to", "localhost:1"), "none")
+    refused(run("simulate", "play", out, "--to", "localhost:1", "--hosts", "4"), "--hosts")
+    refused(run("simulate", "play", out, "--to", "localhost:1", "--tls", folder / "no-tls"), "no-tls")
+    refused(run("simulate", "play", out, "--to", "localhost:1", "--patience", "1"), "localhost:1")
+    hostless = write(folder / "hostless/a.log", b"2026-11-21 02:00:00,000 INFO step 1 loss 2.1\n").parent
+    refused(run("simulate", "play", hostless, "--to", "localhost:1"), "hosts")
 
 
 @promise("html is one self-contained file")

@@ -1,4 +1,5 @@
 """A collector and its agents: deaths of either, bad networks between them, strangers, full disks."""
+import json
 import random
 import shutil
 import socket
@@ -10,8 +11,8 @@ import time
 from case import Context, case
 from cases_disk import small_disk
 from cluster import Agent, Authority, Cluster
-from daemon import need, wait_until
-from proxy import Proxy
+from daemon import JOB, Daemon, need, wait_until
+from proxy import Proxy, free_port
 
 SILENCE_S = 25  # until either takes the other for gone
 
@@ -255,3 +256,90 @@ def collect_restarts_in_turn(context: Context) -> str:
         cluster.collector.start()
     need(slowest < 5, f"a stop took {slowest:.1f} s")
     return f"4 stops, the slowest {slowest:.1f} s; {cluster.settle_all()}"
+
+
+class Both(Daemon):
+    """A host with sources of its own that takes agents too."""
+
+    def __init__(self, context: Context, host: str, tls: str, port: int):
+        self.host, self.tls, self.port = host, tls, port
+        super().__init__(context.bin_dir, context.folder / host)
+        context.daemons.append(self)
+
+    def configure(self, *_, **__) -> None:
+        self.config.write_text(f'''role = "both"
+state_dir = "{self.state}"
+runtime_dir = "{self.run}"
+[host]
+name = "{self.host}"
+[[log]]
+path = "{self.logs}/*.log"
+job = "{JOB}"
+[kernel]
+enabled = false
+[collector]
+listen = "127.0.0.1:{self.port}"
+tls = {self.tls}
+[http]
+listen = "unix:api.sock"
+''')
+
+
+def verdict_of(report: dict) -> tuple:
+    at = report["verdict"]
+    return (at["title"], [place["host"] for place in at["hosts"]]) if at else (None, [])
+
+
+@case
+def collect_both_roles(context: Context) -> str:
+    """A job on a collector's own host and on an agent's has one report: that of all its lines."""
+    made, culprit = context.folder / "made", context.bin_dir / "culprit"
+    subprocess.run([culprit, "simulate", "logs", made, "--hosts", "2", "--ranks-per-host", "4", "--fault",
+                    "gpu-lost", "--layout", "host-dirs", "--iterations", "60", "--healthy", "0"], check=True)
+    done = subprocess.run([culprit, "diagnose", "--format", "json", made / "job"], stdout=subprocess.PIPE,
+                          check=True)
+    offline = json.loads(done.stdout)
+    names = sorted(one.name for one in (made / "job").iterdir() if one.is_dir())
+    authority, port = Authority(context.folder / "pki"), free_port()
+    both = Both(context, names[0], authority.issue("localhost"), port).start()
+    agent = Agent(context, names[1], authority.issue(names[1]), port).start()
+    for daemon in (both, agent):
+        for log in (made / "job" / daemon.host).iterdir():
+            shutil.copyfile(log, daemon.logs / log.name)
+
+    def whole() -> bool:
+        answer = both.get(f"/v1/jobs/{JOB}/report")
+        return answer.status == 200 and answer.json()["job"]["lines"] == offline["job"]["lines"]
+    wait_until(whole, 100, f"the report has all lines; {both.last_words()}; {agent.last_words()}")
+    report = both.get(f"/v1/jobs/{JOB}/report").json()
+    need(report["job"]["hosts"] == 2, f"the job has {report['job']['hosts']} hosts")
+    need(len(both.items("/v1/jobs")) == 1, "there is more than one job")
+    live, known = verdict_of(report), verdict_of(offline)
+    need(live == known, f"the verdict is {live}, and of the same files {known}")
+    return f"{report['job']['lines']} lines of 2 hosts, {live[0]} on {live[1]}"
+
+
+@case
+def collect_played_job(context: Context) -> str:
+    """`culprit simulate play`: 24 hosts with certificates from one process, and the report has a verdict."""
+    cluster, made = Cluster(context, 0).start(), context.folder / "made"
+    culprit, hosts = context.bin_dir / "culprit", 24
+    subprocess.run([culprit, "simulate", "logs", made, "--hosts", str(hosts), "--ranks-per-host", "2",
+                    "--fault", "gpu-lost", "--layout", "host-dirs", "--iterations", "60", "--healthy", "0"],
+                   check=True)
+    certificates = context.folder / "certificates"
+    certificates.mkdir()
+    shutil.copyfile(cluster.authority.ca, certificates / "ca.pem")
+    for name in (one.name for one in (made / "job").iterdir() if one.is_dir()):
+        cluster.authority.issue(name)
+        for kind in ("crt", "key"):
+            shutil.copyfile(cluster.authority.folder / f"ca-{name}.{kind}", certificates / f"{name}.{kind}")
+    done = subprocess.run([culprit, "simulate", "play", made, "--to", f"localhost:{cluster.port}", "--tls",
+                           certificates, "--speed", "0", "--evidence", "--format", "json", "--server",
+                           f"unix:{cluster.collector.socket}"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False, timeout=150)
+    need(done.returncode == 0, f"exit {done.returncode}: {done.stderr[-300:]!r}")
+    told = json.loads(done.stdout)
+    need(told["hosts"] == hosts and told["acknowledged"] == told["frames"], f"not all is there: {told}")
+    need(told["verdict"], f"no verdict: {told}")
+    return f"{told['frames']} frames of {hosts} hosts, report after {told['report_after_ns'] / 1e9:.2f} s"

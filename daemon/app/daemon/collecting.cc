@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -370,8 +371,10 @@ void Collecting::worked(Work& work) {
   } else if (work.dirty) {
     commit_after(kCommitAfterNs);
   }
+  std::vector<RemoteBatch> fresh;
+  for (Item& item : work.items) std::move(item.fresh.begin(), item.fresh.end(), std::back_inserter(fresh));
+  if (!fresh.empty()) give_engine(std::move(fresh));
   for (Item& item : work.items) {
-    for (RemoteBatch& batch : item.fresh) give_engine(std::move(batch));
     if (!item.finished) continue;
     if (item.answer) item.answer(std::move(item.marks));
     if (item.done) item.done(item.outcome);
@@ -395,17 +398,22 @@ void Collecting::commit_after(TimeNs after) {
   commit_timer_->start(after);
 }
 
-void Collecting::give_engine(RemoteBatch&& batch) {
-  const size_t bytes = batch.weight();
+// Together: what depends on time is looked at once for all of them.
+void Collecting::give_engine(std::vector<RemoteBatch>&& batches) {
+  size_t bytes = 0;
+  for (const RemoteBatch& batch : batches) bytes += batch.weight();
   if (figures_.engine_bytes <= kEngineHold && figures_.engine_bytes + bytes > kEngineHold)
     ++figures_.engine_holds;
   figures_.engine_bytes += bytes;
-  options_.diagnoser->ask([batch = std::make_shared<const RemoteBatch>(std::move(batch))](
-                              LiveJobs& live, TimeNs now) { live.take(*batch, now); },
-                          [this, bytes] {
-                            figures_.engine_bytes -= bytes;
-                            if (figures_.engine_bytes <= kEngineRelease) pump();
-                          });
+  options_.diagnoser->ask(
+      [all = std::make_shared<const std::vector<RemoteBatch>>(std::move(batches))](LiveJobs& live,
+                                                                                   TimeNs now) {
+        for (const RemoteBatch& batch : *all) live.take(batch, now);
+      },
+      [this, bytes] {
+        figures_.engine_bytes -= bytes;
+        if (figures_.engine_bytes <= kEngineRelease) pump();
+      });
 }
 
 // Each change of it once.
@@ -572,12 +580,14 @@ std::optional<std::string> Collecting::unhealthy(TimeNs mono) const {
 }
 
 std::vector<HostFacts> Collecting::hosts() const {
-  std::vector<HostFacts> out;
-  for (const auto& [name, facts] : hosts_) out.push_back(facts);
+  std::map<std::string, TimeNs> heard;
   if (collector_)
-    for (const collect::HostConnection& c : collector_->hosts())
-      for (HostFacts& facts : out)
-        if (facts.host == c.host) facts.seen_ns = c.heard_ns;
+    for (const collect::HostConnection& c : collector_->hosts()) heard[c.host] = c.heard_ns;
+  std::vector<HostFacts> out;
+  for (const auto& [name, facts] : hosts_) {
+    out.push_back(facts);
+    if (const auto at = heard.find(name); at != heard.end()) out.back().seen_ns = at->second;
+  }
   return out;
 }
 

@@ -111,7 +111,7 @@ class Collecting : private collect::FrameSink {
   void worked(Work& work);
   void acknowledge(const Work& work);
   void note(const HostFacts& facts);
-  void give_engine(RemoteBatch&& batch);
+  void give_engine(std::vector<RemoteBatch>&& batches);
   void commit_after(TimeNs after);
   void tell(const Status& status);
   void replay_next();

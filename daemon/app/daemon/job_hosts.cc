@@ -16,15 +16,29 @@ void JobHosts::told(const std::string& host, TimeNs until, TimeNs now, bool acti
   const auto heard = [&](const auto& of) { return is_heard(of.second, now); };
   if (std::none_of(hosts_.begin(), hosts_.end(), heard))
     for (auto& [name, other] : hosts_) other.heard_ns = now;
-  Host& h = hosts_[host];
-  h.until_ns = std::max(h.until_ns, until);
-  h.heard_ns = now;
-  if (!active) return;
-  active_ns_ = std::max(active_ns_, now);
-  if (h.gone()) h.alive.reset();  // it came back; its agent will tell
+  change(hosts_[host], [&](Host& h) {
+    h.until_ns = std::max(h.until_ns, until);
+    h.heard_ns = now;
+    if (active && h.gone()) h.alive.reset();  // it came back; its agent will tell
+  });
+  most_ns_ = std::max(most_ns_, until);
+  if (active) active_ns_ = std::max(active_ns_, now);
 }
 
-void JobHosts::alive(const std::string& host, bool alive) { hosts_[host].alive = alive; }
+void JobHosts::alive(const std::string& host, bool alive) {
+  change(hosts_[host], [&](Host& h) { h.alive = alive; });
+}
+
+template <class Change>
+void JobHosts::change(Host& host, const Change& change) {
+  by_until_.erase({host.until_ns, &host});
+  alive_ -= host.alive == true ? 1 : 0;
+  gone_ -= host.gone() ? 1 : 0;
+  change(host);
+  if (!host.gone()) by_until_.emplace(host.until_ns, &host);
+  alive_ += host.alive == true ? 1 : 0;
+  gone_ += host.gone() ? 1 : 0;
+}
 
 void JobHosts::back(TimeNs now) {
   for (auto& [name, host] : hosts_) host.heard_ns = now;
@@ -35,13 +49,17 @@ bool JobHosts::is_heard(const Host& host, TimeNs now) {
   return host.heard_ns != kNoTime && now - host.heard_ns < kHeardNs;
 }
 
+const JobHosts::Host* JobHosts::last(TimeNs now) const {
+  // Who is not heard of has told little: few stand before it.
+  for (const auto& [until, host] : by_until_)
+    if (is_heard(*host, now)) return host;
+  return nullptr;
+}
+
 std::optional<bool> JobHosts::alive(TimeNs now) const {
-  bool all_gone = true;
-  for (const auto& [name, host] : hosts_) {
-    if (host.alive == true && is_heard(host, now)) return true;
-    all_gone = all_gone && host.gone();
-  }
-  return all_gone && !hosts_.empty() ? std::optional(false) : std::nullopt;
+  const auto lives = [&](const auto& h) { return h.second.alive == true && is_heard(h.second, now); };
+  if (alive_ > 0 && std::any_of(hosts_.begin(), hosts_.end(), lives)) return true;
+  return !hosts_.empty() && gone_ == hosts_.size() ? std::optional(false) : std::nullopt;
 }
 
 bool JobHosts::somebody_missing(TimeNs now) const {
@@ -50,19 +68,13 @@ bool JobHosts::somebody_missing(TimeNs now) const {
 }
 
 TimeNs JobHosts::known_until(TimeNs now) const {
-  TimeNs least = kNoTime, most = kNoTime;
-  for (const auto& [name, host] : hosts_) {
-    most = std::max(most, host.until_ns);
-    if (host.gone() || !is_heard(host, now)) continue;
-    least = least == kNoTime ? host.until_ns : std::min(least, host.until_ns);
-  }
-  return std::min(least == kNoTime ? most : least, now);
+  const Host* host = last(now);
+  return std::min(host ? host->until_ns : most_ns_, now);
 }
 
 bool JobHosts::have_told_of(TimeNs at, TimeNs now) const {
-  return std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
-    return h.second.gone() || !is_heard(h.second, now) || h.second.until_ns >= at;
-  });
+  const Host* host = last(now);
+  return host == nullptr || host->until_ns >= at;
 }
 
 }  // namespace culprit::app

@@ -8,7 +8,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "base/time.h"
 
@@ -42,8 +44,16 @@ class JobHosts {
     bool gone() const { return alive == false; }
   };
   static bool is_heard(const Host& host, TimeNs now);
+  // The host that has told the least, of those that are waited for; null: none is.
+  const Host* last(TimeNs now) const;
+  template <class Change>
+  void change(Host& host, const Change& change);
 
   std::map<std::string, Host> hosts_;
+  // Those that are not gone. Every block of each asks who is last, so it is not looked for among all of them.
+  std::set<std::pair<TimeNs, const Host*>> by_until_;
+  size_t alive_ = 0, gone_ = 0;  // that said so
+  TimeNs most_ns_ = kNoTime;     // told by any
   TimeNs active_ns_ = kNoTime;
 };
 

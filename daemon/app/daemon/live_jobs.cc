@@ -6,6 +6,7 @@
 #include <deque>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "app/daemon/job_recognition.h"
 #include "app/daemon/live_job.h"
@@ -66,8 +67,9 @@ struct LiveJobs::Impl {
   std::deque<LiveEvent> replayed;  // while restoring: the last findings
   KernelBacklog backlog;
   std::map<std::pair<uint64_t, StreamId>, RemoteStream> remote;  // by log and stream
-  bool restoring = false;                                        // what is taken was told before
-  bool behind = false;                                           // what is taken is late
+  std::map<std::pair<std::string, std::string>, std::pair<uint64_t, StreamId>> remote_of;  // by host and job
+  bool restoring = false;              // what is taken was told before
+  bool behind = false;                 // what is taken is late
   std::map<std::string, TimeNs> over;  // while restoring: the end of the last run that is over
   TimeNs report_allowed_ns = kNoTime, reported_ns = kNoTime;
 
@@ -220,11 +222,12 @@ struct LiveJobs::Impl {
   void open_remote(const RemoteBatch& batch, const StreamInfo& info) {
     if (info.kind != OriginKind::kCondensed) return;  // how far the agent is, for itself
     // Its agent was restarted: what it told before is told.
-    std::erase_if(remote, [&](const auto& r) {
-      return r.second.host() == batch.host && r.second.info().job == info.job;
-    });
-    if (remote.size() >= kRemoteStreams) return;  // its blocks are counted as lost
-    remote.try_emplace({batch.epoch, info.id}, batch.host, info, core::rule_finder(options.rules.get()));
+    const auto [known, first] = remote_of.try_emplace({batch.host, info.job}, batch.epoch, info.id);
+    if (!first) remote.erase(std::exchange(known->second, {batch.epoch, info.id}));
+    if (remote.size() < kRemoteStreams)
+      remote.try_emplace(known->second, batch.host, info, core::rule_finder(options.rules.get()));
+    else  // its blocks are counted as lost
+      remote_of.erase(known);
   }
 
   void take_remote(const RemoteBatch& batch, const Piece& piece, TimeNs now) {
@@ -248,7 +251,9 @@ struct LiveJobs::Impl {
       counts.remote_blocks_lost += stream.blocks_lost() - lost;
       if (job) after(*job, at);
     }
-    if (piece.ends && known != remote.end()) remote.erase(known);
+    if (!piece.ends || known == remote.end()) return;
+    remote_of.erase({known->second.host(), known->second.info().job});
+    remote.erase(known);
   }
 
   // What a job's engine found in the pieces it just took.

@@ -21,6 +21,7 @@
 #include <map>
 
 #include "app/diagnose.h"
+#include "app/job_slices.h"
 #include "core/wire.h"
 #include "ingest/text_reader.h"
 #include "model/report_json.h"
@@ -62,70 +63,21 @@ struct Frames {
   }
 };
 
-// Lines of a file that an agent has between two flushes.
-struct Slice {
-  uint32_t file = 0;
-  size_t begin = 0, end = 0;
-  bool last = false;
-};
-
-struct Job {
-  app::JobFiles files;
-  std::vector<std::string> texts;
-  std::vector<uint32_t> host_of_file;
-  std::map<std::pair<int64_t, uint32_t>, std::vector<Slice>> slices;  // by time and host
+// Cut as agents have it between two flushes.
+struct Job : app::SlicedJob {
+  std::vector<std::string> texts;  // by file
 };
 
 Job load(const std::string& folder, TimeNs block) {
   Job job;
-  app::ReadProgress progress;
-  app::DiagnoseOptions options;
-  options.paths = {folder};
-  auto files = app::collect_files(options.paths, options, progress);
-  if (!files) return job;
-  job.files = std::move(*files);
-  std::map<std::string, uint32_t> hosts;
-  TimeNs first = kNoTime;
-  std::vector<logs::LogBatch> batches;
-  logs::LineParser parser{logs::ParseOptions{}};
-  logs::LogBatch batch;
-  std::vector<std::vector<std::pair<size_t, TimeNs>>> lines(job.files.logs.size());  // end and time of each
-  for (uint32_t f = 0; f < job.files.logs.size(); ++f) {
-    const app::LogFile& file = job.files.logs[f];
-    const std::string host = file.info.host.value_or("");
-    job.host_of_file.push_back(hosts.try_emplace(host, static_cast<uint32_t>(hosts.size())).first->second);
+  auto sliced = app::slice_job(folder, block);
+  if (!sliced) return job;
+  static_cast<app::SlicedJob&>(job) = std::move(*sliced);
+  for (const app::LogFile& file : job.files.logs) {
     std::string& text = job.texts.emplace_back();
     auto reader = ingest::StreamReader::open(file.file);
-    TimeNs time = kNoTime;
-    for (auto chunk = reader ? reader->next() : std::nullopt; chunk; chunk = reader->next()) {
-      parser.parse({f, 0, 0, chunk->bytes, chunk->bytes.size(), false}, file.info, batch);
-      size_t at = text.size();
+    for (auto chunk = reader ? reader->next() : std::nullopt; chunk; chunk = reader->next())
       text += chunk->bytes;
-      for (const logs::LineRecord& line : batch.lines) {
-        if (line.own_time) time = line.time_ns;
-        const size_t end = text.find('\n', at);
-        at = end == text.npos ? text.size() : end + 1;
-        lines[f].emplace_back(at, time);
-        if (time != kNoTime && (first == kNoTime || time < first)) first = time;
-      }
-    }
-  }
-  for (uint32_t f = 0; f < lines.size(); ++f) {
-    int64_t slot = 0;
-    Slice slice{f, 0, 0, false};
-    std::vector<Slice>* where = &job.slices[{0, job.host_of_file[f]}];
-    for (const auto& [end, time] : lines[f]) {
-      const int64_t own = time == kNoTime ? 0 : (time - first) / block;
-      if (own > slot) {
-        if (slice.end > slice.begin) where->push_back(slice);
-        slice.begin = slice.end;
-        slot = own;
-        where = &job.slices[{slot, job.host_of_file[f]}];
-      }
-      slice.end = end;
-    }
-    slice.last = true;
-    where->push_back(slice);
   }
   return job;
 }
@@ -191,7 +143,7 @@ class Run {
     SourceId next = 0;
     for (const auto& [when, slices] : job_.slices) {
       Agent& agent = agent_of(when.second);
-      for (const Slice& s : slices) {
+      for (const app::JobSlice& s : slices) {
         const SourceInfo& info = job_.files.logs[s.file].info;
         if (!open[s.file]) {
           core::Input input = core::SourceOpened{info};
@@ -230,7 +182,7 @@ class Run {
     return agent;
   }
 
-  void take(Agent& agent, const Slice& s, const SourceInfo& info, SourceId source, Measured& m) {
+  void take(Agent& agent, const app::JobSlice& s, const SourceInfo& info, SourceId source, Measured& m) {
     const std::string_view text = std::string_view(job_.texts[s.file]).substr(s.begin, s.end - s.begin);
     m.raw += text.size();
     raw_frames_.add(text);

@@ -1,0 +1,189 @@
+#include "app/daemon/play.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "app/client.h"
+#include "base/text.h"
+#include "ingest/text_reader.h"
+#include "io/uv/env.h"
+
+namespace culprit::app {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr TimeNs kShowEvery = 500 * kNsPerMs;
+// The report, once all is acknowledged; and how often it is looked for: short beside what it takes.
+constexpr TimeNs kReportPatience = 60 * kNsPerSecond;
+constexpr auto kAskEvery = std::chrono::milliseconds(20);
+// Descriptors beside one for each host.
+constexpr uint64_t kOtherDescriptors = 64;
+
+Status allow_descriptors(size_t hosts) {
+  rlimit files = {};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  if (files.rlim_cur < hosts + kOtherDescriptors)
+    return fail(ErrorCode::kLimit, fmt::format("{} hosts need as many connections, and this process may have "
+                                               "{}: raise `ulimit -n`",
+                                               hosts, files.rlim_cur));
+  return {};
+}
+
+// The row of /v1/jobs of the job's last run has all its lines, or is over.
+bool is_complete(const std::string& answer, const std::string& job, uint64_t lines) {
+  const Json list = Json::parse(answer, nullptr, false);
+  const auto items = list.is_object() ? list.find("items") : list.end();
+  if (!list.is_object() || items == list.end() || !items->is_array()) return false;
+  for (const Json& row : *items)
+    if (row.is_object() && row.value("id", "") == job)
+      return row.value("lines", uint64_t{0}) >= lines || row.value("state", "running") != "running";
+  return false;
+}
+
+// A run of play() once it has a loop.
+class Playing {
+ public:
+  Playing(io::Env& env, PlayRun& run) : env_(env), run_(run) {}
+  ~Playing() { given_up_ = true; }
+
+  Result<PlayOutcome> go(SlicedJob job) {
+    auto player = Player::start(env_, run_.play, std::move(job));
+    if (!player) return tl::unexpected(player.error());
+    player_ = std::move(*player);
+    auto worker = env_.worker("server");
+    if (!worker) return tl::unexpected(worker.error());
+    asking_ = std::move(*worker);
+    player_->on_failed = [this](const Error& error) { end(error); };
+    player_->on_given = [this] { ask_for_report(); };
+    player_->on_done = [this] { look_for_end(); };
+    show_ = env_.timer([this] { tick(); });
+    show_->start(kShowEvery, kShowEvery);
+    const auto stop = [this] {
+      out_.stopped = true;
+      env_.stop();
+    };
+    auto first = env_.on_signal(SIGINT, stop), second = env_.on_signal(SIGTERM, stop);
+    moved_ns_ = now();
+    env_.run();
+    given_up_ = true;
+    out_.figures = player_->figures();
+    if (error_) return tl::unexpected(*error_);
+    return std::move(out_);
+  }
+
+ private:
+  struct Report {
+    std::string trouble;
+    std::optional<std::string> verdict;
+    TimeNs at_ns = kNoTime;
+  };
+
+  TimeNs now() const { return env_.now(io::Clock::kMonotonic); }
+  void end(Error error) {
+    error_ = std::move(error);
+    env_.stop();
+  }
+
+  void tick() {
+    const PlayFigures figures = player_->figures();
+    if (run_.show) run_.show(figures);
+    const uint64_t moved = figures.acknowledged + figures.connected + static_cast<uint64_t>(figures.job_ns);
+    if (std::exchange(moved_, moved) != moved || figures.done_ns != kNoTime || !sends(figures))
+      moved_ns_ = now();
+    if (now() - moved_ns_ < run_.patience_ns) return;
+    end({ErrorCode::kIo, figures.trouble.empty() ? fmt::format("{}: acknowledges nothing", run_.play.to)
+                                                 : fmt::format("{}: {}", run_.play.to, figures.trouble)});
+  }
+  // A slow job may say nothing for long.
+  bool sends(const PlayFigures& figures) const {
+    return figures.begun_ns == kNoTime || figures.acknowledged < figures.frames;
+  }
+
+  void ask_for_report() {
+    if (!run_.server) return;
+    auto report = std::make_shared<Report>();
+    const uint64_t lines = player_->figures().lines;
+    asking_->submit([this, report, lines] { *report = wait_for_report(lines); },
+                    [this, report] {
+                      out_.report_trouble = report->trouble;
+                      out_.verdict = report->verdict;
+                      if (report->at_ns != kNoTime)
+                        out_.report_after_ns = report->at_ns - player_->figures().given_ns;
+                      reported_ = true;
+                      look_for_end();
+                    });
+  }
+
+  // On the worker.
+  Report wait_for_report(uint64_t lines) {
+    Report report;
+    auto client = Client::make({*run_.server, ""});
+    if (!client) return report.trouble = client.error().text, report;
+    const TimeNs until = now() + kReportPatience;
+    for (;;) {
+      const auto jobs = client->get("/v1/jobs");
+      if (!jobs) return report.trouble = jobs.error().text, report;
+      if (is_complete(*jobs, run_.play.job, lines)) break;
+      if (given_up_ || now() > until)
+        return report.trouble =
+                   fmt::format("job {}: the collector does not have all lines", to_terminal(run_.play.job)),
+               report;
+      std::this_thread::sleep_for(kAskEvery);
+    }
+    const auto answer = client->get("/v1/jobs/" + url_escaped(run_.play.job) + "/report");
+    if (!answer) return report.trouble = answer.error().text, report;
+    report.at_ns = now();
+    const Json json = Json::parse(*answer, nullptr, false);
+    if (json.is_object() && json.contains("verdict") && json["verdict"].is_object())
+      report.verdict = json["verdict"].value("title", "");
+    return report;
+  }
+
+  void look_for_end() {
+    if (player_->figures().done_ns != kNoTime && (reported_ || !run_.server)) env_.stop();
+  }
+
+  io::Env& env_;
+  PlayRun& run_;
+  PlayOutcome out_;
+  std::optional<Error> error_;
+  std::atomic<bool> given_up_ = false;
+  bool reported_ = false;
+  uint64_t moved_ = 0;
+  TimeNs moved_ns_ = kNoTime;  // when something last went on
+  std::unique_ptr<io::Timer> show_;
+  std::unique_ptr<Player> player_;
+  std::unique_ptr<io::Worker> asking_;  // goes first
+};
+
+}  // namespace
+
+Result<PlayOutcome> play(PlayRun run) {
+  // What `culprit simulate logs` made: its healthy jobs are not played.
+  std::error_code ignored;
+  if (std::filesystem::is_directory(run.folder + "/job", ignored)) run.folder += "/job";
+  auto job = slice_job(run.folder, kPlayStep);
+  if (!job) return tl::unexpected(job.error());
+  for (const LogFile& file : job->files.logs)
+    if (ingest::is_stream(file.file))
+      return fail(ErrorCode::kInvalid, file.file.path + ": is compressed, and plain files alone are played");
+  if (const Status allowed = allow_descriptors(job->hosts.size()); !allowed)
+    return tl::unexpected(allowed.error());
+  run.play.root = run.folder;
+  if (run.play.job.empty()) run.play.job = job->files.job.id.value_or("played");
+  auto env = io::make_uv_env();
+  return Playing(*env, run).go(std::move(*job));
+}
+
+}  // namespace culprit::app

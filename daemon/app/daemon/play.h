@@ -1,0 +1,37 @@
+// `culprit simulate play`: a Player on a loop of its own, until all is acknowledged and, where a server is
+// given, its report of the job is there; or until SIGINT, SIGTERM or an end of patience. Blocks; one thread
+// calls it, once at a time, and its callbacks come there.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "app/daemon/player.h"
+
+namespace culprit::app {
+
+struct PlayRun {
+  std::string folder;  // of the job: of `culprit simulate logs`, or one's own
+  PlayOptions play;    // its root is filled in, its job where it is empty
+  // Of the collector's HTTP, to be asked for the report; nothing: it is not.
+  std::optional<std::string> server;
+  // Without anything acknowledged while something waits for it, or before the first host is welcome.
+  TimeNs patience_ns = 60 * kNsPerSecond;
+  std::function<void(const PlayFigures&)> show = {};  // twice a second
+};
+
+struct PlayOutcome {
+  PlayFigures figures;
+  bool stopped = false;  // by a signal
+  // From the last frame that was sent to the report that has all lines; nothing: it was not asked, or the
+  // collector has fewer lines than were sent (`report_trouble`).
+  std::optional<TimeNs> report_after_ns;
+  std::string report_trouble;
+  std::optional<std::string> verdict;  // of that report
+};
+
+// An error: nothing could be played, or nobody took it.
+Result<PlayOutcome> play(PlayRun run);
+
+}  // namespace culprit::app

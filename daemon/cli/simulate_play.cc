@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/daemon/play.h"
+#include "base/text.h"
+#include "cli/simulate_options.h"
+#include "cli/verbs.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  culprit simulate play --hosts 64 --fault gpu-lost --to localhost:7421 --speed 10
+  culprit simulate play /tmp/demo --to collector.example:7421 --tls /etc/culprit/played --speed 0
+  culprit simulate play /tmp/demo --to localhost:7421 --server unix:/run/culprit/api.sock
+
+Each host of the job gets an agent of its own, with a connection of its own, in this process.)";
+
+struct Options {
+  sim::LogJobOptions job;
+  app::PlayRun run;
+  std::string format = "text";
+  double patience_s = 60;
+  bool quiet = false;
+};
+
+double seconds(TimeNs ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerSecond); }
+
+// On a terminal, over itself.
+void show(const app::PlayFigures& f) {
+  const std::string text =
+      f.begun_ns == kNoTime
+          ? fmt::format("{} of {} hosts are connected", f.connected, f.hosts)
+          : fmt::format("{} of {} hosts, {} of {} of the job, {} of {} acknowledged", f.connected, f.hosts,
+                        format_duration(f.job_ns), format_duration(f.job_all_ns), f.acknowledged,
+                        counted(f.frames, "frame"));
+  fmt::print(stderr, "\r\x1b[K{}", text.substr(0, page_width() - 1));
+}
+
+// The job's own lines, where no folder was named; gone when it is.
+class MadeJob {
+ public:
+  static Result<std::string> make(const sim::LogJobOptions& job, std::optional<MadeJob>& made) {
+    std::error_code error;
+    std::string folder = std::filesystem::temp_directory_path(error).string() + "/culprit-play-XXXXXX";
+    if (error || mkdtemp(folder.data()) == nullptr)
+      return fail(ErrorCode::kIo, folder + ": no folder can be made for the job's logs");
+    made.emplace(folder);
+    if (const Status written = sim::simulate_logs(job, folder); !written)
+      return tl::unexpected(written.error());
+    return folder;
+  }
+  explicit MadeJob(std::string folder) : folder_(std::move(folder)) {}
+  ~MadeJob() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  MadeJob(const MadeJob&) = delete;
+  MadeJob& operator=(const MadeJob&) = delete;
+
+ private:
+  const std::string folder_;
+};
+
+nlohmann::ordered_json json_of(const app::PlayOutcome& o, double took) {
+  const app::PlayFigures& f = o.figures;
+  nlohmann::ordered_json out;
+  out["hosts"] = f.hosts;
+  out["lines"] = f.lines;
+  out["log_bytes"] = f.log_bytes;
+  out["frames"] = f.frames;
+  out["bytes"] = f.bytes;
+  out["acknowledged"] = f.acknowledged;
+  out["seconds"] = took;
+  const auto or_null = [](const auto& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+  };
+  out["report_after_ns"] = or_null(o.report_after_ns);
+  out["verdict"] = or_null(o.verdict);
+  return out;
+}
+
+std::string text_of(const app::PlayOutcome& o, double took) {
+  const app::PlayFigures& f = o.figures;
+  std::string out =
+      fmt::format("{}, {} in {} for {} of logs, {} acknowledged, {:.1f} s", counted(f.hosts, "host"),
+                  counted(f.frames, "frame"), format_bytes(f.bytes), format_bytes(f.log_bytes),
+                  f.acknowledged == f.frames ? "all" : fmt::format("{}", f.acknowledged), took);
+  if (o.report_after_ns)
+    out += fmt::format("; the report {:.2f} s after the last frame: {}", seconds(*o.report_after_ns),
+                       o.verdict ? to_terminal(*o.verdict) : "no verdict");
+  return out + "\n";
+}
+
+int play(Options o) {
+  if (o.format == "json" || !isatty(2)) o.quiet = true;
+  std::optional<MadeJob> made;
+  if (o.run.folder.empty()) {
+    auto folder = MadeJob::make(o.job, made);
+    if (!folder) return complain(folder.error().text), kUnable;
+    o.run.folder = std::move(*folder);
+  }
+  o.run.patience_ns = static_cast<TimeNs>(o.patience_s * static_cast<double>(kNsPerSecond));
+  o.run.play.rules = rules::Ruleset::shipped();
+  if (!o.quiet) o.run.show = show;
+  const auto played = app::play(o.run);
+  if (!o.quiet) fmt::print(stderr, "\r\x1b[K");
+  if (!played) return complain("simulate play: " + played.error().text), kUnable;
+  const app::PlayFigures& f = played->figures;
+  const double took = f.begun_ns == kNoTime || f.done_ns == kNoTime ? 0 : seconds(f.done_ns - f.begun_ns);
+  const bool printed =
+      print(o.format == "json" ? json_of(*played, took).dump() + "\n" : text_of(*played, took));
+  if (played->stopped) return complain("simulate play: stopped before all was acknowledged"), kUnable;
+  if (!played->report_trouble.empty()) return complain("simulate play: " + played->report_trouble), kUnable;
+  return printed ? kDone : kUnable;
+}
+
+}  // namespace
+
+void add_simulate_play(CLI::App& simulate, Run& run) {
+  auto o = std::make_shared<Options>();
+  o->job.layout = "host-dirs";
+  o->job.healthy = 0;
+  CLI::App* verb =
+      simulate.add_subcommand("play", "A job's hosts as agents that send to a collector, for load");
+  verb->footer(kExamples);
+  CLI::Option* folder =
+      verb->add_option("FOLDER", o->run.folder,
+                       "Of `culprit simulate logs`, or a job's logs; without: one is made of the options");
+  verb->add_option("--to", o->run.play.to, "HOST:PORT of the collector")->required();
+  verb->add_option(
+      "--tls", o->run.play.tls_folder,
+      "Folder with ca.pem, and HOST.crt and HOST.key for each host; without: plain, to loopback only");
+  verb->add_option("--speed", o->run.play.speed,
+                   "Times as fast as the job's own clock; 0: as fast as it goes")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  verb->add_option("--job", o->run.play.job,
+                   "Its id at the collector; default: that of its job.toml, or played");
+  verb->add_flag("--evidence", o->run.play.evidence, "Send the lines' bytes too, as policy \"all\" does");
+  verb->add_option("--server", o->run.server,
+                   "unix:PATH or http://HOST:PORT of the collector: wait for its report of the job");
+  verb->add_option("--patience", o->patience_s, "Seconds without an acknowledgement after which it gives up")
+      ->check(CLI::Range(0.1, 1e6))
+      ->capture_default_str();
+  verb->add_flag("--quiet,-q", o->quiet, "No progress");
+  verb->add_option("--format,-f", o->format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  for (CLI::Option* option : add_job_options(*verb, o->job)) option->excludes(folder);
+  verb->callback([o, &run] { run = [o] { return play(*o); }; });
+}
+
+}  // namespace culprit::cli
