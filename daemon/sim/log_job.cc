@@ -14,7 +14,7 @@ namespace culprit::sim {
 namespace {
 
 // Beyond these a job is no more interesting and only larger.
-constexpr uint32_t kHostsMax = 1024, kRanksPerHostMax = 64, kIterationsMax = 10'000'000, kHealthyMax = 1000;
+constexpr uint32_t kHostsMax = 65'536, kRanksPerHostMax = 64, kIterationsMax = 10'000'000, kHealthyMax = 1000;
 // A healthy job shows the padding's templates; it need not be as large.
 constexpr uint64_t kHealthyBytes = 16 << 20;
 
