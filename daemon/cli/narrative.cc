@@ -120,7 +120,7 @@ Outcome outcome(const Report& r) {
   if (r.hang || !r.numerics.empty() || !r.irregularities.empty() || !r.iterations.empty()) {
     return Outcome::kNoticed;
   }
-  return r.job.lines == 0 && r.job.bytes == 0 ? Outcome::kEmpty : Outcome::kHealthy;
+  return r.job.lines == 0 && r.job.bytes == 0 && r.job.ranks == 0 ? Outcome::kEmpty : Outcome::kHealthy;
 }
 
 const Diagnosis* leading(const Report& r) {
