@@ -15,8 +15,8 @@ constexpr size_t kDumpNesting = 256;    // a size within sizes within an entry i
 constexpr size_t kDumpOps = 1 << 18;    // of one dump
 constexpr size_t kDumpFrames = 32;      // of a stack that is kept
 constexpr size_t kDumpGroups = 65'536;  // of one dump
-// Operations over all dumps of a job, 56 bytes each: 65,536 ranks with a hundred that wait, or 4,000 with full
-// buffers.
+// Operations over all dumps of a job, 48 bytes each: 65,536 ranks with a hundred that wait, or 4,000 with
+// full buffers.
 constexpr size_t kFlightOps = 8 << 20;
 
 }  // namespace culprit::limits

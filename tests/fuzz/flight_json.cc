@@ -1,5 +1,5 @@
-// A JSON dump, cut and changed anywhere, through the reader and the rules: what they tell names ranks that are
-// there or that the groups have.
+// A JSON dump, cut and changed anywhere, through the reader and the rules: whatever it says, each suspect is
+// a rank with a score.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

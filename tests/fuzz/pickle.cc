@@ -1,5 +1,4 @@
-// Any bytes as a rank's dump: read, read in part, or refused with a sentence that names the file; never a call
-// of anything that a pickle asks for.
+// Any bytes as a rank's dump: read, read in part, or refused with a sentence that names the file.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
