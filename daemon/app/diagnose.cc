@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "app/flights.h"
 #include "base/limits.h"
 #include "core/logs/placement.h"
 #include "core/rules/scan.h"
@@ -36,8 +37,6 @@ std::string_view other_kind(ingest::FileKind kind) {
       return "training metrics";
     case ingest::FileKind::kStacks:
       return "a stack dump";
-    case ingest::FileKind::kFlightRecorder:
-      return "a Flight Recorder dump";
     case ingest::FileKind::kBinary:
       return "no text";
     default:
@@ -316,7 +315,8 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
       out.problems.push_back({file.path, std::nullopt, fmt::format("passed over: {}", other)});
       continue;
     }
-    out.logs.push_back({file, source_info(file, std::move(owners[i]), *placement)});
+    auto& list_of_kind = file.kind == ingest::FileKind::kFlightRecorder ? out.flights : out.logs;
+    list_of_kind.push_back({file, source_info(file, std::move(owners[i]), *placement)});
     out.bytes += file.size;
   }
   date_sources(out.logs, options.parse.zone);
@@ -342,6 +342,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   if (!built) return tl::unexpected(built.error());
   core::Engine engine({files->job, std::move(built->pool), options.steps, rules});
   std::vector<Problem> problems = read_logs(files->logs, {options.parse, options.threads}, engine, progress);
+  append(problems, read_flights(files->flights, options.threads, engine, progress));
   append(problems, std::move(files->problems));
   append(problems, std::move(built->problems));
   std::vector<core::Input> told;

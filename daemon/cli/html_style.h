@@ -64,6 +64,8 @@ white-space:nowrap;text-align:right;color:var(--soft)}
 .plot text.alarm{fill:var(--alarm);font-weight:700}
 .plot rect{fill:var(--gap)}
 .progress{fill:none;stroke:var(--h4);stroke-width:2;vector-effect:non-scaling-stroke}
+.usual{fill:none;stroke:var(--soft);stroke-width:1.5;stroke-dasharray:4 3;vector-effect:non-scaling-stroke}
+.slow{fill:var(--mark);opacity:.3}.plot rect.slow{fill:var(--mark)}
 .when{stroke:var(--soft);stroke-width:1.5;stroke-dasharray:4 3}
 .when.alarm,.now{stroke:var(--alarm);stroke-width:2;stroke-dasharray:none}
 .now{vector-effect:non-scaling-stroke;stroke-width:1.5}
@@ -82,6 +84,6 @@ td{display:block;border:0;padding:1px 0}td.n{display:inline;text-align:left;marg
 td[data-is]:before{content:attr(data-is) " ";color:var(--soft);font-size:.8rem}})";
 
 // SHA-256 of kStyle in base64, as Content-Security-Policy has it.
-constexpr std::string_view kStyleHash = "sha256-z6H+oTG7w3nUATkWmvg63fCecPEACGKZ8apv+H+xjvM=";
+constexpr std::string_view kStyleHash = "sha256-7dAvxyXTo2r/K41seGfTkmk5K45bgTsvEcMWGen3f8M=";
 
 }  // namespace culprit::cli

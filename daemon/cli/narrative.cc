@@ -41,7 +41,10 @@ std::string told_as_sentence(const Diagnosis& d) {
   std::string out = title_of(d);
   if (!d.hosts.empty()) {
     const bool named = names_host(d);
-    if (!named) {
+    const bool placed = std::any_of(d.hosts.begin(), d.hosts.end(), [](const Suspect& s) { return s.host; });
+    if (!named && !placed && title_of(d).find("ank") != std::string::npos) {
+      // Ranks of no known host are named already.
+    } else if (!named) {
       out += " on " + places(d.hosts, kHostsInHeadline);
     } else if (d.hosts.size() == 1 && !d.hosts[0].ranks.empty()) {
       out += fmt::format(" ({})", ranks(d.hosts[0].ranks));
@@ -120,7 +123,7 @@ Outcome outcome(const Report& r) {
   if (r.hang || !r.numerics.empty() || !r.irregularities.empty() || !r.iterations.empty()) {
     return Outcome::kNoticed;
   }
-  return r.job.lines == 0 && r.job.bytes == 0 ? Outcome::kEmpty : Outcome::kHealthy;
+  return r.job.lines == 0 && r.job.bytes == 0 && r.job.ranks == 0 ? Outcome::kEmpty : Outcome::kHealthy;
 }
 
 const Diagnosis* leading(const Report& r) {
@@ -254,8 +257,7 @@ std::string place(const Suspect& s) {
   else if (!s.devices.empty()) {
     parts.push_back(fmt::format("device{} {}", s.devices.size() == 1 ? "" : "s", numbers(s.devices)));
   }
-  if (!s.host)
-    return parts.empty() ? "unknown host" : fmt::format("{}, unknown host", fmt::join(parts, ", "));
+  if (!s.host) return parts.empty() ? "unknown host" : fmt::format("{}", fmt::join(parts, ", "));
   return parts.empty() ? *s.host : fmt::format("{} ({})", *s.host, fmt::join(parts, ", "));
 }
 

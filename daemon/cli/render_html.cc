@@ -7,6 +7,7 @@
 
 #include "cli/html.h"
 #include "cli/html_charts.h"
+#include "cli/html_steps.h"
 #include "cli/html_style.h"
 #include "cli/narrative.h"
 #include "cli/render.h"
@@ -36,7 +37,7 @@ class HtmlReport {
     other_diagnoses();
     hang();
     numerics();
-    irregularities();
+    draw_steps(h_, r_);
     indicating();
     iterations();
     if (outcome(r_) != Outcome::kInconclusive) missing("What is missing");
@@ -195,16 +196,6 @@ class HtmlReport {
     }
     h_.raw("</ul>");
     more(r_.numerics.size(), kRowsMax);
-    h_.close("section");
-  }
-
-  void irregularities() {
-    if (r_.irregularities.empty()) return;
-    h_.open("section").element("h2", "", "Slow steps").raw("<ul>");
-    for (size_t i = 0; i < std::min(r_.irregularities.size(), kRowsMax); ++i)
-      h_.element("li", "", sentence(r_.irregularities[i]));
-    h_.raw("</ul>");
-    more(r_.irregularities.size(), kRowsMax);
     h_.close("section");
   }
 

@@ -8,6 +8,7 @@
 #include "cli/layout.h"
 #include "cli/narrative.h"
 #include "cli/render.h"
+#include "cli/text_steps.h"
 
 namespace culprit::cli {
 namespace {
@@ -211,6 +212,7 @@ class TextReport {
     if (r_.hang) {
       page_.section("Hang");
       page_.item("  ", sentence(*r_.hang, o_));
+      hang_suspects();
       for (size_t i = 0; i < std::min(r_.hang->clusters.size(), kFewLines); ++i) {
         const StackCluster& c = r_.hang->clusters[i];
         page_.item("  - ", fmt::format("{}{}: {}", ranks(c.ranks), c.healthy ? " (as expected)" : "",
@@ -226,12 +228,20 @@ class TextReport {
       }
       more(r_.numerics.size() - std::min(r_.numerics.size(), kFewLines), "fault");
     }
-    if (!r_.irregularities.empty()) {
-      page_.section("Slow steps");
-      for (size_t i = 0; i < std::min(r_.irregularities.size(), kFewLines); ++i)
-        page_.item("  - ", sentence(r_.irregularities[i]));
-      more(r_.irregularities.size() - std::min(r_.irregularities.size(), kFewLines), "spell");
-    }
+    const std::vector<TextRow> rows = step_rows(r_, page_.width());
+    if (rows.empty()) return;
+    page_.section(r_.irregularities.empty() ? "Steps" : "Slow steps");
+    for (const TextRow& row : rows) page_.row("", row.text, row.ink);
+    hidden_ = hidden_ || r_.comm.steps.size() > 1;
+  }
+
+  // Where a diagnosis tells them already, its reasons do.
+  void hang_suspects() {
+    if (leading(r_)) return;
+    const std::vector<Suspect>& all = r_.hang->suspects;
+    for (size_t i = 0; i < std::min(all.size(), kFewLines); ++i)
+      if (!all[i].why.empty()) page_.item("  - ", all[i].why[0]);
+    more(all.size() - std::min(all.size(), kFewLines), "suspect");
   }
 
   void indicating() {

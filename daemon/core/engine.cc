@@ -8,7 +8,9 @@
 #include <optional>
 #include <tuple>
 
+#include "base/dump_limits.h"
 #include "base/limits.h"
+#include "core/detect/flight.h"
 #include "core/diagnose/correlator.h"
 #include "core/diagnose/signs.h"
 #include "core/rules/block_scanner.h"
@@ -24,6 +26,9 @@ struct Engine::Impl {
   std::optional<rules::RuleRun> live, whole;  // in the order of coming, and of time
   detect::ProgressWatch progress;
   detect::Fate fate;  // of the last report
+  std::vector<FlightDump> flights;
+  std::map<uint32_t, size_t> flight_of;  // rank
+  size_t flight_ops = 0;
 
   explicit Impl(EngineOptions o) : options(std::move(o)), log(options.job) {
     if (options.rules) {
@@ -47,6 +52,61 @@ struct Engine::Impl {
   void take(RuleOverran& input, TimeNs) {
     for (auto* run : {&live, &whole})
       if (*run) (*run)->overrun(input.rule);
+  }
+
+  void take(FlightInput& input, TimeNs) {
+    FlightDump& dump = input.dump;
+    const uint32_t rank = dump.rank;
+    const auto known = flight_of.find(rank);
+    const size_t before = known == flight_of.end() ? 0 : flights[known->second].ops.size();
+    const auto pass_over = [&](const FlightDump& d, std::string what) {
+      problems.push_back({d.file, std::nullopt, "passed over: " + std::move(what)});
+    };
+    if (flight_ops - before + dump.ops.size() > limits::kFlightOps)
+      return pass_over(dump, "the dumps of other ranks fill the memory");
+    if (known == flight_of.end()) {
+      flight_of[rank] = flights.size();
+      flights.push_back(std::move(dump));
+    } else {
+      FlightDump& old = flights[known->second];
+      if (latest(dump) >= latest(old)) std::swap(old, dump);
+      if (dump.file != old.file) pass_over(dump, fmt::format("rank {} left a later dump too", rank));
+    }
+    flight_ops += flights[flight_of[rank]].ops.size() - before;
+  }
+
+  // Files that were copied lose their time; what was enqueued keeps its own.
+  static std::pair<TimeNs, TimeNs> latest(const FlightDump& dump) {
+    TimeNs last = kNoTime;
+    for (const FlightOp& op : dump.ops) last = std::max(last, op.created_ns);
+    return {last, dump.written_ns};
+  }
+
+  // Where a rank runs: as its dump's path, job.toml or its log tells.
+  detect::RankPlace place_of(const detect::View& view, uint32_t rank) const {
+    detect::RankPlace place{host_of_rank(options.job, rank), device_of_rank(options.job, rank)};
+    if (const auto at = flight_of.find(rank); at != flight_of.end() && flights[at->second].host)
+      place.host = flights[at->second].host;
+    const uint32_t unit = view.rank_numbered(rank);
+    if (unit == detect::kNowhere) return place;
+    const detect::Unit& known = view.ranks[unit];
+    if (!place.host && !view.by_rank && known.host != detect::kNowhere)
+      place.host = view.hosts[known.host].name;
+    if (!place.device && known.devices.size() == 1) place.device = known.devices[0];
+    return place;
+  }
+
+  // What the dumps tell, merged into what the clock told of a hang.
+  std::vector<std::string> add_flights(const detect::View& view, detect::Analysis& analysis, Report& report) {
+    const detect::PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
+    detect::FlightAnswer answer = detect::analyse_flight(flights, place);
+    std::move(answer.findings.begin(), answer.findings.end(), std::back_inserter(analysis.findings));
+    std::move(answer.problems.begin(), answer.problems.end(), std::back_inserter(report.problems));
+    if (answer.hang) {
+      if (report.hang && report.hang->since_ns != kNoTime) answer.hang->since_ns = report.hang->since_ns;
+      report.hang = std::move(answer.hang);
+    }
+    return std::move(answer.missing);
   }
 
   // What was read and not kept in full: of each source, then of the job as a whole.
@@ -165,8 +225,12 @@ Report Engine::report(TimeNs now) {
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
   }
+  std::vector<std::string> missing;
+  if (!impl_->flights.empty()) missing = impl_->add_flights(view, analysis, report);
   diagnose::correlate(view, analysis, report);
-  report.problems = impl_->problems;
+  report.job.ranks = std::max<uint64_t>(report.job.ranks, impl_->flights.size());
+  std::move(missing.begin(), missing.end(), std::back_inserter(report.missing));
+  report.problems.insert(report.problems.end(), impl_->problems.begin(), impl_->problems.end());
   impl_->tell_drops(report.problems);
   impl_->tell_several_jobs(report);
   impl_->tell_troubles(report.problems);

@@ -15,6 +15,7 @@
 #include "core/logs/line_parser.h"
 #include "core/rules/run.h"
 #include "model/finding.h"
+#include "model/flight.h"
 #include "model/report.h"
 #include "model/topology.h"
 
@@ -45,8 +46,12 @@ struct ProblemSeen {
 struct RuleOverran {
   std::string rule;  // its id
 };
-using Input =
-    std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen, detect::PhaseSeen>;
+// A rank's dump. Of several of one rank the one that was written last counts.
+struct FlightInput {
+  FlightDump dump;
+};
+using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
+                           detect::PhaseSeen, FlightInput>;
 
 // What the shell is asked to do or may want to show: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;

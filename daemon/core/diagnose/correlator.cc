@@ -140,6 +140,7 @@ class Correlator {
   }
 
   std::optional<Stage> stage_at(int64_t iteration) const {
+    if (log_.events() == 0) return std::nullopt;  // no log tells it
     if (iteration >= 0) return a_.fate.stage == Stage::kCheckpoint ? Stage::kCheckpoint : Stage::kIterative;
     bool init = false;
     for (const logs::WriterStats& w : log_.writers()) init = init || (w.stage && *w.stage == Stage::kInit);

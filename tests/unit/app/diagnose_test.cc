@@ -185,3 +185,82 @@ BOOST_AUTO_TEST_CASE(the_users_pattern_wins_over_the_lines_for_every_command) {
     BOOST_TEST(*engine.settled_log().writers().at(0).host == (pattern ? "left" : "node-17"));
   }
 }
+
+namespace {
+
+// A rank's dump: the world waits in operation 12, to which a stuck rank has not come.
+std::string flight_dump(bool stuck) {
+  const std::string entry =
+      R"({"pg_id":0,"process_group":["0","default_pg"],"collective_seq_id":12,"profiling_name":"nccl:all_reduce",)"
+      R"("time_created_ns":1763690400000000000,"state":"scheduled","retired":false,"is_p2p":false})";
+  return fmt::format(
+      R"({{"version":"2.9","pg_config":{{"0":{{"name":"0","desc":"default_pg","ranks":"[0, 1, 2, 3]"}}}},)"
+      R"("pg_status":{{"0":{{"last_enqueued_collective":"{}","last_completed_collective":"11"}}}},"entries":[{}]}})",
+      stuck ? 11 : 12, stuck ? "" : entry);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(dumps_beside_logs_tell_the_rank_that_hangs) {
+  Folder folder;
+  folder.write("job.toml", "[job]\nhosts = [\"node-0\", \"node-1\"]\nranks_per_host = 2\n");
+  for (int h = 0; h < 2; ++h) folder.write(fmt::format("node-{}.log", h), long_log(h, 100));
+  for (int r = 0; r < 4; ++r) folder.write(fmt::format("dumps/_dump_{}", r), flight_dump(r == 2));
+  folder.write("dumps/_dump_9",
+               "\x80\x02"
+               "cos\nsystem\n.");
+  ReadProgress progress;
+  auto done = diagnose(options(folder.path, 3), progress);
+  BOOST_REQUIRE(done.has_value());
+  const Report& r = done->report;
+  BOOST_REQUIRE((r.hang && r.hang->suspects.size() == 1));
+  const Suspect& s = r.hang->suspects[0];
+  BOOST_TEST((s.host == "node-1" && s.rank == 2u && s.device == 0u));
+  BOOST_REQUIRE(r.verdict.has_value());
+  const Diagnosis& d = r.diagnoses[*r.verdict];
+  BOOST_TEST((d.detector == "comm" && d.symptom == Symptom::kHang));
+  BOOST_REQUIRE(d.hosts.size() == 1u);
+  BOOST_TEST((d.hosts[0].host == "node-1" && d.action.targets == std::vector<std::string>{"node-1"}));
+  BOOST_TEST(d.evidence[0].file == (folder.path / "dumps/_dump_2").string());
+  BOOST_REQUIRE(r.problems.size() == 1u);
+  BOOST_TEST(r.problems[0].what.starts_with("is refused: opcode GLOBAL"), r.problems[0].what);
+  BOOST_TEST(answer(folder.path, 1) == answer(folder.path, 4));
+}
+
+BOOST_AUTO_TEST_CASE(of_two_dumps_of_a_rank_the_later_counts) {
+  Folder folder;
+  for (int r = 0; r < 4; ++r) folder.write(fmt::format("b/_dump_{}", r), flight_dump(r == 2));
+  folder.write("a/_dump_1", flight_dump(true));  // of a time before the hang
+  ReadProgress progress;
+  auto done = diagnose(options(folder.path, 2), progress);
+  BOOST_REQUIRE((done && done->report.hang));
+  BOOST_REQUIRE(done->report.hang->suspects.size() == 1u);
+  BOOST_TEST((done->report.hang->suspects[0].rank == 2u && !done->report.hang->suspects[0].host));
+  BOOST_REQUIRE(done->report.problems.size() == 1u);
+  BOOST_TEST(done->report.problems[0].what == "passed over: rank 1 left a later dump too");
+}
+
+BOOST_AUTO_TEST_CASE(real_dumps_name_exactly_the_ranks_that_were_stuck) {
+  const char* data = std::getenv("CULPRIT_DATA");
+  if (!data) {
+    BOOST_TEST_MESSAGE("CULPRIT_DATA is not set: passed over");
+    return;
+  }
+  const std::vector<std::pair<std::string, std::vector<uint32_t>>> cases = {{"gpu_error_1st", {12, 14}},
+                                                                            {"lock_gil_1st", {9, 14}}};
+  for (const auto& [name, ranks] : cases) {
+    Folder folder;
+    fs::copy(fs::path(data) / "flight-recorder" / name, folder.path / "run");
+    ReadProgress progress;
+    auto done = diagnose(options(folder.path, 2), progress);
+    BOOST_REQUIRE((done && done->report.hang));
+    std::vector<uint32_t> named;
+    for (const Suspect& s : done->report.hang->suspects) {
+      BOOST_TEST(!s.host);
+      named.push_back(*s.rank);
+    }
+    BOOST_TEST(named == ranks, boost::test_tools::per_element());
+    BOOST_TEST(done->report.suspects.size() == 2u);
+    BOOST_TEST(done->report.verdict.has_value());
+  }
+}

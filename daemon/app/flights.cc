@@ -1,0 +1,72 @@
+#include "app/flights.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <new>
+#include <optional>
+#include <thread>
+
+#include "ingest/flight_reader.h"
+
+namespace culprit::app {
+namespace {
+
+// Dumps that are read at a time, so that the texts of all are never in memory together.
+constexpr size_t kAtOnce = 64;
+
+struct Slot {
+  std::optional<FlightDump> dump;
+  std::optional<Problem> problem;
+};
+
+void read_one(const LogFile& file, Slot& slot) {
+  try {
+    auto read = ingest::read_flight(file.file);
+    if (!read) {
+      std::string what = read.error().text;
+      if (what.starts_with(file.file.path + ": ")) what.erase(0, file.file.path.size() + 2);
+      slot.problem = Problem{file.file.path, std::nullopt, std::move(what)};
+      return;
+    }
+    if (file.info.host) read->dump.host = file.info.host;
+    slot.problem = std::move(read->problem);
+    slot.dump = std::move(read->dump);
+  } catch (const std::bad_alloc&) {
+    slot.problem = Problem{file.file.path, std::nullopt, "out of memory: could not be read"};
+  }
+}
+
+}  // namespace
+
+std::vector<Problem> read_flights(const std::vector<LogFile>& files, unsigned threads, core::Engine& engine,
+                                  ReadProgress& progress) {
+  std::vector<Problem> problems;
+  for (size_t first = 0; first < files.size() && !progress.stop; first += kAtOnce) {
+    std::vector<Slot> slots(std::min(kAtOnce, files.size() - first));
+    std::atomic<size_t> next{0};
+    const auto work = [&] {
+      for (size_t i = next++; i < slots.size() && !progress.stop; i = next++) {
+        read_one(files[first + i], slots[i]);
+        progress.bytes_done += files[first + i].file.size;
+      }
+    };
+    std::vector<std::thread> pool;
+    try {
+      for (unsigned t = 1; t < std::min<size_t>(threads, slots.size()); ++t) pool.emplace_back(work);
+    } catch (const std::exception&) {
+      // Those that the system gives, and this one, do the same work.
+    }
+    work();
+    for (std::thread& t : pool) t.join();
+    for (Slot& slot : slots) {
+      if (slot.problem) problems.push_back(std::move(*slot.problem));
+      if (!slot.dump) continue;
+      core::Input input = core::FlightInput{std::move(*slot.dump)};
+      engine.step({&input, 1}, kNoTime);
+    }
+  }
+  return problems;
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,42 @@
+// Communication over steps, prepared for showing: the curve of step times in as many columns as there is room
+// for, the ranks that were behind their peers, and who waited for whom. Shared by text and HTML. Pure
+// functions of the report; views into it are borrowed.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/report.h"
+
+namespace culprit::cli {
+
+// One column: steps [first, end) of CommSteps::steps. Of several steps the slowest is shown.
+struct StepBin {
+  size_t first = 0, end = 0;
+  double step_ms = 0, without_ms = 0;
+  bool slow = false;  // one of them is in an irregularity
+};
+std::vector<StepBin> bin_steps(const Report& report, size_t columns);
+// "120", "120-127".
+std::string steps_of(const CommSteps& comm, const StepBin& bin);
+
+struct HeatRow {
+  const CommSteps::Row* row = nullptr;
+  std::vector<double> excess_ms;  // by bin, the most; NaN: not seen
+  bool suspect = false;
+};
+// Suspects first in choosing, then those with most excess; in the order of ranks.
+std::vector<HeatRow> heat_rows(const Report& report, std::span<const StepBin> bins, size_t rows_max);
+double most_excess(std::span<const HeatRow> rows);
+// 0: none worth a shade; 1 to 4: from 5, 25, 50, 75 % of the most.
+int shade(double excess_ms, double most_ms);
+
+// "rank 12 waited 310 ms in all_reduce 231 for rank 3", from the end of the step back to who was late.
+std::vector<std::string> chain_sentences(const Irregularity& irregularity);
+// "1.8 s", "412 ms", "0.3 ms".
+std::string milliseconds(double ms);
+// "rank 3 (node-0, device 3)".
+std::string rank_place(const Suspect& suspect);
+
+}  // namespace culprit::cli

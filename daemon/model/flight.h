@@ -1,0 +1,50 @@
+// What one rank's Flight Recorder dump says (PyTorch's record of the collectives that a process enqueued), as
+// a plain value: DETECTORS.md section 1. Whoever holds one owns all of it; any thread. Nothing in it is
+// trusted: groups, ranks and numbers are what the file claims.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+
+namespace culprit {
+
+enum class FlightState : uint8_t { kScheduled, kStarted, kCompleted };
+
+// A process group as this rank knows it. `name` is the same on all of its ranks.
+struct FlightGroup {
+  std::string name, description;
+  std::vector<uint32_t> ranks;  // global, ascending; empty: the dump does not tell
+  // The rank's own counters of collectives; nothing where the dump has none.
+  std::optional<int64_t> enqueued, completed;
+};
+
+// An operation that the rank enqueued. Words are indices into FlightDump::words.
+struct FlightOp {
+  uint32_t group = 0;  // index into FlightDump::groups
+  uint32_t name = 0;   // "all_reduce", "recv 0<-3"
+  uint32_t in_sizes = 0, out_sizes = 0, dtypes = 0;
+  uint32_t stack = 0;  // index into FlightDump::stacks
+  int64_t seq = 0;     // of collectives: the number within the group, alike on all ranks
+  TimeNs created_ns = kNoTime;
+  FlightState state = FlightState::kScheduled;
+  bool p2p = false;
+  bool done = false;  // completed, or retired by the watchdog
+};
+
+struct FlightDump {
+  uint32_t rank = 0;
+  std::optional<std::string> host;
+  std::string file;             // as reports name it
+  std::string version;          // of the format
+  TimeNs written_ns = kNoTime;  // of the file, where it is known
+  std::vector<FlightGroup> groups;
+  std::vector<FlightOp> ops;  // in the order in which they were enqueued
+  std::vector<std::string> words;
+  std::vector<std::vector<uint32_t>> stacks;  // frames as words, innermost first; the first stack is empty
+};
+
+}  // namespace culprit

@@ -1,0 +1,25 @@
+// A JSON dump, cut and changed anywhere, through the reader and the rules: whatever it says, each suspect is
+// a rank with a score.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "core/detect/flight.h"
+#include "ingest/flight_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  std::vector<culprit::FlightDump> dumps;
+  // Two ranks: the text, and the text without its last third.
+  for (const char* name : {"nccl_trace_rank_0", "nccl_trace_rank_1"}) {
+    auto read = culprit::ingest::parse_flight(dumps.empty() ? text : text.substr(0, size - size / 3), name);
+    if (read) dumps.push_back(std::move(read->dump));
+  }
+  const auto answer = culprit::detect::analyse_flight(dumps, {});
+  if (!answer.hang && !answer.findings.empty()) std::abort();
+  if (answer.hang)
+    for (const culprit::Suspect& s : answer.hang->suspects)
+      if (!s.rank || s.score <= 0 || s.score > 1) std::abort();
+  return 0;
+}
