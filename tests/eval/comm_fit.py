@@ -77,7 +77,8 @@ def main() -> int:
         tell("gaps of 10 ms and more", logs)
         tell("gaps below 10 ms", short)
         tell("a rank's steps (medians)", [statistics.median(one) for one in of_step.values()])
-        tell("transfers without a wait", [math.log(one / statistics.median(quick)) for one in quick])
+        usual = statistics.median(quick)
+        tell("transfers without a wait", [math.log(one / usual) for one in quick])
     return 0
 
 
