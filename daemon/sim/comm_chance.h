@@ -1,6 +1,6 @@
-// Chance of the communication simulator: every draw is a function of what it is for (seed, rank, step, place),
-// never of the order of drawing, so that a job with a fault and the same job without it share all the rest.
-// Integers only: a seed gives the same bytes on every machine. Pure functions; any thread.
+// Chance of the communication simulator: every draw is a function of what it is for (seed, rank, step,
+// place), never of the order of drawing, so that a job with a fault and the same job without it share all
+// the rest. Integers only: a seed gives the same bytes on every machine. Pure functions; any thread.
 #pragma once
 
 #include <algorithm>

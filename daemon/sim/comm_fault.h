@@ -28,8 +28,8 @@ struct CommFault {
   std::vector<uint32_t> slow_channels;
 };
 
-// Chooses where and when; the severity is the options', or 1. Changes the site where the fault is an imbalance
-// of the job itself.
+// Chooses where and when; the severity is the options', or 1. Changes the site where the fault is an
+// imbalance of the job itself.
 Result<CommFault> make_comm_fault(std::string_view name, const CommJobOptions& options, CommSite& site,
                                   Random random);
 bool is_hang(const CommFault& fault);

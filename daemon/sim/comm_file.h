@@ -1,5 +1,5 @@
-// Writes what the ranks of a simulated job recorded, as its hosts' tracers would: on their own clocks, in the
-// order in which operations ended, with what a tracer does not know left out. Used by one thread.
+// Writes what the ranks of a simulated job recorded, as its hosts' tracers would: on their own clocks, in
+// the order in which operations ended, with what a tracer does not know left out. Used by one thread.
 #pragma once
 
 #include <string>

@@ -75,8 +75,8 @@ double time_of(const CommSite& site, const Programs& programs, std::vector<const
   return variant.step(programs, 1, kNothing);
 }
 
-// A fault that nobody feels is none, and one that stops the job is told by itself: the step takes from 1.08 to
-// 2.5 times as long, as far as what is faulty is on the path at all.
+// A fault that nobody feels is none, and one that stops the job is told by itself: the step takes from 1.08
+// to 2.5 times as long, as far as what is faulty is on the path at all.
 void choose_severity(const CommSite& site, const Programs& programs, CommFault& fault, Random random) {
   CommSite calm = site;
   calm.gc_every = calm.checkpoint_every = calm.evaluation_every = 0;

@@ -1,5 +1,5 @@
-// What every rank of a pipeline stage does in a step, in order: compute, and operations that wait for others.
-// Made once from the site; a plain value, only read afterwards.
+// What every rank of a pipeline stage does in a step, in order: compute, and operations that wait for
+// others. Made once from the site; a plain value, only read afterwards.
 #pragma once
 
 #include <cstdint>

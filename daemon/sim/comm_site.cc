@@ -72,9 +72,9 @@ void choose_schedule(CommSite& s, const CommJobOptions& o, Random random) {
   s.device_times = random.chance(70);
 }
 
-// Fitted with tests/eval/comm_fit.py to shared/data/comm. Compute between operations: a spread of .0165 around
-// its median over steps, one in 1,000 beyond four of these, by .2 more on average; a rank's whole steps spread
-// by .004. Spreads of log2 are 1.443 as large. The seed takes from half to twice of each.
+// Fitted with tests/eval/comm_fit.py to shared/data/comm. Compute between operations: a spread of .0165
+// around its median over steps, one in 1,000 beyond four of these, by .2 more on average; a rank's whole
+// steps spread by .004. Spreads of log2 are 1.443 as large. The seed takes from half to twice of each.
 void choose_times(CommSite& s, Random random) {
   const auto around = [&](uint64_t value) { return scaled(value, exp2_unit(random.range(-kUnit, kUnit))); };
   s.block_ns = around(18'000'000) / s.blocks;
@@ -126,8 +126,8 @@ uint32_t number_of(const CommSite& s, CommGroup kind, uint32_t rank) {
   }
 }
 
-// A ring passes each link once: the slowest rules. A group's ranks on one host share its crossing, each with a
-// card of its own; switches above the leaves are oversubscribed.
+// A ring passes each link once: the slowest rules. A group's ranks on one host share its crossing, each with
+// a card of its own; switches above the leaves are oversubscribed.
 void fill_links(CommSite& s, CommGroups& groups, int64_t oversubscribed) {
   for (uint32_t n = 0; n + 1 < groups.first.size(); ++n) {
     const uint32_t* first = &groups.members[groups.first[n]];

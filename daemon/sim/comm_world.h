@@ -1,6 +1,6 @@
-// Runs the ranks of a simulated job, phase by phase: each goes on until it waits for others, the last to come
-// lets them all go. What an operation takes does not depend on when it happens, so the order in which ranks
-// are looked at changes nothing. Used by one thread; borrows the site, which outlives it.
+// Runs the ranks of a simulated job, phase by phase: each goes on until it waits for others, the last to
+// come lets them all go. What an operation takes does not depend on when it happens, so the order in which
+// ranks are looked at changes nothing. Used by one thread; borrows the site, which outlives it.
 #pragma once
 
 #include <array>

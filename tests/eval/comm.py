@@ -1,5 +1,5 @@
 """Simulated communication traces with known culprits, healthy and uneven ones beside them, real traces and
-flight recorder dumps: who is named first, of what kind, in which steps; beside it Holmes' rule on the same."""
+flight recorder dumps: who is named first, of what kind, in which steps; beside it Holmes' rule."""
 import json
 import os
 import random
@@ -186,7 +186,8 @@ def summary(name: str, results: Sequence[dict]) -> Dict[str, object]:
     beside = [one["holmes"] for one in results]
     hit, told, real = (sum(one.get(f"steps_{key}", 0) for one in results) for key in ("hit", "told", "real"))
     return {"row": name, "cases": len(results),
-            "top1": share(results, "top1"), "kind": share(results, "kind"), "steps P": ratio(hit, told), "steps R": ratio(hit, real), "named": share(results, "named"),
+            "top1": share(results, "top1"), "kind": share(results, "kind"),
+            "steps P": ratio(hit, told), "steps R": ratio(hit, real), "named": share(results, "named"),
             "Holmes 1": share(beside, "top1"), "Holmes 2": share(beside, "top2"),
             "simulate s": share(results, "simulate_s"), "diagnose s": share(results, "diagnose_s")}
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Shapes of real communication traces, that daemon/sim/comm_site.cc is fitted to: tests/eval/comm_fit.py TRACE...
+"""Shapes of real communication traces, that comm_site.cc is fitted to: tests/eval/comm_fit.py TRACE...
 
-For each file of .comm records (zstd or plain): how a rank's gaps between operations spread around the median of
-their position in the step over all steps, how heavy the tail is, how much of it all ranks of a pipeline share
-(what belongs to the sample), and how transfers without a wait spread."""
+For each file of .comm records (zstd or plain): how a rank's gaps between operations spread around the median
+of their position in the step over all steps, how heavy the tail is, how much of it all ranks of a pipeline
+share (what belongs to the sample), and how transfers without a wait spread."""
 import math
 import statistics
 import struct
@@ -25,7 +25,7 @@ def records(path: Path) -> Iterator[tuple]:
 
 
 def gaps(steps: List[tuple]) -> Iterator[Tuple[tuple, int]]:
-    """(position, nanoseconds) of what no operation covers, of one rank and step; overlapped spans are one."""
+    """(position, nanoseconds) of what no operation covers, of one rank and step; overlaps are one."""
     steps.sort()
     until, before, ordinal = steps[0][1], steps[0][9], 0
     for one in steps[1:]:

@@ -1,7 +1,7 @@
-// The rule of Holmes (NSDI'25) without its learnt thresholds, as a baseline: eval_holmes FOLDER of .comm files.
-// An operation is abnormal where it takes longer than the quartiles of the job's own past allow; in abnormal
-// collectives the rank that is normal came last; that is summed over communication groups and steps. Prints
-// the five ranks with most of it, best first, and their hosts, as one JSON object.
+// The rule of Holmes (NSDI'25) without its learnt thresholds, as a baseline: eval_holmes FOLDER of .comm
+// files. An operation is abnormal where it takes longer than the quartiles of the job's own past allow; in
+// abnormal collectives the rank that is normal came last; that is summed over communication groups and
+// steps. Prints the five ranks with most of it, best first, and their hosts, as one JSON object.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

@@ -1,4 +1,5 @@
-// Promises of simulated communication traces. Each test writes into a folder of its own below the temporary one.
+// Promises of simulated communication traces. Each test writes into a folder of its own below the temporary
+// one.
 #include "sim/comm_job.h"
 
 #include <filesystem>
