@@ -71,8 +71,8 @@ def usage(folder: Path) -> None:
 @promise("every verb has help with examples")
 def help_texts(_: Path) -> None:
     rules = [["rules", verb] for verb in ("check", "test", "match", "list", "explain", "why", "new", "keys")]
-    verbs = [["diagnose"], ["templates"], ["simulate", "logs"], ["simulate", "comm"], ["pool", "build"], *rules]
-    for verb in verbs:
+    simulators = [["simulate", "logs"], ["simulate", "comm"]]
+    for verb in [["diagnose"], ["templates"], *simulators, ["pool", "build"], *rules]:
         done = run(*verb, "--help")
         need(done.returncode == 0, f"{verb}: {text_of(done)}")
         need(b"xample" in done.stdout, f"{verb}: no example")
