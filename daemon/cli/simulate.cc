@@ -4,6 +4,7 @@
 
 #include "cli/simulate_options.h"
 #include "cli/verbs.h"
+#include "sim/comm_job.h"
 #include "sim/log_job.h"
 
 namespace culprit::cli {
@@ -15,12 +16,24 @@ Examples:
   culprit diagnose /tmp/demo/job --healthy /tmp/demo/healthy/1
   culprit simulate logs --list)";
 
+constexpr const char* kCommExamples = R"(
+Examples:
+  culprit simulate comm /tmp/demo --world 128 --tp 8 --pp 4 --fault nic
+  culprit diagnose /tmp/demo/job
+  culprit simulate comm --list)";
+
 // "-1" is read as the largest of all numbers; nobody wants a log of that size.
 constexpr uint64_t kBytesMax = 10'000'000'000'000;
 
 struct Options {
   sim::LogJobOptions job;
   std::string out, format = "text";
+  bool list = false;
+};
+
+struct CommOptions {
+  sim::CommJobOptions job;
+  std::string out;
   bool list = false;
 };
 
@@ -56,6 +69,56 @@ int logs(const Options& o) {
   return kDone;
 }
 
+int comm(const CommOptions& o) {
+  if (o.list) {
+    std::string text = "faults\n";
+    for (const sim::NamedChoice& c : sim::comm_faults()) text += fmt::format("  {:<28} {}\n", c.name, c.help);
+    return print(text) ? kDone : kUnable;
+  }
+  if (o.out.empty()) return complain("simulate comm: OUT is missing"), kUnable;
+  if (Status status = sim::simulate_comm(o.job, o.out); !status)
+    return complain(status.error().text), kUnable;
+  return kDone;
+}
+
+void add_comm_parallel(CLI::App& verb, sim::CommJobOptions& job) {
+  verb.add_option("--world", job.world, "Ranks")->capture_default_str();
+  verb.add_option("--tp", job.tp, "Tensor parallel; default: by the seed");
+  verb.add_option("--pp", job.pp, "Pipeline stages; default: by the seed");
+  verb.add_option("--dp", job.dp, "Data parallel; default: what is left of the world");
+  verb.add_option("--ep", job.ep, "Expert parallel; divides dp x cp")->capture_default_str();
+  verb.add_option("--cp", job.cp, "Context parallel")->capture_default_str();
+  verb.add_option("--virtual-stages", job.virtual_stages,
+                  "Chunks of a stage, interleaved when 2 or more; default: by the seed");
+  verb.add_option("--layers", job.layers, "Layers of a chunk that are told apart; default: by the seed");
+  verb.add_option("--micro-batches", job.micro_batches, "Micro-batches of a step; default: by the seed");
+  verb.add_option("--ranks-per-host", job.ranks_per_host, "Ranks on each host")->capture_default_str();
+  verb.add_option("--hosts-per-switch", job.hosts_per_switch, "Hosts below a leaf switch")
+      ->capture_default_str();
+}
+
+void add_comm(CLI::App& simulate, Run& run) {
+  auto o = std::make_shared<CommOptions>();
+  CLI::App* verb = simulate.add_subcommand(
+      "comm", "Communication traces of a job: OUT/job/*.comm, OUT/job/job.toml, OUT/truth.json");
+  verb->footer(kCommExamples);
+  verb->add_option("OUT", o->out, "Folder to make; must be empty or absent");
+  add_comm_parallel(*verb, o->job);
+  verb->add_option("--steps", o->job.steps, "Steps of a run that does not hang")->capture_default_str();
+  verb->add_option("--fault", o->job.faults, "Kind of fault; may be repeated; none: a healthy job");
+  verb->add_option("--onset", o->job.onset, "start, intermittent or a step from 0; default: by the seed");
+  verb->add_option("--severity", o->job.severity, "How much slower (2: twice); default: so that it shows");
+  verb->add_option("--seed", o->job.seed, "The same seed gives the same bytes")->capture_default_str();
+  verb->add_option("--missing-hosts", o->job.missing_hosts, "Hosts without a file, none of them at fault");
+  verb->add_flag("--unknown-steps", o->job.unknown_steps, "Records do not tell their step");
+  verb->add_flag("--unknown-groups", o->job.unknown_groups, "Records do not tell the kind of group");
+  verb->add_flag("--unknown-bytes", o->job.unknown_bytes, "Records do not tell their bytes");
+  verb->add_flag("--no-joins", o->job.no_joins, "Communicators do not tell their members");
+  verb->add_flag("--plain", o->job.plain, "No pauses, checkpoints, skew of clocks, lost records");
+  verb->add_flag("--list", o->list, "Print the kinds of fault");
+  verb->callback([o, &run] { run = [o] { return comm(*o); }; });
+}
+
 }  // namespace
 
 std::vector<CLI::Option*> add_job_options(CLI::App& verb, sim::LogJobOptions& job) {
@@ -80,6 +143,7 @@ void add_simulate(CLI::App& app, Run& run) {
   CLI::App* simulate =
       app.add_subcommand("simulate", "Make a job with a known fault, for trying and testing");
   simulate->require_subcommand(1);
+  add_comm(*simulate, run);
   CLI::App* verb =
       simulate->add_subcommand("logs", "Logs of a job: OUT/job, OUT/healthy/<n>, OUT/truth.json");
   verb->footer(kExamples);

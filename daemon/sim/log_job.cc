@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include <fmt/format.h>
 
+#include "sim/files.h"
 #include "sim/truth.h"
 
 namespace culprit::sim {
@@ -39,26 +39,6 @@ Status check(const LogJobOptions& o) {
     return fail(ErrorCode::kInvalid, "layout: there is none named " + o.layout);
   if (!o.framework.empty() && !named(log_frameworks(), o.framework))
     return fail(ErrorCode::kInvalid, "framework: there is none named " + o.framework);
-  return {};
-}
-
-Status check_empty(const std::string& out) {
-  std::error_code error;
-  const bool there = std::filesystem::exists(out, error);
-  if (error) return fail(ErrorCode::kIo, out + ": " + error.message());
-  if (!there) return {};
-  if (!std::filesystem::is_directory(out, error)) return fail(ErrorCode::kInvalid, out + ": is not a folder");
-  const bool empty = std::filesystem::is_empty(out, error);
-  if (error) return fail(ErrorCode::kIo, out + ": " + error.message());
-  if (!empty) return fail(ErrorCode::kInvalid, out + ": is not empty");
-  return {};
-}
-
-Status write_text(const std::string& path, std::string_view text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!file) return fail(ErrorCode::kIo, path + ": cannot be written");
   return {};
 }
 

@@ -78,8 +78,8 @@ def misspelt_verb(folder: Path) -> None:
 @promise("every verb has help with examples")
 def help_texts(_: Path) -> None:
     rules = [["rules", verb] for verb in ("check", "test", "match", "list", "explain", "why", "new", "keys")]
-    for verb in [["diagnose"], ["templates"], ["simulate", "logs"], ["simulate", "play"],
-                 ["pool", "build"], *rules]:
+    simulators = [["simulate", kind] for kind in ("logs", "comm", "play")]
+    for verb in [["diagnose"], ["templates"], *simulators, ["pool", "build"], *rules]:
         done = run(*verb, "--help")
         need(done.returncode == 0, f"{verb}: {text_of(done)}")
         need(b"xample" in done.stdout, f"{verb}: no example")

@@ -1,0 +1,266 @@
+#include "sim/comm_fault.h"
+
+#include <charconv>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace culprit::sim {
+namespace {
+
+struct Kind {
+  std::string_view name, kind, help;
+  bool somebody;
+};
+constexpr Kind kKinds[] = {
+    {"gpu", "gpu", "one device computes slower, as when it throttles", true},
+    {"host", "host", "all ranks of a host compute slower: its processors are busy with something else", true},
+    {"stall", "host", "a rank is blocked once, for a while", true},
+    {"nic", "nic", "one card of a host carries less, in both directions", true},
+    {"link", "link", "the path between two hosts loses packets", true},
+    {"nvlink", "nvlink", "what connects the devices of a host carries less", true},
+    {"switch", "switch", "all traffic of the hosts below a leaf switch is slower", true},
+    {"hang-host", "hang", "a rank never enters an operation: its process is stuck", true},
+    {"hang-device", "hang", "a rank enters an operation that its peers leave, and never leaves it", true},
+    {"gc", "job", "garbage collection pauses, in one process after another: nobody's fault", false},
+    {"imbalance-expert", "job", "batches load experts very unevenly: nobody's fault", false},
+    {"imbalance-sequence", "job", "samples are of very different lengths: nobody's fault", false},
+    {"imbalance-stage", "job", "the last stage has more to compute than the others: nobody's fault", false},
+};
+
+int64_t units(double value) { return static_cast<int64_t>(value * static_cast<double>(kUnit)); }
+
+Status choose_steps(CommFault& fault, const CommJobOptions& o, Random random) {
+  std::string onset = o.onset;
+  const uint32_t last = o.steps - 1;
+  if (is_hang(fault) || fault.name == "stall") {
+    if (onset.empty() || onset == "start" || onset == "intermittent")
+      onset = fmt::format("{}", random.range(last / 3, last));
+  } else if (onset.empty()) {
+    const uint64_t dice = random.below(100);
+    onset = dice < 40   ? "start"
+            : dice < 80 ? fmt::format("{}", random.range(1, last / 2 + 1))
+                        : "intermittent";
+  }
+  fault.active.assign(o.steps, 0);
+  uint32_t from = 0;
+  if (onset != "start" && onset != "intermittent") {
+    const auto [end, error] = std::from_chars(onset.data(), onset.data() + onset.size(), from);
+    if (error != std::errc() || end != onset.data() + onset.size() || from > last)
+      return fail(ErrorCode::kInvalid,
+                  "onset: " + onset + " is neither start, nor intermittent, nor a step of the job");
+  }
+  const bool once = is_hang(fault) || fault.name == "stall";
+  for (uint32_t step = from; step <= (once ? from : last); ++step)
+    fault.active[step] = onset != "intermittent" || random.chance(50);
+  if (onset == "intermittent") fault.active[random.below(o.steps)] = 1;
+  return {};
+}
+
+void add_rank(CommFault& fault, const CommSite& site, uint32_t rank) {
+  fault.ranks.push_back(rank);
+  if (fault.hosts.empty() || fault.hosts.back() != site.host_of(rank))
+    fault.hosts.push_back(site.host_of(rank));
+}
+
+void add_host(CommFault& fault, const CommSite& site, uint32_t host) {
+  const uint32_t first = host * site.ranks_per_host;
+  for (uint32_t r = first; r < std::min(first + site.ranks_per_host, site.world); ++r)
+    add_rank(fault, site, r);
+}
+
+// Groups and channels of which `slow(a, b)` holds for two ranks that pass bytes to one another.
+template <class Slow>
+void find_slow(CommFault& fault, const CommSite& site, Slow slow) {
+  for (uint8_t kind = 1; kind < kCommGroups; ++kind) {
+    const CommGroups& groups = site.groups[kind];
+    for (uint32_t n = 0; n < groups.count(); ++n) {
+      const uint32_t *members = &groups.members[groups.first[n]], size = groups.size(n);
+      bool hit = false;
+      for (uint32_t i = 0; size > 1 && i < size && !hit; ++i) hit = slow(members[i], members[(i + 1) % size]);
+      if (hit) fault.slow_groups[kind].push_back(n);
+    }
+  }
+  for (uint32_t r = 0; site.pp > 1 && r < site.world; ++r) {
+    if (slow(r, site.next(r))) fault.slow_channels.push_back(2 * r);
+    if (slow(r, site.previous(r))) fault.slow_channels.push_back(2 * r + 1);
+  }
+}
+
+void slow_card(CommFault& fault, const CommSite& site) {
+  const uint32_t rank = fault.ranks[0];
+  find_slow(fault, site, [&](uint32_t a, uint32_t b) {
+    return (a == rank || b == rank) && site.host_of(a) != site.host_of(b);
+  });
+  // A ring of several cards of a host is cut into as many parts: all wait for the slowest.
+  for (uint8_t kind = 1; kind < kCommGroups; ++kind) {
+    const CommGroups& groups = site.groups[kind];
+    const uint32_t n = groups.of_rank[rank];
+    auto& slow = fault.slow_groups[kind];
+    if (groups.spans[n] && slow.empty()) slow.push_back(n);
+  }
+}
+
+// Two hosts that have something to say to one another: neighbours in a ring or a pipeline.
+bool slow_link(CommFault& fault, const CommSite& site, Random& random) {
+  std::set<std::pair<uint32_t, uint32_t>> pairs;
+  const auto add = [&](uint32_t a, uint32_t b) {
+    const uint32_t x = site.host_of(a), y = site.host_of(b);
+    if (x != y) pairs.insert({std::min(x, y), std::max(x, y)});
+  };
+  for (const CommGroup kind : {CommGroup::kDp, CommGroup::kEp, CommGroup::kCp}) {
+    const CommGroups& groups = site.of(kind);
+    for (uint32_t n = 0; n < groups.count(); ++n)
+      for (uint32_t i = groups.first[n]; i + 1 < groups.first[n + 1]; ++i)
+        add(groups.members[i], groups.members[i + 1]);
+  }
+  for (uint32_t r = 0; site.pp > 1 && r < site.world; ++r)
+    if (site.stage_of(r) + 1 < site.pp) add(r, site.next(r));
+  if (pairs.empty()) return false;
+  auto chosen = pairs.begin();
+  std::advance(chosen, static_cast<int64_t>(random.below(pairs.size())));
+  fault.link = *chosen;
+  fault.hosts = {chosen->first, chosen->second};
+  find_slow(fault, site, [&](uint32_t a, uint32_t b) {
+    const uint32_t x = site.host_of(a), y = site.host_of(b);
+    return std::pair(std::min(x, y), std::max(x, y)) == fault.link;
+  });
+  return true;
+}
+
+void choose_stop(CommFault& fault, const CommSite& site, Random& random) {
+  const CommProgram program = train_program(site, site.stage_of(fault.ranks[0]));
+  std::vector<uint32_t> places;
+  for (uint32_t i = 0; i < program.actions.size(); ++i) {
+    const CommAct& one = program.actions[i];
+    if (one.act == Act::kEnter && site.of(one.group).size(site.of(one.group).of_rank[fault.ranks[0]]) > 1)
+      places.push_back(i);
+  }
+  fault.stop_at = places[random.below(places.size())];  // the norm's all_reduce is there at least
+}
+
+void imbalance(CommFault& fault, CommSite& site, Random& random) {
+  if (fault.name == "imbalance-expert") site.expert = random.range(kUnit / 3, kUnit * 2 / 3);
+  if (fault.name == "imbalance-sequence") site.sequence = random.range(kUnit / 6, kUnit / 2);
+  if (fault.name == "imbalance-stage") site.stage = random.range(kUnit * 5 / 4, kUnit * 2);
+  if (fault.name != "gc") return;
+  site.gc_every = static_cast<uint32_t>(std::max<int64_t>(4, random.range(1, 4) * site.world / 8));
+  site.gc_ns = static_cast<uint64_t>(random.range(100, 400)) * 1'000'000;
+}
+
+Status choose_place(CommFault& fault, const CommSite& site, Random& random) {
+  const auto needs = [&](bool there, std::string_view what) -> Status {
+    if (there) return {};
+    return fail(ErrorCode::kInvalid, fmt::format("fault {}: the job needs {}", fault.name, what));
+  };
+  const auto rank = static_cast<uint32_t>(random.below(site.world));
+  if (fault.name == "host" || fault.name == "nvlink")
+    add_host(fault, site, site.host_of(rank));
+  else if (fault.name == "switch") {
+    const uint32_t leaf = site.host_of(rank) / site.hosts_per_switch * site.hosts_per_switch;
+    for (uint32_t h = leaf; h < std::min(leaf + site.hosts_per_switch, site.hosts); ++h)
+      add_host(fault, site, h);
+    find_slow(fault, site, [&](uint32_t a, uint32_t b) {
+      const auto below = [&](uint32_t r) { return site.host_of(r) / site.hosts_per_switch; };
+      const uint32_t mine = leaf / site.hosts_per_switch;
+      return site.host_of(a) != site.host_of(b) && (below(a) == mine || below(b) == mine);
+    });
+  } else if (fault.name != "link" && fault.somebody)
+    add_rank(fault, site, rank);
+  if (fault.name == "nic") slow_card(fault, site);
+  if (fault.name == "nvlink")
+    find_slow(fault, site, [&](uint32_t a, uint32_t b) {
+      return site.host_of(a) == fault.hosts[0] && site.host_of(b) == fault.hosts[0];
+    });
+  if (is_hang(fault)) choose_stop(fault, site, random);
+  if (fault.name == "nic" || fault.name == "switch") return needs(site.hosts > 1, "two hosts or more");
+  if (fault.name == "nvlink") return needs(site.ranks_per_host > 1, "two ranks on a host or more");
+  if (fault.name == "imbalance-expert") return needs(site.ep > 1, "experts (--ep)");
+  if (fault.name == "imbalance-stage") return needs(site.pp > 1, "a pipeline (--pp)");
+  if (fault.name == "link")
+    return needs(slow_link(fault, site, random), "two hosts that speak to one another");
+  return {};
+}
+
+void multiply(std::vector<int64_t>& list, size_t size, size_t i, int64_t factor) {
+  if (list.empty()) list.assign(size, kUnit);
+  list[i] = static_cast<int64_t>(scaled(static_cast<uint64_t>(list[i]), factor));
+}
+
+void add_slow_links(const CommFault& fault, const CommSite& site, CommEffects& effects) {
+  const int64_t slower = units(fault.severity);
+  for (uint8_t kind = 1; kind < kCommGroups; ++kind) {
+    const CommGroups& groups = site.groups[kind];
+    for (const uint32_t n : fault.slow_groups[kind]) {
+      int64_t factor = slower;
+      // Between hosts the card is the slowest link, until what connects the devices is slower still.
+      if (fault.name == "nvlink" && groups.spans[n]) {
+        const uint64_t inside = scaled(site.nvlink_ns_per_mib, slower);
+        factor = static_cast<int64_t>((std::max(inside, groups.ns_per_mib[n]) << 16) / groups.ns_per_mib[n]);
+      }
+      multiply(effects.group[kind], groups.count(), n, factor);
+    }
+  }
+  for (const uint32_t c : fault.slow_channels) multiply(effects.channel, 2 * size_t{site.world}, c, slower);
+}
+
+}  // namespace
+
+const std::vector<NamedChoice>& comm_faults() {
+  static const std::vector<NamedChoice> choices = [] {
+    std::vector<NamedChoice> out;
+    for (const Kind& kind : kKinds) out.push_back({kind.name, kind.help});
+    return out;
+  }();
+  return choices;
+}
+
+bool is_hang(const CommFault& fault) { return fault.kind == "hang"; }
+bool is_of_job(const CommFault& fault) { return !fault.somebody; }
+
+Result<CommFault> make_comm_fault(std::string_view name, const CommJobOptions& options, CommSite& site,
+                                  Random random) {
+  const auto kind =
+      std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& one) { return one.name == name; });
+  if (kind == std::end(kKinds))
+    return fail(ErrorCode::kInvalid, fmt::format("fault: there is no kind named {}", name));
+  CommFault fault;
+  fault.name = kind->name;
+  fault.kind = kind->kind;
+  fault.somebody = kind->somebody;
+  fault.key = random.fork(1).next();
+  if (options.severity != 0) fault.severity = options.severity;
+  Random place = random.fork(2), strength = random.fork(4);
+  if (Status status = choose_place(fault, site, place); !status) return tl::unexpected(status.error());
+  if (Status status = choose_steps(fault, options, random.fork(3)); !status)
+    return tl::unexpected(status.error());
+  imbalance(fault, site, strength);
+  return fault;
+}
+
+void add_effects(const CommFault& fault, const CommSite& site, uint32_t step, CommEffects& effects) {
+  if (fault.active[step] == 0) return;
+  const int64_t slower = units(fault.severity);
+  if (is_hang(fault)) {
+    effects.stops.push_back({fault.ranks[0], fault.stop_at, fault.name == "hang-device"});
+  } else if (fault.name == "stall") {
+    // As long as that many times all compute of a micro-batch.
+    const uint64_t work = (site.block_ns + site.expert_ns) * site.blocks * site.micro_batches;
+    effects.pauses.push_back({fault.ranks[0], mix64(fault.key, step), scaled(work, slower)});
+  } else if (fault.name == "gpu") {
+    multiply(effects.compute, site.world, fault.ranks[0], slower);
+  } else if (fault.name == "host") {
+    // Contention is not the same for all of its ranks, nor from step to step.
+    for (const uint32_t r : fault.ranks) {
+      const int64_t spread = lognormal_unit(mix64(mix64(fault.key, r), step), kUnit / 4);
+      const int64_t factor =
+          kUnit + static_cast<int64_t>(scaled(static_cast<uint64_t>(slower - kUnit), spread));
+      multiply(effects.compute, site.world, r, factor);
+      multiply(effects.host, site.world, r, 2 * factor);
+    }
+  } else {
+    add_slow_links(fault, site, effects);
+  }
+}
+
+}  // namespace culprit::sim

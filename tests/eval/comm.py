@@ -1,0 +1,270 @@
+"""Simulated communication traces with known culprits, healthy and uneven ones beside them, real traces and
+flight recorder dumps: who is named first, of what kind, in which steps; beside it Holmes' rule."""
+import json
+import os
+import random
+import shutil
+import subprocess
+import time
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Dict, List, Optional, Sequence, Tuple
+
+import culprit
+from table import Rows, mean, ratio
+
+# Ranks and how often of 300: large ones are few, so that the run ends in a quarter of an hour on two cores.
+SIZES = ((64, 90), (128, 72), (256, 60), (512, 40), (1024, 22), (2048, 10), (8192, 6))
+CULPRITS = ("gpu", "host", "stall", "nic", "link", "nvlink", "switch", "hang-host", "hang-device", "gpu gpu",
+            "gpu nic")
+NOBODY = ("none", "none", "gc", "imbalance-expert", "imbalance-sequence", "imbalance-stage")
+NOBODY_SHARE = 0.3
+ONSETS = ("start", "4", "intermittent")
+DIMENSIONS = (3, 4, 5, 6)
+UNKNOWN = ("--unknown-steps", "--unknown-groups", "--unknown-bytes", "--no-joins")
+
+
+@dataclass(frozen=True)
+class Case:
+    fault: str  # kinds, separated by a space
+    world: int
+    dimensions: int
+    onset: str
+    tp: int
+    pp: int
+    cp: int
+    ep: int
+    unknown: Tuple[str, ...]
+    missing: int
+    seed: int
+
+    def arguments(self, out: Path) -> List[str]:
+        words = ["simulate", "comm", str(out), "--seed", str(self.seed), "--onset", self.onset, *self.unknown]
+        for name in ("world", "tp", "pp", "cp", "ep"):
+            words += [f"--{name}", str(getattr(self, name))]
+        for kind in self.fault.split():
+            words += ["--fault", kind]
+        return words + (["--missing-hosts", str(self.missing)] if self.missing else [])
+
+
+def case(rng: random.Random, fault: str, world: int) -> Case:
+    dimensions = rng.choice(DIMENSIONS)
+    tp, pp = rng.choice((2, 4, 8)), rng.choice((2, 4, 8) if world >= 256 else (2, 4))
+    cp = 2 if dimensions in (5, 6) else 1
+    inner = world // (tp * pp)
+    ep = min(inner // 2, rng.choice((2, 4, 8))) if dimensions in (4, 6) or fault == "imbalance-expert" else 1
+    unknown = tuple(one for one in UNKNOWN if rng.random() < 0.1)
+    missing = 1 if rng.random() < 0.1 and "hang" not in fault else 0
+    return Case(fault, world, dimensions, rng.choice(ONSETS), tp, pp, cp, max(1, ep), unknown, missing,
+                rng.randrange(1, 1 << 31))
+
+
+def plan(seed: int, cases: int) -> List[Case]:
+    rng = random.Random(seed)
+    total = sum(weight for _, weight in SIZES)
+    out = []
+    for world, weight in SIZES:
+        count = max(1, round(cases * weight / total))
+        nobody = max(1, round(count * NOBODY_SHARE))
+        kinds = [NOBODY[i % len(NOBODY)] for i in range(nobody)]
+        first = rng.randrange(len(CULPRITS))
+        kinds += [CULPRITS[(first + i) % len(CULPRITS)] for i in range(count - nobody)]
+        out += [case(rng, kind, world) for kind in kinds]
+    return out
+
+
+def names(place: dict, fault: dict) -> bool:
+    """Whether a suspect is what the fault sits on."""
+    if fault["kind"] in ("gpu", "hang") or fault["fault"] == "stall":
+        return place.get("rank") in fault["ranks"]
+    if fault["kind"] == "nic":
+        devices = place.get("devices") or [place.get("device")]
+        return place["host"] in fault["hosts"] and fault["devices"][0] in devices
+    return place["host"] in fault["hosts"]
+
+
+def hits(row: dict, fault: dict) -> bool:
+    if fault["kind"] == "link":
+        pair = row["links"] and {row["links"][0]["a"], row["links"][0]["b"]}
+        return bool(pair) and pair == set(fault["links"][0])
+    return bool(row["suspects"]) and names(row["suspects"][0], fault)
+
+
+def kinds_of(fault: dict) -> set:
+    """A stall is of the host's process; whether of the device too nobody can see from outside."""
+    return {"gpu", "host"} if fault["fault"] == "stall" else {fault["kind"]}
+
+
+def steps_of(row: dict, steps: Sequence[int]) -> set:
+    return {step for step in steps if row["steps"][0] <= step <= row["steps"][1]}
+
+
+def judge(report: dict, truth: dict, unknown_steps: bool) -> Dict[str, object]:
+    needed = [one for one in truth["faults"] if one["named"] == "yes"]
+    allowed = [one for one in truth["faults"] if one["named"] != "no"]
+    hang = report["hang"]
+    named = [one for one in report["irregularities"] if one["suspects"] or one["links"]]
+    if truth["hangs"]:
+        first = (hang or {}).get("suspects", [])[:1]
+        return {"top1": bool(first) and any(names(first[0], one) for one in needed), "hang": True}
+    if not allowed:
+        blamed = bool(named) or bool(hang and hang["suspects"]) or bool(report["suspects"])
+        return {"named": blamed, "told": [one["kind"] for one in named]}
+    if not needed:  # it costs too little to be told
+        return {"top1": None}
+    cost: Dict[str, float] = defaultdict(float)
+    for one in named:
+        place = one["suspects"][0] if one["suspects"] else {}
+        key = json.dumps([one["kind"], place.get("host"), place.get("rank"), one["links"][:1]])
+        cost[key] += one["cost_ms"] * len(steps_of(one, truth["steps"]) or [0])
+        one["key"] = key
+    best = max(cost, key=lambda key: cost[key]) if cost else None
+    row = next((one for one in named if one["key"] == best), None)
+    hit = [one for one in needed if row and hits(row, one)]
+    result: Dict[str, object] = {"top1": bool(hit)}
+    result["kind"] = any(row and row["kind"] in kinds_of(one) for one in hit or needed)
+    if not unknown_steps:
+        told = set().union(*(steps_of(one, truth["steps"]) for one in named)) if named else set()
+        real = set().union(*(set(one["steps"]) for one in needed))
+        result.update(steps_hit=len(told & real), steps_told=len(told), steps_real=len(real))
+    return result
+
+
+def holmes(folder: Path) -> dict:
+    program = culprit.binary().parent / "eval_holmes"
+    done = subprocess.run([str(program), str(folder)], capture_output=True, timeout=culprit.TIMEOUT_S)
+    if done.returncode != 0:
+        raise culprit.Crash(f"eval_holmes: exit {done.returncode}: {done.stderr[-200:]!r}")
+    return json.loads(done.stdout)
+
+
+def judge_holmes(told: dict, truth: dict) -> Dict[str, Optional[bool]]:
+    """It names ranks: right where the rank is at fault, or on a link's or switch's host."""
+    if truth["hangs"] or not truth["faults"]:
+        return {"top1": None, "top2": None}
+    needed = [one for one in truth["faults"] if one["named"] == "yes"]
+    if not needed:
+        return {"top1": None, "top2": None}
+
+    def right(rank: int) -> bool:
+        host = told["hosts"][str(rank)]
+        return any(rank in one["ranks"] or one["kind"] == "link" and host in one["hosts"] for one in needed)
+
+    return {f"top{k}": any(right(rank) for rank in told["top"][:k]) for k in (1, 2)}
+
+
+def run_case(one: Case, folder: Path, keep: bool) -> Dict[str, object]:
+    out = folder / f"comm-{one.seed}"
+    clock = [time.monotonic()]
+    try:
+        culprit.call(one.arguments(out))
+        clock.append(time.monotonic())
+        report = culprit.diagnose(["job"], cwd=out)
+        clock.append(time.monotonic())
+        truth = json.loads((out / "truth.json").read_text())
+        result = judge(report, truth, "--unknown-steps" in one.unknown)
+        result["holmes"] = judge_holmes(holmes(out / "job"), truth)
+        clock.append(time.monotonic())
+    except culprit.Crash as crash:
+        return {**asdict(one), "crash": str(crash)}
+    except Exception as error:  # a malformed truth or report is a crash of this case, not of the run
+        return {**asdict(one), "crash": f"{type(error).__name__}: {error}: {one}"}
+    finally:
+        if not keep:
+            shutil.rmtree(out, ignore_errors=True)
+    spent = [round(after - before, 2) for before, after in zip(clock, clock[1:])]
+    return {**asdict(one), **result, "simulate_s": spent[0], "diagnose_s": spent[1], "holmes_s": spent[2]}
+
+
+def share(results: Sequence[dict], key: str) -> Optional[float]:
+    return mean([float(one[key]) for one in results if one.get(key) is not None])
+
+
+def summary(name: str, results: Sequence[dict]) -> Dict[str, object]:
+    beside = [one["holmes"] for one in results]
+    hit, told, real = (sum(one.get(f"steps_{key}", 0) for one in results) for key in ("hit", "told", "real"))
+    return {"row": name, "cases": len(results),
+            "top1": share(results, "top1"), "kind": share(results, "kind"),
+            "steps P": ratio(hit, told), "steps R": ratio(hit, real), "named": share(results, "named"),
+            "Holmes 1": share(beside, "top1"), "Holmes 2": share(beside, "top2"),
+            "simulate s": share(results, "simulate_s"), "diagnose s": share(results, "diagnose_s")}
+
+
+def groups(results: Sequence[dict], key) -> List[Dict[str, object]]:
+    found = sorted({key(one) for one in results})
+    return [summary(str(name), [one for one in results if key(one) == name]) for name in found]
+
+
+def run_simulated(rows: Rows, seed: int, folder: Path, options) -> None:
+    cases = sorted(plan(seed, options.comm_cases), key=lambda one: -one.world)
+    results = []
+    with ProcessPoolExecutor(options.processes) as pool:
+        for done in as_completed([pool.submit(run_case, one, folder, options.keep) for one in cases]):
+            results.append(done.result())
+    results.sort(key=lambda one: one["seed"])
+    for one in results:
+        rows.write("comm case", {"row": f"{one['fault']} {one['seed']}", **one})
+        if "crash" in one:
+            rows.crash(one["crash"])
+    results = [one for one in results if "crash" not in one]
+    if not results:
+        return
+    for title, key in (("fault", lambda one: one["fault"]), ("ranks", lambda one: one["world"]),
+                       ("dimensions", lambda one: one["dimensions"]), ("onset", lambda one: one["onset"])):
+        rows.table(f"comm {title}", f"Communication traces by {title}", groups(results, key))
+    total = summary("all", results)
+    rows.table("comm", "Communication traces, all", [total])
+    rows.goal("Top-1 on communication traces", total["top1"], 0.972)
+    for name, part in (("8,192 ranks", [one for one in results if one["world"] == 8192]),
+                       ("6 dimensions", [one for one in results if one["dimensions"] == 6])):
+        rows.goal(f"Top-1 with {name}", share(part, "top1"), 0.95)
+    rows.goal("healthy and uneven jobs with a name", total["named"], 0, at_least=False)
+    missed = [one for one in results if one.get("top1") is False or one.get("named")]
+    for one in missed[:options.show]:
+        spec = Case(**{key: one[key] for key in Case.__dataclass_fields__})
+        print("  culprit " + " ".join(spec.arguments(Path("OUT"))))
+
+
+def first_ranks(report: dict) -> List[Optional[int]]:
+    return [one["suspects"][0].get("rank") for one in report["irregularities"] if one["suspects"]]
+
+
+def run_real(rows: Rows, data: Path, folder: Path) -> None:
+    slowed = first_ranks(culprit.diagnose([str(data / "comm/straggler-AR")]))
+    rows.goal("straggler-AR: steps whose first suspect is rank 0", ratio(slowed.count(0), len(slowed)), 1)
+    uneven = culprit.diagnose([str(data / "comm/straggler-ST")])
+    rows.goal("straggler-ST: names", len(first_ranks(uneven)) + len(uneven["suspects"]), 0, at_least=False)
+    for number, source in enumerate(sorted((data / "flight-recorder").glob("*.truth"))):
+        copy = folder / f"stuck-{number}"
+        copy.mkdir()
+        for dump in sorted(source.with_suffix("").iterdir()):
+            shutil.copyfile(dump, copy / f"nccl_trace_rank_{dump.name.rpartition('_')[2]}")
+        hang = culprit.diagnose([str(copy)])["hang"] or {"suspects": []}
+        told = sorted(one["rank"] for one in hang["suspects"])
+        right = told == truth_ranks(source)
+        rows.goal(f"flight recorder {source.stem}: exactly the injected ranks", right, 1)
+
+
+def truth_ranks(source: Path) -> List[int]:
+    """Of a line "Fault ranks: [9, 14]"."""
+    line = next(one for one in source.read_text().splitlines() if one.startswith("Fault ranks:"))
+    return sorted(json.loads(line.partition(":")[2]))
+
+
+def run(rows: Rows, seed: int, folder: Path, options) -> None:
+    started = time.monotonic()
+    data = culprit.data_folder()
+    if data is None or not (data / "comm").is_dir():
+        print("\npass over real communication traces: there is no data; set CULPRIT_DATA")
+    else:
+        try:
+            run_real(rows, data, folder)
+        except (culprit.Crash, KeyError, ValueError) as error:
+            rows.crash(f"real traces: {type(error).__name__}: {error}")
+    if not os.access(culprit.binary().parent / "eval_holmes", os.X_OK):
+        rows.crash("eval_holmes is not built")
+        return
+    run_simulated(rows, seed, folder, options)
+    print(f"\ncommunication: {time.monotonic() - started:.0f} s")
