@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/limits.h"
+#include "core/detect/comm/tell.h"
 #include "core/diagnose/correlator.h"
 #include "core/diagnose/signs.h"
 #include "core/rules/block_scanner.h"
@@ -24,8 +25,9 @@ struct Engine::Impl {
   std::optional<rules::RuleRun> live, whole;  // in the order of coming, and of time
   detect::ProgressWatch progress;
   detect::Fate fate;  // of the last report
+  comm::CommTrace comm;
 
-  explicit Impl(EngineOptions o) : options(std::move(o)), log(options.job) {
+  explicit Impl(EngineOptions o) : options(std::move(o)), log(options.job), comm(&options.job, options.live) {
     if (options.rules) {
       if (options.live) live.emplace(options.rules, options.watch);
       whole.emplace(options.rules, options.watch);
@@ -44,6 +46,7 @@ struct Engine::Impl {
   void take(ProblemSeen& input, TimeNs) { problems.push_back(std::move(input.problem)); }
   void take(detect::ProgressSeen& input, TimeNs now) { progress.beat(input, now); }
   void take(detect::PhaseSeen& input, TimeNs now) { progress.phase(input, now); }
+  void take(CommInput& input, TimeNs) { comm.take(input.host, input.records); }
   void take(RuleOverran& input, TimeNs) {
     for (auto* run : {&live, &whole})
       if (*run) (*run)->overrun(input.rule);
@@ -57,6 +60,16 @@ struct Engine::Impl {
                        fmt::format("{} lines are longer than {} bytes: the rest of them was not looked at", n,
                                    limits::kLineBytes)});
     for (std::string& what : log.drops().sentences()) out.push_back({"", std::nullopt, std::move(what)});
+    for (std::string& what : comm.told_drops()) out.push_back({"", std::nullopt, std::move(what)});
+  }
+
+  void add_comm(detect::Analysis& analysis, Report& report) {
+    if (comm.empty()) return;
+    comm::Told told = comm::tell(comm);
+    std::move(told.findings.begin(), told.findings.end(), std::back_inserter(analysis.findings));
+    report.irregularities = std::move(told.irregularities);
+    report.comm = std::move(told.steps);
+    if (told.hang) report.hang = std::move(told.hang);
   }
 
   // Whether the sources fall into times so far apart that no job bridges them: then a good end in one of them
@@ -165,7 +178,9 @@ Report Engine::report(TimeNs now) {
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
   }
+  impl_->add_comm(analysis, report);
   diagnose::correlate(view, analysis, report);
+  comm::add_summary(impl_->comm, report.job);
   report.problems = impl_->problems;
   impl_->tell_drops(report.problems);
   impl_->tell_several_jobs(report);
