@@ -57,8 +57,15 @@ void Cluster::add_member(uint32_t comm, uint32_t rank) {
 uint32_t Cluster::channel_index(uint32_t comm, uint32_t sender, uint32_t receiver) {
   const uint64_t key = mix64(comm, uint64_t{sender} << 32 | receiver);
   const auto [at, fresh] = channel_by_key_.try_emplace(key, static_cast<uint32_t>(channels_.size()));
-  if (fresh) channels_.push_back({comm, sender, receiver});
-  return *at;
+  const uint32_t channel = *at;
+  if (!fresh) return channel;
+  channels_.push_back({comm, sender, receiver, kNone});
+  const uint32_t* back = channel_by_key_.find(mix64(comm, uint64_t{receiver} << 32 | sender));
+  if (sender != receiver && back) {
+    channels_[channel].back = *back;
+    channels_[*back].back = channel;
+  }
+  return channel;
 }
 
 uint32_t Cluster::pipeline_of(uint32_t rank) {
@@ -149,8 +156,20 @@ void Cluster::settle_stages() {
 }
 
 void Cluster::settle() {
-  for (CommInfo& comm : comms_)
+  bool changed = family_.size() != ranks_.size();
+  for (CommInfo& comm : comms_) {
+    changed = changed || comm.changed;
     if (comm.changed) settle_comm(comm);
+  }
+  if (changed) {
+    family_.assign(ranks_.size(), kNone);
+    for (uint32_t c = 0; c < comms_.size(); ++c) {
+      const CommInfo& comm = comms_[c];
+      if (comm.hosts != 1 || comm.members.size() < 2 || ranks_[comm.members[0]].host == kNone) continue;
+      for (const uint32_t m : comm.members)
+        if (family_[m] == kNone || comms_[family_[m]].members.size() < comm.members.size()) family_[m] = c;
+    }
+  }
   if (edges_changed_ || stage_.size() != ranks_.size()) settle_stages();
 }
 

@@ -52,6 +52,7 @@ struct CommInfo {
 struct Channel {
   uint32_t comm = kNone;                      // index
   uint32_t sender = kNone, receiver = kNone;  // indices of ranks; kNone of collectives
+  uint32_t back = kNone;                      // of sends: the channel the other way
 };
 
 class Cluster {
@@ -80,6 +81,8 @@ class Cluster {
   const std::vector<Channel>& channels() const { return channels_; }
   uint32_t find_rank(uint32_t rank) const { return rank < by_rank_.size() ? by_rank_[rank] : kNone; }
   std::optional<std::string> host_name(uint32_t rank_index) const;
+  // The largest group within its host that a rank is in: its members work on one piece of data; kNone.
+  uint32_t family(uint32_t rank_index) const { return family_[rank_index]; }
   // Where a rank stands among those of its pipeline; 0 for all where nothing can be told apart by it.
   uint32_t stage(uint32_t rank_index) const { return stage_[rank_index]; }
 
@@ -98,7 +101,7 @@ class Cluster {
   std::vector<uint32_t> by_rank_;
   std::vector<CommInfo> comms_;
   std::vector<Channel> channels_;
-  std::vector<uint32_t> stage_;
+  std::vector<uint32_t> stage_, family_;
   FlatMap<uint32_t> comm_by_id_, channel_by_key_;
   FlatMap<uint8_t> membership_;
   bool edges_changed_ = true;

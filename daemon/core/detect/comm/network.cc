@@ -77,8 +77,8 @@ class Explain {
   Explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step)
       : cluster_(cluster), on_path_(on_path), step_(step) {}
 
-  void add(uint32_t channel, std::vector<float>& logs, double usual) {
-    circuits_.push_back({channel, lower_median(logs), usual, false, false, false});
+  void add(uint32_t channel, double slow, double usual) {
+    circuits_.push_back({channel, slow, usual, false, false, false});
   }
 
   void run() {
@@ -167,9 +167,11 @@ class Explain {
       if (c.explained || !c.is_slow) continue;
       c.explained = true;
       logs.push_back(c.slow);
-      out.cost += on_path_[c.channel];
-      if (on_path_[c.channel] > worst) {
-        worst = on_path_[c.channel];
+      const uint32_t back = cluster_.channels()[c.channel].back;
+      const double cost = on_path_[c.channel] + (back == kNone ? 0 : on_path_[back]);
+      out.cost += cost;
+      if (cost > worst) {
+        worst = cost;
         out.comm = cluster_.comms()[cluster_.channels()[c.channel].comm].id;
       }
     }
@@ -213,18 +215,36 @@ void Network::measure(const Cluster& cluster, Step& step) {
 }
 
 void Network::explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step) const {
-  std::vector<std::pair<std::vector<float>, double>> list(cluster.channels().size());
+  struct Times {
+    std::vector<float> logs;
+    double usual = 0;
+  };
+  std::vector<Times> list(cluster.channels().size());
   constexpr double kLeastMs = 0.005;  // below the resolution of stamps
   for (const Instance& instance : step.instances) {
     if (instance.transfer_ms < 0) continue;
-    auto& [logs, usual] = list[instance.channel];
-    logs.push_back(static_cast<float>(
+    Times& times = list[instance.channel];
+    times.logs.push_back(static_cast<float>(
         std::log(std::max(instance.transfer_ms, kLeastMs) / std::max(instance.usual_ms, kLeastMs))));
-    usual += instance.usual_ms;
+    times.usual += instance.usual_ms;
   }
   Explain explain(cluster, on_path, step);
-  for (uint32_t c = 0; c < list.size(); ++c)
-    if (!list[c].first.empty()) explain.add(c, list[c].first, list[c].second);
+  for (uint32_t c = 0; c < list.size(); ++c) {
+    if (list[c].logs.empty()) continue;
+    const Channel& channel = cluster.channels()[c];
+    double slow = lower_median(list[c].logs);
+    if (channel.sender != kNone) {
+      // What clocks of hosts are off by makes one way longer and the other shorter: both ways count as one.
+      if (channel.back < c && !list[channel.back].logs.empty()) continue;
+      if (channel.back != kNone && !list[channel.back].logs.empty()) {
+        Times& back = list[channel.back];
+        const double there = std::exp(slow), here = std::exp(lower_median(back.logs));
+        const double usual = std::max(list[c].usual + back.usual, kLeastMs);
+        slow = std::log(std::max(there * list[c].usual + here * back.usual, kLeastMs) / usual);
+      }
+    }
+    explain.add(c, slow, list[c].usual);
+  }
   explain.run();
 }
 

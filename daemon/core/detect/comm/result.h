@@ -25,13 +25,14 @@ struct RankStep {
   uint32_t gaps = 0;   // places of its step at which it could be compared
   float self = 0;      // of its own: not in any operation
   float excess = 0;    // of that, beyond its peers
+  float closer = 0;    // beyond those of its family (Cluster::family) that play its role
   float largest = 0;   // the largest excess at one place
   float even = 0;      // share of its time at whose places it was in excess as it was on the whole: 0..1
   float path = 0;      // excess on the path that made the step as long as it was
   float span = 0;      // from its first entry to its last exit
 };
 
-enum class NetKind : uint8_t { kNic, kNvlink, kLink, kHost, kSwitch };
+enum class NetKind : uint8_t { kNic, kNvlink, kLink, kHost };
 
 // A part of the network through which operations were slower than their like.
 struct NetEffect {

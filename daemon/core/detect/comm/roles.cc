@@ -1,5 +1,6 @@
 // Peers: ranks that do the same in a step, place by place, and what each takes beyond them.
 #include <cmath>
+#include <map>
 
 #include "core/detect/comm/robust.h"
 #include "core/detect/comm/step.h"
@@ -156,6 +157,24 @@ class Role {
   std::vector<uint32_t> ops_;
 };
 
+// Data that differs from replica to replica is the same for all of a family.
+void compare_families(const Cluster& cluster, Step& step) {
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> families;
+  for (uint32_t i = 0; i < step.ranks.size(); ++i) {
+    RankStep& r = step.result.ranks[i];
+    r.closer = r.excess;
+    if (const uint32_t family = cluster.family(r.rank); family != kNone)
+      families[{family, r.role}].push_back(i);
+  }
+  for (const auto& [key, list] : families) {
+    if (list.size() < 2 || list.size() == step.result.ranks[list[0]].peers) continue;
+    std::vector<float> values;
+    for (const uint32_t i : list) values.push_back(step.result.ranks[i].excess);
+    const float usual = lower_median(values);
+    for (const uint32_t i : list) step.result.ranks[i].closer -= usual;
+  }
+}
+
 }  // namespace
 
 void compare_roles(const Cluster& cluster, Step& step) {
@@ -186,6 +205,7 @@ void compare_roles(const Cluster& cluster, Step& step) {
     Role role(cluster, step, std::move(members[r]));
     role.compare(r);
   }
+  compare_families(cluster, step);
 }
 
 }  // namespace culprit::comm

@@ -173,32 +173,54 @@ class Builder {
   FlatMap<uint32_t> sparse_;
 };
 
-// Differences of exits that hosts saw of the same operations, for each pair of hosts that was compared.
-using Differences = std::map<std::pair<uint32_t, uint32_t>, std::vector<double>>;
+// What two hosts, a < b, saw of the same operations.
+struct Compared {
+  std::vector<double> exits;  // b's less a's, of operations that all leave together
+  // Of what was sent: the least time from a's entry to b's exit, and from b's to a's.
+  double there = INFINITY, back = INFINITY;
+};
+using Comparison = std::map<std::pair<uint32_t, uint32_t>, Compared>;
 
-Differences exit_differences(const Cluster& cluster, const Step& step) {
+uint32_t host_of(const Cluster& cluster, const Step& step, uint32_t side) {
+  return cluster.ranks()[step.ranks[step.owner[side]]].host;
+}
+
+void compare_exits(const Cluster& cluster, const Step& step, const Instance& instance, Comparison& out) {
   constexpr size_t kEnough = 64;  // of a pair: their median is as good as that of more
-  Differences out;
+  const Op& lead = step.ops[step.sides[instance.first]];
+  const uint32_t a = host_of(cluster, step, step.sides[instance.first]);
+  if (!lead.finished || a == kNone) return;
+  uint32_t before = a;
+  for (uint32_t k = 1; k < instance.count; ++k) {
+    const uint32_t side = step.sides[instance.first + k];
+    const uint32_t b = host_of(cluster, step, side);
+    if (b == before || b == kNone || b == a || !step.ops[side].finished) continue;
+    before = b;
+    auto& list = out[std::minmax(a, b)].exits;
+    const auto d = static_cast<double>(step.ops[side].end - lead.end);
+    if (list.size() < kEnough) list.push_back(b < a ? -d : d);
+  }
+}
+
+void compare_sends(const Cluster& cluster, const Step& step, const Instance& instance, Comparison& out) {
+  uint32_t from = step.sides[instance.first], to = step.sides[instance.first + 1];
+  if (step.ops[from].op == CommOp::kRecv) std::swap(from, to);
+  const uint32_t a = host_of(cluster, step, from), b = host_of(cluster, step, to);
+  if (a == b || a == kNone || b == kNone) return;
+  Compared& c = out[std::minmax(a, b)];
+  double& least = a < b ? c.there : c.back;
+  least = std::min(least, static_cast<double>(step.ops[to].end - step.ops[from].start));
+}
+
+Comparison compare_hosts(const Cluster& cluster, const Step& step) {
+  Comparison out;
   for (const Instance& instance : step.instances) {
-    const bool p2p = instance.op == CommOp::kSend || instance.op == CommOp::kRecv;
-    if (instance.count < 2 || (!p2p && !is_synchronising(instance.op))) continue;
-    if (cluster.comms()[cluster.channels()[instance.channel].comm].hosts < 2) continue;
-    const Op& lead = step.ops[step.sides[instance.first]];
-    const uint32_t a = cluster.ranks()[step.ranks[step.owner[step.sides[instance.first]]]].host;
-    if (!lead.finished || a == kNone) continue;
-    uint32_t before = a;
-    for (uint32_t k = 1; k < instance.count; ++k) {
-      const uint32_t side = step.sides[instance.first + k];
-      const uint32_t b = cluster.ranks()[step.ranks[step.owner[side]]].host;
-      if (b == before || b == kNone || b == a || !step.ops[side].finished) continue;
-      before = b;
-      const bool turned = b < a;
-      // A send may be over before its receive is: of use where nothing better connects the two hosts.
-      auto& list = out[turned ? std::pair(b, a) : std::pair(a, b)];
-      if (list.size() >= kEnough || (p2p && list.size() > 8)) continue;
-      const auto d = static_cast<double>(step.ops[side].end - lead.end);
-      list.push_back(turned ? -d : d);
-    }
+    const Channel& channel = cluster.channels()[instance.channel];
+    if (instance.count < 2 || cluster.comms()[channel.comm].hosts < 2) continue;
+    if (channel.sender == kNone && is_synchronising(instance.op))
+      compare_exits(cluster, step, instance, out);
+    else if (channel.sender != kNone && instance.complete)
+      compare_sends(cluster, step, instance, out);
   }
   return out;
 }
@@ -225,24 +247,31 @@ void align_clocks(const Cluster& cluster, Step& step) {
   const size_t hosts = cluster.hosts().size();
   step.clock_ns.assign(hosts, 0);
   if (hosts < 2) return;
-  std::vector<std::vector<std::pair<uint32_t, double>>> edges(hosts);
-  for (auto& [pair, list] : exit_differences(cluster, step)) {
-    const double d = lower_median(list);
-    edges[pair.first].emplace_back(pair.second, d);
-    edges[pair.second].emplace_back(pair.first, -d);
+  std::vector<std::vector<std::pair<uint32_t, double>>> edges(hosts), rough(hosts);
+  const auto join = [](auto& to, const std::pair<uint32_t, uint32_t>& pair, double d) {
+    to[pair.first].emplace_back(pair.second, d);
+    to[pair.second].emplace_back(pair.first, -d);
+  };
+  for (auto& [pair, c] : compare_hosts(cluster, step)) {
+    if (!c.exits.empty())
+      join(edges, pair, lower_median(c.exits));
+    else if (std::isfinite(c.there) && std::isfinite(c.back))
+      join(rough, pair, (c.there - c.back) / 2);  // as long there as back
   }
   std::vector<bool> known(hosts, false);
   for (uint32_t start = 0; start < hosts; ++start) {
     if (known[start]) continue;
     known[start] = true;
     std::vector<uint32_t> queue{start};
-    for (size_t i = 0; i < queue.size(); ++i)
-      for (const auto& [to, d] : edges[queue[i]]) {
-        if (known[to]) continue;
-        known[to] = true;
-        step.clock_ns[to] = step.clock_ns[queue[i]] - d;
-        queue.push_back(to);
-      }
+    // Sends connect only what nothing better does.
+    for (const auto* kind : {&edges, &rough})
+      for (size_t i = 0; i < queue.size(); ++i)
+        for (const auto& [to, d] : (*kind)[queue[i]]) {
+          if (known[to]) continue;
+          known[to] = true;
+          step.clock_ns[to] = step.clock_ns[queue[i]] - d;
+          queue.push_back(to);
+        }
   }
 }
 

@@ -69,7 +69,8 @@ class Teller {
                       amount(c.excess_ms), counted(c.peers - 1, "peer"), often),
           fmt::format("its own work takes {:.2f} times as long as theirs, without what it waits for others",
                       c.ratio),
-          fmt::format("it makes a step {} longer", amount(c.cost_ms))};
+          c.hidden ? "steps are no longer for it only because others take longer still"
+                   : fmt::format("it makes a step {} longer", amount(c.cost_ms))};
     std::string part = c.kind == "nic"      ? "the network card of " + name_of(c.ranks[0])
                        : c.kind == "nvlink" ? "the links within " + host_of(c, 0)
                        : c.kind == "link"   ? "the way between " + subject(c)
@@ -91,7 +92,11 @@ class Teller {
     if (c.kind == "nic") return fmt::format("The network card of {} is slow", name_of(c.ranks[0]));
     if (c.kind == "nvlink") return fmt::format("The links within {} are slow", host_of(c, 0));
     if (c.kind == "link") return fmt::format("The network between {} is slow", subject(c));
-    return fmt::format("{} is slow as a whole", host_of(c, 0));
+    if (c.kind == "switch")
+      return fmt::format("The network of {} hosts from {} on is slow: what they share is a switch",
+                         c.hosts.size(), host_of(c, 0));
+    if (c.peers == 0) return fmt::format("The network of {} is slow", host_of(c, 0));
+    return host_of(c, 0) + " is slow as a whole";
   }
 
   Finding finding_of(const Culprit& c) const {
@@ -102,6 +107,7 @@ class Teller {
     f.last_ns = f.first_ns;
     f.iteration = steps_[c.steps[0]].number;
     f.confidence = c.confidence;
+    f.general = c.hidden;  // it comes after those that cost
     f.title = title_of(c);
     f.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(f.title[0])));
     f.category = Category::kHardware;
@@ -158,7 +164,7 @@ class Teller {
     std::map<uint32_t, Entry> by_step;
     for (const uint32_t s : judgement_.odd) by_step[s];
     for (const Culprit& c : judgement_.culprits)
-      for (size_t i = 0; i < c.steps.size(); ++i)
+      for (size_t i = 0; i < c.steps.size() && !c.hidden; ++i)
         if (Entry& e = by_step[c.steps[i]]; c.costs[i] > e.cost) e = {&c, c.costs[i]};
     for (auto at = by_step.begin(); at != by_step.end();) {
       auto end = std::next(at);
