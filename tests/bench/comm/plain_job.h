@@ -23,10 +23,10 @@ struct Layout {
 
 struct Chance {
   uint64_t seed = 1;
-  double noise = 0.01;      // of each piece of work
-  double imbalance = 0;     // of each micro-batch of a data-parallel replica
-  double skew_ms = 0;       // clocks of hosts are off by up to this
-  double lost = 0;          // share of records that are not written
+  double noise = 0.01;   // of each piece of work
+  double imbalance = 0;  // of each micro-batch of a data-parallel replica
+  double skew_ms = 0;    // clocks of hosts are off by up to this
+  double lost = 0;       // share of records that are not written
   bool told_steps = true;
 };
 
@@ -123,19 +123,26 @@ class Job {
     const uint32_t d = r / l_.tp % l_.dp;
     std::mt19937_64 batch(mix64(mix64(c_.seed, step_), uint64_t{d} << 32 | micro));
     std::lognormal_distribution<double> length(0, c_.imbalance);
-    return ms * std::max(0.2, 1 + noise(random_)) * (c_.imbalance > 0 ? length(batch) : 1) * f_.work(r, step_) *
-           f_.stage_factor(r);
+    return ms * std::max(0.2, 1 + noise(random_)) * (c_.imbalance > 0 ? length(batch) : 1) *
+           f_.work(r, step_) * f_.stage_factor(r);
   }
 
   // All of a group do it: its event is made by the first that comes to it.
   uint32_t shared(uint32_t group, CommOp op, double ms, uint64_t ordinal) {
-    const auto [at, fresh] =
-        shared_.try_emplace(mix64(group, ordinal << 8 | static_cast<uint64_t>(op)), 0u);
+    const auto [at, fresh] = shared_.try_emplace(mix64(group, ordinal << 8 | static_cast<uint64_t>(op)), 0u);
     if (fresh) {
       at->second = static_cast<uint32_t>(events_.size());
       Group& g = groups_[group];
-      events_.push_back({op, group, 0, 0, static_cast<uint32_t>(g.ranks.size()), g.seq++, 1 << 24, 0,
-                         ms * f_.transfer(g.ranks, step_), {}});
+      events_.push_back({op,
+                         group,
+                         0,
+                         0,
+                         static_cast<uint32_t>(g.ranks.size()),
+                         g.seq++,
+                         1 << 24,
+                         0,
+                         ms * f_.transfer(g.ranks, step_),
+                         {}});
     }
     return at->second;
   }
@@ -145,8 +152,16 @@ class Job {
     if (fresh) {
       at->second = static_cast<uint32_t>(events_.size());
       const uint64_t seq = step_ * uint64_t{l_.micro} + ordinal;
-      events_.push_back({CommOp::kSend, pp_of_[from], from, to, 2, seq, 1 << 22, 0,
-                         0.5 * f_.transfer({from, to}, step_), {}});
+      events_.push_back({CommOp::kSend,
+                         pp_of_[from],
+                         from,
+                         to,
+                         2,
+                         seq,
+                         1 << 22,
+                         0,
+                         0.5 * f_.transfer({from, to}, step_),
+                         {}});
     }
     return at->second;
   }
@@ -189,7 +204,8 @@ class Job {
       }
       for (uint32_t m = l_.micro - ahead; m < l_.micro; ++m) pass(r, m, false);
       if (r == f_.stuck_rank && step_ == f_.stuck_step) continue;
-      todo_[r].push_back({carried_[r] + 1, shared(dp_of_[r], CommOp::kReduceScatter, 5, 0), CommOp::kReduceScatter});
+      todo_[r].push_back(
+          {carried_[r] + 1, shared(dp_of_[r], CommOp::kReduceScatter, 5, 0), CommOp::kReduceScatter});
       todo_[r].push_back({1, shared(dp_of_[r], CommOp::kAllGather, 3, 1), CommOp::kAllGather});
       todo_[r].push_back({0.2, shared(0, CommOp::kAllReduce, 0.1, 0), CommOp::kAllReduce});
     }
