@@ -65,11 +65,11 @@ struct Engine::Impl {
 
   void add_comm(detect::Analysis& analysis, Report& report) {
     if (comm.empty()) return;
-    comm::Told told = comm::tell(comm);
-    std::move(told.findings.begin(), told.findings.end(), std::back_inserter(analysis.findings));
-    report.irregularities = std::move(told.irregularities);
-    report.comm = std::move(told.steps);
-    if (told.hang) report.hang = std::move(told.hang);
+    comm::Told said = comm::tell(comm);
+    std::move(said.findings.begin(), said.findings.end(), std::back_inserter(analysis.findings));
+    report.irregularities = std::move(said.irregularities);
+    report.comm = std::move(said.steps);
+    if (said.hang) report.hang = std::move(said.hang);
   }
 
   // Whether the sources fall into times so far apart that no job bridges them: then a good end in one of them

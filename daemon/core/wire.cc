@@ -118,6 +118,7 @@ void InputWriter::add(const Input& input, TimeNs now) {
       [&](const LogInput& i) { condenser_.add(*i.batch, now); },
       [&](const ProblemSeen& i) { note(kProblem, now, pack(i.problem)); },
       [&](const RuleOverran&) {},
+      [&](const CommInput&) {},  // records are no lines: agents do not send them in these blocks
       [&](const detect::ProgressSeen& i) {
         PackedWriter out;
         out.signed_number(i.step);

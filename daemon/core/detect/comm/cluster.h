@@ -1,5 +1,5 @@
-// What a job's communication records tell of the job itself: its ranks and where they run, its communicators
-// and who is in them. It grows with the records and forgets nothing; ranks and communicators beyond its limits
+// What a job's communication records tell of the job itself: its ranks and where they run, its groups and
+// who is in them. It grows with the records and forgets nothing; ranks and communicators beyond its limits
 // are counted. Owned by CommTrace, one thread, pure.
 #pragma once
 

@@ -284,8 +284,8 @@ class Judge {
       out_.culprits.erase(out_.culprits.begin() + static_cast<ptrdiff_t>(*i));
   }
 
-  // Steps in which a culprit cost nothing were not made irregular by it. One that never did is none, unless it
-  // only hides behind another: it would be the next.
+  // Steps in which a culprit cost nothing were not made irregular by it. One that never did is none, unless
+  // it only hides behind another: it would be the next.
   void choose_steps() {
     std::vector<Culprit> kept;
     double most = 0;

@@ -1,5 +1,5 @@
-// What stays of a step when its records are gone: a small vector for each rank, the path that made the step as
-// long as it was, and what the network did. Judging works on nothing else. Plain values.
+// What stays of a step when its records are gone: a small vector for each rank, the path that made the step
+// as long as it was, and what the network did. Judging works on nothing else. Plain values.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Records of communication, taken as they come: sorted into steps, a step analysed once it is over, and its
-// records dropped. Files and rings come in by the same way; what is kept grows with ranks and steps, never with
-// records. Steps whose number is not told are found by what repeats. Pure; one thread.
+// records dropped. Files and rings come in by the same way; what is kept grows with ranks and steps, never
+// with records. Steps whose number is not told are found by what repeats. Pure; one thread.
 #pragma once
 
 #include <cstdint>
