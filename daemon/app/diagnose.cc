@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "app/comm_reading.h"
 #include "app/flights.h"
 #include "base/limits.h"
 #include "core/logs/placement.h"
@@ -31,8 +32,6 @@ void append(std::vector<Entry>& to, std::vector<Entry>&& from) {
 // Kinds that this version recognises and does not analyse.
 std::string_view other_kind(ingest::FileKind kind) {
   switch (kind) {
-    case ingest::FileKind::kComm:
-      return "a communication trace";
     case ingest::FileKind::kMetrics:
       return "training metrics";
     case ingest::FileKind::kStacks:
@@ -311,6 +310,11 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
   for (size_t i = 0; i < list.files.size(); ++i) {
     const ingest::SourceFile& file = list.files[i];
     if (file.kind == ingest::FileKind::kJob || file.kind == ingest::FileKind::kEmpty) continue;
+    if (file.kind == ingest::FileKind::kComm) {
+      out.comm.push_back(file);
+      out.bytes += file.size;
+      continue;
+    }
     if (const std::string_view other = other_kind(file.kind); !other.empty()) {
       out.problems.push_back({file.path, std::nullopt, fmt::format("passed over: {}", other)});
       continue;
@@ -343,6 +347,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   core::Engine engine({files->job, std::move(built->pool), options.steps, rules});
   std::vector<Problem> problems = read_logs(files->logs, {options.parse, options.threads}, engine, progress);
   append(problems, read_flights(files->flights, options.threads, engine, progress));
+  append(problems, read_comm(files->comm, engine, progress, options.threads));
   append(problems, std::move(files->problems));
   append(problems, std::move(built->problems));
   std::vector<core::Input> told;

@@ -35,10 +35,11 @@ struct Diagnosed {
 struct JobFiles {
   JobFile job;
   std::vector<LogFile> logs;
+  std::vector<ingest::SourceFile> comm;
   std::vector<LogFile> flights;  // Flight Recorder dumps; of what their paths tell the host counts
   std::vector<Problem> problems;
   std::vector<Error> errors;
-  uint64_t bytes = 0;  // of the logs and dumps, on disk
+  uint64_t bytes = 0;  // of those to read, on disk
 };
 // Streams among them are read as far as recognition needs, or until progress.stop; `progress` must outlive
 // what comes back.

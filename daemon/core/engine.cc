@@ -10,6 +10,7 @@
 
 #include "base/dump_limits.h"
 #include "base/limits.h"
+#include "core/detect/comm/tell.h"
 #include "core/detect/flight.h"
 #include "core/diagnose/correlator.h"
 #include "core/diagnose/signs.h"
@@ -26,11 +27,12 @@ struct Engine::Impl {
   std::optional<rules::RuleRun> live, whole;  // in the order of coming, and of time
   detect::ProgressWatch progress;
   detect::Fate fate;  // of the last report
+  comm::CommTrace comm;
   std::vector<FlightDump> flights;
   std::map<uint32_t, size_t> flight_of;  // rank
   size_t flight_ops = 0;
 
-  explicit Impl(EngineOptions o) : options(std::move(o)), log(options.job) {
+  explicit Impl(EngineOptions o) : options(std::move(o)), log(options.job), comm(&options.job, options.live) {
     if (options.rules) {
       if (options.live) live.emplace(options.rules, options.watch);
       whole.emplace(options.rules, options.watch);
@@ -49,6 +51,7 @@ struct Engine::Impl {
   void take(ProblemSeen& input, TimeNs) { problems.push_back(std::move(input.problem)); }
   void take(detect::ProgressSeen& input, TimeNs now) { progress.beat(input, now); }
   void take(detect::PhaseSeen& input, TimeNs now) { progress.phase(input, now); }
+  void take(CommInput& input, TimeNs) { comm.take(input.host, input.records); }
   void take(RuleOverran& input, TimeNs) {
     for (auto* run : {&live, &whole})
       if (*run) (*run)->overrun(input.rule);
@@ -117,6 +120,16 @@ struct Engine::Impl {
                        fmt::format("{} lines are longer than {} bytes: the rest of them was not looked at", n,
                                    limits::kLineBytes)});
     for (std::string& what : log.drops().sentences()) out.push_back({"", std::nullopt, std::move(what)});
+    for (std::string& what : comm.told_drops()) out.push_back({"", std::nullopt, std::move(what)});
+  }
+
+  void add_comm(detect::Analysis& analysis, Report& report) {
+    if (comm.empty()) return;
+    comm::Told said = comm::tell(comm);
+    std::move(said.findings.begin(), said.findings.end(), std::back_inserter(analysis.findings));
+    report.irregularities = std::move(said.irregularities);
+    report.comm = std::move(said.steps);
+    if (said.hang) report.hang = std::move(said.hang);
   }
 
   // Whether the sources fall into times so far apart that no job bridges them: then a good end in one of them
@@ -225,9 +238,11 @@ Report Engine::report(TimeNs now) {
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
   }
+  impl_->add_comm(analysis, report);
   std::vector<std::string> missing;
   if (!impl_->flights.empty()) missing = impl_->add_flights(view, analysis, report);
   diagnose::correlate(view, analysis, report);
+  comm::add_summary(impl_->comm, report.job);
   report.job.ranks = std::max<uint64_t>(report.job.ranks, impl_->flights.size());
   std::move(missing.begin(), missing.end(), std::back_inserter(report.missing));
   report.problems.insert(report.problems.end(), impl_->problems.begin(), impl_->problems.end());

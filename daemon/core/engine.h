@@ -14,6 +14,7 @@
 #include "core/logs/batch.h"
 #include "core/logs/line_parser.h"
 #include "core/rules/run.h"
+#include "model/comm.h"
 #include "model/finding.h"
 #include "model/flight.h"
 #include "model/report.h"
@@ -50,8 +51,13 @@ struct RuleOverran {
 struct FlightInput {
   FlightDump dump;
 };
+// Records of communication, in any order.
+struct CommInput {
+  std::string host;                     // that wrote them; empty: unknown
+  std::span<const CommRecord> records;  // borrowed for the step
+};
 using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
-                           detect::PhaseSeen, FlightInput>;
+                           detect::PhaseSeen, CommInput, FlightInput>;
 
 // What the shell is asked to do or may want to show: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;

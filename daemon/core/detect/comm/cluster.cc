@@ -1,0 +1,176 @@
+#include "core/detect/comm/cluster.h"
+
+#include <algorithm>
+#include <map>
+
+namespace culprit::comm {
+
+uint32_t Cluster::host_index(const std::string& name) {
+  const auto [at, fresh] = host_by_name_.try_emplace(name, static_cast<uint32_t>(hosts_.size()));
+  if (fresh) hosts_.push_back(name);
+  return at->second;
+}
+
+uint32_t Cluster::rank_index(const CommRecord& record, uint32_t host) {
+  if (record.rank >= by_rank_.size()) by_rank_.resize(record.rank + 1, kNone);
+  uint32_t& index = by_rank_[record.rank];
+  if (index == kNone) {
+    index = static_cast<uint32_t>(ranks_.size());
+    RankInfo info;
+    info.rank = record.rank;
+    info.pipeline = index;
+    info.host = host;
+    if (host == kNone)
+      if (const auto name = host_of_rank(*job_, record.rank)) info.host = host_index(*name);
+    ranks_.push_back(std::move(info));
+    edges_changed_ = true;
+  }
+  RankInfo& info = ranks_[index];
+  if (info.host == kNone) info.host = host;
+  if (info.device == kNone) info.device = record.device;
+  return index;
+}
+
+std::optional<std::string> Cluster::host_name(uint32_t rank_index) const {
+  const uint32_t host = ranks_[rank_index].host;
+  return host == kNone ? std::nullopt : std::optional(hosts_[host]);
+}
+
+uint32_t Cluster::comm_index(const CommRecord& record) {
+  const auto [at, fresh] = comm_by_id_.try_emplace(record.comm, static_cast<uint32_t>(comms_.size()));
+  if (fresh) {
+    comms_.emplace_back();
+    comms_.back().id = record.comm;
+  }
+  CommInfo& comm = comms_[*at];
+  if (comm.group == CommGroup::kUnknown) comm.group = record.group;
+  comm.told_size = std::max(comm.told_size, record.comm_size);
+  return *at;
+}
+
+void Cluster::add_member(uint32_t comm, uint32_t rank) {
+  if (!membership_.try_emplace(uint64_t{comm} << 32 | rank, 1).second) return;
+  comms_[comm].members.push_back(rank);
+  comms_[comm].changed = true;
+}
+
+uint32_t Cluster::channel_index(uint32_t comm, uint32_t sender, uint32_t receiver) {
+  const uint64_t key = mix64(comm, uint64_t{sender} << 32 | receiver);
+  const auto [at, fresh] = channel_by_key_.try_emplace(key, static_cast<uint32_t>(channels_.size()));
+  const uint32_t channel = *at;
+  if (!fresh) return channel;
+  channels_.push_back({comm, sender, receiver, kNone});
+  const uint32_t* back = channel_by_key_.find(mix64(comm, uint64_t{receiver} << 32 | sender));
+  if (sender != receiver && back) {
+    channels_[channel].back = *back;
+    channels_[*back].back = channel;
+  }
+  return channel;
+}
+
+uint32_t Cluster::pipeline_of(uint32_t rank) {
+  while (ranks_[rank].pipeline != rank) {
+    ranks_[rank].pipeline = ranks_[ranks_[rank].pipeline].pipeline;
+    rank = ranks_[rank].pipeline;
+  }
+  return rank;
+}
+
+uint32_t Cluster::slot_of(uint32_t rank, const CommRecord& record) {
+  const bool p2p = is_p2p(record.op);
+  const uint32_t peer = p2p ? record.peer : kNone;
+  const bool sends = record.op == CommOp::kSend;
+  {
+    RankInfo& info = ranks_[rank];
+    const auto n = static_cast<uint32_t>(info.slots.size());
+    for (uint32_t k = 0, i = info.last_slot; k < n; ++k, ++i) {
+      if (i >= n) i = 0;
+      const Slot& slot = info.slots[i];
+      if (slot.comm != record.comm || slot.peer != peer || (p2p && slot.sends != sends)) continue;
+      info.last_slot = i;
+      return i;
+    }
+  }
+  const uint32_t comm = comm_index(record);
+  add_member(comm, rank);
+  Slot slot;
+  slot.comm = record.comm;
+  slot.peer = peer;
+  slot.sends = p2p && sends;
+  if (p2p) {
+    // The peer may have written nothing: it is known by what others say of it.
+    CommRecord named;
+    named.rank = peer;
+    const uint32_t other = rank_index(named, kNone);
+    add_member(comm, other);
+    slot.channel = sends ? channel_index(comm, rank, other) : channel_index(comm, other, rank);
+    ranks_[pipeline_of(rank)].pipeline = pipeline_of(other);
+    edges_changed_ = true;
+  } else {
+    slot.channel = channel_index(comm, kNone, kNone);
+  }
+  ranks_[rank].slots.push_back(slot);
+  return static_cast<uint32_t>(ranks_[rank].slots.size() - 1);
+}
+
+void Cluster::settle_comm(CommInfo& comm) {
+  std::sort(comm.members.begin(), comm.members.end(),
+            [this](uint32_t a, uint32_t b) { return ranks_[a].rank < ranks_[b].rank; });
+  std::vector<uint32_t> hosts;
+  for (const uint32_t m : comm.members) hosts.push_back(ranks_[m].host);
+  std::sort(hosts.begin(), hosts.end());
+  comm.hosts = static_cast<uint32_t>(std::unique(hosts.begin(), hosts.end()) - hosts.begin());
+  // Groups of one size and stride are the same kind of group, whatever they are called. Where a member is
+  // missing the stride is that of the most neighbours.
+  std::map<uint32_t, uint32_t> strides;
+  for (size_t i = 1; i < comm.members.size(); ++i)
+    ++strides[ranks_[comm.members[i]].rank - ranks_[comm.members[i - 1]].rank];
+  uint32_t stride = 0, most = 0;
+  for (const auto& [s, n] : strides)
+    if (n > most) stride = s, most = n;
+  const uint64_t size = std::max<uint64_t>(comm.told_size, comm.members.size());
+  comm.shape = mix64(size << 32 | stride, static_cast<uint64_t>(comm.group));
+  comm.changed = false;
+}
+
+// Ranks that send to one another are a pipeline (or one with a ring in it); the n-th of each plays the same
+// part. Where most would then have no peer (one pipeline only, or sends from all to all) nothing is told
+// apart: operations alone say who plays which part.
+void Cluster::settle_stages() {
+  stage_.assign(ranks_.size(), 0);
+  std::vector<std::pair<uint64_t, uint32_t>> order;
+  for (uint32_t r = 0; r < ranks_.size(); ++r)
+    order.emplace_back(uint64_t{pipeline_of(r)} << 32 | ranks_[r].rank, r);
+  std::sort(order.begin(), order.end());
+  std::vector<uint32_t> count;
+  uint32_t place = 0, alone = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    place = i > 0 && order[i].first >> 32 == order[i - 1].first >> 32 ? place + 1 : 0;
+    stage_[order[i].second] = place;
+    if (place >= count.size()) count.resize(place + 1, 0);
+    ++count[place];
+  }
+  for (const uint32_t n : count) alone += n == 1;
+  if (2 * alone >= count.size() && count.size() > 1) std::fill(stage_.begin(), stage_.end(), 0);
+  edges_changed_ = false;
+}
+
+void Cluster::settle() {
+  bool changed = family_.size() != ranks_.size();
+  for (CommInfo& comm : comms_) {
+    changed = changed || comm.changed;
+    if (comm.changed) settle_comm(comm);
+  }
+  if (changed) {
+    family_.assign(ranks_.size(), kNone);
+    for (uint32_t c = 0; c < comms_.size(); ++c) {
+      const CommInfo& comm = comms_[c];
+      if (comm.hosts != 1 || comm.members.size() < 2 || ranks_[comm.members[0]].host == kNone) continue;
+      for (const uint32_t m : comm.members)
+        if (family_[m] == kNone || comms_[family_[m]].members.size() < comm.members.size()) family_[m] = c;
+    }
+  }
+  if (edges_changed_ || stage_.size() != ranks_.size()) settle_stages();
+}
+
+}  // namespace culprit::comm

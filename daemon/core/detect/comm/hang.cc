@@ -1,0 +1,142 @@
+#include "core/detect/comm/hang.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace culprit::comm {
+namespace {
+
+// Open operations that are remembered: a few for each rank of the largest jobs.
+constexpr size_t kOpen = 1 << 18;
+
+struct Wait {
+  uint32_t rank = 0;  // index
+  const Slot* slot = nullptr;
+  const CommRecord* record = nullptr;
+};
+
+const Slot* slot_of(const Cluster& cluster, uint32_t rank, uint32_t channel, uint32_t peer) {
+  for (const Slot& slot : cluster.ranks()[rank].slots)
+    if (slot.channel == channel && slot.peer == peer) return &slot;
+  return nullptr;
+}
+
+class Search {
+ public:
+  explicit Search(const Cluster& cluster) : cluster_(cluster) {}
+
+  void add(const CommRecord& record) {
+    const uint32_t rank = cluster_.find_rank(record.rank);
+    if (rank == kNone) return;
+    const bool p2p = is_p2p(record.op);
+    for (const Slot& slot : cluster_.ranks()[rank].slots) {
+      if (slot.comm != record.comm || slot.peer != (p2p ? record.peer : kNone)) continue;
+      if (p2p && slot.sends != (record.op == CommOp::kSend)) continue;
+      // Its end was lost where the rank went on with the next.
+      if (slot.entered > record.seq + 1) return;
+      waits_.push_back({rank, &slot, &record});
+      waiting_.insert(rank);
+      return;
+    }
+  }
+
+  std::optional<Stuck> run() {
+    if (waits_.empty()) return std::nullopt;
+    for (const Wait& w : waits_) accuse(w);
+    Stuck out;
+    out.waiting = waiting_.size();
+    out.since_ns = INT64_MAX;
+    for (const Wait& w : waits_)
+      out.since_ns = std::min(out.since_ns, static_cast<int64_t>(w.record->start_ns));
+    const auto& accused = device_.empty() ? host_ : device_;
+    out.on_device = !device_.empty();
+    // A job that goes on has some ranks inside of operations too: stuck is one of which most are.
+    if (2 * (waiting_.size() + accused.size()) < cluster_.ranks().size()) return std::nullopt;
+    const CommRecord* in = waits_.front().record;
+    // Many who are missing at once are no culprits: what they do is not recorded, or the trace was cut.
+    if (accused.size() <= std::max<size_t>(1, cluster_.ranks().size() / 4) || one_host(accused)) {
+      uint32_t most = 0;
+      for (const auto& [rank, how] : accused) {
+        out.ranks.push_back(rank);
+        if (how.first > most) most = how.first, in = how.second;
+        out.absent = out.absent || cluster_.ranks()[rank].slots.empty();
+      }
+    }
+    out.comm = in->comm;
+    out.seq = in->seq;
+    out.op = in->op;
+    return out;
+  }
+
+ private:
+  using Accused = std::map<uint32_t, std::pair<uint32_t, const CommRecord*>>;
+
+  bool one_host(const Accused& accused) const {
+    const uint32_t host = accused.empty() ? kNone : cluster_.ranks()[accused.begin()->first].host;
+    return host != kNone && std::all_of(accused.begin(), accused.end(), [&](const auto& a) {
+             return cluster_.ranks()[a.first].host == host;
+           });
+  }
+
+  static void add_to(Accused& accused, uint32_t rank, const CommRecord* record) {
+    auto& [count, in] = accused[rank];
+    if (count++ == 0) in = record;
+  }
+
+  void accuse(const Wait& w) {
+    const uint64_t seq = w.record->seq;
+    const uint32_t channel = w.slot->channel;
+    if (w.slot->peer != kNone) {
+      const uint32_t peer = cluster_.find_rank(w.slot->peer);
+      const Slot* other = slot_of(cluster_, peer, channel, cluster_.ranks()[w.rank].rank);
+      if ((!other || other->entered <= seq) && !waiting_.contains(peer)) add_to(host_, peer, w.record);
+      return;
+    }
+    bool others_left = false, others_in = true;
+    for (const uint32_t m : cluster_.comms()[cluster_.channels()[channel].comm].members) {
+      if (m == w.rank) continue;
+      const Slot* slot = slot_of(cluster_, m, channel, kNone);
+      if (!slot || slot->entered <= seq) {
+        others_in = false;
+        if (!waiting_.contains(m)) add_to(host_, m, w.record);
+      } else if (slot->left > seq) {
+        others_left = true;
+      }
+    }
+    if (others_left && others_in && is_synchronising(w.record->op)) add_to(device_, w.rank, w.record);
+  }
+
+  const Cluster& cluster_;
+  std::vector<Wait> waits_;
+  std::set<uint32_t> waiting_;
+  Accused host_, device_;  // by rank: how many wait for it, and the first operation of those
+};
+
+}  // namespace
+
+bool OpenOperations::take(const CommRecord& record) {
+  if (record.end_ns != 0 && open_.empty()) return true;
+  const Key key{record.comm, record.seq, record.rank, record.peer, static_cast<uint16_t>(record.op)};
+  if (record.end_ns != 0) {
+    open_.erase(key);
+    return true;
+  }
+  if (open_.size() >= kOpen) return false;
+  open_.try_emplace(key, record);
+  return true;
+}
+
+std::optional<Stuck> OpenOperations::find(const Cluster& cluster) const {
+  std::vector<const CommRecord*> ordered;
+  for (const auto& [key, record] : open_) ordered.push_back(&record);
+  std::sort(ordered.begin(), ordered.end(), [](const CommRecord* a, const CommRecord* b) {
+    return std::tie(a->start_ns, a->rank, a->comm, a->seq) < std::tie(b->start_ns, b->rank, b->comm, b->seq);
+  });
+  Search search(cluster);
+  for (const CommRecord* record : ordered) search.add(*record);
+  return search.run();
+}
+
+}  // namespace culprit::comm

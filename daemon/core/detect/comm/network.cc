@@ -1,0 +1,251 @@
+#include "core/detect/comm/network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/detect/comm/robust.h"
+
+namespace culprit::comm {
+namespace {
+
+constexpr double kMs = 1e-6;
+constexpr size_t kSteps = 32;  // whose medians say what is usual
+// Slower by less than this is nothing to act on, and within what neighbours on a network do to one another.
+constexpr double kSlowLog = 0.25;
+constexpr double kSigmas = 4;
+// Evidence of a channel that is slow, or is not, of a part that it passes through: a part that is at fault
+// slows nine in ten, and one in twenty is slow for reasons of its own.
+constexpr double kSlow = 2.9, kNormal = -2.25;
+
+uint64_t kind_of(const Cluster& cluster, const Step& step, const Instance& instance) {
+  const CommInfo& comm = cluster.comms()[cluster.channels()[instance.channel].comm];
+  uint64_t bytes = 0;
+  for (uint32_t k = 0; k < instance.count; ++k)
+    bytes = std::max(bytes, step.ops[step.sides[instance.first + k]].bytes);
+  const auto size_class =
+      bytes == 0 ? 0 : static_cast<uint64_t>(4 * std::log2(static_cast<double>(bytes)) + 1);
+  const Channel& channel = cluster.channels()[instance.channel];
+  bool crosses = comm.hosts > 1;
+  if (channel.sender != kNone)
+    crosses = cluster.ranks()[channel.sender].host != cluster.ranks()[channel.receiver].host;
+  const bool p2p = channel.sender != kNone;
+  return mix64(
+      mix64(p2p ? 0 : comm.shape, size_class),
+      static_cast<uint64_t>(p2p ? CommOp::kSend : instance.op) << 1 | static_cast<uint64_t>(crosses));
+}
+
+double transfer_of(const Cluster& cluster, const Step& step, const Instance& instance) {
+  if (!instance.complete) return -1;
+  const auto side = [&](uint32_t k) { return step.sides[instance.first + k]; };
+  if (cluster.channels()[instance.channel].sender == kNone) {
+    if (!is_synchronising(instance.op)) return -1;
+    int64_t least = INT64_MAX;
+    for (uint32_t k = 0; k < instance.count; ++k)
+      least = std::min(least, step.ops[side(k)].end - step.ops[side(k)].start);
+    return kMs * static_cast<double>(least);
+  }
+  const bool first_receives = step.ops[side(0)].op == CommOp::kRecv;
+  const uint32_t in = side(first_receives ? 0 : 1), out = side(first_receives ? 1 : 0);
+  const Op &recv = step.ops[in], &send = step.ops[out];
+  int64_t end = step.aligned(cluster, in, recv.end);
+  // Launched as one with another, it ends with the other.
+  if (recv.fused) end = std::min(end, step.aligned(cluster, out, send.end));
+  const int64_t start =
+      std::max(step.aligned(cluster, in, recv.start), step.aligned(cluster, out, send.start));
+  return std::max(0.0, kMs * static_cast<double>(end - start));
+}
+
+// A channel in a step.
+struct Circuit {
+  uint32_t channel = 0;
+  double slow = 0;   // log of its time to what is usual, its median
+  double usual = 0;  // ms in all
+  bool is_slow = false, explained = false, telling = false;
+};
+
+struct Part {
+  NetKind kind = NetKind::kNic;
+  uint32_t a = 0, b = 0;
+  bool operator<(const Part& o) const {
+    return kind != o.kind ? kind < o.kind : a != o.a ? a < o.a : b < o.b;
+  }
+};
+
+class Explain {
+ public:
+  Explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step)
+      : cluster_(cluster), on_path_(on_path), step_(step) {}
+
+  void add(uint32_t channel, double slow, double usual) {
+    circuits_.push_back({channel, slow, usual, false, false, false});
+  }
+
+  void run() {
+    double most = 0;
+    std::vector<double> values;
+    for (const Circuit& c : circuits_) most = std::max(most, c.usual), values.push_back(c.slow);
+    const double middle = lower_median(values);
+    for (double& v : values) v = std::abs(v - middle);
+    const double bar = std::max(kSlowLog, kSigmas * kMadToSigma * lower_median(values));
+    bool any = false;
+    for (Circuit& c : circuits_) {
+      c.is_slow = c.slow > bar;
+      c.telling = c.is_slow || c.usual >= 0.1 * most;  // what is all latency no slow wire slows
+      any = any || c.is_slow;
+    }
+    if (!any) return;
+    for (uint32_t i = 0; i < circuits_.size(); ++i)
+      if (circuits_[i].telling) list_parts(i);
+    constexpr int kParts = 8;  // of a step: more that fail at once are a network without a culprit
+    for (int i = 0; i < kParts && name_best(); ++i) {
+    }
+  }
+
+ private:
+  void list_parts(uint32_t i) {
+    const Channel& channel = cluster_.channels()[circuits_[i].channel];
+    std::vector<uint32_t> ranks = cluster_.comms()[channel.comm].members;
+    if (channel.sender != kNone) ranks = {channel.sender, channel.receiver};
+    std::vector<uint32_t> hosts;
+    for (const uint32_t r : ranks)
+      if (const uint32_t h = cluster_.ranks()[r].host; h != kNone) hosts.push_back(h);
+    std::sort(hosts.begin(), hosts.end());
+    hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
+    if (hosts.empty()) return;
+    if (hosts.size() == 1) {
+      parts_[{NetKind::kNvlink, hosts[0], 0}].push_back(i);
+      return;
+    }
+    for (const uint32_t r : ranks) parts_[{NetKind::kNic, r, 0}].push_back(i);
+    for (const uint32_t h : hosts) parts_[{NetKind::kHost, h, 0}].push_back(i);
+    constexpr size_t kPairs = 4;  // in a larger group no pair of hosts stands out
+    if (hosts.size() > kPairs) return;
+    for (size_t x = 0; x < hosts.size(); ++x)
+      for (size_t y = x + 1; y < hosts.size(); ++y) parts_[{NetKind::kLink, hosts[x], hosts[y]}].push_back(i);
+  }
+
+  // The part that explains most of what is slow and not explained; of equals the one nearer the leaf.
+  bool name_best() {
+    std::map<NetKind, size_t> of_kind;
+    for (const auto& [part, circuits] : parts_) ++of_kind[part.kind];
+    const Part* best = nullptr;
+    double most = 0;
+    uint32_t ties = 0;
+    for (const auto& [part, circuits] : parts_) {
+      double score = -std::log(static_cast<double>(of_kind[part.kind]));
+      size_t slow = 0;
+      for (const uint32_t c : circuits) {
+        if (circuits_[c].explained) continue;
+        score += circuits_[c].is_slow ? kSlow : kNormal;
+        slow += circuits_[c].is_slow;
+      }
+      if (slow == 0 || score <= 0) continue;
+      if (best && score < most + 1e-9) {
+        ties += score > most - 1e-9 && part.kind == best->kind;
+        continue;
+      }
+      best = &part;
+      most = score;
+      ties = 0;
+    }
+    if (!best) return false;
+    tell(*best, ties);
+    return true;
+  }
+
+  void tell(const Part& part, uint32_t ties) {
+    NetEffect out;
+    out.kind = part.kind;
+    out.a = part.a;
+    out.b = part.b;
+    out.ties = ties;
+    std::vector<double> logs;
+    double worst = -1;
+    for (const uint32_t i : parts_[part]) {
+      Circuit& c = circuits_[i];
+      if (c.explained || !c.is_slow) continue;
+      c.explained = true;
+      logs.push_back(c.slow);
+      const uint32_t back = cluster_.channels()[c.channel].back;
+      const double cost = on_path_[c.channel] + (back == kNone ? 0 : on_path_[back]);
+      out.cost += cost;
+      if (cost > worst) {
+        worst = cost;
+        out.comm = cluster_.comms()[cluster_.channels()[c.channel].comm].id;
+      }
+    }
+    out.ratio = std::exp(lower_median(logs));
+    step_.result.network.push_back(out);
+  }
+
+  const Cluster& cluster_;
+  const std::vector<double>& on_path_;
+  Step& step_;
+  std::vector<Circuit> circuits_;
+  std::map<Part, std::vector<uint32_t>> parts_;
+};
+
+}  // namespace
+
+void Network::measure(const Cluster& cluster, Step& step) {
+  std::unordered_map<uint64_t, std::vector<float>> times;
+  std::vector<uint64_t> kinds(step.instances.size(), 0);
+  for (size_t i = 0; i < step.instances.size(); ++i) {
+    Instance& instance = step.instances[i];
+    instance.transfer_ms = transfer_of(cluster, step, instance);
+    if (instance.transfer_ms < 0) continue;
+    kinds[i] = kind_of(cluster, step, instance);
+    times[kinds[i]].push_back(static_cast<float>(instance.transfer_ms));
+  }
+  std::unordered_map<uint64_t, float> base;
+  for (auto& [kind, list] : times) {
+    const float here = lower_median(list);
+    std::vector<float>& past = usual_[kind];
+    if (past.size() < kSteps) past.push_back(here);
+    std::vector<float> sorted = past;
+    base[kind] = std::min(here, quantile(sorted, 0.25));
+  }
+  for (size_t i = 0; i < step.instances.size(); ++i) {
+    Instance& instance = step.instances[i];
+    if (instance.transfer_ms < 0) continue;
+    instance.usual_ms = base[kinds[i]];
+    instance.slower_ms = std::max(0.0, instance.transfer_ms - instance.usual_ms);
+  }
+}
+
+void Network::explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step) const {
+  struct Times {
+    std::vector<float> logs;
+    double usual = 0;
+  };
+  std::vector<Times> list(cluster.channels().size());
+  constexpr double kLeastMs = 0.005;  // below the resolution of stamps
+  for (const Instance& instance : step.instances) {
+    if (instance.transfer_ms < 0) continue;
+    Times& times = list[instance.channel];
+    times.logs.push_back(static_cast<float>(
+        std::log(std::max(instance.transfer_ms, kLeastMs) / std::max(instance.usual_ms, kLeastMs))));
+    times.usual += instance.usual_ms;
+  }
+  Explain explain(cluster, on_path, step);
+  for (uint32_t c = 0; c < list.size(); ++c) {
+    if (list[c].logs.empty()) continue;
+    const Channel& channel = cluster.channels()[c];
+    double slow = lower_median(list[c].logs);
+    if (channel.sender != kNone) {
+      // What clocks of hosts are off by makes one way longer and the other shorter: both ways count as one.
+      if (channel.back < c && !list[channel.back].logs.empty()) continue;
+      if (channel.back != kNone && !list[channel.back].logs.empty()) {
+        Times& back = list[channel.back];
+        const double there = std::exp(slow), here = std::exp(lower_median(back.logs));
+        const double usual = std::max(list[c].usual + back.usual, kLeastMs);
+        slow = std::log(std::max(there * list[c].usual + here * back.usual, kLeastMs) / usual);
+      }
+    }
+    explain.add(c, slow, list[c].usual);
+  }
+  explain.run();
+}
+
+}  // namespace culprit::comm

@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/detect/comm/network.h"
+
+namespace culprit::comm {
+namespace {
+
+constexpr double kMs = 1e-6;
+// Who came this much later came together: clocks of hosts are aligned no better, and stamps cost some of it.
+constexpr double kTogetherMs = 0.05;
+
+class Walk {
+ public:
+  Walk(const Cluster& cluster, Step& step) : cluster_(cluster), step_(step) {
+    on_path_.assign(cluster.channels().size(), 0);
+  }
+
+  std::vector<double> run() {
+    uint32_t at = last_operation();
+    for (size_t hops = 0; at != kNone && hops < step_.ops.size(); ++hops) {
+      at = last_to_arrive(at);
+      const Op& op = step_.ops[at];
+      if (!std::isnan(op.excess_ms)) {
+        RankStep& rank = step_.result.ranks[step_.owner[at]];
+        rank.path += op.excess_ms;
+      }
+      at = op.before;
+    }
+    return std::move(on_path_);
+  }
+
+ private:
+  uint32_t last_operation() const {
+    uint32_t out = kNone;
+    int64_t latest = 0;
+    for (uint32_t i = 0; i + 1 < step_.begin.size(); ++i)
+      for (uint32_t k = step_.begin[i]; k < step_.begin[i + 1]; ++k) {
+        if (!step_.ops[k].finished) continue;
+        const int64_t end = step_.aligned(cluster_, k, step_.ops[k].end);
+        if (out == kNone || end > latest) out = k, latest = end;
+      }
+    return out;
+  }
+
+  // How long side `k` waited for side `other` of its operation.
+  double wait_ms(const Instance& instance, uint32_t k, uint32_t other) const {
+    const Op &mine = step_.ops[k], &theirs = step_.ops[other];
+    const auto span = static_cast<double>(mine.end - mine.start) * kMs;
+    // All leave together: how long each was inside tells who came when, and no clock is asked.
+    if (is_synchronising(instance.op)) return span - static_cast<double>(theirs.end - theirs.start) * kMs;
+    const int64_t came = step_.aligned(cluster_, other, theirs.start);
+    if (came > step_.aligned(cluster_, k, mine.end)) return 0;  // it had left by then
+    return static_cast<double>(came - step_.aligned(cluster_, k, mine.start)) * kMs;
+  }
+
+  // Of the operations that were launched as one with `at`, the side that all others waited for.
+  uint32_t last_to_arrive(uint32_t at) {
+    uint32_t first = at, end = at + 1;
+    const uint32_t owner = step_.owner[at];
+    const auto one = [&](uint32_t a, uint32_t b) {
+      return step_.ops[a].fused && step_.ops[b].fused && std::abs(step_.ops[a].end - step_.ops[b].end) < 2000;
+    };
+    while (first > step_.begin[owner] && one(first - 1, first)) --first;
+    while (end < step_.begin[owner + 1] && one(end - 1, end)) ++end;
+    uint32_t best = kNone, via = at;
+    double most = kTogetherMs;
+    for (uint32_t k = first; k < end; ++k) {
+      const Instance& instance = step_.instances[step_.ops[k].instance];
+      for (uint32_t s = 0; s < instance.count; ++s) {
+        const uint32_t side = step_.sides[instance.first + s];
+        if (side == k || !step_.ops[side].finished) continue;
+        if (const double wait = wait_ms(instance, k, side); wait > most) best = side, via = k, most = wait;
+      }
+    }
+    const Instance& instance = step_.instances[step_.ops[via].instance];
+    on_path_[instance.channel] += instance.slower_ms;
+    step_.result.network_path_ms += instance.slower_ms;
+    if (best == kNone) return first;
+    // What is told of the way: waits that are part of the answer, not every handing over of a pipeline.
+    auto& chain = step_.result.chain;
+    if (most > 0.002 * step_.result.step_ms && chain.size() < kChainLinks)
+      chain.push_back({cluster_.ranks()[step_.ranks[owner]].rank, std::string(word(step_.ops[via].op)),
+                       cluster_.comms()[cluster_.channels()[instance.channel].comm].id, step_.ops[via].seq,
+                       most});
+    return best;
+  }
+
+  const Cluster& cluster_;
+  Step& step_;
+  std::vector<double> on_path_;
+};
+
+}  // namespace
+
+std::vector<double> walk_path(const Cluster& cluster, Step& step) { return Walk(cluster, step).run(); }
+
+}  // namespace culprit::comm

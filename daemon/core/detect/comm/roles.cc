@@ -1,0 +1,211 @@
+// Peers: ranks that do the same in a step, place by place, and what each takes beyond them.
+#include <cmath>
+#include <map>
+
+#include "core/detect/comm/robust.h"
+#include "core/detect/comm/step.h"
+
+namespace culprit::comm {
+namespace {
+
+// What a side is, whoever's it is: the kind of its group, the operation, and the direction of a send.
+uint64_t kind_of(const Cluster& cluster, uint32_t rank, const Op& op) {
+  const RankInfo& info = cluster.ranks()[rank];
+  const Slot& slot = info.slots[op.slot];
+  const uint64_t shape = cluster.comms()[cluster.channels()[slot.channel].comm].shape;
+  const uint64_t way = slot.peer == kNone ? 0 : slot.peer > info.rank ? 1 : 2;
+  return mix64(shape, static_cast<uint64_t>(op.op) << 2 | way);
+}
+
+// Ranks of one role in a step, and their gaps place by place. The places are those of the member with most of
+// them; a place is an operation by its kind and its number in the step, so that a lost record moves nothing.
+class Role {
+ public:
+  Role(const Cluster& cluster, Step& step, std::vector<uint32_t> members)
+      : cluster_(cluster), step_(step), members_(std::move(members)) {}
+
+  void compare(uint32_t number) {
+    make_places();
+    const size_t n = members_.size();
+    gaps_.assign(places_.size() * n, NAN);
+    ops_.assign(places_.size() * n, kNone);
+    for (uint32_t m = 0; m < n; ++m) place(m);
+    for (uint32_t m = 0; m < n; ++m) {
+      RankStep& out = step_.result.ranks[members_[m]];
+      out.role = number;
+      out.peers = static_cast<uint32_t>(n);
+    }
+    usual_.assign(places_.size(), 0);
+    for (uint32_t p = 0; p < places_.size(); ++p) compare_place(p);
+    for (uint32_t m = 0; m < n; ++m) add_up(m);
+  }
+
+ private:
+  void keys_of(uint32_t member, std::vector<uint64_t>& keys) {
+    const uint32_t i = members_[member];
+    const RankInfo& info = cluster_.ranks()[step_.ranks[i]];
+    keys.clear();
+    std::vector<uint64_t> kinds(info.slots.size() * kCommOps, 0);  // few slots, many operations
+    for (uint32_t k = step_.begin[i]; k < step_.begin[i + 1]; ++k) {
+      const Op& op = step_.ops[k];
+      uint64_t& kind = kinds[op.slot * kCommOps + static_cast<size_t>(op.op)];
+      if (kind == 0) kind = kind_of(cluster_, step_.ranks[i], op);
+      keys.push_back(mix64(kind, op.seq - step_.base[info.slots[op.slot].channel]));
+    }
+  }
+
+  void make_places() {
+    uint32_t longest = 0;
+    const auto length = [this](uint32_t m) {
+      return step_.begin[members_[m] + 1] - step_.begin[members_[m]];
+    };
+    for (uint32_t m = 1; m < members_.size(); ++m)
+      if (length(m) > length(longest)) longest = m;
+    keys_of(longest, places_);
+    place_of_ = FlatMap<uint32_t>(places_.size());
+    for (uint32_t p = 0; p < places_.size(); ++p) place_of_.try_emplace(places_[p], p);
+  }
+
+  void place(uint32_t member) {
+    keys_of(member, keys_);
+    const size_t n = members_.size();
+    const uint32_t from = step_.begin[members_[member]];
+    uint32_t next = 0;
+    for (uint32_t k = 0; k < keys_.size(); ++k) {
+      uint32_t p = next;
+      if (p >= places_.size() || places_[p] != keys_[k]) {
+        const uint32_t* found = place_of_.find(keys_[k]);
+        if (!found) continue;
+        p = *found;
+      }
+      next = p + 1;
+      if (ops_[p * n + member] != kNone) continue;
+      ops_[p * n + member] = from + k;
+      gaps_[p * n + member] = step_.ops[from + k].gap_ms;
+    }
+    // Behind a record that was lost stands a gap that holds what it would have told.
+    for (uint32_t p = 0; p + 1 < places_.size(); ++p)
+      if (ops_[p * n + member] == kNone) gaps_[(p + 1) * n + member] = NAN;
+  }
+
+  // Gaps that end together where they began apart end with something that was waited for and not recorded:
+  // what each rank did of its own is not known there, only that it was no more than the shortest of them.
+  bool ends_together(uint32_t p) {
+    const size_t n = members_.size();
+    std::vector<double> begins, ends;
+    for (uint32_t m = 0; m < n; ++m) {
+      const uint32_t k = ops_[p * n + m];
+      if (k == kNone || std::isnan(gaps_[p * n + m])) continue;
+      const auto end = static_cast<double>(step_.aligned(cluster_, k, step_.ops[k].start)) * 1e-6;
+      ends.push_back(end);
+      begins.push_back(end - gaps_[p * n + m]);
+    }
+    if (ends.size() < 3) return false;
+    // Spreads without the outermost, which may be the one that is at fault.
+    const auto spread = [](std::vector<double>& v) { return quantile(v, 0.9) - quantile(v, 0.1); };
+    return spread(ends) < 0.1 * spread(begins);
+  }
+
+  void compare_place(uint32_t p) {
+    const size_t n = members_.size();
+    values_.clear();
+    for (uint32_t m = 0; m < n; ++m)
+      if (const float gap = gaps_[p * n + m]; !std::isnan(gap)) values_.push_back(gap);
+    if (2 * values_.size() < n || values_.size() < 2) {
+      for (uint32_t m = 0; m < n; ++m) gaps_[p * n + m] = NAN;
+    } else {
+      usual_[p] = lower_median(values_);
+      const float most = *std::max_element(values_.begin(), values_.end());
+      if (most - usual_[p] > 0.002 * step_.result.step_ms && ends_together(p))
+        for (uint32_t m = 0; m < n; ++m) gaps_[p * n + m] = usual_[p];
+    }
+    for (uint32_t m = 0; m < n; ++m)
+      if (const uint32_t k = ops_[p * n + m]; k != kNone)
+        step_.ops[k].excess_ms = gaps_[p * n + m] - usual_[p];
+  }
+
+  void add_up(uint32_t m) {
+    const size_t n = members_.size();
+    RankStep& out = step_.result.ranks[members_[m]];
+    double excess = 0, usual = 0;
+    for (uint32_t p = 0; p < places_.size(); ++p) {
+      const float gap = gaps_[p * n + m];
+      if (std::isnan(gap)) continue;
+      const float e = gap - usual_[p];
+      excess += e;
+      usual += usual_[p];
+      out.largest = std::max(out.largest, e);
+      out.gaps += usual_[p] > 0;
+    }
+    out.excess = static_cast<float>(excess);
+    if (excess <= 0 || usual <= 0) return;
+    const double half = 0.5 * excess / usual;
+    double even = 0;
+    for (uint32_t p = 0; p < places_.size(); ++p) {
+      const float gap = gaps_[p * n + m];
+      if (!std::isnan(gap) && gap - usual_[p] >= half * usual_[p]) even += usual_[p];
+    }
+    out.even = static_cast<float>(even / usual);
+  }
+
+  const Cluster& cluster_;
+  Step& step_;
+  std::vector<uint32_t> members_;  // indices into Step::ranks
+  std::vector<uint64_t> places_, keys_;
+  FlatMap<uint32_t> place_of_;
+  std::vector<float> gaps_, usual_, values_;  // gaps_ and ops_ by place, then member
+  std::vector<uint32_t> ops_;
+};
+
+// Data that differs from replica to replica is the same for all of a family.
+void compare_families(const Cluster& cluster, Step& step) {
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> families;
+  for (uint32_t i = 0; i < step.ranks.size(); ++i) {
+    RankStep& r = step.result.ranks[i];
+    r.closer = r.excess;
+    if (const uint32_t family = cluster.family(r.rank); family != kNone)
+      families[{family, r.role}].push_back(i);
+  }
+  for (const auto& [key, list] : families) {
+    if (list.size() < 2 || list.size() == step.result.ranks[list[0]].peers) continue;
+    std::vector<float> values;
+    for (const uint32_t i : list) values.push_back(step.result.ranks[i].excess);
+    const float usual = lower_median(values);
+    for (const uint32_t i : list) step.result.ranks[i].closer -= usual;
+  }
+}
+
+}  // namespace
+
+void compare_roles(const Cluster& cluster, Step& step) {
+  FlatMap<uint32_t> roles;
+  std::vector<std::vector<uint32_t>> members;
+  for (Op& op : step.ops) op.excess_ms = NAN;
+  for (uint32_t i = 0; i < step.ranks.size(); ++i) {
+    const uint32_t rank = step.ranks[i];
+    // Which kinds of operations it takes part in: a lost record changes their number and not that.
+    uint64_t role = mix64(cluster.stage(rank), 0);
+    const RankInfo& info = cluster.ranks()[rank];
+    std::vector<bool> seen(info.slots.size() * kCommOps, false);
+    std::vector<uint64_t> kinds;
+    for (uint32_t k = step.begin[i]; k < step.begin[i + 1]; ++k) {
+      const Op& op = step.ops[k];
+      const size_t at = op.slot * kCommOps + static_cast<size_t>(op.op);
+      if (!seen[at]) kinds.push_back(kind_of(cluster, rank, op));
+      seen[at] = true;
+    }
+    std::sort(kinds.begin(), kinds.end());
+    kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+    for (const uint64_t kind : kinds) role = mix64(role, kind);
+    const auto [at, fresh] = roles.try_emplace(role, static_cast<uint32_t>(members.size()));
+    if (fresh) members.emplace_back();
+    members[*at].push_back(i);
+  }
+  for (uint32_t r = 0; r < members.size(); ++r) {
+    Role role(cluster, step, std::move(members[r]));
+    role.compare(r);
+  }
+  compare_families(cluster, step);
+}
+
+}  // namespace culprit::comm

@@ -1,0 +1,70 @@
+// One step of a job, with its records: who was in which operation when, and what can be read off it. Built
+// from the raw records of the step, analysed, and dropped; StepResult is what stays. Times are nanoseconds of
+// the clocks of the hosts that wrote them. Plain values, one thread, pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/detect/comm/cluster.h"
+#include "core/detect/comm/result.h"
+
+namespace culprit::comm {
+
+// A rank's side of an operation.
+struct Op {
+  int64_t start = 0, end = 0;  // end: start where it is unfinished
+  uint64_t seq = 0;
+  uint64_t bytes = 0;
+  uint32_t slot = 0;
+  uint32_t instance = kNone;
+  uint32_t before = kNone;  // the operation of the same rank that ended last before this one began
+  float gap_ms = 0;         // of its own, before it; NaN: not known
+  float excess_ms = 0;      // of that, beyond its peers; NaN: not comparable
+  CommOp op = CommOp::kJoin;
+  bool finished = true;
+  bool fused = false;  // shares its stamps with its neighbour: launched as one
+};
+
+// All sides of an operation.
+struct Instance {
+  uint32_t first = 0, count = 0;  // in Step::sides
+  uint32_t channel = kNone;
+  CommOp op = CommOp::kJoin;
+  bool complete = false;   // every member known of is there, and has finished
+  double transfer_ms = 0;  // what it took when all were there; negative: not known
+  double usual_ms = 0;     // what its like take
+  double slower_ms = 0;    // beyond that
+};
+
+struct Step {
+  int64_t number = 0;
+  std::vector<uint32_t> ranks;  // indices, ascending by rank
+  std::vector<uint32_t> begin;  // ops of ranks[i]: [begin[i], begin[i + 1])
+  std::vector<Op> ops;          // of each rank by start
+  std::vector<uint32_t> owner;  // by op: index into ranks
+  std::vector<Instance> instances;
+  std::vector<uint32_t> sides;   // ops, by instance
+  std::vector<uint64_t> base;    // by channel: the first seq in this step
+  std::vector<double> clock_ns;  // by host: add it to a time to have that of the first host
+  uint64_t duplicates = 0;
+  StepResult result;
+
+  int64_t aligned(const Cluster& cluster, uint32_t op, int64_t time) const;
+};
+
+struct RawRecord {
+  CommRecord record;
+  uint32_t rank;  // index
+};
+
+// Groups and matches. `records` in any order.
+Step build_step(Cluster& cluster, int64_t number, std::span<const CommRecord* const> records);
+
+// The parts of the analysis, in this order.
+void align_clocks(const Cluster& cluster, Step& step);
+void measure_gaps(Cluster& cluster, Step& step);
+void compare_roles(const Cluster& cluster, Step& step);
+
+}  // namespace culprit::comm

@@ -1,0 +1,334 @@
+#include "core/detect/comm/tell.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "core/detect/comm/judge.h"
+
+namespace culprit::comm {
+namespace {
+
+std::string amount(double ms) {
+  if (ms >= 1000) return fmt::format("{:.1f} s", ms / 1000);
+  return ms >= 10 ? fmt::format("{:.0f} ms", ms) : fmt::format("{:.2g} ms", ms);
+}
+
+// How sure one must be to take a host out on a slowness alone; before that it is checked.
+constexpr double kSure = 0.9;
+// Strength of a finding against its subject (model/finding.h), by confidence.
+constexpr double kStrength = 3;
+constexpr size_t kWhole = 16;  // ranks named one by one of a host or a link
+
+class Teller {
+ public:
+  explicit Teller(CommTrace& trace) : trace_(trace), cluster_(trace.cluster()), steps_(trace.steps()) {}
+
+  Told run() {
+    judgement_ = judge(cluster_, steps_);
+    for (const Culprit& c : judgement_.culprits) out_.findings.push_back(finding_of(c));
+    irregularities();
+    curve();
+    if (const auto stuck = trace_.stuck()) hang(*stuck);
+    return std::move(out_);
+  }
+
+ private:
+  std::string name_of(uint32_t rank) const {
+    const RankInfo& info = cluster_.ranks()[rank];
+    std::string out = fmt::format("rank {}", info.rank);
+    if (const auto host = cluster_.host_name(rank)) {
+      out += fmt::format(" ({}", *host);
+      if (info.device != kNone) out += fmt::format(", device {}", info.device);
+      out += ")";
+    }
+    return out;
+  }
+
+  std::string host_of(const Culprit& c, size_t i) const {
+    return i < c.hosts.size() ? cluster_.hosts()[c.hosts[i]] : "an unknown host";
+  }
+
+  std::string subject(const Culprit& c) const {
+    if (c.kind == "gpu" || c.kind == "nic") return name_of(c.ranks[0]);
+    if (c.kind == "link") return fmt::format("{} and {}", host_of(c, 0), host_of(c, 1));
+    return host_of(c, 0);
+  }
+
+  std::vector<std::string> why(const Culprit& c) const {
+    const std::string often = fmt::format("in {} of {}", c.steps.size(), counted(steps_.size(), "step"));
+    if (c.kind == "gpu" || (c.kind == "host" && c.peers > 0))
+      return {
+          fmt::format("{} takes {} a step longer than its {} of the same stage, {}",
+                      c.kind == "gpu" ? name_of(c.ranks[0]) : "each rank of " + host_of(c, 0),
+                      amount(c.excess_ms), counted(c.peers - 1, "peer"), often),
+          fmt::format("its own work takes {:.2f} times as long as theirs, without what it waits for others",
+                      c.ratio),
+          c.hidden ? "steps are no longer for it only because others take longer still"
+                   : fmt::format("it makes a step {} longer", amount(c.cost_ms))};
+    std::string part = c.kind == "nic"      ? "the network card of " + name_of(c.ranks[0])
+                       : c.kind == "nvlink" ? "the links within " + host_of(c, 0)
+                       : c.kind == "link"   ? "the way between " + subject(c)
+                                            : "the network of " + host_of(c, 0);
+    return {
+        fmt::format("what goes through {} takes {:.2f} times as long as elsewhere, {}", part, c.ratio, often),
+        fmt::format("it costs {} a step", amount(c.cost_ms))};
+  }
+
+  static Component component_of(const Culprit& c) {
+    if (c.kind == "gpu") return Component::kGpu;
+    if (c.kind == "nvlink") return Component::kNvlink;
+    if (c.kind == "host" && c.peers > 0) return Component::kCpu;
+    return Component::kNetwork;
+  }
+
+  std::string title_of(const Culprit& c) const {
+    if (c.kind == "gpu") return fmt::format("{} is slow", name_of(c.ranks[0]));
+    if (c.kind == "nic") return fmt::format("The network card of {} is slow", name_of(c.ranks[0]));
+    if (c.kind == "nvlink") return fmt::format("The links within {} are slow", host_of(c, 0));
+    if (c.kind == "link") return fmt::format("The network between {} is slow", subject(c));
+    if (c.kind == "switch")
+      return fmt::format("The network of {} hosts from {} on is slow: what they share is a switch",
+                         c.hosts.size(), host_of(c, 0));
+    if (c.peers == 0) return fmt::format("The network of {} is slow", host_of(c, 0));
+    return host_of(c, 0) + " is slow as a whole";
+  }
+
+  Finding finding_of(const Culprit& c) const {
+    Finding f;
+    f.detector = "comm";
+    f.kind = FindingKind::kFault;
+    f.first_ns = first_of(c);
+    f.last_ns = f.first_ns;
+    f.iteration = steps_[c.steps[0]].number;
+    f.confidence = c.confidence;
+    f.general = c.hidden;  // it comes after those that cost
+    f.title = title_of(c);
+    f.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(f.title[0])));
+    f.category = Category::kHardware;
+    f.component = component_of(c);
+    f.symptom = Symptom::kSlowdown;
+    f.action = c.confidence >= kSure ? ActionKind::kIsolate : ActionKind::kCheck;
+    f.remedy =
+        c.kind == "gpu" || c.kind == "host"
+            ? "Check clocks, temperatures and throttling of the device, and what else runs on its host."
+            : "Check link errors and speeds of the ports and cables on this way.";
+    f.why = why(c);
+    const double strength = kStrength * c.confidence;
+    for (const uint32_t r : c.ranks) {
+      FindingSubject s;
+      s.host = cluster_.host_name(r);
+      s.rank = cluster_.ranks()[r].rank;
+      if (cluster_.ranks()[r].device != kNone) s.device = cluster_.ranks()[r].device;
+      s.strength = strength / static_cast<double>(c.ranks.size());
+      if (c.kind == "link" && !f.subjects.empty()) s.strength = 0;
+      if (c.kind == "link" && f.subjects.empty() && c.hosts.size() > 1) {
+        s.host = host_of(c, 0);
+        s.rank = s.device = std::nullopt;
+        s.peer = host_of(c, 1);
+        s.strength = strength;
+      }
+      f.subjects.push_back(std::move(s));
+    }
+    return f;
+  }
+
+  int64_t first_of(const Culprit& c) const { return steps_[c.steps[0]].last_ns; }
+
+  Suspect suspect_of(uint32_t rank, double score) const {
+    Suspect s;
+    const RankInfo& info = cluster_.ranks()[rank];
+    s.host = cluster_.host_name(rank);
+    s.score = score;
+    s.single = true;
+    s.rank = info.rank;
+    s.ranks = {info.rank};
+    if (info.device != kNone) {
+      s.device = info.device;
+      s.devices = {info.device};
+    }
+    return s;
+  }
+
+  // The culprit that cost a step most makes it what it is; steps in a row of the same one join.
+  void irregularities() {
+    struct Entry {
+      const Culprit* culprit = nullptr;
+      double cost = 0;
+    };
+    std::map<uint32_t, Entry> by_step;
+    for (const uint32_t s : judgement_.odd) by_step[s];
+    for (const Culprit& c : judgement_.culprits)
+      for (size_t i = 0; i < c.steps.size() && !c.hidden; ++i)
+        if (Entry& e = by_step[c.steps[i]]; c.costs[i] > e.cost) e = {&c, c.costs[i]};
+    for (auto at = by_step.begin(); at != by_step.end();) {
+      auto end = std::next(at);
+      uint32_t last = at->first;
+      while (end != by_step.end() && end->first == last + 1 && end->second.culprit == at->second.culprit)
+        last = (end++)->first;
+      Irregularity out;
+      out.first_step = steps_[at->first].number;
+      out.last_step = steps_[last].number;
+      double time = 0, cost = 0, most = -1;
+      for (auto i = at; i != end; ++i) {
+        const StepResult& s = steps_[i->first];
+        const double own = i->second.culprit ? i->second.cost : std::max(0.0, s.step_ms - usual_step());
+        time += s.step_ms;
+        cost += own;
+        without_[i->first] = s.step_ms - own;
+        if (own > most) most = own, out.chain = s.chain;
+      }
+      const auto n = static_cast<double>(last - at->first + 1);
+      out.cost_ms = cost / n;
+      out.slowdown = time > cost ? time / (time - cost) : 1;
+      out.kind = at->second.culprit ? at->second.culprit->kind : "job";
+      if (at->second.culprit) describe(*at->second.culprit, out);
+      out_.irregularities.push_back(std::move(out));
+      at = end;
+    }
+  }
+
+  void describe(const Culprit& c, Irregularity& out) const {
+    if (c.kind == "link" && c.hosts.size() > 1)
+      out.links.push_back({host_of(c, 0), host_of(c, 1), c.confidence});
+    if (c.peers == 0) out.comm = c.comm;
+    if (c.kind == "gpu" || c.kind == "nic") {
+      out.suspects.push_back(suspect_of(c.ranks[0], c.confidence));
+    } else {
+      for (const uint32_t h : c.hosts) {
+        Suspect s;
+        s.host = cluster_.hosts()[h];
+        s.score = c.hosts.size() > 1 ? c.confidence / 2 : c.confidence;
+        s.single = true;
+        for (const uint32_t r : c.ranks)
+          if (cluster_.ranks()[r].host == h && s.ranks.size() < kWhole)
+            s.ranks.push_back(cluster_.ranks()[r].rank);
+        out.suspects.push_back(std::move(s));
+      }
+    }
+    out.suspects[0].why = why(c);
+  }
+
+  double usual_step() {
+    if (usual_ >= 0) return usual_;
+    std::vector<double> times;
+    for (const StepResult& s : steps_) times.push_back(s.step_ms);
+    std::sort(times.begin(), times.end());
+    usual_ = times.empty() ? 0 : times[times.size() / 2];
+    return usual_;
+  }
+
+  void curve() {
+    CommSteps& out = out_.steps;
+    std::vector<std::pair<double, uint32_t>> excess(cluster_.ranks().size());
+    for (uint32_t r = 0; r < excess.size(); ++r) excess[r].second = r;
+    for (uint32_t s = 0; s < steps_.size(); ++s) {
+      out.steps.push_back(steps_[s].number);
+      out.step_ms.push_back(steps_[s].step_ms);
+      const auto at = without_.find(s);
+      out.without_ms.push_back(at == without_.end() ? steps_[s].step_ms : at->second);
+      for (const RankStep& r : steps_[s].ranks) excess[r.rank].first += std::max(0.f, r.excess);
+    }
+    out.ranks = excess.size();
+    std::stable_sort(excess.begin(), excess.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    if (excess.size() > limits::kCommRows) excess.resize(limits::kCommRows);
+    std::map<uint32_t, std::vector<float>> rows;  // by index
+    for (const auto& [sum, r] : excess) rows[r].assign(steps_.size(), NAN);
+    for (uint32_t s = 0; s < steps_.size(); ++s)
+      for (const RankStep& r : steps_[s].ranks)
+        if (const auto at = rows.find(r.rank); at != rows.end() && r.peers > 1) at->second[s] = r.excess;
+    for (auto& [r, values] : rows) {
+      CommSteps::Row row;
+      row.rank = cluster_.ranks()[r].rank;
+      row.host = cluster_.host_name(r);
+      if (cluster_.ranks()[r].device != kNone) row.device = cluster_.ranks()[r].device;
+      row.excess_ms = std::move(values);
+      out.rows.push_back(std::move(row));
+    }
+    std::sort(out.rows.begin(), out.rows.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  }
+
+  void hang(const Stuck& stuck) {
+    Hang hang;
+    hang.since_ns = stuck.since_ns;
+    Finding f;
+    f.detector = "comm";
+    f.kind = FindingKind::kFault;
+    f.first_ns = f.last_ns = stuck.since_ns;
+    f.fatal = true;
+    f.symptom = Symptom::kHang;
+    f.component = stuck.ranks.empty() ? Component::kNcclComm
+                  : stuck.on_device   ? Component::kGpu
+                                      : Component::kUnknown;
+    f.category = stuck.ranks.empty() ? Category::kUnknown : Category::kHardware;
+    // One in a hundred accusations is wrong where one is missing, more where several are.
+    f.confidence = stuck.ranks.empty() ? 0.4 : 0.6 + 0.35 / static_cast<double>(stuck.ranks.size());
+    f.action = stuck.ranks.empty() ? ActionKind::kNone : ActionKind::kCheck;
+    f.title = stuck.ranks.empty()
+                  ? fmt::format("{} of communicator {} never ended", word(stuck.op), stuck.comm)
+                  : fmt::format("{} {}", who(stuck.ranks),
+                                stuck.on_device ? "did not leave an operation that its peers left"
+                                                : "did not enter an operation that its peers wait in");
+    f.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(f.title[0])));
+    f.remedy = "Take its stack and the device's state before the job is ended; then check the host.";
+    f.why.push_back(
+        fmt::format("{} wait in operations that never ended, {} number {} of communicator {} among them",
+                    counted(stuck.waiting, "rank"), word(stuck.op), stuck.seq, stuck.comm));
+    if (stuck.absent) f.why.push_back("of some of those named nothing was recorded at all");
+    const double score = f.confidence / static_cast<double>(std::max<size_t>(1, stuck.ranks.size()));
+    for (const uint32_t r : stuck.ranks) {
+      hang.suspects.push_back(suspect_of(r, f.confidence));
+      hang.suspects.back().why = f.why;
+      FindingSubject s;
+      s.host = cluster_.host_name(r);
+      s.rank = cluster_.ranks()[r].rank;
+      if (cluster_.ranks()[r].device != kNone) s.device = cluster_.ranks()[r].device;
+      s.strength = kStrength * score;
+      f.subjects.push_back(std::move(s));
+    }
+    out_.hang = std::move(hang);
+    out_.findings.push_back(std::move(f));
+  }
+
+  std::string who(const std::vector<uint32_t>& ranks) const {
+    if (ranks.size() == 1) return name_of(ranks[0]);
+    std::string out = "ranks ";
+    for (size_t i = 0; i < ranks.size() && i < kWhole; ++i)
+      out += fmt::format("{}{}", i == 0 ? "" : ", ", cluster_.ranks()[ranks[i]].rank);
+    return ranks.size() > kWhole ? out + " and others" : out;
+  }
+
+  CommTrace& trace_;
+  const Cluster& cluster_;
+  const std::deque<StepResult>& steps_;
+  Judgement judgement_;
+  std::map<uint32_t, double> without_;  // by step: its time without the excess
+  double usual_ = -1;
+  Told out_;
+};
+
+}  // namespace
+
+Told tell(CommTrace& trace) {
+  trace.settle();
+  return Teller(trace).run();
+}
+
+void add_summary(const CommTrace& trace, JobSummary& job) {
+  if (trace.empty()) return;
+  std::set<uint32_t> hosts;
+  for (const RankInfo& r : trace.cluster().ranks())
+    if (r.host != kNone) hosts.insert(r.host);
+  job.hosts = std::max<uint64_t>(job.hosts, hosts.size());
+  job.ranks = std::max<uint64_t>(job.ranks, trace.cluster().ranks().size());
+  if (job.first_ns == kNoTime || trace.first_ns() < job.first_ns) job.first_ns = trace.first_ns();
+  if (job.last_ns == kNoTime || trace.last_ns() > job.last_ns) job.last_ns = trace.last_ns();
+}
+
+}  // namespace culprit::comm

@@ -1,0 +1,26 @@
+// What a communication trace says, in the words of a report: irregularities, a hang, the curve of steps, and
+// the findings from which diagnoses are made. Pure.
+#pragma once
+
+#include <vector>
+
+#include "core/detect/comm/trace.h"
+#include "model/finding.h"
+#include "model/report.h"
+
+namespace culprit::comm {
+
+struct Told {
+  std::vector<Finding> findings;
+  std::vector<Irregularity> irregularities;  // by step
+  std::optional<Hang> hang;
+  CommSteps steps;
+};
+
+// Settles the trace first.
+Told tell(CommTrace& trace);
+
+// What the trace knows of the job, where its logs do not.
+void add_summary(const CommTrace& trace, JobSummary& job);
+
+}  // namespace culprit::comm

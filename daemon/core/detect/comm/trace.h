@@ -1,0 +1,96 @@
+// Records of communication, taken as they come: sorted into steps, a step analysed once it is over, and its
+// records dropped. Files and rings come in by the same way; what is kept grows with ranks and steps, never
+// with records. Steps whose number is not told are found by what repeats. Pure; one thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/detect/comm/cluster.h"
+#include "core/detect/comm/hang.h"
+#include "core/detect/comm/network.h"
+#include "core/detect/comm/result.h"
+#include "model/comm.h"
+#include "model/report.h"
+
+namespace culprit::comm {
+
+// Records that grow without being moved.
+class RecordList {
+ public:
+  void add(const CommRecord& record) {
+    if (size_ == blocks_.size() * kBlock) blocks_.push_back(std::make_unique_for_overwrite<Block>());
+    (*blocks_[size_ / kBlock]).records[size_ % kBlock] = record;
+    ++size_;
+  }
+  size_t size() const { return size_; }
+  const CommRecord& operator[](size_t i) const { return blocks_[i / kBlock]->records[i % kBlock]; }
+
+ private:
+  static constexpr size_t kBlock = 1024;
+  struct Block {
+    CommRecord records[kBlock];
+    Block() {}  // not filled with zeros
+  };
+  std::vector<std::unique_ptr<Block>> blocks_;
+  size_t size_ = 0;
+};
+
+class CommTrace {
+ public:
+  // `job` is borrowed. `live`: a step is closed when all ranks have gone beyond it; otherwise when the report
+  // is asked for, or memory is short.
+  CommTrace(const JobFile* job, bool live) : cluster_(job), live_(live) {}
+
+  // `host` wrote them; empty: not known.
+  void take(const std::string& host, std::span<const CommRecord> records);
+
+  bool empty() const { return taken_ == 0; }
+  // Analyses what is held, except in a live job's steps that go on.
+  void settle();
+
+  const Cluster& cluster() const { return cluster_; }
+  const std::deque<StepResult>& steps() const { return steps_; }
+  // Operations that had not ended when the records did.
+  std::optional<Stuck> stuck();
+  // What was dropped, and why: a sentence each.
+  std::vector<std::string> told_drops() const;
+  uint64_t records() const { return taken_; }
+  int64_t first_ns() const { return first_ns_; }
+  int64_t last_ns() const { return last_ns_; }
+
+ private:
+  struct Held {
+    RecordList records;
+    uint32_t ranks_in = 0;  // whose latest step it is
+  };
+
+  void keep(uint32_t host, const CommRecord& record);
+  void note_progress(uint32_t rank, int64_t step);
+  void close_ready();
+  void close(std::map<int64_t, Held>::iterator at);
+  void number_steps();
+
+  Cluster cluster_;
+  Network network_;
+  bool live_;
+  std::map<int64_t, Held> held_;
+  size_t held_records_ = 0;
+  RecordList unnumbered_;
+  std::vector<int64_t> latest_;  // by rank index: its step
+  std::deque<StepResult> steps_;
+  size_t rank_steps_ = 0;
+  int64_t closed_to_ = -1;
+  OpenOperations open_;
+  uint64_t taken_ = 0, late_ = 0, duplicates_ = 0, forgotten_ = 0, unplaced_steps_ = 0, beyond_ = 0;
+  std::map<std::string_view, uint64_t> faulty_;
+  int64_t first_ns_ = INT64_MAX, last_ns_ = 0;
+};
+
+}  // namespace culprit::comm

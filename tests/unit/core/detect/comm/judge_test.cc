@@ -1,0 +1,227 @@
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "../../../../bench/comm/plain_job.h"
+#include "core/detect/comm/tell.h"
+#include "ingest/comm_file.h"
+#include "ingest/source_list.h"
+
+using namespace culprit;
+
+namespace {
+
+using Ranks = std::vector<uint32_t>;
+
+// 64 ranks on 8 hosts whose clocks are seconds apart.
+constexpr plain::Layout kLayout{4, 4, 4, 8, 2, 8};
+uint32_t host(uint32_t rank) { return rank / 8; }
+
+bool crosses(const Ranks& ranks) {
+  return std::any_of(ranks.begin(), ranks.end(), [&](uint32_t r) { return host(r) != host(ranks[0]); });
+}
+bool on(const Ranks& ranks, uint32_t h) {
+  return std::any_of(ranks.begin(), ranks.end(), [h](uint32_t r) { return host(r) == h; });
+}
+
+plain::Faults slow_work(std::function<double(uint32_t, uint32_t)> work) {
+  plain::Faults f;
+  f.work = std::move(work);
+  return f;
+}
+// Not of the reduction over all, which passes through everything.
+plain::Faults slow_network(std::function<bool(const Ranks&, uint32_t)> slow) {
+  plain::Faults f;
+  f.transfer = [slow = std::move(slow)](const Ranks& ranks, uint32_t step) {
+    return ranks.size() < 60 && slow(ranks, step) ? 4.0 : 1.0;
+  };
+  return f;
+}
+
+struct Case {
+  std::string name;
+  plain::Chance chance;
+  plain::Faults faults;
+  std::string kind;                   // of all irregularities with suspects; empty: nobody
+  std::string host;                   // the first suspect's
+  std::optional<uint32_t> rank = {};  // and its rank
+  int64_t first = 0, last = 11;       // irregular steps
+};
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+plain::Chance chance(double imbalance = 0, double lost = 0, bool told_steps = true) {
+  plain::Chance c;
+  c.skew_ms = 2000;
+  c.imbalance = imbalance;
+  c.lost = lost;
+  c.told_steps = told_steps;
+  return c;
+}
+
+std::vector<Case> cases() {
+  plain::Faults stage, pauses;
+  stage.stage_factor = [](uint32_t rank) { return rank >= 48 ? 1.5 : 1.0; };
+  pauses.pause_ms = [](uint32_t rank, uint32_t step) { return mix64(rank, step) % 50 == 0 ? 200.0 : 0.0; };
+  const auto gpu = slow_work([](uint32_t rank, uint32_t) { return rank == 21 ? 1.3 : 1.0; });
+  return {
+      {"healthy", chance(), {}, "", ""},
+      {"batches of their own size", chance(.3), {}, "", ""},
+      {"a stage longer than the others", chance(), stage, "", ""},
+      {"pauses of one rank and another", chance(), pauses, "", ""},
+      {"a slow device from the first step on", chance(), gpu, "gpu", "node-2", 21},
+      {"with lost records and uneven batches", chance(.1, .001), gpu, "gpu", "node-2", 21},
+      {"with steps that are not told", chance(0, .001, false), gpu, "gpu", "node-2", 21},
+      {"a slow device for three steps", chance(),
+       slow_work([](uint32_t r, uint32_t s) { return r == 21 && s >= 5 && s < 8 ? 1.5 : 1.0; }), "gpu",
+       "node-2", 21, 5, 7},
+      {"a slow host", chance(), slow_work([](uint32_t r, uint32_t) { return host(r) == 2 ? 1.3 : 1.0; }),
+       "host", "node-2"},
+      {"a slow network card", chance(), slow_network([](const Ranks& ranks, uint32_t s) {
+         return s >= 4 && crosses(ranks) && std::count(ranks.begin(), ranks.end(), 21u) > 0;
+       }),
+       "nic", "node-2", 21, 4, 11},
+      {"a slow host's network", chance(),
+       slow_network([](const Ranks& ranks, uint32_t) { return crosses(ranks) && on(ranks, 2); }), "host",
+       "node-2"},
+      {"a slow link", chance(),
+       slow_network([](const Ranks& ranks, uint32_t) { return on(ranks, 2) && on(ranks, 4); }), "link",
+       "node-2"},
+      {"slow links within a host", chance(),
+       slow_network([](const Ranks& ranks, uint32_t) { return !crosses(ranks) && on(ranks, 3); }), "nvlink",
+       "node-3"},
+  };
+}
+
+void feed(const plain::Layout& layout, const plain::Chance& c, const plain::Faults& faults,
+          comm::CommTrace& trace) {
+  plain::Job job(layout, c, faults);
+  std::vector<std::vector<std::vector<CommRecord>>> steps;
+  for (int s = 0; s < 12; ++s) steps.push_back(job.step());
+  for (uint32_t h = 0; h < job.hosts(); ++h)
+    for (const auto& step : steps) trace.take("node-" + std::to_string(h), step[h]);
+}
+
+comm::Told tell_folder(const std::string& folder) {
+  const JobFile job;
+  comm::CommTrace trace(&job, false);
+  for (const ingest::SourceFile& file : ingest::list_sources({folder}).files) {
+    if (file.kind != ingest::FileKind::kComm) continue;
+    auto reader = ingest::CommFile::open(file);
+    BOOST_REQUIRE(reader);
+    std::vector<CommRecord> records;
+    do {
+      reader->next(records, 4096);
+      trace.take(reader->header().host, records);
+    } while (!records.empty());
+  }
+  return comm::tell(trace);
+}
+
+const char* data_folder() { return std::getenv("CULPRIT_DATA"); }
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(names_who_was_slow_and_nobody_where_nobody_was, boost::unit_test::data::make(cases()),
+                     c) {
+  const JobFile job;
+  comm::CommTrace trace(&job, false);
+  feed(kLayout, c.chance, c.faults, trace);
+  const comm::Told told = comm::tell(trace);
+  BOOST_TEST(told.findings.size() == (c.kind.empty() ? 0u : 1u));
+  bool named = false;
+  for (const Irregularity& i : told.irregularities) {
+    if (i.suspects.empty()) {
+      BOOST_TEST(i.kind == "job");
+      continue;
+    }
+    named = true;
+    BOOST_TEST(i.kind == c.kind);
+    BOOST_TEST(i.first_step == c.first);
+    BOOST_TEST(i.last_step == c.last);
+    BOOST_TEST(i.suspects[0].host.value_or("") == c.host);
+    BOOST_TEST((i.suspects[0].rank == c.rank));
+    BOOST_TEST(i.cost_ms > 0);
+    BOOST_TEST(!i.chain.empty());
+  }
+  BOOST_TEST(named == !c.kind.empty());
+}
+
+BOOST_AUTO_TEST_CASE(finds_the_second_culprit_behind_the_first) {
+  const JobFile job;
+  comm::CommTrace trace(&job, false);
+  feed(kLayout, chance(), slow_work([](uint32_t r, uint32_t) { return r == 21   ? 1.4
+                                                                      : r == 50 ? 1.3
+                                                                                : 1.0; }),
+       trace);
+  const comm::Told told = comm::tell(trace);
+  BOOST_REQUIRE(told.findings.size() == 2u);
+  BOOST_TEST(told.findings[0].subjects[0].rank.value() == 21u);
+  BOOST_TEST(told.findings[1].subjects[0].rank.value() == 50u);
+}
+
+BOOST_AUTO_TEST_CASE(suspects_the_rank_that_does_not_come) {
+  const JobFile job;
+  comm::CommTrace trace(&job, false);
+  plain::Faults faults;
+  faults.stuck_rank = 21;
+  faults.stuck_step = 11;
+  feed(kLayout, chance(), faults, trace);
+  const comm::Told told = comm::tell(trace);
+  BOOST_REQUIRE(told.hang);
+  BOOST_REQUIRE(told.hang->suspects.size() == 1u);
+  BOOST_TEST(told.hang->suspects[0].rank.value() == 21u);
+}
+
+BOOST_AUTO_TEST_CASE(the_order_of_records_changes_nothing) {
+  const JobFile job;
+  comm::CommTrace forward(&job, false), mixed(&job, false);
+  const auto faults = slow_work([](uint32_t rank, uint32_t) { return rank == 21 ? 1.3 : 1.0; });
+  feed(kLayout, chance(), faults, forward);
+  plain::Job plain(kLayout, chance(), faults);
+  std::mt19937_64 random(3);
+  for (int s = 0; s < 12; ++s) {
+    auto step = plain.step();
+    for (uint32_t h = 0; h < plain.hosts(); ++h) {
+      std::shuffle(step[h].begin(), step[h].end(), random);
+      mixed.take("node-" + std::to_string(h), step[h]);
+      mixed.take("node-" + std::to_string(h), {step[h].data(), 10});  // and some of them twice
+    }
+  }
+  const comm::Told a = comm::tell(forward), b = comm::tell(mixed);
+  BOOST_REQUIRE(a.irregularities.size() == 1u);
+  BOOST_REQUIRE(b.irregularities.size() == 1u);
+  BOOST_TEST(a.irregularities[0].suspects[0].rank.value() == b.irregularities[0].suspects[0].rank.value());
+  BOOST_TEST(a.irregularities[0].cost_ms == b.irregularities[0].cost_ms, boost::test_tools::tolerance(1e-6));
+  BOOST_TEST(mixed.told_drops().size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(names_rank_0_of_a_real_job_and_nobody_of_another) {
+  if (!data_folder()) {
+    BOOST_TEST_MESSAGE("passed over: CULPRIT_DATA is not set");
+    return;
+  }
+  const comm::Told ar = tell_folder(std::string(data_folder()) + "/comm/straggler-AR");
+  BOOST_REQUIRE(ar.irregularities.size() == 1u);
+  BOOST_TEST(ar.irregularities[0].suspects[0].rank.value() == 0u);
+  BOOST_TEST(ar.irregularities[0].first_step == ar.steps.steps.front());
+  BOOST_TEST(ar.irregularities[0].last_step == ar.steps.steps.back());
+  const comm::Told st = tell_folder(std::string(data_folder()) + "/comm/straggler-ST");
+  BOOST_TEST(st.findings.empty());
+  BOOST_TEST(st.irregularities.empty());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_wrong_with_records_is_counted_and_told) {
+  const JobFile job;
+  comm::CommTrace trace(&job, false);
+  std::vector<CommRecord> records(4);
+  for (CommRecord& r : records) r = {100, 200, 1, 0, 0, 0, 0, kCommUnknown, 2, CommOp::kBarrier};
+  records[0].end_ns = 50;
+  records[1].rank = 0xffffff00;
+  records[2].op = static_cast<CommOp>(99);
+  records[3].end_ns = 1ull << 62;
+  trace.take("a", records);
+  BOOST_TEST(trace.empty());
+  BOOST_TEST(trace.told_drops().size() == 4u);
+}
