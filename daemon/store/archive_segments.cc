@@ -121,8 +121,9 @@ const SegmentRow* Archive::Impl::oldest(SegmentKind kind) const {
   return nullptr;
 }
 
-// Where the disk is full the oldest makes room, as in a spool: evidence first. Not where others filled it: what
-// is held here would go for little, and the hosts still have what they could not send. Whether something went.
+// Where the disk is full the oldest makes room, as in a spool: evidence first. Not where others filled it:
+// what is held here would go for little, and the hosts still have what they could not send. Whether something
+// went.
 bool Archive::Impl::make_room_on_disk(uint64_t needed) {
   const auto disk = files.space(options.folder);
   if (!disk || disk->free >= needed + kDiskSlackBytes || left.size() < 2) return false;

@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(failing_files_fail_where_they_are_told_to) {
   BOOST_TEST(content(*file) == "acde123");
   files.fail(1, EIO, true);
   BOOST_TEST(!files.list(folder.path).has_value());
-  BOOST_TEST(!files.free_bytes(folder.path).has_value());
+  BOOST_TEST(!files.space(folder.path).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
