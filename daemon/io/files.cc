@@ -142,10 +142,11 @@ class RealFiles final : public Files {
     return {};
   }
 
-  Result<uint64_t> free_bytes(const std::string& folder) override {
+  Result<DiskSpace> space(const std::string& folder) override {
     struct statvfs status;
     if (again([&] { return ::statvfs(folder.c_str(), &status); }) != 0) return system_failure(folder, errno);
-    return static_cast<uint64_t>(status.f_bavail) * status.f_frsize;
+    const auto bytes = [&](fsblkcnt_t blocks) { return static_cast<uint64_t>(blocks) * status.f_frsize; };
+    return DiskSpace{bytes(status.f_bavail), bytes(status.f_blocks - status.f_bfree)};
   }
 
  private:

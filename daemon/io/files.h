@@ -34,6 +34,12 @@ class FileHandle {
 // kAppend: must exist, and can be read too; kCreate: the same, but must not exist yet (mode 0600).
 enum class OpenFor : uint8_t { kRead, kAppend, kCreate };
 
+// Of the file system that a folder lies on, in bytes.
+struct DiskSpace {
+  uint64_t free = 0;  // for us
+  uint64_t used = 0;  // by everybody
+};
+
 class Files {
  public:
   virtual ~Files() = default;
@@ -44,7 +50,7 @@ class Files {
   virtual Status make_folder(const std::string& path) = 0;
   virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;  // names, sorted
   virtual Status sync_folder(const std::string& folder) = 0;
-  virtual Result<uint64_t> free_bytes(const std::string& folder) = 0;
+  virtual Result<DiskSpace> space(const std::string& folder) = 0;
 };
 
 Files& real_files();

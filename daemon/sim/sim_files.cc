@@ -203,9 +203,9 @@ Status SimFiles::sync_folder(const std::string& folder) {
   return {};
 }
 
-Result<uint64_t> SimFiles::free_bytes(const std::string& folder) {
+Result<io::DiskSpace> SimFiles::space(const std::string& folder) {
   if (const Status entered = enter(folder); !entered) return tl::unexpected(entered.error());
-  return capacity - std::min(capacity, used());
+  return io::DiskSpace{capacity - std::min(capacity, used()), used()};
 }
 
 }  // namespace culprit::sim

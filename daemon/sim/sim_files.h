@@ -51,7 +51,7 @@ class SimFiles final : public io::Files {
   Status make_folder(const std::string& path) override;
   Result<std::vector<std::string>> list(const std::string& folder) override;
   Status sync_folder(const std::string& folder) override;
-  Result<uint64_t> free_bytes(const std::string& folder) override;
+  Result<io::DiskSpace> space(const std::string& folder) override;
 
  private:
   friend class SimFileHandle;

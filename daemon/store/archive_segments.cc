@@ -26,7 +26,7 @@ Status Archive::Impl::ensure_segment(Lane& lane, SegmentKind kind, TimeNs now) {
     uint64_t room = options.max_bytes;
     if (lane.end() >= kSegmentBytesMin && lane.end() < options.segment_bytes) {
       const uint64_t bytes = left_bytes + lanes[0].row.size + lanes[1].row.size;
-      if (const auto free = files.free_bytes(options.folder)) room = std::min(room, bytes + *free);
+      if (const auto disk = files.space(options.folder)) room = std::min(room, bytes + disk->free);
     }
     if (lane.end() < std::min(options.segment_bytes, std::max(room / kSegmentsMin, kSegmentBytesMin)))
       return {};
@@ -121,10 +121,13 @@ const SegmentRow* Archive::Impl::oldest(SegmentKind kind) const {
   return nullptr;
 }
 
-// Where the disk is full the oldest makes room, as in a spool: evidence first. Whether something went.
+// Where the disk is full the oldest makes room, as in a spool: evidence first. Not where others filled it:
+// what is held here would go for little, and the hosts still have what they could not send. Whether something
+// went.
 bool Archive::Impl::make_room_on_disk(uint64_t needed) {
-  const auto free = files.free_bytes(options.folder);
-  if (!free || *free >= needed + kDiskSlackBytes || left.size() < 2) return false;
+  const auto disk = files.space(options.folder);
+  if (!disk || disk->free >= needed + kDiskSlackBytes || left.size() < 2) return false;
+  if (left_bytes + lanes[0].row.size + lanes[1].row.size < disk->used / 2) return false;
   const SegmentRow* row = oldest(SegmentKind::kEvidence);
   if (row == nullptr) row = oldest(SegmentKind::kCondensed);
   return row != nullptr && drop(row->number).has_value();

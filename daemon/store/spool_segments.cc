@@ -22,7 +22,7 @@ constexpr uint64_t kDiskSlackBytes = 1 << 20;
 
 void Spool::choose_segment_bytes() {
   uint64_t room = options_.max_bytes;
-  if (const auto free = files_.free_bytes(options_.folder)) room = std::min(room, bytes_ + *free);
+  if (const auto disk = files_.space(options_.folder)) room = std::min(room, bytes_ + disk->free);
   segment_bytes_ = std::min(options_.segment_bytes, std::max(room / kSegmentsMin, kSegmentBytesMin));
 }
 
@@ -181,8 +181,8 @@ bool Spool::oldest_is_held() const {
 // but one ended segment stays. Whether there is room now.
 bool Spool::make_room_on_disk(uint64_t needed) {
   if (segments_.size() <= 2) return false;
-  const auto free = files_.free_bytes(options_.folder);
-  return free && *free < needed + kDiskSlackBytes && drop_oldest();
+  const auto disk = files_.space(options_.folder);
+  return disk && disk->free < needed + kDiskSlackBytes && drop_oldest();
 }
 
 bool Spool::drop_oldest() {

@@ -123,9 +123,11 @@ def collect_wrong_certificates(context: Context) -> str:
         def told(agent=agent, word=word) -> bool:
             return any(word in one.errors.read_text(errors="replace") for one in (agent, cluster.collector))
         wait_until(told, 40, f"either side says why {agent.host} is refused: {agent.last_words()}")
-        forward = agent.get("/v1/status").json()["forward"]
-        need(forward["state"] != "open" and forward["last_error"] and forward["last_error"] in
-             forward["sentence"], f"{agent.host} does not tell in its status that it is refused: {forward}")
+        def in_status(agent=agent) -> bool:  # the other side may know first
+            forward = agent.get("/v1/status").json()["forward"]
+            return forward["state"] != "open" and bool(forward["last_error"]) and \
+                forward["last_error"] in forward["sentence"]
+        wait_until(in_status, 20, f"{agent.host} tells in its status that it is refused")
     time.sleep(15)  # of attempts: each host says it once, and another wording a minute later at the earliest
     for agent in [*(one for one, _ in others), plain]:
         lines = [one for one in agent.errors.read_text(errors="replace").splitlines() if "forward: " in one]

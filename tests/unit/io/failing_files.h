@@ -24,7 +24,7 @@ class FailingFiles : public Files {
     fail_at_ = calls_ + nth, code_ = code, for_good_ = for_good;
   }
   // As fail(), for the calls that `name` names alone: "append", "sync", "open", "rename", "remove",
-  // "make_folder", "list", "sync_folder", "free_bytes", "read_at", "truncate", "status".
+  // "make_folder", "list", "sync_folder", "space", "read_at", "truncate", "status".
   void fail(const std::string& name, uint64_t nth, int code, bool for_good = false) {
     named_[name] = {by_name_[name] + nth, code, for_good};
   }
@@ -61,9 +61,9 @@ class FailingFiles : public Files {
     if (const int code = next("sync_folder")) return system_failure(folder, code);
     return inner_.sync_folder(folder);
   }
-  Result<uint64_t> free_bytes(const std::string& folder) override {
-    if (const int code = next("free_bytes")) return system_failure(folder, code);
-    return inner_.free_bytes(folder);
+  Result<DiskSpace> space(const std::string& folder) override {
+    if (const int code = next("space")) return system_failure(folder, code);
+    return inner_.space(folder);
   }
 
  private:

@@ -118,9 +118,10 @@ BOOST_AUTO_TEST_CASE(names_are_listed_in_order_and_moved_and_removed) {
   BOOST_REQUIRE(files.remove(folder / ".c"));
   BOOST_REQUIRE(files.sync_folder(folder.path));
   BOOST_TEST(*files.list(folder.path) == std::vector<std::string>{"a"}, boost::test_tools::per_element());
-  const auto free = files.free_bytes(folder.path);
-  BOOST_REQUIRE(free);
-  BOOST_TEST(*free > 0u);
+  const auto disk = files.space(folder.path);
+  BOOST_REQUIRE(disk);
+  BOOST_TEST(disk->free > 0u);
+  BOOST_TEST(disk->used > 0u);
 }
 
 BOOST_AUTO_TEST_CASE(each_refusal_names_the_path_and_the_reason) {
@@ -134,7 +135,7 @@ BOOST_AUTO_TEST_CASE(each_refusal_names_the_path_and_the_reason) {
   told.emplace_back(files.remove(none).error(), none + reason);
   told.emplace_back(files.list(none).error(), none + reason);
   told.emplace_back(files.sync_folder(none).error(), none + reason);
-  told.emplace_back(files.free_bytes(none).error(), none + reason);
+  told.emplace_back(files.space(none).error(), none + reason);
   for (const auto& [error, text] : told) {
     BOOST_TEST(error.text == text);
     BOOST_TEST((error.code == ErrorCode::kNotFound));
@@ -182,7 +183,7 @@ BOOST_AUTO_TEST_CASE(failing_files_fail_where_they_are_told_to) {
   BOOST_TEST(content(*file) == "acde123");
   files.fail(1, EIO, true);
   BOOST_TEST(!files.list(folder.path).has_value());
-  BOOST_TEST(!files.free_bytes(folder.path).has_value());
+  BOOST_TEST(!files.space(folder.path).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

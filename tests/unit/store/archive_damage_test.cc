@@ -222,6 +222,24 @@ BOOST_AUTO_TEST_CASE(on_a_full_disk_the_oldest_evidence_makes_room) {
                stream.kept.first_offset);
 }
 
+BOOST_AUTO_TEST_CASE(where_others_fill_the_disk_nothing_is_dropped_and_nothing_taken_until_they_leave) {
+  TempFolder folder;
+  MemoryFiles files;
+  Host host("a");
+  auto archive = open_archive(files, archive_options(folder, 256 << 10));
+  for (int i = 0; i < 20; ++i) {
+    host.write(20, 9000);
+    BOOST_REQUIRE(host.send_and_commit(*archive));
+  }
+  files.others = files.capacity - files.used() - (1 << 20);
+  host.write(800, 9000);
+  BOOST_TEST(!host.send_and_commit(*archive));
+  files.others = 0;
+  BOOST_TEST(host.send_and_commit(*archive));
+  BOOST_TEST(archive->stats().dropped_segments == 0u);
+  check_whole(*archive, files, folder.path(), host);
+}
+
 BOOST_AUTO_TEST_CASE(a_lost_or_damaged_index_is_made_again_of_the_segments) {
   for (const bool lost : {true, false}) {
     Filled filled;

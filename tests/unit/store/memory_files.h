@@ -16,6 +16,7 @@ namespace culprit::store::testing {
 class MemoryFiles : public io::Files {
  public:
   uint64_t capacity = uint64_t{1} << 40;
+  uint64_t others = 0;  // of it, used by files that are not these
   uint64_t calls = 0;
   uint64_t fail_at = 0;          // of calls, from 1; 0: none
   bool fail_for_good = false;    // it and all after it
@@ -65,12 +66,12 @@ class MemoryFiles : public io::Files {
   Status sync_folder(const std::string& folder) override {
     return fails("sync_folder") ? Status(failure(folder)) : Status{};
   }
-  Result<uint64_t> free_bytes(const std::string& folder) override {
-    if (fails("free_bytes")) return failure(folder);
-    return capacity - std::min(capacity, used());
+  Result<io::DiskSpace> space(const std::string& folder) override {
+    if (fails("space")) return failure(folder);
+    return io::DiskSpace{capacity - std::min(capacity, used()), used()};
   }
   uint64_t used() const {
-    uint64_t n = 0;
+    uint64_t n = others;
     for (const auto& [path, file] : files_) n += file->size();
     return n;
   }
