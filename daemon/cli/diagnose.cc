@@ -18,6 +18,7 @@ Examples:
   culprit diagnose runs/failed
   culprit diagnose runs/failed --healthy runs/ok1 --healthy runs/ok2
   culprit diagnose runs/failed --pool normal.pool --format html > report.html
+  culprit diagnose traces/            *.comm, nccl_trace_rank_<rank>: who is slow, who is stuck
   culprit diagnose node-*.log --since 2026-11-21T02:00 --timezone Europe/Berlin
   culprit diagnose --exit-code --format json runs/failed | jq .verdict.title)";
 
@@ -116,7 +117,7 @@ int diagnose(Options& o) {
 
 void add_diagnose(CLI::App& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("diagnose", "Tell why a job failed, from its logs");
+  CLI::App* verb = app.add_subcommand("diagnose", "Tell why a job failed, hangs or is slow, from its logs and traces");
   verb->footer(kExamples);
   add_reading_options(*verb, o->reading);
   add_rule_options(*verb, o->reading.diagnose.rules);
