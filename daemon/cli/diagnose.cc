@@ -117,7 +117,8 @@ int diagnose(Options& o) {
 
 void add_diagnose(CLI::App& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("diagnose", "Tell why a job failed, hangs or is slow, from its logs and traces");
+  CLI::App* verb =
+      app.add_subcommand("diagnose", "Tell why a job failed, hangs or is slow, from its logs and traces");
   verb->footer(kExamples);
   add_reading_options(*verb, o->reading);
   add_rule_options(*verb, o->reading.diagnose.rules);
