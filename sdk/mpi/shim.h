@@ -33,7 +33,8 @@ int shim_on(void);
 shim_comm* shim_comm_of(MPI_Comm comm);
 void shim_comm_named(MPI_Comm comm, const char* name);
 
-/* A collective operation, or one with the rank `peer` of the communicator: all but its times. 0: not traced. */
+/* A collective operation, or one with the rank `peer` of the communicator: all but its times. 0: not
+ * traced. */
 int shim_describe(culprit_record* record, shim_comm* comm, int op, uint64_t bytes);
 int shim_describe_pair(culprit_record* record, shim_comm* comm, int op, int peer);
 
@@ -52,7 +53,8 @@ typedef struct shim_pending {
 
 void shim_post(MPI_Request request, const culprit_record* record, shim_comm* any_source);
 
-/* Takes what is known of a request that the caller is about to wait for, or asks for, as entered; 0: nothing. */
+/* Takes what is known of a request that the caller is about to wait for, or asks for, as entered; 0:
+ * nothing. */
 uint16_t shim_take(MPI_Request request);
 int shim_wants_status(uint16_t taken);
 /* It is over; `status` may be NULL. Or it is not, and stays known. */

@@ -1,5 +1,5 @@
-/* Communicators of NCCL: which ranks of the job they hold, and how far their operations have been counted.
- * Static memory but for the counters of pairs, which are allocated when a communicator is made. Any thread. */
+/* Communicators of NCCL: which ranks of the job they hold, and how far their operations are counted. Static
+ * memory but for the counters of pairs, which are allocated when a communicator is made. Any thread. */
 #ifndef CULPRIT_NCCL_COMMS_H
 #define CULPRIT_NCCL_COMMS_H
 

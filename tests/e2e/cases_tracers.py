@@ -1,5 +1,4 @@
 """libculprit-mpi.so in real MPI jobs: what it records, and that no daemon's state slows or fails the job."""
-import json
 import os
 import shutil
 import signal
@@ -11,7 +10,7 @@ from typing import Dict, List, Optional, Tuple
 
 import comm_trace
 from case import Context, case
-from daemon import PassOver, need
+from daemon import PassOver, need, wait_until
 
 RANKS, SLOW_RANK, SLOW_FACTOR = 8, 5, 3
 STEPS, WORK_US = 30, 50000
@@ -23,14 +22,16 @@ class Mpi:
     def __init__(self, context: Context):
         self.bin_dir = context.bin_dir
         self.library = context.bin_dir.parent / "lib" / "libculprit-mpi.so"
-        if not shutil.which("mpirun") or not self.library.exists() or not (self.bin_dir / "mpi_ring").exists():
+        built = self.library.exists() and (self.bin_dir / "mpi_ring").exists()
+        if not shutil.which("mpirun") or not built:
             raise PassOver("there was no MPI when this was built")
 
     def command(self, ranks: int, program: List[str], env: Optional[Dict[str, str]]) -> List[str]:
         """Without `env` the job runs untraced."""
         settings = {"LD_PRELOAD": str(self.library), **env} if env is not None else {}
         shown = [word for name, value in settings.items() for word in ("-x", f"{name}={value}")]
-        return ["mpirun", "--oversubscribe", "-n", str(ranks), *shown, str(self.bin_dir / program[0]), *program[1:]]
+        return ["mpirun", "--oversubscribe", "-n", str(ranks), *shown, str(self.bin_dir / program[0]),
+                *program[1:]]
 
     def run(self, ranks: int, program: List[str], env: Optional[Dict[str, str]], seconds: float = 120) -> str:
         quiet = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -135,7 +136,6 @@ def traced_by(context: Context, meanwhile) -> Tuple[comm_trace.Trace, int]:
     beside.join()
     need(not failed, f"{failed[:1]}")
     wanted = 4 * (2 + 200 * 6 * 2)
-    from daemon import wait_until
     wait_until(lambda: not list(daemon.rings.glob("*.ring")), 60, "the rings are drained and removed")
     found = evidence_of_rings(daemon)
     need(len(found) == wanted, f"{len(found)} records of {wanted} are evidence")

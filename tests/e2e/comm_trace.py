@@ -67,7 +67,8 @@ class Trace:
         """What two ranks tell differently of one thing."""
         out = []
         collectives: Dict[Tuple[int, int], Dict[int, Record]] = defaultdict(dict)
-        pairs: Dict[Tuple[int, int, int], Dict[int, Set[int]]] = defaultdict(lambda: {SEND: set(), RECV: set()})
+        pairs: Dict[Tuple[int, int, int], Dict[int, Set[int]]] = defaultdict(
+            lambda: {SEND: set(), RECV: set()})
         for one in self.operations:
             if one.op in (SEND, RECV):
                 ends = (one.rank, one.peer) if one.op == SEND else (one.peer, one.rank)
