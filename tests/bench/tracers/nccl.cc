@@ -1,7 +1,7 @@
 // What the NCCL plugin costs a training process, called as NCCL calls it: bench_nccl [rounds], 200 by
-// default. Each round is 1,000 collectives of 8 channels: the user's thread pays for the enqueue, the proxy thread for
-// the channels. Operations are timed in groups of 10, so that the clock is no part of them; the ring is
-// emptied between rounds. Prints "who median_ns p99_ns", ns for each operation.
+// default. Each round is 1,000 collectives of 8 channels: the user's thread pays for the enqueue, the proxy
+// thread for the channels. Operations are timed in groups of 10, so that the clock is no part of them; the
+// ring is emptied between rounds. Prints "who median_ns p99_ns", ns for each operation.
 #include <culprit/ring.h>
 #include <dlfcn.h>
 
