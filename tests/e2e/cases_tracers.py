@@ -1,4 +1,5 @@
 """libculprit-mpi.so in real MPI jobs: what it records, and that no daemon's state slows or fails the job."""
+import json
 import os
 import shutil
 import signal
@@ -83,6 +84,23 @@ def a_slowed_rank_of_mpi_stands_out_in_its_records(context: Context) -> str:
     others = max(ms for rank, ms in own.items() if rank != SLOW_RANK)
     need(own[SLOW_RANK] > SLOWED_AT_LEAST * others, f"own time {own}")
     return f"{own[SLOW_RANK]:.0f} ms of its own in a step, the others at most {others:.0f}"
+
+
+@case
+def a_slowed_rank_of_mpi_is_named(context: Context) -> str:
+    folder, _ = files_of(context, ring(SLOW_RANK, SLOW_FACTOR), RANKS)
+    done = subprocess.run([str(context.bin_dir / "culprit"), "diagnose", "--format", "json", str(folder)],
+                          capture_output=True, text=True, timeout=120, check=False)
+    need(done.returncode == 0, f"culprit diagnose ended with {done.returncode}: {done.stderr[-300:]}")
+    report = json.loads(done.stdout)
+    if any("a communication trace" in problem["what"] for problem in report["problems"]):
+        raise PassOver("this culprit does not analyse communication traces")
+    costly = sorted(report["irregularities"],
+                    key=lambda one: -one["cost_ms"] * (one["steps"][1] - one["steps"][0] + 1))
+    need(costly, "no irregularity is told")
+    suspects = [place["rank"] for place in costly[0]["suspects"]]
+    need(suspects[:1] == [SLOW_RANK], f"{len(costly)} irregularities; the costliest: {costly[0]}")
+    return f"rank {SLOW_RANK}, {costly[0]['cost_ms']:.0f} ms a step, kind {costly[0]['kind']}"
 
 
 def rings_of(context: Context) -> Dict[str, str]:
