@@ -174,7 +174,7 @@ void* operation_begin(nccl_comm* comm, const nccl_operation* operation) {
   record.flags = CULPRIT_DEVICE_TIMES;
   held.s->record = record;
   held.s->begun = held.s->stamped = held.s->ended = 0;
-  held.s->comm = comm_index(comm);
+  __atomic_store_n(&held.s->comm, comm_index(comm), __ATOMIC_RELAXED);
   held.s->channels = operation->channels <= CHANNELS ? operation->channels : 0;
   held.s->active = 1;
   held.s->told = 0;
@@ -263,7 +263,8 @@ void comm_close(nccl_comm* comm) {
     const uint64_t word = __atomic_load_n(&s->word, __ATOMIC_RELAXED);
     culprit_record last;
     int has_last = 0;
-    if (word == 0 || !hold(s, word)) continue;
+    /* Others' slots are left alone: to hold one would make its proxy thread drop what it tells just now. */
+    if (word == 0 || __atomic_load_n(&s->comm, __ATOMIC_RELAXED) != index || !hold(s, word)) continue;
     if (s->comm == index) has_last = abandoned(s, &last);
     let_go(s, word >> 1);
     if (has_last) tracer_push(&last);

@@ -269,6 +269,28 @@ BOOST_AUTO_TEST_CASE(proxy_threads_report_what_user_threads_enqueue) {
   BOOST_TEST(ended == kComms * kOps);
 }
 
+BOOST_AUTO_TEST_CASE(communicators_that_end_do_not_disturb_others) {
+  Library library;
+  Caller<V5> lasting(library, {});
+  std::thread others([&] {
+    for (uint64_t i = 0; i < 300; ++i) {
+      Caller<V5> caller(library, Comm{100 + i, "x", 8, 3});
+      caller.enqueue(Coll{});
+      caller.finalize();
+    }
+  });
+  constexpr size_t kOps = 1500;
+  for (size_t i = 0; i < kOps; ++i) {
+    void* op = lasting.enqueue(Coll{"AllReduce", 1, "ncclInt8", 1});
+    lasting.finish(lasting.channel(op, 0, culprit_now_ns()), culprit_now_ns());
+  }
+  others.join();
+  size_t ended = 0;
+  for (const culprit_record& record : operations(library)) ended += record.end_ns != 0;
+  BOOST_TEST(ended == kOps);
+  lasting.finalize();
+}
+
 struct Numbers {
   const char* what;
   std::map<std::string, std::string> environment;
