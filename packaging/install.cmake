@@ -13,6 +13,10 @@ install(TARGETS culprit culprit_shared
 if(TARGET culpritd)
   install(TARGETS culpritd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+# Loaded by its path into others' processes, never linked: not among the libraries of the system.
+install(TARGETS culprit_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/culprit)
+# As source, for each MPI has a binary interface of its own, and a package must not ask for one.
+install(DIRECTORY sdk/mpi sdk/tracer DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit/tracers)
 install(DIRECTORY sdk/include/culprit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 configure_file(${CULPRIT_PACKAGING}/culprit.pc.in ${CMAKE_BINARY_DIR}/culprit.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/culprit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,140 @@
+/* Calls that wait for requests, or ask for them. */
+#include "shim.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Requests of one call that are followed, as many as are followed at all: 16 KiB of the caller's stack. Of
+ * longer lists the rest is taken for over when MPI gives its handles again. */
+enum { WAITED = 8192 };
+/* Of a call whose program wants no statuses, while it waits for receives from anybody. */
+enum { STATUSES = 256 };
+
+typedef struct waiting {
+  int count;
+  uint16_t* taken;
+  MPI_Status* statuses; /* that the call fills; NULL: none */
+  MPI_Status* mine;     /* STATUSES of them */
+} waiting;
+
+static void take(waiting* w, const MPI_Request* asked) {
+  int wants = 0;
+  const int all = w->count;
+  if (w->count > WAITED) w->count = WAITED;
+  for (int i = 0; i < w->count; ++i) {
+    w->taken[i] = shim_take(asked[i]);
+    wants |= shim_wants_status(w->taken[i]);
+  }
+  if (wants && w->statuses == MPI_STATUSES_IGNORE && all <= STATUSES) w->statuses = w->mine;
+}
+
+/* Whether the i'th is over: MPI has taken its handle away. */
+static void settle(waiting* w, const MPI_Request* asked, int i, const MPI_Status* status) {
+  if (!w->taken[i]) return;
+  if (asked[i] == MPI_REQUEST_NULL)
+    shim_done(w->taken[i], status);
+  else
+    shim_put_back(w->taken[i]);
+  w->taken[i] = 0;
+}
+
+static void settle_all(waiting* w, const MPI_Request* asked) {
+  for (int i = 0; i < w->count; ++i)
+    settle(w, asked, i, w->statuses == MPI_STATUSES_IGNORE ? NULL : &w->statuses[i]);
+}
+
+/* Those that the call names, with their statuses in its order; the others are not over. */
+static void settle_some(waiting* w, const MPI_Request* asked, int over, const int* indices) {
+  for (int i = 0; over != MPI_UNDEFINED && i < over; ++i)
+    if (indices[i] >= 0 && indices[i] < w->count)
+      settle(w, asked, indices[i], w->statuses == MPI_STATUSES_IGNORE ? NULL : &w->statuses[i]);
+  settle_all(w, asked);
+}
+
+#define ONE(request_pointer)                      \
+  uint16_t taken = shim_take(*(request_pointer)); \
+  waiting w = {1, &taken, NULL, NULL};            \
+  MPI_Status mine;                                \
+  int result;                                     \
+  if (status == MPI_STATUS_IGNORE) status = &mine
+
+EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  ONE(request);
+  result = PMPI_Wait(request, status);
+  settle(&w, request, 0, status);
+  return result;
+}
+
+EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  ONE(request);
+  result = PMPI_Test(request, flag, status);
+  settle(&w, request, 0, status);
+  return result;
+}
+
+#define MANY                                  \
+  uint16_t taken[WAITED];                     \
+  MPI_Status mine[STATUSES];                  \
+  waiting w = {count, taken, statuses, mine}; \
+  int result;                                 \
+  take(&w, asked)
+
+EXPORT int MPI_Waitall(int count, MPI_Request asked[], MPI_Status statuses[]) {
+  MANY;
+  result = PMPI_Waitall(count, asked, w.statuses);
+  settle_all(&w, asked);
+  return result;
+}
+
+EXPORT int MPI_Testall(int count, MPI_Request asked[], int* flag, MPI_Status statuses[]) {
+  MANY;
+  result = PMPI_Testall(count, asked, flag, w.statuses);
+  settle_all(&w, asked);
+  return result;
+}
+
+EXPORT int MPI_Waitsome(int count, MPI_Request asked[], int* over, int indices[], MPI_Status statuses[]) {
+  MANY;
+  result = PMPI_Waitsome(count, asked, over, indices, w.statuses);
+  settle_some(&w, asked, result == MPI_SUCCESS ? *over : 0, indices);
+  return result;
+}
+
+EXPORT int MPI_Testsome(int count, MPI_Request asked[], int* over, int indices[], MPI_Status statuses[]) {
+  MANY;
+  result = PMPI_Testsome(count, asked, over, indices, w.statuses);
+  settle_some(&w, asked, result == MPI_SUCCESS ? *over : 0, indices);
+  return result;
+}
+
+/* One of many: its status is a single one. */
+#define ANY                                        \
+  uint16_t taken[WAITED];                          \
+  MPI_Status mine;                                 \
+  waiting w = {count, taken, &mine, &mine};        \
+  int result;                                      \
+  if (status == MPI_STATUS_IGNORE) status = &mine; \
+  take(&w, asked);                                 \
+  w.statuses = MPI_STATUSES_IGNORE
+
+EXPORT int MPI_Waitany(int count, MPI_Request asked[], int* index, MPI_Status* status) {
+  ANY;
+  result = PMPI_Waitany(count, asked, index, status);
+  if (result == MPI_SUCCESS && *index >= 0 && *index < w.count) settle(&w, asked, *index, status);
+  settle_all(&w, asked);
+  return result;
+}
+
+EXPORT int MPI_Testany(int count, MPI_Request asked[], int* index, int* flag, MPI_Status* status) {
+  ANY;
+  result = PMPI_Testany(count, asked, index, flag, status);
+  if (result == MPI_SUCCESS && *flag && *index >= 0 && *index < w.count) settle(&w, asked, *index, status);
+  settle_all(&w, asked);
+  return result;
+}
+
+/* Nobody will wait for it. */
+EXPORT int MPI_Request_free(MPI_Request* request) {
+  const uint16_t taken = shim_take(*request);
+  if (taken) shim_done(taken, NULL);
+  return PMPI_Request_free(request);
+}

@@ -1,0 +1,198 @@
+#include "comms.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { COMMS_MAX = 1024, GROUPS_MAX = 256 };
+enum comm_state { FREE, TAKEN, OPEN };
+/* Rings of proxy threads: one for each communicator on some versions. 4,096 records are 2,000 operations
+ * between two looks of the daemon, and a quarter of a MiB. */
+enum { RING_RECORDS = 4096 };
+/* A GPU's timer counts from Unix' epoch or from some start of its own, years apart; a stamp is delivered
+ * late by seconds, or minutes where the process was stopped. */
+static const int64_t another_epoch_ns = 3600 * INT64_C(1000000000);
+static const int64_t shift_unknown = INT64_MIN;
+/* As the daemon takes ranks. */
+static const uint32_t ranks_max = 1u << 20;
+
+typedef struct members {
+  uint8_t kind;
+  uint32_t count;
+  uint32_t* ranks; /* never freed: communicators point to it */
+} members;
+
+static nccl_comm comms[COMMS_MAX];
+static struct {
+  pthread_mutex_t mutex; /* of init, finalize and group_members; never taken between them */
+  members groups[GROUPS_MAX];
+  int group_count;
+  int started;
+  tracer_launch launch;
+} known = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void start_once(uint32_t rank) {
+  tracer_options options = {"nccl", rank, 0, RING_RECORDS};
+  if (known.started) return;
+  known.started = 1;
+  known.launch = tracer_launched();
+  options.device = known.launch.device;
+  if (known.launch.rank != CULPRIT_UNKNOWN) options.rank = known.launch.rank;
+  tracer_start(&options);
+}
+
+uint32_t comm_device(void) { return known.launch.device; }
+
+/* The launcher's number of the process, unless the process holds several ranks: then the launcher counts
+ * processes and not ranks, and what NCCL counts is taken for the job's. */
+static uint32_t own_rank(const nccl_comm* comm) {
+  if (known.launch.rank == CULPRIT_UNKNOWN || comm->size > known.launch.size) return comm->rank;
+  for (int i = 0; i < COMMS_MAX; ++i)
+    if (comms[i].state == OPEN && comms[i].bound && comms[i].id == comm->id && comms[i].rank != comm->rank)
+      return comm->rank;
+  return known.launch.rank;
+}
+
+static const members* given_members(const nccl_comm* comm) {
+  for (int i = known.group_count; i-- > 0;) {
+    const members* given = &known.groups[i];
+    if (given->count == comm->size && given->ranks[comm->rank] == comm->global) return given;
+  }
+  return NULL;
+}
+
+/* NCCL tells a rank's number within the communicator, and peers by such numbers; which ranks of the job these
+ * are it does not tell. They are known where the communicator holds all ranks in order, where somebody said
+ * so (group_members), and for pipelines by name: stages are the outermost dimension of Megatron-LM, DeepSpeed
+ * and PyTorch's meshes (FORMATS.md section 6), so that stage s of n holds the s-th n-th part of all ranks. */
+static void number(nccl_comm* comm) {
+  const uint32_t world = known.launch.size;
+  const members* given = comm->size ? given_members(comm) : NULL;
+  comm->numbering = NUMBERS_UNKNOWN;
+  if (given) {
+    comm->numbering = NUMBERS_GIVEN;
+    comm->members = given->ranks;
+    if (given->kind) comm->group = given->kind;
+  } else if (comm->size && comm->global == comm->rank && (world == CULPRIT_UNKNOWN || comm->size >= world)) {
+    comm->numbering = NUMBERS_SAME;
+  } else if (comm->group == CULPRIT_PP && comm->size && world != CULPRIT_UNKNOWN && world % comm->size == 0 &&
+             comm->global / (world / comm->size) == comm->rank) {
+    comm->numbering = NUMBERS_STRIDE;
+    comm->stride = world / comm->size;
+  }
+}
+
+static void push_join(const nccl_comm* comm) {
+  culprit_record record = culprit_record_of(CULPRIT_JOIN, CULPRIT_GROUP_UNKNOWN);
+  record.start_ns = record.end_ns = culprit_now_ns();
+  record.comm = comm->id;
+  record.rank = comm->global;
+  record.comm_size = comm->size;
+  record.group = comm->group;
+  record.device = comm_device();
+  record.step = tracer_step();
+  tracer_push(&record);
+}
+
+static void bind_locked(nccl_comm* comm, const comm_options* options) {
+  const uint32_t world = known.launch.size;
+  comm->id = options->id;
+  comm->size = options->size;
+  comm->rank = options->rank;
+  comm->group = tracer_group_of(options->name);
+  if (world != CULPRIT_UNKNOWN && world > 1) {
+    if (comm->size == 0 && comm->group == CULPRIT_WORLD) comm->size = world;
+    if (comm->size == world) comm->group = CULPRIT_WORLD;
+  }
+  comm->global = own_rank(comm);
+  number(comm);
+  if (comm->numbering != NUMBERS_UNKNOWN) comm->pairs = calloc((size_t)comm->size * 2, sizeof *comm->pairs);
+  comm->pair_count = comm->pairs ? comm->size : 0;
+  push_join(comm);
+  __atomic_store_n(&comm->bound, 1, __ATOMIC_RELEASE);
+}
+
+nccl_comm* comm_open(const comm_options* options) {
+  nccl_comm* comm = NULL;
+  if (options->size > ranks_max || (options->size && options->rank >= options->size)) return NULL;
+  pthread_mutex_lock(&known.mutex);
+  start_once(options->size ? options->rank : CULPRIT_UNKNOWN);
+  for (int i = 0; !comm && i < COMMS_MAX; ++i)
+    if (comms[i].state == FREE) comm = &comms[i];
+  if (comm) {
+    comm->bound = 0;
+    comm->members = NULL;
+    comm->pairs = NULL;
+    comm->pair_count = 0;
+    __atomic_store_n(&comm->collectives, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&comm->shift, shift_unknown, __ATOMIC_RELAXED);
+    comm->state = OPEN;
+    if (options->size) bind_locked(comm, options);
+  }
+  pthread_mutex_unlock(&known.mutex);
+  return comm;
+}
+
+void comm_bind(nccl_comm* comm, const comm_options* options) {
+  if (__atomic_load_n(&comm->bound, __ATOMIC_ACQUIRE) || options->rank >= ranks_max) return;
+  pthread_mutex_lock(&known.mutex);
+  if (!comm->bound) bind_locked(comm, options);
+  pthread_mutex_unlock(&known.mutex);
+}
+
+void comm_release(nccl_comm* comm) {
+  pthread_mutex_lock(&known.mutex);
+  free(comm->pairs);
+  comm->pairs = NULL;
+  comm->pair_count = 0;
+  comm->state = FREE;
+  pthread_mutex_unlock(&known.mutex);
+}
+
+uint16_t comm_index(const nccl_comm* comm) { return (uint16_t)(comm - comms); }
+nccl_comm* comm_at(uint16_t index) { return &comms[index]; }
+
+uint32_t comm_rank_of_job(const nccl_comm* comm, uint32_t rank) {
+  if (rank >= comm->size) return CULPRIT_UNKNOWN;
+  switch (comm->numbering) {
+    case NUMBERS_SAME:
+      return rank;
+    case NUMBERS_GIVEN:
+      return comm->members[rank];
+    case NUMBERS_STRIDE:
+      return rank * comm->stride + comm->global % comm->stride;
+    default:
+      return CULPRIT_UNKNOWN;
+  }
+}
+
+uint64_t comm_time(nccl_comm* comm, uint64_t timer) {
+  int64_t shift = __atomic_load_n(&comm->shift, __ATOMIC_RELAXED);
+  if (shift == shift_unknown) {
+    const int64_t apart = (int64_t)(culprit_now_ns() - timer);
+    int64_t expected = shift_unknown;
+    shift = apart < another_epoch_ns && apart > -another_epoch_ns ? 0 : apart;
+    if (!__atomic_compare_exchange_n(&comm->shift, &expected, shift, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+      shift = expected;
+  }
+  return timer + (uint64_t)shift;
+}
+
+int group_members(uint8_t kind, const uint32_t* ranks, uint32_t count) {
+  uint32_t* copy;
+  int kept = 0;
+  if (!ranks || count == 0 || count > ranks_max || kind > CULPRIT_EDP) return 0;
+  for (uint32_t i = 0; i < count; ++i)
+    if (ranks[i] >= ranks_max) return 0;
+  copy = malloc(count * sizeof *copy);
+  if (!copy) return 0;
+  memcpy(copy, ranks, count * sizeof *copy);
+  pthread_mutex_lock(&known.mutex);
+  if (known.group_count < GROUPS_MAX) {
+    const members group = {kind, count, copy};
+    known.groups[known.group_count++] = group;
+    kept = 1;
+  }
+  pthread_mutex_unlock(&known.mutex);
+  if (!kept) free(copy);
+  return kept;
+}

@@ -1,0 +1,215 @@
+#include "comm_file.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+/* As many as tracer.c makes. */
+enum { RINGS_MAX = 128 };
+enum { ROUND_MS = 20, FINISH_MS = 2000 };
+/* Records copied at a time: 64 KiB, on the writing thread's stack. */
+enum { BATCH = 1024 };
+
+enum ring_state { FREE, TAKEN, LIVE, GIVEN_BACK };
+
+typedef struct ring_place {
+  int state;          /* enum ring_state */
+  culprit_ring* ring; /* its thread's */
+  culprit_ring_header* header;
+  const culprit_record* records;
+} ring_place;
+
+static struct {
+  int wanted, descriptor;
+  pid_t process; /* a fork's child has no thread that writes */
+  pthread_t thread;
+  int running;
+  ring_place places[RINGS_MAX];
+  uint64_t dropped;
+  pthread_mutex_t mutex; /* of the three below; never held while anything is written */
+  pthread_cond_t changed;
+  int stopping, stopped;
+} file = {.descriptor = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static int write_all(const void* bytes, size_t size) {
+  const char* at = bytes;
+  while (size) {
+    const ssize_t done = write(file.descriptor, at, size);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return 0;
+    at += done;
+    size -= (size_t)done;
+  }
+  return 1;
+}
+
+/* Half a record would shift all behind it: after a failed write nothing follows. */
+static void put(const culprit_record* records, size_t count) {
+  if (file.descriptor >= 0 && write_all(records, count * sizeof *records)) return;
+  if (file.descriptor >= 0) close(file.descriptor);
+  file.descriptor = -1;
+  __atomic_fetch_add(&file.dropped, count, __ATOMIC_RELAXED);
+}
+
+static void drain(ring_place* place) {
+  culprit_record batch[BATCH];
+  const uint64_t mask = place->header->capacity - 1;
+  uint64_t next = place->header->read;
+  const uint64_t written = __atomic_load_n(&place->header->written, __ATOMIC_ACQUIRE);
+  while (next != written) {
+    size_t count = 0;
+    while (count < BATCH && next != written) batch[count++] = place->records[next++ & mask];
+    __atomic_store_n(&place->header->read, next, __ATOMIC_RELEASE);
+    put(batch, count);
+  }
+}
+
+static void round_of_all(void) {
+  for (int i = 0; i < RINGS_MAX; ++i) {
+    ring_place* place = &file.places[i];
+    const int state = __atomic_load_n(&place->state, __ATOMIC_ACQUIRE);
+    if (state != LIVE && state != GIVEN_BACK) continue;
+    drain(place);
+    if (state != GIVEN_BACK) continue;
+    __atomic_fetch_add(&file.dropped, culprit_ring_dropped(place->ring), __ATOMIC_RELAXED);
+    culprit_ring_close(place->ring);
+    __atomic_store_n(&place->state, FREE, __ATOMIC_RELEASE);
+  }
+}
+
+static void after(struct timespec* at, long milliseconds) {
+  clock_gettime(CLOCK_MONOTONIC, at);
+  at->tv_nsec += milliseconds % 1000 * 1000000;
+  at->tv_sec += milliseconds / 1000 + at->tv_nsec / 1000000000;
+  at->tv_nsec %= 1000000000;
+}
+
+static void* work(void* ignored) {
+  int stopping = 0;
+  while (!stopping) {
+    struct timespec until;
+    after(&until, ROUND_MS);
+    pthread_mutex_lock(&file.mutex);
+    while (!file.stopping && pthread_cond_timedwait(&file.changed, &file.mutex, &until) == 0) {
+    }
+    stopping = file.stopping;
+    pthread_mutex_unlock(&file.mutex);
+    round_of_all();
+  }
+  pthread_mutex_lock(&file.mutex);
+  file.stopped = 1;
+  pthread_cond_broadcast(&file.changed);
+  pthread_mutex_unlock(&file.mutex);
+  return ignored;
+}
+
+static int open_file(const comm_file_options* options, char* path, size_t size) {
+  char header[128] = "CULPCOMM";
+  const uint32_t version = 1, record_size = sizeof(culprit_record);
+  char host[65] = "";
+  if (gethostname(host, sizeof host - 1) != 0 || !*host || strchr(host, '/')) strcpy(host, "host");
+  memcpy(header + 8, &version, 4);
+  memcpy(header + 12, &record_size, 4);
+  memcpy(header + 16, host, strnlen(host, 63));
+  memcpy(header + 80, options->job, strnlen(options->job, 47));
+  (void)mkdir(options->folder, 0777);
+  if ((size_t)snprintf(path, size, "%s/%s-%ld-%s.comm", options->folder, host, (long)getpid(),
+                       options->tracer) >= size) {
+    errno = ENAMETOOLONG;
+    return 0;
+  }
+  file.descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  return file.descriptor >= 0 && write_all(header, sizeof header);
+}
+
+void comm_file_start(const comm_file_options* options) {
+  char path[512] = "";
+  sigset_t all, before;
+  pthread_condattr_t clock;
+  int failed = 0;
+  file.wanted = 1;
+  file.process = getpid();
+  if (!open_file(options, path, sizeof path)) failed = errno ? errno : EIO;
+  pthread_condattr_init(&clock);
+  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+  pthread_cond_init(&file.changed, &clock);
+  pthread_condattr_destroy(&clock);
+  /* The job's signals are for the job's threads. */
+  sigfillset(&all);
+  if (!failed) {
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&file.thread, NULL, work, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+  }
+  if (failed)
+    fprintf(stderr, "culprit: nothing is traced: %s: %s\n", *path ? path : options->folder, strerror(failed));
+  __atomic_store_n(&file.running, !failed, __ATOMIC_RELEASE);
+}
+
+int comm_file_wanted(void) { return file.wanted; }
+
+/* As culprit_ring_create makes one, in memory of this process alone. */
+static culprit_ring* memory_ring(const culprit_ring_options* options) {
+  culprit_ring* ring = culprit_ring_page_();
+  void* mapped;
+  if (!ring) return NULL;
+  ring->mask = options->capacity - 1;
+  ring->mapped = sizeof(culprit_ring_header) + (size_t)options->capacity * sizeof(culprit_record);
+  ring->descriptor = -1;
+  mapped =
+      mmap(NULL, ring->mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    munmap(ring, sizeof *ring);
+    return NULL;
+  }
+  ring->header = mapped;
+  culprit_ring_header_(ring->header, options, options->capacity);
+  ring->records = (culprit_record*)(void*)((char*)mapped + sizeof(culprit_ring_header));
+  return ring;
+}
+
+culprit_ring* comm_file_ring(const culprit_ring_options* options) {
+  if (!__atomic_load_n(&file.running, __ATOMIC_ACQUIRE)) return NULL;
+  for (int i = 0; i < RINGS_MAX; ++i) {
+    ring_place* place = &file.places[i];
+    int expected = FREE;
+    if (!__atomic_compare_exchange_n(&place->state, &expected, TAKEN, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      continue;
+    place->ring = memory_ring(options);
+    if (place->ring) {
+      place->header = place->ring->header;
+      place->records = place->ring->records;
+    }
+    __atomic_store_n(&place->state, place->ring ? LIVE : FREE, __ATOMIC_RELEASE);
+    return place->ring;
+  }
+  return NULL;
+}
+
+int comm_file_give_back(culprit_ring* ring) {
+  for (int i = 0; file.wanted && i < RINGS_MAX; ++i) {
+    ring_place* place = &file.places[i];
+    if (__atomic_load_n(&place->state, __ATOMIC_ACQUIRE) != LIVE || place->ring != ring) continue;
+    __atomic_store_n(&place->state, GIVEN_BACK, __ATOMIC_RELEASE);
+    return 1;
+  }
+  return 0;
+}
+
+uint64_t comm_file_dropped(void) { return __atomic_load_n(&file.dropped, __ATOMIC_RELAXED); }
+
+void comm_file_finish(void) {
+  struct timespec until;
+  int stopped;
+  if (file.process != getpid()) return;
+  if (!__atomic_exchange_n(&file.running, 0, __ATOMIC_ACQ_REL)) return;
+  after(&until, FINISH_MS);
+  pthread_mutex_lock(&file.mutex);
+  file.stopping = 1;
+  pthread_cond_broadcast(&file.changed);
+  while (!file.stopped && pthread_cond_timedwait(&file.changed, &file.mutex, &until) == 0) {
+  }
+  stopped = file.stopped;
+  pthread_mutex_unlock(&file.mutex);
+  if (stopped) pthread_join(file.thread, NULL);
+}
