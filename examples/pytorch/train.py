@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""A small GPT that learns the text of this machine's Python, byte by byte, on some ranks with Gloo:
+
+  torchrun --nproc_per_node 4 examples/pytorch/train.py --steps 200
+  (Debian: /usr/bin/python3 -m torch.distributed.run --nproc_per_node 4 …)
+
+What attaches Culprit is marked with "culprit:"; the rest is any training loop. --slow-rank, --kill-rank and
+--hang-rank make one rank go wrong, to see what an operator gets to see."""
+import argparse
+import os
+import signal
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
+
+try:
+    import culprit  # culprit: 1
+except ImportError:  # from a checkout, without pip install
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "sdk/python"))
+    import culprit
+
+TEXT_BYTES = 4_000_000
+
+
+class Block(nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        parts = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, width // self.heads)
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        scores = q @ k.transpose(-2, -1) / (width // self.heads) ** 0.5
+        ahead = torch.ones(length, length, dtype=torch.bool).triu(1)
+        mixed = scores.masked_fill(ahead, float("-inf")).softmax(-1) @ v
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(functional.gelu(self.up(self.norm2(x))))
+
+
+class Gpt(nn.Module):
+    def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__()
+        width = options.width
+        self.tokens, self.places = nn.Embedding(256, width), nn.Embedding(options.length, width)
+        self.blocks = nn.Sequential(*(Block(width, options.heads) for _ in range(options.layers)))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 256)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.tokens(x) + self.places(torch.arange(x.shape[1]))
+        return self.head(self.norm(self.blocks(x)))
+
+
+def read_text() -> torch.Tensor:
+    """The same on all ranks: the standard library's modules, in order of name."""
+    text = bytearray()
+    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        text += path.read_bytes()
+        if len(text) > TEXT_BYTES:
+            break
+    return torch.frombuffer(text, dtype=torch.uint8).long()
+
+
+def load_batch(text: torch.Tensor, options: argparse.Namespace, faults: "Faults", step: int) -> torch.Tensor:
+    faults.strike(step)
+    starts = torch.randint(len(text) - options.length - 1, (options.batch,))
+    return torch.stack([text[start:start + options.length + 1] for start in starts])
+
+
+class Faults:
+    """What goes wrong on this rank, if anything does."""
+
+    def __init__(self, options: argparse.Namespace, rank: int) -> None:
+        self.options, self.rank = options, rank
+
+    def strike(self, step: int) -> None:
+        options, begun = self.options, step >= self.options.fault_step
+        if options.slow_rank == self.rank and begun:
+            time.sleep(options.slow_ms / 1000)
+        if options.kill_rank == self.rank and begun:
+            os.kill(os.getpid(), signal.SIGKILL)
+        while options.hang_rank == self.rank and begun:
+            time.sleep(1)
+
+
+def save(model: nn.Module, rank: int, path: str) -> None:
+    with culprit.phase("checkpoint"):  # culprit: no step is expected meanwhile
+        if rank == 0:
+            torch.save(model.state_dict(), path)
+        dist.barrier()
+
+
+def train(options: argparse.Namespace) -> None:
+    culprit.trace_distributed()  # culprit: 2
+    culprit.watch_stacks()       # culprit: 3
+    dist.init_process_group("gloo")
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(1)  # the same weights on all ranks
+    model = DistributedDataParallel(Gpt(options), bucket_cap_mb=1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    text, faults = read_text(), Faults(options, rank)
+    torch.manual_seed(1000 + rank)  # other samples on each
+    for step in range(options.steps):
+        began = time.monotonic()
+        culprit.step(step)       # culprit: 4
+        batch = load_batch(text, options, faults, step)
+        logits = model(batch[:, :-1])
+        loss = functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        ms = (time.monotonic() - began) * 1000
+        culprit.log_metrics(step, loss=loss, grad_norm_reduced=norm, iteration_ms=ms)  # culprit: 5
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} [rank{rank}]: iteration {step}/{options.steps} | "
+              f"loss: {loss.item():.3f} | time: {ms:.1f} ms", flush=True)
+        if options.save_every and (step + 1) % options.save_every == 0:
+            save(model.module, rank, options.checkpoint)
+    dist.barrier()
+    if rank == 0:
+        print(f"done: {options.steps} steps on {ranks} ranks", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in (("steps", 200), ("layers", 4), ("width", 128), ("heads", 4), ("length", 64),
+                          ("batch", 8), ("save-every", 0), ("slow-ms", 50), ("fault-step", 20)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    for name in ("slow", "kill", "hang"):
+        parser.add_argument(f"--{name}-rank", type=int, default=-1, metavar="RANK")
+    parser.add_argument("--checkpoint", default="checkpoint.pt", metavar="FILE")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    train(options)
+
+
+if __name__ == "__main__":
+    main()
