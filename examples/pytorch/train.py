@@ -1,14 +1,16 @@
-#!/usr/bin/env python3
-"""A small GPT that learns the text of this machine's Python, byte by byte, on some ranks with Gloo:
+#!/usr/bin/python3
+"""A small GPT that learns the text of this machine's Python, byte by byte, on four ranks with Gloo:
 
-  torchrun --nproc_per_node 4 examples/pytorch/train.py --steps 200
-  (Debian: /usr/bin/python3 -m torch.distributed.run --nproc_per_node 4 …)
+  examples/pytorch/train.py --steps 200                               starts its ranks by itself
+  torchrun --nproc_per_node 4 examples/pytorch/train.py --steps 200   as any launcher does it
 
 What attaches Culprit is marked with "culprit:"; the rest is any training loop. --slow-rank, --kill-rank and
 --hang-rank make one rank go wrong, to see what an operator gets to see."""
 import argparse
 import os
 import signal
+import socket
+import subprocess
 import sys
 import sysconfig
 import time
@@ -131,19 +133,54 @@ def train(options: argparse.Namespace) -> None:
         print(f"done: {options.steps} steps on {ranks} ranks", flush=True)
 
 
-def main() -> None:
+def launch(options: argparse.Namespace) -> int:
+    """One process a rank, with its output in logs/rank_N.log or on the terminal. The first one that fails
+    ends the others, as torchrun does it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    running = {}
+    for rank in range(options.ranks):
+        own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(options.ranks),
+               "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        out = None
+        if options.logs:
+            Path(options.logs).mkdir(parents=True, exist_ok=True)
+            out = open(Path(options.logs) / f"rank_{rank}.log", "ab")
+        running[rank] = subprocess.Popen([sys.executable, *sys.argv], env={**os.environ, **own}, stdout=out,
+                                         stderr=out and subprocess.STDOUT)
+    failed = 0
+    while running and not failed:
+        time.sleep(0.1)
+        for rank, process in list(running.items()):
+            if process.poll() is not None:
+                del running[rank]
+                failed = failed or process.returncode
+    if failed:
+        time.sleep(2)  # for what the others have to say of it
+    for process in running.values():
+        process.kill()
+        process.wait()
+    return 1 if failed else 0
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("steps", 200), ("layers", 4), ("width", 128), ("heads", 4), ("length", 64),
-                          ("batch", 8), ("save-every", 0), ("slow-ms", 50), ("fault-step", 20)):
+    for name, default in (("ranks", 4), ("steps", 200), ("layers", 2), ("width", 64), ("heads", 4), ("length", 32),
+                          ("batch", 4), ("save-every", 0), ("slow-ms", 50), ("fault-step", 20)):
         parser.add_argument(f"--{name}", type=int, default=default)
     for name in ("slow", "kill", "hang"):
         parser.add_argument(f"--{name}-rank", type=int, default=-1, metavar="RANK")
+    parser.add_argument("--logs", metavar="FOLDER", help="a log for each rank, instead of the terminal")
     parser.add_argument("--checkpoint", default="checkpoint.pt", metavar="FILE")
     options = parser.parse_args()
+    if "RANK" not in os.environ:
+        return launch(options)
     torch.set_num_threads(1)
     train(options)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
