@@ -15,6 +15,7 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
+from typing import IO
 
 import torch
 import torch.distributed as dist
@@ -133,29 +134,46 @@ def train(options: argparse.Namespace) -> None:
         print(f"done: {options.steps} steps on {ranks} ranks", flush=True)
 
 
+def tell_failure(rank: int, process: "subprocess.Popen[bytes]", out: IO[str]) -> None:
+    """In torchrun's words, which whoever reads logs knows."""
+    code = process.returncode
+    word = f"Signal {-code} ({signal.Signals(-code).name}) received by PID {process.pid}" if code < 0 else \
+        "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
+    now = time.strftime("%Y-%m-%d %H:%M:%S")
+    line = "=" * 60
+    print(f"[{now},000] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: {code}) "
+          f"local_rank: {rank} (pid: {process.pid}) of binary: {sys.executable}\n{line}\ntrain.py FAILED\n{'-' * 60}\n"
+          f"Failures:\n  <NO_OTHER_FAILURES>\n{'-' * 60}\nRoot Cause (first observed failure):\n[0]:\n"
+          f"  time      : {now.replace(' ', '_')}\n  host      : {socket.gethostname()}\n"
+          f"  rank      : {rank} (local_rank: {rank})\n  exitcode  : {code} (pid: {process.pid})\n"
+          f"  error_file: <N/A>\n  traceback : {word}\n{line}", file=out, flush=True)
+
+
 def launch(options: argparse.Namespace) -> int:
     """One process a rank, with its output in logs/rank_N.log or on the terminal. The first one that fails
     ends the others, as torchrun does it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
+    logs = Path(options.logs or ".")
+    logs.mkdir(parents=True, exist_ok=True)
+    out = open(logs / "launcher.log", "a", encoding="utf-8") if options.logs else sys.stderr
     running = {}
     for rank in range(options.ranks):
         own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(options.ranks),
                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        out = None
-        if options.logs:
-            Path(options.logs).mkdir(parents=True, exist_ok=True)
-            out = open(Path(options.logs) / f"rank_{rank}.log", "ab")
-        running[rank] = subprocess.Popen([sys.executable, *sys.argv], env={**os.environ, **own}, stdout=out,
-                                         stderr=out and subprocess.STDOUT)
+        log = open(logs / f"rank_{rank}.log", "ab") if options.logs else None
+        running[rank] = subprocess.Popen([sys.executable, *sys.argv], env={**os.environ, **own}, stdout=log,
+                                         stderr=log and subprocess.STDOUT)
     failed = 0
     while running and not failed:
         time.sleep(0.1)
         for rank, process in list(running.items()):
             if process.poll() is not None:
                 del running[rank]
-                failed = failed or process.returncode
+                if process.returncode and not failed:
+                    failed = process.returncode
+                    tell_failure(rank, process, out)
     if failed:
         time.sleep(2)  # for what the others have to say of it
     for process in running.values():

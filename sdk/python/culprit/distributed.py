@@ -245,7 +245,7 @@ def _run(tracing: Tracing, enter: Callable[[], Optional[Call]], run: Callable[[]
 
 
 def _wrap_collective(tracing: Tracing, name: str) -> None:
-    original = getattr(dist.ProcessGroup, name, None)
+    original: Any = getattr(dist.ProcessGroup, name, None)
     if original is None:
         return  # of another version of torch
     op, which, whole = METHODS[name]
