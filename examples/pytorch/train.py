@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
-from typing import IO
+from typing import IO, Dict
 
 import torch
 import torch.distributed as dist
@@ -109,7 +109,7 @@ def train(options: argparse.Namespace) -> None:
     dist.init_process_group("gloo")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(1)  # the same weights on all ranks
-    model = DistributedDataParallel(Gpt(options), bucket_cap_mb=1)
+    model = DistributedDataParallel(Gpt(options), bucket_cap_mb=0.1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     text, faults = read_text(), Faults(options, rank)
     torch.manual_seed(1000 + rank)  # other samples on each
@@ -158,28 +158,33 @@ def launch(options: argparse.Namespace) -> int:
     logs = Path(options.logs or ".")
     logs.mkdir(parents=True, exist_ok=True)
     out = open(logs / "launcher.log", "a", encoding="utf-8") if options.logs else sys.stderr
-    running = {}
+    running: "Dict[int, subprocess.Popen[bytes]]" = {}
     for rank in range(options.ranks):
         own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(options.ranks),
                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         log = open(logs / f"rank_{rank}.log", "ab") if options.logs else None
         running[rank] = subprocess.Popen([sys.executable, *sys.argv], env={**os.environ, **own}, stdout=log,
                                          stderr=log and subprocess.STDOUT)
-    failed = 0
-    while running and not failed:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        return follow(running, out)
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait()
+
+
+def follow(running: "Dict[int, subprocess.Popen[bytes]]", out: IO[str]) -> int:
+    while running:
         time.sleep(0.1)
         for rank, process in list(running.items()):
             if process.poll() is not None:
                 del running[rank]
-                if process.returncode and not failed:
-                    failed = process.returncode
+                if process.returncode:
                     tell_failure(rank, process, out)
-    if failed:
-        time.sleep(2)  # for what the others have to say of it
-    for process in running.values():
-        process.kill()
-        process.wait()
-    return 1 if failed else 0
+                    time.sleep(2)  # for what the others have to say of it
+                    return 1
+    return 0
 
 
 def main() -> int:

@@ -93,9 +93,10 @@ def a_killed_rank_is_told(context: Context) -> str:
     wait_until(lambda: waited_for(ring_records(daemon)) == {2}, 15,
                f"rank 2 is the one that did not come: {waited_for(ring_records(daemon))}")
     found = report(daemon)
-    best = found["diagnoses"][0]
+    best, suspects = found["diagnoses"][0], found["suspects"]
     need("SIGKILL" in best["title"], json.dumps(best)[:300])
-    return f"{best['title']!r}; rank 2 alone did not come; {must_name(found, 2)}"
+    need(suspects and suspects[0]["ranks"] == [2], f"suspects: {json.dumps(suspects)[:300]}")
+    return f"{best['title']!r}, rank 2 first of the suspects, and it alone did not come; {must_name(found, 2)}"
 
 
 @case
