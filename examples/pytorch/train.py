@@ -109,7 +109,7 @@ def train(options: argparse.Namespace) -> None:
     dist.init_process_group("gloo")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(1)  # the same weights on all ranks
-    model = DistributedDataParallel(Gpt(options), bucket_cap_mb=0.1)
+    model = DistributedDataParallel(Gpt(options))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     text, faults = read_text(), Faults(options, rank)
     torch.manual_seed(1000 + rank)  # other samples on each
@@ -142,8 +142,9 @@ def tell_failure(rank: int, process: "subprocess.Popen[bytes]", out: IO[str]) ->
     now = time.strftime("%Y-%m-%d %H:%M:%S")
     line = "=" * 60
     print(f"[{now},000] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: {code}) "
-          f"local_rank: {rank} (pid: {process.pid}) of binary: {sys.executable}\n{line}\ntrain.py FAILED\n{'-' * 60}\n"
-          f"Failures:\n  <NO_OTHER_FAILURES>\n{'-' * 60}\nRoot Cause (first observed failure):\n[0]:\n"
+          f"local_rank: {rank} (pid: {process.pid}) of binary: {sys.executable}\n{line}\n"
+          f"train.py FAILED\n{'-' * 60}\nFailures:\n  <NO_OTHER_FAILURES>\n{'-' * 60}\n"
+          f"Root Cause (first observed failure):\n[0]:\n"
           f"  time      : {now.replace(' ', '_')}\n  host      : {socket.gethostname()}\n"
           f"  rank      : {rank} (local_rank: {rank})\n  exitcode  : {code} (pid: {process.pid})\n"
           f"  error_file: <N/A>\n  traceback : {word}\n{line}", file=out, flush=True)
@@ -190,7 +191,8 @@ def follow(running: "Dict[int, subprocess.Popen[bytes]]", out: IO[str]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("ranks", 4), ("steps", 200), ("layers", 2), ("width", 64), ("heads", 4), ("length", 32),
+    for name, default in (("ranks", 4), ("steps", 200), ("layers", 2), ("width", 64), ("heads", 4),
+                          ("length", 32),
                           ("batch", 4), ("save-every", 0), ("slow-ms", 50), ("fault-step", 20)):
         parser.add_argument(f"--{name}", type=int, default=default)
     for name in ("slow", "kill", "hang"):

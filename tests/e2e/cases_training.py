@@ -56,7 +56,7 @@ def must_be_whole(records: List[Record]) -> int:
          f"ranks differ: {[len(ops) for ops in by_rank.values()]}: {sorted(by_rank[0] ^ by_rank[1])[:3]}")
     numbers = sorted(seq for _, seq, *_ in by_rank[0])
     need(numbers == list(range(len(numbers))), f"operations are missing: {numbers[:5]} … {numbers[-5:]}")
-    need(all(one.end_ns >= one.start_ns for one in records), "an operation has no end, or one before its begin")
+    need(all(one.end_ns >= one.start_ns for one in records), "an operation has no end, or an early one")
     return len(numbers)
 
 
@@ -89,14 +89,14 @@ def a_killed_rank_is_told(context: Context) -> str:
     run = Training(context, daemon, "--steps", "500", "--kill-rank", "2", "--fault-step", str(FAULT_STEP))
     need(run.finishes() == 1, "training goes on")
     wait_until(lambda: any("local_rank: 2" in line["text"] for row in report(daemon)["diagnoses"]
-                           for line in row["evidence"]), 60, f"the launcher's word on rank 2: {report(daemon)}")
+                           for line in row["evidence"]), 60, "the launcher's word on rank 2")
     wait_until(lambda: waited_for(ring_records(daemon)) == {2}, 15,
                f"rank 2 is the one that did not come: {waited_for(ring_records(daemon))}")
     found = report(daemon)
     best, suspects = found["diagnoses"][0], found["suspects"]
     need("SIGKILL" in best["title"], json.dumps(best)[:300])
     need(suspects and suspects[0]["ranks"] == [2], f"suspects: {json.dumps(suspects)[:300]}")
-    return f"{best['title']!r}, rank 2 first of the suspects, and it alone did not come; {must_name(found, 2)}"
+    return f"{best['title']!r}, rank 2 is suspected, and it alone did not come; {must_name(found, 2)}"
 
 
 @case
@@ -186,7 +186,8 @@ def the_package_installs_and_its_types_are_checked(context: Context) -> str:
     done = subprocess.run([str(where / "bin/pip"), "install", "--no-index", "--no-build-isolation", "-q",
                            str(copy)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     need(done.returncode == 0, done.stdout.decode()[-400:])
-    code = "import culprit, importlib.resources as r; print(culprit.__file__, (r.files(culprit)/'py.typed').is_file())"
+    code = ("import culprit, importlib.resources as r\n"
+            "print(culprit.__file__, (r.files(culprit) / 'py.typed').is_file())")
     said = subprocess.run([str(where / "bin/python"), "-c", code], stdout=subprocess.PIPE, check=True,
                           cwd=context.folder).stdout.decode()
     need(str(where) in said and "True" in said, said)

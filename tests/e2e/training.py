@@ -1,4 +1,4 @@
-"""A real training job for the end-to-end tests: the PyTorch example on four Gloo ranks, with Culprit attached."""
+"""A real training job for the end-to-end tests: the PyTorch example on four Gloo ranks."""
 import os
 import struct
 import subprocess

@@ -1,8 +1,8 @@
 """Lines on their way to the daemon, or to a file: a bounded queue and one thread.
 
-The training loop only puts into the queue. The thread sleeps while there is nothing to do, gathers for a fifth
-of a second, and writes; it alone meets a daemon that is absent, stopped, restarted or slow. What finds no room
-is dropped and counted, the oldest first, and told in a line of its own as soon as lines go out again."""
+The training loop only puts into the queue. The thread sleeps while there is nothing to do, gathers for a
+fifth of a second, and writes; it alone meets a daemon that is absent, stopped, restarted or slow. What finds
+no room is dropped and counted, and told in a line of its own as soon as lines go out again."""
 import os
 import queue
 import signal

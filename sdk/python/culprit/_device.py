@@ -2,8 +2,8 @@
 
 An event before the operation on the stream that it follows, one behind it on a stream that waits for it (the
 one that Work's future hands to its callbacks: Work.wait() on a stream of our own would let go of tensors that
-are in use). Events are looked at when the next operation is enqueued, by the thread that does it: looked at by
-another they would break a CUDA graph that is being captured. Nothing here waits for work of the job.
+are in use). Events are looked at when the next operation is enqueued, by the thread that does it: looked at
+by another they would break a CUDA graph that is being captured. Nothing here waits for work of the job.
 
 GPU clock to wall clock: every ten seconds an event on a stream of our own, on which nothing else stands, is
 waited for, some 20 us: the middle of that wait is when it happened, and elapsed_time, a float of

@@ -1,15 +1,15 @@
-"""The shared-memory ring that the daemon drains (FORMATS.md section 3, sdk/include/culprit/ring.h), in Python.
+"""The shared-memory ring that the daemon drains (FORMATS.md section 3, culprit/ring.h), in Python.
 
-One at a time pushes (Recorder sees to it). A ring that is full, because the daemon is slow, stopped or absent,
-drops the new record and counts it: a push never waits, and asks nothing of the system.
+One at a time pushes (Recorder sees to it). A ring that is full, because the daemon is slow, stopped or
+absent, drops the new record and counts it: a push never waits, and asks nothing of the system.
 
-Why this is sound without C. The daemon reads a record only after it saw `written` beyond it, so `written` must
-change in one piece, and after the record.
+Why this is sound without C. The daemon reads a record only after it saw `written` beyond it, so `written`
+must change in one piece, and after the record.
   In one piece: the counts are stored through memoryview.cast("Q"), which CPython carries out as one memcpy of
   eight aligned bytes, a single store (struct's "<Q" would write byte by byte).
-  After the record: two operations of the interpreter, so no compiler exchanges them; x86-64 keeps the order of
-  stores. arm64 does not: there a lock is released and taken again in between, and what stands before a release
-  is seen before what stands behind the acquire that follows it.
+  After the record: two operations of the interpreter, so no compiler exchanges them; x86-64 keeps the order
+  of stores. arm64 does not: there a lock is released and taken again in between, and what stands before a
+  release is seen before what stands behind the acquire that follows it.
 """
 import fcntl
 import mmap

@@ -1,9 +1,9 @@
 """Traces the collectives of torch.distributed: a record at the entry of each operation, and one at its exit.
 
 Where they are seen. Each function of torch.distributed ends in a method of ProcessGroup, however it was
-imported: those methods are wrapped. What C++ calls without Python (the all-reduces of DistributedDataParallel's
-Reducer, its broadcasts) is given a ProcessGroup that calls these methods in its stead; arithmetic, order and
-the user's own communication hooks stay as they are.
+imported: those methods are wrapped. What C++ calls without Python (the all-reduces of the Reducer of
+DistributedDataParallel, its broadcasts) is given a ProcessGroup that calls these methods in its stead;
+arithmetic, order and the user's own communication hooks stay as they are.
 When they end. Of Gloo a callback of the Work's future tells; of NCCL events on the GPU (_device.py); of sends
 and receives, which have no future, Work.wait().
 Not seen: operations inside of CUDA graphs, and those that compiled code calls without Python.
@@ -95,7 +95,7 @@ class Tracing:
         self.device = UNKNOWN
         self.comms: "weakref.WeakKeyDictionary[Any, Comm]" = weakref.WeakKeyDictionary()
         self.met: Dict[Tuple[str, Tuple[int, ...]], int] = {}
-        self.waiting: Dict[int, Tuple[Any, Call]] = {}  # by id of the Work, which is kept so that it stays one
+        self.waiting: Dict[int, Tuple[Any, Call]] = {}  # by id of the Work, kept so that it stays one
         self.kinds: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
         self.device_times: Optional[DeviceTimes] = None
         if torch.cuda.is_available():

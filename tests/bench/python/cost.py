@@ -37,7 +37,8 @@ def tell(name: str, figures: Dict[str, float]) -> None:
 def package() -> None:
     tell("nothing (the clock itself)", measured(lambda: None))
     tell("culprit.step", measured(lambda: culprit.step(5)))
-    tell("culprit.log_metrics, 3 values", measured(lambda: culprit.log_metrics(5, loss=2.5, grad_norm=.5, lr=1e-3)))
+    tell("culprit.log_metrics, 3 values", measured(
+        lambda: culprit.log_metrics(5, loss=2.5, grad_norm=.5, lr=1e-3)))
     recorder = tracer().recorder()
     assert recorder is not None
     tell("a record into the ring", measured(lambda: recorder.put(b"r" * 64), 16000))

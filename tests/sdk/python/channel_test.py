@@ -53,7 +53,8 @@ class ADaemon(unittest.TestCase):
         self.put(lines(1, 1500))
         self.assertTrue(wait_until(lambda: daemon.lines[-1].get("step") == 1500))
         gaps = daemon.of("event")
-        self.assertEqual([(gap["name"], gap["job"], gap["lines"]) for gap in gaps], [("trace_gap", "j1", dropped)])
+        self.assertEqual([(gap["name"], gap["job"], gap["lines"]) for gap in gaps],
+                         [("trace_gap", "j1", dropped)])
 
     def test_that_restarts_loses_only_what_it_had_not_read(self) -> None:
         daemon = Listener(self.path)

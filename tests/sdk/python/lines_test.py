@@ -18,7 +18,8 @@ class Scalar:
 
 
 def metric(values: Any, digests: Any = None) -> List[dict]:
-    return [json.loads(line) for line in _lines.metric({"kind": "metric", "rank": 1, "step": 2}, values, digests)]
+    head = {"kind": "metric", "rank": 1, "step": 2}
+    return [json.loads(line) for line in _lines.metric(head, values, digests)]
 
 
 class Lines(unittest.TestCase):
@@ -70,9 +71,11 @@ class Lines(unittest.TestCase):
 
 class Who(unittest.TestCase):
     def test_launchers_tell_rank_and_job(self) -> None:
-        table = (({"RANK": "5", "SLURM_PROCID": "0"}, 5, None), ({"SLURM_PROCID": "7", "SLURM_JOB_ID": "9"}, 7, "9"),
+        table = (({"RANK": "5", "SLURM_PROCID": "0"}, 5, None),
+                 ({"SLURM_PROCID": "7", "SLURM_JOB_ID": "9"}, 7, "9"),
                  ({"OMPI_COMM_WORLD_RANK": "2"}, 2, None), ({"CULPRIT_RANK": "1", "RANK": "5"}, 1, None),
-                 ({"RANK": "-1"}, None, None), ({"RANK": "²"}, None, None), ({"RANK": "4294967295"}, None, None),
+                 ({"RANK": "-1"}, None, None), ({"RANK": "²"}, None, None),
+                 ({"RANK": "4294967295"}, None, None),
                  ({"CULPRIT_JOB": "a", "SLURM_JOB_ID": "9"}, None, "a"))
         for environment, rank, job in table:
             with self.subTest(environment=environment):

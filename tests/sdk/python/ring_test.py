@@ -85,7 +85,8 @@ class TheRing(unittest.TestCase):
     def test_is_locked_while_the_process_lives(self) -> None:
         ring = self.made()
         asks = ("import fcntl,sys\nf=open(sys.argv[1],'r+b')\n"
-                "try: fcntl.lockf(f, fcntl.LOCK_EX|fcntl.LOCK_NB); print('free')\nexcept OSError: print('held')")
+                "try: fcntl.lockf(f, fcntl.LOCK_EX|fcntl.LOCK_NB); print('free')\n"
+                "except OSError: print('held')")
         done = subprocess.run([sys.executable, "-c", asks, ring.path], stdout=subprocess.PIPE, check=True)
         self.assertEqual(done.stdout, b"held\n")
 
