@@ -1,0 +1,113 @@
+"""Lets Culprit see a training job.
+
+    import culprit
+    culprit.trace_distributed()            # who waits for whom in torch.distributed
+    culprit.watch_stacks()                 # where it stands, when somebody asks
+    for step in range(steps):
+        culprit.step(step)                 # the job's pulse
+        ...
+        culprit.log_metrics(step, loss=loss, grad_norm=norm)
+
+Everything goes to the culpritd of this host (CULPRIT_TRACE_SOCKET, CULPRIT_RINGS), or with CULPRIT_TRACE_DIR
+into files that `culprit diagnose` reads. No function raises, waits, or slows the loop where the daemon is
+absent, stopped, restarted or slow: what finds no room is dropped, counted, and told. CULPRIT_DISABLE=1 turns
+all of it off. Any thread."""
+import time
+from contextlib import ContextDecorator
+from types import TracebackType
+from typing import Any, Iterator, Mapping, Optional, Type
+
+from . import _lines
+from ._ring import UNKNOWN
+from ._tracer import tracer as _tracer
+
+__all__ = ["Phase", "event", "identify", "log_metrics", "name_group", "phase", "step", "trace_distributed",
+           "watch_stacks"]
+__version__ = "0.1.0"
+
+
+def identify(*, job: Optional[str] = None, rank: Optional[int] = None, device: Optional[int] = None) -> None:
+    """Where the environment does not tell (CULPRIT_JOB, SLURM_JOB_ID; RANK, SLURM_PROCID, …; LOCAL_RANK)."""
+    who = _tracer().who
+    who.job = who.job if job is None else job
+    who.rank = who.rank if rank is None else rank
+    who.device = who.device if device is None else device
+
+
+def step(number: int, /) -> None:
+    """The iteration begins: a heartbeat, and the step of the communication that follows."""
+    tracer = _tracer()
+
+    def make() -> Iterator[bytes]:
+        at = int(number)
+        tracer.step = at if 0 <= at < UNKNOWN else UNKNOWN
+        yield tracer.line("step", {"step": at})
+    tracer.put(make)
+
+
+def log_metrics(step: int, values: Optional[Mapping[str, Any]] = None, /, *,
+                digests: Optional[Mapping[str, Any]] = None, **more: Any) -> None:
+    """Numbers, or whatever float() makes one of (of a tensor on a device it waits, as .item() does); NaN and
+    infinities are welcome. `values` is for names that are no identifiers ("grad_norm/layer.0"). `digests`:
+    64 bits as int, 8 bytes or hexadecimal digits, equal for equal inputs."""
+    tracer = _tracer()
+
+    def make() -> Iterator[bytes]:
+        head = {"kind": "metric", "rank": 0, **tracer.head(), "step": int(step), "time_ns": time.time_ns()}
+        yield from _lines.metric(head, {**(values or {}), **more}, digests)
+    tracer.put(make)
+
+
+def event(name: str, /, **fields: Any) -> None:
+    """Something that a rule may look for."""
+    tracer = _tracer()
+    tracer.put(lambda: [tracer.line("event", {**_lines.plain(fields), "kind": "event",
+                                              "name": _lines.named(name)})])
+
+
+class Phase(ContextDecorator):
+    """What takes long and has no iterations: evaluation, checkpoint, compile. `with`, begin() and end(), or a
+    decorator."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _tell(self, state: str) -> None:
+        tracer = _tracer()
+        tracer.put(lambda: [tracer.line("phase", {"name": _lines.named(self.name), "state": state})])
+
+    def begin(self) -> "Phase":
+        self._tell("begin")
+        return self
+
+    def end(self) -> None:
+        self._tell("end")
+
+    def __enter__(self) -> "Phase":
+        return self.begin()
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.end()
+
+
+def phase(name: str) -> Phase:
+    return Phase(name)
+
+
+def watch_stacks() -> Optional[str]:
+    """From now on an agent may ask for the stacks of all threads; the path of the file that they go to."""
+    return _tracer().watch_stacks()
+
+
+def trace_distributed() -> bool:
+    """Records the collectives of torch.distributed from now on, those of DistributedDataParallel too: call it
+    before the model is wrapped. Whether it does."""
+    from . import distributed
+    return distributed.trace()
+
+
+def name_group(group: Any, kind: str) -> None:
+    """What a process group is for: "dp", "tp", "pp", "ep", "cp" or "edp"."""
+    from . import distributed
+    distributed.name_group(group, kind)

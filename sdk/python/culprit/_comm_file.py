@@ -1,0 +1,61 @@
+"""Records of communication as a `.comm` file (FORMATS.md section 3), where no daemon drains a ring. Pushed by
+the job, one at a time; written by the channel's thread, so that a slow file system is not the job's."""
+import os
+import struct
+from collections import deque
+from typing import Callable, Deque
+
+from ._identity import Identity
+from ._ring import RECORD_BYTES
+
+HEADER = struct.Struct("<8sII64s48s")
+PENDING_RECORDS = 65536  # 4 MiB: seconds of the busiest job, for a file system that hangs
+
+
+class CommFile:
+    """`call` has a function done soon by a thread that may wait. Up to `most` bytes."""
+
+    def __init__(self, path: str, who: Identity, most: int,
+                 call: Callable[[Callable[[], None]], None]) -> None:
+        self._path, self._who, self._left, self._call = path, who, most, call
+        self._pending: Deque[bytes] = deque()
+        self._asked = False
+        self._descriptor = -1
+        self.dropped = 0
+
+    def push(self, record: bytes) -> None:
+        if len(self._pending) >= PENDING_RECORDS:
+            self.dropped += 1
+            return
+        self._pending.append(record)
+        if not self._asked:
+            self._asked = True
+            self._call(self._write)
+
+    def _open(self) -> None:
+        os.makedirs(os.path.dirname(self._path) or ".", exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._descriptor = os.open(self._path, flags, 0o644)
+        host, job = (text.encode("utf-8", "replace") for text in (self._who.host, self._who.job or ""))
+        os.write(self._descriptor, HEADER.pack(b"CULPCOMM", 1, RECORD_BYTES, host[:63], job[:47]))
+
+    def _write(self) -> None:
+        self._asked = False  # first: what comes from now on asks again
+        records = [self._pending.popleft() for _ in range(len(self._pending))]
+        room = self._left // RECORD_BYTES
+        block = b"".join(records[:room])
+        self._left -= len(block)
+        self.dropped += max(0, len(records) - room)
+        if not block:
+            return
+        try:
+            if self._descriptor < 0:
+                self._open()
+            os.write(self._descriptor, block)
+        except OSError:
+            self._left = 0  # half a record may stand at its end: nothing may follow
+            self.dropped += len(records)
+
+    def close(self) -> None:
+        """What is pending is written by the channel's end, which comes behind."""
+        self._call(self._write)

@@ -1,0 +1,35 @@
+"""Who this process is: its job, rank, host and device, as its launcher told by the environment."""
+import os
+import socket
+from typing import Mapping, Optional
+
+RANKS_MAX = 0xFFFFFFFE  # ranks are u32 in every format; the largest means none
+# The first that is set counts. Slurm's is last: a launcher below srun knows better.
+RANK_VARIABLES = ("CULPRIT_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+DEVICE_VARIABLES = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+# The daemon finds a Slurm job by itself under the same name.
+JOB_VARIABLES = ("CULPRIT_JOB", "SLURM_JOB_ID")
+
+
+def _text(environment: Mapping[str, str], names: "tuple[str, ...]") -> Optional[str]:
+    return next((environment[name] for name in names if environment.get(name)), None)
+
+
+def _number(environment: Mapping[str, str], names: "tuple[str, ...]") -> Optional[int]:
+    for name in names:
+        text = environment.get(name, "")
+        if text.isascii() and text.isdigit() and int(text) <= RANKS_MAX:
+            return int(text)
+    return None
+
+
+class Identity:
+    """Read once; torch.distributed corrects the rank where the environment does not tell it."""
+
+    __slots__ = ("job", "rank", "device", "host")
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        self.job = _text(environment, JOB_VARIABLES)
+        self.rank = _number(environment, RANK_VARIABLES)
+        self.device = _number(environment, DEVICE_VARIABLES)
+        self.host = environment.get("CULPRIT_HOST") or socket.gethostname()

@@ -1,0 +1,160 @@
+"""The process's one connection to Culprit: who it is, its step, where its lines and records go.
+
+Everything that may fail is behind functions that never raise; a failure is told once, by the log `culprit`.
+A child of fork has nothing of it and begins anew with its first word."""
+import atexit
+import logging
+import os
+import threading
+import time
+from typing import Any, Callable, Dict, Iterable, Optional
+
+from . import _lines
+from ._channel import Channel, FileSink, LineSink, SocketSink
+from ._comm_file import CommFile
+from ._identity import Identity
+from ._ring import FOLDER, UNKNOWN, Recorder, RecordSink, Ring
+from ._stacks import StackFile
+
+LOG = logging.getLogger("culprit")
+# Of the package, and of a daemon that was started by hand; CULPRIT_TRACE_SOCKET names another.
+SOCKETS = ("/run/culprit-trace/trace.sock", "/run/culprit/trace.sock")
+FILE_BYTES = 1 << 30  # each of a process's two files: some weeks of a usual job
+
+
+class Tracer:
+    """Made by the first call that needs it."""
+
+    def __init__(self) -> None:
+        self.who = Identity()
+        self.step = UNKNOWN  # of records
+        self.on = os.environ.get("CULPRIT_DISABLE", "0") in ("", "0")
+        self.folder = os.environ.get("CULPRIT_RINGS") or FOLDER
+        self.trace_dir = os.environ.get("CULPRIT_TRACE_DIR")
+        self._told: "set[str]" = set()
+        self._recorder: Optional[Recorder] = None
+        self._records: Optional[RecordSink] = None
+        self._stacks: Optional[StackFile] = None
+        self._tried = False
+        self._making = threading.RLock()
+        self.channel = Channel(self._sink(), self.head)
+
+    def _sink(self) -> LineSink:
+        if self.trace_dir:
+            return FileSink(self._path("ndjson"), FILE_BYTES)
+        named = os.environ.get("CULPRIT_TRACE_SOCKET")
+        return SocketSink((named,) if named else SOCKETS)
+
+    def _path(self, kind: str) -> str:
+        who = self.who
+        rank = "" if who.rank is None else f"rank{who.rank}-"
+        name = f"{who.host}-{rank}{os.getpid()}.{kind}".replace("/", "_")
+        return os.path.join(self.trace_dir or "", name)
+
+    def tell(self, what: str) -> None:
+        """Once, and never by an exception."""
+        if what not in self._told and len(self._told) < 100:
+            self._told.add(what)
+            try:
+                LOG.warning("%s", what)
+            except Exception:
+                pass
+
+    # ---- lines
+
+    def head(self) -> Dict[str, Any]:
+        out: Dict[str, Any] = {}
+        if self.who.job is not None:
+            out["job"] = self.who.job
+        if self.trace_dir:  # on the socket the daemon knows better
+            out["host"] = self.who.host
+        if self.who.rank is not None:
+            out["rank"] = self.who.rank
+        return out
+
+    def put(self, make: Callable[[], Iterable[bytes]]) -> None:
+        """What a loop said is wrong, or is not to be had: it is told, and the loop goes on."""
+        if not self.on:
+            return
+        try:
+            for line in make():
+                self.channel.put(line)
+        except Exception as error:
+            self.tell(f"a line was not taken: {type(error).__name__}: {error}")
+
+    def line(self, kind: str, fields: Dict[str, Any]) -> bytes:
+        return _lines.encoded({"kind": kind, **self.head(), "time_ns": time.time_ns(), **fields})
+
+    # ---- records
+
+    def recorder(self) -> Optional[Recorder]:
+        """None where records go nowhere: switched off, or no daemon's folder on this host."""
+        if self._recorder is None and self.on and not self._tried:
+            with self._making:
+                if not self._tried:
+                    self._tried = True
+                    self._records = self._record_sink()
+                    self._recorder = Recorder(self._records) if self._records else None
+        return self._recorder
+
+    def _record_sink(self) -> Optional[RecordSink]:
+        if self.trace_dir:
+            return CommFile(self._path("comm"), self.who, FILE_BYTES, self.channel.call)
+        try:
+            return Ring(self.folder, self.who)
+        except OSError as error:
+            self.tell(f"communication is not traced: {self.folder}: {error.strerror or error}")
+            return None
+
+    # ---- stacks
+
+    def watch_stacks(self) -> Optional[str]:
+        if not self.on:
+            return None
+        try:
+            if self._stacks is None:
+                self._stacks = StackFile(self.folder, self.who)
+            return self._stacks.path
+        except (OSError, ValueError, RuntimeError) as error:
+            self.tell(f"stacks are not given: {error}")
+            return None
+
+    # ---- the end
+
+    def close(self) -> None:
+        try:
+            if self._stacks:
+                self._stacks.close()
+            if self._recorder:
+                self._recorder.close()
+            self.channel.close()
+        except Exception:
+            pass  # nothing is left that could be told to anybody
+
+
+_tracer: Optional[Tracer] = None
+_making = threading.RLock()
+
+
+def tracer() -> Tracer:
+    global _tracer
+    made = _tracer
+    if made is None:
+        with _making:
+            made = _tracer = _tracer or Tracer()
+    return made
+
+
+def _close() -> None:
+    if _tracer is not None:
+        _tracer.close()
+
+
+def _forget() -> None:
+    """In the child of a fork: the parent's thread is not here, and its locks may be held for ever."""
+    global _tracer, _making
+    _tracer, _making = None, threading.RLock()
+
+
+atexit.register(_close)
+os.register_at_fork(after_in_child=_forget)

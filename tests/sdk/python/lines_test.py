@@ -1,0 +1,87 @@
+"""What a loop says, as lines of FORMATS.md section 4."""
+import json
+import math
+import unittest
+from typing import Any, List
+
+import daemons  # noqa: F401  the package's path
+
+from culprit import _lines
+from culprit._identity import Identity
+
+
+class Scalar:
+    """As numpy's and torch's."""
+
+    def __float__(self) -> float:
+        return 2.5
+
+
+def metric(values: Any, digests: Any = None) -> List[dict]:
+    head = {"kind": "metric", "rank": 1, "step": 2}
+    return [json.loads(line) for line in _lines.metric(head, values, digests)]
+
+
+class Lines(unittest.TestCase):
+    def test_numbers_of_every_kind(self) -> None:
+        table = ((1, 1), (2.5, 2.5), (True, 1.0), (Scalar(), 2.5), (math.nan, "NaN"), (math.inf, "Infinity"),
+                 (-math.inf, "-Infinity"), (1 << 60, 1 << 60), ("7.5", 7.5))
+        for given, said in table:
+            with self.subTest(given=given):
+                self.assertEqual(metric({"loss": given})[0]["values"], {"loss": said})
+
+    def test_what_is_no_number_is_refused(self) -> None:
+        for given in (None, "much", [1], 10 ** 400, object()):
+            with self.subTest(given=given), self.assertRaises((TypeError, ValueError)):
+                metric({"loss": given})
+
+    def test_digests_are_64_bits_in_hexadecimal(self) -> None:
+        for given, said in ((255, "ff"), (-1, "f" * 16), ("0x9F", "9f"), (b"\x01" * 8, "01" * 8)):
+            with self.subTest(given=given):
+                self.assertEqual(metric({}, {"param": given})[0]["digests"], {"param": said})
+        for given in ("", "0" * 17, "xyz", b"123"):
+            with self.subTest(given=given), self.assertRaises(ValueError):
+                metric({}, {"param": given})
+
+    def test_many_values_become_several_lines(self) -> None:
+        values = {f"grad_norm/{'x' * 200}{i}": float(i) for i in range(2000)}
+        lines = list(_lines.metric({"kind": "metric", "rank": 1, "step": 2}, values, None))
+        self.assertLessEqual(max(map(len, lines)), _lines.LINE_BYTES)
+        found = {}
+        for line in lines:
+            found.update(json.loads(line)["values"])
+        self.assertEqual(found, values)
+
+    def test_nothing_to_say_is_no_line(self) -> None:
+        self.assertEqual(metric({}), [])
+
+    def test_an_event_says_what_json_has_no_word_for_as_text(self) -> None:
+        deep: Any = []
+        for _ in range(100):
+            deep = [deep]
+        said = json.loads(_lines.encoded(_lines.plain(
+            {"a": math.nan, "b": {1: (2, None)}, "c": Scalar(), "d": {3}, "e": deep})))
+        self.assertEqual((said["a"], said["b"], said["c"], said["d"]), ("NaN", {"1": [2, None]}, 2.5, "{3}"))
+
+    def test_names_have_a_length(self) -> None:
+        for name in ("", "x" * 257):
+            with self.subTest(name=name), self.assertRaises(ValueError):
+                metric({name: 1})
+
+
+class Who(unittest.TestCase):
+    def test_launchers_tell_rank_and_job(self) -> None:
+        table = (({"RANK": "5", "SLURM_PROCID": "0"}, 5, None),
+                 ({"SLURM_PROCID": "7", "SLURM_JOB_ID": "9"}, 7, "9"),
+                 ({"OMPI_COMM_WORLD_RANK": "2"}, 2, None), ({"CULPRIT_RANK": "1", "RANK": "5"}, 1, None),
+                 ({"RANK": "-1"}, None, None), ({"RANK": "²"}, None, None),
+                 ({"RANK": "4294967295"}, None, None),
+                 ({"CULPRIT_JOB": "a", "SLURM_JOB_ID": "9"}, None, "a"))
+        for environment, rank, job in table:
+            with self.subTest(environment=environment):
+                who = Identity(environment)
+                self.assertEqual((who.rank, who.job), (rank, job))
+
+
+if __name__ == "__main__":
+    unittest.main()
