@@ -41,7 +41,8 @@ def names(report: Dict, host: str, rank: int, device: int) -> bool:
     """Whether the verdict is of this rank on this host."""
     verdict = report.get("verdict")
     hosts = verdict["hosts"] if verdict else []
-    return bool(hosts) and (hosts[0]["host"], hosts[0]["ranks"], hosts[0]["devices"]) == (host, [rank], [device])
+    first = hosts[0] if hosts else {}
+    return (first.get("host"), first.get("ranks"), first.get("devices")) == (host, [rank], [device])
 
 
 def is_slow(place: Dict, rank: int) -> bool:
@@ -65,7 +66,7 @@ def comm_slow_rank_from_rings(context: Context) -> str:
     steps = first["steps"][1]
     daemon.kill()
     daemon.start()
-    report = waits_for(daemon, lambda r: names(r, HOST, 5, 5), 40, "the slow rank is the verdict after a restart")
+    report = waits_for(daemon, lambda r: names(r, HOST, 5, 5), 40, "it is the verdict after a restart")
     need(report["irregularities"][0]["steps"][1] >= steps, "steps are lost over a restart")
     for one in running:
         one.wait(30)
@@ -79,7 +80,7 @@ def comm_healthy_rings(context: Context) -> str:
     comm_job.write(trace, steps=40)
     for one in replays(context, trace, daemon, range(comm_job.WORLD)):
         one.wait(60)
-    report = waits_for(daemon, lambda r: r.get("job", {}).get("ranks") == comm_job.WORLD, 30, "all ranks are known")
+    report = waits_for(daemon, lambda r: r.get("job", {}).get("ranks") == comm_job.WORLD, 30, "all ranks")
     need(not report["irregularities"] and not report["suspects"] and report["verdict"] is None,
          f"somebody is accused: {report['irregularities']} {report['suspects']}")
     return f"{report['job']['ranks']} ranks, nobody named"
@@ -87,7 +88,7 @@ def comm_healthy_rings(context: Context) -> str:
 
 @case
 def comm_stuck_rank_from_rings(context: Context) -> str:
-    """One process enters nothing any more: the others wait, and it is named once the hang's time has passed."""
+    """One process enters nothing any more: the others wait, and it is named when the hang's time is over."""
     daemon = context.daemon()
     daemon.configure(more='[hang]\nafter = "5s"\n')
     daemon.start()
@@ -98,7 +99,8 @@ def comm_stuck_rank_from_rings(context: Context) -> str:
     suspects = [(s["host"], s["rank"], s["device"]) for s in report["hang"]["suspects"]]
     need(suspects == [(HOST, 3, 3)], f"others are suspected: {suspects}")
     verdict = report["verdict"]
-    need(verdict and verdict["symptom"] == "hang" and verdict["hosts"][0]["ranks"] == [3], f"verdict: {verdict}")
+    need(verdict and verdict["symptom"] == "hang", f"verdict: {verdict}")
+    need(verdict["hosts"][0]["ranks"] == [3], f"verdict: {verdict}")
     return verdict["title"]
 
 
@@ -111,6 +113,6 @@ def comm_slow_rank_over_hosts(context: Context) -> str:
     half = comm_job.WORLD // 2
     for i, agent in enumerate(cluster.agents):
         replays(context, trace, agent, range(i * half, (i + 1) * half))
-    report = waits_for(cluster.collector, lambda r: names(r, "node-1", 6, 6), 150, "the slow rank is the verdict")
+    report = waits_for(cluster.collector, lambda r: names(r, "node-1", 6, 6), 150, "the slow rank is named")
     need(is_slow(report["irregularities"][0], 6), f"another irregularity: {report['irregularities'][0]}")
     return f"slowdown {report['irregularities'][0]['slowdown']:.2f}"

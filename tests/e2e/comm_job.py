@@ -27,11 +27,12 @@ class Job:
         self.seq[key] = self.seq.get(key, -1) + 1
         return self.seq[key]
 
-    def write(self, rank: int, span: Tuple[float, float], op: int, comm: int, seq: int, peer: int = NONE) -> None:
+    def write(self, rank: int, span: Tuple[float, float], op: int, comm: int, seq: int,
+              peer: int = NONE) -> None:
         start, end = (BEGAN_NS + int(1e6 * ms) if ms >= 0 else 0 for ms in span)
         group, size = (PP, 2) if peer != NONE else (DP, STAGE)
-        self.out.append(struct.pack("<5Q4IHBBI", start, end, comm, seq, 1 << 22, rank, self.step, peer, size, op,
-                                    group, 0, rank))
+        self.out.append(struct.pack("<5Q4IHBBI", start, end, comm, seq, 1 << 22, rank, self.step, peer, size,
+                                    op, group, 0, rank))
 
     def move(self, sender: int, receiver: int) -> None:
         """The receiver waits, the sender does not."""

@@ -2,8 +2,8 @@
  *
  *   ring_replay TRACE.comm FOLDER JOB RANK [SPEED [BEGIN]]
  *
- * One process is one rank. Times are moved so that the trace's first record is at BEGIN (nanoseconds
- * since the Unix epoch, the same for all ranks of a host, whose clock is one; else now), and divided by SPEED (1).
+ * One process is one rank. Times are moved so that the trace's first record is at BEGIN (nanoseconds since
+ * the Unix epoch, the same for all ranks of a host, whose clock is one; else now), and divided by SPEED (1).
  * What never ended in the trace never ends: the process then waits to be killed. */
 #include "culprit/ring.h"
 

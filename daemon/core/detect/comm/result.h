@@ -14,7 +14,7 @@ constexpr size_t kChainLinks = 32;
 // Records held until their step can be judged: 64 bytes each and a few of tables, 1 GB in all; a step of the
 // largest jobs has a million.
 constexpr size_t kRecordsHeld = 12'000'000;
-// The same of a live job, beside others in a daemon: 64 MB, a second of what a host of 8 ranks writes at most.
+// The same of a live job, beside others in a daemon: 64 MB, a minute of most hosts.
 constexpr size_t kRecordsHeldLive = 1'000'000;
 // Vectors of ranks held until their step can be judged, some 250 bytes each with their streams: 15 steps of
 // 65,536 ranks.

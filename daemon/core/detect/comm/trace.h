@@ -1,7 +1,8 @@
 // Records of communication, taken as they come: sorted into steps, a step analysed once it is over, and its
 // records dropped. Vectors that hosts tell in their place come in beside them; or a step that is over is
-// condensed into such vectors, where others judge. Files and rings come in by the same way; what is kept grows with ranks and steps, never with
-// records. Steps whose number is not told are found by what repeats. Pure; one thread.
+// condensed into such vectors, where others judge. Files and rings come in by the same way; what is kept
+// grows with ranks and steps, never with records. Steps whose number is not told are found by what repeats.
+// Pure; one thread.
 #pragma once
 
 #include <cstdint>

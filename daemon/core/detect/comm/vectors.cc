@@ -418,10 +418,16 @@ std::vector<double> estimate_path(const Cluster& cluster, Step& step) {
     if (role >= least.size()) least.resize(role + 1, std::numeric_limits<double>::max());
     least[role] = std::min(least[role], wait[i]);
   }
+  // Ranks of one role that are late together are late at the same time: the step waits for one of them.
+  std::vector<double> most(least.size(), 0), sum(least.size(), 0);
   for (uint32_t i = 0; i < step.ranks.size(); ++i) {
     RankStep& r = step.result.ranks[i];
     r.path = static_cast<float>(std::max(0.0, double{r.excess} - (wait[i] - least[r.role])));
+    most[r.role] = std::max(most[r.role], double{r.path});
+    sum[r.role] += double{r.path};
   }
+  for (RankStep& r : step.result.ranks)
+    if (sum[r.role] > 0) r.path *= static_cast<float>(most[r.role] / sum[r.role]);
   return on_path;
 }
 

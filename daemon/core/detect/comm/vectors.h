@@ -1,7 +1,7 @@
-// What a host tells of its ranks' steps in place of their records: of each rank and step some forty bytes. Its
-// self time, which needs no other host to be measured, by eighths of the step; and what the streams of
-// operations that took most of it took in all, from which whoever knows all hosts reads transfer and wait (the
-// least of a group's sums is the transfer). So no clock is compared with another host's.
+// What a host tells of its ranks' steps in place of their records: of each rank and step some fifty bytes.
+// Its self time, which needs no other host to be measured, by eighths of the step; and what the streams of
+// operations that took most of it took in all, from which whoever knows all hosts reads transfer and wait
+// (the least of a group's sums is the transfer). So no clock is compared with another host's.
 //
 // Plain values and pure functions; any thread.
 #pragma once
@@ -92,8 +92,8 @@ struct RankSides {
   uint32_t first = 0, count = 0;  // of its sides
 };
 
-// A step as vectors tell it, to be compared as one of records is: the phases of a rank are places of its step,
-// each stream is one operation of all ranks that are in it.
+// A step as vectors tell it, to be compared as one of records is: the phases of a rank are places of its
+// step, each stream is one operation of all ranks that are in it.
 Step vector_step(Cluster& cluster, int64_t number, std::vector<RankSides> ranks,
                  const std::vector<VectorSide>& sides);
 // When its roles are compared and its network is measured: what ranks were waited for, in place of the path.
