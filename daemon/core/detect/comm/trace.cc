@@ -34,7 +34,14 @@ void CommTrace::keep(uint32_t host, const CommRecord& record) {
   }
   if (!open_.take(record)) ++beyond_;
   ++held_records_;
-  if (record.step == kCommUnknown) return unnumbered_.add(record);
+  if (record.step != kCommUnknown) return hold(rank, record);
+  unnumbered_.add(record);
+  // Enough for what repeats to be seen, and soon enough to be told.
+  if (live_ && unnumbered_.size() >= kRecordsHeldLive / 4) number_steps();
+}
+
+// Until its step is over.
+void CommTrace::hold(uint32_t rank, const CommRecord& record) {
   const auto step = static_cast<int64_t>(record.step);
   if (step <= closed_to_) {
     ++late_;
@@ -251,13 +258,12 @@ void CommTrace::number_steps() {
   records.reserve(unnumbered_.size());
   for (size_t i = 0; i < unnumbered_.size(); ++i) records.push_back(unnumbered_[i]);
   unnumbered_ = {};
-  unplaced_steps_ += find_steps(records);
+  unplaced_steps_ += find_steps(records, origin_);
   for (const CommRecord& record : records) {
-    if (record.step == kCommUnknown || static_cast<int64_t>(record.step) <= closed_to_) {
+    if (record.step == kCommUnknown)
       --held_records_;
-      continue;
-    }
-    held_[record.step].records.add(record);
+    else
+      hold(cluster_.find_rank(record.rank), record);
   }
 }
 

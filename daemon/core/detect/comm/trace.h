@@ -87,6 +87,7 @@ class CommTrace {
   };
 
   void keep(uint32_t host, const CommRecord& record);
+  void hold(uint32_t rank, const CommRecord& record);
   void note_progress(uint32_t rank, int64_t step);
   void close_ready();
   size_t held_max() const { return live_ ? kRecordsHeldLive : kRecordsHeld; }
@@ -110,7 +111,8 @@ class CommTrace {
   Condenser* condenser_ = nullptr;  // borrowed
   bool all_known_ = false;
   RecordList unnumbered_;
-  std::vector<int64_t> latest_;  // by rank index: its step
+  std::optional<int64_t> origin_;  // of the numbers that they are given
+  std::vector<int64_t> latest_;    // by rank index: its step
   std::deque<StepResult> steps_;
   size_t rank_steps_ = 0;
   int64_t closed_to_ = -1;

@@ -207,6 +207,26 @@ BOOST_AUTO_TEST_CASE(standing_ranks_show_who_is_stuck) {
   BOOST_TEST(all.cluster().ranks()[stuck->ranks[0]].rank == 21u);
 }
 
+// Live, what tells no step is numbered as it comes, and goes on where it was.
+BOOST_AUTO_TEST_CASE(steps_that_nobody_numbered_go_on) {
+  plain::Chance c = chance();
+  c.told_steps = false;
+  plain::Job job(kLayout, c, {});
+  CommTrace trace(&kNoJob, true);
+  size_t records = 0;
+  for (uint32_t s = 0; records < 2 * kRecordsHeldLive / 3; ++s) {
+    const auto step = job.step();
+    for (uint32_t h = 0; h < kHosts; ++h) {
+      trace.take(name_of(h), step[h]);
+      records += step[h].size();
+    }
+  }
+  const auto& steps = trace.steps();
+  const size_t in_a_step = kLayout.world() * 59;
+  BOOST_REQUIRE(steps.size() > kRecordsHeldLive / 4 / in_a_step);  // more than the first records hold
+  for (size_t i = 1; i < steps.size(); ++i) BOOST_TEST(steps[i].number == steps[i - 1].number + 1);
+}
+
 // Times keep three digits and more, and what is not known stays so.
 BOOST_AUTO_TEST_CASE(vectors_come_back) {
   HostVectors told;
