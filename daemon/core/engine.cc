@@ -51,7 +51,16 @@ struct Engine::Impl {
   void take(ProblemSeen& input, TimeNs) { problems.push_back(std::move(input.problem)); }
   void take(detect::ProgressSeen& input, TimeNs now) { progress.beat(input, now); }
   void take(detect::PhaseSeen& input, TimeNs now) { progress.phase(input, now); }
-  void take(CommInput& input, TimeNs) { comm.take(input.host, input.records); }
+  void take(CommInput& input, TimeNs now) {
+    comm.take(input.host, input.records);
+    if (options.live) beat(input.records, now);
+  }
+  void take(CommCondensed& input, TimeNs now) {
+    comm.take_vectors(input.host, *input.told, *input.streams);
+    for (const comm::RankVector& v : input.told->vectors)
+      if (options.live && v.streams < input.streams->size())
+        progress.beat({v.step, (*input.streams)[v.streams].rank}, now);
+  }
   void take(RuleOverran& input, TimeNs) {
     for (auto* run : {&live, &whole})
       if (*run) (*run)->overrun(input.rule);
@@ -112,6 +121,21 @@ struct Engine::Impl {
     return std::move(answer.missing);
   }
 
+  // Records tell that the job steps as its lines do. Where they number no steps, that they come does.
+  void beat(std::span<const CommRecord> records, TimeNs now) {
+    for (size_t i = 0; i < records.size();) {
+      detect::ProgressSeen seen{-1, records[i].rank};
+      for (; i < records.size() && records[i].rank == seen.rank; ++i) {
+        if (records[i].op == CommOp::kJoin) continue;
+        if (records[i].step == kCommUnknown)
+          progress.moves(now);
+        else
+          seen.step = std::max(seen.step, static_cast<int64_t>(records[i].step));
+      }
+      if (seen.step >= 0) progress.beat(seen, now);
+    }
+  }
+
   // What was read and not kept in full: of each source, then of the job as a whole.
   void tell_drops(std::vector<Problem>& out) const {
     for (SourceId id = 0; id < log.sources().size(); ++id)
@@ -123,9 +147,11 @@ struct Engine::Impl {
     for (std::string& what : comm.told_drops()) out.push_back({"", std::nullopt, std::move(what)});
   }
 
-  void add_comm(detect::Analysis& analysis, Report& report) {
+  void add_comm(detect::Analysis& analysis, Report& report, TimeNs now) {
     if (comm.empty()) return;
-    comm::Told said = comm::tell(comm);
+    // In a job that runs some ranks are always inside of an operation.
+    const bool stopped = !options.live || (now != kNoTime && progress.may_stall(options.hang, now));
+    comm::Told said = comm::tell(comm, stopped);
     std::move(said.findings.begin(), said.findings.end(), std::back_inserter(analysis.findings));
     report.irregularities = std::move(said.irregularities);
     report.comm = std::move(said.steps);
@@ -238,7 +264,7 @@ Report Engine::report(TimeNs now) {
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
   }
-  impl_->add_comm(analysis, report);
+  impl_->add_comm(analysis, report, now);
   std::vector<std::string> missing;
   if (!impl_->flights.empty()) missing = impl_->add_flights(view, analysis, report);
   diagnose::correlate(view, analysis, report);

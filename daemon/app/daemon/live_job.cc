@@ -122,6 +122,7 @@ void LiveJob::note(const LiveStream& stream, const Piece& piece, TimeNs now) {
 void LiveJob::take(const LiveStream& stream, const Piece& piece, TimeNs now) {
   note(stream, piece, now);
   if (stream.info.kind == OriginKind::kFile) sources_.take_file(stream, piece, now);
+  if (stream.info.kind == OriginKind::kRing) sources_.take_ring(piece, now);
 }
 
 void LiveJob::take_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -327,6 +328,13 @@ void LiveSources::take_kernel(const LiveStream& stream, std::span<const KernelLi
   std::string text;
   for (const KernelLine& line : lines) text += line.text;
   source->feed.feed(text, taker(*source, now));
+}
+
+void LiveSources::take_ring(const Piece& piece, TimeNs now) {
+  std::vector<CommRecord> records(piece.bytes.size() / kCommRecordBytes);
+  if (records.empty()) return;
+  std::memcpy(records.data(), piece.bytes.data(), records.size() * kCommRecordBytes);
+  step(core::CommInput{parsing_.host, records}, now);
 }
 
 std::optional<SourceId> LiveSources::open_other(SourceInfo info, TimeNs now) {

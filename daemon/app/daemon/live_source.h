@@ -136,6 +136,8 @@ class LiveSources {
   void take_file(const LiveStream& stream, const Piece& piece, TimeNs now);
   void take_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now);
   void take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
+  // Whole records.
+  void take_ring(const Piece& piece, TimeNs now);
   // What is missing from a source.
   void take_gap(const LiveStream& stream, const Piece& piece, TimeNs now);
   // Lines that were not understood, as problems of the report, at their place.

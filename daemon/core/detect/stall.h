@@ -39,6 +39,8 @@ class ProgressWatch {
   void lines(uint64_t moves, TimeNs now);
   void beat(const ProgressSeen& seen, TimeNs now);
   void phase(const PhaseSeen& seen, TimeNs now);
+  // Something went on in a job that numbers no steps.
+  void moves(TimeNs now) { moved_ns_ = std::max(moved_ns_, now); }
   // Cheap: whether find_stall() is worth asking, by the median step that it found last.
   bool may_stall(const StallOptions& options, TimeNs now) const;
   // `log` is settled. A fault of symptom hang, or nothing where the job goes on, may do so or never iterated.

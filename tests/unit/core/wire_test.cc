@@ -266,3 +266,88 @@ BOOST_AUTO_TEST_CASE(a_usual_line_takes_a_few_bytes) {
   BOOST_TEST(bytes < 7000u);  // of 46,000: a form, a writer, a time of two bytes, a number
   BOOST_TEST(agent.writer.counts().lines == 1200u);
 }
+
+namespace {
+
+// What a host of four ranks writes in a step; one of them works half as long again. The others wait for it.
+std::vector<CommRecord> comm_step(uint32_t host, uint32_t step) {
+  std::vector<CommRecord> out;
+  for (uint32_t rank = 4 * host; rank < 4 * host + 4; ++rank)
+    for (uint32_t k = 0; k < 16; ++k) {
+      CommRecord r;
+      const uint64_t end = 1'790'000'000'000'000'000 + (16 * step + k + 1) * 20 * kNsPerMs;
+      r.end_ns = end;
+      const uint64_t jitter = (rank * 7 + step * 5 + k * 3) % 11 * 10'000;
+      r.start_ns = end - (rank == 5 ? 1 : 6) * kNsPerMs - jitter;
+      r.comm = 9;
+      r.seq = 16 * step + k;
+      r.bytes = 1 << 20;
+      r.rank = rank;
+      r.step = step;
+      r.comm_size = 8;
+      r.op = CommOp::kAllReduce;
+      r.group = CommGroup::kDp;
+      r.device = rank % 4;
+      out.push_back(r);
+    }
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(records_of_two_hosts_arrive_as_vectors_and_name_the_slow_rank) {
+  EngineOptions options;
+  options.live = true;
+  Engine engine(std::move(options));
+  struct Sink final : InputSink {
+    explicit Sink(Engine& e) : engine(e) {}
+    SourceId open(SourceInfo, TimeNs) override { return 0; }
+    void take(Input input, TimeNs now) override { engine.step({&input, 1}, now); }
+    void ends(bool, TimeNs) override {}
+    void alive(bool, TimeNs) override {}
+    Engine& engine;
+  } sink(engine);
+  InputWriter writers[] = {InputWriter(1), InputWriter(2)};
+  InputReader readers[] = {InputReader(nullptr), InputReader(nullptr)};
+  size_t bytes = 0;
+  for (uint32_t block = 0; block < 4; ++block)
+    for (uint32_t host = 0; host < 2; ++host) {
+      for (uint32_t step = 10 * block; step < 10 * block + 10; ++step) {
+        const auto records = comm_step(host, step);
+        writers[host].add(CommInput{fmt::format("node-{}", host), records}, kNsPerSecond);
+      }
+      BOOST_TEST(!writers[host].urgent());
+      BOOST_TEST(!writers[host].empty(kNsPerSecond));
+      const std::string text = writers[host].flush(kNsPerSecond);
+      bytes += text.size();
+      BOOST_REQUIRE(readers[host].read(text, sink));
+    }
+  const Report report = engine.report();
+  BOOST_REQUIRE(report.irregularities.size() == 1u);
+  const Irregularity& slow = report.irregularities[0];
+  BOOST_TEST(slow.kind == "gpu");
+  BOOST_REQUIRE(slow.suspects.size() == 1u);
+  BOOST_TEST(slow.suspects[0].rank.value_or(0) == 5u);
+  BOOST_TEST(slow.suspects[0].host.value_or("") == "node-1");
+  BOOST_TEST(engine.iteration().value_or(0) >= 36);
+  BOOST_TEST(bytes < 8u * 40 * 64);
+}
+
+// A host says where its ranks stand when nothing comes any more, at once, and takes it back when they go on.
+BOOST_AUTO_TEST_CASE(ranks_that_stand_still_are_told_at_once) {
+  InputWriter writer(1);
+  auto records = comm_step(0, 0);
+  for (CommRecord& r : records)
+    if (r.seq == 15) r.end_ns = 0;
+  writer.add(CommInput{"node-0", records}, kNsPerSecond);
+  writer.tick(2 * kNsPerSecond);
+  BOOST_TEST(!writer.urgent());  // it may be on its way
+  writer.tick(10 * kNsPerSecond);
+  BOOST_TEST(writer.urgent());
+  (void)writer.flush(10 * kNsPerSecond);
+  BOOST_TEST(!writer.urgent());
+  writer.tick(20 * kNsPerSecond);
+  BOOST_TEST(writer.empty(20 * kNsPerSecond));  // once
+  writer.add(CommInput{"node-0", comm_step(0, 1)}, 21 * kNsPerSecond);
+  BOOST_TEST(!writer.empty(21 * kNsPerSecond));
+}

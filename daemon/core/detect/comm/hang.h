@@ -30,6 +30,9 @@ class OpenOperations {
   // False where nobody can say who it was: there are too many.
   bool take(const CommRecord& record);
   bool empty() const { return open_.empty(); }
+  void add_to(std::vector<CommRecord>& out) const {
+    for (const auto& [key, record] : open_) out.push_back(record);
+  }
   // The cluster's slots tell who entered and left what.
   std::optional<Stuck> find(const Cluster& cluster) const;
 

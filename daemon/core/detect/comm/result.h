@@ -14,6 +14,11 @@ constexpr size_t kChainLinks = 32;
 // Records held until their step can be judged: 64 bytes each and a few of tables, 1 GB in all; a step of the
 // largest jobs has a million.
 constexpr size_t kRecordsHeld = 12'000'000;
+// The same of a live job, beside others in a daemon: 64 MB, a minute of most hosts.
+constexpr size_t kRecordsHeldLive = 1'000'000;
+// Vectors of ranks held until their step can be judged, some 250 bytes each with their streams: 15 steps of
+// 65,536 ranks.
+constexpr size_t kVectorsHeld = 1'000'000;
 // Results of ranks and steps that are kept, 40 bytes each: 200 steps of 20,000 ranks.
 constexpr size_t kRankSteps = 4'000'000;
 

@@ -29,12 +29,12 @@ class Teller {
  public:
   explicit Teller(CommTrace& trace) : trace_(trace), cluster_(trace.cluster()), steps_(trace.steps()) {}
 
-  Told run() {
+  Told run(bool stopped) {
     judgement_ = judge(cluster_, steps_);
     for (const Culprit& c : judgement_.culprits) out_.findings.push_back(finding_of(c));
     irregularities();
     curve();
-    if (const auto stuck = trace_.stuck()) hang(*stuck);
+    if (const auto stuck = stopped ? trace_.stuck() : std::nullopt) hang(*stuck);
     return std::move(out_);
   }
 
@@ -315,9 +315,9 @@ class Teller {
 
 }  // namespace
 
-Told tell(CommTrace& trace) {
+Told tell(CommTrace& trace, bool stopped) {
   trace.settle();
-  return Teller(trace).run();
+  return Teller(trace).run(stopped);
 }
 
 void add_summary(const CommTrace& trace, JobSummary& job) {
