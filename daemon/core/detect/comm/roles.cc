@@ -106,8 +106,45 @@ class Role {
     return spread(ends) < 0.1 * spread(begins);
   }
 
+  float after_awaited(uint32_t k) const {
+    const Op& op = step_.ops[k];
+    if (op.awaited == kNone || std::isnan(op.gap_ms)) return op.gap_ms;
+    return static_cast<float>(static_cast<double>(op.start - step_.ops[op.awaited].end) * 1e-6);
+  }
+
+  static float spread(std::vector<float>& values) {
+    const float middle = lower_median(values);
+    for (float& v : values) v = std::abs(v - middle);
+    return lower_median(values);
+  }
+
+  // Whether something in the background was waited for at a place: where it was, the time since its end is
+  // what peers have in common, otherwise the time since the operation before.
+  void choose_awaited(uint32_t p) {
+    const size_t n = members_.size();
+    std::vector<float> with, without;
+    bool any = false;
+    for (uint32_t m = 0; m < n; ++m) {
+      const uint32_t k = ops_[p * n + m];
+      if (k == kNone || std::isnan(gaps_[p * n + m])) continue;
+      any = any || step_.ops[k].awaited != kNone;
+      with.push_back(after_awaited(k));
+      without.push_back(step_.ops[k].gap_ms);
+    }
+    if (!any || (with.size() > 1 && spread(with) > spread(without))) return;
+    for (uint32_t m = 0; m < n; ++m) {
+      const uint32_t k = ops_[p * n + m];
+      if (k == kNone || step_.ops[k].awaited == kNone || std::isnan(step_.ops[k].gap_ms)) continue;
+      Op& op = step_.ops[k];
+      op.gap_ms = after_awaited(k);
+      op.before = op.awaited;
+      if (!std::isnan(gaps_[p * n + m])) gaps_[p * n + m] = op.gap_ms;
+    }
+  }
+
   void compare_place(uint32_t p) {
     const size_t n = members_.size();
+    choose_awaited(p);
     values_.clear();
     for (uint32_t m = 0; m < n; ++m)
       if (const float gap = gaps_[p * n + m]; !std::isnan(gap)) values_.push_back(gap);
@@ -138,6 +175,7 @@ class Role {
       out.gaps += usual_[p] > 0;
     }
     out.excess = static_cast<float>(excess);
+    out.self = static_cast<float>(excess + usual);
     if (excess <= 0 || usual <= 0) return;
     const double half = 0.5 * excess / usual;
     double even = 0;

@@ -19,12 +19,16 @@ struct Op {
   uint64_t bytes = 0;
   uint32_t slot = 0;
   uint32_t instance = kNone;
-  uint32_t before = kNone;  // the operation of the same rank that ended last before this one began
-  float gap_ms = 0;         // of its own, before it; NaN: not known
-  float excess_ms = 0;      // of that, beyond its peers; NaN: not comparable
+  // After what the rank's own work before it began: an operation that ended, or that was begun in the
+  // background and that nobody waits for.
+  uint32_t before = kNone;
+  uint32_t awaited = kNone;  // one in the background that ended since: perhaps it was waited for
+  float gap_ms = 0;          // of its own, before it; NaN: not known
+  float excess_ms = 0;       // of that, beyond its peers; NaN: not comparable
   CommOp op = CommOp::kJoin;
   bool finished = true;
-  bool fused = false;  // shares its stamps with its neighbour: launched as one
+  bool background = false;  // the rank goes on while it runs
+  bool fused = false;       // shares its stamps with its neighbour: launched as one
 };
 
 // All sides of an operation.
