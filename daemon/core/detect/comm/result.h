@@ -41,6 +41,7 @@ struct NetEffect {
   double ratio = 1;       // of the time that its operations took to what is usual
   double cost = 0;        // ms, on the path
   uint32_t ties = 0;      // others that explain the same as well
+  float evidence = 0;     // of this step alone: log likelihood ratio, beyond what so many parts do by chance
   uint64_t comm = 0;      // the id of the communicator in which it cost most
 };
 
