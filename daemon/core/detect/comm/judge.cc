@@ -30,6 +30,10 @@ constexpr double kEven = 0.75;
 constexpr uint32_t kGaps = 8;
 // One false accusation in a hundred jobs.
 constexpr double kAlpha = 0.01;
+// Ranks of a host that is slow as a whole are so by at least this much of the slowest one's excess.
+constexpr double kAlike = 0.4;
+// A part of the network is one of no more than so many that explain the same, or it is not named.
+constexpr uint32_t kTies = 2;
 // A cost on the step's path below this share of the step makes no step irregular.
 constexpr double kCostWorth = 0.01;
 
@@ -92,6 +96,13 @@ class Judge {
   }
 
  private:
+  struct Sums {
+    double observed = 0, hits = 0, even = 0;
+  };
+  size_t host_or_last(uint32_t rank) const {
+    return std::min<size_t>(cluster_.ranks()[rank].host, cluster_.hosts().size());
+  }
+
   struct OfRank {
     std::vector<Mark> marks;
     std::vector<float> path, excess, usual;
@@ -112,17 +123,26 @@ class Judge {
     family_sigma_ = kMadToSigma * lower_median(family);
   }
 
+  // The same of one step: where all do what they seldom do (a checkpoint), they differ by more.
+  double sigma_of(const StepResult& s) const {
+    std::vector<float> values;
+    for (const RankStep& r : s.ranks)
+      if (r.peers > 1 && r.excess != 0) values.push_back(std::abs(r.excess) / static_cast<float>(s.step_ms));
+    return std::max(sigma_, kMadToSigma * lower_median(values));
+  }
+
   static bool differs(const RankStep& r, float excess) { return excess > kDevicesDiffer * (r.self - excess); }
 
   void find_ranks() {
     of_.assign(cluster_.ranks().size(), {});
-    for (uint32_t s = 0; s < steps_.size(); ++s)
+    for (uint32_t s = 0; s < steps_.size(); ++s) {
+      const double sigma = sigma_of(steps_[s]);
       for (const RankStep& r : steps_[s].ranks) {
         if (r.peers < 2 || steps_[s].step_ms <= 0) continue;
         OfRank& of = of_[r.rank];
         const double x = r.excess / steps_[s].step_ms, y = r.closer / steps_[s].step_ms;
         const bool by_family = y > kSigmas * family_sigma_ && y > kWorth && differs(r, r.closer);
-        const bool hit = (x > kSigmas * sigma_ && x > kWorth && differs(r, r.excess)) || by_family;
+        const bool hit = (x > kSigmas * sigma && x > kWorth && differs(r, r.excess)) || by_family;
         const bool even = hit && r.even >= kEven && r.gaps >= kGaps;
         of.marks.push_back({s, hit, even});
         of.path.push_back(r.path);
@@ -132,32 +152,31 @@ class Judge {
         of.hits += hit;
         of.even += even;
       }
-    double observed = 0;
-    std::vector<std::pair<double, uint32_t>> rates;
-    for (uint32_t i = 0; i < of_.size(); ++i) {
-      if (of_[i].marks.empty()) continue;
-      observed += static_cast<double>(of_[i].marks.size());
-      rates.emplace_back(static_cast<double>(of_[i].hits) / static_cast<double>(of_[i].marks.size()), i);
     }
-    if (rates.empty()) return;
-    bar_ = std::log(std::max(observed, 1.0) / kAlpha);
-    // How often innocents are hit, from the three quarters that are hit least.
-    std::sort(rates.begin(), rates.end());
-    double hits = 1, of = 20, even = 0;
-    for (size_t i = 0; i < (3 * rates.size() + 3) / 4; ++i) {
-      hits += of_[rates[i].second].hits;
-      even += of_[rates[i].second].even;
-      of += static_cast<double>(of_[rates[i].second].marks.size());
-    }
-    floor_ = std::min(hits / of, 0.5);
-    // Of innocents whose work comes in pieces of its own size, one in fifty looks so by chance.
-    even_floor_ = std::min((even + 0.02) / hits, kShows);
+    by_host_.assign(cluster_.hosts().size() + 1, {});
+    for (uint32_t i = 0; i < of_.size(); ++i)
+      for (Sums* sums : {&all_, &by_host_[host_or_last(i)]}) {
+        sums->observed += static_cast<double>(of_[i].marks.size());
+        sums->hits += of_[i].hits;
+        sums->even += of_[i].even;
+      }
+    bar_ = std::log(std::max(all_.observed, 1.0) / kAlpha);
     for (uint32_t i = 0; i < of_.size(); ++i) add_rank(i);
   }
 
   void add_rank(uint32_t rank) {
     const OfRank& of = of_[rank];
-    const Run run = strongest(of.marks, floor_, even_floor_);
+    if (of.hits == 0) return;
+    // How often innocents are hit: all but those of its host, which may be at fault with it.
+    Sums mine = cluster_.hosts().size() > 1 ? by_host_[host_or_last(rank)] : Sums{};
+    if (cluster_.hosts().size() < 2)
+      mine = {static_cast<double>(of.marks.size()), static_cast<double>(of.hits),
+              static_cast<double>(of.even)};
+    const double hits_of_others = 1 + all_.hits - mine.hits;
+    const double floor = std::min(hits_of_others / (20 + all_.observed - mine.observed), 0.5);
+    // Of innocents whose work comes in pieces of its own size, one in fifty looks so by chance.
+    const double even_floor = std::min((all_.even - mine.even + 0.02) / hits_of_others, kShows);
+    const Run run = strongest(of.marks, floor, even_floor);
     if (run.best < bar_) return;
     uint32_t hits = 0, even = 0;
     for (size_t i = run.from; i <= run.to; ++i) hits += of.marks[i].hit, even += of.marks[i].even;
@@ -179,24 +198,40 @@ class Judge {
     }
     c.ratio = usual > 0 ? 1 + excess / usual : 1;
     c.excess_ms = excess / static_cast<double>(c.steps.size());
-    c.confidence = 1 - 0.5 * std::clamp(next_to(rank, c) / c.excess_ms, 0.0, 1.0);
+    if (!stands_out(rank, c)) return;
     out_.culprits.push_back(std::move(c));
   }
 
-  // The mean excess, in the culprit's steps, of the rank of another host that has most.
-  double next_to(uint32_t rank, const Culprit& c) {
-    if (sums_of_.empty() || sums_steps_ != c.steps) {
-      sums_of_.assign(of_.size(), 0);
-      sums_steps_ = c.steps;
+  double share_of(uint32_t step, float ms) const { return ms / steps_[step].step_ms; }
+
+  // Whether its mean excess in its steps is beyond what ranks differ by on the average of these steps: some
+  // have the larger share of the work again and again. Gives the confidence by who comes next to it.
+  bool stands_out(uint32_t rank, Culprit& c) {
+    if (means_.empty() || means_steps_ != c.steps) {
+      means_.assign(of_.size(), 0);
+      means_steps_ = c.steps;
       for (const uint32_t s : c.steps)
-        for (const RankStep& r : steps_[s].ranks) sums_of_[r.rank] += std::max(0.f, r.excess);
+        for (const RankStep& r : steps_[s].ranks)
+          if (r.peers > 1) means_[r.rank] += share_of(s, r.excess) / static_cast<double>(c.steps.size());
+      std::vector<double> values = means_;
+      middle_ = lower_median(values);
+      for (double& v : values) v = std::abs(v - middle_);
+      spread_ = kMadToSigma * lower_median(values);
     }
+    // The largest of n normal values.
+    const double far = std::sqrt(2 * std::log(static_cast<double>(of_.size()) / kAlpha));
+    double mean = 0;
+    for (size_t i = 0, k = 0; i < of_[rank].marks.size() && k < c.steps.size(); ++i) {
+      if (of_[rank].marks[i].step != c.steps[k]) continue;
+      mean += share_of(c.steps[k++], of_[rank].excess[i]) / static_cast<double>(c.steps.size());
+    }
+    if (mean < middle_ + far * spread_) return false;
     const uint32_t host = cluster_.ranks()[rank].host;
-    double most = 0;
-    for (uint32_t i = 0; i < sums_of_.size(); ++i)
-      if (i != rank && (host == kNone || cluster_.ranks()[i].host != host))
-        most = std::max(most, sums_of_[i]);
-    return most / static_cast<double>(c.steps.size());
+    double next = 0;
+    for (uint32_t i = 0; i < means_.size(); ++i)
+      if (i != rank && (host == kNone || cluster_.ranks()[i].host != host)) next = std::max(next, means_[i]);
+    c.confidence = 1 - 0.5 * std::clamp(next / mean, 0.0, 1.0);
+    return true;
   }
 
   void find_network() {
@@ -257,6 +292,7 @@ class Judge {
     }
     // Others explain it as well: it is named with what remains of the certainty.
     c.confidence = (1 - 0.5 / std::max(1.0, c.ratio)) / (ties + 1);
+    c.nobody = ties > kTies;
     out_.culprits.push_back(std::move(c));
   }
 
@@ -364,7 +400,11 @@ class Judge {
       if (out_.culprits[i].kind == "gpu" && !out_.culprits[i].hosts.empty())
         slow[out_.culprits[i].hosts[0]].push_back(i);
     std::set<size_t> gone;
-    for (const auto& [host, list] : slow) {
+    for (auto& [host, list] : slow) {
+      // Alike: a device that is slow draws its neighbours along, and not as far.
+      double most = 0;
+      for (const size_t i : list) most = std::max(most, out_.culprits[i].excess_ms);
+      std::erase_if(list, [&](size_t i) { return out_.culprits[i].excess_ms < kAlike * most; });
       if (list.size() < 2 || 4 * list.size() < 3 * ranks[host]) continue;
       Culprit& c = out_.culprits[list[0]];
       c.kind = "host";
@@ -387,8 +427,6 @@ class Judge {
   void choose_steps() {
     std::vector<Culprit> kept;
     double most = 0;
-    for (const Culprit& c : out_.culprits)
-      if (!c.costs.empty()) most = std::max(most, *std::max_element(c.costs.begin(), c.costs.end()));
     for (Culprit& c : out_.culprits) {
       std::vector<uint32_t> steps;
       std::vector<double> costs;
@@ -398,14 +436,16 @@ class Judge {
         steps.push_back(c.steps[i]);
         costs.push_back(c.costs[i]);
         sum += c.costs[i];
+        most = std::max(most, c.costs[i]);
       }
       c.hidden = steps.empty();
+      if (c.hidden) continue;
+      c.steps = std::move(steps);
+      c.costs = std::move(costs);
+      c.cost_ms = sum / static_cast<double>(c.steps.size());
+    }
+    for (Culprit& c : out_.culprits) {
       if (c.hidden && (c.excess_ms < 0.5 * most || most <= 0)) continue;
-      if (!c.hidden) {
-        c.steps = std::move(steps);
-        c.costs = std::move(costs);
-        c.cost_ms = sum / static_cast<double>(c.steps.size());
-      }
       // What is left of it where another stands nearly as high, or the whole is little: such a one is the
       // culprit, or its neighbour is.
       c.confidence *= c.pause ? 1 : sure_of(c.evidence, c.bar);
@@ -435,9 +475,12 @@ class Judge {
   const Cluster& cluster_;
   const std::deque<StepResult>& steps_;
   std::vector<OfRank> of_;
-  std::vector<double> sums_of_;  // by rank, over these steps
-  std::vector<uint32_t> sums_steps_;
-  double sigma_ = 0, family_sigma_ = 0, floor_ = 0.01, even_floor_ = 0.02, bar_ = 0;
+  std::vector<double> means_;  // excess by rank, over these steps
+  std::vector<uint32_t> means_steps_;
+  double middle_ = 0, spread_ = 0;
+  Sums all_;
+  std::vector<Sums> by_host_;  // and of those whose host is not known
+  double sigma_ = 0, family_sigma_ = 0, bar_ = 0;
   Judgement out_;
 };
 

@@ -195,6 +195,8 @@ class Explain {
       c.explained = true;
       logs.push_back(c.slow);
       const uint32_t back = cluster_.channels()[c.channel].back;
+      out.channels.push_back(c.channel);
+      if (back != kNone) out.channels.push_back(back);
       const double cost = on_path_[c.channel] + (back == kNone ? 0 : on_path_[back]);
       out.cost += cost;
       if (cost > worst) {

@@ -71,4 +71,13 @@ void align_clocks(const Cluster& cluster, Step& step);
 void measure_gaps(Cluster& cluster, Step& step);
 void compare_roles(const Cluster& cluster, Step& step);
 
+// What is left out of a step when it is run again.
+struct Excess {
+  uint32_t owner = kNone;      // what this rank (an index into Step::ranks) takes beyond its peers
+  std::vector<bool> channels;  // what operations of these take beyond their like
+};
+// After the path is known: RankStep::path and NetEffect::cost of those who matter become what the step would
+// be shorter by without them. What others would then be waited for is no longer counted as theirs.
+void replay_costs(const Cluster& cluster, Step& step);
+
 }  // namespace culprit::comm

@@ -31,7 +31,8 @@ class Teller {
 
   Told run() {
     judgement_ = judge(cluster_, steps_);
-    for (const Culprit& c : judgement_.culprits) out_.findings.push_back(finding_of(c));
+    for (const Culprit& c : judgement_.culprits)
+      if (!c.nobody) out_.findings.push_back(finding_of(c));
     irregularities();
     curve();
     if (const auto stuck = trace_.stuck()) hang(*stuck);
@@ -201,6 +202,10 @@ class Teller {
   }
 
   void describe(const Culprit& c, Irregularity& out) const {
+    if (c.nobody) {
+      out.comm = c.comm;
+      return;
+    }
     if (c.kind == "link" && c.hosts.size() > 1)
       out.links.push_back({host_of(c, 0), host_of(c, 1), c.confidence});
     if (c.peers == 0) out.comm = c.comm;

@@ -80,6 +80,7 @@ void CommTrace::close(std::map<int64_t, Held>::iterator at) {
   network_.measure(cluster_, step);
   const std::vector<double> on_path = walk_path(cluster_, step);
   network_.explain(cluster_, on_path, step);
+  replay_costs(cluster_, step);
   rank_steps_ += step.result.ranks.size();
   steps_.push_back(std::move(step.result));
   while (rank_steps_ > kRankSteps && steps_.size() > 1) {

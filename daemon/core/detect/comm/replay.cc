@@ -1,0 +1,163 @@
+// What a step would have taken without something: its operations run again in the order of what they waited
+// for, each as long as it took, without the excess that is asked about.
+#include <algorithm>
+#include <cmath>
+
+#include "core/detect/comm/step.h"
+
+namespace culprit::comm {
+namespace {
+
+constexpr double kMs = 1e-6;  // of a nanosecond
+
+class Replay {
+ public:
+  Replay(const Cluster& cluster, const Step& step) : cluster_(cluster), step_(step) {
+    find_transfers();
+    find_order();
+    if (ordered()) whole_ = run({});
+  }
+
+  // Milliseconds that the step would be shorter by; negative: it cannot be told.
+  double without(const Excess& excess) {
+    if (!ordered()) return -1;
+    return std::max(0.0, whole_ - run(excess));
+  }
+
+ private:
+  bool ordered() const { return order_.size() == step_.ops.size(); }
+
+  // What an operation took when all were there. Where some are not recorded it is what those that are had in
+  // common, or what others of the channel took: the wait for one who is not there is left out.
+  void find_transfers() {
+    took_.resize(step_.instances.size());
+    std::vector<double> least(cluster_.channels().size(), INFINITY);
+    for (const Instance& i : step_.instances)
+      if (i.transfer_ms >= 0) least[i.channel] = std::min(least[i.channel], i.transfer_ms);
+    for (size_t n = 0; n < took_.size(); ++n) {
+      const Instance& i = step_.instances[n];
+      took_[n] = i.transfer_ms;
+      if (i.transfer_ms >= 0) continue;
+      double span = INFINITY;
+      for (uint32_t k = 0; k < i.count; ++k) {
+        const Op& op = step_.ops[step_.sides[i.first + k]];
+        span = std::min(span, kMs * static_cast<double>(op.end - op.start));
+      }
+      took_[n] = i.count > 1 ? span : std::min(span, std::isfinite(least[i.channel]) ? least[i.channel] : 0);
+    }
+  }
+
+  // Ranks go on until they wait for somebody who has not come yet, as they did.
+  void find_order() {
+    const size_t ranks = step_.ranks.size();
+    order_.reserve(step_.ops.size());
+    std::vector<uint32_t> next(step_.begin.begin(), step_.begin.end() - 1), ready(ranks);
+    std::vector<uint32_t> missing(step_.instances.size());
+    std::vector<std::vector<uint32_t>> waiting(step_.instances.size());
+    for (size_t i = 0; i < missing.size(); ++i) missing[i] = step_.instances[i].count;
+    for (uint32_t i = 0; i < ranks; ++i) ready[i] = static_cast<uint32_t>(ranks) - 1 - i;
+    while (!ready.empty()) {
+      const uint32_t rank = ready.back();
+      ready.pop_back();
+      for (; next[rank] < step_.begin[rank + 1]; ++next[rank]) {
+        const uint32_t k = next[rank];
+        if (const uint32_t on = waits_for(k); on != kNone && missing[on] > 0) {
+          waiting[on].push_back(rank);
+          break;
+        }
+        order_.push_back(k);
+        const uint32_t instance = step_.ops[k].instance;
+        if (--missing[instance] > 0) continue;
+        ready.insert(ready.end(), waiting[instance].begin(), waiting[instance].end());
+        waiting[instance].clear();
+      }
+    }
+  }
+
+  bool by_end(const Op& op) const {
+    return op.before != kNone && (!step_.ops[op.before].background || op.before == op.awaited);
+  }
+  uint32_t waits_for(uint32_t k) const {
+    const Op& op = step_.ops[k];
+    return by_end(op) ? step_.ops[op.before].instance : kNone;
+  }
+
+  // Times in milliseconds from the first entry.
+  double run(const Excess& excess) {
+    starts_.assign(step_.ops.size(), 0);
+    latest_.assign(step_.instances.size(), -INFINITY);
+    double end = 0;
+    for (const uint32_t k : order_) {
+      const Op& op = step_.ops[k];
+      double at = 0;
+      if (op.before != kNone) at = by_end(op) ? end_of(op.before, excess) : starts_[op.before];
+      if (op.before == kNone) at = first_ms(k);
+      if (!std::isnan(op.gap_ms)) at += op.gap_ms;
+      if (step_.owner[k] == excess.owner && op.excess_ms > 0) at -= std::min(op.excess_ms, op.gap_ms);
+      starts_[k] = at;
+      latest_[op.instance] = std::max(latest_[op.instance], at);
+    }
+    for (const uint32_t k : order_)
+      if (step_.ops[k].finished) end = std::max(end, end_of(k, excess));
+    return end;
+  }
+
+  double first_ms(uint32_t k) {
+    const Op& op = step_.ops[k];
+    if (origin_ == INT64_MIN) origin_ = step_.aligned(cluster_, k, op.start);
+    const double at = kMs * static_cast<double>(step_.aligned(cluster_, k, op.start) - origin_);
+    return std::isnan(op.gap_ms) ? at : at - op.gap_ms;
+  }
+
+  double end_of(uint32_t k, const Excess& excess) const {
+    const Op& op = step_.ops[k];
+    const Instance& instance = step_.instances[op.instance];
+    const double span = kMs * static_cast<double>(op.end - op.start);
+    double took = took_[op.instance];
+    if (span < took) return starts_[k] + span;  // it did not wait for the others
+    if (!excess.channels.empty() && excess.channels[instance.channel]) took -= instance.slower_ms;
+    return latest_[op.instance] + took;
+  }
+
+  const Cluster& cluster_;
+  const Step& step_;
+  std::vector<uint32_t> order_;
+  std::vector<double> starts_, latest_;  // by operation, by instance
+  std::vector<double> took_;             // by instance
+  int64_t origin_ = INT64_MIN;
+  double whole_ = 0;
+};
+
+}  // namespace
+
+void replay_costs(const Cluster& cluster, Step& step) {
+  // Ranks on whose account the step may be longer: of many the others are not what anyone would look at.
+  constexpr size_t kRanks = 3;
+  constexpr double kShare = 0.01;
+  std::vector<uint32_t> ranks;
+  for (uint32_t i = 0; i < step.result.ranks.size(); ++i)
+    if (const RankStep& r = step.result.ranks[i]; r.path > kShare * step.result.step_ms) ranks.push_back(i);
+  std::sort(ranks.begin(), ranks.end(), [&](uint32_t a, uint32_t b) {
+    const float x = step.result.ranks[a].path, y = step.result.ranks[b].path;
+    return x != y ? x > y : a < b;
+  });
+  if (ranks.size() > kRanks) ranks.resize(kRanks);
+  const bool network = std::any_of(step.result.network.begin(), step.result.network.end(),
+                                   [](const NetEffect& e) { return !e.channels.empty(); });
+  if (ranks.empty() && !network) return;
+  Replay replay(cluster, step);
+  for (const uint32_t i : ranks) {
+    Excess excess;
+    excess.owner = i;
+    if (const double ms = replay.without(excess); ms >= 0) step.result.ranks[i].path = static_cast<float>(ms);
+  }
+  for (NetEffect& effect : step.result.network) {
+    Excess excess;
+    excess.channels.assign(cluster.channels().size(), false);
+    for (const uint32_t c : effect.channels) excess.channels[c] = true;
+    if (const double ms = replay.without(excess); ms >= 0) effect.cost = ms;
+    effect.channels = {};
+  }
+}
+
+}  // namespace culprit::comm
