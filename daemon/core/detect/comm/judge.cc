@@ -230,6 +230,7 @@ class Judge {
     double next = 0;
     for (uint32_t i = 0; i < means_.size(); ++i)
       if (i != rank && (host == kNone || cluster_.ranks()[i].host != host)) next = std::max(next, means_[i]);
+    c.share = mean;
     c.confidence = 1 - 0.5 * std::clamp(next / mean, 0.0, 1.0);
     return true;
   }
@@ -403,8 +404,8 @@ class Judge {
     for (auto& [host, list] : slow) {
       // Alike: a device that is slow draws its neighbours along, and not as far.
       double most = 0;
-      for (const size_t i : list) most = std::max(most, out_.culprits[i].excess_ms);
-      std::erase_if(list, [&](size_t i) { return out_.culprits[i].excess_ms < kAlike * most; });
+      for (const size_t i : list) most = std::max(most, out_.culprits[i].share);
+      std::erase_if(list, [&](size_t i) { return out_.culprits[i].share < kAlike * most; });
       if (list.size() < 2 || 4 * list.size() < 3 * ranks[host]) continue;
       Culprit& c = out_.culprits[list[0]];
       c.kind = "host";

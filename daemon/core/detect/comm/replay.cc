@@ -2,13 +2,15 @@
 // for, each as long as it took, without the excess that is asked about.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "core/detect/comm/step.h"
 
 namespace culprit::comm {
 namespace {
 
-constexpr double kMs = 1e-6;  // of a nanosecond
+constexpr double kMs = 1e-6;     // of a nanosecond
+constexpr double kShare = 0.01;  // of a step: less makes none irregular
 
 class Replay {
  public:
@@ -93,13 +95,19 @@ class Replay {
       if (op.before != kNone) at = by_end(op) ? end_of(op.before, excess) : starts_[op.before];
       if (op.before == kNone) at = first_ms(k);
       if (!std::isnan(op.gap_ms)) at += op.gap_ms;
-      if (step_.owner[k] == excess.owner && op.excess_ms > 0) at -= std::min(op.excess_ms, op.gap_ms);
+      if (left_out(k, excess) && op.excess_ms > 0) at -= std::min(op.excess_ms, op.gap_ms);
       starts_[k] = at;
       latest_[op.instance] = std::max(latest_[op.instance], at);
     }
     for (const uint32_t k : order_)
       if (step_.ops[k].finished) end = std::max(end, end_of(k, excess));
     return end;
+  }
+
+  bool left_out(uint32_t k, const Excess& excess) const {
+    if (excess.host == kNone) return false;
+    const RankStep& r = step_.result.ranks[step_.owner[k]];
+    return cluster_.ranks()[r.rank].host == excess.host && r.excess > kShare * step_.result.step_ms;
   }
 
   double first_ms(uint32_t k) {
@@ -131,25 +139,33 @@ class Replay {
 }  // namespace
 
 void replay_costs(const Cluster& cluster, Step& step) {
-  // Ranks on whose account the step may be longer: of many the others are not what anyone would look at.
-  constexpr size_t kRanks = 3;
-  constexpr double kShare = 0.01;
-  std::vector<uint32_t> ranks;
-  for (uint32_t i = 0; i < step.result.ranks.size(); ++i)
-    if (const RankStep& r = step.result.ranks[i]; r.path > kShare * step.result.step_ms) ranks.push_back(i);
-  std::sort(ranks.begin(), ranks.end(), [&](uint32_t a, uint32_t b) {
-    const float x = step.result.ranks[a].path, y = step.result.ranks[b].path;
-    return x != y ? x > y : a < b;
-  });
-  if (ranks.size() > kRanks) ranks.resize(kRanks);
-  const bool network = std::any_of(step.result.network.begin(), step.result.network.end(),
-                                   [](const NetEffect& e) { return !e.channels.empty(); });
-  if (ranks.empty() && !network) return;
+  // Hosts on whose account the step may be longer: of many the others are not what anyone would look at.
+  constexpr size_t kHosts = 3;
+  struct Account {
+    double path = 0;
+    std::vector<uint32_t> ranks;
+  };
+  std::map<uint32_t, Account> accounts;
+  for (uint32_t i = 0; i < step.result.ranks.size(); ++i) {
+    const RankStep& r = step.result.ranks[i];
+    const uint32_t host = cluster.ranks()[r.rank].host;
+    if (host == kNone || r.path <= 0 || r.excess <= kShare * step.result.step_ms) continue;
+    accounts[host].path += r.path;
+    accounts[host].ranks.push_back(i);
+  }
+  std::vector<std::pair<double, uint32_t>> order;
+  for (const auto& [host, account] : accounts)
+    if (account.path > kShare * step.result.step_ms) order.emplace_back(-account.path, host);
+  std::sort(order.begin(), order.end());
+  if (order.size() > kHosts) order.resize(kHosts);
+  if (order.empty() && step.result.network.empty()) return;
   Replay replay(cluster, step);
-  for (const uint32_t i : ranks) {
+  for (const auto& [path, host] : order) {
     Excess excess;
-    excess.owner = i;
-    if (const double ms = replay.without(excess); ms >= 0) step.result.ranks[i].path = static_cast<float>(ms);
+    excess.host = host;
+    const double ms = replay.without(excess);
+    if (ms < 0) continue;
+    for (const uint32_t i : accounts[host].ranks) step.result.ranks[i].path *= static_cast<float>(ms / -path);
   }
   for (NetEffect& effect : step.result.network) {
     Excess excess;

@@ -73,7 +73,7 @@ void compare_roles(const Cluster& cluster, Step& step);
 
 // What is left out of a step when it is run again.
 struct Excess {
-  uint32_t owner = kNone;      // what this rank (an index into Step::ranks) takes beyond its peers
+  uint32_t host = kNone;       // what its ranks that are in excess take beyond their peers
   std::vector<bool> channels;  // what operations of these take beyond their like
 };
 // After the path is known: RankStep::path and NetEffect::cost of those who matter become what the step would
