@@ -54,7 +54,8 @@ class Gaps {
     marker_ = std::max(marker_, at);
   }
 
-  // Kinds of which most had another operation begin while they ran.
+  // Kinds of which most had another operation begin while they ran. Not receives: what is received is needed,
+  // and its end is what work waits for.
   void mark_background(size_t slots) {
     struct Count {
       uint32_t all = 0, beside = 0;
@@ -73,7 +74,8 @@ class Gaps {
       any = any || beside;
     }
     for (uint32_t k = from_; k < to_ && any; ++k)
-      step_.ops[k].background = 2 * counts[kind(k)].beside > counts[kind(k)].all;
+      step_.ops[k].background =
+          step_.ops[k].op != CommOp::kRecv && 2 * counts[kind(k)].beside > counts[kind(k)].all;
   }
 
   void settle_background(int64_t now) {

@@ -344,7 +344,7 @@ class Judge {
         next = std::max(next, p.next);
       else if (p.sparse)
         next = std::max(next, p.rank->rank == r.rank ? p.next : p.rank->largest);
-    if (most < kStandsOut * next || r.path < kPauseWorth * steps_[at].step_ms || r.path < 0.5 * most) return;
+    if (most < kStandsOut * next || r.path < kPauseWorth * steps_[at].step_ms) return;
     for (const Culprit& c : out_.culprits)
       if (std::find(c.ranks.begin(), c.ranks.end(), r.rank) != c.ranks.end()) return;
     Culprit c;

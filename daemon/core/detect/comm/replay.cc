@@ -9,7 +9,9 @@
 namespace culprit::comm {
 namespace {
 
-constexpr double kMs = 1e-6;     // of a nanosecond
+constexpr double kMs = 1e-6;  // of a nanosecond
+// A replay that misses the step's own length by more says nothing of what else it might have been.
+constexpr double kAsObserved = 0.05;
 constexpr double kShare = 0.01;  // of a step: less makes none irregular
 
 class Replay {
@@ -18,16 +20,26 @@ class Replay {
     find_transfers();
     find_order();
     if (ordered()) whole_ = run({});
+    holds_ = ordered() && std::abs(whole_ - observed_ms()) < kAsObserved * observed_ms();
   }
 
   // Milliseconds that the step would be shorter by; negative: it cannot be told.
   double without(const Excess& excess) {
-    if (!ordered()) return -1;
+    if (!holds_) return -1;
     return std::max(0.0, whole_ - run(excess));
   }
 
  private:
   bool ordered() const { return order_.size() == step_.ops.size(); }
+
+  double observed_ms() const {
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    for (uint32_t k = 0; k < step_.ops.size(); ++k) {
+      first = std::min(first, step_.aligned(cluster_, k, step_.ops[k].start));
+      last = std::max(last, step_.aligned(cluster_, k, step_.ops[k].end));
+    }
+    return kMs * static_cast<double>(last - first);
+  }
 
   // What an operation took when all were there. Where some are not recorded it is what those that are had in
   // common, or what others of the channel took: the wait for one who is not there is left out.
@@ -63,7 +75,12 @@ class Replay {
       ready.pop_back();
       for (; next[rank] < step_.begin[rank + 1]; ++next[rank]) {
         const uint32_t k = next[rank];
-        if (const uint32_t on = waits_for(k); on != kNone && missing[on] > 0) {
+        uint32_t on = kNone;
+        if (by_end(step_.ops[k]))
+          launched_with(step_.ops[k].before, [&](uint32_t m) {
+            if (missing[step_.ops[m].instance] > 0) on = step_.ops[m].instance;
+          });
+        if (on != kNone) {
           waiting[on].push_back(rank);
           break;
         }
@@ -79,9 +96,17 @@ class Replay {
   bool by_end(const Op& op) const {
     return op.before != kNone && (!step_.ops[op.before].background || op.before == op.awaited);
   }
-  uint32_t waits_for(uint32_t k) const {
-    const Op& op = step_.ops[k];
-    return by_end(op) ? step_.ops[op.before].instance : kNone;
+
+  // What was launched as one ends as one: with the last of it.
+  template <class Each>
+  void launched_with(uint32_t k, Each each) const {
+    const uint32_t owner = step_.owner[k];
+    const auto one = [this](uint32_t a, uint32_t b) {
+      return step_.ops[a].fused && step_.ops[b].fused && step_.ops[a].end == step_.ops[b].end;
+    };
+    uint32_t first = k;
+    while (first > step_.begin[owner] && one(first - 1, k)) --first;
+    for (uint32_t m = first; m < step_.begin[owner + 1] && (m <= k || one(m, k)); ++m) each(m);
   }
 
   // Times in milliseconds from the first entry.
@@ -118,6 +143,12 @@ class Replay {
   }
 
   double end_of(uint32_t k, const Excess& excess) const {
+    double end = -INFINITY;
+    launched_with(k, [&](uint32_t m) { end = std::max(end, end_alone(m, excess)); });
+    return end;
+  }
+
+  double end_alone(uint32_t k, const Excess& excess) const {
     const Op& op = step_.ops[k];
     const Instance& instance = step_.instances[op.instance];
     const double span = kMs * static_cast<double>(op.end - op.start);
@@ -134,6 +165,7 @@ class Replay {
   std::vector<double> took_;             // by instance
   int64_t origin_ = INT64_MIN;
   double whole_ = 0;
+  bool holds_ = false;  // run again as it was it takes as long as it did
 };
 
 }  // namespace
