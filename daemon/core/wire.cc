@@ -125,7 +125,6 @@ void InputWriter::add(const Input& input, TimeNs now) {
       [&](const ProblemSeen& i) { note(kProblem, now, pack(i.problem)); },
       [&](const RuleOverran&) {},
       [&](const FlightInput&) {},  // dumps are read from files, where a host's feed has none
-      [&](const CommInput&) {},  // records are no lines: agents do not send them in these blocks
       [&](const detect::ProgressSeen& i) {
         PackedWriter out;
         out.signed_number(i.step);

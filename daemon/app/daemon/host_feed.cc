@@ -295,7 +295,7 @@ struct HostFeed::Impl {
   void tick(const std::string& id, FeedJob& job, TimeNs now) {
     if (job.asked_ns != kNoTime && now >= job.asked_ns && now - job.asked_ns < kAskEvery) return;
     job.asked_ns = now;
-    job.writer.tick(now);
+    job.writer->tick(now);
     std::optional<bool> alive = options.alive ? options.alive(id) : std::nullopt;
     const bool all_ended =
         !job.streams.empty() &&

@@ -155,6 +155,15 @@ void Cluster::settle_stages() {
   edges_changed_ = false;
 }
 
+// Which of two groups rather works on one piece of data: the larger, of equal ones that of neighbours.
+bool Cluster::nearer(const CommInfo& a, const CommInfo& b) const {
+  if (a.members.size() != b.members.size()) return a.members.size() > b.members.size();
+  const auto width = [this](const CommInfo& c) {
+    return ranks_[c.members.back()].rank - ranks_[c.members.front()].rank;
+  };
+  return width(a) < width(b);
+}
+
 void Cluster::settle() {
   bool changed = family_.size() != ranks_.size();
   for (CommInfo& comm : comms_) {
@@ -166,8 +175,10 @@ void Cluster::settle() {
     for (uint32_t c = 0; c < comms_.size(); ++c) {
       const CommInfo& comm = comms_[c];
       if (comm.hosts != 1 || comm.members.size() < 2 || ranks_[comm.members[0]].host == kNone) continue;
+      if (comm.group == CommGroup::kEp || comm.group == CommGroup::kDp || comm.group == CommGroup::kEdp)
+        continue;  // of several batches
       for (const uint32_t m : comm.members)
-        if (family_[m] == kNone || comms_[family_[m]].members.size() < comm.members.size()) family_[m] = c;
+        if (family_[m] == kNone || nearer(comm, comms_[family_[m]])) family_[m] = c;
     }
   }
   if (edges_changed_ || stage_.size() != ranks_.size()) settle_stages();

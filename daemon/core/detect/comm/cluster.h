@@ -83,6 +83,13 @@ class Cluster {
   std::optional<std::string> host_name(uint32_t rank_index) const;
   // The largest group within its host that a rank is in: its members work on one piece of data; kNone.
   uint32_t family(uint32_t rank_index) const { return family_[rank_index]; }
+  // Ranks of one number work on one piece of data: those of a pipeline, and of their families.
+  uint32_t data_of(uint32_t rank_index) const {
+    const uint32_t family = family_[rank_index];
+    uint32_t rank = family == kNone ? rank_index : comms_[family].members[0];
+    while (ranks_[rank].pipeline != rank) rank = ranks_[rank].pipeline;
+    return rank;
+  }
   // Where a rank stands among those of its pipeline; 0 for all where nothing can be told apart by it.
   uint32_t stage(uint32_t rank_index) const { return stage_[rank_index]; }
 
@@ -92,6 +99,7 @@ class Cluster {
   void add_member(uint32_t comm, uint32_t rank);
   uint32_t pipeline_of(uint32_t rank);
   void settle_comm(CommInfo& comm);
+  bool nearer(const CommInfo& a, const CommInfo& b) const;
   void settle_stages();
 
   const JobFile* job_;

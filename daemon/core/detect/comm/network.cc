@@ -15,8 +15,9 @@ constexpr size_t kSteps = 32;  // whose medians say what is usual
 constexpr double kSlowLog = 0.25;
 constexpr double kSigmas = 4;
 // Evidence of a channel that is slow, or is not, of a part that it passes through: a part that is at fault
-// slows nine in ten, and one in twenty is slow for reasons of its own.
-constexpr double kSlow = 2.9, kNormal = -2.25;
+// slows nine in ten, and one in twenty is slow for reasons of its own: of those one in four is twice as slow
+// again (times on shared networks have tails like that), until nobody has seen it.
+constexpr double kSlow = 2.9, kNormal = -2.25, kTail = 2, kSlowMost = 12;
 
 uint64_t kind_of(const Cluster& cluster, const Step& step, const Instance& instance) {
   const CommInfo& comm = cluster.comms()[cluster.channels()[instance.channel].comm];
@@ -33,6 +34,13 @@ uint64_t kind_of(const Cluster& cluster, const Step& step, const Instance& insta
   return mix64(
       mix64(p2p ? 0 : comm.shape, size_class),
       static_cast<uint64_t>(p2p ? CommOp::kSend : instance.op) << 1 | static_cast<uint64_t>(crosses));
+}
+
+// Whether what is told of a group's size can be believed: of most groups as many members were seen.
+bool sizes_hold(const Cluster& cluster) {
+  size_t as_told = 0;
+  for (const CommInfo& comm : cluster.comms()) as_told += comm.told_size == comm.members.size();
+  return 2 * as_told >= cluster.comms().size();
 }
 
 double transfer_of(const Cluster& cluster, const Step& step, const Instance& instance) {
@@ -62,6 +70,7 @@ struct Circuit {
   double slow = 0;   // log of its time to what is usual, its median
   double usual = 0;  // ms in all
   bool is_slow = false, explained = false, telling = false;
+  double evidence = kNormal;
 };
 
 struct Part {
@@ -77,9 +86,7 @@ class Explain {
   Explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step)
       : cluster_(cluster), on_path_(on_path), step_(step) {}
 
-  void add(uint32_t channel, double slow, double usual) {
-    circuits_.push_back({channel, slow, usual, false, false, false});
-  }
+  void add(uint32_t channel, double slow, double usual) { circuits_.push_back({channel, slow, usual}); }
 
   void run() {
     double most = 0;
@@ -91,6 +98,7 @@ class Explain {
     bool any = false;
     for (Circuit& c : circuits_) {
       c.is_slow = c.slow > bar;
+      if (c.is_slow) c.evidence = std::min(kSlow + kTail * (c.slow - bar), kSlowMost);
       c.telling = c.is_slow || c.usual >= 0.1 * most;  // what is all latency no slow wire slows
       any = any || c.is_slow;
     }
@@ -117,6 +125,10 @@ class Explain {
       parts_[{NetKind::kNvlink, hosts[0], 0}].push_back(i);
       return;
     }
+    for (const uint32_t h : hosts)
+      if (const auto inside = [&](uint32_t r) { return cluster_.ranks()[r].host == h; };
+          std::count_if(ranks.begin(), ranks.end(), inside) > 1)
+        through_[h].push_back(i);
     for (const uint32_t r : ranks) parts_[{NetKind::kNic, r, 0}].push_back(i);
     for (const uint32_t h : hosts) parts_[{NetKind::kHost, h, 0}].push_back(i);
     constexpr size_t kPairs = 4;  // in a larger group no pair of hosts stands out
@@ -137,9 +149,10 @@ class Explain {
       size_t slow = 0;
       for (const uint32_t c : circuits) {
         if (circuits_[c].explained) continue;
-        score += circuits_[c].is_slow ? kSlow : kNormal;
+        score += circuits_[c].evidence;
         slow += circuits_[c].is_slow;
       }
+      if (slow > 0 && part.kind == NetKind::kNvlink) score += evidence_through(part.a);
       if (slow == 0 || score <= 0) continue;
       if (best && score < most + 1e-9) {
         ties += score > most - 1e-9 && part.kind == best->kind;
@@ -150,24 +163,40 @@ class Explain {
       ties = 0;
     }
     if (!best) return false;
-    tell(*best, ties);
+    NetEffect out;
+    out.ties = ties;
+    out.evidence = static_cast<float>(most);
+    tell(*best, out);
     return true;
   }
 
-  void tell(const Part& part, uint32_t ties) {
-    NetEffect out;
+  // A group of several hosts also passes through the links within each, if it has several ranks there: slow
+  // ones may slow it, and need not, where the way between hosts is slower still.
+  double evidence_through(uint32_t host) const {
+    double sum = 0;
+    if (const auto at = through_.find(host); at != through_.end())
+      for (const uint32_t c : at->second)
+        if (circuits_[c].is_slow && !circuits_[c].explained) sum += circuits_[c].evidence;
+    return sum;
+  }
+
+  void tell(const Part& part, NetEffect& out) {
     out.kind = part.kind;
     out.a = part.a;
     out.b = part.b;
-    out.ties = ties;
     std::vector<double> logs;
     double worst = -1;
-    for (const uint32_t i : parts_[part]) {
+    std::vector<uint32_t> circuits = parts_[part];
+    if (part.kind == NetKind::kNvlink)
+      circuits.insert(circuits.end(), through_[part.a].begin(), through_[part.a].end());
+    for (const uint32_t i : circuits) {
       Circuit& c = circuits_[i];
       if (c.explained || !c.is_slow) continue;
       c.explained = true;
       logs.push_back(c.slow);
       const uint32_t back = cluster_.channels()[c.channel].back;
+      out.channels.push_back(c.channel);
+      if (back != kNone) out.channels.push_back(back);
       const double cost = on_path_[c.channel] + (back == kNone ? 0 : on_path_[back]);
       out.cost += cost;
       if (cost > worst) {
@@ -184,6 +213,7 @@ class Explain {
   Step& step_;
   std::vector<Circuit> circuits_;
   std::map<Part, std::vector<uint32_t>> parts_;
+  std::map<uint32_t, std::vector<uint32_t>> through_;  // by host: circuits that cross it and leave it
 };
 
 }  // namespace
@@ -191,9 +221,13 @@ class Explain {
 void Network::measure(const Cluster& cluster, Step& step) {
   std::unordered_map<uint64_t, std::vector<float>> times;
   std::vector<uint64_t> kinds(step.instances.size(), 0);
+  const bool trusted = sizes_hold(cluster);
   for (size_t i = 0; i < step.instances.size(); ++i) {
     Instance& instance = step.instances[i];
-    instance.transfer_ms = transfer_of(cluster, step, instance);
+    // Those that are there may all have waited for one of whom nothing is recorded.
+    const CommInfo& comm = cluster.comms()[cluster.channels()[instance.channel].comm];
+    const bool absent = trusted && comm.told_size > comm.members.size() && !is_p2p(instance.op);
+    instance.transfer_ms = absent ? -1 : transfer_of(cluster, step, instance);
     if (instance.transfer_ms < 0) continue;
     kinds[i] = kind_of(cluster, step, instance);
     times[kinds[i]].push_back(static_cast<float>(instance.transfer_ms));

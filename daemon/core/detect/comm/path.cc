@@ -18,14 +18,16 @@ class Walk {
 
   std::vector<double> run() {
     uint32_t at = last_operation();
+    bool waited = true;  // for the end of `at`: otherwise it was only begun there
     for (size_t hops = 0; at != kNone && hops < step_.ops.size(); ++hops) {
-      at = last_to_arrive(at);
+      if (waited) at = last_to_arrive(at);
       const Op& op = step_.ops[at];
       if (!std::isnan(op.excess_ms)) {
         RankStep& rank = step_.result.ranks[step_.owner[at]];
         rank.path += op.excess_ms;
       }
       at = op.before;
+      waited = at == kNone || !step_.ops[at].background || at == op.awaited;
     }
     return std::move(on_path_);
   }

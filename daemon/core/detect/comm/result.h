@@ -33,7 +33,7 @@ struct RankStep {
   float closer = 0;    // beyond those of its family (Cluster::family) that play its role
   float largest = 0;   // the largest excess at one place
   float even = 0;      // share of its time at whose places it was in excess as it was on the whole: 0..1
-  float path = 0;      // excess on the path that made the step as long as it was
+  float path = 0;      // what the step is longer by for it
   float span = 0;      // from its first entry to its last exit
 };
 
@@ -46,7 +46,9 @@ struct NetEffect {
   double ratio = 1;       // of the time that its operations took to what is usual
   double cost = 0;        // ms, on the path
   uint32_t ties = 0;      // others that explain the same as well
+  float evidence = 0;     // of this step alone: log likelihood ratio, beyond what so many parts do by chance
   uint64_t comm = 0;      // the id of the communicator in which it cost most
+  std::vector<uint32_t> channels = {};  // that it explains; empty once the step is closed
 };
 
 struct StepResult {

@@ -10,7 +10,6 @@
 namespace culprit::comm {
 namespace {
 
-constexpr double kMs = 1e-6;  // of a nanosecond
 // Stamps that lie nearer to one another were taken together.
 constexpr int64_t kTogetherNs = 2000;
 
@@ -273,38 +272,6 @@ void align_clocks(const Cluster& cluster, Step& step) {
           queue.push_back(to);
         }
   }
-}
-
-void measure_gaps(Cluster& cluster, Step& step) {
-  for (uint32_t i = 0; i < step.ranks.size(); ++i) {
-    RankInfo& info = cluster.ranks()[step.ranks[i]];
-    RankStep out;
-    out.rank = step.ranks[i];
-    const uint32_t from = step.begin[i], to = step.begin[i + 1];
-    // What came before the first operation is known where the step before was seen.
-    const bool follows = info.last_step + 1 == step.number && info.last_step >= 0;
-    int64_t busy_to = follows ? info.last_end : step.ops[from].start;
-    uint32_t before = kNone;
-    for (uint32_t k = from; k < to; ++k) {
-      Op& op = step.ops[k];
-      op.before = before;
-      op.gap_ms = op.start > busy_to ? static_cast<float>(kMs * static_cast<double>(op.start - busy_to)) : 0;
-      if (k == from && !follows) op.gap_ms = NAN;
-      if (!std::isnan(op.gap_ms)) out.self += op.gap_ms;
-      if (before == kNone || op.end >= busy_to) before = k;
-      busy_to = std::max(busy_to, op.end);
-    }
-    out.span = static_cast<float>(kMs * static_cast<double>(busy_to - step.ops[from].start));
-    step.result.ranks.push_back(out);
-    // How long the step took for this rank is what lies between its last exits.
-    if (follows) out.span = static_cast<float>(kMs * static_cast<double>(busy_to - info.last_end));
-    step.result.ranks.back().span = out.span;
-    info.last_end = busy_to;
-    info.last_step = step.number;
-  }
-  std::vector<double> spans;
-  for (const RankStep& r : step.result.ranks) spans.push_back(r.span);
-  step.result.step_ms = spans.empty() ? 0 : quantile(spans, 0.9);
 }
 
 }  // namespace culprit::comm

@@ -19,12 +19,16 @@ struct Op {
   uint64_t bytes = 0;
   uint32_t slot = 0;
   uint32_t instance = kNone;
-  uint32_t before = kNone;  // the operation of the same rank that ended last before this one began
-  float gap_ms = 0;         // of its own, before it; NaN: not known
-  float excess_ms = 0;      // of that, beyond its peers; NaN: not comparable
+  // After what the rank's own work before it began: an operation that ended, or that was begun in the
+  // background and that nobody waits for.
+  uint32_t before = kNone;
+  uint32_t awaited = kNone;  // one in the background that ended since: perhaps it was waited for
+  float gap_ms = 0;          // of its own, before it; NaN: not known
+  float excess_ms = 0;       // of that, beyond its peers; NaN: not comparable
   CommOp op = CommOp::kJoin;
   bool finished = true;
-  bool fused = false;  // shares its stamps with its neighbour: launched as one
+  bool background = false;  // the rank goes on while it runs
+  bool fused = false;       // shares its stamps with its neighbour: launched as one
 };
 
 // All sides of an operation.
@@ -66,5 +70,14 @@ Step build_step(Cluster& cluster, int64_t number, std::span<const CommRecord* co
 void align_clocks(const Cluster& cluster, Step& step);
 void measure_gaps(Cluster& cluster, Step& step);
 void compare_roles(const Cluster& cluster, Step& step);
+
+// What is left out of a step when it is run again.
+struct Excess {
+  uint32_t host = kNone;       // what its ranks that are in excess take beyond their peers
+  std::vector<bool> channels;  // what operations of these take beyond their like
+};
+// After the path is known: RankStep::path and NetEffect::cost of those who matter become what the step would
+// be shorter by without them. What others would then be waited for is no longer counted as theirs.
+void replay_costs(const Cluster& cluster, Step& step);
 
 }  // namespace culprit::comm

@@ -31,7 +31,8 @@ class Teller {
 
   Told run(bool stopped) {
     judgement_ = judge(cluster_, steps_);
-    for (const Culprit& c : judgement_.culprits) out_.findings.push_back(finding_of(c));
+    for (const Culprit& c : judgement_.culprits)
+      if (!c.nobody) out_.findings.push_back(finding_of(c));
     irregularities();
     curve();
     if (const auto stuck = stopped ? trace_.stuck() : std::nullopt) hang(*stuck);
@@ -55,12 +56,18 @@ class Teller {
   }
 
   std::string subject(const Culprit& c) const {
-    if (c.kind == "gpu" || c.kind == "nic") return name_of(c.ranks[0]);
+    if (c.pause || c.kind == "gpu" || c.kind == "nic") return name_of(c.ranks[0]);
     if (c.kind == "link") return fmt::format("{} and {}", host_of(c, 0), host_of(c, 1));
     return host_of(c, 0);
   }
 
   std::vector<std::string> why(const Culprit& c) const {
+    if (c.pause)
+      return {
+          fmt::format("{} stood still for {} where its {} did not, in one step of {}", name_of(c.ranks[0]),
+                      amount(c.excess_ms), counted(c.peers - 1, "peer"), steps_.size()),
+          fmt::format("no other rank did for half as long in any step; it made this one {} longer",
+                      amount(c.cost_ms))};
     const std::string often = fmt::format("in {} of {}", c.steps.size(), counted(steps_.size(), "step"));
     if (c.kind == "gpu" || (c.kind == "host" && c.peers > 0))
       return {
@@ -88,6 +95,7 @@ class Teller {
   }
 
   std::string title_of(const Culprit& c) const {
+    if (c.pause) return fmt::format("{} stood still once, for {}", name_of(c.ranks[0]), amount(c.excess_ms));
     if (c.kind == "gpu") return fmt::format("{} is slow", name_of(c.ranks[0]));
     if (c.kind == "nic") return fmt::format("The network card of {} is slow", name_of(c.ranks[0]));
     if (c.kind == "nvlink") return fmt::format("The links within {} are slow", host_of(c, 0));
@@ -194,10 +202,14 @@ class Teller {
   }
 
   void describe(const Culprit& c, Irregularity& out) const {
+    if (c.nobody) {
+      out.comm = c.comm;
+      return;
+    }
     if (c.kind == "link" && c.hosts.size() > 1)
       out.links.push_back({host_of(c, 0), host_of(c, 1), c.confidence});
     if (c.peers == 0) out.comm = c.comm;
-    if (c.kind == "gpu" || c.kind == "nic") {
+    if (c.pause || c.kind == "gpu" || c.kind == "nic") {
       out.suspects.push_back(suspect_of(c.ranks[0], c.confidence));
     } else {
       for (const uint32_t h : c.hosts) {

@@ -119,6 +119,7 @@ void CommTrace::close(std::map<int64_t, Held>::iterator at) {
   network_.measure(cluster_, step);
   const std::vector<double> on_path = walk_path(cluster_, step);
   network_.explain(cluster_, on_path, step);
+  replay_costs(cluster_, step);
   keep_result(std::move(step.result));
 }
 
@@ -297,6 +298,13 @@ std::vector<std::string> CommTrace::told_drops() const {
   tell(duplicates_, "of communication came twice: counted once");
   tell(late_, "of communication came when their step had been judged: left out");
   tell(unplaced_steps_, "of communication tell no step and repeat nothing that would: left out");
+  uint64_t present = 0, told = 0;
+  for (const RankInfo& r : cluster_.ranks()) present += !r.slots.empty();
+  for (const CommInfo& c : cluster_.comms()) told = std::max<uint64_t>(told, c.told_size);
+  told = std::max<uint64_t>(told, cluster_.ranks().size());
+  if (present > 0 && told > present)
+    out.push_back(fmt::format("of {} of {} that communicators speak of nothing is recorded", told - present,
+                              counted(told, "rank")));
   tell(beyond_, "of operations under way were more than can be remembered");
   if (forgotten_ > 0)
     out.push_back(fmt::format("{} of communication are forgotten", counted(forgotten_, "step")));
