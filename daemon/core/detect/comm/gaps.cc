@@ -11,8 +11,8 @@ namespace {
 constexpr double kMs = 1e-6;  // of a nanosecond
 // Stamps that lie nearer to one another were taken together.
 constexpr int64_t kTogetherNs = 2000;
-// An operation that begins so soon after another of its kind stood in a queue behind it, and one that begins so
-// shortly before another ends followed it: launches and stamps are no finer.
+// An operation that begins so soon after another of its kind stood in a queue behind it, and one that begins
+// so shortly before another ends followed it: launches and stamps are no finer.
 constexpr int64_t kQueuedNs = 50'000;
 
 // The operations of one rank in a step. Most hold it up until they end. Some run beside its work (gradients

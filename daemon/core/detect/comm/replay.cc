@@ -171,8 +171,8 @@ class Replay {
 }  // namespace
 
 void replay_costs(const Cluster& cluster, Step& step) {
-  // Hosts on whose account the step may be longer: of many the others are not what anyone would look at. Those
-  // on the path, and those whose excess is large: where a record was lost the path may lead elsewhere.
+  // Hosts on whose account the step may be longer: of many the others are not what anyone would look at.
+  // Those on the path, and those whose excess is large: where a record was lost the path may lead elsewhere.
   constexpr size_t kHosts = 3;
   struct Account {
     double most = 0, excess = 0;
@@ -199,7 +199,14 @@ void replay_costs(const Cluster& cluster, Step& step) {
     Excess excess;
     excess.host = host;
     const double ms = replay.without(excess);
-    if (ms < 0) continue;
+    if (ms < 0) {
+      // Not to be told: what stands on the path, or where it led elsewhere, what the one that stands out most
+      // takes beyond its peers.
+      if (host == order[0].second)
+        for (const uint32_t i : accounts[host].ranks)
+          if (RankStep& r = step.result.ranks[i]; r.path < kShare * step.result.step_ms) r.path = r.excess;
+      continue;
+    }
     for (const uint32_t i : accounts[host].ranks) {
       RankStep& r = step.result.ranks[i];
       r.path = static_cast<float>(ms * r.excess / accounts[host].excess);
