@@ -11,7 +11,8 @@ namespace {
 constexpr double kMs = 1e-6;  // of a nanosecond
 // Stamps that lie nearer to one another were taken together.
 constexpr int64_t kTogetherNs = 2000;
-// An operation that begins so soon after another of its kind stood in a queue behind it: a launch takes less.
+// An operation that begins so soon after another of its kind stood in a queue behind it, and one that begins
+// so shortly before another ends followed it: launches and stamps are no finer.
 constexpr int64_t kQueuedNs = 50'000;
 
 // The operations of one rank in a step. Most hold it up until they end. Some run beside its work (gradients
@@ -68,7 +69,7 @@ class Gaps {
     for (uint32_t k = from_; k < to_; ++k) {
       uint32_t next = k + 1;
       while (next < to_ && step_.ops[next].start <= step_.ops[k].start + kTogetherNs) ++next;
-      const bool beside = next < to_ && step_.ops[next].start + kTogetherNs < step_.ops[k].end;
+      const bool beside = next < to_ && step_.ops[next].start + kQueuedNs < step_.ops[k].end;
       ++counts[kind(k)].all;
       counts[kind(k)].beside += beside;
       any = any || beside;

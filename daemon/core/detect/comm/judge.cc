@@ -12,15 +12,15 @@ namespace culprit::comm {
 namespace {
 
 // An excess counts from three standard deviations of what ranks differ by in this job, and from a fiftieth of
-// the step on: below, nobody would act on it. Devices of one kind that are all sound differ by some percent in
-// speed (Sinha et al., SC'22, find 8 % between the fastest and the slowest of most): a twentieth of a rank's own
-// work is no fault.
+// the step on: below, nobody would act on it. Devices of one kind that are all sound differ by some percent
+// in speed (Sinha et al., SC'22, find 8 % between the fastest and the slowest of most): a twentieth of a
+// rank's own work is no fault.
 constexpr double kSigmas = 3, kWorth = 0.02, kDevicesDiffer = 0.05;
 // How often a culprit shows: one that is there all the time in nine of ten steps, one that comes and goes in
 // half of them.
 constexpr double kShows = 0.9, kComesAndGoes = 0.5;
-// Without being slow in all that it does a rank is hit in this many steps before it is named: two pauses of one
-// process are what chance and its own habits bring.
+// Without being slow in all that it does a rank is hit in this many steps before it is named: two pauses of
+// one process are what chance and its own habits bring.
 constexpr uint32_t kHits = 3;
 // A pause stands out where it is as many times as long as the next one, wherever that was. What nine of ten
 // ranks stay below by far is a pause; what is spread over all is uneven work (a checkpoint written by all).

@@ -172,32 +172,45 @@ class Replay {
 
 void replay_costs(const Cluster& cluster, Step& step) {
   // Hosts on whose account the step may be longer: of many the others are not what anyone would look at.
+  // Those on the path, and those whose excess is large: where a record was lost the path may lead elsewhere.
   constexpr size_t kHosts = 3;
   struct Account {
-    double path = 0;
+    double most = 0, excess = 0;
     std::vector<uint32_t> ranks;
   };
   std::map<uint32_t, Account> accounts;
   for (uint32_t i = 0; i < step.result.ranks.size(); ++i) {
     const RankStep& r = step.result.ranks[i];
     const uint32_t host = cluster.ranks()[r.rank].host;
-    if (host == kNone || r.path <= 0 || r.excess <= kShare * step.result.step_ms) continue;
-    accounts[host].path += r.path;
-    accounts[host].ranks.push_back(i);
+    if (host == kNone || r.excess <= kShare * step.result.step_ms) continue;
+    Account& account = accounts[host];
+    account.most = std::max(account.most, double{r.excess} + std::max(0.f, r.path));
+    account.excess += r.excess;
+    account.ranks.push_back(i);
   }
   std::vector<std::pair<double, uint32_t>> order;
   for (const auto& [host, account] : accounts)
-    if (account.path > kShare * step.result.step_ms) order.emplace_back(-account.path, host);
+    if (account.most > 2 * kShare * step.result.step_ms) order.emplace_back(-account.most, host);
   std::sort(order.begin(), order.end());
   if (order.size() > kHosts) order.resize(kHosts);
   if (order.empty() && step.result.network.empty()) return;
   Replay replay(cluster, step);
-  for (const auto& [path, host] : order) {
+  for (const auto& [most, host] : order) {
     Excess excess;
     excess.host = host;
     const double ms = replay.without(excess);
-    if (ms < 0) continue;
-    for (const uint32_t i : accounts[host].ranks) step.result.ranks[i].path *= static_cast<float>(ms / -path);
+    if (ms < 0) {
+      // Not to be told: what stands on the path, or where it led elsewhere, what the one that stands out most
+      // takes beyond its peers.
+      if (host == order[0].second)
+        for (const uint32_t i : accounts[host].ranks)
+          if (RankStep& r = step.result.ranks[i]; r.path < kShare * step.result.step_ms) r.path = r.excess;
+      continue;
+    }
+    for (const uint32_t i : accounts[host].ranks) {
+      RankStep& r = step.result.ranks[i];
+      r.path = static_cast<float>(ms * r.excess / accounts[host].excess);
+    }
   }
   for (NetEffect& effect : step.result.network) {
     Excess excess;
