@@ -14,6 +14,8 @@ constexpr size_t kChainLinks = 32;
 // Records held until their step can be judged: 64 bytes each and a few of tables, 1 GB in all; a step of the
 // largest jobs has a million.
 constexpr size_t kRecordsHeld = 12'000'000;
+// Steps that are held: 200 bytes each where hardly anything is in them.
+constexpr size_t kStepsHeld = 1 << 18;
 // Results of ranks and steps that are kept, 40 bytes each: 200 steps of 20,000 ranks.
 constexpr size_t kRankSteps = 4'000'000;
 

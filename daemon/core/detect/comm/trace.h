@@ -3,8 +3,10 @@
 // with records. Steps whose number is not told are found by what repeats. Pure; one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,32 +23,45 @@
 
 namespace culprit::comm {
 
-// Records that grow without being moved.
+// Records that grow without being moved; a few of them take little.
 class RecordList {
  public:
   void add(const CommRecord& record) {
-    if (size_ == blocks_.size() * kBlock) blocks_.push_back(std::make_unique_for_overwrite<Block>());
-    (*blocks_[size_ / kBlock]).records[size_ % kBlock] = record;
+    if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity()) {
+      blocks_.emplace_back();
+      blocks_.back().reserve(std::clamp<size_t>(size_, 1, 1 << 14));
+    }
+    blocks_.back().push_back(record);
     ++size_;
   }
   size_t size() const { return size_; }
-  const CommRecord& operator[](size_t i) const { return blocks_[i / kBlock]->records[i % kBlock]; }
+  template <class Take>
+  void for_each(Take take) const {
+    for (const auto& block : blocks_)
+      for (const CommRecord& record : block) take(record);
+  }
 
  private:
-  static constexpr size_t kBlock = 1024;
-  struct Block {
-    CommRecord records[kBlock];
-    Block() {}  // not filled with zeros
-  };
-  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<std::vector<CommRecord>> blocks_;
   size_t size_ = 0;
+};
+
+// Runs work(0) to work(n - 1), in any order and at the same time where it can, and returns when all are done;
+// `width`: how many at a time are worth it. The shell has threads, this room has none.
+struct Parallel {
+  using Work = std::function<void(size_t)>;
+  size_t width = 1;
+  std::function<void(size_t n, const Work& work)> run = [](size_t n, const Work& work) {
+    for (size_t i = 0; i < n; ++i) work(i);
+  };
 };
 
 class CommTrace {
  public:
   // `job` is borrowed. `live`: a step is closed when all ranks have gone beyond it; otherwise when the report
-  // is asked for, or memory is short.
-  CommTrace(const JobFile* job, bool live) : cluster_(job), live_(live) {}
+  // is asked for, or memory is short. What is said does not depend on `parallel`.
+  CommTrace(const JobFile* job, bool live, Parallel parallel = {})
+      : cluster_(job), live_(live), parallel_(std::move(parallel)) {}
 
   // `host` wrote them; empty: not known.
   void take(const std::string& host, std::span<const CommRecord> records);
@@ -74,21 +89,30 @@ class CommTrace {
   void keep(uint32_t host, const CommRecord& record);
   void note_progress(uint32_t rank, int64_t step);
   void close_ready();
-  void close(std::map<int64_t, Held>::iterator at);
+  bool full() const { return held_records_ > kRecordsHeld || held_.size() > kStepsHeld; }
+  size_t ready() const;
+  void close(size_t oldest);
+  size_t together(size_t most) const;
+  void keep_result(StepResult result);
   void number_steps();
 
   Cluster cluster_;
   Network network_;
   bool live_;
+  Parallel parallel_;
   std::map<int64_t, Held> held_;
+  Held* recent_ = nullptr;  // of recent_step_: records of one step come together
+  int64_t recent_step_ = -1;
   size_t held_records_ = 0;
+  std::vector<std::unique_ptr<Step>> work_;  // that are analysed at a time
   RecordList unnumbered_;
   std::vector<int64_t> latest_;  // by rank index: its step
   std::deque<StepResult> steps_;
-  size_t rank_steps_ = 0;
+  size_t rank_steps_ = 0;  // of their ranks; a step itself counts too
   int64_t closed_to_ = -1;
   OpenOperations open_;
-  uint64_t taken_ = 0, late_ = 0, duplicates_ = 0, forgotten_ = 0, unplaced_steps_ = 0, beyond_ = 0;
+  uint64_t taken_ = 0, late_ = 0, duplicates_ = 0, forgotten_ = 0, unplaced_steps_ = 0, beyond_ = 0,
+           scattered_ = 0;
   std::map<std::string_view, uint64_t> faulty_;
   int64_t first_ns_ = INT64_MAX, last_ns_ = 0;
 };
