@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "core/detect/comm/cluster.h"
 #include "core/detect/comm/hang.h"
 #include "core/detect/comm/network.h"
+#include "core/detect/comm/parallel.h"
 #include "core/detect/comm/result.h"
 #include "model/comm.h"
 #include "model/report.h"
@@ -44,16 +44,6 @@ class RecordList {
  private:
   std::vector<std::vector<CommRecord>> blocks_;
   size_t size_ = 0;
-};
-
-// Runs work(0) to work(n - 1), in any order and at the same time where it can, and returns when all are done;
-// `width`: how many at a time are worth it. The shell has threads, this room has none.
-struct Parallel {
-  using Work = std::function<void(size_t)>;
-  size_t width = 1;
-  std::function<void(size_t n, const Work& work)> run = [](size_t n, const Work& work) {
-    for (size_t i = 0; i < n; ++i) work(i);
-  };
 };
 
 class CommTrace {
