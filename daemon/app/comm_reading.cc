@@ -18,11 +18,11 @@ namespace {
 constexpr size_t kBlock = 2048;
 // Blocks that one thread reads while another gives the last ones to the engine: 32 MB.
 constexpr size_t kBlocks = 256;
-// Files open at a time. A plain one holds a descriptor; a compressed one also a buffer of 256 KB and a window,
-// which is as long as its content where that is short.
+// Files open at a time. A plain one holds a descriptor; a compressed one also a buffer of 256 KB and a
+// window, which is as long as its content where that is short.
 constexpr size_t kOpen = 16'384, kOpenCompressed = 512;
 
-// Descriptors that may be taken: what the shell's limit leaves to programs that ask, beside what else is open.
+// Descriptors that may be taken: what the shell's limit leaves to programs that ask, beside what is open.
 size_t descriptors(size_t wanted) {
   constexpr rlim_t kOthers = 64;
   rlimit limit{};

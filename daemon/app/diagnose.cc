@@ -341,7 +341,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   if (!files) return tl::unexpected(files.error());
   progress.bytes_total += files->bytes;
   std::vector<Error> errors;
-  // Where nothing is read that rules look at, the library is not compiled: it takes longer than a small trace.
+  // Where nothing is read that rules look at the library is not compiled: that takes long.
   const bool text = !files->logs.empty() || !options.rules.paths.empty() || !options.healthy.empty();
   const auto rules = text ? rules_or_library(options.rules, errors) : nullptr;
   auto built = gather_pool(options, rules, progress);

@@ -67,8 +67,8 @@ class Cluster {
   uint32_t host_index(const std::string& name);
   // The rank that a record of `host` (kNone: unknown) names; where it runs is what the first of them says.
   uint32_t rank_index(const CommRecord& record, uint32_t host);
-  // Of a record that is no join, by the rank that wrote it. Members are noted on the way. kNone: there are too
-  // many.
+  // Of a record that is no join, by the rank that wrote it. Members are noted on the way. kNone: there are
+  // too many.
   uint32_t slot_of(uint32_t rank, const CommRecord& record);
   // The same of what is known; `from`: where the search begins. kNone: it was one too many. Any thread, while
   // nothing is added.

@@ -61,8 +61,8 @@ void CommTrace::note_progress(uint32_t rank, int64_t step) {
   ++held_[step].ranks_in;
 }
 
-// How many of the oldest steps are over: of a live job, whose ranks have all gone beyond; otherwise as many as
-// hold half of all records, where these are too many.
+// How many of the oldest steps are over: of a live job, whose ranks have all gone beyond; otherwise as many
+// as hold half of all records, where these are too many.
 size_t CommTrace::ready() const {
   // A rank in the step after the next has told all of this one, but for what is on its way.
   constexpr int64_t kBehind = 2;
