@@ -5,8 +5,8 @@
 //
 // A row each: ranks, steps, records, MB, seconds from file to answer (files in the page cache), CPU seconds,
 // nanoseconds of CPU a record, the diagnosing process's peak memory in MB, and whom it names (rank 21, twice
-// as slow: in a long pipeline less would be hidden). Fails where it names another, or a record costs much more
-// in the last row than in the first: cost is linear in records.
+// as slow: in a long pipeline less would be hidden). Fails where it names another, or a record costs much
+// more in the last row than in the first: cost is linear in records.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
