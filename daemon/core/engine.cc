@@ -32,7 +32,8 @@ struct Engine::Impl {
   std::map<uint32_t, size_t> flight_of;  // rank
   size_t flight_ops = 0;
 
-  explicit Impl(EngineOptions o) : options(std::move(o)), log(options.job), comm(&options.job, options.live) {
+  explicit Impl(EngineOptions o)
+      : options(std::move(o)), log(options.job), comm(&options.job, options.live, options.parallel) {
     if (options.rules) {
       if (options.live) live.emplace(options.rules, options.watch);
       whole.emplace(options.rules, options.watch);

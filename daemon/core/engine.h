@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/detect/analysis.h"
+#include "core/detect/comm/parallel.h"
 #include "core/detect/comm/vectors.h"
 #include "core/detect/stall.h"
 #include "core/logs/batch.h"
@@ -32,6 +33,7 @@ struct EngineOptions {
   std::vector<std::string> quarantined;  // ids of rules that are not evaluated, and told as problems
   bool live = false;  // whether step() tells findings as they come; otherwise only the report does
   detect::StallOptions hang = {};  // of reports that are given the time
+  comm::Parallel parallel = {};    // for what can be done at a time; the report does not depend on it
 };
 
 // Sources are numbered from 0 in the order of their SourceOpened.

@@ -11,6 +11,8 @@ namespace {
 
 constexpr double kMs = 1e-6;
 constexpr size_t kSteps = 32;  // whose medians say what is usual
+// Kinds of operations of which it is known: a job has some tens of each size; some 200 bytes each.
+constexpr size_t kKinds = 1 << 20;
 // Slower by less than this is nothing to act on, and within what neighbours on a network do to one another.
 constexpr double kSlowLog = 0.25;
 constexpr double kSigmas = 4;
@@ -34,13 +36,6 @@ uint64_t kind_of(const Cluster& cluster, const Step& step, const Instance& insta
   return mix64(
       mix64(p2p ? 0 : comm.shape, size_class),
       static_cast<uint64_t>(p2p ? CommOp::kSend : instance.op) << 1 | static_cast<uint64_t>(crosses));
-}
-
-// Whether what is told of a group's size can be believed: of most groups as many members were seen.
-bool sizes_hold(const Cluster& cluster) {
-  size_t as_told = 0;
-  for (const CommInfo& comm : cluster.comms()) as_told += comm.told_size == comm.members.size();
-  return 2 * as_told >= cluster.comms().size();
 }
 
 double transfer_of(const Cluster& cluster, const Step& step, const Instance& instance) {
@@ -195,9 +190,10 @@ class Explain {
       c.explained = true;
       logs.push_back(c.slow);
       const uint32_t back = cluster_.channels()[c.channel].back;
-      out.channels.push_back(c.channel);
-      if (back != kNone) out.channels.push_back(back);
-      const double cost = on_path_[c.channel] + (back == kNone ? 0 : on_path_[back]);
+      const uint32_t here = step_.local(c.channel), there = back == kNone ? kNone : step_.local(back);
+      out.channels.push_back(here);
+      if (there != kNone) out.channels.push_back(there);
+      const double cost = on_path_[here] + (there == kNone ? 0 : on_path_[there]);
       out.cost += cost;
       if (cost > worst) {
         worst = cost;
@@ -219,45 +215,57 @@ class Explain {
 }  // namespace
 
 void Network::measure(const Cluster& cluster, Step& step) {
-  std::unordered_map<uint64_t, std::vector<float>> times;
-  std::vector<uint64_t> kinds(step.instances.size(), 0);
-  const bool trusted = sizes_hold(cluster);
-  for (size_t i = 0; i < step.instances.size(); ++i) {
-    Instance& instance = step.instances[i];
+  FlatMap<uint32_t> by_key;
+  std::vector<std::vector<float>> times;
+  for (Instance& instance : step.instances) {
     // Those that are there may all have waited for one of whom nothing is recorded.
     const CommInfo& comm = cluster.comms()[cluster.channels()[instance.channel].comm];
-    const bool absent = trusted && comm.told_size > comm.members.size() && !is_p2p(instance.op);
+    const bool absent = cluster.sizes_hold() && comm.told_size > comm.members.size() && !is_p2p(instance.op);
     instance.transfer_ms = absent ? -1 : transfer_of(cluster, step, instance);
     if (instance.transfer_ms < 0) continue;
-    kinds[i] = kind_of(cluster, step, instance);
-    times[kinds[i]].push_back(static_cast<float>(instance.transfer_ms));
+    const uint64_t key = kind_of(cluster, step, instance);
+    const auto [at, fresh] = by_key.try_emplace(key, static_cast<uint32_t>(step.kinds.size()));
+    if (fresh) {
+      step.kinds.push_back({key, 0, 0});
+      times.emplace_back();
+    }
+    instance.kind = *at;
+    times[*at].push_back(static_cast<float>(instance.transfer_ms));
   }
-  std::unordered_map<uint64_t, float> base;
-  for (auto& [kind, list] : times) {
-    const float here = lower_median(list);
-    std::vector<float>& past = usual_[kind];
-    if (past.size() < kSteps) past.push_back(here);
+  for (size_t k = 0; k < times.size(); ++k) step.kinds[k].here = lower_median(times[k]);
+}
+
+void Network::learn(Step& step) {
+  for (TransferKind& kind : step.kinds) {
+    if (usual_.size() >= kKinds && !usual_.contains(kind.key)) {
+      kind.usual = kind.here;
+      continue;
+    }
+    std::vector<float>& past = usual_[kind.key];
+    if (past.size() < kSteps) past.push_back(kind.here);
     std::vector<float> sorted = past;
-    base[kind] = std::min(here, quantile(sorted, 0.25));
+    kind.usual = std::min(kind.here, quantile(sorted, 0.25));
   }
-  for (size_t i = 0; i < step.instances.size(); ++i) {
-    Instance& instance = step.instances[i];
+}
+
+void Network::compare(Step& step) {
+  for (Instance& instance : step.instances) {
     if (instance.transfer_ms < 0) continue;
-    instance.usual_ms = base[kinds[i]];
+    instance.usual_ms = step.kinds[instance.kind].usual;
     instance.slower_ms = std::max(0.0, instance.transfer_ms - instance.usual_ms);
   }
 }
 
-void Network::explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step) const {
+void Network::explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step) {
   struct Times {
     std::vector<float> logs;
     double usual = 0;
   };
-  std::vector<Times> list(cluster.channels().size());
+  std::vector<Times> list(step.channels.size());
   constexpr double kLeastMs = 0.005;  // below the resolution of stamps
   for (const Instance& instance : step.instances) {
     if (instance.transfer_ms < 0) continue;
-    Times& times = list[instance.channel];
+    Times& times = list[instance.local];
     times.logs.push_back(static_cast<float>(
         std::log(std::max(instance.transfer_ms, kLeastMs) / std::max(instance.usual_ms, kLeastMs))));
     times.usual += instance.usual_ms;
@@ -265,19 +273,21 @@ void Network::explain(const Cluster& cluster, const std::vector<double>& on_path
   Explain explain(cluster, on_path, step);
   for (uint32_t c = 0; c < list.size(); ++c) {
     if (list[c].logs.empty()) continue;
-    const Channel& channel = cluster.channels()[c];
+    const uint32_t id = step.channels[c];
+    const Channel& channel = cluster.channels()[id];
     double slow = lower_median(list[c].logs);
     if (channel.sender != kNone) {
       // What clocks of hosts are off by makes one way longer and the other shorter: both ways count as one.
-      if (channel.back < c && !list[channel.back].logs.empty()) continue;
-      if (channel.back != kNone && !list[channel.back].logs.empty()) {
-        Times& back = list[channel.back];
+      const uint32_t other = channel.back == kNone ? kNone : step.local(channel.back);
+      if (other != kNone && !list[other].logs.empty()) {
+        if (channel.back < id) continue;
+        Times& back = list[other];
         const double there = std::exp(slow), here = std::exp(lower_median(back.logs));
         const double usual = std::max(list[c].usual + back.usual, kLeastMs);
         slow = std::log(std::max(there * list[c].usual + here * back.usual, kLeastMs) / usual);
       }
     }
-    explain.add(c, slow, list[c].usual);
+    explain.add(id, slow, list[c].usual);
   }
   explain.run();
 }

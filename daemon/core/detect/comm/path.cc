@@ -13,7 +13,7 @@ constexpr double kTogetherMs = 0.05;
 class Walk {
  public:
   Walk(const Cluster& cluster, Step& step) : cluster_(cluster), step_(step) {
-    on_path_.assign(cluster.channels().size(), 0);
+    on_path_.assign(step.channels.size(), 0);
   }
 
   std::vector<double> run() {
@@ -76,7 +76,7 @@ class Walk {
       }
     }
     const Instance& instance = step_.instances[step_.ops[via].instance];
-    on_path_[instance.channel] += instance.slower_ms;
+    on_path_[instance.local] += instance.slower_ms;
     step_.result.network_path_ms += instance.slower_ms;
     if (best == kNone) return first;
     // What is told of the way: waits that are part of the answer, not every handing over of a pipeline.

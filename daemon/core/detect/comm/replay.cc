@@ -45,9 +45,9 @@ class Replay {
   // common, or what others of the channel took: the wait for one who is not there is left out.
   void find_transfers() {
     took_.resize(step_.instances.size());
-    std::vector<double> least(cluster_.channels().size(), INFINITY);
+    std::vector<double> least(step_.channels.size(), INFINITY);
     for (const Instance& i : step_.instances)
-      if (i.transfer_ms >= 0) least[i.channel] = std::min(least[i.channel], i.transfer_ms);
+      if (i.transfer_ms >= 0) least[i.local] = std::min(least[i.local], i.transfer_ms);
     for (size_t n = 0; n < took_.size(); ++n) {
       const Instance& i = step_.instances[n];
       took_[n] = i.transfer_ms;
@@ -57,7 +57,7 @@ class Replay {
         const Op& op = step_.ops[step_.sides[i.first + k]];
         span = std::min(span, kMs * static_cast<double>(op.end - op.start));
       }
-      took_[n] = i.count > 1 ? span : std::min(span, std::isfinite(least[i.channel]) ? least[i.channel] : 0);
+      took_[n] = i.count > 1 ? span : std::min(span, std::isfinite(least[i.local]) ? least[i.local] : 0);
     }
   }
 
@@ -154,7 +154,7 @@ class Replay {
     const double span = kMs * static_cast<double>(op.end - op.start);
     double took = took_[op.instance];
     if (span < took) return starts_[k] + span;  // it did not wait for the others
-    if (!excess.channels.empty() && excess.channels[instance.channel]) took -= instance.slower_ms;
+    if (!excess.channels.empty() && excess.channels[instance.local]) took -= instance.slower_ms;
     return latest_[op.instance] + took;
   }
 
@@ -214,10 +214,9 @@ void replay_costs(const Cluster& cluster, Step& step) {
   }
   for (NetEffect& effect : step.result.network) {
     Excess excess;
-    excess.channels.assign(cluster.channels().size(), false);
+    excess.channels.assign(step.channels.size(), false);
     for (const uint32_t c : effect.channels) excess.channels[c] = true;
     if (const double ms = replay.without(excess); ms >= 0) effect.cost = ms;
-    effect.channels = {};
   }
 }
 

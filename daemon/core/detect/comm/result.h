@@ -19,6 +19,8 @@ constexpr size_t kRecordsHeldLive = 1'000'000;
 // Vectors of ranks held until their step can be judged, some 250 bytes each with their streams: 15 steps of
 // 65,536 ranks.
 constexpr size_t kVectorsHeld = 1'000'000;
+// Steps that are held: 200 bytes each where hardly anything is in them.
+constexpr size_t kStepsHeld = 1 << 18;
 // Results of ranks and steps that are kept, 40 bytes each: 200 steps of 20,000 ranks.
 constexpr size_t kRankSteps = 4'000'000;
 
@@ -48,7 +50,7 @@ struct NetEffect {
   uint32_t ties = 0;      // others that explain the same as well
   float evidence = 0;     // of this step alone: log likelihood ratio, beyond what so many parts do by chance
   uint64_t comm = 0;      // the id of the communicator in which it cost most
-  std::vector<uint32_t> channels = {};  // that it explains; empty once the step is closed
+  std::vector<uint32_t> channels = {};  // in Step::channels, that it explains; empty once the step is closed
 };
 
 struct StepResult {

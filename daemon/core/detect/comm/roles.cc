@@ -50,7 +50,7 @@ class Role {
       const Op& op = step_.ops[k];
       uint64_t& kind = kinds[op.slot * kCommOps + static_cast<size_t>(op.op)];
       if (kind == 0) kind = kind_of(cluster_, step_.ranks[i], op);
-      keys.push_back(mix64(kind, op.seq - step_.base[info.slots[op.slot].channel]));
+      keys.push_back(mix64(kind, op.seq - step_.base[step_.instances[op.instance].local]));
     }
   }
 

@@ -20,7 +20,7 @@ void CommTrace::take(const std::string& host, std::span<const CommRecord> record
     else
       keep(from, record);
   }
-  if (live_ || held_records_ > held_max()) close_ready();
+  if (live_ || full()) close_ready();
 }
 
 void CommTrace::keep(uint32_t host, const CommRecord& record) {
@@ -30,8 +30,16 @@ void CommTrace::keep(uint32_t host, const CommRecord& record) {
   last_ns_ = std::max(last_ns_, static_cast<int64_t>(std::max(record.start_ns, record.end_ns)));
   if (record.op == CommOp::kJoin) {
     if (condenser_) condenser_->pass(record);
-    return cluster_.join(rank, record);
+    scattered_ += !cluster_.join(rank, record);
+    return;
   }
+  const uint32_t slot = cluster_.slot_of(rank, record);
+  if (slot == kNone) {
+    ++scattered_;
+    return;
+  }
+  // Of a record that is late as well: that an operation ended ends the waiting for it.
+  cluster_.note(rank, slot, record);
   if (!open_.take(record)) ++beyond_;
   ++held_records_;
   if (record.step != kCommUnknown) return hold(rank, record);
@@ -48,9 +56,13 @@ void CommTrace::hold(uint32_t rank, const CommRecord& record) {
     --held_records_;
     return;
   }
-  Held& held = held_[step];
-  held.records.add(record);
-  held.last_ns = std::max(held.last_ns, static_cast<int64_t>(std::max(record.start_ns, record.end_ns)));
+  if (step != recent_step_) {
+    recent_ = &held_[step];
+    recent_step_ = step;
+  }
+  recent_->records.add(record);
+  recent_->last_ns =
+      std::max(recent_->last_ns, static_cast<int64_t>(std::max(record.start_ns, record.end_ns)));
   if (live_) note_progress(rank, step);
 }
 
@@ -63,85 +75,152 @@ void CommTrace::note_progress(uint32_t rank, int64_t step) {
   ++held_[step].ranks_in;
 }
 
-void CommTrace::close_ready() {
+// How many of the oldest steps are over: of a live job, whose ranks have all gone beyond. Where more is held
+// than may be, as many as bring it below: of files, whose steps are all there to be analysed at a time, half.
+size_t CommTrace::ready() {
   // A rank in the step after the next has told all of this one, but for what is on its way.
   constexpr int64_t kBehind = 2;
-  while (!held_.empty()) {
-    const auto oldest = held_.begin();
+  const size_t part = live_ ? 1 : 2;
+  const bool many = full();
+  size_t n = 0, records = held_records_, vectors = held_vectors_;
+  for (auto oldest = held_.begin(); oldest != held_.end(); ++oldest, ++n) {
     uint32_t near = 0;
     for (auto at = oldest; at != held_.end() && at->first < oldest->first + kBehind; ++at)
       near += at->second.ranks_in;
-    const bool over = live_ && held_.size() > 1 && ((near == 0 && all_known()) || is_overdue(oldest->second));
-    if (!over && held_records_ <= held_max() && held_vectors_ <= kVectorsHeld) break;
-    close(oldest);
+    const Held& held = oldest->second;
+    const size_t left = held_.size() - n;
+    const bool over =
+        live_ && left > 1 && ((near == 0 && (held.ranks.empty() || all_known())) || is_overdue(held, left));
+    const bool fits =
+        records <= held_max() / part && vectors <= kVectorsHeld / part && left <= kStepsHeld / part;
+    if (!over && (!many || fits)) break;
+    records -= held.records.size();
+    vectors -= held.ranks.size();
   }
-  if (held_records_ > held_max()) number_steps();
+  return n;
+}
+
+void CommTrace::close_ready() {
+  close(ready());
+  if (!full()) return;
+  number_steps();
+  close(ready());
 }
 
 // A rank that tells no more (its ring was lost, its process replaced) holds nobody up while the others go on.
 // Rings are read within seconds, and clocks of hosts are off by as many; blocks come within minutes.
-bool CommTrace::is_overdue(const Held& held) const {
+bool CommTrace::is_overdue(const Held& held, size_t left) const {
   constexpr int64_t kRecordsNs = 30 * kNsPerSecond, kVectorsNs = 300 * kNsPerSecond;
   const int64_t longest = held.ranks.empty() ? kRecordsNs : kVectorsNs;
-  return held_.rbegin()->second.last_ns - held.last_ns > longest && held_.size() > 2;
+  return held_.rbegin()->second.last_ns - held.last_ns > longest && left > 2;
 }
 
-void CommTrace::close(std::map<int64_t, Held>::iterator at) {
-  const int64_t number = at->first;
-  Held held = std::move(at->second);
+// Of the `most` oldest steps, those that are analysed at a time: as many as are worth it and their tables,
+// some 150 bytes a record, fit into half a gigabyte. None that others tell by vectors.
+size_t CommTrace::together(size_t most) const {
+  constexpr size_t kRecords = 4'000'000;
+  size_t n = 0, records = 0;
+  for (auto at = held_.begin(); n < std::min(most, std::max<size_t>(1, parallel_.width)); ++at, ++n) {
+    records += at->second.records.size();
+    if ((n > 0 && records > kRecords) || !at->second.ranks.empty()) break;
+  }
+  return n;
+}
+
+void CommTrace::close(size_t oldest) {
+  if (oldest == 0) return;
+  recent_step_ = -1;
+  while (oldest > 0) {
+    cluster_.settle();
+    const size_t n = condenser_ ? 0 : together(oldest);
+    if (n > 0)
+      close_plain(n);
+    else
+      close_told();
+    oldest -= std::max<size_t>(1, n);
+  }
+  if (live_ || held_.empty()) work_.clear();
+}
+
+void CommTrace::build(int64_t number, const RecordList& list, Step& step) const {
+  std::vector<const CommRecord*> records;
+  records.reserve(list.size());
+  list.for_each([&](const CommRecord& r) { records.push_back(&r); });
+  build_step(cluster_, number, records, step);
+}
+
+// Steps of which there are records and nothing else.
+void CommTrace::close_plain(size_t n) {
+  std::vector<std::map<int64_t, Held>::node_type> held;
+  for (size_t i = 0; i < n; ++i) held.push_back(held_.extract(held_.begin()));
+  while (work_.size() < n) work_.push_back(std::make_unique<Step>());
+  parallel_.run(n, [&](size_t i) { build(held[i].key(), held[i].mapped().records, *work_[i]); });
+  for (size_t i = 0; i < n; ++i) {
+    held_records_ -= held[i].mapped().records.size();
+    closed_to_ = held[i].key();
+    duplicates_ += work_[i]->duplicates;
+    measure_gaps(cluster_, *work_[i]);
+  }
+  held.clear();
+  parallel_.run(n, [this](size_t i) {
+    align_clocks(cluster_, *work_[i]);
+    compare_roles(cluster_, *work_[i]);
+    Network::measure(cluster_, *work_[i]);
+  });
+  for (size_t i = 0; i < n; ++i) network_.learn(*work_[i]);
+  parallel_.run(n, [this](size_t i) {
+    Network::compare(*work_[i]);
+    const std::vector<double> on_path = walk_path(cluster_, *work_[i]);
+    Network::explain(cluster_, on_path, *work_[i]);
+    replay_costs(cluster_, *work_[i]);
+  });
+  for (size_t i = 0; i < n; ++i) keep_result(std::move(work_[i]->result));
+}
+
+// The oldest step, that is told by vectors: to others, or by others.
+void CommTrace::close_told() {
+  auto node = held_.extract(held_.begin());
+  const int64_t number = node.key();
+  Held held = std::move(node.mapped());
   held_records_ -= held.records.size();
   held_vectors_ -= held.ranks.size();
   closed_to_ = number;
-  held_.erase(at);
-  if (held.records.size() == 0) return analyse(step_of(number, std::move(held)));
-  std::vector<const CommRecord*> records;
-  records.reserve(held.records.size());
-  for (size_t i = 0; i < held.records.size(); ++i) records.push_back(&held.records[i]);
-  Step step = build_step(cluster_, number, records);
-  records = {};
-  held.records = {};
-  duplicates_ += step.duplicates;
-  if (condenser_) {
+  if (held.records.size() > 0) {
+    if (work_.empty()) work_.push_back(std::make_unique<Step>());
+    Step& step = *work_[0];
+    build(number, held.records, step);
+    held.records = {};
+    duplicates_ += step.duplicates;
     measure_gaps(cluster_, step);
-    return condenser_->add(cluster_, step);
-  }
-  if (!held.ranks.empty()) {  // others tell theirs by vectors: these ranks are compared with them
-    measure_gaps(cluster_, step);
+    if (condenser_) return condenser_->add(cluster_, step);
+    // These ranks are compared with those that others tell.
     Condenser own;
     own.add(cluster_, step);
     const HostVectors told = own.take();
-    for (const RankVector& v : told.vectors) add_sides(cluster_, v, told.streams[v.streams], held);
-    return analyse(step_of(number, std::move(held)));
+    for (const RankVector& v : told.vectors) add_sides(v, told.streams[v.streams], held);
   }
-  align_clocks(cluster_, step);
-  measure_gaps(cluster_, step);
-  compare_roles(cluster_, step);
-  network_.measure(cluster_, step);
-  const std::vector<double> on_path = walk_path(cluster_, step);
-  network_.explain(cluster_, on_path, step);
-  replay_costs(cluster_, step);
-  keep_result(std::move(step.result));
+  analyse(number, std::move(held));
 }
 
-Step CommTrace::step_of(int64_t number, Held held) {
+void CommTrace::analyse(int64_t number, Held held) {
   Step step = vector_step(cluster_, number, std::move(held.ranks), held.sides);
   duplicates_ += step.duplicates;
-  return step;
-}
-
-void CommTrace::analyse(Step step) {
   compare_roles(cluster_, step);
-  network_.measure(cluster_, step);
+  Network::measure(cluster_, step);
+  network_.learn(step);
+  Network::compare(step);
   const std::vector<double> on_path = estimate_path(cluster_, step);
-  network_.explain(cluster_, on_path, step);
+  Network::explain(cluster_, on_path, step);
   keep_result(std::move(step.result));
 }
 
 void CommTrace::keep_result(StepResult result) {
-  rank_steps_ += result.ranks.size();
+  constexpr size_t kOfStep = 8;  // what a step takes besides its ranks, counted in ranks
+  rank_steps_ += result.ranks.size() + kOfStep;
+  for (NetEffect& effect : result.network) effect.channels = {};
   steps_.push_back(std::move(result));
   while (rank_steps_ > kRankSteps && steps_.size() > 1) {
-    rank_steps_ -= steps_.front().ranks.size();
+    rank_steps_ -= steps_.front().ranks.size() + kOfStep;
     steps_.pop_front();
     ++forgotten_;
   }
@@ -150,12 +229,12 @@ void CommTrace::keep_result(StepResult result) {
 // ---- vectors
 
 // Its streams by slots of the cluster.
-void CommTrace::add_sides(Cluster& cluster, const RankVector& v, const RankStreams& streams, Held& held) {
+void CommTrace::add_sides(const RankVector& v, const RankStreams& streams, Held& held) {
   RankSides out;
   CommRecord record;
   record.rank = streams.rank;
   record.device = streams.device;
-  out.rank = cluster.find_rank(streams.rank);
+  out.rank = cluster_.find_rank(streams.rank);
   out.begin_ns = v.begin_ns;
   out.span_ms = v.span_ms;
   out.self_ms = v.self_ms;
@@ -166,7 +245,7 @@ void CommTrace::add_sides(Cluster& cluster, const RankVector& v, const RankStrea
     record.peer = s.peer;
     record.op = s.op;
     record.group = s.group;
-    held.sides.push_back({cluster.slot_of(out.rank, record), 0, s.op, s.size_class, NAN});
+    held.sides.push_back({cluster_.slot_of(out.rank, record), 0, s.op, s.size_class, NAN});
   }
   for (uint32_t i = 0; i < v.told; ++i) {
     if (v.sums[i].stream >= streams.streams.size()) continue;
@@ -174,6 +253,10 @@ void CommTrace::add_sides(Cluster& cluster, const RankVector& v, const RankStrea
     side.ms = v.sums[i].ms;
     side.count = v.sums[i].count;
   }
+  const auto lost = std::remove_if(held.sides.begin() + out.first, held.sides.end(),
+                                   [](const VectorSide& s) { return s.slot == kNone; });
+  scattered_ += static_cast<uint64_t>(held.sides.end() - lost);
+  held.sides.erase(lost, held.sides.end());
   out.count = static_cast<uint32_t>(held.sides.size()) - out.first;
   held.ranks.push_back(out);
 }
@@ -193,7 +276,7 @@ void CommTrace::take_vector(uint32_t host, const RankVector& vector, const RankS
   }
   Held& held = held_[vector.step];
   held.last_ns = std::max(held.last_ns, end);
-  add_sides(cluster_, vector, streams, held);
+  add_sides(vector, streams, held);
   ++held_vectors_;
   note_progress(rank, vector.step);
 }
@@ -204,8 +287,14 @@ void CommTrace::take_standing(uint32_t host, const CommRecord& record) {
     return;
   }
   const uint32_t rank = cluster_.rank_index(record, host);
-  if (record.op == CommOp::kJoin) return cluster_.join(rank, record);
-  cluster_.note(rank, cluster_.slot_of(rank, record), record);
+  const bool joins = record.op == CommOp::kJoin;
+  const uint32_t slot = joins ? kNone : cluster_.slot_of(rank, record);
+  if (joins ? !cluster_.join(rank, record) : slot == kNone) {
+    ++scattered_;
+    return;
+  }
+  if (joins) return;
+  cluster_.note(rank, slot, record);
   if (!open_.take(record)) ++beyond_;
 }
 
@@ -220,7 +309,7 @@ void CommTrace::take_vectors(const std::string& host, const HostVectors& told,
 
 // Hosts tell in blocks of a minute: of a group of which somebody is still unknown the block is to come.
 bool CommTrace::all_known() {
-  if (all_known_ || held_.empty() || held_.begin()->second.ranks.empty()) return true;
+  if (all_known_) return true;
   cluster_.settle();
   all_known_ = std::all_of(cluster_.comms().begin(), cluster_.comms().end(), [this](const CommInfo& comm) {
     const bool members = std::all_of(comm.members.begin(), comm.members.end(),
@@ -230,8 +319,7 @@ bool CommTrace::all_known() {
   return all_known_;
 }
 
-std::vector<CommRecord> CommTrace::standing() {
-  note_held();
+std::vector<CommRecord> CommTrace::standing() const {
   std::vector<CommRecord> out;
   for (const RankInfo& info : cluster_.ranks())
     for (const Slot& slot : info.slots) {
@@ -257,7 +345,7 @@ void CommTrace::number_steps() {
   if (unnumbered_.size() == 0) return;
   std::vector<CommRecord> records;
   records.reserve(unnumbered_.size());
-  for (size_t i = 0; i < unnumbered_.size(); ++i) records.push_back(unnumbered_[i]);
+  unnumbered_.for_each([&](const CommRecord& r) { records.push_back(r); });
   unnumbered_ = {};
   unplaced_steps_ += find_steps(records, origin_);
   for (const CommRecord& record : records) {
@@ -271,23 +359,10 @@ void CommTrace::number_steps() {
 void CommTrace::settle() {
   if (live_) return close_ready();
   number_steps();
-  while (!held_.empty()) close(held_.begin());
+  close(held_.size());
 }
 
-void CommTrace::note_held() {
-  for (auto& [number, held] : held_)
-    for (size_t i = 0; i < held.records.size(); ++i) {
-      const CommRecord& record = held.records[i];
-      const uint32_t rank = cluster_.find_rank(record.rank);
-      cluster_.note(rank, cluster_.slot_of(rank, record), record);
-    }
-}
-
-std::optional<Stuck> CommTrace::stuck() {
-  if (open_.empty()) return std::nullopt;
-  note_held();
-  return open_.find(cluster_);
-}
+std::optional<Stuck> CommTrace::stuck() const { return open_.empty() ? std::nullopt : open_.find(cluster_); }
 
 std::vector<std::string> CommTrace::told_drops() const {
   std::vector<std::string> out;
@@ -298,6 +373,7 @@ std::vector<std::string> CommTrace::told_drops() const {
   tell(duplicates_, "of communication came twice: counted once");
   tell(late_, "of communication came when their step had been judged: left out");
   tell(unplaced_steps_, "of communication tell no step and repeat nothing that would: left out");
+  tell(scattered_, "of communication are of more communicators and peers than can be followed: left out");
   uint64_t present = 0, told = 0;
   for (const RankInfo& r : cluster_.ranks()) present += !r.slots.empty();
   for (const CommInfo& c : cluster_.comms()) told = std::max<uint64_t>(told, c.told_size);

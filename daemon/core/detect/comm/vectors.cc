@@ -320,6 +320,7 @@ class VectorBuilder {
       op.instance = static_cast<uint32_t>(step_.instances.size());
       Instance& alone = step_.instances.emplace_back();
       alone.channel = cluster_.ranks()[rank.rank].slots[slot].channel;
+      alone.local = local(alone.channel);
       alone.count = 1;
       push(op, owner, 0);
     }
@@ -333,11 +334,23 @@ class VectorBuilder {
     if (fresh) {
       Instance& instance = step_.instances.emplace_back();
       instance.channel = channel;
+      instance.local = local(channel);
       instance.op = kind;
     }
     op.instance = *at;
     ++step_.instances[*at].count;
     push(op, owner, count);
+  }
+
+  // Sums have no numbers: they begin at 0.
+  uint32_t local(uint32_t channel) {
+    uint32_t& at = step_.channel_at[channel];
+    if (at == kNone) {
+      at = static_cast<uint32_t>(step_.channels.size());
+      step_.channels.push_back(channel);
+      step_.base.push_back(0);
+    }
+    return at;
   }
 
   void push(const Op& op, uint32_t owner, uint32_t count) {
@@ -372,7 +385,7 @@ Step vector_step(Cluster& cluster, int64_t number, std::vector<RankSides> ranks,
   std::stable_sort(ranks.begin(), ranks.end(), [&](const RankSides& a, const RankSides& b) {
     return cluster.ranks()[a.rank].rank < cluster.ranks()[b.rank].rank;
   });
-  step.base.assign(cluster.channels().size(), 0);
+  step.channel_at.assign(cluster.channels().size(), kNone);
   step.clock_ns.assign(cluster.hosts().size(), 0);
   VectorBuilder builder(cluster, step, sides);
   for (size_t i = 0; i < ranks.size(); ++i) {
@@ -390,8 +403,8 @@ Step vector_step(Cluster& cluster, int64_t number, std::vector<RankSides> ranks,
 std::vector<double> estimate_path(const Cluster& cluster, Step& step) {
   // What each rank waited for others: beyond what its operations took when all were there.
   std::vector<double> wait(step.ranks.size(), 0);
-  std::vector<double> on_path(cluster.channels().size(), 0);
-  FlatMap<uint32_t> slowest;  // by kind of group: the channel that was slowest
+  std::vector<double> on_path(step.channels.size(), 0);
+  FlatMap<uint32_t> slowest;  // by kind of group: Instance::local of the channel that was slowest
   for (const Instance& instance : step.instances) {
     if (instance.transfer_ms < 0 || !instance.complete) continue;
     for (uint32_t k = 0; k < instance.count; ++k) {
@@ -400,14 +413,14 @@ std::vector<double> estimate_path(const Cluster& cluster, Step& step) {
       wait[step.owner[side]] += 1e-6 * static_cast<double>(op.end - op.start) - instance.transfer_ms;
     }
     const Channel& channel = cluster.channels()[instance.channel];
-    on_path[instance.channel] += instance.slower_ms;
+    on_path[instance.local] += instance.slower_ms;
     // Groups of one kind go on beside one another: the slowest of them is what the step waits for.
     const auto [at, fresh] = slowest.try_emplace(
-        mix64(cluster.comms()[channel.comm].shape, channel.sender == kNone), instance.channel);
-    if (!fresh && *at != instance.channel) {
-      const bool slower = on_path[instance.channel] > on_path[*at];
-      on_path[slower ? *at : instance.channel] = 0;
-      if (slower) *at = instance.channel;
+        mix64(cluster.comms()[channel.comm].shape, channel.sender == kNone), instance.local);
+    if (!fresh && *at != instance.local) {
+      const bool slower = on_path[instance.local] > on_path[*at];
+      on_path[slower ? *at : instance.local] = 0;
+      if (slower) *at = instance.local;
     }
   }
   for (const double ms : on_path) step.result.network_path_ms += ms;
