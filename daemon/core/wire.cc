@@ -119,7 +119,7 @@ void InputWriter::add(const Input& input, TimeNs now) {
       [&](const ProblemSeen& i) { note(kProblem, now, pack(i.problem)); },
       [&](const RuleOverran&) {},
       [&](const FlightInput&) {},  // dumps are read from files, where a host's feed has none
-      [&](const CommInput&) {},  // records are no lines: agents do not send them in these blocks
+      [&](const CommInput&) {},    // records are no lines: agents do not send them in these blocks
       [&](const detect::ProgressSeen& i) {
         PackedWriter out;
         out.signed_number(i.step);
@@ -152,6 +152,9 @@ bool InputWriter::full() const {
   return condenser_.full() || notes_before_ + notes_after_ >= kNotes / 4 ||
          before_.size() + after_.size() >= limits::kWireBytes / 4;
 }
+
+// What is told between two looks at full() stands beside a quarter of lines, in a frame of 6 MiB.
+bool InputWriter::has_room_for_source() const { return before_.size() < 3 * limits::kWireBytes / 8; }
 
 std::string InputWriter::flush(TimeNs now) {
   PackedWriter out;
