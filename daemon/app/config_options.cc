@@ -102,7 +102,9 @@ const Option kOptions[] = {
      "Who signs the agents' certificates."},
     {"collector.retention.max_size",
      SizeType{OF(uint64_t, collector.retention_max_size), 16 * kMiB, 1024 * kTiB}, true, nullptr,
-     "How much of the disk all that was collected may take; the oldest goes first."},
+     "How much of the disk all that was collected may take; the oldest goes first. Where others fill the "
+     "disk "
+     "before that, nothing goes for them: agents wait, and the log says who fills it."},
     {"collector.retention.max_age",
      DurationType{OF(TimeNs, collector.retention_max_age_ns), 3600 * kSecond, 3650 * kDay}, true, nullptr,
      "How long it is kept."},

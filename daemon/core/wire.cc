@@ -199,6 +199,9 @@ bool InputWriter::full() const {
          before_.size() + after_.size() >= limits::kWireBytes / 4;
 }
 
+// What is told between two looks at full() stands beside a quarter of lines, in a frame of 6 MiB.
+bool InputWriter::has_room_for_source() const { return before_.size() < 3 * limits::kWireBytes / 8; }
+
 std::string InputWriter::flush(TimeNs now) {
   note_comm(now);
   PackedWriter out;

@@ -45,6 +45,8 @@ class InputWriter {
   // the longer a block, the fewer bytes.
   bool urgent() const { return condenser_.urgent() || notes_after_ > 0 || stands_; }
   bool full() const;  // flush before more is added
+  // A block holds one more, beside its lines; where not, lines of it cannot be told before the next flush.
+  bool has_room_for_source() const;
   // The next block.
   std::string flush(TimeNs now);
   const logs::CondenseCounts& counts() const { return condenser_.counts(); }

@@ -18,6 +18,8 @@ using Json = nlohmann::ordered_json;
 constexpr TimeNs kRepeatEvery = 10 * kNsPerSecond;
 // Rules and hosts whose findings are counted apart.
 constexpr size_t kRepeats = 4096;
+// Agents that are remembered of a host that their logs name: several may read one file that they share.
+constexpr size_t kTellers = 4;
 // A confidence that changes by less is no news.
 constexpr double kNews = 0.1;
 
@@ -140,13 +142,34 @@ void LiveJob::take_kernel(const LiveStream& stream, std::span<const KernelLine> 
 
 std::optional<SourceId> LiveJob::open_remote(const std::string& host, SourceInfo info, TimeNs at) {
   const std::tuple key(host, info.file, info.kind);
+  if (info.host) tells_of(host, *info.host);
   if (const auto known = remote_sources_.find(key); known != remote_sources_.end()) return known->second;
   const auto here = sources_.open_other(std::move(info), at);
   if (here) remote_sources_.emplace(key, *here);
   return here;
 }
 
-void LiveJob::take_remote(core::Input input, TimeNs at) {
+// A host is called by its logs what no agent need be called.
+void LiveJob::tells_of(const std::string& agent, const std::string& host) {
+  if (host.empty() || host == agent || tellers_.size() >= limits::kWriters) return;
+  std::vector<std::string>& known = tellers_[host];
+  if (known.size() < kTellers && std::find(known.begin(), known.end(), agent) == known.end())
+    known.push_back(agent);
+}
+
+void LiveJob::add_tellers(const std::string& host, std::vector<std::string>& out) const {
+  const auto add = [&](const std::string& name) {
+    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  };
+  const auto others = tellers_.find(host);
+  if (others == tellers_.end() || hosts_.contains(host)) add(host);
+  if (others == tellers_.end()) return;
+  for (const std::string& agent : others->second) add(agent);
+}
+
+void LiveJob::take_remote(const std::string& host, core::Input input, TimeNs at) {
+  if (const auto* lines = std::get_if<core::LogInput>(&input))
+    for (const logs::WriterKey& writer : lines->batch->writers) tells_of(host, writer.host);
   dirty_ = true;
   sources_.give(std::move(input), at);
 }
@@ -218,7 +241,7 @@ bool LiveJob::tell_findings(TimeNs now, std::vector<LiveEvent>& out) {
     }
     LiveEvent e = event(LiveEventKind::kFinding, now);
     e.id = id_of(f, host, now);
-    if (!host.empty()) e.hosts.push_back(host);
+    if (!host.empty()) add_tellers(host, e.hosts);
     e.json = finding_json(f, repeat.more, now);
     repeat = {now, 0};
     out.push_back(std::move(e));
@@ -254,7 +277,7 @@ void LiveJob::tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out) {
     told.json = e.json;
     if (report_.verdict == i) e.sentence = sentence_of(d);
     for (const Suspect& s : d.hosts)
-      if (s.host) e.hosts.push_back(*s.host);
+      if (s.host) add_tellers(*s.host, e.hosts);
     out.push_back(std::move(e));
   }
   for (auto it = told_.begin(); it != told_.end();) {

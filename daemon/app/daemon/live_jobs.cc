@@ -10,7 +10,7 @@
 
 #include "app/daemon/job_recognition.h"
 #include "app/daemon/live_job.h"
-#include "app/daemon/remote_stream.h"
+#include "app/daemon/remote_sessions.h"
 #include "base/text.h"
 #include "model/report_json.h"
 
@@ -39,9 +39,6 @@ constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
 // What depends on time alone (hangs, ends, slow reports) takes tens of seconds.
 constexpr TimeNs kTickEvery = kNsPerSecond;
 
-// Sessions of agents that are read at once: one for each job and host.
-constexpr size_t kRemoteStreams = 65'536;
-
 constexpr std::string_view kEventWords[] = {"job_started",    "finding",   "diagnosis",
                                             "diagnosis_gone", "job_ended", "pool_changed"};
 constexpr std::string_view kStateWords[] = {"running", "ended", "failed"};
@@ -66,8 +63,7 @@ struct LiveJobs::Impl {
   std::deque<LiveEvent> events;
   std::deque<LiveEvent> replayed;  // while restoring: the last findings
   KernelBacklog backlog;
-  std::map<std::pair<uint64_t, StreamId>, RemoteStream> remote;  // by log and stream
-  std::map<std::pair<std::string, std::string>, std::pair<uint64_t, StreamId>> remote_of;  // by host and job
+  RemoteSessions remote;
   bool restoring = false;              // what is taken was told before
   bool behind = false;                 // what is taken is late
   std::map<std::string, TimeNs> over;  // while restoring: the end of the last run that is over
@@ -221,39 +217,31 @@ struct LiveJobs::Impl {
 
   void open_remote(const RemoteBatch& batch, const StreamInfo& info) {
     if (info.kind != OriginKind::kCondensed) return;  // how far the agent is, for itself
-    // Its agent was restarted: what it told before is told.
-    const auto [known, first] = remote_of.try_emplace({batch.host, info.job}, batch.epoch, info.id);
-    if (!first) remote.erase(std::exchange(known->second, {batch.epoch, info.id}));
-    if (remote.size() < kRemoteStreams)
-      remote.try_emplace(known->second, batch.host, info, core::rule_finder(options.rules.get()));
-    else  // its blocks are counted as lost
-      remote_of.erase(known);
+    remote.open({batch.epoch, info.id}, batch.host, info, core::rule_finder(options.rules.get()));
   }
 
   void take_remote(const RemoteBatch& batch, const Piece& piece, TimeNs now) {
     if (piece.bytes.empty() && !piece.ends) return;
-    const auto known = remote.find({batch.epoch, piece.stream});
+    const RemoteSessions::Key key(batch.epoch, piece.stream);
     if (!piece.bytes.empty()) {
       ++counts.remote_blocks;
       counts.remote_bytes += piece.bytes.size();
-      if (known == remote.end()) {
-        ++counts.remote_blocks_lost;
-        return;
-      }
-      RemoteStream& stream = known->second;
-      const uint64_t lost = stream.blocks_lost();
+      RemoteStream* stream = remote.block(key);
+      const uint64_t lost = stream ? stream->blocks_lost() : 0;
       // A stranger's clock: what none tells is now.
       const bool told = piece.time_ns >= 0 && piece.time_ns < kTimesEnd;
       const TimeNs at = told ? piece.time_ns : now;
-      LiveJob* job =
-          stream.take(piece, {at, restoring ? at : now},
-                      [&](const auto& id, TimeNs when, bool begins) { return remote_job(id, when, begins); });
-      counts.remote_blocks_lost += stream.blocks_lost() - lost;
+      const auto job_of = [&](const auto& id, TimeNs when, bool begins) {
+        return remote_job(id, when, begins);
+      };
+      LiveJob* job = stream ? stream->take(piece, {at, restoring ? at : now}, job_of) : nullptr;
+      if (!stream || stream->blocks_lost() > lost) {
+        ++counts.remote_blocks_lost;
+        counts.remote_lost_of = batch.host;
+      }
       if (job) after(*job, at);
     }
-    if (!piece.ends || known == remote.end()) return;
-    remote_of.erase({known->second.host(), known->second.info().job});
-    remote.erase(known);
+    if (piece.ends) remote.end(key);
   }
 
   // What a job's engine found in the pieces it just took.
@@ -509,7 +497,7 @@ std::string LiveJobs::rules_json() const {
 void LiveJobs::reload_rules(std::shared_ptr<rules::Ruleset> rules) {
   impl_->options.rules = std::move(rules);
   for (auto& [id, job] : impl_->jobs) job->replace_rules(impl_->options.rules);
-  for (auto& [id, stream] : impl_->remote) stream.set_rules(core::rule_finder(impl_->options.rules.get()));
+  impl_->remote.set_rules(core::rule_finder(impl_->options.rules.get()));
   impl_->parsing.use(impl_->options.rules.get(), impl_->options.zone);
 }
 

@@ -338,6 +338,7 @@ Uplink::Told Uplink::tell(TimeNs now) {
   out.frames = frames_of(*spool_);
   out.written = written_;
   out.unwritten = !unwritten_.empty();
+  out.refused = std::exchange(refused_, {});
   return out;
 }
 
@@ -346,6 +347,11 @@ void Uplink::worked(const Told& told) {
   told_ = told;
   complain(of_disk_, told.written ? "" : told.written.error().text + "; sources are held back",
            "the condensed log can be written again");
+  if (!told.refused.empty())
+    complain(of_refused_,
+             fmt::format("{}; the collector misses what was in it, {} blocks so far", told.refused,
+                         told.counts.blocks_refused),
+             "");
   if (told.unwritten) {
     pausing_ = true;
     pause_timer_->start(kRetry);
@@ -447,7 +453,8 @@ void Uplink::write(TimeNs now) {
   while (written_ && !unwritten_.empty()) {
     written_ = spool_->append(unwritten_.front(), now);
     if (!written_ && written_.error().code == ErrorCode::kInvalid) {
-      feed_->renew();
+      refused_ = written_.error().text;
+      feed_->refused(unwritten_.front());
       written_ = {};
     }
     if (written_) unwritten_.pop_front();

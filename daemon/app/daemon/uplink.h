@@ -94,6 +94,7 @@ class Uplink : public forward::FrameSource {
     Recorder::Frames frames;
     Status written;  // of blocks
     bool unwritten = false;
+    std::string refused;  // why blocks were not kept
   };
   struct Reader;
 
@@ -127,6 +128,7 @@ class Uplink : public forward::FrameSource {
   std::shared_ptr<store::Replay> replay_;
   std::deque<PieceBatch> unwritten_;  // the worker's: blocks that the spool did not take yet
   Status written_;                    // the worker's
+  std::string refused_;               // the worker's
   uint64_t replay_from_ = 0;
   bool replayed_ = false, busy_ = false, stopping_ = false, pausing_ = false;
   Told told_;
@@ -137,7 +139,7 @@ class Uplink : public forward::FrameSource {
   std::array<TimeNs, 2> moved_ns_ = {kNoTime, kNoTime};  // wall clock: when the acknowledgement last moved
   TimeNs started_ns_ = kNoTime;                          // wall clock
   std::string tls_trouble_;                              // as it is now
-  Complaint of_disk_, of_tls_, of_link_;
+  Complaint of_disk_, of_refused_, of_tls_, of_link_;
   std::shared_ptr<const io::TlsCredentials> tls_;
   std::function<void()> finish_done_;
   std::unique_ptr<io::Timer> beat_timer_, pause_timer_, finish_timer_;
