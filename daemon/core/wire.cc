@@ -119,7 +119,7 @@ void InputWriter::add(const Input& input, TimeNs now) {
       [&](const ProblemSeen& i) { note(kProblem, now, pack(i.problem)); },
       [&](const RuleOverran&) {},
       [&](const FlightInput&) {},  // dumps are read from files, where a host's feed has none
-      [&](const CommInput&) {},  // records are no lines: agents do not send them in these blocks
+      [&](const CommInput&) {},    // records are no lines: agents do not send them in these blocks
       [&](const detect::ProgressSeen& i) {
         PackedWriter out;
         out.signed_number(i.step);
@@ -151,6 +151,11 @@ bool InputWriter::empty(TimeNs now) const {
 bool InputWriter::full() const {
   return condenser_.full() || notes_before_ + notes_after_ >= kNotes / 4 ||
          before_.size() + after_.size() >= limits::kWireBytes / 4;
+}
+
+bool InputWriter::has_room_for_source() const {
+  // As full() has it, and the sources that one piece may tell then: two, with paths of 4 KiB.
+  return before_.size() + after_.size() < limits::kWireBytes / 4 + 4 * kPathBytes;
 }
 
 std::string InputWriter::flush(TimeNs now) {

@@ -40,6 +40,8 @@ class InputWriter {
   // the longer a block, the fewer bytes.
   bool urgent() const { return condenser_.urgent() || notes_after_ > 0; }
   bool full() const;  // flush before more is added
+  // Of the notes that are never dropped: false only where add() goes on though it is full.
+  bool has_room_for_source() const;
   // The next block.
   std::string flush(TimeNs now);
   const logs::CondenseCounts& counts() const { return condenser_.counts(); }

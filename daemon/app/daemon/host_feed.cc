@@ -1,6 +1,7 @@
 #include "app/daemon/host_feed.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -31,25 +32,61 @@ constexpr uint64_t kGapTold = 1, kEndTold = 2;
 // Or it tells how much of a source that all jobs have (the kernel) is in the blocks of one job.
 constexpr uint64_t kOfOneJob = 4;
 
-// A session's writer, and what the next one has to know of the sources.
+// A session's writer, and what the next one has to know of the sources. A later session is told of a source
+// when its next line comes, and not of all at once: 65,536 of them are more than a frame holds.
 class WriterSink : public LiveSink {
  public:
   explicit WriterSink(std::optional<core::InputWriter>& writer) : writer_(writer) {}
   std::vector<core::Effect> step(core::Input& input, TimeNs now) override {
-    if (const auto* opened = std::get_if<core::SourceOpened>(&input))
-      sources_.push_back(opened->info);
-    else if (const auto* lines = std::get_if<core::LogInput>(&input))
-      sources_[lines->batch->source].lines_before += lines->batch->lines.size();
-    writer_->add(input, now);
+    if (const auto* opened = std::get_if<core::SourceOpened>(&input)) {
+      sources_.push_back({opened->info, kUntold});
+      tell(sources_.back(), now);
+    } else if (const auto* lines = std::get_if<core::LogInput>(&input)) {
+      take_lines(*lines->batch, now);
+    } else {
+      writer_->add(input, now);
+    }
     return {};
   }
-  void tell_sources(TimeNs now) {
-    for (const SourceInfo& info : sources_) writer_->add(core::SourceOpened{info}, now);
+  // The writer is another session's.
+  void begin_anew() {
+    told_ = 0;
+    for (Source& source : sources_) source.number = kUntold;
   }
+  uint64_t lines_lost() const { return lines_lost_; }
 
  private:
+  static constexpr SourceId kUntold = std::numeric_limits<SourceId>::max();
+  struct Source {
+    SourceInfo info;  // with the lines so far
+    SourceId number;  // in the session
+  };
+
+  bool tell(Source& source, TimeNs now) {
+    if (source.number != kUntold) return true;
+    // Beyond are those that a job's end gives, whose unfinished lines are lines all at once.
+    if (!writer_->has_room_for_source()) return false;
+    writer_->add(core::SourceOpened{source.info}, now);
+    source.number = told_++;
+    return true;
+  }
+  void take_lines(logs::LogBatch& batch, TimeNs now) {
+    Source& source = sources_[batch.source];
+    const bool told = tell(source, now);
+    source.info.lines_before += batch.lines.size();
+    if (!told) {
+      lines_lost_ += batch.lines.size();
+      return;
+    }
+    const SourceId own = std::exchange(batch.source, source.number);
+    writer_->add(core::LogInput{&batch}, now);
+    batch.source = own;
+  }
+
   std::optional<core::InputWriter>& writer_;
-  std::vector<SourceInfo> sources_;  // by their numbers, with the lines so far
+  std::vector<Source> sources_;  // by their numbers here
+  SourceId told_ = 0;
+  uint64_t lines_lost_ = 0;
 };
 
 // How far one job was told what the kernel says.
@@ -425,13 +462,16 @@ struct HostFeed::Impl {
 
   // Another session of the same sources, in the middle of their lines. The one before ends with its first
   // block: a collector forgets a session when the next one is told, and after a kill the job is known by it.
-  void begin_anew(FeedJob& job, Piece last, TimeNs now) {
+  void begin_anew(FeedJob& job, Piece last) {
     job.before.push_back(std::move(last));
-    over.add(job);
+    begin_anew(job);
+  }
+  void begin_anew(FeedJob& job) {
+    over.add_writer(job);
     job.session = options.draw_session();
     job.writer.emplace(job.session);
     job.writer->set_rules(options.rules.get());
-    job.sink.tell_sources(now);
+    job.sink.begin_anew();
     job.stream = kNoStream;
     job.offset = 0;
     job.told.reset();
@@ -465,7 +505,7 @@ struct HostFeed::Impl {
     if (job.over)
       out.add(std::move(last));
     else
-      begin_anew(job, std::move(last), now);
+      begin_anew(job, std::move(last));
   }
 
   void add_all_mark(uint64_t sequence, Parts& out, TimeNs now) {
@@ -482,6 +522,7 @@ struct HostFeed::Impl {
   std::vector<PieceBatch> flush(uint64_t sequence, TimeNs now) {
     Parts out;
     for (Piece& last : std::exchange(ends, {})) {
+      out.may_part(options.part_bytes);
       last.time_ns = now;
       out.add(std::move(last));
     }
@@ -514,10 +555,63 @@ struct HostFeed::Impl {
     return out.take();
   }
 
+  // ---- what the spool refused
+
+  // Where the streams of a refused part stood before it, and of which an end is lost.
+  struct Refused {
+    std::set<StreamId> opened;
+    std::map<StreamId, uint64_t> at;
+    std::set<StreamId> ended;
+    // A mark is told again.
+    void mark(StreamId& stream, bool& moved) const {
+      if (stream == kNoStream) return;
+      moved = moved || at.contains(stream);
+      if (opened.contains(stream)) stream = kNoStream;
+    }
+  };
+
+  void refused(const PieceBatch& part) {
+    Refused lost;
+    for (const StreamInfo& info : part.opened) lost.opened.insert(info.id);
+    for (const Piece& piece : part.pieces) {
+      lost.at.try_emplace(piece.stream, piece.offset);
+      if (piece.ends && !lost.opened.contains(piece.stream)) lost.ended.insert(piece.stream);
+    }
+    bool each_time = true;
+    lost.mark(all_stream, each_time);
+    for (auto& [id, stream] : streams) lost.mark(stream.mark_stream, stream.moved);
+    for (auto& [id, job] : jobs) refuse(*job, lost);
+    for (const StreamId stream : lost.ended) {
+      ends.push_back(end_of(stream, kNoTime));
+      ends.back().offset = lost.at[stream];
+    }
+    ++counts.parts_refused;
+  }
+
+  // Its session has a hole where a block of it was lost, and ends where that stood.
+  void refuse(FeedJob& job, Refused& lost) {
+    for (auto& [stream, mark] : job.kernel) lost.mark(mark.stream, mark.moved);
+    std::erase_if(job.before, [&](const Piece& last) { return lost.opened.contains(last.stream); });
+    for (Piece& last : job.before)
+      if (const auto at = lost.at.find(last.stream); at != lost.at.end()) last.offset = at->second;
+    const auto at = lost.at.find(job.stream);
+    if (job.stream == kNoStream || at == lost.at.end()) return;
+    if (!lost.opened.contains(job.stream)) {
+      job.before.push_back(end_of(job.stream, kNoTime));
+      job.before.back().offset = at->second;
+    }
+    begin_anew(job);
+  }
+
   // What the condensers have counted, of sessions that are over and of those that go on.
   struct Counted {
     uint64_t lines = 0, bytes = 0, lines_lost = 0, notes_lost = 0;
     void add(const FeedJob& job) {
+      add_writer(job);
+      lines_lost += job.sink.lines_lost();
+    }
+    // Of the session alone: a job has one sink for all of them.
+    void add_writer(const FeedJob& job) {
       const logs::CondenseCounts& c = job.writer->counts();
       lines += c.lines;
       bytes += c.bytes;
@@ -637,6 +731,8 @@ void HostFeed::keep_only(const std::set<StreamId>& known) {
       return true;
     });
 }
+
+void HostFeed::refused(const PieceBatch& part) { impl_->refused(part); }
 
 void HostFeed::renew() {
   for (auto& [id, job] : impl_->jobs) impl_->end(*job, job->last_ns);

@@ -52,6 +52,7 @@ struct FeedCounts {
   uint64_t bytes_refused = 0;                     // of jobs beyond the bound: evidence only
   uint64_t broken_trace_lines = 0;                // evidence only
   uint64_t dropped_lines = 0, dropped_notes = 0;  // more than a block holds
+  uint64_t parts_refused = 0;                     // by the store, with their blocks
 };
 
 class HostFeed {
@@ -84,6 +85,9 @@ class HostFeed {
 
   // The sources that the evidence still knows: marks of others end with the next flush.
   void keep_only(const std::set<StreamId>& known);
+  // The store can never take this part of the last flush: what it told first is told again, in new sessions,
+  // and its blocks are lost.
+  void refused(const PieceBatch& part);
   // Sessions end, and what follows begins others.
   void renew();
   void reload_rules(std::shared_ptr<rules::Ruleset> rules);

@@ -337,6 +337,7 @@ Uplink::Told Uplink::tell(TimeNs now) {
   out.stats = spool_->stats();
   out.frames = frames_of(*spool_);
   out.written = written_;
+  out.refused = std::exchange(refused_, {});
   out.unwritten = !unwritten_.empty();
   return out;
 }
@@ -346,6 +347,8 @@ void Uplink::worked(const Told& told) {
   told_ = told;
   complain(of_disk_, told.written ? "" : told.written.error().text + "; sources are held back",
            "the condensed log can be written again");
+  if (!told.refused.empty())
+    options_.complain("forward: condensed lines are lost on their way to the collector: " + told.refused);
   if (told.unwritten) {
     pausing_ = true;
     pause_timer_->start(kRetry);
@@ -441,13 +444,14 @@ void Uplink::flush() {
   });
 }
 
-// On the worker. What the spool can never take is no trouble of the disk: its sessions have a hole.
+// On the worker. What the spool can never take is no trouble of the disk: blocks are lost, and are told of.
 void Uplink::write(TimeNs now) {
   written_ = {};
   while (written_ && !unwritten_.empty()) {
     written_ = spool_->append(unwritten_.front(), now);
     if (!written_ && written_.error().code == ErrorCode::kInvalid) {
-      feed_->renew();
+      refused_ = written_.error().text;
+      feed_->refused(unwritten_.front());
       written_ = {};
     }
     if (written_) unwritten_.pop_front();

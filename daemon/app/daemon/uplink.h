@@ -92,7 +92,8 @@ class Uplink : public forward::FrameSource {
     std::vector<std::string> jobs;
     store::SpoolStats stats;
     Recorder::Frames frames;
-    Status written;  // of blocks
+    Status written;       // of blocks
+    std::string refused;  // the last part that the spool can never take, since the last work
     bool unwritten = false;
   };
   struct Reader;
@@ -127,6 +128,7 @@ class Uplink : public forward::FrameSource {
   std::shared_ptr<store::Replay> replay_;
   std::deque<PieceBatch> unwritten_;  // the worker's: blocks that the spool did not take yet
   Status written_;                    // the worker's
+  std::string refused_;               // the worker's
   uint64_t replay_from_ = 0;
   bool replayed_ = false, busy_ = false, stopping_ = false, pausing_ = false;
   Told told_;

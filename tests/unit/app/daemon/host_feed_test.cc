@@ -5,6 +5,8 @@
 #include "core/wire.h"
 #include "live_feed.h"
 #include "model/report_json.h"
+#include "store/record.h"
+#include "store/spool.h"
 
 using namespace culprit;
 using namespace culprit::app;
@@ -358,6 +360,90 @@ BOOST_AUTO_TEST_CASE(marks_of_very_many_sources_stand_in_one_frame_with_the_bloc
   }
   BOOST_TEST(flushes > 1u);
   BOOST_TEST(remote.states.size() == 16'000 + 2u);
+}
+
+// A part that the spool does not take is lost for ever.
+BOOST_AUTO_TEST_CASE(sessions_of_very_many_sources_begin_anew_in_parts_that_the_spool_takes) {
+  Remote remote;
+  FeedOptions options = feed_options(remote);
+  options.session_bytes = 1;  // each block is of another one
+  HostFeed feed(std::move(options));
+  const auto flush = [&] {
+    const auto parts = feed.flush(0, kStart);
+    for (const PieceBatch& part : parts) BOOST_TEST(store::encoded_size_max(part) <= store::kBatchBytes);
+    remote.take(parts);
+  };
+  PieceBatch batch;
+  for (StreamId id = 0; id < limits::kLiveSources; ++id) {
+    StreamInfo info;
+    info.id = id;
+    info.job = "j";
+    info.path = fmt::format("/logs/node-0/{}{}.log", std::string(100, 'x'), id);
+    batch.opened.push_back(info);
+    Piece piece;
+    piece.stream = id;
+    piece.bytes = step_line(id % 100);
+    batch.pieces.push_back(std::move(piece));
+  }
+  size_t flushes = 0;
+  for (size_t next = 0; next < batch.pieces.size(); ++flushes) {
+    next = feed.take(batch, {next, 0}, kStart);
+    flush();
+  }
+  BOOST_TEST(flushes > 1u);
+  // The next line comes from the last source that was told, then from the first.
+  for (const size_t which : {batch.pieces.size() - 1, size_t{0}}) {
+    PieceBatch more;
+    more.pieces.push_back(batch.pieces[which]);
+    more.pieces[0].offset = batch.pieces[which].bytes.size();
+    take_all(feed, more, 0);
+    flush();
+  }
+  // The evidence is gone, and with it all marks.
+  feed.keep_only({});
+  HostFeed after(feed_options(remote));
+  after.resume(remote.known(), kStart);
+  after.keep_only({});
+  for (const PieceBatch& part : after.flush(1, kStart))
+    BOOST_TEST(store::encoded_size_max(part) <= store::kBatchBytes);
+  BOOST_TEST(remote.lines() == limits::kLiveSources + 2);
+  BOOST_TEST(feed.counts().dropped_lines == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(after_a_part_that_is_refused_what_comes_is_told_in_new_sessions) {
+  const auto batches = evidence(37);
+  // Which flush is refused: that which tells of all streams, one in the middle, and one that ends a session.
+  for (const uint64_t session_bytes : {uint64_t{1} << 30, uint64_t{1}})
+    for (const size_t which : {0u, 1u, 3u}) {
+      Remote remote;
+      FeedOptions options = feed_options(remote);
+      options.session_bytes = session_bytes;
+      HostFeed feed(std::move(options));
+      uint64_t before = 0;
+      size_t flushes = 0;
+      for (size_t i = 0; i < batches.size(); ++i) {
+        take_all(feed, batches[i], i);
+        if (i % 20 != 19 && i + 1 < batches.size()) continue;
+        const auto parts = feed.flush(i + 1, kStart);
+        if (flushes++ == which) {
+          before = remote.lines();
+          for (const PieceBatch& part : parts) feed.refused(part);
+        } else {
+          remote.take(parts);
+        }
+      }
+      BOOST_TEST(feed.counts().parts_refused == 1u);
+      BOOST_TEST((remote.lines() > before && remote.lines() < feed.counts().lines));
+      BOOST_TEST(remote.report().find("nvidia.xid.79") != std::string::npos);
+      // All but the session that goes on have ended, and each source has its mark.
+      const auto count = [&](OriginKind kind) {
+        return std::count_if(remote.states.begin(), remote.states.end(), [&](const auto& state) {
+          return state.second.info.kind == kind && !state.second.ended;
+        });
+      };
+      BOOST_TEST(count(OriginKind::kMark) == 6);
+      BOOST_TEST(count(OriginKind::kCondensed) == 1);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(what_lives_is_told_when_it_changes_and_now_and_then) {
