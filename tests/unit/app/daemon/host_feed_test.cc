@@ -399,8 +399,7 @@ BOOST_AUTO_TEST_CASE(sessions_of_very_many_sources_begin_anew_in_parts_that_the_
     take_all(feed, more, 0);
     flush();
   }
-  // The evidence is gone, and with it all marks.
-  feed.keep_only({});
+  // The evidence is gone, and all marks end.
   HostFeed after(feed_options(remote));
   after.resume(remote.known(), kStart);
   after.keep_only({});
