@@ -146,8 +146,9 @@ std::vector<std::string> without_effect(const Config& config) {
 
 namespace {
 
-// What a start, or the other side, would say of the certificates that the role needs.
-std::string trouble_of_certificates(const LoadedConfig& loaded, TimeNs now) {
+// What a start, or the other side, would say of the certificates that the role needs; `warnings`: would say
+// unless that is meant.
+std::string trouble_of_certificates(const LoadedConfig& loaded, TimeNs now, std::string& warnings) {
   const Config& config = loaded.config;
   const bool agent = config.role == DaemonRole::kAgent;
   const TlsFiles& files = agent ? config.forward.tls : config.collector.tls;
@@ -162,7 +163,10 @@ std::string trouble_of_certificates(const LoadedConfig& loaded, TimeNs now) {
     ConfigError error{"", 0, 0, fmt::format("'{}': {}", key, trouble.error.text)};
     if (const auto at = loaded.places.find(key); at != loaded.places.end())
       error.file = at->second.file, error.line = at->second.line, error.column = at->second.column;
-    out += format_error(error) + "\n";
+    if (trouble.may_be_meant)
+      warnings += fmt::format("{}:{}:{}: warning: {}\n", error.file, error.line, error.column, error.what);
+    else
+      out += format_error(error) + "\n";
   }
   return out;
 }
@@ -179,7 +183,8 @@ ConfigCheck check_config(const std::string& path, TimeNs now) {
         error.line == 0 && error.code != ErrorCode::kInvalid && error.code != ErrorCode::kLimit;
     out.status = std::max(out.status, unread ? 2 : 1);
   }
-  if (out.status == 0) out.errors += trouble_of_certificates(loaded, now);
+  std::string warnings;
+  if (out.status == 0) out.errors += trouble_of_certificates(loaded, now, warnings);
   if (!out.errors.empty()) out.status = std::max(out.status, 1);
   const LoadedRules rules = load_rules(rule_options(loaded.config));
   for (const Error& error : rules.files.errors) out.errors += error.text + "\n";
@@ -190,6 +195,7 @@ ConfigCheck check_config(const std::string& path, TimeNs now) {
   if (out.status == 0)
     out.output = fmt::format("{}: ok, with {}\n", files.empty() ? "the defaults" : files,
                              counted(rules.set->rules().size(), "rule"));
+  out.errors += warnings;
   for (const std::string& sentence : without_effect(loaded.config)) out.errors += sentence + "\n";
   std::string safe;
   for (std::string_view line : split(out.errors, '\n'))
