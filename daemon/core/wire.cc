@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "core/wire_flight.h"
 
 namespace culprit::core {
 namespace {
@@ -17,7 +18,7 @@ constexpr size_t kPathBytes = 4096;  // Linux's PATH_MAX
 // Of a block, before or after its lines: of heartbeats and the like half, so that all sources find room.
 constexpr uint64_t kNotes = 2 * limits::kLiveSources;
 
-enum Kind : uint8_t { kSource = 1, kProblem, kProgress, kPhase, kEnds, kAlive };
+enum Kind : uint8_t { kSource = 1, kProblem, kProgress, kPhase, kEnds, kAlive, kFlight };
 
 template <class... F>
 struct Overloaded : F... {
@@ -118,7 +119,13 @@ void InputWriter::add(const Input& input, TimeNs now) {
       [&](const LogInput& i) { condenser_.add(*i.batch, now); },
       [&](const ProblemSeen& i) { note(kProblem, now, pack(i.problem)); },
       [&](const RuleOverran&) {},
-      [&](const FlightInput&) {},  // dumps are read from files, where a host's feed has none
+      [&](const FlightInput& i) {
+        const auto packed = pack_flight(i.dump);
+        if (!packed)
+          return note(kProblem, now, pack(Problem{i.dump.file, std::nullopt, "is too large to be sent"}));
+        note(kFlight, now, *packed);
+        hurries_ = true;
+      },
       [&](const CommInput&) {},  // records are no lines: agents do not send them in these blocks
       [&](const detect::ProgressSeen& i) {
         PackedWriter out;
@@ -160,6 +167,7 @@ std::string InputWriter::flush(TimeNs now) {
   out.number(block_++);
   out.number(std::exchange(notes_before_, 0));
   out.raw(before_.bytes());
+  hurries_ = false;
   const bool lines = !condenser_.empty(now);
   out.byte(lines);
   if (lines) condenser_.flush(now, out);
@@ -180,7 +188,8 @@ logs::Expander::FindRule rule_finder(const rules::Ruleset* rules) {
 
 struct InputReader::Note {
   TimeNs now = kNoTime;
-  std::variant<SourceOpened, ProblemSeen, detect::ProgressSeen, detect::PhaseSeen, std::pair<Kind, bool>>
+  std::variant<SourceOpened, ProblemSeen, detect::ProgressSeen, detect::PhaseSeen, std::pair<Kind, bool>,
+               FlightInput>
       what;
 };
 
@@ -200,6 +209,8 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
     else if (kind == kPhase)
       out.push_back({now, detect::PhaseSeen{std::string(body.text(limits::kNameBytes)), body.byte() != 0,
                                             static_cast<uint32_t>(body.number(UINT32_MAX))}});
+    else if (kind == kFlight)
+      out.push_back({now, FlightInput{unpack_flight(body)}});
     else if (kind == kEnds || kind == kAlive)
       out.push_back({now, std::pair(static_cast<Kind>(kind), body.byte() != 0)});
     else
