@@ -12,8 +12,8 @@ constexpr size_t kWordBytes = 2048;       // a file's name of 1,024, a function'
 constexpr size_t kPackedBytes = 1 << 20;  // of a dump: a host's eight fit into a block of 8 MiB
 constexpr size_t kWords = 1 << 18, kStacks = 1 << 13;
 
-enum Bits : uint8_t { kHasHost = 1, kGuessed = 2 };
-enum OpBits : uint8_t { kP2p = 4, kDone = 8, kDated = 16 };  // beside the state
+constexpr uint8_t kHasHost = 1, kGuessed = 2;        // of a dump
+constexpr uint8_t kP2p = 4, kDone = 8, kDated = 16;  // of an operation, beside the state
 
 void put_time(PackedWriter& out, TimeNs time) { out.number(time < 0 ? 0 : static_cast<uint64_t>(time) + 1); }
 TimeNs get_time(PackedReader& in) {

@@ -11,11 +11,12 @@ from case import Context, case
 from daemon import JOB, Daemon, need, wait_until
 
 WORLD = 8
+STUCK_S = 600  # since the last operation, as long as NCCL's own watchdog waits
 
 
 def dump_of(rank: int, stuck: Set[int], first: int, protocol: str) -> bytes:
     """As PyTorch writes it: all have completed 40 operations, and all but the stuck wait in the next one."""
-    now = time.time_ns()
+    now = time.time_ns() - STUCK_S * 1_000_000_000
     last = first + 40 + (rank not in stuck)
     entries = []
     for seq in range(first + 1, last + 1):
@@ -68,7 +69,9 @@ def dumps_are_picked_up_where_they_appear(context: Context) -> str:
         daemon.configure(more=f'[[dump]]\npath = "{dumps}/nccl_trace_rank_*"\n')
         daemon.start()
         log = daemon.logs / "train.log"
-        log.write_text("".join(f"2026-11-21 02:00:{s:02d} INFO step={s} loss=2.1\n" for s in range(30)))
+        began = time.time() - STUCK_S - 60
+        log.write_text("".join(time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(began + s)) +
+                               f" INFO step={s} loss=2.1\n" for s in range(30)))
         wait_until(lambda: report(daemon), 20, "the job is known")
         # Half of the dumps, one of them in part; a kill; the rest.
         texts = [dump_of(rank, {3, 6}, 0, protocol) for rank in range(WORLD)]

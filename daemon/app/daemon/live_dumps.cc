@@ -49,15 +49,16 @@ void LiveDumps::take(const StreamInfo& info, const Piece& piece, TimeNs now) {
   if (files_.size() >= limits::kLiveSources && !files_.contains(info.id)) return;
   File& file = files_[info.id];
   const bool begins = begins_file(piece);
+  // Written to a file that another has followed: no part of this one.
+  const size_t passed = piece.bytes.size() + (piece.gap ? piece.gap->bytes : 0);
   const bool late = !begins && file.at && piece.place && !piece.bytes.empty() &&
-                    !goes_on_in(*file.at, *piece.place, piece.bytes.size());
+                    !goes_on_in(*file.at, *piece.place, passed);
   if (begins) {
     if (!file.bytes.empty()) give_up(file, "it was written anew before it was whole");
     file = {};
     file.path = info.path;
-  } else if (late || (piece.gap && !file.bytes.empty())) {
-    // Bytes of a file that another has followed, or some that are missing: take_gap() tells.
-    if (!late) close(file);
+  } else if (!late && piece.gap) {
+    close(file);  // a part of it is missing: take_gap() tells
   }
   if (!late && !piece.bytes.empty()) {
     file.at = piece.place;
