@@ -33,8 +33,8 @@ struct TlsFiles {
   bool operator==(const TlsFiles&) const = default;
 };
 
-// One [[log]] or [[dump]] table. Exactly one of job and job_pattern is set, or none: then the job is told by the
-// process that writes (its cgroup or SLURM_JOB_ID); of dumps it is the only one that runs.
+// One [[log]] or [[dump]] table. Exactly one of job and job_pattern is set, or none: then the job is told by
+// the process that writes (its cgroup or SLURM_JOB_ID); of dumps it is the only one that runs.
 struct LogWatch {
   std::string path;         // an absolute glob: *, ?, [...], and ** as a whole name
   std::string job;          // of all that it matches
@@ -136,7 +136,7 @@ struct ConfigText {
 };
 LoadedConfig parse_config(std::span<const ConfigText> texts);
 
-// Keys whose values differ ("hang.after"; [[log]] and [[dump]] tables: "log", "dump"), those that a reload cannot change only.
+// Keys whose values differ ("hang.after"; [[log]] and [[dump]] tables: "log", "dump"), or those for a restart.
 std::vector<std::string> changed_keys(const Config& before, const Config& after);
 std::vector<std::string> keys_for_restart(const Config& before, const Config& after);
 

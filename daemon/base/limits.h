@@ -106,7 +106,7 @@ constexpr size_t kCommRows = 64;  // of a heat map: what a person looks over
 constexpr int64_t kCommSpanMax = 7ll * 24 * 3600 * 1'000'000'000;
 constexpr int64_t kCommTimeMax = 9'223'372'036'000'000'000;
 
-// Dumps that processes leave (Flight Recorder). The recorder's buffer has 2,000 entries by default, of some 500 bytes each, 20 KB with the frames of C++:
+// Flight Recorder dumps: 2,000 entries by default of 500 bytes each, 20 KB with the frames of C++; these are a
 // hundred times the usual. A value takes 16 bytes, a member of a list or table 4.
 constexpr size_t kDumpBytes = 256 << 20;
 constexpr size_t kDumpValues = 8 << 20;
@@ -123,8 +123,8 @@ constexpr size_t kFlightOps = 8 << 20;
 constexpr size_t kFlightOpsSent = 4096;
 constexpr size_t kFlightRanks = 4 << 20;
 
-// Bytes of dumps that are being written, of all jobs of a host: eight ranks' of the usual size take 8 MB, with
-// the frames of C++ 320 MB, which the service's 512 MB do not have.
+// Bytes of dumps that are being written, of all jobs of a host: eight ranks' of the usual size take 8 MB,
+// with the frames of C++ 320 MB, which the service's 512 MB do not have.
 constexpr size_t kLiveDumpBytes = 128 << 20;
 
 }  // namespace culprit::limits

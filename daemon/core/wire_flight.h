@@ -1,6 +1,6 @@
 // A condensed Flight Recorder dump (core/detect/flight_condense.h) as bytes of a block of core/wire.h. Pure.
-// Reading is for bytes of strangers: what it gives is consistent (indices are within their lists) and bounded,
-// or the reader has failed.
+// Reading is for bytes of strangers: what it gives is consistent (indices are within their lists) and
+// bounded, or the reader has failed.
 #pragma once
 
 #include <optional>

@@ -9,8 +9,8 @@ namespace culprit::detect {
 namespace {
 
 // What a group may have under way, from the first on: where a rank waits is the first, and mismatches show in
-// the next few. Ranks of a group are apart by what they enqueue ahead, a few operations: the last ones of each
-// meet. Jobs have some ten groups a rank.
+// the next few. Ranks of a group are apart by what they enqueue ahead, a few operations: the last ones of
+// each meet. Jobs have some ten groups a rank.
 constexpr size_t kOfGroup = 32;
 
 struct Kept {

@@ -1,5 +1,5 @@
-// The rules that name ranks (flight.h): R1 and R2, calls that differ, and what is left where these say nothing.
-// Each gives whom it names with a sentence; nobody where nothing tells ranks apart. Pure.
+// The rules that name ranks (flight.h): R1 and R2, calls that differ, and what is left where these say
+// nothing. Each gives whom it names with a sentence; nobody where nothing tells ranks apart. Pure.
 #pragma once
 
 #include <map>

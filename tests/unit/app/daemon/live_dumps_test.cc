@@ -17,8 +17,6 @@ using namespace culprit;
 using namespace culprit::app;
 using namespace std::string_literals;
 
-BOOST_AUTO_TEST_SUITE(live_dumps)
-
 namespace {
 
 constexpr TimeNs kSecond = kNsPerSecond;
@@ -111,6 +109,8 @@ struct Job {
 };
 
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE(live_dumps)
 
 BOOST_AUTO_TEST_CASE(a_dump_counts_once_it_is_whole) {
   const std::string text = dump_text(4, true, kStart);
