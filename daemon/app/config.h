@@ -136,7 +136,7 @@ struct ConfigText {
 };
 LoadedConfig parse_config(std::span<const ConfigText> texts);
 
-// Keys whose values differ ("hang.after"; [[log]] and [[dump]] tables: "log", "dump"), or those for a restart.
+// Keys whose values differ ("hang.after"; [[log]] and [[dump]] tables: "log", "dump"), or for a restart.
 std::vector<std::string> changed_keys(const Config& before, const Config& after);
 std::vector<std::string> keys_for_restart(const Config& before, const Config& after);
 

@@ -106,8 +106,8 @@ constexpr size_t kCommRows = 64;  // of a heat map: what a person looks over
 constexpr int64_t kCommSpanMax = 7ll * 24 * 3600 * 1'000'000'000;
 constexpr int64_t kCommTimeMax = 9'223'372'036'000'000'000;
 
-// Flight Recorder dumps: 2,000 entries by default of 500 bytes each, 20 KB with the frames of C++; these are a
-// hundred times the usual. A value takes 16 bytes, a member of a list or table 4.
+// Flight Recorder dumps: 2,000 entries by default of 500 bytes each, 20 KB with the frames of C++; these are
+// a hundred times the usual. A value takes 16 bytes, a member of a list or table 4.
 constexpr size_t kDumpBytes = 256 << 20;
 constexpr size_t kDumpValues = 8 << 20;
 constexpr size_t kDumpHeld = 64 << 20;  // members, and bytes of texts that had to be copied

@@ -1,5 +1,5 @@
 // What the rules of flight.cc look at: all dumps of a job, what each rank has under way, its groups, and
-// which dumps were written at another time than the others. Borrows the dumps. Pure; the dumps may be anything.
+// which dumps were written at another time than the others. Borrows them. Pure; they may be anything.
 #pragma once
 
 #include <cstdint>
