@@ -92,19 +92,26 @@ LoadedConfig load_config(const std::string& path) {
   return out;
 }
 
+std::vector<LogWatch> Config::files() const {
+  std::vector<LogWatch> out = logs;
+  out.insert(out.end(), dumps.begin(), dumps.end());
+  return out;
+}
+
 std::vector<std::string> changed_keys(const Config& before, const Config& after) {
   Config a = before, b = after;
   std::vector<std::string> out;
   for (const Option& option : config_options())
-    if (option.table() != kLogTable && value_text(option, a) != value_text(option, b))
+    if (!is_listed(option.table()) && value_text(option, a) != value_text(option, b))
       out.emplace_back(option.key);
   if (before.logs != after.logs) out.emplace_back(kLogTable);
+  if (before.dumps != after.dumps) out.emplace_back(kDumpTable);
   return out;
 }
 
 std::vector<std::string> keys_for_restart(const Config& before, const Config& after) {
   std::vector<std::string> out = changed_keys(before, after);
-  std::erase_if(out, [](const std::string& key) { return key == kLogTable || find_option(key)->reloads; });
+  std::erase_if(out, [](const std::string& key) { return is_listed(key) || find_option(key)->reloads; });
   return out;
 }
 
@@ -117,7 +124,7 @@ Config with_reloadable(const Config& before, Config after) {
       type.of(after) = type.of(from);
   };
   for (const Option& option : config_options())
-    if (!option.reloads && option.table() != kLogTable) std::visit(copy, option.type);
+    if (!option.reloads && !is_listed(option.table())) std::visit(copy, option.type);
   return after;
 }
 
@@ -137,6 +144,8 @@ std::vector<std::string> without_effect(const Config& config) {
   std::vector<std::string> out;
   if (config.role == DaemonRole::kCollector && !config.logs.empty())
     out.emplace_back("log: has no effect with role collector: it reads no logs, its agents do");
+  if (config.role == DaemonRole::kCollector && !config.dumps.empty())
+    out.emplace_back("dump: has no effect with role collector: its agents pick dumps up");
   if (config.role != DaemonRole::kAgent && !config.forward.to.empty())
     out.emplace_back("forward: has an effect with role agent only: what is taken stays on this host");
   if (config.act.mode == ActMode::kAct)

@@ -18,7 +18,7 @@ std::string dump(const json& value) { return value.dump(-1, ' ', false, json::er
 json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
 double number(uint64_t n) { return static_cast<double>(n); }
 
-constexpr std::string_view kKindWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark"};
+constexpr std::string_view kKindWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark", "dump"};
 
 // Of a host that is away since before the start: what the archive was told last.
 struct Remembered {

@@ -217,7 +217,9 @@ struct HostFeed::Impl {
     }
     stream.end = piece.offset + piece.bytes.size();
     const size_t last = piece.bytes.rfind('\n');
-    if (kind != OriginKind::kFile && kind != OriginKind::kSocket) {
+    if (kind == OriginKind::kDump) {
+      if (!dump_pending(stream)) stream.mark = stream.end;
+    } else if (kind != OriginKind::kFile && kind != OriginKind::kSocket) {
       stream.mark = stream.end;
     } else if (last != std::string::npos) {
       stream.mark = piece.offset + last + 1;
@@ -235,6 +237,23 @@ struct HostFeed::Impl {
     if (stream.mark != before || piece.gap || piece.ends) move(stream);
   }
 
+  // A dump is in the blocks as a whole.
+  bool dump_pending(const FeedStream& stream) const {
+    const auto job = jobs.find(job_of(stream.live));
+    return job != jobs.end() && job->second->sources.dump_pending(stream.live.info.id);
+  }
+
+  void settle_dumps(FeedJob& job, TimeNs now) {
+    if (!job.sources.settle_dumps(now)) return;
+    for (auto& [id, stream] : streams) {
+      if (stream.live.info.kind != OriginKind::kDump || stream.mark == stream.end || dump_pending(stream))
+        continue;
+      stream.mark = stream.end;
+      stream.told_at_mark = 0;
+      move(stream);
+    }
+  }
+
   void move(FeedStream& stream) {
     if (!std::exchange(stream.moved, true))
       mark_bytes += kRecordBytes + stream.live.info.path.size() + stream.live.info.job.size();
@@ -242,7 +261,9 @@ struct HostFeed::Impl {
 
   void take_bytes(FeedStream& stream, const Piece& piece, TimeNs at) {
     const StreamInfo& info = stream.live.info;
-    const std::string& id = info.job.empty() ? kDefault : info.job;
+    if (info.kind == OriginKind::kDump && begins_file(piece))
+      stream.live.dump_job = jobs.size() == 1 ? jobs.begin()->first : "";
+    const std::string& id = job_of(stream.live);
     const bool runs = jobs.contains(id);
     if (piece.bytes.empty() && !runs) return;
     TraceBatch trace;
@@ -272,17 +293,20 @@ struct HostFeed::Impl {
       job->sources.take_file(stream.live, piece, at);
     } else if (info.kind == OriginKind::kRing) {
       job->sources.take_ring(piece, at);
+    } else if (info.kind == OriginKind::kDump) {
+      job->sources.take_dump(stream.live, piece, at);
     }
   }
 
   void note(FeedJob& job, const FeedStream& stream, const Piece& piece, TimeNs at) {
     const bool left = stream.live.info.kind == OriginKind::kSocket && piece.ends;
     if (!left || !piece.bytes.empty()) job.last_ns = std::max(job.last_ns, at);
+    if (piece.gap) job.sources.take_gap(stream.live, piece, at);
+    if (stream.live.info.kind == OriginKind::kDump) return;  // it lies about after its job
     if (left)
       job.streams.erase(stream.live.info.id);
     else
       job.streams[stream.live.info.id] = piece.ends;
-    if (piece.gap) job.sources.take_gap(stream.live, piece, at);
   }
 
   FeedJob* job_for(const std::string& id, TimeNs at) {
@@ -324,6 +348,7 @@ struct HostFeed::Impl {
   // ---- what time does
 
   void tick(const std::string& id, FeedJob& job, TimeNs now) {
+    settle_dumps(job, now);
     if (job.asked_ns != kNoTime && now >= job.asked_ns && now - job.asked_ns < kAskEvery) return;
     job.asked_ns = now;
     job.writer->tick(now);
@@ -560,7 +585,7 @@ struct HostFeed::Impl {
       if (info.kind == OriginKind::kKernel)
         stream.moved = false;  // each job has its own mark
       else if (stream.moved)
-        moved[info.job.empty() ? kDefault : info.job].push_back(&stream);
+        moved[job_of(stream.live)].push_back(&stream);
     }
     for (auto& [id, job] : jobs) {
       out.may_part(options.part_bytes);
@@ -605,11 +630,7 @@ struct HostFeed::Impl {
     counts.dropped_lines = all.lines_lost;
     counts.dropped_notes = all.notes_lost;
   }
-
-  static const std::string kDefault;
 };
-
-const std::string HostFeed::Impl::kDefault = kDefaultJob;
 
 HostFeed::HostFeed(FeedOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 HostFeed::~HostFeed() = default;

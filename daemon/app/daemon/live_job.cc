@@ -109,6 +109,10 @@ void LiveJob::note(const LiveStream& stream, const Piece& piece, TimeNs now) {
   // That the writers of a socket have been gone for a while is told late, and is no sign of life.
   if (!left || !piece.bytes.empty()) summary_.last_ns = std::max(summary_.last_ns, now);
   summary_.bytes += piece.bytes.size();
+  dirty_ = true;
+  if (piece.gap) sources_.take_gap(stream, piece, now);
+  // A dump lies about after its job, and is no word on its end.
+  if (stream.info.kind == OriginKind::kDump) return;
   const auto [at, fresh] = streams_.try_emplace(stream.info.id, false);
   if (left) {
     // No word on the job: programs come back, or their processes tell.
@@ -117,14 +121,17 @@ void LiveJob::note(const LiveStream& stream, const Piece& piece, TimeNs now) {
     if (at->second != piece.ends) piece.ends ? ++ended_ : --ended_;
     at->second = piece.ends;
   }
-  dirty_ = true;
-  if (piece.gap) sources_.take_gap(stream, piece, now);
 }
 
 void LiveJob::take(const LiveStream& stream, const Piece& piece, TimeNs now) {
   note(stream, piece, now);
   if (stream.info.kind == OriginKind::kFile) sources_.take_file(stream, piece, now);
   if (stream.info.kind == OriginKind::kRing) sources_.take_ring(piece, now);
+  if (stream.info.kind == OriginKind::kDump && sources_.take_dump(stream, piece, now)) due.urgent = true;
+}
+
+void LiveJob::settle_dumps(TimeNs now) {
+  if (sources_.settle_dumps(now)) due.urgent = dirty_ = true;
 }
 
 void LiveJob::take_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) {
@@ -171,6 +178,7 @@ void LiveJob::take_remote(const std::string& host, core::Input input, TimeNs at)
   if (const auto* lines = std::get_if<core::LogInput>(&input))
     for (const logs::WriterKey& writer : lines->batch->writers) tells_of(host, writer.host);
   dirty_ = true;
+  if (std::holds_alternative<core::FlightInput>(input)) due.urgent = true;
   sources_.give(std::move(input), at);
 }
 

@@ -22,6 +22,8 @@ class LiveJob {
 
   // Pieces. `now` is when they were read.
   void take(const LiveStream& stream, const Piece& piece, TimeNs now);
+  // Dumps that stood still: one that is whole is news.
+  void settle_dumps(TimeNs now);
   void take_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now);
   void take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
   // What agents of other hosts tell: inputs with the numbers that open_remote() gave (nothing: there are too

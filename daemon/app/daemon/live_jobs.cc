@@ -152,7 +152,8 @@ struct LiveJobs::Impl {
     LiveStream& stream = known->second;
     const TimeNs at = piece.time_ns == kNoTime ? now : piece.time_ns;
     if (stream.info.kind == OriginKind::kKernel) return take_kernel(stream, piece, at);
-    const std::string& id = stream.info.job.empty() ? kDefault : stream.info.job;
+    if (stream.info.kind == OriginKind::kDump && begins_file(piece)) stream.dump_job = only_running();
+    const std::string& id = job_of(stream);
     // The end of a file says nothing to a job that is over: it begins no run.
     const auto running = jobs.find(id);
     const bool runs = running != jobs.end() && running->second->running();
@@ -185,12 +186,22 @@ struct LiveJobs::Impl {
     after(*job, at);
   }
 
+  // Empty where none runs, or several.
+  std::string only_running() const {
+    std::string out;
+    for (const auto& [id, job] : jobs) {
+      if (!job->running()) continue;
+      if (!out.empty()) return "";
+      out = id;
+    }
+    return out;
+  }
+
   // A stream that ended gets no more pieces. Its lines count for as long as the run that has them.
   void forget(StreamId id) {
     const auto known = streams.find(id);
     if (known == streams.end() || !known->second.ended) return;
-    const std::string& name = known->second.info.job;
-    const auto job = jobs.find(name.empty() ? kDefault : name);
+    const auto job = jobs.find(job_of(known->second));
     const bool needed =
         known->second.info.kind != OriginKind::kSocket && job != jobs.end() && job->second->running();
     if (!needed) streams.erase(known);
@@ -329,6 +340,7 @@ struct LiveJobs::Impl {
   void tick_job(LiveJob& job, TimeNs now) {
     const TimeNs asked = job.due.asked_alive_ns;
     if (asked == kNoTime || now - asked >= kAskRunning) alive(job, now);
+    job.settle_dumps(now);
     const bool set_back = job.due.report_ns > now + kSlowest;  // the clock was
     const bool slow = job.dirty() && (set_back || now >= job.due.report_ns);
     if (may_report(now) && (job.due.urgent || slow || stall_changed(job, now)))
@@ -341,11 +353,7 @@ struct LiveJobs::Impl {
     for (const auto& [id, job] : jobs)
       if (job->running()) counts.lines += job->lines();
   }
-
-  static const std::string kDefault;
 };
-
-const std::string LiveJobs::Impl::kDefault = kDefaultJob;
 
 LiveJobs::LiveJobs(LiveOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 LiveJobs::~LiveJobs() = default;

@@ -1,6 +1,7 @@
 #include "app/daemon/host_feed.h"
 
 #include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
 
 #include "core/wire.h"
 #include "live_feed.h"
@@ -243,6 +244,70 @@ BOOST_AUTO_TEST_CASE(killed_anywhere_nothing_is_told_twice_or_left_out) {
       BOOST_TEST(remote.lines() == whole.lines(), "killed behind " << killed << ", pieces of " << size);
       BOOST_TEST_REQUIRE(remote.report().find("nvidia.xid.79") != std::string::npos);
     }
+  }
+}
+
+// Two ranks' dumps in pieces, of which the second waits for nobody; the collector's report names it.
+BOOST_AUTO_TEST_CASE(dumps_reach_the_collector_once_whole_wherever_the_agent_is_killed) {
+  const auto text = [](bool waits) {
+    return fmt::format(
+        R"({{"version":"2.9","pg_config":{{"0":{{"name":"0","desc":"default_pg","ranks":"[0, 1]"}}}},"entries":[)"
+        R"({{"process_group":["0","default_pg"],"collective_seq_id":{},"profiling_name":"nccl:all_reduce",)"
+        R"("time_created_ns":{},"state":"{}","is_p2p":false}}]}})",
+        waits ? 8 : 7, kStart + 90 * kNsPerSecond, waits ? "scheduled" : "completed");
+  };
+  std::vector<PieceBatch> batches(1);
+  for (StreamId id = 0; id < 3; ++id) {
+    StreamInfo info;
+    info.id = id;
+    info.kind = id < 2 ? OriginKind::kDump : OriginKind::kFile;
+    info.job = "j";
+    info.path = id < 2 ? fmt::format("/dumps/nccl_trace_rank_{}", id) : "/logs/node-0/train.log";
+    batches[0].opened.push_back(info);
+  }
+  uint64_t log_bytes = 0;
+  for (StreamId id = 0; id < 2; ++id) {
+    const std::string dump = text(id == 0);
+    for (size_t at = 0; at < dump.size(); at += 100) {
+      Piece line, piece;
+      line.stream = 2;
+      line.offset = log_bytes;
+      line.bytes = step_line(static_cast<int64_t>(batches.size()));
+      line.time_ns = kStart;
+      log_bytes += line.bytes.size();
+      piece.stream = id;
+      piece.offset = at;
+      piece.bytes = dump.substr(at, 100);
+      piece.time_ns = kStart;
+      piece.place = FilePlace{1, id + 1, 0, 0, at + piece.bytes.size(), 0, 0};
+      batches.emplace_back().pieces = {std::move(line), std::move(piece)};
+    }
+  }
+  for (size_t killed = 0; killed < batches.size(); ++killed) {
+    Remote remote;
+    auto feed = std::make_unique<HostFeed>(feed_options(remote));
+    for (size_t i = 0; i <= killed; ++i) {
+      take_all(*feed, batches[i], i);
+      if (i % 2 == 1) remote.take(feed->flush(i + 1, kStart));
+    }
+    feed = std::make_unique<HostFeed>(feed_options(remote));
+    feed->resume(remote.known(), kStart);
+    const uint64_t behind = feed->resume_behind();
+    PieceBatch opened;
+    opened.opened = batches[0].opened;
+    take_all(*feed, opened, behind);
+    for (size_t i = behind; i < batches.size(); ++i) {
+      PieceBatch batch;
+      batch.pieces = batches[i].pieces;
+      take_all(*feed, batch, i);
+    }
+    remote.take(feed->flush(batches.size(), kStart));
+    const auto report = nlohmann::json::parse(remote.report());
+    BOOST_REQUIRE_MESSAGE(!report["hang"].is_null(), "killed behind " << killed);
+    BOOST_REQUIRE(report["hang"]["suspects"].size() == 1u);
+    BOOST_TEST(report["hang"]["suspects"][0]["rank"] == 1);
+    BOOST_TEST(report["hang"]["suspects"][0]["host"] == "node-0");
+    BOOST_TEST(remote.lines() == batches.size() - 1);
   }
 }
 
