@@ -249,6 +249,8 @@ BOOST_AUTO_TEST_CASE(why_a_host_left_is_known_after_a_restart) {
     life.env.read();
     life.commit();
     BOOST_TEST(!life.collecting->hosts().at(0).connected);
+    life.collecting->stop([] {});
+    life.env.read();
   }
   Life again(folder.path);
   BOOST_TEST(about(again).find("\"left\":\"the connection was closed\"") != std::string::npos, about(again));
