@@ -38,7 +38,7 @@ Status read_times(const LogFile& file, logs::LineParser& parser, std::vector<Run
   return {};
 }
 
-// When lines come again, counted from the job's first line. PyTorch ends a collective that hangs after 10 to 30
+// When lines come again, from the first line on. PyTorch ends a collective that hangs after 10 to 30
 // minutes by default, and jobs speak then: gaps beyond an hour are nothing that the job waits for, and are as
 // long as this. A single line of a clock that stood at 1970 would otherwise last for years.
 constexpr TimeNs kGapMost = 3600 * kNsPerSecond;

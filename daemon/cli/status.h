@@ -7,7 +7,7 @@
 
 namespace culprit::cli {
 
-// What GET /v1/status answered: what a person looks for first as a sentence, and all else as names and values,
+// What GET /v1/status answered: what a person looks for first as a sentence, all else as names and values,
 // also what a later daemon tells.
 std::string status_text(const Json& status, const Zone& zone, bool color);
 

@@ -10,7 +10,7 @@ using culprit::app::test::Folder;
 
 BOOST_AUTO_TEST_SUITE(job_slices)
 
-// A clock that stands at 1970 until it is set, or one that is years ahead, must not make a job last for years.
+// A clock that stands at 1970 until it is set, or is years ahead, must not make a job last for years.
 BOOST_AUTO_TEST_CASE(gaps_of_more_than_an_hour_are_an_hour) {
   struct Case {
     const char* lines;
