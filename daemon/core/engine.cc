@@ -8,7 +8,6 @@
 #include <optional>
 #include <tuple>
 
-#include "base/dump_limits.h"
 #include "base/limits.h"
 #include "core/detect/comm/tell.h"
 #include "core/detect/flight.h"
@@ -77,12 +76,19 @@ struct Engine::Impl {
     };
     if (flight_ops - before + dump.ops.size() > limits::kFlightOps)
       return pass_over(dump, "the dumps of other ranks fill the memory");
+    const auto found_twice = [&](const FlightDump& a, const FlightDump& b) {
+      return a.host_guessed && b.host_guessed && a.host != b.host && a.file == b.file &&
+             latest(a) == latest(b);
+    };
     if (known == flight_of.end()) {
       flight_of[rank] = flights.size();
       flights.push_back(std::move(dump));
     } else {
       FlightDump& old = flights[known->second];
+      const bool shared = found_twice(old, dump);
       if (latest(dump) >= latest(old)) std::swap(old, dump);
+      // In a folder that several hosts see: which of them the rank is on, it does not tell.
+      if (shared) old.host.reset();
       if (dump.file != old.file) pass_over(dump, fmt::format("rank {} left a later dump too", rank));
     }
     flight_ops += flights[flight_of[rank]].ops.size() - before;
@@ -98,19 +104,57 @@ struct Engine::Impl {
   // Where a rank runs: as its dump's path, job.toml or its log tells.
   detect::RankPlace place_of(const detect::View& view, uint32_t rank) const {
     detect::RankPlace place{host_of_rank(options.job, rank), device_of_rank(options.job, rank)};
-    if (const auto at = flight_of.find(rank); at != flight_of.end() && flights[at->second].host)
-      place.host = flights[at->second].host;
+    const auto at = flight_of.find(rank);
+    const FlightDump* dump = at == flight_of.end() ? nullptr : &flights[at->second];
+    if (dump && dump->host && !dump->host_guessed) place.host = dump->host;
+    add_from_log(view, rank, place);
+    if (!place.host && dump) place.host = dump->host;
+    return place;
+  }
+
+  static void add_from_log(const detect::View& view, uint32_t rank, detect::RankPlace& place) {
     const uint32_t unit = view.rank_numbered(rank);
-    if (unit == detect::kNowhere) return place;
+    if (unit == detect::kNowhere) return;
     const detect::Unit& known = view.ranks[unit];
     if (!place.host && !view.by_rank && known.host != detect::kNowhere)
       place.host = view.hosts[known.host].name;
     if (!place.device && known.devices.size() == 1) place.device = known.devices[0];
-    return place;
+  }
+
+  // A job that moved on after all that its dumps know of is not stuck in it: they are of an earlier stop, or
+  // of another run that left them there.
+  bool went_on() const {
+    if (!options.live) return false;
+    TimeNs last = kNoTime;
+    for (const FlightDump& dump : flights) last = std::max(last, latest(dump).first);
+    return last != kNoTime && progress.moved_ns(log) > last + options.hang.after_ns;
+  }
+
+  // The clock sees that nothing moves; where somebody knows who waits for whom, that is the same hang.
+  static void join_stall(std::vector<Finding>& findings) {
+    const auto hangs = [](const Finding& f, std::string_view detector) {
+      return f.kind == FindingKind::kFault && f.symptom == Symptom::kHang && f.detector == detector;
+    };
+    const auto stall = std::find_if(findings.begin(), findings.end(),
+                                    [&](const Finding& f) { return f.rule.empty() && hangs(f, "silence"); });
+    const auto known =
+        std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return hangs(f, "comm"); });
+    if (stall == findings.end() || known == findings.end()) return;
+    if (!known->iteration) known->iteration = stall->iteration;
+    std::move(stall->why.begin(), stall->why.end(), std::back_inserter(known->why));
+    std::move(stall->evidence.begin(), stall->evidence.end(), std::back_inserter(known->evidence));
+    known->lines += stall->lines;
+    findings.erase(stall);
   }
 
   // What the dumps tell, merged into what the clock told of a hang.
   std::vector<std::string> add_flights(const detect::View& view, detect::Analysis& analysis, Report& report) {
+    if (went_on()) {
+      report.problems.push_back({"", std::nullopt,
+                                 "the Flight Recorder's dumps are of a stop that is over: the job went on "
+                                 "after them"});
+      return {};
+    }
     const detect::PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
     detect::FlightAnswer answer = detect::analyse_flight(flights, place);
     std::move(answer.findings.begin(), answer.findings.end(), std::back_inserter(analysis.findings));
@@ -268,6 +312,7 @@ Report Engine::report(TimeNs now) {
   impl_->add_comm(analysis, report, now);
   std::vector<std::string> missing;
   if (!impl_->flights.empty()) missing = impl_->add_flights(view, analysis, report);
+  Impl::join_stall(analysis.findings);
   diagnose::correlate(view, analysis, report);
   comm::add_summary(impl_->comm, report.job);
   report.job.ranks = std::max<uint64_t>(report.job.ranks, impl_->flights.size());

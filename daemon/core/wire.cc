@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "core/wire_flight.h"
 
 namespace culprit::core {
 namespace {
@@ -18,7 +19,7 @@ constexpr size_t kPathBytes = 4096;  // Linux's PATH_MAX
 // Of a block, before or after its lines: of heartbeats and the like half, so that all sources find room.
 constexpr uint64_t kNotes = 2 * limits::kLiveSources;
 
-enum Kind : uint8_t { kSource = 1, kProblem, kProgress, kPhase, kEnds, kAlive, kComm };
+enum Kind : uint8_t { kSource = 1, kProblem, kProgress, kPhase, kEnds, kAlive, kComm, kFlight };
 
 template <class... F>
 struct Overloaded : F... {
@@ -124,7 +125,13 @@ void InputWriter::add(const Input& input, TimeNs now) {
       [&](const LogInput& i) { condenser_.add(*i.batch, now); },
       [&](const ProblemSeen& i) { note(kProblem, now, pack(i.problem)); },
       [&](const RuleOverran&) {},
-      [&](const FlightInput&) {},  // dumps are read from files, where a host's feed has none
+      [&](const FlightInput& i) {
+        const auto packed = pack_flight(i.dump);
+        if (!packed)
+          return note(kProblem, now, pack(Problem{i.dump.file, std::nullopt, "is too large to be sent"}));
+        note(kFlight, now, *packed);
+        hurries_ = true;
+      },
       [&](const detect::ProgressSeen& i) {
         PackedWriter out;
         out.signed_number(i.step);
@@ -199,6 +206,9 @@ bool InputWriter::full() const {
          before_.size() + after_.size() >= limits::kWireBytes / 4;
 }
 
+// What is told between two looks at full() stands beside a quarter of lines, in a frame of 6 MiB.
+bool InputWriter::has_room_for_source() const { return before_.size() < 3 * limits::kWireBytes / 8; }
+
 std::string InputWriter::flush(TimeNs now) {
   note_comm(now);
   PackedWriter out;
@@ -207,6 +217,7 @@ std::string InputWriter::flush(TimeNs now) {
   out.number(block_++);
   out.number(std::exchange(notes_before_, 0));
   out.raw(before_.bytes());
+  hurries_ = false;
   const bool lines = !condenser_.empty(now);
   out.byte(lines);
   if (lines) condenser_.flush(now, out);
@@ -232,7 +243,7 @@ struct InputReader::Note {
   };
   TimeNs now = kNoTime;
   std::variant<SourceOpened, ProblemSeen, detect::ProgressSeen, detect::PhaseSeen, std::pair<Kind, bool>,
-               Comm>
+               Comm, FlightInput>
       what;
 };
 
@@ -263,6 +274,8 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
     else if (kind == kPhase)
       out.push_back({now, detect::PhaseSeen{std::string(body.text(limits::kNameBytes)), body.byte() != 0,
                                             static_cast<uint32_t>(body.number(UINT32_MAX))}});
+    else if (kind == kFlight)
+      out.push_back({now, FlightInput{unpack_flight(body)}});
     else if (kind == kEnds || kind == kAlive)
       out.push_back({now, std::pair(static_cast<Kind>(kind), body.byte() != 0)});
     else if (kind == kComm) {

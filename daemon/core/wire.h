@@ -43,8 +43,10 @@ class InputWriter {
   bool empty(TimeNs now) const;  // a flush would tell nothing
   // Something should not wait: a fault, new words of failure, an end. All else may wait for a minute or more:
   // the longer a block, the fewer bytes.
-  bool urgent() const { return condenser_.urgent() || notes_after_ > 0 || stands_; }
+  bool urgent() const { return condenser_.urgent() || notes_after_ > 0 || stands_ || hurries_; }
   bool full() const;  // flush before more is added
+  // A block holds one more, beside its lines; where not, lines of it cannot be told before the next flush.
+  bool has_room_for_source() const;
   // The next block.
   std::string flush(TimeNs now);
   const logs::CondenseCounts& counts() const { return condenser_.counts(); }
@@ -71,6 +73,7 @@ class InputWriter {
   uint64_t session_, block_ = 0;
   logs::Condenser condenser_;
   PackedWriter before_, after_;  // notes before and after the block's lines
+  bool hurries_ = false;         // a dump: what it tells of is a hang
   uint64_t notes_before_ = 0, notes_after_ = 0, dropped_notes_ = 0;
 };
 

@@ -45,6 +45,8 @@ class ProgressWatch {
   bool may_stall(const StallOptions& options, TimeNs now) const;
   // `log` is settled. A fault of symptom hang, or nothing where the job goes on, may do so or never iterated.
   std::optional<Finding> find_stall(const logs::JobLog& log, const StallOptions& options, TimeNs now);
+  // When the job last moved on, as its lines tell, else when they came.
+  TimeNs moved_ns(const logs::JobLog& log) const;
   int64_t beaten() const { return furthest_; }  // the furthest step of heartbeats, -1: none
 
  private:
@@ -53,6 +55,8 @@ class ProgressWatch {
 
   uint64_t moves_ = 0;
   TimeNs moved_ns_ = kNoTime;  // of the last progress, of whatever kind
+  TimeNs beaten_ns_ = kNoTime,
+         lines_ns_ = kNoTime;  // of the last heartbeat; when the last line of progress came
   TimeNs began_ns_ = kNoTime;  // of the first that lines told
   TimeNs step_ns_ = 0;         // median, as found last; 0: not known
   int64_t furthest_ = -1;

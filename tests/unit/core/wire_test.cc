@@ -257,6 +257,100 @@ BOOST_AUTO_TEST_CASE(the_last_lines_of_progress_are_told_once_it_stopped) {
   BOOST_TEST(collector.engine.log().last_progress().back().place.line == 9u);
 }
 
+namespace {
+
+FlightDump some_dump() {
+  FlightDump dump;
+  dump.rank = 131;
+  dump.host = "node-16";
+  dump.host_guessed = true;
+  dump.file = "/tmp/nccl_trace_rank_131";
+  dump.version = "2.9";
+  dump.written_ns = 9 * kNsPerSecond;
+  dump.words = {"", "all_reduce", "[[4]]", "train.py:step:3"};
+  dump.stacks = {{}, {3}};
+  std::vector<uint32_t> even;
+  for (uint32_t r = 0; r < 4096; ++r) even.push_back(2 * r + 1);
+  dump.groups = {
+      {"0", "default_pg", even, 8, std::nullopt}, {"7", "", {}, {}, -1}, {"9", "x", {5, 6, 9}, {}, {}}};
+  for (int64_t i = 0; i < 4; ++i) {
+    FlightOp op;
+    op.group = static_cast<uint32_t>(i % 3);
+    op.name = 1;
+    op.in_sizes = op.dtypes = i % 2 ? 2 : 0;
+    op.seq = 7 - 3 * i;
+    op.created_ns = i == 1 ? kNoTime : (5 - i) * kNsPerSecond;
+    op.state = static_cast<FlightState>(i % 3);
+    op.p2p = i == 2;
+    op.done = i < 2;
+    op.stack = i == 3 ? 1 : 0;
+    dump.ops.push_back(op);
+  }
+  return dump;
+}
+
+struct DumpSink final : InputSink {
+  std::vector<FlightDump> dumps;
+  SourceId open(SourceInfo, TimeNs) override { return 0; }
+  void take(Input input, TimeNs) override {
+    if (auto* seen = std::get_if<FlightInput>(&input)) dumps.push_back(std::move(seen->dump));
+  }
+  void ends(bool, TimeNs) override {}
+  void alive(bool, TimeNs) override {}
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(dumps_arrive_whole_and_hurry) {
+  const FlightDump dump = some_dump();
+  DumpSink sink;
+  InputWriter writer(kSession);
+  writer.add(FlightInput{dump}, kNsPerSecond);
+  BOOST_TEST(writer.urgent());
+  const std::string block = writer.flush(kNsPerSecond);
+  BOOST_TEST(!writer.urgent());
+  BOOST_TEST(block.size() < 400u);
+  InputReader reader(nullptr);
+  BOOST_REQUIRE(reader.read(block, sink));
+  BOOST_REQUIRE(sink.dumps.size() == 1u);
+  const FlightDump& there = sink.dumps[0];
+  BOOST_TEST((there.rank == dump.rank && there.host == dump.host && there.host_guessed));
+  BOOST_TEST(
+      (there.file == dump.file && there.version == dump.version && there.written_ns == dump.written_ns));
+  BOOST_TEST((there.words == dump.words && there.stacks == dump.stacks));
+  BOOST_REQUIRE(there.groups.size() == dump.groups.size());
+  for (size_t g = 0; g < dump.groups.size(); ++g) {
+    const FlightGroup &a = dump.groups[g], &b = there.groups[g];
+    BOOST_TEST((a.name == b.name && a.description == b.description && a.ranks == b.ranks));
+    BOOST_TEST((a.enqueued == b.enqueued && a.completed == b.completed));
+  }
+  BOOST_REQUIRE(there.ops.size() == dump.ops.size());
+  for (size_t i = 0; i < dump.ops.size(); ++i) {
+    const FlightOp &a = dump.ops[i], &b = there.ops[i];
+    BOOST_TEST((a.group == b.group && a.name == b.name && a.in_sizes == b.in_sizes && a.dtypes == b.dtypes));
+    BOOST_TEST((a.seq == b.seq && a.created_ns == b.created_ns && a.state == b.state && a.stack == b.stack));
+    BOOST_TEST((a.p2p == b.p2p && a.done == b.done));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_dump_is_refused_or_consistent) {
+  InputWriter writer(kSession);
+  writer.add(FlightInput{some_dump()}, kNsPerSecond);
+  const std::string block = writer.flush(kNsPerSecond);
+  // Any damage is refused, or gives something whose indices are within its lists.
+  for (size_t at = 10; at < block.size(); ++at)
+    for (const int value : {0x00, 0x7f, 0xff}) {
+      std::string bad = block;
+      bad[at] = static_cast<char>(value);
+      DumpSink taken;
+      InputReader other(nullptr);
+      if (!other.read(bad, taken)) continue;
+      for (const FlightDump& d : taken.dumps)
+        for (const FlightOp& op : d.ops)
+          BOOST_TEST((op.group < d.groups.size() && op.name < d.words.size() && op.stack < d.stacks.size()));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_usual_line_takes_a_few_bytes) {
   Agent agent;
   agent.lines(steps(0, 200));
