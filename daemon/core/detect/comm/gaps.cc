@@ -117,6 +117,7 @@ void measure_gaps(Cluster& cluster, Step& step) {
     spans.push_back(out.span);
     step.result.ranks.push_back(out);
     info.last_end = last;
+    step.result.last_ns = std::max(step.result.last_ns, last);
     info.last_step = step.number;
   }
   step.result.step_ms = spans.empty() ? 0 : quantile(spans, 0.9);

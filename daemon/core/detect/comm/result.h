@@ -54,7 +54,7 @@ struct NetEffect {
 struct StepResult {
   int64_t number = 0;
   double step_ms = 0;
-  int64_t last_ns = 0;  // on the clock of the first host
+  int64_t last_ns = 0;  // on the clock of whichever host ended last
   std::vector<RankStep> ranks;
   std::vector<NetEffect> network;
   std::vector<ChainLink> chain;  // from the last operation to where the waiting began

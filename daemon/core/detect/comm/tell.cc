@@ -94,17 +94,20 @@ class Teller {
     return Component::kNetwork;
   }
 
+  uint32_t number_of(const Culprit& c) const { return cluster_.ranks()[c.ranks[0]].rank; }
+
+  // Where it is stands beside, in what the finding speaks against.
   std::string title_of(const Culprit& c) const {
-    if (c.pause) return fmt::format("{} stood still once, for {}", name_of(c.ranks[0]), amount(c.excess_ms));
-    if (c.kind == "gpu") return fmt::format("{} is slow", name_of(c.ranks[0]));
-    if (c.kind == "nic") return fmt::format("The network card of {} is slow", name_of(c.ranks[0]));
-    if (c.kind == "nvlink") return fmt::format("The links within {} are slow", host_of(c, 0));
-    if (c.kind == "link") return fmt::format("The network between {} is slow", subject(c));
+    if (c.pause) return fmt::format("Rank {} stood still once, for {}", number_of(c), amount(c.excess_ms));
+    if (c.kind == "gpu") return fmt::format("Rank {} is slow", number_of(c));
+    if (c.kind == "nic") return fmt::format("The network card of rank {} is slow", number_of(c));
+    if (c.kind == "nvlink") return "The links within a host are slow";
+    if (c.kind == "link") return "The network between two hosts is slow";
     if (c.kind == "switch")
       return fmt::format("The network of {} hosts from {} on is slow: what they share is a switch",
                          c.hosts.size(), host_of(c, 0));
-    if (c.peers == 0) return fmt::format("The network of {} is slow", host_of(c, 0));
-    return host_of(c, 0) + " is slow as a whole";
+    if (c.peers == 0) return "The network of a host is slow";
+    return "A host is slow as a whole";
   }
 
   Finding finding_of(const Culprit& c) const {
@@ -117,7 +120,6 @@ class Teller {
     f.confidence = c.confidence;
     f.general = c.hidden;  // it comes after those that cost
     f.title = title_of(c);
-    f.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(f.title[0])));
     f.category = Category::kHardware;
     f.component = component_of(c);
     f.symptom = Symptom::kSlowdown;
