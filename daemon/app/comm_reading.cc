@@ -1,29 +1,55 @@
 #include "app/comm_reading.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
-#include <deque>
+#include <atomic>
 #include <future>
 #include <new>
+#include <set>
+#include <tuple>
 
 #include "ingest/comm_file.h"
 
 namespace culprit::app {
 namespace {
 
-// Records taken of a file at a time: 1 MB, some steps of a host's ranks.
-constexpr size_t kBlock = 16'384;
-// Files open at a time: each holds a descriptor and, where it is compressed, a decoder's window.
-constexpr size_t kOpen = 256;
+// Records taken of a file at a time: 128 KB, a step or some of a host's ranks.
+constexpr size_t kBlock = 2048;
+// Blocks that one thread reads while another gives the last ones to the engine: 32 MB.
+constexpr size_t kBlocks = 256;
+// Files open at a time. A plain one holds a descriptor; a compressed one also a buffer of 256 KB and a
+// window, which is as long as its content where that is short.
+constexpr size_t kOpen = 16'384, kOpenCompressed = 512;
+
+// Descriptors that may be taken: what the shell's limit leaves to programs that ask, beside what is open.
+size_t descriptors(size_t wanted) {
+  constexpr rlim_t kOthers = 64;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kOthers;
+  if (limit.rlim_cur < wanted + kOthers) {
+    limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, wanted + kOthers);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    getrlimit(RLIMIT_NOFILE, &limit);
+  }
+  return limit.rlim_cur > 2 * kOthers ? limit.rlim_cur - kOthers : kOthers;
+}
 
 struct Reading {
   const ingest::SourceFile* file = nullptr;
-  std::optional<ingest::CommFile> reader;
+  ingest::CommFile reader;
   uint64_t told = 0;  // bytes, of the progress
 };
 
-// What one turn over the open files gave, in their order.
+struct Block {
+  std::string host;
+  std::vector<CommRecord> records;
+};
+
+// Blocks in the order in which they were read. It is used again, and keeps its memory.
 struct Round {
-  std::vector<std::pair<std::string, std::vector<CommRecord>>> blocks;
+  std::vector<Block> blocks;
+  size_t used = 0;
   std::vector<Problem> problems;
   bool ended = false;
 };
@@ -31,25 +57,41 @@ struct Round {
 class CommReader {
  public:
   CommReader(const std::vector<ingest::SourceFile>& files, ReadProgress& progress)
-      : files_(files), progress_(progress) {}
+      : files_(files), progress_(progress), readings_(files.size()) {
+    open_max_ = std::min(kOpen, descriptors(std::min(kOpen, files.size())));
+  }
 
-  // A turn is bounded, so that two of them (the one that is read and the one that is taken) fit into memory.
-  Round next() {
-    constexpr size_t kBlocks = 32;
-    Round out;
-    while (out.blocks.size() < kBlocks && !progress_.stop) {
-      while (open_.size() < kOpen && next_file_ < files_.size()) open(out);
-      if (open_.empty()) break;
-      if (turn_ >= open_.size()) turn_ = 0;
+  void next(Round& out) {
+    out.used = 0;
+    out.problems.clear();
+    out.blocks.resize(kBlocks);
+    while (out.used < kBlocks && !progress_.stop) {
+      while (next_file_ < files_.size() && has_room(files_[next_file_])) open(out);
+      if (turns_.empty()) break;
       read(out);
     }
-    out.ended = progress_.stop || (open_.empty() && next_file_ >= files_.size());
-    return out;
+    out.ended = progress_.stop || (turns_.empty() && next_file_ >= files_.size());
   }
 
  private:
+  // Who reads next: whoever is behind in steps; of equals, in records.
+  struct Turn {
+    uint32_t step = 0;
+    uint64_t records = 0;
+    size_t file = 0;
+    bool operator<(const Turn& o) const {
+      return std::tie(step, records, file) < std::tie(o.step, o.records, o.file);
+    }
+  };
+
+  bool has_room(const ingest::SourceFile& file) const {
+    if (file.compression != ingest::Compression::kNone && compressed_ >= kOpenCompressed) return false;
+    return turns_.size() < open_max_;
+  }
+
   void open(Round& out) {
-    const ingest::SourceFile& file = files_[next_file_++];
+    const size_t index = next_file_++;
+    const ingest::SourceFile& file = files_[index];
     auto reader = ingest::CommFile::open(file);
     if (!reader) {
       std::string what = reader.error().text;
@@ -57,37 +99,65 @@ class CommReader {
       out.problems.push_back({file.path, std::nullopt, std::move(what)});
       return;
     }
-    open_.push_back({&file, std::move(*reader), 0});
+    readings_[index] = std::make_unique<Reading>(Reading{&file, std::move(*reader), 0});
+    compressed_ += file.compression != ingest::Compression::kNone;
+    turns_.insert({0, 0, index});
   }
 
   void read(Round& out) {
-    Reading& one = open_[turn_];
-    std::vector<CommRecord> records;
+    Turn turn = turns_.extract(turns_.begin()).value();
+    Reading& one = *readings_[turn.file];
+    Block& block = out.blocks[out.used];
     try {
-      one.reader->next(records, kBlock);
+      one.reader.next(block.records, kBlock);
     } catch (const std::bad_alloc&) {
       out.problems.push_back({one.file->path, std::nullopt, "out of memory: could not be read to its end"});
-      records.clear();
+      block.records.clear();
     }
-    progress_.bytes_done += one.reader->consumed() - one.told;
-    one.told = one.reader->consumed();
-    const bool over = records.size() < kBlock;
-    if (!records.empty()) out.blocks.emplace_back(one.reader->header().host, std::move(records));
-    if (!over) {
-      ++turn_;
+    progress_.bytes_done += one.reader.consumed() - one.told;
+    one.told = one.reader.consumed();
+    const std::vector<CommRecord>& records = block.records;
+    if (!records.empty()) {
+      block.host = one.reader.header().host;
+      ++out.used;
+    }
+    if (records.size() == kBlock) {
+      turn.records += records.size();
+      if (records.back().step != kCommUnknown) turn.step = std::max(turn.step, records.back().step);
+      turns_.insert(turn);
       return;
     }
-    if (one.reader->problem()) out.problems.push_back(*one.reader->problem());
-    open_.erase(open_.begin() + static_cast<ptrdiff_t>(turn_));
+    if (one.reader.problem()) out.problems.push_back(*one.reader.problem());
+    compressed_ -= one.file->compression != ingest::Compression::kNone;
+    readings_[turn.file] = nullptr;
   }
 
   const std::vector<ingest::SourceFile>& files_;
   ReadProgress& progress_;
-  std::deque<Reading> open_;
-  size_t next_file_ = 0, turn_ = 0;
+  std::vector<std::unique_ptr<Reading>> readings_;  // by file: those that are open
+  std::set<Turn> turns_;                            // of those
+  size_t next_file_ = 0, open_max_ = 0, compressed_ = 0;
 };
 
 }  // namespace
+
+comm::Parallel threads_of(unsigned threads) {
+  comm::Parallel out;
+  if (threads <= 1) return out;
+  out.width = threads;
+  out.run = [threads](size_t n, const comm::Parallel::Work& work) {
+    std::atomic<size_t> next{0};
+    const auto some = [&] {
+      for (size_t i = next++; i < n; i = next++) work(i);
+    };
+    std::vector<std::future<void>> others;
+    for (size_t i = 1; i < std::min<size_t>(n, threads); ++i)
+      others.push_back(std::async(std::launch::async, some));
+    some();
+    for (std::future<void>& other : others) other.get();  // what one of them throws comes out here
+  };
+  return out;
+}
 
 std::vector<Problem> read_comm(const std::vector<ingest::SourceFile>& files, core::Engine& engine,
                                ReadProgress& progress, unsigned threads) {
@@ -95,14 +165,18 @@ std::vector<Problem> read_comm(const std::vector<ingest::SourceFile>& files, cor
   if (files.empty()) return problems;
   CommReader reader(files, progress);
   const auto policy = threads > 1 ? std::launch::async : std::launch::deferred;
-  auto coming = std::async(policy, [&reader] { return reader.next(); });
-  for (bool ended = false; !ended;) {
-    Round round = coming.get();
+  Round rounds[2];
+  size_t turn = 0;
+  const auto read = [&](size_t i) { return std::async(policy, [&, i] { reader.next(rounds[i]); }); };
+  auto coming = read(0);
+  for (bool ended = false; !ended; turn = 1 - turn) {
+    coming.get();
+    Round& round = rounds[turn];
     ended = round.ended;
-    if (!ended) coming = std::async(policy, [&reader] { return reader.next(); });
+    if (!ended) coming = read(1 - turn);
     std::move(round.problems.begin(), round.problems.end(), std::back_inserter(problems));
-    for (const auto& [host, records] : round.blocks) {
-      core::Input input = core::CommInput{host, records};
+    for (size_t i = 0; i < round.used; ++i) {
+      core::Input input = core::CommInput{round.blocks[i].host, round.blocks[i].records};
       engine.step({&input, 1}, kNoTime);
     }
   }

@@ -92,19 +92,26 @@ LoadedConfig load_config(const std::string& path) {
   return out;
 }
 
+std::vector<LogWatch> Config::files() const {
+  std::vector<LogWatch> out = logs;
+  out.insert(out.end(), dumps.begin(), dumps.end());
+  return out;
+}
+
 std::vector<std::string> changed_keys(const Config& before, const Config& after) {
   Config a = before, b = after;
   std::vector<std::string> out;
   for (const Option& option : config_options())
-    if (option.table() != kLogTable && value_text(option, a) != value_text(option, b))
+    if (!is_listed(option.table()) && value_text(option, a) != value_text(option, b))
       out.emplace_back(option.key);
   if (before.logs != after.logs) out.emplace_back(kLogTable);
+  if (before.dumps != after.dumps) out.emplace_back(kDumpTable);
   return out;
 }
 
 std::vector<std::string> keys_for_restart(const Config& before, const Config& after) {
   std::vector<std::string> out = changed_keys(before, after);
-  std::erase_if(out, [](const std::string& key) { return key == kLogTable || find_option(key)->reloads; });
+  std::erase_if(out, [](const std::string& key) { return is_listed(key) || find_option(key)->reloads; });
   return out;
 }
 
@@ -117,7 +124,7 @@ Config with_reloadable(const Config& before, Config after) {
       type.of(after) = type.of(from);
   };
   for (const Option& option : config_options())
-    if (!option.reloads && option.table() != kLogTable) std::visit(copy, option.type);
+    if (!option.reloads && !is_listed(option.table())) std::visit(copy, option.type);
   return after;
 }
 
@@ -137,6 +144,8 @@ std::vector<std::string> without_effect(const Config& config) {
   std::vector<std::string> out;
   if (config.role == DaemonRole::kCollector && !config.logs.empty())
     out.emplace_back("log: has no effect with role collector: it reads no logs, its agents do");
+  if (config.role == DaemonRole::kCollector && !config.dumps.empty())
+    out.emplace_back("dump: has no effect with role collector: its agents pick dumps up");
   if (config.role != DaemonRole::kAgent && !config.forward.to.empty())
     out.emplace_back("forward: has an effect with role agent only: what is taken stays on this host");
   if (config.act.mode == ActMode::kAct)
@@ -146,8 +155,9 @@ std::vector<std::string> without_effect(const Config& config) {
 
 namespace {
 
-// What a start, or the other side, would say of the certificates that the role needs.
-std::string trouble_of_certificates(const LoadedConfig& loaded, TimeNs now) {
+// What a start, or the other side, would say of the certificates that the role needs; `warnings`: would say
+// unless that is meant.
+std::string trouble_of_certificates(const LoadedConfig& loaded, TimeNs now, std::string& warnings) {
   const Config& config = loaded.config;
   const bool agent = config.role == DaemonRole::kAgent;
   const TlsFiles& files = agent ? config.forward.tls : config.collector.tls;
@@ -162,7 +172,10 @@ std::string trouble_of_certificates(const LoadedConfig& loaded, TimeNs now) {
     ConfigError error{"", 0, 0, fmt::format("'{}': {}", key, trouble.error.text)};
     if (const auto at = loaded.places.find(key); at != loaded.places.end())
       error.file = at->second.file, error.line = at->second.line, error.column = at->second.column;
-    out += format_error(error) + "\n";
+    if (trouble.may_be_meant)
+      warnings += fmt::format("{}:{}:{}: warning: {}\n", error.file, error.line, error.column, error.what);
+    else
+      out += format_error(error) + "\n";
   }
   return out;
 }
@@ -179,7 +192,8 @@ ConfigCheck check_config(const std::string& path, TimeNs now) {
         error.line == 0 && error.code != ErrorCode::kInvalid && error.code != ErrorCode::kLimit;
     out.status = std::max(out.status, unread ? 2 : 1);
   }
-  if (out.status == 0) out.errors += trouble_of_certificates(loaded, now);
+  std::string warnings;
+  if (out.status == 0) out.errors += trouble_of_certificates(loaded, now, warnings);
   if (!out.errors.empty()) out.status = std::max(out.status, 1);
   const LoadedRules rules = load_rules(rule_options(loaded.config));
   for (const Error& error : rules.files.errors) out.errors += error.text + "\n";
@@ -190,6 +204,7 @@ ConfigCheck check_config(const std::string& path, TimeNs now) {
   if (out.status == 0)
     out.output = fmt::format("{}: ok, with {}\n", files.empty() ? "the defaults" : files,
                              counted(rules.set->rules().size(), "rule"));
+  out.errors += warnings;
   for (const std::string& sentence : without_effect(loaded.config)) out.errors += sentence + "\n";
   std::string safe;
   for (std::string_view line : split(out.errors, '\n'))

@@ -33,12 +33,13 @@ struct TlsFiles {
   bool operator==(const TlsFiles&) const = default;
 };
 
-// One [[log]] table. Exactly one of job and job_pattern is set, or none: then the job is told by the process
-// that writes (its cgroup or SLURM_JOB_ID).
+// One [[log]] or [[dump]] table. Exactly one of job and job_pattern is set, or none: then the job is told by
+// the process that writes (its cgroup or SLURM_JOB_ID); of dumps it is the only one that runs.
 struct LogWatch {
   std::string path;         // an absolute glob: *, ?, [...], and ** as a whole name
   std::string job;          // of all that it matches
   std::string job_pattern;  // RE2 with a group named job, on the path
+  bool dumps = false;       // a [[dump]] table
   bool operator==(const LogWatch&) const = default;
 };
 
@@ -54,7 +55,7 @@ struct Config {
   struct Host {
     std::string name;  // load_config fills in the machine's
   } host;
-  std::vector<LogWatch> logs;
+  std::vector<LogWatch> logs, dumps;
   struct Jobs {
     TimeNs ended_after_ns = 600 * kNsPerSecond;
   } jobs;
@@ -97,6 +98,7 @@ struct Config {
     ActMode mode = ActMode::kObserve;
   } act;
 
+  std::vector<LogWatch> files() const;  // logs, then dumps
   bool watches() const { return role != DaemonRole::kCollector; }
   // For io::Env::listen: names relative to runtime_dir are joined with it.
   std::string trace_address() const;  // "unix:/run/culprit/trace.sock"
@@ -126,7 +128,7 @@ struct LoadedConfig {
 };
 
 // `path` empty: kConfigFile, where it is there. Then conf.d/*.toml beside it, in order of name: where files
-// set the same key the later one wins, [[log]] tables add up.
+// set the same key the later one wins, [[log]] and [[dump]] tables add up.
 LoadedConfig load_config(const std::string& path);
 
 struct ConfigText {
@@ -134,7 +136,7 @@ struct ConfigText {
 };
 LoadedConfig parse_config(std::span<const ConfigText> texts);
 
-// Keys whose values differ ("hang.after"; [[log]] tables: "log"), those that a reload cannot change only.
+// Keys whose values differ ("hang.after"; [[log]] and [[dump]] tables: "log", "dump"), or for a restart.
 std::vector<std::string> changed_keys(const Config& before, const Config& after);
 std::vector<std::string> keys_for_restart(const Config& before, const Config& after);
 

@@ -60,6 +60,14 @@ const Option kOptions[] = {
      "or SLURM_JOB_ID."},
     {"log.job_pattern", TEXT(logs.back().job_pattern, check_job_pattern, "regular expression"), true,
      "'/train/(?P<job>[^/]+)/'", "Instead of job: a regular expression (RE2) with a group job, on the path."},
+    {"dump.path", TEXT(dumps.back().path, check_glob, "absolute glob"), true, "\"/tmp/nccl_trace_rank_*\"",
+     "Files to pick up, a glob as log.path: what TORCH_NCCL_DEBUG_INFO_TEMP_FILE names, with the rank "
+     "behind. "
+     "One that is written again counts anew."},
+    {"dump.job", TEXT(dumps.back().job, check_job, "name"), true, "\"llama-70b-0412\"",
+     "The job that leaves them. Without it and job_pattern: the only one that runs."},
+    {"dump.job_pattern", TEXT(dumps.back().job_pattern, check_job_pattern, "regular expression"), true,
+     "'/train/(?P<job>[^/]+)/'", "Instead of job: as log.job_pattern."},
     {"jobs.ended_after", DurationType{OF(TimeNs, jobs.ended_after_ns), kSecond, 7 * kDay}, true, nullptr,
      "A job has ended when nothing came from it for this long and its processes are gone. Where nobody sees "
      "those, it must have failed or said its end; else silence may be a hang, and it ends after 6 hours."},
@@ -102,7 +110,9 @@ const Option kOptions[] = {
      "Who signs the agents' certificates."},
     {"collector.retention.max_size",
      SizeType{OF(uint64_t, collector.retention_max_size), 16 * kMiB, 1024 * kTiB}, true, nullptr,
-     "How much of the disk all that was collected may take; the oldest goes first."},
+     "How much of the disk all that was collected may take; the oldest goes first. Where others fill the "
+     "disk "
+     "before that, nothing goes for them: agents wait, and the log says who fills it."},
     {"collector.retention.max_age",
      DurationType{OF(TimeNs, collector.retention_max_age_ns), 3600 * kSecond, 3650 * kDay}, true, nullptr,
      "How long it is kept."},
@@ -133,6 +143,8 @@ const OptionTable kTables[] = {
     {"", ""},
     {"host", ""},
     {"log", "Log files. The table may stand several times, here and in conf.d: all of them count."},
+    {"dump",
+     "Flight Recorder dumps of PyTorch, which tell where each rank waits. May stand several times too."},
     {"jobs", ""},
     {"trace", "What processes tell of themselves."},
     {"kernel", ""},

@@ -17,7 +17,7 @@ namespace culprit::app {
 // Why a text is refused, worded to follow "'key' "; empty: it is fine.
 using Check = std::string (*)(std::string_view text);
 
-// The types of values. `of` gives the place in a Config; for [[log]] that in the last table.
+// The types of values. `of` gives the place in a Config; for [[log]] and [[dump]] that in the last table.
 struct TextType {
   std::string& (*of)(Config&);
   Check check;
@@ -68,7 +68,9 @@ struct OptionTable {
 };
 std::span<const OptionTable> option_tables();
 
-constexpr std::string_view kLogTable = "log";  // the one that may stand several times
+// Those that may stand several times.
+constexpr std::string_view kLogTable = "log", kDumpTable = "dump";
+constexpr bool is_listed(std::string_view table) { return table == kLogTable || table == kDumpTable; }
 
 // The value of an option as TOML.
 std::string value_text(const Option& option, Config& config);

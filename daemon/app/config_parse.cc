@@ -136,8 +136,8 @@ class Reader {
       if (option) {
         places_[name] = place;
         std::visit([&](const auto& type) { value(type, name, node); }, option->type);
-      } else if (!quoted_dot && name == kLogTable) {
-        log_tables(place, node);
+      } else if (!quoted_dot && is_listed(name)) {
+        file_tables(place, name, node);
       } else if (!quoted_dot && is_table(name)) {
         if (const toml::table* inner = node.as_table())
           this->table(*inner, name);
@@ -176,30 +176,33 @@ class Reader {
                               best.empty() ? "" : fmt::format("; did you mean '{}'?", best)));
   }
 
-  void log_tables(const Place& place, const toml::node& node) {
+  void file_tables(const Place& place, const std::string& name, const toml::node& node) {
     const toml::array* tables = node.as_array();
     if (!tables ||
         !std::all_of(tables->begin(), tables->end(), [](const toml::node& n) { return n.is_table(); }))
-      return refuse(place, "'log' must be an array of tables, written [[log]]");
+      return refuse(place, fmt::format("'{0}' must be an array of tables, written [[{0}]]", name));
+    std::vector<LogWatch>& list = name == kDumpTable ? config().dumps : config().logs;
     for (const toml::node& entry : *tables) {
-      if (config().logs.size() >= kLogTables)
-        return refuse(at(entry.source()), fmt::format("there are more than {} [[log]] tables", kLogTables));
-      config().logs.emplace_back();
-      for (const char* key : {"log.path", "log.job", "log.job_pattern"}) places_.erase(key);
+      if (list.size() >= kLogTables)
+        return refuse(at(entry.source()),
+                      fmt::format("there are more than {} [[{}]] tables", kLogTables, name));
+      list.emplace_back().dumps = name == kDumpTable;
+      for (const char* key : {"path", "job", "job_pattern"}) places_.erase(fmt::format("{}.{}", name, key));
       const size_t before = errors_.size();
-      table(*entry.as_table(), std::string(kLogTable));
-      if (errors_.size() == before) check_log(at(entry.source()));
+      table(*entry.as_table(), name);
+      if (errors_.size() == before) check_files(at(entry.source()), name, list.back());
     }
   }
 
-  void check_log(const Place& place) {
-    const LogWatch& log = config().logs.back();
-    if (log.path.empty()) return refuse(place, "a [[log]] table needs 'path'");
-    if (!log.job.empty() && !log.job_pattern.empty())
-      return refuse(places_["log.job_pattern"], "'log.job_pattern' and 'log.job' exclude each other");
-    const auto [first, fresh] = log_places_.emplace(log.path, places_["log.path"]);
+  void check_files(const Place& place, const std::string& name, const LogWatch& files) {
+    if (files.path.empty()) return refuse(place, fmt::format("a [[{}]] table needs 'path'", name));
+    if (!files.job.empty() && !files.job_pattern.empty())
+      return refuse(places_[name + ".job_pattern"],
+                    fmt::format("'{0}.job_pattern' and '{0}.job' exclude each other", name));
+    const Place& own = places_[name + ".path"];
+    const auto [first, fresh] = file_places_.emplace(files.path, own);
     if (!fresh)
-      refuse(places_["log.path"],
+      refuse(own,
              fmt::format("the same path as at {}:{}", texts_[first->second.file].file, first->second.line));
   }
 
@@ -359,8 +362,8 @@ class Reader {
   size_t file_ = 0;
   LoadedConfig out_;
   std::vector<std::pair<Place, std::string>> errors_;
-  std::map<std::string, Place> places_;      // of keys, where they were set last
-  std::map<std::string, Place> log_places_;  // of the [[log]] tables' paths
+  std::map<std::string, Place> places_;       // of keys, where they were set last
+  std::map<std::string, Place> file_places_;  // of the [[log]] and [[dump]] tables' paths
 };
 
 std::string joined_address(const std::string& folder, const std::string& name) {

@@ -27,17 +27,19 @@ constexpr std::string_view kPreface =
     "holds "
     "without it; a key behind a # has no default, and shows an example. conf.d/*.toml beside this file are "
     "read "
-    "after it, in order of name: of a key that stands in several files the last one counts, [[log]] tables "
-    "add up. `culpritd --check` tells what is wrong, `systemctl reload culpritd` takes what changed.";
+    "after it, in order of name: of a key that stands in several files the last one counts, [[log]] and "
+    "[[dump]] tables add up. `culpritd --check` tells what is wrong, `systemctl reload culpritd` takes what "
+    "changed.";
 
 }  // namespace
 
 std::string config_defaults() {
   Config config;
-  config.logs.emplace_back();  // a place for the options of [[log]] to look at
+  config.logs.emplace_back();  // places for their options to look at
+  config.dumps.emplace_back();
   std::string out = comment(kPreface);
   for (const OptionTable& table : option_tables()) {
-    const bool many = table.name == kLogTable;
+    const bool many = is_listed(table.name);
     out += "\n";
     if (*table.help) out += comment(table.help);
     if (!table.name.empty())
@@ -59,6 +61,7 @@ std::string config_defaults() {
 std::string config_reference() {
   Config config;
   config.logs.emplace_back();
+  config.dumps.emplace_back();
   std::string out =
       "# Keys of culpritd.toml\n\n"
       "Made from the table of options (`daemon/app/config_options.cc`); a test compares. `culpritd "

@@ -341,10 +341,14 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   if (!files) return tl::unexpected(files.error());
   progress.bytes_total += files->bytes;
   std::vector<Error> errors;
-  const auto rules = rules_or_library(options.rules, errors);
+  // Where nothing is read that rules look at the library is not compiled: that takes long.
+  const bool text = !files->logs.empty() || !options.rules.paths.empty() || !options.healthy.empty();
+  const auto rules = text ? rules_or_library(options.rules, errors) : nullptr;
   auto built = gather_pool(options, rules, progress);
   if (!built) return tl::unexpected(built.error());
-  core::Engine engine({files->job, std::move(built->pool), options.steps, rules});
+  core::EngineOptions engine_options{files->job, std::move(built->pool), options.steps, rules};
+  engine_options.parallel = threads_of(options.threads);
+  core::Engine engine(std::move(engine_options));
   std::vector<Problem> problems = read_logs(files->logs, {options.parse, options.threads}, engine, progress);
   append(problems, read_flights(files->flights, options.threads, engine, progress));
   append(problems, read_comm(files->comm, engine, progress, options.threads));

@@ -38,12 +38,40 @@ Status read_times(const LogFile& file, logs::LineParser& parser, std::vector<Run
   return {};
 }
 
-void cut(uint32_t file, const std::vector<Run>& runs, TimeNs first, TimeNs step, SlicedJob& out) {
+// When lines come again, from the first line on. PyTorch ends a collective that hangs after 10 to 30
+// minutes by default, and jobs speak then: gaps beyond an hour are nothing that the job waits for, and are as
+// long as this. A single line of a clock that stood at 1970 would otherwise last for years.
+constexpr TimeNs kGapMost = 3600 * kNsPerSecond;
+
+class PlayClock {
+ public:
+  explicit PlayClock(const std::vector<std::vector<Run>>& files) {
+    std::vector<TimeNs> times;
+    for (const auto& runs : files)
+      for (const Run& run : runs)
+        if (run.time_ns != kNoTime) times.push_back(run.time_ns);
+    std::sort(times.begin(), times.end());
+    if (!times.empty()) skips_.emplace_back(times.front(), times.front());
+    for (size_t i = 1; i < times.size(); ++i)
+      if (const TimeNs gap = times[i] - times[i - 1]; gap > kGapMost)
+        skips_.emplace_back(times[i], skips_.back().second + gap - kGapMost);
+  }
+  TimeNs at(TimeNs time) const {
+    const auto behind = std::upper_bound(skips_.begin(), skips_.end(), time,
+                                         [](TimeNs t, const auto& skip) { return t < skip.first; });
+    return time - std::prev(behind)->second;
+  }
+
+ private:
+  std::vector<std::pair<TimeNs, TimeNs>> skips_;  // from when on, and how much is left out
+};
+
+void cut(uint32_t file, const std::vector<Run>& runs, const PlayClock& clock, TimeNs step, SlicedJob& out) {
   int64_t slot = 0;
   JobSlice slice{file, 0, 0, false};
   const auto put = [&] { out.slices[{slot, out.host_of_file[file]}].push_back(slice); };
   for (const Run& run : runs) {
-    const int64_t own = run.time_ns == kNoTime ? 0 : (run.time_ns - first) / step;
+    const int64_t own = run.time_ns == kNoTime ? 0 : clock.at(run.time_ns) / step;
     if (own > slot) {
       if (slice.end > slice.begin) put();
       slice.begin = slice.end;
@@ -69,7 +97,6 @@ Result<SlicedJob> slice_job(const std::string& folder, TimeNs step_ns) {
   std::map<std::string, uint32_t> hosts;
   logs::LineParser parser{logs::ParseOptions{}};
   std::vector<std::vector<Run>> runs(job.files.logs.size());
-  TimeNs first = kNoTime;
   for (size_t f = 0; f < runs.size(); ++f) {
     const LogFile& file = job.files.logs[f];
     const std::string host = file.info.host.value_or("");
@@ -77,10 +104,9 @@ Result<SlicedJob> slice_job(const std::string& folder, TimeNs step_ns) {
     if (fresh) job.hosts.push_back(host);
     job.host_of_file.push_back(at->second);
     if (Status read = read_times(file, parser, runs[f]); !read) return tl::unexpected(read.error());
-    for (const Run& run : runs[f])
-      if (run.time_ns != kNoTime) first = first == kNoTime ? run.time_ns : std::min(first, run.time_ns);
   }
-  for (uint32_t f = 0; f < runs.size(); ++f) cut(f, runs[f], first, step_ns, job);
+  const PlayClock clock(runs);
+  for (uint32_t f = 0; f < runs.size(); ++f) cut(f, runs[f], clock, step_ns, job);
   return job;
 }
 

@@ -26,7 +26,8 @@ struct SlicedJob {
   JobFiles files;
   std::vector<std::string> hosts;  // files that tell none belong to the one of an empty name
   std::vector<uint32_t> host_of_file;
-  // By the number of the step since the job's first line, and the host.
+  // By the number of the step since the job's first line, and the host. Where all were silent for longer than
+  // an hour it is an hour.
   std::map<std::pair<int64_t, uint32_t>, std::vector<JobSlice>> slices;
 };
 

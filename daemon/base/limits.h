@@ -106,4 +106,25 @@ constexpr size_t kCommRows = 64;  // of a heat map: what a person looks over
 constexpr int64_t kCommSpanMax = 7ll * 24 * 3600 * 1'000'000'000;
 constexpr int64_t kCommTimeMax = 9'223'372'036'000'000'000;
 
+// Flight Recorder dumps: 2,000 entries by default of 500 bytes each, 20 KB with the frames of C++; these are
+// a hundred times the usual. A value takes 16 bytes, a member of a list or table 4.
+constexpr size_t kDumpBytes = 256 << 20;
+constexpr size_t kDumpValues = 8 << 20;
+constexpr size_t kDumpHeld = 64 << 20;  // members, and bytes of texts that had to be copied
+constexpr size_t kDumpNesting = 256;    // a size within sizes within an entry is six deep
+constexpr size_t kDumpOps = 1 << 18;    // of one dump
+constexpr size_t kDumpFrames = 32;      // of a stack that is kept
+constexpr size_t kDumpGroups = 65'536;  // of one dump
+// Operations over all dumps of a job, 48 bytes each: 65,536 ranks with a hundred that wait, or 4,000 with
+// full buffers.
+constexpr size_t kFlightOps = 8 << 20;
+// Of one dump on its way from a host that runs: a hundred groups with all that is kept of each. Ranks of all
+// of its groups: a world of the largest known jobs four times.
+constexpr size_t kFlightOpsSent = 4096;
+constexpr size_t kFlightRanks = 4 << 20;
+
+// Bytes of dumps that are being written, of all jobs of a host: eight ranks' of the usual size take 8 MB,
+// with the frames of C++ 320 MB, which the service's 512 MB do not have.
+constexpr size_t kLiveDumpBytes = 128 << 20;
+
 }  // namespace culprit::limits

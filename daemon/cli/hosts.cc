@@ -24,8 +24,9 @@ std::string lag(const Json& host) {
   }
   if (frames->get<uint64_t>() == 0) return "none";
   const auto age = host.find("lag_ns");
-  const TimeNs ns = age != host.end() && age->is_number_integer() ? age->get<TimeNs>() : 0;
-  return fmt::format("{}, {}", format_duration(ns), counted(frames->get<uint64_t>(), "frame"));
+  const std::string waits = counted(frames->get<uint64_t>(), "frame");
+  if (age == host.end() || !age->is_number_integer()) return waits;
+  return fmt::format("{}, {}", format_duration(age->get<TimeNs>()), waits);
 }
 
 std::string drops(const Json& host) {

@@ -19,7 +19,10 @@ Examples:
   culprit simulate play /tmp/demo --to collector.example:7421 --tls /etc/culprit/played --speed 0
   culprit simulate play /tmp/demo --to localhost:7421 --server unix:/run/culprit/api.sock
 
-Each host of the job gets an agent of its own, with a connection of its own, in this process.)";
+Each host of the job gets an agent of its own, with a connection of its own, in this process. To the
+collector they are hosts and a job like any others: they stay in its lists, a host that the job's fault names
+stays suspected, and a job that ends well becomes part of what it knows as normal. Play to one that is there
+to be tried.)";
 
 struct Options {
   sim::LogJobOptions job;
@@ -135,13 +138,14 @@ void add_simulate_play(CLI::App& simulate, Run& run) {
   verb->add_option("--to", o->run.play.to, "HOST:PORT of the collector")->required();
   verb->add_option(
       "--tls", o->run.play.tls_folder,
-      "Folder with ca.pem, and HOST.crt and HOST.key for each host; without: plain, to loopback only");
+      "Folder with ca.pem, and HOST.pem and HOST.key for each host, as\nexamples/collector/make-certificates "
+      "makes it; without: plain, to loopback only");
   verb->add_option("--speed", o->run.play.speed,
                    "Times as fast as the job's own clock; 0: as fast as it goes")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   verb->add_option("--job", o->run.play.job,
-                   "Its id at the collector; default: that of its job.toml, or played");
+                   "Its id at the collector; default: a new one each time, after that of its job.toml");
   verb->add_flag("--evidence", o->run.play.evidence, "Send the lines' bytes too, as policy \"all\" does");
   verb->add_option("--server", o->run.server,
                    "unix:PATH or http://HOST:PORT of the collector: wait for its report of the job");

@@ -1,9 +1,10 @@
+#include "cli/status.h"
+
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "base/time.h"
 #include "cli/layout.h"
-#include "cli/remote.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
 
@@ -33,7 +34,8 @@ void flatten(const Json& object, const std::string& before, std::vector<std::vec
              const Zone& zone) {
   for (const auto& [name, value] : object.items()) {
     const std::string path = before + shown(Json(name));
-    if ((value.is_string() || value.is_array()) && value.empty()) continue;  // says nothing
+    if (value.is_string() && value.get_ref<const std::string&>().empty()) continue;  // says nothing
+    if (value.is_array() && value.empty()) continue;
     const bool list = value.is_array() && value[0].is_object();
     if (value.is_object() || list)
       flatten(value, path + ".", rows, zone);
@@ -44,25 +46,35 @@ void flatten(const Json& object, const std::string& before, std::vector<std::vec
   }
 }
 
-// What a person looks for first, as a sentence.
-std::string headline(const Json& json, const Zone& zone) {
+// What a person looks for first, as a sentence. A daemon does well whose collector is away, and who looks at
+// it wants to know that nothing leaves the host.
+std::string headline(const Json& json, const Zone& zone, bool color) {
   const std::string health = text_field(json, "health");
-  return fmt::format("culpritd {} on {}, {}, since {}: {}\n\n", text_field(json, "version"),
-                     text_field(json, "host"), text_field(json, "role"), time_field(json, "started_ns", zone),
-                     inked(health, health == "ok" ? Ink::kDim : Ink::kAlarm, wants_color()));
+  std::string out =
+      fmt::format("culpritd {} on {}, {}, since {}: {}", text_field(json, "version"),
+                  text_field(json, "host"), text_field(json, "role"), time_field(json, "started_ns", zone),
+                  inked(health, health == "ok" ? Ink::kDim : Ink::kAlarm, color));
+  const auto forward = json.find("forward");
+  if (forward == json.end() || !forward->is_object()) return out + "\n\n";
+  const std::string sentence = text_field(*forward, "sentence");
+  if (sentence != "connected" && sentence != "-") out += "; forward: " + inked(sentence, Ink::kAlarm, color);
+  return out + "\n\n";
 }
 
 int status(RemoteOptions& o) {
-  return print_answer(o, "/v1/status", [&](const Json& json) {
-    std::vector<std::vector<std::string>> rows{{"WHAT", "VALUE"}};
-    Json rest = json;
-    for (const char* told : {"version", "host", "role", "started_ns", "health", "healthy"}) rest.erase(told);
-    flatten(rest, "", rows, o.zone);
-    return headline(json, o.zone) + table(rows, wants_color());
-  });
+  return print_answer(o, "/v1/status",
+                      [&](const Json& json) { return status_text(json, o.zone, wants_color()); });
 }
 
 }  // namespace
+
+std::string status_text(const Json& status, const Zone& zone, bool color) {
+  std::vector<std::vector<std::string>> rows{{"WHAT", "VALUE"}};
+  Json rest = status;
+  for (const char* told : {"version", "host", "role", "started_ns", "health", "healthy"}) rest.erase(told);
+  flatten(rest, "", rows, zone);
+  return headline(status, zone, color) + table(rows, color);
+}
 
 void add_status(CLI::App& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();

@@ -123,8 +123,9 @@ void Collector::committed(uint64_t epoch, uint64_t sequence) {
   if (const auto at = by_epoch_.find(epoch); at != by_epoch_.end()) at->second->committed(epoch, sequence);
 }
 
-void Collector::want(const std::string& host, const peer::Wanted& wanted) {
-  if (const auto at = by_host_.find(host); at != by_host_.end()) at->second->want(wanted);
+bool Collector::want(const std::string& host, const peer::Wanted& wanted) {
+  const auto at = by_host_.find(host);
+  return at != by_host_.end() && at->second->want(wanted);
 }
 
 void Collector::set_tls(std::shared_ptr<const io::TlsCredentials> tls) { options_.tls = std::move(tls); }

@@ -19,6 +19,8 @@ namespace culprit::collect {
 
 // In the order in which they came; of one host.
 using LogItem = std::variant<peer::Frame, peer::Skipped>;
+// What it holds of the memory: a gap without a frame's bytes is some too, and a peer may send millions.
+size_t weight(const LogItem& item);
 
 class FrameSink {
  public:
@@ -40,7 +42,7 @@ class FrameSink {
     std::string host;
     std::array<uint64_t, peer::kLogs.size()> epochs;  // by number of the log
     std::vector<LogItem> items;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0;  // weight() of all items
   };
   virtual void take(Batch batch, std::function<void(Status)> done) = 0;
 

@@ -30,6 +30,11 @@ std::string joined(const std::vector<std::string>& names) {
 
 }  // namespace
 
+size_t weight(const LogItem& item) {
+  const auto* frame = std::get_if<peer::Frame>(&item);
+  return sizeof item + (frame ? frame->bytes.size() : std::get<peer::Skipped>(item).reason.size());
+}
+
 Session::Session(Collector& owner, std::unique_ptr<io::Stream> stream)
     : owner_(owner),
       stream_(std::move(stream)),
@@ -197,8 +202,7 @@ void Session::take_frame(peer::Frame frame) {
     return;
   }
   if (data) in.cursor = frame.sequence;
-  batch_.bytes += frame.bytes.size();
-  batch_.items.emplace_back(std::move(frame));
+  keep(std::move(frame));
 }
 
 void Session::take_skipped(peer::Skipped skipped) {
@@ -208,7 +212,16 @@ void Session::take_skipped(peer::Skipped skipped) {
   if (skipped.to < skipped.from) return;
   in.cursor = skipped.to;
   owner_.stats_.skipped_frames += skipped.to - skipped.from + 1;
-  batch_.items.emplace_back(std::move(skipped));
+  auto* last = batch_.items.empty() ? nullptr : std::get_if<peer::Skipped>(&batch_.items.back());
+  if (last && last->log == skipped.log && last->to + 1 == skipped.from && last->reason == skipped.reason)
+    last->to = skipped.to;
+  else
+    keep(std::move(skipped));
+}
+
+void Session::keep(LogItem item) {
+  batch_.bytes += weight(item);
+  batch_.items.push_back(std::move(item));
 }
 
 void Session::hand_on() {
@@ -264,8 +277,10 @@ void Session::acknowledge() {
   }
 }
 
-void Session::want(const peer::Wanted& wanted) {
-  if (state_ == State::kOpen && has_room()) write(wanted);
+bool Session::want(const peer::Wanted& wanted) {
+  if (state_ != State::kOpen || !has_room()) return false;
+  write(wanted);
+  return true;
 }
 
 // ---- time and the end

@@ -23,7 +23,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void close(const std::string& why);
   void bye(const std::string& sentence);
   void committed(uint64_t epoch, uint64_t sequence);
-  void want(const peer::Wanted& wanted);
+  bool want(const peer::Wanted& wanted);
   void taken(uint64_t bytes, const Status& status);
   void read_or_not();
 
@@ -52,6 +52,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void answered(Result<std::vector<peer::LogMark>> marks);
   void take_frame(peer::Frame frame);
   void take_skipped(peer::Skipped skipped);
+  void keep(LogItem item);
   bool fits(peer::Log log, uint64_t first, const char* what);
   void hand_on();
   void acknowledge();

@@ -8,7 +8,6 @@
 #include <optional>
 #include <tuple>
 
-#include "base/dump_limits.h"
 #include "base/limits.h"
 #include "core/detect/comm/tell.h"
 #include "core/detect/flight.h"
@@ -32,7 +31,8 @@ struct Engine::Impl {
   std::map<uint32_t, size_t> flight_of;  // rank
   size_t flight_ops = 0;
 
-  explicit Impl(EngineOptions o) : options(std::move(o)), log(options.job), comm(&options.job, options.live) {
+  explicit Impl(EngineOptions o)
+      : options(std::move(o)), log(options.job), comm(&options.job, options.live, options.parallel) {
     if (options.rules) {
       if (options.live) live.emplace(options.rules, options.watch);
       whole.emplace(options.rules, options.watch);
@@ -51,7 +51,16 @@ struct Engine::Impl {
   void take(ProblemSeen& input, TimeNs) { problems.push_back(std::move(input.problem)); }
   void take(detect::ProgressSeen& input, TimeNs now) { progress.beat(input, now); }
   void take(detect::PhaseSeen& input, TimeNs now) { progress.phase(input, now); }
-  void take(CommInput& input, TimeNs) { comm.take(input.host, input.records); }
+  void take(CommInput& input, TimeNs now) {
+    comm.take(input.host, input.records);
+    if (options.live) beat(input.records, now);
+  }
+  void take(CommCondensed& input, TimeNs now) {
+    comm.take_vectors(input.host, *input.told, *input.streams);
+    for (const comm::RankVector& v : input.told->vectors)
+      if (options.live && v.streams < input.streams->size())
+        progress.beat({v.step, (*input.streams)[v.streams].rank}, now);
+  }
   void take(RuleOverran& input, TimeNs) {
     for (auto* run : {&live, &whole})
       if (*run) (*run)->overrun(input.rule);
@@ -67,12 +76,19 @@ struct Engine::Impl {
     };
     if (flight_ops - before + dump.ops.size() > limits::kFlightOps)
       return pass_over(dump, "the dumps of other ranks fill the memory");
+    const auto found_twice = [&](const FlightDump& a, const FlightDump& b) {
+      return a.host_guessed && b.host_guessed && a.host != b.host && a.file == b.file &&
+             latest(a) == latest(b);
+    };
     if (known == flight_of.end()) {
       flight_of[rank] = flights.size();
       flights.push_back(std::move(dump));
     } else {
       FlightDump& old = flights[known->second];
+      const bool shared = found_twice(old, dump);
       if (latest(dump) >= latest(old)) std::swap(old, dump);
+      // In a folder that several hosts see: which of them the rank is on, it does not tell.
+      if (shared) old.host.reset();
       if (dump.file != old.file) pass_over(dump, fmt::format("rank {} left a later dump too", rank));
     }
     flight_ops += flights[flight_of[rank]].ops.size() - before;
@@ -88,19 +104,57 @@ struct Engine::Impl {
   // Where a rank runs: as its dump's path, job.toml or its log tells.
   detect::RankPlace place_of(const detect::View& view, uint32_t rank) const {
     detect::RankPlace place{host_of_rank(options.job, rank), device_of_rank(options.job, rank)};
-    if (const auto at = flight_of.find(rank); at != flight_of.end() && flights[at->second].host)
-      place.host = flights[at->second].host;
+    const auto at = flight_of.find(rank);
+    const FlightDump* dump = at == flight_of.end() ? nullptr : &flights[at->second];
+    if (dump && dump->host && !dump->host_guessed) place.host = dump->host;
+    add_from_log(view, rank, place);
+    if (!place.host && dump) place.host = dump->host;
+    return place;
+  }
+
+  static void add_from_log(const detect::View& view, uint32_t rank, detect::RankPlace& place) {
     const uint32_t unit = view.rank_numbered(rank);
-    if (unit == detect::kNowhere) return place;
+    if (unit == detect::kNowhere) return;
     const detect::Unit& known = view.ranks[unit];
     if (!place.host && !view.by_rank && known.host != detect::kNowhere)
       place.host = view.hosts[known.host].name;
     if (!place.device && known.devices.size() == 1) place.device = known.devices[0];
-    return place;
+  }
+
+  // A job that moved on after all that its dumps know of is not stuck in it: they are of an earlier stop, or
+  // of another run that left them there.
+  bool went_on() const {
+    if (!options.live) return false;
+    TimeNs last = kNoTime;
+    for (const FlightDump& dump : flights) last = std::max(last, latest(dump).first);
+    return last != kNoTime && progress.moved_ns(log) > last + options.hang.after_ns;
+  }
+
+  // The clock sees that nothing moves; where somebody knows who waits for whom, that is the same hang.
+  static void join_stall(std::vector<Finding>& findings) {
+    const auto hangs = [](const Finding& f, std::string_view detector) {
+      return f.kind == FindingKind::kFault && f.symptom == Symptom::kHang && f.detector == detector;
+    };
+    const auto stall = std::find_if(findings.begin(), findings.end(),
+                                    [&](const Finding& f) { return f.rule.empty() && hangs(f, "silence"); });
+    const auto known =
+        std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return hangs(f, "comm"); });
+    if (stall == findings.end() || known == findings.end()) return;
+    if (!known->iteration) known->iteration = stall->iteration;
+    std::move(stall->why.begin(), stall->why.end(), std::back_inserter(known->why));
+    std::move(stall->evidence.begin(), stall->evidence.end(), std::back_inserter(known->evidence));
+    known->lines += stall->lines;
+    findings.erase(stall);
   }
 
   // What the dumps tell, merged into what the clock told of a hang.
   std::vector<std::string> add_flights(const detect::View& view, detect::Analysis& analysis, Report& report) {
+    if (went_on()) {
+      report.problems.push_back({"", std::nullopt,
+                                 "the Flight Recorder's dumps are of a stop that is over: the job went on "
+                                 "after them"});
+      return {};
+    }
     const detect::PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
     detect::FlightAnswer answer = detect::analyse_flight(flights, place);
     std::move(answer.findings.begin(), answer.findings.end(), std::back_inserter(analysis.findings));
@@ -110,6 +164,21 @@ struct Engine::Impl {
       report.hang = std::move(answer.hang);
     }
     return std::move(answer.missing);
+  }
+
+  // Records tell that the job steps as its lines do. Where they number no steps, that they come does.
+  void beat(std::span<const CommRecord> records, TimeNs now) {
+    for (size_t i = 0; i < records.size();) {
+      detect::ProgressSeen seen{-1, records[i].rank};
+      for (; i < records.size() && records[i].rank == seen.rank; ++i) {
+        if (records[i].op == CommOp::kJoin) continue;
+        if (records[i].step == kCommUnknown)
+          progress.moves(now);
+        else
+          seen.step = std::max(seen.step, static_cast<int64_t>(records[i].step));
+      }
+      if (seen.step >= 0) progress.beat(seen, now);
+    }
   }
 
   // What was read and not kept in full: of each source, then of the job as a whole.
@@ -123,9 +192,11 @@ struct Engine::Impl {
     for (std::string& what : comm.told_drops()) out.push_back({"", std::nullopt, std::move(what)});
   }
 
-  void add_comm(detect::Analysis& analysis, Report& report) {
+  void add_comm(detect::Analysis& analysis, Report& report, TimeNs now) {
     if (comm.empty()) return;
-    comm::Told said = comm::tell(comm);
+    // In a job that runs some ranks are always inside of an operation.
+    const bool stopped = !options.live || (now != kNoTime && progress.may_stall(options.hang, now));
+    comm::Told said = comm::tell(comm, stopped);
     std::move(said.findings.begin(), said.findings.end(), std::back_inserter(analysis.findings));
     report.irregularities = std::move(said.irregularities);
     report.comm = std::move(said.steps);
@@ -238,9 +309,10 @@ Report Engine::report(TimeNs now) {
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
   }
-  impl_->add_comm(analysis, report);
+  impl_->add_comm(analysis, report, now);
   std::vector<std::string> missing;
   if (!impl_->flights.empty()) missing = impl_->add_flights(view, analysis, report);
+  Impl::join_stall(analysis.findings);
   diagnose::correlate(view, analysis, report);
   comm::add_summary(impl_->comm, report.job);
   report.job.ranks = std::max<uint64_t>(report.job.ranks, impl_->flights.size());

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/detect/analysis.h"
+#include "core/detect/comm/parallel.h"
+#include "core/detect/comm/vectors.h"
 #include "core/detect/stall.h"
 #include "core/logs/batch.h"
 #include "core/logs/line_parser.h"
@@ -31,6 +33,7 @@ struct EngineOptions {
   std::vector<std::string> quarantined;  // ids of rules that are not evaluated, and told as problems
   bool live = false;  // whether step() tells findings as they come; otherwise only the report does
   detect::StallOptions hang = {};  // of reports that are given the time
+  comm::Parallel parallel = {};    // for what can be done at a time; the report does not depend on it
 };
 
 // Sources are numbered from 0 in the order of their SourceOpened.
@@ -56,8 +59,14 @@ struct CommInput {
   std::string host;                     // that wrote them; empty: unknown
   std::span<const CommRecord> records;  // borrowed for the step
 };
+// What a host's agent tells of them instead.
+struct CommCondensed {
+  std::string host;
+  const comm::HostVectors* told;                  // borrowed for the step
+  const std::vector<comm::RankStreams>* streams;  // all of the session; the same
+};
 using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
-                           detect::PhaseSeen, CommInput, FlightInput>;
+                           detect::PhaseSeen, CommInput, CommCondensed, FlightInput>;
 
 // What the shell is asked to do or may want to show: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;

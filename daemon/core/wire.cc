@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <iterator>
 #include <utility>
 #include <variant>
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "core/wire_flight.h"
 
 namespace culprit::core {
 namespace {
@@ -17,7 +19,7 @@ constexpr size_t kPathBytes = 4096;  // Linux's PATH_MAX
 // Of a block, before or after its lines: of heartbeats and the like half, so that all sources find room.
 constexpr uint64_t kNotes = 2 * limits::kLiveSources;
 
-enum Kind : uint8_t { kSource = 1, kProblem, kProgress, kPhase, kEnds, kAlive };
+enum Kind : uint8_t { kSource = 1, kProblem, kProgress, kPhase, kEnds, kAlive, kComm, kFlight };
 
 template <class... F>
 struct Overloaded : F... {
@@ -92,6 +94,11 @@ Problem unpack_problem(PackedReader& in) {
 
 InputWriter::InputWriter(uint64_t session) : session_(session) {}
 
+namespace {
+const JobFile kNoJobFile;
+}
+InputWriter::Comm::Comm() : trace(&kNoJobFile, true) { trace.condense_into(&condenser); }
+
 void InputWriter::set_rules(const rules::Ruleset* rules) {
   std::vector<logs::RuleName> names;
   if (rules)
@@ -118,8 +125,13 @@ void InputWriter::add(const Input& input, TimeNs now) {
       [&](const LogInput& i) { condenser_.add(*i.batch, now); },
       [&](const ProblemSeen& i) { note(kProblem, now, pack(i.problem)); },
       [&](const RuleOverran&) {},
-      [&](const FlightInput&) {},  // dumps are read from files, where a host's feed has none
-      [&](const CommInput&) {},  // records are no lines: agents do not send them in these blocks
+      [&](const FlightInput& i) {
+        const auto packed = pack_flight(i.dump);
+        if (!packed)
+          return note(kProblem, now, pack(Problem{i.dump.file, std::nullopt, "is too large to be sent"}));
+        note(kFlight, now, *packed);
+        hurries_ = true;
+      },
       [&](const detect::ProgressSeen& i) {
         PackedWriter out;
         out.signed_number(i.step);
@@ -133,8 +145,47 @@ void InputWriter::add(const Input& input, TimeNs now) {
         out.number(i.rank);
         note(kPhase, now, out.bytes());
       },
+      [&](const CommInput& i) { take_comm(i, now); },
+      [&](const CommCondensed&) {},  // another host's: it went its own way
   };
   std::visit(take, input);
+}
+
+void InputWriter::take_comm(const CommInput& input, TimeNs now) {
+  if (!comm_) comm_ = std::make_unique<Comm>();
+  Comm& c = *comm_;
+  c.host = input.host;
+  c.came_ns = now;
+  c.trace.take(input.host, input.records);
+  // It goes on: who was said to be inside has left.
+  for (CommRecord& record : std::exchange(c.stands, {})) {
+    record.end_ns = record.start_ns + 1;
+    c.condenser.pass(record);
+  }
+}
+
+void InputWriter::tick(TimeNs now) {
+  // Longer than any operation of a job that runs, shorter than any hang is waited for.
+  constexpr TimeNs kStill = 3 * kNsPerSecond;
+  if (!comm_ || now - comm_->came_ns < kStill || !comm_->stands.empty() || !comm_->trace.waits()) return;
+  for (const CommRecord& record : comm_->trace.standing()) {
+    comm_->condenser.pass(record);
+    if (record.end_ns == 0) comm_->stands.push_back(record);
+  }
+  stands_ = !comm_->stands.empty();
+}
+
+// Sums of steps wait for the minute's block, as lines do.
+void InputWriter::note_comm(TimeNs now) {
+  stands_ = false;
+  if (!comm_ || comm_->condenser.empty()) return;
+  PackedWriter body;
+  body.text(std::string_view(comm_->host).substr(0, limits::kNameBytes));
+  comm::pack(comm_->condenser.take(), body);
+  ++notes_before_;
+  before_.byte(kComm);
+  put_time(before_, now);
+  before_.text(body.bytes());
 }
 
 void InputWriter::ends(bool failed, TimeNs now) {
@@ -145,21 +196,28 @@ void InputWriter::alive(bool alive, TimeNs now) {
 }
 
 bool InputWriter::empty(TimeNs now) const {
-  return condenser_.empty(now) && notes_before_ + notes_after_ == 0;
+  return condenser_.empty(now) && notes_before_ + notes_after_ == 0 && (!comm_ || comm_->condenser.empty());
 }
 
 bool InputWriter::full() const {
-  return condenser_.full() || notes_before_ + notes_after_ >= kNotes / 4 ||
+  constexpr size_t kVectors = limits::kWireBytes / 4 / 64;  // of some 50 bytes each
+  return (comm_ && comm_->condenser.size() >= kVectors) || condenser_.full() ||
+         notes_before_ + notes_after_ >= kNotes / 4 ||
          before_.size() + after_.size() >= limits::kWireBytes / 4;
 }
 
+// What is told between two looks at full() stands beside a quarter of lines, in a frame of 6 MiB.
+bool InputWriter::has_room_for_source() const { return before_.size() < 3 * limits::kWireBytes / 8; }
+
 std::string InputWriter::flush(TimeNs now) {
+  note_comm(now);
   PackedWriter out;
   out.byte(kVersion);
   out.word(session_);
   out.number(block_++);
   out.number(std::exchange(notes_before_, 0));
   out.raw(before_.bytes());
+  hurries_ = false;
   const bool lines = !condenser_.empty(now);
   out.byte(lines);
   if (lines) condenser_.flush(now, out);
@@ -179,10 +237,26 @@ logs::Expander::FindRule rule_finder(const rules::Ruleset* rules) {
 }
 
 struct InputReader::Note {
+  struct Comm {
+    std::string host;
+    comm::HostVectors told;
+  };
   TimeNs now = kNoTime;
-  std::variant<SourceOpened, ProblemSeen, detect::ProgressSeen, detect::PhaseSeen, std::pair<Kind, bool>>
+  std::variant<SourceOpened, ProblemSeen, detect::ProgressSeen, detect::PhaseSeen, std::pair<Kind, bool>,
+               Comm, FlightInput>
       what;
 };
+
+bool InputReader::read_comm(PackedReader& body, TimeNs now, std::vector<Note>& out) {
+  Note::Comm read{std::string(body.text(limits::kNameBytes)), {}};
+  if (!comm::unpack(body, streams_told_, read.told)) return false;
+  streams_told_ += read.told.streams.size();
+  // A host has some dozens of ranks, whose streams change when its job is started anew.
+  constexpr size_t kStreamsOfHost = 1 << 16;
+  if (streams_told_ > kStreamsOfHost) return false;
+  out.push_back({now, std::move(read)});
+  return true;
+}
 
 bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
   const uint64_t count = in.number(kNotes);
@@ -200,9 +274,13 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
     else if (kind == kPhase)
       out.push_back({now, detect::PhaseSeen{std::string(body.text(limits::kNameBytes)), body.byte() != 0,
                                             static_cast<uint32_t>(body.number(UINT32_MAX))}});
+    else if (kind == kFlight)
+      out.push_back({now, FlightInput{unpack_flight(body)}});
     else if (kind == kEnds || kind == kAlive)
       out.push_back({now, std::pair(static_cast<Kind>(kind), body.byte() != 0)});
-    else
+    else if (kind == kComm) {
+      if (!read_comm(body, now, out)) return false;
+    } else
       ++unknown_notes_;
     if (!body.ok()) return false;  // more than is known may stand behind
   }
@@ -214,6 +292,10 @@ void InputReader::apply(Note& note, InputSink& sink) {
       [&](SourceOpened& i) { sources_.push_back(sink.open(std::move(i.info), note.now)); },
       [&](std::pair<Kind, bool>& i) {
         i.first == kEnds ? sink.ends(i.second, note.now) : sink.alive(i.second, note.now);
+      },
+      [&](Note::Comm& i) {
+        std::move(i.told.streams.begin(), i.told.streams.end(), std::back_inserter(streams_));
+        sink.take(CommCondensed{std::move(i.host), &i.told, &streams_}, note.now);
       },
       [&](auto& i) { sink.take(std::move(i), note.now); },
   };
@@ -243,6 +325,7 @@ Status InputReader::read(std::string_view block, InputSink& sink) {
                             "was expected",
                             id->number, id->session, next_, session_));
   broken_ = true;  // until all of it was understood
+  streams_told_ = streams_.size();
   PackedReader in(block);
   in.byte(), in.word(), in.number();
   std::vector<Note> before, after;

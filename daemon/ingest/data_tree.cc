@@ -2,7 +2,6 @@
 
 #include <charconv>
 
-#include "base/dump_limits.h"
 #include "base/limits.h"
 
 namespace culprit::ingest {

@@ -7,7 +7,6 @@
 #include <map>
 #include <unordered_map>
 
-#include "base/dump_limits.h"
 #include "base/limits.h"
 #include "ingest/decompress.h"
 #include "ingest/pickle.h"

@@ -1,6 +1,5 @@
 #include <nlohmann/json.hpp>
 
-#include "base/dump_limits.h"
 #include "base/limits.h"
 #include "ingest/pickle.h"
 

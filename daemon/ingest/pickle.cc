@@ -7,7 +7,6 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "base/dump_limits.h"
 #include "base/limits.h"
 
 namespace culprit::ingest {

@@ -1,7 +1,7 @@
 // Reads a pickle that holds nothing but data: None, truth values, numbers, texts, bytes, lists, tuples and
 // tables, of all protocols (0 to 5). Every opcode that could name a class, call a function or ask for
 // anything else is refused by its name, and so the whole file: nothing of a pickle is ever executed. The
-// bytes may be anything; time and memory are bounded by their length and by base/dump_limits.h.
+// bytes may be anything; time and memory are bounded by their length and by base/limits.h.
 #pragma once
 
 #include <optional>

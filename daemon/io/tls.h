@@ -92,6 +92,7 @@ struct TlsTrouble {
   enum class File : uint8_t { kCert, kKey, kCa };
   File file = File::kCert;
   Error error;
+  bool may_be_meant = false;  // nothing fails on this side, and peers may be set up for it
 };
 struct TlsUse {
   TlsStream::Side side = TlsStream::Side::kConnects;

@@ -140,22 +140,60 @@ Status fits_use(X509* own, const std::string& path, const TlsUse& use) {
   return {};
 }
 
+// Whether peers can be known by it at all: of a site's authorities some may have expired, not all. A
+// certificate that signed itself vouches for itself.
+Status fits_authority(const std::string& path, const std::string& text, const TlsUse& use) {
+  const Bio bio = bio_of(text);
+  std::string refused;
+  while (X509Ptr one{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
+    const TimeNs to = time_of(X509_get0_notAfter(one.get()));
+    const bool signs = X509_check_ca(one.get()) != 0 ||
+                       X509_NAME_cmp(X509_get_subject_name(one.get()), X509_get_issuer_name(one.get())) == 0;
+    if (signs && to >= use.now_ns) return {};
+    if (!refused.empty()) continue;
+    refused = signs ? "has expired at " + format_time(to)
+                    : "is the certificate of " + name_of(one.get()) + ", and of no authority (CA:TRUE)";
+  }
+  ERR_clear_error();
+  return fail(ErrorCode::kInvalid, path + ": " + refused);
+}
+
+// Peers that trust this side's own authorities would refuse it; others may be trusted there.
+Status fits_own_authority(SSL_CTX* context, const TlsFiles& files, const TlsUse& use) {
+  const std::unique_ptr<X509_STORE_CTX, void (*)(X509_STORE_CTX*)> check(X509_STORE_CTX_new(),
+                                                                         X509_STORE_CTX_free);
+  STACK_OF(X509)* between = nullptr;
+  SSL_CTX_get0_chain_certs(context, &between);
+  X509* own = SSL_CTX_get0_certificate(context);
+  if (!check || X509_STORE_CTX_init(check.get(), SSL_CTX_get_cert_store(context), own, between) != 1)
+    return fail(ErrorCode::kIo, "TLS: there is no memory for it");
+  X509_STORE_CTX_set_time(check.get(), 0, static_cast<time_t>(use.now_ns / kNsPerSecond));
+  const bool holds = X509_verify_cert(check.get()) == 1;
+  const int error = X509_STORE_CTX_get_error(check.get());
+  ERR_clear_error();
+  if (holds) return {};
+  return fail(ErrorCode::kInvalid, files.cert + ": is not signed by the authority in " + files.ca + " (" +
+                                       X509_verify_cert_error_string(error) +
+                                       "): a peer that trusts this one alone refuses it");
+}
+
 }  // namespace
 
 std::vector<TlsTrouble> examine(const TlsFiles& files, const TlsUse& use) {
   using File = TlsTrouble::File;
   std::vector<TlsTrouble> out;
   const auto holds = [&](File file, const auto& result) {
-    if (!result) out.push_back({file, result.error()});
+    if (!result) out.push_back({file, result.error(), false});
     return result.has_value();
   };
   const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(new_tls_context(), SSL_CTX_free);
-  if (!context) return {{File::kCert, Error{ErrorCode::kIo, "TLS: there is no memory for it"}}};
+  if (!context) return {{File::kCert, Error{ErrorCode::kIo, "TLS: there is no memory for it"}, false}};
   Texts texts;
   auto cert = read_file(files.cert), key = read_file(files.key), ca = read_file(files.ca);
   const bool usable =
       holds(File::kCert, cert) && holds(File::kCert, use_certificate(context.get(), files.cert, *cert));
-  if (usable) holds(File::kCert, fits_use(SSL_CTX_get0_certificate(context.get()), files.cert, use));
+  const bool fits =
+      usable && holds(File::kCert, fits_use(SSL_CTX_get0_certificate(context.get()), files.cert, use));
   if (holds(File::kKey, key)) {
     texts.key = std::move(*key);
     if (usable)
@@ -163,7 +201,12 @@ std::vector<TlsTrouble> examine(const TlsFiles& files, const TlsUse& use) {
     else
       holds(File::kKey, read_key(files.key, texts.key));
   }
-  if (holds(File::kCa, ca)) holds(File::kCa, use_authorities(context.get(), files.ca, *ca));
+  const bool trusts = holds(File::kCa, ca) &&
+                      holds(File::kCa, use_authorities(context.get(), files.ca, *ca)) &&
+                      holds(File::kCa, fits_authority(files.ca, *ca, use));
+  if (!fits || !trusts) return out;
+  if (const Status own = fits_own_authority(context.get(), files, use); !own)
+    out.push_back({File::kCert, own.error(), true});
   return out;
 }
 

@@ -38,6 +38,7 @@ struct FlightOp {
 struct FlightDump {
   uint32_t rank = 0;
   std::optional<std::string> host;
+  bool host_guessed = false;    // it is where the dump was found: others may share that folder
   std::string file;             // as reports name it
   std::string version;          // of the format
   TimeNs written_ns = kNoTime;  // of the file, where it is known

@@ -19,8 +19,19 @@ namespace culprit {
 
 // An agent's condensed log has kCondensed, the blocks of one session of a job (core/wire.h; a piece with
 // bytes is one block, whole; path "condensed/SESSION", in hex), and kMark: how far a source's evidence is
-// condensed (no bytes ever: its place tells). Who analyses needs no marks.
-enum class OriginKind : uint8_t { kFile = 0, kSocket = 1, kRing = 2, kKernel = 3, kCondensed = 4, kMark = 5 };
+// condensed (no bytes ever: its place tells). Who analyses needs no marks. kDump is a file that a process
+// writes as a whole (a Flight Recorder dump): what it holds says something once all of it is there.
+enum class OriginKind : uint8_t {
+  kFile = 0,
+  kSocket = 1,
+  kRing = 2,
+  kKernel = 3,
+  kCondensed = 4,
+  kMark = 5,
+  kDump = 6
+};
+constexpr OriginKind kLastOriginKind = OriginKind::kDump;
+constexpr bool is_file(OriginKind kind) { return kind == OriginKind::kFile || kind == OriginKind::kDump; }
 
 // By a number that is given once and never again in a state folder.
 using StreamId = uint32_t;
@@ -103,7 +114,7 @@ void advance(State& state, const Piece& piece, OriginKind kind, size_t size) {
   const auto goes_on = [&](const FilePlace& place) {
     return place == *piece.place || place.offset + passed <= piece.place->offset;
   };
-  if (kind == OriginKind::kFile && state.place && passed > 0 && *state.place != *piece.place &&
+  if (is_file(kind) && state.place && passed > 0 && *state.place != *piece.place &&
       !goes_on_in(*state.place, *piece.place, passed)) {
     for (FilePlace& past : state.past) {
       if (!goes_on_in(past, *piece.place, passed)) continue;
@@ -111,7 +122,7 @@ void advance(State& state, const Piece& piece, OriginKind kind, size_t size) {
       return;
     }
   }
-  if (kind == OriginKind::kFile && state.place && state.place->offset > 0 && !goes_on(*state.place)) {
+  if (is_file(kind) && state.place && state.place->offset > 0 && !goes_on(*state.place)) {
     if (state.past.size() == kPastPlaces) state.past.erase(state.past.begin());
     state.past.push_back(*state.place);
   }

@@ -45,6 +45,7 @@ struct Archive::Impl {
   Status sync(Lane& lane);
   Status sync_lanes();
   bool make_room_on_disk(uint64_t needed);
+  Error explained(Error error, uint64_t needed) const;
   const SegmentRow* oldest(SegmentKind kind) const;
   Status drop(uint64_t number);
   Status retain(const std::vector<std::string>& running, TimeNs now);

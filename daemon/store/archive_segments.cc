@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/crash_point.h"
+#include "base/text.h"
 #include "store/archive_impl.h"
 
 namespace culprit::store {
@@ -80,7 +81,7 @@ Status Archive::Impl::flush(Lane& lane) {
     }
     if (!written) {
       if (make_room_on_disk(lane.buffer.size())) continue;
-      return written;
+      return tl::unexpected(explained(written.error(), lane.buffer.size()));
     }
     lane.tail_unknown = false;
     lane.row.size += lane.buffer.size();
@@ -131,6 +132,18 @@ bool Archive::Impl::make_room_on_disk(uint64_t needed) {
   const SegmentRow* row = oldest(SegmentKind::kEvidence);
   if (row == nullptr) row = oldest(SegmentKind::kCondensed);
   return row != nullptr && drop(row->number).has_value();
+}
+
+// Whoever reads that the disk is full has to know whether it is this archive that fills it.
+Error Archive::Impl::explained(Error error, uint64_t needed) const {
+  const auto disk = files.space(options.folder);
+  const uint64_t bytes = left_bytes + lanes[0].row.size + lanes[1].row.size;
+  if (!disk || disk->free >= needed + kDiskSlackBytes || bytes >= disk->used / 2) return error;
+  error.text += fmt::format(
+      "; others fill this disk: the archive holds {} of {} in use, and drops nothing "
+      "for them",
+      format_bytes(bytes), format_bytes(disk->used));
+  return error;
 }
 
 // The file first: a row without a file is known for what it is at the next start, and a file without a row

@@ -75,7 +75,7 @@ bool read_stream(Cursor& in, RecordSink& sink) {
   stream.boot_ns = in.get<TimeNs>();
   stream.job = get_string(in, good);
   stream.path = get_string(in, good);
-  if (!good || in.bad() || kind > static_cast<uint8_t>(OriginKind::kMark) || stream.id == kNoStream ||
+  if (!good || in.bad() || kind > static_cast<uint8_t>(kLastOriginKind) || stream.id == kNoStream ||
       (flags & ~(kHasUid | kHasPid)))
     return false;
   sink.on_stream(stream);

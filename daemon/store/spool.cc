@@ -93,9 +93,14 @@ SpoolStats Spool::stats() const {
   stats.bytes = bytes_;
   stats.segments = segments_.size();
   stats.pending_bytes = raw_.size() + ready_.size();
-  for (size_t i = 0; options_.hold && i < segments_.size(); ++i)
-    if (i + 1 == segments_.size() || segments_[i + 1].before > acknowledged_)
-      stats.held_bytes += segments_[i].size;
+  for (size_t i = 0; options_.hold && i < segments_.size(); ++i) {
+    const Segment& segment = segments_[i];
+    const uint64_t last = i + 1 < segments_.size() ? segments_[i + 1].before : written_sequence_;
+    if (last <= acknowledged_ || last <= segment.before) continue;
+    const double share = static_cast<double>(last - std::max(acknowledged_, segment.before)) /
+                         static_cast<double>(last - segment.before);
+    stats.waiting_bytes += static_cast<uint64_t>(share * static_cast<double>(segment.size));
+  }
   return stats;
 }
 

@@ -52,8 +52,10 @@ struct SpoolStats {
   uint64_t damaged_frames = 0;  // at the start: skipped in the segments that were read
   uint64_t dropped_segments = 0, dropped_bytes = 0;
   uint64_t forgotten_streams = 0;  // ended ones beyond the bound of streams
-  uint64_t held_bytes = 0;         // of segments that stay until their frames are acknowledged
-  bool full = false;               // of these: nothing more is written until some are
+  // Of frames that a peer has not acknowledged: the segments that it has nothing of, and of that within which
+  // it stands the share that its frames have.
+  uint64_t waiting_bytes = 0;
+  bool full = false;  // of segments that stay for it: nothing more is written until some are acknowledged
   uint64_t failures = 0;
   TimeNs failing_since_ns = kNoTime;  // since when nothing could be written; kNoTime: it works
   std::string last_error;

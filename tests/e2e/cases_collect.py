@@ -334,8 +334,8 @@ def collect_played_job(context: Context) -> str:
     shutil.copyfile(cluster.authority.ca, certificates / "ca.pem")
     for name in (one.name for one in (made / "job").iterdir() if one.is_dir()):
         cluster.authority.issue(name)
-        for kind in ("crt", "key"):
-            shutil.copyfile(cluster.authority.folder / f"ca-{name}.{kind}", certificates / f"{name}.{kind}")
+        for kind, called in (("crt", "pem"), ("key", "key")):  # as examples/collector/make-certificates
+            shutil.copyfile(cluster.authority.folder / f"ca-{name}.{kind}", certificates / f"{name}.{called}")
     done = subprocess.run([culprit, "simulate", "play", made, "--to", f"localhost:{cluster.port}", "--tls",
                            certificates, "--speed", "0", "--evidence", "--format", "json", "--server",
                            f"unix:{cluster.collector.socket}"], stdout=subprocess.PIPE,

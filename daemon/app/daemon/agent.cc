@@ -269,15 +269,14 @@ Status Agent::start_collecting() {
 
 std::function<void(const std::string&, const StreamInfo&, const Piece&)> Agent::follower() const {
   return [watch = processes_.get()](const std::string& job, const StreamInfo& info, const Piece& piece) {
-    if (info.kind == OriginKind::kFile && piece.place)
-      watch->follow_file(job, piece.place->device, piece.place->inode);
+    if (is_file(info.kind) && piece.place) watch->follow_file(job, piece.place->device, piece.place->inode);
     if (info.pid) watch->follow_process(job, *info.pid);
   };
 }
 
 std::vector<std::string> Agent::roots() const {
   std::vector<std::string> out;
-  for (const LogWatch& log : config_.logs) out.push_back(fixed_root(log.path));
+  for (const LogWatch& log : config_.files()) out.push_back(fixed_root(log.path));
   return out;
 }
 

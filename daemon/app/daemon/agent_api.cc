@@ -43,7 +43,7 @@ json row_json(const store::JobRow& row) {
 }
 
 std::string_view kind_word(OriginKind kind) {
-  constexpr std::string_view kWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark"};
+  constexpr std::string_view kWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark", "dump"};
   return kWords[static_cast<size_t>(kind)];
 }
 

@@ -152,7 +152,7 @@ void about_uplink(serve::MetricsText& m, const UplinkFigures& f) {
          return frames.written -
                 std::min(frames.written, std::max(frames.acknowledged, f.forward.logs[i].acked));
        });
-  m.gauge("culprit_forward_waiting_bytes", "Of segments that stay until the collector has them.")
+  m.gauge("culprit_forward_waiting_bytes", "Of frames that the collector has not acknowledged.")
       .value(number(f.waiting_bytes));
   m.gauge("culprit_forward_waits_since_seconds",
           "When an acknowledgement last came while one is missing; else 0.")

@@ -19,6 +19,8 @@ constexpr TimeNs kCommitAfterNs = 50 * kNsPerMs;
 constexpr uint64_t kCommitBytes = 8 << 20;
 // What one work of the worker takes at once, so that questions wait no longer.
 constexpr uint64_t kWorkBytes = 8 << 20;
+// The same of small frames and gaps, which cost some 20 us each.
+constexpr size_t kWorkItems = 4096;
 constexpr TimeNs kRetryNs = kNsPerSecond;
 constexpr TimeNs kRetainEveryNs = 60 * kNsPerSecond;
 // An archive that is busy for longer hangs with its disk.
@@ -42,7 +44,7 @@ store::LogKind kind_of(peer::Log log) {
 // What `hosts` shows of one that is away, kept in the archive.
 std::string about_of(const HostFacts& f) {
   nlohmann::json about = {
-      {"program", f.program}, {"address", f.address}, {"clock_ahead_ns", f.clock_ahead_ns}};
+      {"program", f.program}, {"address", f.address}, {"clock_ahead_ns", f.clock_ahead_ns}, {"left", f.left}};
   if (f.status) {
     about["dropped_bytes"] = f.status->dropped_bytes;
     about["dropped_records"] = f.status->dropped_records;
@@ -73,7 +75,7 @@ struct Collecting::Work {
   TimeNs now = 0;
   bool commits = false, direct = true;
   std::vector<store::CommittedLog> committed;
-  Status failed;  // of the disk: the rest of the items waits
+  Status written;  // an error of the disk: the rest of the items waits
   bool dirty = false;
   uint64_t pending = 0;
   store::ArchiveStats stats;
@@ -132,7 +134,10 @@ Result<std::unique_ptr<Collecting>> Collecting::open(io::Env& env, CollectingOpt
     self->retry_waits_ = false;
     self->pump();
   });
-  c->retain_timer_ = env.timer([self] { self->retain(); });
+  c->retain_timer_ = env.timer([self] {
+    self->tell_lost_blocks();
+    self->retain();
+  });
   c->retain_timer_->start(kRetainEveryNs, kRetainEveryNs);
   c->restore_timer_ = env.timer([self] { self->replay_next(); });
   c->listen_timer_ = env.timer([self] { self->listen(); });
@@ -229,6 +234,7 @@ void Collecting::disconnected(const std::string& host, const std::string& why) {
   facts.connected = false;
   facts.left = why;
   facts.since_ns = facts.seen_ns = env_.now(io::Clock::kWall);
+  if (!stopping_) note(facts);  // the collector's own end is no reason of the host
   options_.info(fmt::format("host {} is not connected any more: {}", to_terminal(host), to_terminal(why)));
 }
 
@@ -239,14 +245,18 @@ void Collecting::refused(peer::Refusal code, const std::string& sentence) {
 void Collecting::want(const std::vector<std::string>& hosts, TimeNs at, const std::string& reason) {
   const peer::Wanted wanted{at, at, reason};
   for (const std::string& host : hosts) {
-    if (!wanted_.contains(host) && wanted_.size() >= kWantedHosts) continue;
+    if (!wanted_.contains(host) && wanted_.size() >= kWantedHosts) {
+      ++figures_.wants_untaken;
+      continue;
+    }
     std::deque<peer::Wanted>& of_host = wanted_[host];
     // What falls into a time that was asked for has been asked for.
     const TimeNs told = of_host.empty() ? kNoTime : of_host.back().to_ns;
     if (told != kNoTime && at >= told && at - told < kOneTimeNs) continue;
     if (of_host.size() == kWantedPerHost) of_host.pop_front();
     of_host.push_back(wanted);
-    if (collector_) collector_->want(host, wanted);
+    ++figures_.wants;
+    if (!collector_ || !collector_->want(host, wanted)) ++figures_.wants_untaken;
   }
 }
 
@@ -257,9 +267,11 @@ void Collecting::pump() {
   if (busy_since_ns_ != kNoTime || retry_waits_) return;
   auto work = std::make_shared<Work>();
   uint64_t bytes = 0;
+  size_t items = 0;
   const bool holds = paused_ || figures_.engine_bytes > kEngineHold;
-  while (!holds && !queue_.empty() && bytes < kWorkBytes) {
+  while (!holds && !queue_.empty() && bytes < kWorkBytes && items < kWorkItems) {
     bytes += queue_.front().batch.bytes;
+    items += queue_.front().batch.items.size();
     work->items.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -293,7 +305,7 @@ void Collecting::run(Work& work) {
       if (item.marks) item.marks = std::move(marks);
     } else {
       append(work, item);
-      if (!work.failed) break;
+      if (!work.written) break;
     }
     item.finished = true;
   }
@@ -313,7 +325,7 @@ void Collecting::append(Work& work, Item& item) {
     const bool to_engine = work.direct && log == peer::Log::kCondensed;
     const Status status = append_one(item, one, to_engine ? &taken : nullptr, work.now);
     if (!status && status.error().code != ErrorCode::kInvalid && status.error().code != ErrorCode::kDenied) {
-      work.failed = status;
+      work.written = status;
       return;
     }
     dirty_.insert(epoch);
@@ -345,7 +357,7 @@ void Collecting::commit(Work& work) {
   work.commits = true;
   auto moved = archive_->commit(work.now);
   if (!moved) {
-    work.failed = tl::unexpected(moved.error());
+    work.written = tl::unexpected(moved.error());
     return;
   }
   for (const store::CommittedLog& log : *moved) {
@@ -360,7 +372,7 @@ void Collecting::commit(Work& work) {
 }
 
 void Collecting::worked(Work& work) {
-  const bool failed = !work.failed;
+  const bool failed = !work.written;
   // What the disk did not take is first again.
   for (auto item = work.items.rbegin(); item != work.items.rend(); ++item)
     if (!item->finished) queue_.push_front(std::move(*item));
@@ -387,8 +399,8 @@ void Collecting::worked(Work& work) {
 void Collecting::acknowledge(const Work& work) {
   stats_ = work.stats;
   // Frames that found room in memory end no trouble of the disk.
-  if (!work.failed || work.commits) tell(work.failed);
-  if (work.commits) ++(work.failed ? figures_.commits : figures_.failed_commits);
+  if (!work.written || work.commits) tell(work.written);
+  if (work.commits) ++(work.written ? figures_.commits : figures_.failed_commits);
   if (!collector_) return;
   for (const store::CommittedLog& log : work.committed) collector_->committed(log.epoch, log.sequence);
 }
@@ -460,7 +472,7 @@ void Collecting::replay_next() {
       [this, work, plan, over] {
         if (stopping_) return;
         acknowledge(*work);
-        if (!work->failed && restoring_->last) return restore_timer_->start(kRetryNs);
+        if (!work->written && restoring_->last) return restore_timer_->start(kRetryNs);
         if (*plan)
           restoring_->plan = std::move(**plan);
         else
@@ -539,6 +551,17 @@ void Collecting::retain() {
               if (!*status) options_.complain(status->error().text);
             });
       });
+}
+
+// At most once a minute: whoever sends rubbish sends much of it.
+void Collecting::tell_lost_blocks() {
+  const LiveCounts& counts = options_.diagnoser->counts();
+  const uint64_t lost = counts.remote_blocks_lost - std::exchange(told_lost_, counts.remote_blocks_lost);
+  if (lost == 0) return;
+  options_.complain(fmt::format(
+      "{} of what agents saw cannot be read, the last of host {}: jobs miss it until these agents "
+      "begin anew; the evidence is kept",
+      counted(lost, "block"), to_terminal(counts.remote_lost_of)));
 }
 
 void Collecting::set_tls(std::shared_ptr<const io::TlsCredentials> tls) {

@@ -85,6 +85,7 @@ class Collecting : private collect::FrameSink {
   std::string address() const;
   struct Figures {
     uint64_t commits = 0, failed_commits = 0, engine_holds = 0;
+    uint64_t wants = 0, wants_untaken = 0;  // times asked of a host; that it could not be told at once
     size_t waiting = 0, engine_bytes = 0;
     bool restoring = false;
   };
@@ -118,6 +119,7 @@ class Collecting : private collect::FrameSink {
   void replay_part();
   void round_done();
   void retain();
+  void tell_lost_blocks();
 
   io::Env& env_;
   CollectingOptions options_;
@@ -133,6 +135,7 @@ class Collecting : private collect::FrameSink {
   store::ArchiveStats stats_;                               // as of the last work
   Figures figures_;
   std::string trouble_, listen_trouble_;
+  uint64_t told_lost_ = 0;          // blocks
   TimeNs busy_since_ns_ = kNoTime;  // monotonic: the worker's work under way
   bool paused_ = false, direct_ = true, commit_due_ = false, commit_waits_ = false, retry_waits_ = false;
   bool stopping_ = false;

@@ -18,7 +18,7 @@ std::string dump(const json& value) { return value.dump(-1, ' ', false, json::er
 json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
 double number(uint64_t n) { return static_cast<double>(n); }
 
-constexpr std::string_view kKindWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark"};
+constexpr std::string_view kKindWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark", "dump"};
 
 // Of a host that is away since before the start: what the archive was told last.
 struct Remembered {
@@ -38,9 +38,12 @@ void put_lag(json& row, const HostFacts& facts) {
       oldest = oldest == kNoTime ? log.oldest_ns : std::min(oldest, log.oldest_ns);
   }
   row["lag_frames"] = frames;
-  row["lag_ns"] = frames == 0         ? 0
-                  : oldest == kNoTime ? 0
-                                      : std::max<TimeNs>(0, facts.status->time_ns - oldest);
+  if (frames == 0)
+    row["lag_ns"] = 0;
+  else if (oldest == kNoTime)
+    row["lag_ns"] = nullptr;
+  else
+    row["lag_ns"] = std::max<TimeNs>(0, facts.status->time_ns - oldest);
   row["spool_bytes"] = spool;
 }
 
@@ -72,6 +75,8 @@ json row_of(const std::string& host, const Remembered& of) {
   const auto told = [&](const char* name) {
     return of.about.is_object() ? of.about.value(name, json()) : json();
   };
+  const json left = told("left");
+  const bool known = left.is_string() && !left.get_ref<const std::string&>().empty();
   return {{"host", host},
           {"connected", false},
           {"state", "silent"},
@@ -82,7 +87,7 @@ json row_of(const std::string& host, const Remembered& of) {
           {"clock_ahead_ns", told("clock_ahead_ns")},
           {"dropped_bytes", told("dropped_bytes")},
           {"dropped_records", told("dropped_records")},
-          {"left", nullptr}};
+          {"left", known ? left : json("not heard since the collector's start")}};
 }
 
 // Those that went silent stand first, the longest first; then by name.
@@ -145,6 +150,11 @@ void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Co
       .value(number(s.damaged_frames));
   m.counter("culprit_archive_failures_total", "Calls of the disk that failed.").value(number(s.failures));
   m.gauge("culprit_archive_engine_bytes", "Under way to the engines.").value(number(f.engine_bytes));
+  m.counter("culprit_collector_wants_total", "Times of a fault that hosts were asked for their evidence of.")
+      .value(number(f.wants));
+  m.counter("culprit_collector_wants_untaken_total",
+            "Of these, those that their host could not be told at once: it is away, or is none.")
+      .value(number(f.wants_untaken));
   m.counter("culprit_archive_engine_holds_total", "Times that frames waited for the engines.")
       .value(number(f.engine_holds));
 }

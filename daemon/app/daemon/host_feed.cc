@@ -31,25 +31,56 @@ constexpr uint64_t kGapTold = 1, kEndTold = 2;
 // Or it tells how much of a source that all jobs have (the kernel) is in the blocks of one job.
 constexpr uint64_t kOfOneJob = 4;
 
-// A session's writer, and what the next one has to know of the sources.
+// A session's writer, and what the next one has to know of the sources. Those go on in a new session, in
+// which each is told anew, with a number of that session, when something comes of it: all of them at once
+// are more than a frame holds, and most have ended.
 class WriterSink : public LiveSink {
  public:
   explicit WriterSink(std::optional<core::InputWriter>& writer) : writer_(writer) {}
   std::vector<core::Effect> step(core::Input& input, TimeNs now) override {
-    if (const auto* opened = std::get_if<core::SourceOpened>(&input))
-      sources_.push_back(opened->info);
-    else if (const auto* lines = std::get_if<core::LogInput>(&input))
-      sources_[lines->batch->source].lines_before += lines->batch->lines.size();
-    writer_->add(input, now);
+    if (const auto* opened = std::get_if<core::SourceOpened>(&input)) {
+      sources_.push_back({opened->info, std::nullopt});
+      tell(sources_.back(), now);
+    } else if (const auto* lines = std::get_if<core::LogInput>(&input)) {
+      take(*lines->batch, now);
+    } else {
+      writer_->add(input, now);
+    }
     return {};
   }
-  void tell_sources(TimeNs now) {
-    for (const SourceInfo& info : sources_) writer_->add(core::SourceOpened{info}, now);
+  void begin_anew() {
+    next_ = 0;
+    for (Source& source : sources_) source.number.reset();
   }
+  uint64_t dropped_lines() const { return dropped_lines_; }
 
  private:
+  struct Source {
+    SourceInfo info;                 // with the lines so far
+    std::optional<SourceId> number;  // in this session; nothing: it is not told yet
+  };
+  void tell(Source& source, TimeNs now) {
+    if (!writer_->has_room_for_source()) return;
+    source.number = next_++;
+    writer_->add(core::SourceOpened{source.info}, now);
+  }
+  void take(logs::LogBatch& batch, TimeNs now) {
+    Source& source = sources_[batch.source];
+    if (!source.number) tell(source, now);
+    source.info.lines_before += batch.lines.size();
+    if (!source.number) {
+      dropped_lines_ += batch.lines.size();
+      return;
+    }
+    const SourceId here = std::exchange(batch.source, *source.number);
+    writer_->add(core::LogInput{&batch}, now);
+    batch.source = here;
+  }
+
   std::optional<core::InputWriter>& writer_;
-  std::vector<SourceInfo> sources_;  // by their numbers, with the lines so far
+  std::vector<Source> sources_;  // by their numbers here
+  SourceId next_ = 0;
+  uint64_t dropped_lines_ = 0;
 };
 
 // How far one job was told what the kernel says.
@@ -186,7 +217,9 @@ struct HostFeed::Impl {
     }
     stream.end = piece.offset + piece.bytes.size();
     const size_t last = piece.bytes.rfind('\n');
-    if (kind != OriginKind::kFile && kind != OriginKind::kSocket) {
+    if (kind == OriginKind::kDump) {
+      if (!dump_pending(stream)) stream.mark = stream.end;
+    } else if (kind != OriginKind::kFile && kind != OriginKind::kSocket) {
       stream.mark = stream.end;
     } else if (last != std::string::npos) {
       stream.mark = piece.offset + last + 1;
@@ -204,6 +237,23 @@ struct HostFeed::Impl {
     if (stream.mark != before || piece.gap || piece.ends) move(stream);
   }
 
+  // A dump is in the blocks as a whole.
+  bool dump_pending(const FeedStream& stream) const {
+    const auto job = jobs.find(job_of(stream.live));
+    return job != jobs.end() && job->second->sources.dump_pending(stream.live.info.id);
+  }
+
+  void settle_dumps(FeedJob& job, TimeNs now) {
+    if (!job.sources.settle_dumps(now)) return;
+    for (auto& [id, stream] : streams) {
+      if (stream.live.info.kind != OriginKind::kDump || stream.mark == stream.end || dump_pending(stream))
+        continue;
+      stream.mark = stream.end;
+      stream.told_at_mark = 0;
+      move(stream);
+    }
+  }
+
   void move(FeedStream& stream) {
     if (!std::exchange(stream.moved, true))
       mark_bytes += kRecordBytes + stream.live.info.path.size() + stream.live.info.job.size();
@@ -211,7 +261,9 @@ struct HostFeed::Impl {
 
   void take_bytes(FeedStream& stream, const Piece& piece, TimeNs at) {
     const StreamInfo& info = stream.live.info;
-    const std::string& id = info.job.empty() ? kDefault : info.job;
+    if (info.kind == OriginKind::kDump && begins_file(piece))
+      stream.live.dump_job = jobs.size() == 1 ? jobs.begin()->first : "";
+    const std::string& id = job_of(stream.live);
     const bool runs = jobs.contains(id);
     if (piece.bytes.empty() && !runs) return;
     TraceBatch trace;
@@ -239,17 +291,22 @@ struct HostFeed::Impl {
       if (trace.ends) job->writer->ends(trace.failed, at);
     } else if (info.kind == OriginKind::kFile) {
       job->sources.take_file(stream.live, piece, at);
+    } else if (info.kind == OriginKind::kRing) {
+      job->sources.take_ring(piece, at);
+    } else if (info.kind == OriginKind::kDump) {
+      job->sources.take_dump(stream.live, piece, at);
     }
   }
 
   void note(FeedJob& job, const FeedStream& stream, const Piece& piece, TimeNs at) {
     const bool left = stream.live.info.kind == OriginKind::kSocket && piece.ends;
     if (!left || !piece.bytes.empty()) job.last_ns = std::max(job.last_ns, at);
+    if (piece.gap) job.sources.take_gap(stream.live, piece, at);
+    if (stream.live.info.kind == OriginKind::kDump) return;  // it lies about after its job
     if (left)
       job.streams.erase(stream.live.info.id);
     else
       job.streams[stream.live.info.id] = piece.ends;
-    if (piece.gap) job.sources.take_gap(stream.live, piece, at);
   }
 
   FeedJob* job_for(const std::string& id, TimeNs at) {
@@ -291,8 +348,10 @@ struct HostFeed::Impl {
   // ---- what time does
 
   void tick(const std::string& id, FeedJob& job, TimeNs now) {
+    settle_dumps(job, now);
     if (job.asked_ns != kNoTime && now >= job.asked_ns && now - job.asked_ns < kAskEvery) return;
     job.asked_ns = now;
+    job.writer->tick(now);
     std::optional<bool> alive = options.alive ? options.alive(id) : std::nullopt;
     const bool all_ended =
         !job.streams.empty() &&
@@ -425,13 +484,12 @@ struct HostFeed::Impl {
 
   // Another session of the same sources, in the middle of their lines. The one before ends with its first
   // block: a collector forgets a session when the next one is told, and after a kill the job is known by it.
-  void begin_anew(FeedJob& job, Piece last, TimeNs now) {
-    job.before.push_back(std::move(last));
+  void begin_anew(FeedJob& job) {
     over.add(job);
     job.session = options.draw_session();
     job.writer.emplace(job.session);
     job.writer->set_rules(options.rules.get());
-    job.sink.tell_sources(now);
+    job.sink.begin_anew();
     job.stream = kNoStream;
     job.offset = 0;
     job.told.reset();
@@ -462,10 +520,45 @@ struct HostFeed::Impl {
     if (!job.over && !is_long) return;
     Piece last = end_of(job.stream, now);
     last.offset = job.offset;
-    if (job.over)
+    if (job.over) {
       out.add(std::move(last));
-    else
-      begin_anew(job, std::move(last), now);
+    } else {
+      job.before.push_back(std::move(last));
+      begin_anew(job);
+    }
+  }
+
+  // What was told in a part that is not kept was not told: its streams are declared again, its marks told
+  // again, and jobs with a block in it go on in other sessions.
+  void refused(const PieceBatch& part) {
+    std::set<StreamId> untold;
+    for (const StreamInfo& info : part.opened) untold.insert(info.id);
+    std::unordered_map<StreamId, uint64_t> kept;  // up to where, of streams that stand in it
+    for (const Piece& piece : part.pieces) {
+      kept.try_emplace(piece.stream, piece.offset);
+      counts.blocks_refused += piece.bytes.empty() ? 0 : 1;
+    }
+    const auto lost = [&](StreamId& mark) {
+      if (mark == kNoStream || !kept.contains(mark)) return false;
+      if (untold.contains(mark)) mark = kNoStream;
+      return true;
+    };
+    lost(all_stream);
+    for (auto& [id, stream] : streams)
+      if (lost(stream.mark_stream)) move(stream);
+    for (auto& [id, job] : jobs) {
+      for (auto& [stream, mark] : job->kernel)
+        if (lost(mark.stream)) mark.moved = true;
+      std::erase_if(job->before, [&](const Piece& last) { return untold.contains(last.stream); });
+      for (Piece& last : job->before)
+        if (const auto at = kept.find(last.stream); at != kept.end()) last.offset = at->second;
+      const auto block = job->stream == kNoStream ? kept.end() : kept.find(job->stream);
+      if (block == kept.end()) continue;
+      Piece last = end_of(job->stream, kNoTime);  // its time is that of the flush
+      last.offset = block->second;
+      if (!untold.contains(job->stream)) job->before.push_back(std::move(last));
+      begin_anew(*job);
+    }
   }
 
   void add_all_mark(uint64_t sequence, Parts& out, TimeNs now) {
@@ -482,6 +575,7 @@ struct HostFeed::Impl {
   std::vector<PieceBatch> flush(uint64_t sequence, TimeNs now) {
     Parts out;
     for (Piece& last : std::exchange(ends, {})) {
+      out.may_part(options.part_bytes);
       last.time_ns = now;
       out.add(std::move(last));
     }
@@ -491,7 +585,7 @@ struct HostFeed::Impl {
       if (info.kind == OriginKind::kKernel)
         stream.moved = false;  // each job has its own mark
       else if (stream.moved)
-        moved[info.job.empty() ? kDefault : info.job].push_back(&stream);
+        moved[job_of(stream.live)].push_back(&stream);
     }
     for (auto& [id, job] : jobs) {
       out.may_part(options.part_bytes);
@@ -521,7 +615,7 @@ struct HostFeed::Impl {
       const logs::CondenseCounts& c = job.writer->counts();
       lines += c.lines;
       bytes += c.bytes;
-      lines_lost += c.dropped;
+      lines_lost += c.dropped + job.sink.dropped_lines();
       notes_lost += job.writer->dropped_notes();
     }
   } over;
@@ -536,11 +630,7 @@ struct HostFeed::Impl {
     counts.dropped_lines = all.lines_lost;
     counts.dropped_notes = all.notes_lost;
   }
-
-  static const std::string kDefault;
 };
-
-const std::string HostFeed::Impl::kDefault = kDefaultJob;
 
 HostFeed::HostFeed(FeedOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 HostFeed::~HostFeed() = default;
@@ -637,6 +727,8 @@ void HostFeed::keep_only(const std::set<StreamId>& known) {
       return true;
     });
 }
+
+void HostFeed::refused(const PieceBatch& part) { impl_->refused(part); }
 
 void HostFeed::renew() {
   for (auto& [id, job] : impl_->jobs) impl_->end(*job, job->last_ns);

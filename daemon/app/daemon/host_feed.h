@@ -49,6 +49,7 @@ struct FeedOptions {
 struct FeedCounts {
   uint64_t lines = 0, bytes = 0;  // condensed; bytes of their sources
   uint64_t blocks = 0, block_bytes = 0;
+  uint64_t blocks_refused = 0;                    // by the condensed spool
   uint64_t bytes_refused = 0;                     // of jobs beyond the bound: evidence only
   uint64_t broken_trace_lines = 0;                // evidence only
   uint64_t dropped_lines = 0, dropped_notes = 0;  // more than a block holds
@@ -84,6 +85,8 @@ class HostFeed {
 
   // The sources that the evidence still knows: marks of others end with the next flush.
   void keep_only(const std::set<StreamId>& known);
+  // A batch of the last flush was not kept, and never will be: what was in it is lost, and told no more.
+  void refused(const PieceBatch& part);
   // Sessions end, and what follows begins others.
   void renew();
   void reload_rules(std::shared_ptr<rules::Ruleset> rules);

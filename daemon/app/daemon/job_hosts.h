@@ -24,6 +24,7 @@ class JobHosts {
   // After a restart: they have not been silent, we were.
   void back(TimeNs now);
 
+  bool contains(const std::string& host) const { return hosts_.contains(host); }
   bool empty() const { return hosts_.empty(); }
   size_t size() const { return hosts_.size(); }
   TimeNs active_ns() const { return active_ns_; }  // ours

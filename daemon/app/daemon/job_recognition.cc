@@ -52,13 +52,13 @@ Result<JobRecognition> JobRecognition::create(JobRules rules) {
 std::string JobRecognition::of_file(const std::string& path) const {
   if (!impl_->rules.job.empty()) return impl_->rules.job;
   if (auto job = impl_->of_path(path)) return *job;
-  if (!impl_->rules.processes) return kDefaultJob;
+  if (!impl_->rules.processes) return impl_->rules.otherwise;
   // A pattern that does not match says that the file is of no job that it knows; the process may tell.
   const auto file = facts_of_file(path);
-  if (!file) return kDefaultJob;
+  if (!file) return impl_->rules.otherwise;
   // Who made it has it open since.
   const auto view = impl_->rules.processes(file->born_ns);
-  return view ? job_of_file(*view, path, *file).value_or(kDefaultJob) : kDefaultJob;
+  return view ? job_of_file(*view, path, *file).value_or(impl_->rules.otherwise) : impl_->rules.otherwise;
 }
 
 }  // namespace culprit::app

@@ -1,7 +1,7 @@
 // Which job a source belongs to: by the configuration, by its path, by the process that writes it (FORMATS.md
 // section 8; control groups, SLURM_JOB_ID). process_view.h says which right each way needs.
 //
-// Blocking: one worker thread each. Never fails: what cannot be told is kDefaultJob.
+// Blocking: one worker thread each. Never fails: what cannot be told is kDefaultJob, or as configured.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@ struct JobRules {
   // The processes as of `since_ns` (wall clock) or later, as far as they can be had; null: unknown. Empty:
   // nobody is asked.
   std::function<std::shared_ptr<const ProcessView>(TimeNs since_ns)> processes = {};
+  std::string otherwise = kDefaultJob;  // where none of these tells
 };
 
 class JobRecognition {

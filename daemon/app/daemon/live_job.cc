@@ -18,6 +18,8 @@ using Json = nlohmann::ordered_json;
 constexpr TimeNs kRepeatEvery = 10 * kNsPerSecond;
 // Rules and hosts whose findings are counted apart.
 constexpr size_t kRepeats = 4096;
+// Agents that are remembered of a host that their logs name: several may read one file that they share.
+constexpr size_t kTellers = 4;
 // A confidence that changes by less is no news.
 constexpr double kNews = 0.1;
 
@@ -107,6 +109,10 @@ void LiveJob::note(const LiveStream& stream, const Piece& piece, TimeNs now) {
   // That the writers of a socket have been gone for a while is told late, and is no sign of life.
   if (!left || !piece.bytes.empty()) summary_.last_ns = std::max(summary_.last_ns, now);
   summary_.bytes += piece.bytes.size();
+  dirty_ = true;
+  if (piece.gap) sources_.take_gap(stream, piece, now);
+  // A dump lies about after its job, and is no word on its end.
+  if (stream.info.kind == OriginKind::kDump) return;
   const auto [at, fresh] = streams_.try_emplace(stream.info.id, false);
   if (left) {
     // No word on the job: programs come back, or their processes tell.
@@ -115,13 +121,17 @@ void LiveJob::note(const LiveStream& stream, const Piece& piece, TimeNs now) {
     if (at->second != piece.ends) piece.ends ? ++ended_ : --ended_;
     at->second = piece.ends;
   }
-  dirty_ = true;
-  if (piece.gap) sources_.take_gap(stream, piece, now);
 }
 
 void LiveJob::take(const LiveStream& stream, const Piece& piece, TimeNs now) {
   note(stream, piece, now);
   if (stream.info.kind == OriginKind::kFile) sources_.take_file(stream, piece, now);
+  if (stream.info.kind == OriginKind::kRing) sources_.take_ring(piece, now);
+  if (stream.info.kind == OriginKind::kDump && sources_.take_dump(stream, piece, now)) due.urgent = true;
+}
+
+void LiveJob::settle_dumps(TimeNs now) {
+  if (sources_.settle_dumps(now)) due.urgent = dirty_ = true;
 }
 
 void LiveJob::take_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) {
@@ -139,14 +149,36 @@ void LiveJob::take_kernel(const LiveStream& stream, std::span<const KernelLine> 
 
 std::optional<SourceId> LiveJob::open_remote(const std::string& host, SourceInfo info, TimeNs at) {
   const std::tuple key(host, info.file, info.kind);
+  if (info.host) tells_of(host, *info.host);
   if (const auto known = remote_sources_.find(key); known != remote_sources_.end()) return known->second;
   const auto here = sources_.open_other(std::move(info), at);
   if (here) remote_sources_.emplace(key, *here);
   return here;
 }
 
-void LiveJob::take_remote(core::Input input, TimeNs at) {
+// A host is called by its logs what no agent need be called.
+void LiveJob::tells_of(const std::string& agent, const std::string& host) {
+  if (host.empty() || host == agent || tellers_.size() >= limits::kWriters) return;
+  std::vector<std::string>& known = tellers_[host];
+  if (known.size() < kTellers && std::find(known.begin(), known.end(), agent) == known.end())
+    known.push_back(agent);
+}
+
+void LiveJob::add_tellers(const std::string& host, std::vector<std::string>& out) const {
+  const auto add = [&](const std::string& name) {
+    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  };
+  const auto others = tellers_.find(host);
+  if (others == tellers_.end() || hosts_.contains(host)) add(host);
+  if (others == tellers_.end()) return;
+  for (const std::string& agent : others->second) add(agent);
+}
+
+void LiveJob::take_remote(const std::string& host, core::Input input, TimeNs at) {
+  if (const auto* lines = std::get_if<core::LogInput>(&input))
+    for (const logs::WriterKey& writer : lines->batch->writers) tells_of(host, writer.host);
   dirty_ = true;
+  if (std::holds_alternative<core::FlightInput>(input)) due.urgent = true;
   sources_.give(std::move(input), at);
 }
 
@@ -217,7 +249,7 @@ bool LiveJob::tell_findings(TimeNs now, std::vector<LiveEvent>& out) {
     }
     LiveEvent e = event(LiveEventKind::kFinding, now);
     e.id = id_of(f, host, now);
-    if (!host.empty()) e.hosts.push_back(host);
+    if (!host.empty()) add_tellers(host, e.hosts);
     e.json = finding_json(f, repeat.more, now);
     repeat = {now, 0};
     out.push_back(std::move(e));
@@ -253,7 +285,7 @@ void LiveJob::tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out) {
     told.json = e.json;
     if (report_.verdict == i) e.sentence = sentence_of(d);
     for (const Suspect& s : d.hosts)
-      if (s.host) e.hosts.push_back(*s.host);
+      if (s.host) add_tellers(*s.host, e.hosts);
     out.push_back(std::move(e));
   }
   for (auto it = told_.begin(); it != told_.end();) {

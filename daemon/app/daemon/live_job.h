@@ -22,12 +22,14 @@ class LiveJob {
 
   // Pieces. `now` is when they were read.
   void take(const LiveStream& stream, const Piece& piece, TimeNs now);
+  // Dumps that stood still: one that is whole is news.
+  void settle_dumps(TimeNs now);
   void take_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now);
   void take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
   // What agents of other hosts tell: inputs with the numbers that open_remote() gave (nothing: there are too
   // many sources), on their clocks; `now` is ours.
   std::optional<SourceId> open_remote(const std::string& host, SourceInfo info, TimeNs at);
-  void take_remote(core::Input input, TimeNs at);
+  void take_remote(const std::string& host, core::Input input, TimeNs at);
   void add_remote_bytes(uint64_t bytes) { summary_.bytes += bytes; }
   void remote_ends(bool failed, TimeNs at, TimeNs now);
   void remote_alive(const std::string& host, bool alive) { hosts_.alive(host, alive); }
@@ -92,6 +94,8 @@ class LiveJob {
 
   TimeNs known_until(TimeNs now) const { return hosts_.empty() ? now : hosts_.known_until(now); }
   void note(const LiveStream& stream, const Piece& piece, TimeNs now);
+  void tells_of(const std::string& agent, const std::string& host);
+  void add_tellers(const std::string& host, std::vector<std::string>& out) const;
   void name_diagnoses();
   void tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out);
   LiveEvent event(LiveEventKind kind, TimeNs now) const;
@@ -106,6 +110,7 @@ class LiveJob {
   JobHosts hosts_;  // of agents elsewhere
   // By agent, file and kind: an agent that was restarted goes on where it was.
   std::map<std::tuple<std::string, std::string, SourceKind>, SourceId> remote_sources_;
+  std::map<std::string, std::vector<std::string>> tellers_;  // by host: other agents whose logs name it
   TimeNs local_ns_ = kNoTime;     // when something last came of a source of this host
   TimeNs end_told_ns_ = kNoTime;  // when an agent saw its end told, on its clock
   bool dirty_ = false, said_end_ = false, said_failed_ = false;

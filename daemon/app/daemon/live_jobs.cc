@@ -10,7 +10,7 @@
 
 #include "app/daemon/job_recognition.h"
 #include "app/daemon/live_job.h"
-#include "app/daemon/remote_stream.h"
+#include "app/daemon/remote_sessions.h"
 #include "base/text.h"
 #include "model/report_json.h"
 
@@ -39,9 +39,6 @@ constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
 // What depends on time alone (hangs, ends, slow reports) takes tens of seconds.
 constexpr TimeNs kTickEvery = kNsPerSecond;
 
-// Sessions of agents that are read at once: one for each job and host.
-constexpr size_t kRemoteStreams = 65'536;
-
 constexpr std::string_view kEventWords[] = {"job_started",    "finding",   "diagnosis",
                                             "diagnosis_gone", "job_ended", "pool_changed"};
 constexpr std::string_view kStateWords[] = {"running", "ended", "failed"};
@@ -66,8 +63,7 @@ struct LiveJobs::Impl {
   std::deque<LiveEvent> events;
   std::deque<LiveEvent> replayed;  // while restoring: the last findings
   KernelBacklog backlog;
-  std::map<std::pair<uint64_t, StreamId>, RemoteStream> remote;  // by log and stream
-  std::map<std::pair<std::string, std::string>, std::pair<uint64_t, StreamId>> remote_of;  // by host and job
+  RemoteSessions remote;
   bool restoring = false;              // what is taken was told before
   bool behind = false;                 // what is taken is late
   std::map<std::string, TimeNs> over;  // while restoring: the end of the last run that is over
@@ -156,7 +152,8 @@ struct LiveJobs::Impl {
     LiveStream& stream = known->second;
     const TimeNs at = piece.time_ns == kNoTime ? now : piece.time_ns;
     if (stream.info.kind == OriginKind::kKernel) return take_kernel(stream, piece, at);
-    const std::string& id = stream.info.job.empty() ? kDefault : stream.info.job;
+    if (stream.info.kind == OriginKind::kDump && begins_file(piece)) stream.dump_job = only_running();
+    const std::string& id = job_of(stream);
     // The end of a file says nothing to a job that is over: it begins no run.
     const auto running = jobs.find(id);
     const bool runs = running != jobs.end() && running->second->running();
@@ -189,12 +186,22 @@ struct LiveJobs::Impl {
     after(*job, at);
   }
 
+  // Empty where none runs, or several.
+  std::string only_running() const {
+    std::string out;
+    for (const auto& [id, job] : jobs) {
+      if (!job->running()) continue;
+      if (!out.empty()) return "";
+      out = id;
+    }
+    return out;
+  }
+
   // A stream that ended gets no more pieces. Its lines count for as long as the run that has them.
   void forget(StreamId id) {
     const auto known = streams.find(id);
     if (known == streams.end() || !known->second.ended) return;
-    const std::string& name = known->second.info.job;
-    const auto job = jobs.find(name.empty() ? kDefault : name);
+    const auto job = jobs.find(job_of(known->second));
     const bool needed =
         known->second.info.kind != OriginKind::kSocket && job != jobs.end() && job->second->running();
     if (!needed) streams.erase(known);
@@ -221,39 +228,31 @@ struct LiveJobs::Impl {
 
   void open_remote(const RemoteBatch& batch, const StreamInfo& info) {
     if (info.kind != OriginKind::kCondensed) return;  // how far the agent is, for itself
-    // Its agent was restarted: what it told before is told.
-    const auto [known, first] = remote_of.try_emplace({batch.host, info.job}, batch.epoch, info.id);
-    if (!first) remote.erase(std::exchange(known->second, {batch.epoch, info.id}));
-    if (remote.size() < kRemoteStreams)
-      remote.try_emplace(known->second, batch.host, info, core::rule_finder(options.rules.get()));
-    else  // its blocks are counted as lost
-      remote_of.erase(known);
+    remote.open({batch.epoch, info.id}, batch.host, info, core::rule_finder(options.rules.get()));
   }
 
   void take_remote(const RemoteBatch& batch, const Piece& piece, TimeNs now) {
     if (piece.bytes.empty() && !piece.ends) return;
-    const auto known = remote.find({batch.epoch, piece.stream});
+    const RemoteSessions::Key key(batch.epoch, piece.stream);
     if (!piece.bytes.empty()) {
       ++counts.remote_blocks;
       counts.remote_bytes += piece.bytes.size();
-      if (known == remote.end()) {
-        ++counts.remote_blocks_lost;
-        return;
-      }
-      RemoteStream& stream = known->second;
-      const uint64_t lost = stream.blocks_lost();
+      RemoteStream* stream = remote.block(key);
+      const uint64_t lost = stream ? stream->blocks_lost() : 0;
       // A stranger's clock: what none tells is now.
       const bool told = piece.time_ns >= 0 && piece.time_ns < kTimesEnd;
       const TimeNs at = told ? piece.time_ns : now;
-      LiveJob* job =
-          stream.take(piece, {at, restoring ? at : now},
-                      [&](const auto& id, TimeNs when, bool begins) { return remote_job(id, when, begins); });
-      counts.remote_blocks_lost += stream.blocks_lost() - lost;
+      const auto job_of = [&](const auto& id, TimeNs when, bool begins) {
+        return remote_job(id, when, begins);
+      };
+      LiveJob* job = stream ? stream->take(piece, {at, restoring ? at : now}, job_of) : nullptr;
+      if (!stream || stream->blocks_lost() > lost) {
+        ++counts.remote_blocks_lost;
+        counts.remote_lost_of = batch.host;
+      }
       if (job) after(*job, at);
     }
-    if (!piece.ends || known == remote.end()) return;
-    remote_of.erase({known->second.host(), known->second.info().job});
-    remote.erase(known);
+    if (piece.ends) remote.end(key);
   }
 
   // What a job's engine found in the pieces it just took.
@@ -341,6 +340,7 @@ struct LiveJobs::Impl {
   void tick_job(LiveJob& job, TimeNs now) {
     const TimeNs asked = job.due.asked_alive_ns;
     if (asked == kNoTime || now - asked >= kAskRunning) alive(job, now);
+    job.settle_dumps(now);
     const bool set_back = job.due.report_ns > now + kSlowest;  // the clock was
     const bool slow = job.dirty() && (set_back || now >= job.due.report_ns);
     if (may_report(now) && (job.due.urgent || slow || stall_changed(job, now)))
@@ -353,11 +353,7 @@ struct LiveJobs::Impl {
     for (const auto& [id, job] : jobs)
       if (job->running()) counts.lines += job->lines();
   }
-
-  static const std::string kDefault;
 };
-
-const std::string LiveJobs::Impl::kDefault = kDefaultJob;
 
 LiveJobs::LiveJobs(LiveOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 LiveJobs::~LiveJobs() = default;
@@ -509,7 +505,7 @@ std::string LiveJobs::rules_json() const {
 void LiveJobs::reload_rules(std::shared_ptr<rules::Ruleset> rules) {
   impl_->options.rules = std::move(rules);
   for (auto& [id, job] : impl_->jobs) job->replace_rules(impl_->options.rules);
-  for (auto& [id, stream] : impl_->remote) stream.set_rules(core::rule_finder(impl_->options.rules.get()));
+  impl_->remote.set_rules(core::rule_finder(impl_->options.rules.get()));
   impl_->parsing.use(impl_->options.rules.get(), impl_->options.zone);
 }
 

@@ -88,7 +88,7 @@ struct LiveEvent {
   std::string report;                     // of kJobEnded: FORMATS.md section 7
   std::optional<LiveJobSummary> summary;  // of kJobStarted and kJobEnded
   TimeNs last_ns = kNoTime;               // of kJobEnded: what came later is another run's; see RunEnd
-  std::vector<std::string> hosts;         // of a finding or a diagnosis: those that it speaks of
+  std::vector<std::string> hosts;         // of a finding or a diagnosis: whose agents told of it
   TimeNs told_ns = kNoTime;               // up to when the job was known then, on the clock of its hosts
   bool replayed = false;                  // it may have been told before a restart
 };
@@ -108,6 +108,7 @@ struct LiveCounts {
   uint64_t broken_trace_lines = 0;                     // evidence only
   uint64_t remote_blocks = 0, remote_blocks_lost = 0;  // of other hosts' agents; that cannot be read
   uint64_t remote_bytes = 0;                           // of these blocks
+  std::string remote_lost_of;                          // the host of the last one lost
   uint64_t events_lost = 0;                            // findings that nobody took in time
   uint64_t reports = 0;
   TimeNs report_ns = 0;  // spent on them

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "app/daemon/job_recognition.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "core/detect/flight_condense.h"
 #include "core/rules/block_scanner.h"
 #include "ingest/live/kernel.h"
 #include "ingest/live/trace_lines.h"
@@ -162,6 +165,12 @@ std::vector<KernelLine> read_kernel(LiveStream& stream, std::string_view bytes) 
   return out;
 }
 
+const std::string& job_of(const LiveStream& stream) {
+  static const std::string kDefault = kDefaultJob;
+  if (!stream.info.job.empty()) return stream.info.job;
+  return stream.dump_job.empty() ? kDefault : stream.dump_job;
+}
+
 void KernelBacklog::keep(StreamId stream, std::vector<KernelLine> lines) {
   for (KernelLine& line : lines) {
     bytes_ += line.text.size() + sizeof(Line);
@@ -191,13 +200,17 @@ void LiveSources::step(core::Input input, TimeNs now) {
 }
 
 // The path counts below the folder that is watched: what stands above says nothing of this job's hosts.
-void LiveSources::place(const std::string& path, Source& source) {
+std::string_view LiveSources::below_root(const std::string& path) const {
   std::string_view below = path;
   for (const std::string& root : parsing_.roots)
     if (path.size() > root.size() && path.starts_with(root) && path.size() - root.size() < below.size())
       below = std::string_view(path).substr(root.size());
   while (below.starts_with('/')) below.remove_prefix(1);
-  logs::PathOwner owner = parsing_.placement.owner(below);
+  return below;
+}
+
+void LiveSources::place(const std::string& path, Source& source) {
+  logs::PathOwner owner = parsing_.placement.owner(below_root(path));
   if (owner.guessed) std::swap(source.guessed, owner.host);
   source.info.host = owner.host ? std::move(owner.host) : std::optional(parsing_.host);
   source.info.rank = owner.rank;
@@ -253,6 +266,30 @@ void LiveSources::take_file(const LiveStream& stream, const Piece& piece, TimeNs
   if (piece.gap) source->feed.break_line(take);
   source->feed.feed(piece.bytes, take);
   if (piece.ends) source->feed.end(take);
+}
+
+bool LiveSources::take_dump(const LiveStream& stream, const Piece& piece, TimeNs now) {
+  dumps_.take(stream.info, piece, now);
+  return give_dumps(now);
+}
+
+bool LiveSources::settle_dumps(TimeNs now) {
+  dumps_.settle(now);
+  return give_dumps(now);
+}
+
+bool LiveSources::give_dumps(TimeNs now) {
+  std::vector<FlightDump> whole = dumps_.take_whole();
+  std::vector<Problem> problems = dumps_.take_problems();
+  for (FlightDump& dump : whole) {
+    logs::PathOwner owner = parsing_.placement.owner(below_root(dump.file));
+    dump.host_guessed = !owner.host || owner.guessed;
+    dump.host = dump.host_guessed ? std::optional(parsing_.host) : std::move(owner.host);
+    // As it would be sent on, so that the answer is the same wherever the engine is.
+    step(core::FlightInput{detect::condense(dump)}, now);
+  }
+  for (Problem& problem : problems) step(core::ProblemSeen{std::move(problem)}, now);
+  return !whole.empty() || !problems.empty();
 }
 
 void LiveSources::take_gap(const LiveStream& stream, const Piece& piece, TimeNs now) {
@@ -329,6 +366,13 @@ void LiveSources::take_kernel(const LiveStream& stream, std::span<const KernelLi
   source->feed.feed(text, taker(*source, now));
 }
 
+void LiveSources::take_ring(const Piece& piece, TimeNs now) {
+  std::vector<CommRecord> records(piece.bytes.size() / kCommRecordBytes);
+  if (records.empty()) return;
+  std::memcpy(records.data(), piece.bytes.data(), records.size() * kCommRecordBytes);
+  step(core::CommInput{parsing_.host, records}, now);
+}
+
 std::optional<SourceId> LiveSources::open_other(SourceInfo info, TimeNs now) {
   if (next_ >= kRemoteSources) return std::nullopt;
   step(core::SourceOpened{std::move(info)}, now);
@@ -336,6 +380,8 @@ std::optional<SourceId> LiveSources::open_other(SourceInfo info, TimeNs now) {
 }
 
 void LiveSources::end(TimeNs now) {
+  dumps_.end();
+  give_dumps(now);
   for (auto& [key, source] : sources_) source.feed.end(taker(source, now));
 }
 

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "app/daemon/live_dumps.h"
 #include "core/engine.h"
 #include "core/logs/line_feed.h"
 #include "core/logs/placement.h"
@@ -42,7 +43,11 @@ struct LiveStream {
   std::string rest;           // of a socket or the kernel: the line or record that is not complete
   BrokenLines broken_before;  // of a socket: before the first line that a job was begun by
   bool ended = false;
+  std::string dump_job;  // of a dump that names none: the one that takes it
 };
+
+// The job that takes what comes of a stream.
+const std::string& job_of(const LiveStream& stream);
 
 // Log lines of one writer in a piece of a trace socket.
 struct TraceLog {
@@ -107,6 +112,7 @@ struct LiveParsing {
   logs::Placement placement;
   std::unique_ptr<logs::LineParser> parser;
   logs::LogBatch batch;
+  size_t dump_bytes = 0;  // that are held until their dumps are whole
 };
 
 // Who takes what the sources of a job say: an engine, or what sends its inputs to one.
@@ -131,11 +137,18 @@ class EngineSink : public LiveSink {
 // The sources of one job, on their way to its engine.
 class LiveSources {
  public:
-  LiveSources(LiveSink& sink, LiveParsing& parsing) : sink_(sink), parsing_(parsing) {}
+  LiveSources(LiveSink& sink, LiveParsing& parsing)
+      : sink_(sink), parsing_(parsing), dumps_(parsing.dump_bytes) {}
 
   void take_file(const LiveStream& stream, const Piece& piece, TimeNs now);
+  // Whether a dump became whole, or one was given up; the same of settle_dumps(), for what time alone tells.
+  bool take_dump(const LiveStream& stream, const Piece& piece, TimeNs now);
+  bool settle_dumps(TimeNs now);
+  bool dump_pending(StreamId stream) const { return dumps_.pending(stream); }
   void take_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now);
   void take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
+  // Whole records.
+  void take_ring(const Piece& piece, TimeNs now);
   // What is missing from a source.
   void take_gap(const LiveStream& stream, const Piece& piece, TimeNs now);
   // Lines that were not understood, as problems of the report, at their place.
@@ -164,6 +177,8 @@ class LiveSources {
   enum class Part : uint8_t { kLines, kEvents };
 
   Source* open(const LiveStream& stream, Part part, TimeNs now);
+  std::string_view below_root(const std::string& path) const;
+  bool give_dumps(TimeNs now);
   void place(const std::string& path, Source& source);
   void prove_guess(const std::string& guessed);
   void step(core::Input input, TimeNs now);
@@ -172,6 +187,7 @@ class LiveSources {
 
   LiveSink& sink_;
   LiveParsing& parsing_;
+  LiveDumps dumps_;
   std::map<std::pair<StreamId, Part>, Source> sources_;
   SourceId next_ = 0;
   std::map<std::string, std::set<std::string>> guesses_;  // by stem, names

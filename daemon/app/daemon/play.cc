@@ -40,21 +40,34 @@ Status allow_descriptors(size_t hosts) {
   return {};
 }
 
-// The row of /v1/jobs of the job's last run has all its lines, or is over.
-bool is_complete(const std::string& answer, const std::string& job, uint64_t lines) {
-  const Json list = Json::parse(answer, nullptr, false);
-  const auto items = list.is_object() ? list.find("items") : list.end();
-  if (!list.is_object() || items == list.end() || !items->is_array()) return false;
-  for (const Json& row : *items)
-    if (row.is_object() && row.value("id", "") == job)
-      return row.value("lines", uint64_t{0}) >= lines || row.value("state", "running") != "running";
-  return false;
+// A name that no job has had, after the job's own.
+std::string fresh_id(const std::string& of) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return fmt::format("{}-played-{:x}", of,
+                     std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+// What the collector knows of the job before it is played; an error where it runs there, since nobody could
+// tell that run's lines from ours.
+Result<std::optional<uint64_t>> run_before(const PlayRun& run) {
+  auto client = Client::make({*run.server, ""});
+  if (!client) return tl::unexpected(client.error());
+  const auto jobs = client->get("/v1/jobs");
+  if (!jobs) return tl::unexpected(jobs.error());
+  const auto row = last_run(*jobs, run.play.job);
+  if (!row) return std::nullopt;
+  if (row->runs)
+    return fail(ErrorCode::kInvalid,
+                fmt::format("job {}: runs at the collector; give the played one another id with --job",
+                            to_terminal(run.play.job)));
+  return row->run;
 }
 
 // A run of play() once it has a loop.
 class Playing {
  public:
-  Playing(io::Env& env, PlayRun& run) : env_(env), run_(run) {}
+  Playing(io::Env& env, PlayRun& run, std::optional<uint64_t> before)
+      : env_(env), run_(run), before_(before) {}
   ~Playing() { given_up_ = true; }
 
   Result<PlayOutcome> go(SlicedJob job) {
@@ -102,8 +115,10 @@ class Playing {
     if (std::exchange(moved_, moved) != moved || figures.done_ns != kNoTime || !sends(figures))
       moved_ns_ = now();
     if (now() - moved_ns_ < run_.patience_ns) return;
-    end({ErrorCode::kIo, figures.trouble.empty() ? fmt::format("{}: acknowledges nothing", run_.play.to)
-                                                 : fmt::format("{}: {}", run_.play.to, figures.trouble)});
+    std::string why =
+        figures.trouble.empty() ? fmt::format("{}: acknowledges nothing", run_.play.to) : figures.trouble;
+    if (run_.play.tls_folder.empty() && figures.begun_ns == kNoTime) why += "; if it uses TLS, name --tls";
+    end({ErrorCode::kIo, std::move(why)});
   }
   // A slow job may say nothing for long.
   bool sends(const PlayFigures& figures) const {
@@ -134,7 +149,8 @@ class Playing {
     for (;;) {
       const auto jobs = client->get("/v1/jobs");
       if (!jobs) return report.trouble = jobs.error().text, report;
-      if (is_complete(*jobs, run_.play.job, lines)) break;
+      const auto row = last_run(*jobs, run_.play.job);
+      if (row && row->run != before_ && (row->lines >= lines || !row->runs)) break;
       if (given_up_ || now() > until)
         return report.trouble =
                    fmt::format("job {}: the collector does not have all lines", to_terminal(run_.play.job)),
@@ -145,8 +161,9 @@ class Playing {
     if (!answer) return report.trouble = answer.error().text, report;
     report.at_ns = now();
     const Json json = Json::parse(*answer, nullptr, false);
-    if (json.is_object() && json.contains("verdict") && json["verdict"].is_object())
-      report.verdict = json["verdict"].value("title", "");
+    static const Json::json_pointer kTitle("/verdict/title");
+    if (json.is_object() && json.contains(kTitle) && json.at(kTitle).is_string())
+      report.verdict = json.at(kTitle).get<std::string>();
     return report;
   }
 
@@ -156,6 +173,7 @@ class Playing {
 
   io::Env& env_;
   PlayRun& run_;
+  const std::optional<uint64_t> before_;  // the job's last run before this one
   PlayOutcome out_;
   std::optional<Error> error_;
   std::atomic<bool> given_up_ = false;
@@ -169,6 +187,27 @@ class Playing {
 
 }  // namespace
 
+std::optional<PlayedRun> last_run(const std::string& answer, const std::string& job) {
+  const Json list = Json::parse(answer, nullptr, false);
+  if (!list.is_object()) return std::nullopt;
+  const auto items = list.find("items");
+  if (items == list.end() || !items->is_array()) return std::nullopt;
+  const auto number = [](const Json& row, const char* name) {
+    const auto found = row.find(name);
+    return found != row.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+  };
+  std::optional<PlayedRun> last;
+  for (const Json& row : *items) {
+    if (!row.is_object()) continue;
+    const auto id = row.find("id"), state = row.find("state");
+    if (id == row.end() || *id != Json(job)) continue;
+    const PlayedRun run{number(row, "run"), number(row, "lines"),
+                        state == row.end() || *state == Json("running")};
+    if (!last || run.run > last->run) last = run;
+  }
+  return last;
+}
+
 Result<PlayOutcome> play(PlayRun run) {
   // What `culprit simulate logs` made: its healthy jobs are not played.
   std::error_code ignored;
@@ -181,9 +220,15 @@ Result<PlayOutcome> play(PlayRun run) {
   if (const Status allowed = allow_descriptors(job->hosts.size()); !allowed)
     return tl::unexpected(allowed.error());
   run.play.root = run.folder;
-  if (run.play.job.empty()) run.play.job = job->files.job.id.value_or("played");
+  if (run.play.job.empty()) run.play.job = fresh_id(job->files.job.id.value_or("job"));
+  std::optional<uint64_t> before;
+  if (run.server) {
+    auto known = run_before(run);
+    if (!known) return tl::unexpected(known.error());
+    before = *known;
+  }
   auto env = io::make_uv_env();
-  return Playing(*env, run).go(std::move(*job));
+  return Playing(*env, run, before).go(std::move(*job));
 }
 
 }  // namespace culprit::app

@@ -13,7 +13,7 @@ namespace culprit::app {
 
 struct PlayRun {
   std::string folder;  // of the job: of `culprit simulate logs`, or one's own
-  PlayOptions play;    // its root is filled in, its job where it is empty
+  PlayOptions play;    // its root is filled in, and its job where it is empty: a new one each time
   // Of the collector's HTTP, to be asked for the report; nothing: it is not.
   std::optional<std::string> server;
   // Without anything acknowledged while something waits for it, or before the first host is welcome.
@@ -30,6 +30,13 @@ struct PlayOutcome {
   std::string report_trouble;
   std::optional<std::string> verdict;  // of that report
 };
+
+// What GET /v1/jobs of a collector tells of a job's last run; nothing: it does not know the job.
+struct PlayedRun {
+  uint64_t run = 0, lines = 0;
+  bool runs = true;
+};
+std::optional<PlayedRun> last_run(const std::string& answer, const std::string& job);
 
 // An error: nothing could be played, or nobody took it.
 Result<PlayOutcome> play(PlayRun run);

@@ -97,7 +97,7 @@ Status Player::add_hosts() {
     if (!options_.tls_folder.empty()) {
       const std::string base = options_.tls_folder + "/";
       auto tls =
-          io::TlsCredentials::load({base + names[i] + ".crt", base + names[i] + ".key", base + "ca.pem"});
+          io::TlsCredentials::load({base + names[i] + ".pem", base + names[i] + ".key", base + "ca.pem"});
       if (!tls) return tl::unexpected(tls.error());
       forward.tls = std::move(*tls);
     }

@@ -27,7 +27,7 @@ constexpr TimeNs kPlayStep = 10 * kNsPerSecond;
 struct PlayOptions {
   std::string to;          // "HOST:PORT"
   std::string job, root;   // its id; the folder of its files
-  std::string tls_folder;  // HOST.crt, HOST.key and ca.pem; empty: plain, to loopback only
+  std::string tls_folder;  // HOST.pem, HOST.key and ca.pem; empty: plain, to loopback only
   double speed = 1;        // seconds of the job in one of ours; 0: as fast as it goes
   bool evidence = false;
   std::shared_ptr<rules::Ruleset> rules;

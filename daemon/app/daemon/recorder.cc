@@ -271,12 +271,17 @@ void Recorder::secure(std::function<void(Result<uint64_t>)> done) {
 
 void Recorder::acknowledged(uint64_t sequence) {
   auto frames = std::make_shared<Frames>();
+  auto stats = std::make_shared<store::SpoolStats>();
   worker_->submit(
-      [this, sequence, frames] {
+      [this, sequence, frames, stats] {
         spool_->hold(sequence);
         *frames = frames_of(*spool_);
+        *stats = spool_->stats();
       },
-      [this, frames] { note_frames(*frames); });
+      [this, frames, stats] {
+        note_frames(*frames);
+        stats_ = *stats;
+      });
 }
 
 // Each change of it once: a full disk is one sentence, not one a second.

@@ -58,7 +58,7 @@ void RemoteStream::tell(const std::string& what) {
   untold_ = what;
   LiveJob* job = job_for(false);
   if (!job) return;  // with the next run that takes something
-  job->take_remote(core::ProblemSeen{{"", std::nullopt, host_ + ": " + std::exchange(untold_, {})}},
+  job->take_remote(host_, core::ProblemSeen{{"", std::nullopt, host_ + ": " + std::exchange(untold_, {})}},
                    at_.told_ns);
 }
 
@@ -111,7 +111,7 @@ void RemoteStream::take(core::Input input, TimeNs now) {
   };
   if (auto* seen = std::get_if<detect::ProgressSeen>(&input)) seen->rank = own(seen->rank);
   if (auto* seen = std::get_if<detect::PhaseSeen>(&input)) seen->rank = own(seen->rank);
-  job->take_remote(std::move(input), now);
+  job->take_remote(host_, std::move(input), now);
 }
 
 void RemoteStream::ends(bool failed, TimeNs now) {

@@ -88,7 +88,7 @@ Sources::~Sources() = default;
 void Sources::start() {
   const Config& config = *options_.config;
   trace_job_->job = config.trace.job;
-  tails_->start(config.logs, options_.known);
+  tails_->start(config.files(), options_.known);
   if (!config.trace.rings.empty()) start_rings();
   if (config.kernel.enabled) start_kernel();
   if (!config.trace.socket.empty()) {
@@ -105,8 +105,8 @@ void Sources::change(const Config& before, const Config& after, AskPositions pos
     const std::lock_guard lock(trace_job_->mutex);
     trace_job_->job = after.trace.job;
   }
-  if (before.logs == after.logs) return done();
-  tails_->change(after.logs, std::move(positions), std::move(done));
+  if (before.logs == after.logs && before.dumps == after.dumps) return done();
+  tails_->change(after.files(), std::move(positions), std::move(done));
 }
 
 // ---- rings

@@ -44,6 +44,7 @@ struct Tails::Watched {
   std::vector<std::string> globs;  // below it
   std::vector<Table> tables;
   std::vector<LogWatch> configured;  // as the tables were
+  bool dumps = false;                // [[dump]] tables
 
   std::string glob() const {
     if (globs.size() == 1) return fmt::format("{}/{}", root, globs[0]);
@@ -60,7 +61,9 @@ struct Tails::Watched {
 };
 
 Status Tails::add_table(const LogWatch& log, std::vector<Watched>& all) const {
-  auto jobs = JobRecognition::create({log.job, log.job_pattern, options_.processes});
+  // Who writes a dump is gone from it before anybody looks: the only job that runs takes it.
+  const auto processes = log.dumps ? nullptr : options_.processes;
+  auto jobs = JobRecognition::create({log.job, log.job_pattern, processes, log.dumps ? "" : kDefaultJob});
   if (!jobs) return tl::unexpected(jobs.error());
   auto glob = ingest::WatchGlob::parse(log.path);
   if (!glob) return tl::unexpected(glob.error());
@@ -68,14 +71,15 @@ Status Tails::add_table(const LogWatch& log, std::vector<Watched>& all) const {
   const std::string rest = log.path.substr(root.size() + 1);
   const auto joins = [&](const Watched& with) {
     // A comma of its own would part the joined pattern.
-    if (with.root != root || rest.find(',') != rest.npos || with.globs[0].find(',') != rest.npos)
+    if (with.root != root || with.dumps != log.dumps || rest.find(',') != rest.npos ||
+        with.globs[0].find(',') != rest.npos)
       return false;
-    Watched joined{root, with.globs, {}, {}};
+    Watched joined{root, with.globs, {}, {}, log.dumps};
     joined.globs.push_back(rest);
     return ingest::WatchGlob::parse(joined.glob()).has_value();  // else of too many alternatives
   };
   auto found = std::find_if(all.begin(), all.end(), joins);
-  if (found == all.end()) found = all.insert(found, {root, {}, {}, {}});
+  if (found == all.end()) found = all.insert(found, {root, {}, {}, {}, log.dumps});
   found->globs.push_back(rest);
   found->tables.push_back({std::move(*glob), std::move(*jobs)});
   found->configured.push_back(log);
@@ -136,6 +140,7 @@ void Tails::follow(Watched&& one, const std::vector<StreamState>& known, size_t 
   follow->glob = follow->watched->glob();
   ingest::TailOptions tail;
   tail.glob = follow->glob;
+  if (follow->watched->dumps) tail.kind = OriginKind::kDump;
   tail.job_of = [watched = follow->watched](const std::string& path) { return watched->job_of(path); };
   tail.allocate = options_.allocate;
   tail.open_max = std::max<size_t>(16, kTailDescriptors / groups);

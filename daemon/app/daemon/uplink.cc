@@ -174,7 +174,6 @@ Status Uplink::open() {
   finish_timer_ = env_.timer([this] { finished(); });
   connect();
   flushed_ns_ = env_.now(io::Clock::kMonotonic);
-  started_ns_ = env_.now(io::Clock::kWall);
   beat_timer_->start(0, kNsPerSecond);
   return {};
 }
@@ -241,7 +240,7 @@ void Uplink::acknowledged(Log log, uint64_t sequence) {
   uint64_t& known = acknowledged_[index(log)];
   if (sequence <= known) return;
   known = sequence;
-  moved_ns_[index(log)] = env_.now(io::Clock::kWall);
+  look_at_waiting();
   if (log == Log::kEvidence) return options_.recorder->acknowledged(sequence);
   auto frames = std::make_shared<Recorder::Frames>();
   auto stats = std::make_shared<store::SpoolStats>();
@@ -255,6 +254,15 @@ void Uplink::acknowledged(Log log, uint64_t sequence) {
         told_.frames = *frames;
         told_.stats = *stats;
       });
+}
+
+uint64_t Uplink::log_written(Log log) const {
+  return log == Log::kCondensed ? told_.frames.written : options_.recorder->frames().written;
+}
+
+void Uplink::look_at_waiting() {
+  for (const Log log : peer::kLogs)
+    waits_[index(log)].look(log_written(log), acknowledged_[index(log)], env_.now(io::Clock::kWall));
 }
 
 // The disk lost what it had said to be synced. What comes now gets numbers behind; sessions that lost a block
@@ -337,6 +345,7 @@ Uplink::Told Uplink::tell(TimeNs now) {
   out.stats = spool_->stats();
   out.frames = frames_of(*spool_);
   out.written = written_;
+  out.refused = std::exchange(refused_, {});
   out.unwritten = !unwritten_.empty();
   return out;
 }
@@ -346,6 +355,11 @@ void Uplink::worked(const Told& told) {
   told_ = told;
   complain(of_disk_, told.written ? "" : told.written.error().text + "; sources are held back",
            "the condensed log can be written again");
+  if (!told.refused.empty())
+    complain(of_refused_,
+             fmt::format("{}; the collector misses what was in it, {} blocks so far", told.refused,
+                         told.counts.blocks_refused),
+             "");
   if (told.unwritten) {
     pausing_ = true;
     pause_timer_->start(kRetry);
@@ -441,13 +455,14 @@ void Uplink::flush() {
   });
 }
 
-// On the worker. What the spool can never take is no trouble of the disk: its sessions have a hole.
+// On the worker. What the spool can never take is no trouble of the disk: blocks are lost, and are told of.
 void Uplink::write(TimeNs now) {
   written_ = {};
   while (written_ && !unwritten_.empty()) {
     written_ = spool_->append(unwritten_.front(), now);
     if (!written_ && written_.error().code == ErrorCode::kInvalid) {
-      feed_->renew();
+      refused_ = written_.error().text;
+      feed_->refused(unwritten_.front());
       written_ = {};
     }
     if (written_) unwritten_.pop_front();
@@ -458,6 +473,7 @@ void Uplink::write(TimeNs now) {
 
 void Uplink::beat() {
   const TimeNs now = env_.now(io::Clock::kMonotonic);
+  look_at_waiting();
   if (options_.config->forward.tls.used() && !tls_) connect();
   if (forwarder_) {
     const forward::ForwarderStats stats = forwarder_->stats();
@@ -527,11 +543,11 @@ UplinkFigures Uplink::figures() const {
   out.caught_up = replayed_;
   out.trouble = told_.written ? "" : told_.written.error().text;
   if (tls_) out.certificate_expires_ns = tls_->expires_ns();
-  out.waiting_bytes = told_.stats.held_bytes + evidence.spool.held_bytes;
   for (const Log log : peer::kLogs) {
-    const auto i = index(log);
-    if (out.frames[i].written <= acknowledged_[i]) continue;
-    const TimeNs since = moved_ns_[i] == kNoTime ? started_ns_ : moved_ns_[i];
+    if (log_written(log) <= acknowledged_[index(log)]) continue;
+    out.waiting_bytes += log == Log::kCondensed ? told_.stats.waiting_bytes : evidence.spool.waiting_bytes;
+    const TimeNs since = waits_[index(log)].since_ns();
+    if (since == kNoTime) continue;  // the next beat tells
     out.waits_since_ns = out.waits_since_ns == kNoTime ? since : std::min(out.waits_since_ns, since);
   }
   const bool waits = out.waits_since_ns != kNoTime && now - out.waits_since_ns >= kWaitsLong;

@@ -24,6 +24,7 @@
 #include "app/daemon/complaint.h"
 #include "app/daemon/host_feed.h"
 #include "app/daemon/recorder.h"
+#include "app/daemon/waiting_since.h"
 #include "forward/forwarder.h"
 #include "io/env.h"
 #include "store/evidence.h"
@@ -47,10 +48,11 @@ struct UplinkFigures {
   std::array<Recorder::Frames, 2> frames;  // by peer::Log
   FeedCounts feed;
   size_t jobs = 0, waiting_batches = 0;
-  bool caught_up = false;           // what was there at the start is condensed
-  std::string trouble;              // why nothing is condensed; empty: it is
-  TimeNs waits_since_ns = kNoTime;  // wall clock: when the oldest that is not acknowledged was written
-  uint64_t waiting_bytes = 0;       // of segments that wait for it, of both logs
+  bool caught_up = false;  // what was there at the start is condensed
+  std::string trouble;     // why nothing is condensed; empty: it is
+  // Wall clock: since when something is there and nothing was acknowledged; kNoTime: nothing waits.
+  TimeNs waits_since_ns = kNoTime;
+  uint64_t waiting_bytes = 0;  // that are not acknowledged, of both logs
   TimeNs certificate_expires_ns = kNoTime;
   // "connected to …", "the collector has not acknowledged for 3 h; 4.0 GiB wait".
   std::string sentence;
@@ -92,7 +94,8 @@ class Uplink : public forward::FrameSource {
     std::vector<std::string> jobs;
     store::SpoolStats stats;
     Recorder::Frames frames;
-    Status written;  // of blocks
+    Status written;       // of blocks
+    std::string refused;  // the last part that the spool can never take, since the last work
     bool unwritten = false;
   };
   struct Reader;
@@ -114,6 +117,8 @@ class Uplink : public forward::FrameSource {
   void forget_gone();
   void finished();
   uint64_t log_synced(peer::Log log) const;
+  uint64_t log_written(peer::Log log) const;
+  void look_at_waiting();
   void complain(Complaint& of, const std::string& trouble, const char* mended);
   static size_t index(peer::Log log) { return static_cast<size_t>(log); }
 
@@ -127,6 +132,7 @@ class Uplink : public forward::FrameSource {
   std::shared_ptr<store::Replay> replay_;
   std::deque<PieceBatch> unwritten_;  // the worker's: blocks that the spool did not take yet
   Status written_;                    // the worker's
+  std::string refused_;               // the worker's
   uint64_t replay_from_ = 0;
   bool replayed_ = false, busy_ = false, stopping_ = false, pausing_ = false;
   Told told_;
@@ -134,10 +140,9 @@ class Uplink : public forward::FrameSource {
   std::deque<Waiting> waiting_;
   TimeNs flushed_ns_ = kNoTime, ticked_ns_ = kNoTime, forgot_ns_ = 0;  // monotonic
   std::array<uint64_t, 2> raised_ = {}, acknowledged_ = {};
-  std::array<TimeNs, 2> moved_ns_ = {kNoTime, kNoTime};  // wall clock: when the acknowledgement last moved
-  TimeNs started_ns_ = kNoTime;                          // wall clock
-  std::string tls_trouble_;                              // as it is now
-  Complaint of_disk_, of_tls_, of_link_;
+  std::array<WaitingSince, 2> waits_;  // wall clock
+  std::string tls_trouble_;            // as it is now
+  Complaint of_disk_, of_refused_, of_tls_, of_link_;
   std::shared_ptr<const io::TlsCredentials> tls_;
   std::function<void()> finish_done_;
   std::unique_ptr<io::Timer> beat_timer_, pause_timer_, finish_timer_;

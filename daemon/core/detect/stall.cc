@@ -48,7 +48,7 @@ bool ended(const logs::JobLog& log, TimeNs progress) {
 void ProgressWatch::lines(uint64_t moves, TimeNs now) {
   if (moves == moves_) return;
   moves_ = moves;
-  moved_ns_ = now;
+  moved_ns_ = lines_ns_ = now;
   if (began_ns_ == kNoTime) began_ns_ = now;
 }
 
@@ -59,7 +59,7 @@ void ProgressWatch::beat(const ProgressSeen& seen, TimeNs now) {
   // A smaller one is a restart from a checkpoint.
   if (seen.step == step) return;
   step = seen.step;
-  moved_ns_ = now;
+  moved_ns_ = beaten_ns_ = now;
   furthest_ = std::max(furthest_, seen.step);
   if (paced_step_ < 0) pacer_ = seen.rank;
   if (seen.rank != pacer_) return;
@@ -86,6 +86,11 @@ bool ProgressWatch::may_stall(const StallOptions& options, TimeNs now) const {
 }
 
 TimeNs ProgressWatch::beat_step() const { return median(paces_); }
+
+TimeNs ProgressWatch::moved_ns(const logs::JobLog& log) const {
+  const TimeNs told = lines_ns_ == kNoTime ? kNoTime : log.iterations().last().time_ns;
+  return std::max(beaten_ns_, told == kNoTime ? lines_ns_ : told);
+}
 
 bool ProgressWatch::announced(const logs::JobLog& log, TimeNs now) const {
   for (const auto& [key, began] : open_)

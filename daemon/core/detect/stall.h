@@ -39,10 +39,14 @@ class ProgressWatch {
   void lines(uint64_t moves, TimeNs now);
   void beat(const ProgressSeen& seen, TimeNs now);
   void phase(const PhaseSeen& seen, TimeNs now);
+  // Something went on in a job that numbers no steps.
+  void moves(TimeNs now) { moved_ns_ = std::max(moved_ns_, now); }
   // Cheap: whether find_stall() is worth asking, by the median step that it found last.
   bool may_stall(const StallOptions& options, TimeNs now) const;
   // `log` is settled. A fault of symptom hang, or nothing where the job goes on, may do so or never iterated.
   std::optional<Finding> find_stall(const logs::JobLog& log, const StallOptions& options, TimeNs now);
+  // When the job last moved on, as its lines tell, else when they came.
+  TimeNs moved_ns(const logs::JobLog& log) const;
   int64_t beaten() const { return furthest_; }  // the furthest step of heartbeats, -1: none
 
  private:
@@ -51,6 +55,8 @@ class ProgressWatch {
 
   uint64_t moves_ = 0;
   TimeNs moved_ns_ = kNoTime;  // of the last progress, of whatever kind
+  TimeNs beaten_ns_ = kNoTime,
+         lines_ns_ = kNoTime;  // of the last heartbeat; when the last line of progress came
   TimeNs began_ns_ = kNoTime;  // of the first that lines told
   TimeNs step_ns_ = 0;         // median, as found last; 0: not known
   int64_t furthest_ = -1;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <string_view>
@@ -17,6 +18,7 @@
 
 #include "ingest/file.h"
 #include "ingest/live/ring_file.h"
+#include "model/comm.h"
 
 namespace culprit::ingest {
 namespace {
@@ -46,6 +48,20 @@ struct Known {
   uint64_t next = 0, told = 0;  // records taken, drops told
   bool replaced = false;        // another file has its name now
 };
+
+// What its records leave unknown the ring's header says. It is told with them: the ring is gone when they are
+// read again.
+void name_writer(const RingHeader& header, std::string& records) {
+  constexpr size_t kRankAt = offsetof(CommRecord, rank), kDeviceAt = offsetof(CommRecord, device);
+  const auto fill = [&records](size_t at, uint32_t value) {
+    if (std::memcmp(&records[at], &kCommUnknown, sizeof value) == 0)
+      std::memcpy(&records[at], &value, sizeof value);
+  };
+  for (size_t at = 0; at + kRingRecordBytes <= records.size(); at += kRingRecordBytes) {
+    fill(at + kRankAt, header.rank);
+    fill(at + kDeviceAt, header.device);
+  }
+}
 
 struct Ring {
   Ring(std::string its_name, const RingName& its_parsed, RingFile its_file)
@@ -437,6 +453,7 @@ bool RingReader::Impl::take(Ring* ring, RingRange range, const Round& round, Out
     skip(ring, ring->next + torn, round, out);
     piece.bytes.erase(0, torn * kRingRecordBytes);
   }
+  name_writer(ring->file.header(), piece.bytes);
   ring->next = range.first + range.count;
   if (!piece.bytes.empty()) emit(ring, round, std::move(piece), out);
   return true;

@@ -1,6 +1,7 @@
 // Drains the shared-memory rings of FORMATS.md section 3: rings appear in a folder that everybody may write
 // to, and vanish after their processes. Each ring is a source of kind kRing under the ring's path; its
-// evidence is its records, 64 bytes each, as they came.
+// evidence is its records, 64 bytes each, as they came; a rank or device that they leave unknown is the
+// ring's.
 //
 // What is durable. A piece carries a FilePlace whose `offset` is the number of the next record since the
 // ring's creation and whose `fingerprint` is how many dropped records were told (device and inode are the

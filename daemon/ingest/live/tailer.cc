@@ -51,7 +51,7 @@ Tailer::Impl::Impl(TailOptions options, WatchGlob glob)
 void Tailer::Impl::restore(const std::vector<StreamState>& known) {
   const std::string root = glob_.root() == "/" ? "/" : glob_.root() + "/";
   for (const StreamState& state : known) {
-    if (state.info.kind != OriginKind::kFile || !state.info.path.starts_with(root)) continue;
+    if (state.info.kind != options_.kind || !state.info.path.starts_with(root)) continue;
     auto source = std::make_unique<TailSource>();
     source->info = state.info;
     source->name = state.info.path.substr(root.size());

@@ -39,6 +39,7 @@ namespace culprit::ingest {
 
 struct TailOptions {
   std::string glob;                                            // absolute: FORMATS.md section 8
+  OriginKind kind = OriginKind::kFile;                         // or kDump: of its sources
   std::function<std::string(const std::string& path)> job_of;  // of a new source's path
   std::function<StreamId()> allocate;  // a number for a new source; must be thread safe
   size_t files_max = 100'000;          // sources followed at once; what comes beyond is told and counted

@@ -335,7 +335,7 @@ TailSource* Tailer::Impl::create(TailFolder& folder, const std::string& name,
   source.name = name;
   source.folder = &folder;
   source.info.id = options_.allocate();
-  source.info.kind = OriginKind::kFile;
+  source.info.kind = options_.kind;
   source.info.path = path_of(name);
   source.info.job = options_.job_of ? options_.job_of(source.info.path) : "";
   source.info.opened_ns = now_;

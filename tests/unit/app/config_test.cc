@@ -99,10 +99,9 @@ BOOST_AUTO_TEST_CASE(the_printed_defaults_show_every_key_and_each_example_is_one
   BOOST_TEST(config.collector.tls.ca == "/etc/culprit/ca.pem");
   for (const Option& option : config_options()) {
     const std::string_view key = option.key.substr(option.key.find('.') + 1);
-    BOOST_TEST(all.find(fmt::format("\n{} = ", option.key == "log.job_pattern" ? "job" : key)) != all.npos,
-               option.key);
+    BOOST_TEST(all.find(fmt::format("\n{} = ", key == "job_pattern" ? "job" : key)) != all.npos, option.key);
     Config mutable_config = config;
-    if (option.key != "log.job_pattern") BOOST_TEST(!is_empty(option, mutable_config), option.key);
+    if (key != "job_pattern") BOOST_TEST(!is_empty(option, mutable_config), option.key);
   }
 }
 
@@ -276,7 +275,40 @@ BOOST_AUTO_TEST_CASE(a_check_tells_what_is_wrong_with_certificates_at_the_keys_t
         BOOST_TEST((check.status == 0 ? check.errors.empty() : check.errors.find(says) != std::string::npos));
       }
     }
-  // All of it, not the first.
+}
+
+// Peers that trust another authority than this host may be meant; all else about authorities is wrong.
+BOOST_AUTO_TEST_CASE(a_check_tells_what_is_wrong_with_authorities) {
+  const io::testing::Folder folder;
+  const io::testing::Authority authority(folder, "site");
+  const io::TlsFiles good = authority.issue("good", {"DNS:node-3"});
+  const Folder texts;
+  const io::testing::Authority foreign(folder, "foreign");
+  const std::tuple<std::string, int, const char*> authorities[] = {
+      {foreign.ca(), 0, "warning: 'forward.tls.cert': "},
+      {good.cert, 1, "good.crt: is the certificate of node-3, and of no authority"},
+  };
+  for (const auto& [ca, status, says] : authorities) {
+    const ConfigCheck check = check_config(
+        texts.write("a.toml",
+                    fmt::format("role = \"agent\"\nrules = []\nhost.name = \"node-3\"\n[forward]\n"
+                                "to = \"c:1\"\ntls = {{ cert = \"{}\", key = \"{}\", ca = \"{}\" }}\n",
+                                good.cert, good.key, ca)),
+        kNow);
+    BOOST_TEST(check.status == status, check.errors);
+    BOOST_TEST(check.errors.find(says) != std::string::npos, check.errors);
+  }
+  constexpr TimeNs kAuthorityIsOld = 2'000'000'001 * kNsPerSecond;
+  const std::string later =
+      texts.write("a.toml", fmt::format("role = \"collector\"\nrules = []\n[collector]\n"
+                                        "tls = {{ cert = \"{}\", key = \"{}\", ca = \"{}\" }}\n",
+                                        good.cert, good.key, good.ca));
+  BOOST_TEST(check_config(later, kAuthorityIsOld).errors.find("'collector.tls.ca': ") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_check_tells_all_that_is_wrong_with_certificates_not_the_first) {
+  const Folder texts;
+  const std::string rubbish = texts.write("rubbish.pem", "no certificate\n");
   const std::string text = "role = \"agent\"\nrules = []\n[forward]\nto = \"c:1\"\n[forward.tls]\ncert = \"" +
                            rubbish + "\"\nkey = \"" + rubbish + "\"\nca = \"/does/not/exist\"\n";
   const std::string errors = check_config(texts.write("a.toml", text), kNow).errors;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../../bench/comm/plain_job.h"
 #include "model/report_json.h"
 
 using namespace culprit;
@@ -145,6 +146,25 @@ BOOST_AUTO_TEST_CASE(only_the_first_job_file_of_a_top_folder_counts_and_the_othe
   BOOST_REQUIRE(done->report.problems.size() == 2u);
   BOOST_TEST(done->report.problems[0].file.ends_with("one/nested/job.toml"));
   BOOST_TEST(done->report.problems[1].file.ends_with("two/job.toml"));
+}
+
+BOOST_AUTO_TEST_CASE(the_answer_of_traces_does_not_depend_on_the_number_of_threads) {
+  Folder folder;
+  plain::Faults faults;
+  faults.work = [](uint32_t rank, uint32_t) { return rank == 9 ? 1.5 : 1.0; };
+  plain::Job job({4, 4, 4, 8, 2, 8}, {}, faults);
+  std::vector<std::string> files(job.hosts());
+  for (uint32_t h = 0; h < job.hosts(); ++h) files[h] = comm_header_bytes({fmt::format("node-{}", h), "job"});
+  for (int s = 0; s < 12; ++s) {
+    const auto step = job.step();
+    for (uint32_t h = 0; h < job.hosts(); ++h)
+      files[h].append(reinterpret_cast<const char*>(step[h].data()), step[h].size() * kCommRecordBytes);
+  }
+  for (uint32_t h = 0; h < job.hosts(); ++h) folder.write(fmt::format("node-{}.comm", h), files[h]);
+  const std::string one = answer(folder.path, 1);
+  BOOST_TEST(one.find("\"rank\":9,") != std::string::npos);
+  BOOST_TEST(answer(folder.path, 2) == one);
+  BOOST_TEST(answer(folder.path, 7) == one);
 }
 
 BOOST_AUTO_TEST_CASE(threads_are_a_whole_number_or_refused) {

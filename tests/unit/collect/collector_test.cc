@@ -234,6 +234,32 @@ BOOST_AUTO_TEST_CASE(a_sink_that_is_behind_holds_reading_and_memory) {
   for (uint64_t i = 0; i < 4; ++i) BOOST_TEST(receiver.sink.epochs[10 * i + 2].bytes.size() == 15u << 20);
 }
 
+BOOST_AUTO_TEST_CASE(gaps_count_as_held_and_adjacent_ones_are_one) {
+  Receiver receiver;
+  receiver.options.credit_bytes = 1 << 20;
+  receiver.start();
+  Agent agent(receiver.env);
+  agent.hello("node-1", 1);
+  std::string gaps;
+  for (uint64_t i = 1; i <= 100; ++i) gaps += peer::encode(peer::Skipped{Log::kEvidence, i, i, "policy"});
+  agent.say_bytes(gaps);
+  BOOST_TEST(receiver.sink.epochs[2].order == std::vector<std::string>{"gap 1-100: policy"},
+             boost::test_tools::per_element());
+  receiver.sink.holds = true;
+  const std::string words(1000, 'x');
+  for (uint64_t i = 101; i <= 40'100; ++i)
+    agent.say(peer::Skipped{Log::kEvidence, i, i, words + std::to_string(i % 2)});
+  const uint64_t held = receiver.collector->stats().held_bytes;
+  BOOST_TEST(held >= 8u << 20);
+  BOOST_TEST(held <= 9u << 20);
+  for (int i = 0; i < 10; ++i) {
+    receiver.sink.let_go();
+    receiver.env.read();
+  }
+  BOOST_TEST(receiver.collector->stats().held_bytes == 0u);
+  BOOST_TEST(receiver.sink.epochs[2].last == 40'100u);
+}
+
 BOOST_AUTO_TEST_CASE(what_came_in_part_is_bounded_over_all_connections) {
   Receiver receiver;
   receiver.options.held_bytes = 10 << 20;

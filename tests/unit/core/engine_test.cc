@@ -173,9 +173,9 @@ BOOST_AUTO_TEST_CASE(each_step_of_the_method_can_be_left_out) {
   for (bool detect::Steps::*step :
        {&detect::Steps::cross_job, &detect::Steps::spatial, &detect::Steps::temporal, &detect::Steps::order,
         &detect::Steps::silence, &detect::Steps::shapes}) {
-    EngineOptions options;
-    options.steps.*step = false;
-    const Report r = feed(job(8, 100, 5, kXid), std::move(options)).report;
+    detect::Steps steps;
+    steps.*step = false;
+    const Report r = feed(job(8, 100, 5, kXid), {.job = {}, .pool = {}, .steps = steps}).report;
     BOOST_TEST(r.job.lines == 801u);
     if (step == &detect::Steps::shapes)
       BOOST_TEST(r.diagnoses.size() <= 1u);

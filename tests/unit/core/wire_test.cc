@@ -257,6 +257,100 @@ BOOST_AUTO_TEST_CASE(the_last_lines_of_progress_are_told_once_it_stopped) {
   BOOST_TEST(collector.engine.log().last_progress().back().place.line == 9u);
 }
 
+namespace {
+
+FlightDump some_dump() {
+  FlightDump dump;
+  dump.rank = 131;
+  dump.host = "node-16";
+  dump.host_guessed = true;
+  dump.file = "/tmp/nccl_trace_rank_131";
+  dump.version = "2.9";
+  dump.written_ns = 9 * kNsPerSecond;
+  dump.words = {"", "all_reduce", "[[4]]", "train.py:step:3"};
+  dump.stacks = {{}, {3}};
+  std::vector<uint32_t> even;
+  for (uint32_t r = 0; r < 4096; ++r) even.push_back(2 * r + 1);
+  dump.groups = {
+      {"0", "default_pg", even, 8, std::nullopt}, {"7", "", {}, {}, -1}, {"9", "x", {5, 6, 9}, {}, {}}};
+  for (int64_t i = 0; i < 4; ++i) {
+    FlightOp op;
+    op.group = static_cast<uint32_t>(i % 3);
+    op.name = 1;
+    op.in_sizes = op.dtypes = i % 2 ? 2 : 0;
+    op.seq = 7 - 3 * i;
+    op.created_ns = i == 1 ? kNoTime : (5 - i) * kNsPerSecond;
+    op.state = static_cast<FlightState>(i % 3);
+    op.p2p = i == 2;
+    op.done = i < 2;
+    op.stack = i == 3 ? 1 : 0;
+    dump.ops.push_back(op);
+  }
+  return dump;
+}
+
+struct DumpSink final : InputSink {
+  std::vector<FlightDump> dumps;
+  SourceId open(SourceInfo, TimeNs) override { return 0; }
+  void take(Input input, TimeNs) override {
+    if (auto* seen = std::get_if<FlightInput>(&input)) dumps.push_back(std::move(seen->dump));
+  }
+  void ends(bool, TimeNs) override {}
+  void alive(bool, TimeNs) override {}
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(dumps_arrive_whole_and_hurry) {
+  const FlightDump dump = some_dump();
+  DumpSink sink;
+  InputWriter writer(kSession);
+  writer.add(FlightInput{dump}, kNsPerSecond);
+  BOOST_TEST(writer.urgent());
+  const std::string block = writer.flush(kNsPerSecond);
+  BOOST_TEST(!writer.urgent());
+  BOOST_TEST(block.size() < 400u);
+  InputReader reader(nullptr);
+  BOOST_REQUIRE(reader.read(block, sink));
+  BOOST_REQUIRE(sink.dumps.size() == 1u);
+  const FlightDump& there = sink.dumps[0];
+  BOOST_TEST((there.rank == dump.rank && there.host == dump.host && there.host_guessed));
+  BOOST_TEST(
+      (there.file == dump.file && there.version == dump.version && there.written_ns == dump.written_ns));
+  BOOST_TEST((there.words == dump.words && there.stacks == dump.stacks));
+  BOOST_REQUIRE(there.groups.size() == dump.groups.size());
+  for (size_t g = 0; g < dump.groups.size(); ++g) {
+    const FlightGroup &a = dump.groups[g], &b = there.groups[g];
+    BOOST_TEST((a.name == b.name && a.description == b.description && a.ranks == b.ranks));
+    BOOST_TEST((a.enqueued == b.enqueued && a.completed == b.completed));
+  }
+  BOOST_REQUIRE(there.ops.size() == dump.ops.size());
+  for (size_t i = 0; i < dump.ops.size(); ++i) {
+    const FlightOp &a = dump.ops[i], &b = there.ops[i];
+    BOOST_TEST((a.group == b.group && a.name == b.name && a.in_sizes == b.in_sizes && a.dtypes == b.dtypes));
+    BOOST_TEST((a.seq == b.seq && a.created_ns == b.created_ns && a.state == b.state && a.stack == b.stack));
+    BOOST_TEST((a.p2p == b.p2p && a.done == b.done));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_dump_is_refused_or_consistent) {
+  InputWriter writer(kSession);
+  writer.add(FlightInput{some_dump()}, kNsPerSecond);
+  const std::string block = writer.flush(kNsPerSecond);
+  // Any damage is refused, or gives something whose indices are within its lists.
+  for (size_t at = 10; at < block.size(); ++at)
+    for (const int value : {0x00, 0x7f, 0xff}) {
+      std::string bad = block;
+      bad[at] = static_cast<char>(value);
+      DumpSink taken;
+      InputReader other(nullptr);
+      if (!other.read(bad, taken)) continue;
+      for (const FlightDump& d : taken.dumps)
+        for (const FlightOp& op : d.ops)
+          BOOST_TEST((op.group < d.groups.size() && op.name < d.words.size() && op.stack < d.stacks.size()));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_usual_line_takes_a_few_bytes) {
   Agent agent;
   agent.lines(steps(0, 200));
@@ -265,4 +359,89 @@ BOOST_AUTO_TEST_CASE(a_usual_line_takes_a_few_bytes) {
   const size_t bytes = agent.writer.flush(kNoTime).size();
   BOOST_TEST(bytes < 7000u);  // of 46,000: a form, a writer, a time of two bytes, a number
   BOOST_TEST(agent.writer.counts().lines == 1200u);
+}
+
+namespace {
+
+// What a host of four ranks writes in a step; one of them works half as long again. The others wait for it.
+std::vector<CommRecord> comm_step(uint32_t host, uint32_t step) {
+  std::vector<CommRecord> out;
+  for (uint32_t rank = 4 * host; rank < 4 * host + 4; ++rank)
+    for (uint32_t k = 0; k < 16; ++k) {
+      CommRecord r;
+      const uint64_t end = 1'790'000'000'000'000'000 + (16 * step + k + 1) * 20 * kNsPerMs;
+      r.end_ns = end;
+      const uint64_t jitter = (rank * 7 + step * 5 + k * 3) % 11 * 10'000;
+      r.start_ns = end - (rank == 5 ? 1 : 6) * kNsPerMs - jitter;
+      r.comm = 9;
+      r.seq = 16 * step + k;
+      r.bytes = 1 << 20;
+      r.rank = rank;
+      r.step = step;
+      r.comm_size = 8;
+      r.op = CommOp::kAllReduce;
+      r.group = CommGroup::kDp;
+      r.device = rank % 4;
+      out.push_back(r);
+    }
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(records_of_two_hosts_arrive_as_vectors_and_name_the_slow_rank) {
+  EngineOptions options;
+  options.live = true;
+  Engine engine(std::move(options));
+  struct Sink final : InputSink {
+    explicit Sink(Engine& e) : engine(e) {}
+    SourceId open(SourceInfo, TimeNs) override { return 0; }
+    void take(Input input, TimeNs now) override { engine.step({&input, 1}, now); }
+    void ends(bool, TimeNs) override {}
+    void alive(bool, TimeNs) override {}
+    Engine& engine;
+  } sink(engine);
+  InputWriter writers[] = {InputWriter(1), InputWriter(2)};
+  InputReader readers[] = {InputReader(nullptr), InputReader(nullptr)};
+  size_t bytes = 0;
+  for (uint32_t block = 0; block < 4; ++block)
+    for (uint32_t host = 0; host < 2; ++host) {
+      for (uint32_t step = 10 * block; step < 10 * block + 10; ++step) {
+        const auto records = comm_step(host, step);
+        writers[host].add(CommInput{fmt::format("node-{}", host), records}, kNsPerSecond);
+      }
+      BOOST_TEST(!writers[host].urgent());
+      BOOST_TEST(!writers[host].empty(kNsPerSecond));
+      const std::string text = writers[host].flush(kNsPerSecond);
+      bytes += text.size();
+      BOOST_REQUIRE(readers[host].read(text, sink));
+    }
+  const Report report = engine.report();
+  BOOST_REQUIRE(report.irregularities.size() == 1u);
+  const Irregularity& slow = report.irregularities[0];
+  BOOST_TEST(slow.kind == "gpu");
+  BOOST_REQUIRE(slow.suspects.size() == 1u);
+  BOOST_TEST(slow.suspects[0].rank.value_or(0) == 5u);
+  BOOST_TEST(slow.suspects[0].host.value_or("") == "node-1");
+  BOOST_TEST(engine.iteration().value_or(0) >= 36);
+  BOOST_TEST(bytes < 8u * 40 * 64);
+}
+
+// A host says where its ranks stand when nothing comes any more, at once, and takes it back when they go on.
+BOOST_AUTO_TEST_CASE(ranks_that_stand_still_are_told_at_once) {
+  InputWriter writer(1);
+  auto records = comm_step(0, 0);
+  for (CommRecord& r : records)
+    if (r.seq == 15) r.end_ns = 0;
+  writer.add(CommInput{"node-0", records}, kNsPerSecond);
+  writer.tick(2 * kNsPerSecond);
+  BOOST_TEST(!writer.urgent());  // it may be on its way
+  writer.tick(10 * kNsPerSecond);
+  BOOST_TEST(writer.urgent());
+  (void)writer.flush(10 * kNsPerSecond);
+  BOOST_TEST(!writer.urgent());
+  writer.tick(20 * kNsPerSecond);
+  BOOST_TEST(writer.empty(20 * kNsPerSecond));  // once
+  writer.add(CommInput{"node-0", comm_step(0, 1)}, 21 * kNsPerSecond);
+  BOOST_TEST(!writer.empty(21 * kNsPerSecond));
 }

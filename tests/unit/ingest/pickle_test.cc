@@ -1,8 +1,7 @@
 #include "ingest/pickle.h"
+#include "base/limits.h"
 
 #include <boost/test/unit_test.hpp>
-
-#include "base/dump_limits.h"
 
 using namespace culprit;
 using namespace culprit::ingest;

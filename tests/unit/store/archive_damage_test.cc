@@ -234,6 +234,9 @@ BOOST_AUTO_TEST_CASE(where_others_fill_the_disk_nothing_is_dropped_and_nothing_t
   files.others = files.capacity - files.used() - (1 << 20);
   host.write(800, 9000);
   BOOST_TEST(!host.send_and_commit(*archive));
+  const auto refused = archive->commit(1);
+  BOOST_REQUIRE(!refused);
+  BOOST_TEST(refused.error().text.find("others fill this disk") != std::string::npos, refused.error().text);
   files.others = 0;
   BOOST_TEST(host.send_and_commit(*archive));
   BOOST_TEST(archive->stats().dropped_segments == 0u);

@@ -2,8 +2,20 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <utility>
 
 namespace culprit::comm {
+namespace {
+
+// Slots of a rank that are looked through before they are looked up.
+constexpr uint32_t kScanned = 32;
+
+uint64_t slot_key(uint32_t rank, uint64_t comm, uint32_t peer, bool sends) {
+  return mix64(mix64(comm, uint64_t{rank} << 1 | static_cast<uint64_t>(sends)), peer);
+}
+
+}  // namespace
 
 uint32_t Cluster::host_index(const std::string& name) {
   const auto [at, fresh] = host_by_name_.try_emplace(name, static_cast<uint32_t>(hosts_.size()));
@@ -26,7 +38,10 @@ uint32_t Cluster::rank_index(const CommRecord& record, uint32_t host) {
     edges_changed_ = true;
   }
   RankInfo& info = ranks_[index];
-  if (info.host == kNone) info.host = host;
+  if (info.host == kNone && host != kNone) {  // a peer of others before, which they could not tell
+    info.host = host;
+    hosts_changed_ = true;
+  }
   if (info.device == kNone) info.device = record.device;
   return index;
 }
@@ -44,14 +59,27 @@ uint32_t Cluster::comm_index(const CommRecord& record) {
   }
   CommInfo& comm = comms_[*at];
   if (comm.group == CommGroup::kUnknown) comm.group = record.group;
-  comm.told_size = std::max(comm.told_size, record.comm_size);
+  if (record.comm_size > comm.told_size) {
+    comm.told_size = record.comm_size;
+    mark_changed(*at);
+  }
   return *at;
 }
 
 void Cluster::add_member(uint32_t comm, uint32_t rank) {
   if (!membership_.try_emplace(uint64_t{comm} << 32 | rank, 1).second) return;
   comms_[comm].members.push_back(rank);
-  comms_[comm].changed = true;
+  mark_changed(comm);
+}
+
+void Cluster::mark_changed(uint32_t comm) {
+  if (!std::exchange(comms_[comm].changed, true)) changed_.push_back(comm);
+}
+
+bool Cluster::join(uint32_t rank, const CommRecord& record) {
+  if (membership_.size() >= kSlots) return false;
+  add_member(comm_index(record), rank);
+  return true;
 }
 
 uint32_t Cluster::channel_index(uint32_t comm, uint32_t sender, uint32_t receiver) {
@@ -76,41 +104,60 @@ uint32_t Cluster::pipeline_of(uint32_t rank) {
   return rank;
 }
 
-uint32_t Cluster::slot_of(uint32_t rank, const CommRecord& record) {
-  const bool p2p = is_p2p(record.op);
+uint32_t Cluster::find_slot(uint32_t rank, const CommRecord& record, uint32_t from) const {
+  const bool p2p = is_p2p(record.op), sends = record.op == CommOp::kSend;
   const uint32_t peer = p2p ? record.peer : kNone;
-  const bool sends = record.op == CommOp::kSend;
-  {
-    RankInfo& info = ranks_[rank];
-    const auto n = static_cast<uint32_t>(info.slots.size());
-    for (uint32_t k = 0, i = info.last_slot; k < n; ++k, ++i) {
-      if (i >= n) i = 0;
-      const Slot& slot = info.slots[i];
-      if (slot.comm != record.comm || slot.peer != peer || (p2p && slot.sends != sends)) continue;
-      info.last_slot = i;
-      return i;
-    }
+  const std::vector<Slot>& slots = ranks_[rank].slots;
+  const auto n = static_cast<uint32_t>(slots.size());
+  const auto is = [&](const Slot& s) {
+    return s.comm == record.comm && s.peer == peer && s.sends == (p2p && sends);
+  };
+  for (uint32_t k = 0, i = from; k < std::min(n, kScanned); ++k, ++i) {
+    if (i >= n) i = 0;
+    if (is(slots[i])) return i;
   }
+  if (n <= kScanned) return kNone;
+  const uint32_t* found = slot_by_key_.find(slot_key(rank, record.comm, peer, p2p && sends));
+  return found && is(slots[*found]) ? *found : kNone;
+}
+
+uint32_t Cluster::slot_of(uint32_t rank, const CommRecord& record) {
+  uint32_t& last = ranks_[rank].last_slot;
+  const uint32_t found = find_slot(rank, record, last);
+  if (found == kNone) return add_slot(rank, record);
+  return last = found;
+}
+
+uint32_t Cluster::add_slot(uint32_t rank, const CommRecord& record) {
+  if (slots_ >= kSlots || ranks_[rank].slots.size() >= kRankSlots) return kNone;
   const uint32_t comm = comm_index(record);
   add_member(comm, rank);
   Slot slot;
   slot.comm = record.comm;
-  slot.peer = peer;
-  slot.sends = p2p && sends;
-  if (p2p) {
+  if (is_p2p(record.op)) {
+    slot.peer = record.peer;
+    slot.sends = record.op == CommOp::kSend;
     // The peer may have written nothing: it is known by what others say of it.
     CommRecord named;
-    named.rank = peer;
+    named.rank = slot.peer;
     const uint32_t other = rank_index(named, kNone);
     add_member(comm, other);
-    slot.channel = sends ? channel_index(comm, rank, other) : channel_index(comm, other, rank);
+    slot.channel = slot.sends ? channel_index(comm, rank, other) : channel_index(comm, other, rank);
     ranks_[pipeline_of(rank)].pipeline = pipeline_of(other);
     edges_changed_ = true;
   } else {
     slot.channel = channel_index(comm, kNone, kNone);
   }
-  ranks_[rank].slots.push_back(slot);
-  return static_cast<uint32_t>(ranks_[rank].slots.size() - 1);
+  std::vector<Slot>& slots = ranks_[rank].slots;
+  const auto index = static_cast<uint32_t>(slots.size());
+  slots.push_back(slot);
+  ++slots_;
+  if (slots.size() == kScanned + 1)
+    for (uint32_t i = 0; i < index; ++i)
+      slot_by_key_.try_emplace(slot_key(rank, slots[i].comm, slots[i].peer, slots[i].sends), i);
+  if (slots.size() > kScanned)
+    slot_by_key_.try_emplace(slot_key(rank, slot.comm, slot.peer, slot.sends), index);
+  return index;
 }
 
 void Cluster::settle_comm(CommInfo& comm) {
@@ -155,19 +202,35 @@ void Cluster::settle_stages() {
   edges_changed_ = false;
 }
 
+// Which of two groups rather works on one piece of data: the larger, of equal ones that of neighbours.
+bool Cluster::nearer(const CommInfo& a, const CommInfo& b) const {
+  if (a.members.size() != b.members.size()) return a.members.size() > b.members.size();
+  const auto width = [this](const CommInfo& c) {
+    return ranks_[c.members.back()].rank - ranks_[c.members.front()].rank;
+  };
+  return width(a) < width(b);
+}
+
 void Cluster::settle() {
-  bool changed = family_.size() != ranks_.size();
-  for (CommInfo& comm : comms_) {
-    changed = changed || comm.changed;
-    if (comm.changed) settle_comm(comm);
+  if (std::exchange(hosts_changed_, false)) {
+    changed_.resize(comms_.size());
+    std::iota(changed_.begin(), changed_.end(), 0u);
   }
+  const bool changed = family_.size() != ranks_.size() || !changed_.empty();
+  for (const uint32_t comm : changed_) settle_comm(comms_[comm]);
+  changed_.clear();
   if (changed) {
+    size_t as_told = 0;
+    for (const CommInfo& comm : comms_) as_told += comm.told_size == comm.members.size();
+    sizes_hold_ = 2 * as_told >= comms_.size();
     family_.assign(ranks_.size(), kNone);
     for (uint32_t c = 0; c < comms_.size(); ++c) {
       const CommInfo& comm = comms_[c];
       if (comm.hosts != 1 || comm.members.size() < 2 || ranks_[comm.members[0]].host == kNone) continue;
+      if (comm.group == CommGroup::kEp || comm.group == CommGroup::kDp || comm.group == CommGroup::kEdp)
+        continue;  // of several batches
       for (const uint32_t m : comm.members)
-        if (family_[m] == kNone || comms_[family_[m]].members.size() < comm.members.size()) family_[m] = c;
+        if (family_[m] == kNone || nearer(comm, comms_[family_[m]])) family_[m] = c;
     }
   }
   if (edges_changed_ || stage_.size() != ranks_.size()) settle_stages();

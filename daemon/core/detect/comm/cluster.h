@@ -29,6 +29,11 @@ struct Slot {
   uint64_t entered = 0, left = 0;  // operations up to these (not included) were
 };
 
+// Of a rank, and of all: beyond, records are counted and left out. A rank that sends to a thousand others and
+// receives from them has some two thousand; a hundred bytes each, and a few hundred where each has a
+// communicator of its own, are half a gigabyte.
+constexpr size_t kRankSlots = 4096, kSlots = 1 << 22;
+
 struct RankInfo {
   uint32_t rank = 0;
   uint32_t host = kNone, device = kNone;
@@ -46,7 +51,7 @@ struct CommInfo {
   std::vector<uint32_t> members;  // indices of ranks, as they were seen; ascending after settle()
   uint32_t hosts = 0;             // that its members run on; after settle()
   uint64_t shape = 0;             // the same for groups that are alike; after settle()
-  bool changed = true;
+  bool changed = false;
 };
 
 struct Channel {
@@ -62,16 +67,21 @@ class Cluster {
   uint32_t host_index(const std::string& name);
   // The rank that a record of `host` (kNone: unknown) names; where it runs is what the first of them says.
   uint32_t rank_index(const CommRecord& record, uint32_t host);
-  // Of a record that is no join, by the rank that wrote it. Members are noted on the way.
+  // Of a record that is no join, by the rank that wrote it. Members are noted on the way. kNone: there are
+  // too many.
   uint32_t slot_of(uint32_t rank, const CommRecord& record);
+  // The same of what is known; `from`: where the search begins. kNone: it was one too many. Any thread, while
+  // nothing is added.
+  uint32_t find_slot(uint32_t rank, const CommRecord& record, uint32_t from) const;
   // That an operation was entered, and left where it has ended.
   void note(uint32_t rank, uint32_t slot, const CommRecord& record) {
     Slot& s = ranks_[rank].slots[slot];
     s.entered = std::max(s.entered, record.seq + 1);
     if (record.end_ns != 0) s.left = std::max(s.left, record.seq + 1);
   }
-  void join(uint32_t rank, const CommRecord& record) { add_member(comm_index(record), rank); }
-  // Before a step is analysed: members in order, shapes, places of ranks in their pipelines.
+  // False: there are too many.
+  bool join(uint32_t rank, const CommRecord& record);
+  // Before steps are analysed: members in order, shapes, places of ranks in their pipelines.
   void settle();
 
   const std::vector<std::string>& hosts() const { return hosts_; }
@@ -83,15 +93,27 @@ class Cluster {
   std::optional<std::string> host_name(uint32_t rank_index) const;
   // The largest group within its host that a rank is in: its members work on one piece of data; kNone.
   uint32_t family(uint32_t rank_index) const { return family_[rank_index]; }
+  // Ranks of one number work on one piece of data: those of a pipeline, and of their families.
+  uint32_t data_of(uint32_t rank_index) const {
+    const uint32_t family = family_[rank_index];
+    uint32_t rank = family == kNone ? rank_index : comms_[family].members[0];
+    while (ranks_[rank].pipeline != rank) rank = ranks_[rank].pipeline;
+    return rank;
+  }
+  // Whether what is told of a group's size can be believed: of most groups as many members were seen.
+  bool sizes_hold() const { return sizes_hold_; }
   // Where a rank stands among those of its pipeline; 0 for all where nothing can be told apart by it.
   uint32_t stage(uint32_t rank_index) const { return stage_[rank_index]; }
 
  private:
   uint32_t comm_index(const CommRecord& record);
+  uint32_t add_slot(uint32_t rank, const CommRecord& record);
   uint32_t channel_index(uint32_t comm, uint32_t sender, uint32_t receiver);
   void add_member(uint32_t comm, uint32_t rank);
+  void mark_changed(uint32_t comm);
   uint32_t pipeline_of(uint32_t rank);
   void settle_comm(CommInfo& comm);
+  bool nearer(const CommInfo& a, const CommInfo& b) const;
   void settle_stages();
 
   const JobFile* job_;
@@ -104,7 +126,10 @@ class Cluster {
   std::vector<uint32_t> stage_, family_;
   FlatMap<uint32_t> comm_by_id_, channel_by_key_;
   FlatMap<uint8_t> membership_;
-  bool edges_changed_ = true;
+  FlatMap<uint32_t> slot_by_key_;  // of ranks with many
+  size_t slots_ = 0;
+  std::vector<uint32_t> changed_;  // communicators, since settle()
+  bool edges_changed_ = true, hosts_changed_ = false, sizes_hold_ = true;
 };
 
 }  // namespace culprit::comm

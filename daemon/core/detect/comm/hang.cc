@@ -34,15 +34,16 @@ class Search {
     for (const Slot& slot : cluster_.ranks()[rank].slots) {
       if (slot.comm != record.comm || slot.peer != (p2p ? record.peer : kNone)) continue;
       if (p2p && slot.sends != (record.op == CommOp::kSend)) continue;
-      // Its end was lost where the rank went on with the next.
-      if (slot.entered > record.seq + 1) return;
+      // Its end was lost where the rank went on with the next, or came before its entry.
+      if (slot.entered > record.seq + 1 || slot.left > record.seq) return;
       waits_.push_back({rank, &slot, &record});
       waiting_.insert(rank);
       return;
     }
   }
 
-  std::optional<Stuck> run() {
+  // `snapshot`: open operations are rare otherwise, so that one alone means something.
+  std::optional<Stuck> run(bool snapshot) {
     if (waits_.empty()) return std::nullopt;
     for (const Wait& w : waits_) accuse(w);
     Stuck out;
@@ -52,8 +53,13 @@ class Search {
       out.since_ns = std::min(out.since_ns, static_cast<int64_t>(w.record->start_ns));
     const auto& accused = device_.empty() ? host_ : device_;
     out.on_device = !device_.empty();
-    // A job that goes on has some ranks inside of operations too: stuck is one of which most are.
-    if (2 * (waiting_.size() + accused.size()) < cluster_.ranks().size()) return std::nullopt;
+    // A job that goes on has some ranks inside of operations too: stuck is one of which all are that nobody
+    // waits for, but for records that were lost; or whose devices did not leave what was the last for all.
+    size_t present = 0;
+    for (const RankInfo& r : cluster_.ranks()) present += !r.slots.empty();
+    const size_t stuck = waiting_.size() + host_.size();
+    const bool enough = snapshot ? 2 * stuck >= present : 64 * stuck >= 63 * present;
+    if (!enough && !(snapshot && !device_.empty())) return std::nullopt;
     const CommRecord* in = waits_.front().record;
     // Many who are missing at once are no culprits: what they do is not recorded, or the trace was cut.
     if (accused.size() <= std::max<size_t>(1, cluster_.ranks().size() / 4) || one_host(accused)) {
@@ -94,7 +100,7 @@ class Search {
       if ((!other || other->entered <= seq) && !waiting_.contains(peer)) add_to(host_, peer, w.record);
       return;
     }
-    bool others_left = false, others_in = true;
+    bool others_left = false, others_in = true, went_on = false;
     for (const uint32_t m : cluster_.comms()[cluster_.channels()[channel].comm].members) {
       if (m == w.rank) continue;
       const Slot* slot = slot_of(cluster_, m, channel, kNone);
@@ -103,9 +109,11 @@ class Search {
         if (!waiting_.contains(m)) add_to(host_, m, w.record);
       } else if (slot->left > seq) {
         others_left = true;
+        went_on = went_on || slot->left > seq + 1;  // with it: its exit was not recorded
       }
     }
-    if (others_left && others_in && is_synchronising(w.record->op)) add_to(device_, w.rank, w.record);
+    if (others_left && others_in && !went_on && is_synchronising(w.record->op))
+      add_to(device_, w.rank, w.record);
   }
 
   const Cluster& cluster_;
@@ -117,10 +125,16 @@ class Search {
 }  // namespace
 
 bool OpenOperations::take(const CommRecord& record) {
+  if (record.rank >= last_ns_.size()) last_ns_.resize(record.rank + 1, 0);
+  int64_t& last = last_ns_[record.rank];
+  last = std::max(last, static_cast<int64_t>(std::max(record.start_ns, record.end_ns)));
   if (record.end_ns != 0 && open_.empty()) return true;
   const Key key{record.comm, record.seq, record.rank, record.peer, static_cast<uint16_t>(record.op)};
   if (record.end_ns != 0) {
-    open_.erase(key);
+    if (open_.erase(key) == 0) return true;
+    ++closed_;
+    int64_t& longest = *longest_.try_emplace(mix64(record.comm, key.op), 0).first;
+    longest = std::max(longest, static_cast<int64_t>(record.end_ns - record.start_ns));
     return true;
   }
   if (open_.size() >= kOpen) return false;
@@ -136,7 +150,21 @@ std::optional<Stuck> OpenOperations::find(const Cluster& cluster) const {
   });
   Search search(cluster);
   for (const CommRecord* record : ordered) search.add(*record);
-  return search.run();
+  if (closed_ > 0 && !overdue(cluster, ordered)) return std::nullopt;
+  return search.run(closed_ == 0);
+}
+
+// Whether any has been open for longer than all of its like took, by the last stamp of its host.
+bool OpenOperations::overdue(const Cluster& cluster, const std::vector<const CommRecord*>& open) const {
+  std::map<uint32_t, int64_t> last;  // by host
+  for (const RankInfo& r : cluster.ranks())
+    if (r.rank < last_ns_.size()) last[r.host] = std::max(last[r.host], last_ns_[r.rank]);
+  return std::any_of(open.begin(), open.end(), [&](const CommRecord* record) {
+    const uint32_t rank = cluster.find_rank(record->rank);
+    if (rank == kNone) return false;
+    const int64_t* usual = longest_.find(mix64(record->comm, static_cast<uint64_t>(record->op)));
+    return last[cluster.ranks()[rank].host] - static_cast<int64_t>(record->start_ns) > (usual ? *usual : 0);
+  });
 }
 
 }  // namespace culprit::comm

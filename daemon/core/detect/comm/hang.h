@@ -1,6 +1,8 @@
 // Operations that never ended: who is in them, who is missing, and who it is that the others wait for. Rules
 // R1 and R2: a rank whose peers entered an operation and which has not, and which waits for nobody itself (it
-// hangs on its host); a rank that has not left an operation which its peers have (it hangs on its device).
+// hangs on its host); a rank that has not left an operation which its peers have (it hangs on its device). A
+// trace that ends in the middle of a run has open operations too: there nobody stands in one for longer than
+// its like take, and some ranks are in none.
 // Owned by CommTrace, one thread, pure.
 #pragma once
 
@@ -10,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "core/detect/comm/cluster.h"
 
 namespace culprit::comm {
@@ -30,6 +33,9 @@ class OpenOperations {
   // False where nobody can say who it was: there are too many.
   bool take(const CommRecord& record);
   bool empty() const { return open_.empty(); }
+  void add_to(std::vector<CommRecord>& out) const {
+    for (const auto& [key, record] : open_) out.push_back(record);
+  }
   // The cluster's slots tell who entered and left what.
   std::optional<Stuck> find(const Cluster& cluster) const;
 
@@ -45,7 +51,14 @@ class OpenOperations {
       return mix64(mix64(k.comm, k.seq), uint64_t{k.rank} << 32 | (k.peer ^ k.op));
     }
   };
+  bool overdue(const Cluster& cluster, const std::vector<const CommRecord*>& open) const;
+
   std::unordered_map<Key, CommRecord, Hash> open_;
+  // Of operations that were written at entry and again at exit: the longest of each kind; the last stamp of
+  // each rank. Where none was, operations are open only because the process was stopped in them.
+  FlatMap<int64_t> longest_;
+  std::vector<int64_t> last_ns_;
+  uint64_t closed_ = 0;
 };
 
 }  // namespace culprit::comm

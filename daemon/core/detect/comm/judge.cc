@@ -12,15 +12,28 @@ namespace culprit::comm {
 namespace {
 
 // An excess counts from three standard deviations of what ranks differ by in this job, and from a fiftieth of
-// the step on: below, nobody would act on it.
-constexpr double kSigmas = 3, kWorth = 0.02;
-// A culprit's step shows it: what stays hidden in one of ten is a step that was short for other reasons.
-constexpr double kShows = 0.9;
+// the step on: below, nobody would act on it. Devices of one kind that are all sound differ by some percent
+// in speed (Sinha et al., SC'22, find 8 % between the fastest and the slowest of most): a twentieth of a
+// rank's own work is no fault.
+constexpr double kSigmas = 3, kWorth = 0.02, kDevicesDiffer = 0.05;
+// How often a culprit shows: one that is there all the time in nine of ten steps, one that comes and goes in
+// half of them.
+constexpr double kShows = 0.9, kComesAndGoes = 0.5;
+// Without being slow in all that it does a rank is hit in this many steps before it is named: two pauses of
+// one process are what chance and its own habits bring.
+constexpr uint32_t kHits = 3;
+// A pause stands out where it is as many times as long as the next one, wherever that was. What nine of ten
+// ranks stay below by far is a pause; what is spread over all is uneven work (a checkpoint written by all).
+constexpr double kStandsOut = 2, kPauseBeyond = 8, kPauseWorth = 0.1;
 // A device that is slow is so in all that it does: three quarters of its time, over as many places as tell.
 constexpr double kEven = 0.75;
 constexpr uint32_t kGaps = 8;
 // One false accusation in a hundred jobs.
 constexpr double kAlpha = 0.01;
+// Ranks of a host that is slow as a whole are so by at least this much of the slowest one's excess.
+constexpr double kAlike = 0.4;
+// A part of the network is one of no more than so many that explain the same, or it is not named.
+constexpr uint32_t kTies = 2;
 // A cost on the step's path below this share of the step makes no step irregular.
 constexpr double kCostWorth = 0.01;
 
@@ -38,8 +51,8 @@ struct Mark {
 };
 
 // `floor`: how often innocents are hit; `even_floor`: of those, how often at all places alike.
-Run strongest(const std::vector<Mark>& marks, double floor, double even_floor) {
-  const double hit = std::log(kShows / floor), miss = std::log((1 - kShows) / (1 - floor));
+Run strongest_of(const std::vector<Mark>& marks, double shows, double floor, double even_floor) {
+  const double hit = std::log(shows / floor), miss = std::log((1 - shows) / (1 - floor));
   const double even = std::log(kShows / even_floor);
   Run run;
   double sum = 0;
@@ -52,9 +65,15 @@ Run strongest(const std::vector<Mark>& marks, double floor, double even_floor) {
   return run;
 }
 
-double confidence_of(double evidence, double bar) {
-  return std::clamp(1 / (1 + std::exp(-(evidence - bar + 4) / 4)), 0.0, 0.99);
+Run strongest(const std::vector<Mark>& marks, double floor, double even_floor) {
+  const Run steady = strongest_of(marks, kShows, floor, even_floor);
+  Run other = strongest_of(marks, kComesAndGoes, std::min(floor, kComesAndGoes), even_floor);
+  other.best -= std::log(2.0);  // one of two guesses
+  return other.best > steady.best ? other : steady;
 }
+
+// That it is not chance, as the evidence says it.
+double sure_of(double evidence, double bar) { return 1 - kAlpha * std::exp(std::min(0.0, bar - evidence)); }
 
 class Judge {
  public:
@@ -66,6 +85,7 @@ class Judge {
     find_network();
     merge_switch();
     merge_hosts();
+    find_pause();
     choose_steps();
     find_odd_steps();
     std::stable_sort(out_.culprits.begin(), out_.culprits.end(), [](const Culprit& a, const Culprit& b) {
@@ -76,6 +96,13 @@ class Judge {
   }
 
  private:
+  struct Sums {
+    double observed = 0, hits = 0, even = 0;
+  };
+  size_t host_or_last(uint32_t rank) const {
+    return std::min<size_t>(cluster_.ranks()[rank].host, cluster_.hosts().size());
+  }
+
   struct OfRank {
     std::vector<Mark> marks;
     std::vector<float> path, excess, usual;
@@ -96,15 +123,26 @@ class Judge {
     family_sigma_ = kMadToSigma * lower_median(family);
   }
 
+  // The same of one step: where all do what they seldom do (a checkpoint), they differ by more.
+  double sigma_of(const StepResult& s) const {
+    std::vector<float> values;
+    for (const RankStep& r : s.ranks)
+      if (r.peers > 1 && r.excess != 0) values.push_back(std::abs(r.excess) / static_cast<float>(s.step_ms));
+    return std::max(sigma_, kMadToSigma * lower_median(values));
+  }
+
+  static bool differs(const RankStep& r, float excess) { return excess > kDevicesDiffer * (r.self - excess); }
+
   void find_ranks() {
     of_.assign(cluster_.ranks().size(), {});
-    for (uint32_t s = 0; s < steps_.size(); ++s)
+    for (uint32_t s = 0; s < steps_.size(); ++s) {
+      const double sigma = sigma_of(steps_[s]);
       for (const RankStep& r : steps_[s].ranks) {
         if (r.peers < 2 || steps_[s].step_ms <= 0) continue;
         OfRank& of = of_[r.rank];
         const double x = r.excess / steps_[s].step_ms, y = r.closer / steps_[s].step_ms;
-        const bool by_family = y > kSigmas * family_sigma_ && y > kWorth;
-        const bool hit = (x > kSigmas * sigma_ && x > kWorth) || by_family;
+        const bool by_family = y > kSigmas * family_sigma_ && y > kWorth && differs(r, r.closer);
+        const bool hit = (x > kSigmas * sigma && x > kWorth && differs(r, r.excess)) || by_family;
         const bool even = hit && r.even >= kEven && r.gaps >= kGaps;
         of.marks.push_back({s, hit, even});
         of.path.push_back(r.path);
@@ -114,33 +152,35 @@ class Judge {
         of.hits += hit;
         of.even += even;
       }
-    double observed = 0;
-    std::vector<std::pair<double, uint32_t>> rates;
-    for (uint32_t i = 0; i < of_.size(); ++i) {
-      if (of_[i].marks.empty()) continue;
-      observed += static_cast<double>(of_[i].marks.size());
-      rates.emplace_back(static_cast<double>(of_[i].hits) / static_cast<double>(of_[i].marks.size()), i);
     }
-    if (rates.empty()) return;
-    bar_ = std::log(std::max(observed, 1.0) / kAlpha);
-    // How often innocents are hit, from the three quarters that are hit least.
-    std::sort(rates.begin(), rates.end());
-    double hits = 1, of = 20, even = 0;
-    for (size_t i = 0; i < (3 * rates.size() + 3) / 4; ++i) {
-      hits += of_[rates[i].second].hits;
-      even += of_[rates[i].second].even;
-      of += static_cast<double>(of_[rates[i].second].marks.size());
-    }
-    floor_ = std::min(hits / of, 0.5);
-    // Of innocents whose work comes in pieces of its own size, one in fifty looks so by chance.
-    even_floor_ = std::min((even + 0.02) / hits, kShows);
+    by_host_.assign(cluster_.hosts().size() + 1, {});
+    for (uint32_t i = 0; i < of_.size(); ++i)
+      for (Sums* sums : {&all_, &by_host_[host_or_last(i)]}) {
+        sums->observed += static_cast<double>(of_[i].marks.size());
+        sums->hits += of_[i].hits;
+        sums->even += of_[i].even;
+      }
+    bar_ = std::log(std::max(all_.observed, 1.0) / kAlpha);
     for (uint32_t i = 0; i < of_.size(); ++i) add_rank(i);
   }
 
   void add_rank(uint32_t rank) {
     const OfRank& of = of_[rank];
-    const Run run = strongest(of.marks, floor_, even_floor_);
+    if (of.hits == 0) return;
+    // How often innocents are hit: all but those of its host, which may be at fault with it.
+    Sums mine = cluster_.hosts().size() > 1 ? by_host_[host_or_last(rank)] : Sums{};
+    if (cluster_.hosts().size() < 2)
+      mine = {static_cast<double>(of.marks.size()), static_cast<double>(of.hits),
+              static_cast<double>(of.even)};
+    const double hits_of_others = 1 + all_.hits - mine.hits;
+    const double floor = std::min(hits_of_others / (20 + all_.observed - mine.observed), 0.5);
+    // Of innocents whose work comes in pieces of its own size, one in fifty looks so by chance.
+    const double even_floor = std::min((all_.even - mine.even + 0.02) / hits_of_others, kShows);
+    const Run run = strongest(of.marks, floor, even_floor);
     if (run.best < bar_) return;
+    uint32_t hits = 0, even = 0;
+    for (size_t i = run.from; i <= run.to; ++i) hits += of.marks[i].hit, even += of.marks[i].even;
+    if (hits < kHits && even < 2) return;
     Culprit c;
     c.kind = "gpu";
     c.ranks = {rank};
@@ -158,7 +198,41 @@ class Judge {
     }
     c.ratio = usual > 0 ? 1 + excess / usual : 1;
     c.excess_ms = excess / static_cast<double>(c.steps.size());
+    if (!stands_out(rank, c)) return;
     out_.culprits.push_back(std::move(c));
+  }
+
+  double share_of(uint32_t step, float ms) const { return ms / steps_[step].step_ms; }
+
+  // Whether its mean excess in its steps is beyond what ranks differ by on the average of these steps: some
+  // have the larger share of the work again and again. Gives the confidence by who comes next to it.
+  bool stands_out(uint32_t rank, Culprit& c) {
+    if (means_.empty() || means_steps_ != c.steps) {
+      means_.assign(of_.size(), 0);
+      means_steps_ = c.steps;
+      for (const uint32_t s : c.steps)
+        for (const RankStep& r : steps_[s].ranks)
+          if (r.peers > 1) means_[r.rank] += share_of(s, r.excess) / static_cast<double>(c.steps.size());
+      std::vector<double> values = means_;
+      middle_ = lower_median(values);
+      for (double& v : values) v = std::abs(v - middle_);
+      spread_ = kMadToSigma * lower_median(values);
+    }
+    // The largest of n normal values.
+    const double far = std::sqrt(2 * std::log(static_cast<double>(of_.size()) / kAlpha));
+    double mean = 0;
+    for (size_t i = 0, k = 0; i < of_[rank].marks.size() && k < c.steps.size(); ++i) {
+      if (of_[rank].marks[i].step != c.steps[k]) continue;
+      mean += share_of(c.steps[k++], of_[rank].excess[i]) / static_cast<double>(c.steps.size());
+    }
+    if (mean < middle_ + far * spread_) return false;
+    const uint32_t host = cluster_.ranks()[rank].host;
+    double next = 0;
+    for (uint32_t i = 0; i < means_.size(); ++i)
+      if (i != rank && (host == kNone || cluster_.ranks()[i].host != host)) next = std::max(next, means_[i]);
+    c.share = mean;
+    c.confidence = 1 - 0.5 * std::clamp(next / mean, 0.0, 1.0);
+    return true;
   }
 
   void find_network() {
@@ -176,8 +250,11 @@ class Judge {
     for (const auto& [key, list] : seen) counts.push_back(list.size());
     std::sort(counts.begin(), counts.end());
     for (size_t i = 0; i < 3 * counts.size() / 4; ++i) named += static_cast<double>(counts[i]);
-    const double floor = std::min(named / of, 0.5), bar = std::log(parts * n / kAlpha);
+    const double floor = std::min(named / of, 0.5);
     for (const auto& [key, list] : seen) {
+      const bool of_host = std::get<0>(key) != NetKind::kNic && std::get<0>(key) != NetKind::kLink;
+      const double alike = of_host ? static_cast<double>(cluster_.hosts().size()) : parts;
+      const double bar = std::log(alike * n / kAlpha);
       std::vector<Mark> marks;
       for (uint32_t s = 0; s < steps_.size(); ++s) marks.push_back({s, false, false});
       for (const auto& [s, effect] : list) marks[s].hit = true;
@@ -215,7 +292,8 @@ class Judge {
       add_ranks_of_hosts(c);
     }
     // Others explain it as well: it is named with what remains of the certainty.
-    c.confidence = ties > 0 ? 1.0 / (ties + 1) : 0;
+    c.confidence = (1 - 0.5 / std::max(1.0, c.ratio)) / (ties + 1);
+    c.nobody = ties > kTies;
     out_.culprits.push_back(std::move(c));
   }
 
@@ -223,6 +301,63 @@ class Judge {
     for (uint32_t r = 0; r < cluster_.ranks().size(); ++r)
       if (std::find(c.hosts.begin(), c.hosts.end(), cluster_.ranks()[r].host) != c.hosts.end())
         c.ranks.push_back(r);
+  }
+
+  // Of a step: the rank whose longest gap is beyond what its peers take by far, and the next one after it.
+  struct Pause {
+    const RankStep* rank = nullptr;
+    float next = 0;
+    bool sparse = false;
+  };
+
+  Pause pause_of(const StepResult& s) const {
+    Pause out;
+    std::vector<float> all;
+    for (const RankStep& r : s.ranks) {
+      if (r.peers < 2) continue;
+      all.push_back(r.largest);
+      if (!out.rank || r.largest > out.rank->largest) out.rank = &r;
+    }
+    if (!out.rank) return out;
+    const uint32_t host = cluster_.ranks()[out.rank->rank].host;
+    for (const RankStep& r : s.ranks)
+      if (r.peers > 1 && &r != out.rank && (host == kNone || cluster_.ranks()[r.rank].host != host))
+        out.next = std::max(out.next, r.largest);
+    out.sparse = out.rank->largest > kPauseBeyond * quantile(all, 0.9);
+    return out;
+  }
+
+  // A rank that stood still once, as no other did in all the time: where pauses come to one and another they
+  // are the processes' way, and nobody's fault.
+  void find_pause() {
+    if (steps_.size() < 4) return;
+    float most = 0, next = 0;
+    size_t at = 0;
+    std::vector<Pause> pauses;
+    for (const StepResult& s : steps_) pauses.push_back(pause_of(s));
+    for (size_t i = 0; i < pauses.size(); ++i)
+      if (const Pause& p = pauses[i]; p.sparse && p.rank->largest > most) most = p.rank->largest, at = i;
+    if (most <= 0) return;
+    const RankStep& r = *pauses[at].rank;
+    for (size_t i = 0; i < pauses.size(); ++i)
+      if (const Pause& p = pauses[i]; i == at)
+        next = std::max(next, p.next);
+      else if (p.sparse)
+        next = std::max(next, p.rank->rank == r.rank ? p.next : p.rank->largest);
+    if (most < kStandsOut * next || r.path < kPauseWorth * steps_[at].step_ms) return;
+    for (const Culprit& c : out_.culprits)
+      if (std::find(c.ranks.begin(), c.ranks.end(), r.rank) != c.ranks.end()) return;
+    Culprit c;
+    c.kind = "host";
+    c.pause = true;
+    c.ranks = {r.rank};
+    if (const uint32_t host = cluster_.ranks()[r.rank].host; host != kNone) c.hosts = {host};
+    c.peers = r.peers;
+    c.steps = {static_cast<uint32_t>(at)};
+    c.costs = {r.path};
+    c.excess_ms = r.largest;
+    c.confidence = 0.5;
+    out_.culprits.push_back(std::move(c));
   }
 
   // Hosts whose ways out are slow at the same time hang on one switch.
@@ -266,7 +401,11 @@ class Judge {
       if (out_.culprits[i].kind == "gpu" && !out_.culprits[i].hosts.empty())
         slow[out_.culprits[i].hosts[0]].push_back(i);
     std::set<size_t> gone;
-    for (const auto& [host, list] : slow) {
+    for (auto& [host, list] : slow) {
+      // Alike: a device that is slow draws its neighbours along, and not as far.
+      double most = 0;
+      for (const size_t i : list) most = std::max(most, out_.culprits[i].share);
+      std::erase_if(list, [&](size_t i) { return out_.culprits[i].share < kAlike * most; });
       if (list.size() < 2 || 4 * list.size() < 3 * ranks[host]) continue;
       Culprit& c = out_.culprits[list[0]];
       c.kind = "host";
@@ -289,8 +428,6 @@ class Judge {
   void choose_steps() {
     std::vector<Culprit> kept;
     double most = 0;
-    for (const Culprit& c : out_.culprits)
-      if (!c.costs.empty()) most = std::max(most, *std::max_element(c.costs.begin(), c.costs.end()));
     for (Culprit& c : out_.culprits) {
       std::vector<uint32_t> steps;
       std::vector<double> costs;
@@ -300,16 +437,19 @@ class Judge {
         steps.push_back(c.steps[i]);
         costs.push_back(c.costs[i]);
         sum += c.costs[i];
+        most = std::max(most, c.costs[i]);
       }
       c.hidden = steps.empty();
+      if (c.hidden) continue;
+      c.steps = std::move(steps);
+      c.costs = std::move(costs);
+      c.cost_ms = sum / static_cast<double>(c.steps.size());
+    }
+    for (Culprit& c : out_.culprits) {
       if (c.hidden && (c.excess_ms < 0.5 * most || most <= 0)) continue;
-      if (!c.hidden) {
-        c.steps = std::move(steps);
-        c.costs = std::move(costs);
-        c.cost_ms = sum / static_cast<double>(c.steps.size());
-      }
-      const double sure = confidence_of(c.evidence, c.bar);
-      c.confidence = c.confidence > 0 ? std::min(c.confidence, sure) : sure;
+      // What is left of it where another stands nearly as high, or the whole is little: such a one is the
+      // culprit, or its neighbour is.
+      c.confidence *= c.pause ? 1 : sure_of(c.evidence, c.bar);
       kept.push_back(std::move(c));
     }
     out_.culprits = std::move(kept);
@@ -336,7 +476,12 @@ class Judge {
   const Cluster& cluster_;
   const std::deque<StepResult>& steps_;
   std::vector<OfRank> of_;
-  double sigma_ = 0, family_sigma_ = 0, floor_ = 0.01, even_floor_ = 0.02, bar_ = 0;
+  std::vector<double> means_;  // excess by rank, over these steps
+  std::vector<uint32_t> means_steps_;
+  double middle_ = 0, spread_ = 0;
+  Sums all_;
+  std::vector<Sums> by_host_;  // and of those whose host is not known
+  double sigma_ = 0, family_sigma_ = 0, bar_ = 0;
   Judgement out_;
 };
 

@@ -21,7 +21,10 @@ struct Culprit {
   double confidence = 0;        // 0..1
   double cost_ms = 0;           // a step, on the average of its steps
   double excess_ms = 0;         // the same, of a rank: all that it took beyond its peers
+  double share = 0;             // of a rank: the same, of the step, on the average
   double ratio = 1;             // of its own time, or its network's, to what is usual
+  bool nobody = false;          // one of many parts of the network: it cannot be told which
+  bool pause = false;           // a rank that stood still once
   bool hidden = false;          // it cost nothing only because another cost more
   uint32_t peers = 0;           // that a rank was compared with
   uint64_t comm = 0;            // of the network: in which it cost most

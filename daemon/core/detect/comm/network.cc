@@ -11,12 +11,15 @@ namespace {
 
 constexpr double kMs = 1e-6;
 constexpr size_t kSteps = 32;  // whose medians say what is usual
+// Kinds of operations of which it is known: a job has some tens of each size; some 200 bytes each.
+constexpr size_t kKinds = 1 << 20;
 // Slower by less than this is nothing to act on, and within what neighbours on a network do to one another.
 constexpr double kSlowLog = 0.25;
 constexpr double kSigmas = 4;
 // Evidence of a channel that is slow, or is not, of a part that it passes through: a part that is at fault
-// slows nine in ten, and one in twenty is slow for reasons of its own.
-constexpr double kSlow = 2.9, kNormal = -2.25;
+// slows nine in ten, and one in twenty is slow for reasons of its own: of those one in four is twice as slow
+// again (times on shared networks have tails like that), until nobody has seen it.
+constexpr double kSlow = 2.9, kNormal = -2.25, kTail = 2, kSlowMost = 12;
 
 uint64_t kind_of(const Cluster& cluster, const Step& step, const Instance& instance) {
   const CommInfo& comm = cluster.comms()[cluster.channels()[instance.channel].comm];
@@ -62,6 +65,7 @@ struct Circuit {
   double slow = 0;   // log of its time to what is usual, its median
   double usual = 0;  // ms in all
   bool is_slow = false, explained = false, telling = false;
+  double evidence = kNormal;
 };
 
 struct Part {
@@ -77,9 +81,7 @@ class Explain {
   Explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step)
       : cluster_(cluster), on_path_(on_path), step_(step) {}
 
-  void add(uint32_t channel, double slow, double usual) {
-    circuits_.push_back({channel, slow, usual, false, false, false});
-  }
+  void add(uint32_t channel, double slow, double usual) { circuits_.push_back({channel, slow, usual}); }
 
   void run() {
     double most = 0;
@@ -91,6 +93,7 @@ class Explain {
     bool any = false;
     for (Circuit& c : circuits_) {
       c.is_slow = c.slow > bar;
+      if (c.is_slow) c.evidence = std::min(kSlow + kTail * (c.slow - bar), kSlowMost);
       c.telling = c.is_slow || c.usual >= 0.1 * most;  // what is all latency no slow wire slows
       any = any || c.is_slow;
     }
@@ -117,6 +120,10 @@ class Explain {
       parts_[{NetKind::kNvlink, hosts[0], 0}].push_back(i);
       return;
     }
+    for (const uint32_t h : hosts)
+      if (const auto inside = [&](uint32_t r) { return cluster_.ranks()[r].host == h; };
+          std::count_if(ranks.begin(), ranks.end(), inside) > 1)
+        through_[h].push_back(i);
     for (const uint32_t r : ranks) parts_[{NetKind::kNic, r, 0}].push_back(i);
     for (const uint32_t h : hosts) parts_[{NetKind::kHost, h, 0}].push_back(i);
     constexpr size_t kPairs = 4;  // in a larger group no pair of hosts stands out
@@ -137,9 +144,10 @@ class Explain {
       size_t slow = 0;
       for (const uint32_t c : circuits) {
         if (circuits_[c].explained) continue;
-        score += circuits_[c].is_slow ? kSlow : kNormal;
+        score += circuits_[c].evidence;
         slow += circuits_[c].is_slow;
       }
+      if (slow > 0 && part.kind == NetKind::kNvlink) score += evidence_through(part.a);
       if (slow == 0 || score <= 0) continue;
       if (best && score < most + 1e-9) {
         ties += score > most - 1e-9 && part.kind == best->kind;
@@ -150,25 +158,42 @@ class Explain {
       ties = 0;
     }
     if (!best) return false;
-    tell(*best, ties);
+    NetEffect out;
+    out.ties = ties;
+    out.evidence = static_cast<float>(most);
+    tell(*best, out);
     return true;
   }
 
-  void tell(const Part& part, uint32_t ties) {
-    NetEffect out;
+  // A group of several hosts also passes through the links within each, if it has several ranks there: slow
+  // ones may slow it, and need not, where the way between hosts is slower still.
+  double evidence_through(uint32_t host) const {
+    double sum = 0;
+    if (const auto at = through_.find(host); at != through_.end())
+      for (const uint32_t c : at->second)
+        if (circuits_[c].is_slow && !circuits_[c].explained) sum += circuits_[c].evidence;
+    return sum;
+  }
+
+  void tell(const Part& part, NetEffect& out) {
     out.kind = part.kind;
     out.a = part.a;
     out.b = part.b;
-    out.ties = ties;
     std::vector<double> logs;
     double worst = -1;
-    for (const uint32_t i : parts_[part]) {
+    std::vector<uint32_t> circuits = parts_[part];
+    if (part.kind == NetKind::kNvlink)
+      circuits.insert(circuits.end(), through_[part.a].begin(), through_[part.a].end());
+    for (const uint32_t i : circuits) {
       Circuit& c = circuits_[i];
       if (c.explained || !c.is_slow) continue;
       c.explained = true;
       logs.push_back(c.slow);
       const uint32_t back = cluster_.channels()[c.channel].back;
-      const double cost = on_path_[c.channel] + (back == kNone ? 0 : on_path_[back]);
+      const uint32_t here = step_.local(c.channel), there = back == kNone ? kNone : step_.local(back);
+      out.channels.push_back(here);
+      if (there != kNone) out.channels.push_back(there);
+      const double cost = on_path_[here] + (there == kNone ? 0 : on_path_[there]);
       out.cost += cost;
       if (cost > worst) {
         worst = cost;
@@ -184,46 +209,63 @@ class Explain {
   Step& step_;
   std::vector<Circuit> circuits_;
   std::map<Part, std::vector<uint32_t>> parts_;
+  std::map<uint32_t, std::vector<uint32_t>> through_;  // by host: circuits that cross it and leave it
 };
 
 }  // namespace
 
 void Network::measure(const Cluster& cluster, Step& step) {
-  std::unordered_map<uint64_t, std::vector<float>> times;
-  std::vector<uint64_t> kinds(step.instances.size(), 0);
-  for (size_t i = 0; i < step.instances.size(); ++i) {
-    Instance& instance = step.instances[i];
-    instance.transfer_ms = transfer_of(cluster, step, instance);
+  FlatMap<uint32_t> by_key;
+  std::vector<std::vector<float>> times;
+  for (Instance& instance : step.instances) {
+    // Those that are there may all have waited for one of whom nothing is recorded.
+    const CommInfo& comm = cluster.comms()[cluster.channels()[instance.channel].comm];
+    const bool absent = cluster.sizes_hold() && comm.told_size > comm.members.size() && !is_p2p(instance.op);
+    instance.transfer_ms = absent ? -1 : transfer_of(cluster, step, instance);
     if (instance.transfer_ms < 0) continue;
-    kinds[i] = kind_of(cluster, step, instance);
-    times[kinds[i]].push_back(static_cast<float>(instance.transfer_ms));
+    const uint64_t key = kind_of(cluster, step, instance);
+    const auto [at, fresh] = by_key.try_emplace(key, static_cast<uint32_t>(step.kinds.size()));
+    if (fresh) {
+      step.kinds.push_back({key, 0, 0});
+      times.emplace_back();
+    }
+    instance.kind = *at;
+    times[*at].push_back(static_cast<float>(instance.transfer_ms));
   }
-  std::unordered_map<uint64_t, float> base;
-  for (auto& [kind, list] : times) {
-    const float here = lower_median(list);
-    std::vector<float>& past = usual_[kind];
-    if (past.size() < kSteps) past.push_back(here);
+  for (size_t k = 0; k < times.size(); ++k) step.kinds[k].here = lower_median(times[k]);
+}
+
+void Network::learn(Step& step) {
+  for (TransferKind& kind : step.kinds) {
+    if (usual_.size() >= kKinds && !usual_.contains(kind.key)) {
+      kind.usual = kind.here;
+      continue;
+    }
+    std::vector<float>& past = usual_[kind.key];
+    if (past.size() < kSteps) past.push_back(kind.here);
     std::vector<float> sorted = past;
-    base[kind] = std::min(here, quantile(sorted, 0.25));
+    kind.usual = std::min(kind.here, quantile(sorted, 0.25));
   }
-  for (size_t i = 0; i < step.instances.size(); ++i) {
-    Instance& instance = step.instances[i];
+}
+
+void Network::compare(Step& step) {
+  for (Instance& instance : step.instances) {
     if (instance.transfer_ms < 0) continue;
-    instance.usual_ms = base[kinds[i]];
+    instance.usual_ms = step.kinds[instance.kind].usual;
     instance.slower_ms = std::max(0.0, instance.transfer_ms - instance.usual_ms);
   }
 }
 
-void Network::explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step) const {
+void Network::explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step) {
   struct Times {
     std::vector<float> logs;
     double usual = 0;
   };
-  std::vector<Times> list(cluster.channels().size());
+  std::vector<Times> list(step.channels.size());
   constexpr double kLeastMs = 0.005;  // below the resolution of stamps
   for (const Instance& instance : step.instances) {
     if (instance.transfer_ms < 0) continue;
-    Times& times = list[instance.channel];
+    Times& times = list[instance.local];
     times.logs.push_back(static_cast<float>(
         std::log(std::max(instance.transfer_ms, kLeastMs) / std::max(instance.usual_ms, kLeastMs))));
     times.usual += instance.usual_ms;
@@ -231,19 +273,21 @@ void Network::explain(const Cluster& cluster, const std::vector<double>& on_path
   Explain explain(cluster, on_path, step);
   for (uint32_t c = 0; c < list.size(); ++c) {
     if (list[c].logs.empty()) continue;
-    const Channel& channel = cluster.channels()[c];
+    const uint32_t id = step.channels[c];
+    const Channel& channel = cluster.channels()[id];
     double slow = lower_median(list[c].logs);
     if (channel.sender != kNone) {
       // What clocks of hosts are off by makes one way longer and the other shorter: both ways count as one.
-      if (channel.back < c && !list[channel.back].logs.empty()) continue;
-      if (channel.back != kNone && !list[channel.back].logs.empty()) {
-        Times& back = list[channel.back];
+      const uint32_t other = channel.back == kNone ? kNone : step.local(channel.back);
+      if (other != kNone && !list[other].logs.empty()) {
+        if (channel.back < id) continue;
+        Times& back = list[other];
         const double there = std::exp(slow), here = std::exp(lower_median(back.logs));
         const double usual = std::max(list[c].usual + back.usual, kLeastMs);
         slow = std::log(std::max(there * list[c].usual + here * back.usual, kLeastMs) / usual);
       }
     }
-    explain.add(c, slow, list[c].usual);
+    explain.add(id, slow, list[c].usual);
   }
   explain.run();
 }

@@ -13,10 +13,14 @@ namespace culprit::comm {
 
 class Network {
  public:
-  // Fills in transfer_ms and slower_ms of the step's operations.
-  void measure(const Cluster& cluster, Step& step);
-  // After the path is known: `on_path` has by channel what its operations cost there.
-  void explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step) const;
+  // Fills in transfer_ms of the step's operations, and their kinds. Any thread.
+  static void measure(const Cluster& cluster, Step& step);
+  // Takes in what the kinds took and says what is usual: of one step after another.
+  void learn(Step& step);
+  // Fills in slower_ms. Any thread.
+  static void compare(Step& step);
+  // After the path is known: `on_path` has by Instance::local what operations cost there. Any thread.
+  static void explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step);
 
  private:
   // By kind of operation, the medians of the first steps: what is usual is their lower quarter.
@@ -24,7 +28,7 @@ class Network {
 };
 
 // Follows the waiting back from the step's last operation: fills in RankStep::path, StepResult::chain and
-// network_path_ms; gives by channel what its operations took there beyond what is usual.
+// network_path_ms; gives by Instance::local what operations took there beyond what is usual.
 std::vector<double> walk_path(const Cluster& cluster, Step& step);
 
 }  // namespace culprit::comm

@@ -13,19 +13,21 @@ constexpr double kTogetherMs = 0.05;
 class Walk {
  public:
   Walk(const Cluster& cluster, Step& step) : cluster_(cluster), step_(step) {
-    on_path_.assign(cluster.channels().size(), 0);
+    on_path_.assign(step.channels.size(), 0);
   }
 
   std::vector<double> run() {
     uint32_t at = last_operation();
+    bool waited = true;  // for the end of `at`: otherwise it was only begun there
     for (size_t hops = 0; at != kNone && hops < step_.ops.size(); ++hops) {
-      at = last_to_arrive(at);
+      if (waited) at = last_to_arrive(at);
       const Op& op = step_.ops[at];
       if (!std::isnan(op.excess_ms)) {
         RankStep& rank = step_.result.ranks[step_.owner[at]];
         rank.path += op.excess_ms;
       }
       at = op.before;
+      waited = at == kNone || !step_.ops[at].background || at == op.awaited;
     }
     return std::move(on_path_);
   }
@@ -74,7 +76,7 @@ class Walk {
       }
     }
     const Instance& instance = step_.instances[step_.ops[via].instance];
-    on_path_[instance.channel] += instance.slower_ms;
+    on_path_[instance.local] += instance.slower_ms;
     step_.result.network_path_ms += instance.slower_ms;
     if (best == kNone) return first;
     // What is told of the way: waits that are part of the answer, not every handing over of a pipeline.

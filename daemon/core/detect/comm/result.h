@@ -14,6 +14,13 @@ constexpr size_t kChainLinks = 32;
 // Records held until their step can be judged: 64 bytes each and a few of tables, 1 GB in all; a step of the
 // largest jobs has a million.
 constexpr size_t kRecordsHeld = 12'000'000;
+// The same of a live job, beside others in a daemon: 64 MB, a minute of most hosts.
+constexpr size_t kRecordsHeldLive = 1'000'000;
+// Vectors of ranks held until their step can be judged, some 250 bytes each with their streams: 15 steps of
+// 65,536 ranks.
+constexpr size_t kVectorsHeld = 1'000'000;
+// Steps that are held: 200 bytes each where hardly anything is in them.
+constexpr size_t kStepsHeld = 1 << 18;
 // Results of ranks and steps that are kept, 40 bytes each: 200 steps of 20,000 ranks.
 constexpr size_t kRankSteps = 4'000'000;
 
@@ -28,7 +35,7 @@ struct RankStep {
   float closer = 0;    // beyond those of its family (Cluster::family) that play its role
   float largest = 0;   // the largest excess at one place
   float even = 0;      // share of its time at whose places it was in excess as it was on the whole: 0..1
-  float path = 0;      // excess on the path that made the step as long as it was
+  float path = 0;      // what the step is longer by for it
   float span = 0;      // from its first entry to its last exit
 };
 
@@ -41,13 +48,15 @@ struct NetEffect {
   double ratio = 1;       // of the time that its operations took to what is usual
   double cost = 0;        // ms, on the path
   uint32_t ties = 0;      // others that explain the same as well
+  float evidence = 0;     // of this step alone: log likelihood ratio, beyond what so many parts do by chance
   uint64_t comm = 0;      // the id of the communicator in which it cost most
+  std::vector<uint32_t> channels = {};  // in Step::channels, that it explains; empty once the step is closed
 };
 
 struct StepResult {
   int64_t number = 0;
   double step_ms = 0;
-  int64_t last_ns = 0;  // on the clock of the first host
+  int64_t last_ns = 0;  // on the clock of whichever host ended last
   std::vector<RankStep> ranks;
   std::vector<NetEffect> network;
   std::vector<ChainLink> chain;  // from the last operation to where the waiting began

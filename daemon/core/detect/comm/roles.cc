@@ -50,7 +50,7 @@ class Role {
       const Op& op = step_.ops[k];
       uint64_t& kind = kinds[op.slot * kCommOps + static_cast<size_t>(op.op)];
       if (kind == 0) kind = kind_of(cluster_, step_.ranks[i], op);
-      keys.push_back(mix64(kind, op.seq - step_.base[info.slots[op.slot].channel]));
+      keys.push_back(mix64(kind, op.seq - step_.base[step_.instances[op.instance].local]));
     }
   }
 
@@ -106,8 +106,45 @@ class Role {
     return spread(ends) < 0.1 * spread(begins);
   }
 
+  float after_awaited(uint32_t k) const {
+    const Op& op = step_.ops[k];
+    if (op.awaited == kNone || std::isnan(op.gap_ms)) return op.gap_ms;
+    return static_cast<float>(static_cast<double>(op.start - step_.ops[op.awaited].end) * 1e-6);
+  }
+
+  static float spread(std::vector<float>& values) {
+    const float middle = lower_median(values);
+    for (float& v : values) v = std::abs(v - middle);
+    return lower_median(values);
+  }
+
+  // Whether something in the background was waited for at a place: where it was, the time since its end is
+  // what peers have in common, otherwise the time since the operation before.
+  void choose_awaited(uint32_t p) {
+    const size_t n = members_.size();
+    std::vector<float> with, without;
+    bool any = false;
+    for (uint32_t m = 0; m < n; ++m) {
+      const uint32_t k = ops_[p * n + m];
+      if (k == kNone || std::isnan(gaps_[p * n + m])) continue;
+      any = any || step_.ops[k].awaited != kNone;
+      with.push_back(after_awaited(k));
+      without.push_back(step_.ops[k].gap_ms);
+    }
+    if (!any || (with.size() > 1 && spread(with) > spread(without))) return;
+    for (uint32_t m = 0; m < n; ++m) {
+      const uint32_t k = ops_[p * n + m];
+      if (k == kNone || step_.ops[k].awaited == kNone || std::isnan(step_.ops[k].gap_ms)) continue;
+      Op& op = step_.ops[k];
+      op.gap_ms = after_awaited(k);
+      op.before = op.awaited;
+      if (!std::isnan(gaps_[p * n + m])) gaps_[p * n + m] = op.gap_ms;
+    }
+  }
+
   void compare_place(uint32_t p) {
     const size_t n = members_.size();
+    choose_awaited(p);
     values_.clear();
     for (uint32_t m = 0; m < n; ++m)
       if (const float gap = gaps_[p * n + m]; !std::isnan(gap)) values_.push_back(gap);
@@ -138,6 +175,7 @@ class Role {
       out.gaps += usual_[p] > 0;
     }
     out.excess = static_cast<float>(excess);
+    out.self = static_cast<float>(excess + usual);
     if (excess <= 0 || usual <= 0) return;
     const double half = 0.5 * excess / usual;
     double even = 0;
@@ -157,7 +195,32 @@ class Role {
   std::vector<uint32_t> ops_;
 };
 
-// Data that differs from replica to replica is the same for all of a family.
+// Data that differs from replica to replica is the same for all of a pipeline: what most of it shows, on one
+// host and another, relative to their usual work, is the data's doing.
+void leave_out_data(const Cluster& cluster, Step& step) {
+  std::map<uint32_t, std::vector<uint32_t>> mates;
+  for (uint32_t i = 0; i < step.ranks.size(); ++i)
+    if (step.result.ranks[i].peers > 1) mates[cluster.data_of(step.ranks[i])].push_back(i);
+  if (mates.size() < 2) return;
+  for (const auto& [data, list] : mates) {
+    const auto host_of = [&](uint32_t i) { return cluster.ranks()[step.ranks[i]].host; };
+    const bool one_host =
+        std::all_of(list.begin(), list.end(), [&](uint32_t i) { return host_of(i) == host_of(list[0]); });
+    if (list.size() < 3 || one_host) continue;
+    std::vector<float> shares;
+    for (const uint32_t i : list) {
+      const RankStep& r = step.result.ranks[i];
+      shares.push_back(r.self > r.excess ? r.excess / (r.self - r.excess) : 0);
+    }
+    const float share = lower_median(shares);
+    for (const uint32_t i : list) {
+      RankStep& r = step.result.ranks[i];
+      r.excess -= share * (r.self - r.excess);
+    }
+  }
+}
+
+// What is the same for all of a family on one host, by the same reason.
 void compare_families(const Cluster& cluster, Step& step) {
   std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> families;
   for (uint32_t i = 0; i < step.ranks.size(); ++i) {
@@ -205,6 +268,7 @@ void compare_roles(const Cluster& cluster, Step& step) {
     Role role(cluster, step, std::move(members[r]));
     role.compare(r);
   }
+  leave_out_data(cluster, step);
   compare_families(cluster, step);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <tuple>
 
 #include "core/detect/comm/robust.h"
@@ -10,44 +9,31 @@
 namespace culprit::comm {
 namespace {
 
-constexpr double kMs = 1e-6;  // of a nanosecond
 // Stamps that lie nearer to one another were taken together.
 constexpr int64_t kTogetherNs = 2000;
 
-bool same_operation(const CommRecord& a, const CommRecord& b) {
-  return a.comm == b.comm && a.op == b.op && a.peer == b.peer && a.seq == b.seq;
-}
+// Records that are compared one by one with the one that they may say again; more are looked up.
+constexpr size_t kTies = 8;
 
 class Builder {
  public:
-  Builder(Cluster& cluster, Step& step) : cluster_(cluster), step_(step) {}
+  Builder(const Cluster& cluster, Step& step) : cluster_(cluster), step_(step) {}
 
   void add_ops(std::span<const CommRecord* const> records) {
-    const size_t ranks = cluster_.ranks().size();
-    std::vector<uint32_t> at(ranks + 1, 0);
-    for (const CommRecord* r : records) ++at[cluster_.find_rank(r->rank) + 1];
-    for (size_t i = 0; i < ranks; ++i) at[i + 1] += at[i];
-    std::vector<const CommRecord*> sorted(records.size());
-    std::vector<uint32_t> fill(at.begin(), at.end() - 1);
-    for (const CommRecord* r : records) sorted[fill[cluster_.find_rank(r->rank)]++] = r;
-    for (uint32_t i = 0; i < ranks; ++i)
-      if (at[i + 1] > at[i]) step_.ranks.push_back(i);
-    std::sort(step_.ranks.begin(), step_.ranks.end(),
-              [&](uint32_t a, uint32_t b) { return cluster_.ranks()[a].rank < cluster_.ranks()[b].rank; });
+    std::vector<const CommRecord*> sorted = sort_by_rank(records);
     step_.ops.reserve(records.size());
     step_.owner.reserve(records.size());
     step_.begin.push_back(0);
     for (uint32_t i = 0; i < step_.ranks.size(); ++i) {
-      const uint32_t rank = step_.ranks[i];
-      add_rank({sorted.data() + at[rank], at[rank + 1] - at[rank]}, i);
+      add_rank({sorted.data() + first_[i], first_[i + 1] - first_[i]}, i);
       step_.begin.push_back(static_cast<uint32_t>(step_.ops.size()));
     }
   }
 
   void match() {
     number_channels();
-    std::vector<uint32_t> count;
-    for (Op& op : step_.ops) {
+    for (uint32_t i = 0; i < step_.ops.size(); ++i) {
+      Op& op = step_.ops[i];
       op.instance = instance_of(op);
       ++step_.instances[op.instance].count;
     }
@@ -66,41 +52,67 @@ class Builder {
   }
 
  private:
+  // Ranks of the step ascending, and of each its records.
+  std::vector<const CommRecord*> sort_by_rank(std::span<const CommRecord* const> records) {
+    std::vector<uint32_t>& at = step_.rank_at;
+    at.resize(cluster_.ranks().size(), kNone);
+    std::vector<uint32_t> count;
+    for (const CommRecord* r : records) {
+      const uint32_t rank = cluster_.find_rank(r->rank);
+      if (at[rank] == kNone) {
+        at[rank] = static_cast<uint32_t>(count.size());
+        count.push_back(0);
+        step_.ranks.push_back(rank);
+      }
+      ++count[at[rank]];
+    }
+    std::sort(step_.ranks.begin(), step_.ranks.end(),
+              [&](uint32_t a, uint32_t b) { return cluster_.ranks()[a].rank < cluster_.ranks()[b].rank; });
+    first_.assign(1, 0);
+    for (uint32_t i = 0; i < step_.ranks.size(); ++i) {
+      uint32_t& place = at[step_.ranks[i]];
+      first_.push_back(first_[i] + count[place]);
+      place = i;
+    }
+    std::vector<uint32_t> fill(first_.begin(), first_.end() - 1);
+    std::vector<const CommRecord*> sorted(records.size());
+    for (const CommRecord* r : records) sorted[fill[at[cluster_.find_rank(r->rank)]]++] = r;
+    for (const uint32_t rank : step_.ranks) at[rank] = kNone;
+    return sorted;
+  }
+
   void add_rank(std::span<const CommRecord*> mine, uint32_t owner) {
     const auto earlier = [](const CommRecord* a, const CommRecord* b) {
       return std::tie(a->start_ns, a->end_ns, a->comm, a->seq) <
              std::tie(b->start_ns, b->end_ns, b->comm, b->seq);
     };
     if (!std::is_sorted(mine.begin(), mine.end(), earlier)) std::sort(mine.begin(), mine.end(), earlier);
+    const RankInfo& info = cluster_.ranks()[step_.ranks[owner]];
     const size_t first = step_.ops.size();
-    size_t tied = 0;  // the first of those that began with the one before
-    for (size_t i = 0; i < mine.size(); ++i) {
-      const CommRecord& r = *mine[i];
-      if (i == 0 || r.start_ns != mine[i - 1]->start_ns) tied = i;
+    size_t tied = first;  // the first of those that began with the one before
+    uint32_t slot = 0;
+    for (const CommRecord* r : mine) {
+      const uint32_t found = cluster_.find_slot(step_.ranks[owner], *r, slot);
+      if (found == kNone) continue;
+      slot = found;
+      if (tied < step_.ops.size() && step_.ops[tied].start != static_cast<int64_t>(r->start_ns))
+        tied = step_.ops.size();
       // Written at entry and again at exit, or twice: unfinished ones come first, the longer span wins.
-      size_t twin = tied;
-      while (twin < i && !same_operation(*mine[twin], r)) ++twin;
-      const uint32_t slot = cluster_.slot_of(step_.ranks[owner], r);
-      cluster_.note(step_.ranks[owner], slot, r);
-      if (twin < i) {
-        for (size_t k = step_.ops.size(); k > first; --k) {
-          Op& op = step_.ops[k - 1];
-          if (op.slot != slot || op.seq != r.seq || op.op != r.op) continue;
-          step_.duplicates += op.finished && r.end_ns != 0;
-          op.end = std::max(op.end, static_cast<int64_t>(r.end_ns));
-          op.finished = op.finished || r.end_ns != 0;
-          break;
-        }
+      if (Op* said = twin(tied, slot, *r)) {
+        step_.duplicates += said->finished && r->end_ns != 0;
+        said->end = std::max(said->end, static_cast<int64_t>(r->end_ns));
+        said->finished = said->finished || r->end_ns != 0;
         continue;
       }
       Op op;
-      op.start = static_cast<int64_t>(r.start_ns);
-      op.finished = r.end_ns != 0;
-      op.end = op.finished ? static_cast<int64_t>(r.end_ns) : op.start;
-      op.seq = r.seq;
-      op.bytes = r.bytes;
+      op.start = static_cast<int64_t>(r->start_ns);
+      op.finished = r->end_ns != 0;
+      op.end = op.finished ? static_cast<int64_t>(r->end_ns) : op.start;
+      op.seq = r->seq;
+      op.bytes = r->bytes;
       op.slot = slot;
-      op.op = r.op;
+      op.instance = local_channel(info.slots[slot].channel);  // until they are matched
+      op.op = r->op;
       step_.ops.push_back(op);
       step_.owner.push_back(owner);
     }
@@ -111,46 +123,75 @@ class Builder {
     }
   }
 
+  // Of the operations from `tied` on the one that the record says again.
+  Op* twin(size_t tied, uint32_t slot, const CommRecord& r) {
+    std::vector<Op>& ops = step_.ops;
+    const auto key = [](uint32_t s, uint64_t seq, CommOp op) {
+      return mix64(seq, uint64_t{s} << 8 | static_cast<uint64_t>(op));
+    };
+    if (ops.size() - tied <= kTies) {
+      for (size_t k = ops.size(); k > tied; --k)
+        if (Op& op = ops[k - 1]; op.slot == slot && op.seq == r.seq && op.op == r.op) return &op;
+      return nullptr;
+    }
+    if (looked_up_ != tied) {
+      ties_.clear();
+      looked_up_ = next_tie_ = tied;
+    }
+    for (; next_tie_ < ops.size(); ++next_tie_)
+      ties_.try_emplace(key(ops[next_tie_].slot, ops[next_tie_].seq, ops[next_tie_].op),
+                        static_cast<uint32_t>(next_tie_));
+    const uint32_t* at = ties_.find(key(slot, r.seq, r.op));
+    return at ? &ops[*at] : nullptr;
+  }
+
+  uint32_t local_channel(uint32_t channel) {
+    uint32_t& at = step_.channel_at[channel];
+    if (at == kNone) {
+      at = static_cast<uint32_t>(step_.channels.size());
+      step_.channels.push_back(channel);
+    }
+    return at;
+  }
+
   struct Span {
     uint64_t low = UINT64_MAX, high = 0;
     uint32_t ops = 0, first = kNone;  // instances; kNone: numbers that lie far apart are looked up
   };
 
-  uint32_t channel_of(const Op& op, uint32_t owner) const {
-    return cluster_.ranks()[step_.ranks[owner]].slots[op.slot].channel;
-  }
-
   void number_channels() {
-    spans_.resize(cluster_.channels().size());
-    for (uint32_t i = 0; i < step_.ops.size(); ++i) {
-      Span& span = spans_[channel_of(step_.ops[i], step_.owner[i])];
-      span.low = std::min(span.low, step_.ops[i].seq);
-      span.high = std::max(span.high, step_.ops[i].seq);
+    spans_.resize(step_.channels.size());
+    for (const Op& op : step_.ops) {
+      Span& span = spans_[op.instance];
+      span.low = std::min(span.low, op.seq);
+      span.high = std::max(span.high, op.seq);
       ++span.ops;
     }
-    step_.base.resize(spans_.size(), 0);
     for (uint32_t c = 0; c < spans_.size(); ++c) {
       Span& span = spans_[c];
-      if (span.ops == 0) continue;
-      step_.base[c] = span.low;
+      step_.base.push_back(span.low);
       if (span.high - span.low >= 2ull * span.ops + 16) continue;  // no numbering: a table would have no end
       span.first = static_cast<uint32_t>(step_.instances.size());
-      step_.instances.resize(step_.instances.size() + span.high - span.low + 1);
-      for (uint32_t i = span.first; i < step_.instances.size(); ++i) step_.instances[i].channel = c;
+      Instance instance;
+      instance.channel = step_.channels[c];
+      instance.local = c;
+      step_.instances.resize(step_.instances.size() + span.high - span.low + 1, instance);
     }
   }
 
   uint32_t instance_of(const Op& op) {
-    const auto i = static_cast<size_t>(&op - step_.ops.data());
-    const uint32_t channel = channel_of(op, step_.owner[i]);
-    const Span& span = spans_[channel];
+    const Span& span = spans_[op.instance];
     uint32_t index = 0;
     if (span.first != kNone) {
       index = span.first + static_cast<uint32_t>(op.seq - span.low);
     } else {
       const auto [at, fresh] =
-          sparse_.try_emplace(mix64(channel, op.seq), static_cast<uint32_t>(step_.instances.size()));
-      if (fresh) step_.instances.emplace_back().channel = channel;
+          sparse_.try_emplace(mix64(op.instance, op.seq), static_cast<uint32_t>(step_.instances.size()));
+      if (fresh) {
+        Instance& made = step_.instances.emplace_back();
+        made.channel = step_.channels[op.instance];
+        made.local = op.instance;
+      }
       index = *at;
     }
     Instance& instance = step_.instances[index];
@@ -167,63 +208,89 @@ class Builder {
       instance.complete = step_.ops[step_.sides[instance.first + k]].finished;
   }
 
-  Cluster& cluster_;
+  const Cluster& cluster_;
   Step& step_;
-  std::vector<Span> spans_;
-  FlatMap<uint32_t> sparse_;
+  std::vector<uint32_t> first_;  // by index into Step::ranks: of its records
+  std::vector<Span> spans_;      // by index into Step::channels
+  FlatMap<uint32_t> sparse_, ties_;
+  size_t looked_up_ = SIZE_MAX, next_tie_ = 0;  // what ties_ holds: from, and to
 };
 
 // What two hosts, a < b, saw of the same operations.
 struct Compared {
+  uint32_t a = 0, b = 0;
   std::vector<double> exits;  // b's less a's, of operations that all leave together
   // Of what was sent: the least time from a's entry to b's exit, and from b's to a's.
   double there = INFINITY, back = INFINITY;
 };
-using Comparison = std::map<std::pair<uint32_t, uint32_t>, Compared>;
 
-uint32_t host_of(const Cluster& cluster, const Step& step, uint32_t side) {
-  return cluster.ranks()[step.ranks[step.owner[side]]].host;
-}
-
-void compare_exits(const Cluster& cluster, const Step& step, const Instance& instance, Comparison& out) {
-  constexpr size_t kEnough = 64;  // of a pair: their median is as good as that of more
-  const Op& lead = step.ops[step.sides[instance.first]];
-  const uint32_t a = host_of(cluster, step, step.sides[instance.first]);
-  if (!lead.finished || a == kNone) return;
-  uint32_t before = a;
-  for (uint32_t k = 1; k < instance.count; ++k) {
-    const uint32_t side = step.sides[instance.first + k];
-    const uint32_t b = host_of(cluster, step, side);
-    if (b == before || b == kNone || b == a || !step.ops[side].finished) continue;
-    before = b;
-    auto& list = out[std::minmax(a, b)].exits;
-    const auto d = static_cast<double>(step.ops[side].end - lead.end);
-    if (list.size() < kEnough) list.push_back(b < a ? -d : d);
+class HostComparison {
+ public:
+  HostComparison(const Cluster& cluster, const Step& step) : cluster_(cluster), step_(step) {
+    for (const Instance& instance : step.instances) {
+      const Channel& channel = cluster.channels()[instance.channel];
+      if (instance.count < 2 || cluster.comms()[channel.comm].hosts < 2) continue;
+      if (channel.sender == kNone && is_synchronising(instance.op))
+        compare_exits(instance);
+      else if (channel.sender != kNone && instance.complete)
+        compare_sends(instance);
+    }
   }
-}
 
-void compare_sends(const Cluster& cluster, const Step& step, const Instance& instance, Comparison& out) {
-  uint32_t from = step.sides[instance.first], to = step.sides[instance.first + 1];
-  if (step.ops[from].op == CommOp::kRecv) std::swap(from, to);
-  const uint32_t a = host_of(cluster, step, from), b = host_of(cluster, step, to);
-  if (a == b || a == kNone || b == kNone) return;
-  Compared& c = out[std::minmax(a, b)];
-  double& least = a < b ? c.there : c.back;
-  least = std::min(least, static_cast<double>(step.ops[to].end - step.ops[from].start));
-}
-
-Comparison compare_hosts(const Cluster& cluster, const Step& step) {
-  Comparison out;
-  for (const Instance& instance : step.instances) {
-    const Channel& channel = cluster.channels()[instance.channel];
-    if (instance.count < 2 || cluster.comms()[channel.comm].hosts < 2) continue;
-    if (channel.sender == kNone && is_synchronising(instance.op))
-      compare_exits(cluster, step, instance, out);
-    else if (channel.sender != kNone && instance.complete)
-      compare_sends(cluster, step, instance, out);
+  // By pair.
+  std::vector<Compared> take() {
+    std::sort(pairs_.begin(), pairs_.end(),
+              [](const Compared& x, const Compared& y) { return std::tie(x.a, x.b) < std::tie(y.a, y.b); });
+    return std::move(pairs_);
   }
-  return out;
-}
+
+ private:
+  uint32_t host_of(uint32_t side) const { return cluster_.ranks()[step_.ranks[step_.owner[side]]].host; }
+
+  Compared& pair(uint32_t a, uint32_t b) {
+    if (a > b) std::swap(a, b);
+    const auto [at, fresh] =
+        by_pair_.try_emplace(uint64_t{a} << 32 | b, static_cast<uint32_t>(pairs_.size()));
+    if (fresh) {
+      pairs_.emplace_back();
+      pairs_.back().a = a;
+      pairs_.back().b = b;
+    }
+    return pairs_[*at];
+  }
+
+  void compare_exits(const Instance& instance) {
+    constexpr size_t kEnough = 64;  // of a pair: their median is as good as that of more
+    const Op& lead = step_.ops[step_.sides[instance.first]];
+    const uint32_t a = host_of(step_.sides[instance.first]);
+    if (!lead.finished || a == kNone) return;
+    uint32_t before = a;
+    for (uint32_t k = 1; k < instance.count; ++k) {
+      const uint32_t side = step_.sides[instance.first + k];
+      const uint32_t b = host_of(side);
+      if (b == before || b == kNone || b == a || !step_.ops[side].finished) continue;
+      before = b;
+      auto& list = pair(a, b).exits;
+      const auto d = static_cast<double>(step_.ops[side].end - lead.end);
+      if (list.size() < kEnough) list.push_back(b < a ? -d : d);
+    }
+  }
+
+  void compare_sends(const Instance& instance) {
+    uint32_t from = step_.sides[instance.first], to = step_.sides[instance.first + 1];
+    if (step_.ops[from].op == CommOp::kRecv) std::swap(from, to);
+    const uint32_t a = host_of(from), b = host_of(to);
+    if (a == b || a == kNone || b == kNone) return;
+    Compared& c = pair(a, b);
+    double& least = a < b ? c.there : c.back;
+    least = std::min(least, static_cast<double>(step_.ops[to].end - step_.ops[from].start));
+  }
+
+  const Cluster& cluster_;
+  const Step& step_;
+  std::vector<Compared> pairs_;
+  FlatMap<uint32_t> by_pair_;
+};
 
 }  // namespace
 
@@ -232,31 +299,40 @@ int64_t Step::aligned(const Cluster& cluster, uint32_t op, int64_t time) const {
   return host == kNone ? time : time + static_cast<int64_t>(clock_ns[host]);
 }
 
-Step build_step(Cluster& cluster, int64_t number, std::span<const CommRecord* const> records) {
-  Step step;
+void build_step(const Cluster& cluster, int64_t number, std::span<const CommRecord* const> records,
+                Step& step) {
   step.number = number;
+  for (const uint32_t channel : step.channels) step.channel_at[channel] = kNone;
+  step.channel_at.resize(cluster.channels().size(), kNone);
+  for (auto* list : {&step.ranks, &step.begin, &step.owner, &step.sides, &step.channels}) list->clear();
+  step.ops.clear();
+  step.instances.clear();
+  step.base.clear();
+  step.kinds.clear();
+  step.duplicates = 0;
+  step.result = {};
   step.result.number = number;
   Builder builder(cluster, step);
   builder.add_ops(records);
-  cluster.settle();
   builder.match();
-  return step;
 }
 
 void align_clocks(const Cluster& cluster, Step& step) {
   const size_t hosts = cluster.hosts().size();
   step.clock_ns.assign(hosts, 0);
   if (hosts < 2) return;
+  std::vector<Compared> pairs = HostComparison(cluster, step).take();
+  if (pairs.empty()) return;
   std::vector<std::vector<std::pair<uint32_t, double>>> edges(hosts), rough(hosts);
-  const auto join = [](auto& to, const std::pair<uint32_t, uint32_t>& pair, double d) {
-    to[pair.first].emplace_back(pair.second, d);
-    to[pair.second].emplace_back(pair.first, -d);
+  const auto join = [](auto& to, const Compared& c, double d) {
+    to[c.a].emplace_back(c.b, d);
+    to[c.b].emplace_back(c.a, -d);
   };
-  for (auto& [pair, c] : compare_hosts(cluster, step)) {
+  for (Compared& c : pairs) {
     if (!c.exits.empty())
-      join(edges, pair, lower_median(c.exits));
+      join(edges, c, lower_median(c.exits));
     else if (std::isfinite(c.there) && std::isfinite(c.back))
-      join(rough, pair, (c.there - c.back) / 2);  // as long there as back
+      join(rough, c, (c.there - c.back) / 2);  // as long there as back
   }
   std::vector<bool> known(hosts, false);
   for (uint32_t start = 0; start < hosts; ++start) {
@@ -273,38 +349,6 @@ void align_clocks(const Cluster& cluster, Step& step) {
           queue.push_back(to);
         }
   }
-}
-
-void measure_gaps(Cluster& cluster, Step& step) {
-  for (uint32_t i = 0; i < step.ranks.size(); ++i) {
-    RankInfo& info = cluster.ranks()[step.ranks[i]];
-    RankStep out;
-    out.rank = step.ranks[i];
-    const uint32_t from = step.begin[i], to = step.begin[i + 1];
-    // What came before the first operation is known where the step before was seen.
-    const bool follows = info.last_step + 1 == step.number && info.last_step >= 0;
-    int64_t busy_to = follows ? info.last_end : step.ops[from].start;
-    uint32_t before = kNone;
-    for (uint32_t k = from; k < to; ++k) {
-      Op& op = step.ops[k];
-      op.before = before;
-      op.gap_ms = op.start > busy_to ? static_cast<float>(kMs * static_cast<double>(op.start - busy_to)) : 0;
-      if (k == from && !follows) op.gap_ms = NAN;
-      if (!std::isnan(op.gap_ms)) out.self += op.gap_ms;
-      if (before == kNone || op.end >= busy_to) before = k;
-      busy_to = std::max(busy_to, op.end);
-    }
-    out.span = static_cast<float>(kMs * static_cast<double>(busy_to - step.ops[from].start));
-    step.result.ranks.push_back(out);
-    // How long the step took for this rank is what lies between its last exits.
-    if (follows) out.span = static_cast<float>(kMs * static_cast<double>(busy_to - info.last_end));
-    step.result.ranks.back().span = out.span;
-    info.last_end = busy_to;
-    info.last_step = step.number;
-  }
-  std::vector<double> spans;
-  for (const RankStep& r : step.result.ranks) spans.push_back(r.span);
-  step.result.step_ms = spans.empty() ? 0 : quantile(spans, 0.9);
 }
 
 }  // namespace culprit::comm

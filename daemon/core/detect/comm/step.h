@@ -19,18 +19,23 @@ struct Op {
   uint64_t bytes = 0;
   uint32_t slot = 0;
   uint32_t instance = kNone;
-  uint32_t before = kNone;  // the operation of the same rank that ended last before this one began
-  float gap_ms = 0;         // of its own, before it; NaN: not known
-  float excess_ms = 0;      // of that, beyond its peers; NaN: not comparable
+  // After what the rank's own work before it began: an operation that ended, or that was begun in the
+  // background and that nobody waits for.
+  uint32_t before = kNone;
+  uint32_t awaited = kNone;  // one in the background that ended since: perhaps it was waited for
+  float gap_ms = 0;          // of its own, before it; NaN: not known
+  float excess_ms = 0;       // of that, beyond its peers; NaN: not comparable
   CommOp op = CommOp::kJoin;
   bool finished = true;
-  bool fused = false;  // shares its stamps with its neighbour: launched as one
+  bool background = false;  // the rank goes on while it runs
+  bool fused = false;       // shares its stamps with its neighbour: launched as one
 };
 
 // All sides of an operation.
 struct Instance {
-  uint32_t first = 0, count = 0;  // in Step::sides
-  uint32_t channel = kNone;
+  uint32_t first = 0, count = 0;            // in Step::sides
+  uint32_t channel = kNone, local = kNone;  // in the cluster, in Step::channels
+  uint32_t kind = kNone;                    // in Step::kinds; of those whose transfer is known
   CommOp op = CommOp::kJoin;
   bool complete = false;   // every member known of is there, and has finished
   double transfer_ms = 0;  // what it took when all were there; negative: not known
@@ -38,6 +43,15 @@ struct Instance {
   double slower_ms = 0;    // beyond that
 };
 
+// Operations that take the same where all is well: of one kind of group, operation and size.
+struct TransferKind {
+  uint64_t key = 0;
+  float here = 0;  // ms: their median in this step
+  float usual = 0;
+};
+
+// One object serves step after step: it keeps its memory, and what is as large as the job is undone entry by
+// entry, so that a step costs what is in it.
 struct Step {
   int64_t number = 0;
   std::vector<uint32_t> ranks;  // indices, ascending by rank
@@ -45,26 +59,39 @@ struct Step {
   std::vector<Op> ops;          // of each rank by start
   std::vector<uint32_t> owner;  // by op: index into ranks
   std::vector<Instance> instances;
-  std::vector<uint32_t> sides;   // ops, by instance
-  std::vector<uint64_t> base;    // by channel: the first seq in this step
+  std::vector<uint32_t> sides;     // ops, by instance
+  std::vector<uint32_t> channels;  // that have operations here
+  std::vector<uint64_t> base;      // by Instance::local: the first seq in this step
+  std::vector<TransferKind> kinds;
   std::vector<double> clock_ns;  // by host: add it to a time to have that of the first host
   uint64_t duplicates = 0;
   StepResult result;
 
+  std::vector<uint32_t> rank_at, channel_at;  // by index in the cluster: where it stands here; kNone
+
   int64_t aligned(const Cluster& cluster, uint32_t op, int64_t time) const;
+  // Of a channel of the cluster: where it stands in `channels`; kNone.
+  uint32_t local(uint32_t channel) const { return channel < channel_at.size() ? channel_at[channel] : kNone; }
 };
 
-struct RawRecord {
-  CommRecord record;
-  uint32_t rank;  // index
-};
+// Groups and matches. `records` in any order, all of them known to the cluster, which is settled. Any thread,
+// while nothing is added to the cluster.
+void build_step(const Cluster& cluster, int64_t number, std::span<const CommRecord* const> records,
+                Step& step);
 
-// Groups and matches. `records` in any order.
-Step build_step(Cluster& cluster, int64_t number, std::span<const CommRecord* const> records);
-
-// The parts of the analysis, in this order.
-void align_clocks(const Cluster& cluster, Step& step);
+// The parts of the analysis, in this order. Gaps are measured of one step after another: they go on from the
+// ranks' last exits. The others may be done for several steps at a time.
 void measure_gaps(Cluster& cluster, Step& step);
+void align_clocks(const Cluster& cluster, Step& step);
 void compare_roles(const Cluster& cluster, Step& step);
+
+// What is left out of a step when it is run again.
+struct Excess {
+  uint32_t host = kNone;       // what its ranks that are in excess take beyond their peers
+  std::vector<bool> channels;  // by Instance::local: what operations of these take beyond their like
+};
+// After the path is known: RankStep::path and NetEffect::cost of those who matter become what the step would
+// be shorter by without them. What others would then be waited for is no longer counted as theirs.
+void replay_costs(const Cluster& cluster, Step& step);
 
 }  // namespace culprit::comm

@@ -23,7 +23,8 @@ uint64_t signature(const CommRecord& r) { return mix64(r.comm, static_cast<uint6
 
 class Numbering {
  public:
-  explicit Numbering(std::vector<CommRecord>& records) : records_(records) {}
+  Numbering(std::vector<CommRecord>& records, std::optional<int64_t>& origin)
+      : records_(records), origin_(origin) {}
 
   uint64_t run() {
     for (uint32_t i = 0; i < records_.size(); ++i) lines_[records_[i].rank].records.push_back(i);
@@ -154,6 +155,8 @@ class Numbering {
     for (const auto& [rank, line] : lines_)
       for (const int64_t label : line.labels)
         if (label != kNoStep) least = std::min(least, label + offset_[line.marker]);
+    if (!origin_) origin_ = least;
+    least = *origin_;
     for (const auto& [rank, line] : lines_)
       for (size_t i = 0; i < line.records.size(); ++i) {
         const bool known = line.marked && line.labels[i] != kNoStep;
@@ -167,6 +170,7 @@ class Numbering {
   }
 
   std::vector<CommRecord>& records_;
+  std::optional<int64_t>& origin_;
   std::map<uint32_t, Line> lines_;
   std::map<uint64_t, std::map<uint32_t, uint32_t>> periods_;  // by marker: votes for each
   std::map<uint64_t, int64_t> offset_;                        // by marker
@@ -174,6 +178,8 @@ class Numbering {
 
 }  // namespace
 
-uint64_t find_steps(std::vector<CommRecord>& records) { return Numbering(records).run(); }
+uint64_t find_steps(std::vector<CommRecord>& records, std::optional<int64_t>& origin) {
+  return Numbering(records, origin).run();
+}
 
 }  // namespace culprit::comm

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/comm.h"
@@ -10,7 +11,8 @@
 namespace culprit::comm {
 
 // Numbers the steps of records that tell none, in place, from 0. Gives how many could not be placed: their
-// rank repeats nothing.
-uint64_t find_steps(std::vector<CommRecord>& records);
+// rank repeats nothing. `origin` is what the first records that were numbered told: the numbers of those that
+// follow them go on.
+uint64_t find_steps(std::vector<CommRecord>& records, std::optional<int64_t>& origin);
 
 }  // namespace culprit::comm

@@ -29,12 +29,13 @@ class Teller {
  public:
   explicit Teller(CommTrace& trace) : trace_(trace), cluster_(trace.cluster()), steps_(trace.steps()) {}
 
-  Told run() {
+  Told run(bool stopped) {
     judgement_ = judge(cluster_, steps_);
-    for (const Culprit& c : judgement_.culprits) out_.findings.push_back(finding_of(c));
+    for (const Culprit& c : judgement_.culprits)
+      if (!c.nobody) out_.findings.push_back(finding_of(c));
     irregularities();
     curve();
-    if (const auto stuck = trace_.stuck()) hang(*stuck);
+    if (const auto stuck = stopped ? trace_.stuck() : std::nullopt) hang(*stuck);
     return std::move(out_);
   }
 
@@ -55,12 +56,18 @@ class Teller {
   }
 
   std::string subject(const Culprit& c) const {
-    if (c.kind == "gpu" || c.kind == "nic") return name_of(c.ranks[0]);
+    if (c.pause || c.kind == "gpu" || c.kind == "nic") return name_of(c.ranks[0]);
     if (c.kind == "link") return fmt::format("{} and {}", host_of(c, 0), host_of(c, 1));
     return host_of(c, 0);
   }
 
   std::vector<std::string> why(const Culprit& c) const {
+    if (c.pause)
+      return {
+          fmt::format("{} stood still for {} where its {} did not, in one step of {}", name_of(c.ranks[0]),
+                      amount(c.excess_ms), counted(c.peers - 1, "peer"), steps_.size()),
+          fmt::format("no other rank did for half as long in any step; it made this one {} longer",
+                      amount(c.cost_ms))};
     const std::string often = fmt::format("in {} of {}", c.steps.size(), counted(steps_.size(), "step"));
     if (c.kind == "gpu" || (c.kind == "host" && c.peers > 0))
       return {
@@ -87,16 +94,20 @@ class Teller {
     return Component::kNetwork;
   }
 
+  uint32_t number_of(const Culprit& c) const { return cluster_.ranks()[c.ranks[0]].rank; }
+
+  // Where it is stands beside, in what the finding speaks against.
   std::string title_of(const Culprit& c) const {
-    if (c.kind == "gpu") return fmt::format("{} is slow", name_of(c.ranks[0]));
-    if (c.kind == "nic") return fmt::format("The network card of {} is slow", name_of(c.ranks[0]));
-    if (c.kind == "nvlink") return fmt::format("The links within {} are slow", host_of(c, 0));
-    if (c.kind == "link") return fmt::format("The network between {} is slow", subject(c));
+    if (c.pause) return fmt::format("Rank {} stood still once, for {}", number_of(c), amount(c.excess_ms));
+    if (c.kind == "gpu") return fmt::format("Rank {} is slow", number_of(c));
+    if (c.kind == "nic") return fmt::format("The network card of rank {} is slow", number_of(c));
+    if (c.kind == "nvlink") return "The links within a host are slow";
+    if (c.kind == "link") return "The network between two hosts is slow";
     if (c.kind == "switch")
       return fmt::format("The network of {} hosts from {} on is slow: what they share is a switch",
                          c.hosts.size(), host_of(c, 0));
-    if (c.peers == 0) return fmt::format("The network of {} is slow", host_of(c, 0));
-    return host_of(c, 0) + " is slow as a whole";
+    if (c.peers == 0) return "The network of a host is slow";
+    return "A host is slow as a whole";
   }
 
   Finding finding_of(const Culprit& c) const {
@@ -109,7 +120,6 @@ class Teller {
     f.confidence = c.confidence;
     f.general = c.hidden;  // it comes after those that cost
     f.title = title_of(c);
-    f.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(f.title[0])));
     f.category = Category::kHardware;
     f.component = component_of(c);
     f.symptom = Symptom::kSlowdown;
@@ -194,10 +204,14 @@ class Teller {
   }
 
   void describe(const Culprit& c, Irregularity& out) const {
+    if (c.nobody) {
+      out.comm = c.comm;
+      return;
+    }
     if (c.kind == "link" && c.hosts.size() > 1)
       out.links.push_back({host_of(c, 0), host_of(c, 1), c.confidence});
     if (c.peers == 0) out.comm = c.comm;
-    if (c.kind == "gpu" || c.kind == "nic") {
+    if (c.pause || c.kind == "gpu" || c.kind == "nic") {
       out.suspects.push_back(suspect_of(c.ranks[0], c.confidence));
     } else {
       for (const uint32_t h : c.hosts) {
@@ -315,9 +329,9 @@ class Teller {
 
 }  // namespace
 
-Told tell(CommTrace& trace) {
+Told tell(CommTrace& trace, bool stopped) {
   trace.settle();
-  return Teller(trace).run();
+  return Teller(trace).run(stopped);
 }
 
 void add_summary(const CommTrace& trace, JobSummary& job) {

@@ -17,8 +17,8 @@ struct Told {
   CommSteps steps;
 };
 
-// Settles the trace first.
-Told tell(CommTrace& trace);
+// Settles the trace first. `stopped`: operations that have not ended will not.
+Told tell(CommTrace& trace, bool stopped = true);
 
 // What the trace knows of the job, where its logs do not.
 void add_summary(const CommTrace& trace, JobSummary& job);

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "base/text.h"
+#include "base/time.h"
 #include "core/detect/comm/steps.h"
 
 namespace culprit::comm {
@@ -18,7 +20,7 @@ void CommTrace::take(const std::string& host, std::span<const CommRecord> record
     else
       keep(from, record);
   }
-  if (live_ || held_records_ > kRecordsHeld) close_ready();
+  if (live_ || full()) close_ready();
 }
 
 void CommTrace::keep(uint32_t host, const CommRecord& record) {
@@ -26,17 +28,41 @@ void CommTrace::keep(uint32_t host, const CommRecord& record) {
   const uint32_t rank = cluster_.rank_index(record, host);
   first_ns_ = std::min(first_ns_, static_cast<int64_t>(record.start_ns));
   last_ns_ = std::max(last_ns_, static_cast<int64_t>(std::max(record.start_ns, record.end_ns)));
-  if (record.op == CommOp::kJoin) return cluster_.join(rank, record);
+  if (record.op == CommOp::kJoin) {
+    if (condenser_) condenser_->pass(record);
+    scattered_ += !cluster_.join(rank, record);
+    return;
+  }
+  const uint32_t slot = cluster_.slot_of(rank, record);
+  if (slot == kNone) {
+    ++scattered_;
+    return;
+  }
+  // Of a record that is late as well: that an operation ended ends the waiting for it.
+  cluster_.note(rank, slot, record);
   if (!open_.take(record)) ++beyond_;
   ++held_records_;
-  if (record.step == kCommUnknown) return unnumbered_.add(record);
+  if (record.step != kCommUnknown) return hold(rank, record);
+  unnumbered_.add(record);
+  // Enough for what repeats to be seen, and soon enough to be told.
+  if (live_ && unnumbered_.size() >= kRecordsHeldLive / 4) number_steps();
+}
+
+// Until its step is over.
+void CommTrace::hold(uint32_t rank, const CommRecord& record) {
   const auto step = static_cast<int64_t>(record.step);
   if (step <= closed_to_) {
     ++late_;
     --held_records_;
     return;
   }
-  held_[step].records.add(record);
+  if (step != recent_step_) {
+    recent_ = &held_[step];
+    recent_step_ = step;
+  }
+  recent_->records.add(record);
+  recent_->last_ns =
+      std::max(recent_->last_ns, static_cast<int64_t>(std::max(record.start_ns, record.end_ns)));
   if (live_) note_progress(rank, step);
 }
 
@@ -49,78 +75,294 @@ void CommTrace::note_progress(uint32_t rank, int64_t step) {
   ++held_[step].ranks_in;
 }
 
-void CommTrace::close_ready() {
+// How many of the oldest steps are over: of a live job, whose ranks have all gone beyond. Where more is held
+// than may be, as many as bring it below: of files, whose steps are all there to be analysed at a time, half.
+size_t CommTrace::ready() {
   // A rank in the step after the next has told all of this one, but for what is on its way.
   constexpr int64_t kBehind = 2;
-  while (!held_.empty()) {
-    const auto oldest = held_.begin();
+  const size_t part = live_ ? 1 : 2;
+  const bool many = full();
+  size_t n = 0, records = held_records_, vectors = held_vectors_;
+  for (auto oldest = held_.begin(); oldest != held_.end(); ++oldest, ++n) {
     uint32_t near = 0;
     for (auto at = oldest; at != held_.end() && at->first < oldest->first + kBehind; ++at)
       near += at->second.ranks_in;
-    const bool over = live_ && near == 0 && held_.size() > 1;
-    if (!over && held_records_ <= kRecordsHeld) break;
-    close(oldest);
+    const Held& held = oldest->second;
+    const size_t left = held_.size() - n;
+    const bool over =
+        live_ && left > 1 && ((near == 0 && (held.ranks.empty() || all_known())) || is_overdue(held, left));
+    const bool fits =
+        records <= held_max() / part && vectors <= kVectorsHeld / part && left <= kStepsHeld / part;
+    if (!over && (!many || fits)) break;
+    records -= held.records.size();
+    vectors -= held.ranks.size();
   }
-  if (held_records_ > kRecordsHeld) number_steps();
+  return n;
 }
 
-void CommTrace::close(std::map<int64_t, Held>::iterator at) {
+void CommTrace::close_ready() {
+  close(ready());
+  if (!full()) return;
+  number_steps();
+  close(ready());
+}
+
+// A rank that tells no more (its ring was lost, its process replaced) holds nobody up while the others go on.
+// Rings are read within seconds, and clocks of hosts are off by as many; blocks come within minutes.
+bool CommTrace::is_overdue(const Held& held, size_t left) const {
+  constexpr int64_t kRecordsNs = 30 * kNsPerSecond, kVectorsNs = 300 * kNsPerSecond;
+  const int64_t longest = held.ranks.empty() ? kRecordsNs : kVectorsNs;
+  return held_.rbegin()->second.last_ns - held.last_ns > longest && left > 2;
+}
+
+// Of the `most` oldest steps, those that are analysed at a time: as many as are worth it and their tables,
+// some 150 bytes a record, fit into half a gigabyte. None that others tell by vectors.
+size_t CommTrace::together(size_t most) const {
+  constexpr size_t kRecords = 4'000'000;
+  size_t n = 0, records = 0;
+  for (auto at = held_.begin(); n < std::min(most, std::max<size_t>(1, parallel_.width)); ++at, ++n) {
+    records += at->second.records.size();
+    if ((n > 0 && records > kRecords) || !at->second.ranks.empty()) break;
+  }
+  return n;
+}
+
+void CommTrace::close(size_t oldest) {
+  if (oldest == 0) return;
+  recent_step_ = -1;
+  while (oldest > 0) {
+    cluster_.settle();
+    const size_t n = condenser_ ? 0 : together(oldest);
+    if (n > 0)
+      close_plain(n);
+    else
+      close_told();
+    oldest -= std::max<size_t>(1, n);
+  }
+  if (live_ || held_.empty()) work_.clear();
+}
+
+void CommTrace::build(int64_t number, const RecordList& list, Step& step) const {
   std::vector<const CommRecord*> records;
-  records.reserve(at->second.records.size());
-  for (size_t i = 0; i < at->second.records.size(); ++i) records.push_back(&at->second.records[i]);
-  Step step = build_step(cluster_, at->first, records);
-  held_records_ -= records.size();
-  closed_to_ = at->first;
-  records = {};
-  held_.erase(at);
+  records.reserve(list.size());
+  list.for_each([&](const CommRecord& r) { records.push_back(&r); });
+  build_step(cluster_, number, records, step);
+}
+
+// Steps of which there are records and nothing else.
+void CommTrace::close_plain(size_t n) {
+  std::vector<std::map<int64_t, Held>::node_type> held;
+  for (size_t i = 0; i < n; ++i) held.push_back(held_.extract(held_.begin()));
+  while (work_.size() < n) work_.push_back(std::make_unique<Step>());
+  parallel_.run(n, [&](size_t i) { build(held[i].key(), held[i].mapped().records, *work_[i]); });
+  for (size_t i = 0; i < n; ++i) {
+    held_records_ -= held[i].mapped().records.size();
+    closed_to_ = held[i].key();
+    duplicates_ += work_[i]->duplicates;
+    measure_gaps(cluster_, *work_[i]);
+  }
+  held.clear();
+  parallel_.run(n, [this](size_t i) {
+    align_clocks(cluster_, *work_[i]);
+    compare_roles(cluster_, *work_[i]);
+    Network::measure(cluster_, *work_[i]);
+  });
+  for (size_t i = 0; i < n; ++i) network_.learn(*work_[i]);
+  parallel_.run(n, [this](size_t i) {
+    Network::compare(*work_[i]);
+    const std::vector<double> on_path = walk_path(cluster_, *work_[i]);
+    Network::explain(cluster_, on_path, *work_[i]);
+    replay_costs(cluster_, *work_[i]);
+  });
+  for (size_t i = 0; i < n; ++i) keep_result(std::move(work_[i]->result));
+}
+
+// The oldest step, that is told by vectors: to others, or by others.
+void CommTrace::close_told() {
+  auto node = held_.extract(held_.begin());
+  const int64_t number = node.key();
+  Held held = std::move(node.mapped());
+  held_records_ -= held.records.size();
+  held_vectors_ -= held.ranks.size();
+  closed_to_ = number;
+  if (held.records.size() > 0) {
+    if (work_.empty()) work_.push_back(std::make_unique<Step>());
+    Step& step = *work_[0];
+    build(number, held.records, step);
+    held.records = {};
+    duplicates_ += step.duplicates;
+    measure_gaps(cluster_, step);
+    if (condenser_) return condenser_->add(cluster_, step);
+    // These ranks are compared with those that others tell.
+    Condenser own;
+    own.add(cluster_, step);
+    const HostVectors told = own.take();
+    for (const RankVector& v : told.vectors) add_sides(v, told.streams[v.streams], held);
+  }
+  analyse(number, std::move(held));
+}
+
+void CommTrace::analyse(int64_t number, Held held) {
+  Step step = vector_step(cluster_, number, std::move(held.ranks), held.sides);
   duplicates_ += step.duplicates;
-  align_clocks(cluster_, step);
-  measure_gaps(cluster_, step);
   compare_roles(cluster_, step);
-  network_.measure(cluster_, step);
-  const std::vector<double> on_path = walk_path(cluster_, step);
-  network_.explain(cluster_, on_path, step);
-  rank_steps_ += step.result.ranks.size();
-  steps_.push_back(std::move(step.result));
+  Network::measure(cluster_, step);
+  network_.learn(step);
+  Network::compare(step);
+  const std::vector<double> on_path = estimate_path(cluster_, step);
+  Network::explain(cluster_, on_path, step);
+  keep_result(std::move(step.result));
+}
+
+void CommTrace::keep_result(StepResult result) {
+  constexpr size_t kOfStep = 8;  // what a step takes besides its ranks, counted in ranks
+  rank_steps_ += result.ranks.size() + kOfStep;
+  for (NetEffect& effect : result.network) effect.channels = {};
+  steps_.push_back(std::move(result));
   while (rank_steps_ > kRankSteps && steps_.size() > 1) {
-    rank_steps_ -= steps_.front().ranks.size();
+    rank_steps_ -= steps_.front().ranks.size() + kOfStep;
     steps_.pop_front();
     ++forgotten_;
   }
+}
+
+// ---- vectors
+
+// Its streams by slots of the cluster.
+void CommTrace::add_sides(const RankVector& v, const RankStreams& streams, Held& held) {
+  RankSides out;
+  CommRecord record;
+  record.rank = streams.rank;
+  record.device = streams.device;
+  out.rank = cluster_.find_rank(streams.rank);
+  out.begin_ns = v.begin_ns;
+  out.span_ms = v.span_ms;
+  out.self_ms = v.self_ms;
+  out.first = static_cast<uint32_t>(held.sides.size());
+  for (const Stream& s : streams.streams) {
+    record.comm = s.comm;
+    record.comm_size = s.comm_size;
+    record.peer = s.peer;
+    record.op = s.op;
+    record.group = s.group;
+    held.sides.push_back({cluster_.slot_of(out.rank, record), 0, s.op, s.size_class, NAN});
+  }
+  for (uint32_t i = 0; i < v.told; ++i) {
+    if (v.sums[i].stream >= streams.streams.size()) continue;
+    VectorSide& side = held.sides[out.first + v.sums[i].stream];
+    side.ms = v.sums[i].ms;
+    side.count = v.sums[i].count;
+  }
+  const auto lost = std::remove_if(held.sides.begin() + out.first, held.sides.end(),
+                                   [](const VectorSide& s) { return s.slot == kNone; });
+  scattered_ += static_cast<uint64_t>(held.sides.end() - lost);
+  held.sides.erase(lost, held.sides.end());
+  out.count = static_cast<uint32_t>(held.sides.size()) - out.first;
+  held.ranks.push_back(out);
+}
+
+void CommTrace::take_vector(uint32_t host, const RankVector& vector, const RankStreams& streams) {
+  ++taken_;
+  CommRecord record;
+  record.rank = streams.rank;
+  record.device = streams.device;
+  const uint32_t rank = cluster_.rank_index(record, host);
+  const int64_t end = vector.begin_ns + static_cast<int64_t>(1e6 * double{vector.span_ms});
+  first_ns_ = std::min(first_ns_, vector.begin_ns);
+  last_ns_ = std::max(last_ns_, end);
+  if (vector.step <= closed_to_) {
+    ++late_;
+    return;
+  }
+  Held& held = held_[vector.step];
+  held.last_ns = std::max(held.last_ns, end);
+  add_sides(vector, streams, held);
+  ++held_vectors_;
+  note_progress(rank, vector.step);
+}
+
+void CommTrace::take_standing(uint32_t host, const CommRecord& record) {
+  if (const std::string_view fault = comm_record_fault(record); !fault.empty()) {
+    ++faulty_[fault];
+    return;
+  }
+  const uint32_t rank = cluster_.rank_index(record, host);
+  const bool joins = record.op == CommOp::kJoin;
+  const uint32_t slot = joins ? kNone : cluster_.slot_of(rank, record);
+  if (joins ? !cluster_.join(rank, record) : slot == kNone) {
+    ++scattered_;
+    return;
+  }
+  if (joins) return;
+  cluster_.note(rank, slot, record);
+  if (!open_.take(record)) ++beyond_;
+}
+
+void CommTrace::take_vectors(const std::string& host, const HostVectors& told,
+                             const std::vector<RankStreams>& streams) {
+  const uint32_t from = host.empty() ? kNone : cluster_.host_index(host);
+  for (const CommRecord& record : told.standing) take_standing(from, record);
+  for (const RankVector& v : told.vectors)
+    if (v.streams < streams.size()) take_vector(from, v, streams[v.streams]);
+  close_ready();
+}
+
+// Hosts tell in blocks of a minute: of a group of which somebody is still unknown the block is to come.
+bool CommTrace::all_known() {
+  if (all_known_) return true;
+  cluster_.settle();
+  all_known_ = std::all_of(cluster_.comms().begin(), cluster_.comms().end(), [this](const CommInfo& comm) {
+    const bool members = std::all_of(comm.members.begin(), comm.members.end(),
+                                     [this](uint32_t r) { return r < latest_.size() && latest_[r] >= 0; });
+    return members && comm.members.size() >= comm.told_size;
+  });
+  return all_known_;
+}
+
+std::vector<CommRecord> CommTrace::standing() const {
+  std::vector<CommRecord> out;
+  for (const RankInfo& info : cluster_.ranks())
+    for (const Slot& slot : info.slots) {
+      if (slot.entered == 0 || slot.left < slot.entered) continue;
+      const CommInfo& comm = cluster_.comms()[cluster_.channels()[slot.channel].comm];
+      CommRecord r;
+      r.start_ns = r.end_ns = static_cast<uint64_t>(std::max<int64_t>(last_ns_, 1));
+      r.comm = slot.comm;
+      r.seq = slot.left - 1;
+      r.rank = info.rank;
+      r.device = info.device;
+      r.comm_size = comm.told_size;
+      r.group = comm.group;
+      r.op = slot.peer == kNone ? CommOp::kAllReduce : slot.sends ? CommOp::kSend : CommOp::kRecv;
+      if (slot.peer != kNone) r.peer = slot.peer;
+      out.push_back(r);
+    }
+  open_.add_to(out);
+  return out;
 }
 
 void CommTrace::number_steps() {
   if (unnumbered_.size() == 0) return;
   std::vector<CommRecord> records;
   records.reserve(unnumbered_.size());
-  for (size_t i = 0; i < unnumbered_.size(); ++i) records.push_back(unnumbered_[i]);
+  unnumbered_.for_each([&](const CommRecord& r) { records.push_back(r); });
   unnumbered_ = {};
-  unplaced_steps_ += find_steps(records);
+  unplaced_steps_ += find_steps(records, origin_);
   for (const CommRecord& record : records) {
-    if (record.step == kCommUnknown || static_cast<int64_t>(record.step) <= closed_to_) {
+    if (record.step == kCommUnknown)
       --held_records_;
-      continue;
-    }
-    held_[record.step].records.add(record);
+    else
+      hold(cluster_.find_rank(record.rank), record);
   }
 }
 
 void CommTrace::settle() {
   if (live_) return close_ready();
   number_steps();
-  while (!held_.empty()) close(held_.begin());
+  close(held_.size());
 }
 
-std::optional<Stuck> CommTrace::stuck() {
-  if (open_.empty()) return std::nullopt;
-  for (auto& [number, held] : held_)
-    for (size_t i = 0; i < held.records.size(); ++i) {
-      const CommRecord& record = held.records[i];
-      const uint32_t rank = cluster_.find_rank(record.rank);
-      cluster_.note(rank, cluster_.slot_of(rank, record), record);
-    }
-  return open_.find(cluster_);
-}
+std::optional<Stuck> CommTrace::stuck() const { return open_.empty() ? std::nullopt : open_.find(cluster_); }
 
 std::vector<std::string> CommTrace::told_drops() const {
   std::vector<std::string> out;
@@ -131,6 +373,14 @@ std::vector<std::string> CommTrace::told_drops() const {
   tell(duplicates_, "of communication came twice: counted once");
   tell(late_, "of communication came when their step had been judged: left out");
   tell(unplaced_steps_, "of communication tell no step and repeat nothing that would: left out");
+  tell(scattered_, "of communication are of more communicators and peers than can be followed: left out");
+  uint64_t present = 0, told = 0;
+  for (const RankInfo& r : cluster_.ranks()) present += !r.slots.empty();
+  for (const CommInfo& c : cluster_.comms()) told = std::max<uint64_t>(told, c.told_size);
+  told = std::max<uint64_t>(told, cluster_.ranks().size());
+  if (present > 0 && told > present)
+    out.push_back(fmt::format("of {} of {} that communicators speak of nothing is recorded", told - present,
+                              counted(told, "rank")));
   tell(beyond_, "of operations under way were more than can be remembered");
   if (forgotten_ > 0)
     out.push_back(fmt::format("{} of communication are forgotten", counted(forgotten_, "step")));

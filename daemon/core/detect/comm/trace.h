@@ -1,8 +1,11 @@
 // Records of communication, taken as they come: sorted into steps, a step analysed once it is over, and its
-// records dropped. Files and rings come in by the same way; what is kept grows with ranks and steps, never
-// with records. Steps whose number is not told are found by what repeats. Pure; one thread.
+// records dropped. Vectors that hosts tell in their place come in beside them; or a step that is over is
+// condensed into such vectors, where others judge. Files and rings come in by the same way; what is kept
+// grows with ranks and steps, never with records. Steps whose number is not told are found by what repeats.
+// Pure; one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -15,41 +18,55 @@
 #include "core/detect/comm/cluster.h"
 #include "core/detect/comm/hang.h"
 #include "core/detect/comm/network.h"
+#include "core/detect/comm/parallel.h"
 #include "core/detect/comm/result.h"
+#include "core/detect/comm/vectors.h"
 #include "model/comm.h"
 #include "model/report.h"
 
 namespace culprit::comm {
 
-// Records that grow without being moved.
+// Records that grow without being moved; a few of them take little.
 class RecordList {
  public:
   void add(const CommRecord& record) {
-    if (size_ == blocks_.size() * kBlock) blocks_.push_back(std::make_unique_for_overwrite<Block>());
-    (*blocks_[size_ / kBlock]).records[size_ % kBlock] = record;
+    if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity()) {
+      blocks_.emplace_back();
+      blocks_.back().reserve(std::clamp<size_t>(size_, 1, 1 << 14));
+    }
+    blocks_.back().push_back(record);
     ++size_;
   }
   size_t size() const { return size_; }
-  const CommRecord& operator[](size_t i) const { return blocks_[i / kBlock]->records[i % kBlock]; }
+  template <class Take>
+  void for_each(Take take) const {
+    for (const auto& block : blocks_)
+      for (const CommRecord& record : block) take(record);
+  }
 
  private:
-  static constexpr size_t kBlock = 1024;
-  struct Block {
-    CommRecord records[kBlock];
-    Block() {}  // not filled with zeros
-  };
-  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<std::vector<CommRecord>> blocks_;
   size_t size_ = 0;
 };
 
 class CommTrace {
  public:
   // `job` is borrowed. `live`: a step is closed when all ranks have gone beyond it; otherwise when the report
-  // is asked for, or memory is short.
-  CommTrace(const JobFile* job, bool live) : cluster_(job), live_(live) {}
+  // is asked for, or memory is short. What is said does not depend on `parallel`.
+  CommTrace(const JobFile* job, bool live, Parallel parallel = {})
+      : cluster_(job), live_(live), parallel_(std::move(parallel)) {}
 
   // `host` wrote them; empty: not known.
   void take(const std::string& host, std::span<const CommRecord> records);
+
+  // What another host tells of its ranks. `streams`: all that were told in its session.
+  void take_vectors(const std::string& host, const HostVectors& told,
+                    const std::vector<RankStreams>& streams);
+  // From now on what is over goes there, and nothing is judged.
+  void condense_into(Condenser* condenser) { condenser_ = condenser; }
+  // Where all ranks stand: what they entered and did not leave, and of each stream the last that they left.
+  std::vector<CommRecord> standing() const;
+  bool waits() const { return !open_.empty(); }  // somebody is inside of an operation, for all that is known
 
   bool empty() const { return taken_ == 0; }
   // Analyses what is held, except in a live job's steps that go on.
@@ -58,7 +75,7 @@ class CommTrace {
   const Cluster& cluster() const { return cluster_; }
   const std::deque<StepResult>& steps() const { return steps_; }
   // Operations that had not ended when the records did.
-  std::optional<Stuck> stuck();
+  std::optional<Stuck> stuck() const;
   // What was dropped, and why: a sentence each.
   std::vector<std::string> told_drops() const;
   uint64_t records() const { return taken_; }
@@ -68,27 +85,55 @@ class CommTrace {
  private:
   struct Held {
     RecordList records;
+    std::vector<RankSides> ranks;  // as vectors tell them
+    std::vector<VectorSide> sides;
     uint32_t ranks_in = 0;  // whose latest step it is
+    int64_t last_ns = 0;    // of its records
   };
 
   void keep(uint32_t host, const CommRecord& record);
+  void hold(uint32_t rank, const CommRecord& record);
   void note_progress(uint32_t rank, int64_t step);
   void close_ready();
-  void close(std::map<int64_t, Held>::iterator at);
+  size_t held_max() const { return live_ ? kRecordsHeldLive : kRecordsHeld; }
+  bool full() const {
+    return held_records_ > held_max() || held_vectors_ > kVectorsHeld || held_.size() > kStepsHeld;
+  }
+  bool is_overdue(const Held& held, size_t left) const;
+  bool all_known();
+  size_t ready();
+  void close(size_t oldest);
+  size_t together(size_t most) const;
+  void close_plain(size_t n);
+  void close_told();
+  void build(int64_t number, const RecordList& list, Step& step) const;
   void number_steps();
+  void take_standing(uint32_t host, const CommRecord& record);
+  void take_vector(uint32_t host, const RankVector& vector, const RankStreams& streams);
+  void add_sides(const RankVector& v, const RankStreams& streams, Held& held);
+  void analyse(int64_t number, Held held);
+  void keep_result(StepResult result);
 
   Cluster cluster_;
   Network network_;
   bool live_;
+  Parallel parallel_;
   std::map<int64_t, Held> held_;
-  size_t held_records_ = 0;
+  Held* recent_ = nullptr;  // of recent_step_: records of one step come together
+  int64_t recent_step_ = -1;
+  size_t held_records_ = 0, held_vectors_ = 0;
+  std::vector<std::unique_ptr<Step>> work_;  // that are analysed at a time
+  Condenser* condenser_ = nullptr;           // borrowed
+  bool all_known_ = false;
   RecordList unnumbered_;
-  std::vector<int64_t> latest_;  // by rank index: its step
+  std::optional<int64_t> origin_;  // of the numbers that they are given
+  std::vector<int64_t> latest_;    // by rank index: its step
   std::deque<StepResult> steps_;
-  size_t rank_steps_ = 0;
+  size_t rank_steps_ = 0;  // of their ranks; a step itself counts too
   int64_t closed_to_ = -1;
   OpenOperations open_;
-  uint64_t taken_ = 0, late_ = 0, duplicates_ = 0, forgotten_ = 0, unplaced_steps_ = 0, beyond_ = 0;
+  uint64_t taken_ = 0, late_ = 0, duplicates_ = 0, forgotten_ = 0, unplaced_steps_ = 0, beyond_ = 0,
+           scattered_ = 0;
   std::map<std::string_view, uint64_t> faulty_;
   int64_t first_ns_ = INT64_MAX, last_ns_ = 0;
 };

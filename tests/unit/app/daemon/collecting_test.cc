@@ -226,6 +226,36 @@ BOOST_AUTO_TEST_CASE(a_frame_reaches_the_engine_at_once_and_is_acknowledged_when
   BOOST_TEST(life.lines() == 20u);
 }
 
+BOOST_AUTO_TEST_CASE(why_a_host_left_is_known_after_a_restart) {
+  io::testing::Folder folder;
+  const auto about = [](Life& life) {
+    std::string out;
+    life.collecting->ask(
+        [&](store::Archive& archive) {
+          for (const store::HostRow& row : archive.hosts().value_or(std::vector<store::HostRow>()))
+            out = row.about;
+        },
+        {});
+    life.env.read();
+    life.commit();
+    return out;
+  };
+  {
+    Life life(folder.path);
+    life.collecting->listen();
+    Sender a(0);
+    a.connect(life.env);
+    a.stream.reset();
+    life.env.read();
+    life.commit();
+    BOOST_TEST(!life.collecting->hosts().at(0).connected);
+    life.collecting->stop([] {});
+    life.env.read();
+  }
+  Life again(folder.path);
+  BOOST_TEST(about(again).find("\"left\":\"the connection was closed\"") != std::string::npos, about(again));
+}
+
 BOOST_AUTO_TEST_CASE(after_a_restart_engines_have_what_was_archived_while_agents_go_on_sending) {
   const auto play = [](Life& life, std::vector<std::unique_ptr<Sender>>& hosts, uint64_t after) {
     for (auto& host : hosts) host->connect(life.env);

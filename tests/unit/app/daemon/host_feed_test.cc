@@ -1,10 +1,13 @@
 #include "app/daemon/host_feed.h"
 
 #include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
 
 #include "core/wire.h"
 #include "live_feed.h"
 #include "model/report_json.h"
+#include "store/record.h"
+#include "store/spool.h"
 
 using namespace culprit;
 using namespace culprit::app;
@@ -244,6 +247,70 @@ BOOST_AUTO_TEST_CASE(killed_anywhere_nothing_is_told_twice_or_left_out) {
   }
 }
 
+// Two ranks' dumps in pieces, of which the second waits for nobody; the collector's report names it.
+BOOST_AUTO_TEST_CASE(dumps_reach_the_collector_once_whole_wherever_the_agent_is_killed) {
+  const auto text = [](bool waits) {
+    return fmt::format(
+        R"({{"version":"2.9","pg_config":{{"0":{{"name":"0","desc":"default_pg","ranks":"[0, 1]"}}}},"entries":[)"
+        R"({{"process_group":["0","default_pg"],"collective_seq_id":{},"profiling_name":"nccl:all_reduce",)"
+        R"("time_created_ns":{},"state":"{}","is_p2p":false}}]}})",
+        waits ? 8 : 7, kStart + 90 * kNsPerSecond, waits ? "scheduled" : "completed");
+  };
+  std::vector<PieceBatch> batches(1);
+  for (StreamId id = 0; id < 3; ++id) {
+    StreamInfo info;
+    info.id = id;
+    info.kind = id < 2 ? OriginKind::kDump : OriginKind::kFile;
+    info.job = "j";
+    info.path = id < 2 ? fmt::format("/dumps/nccl_trace_rank_{}", id) : "/logs/node-0/train.log";
+    batches[0].opened.push_back(info);
+  }
+  uint64_t log_bytes = 0;
+  for (StreamId id = 0; id < 2; ++id) {
+    const std::string dump = text(id == 0);
+    for (size_t at = 0; at < dump.size(); at += 100) {
+      Piece line, piece;
+      line.stream = 2;
+      line.offset = log_bytes;
+      line.bytes = step_line(static_cast<int64_t>(batches.size()));
+      line.time_ns = kStart;
+      log_bytes += line.bytes.size();
+      piece.stream = id;
+      piece.offset = at;
+      piece.bytes = dump.substr(at, 100);
+      piece.time_ns = kStart;
+      piece.place = FilePlace{1, id + 1, 0, 0, at + piece.bytes.size(), 0, 0};
+      batches.emplace_back().pieces = {std::move(line), std::move(piece)};
+    }
+  }
+  for (size_t killed = 0; killed < batches.size(); ++killed) {
+    Remote remote;
+    auto feed = std::make_unique<HostFeed>(feed_options(remote));
+    for (size_t i = 0; i <= killed; ++i) {
+      take_all(*feed, batches[i], i);
+      if (i % 2 == 1) remote.take(feed->flush(i + 1, kStart));
+    }
+    feed = std::make_unique<HostFeed>(feed_options(remote));
+    feed->resume(remote.known(), kStart);
+    const uint64_t behind = feed->resume_behind();
+    PieceBatch opened;
+    opened.opened = batches[0].opened;
+    take_all(*feed, opened, behind);
+    for (size_t i = behind; i < batches.size(); ++i) {
+      PieceBatch batch;
+      batch.pieces = batches[i].pieces;
+      take_all(*feed, batch, i);
+    }
+    remote.take(feed->flush(batches.size(), kStart));
+    const auto report = nlohmann::json::parse(remote.report());
+    BOOST_REQUIRE_MESSAGE(!report["hang"].is_null(), "killed behind " << killed);
+    BOOST_REQUIRE(report["hang"]["suspects"].size() == 1u);
+    BOOST_TEST(report["hang"]["suspects"][0]["rank"] == 1);
+    BOOST_TEST(report["hang"]["suspects"][0]["host"] == "node-0");
+    BOOST_TEST(remote.lines() == batches.size() - 1);
+  }
+}
+
 // A flush of several jobs is several frames, and a kill may part them; also the flush of the start after it.
 BOOST_AUTO_TEST_CASE(killed_within_a_flush_nothing_is_told_twice_or_left_out) {
   const auto batches = evidence_of_jobs();
@@ -358,6 +425,88 @@ BOOST_AUTO_TEST_CASE(marks_of_very_many_sources_stand_in_one_frame_with_the_bloc
   }
   BOOST_TEST(flushes > 1u);
   BOOST_TEST(remote.states.size() == 16'000 + 2u);
+}
+
+// As many sources of one job as there may be, each with a line that has no end yet.
+PieceBatch very_many_sources(const std::string& text, bool opens, uint64_t offset) {
+  PieceBatch out;
+  for (StreamId id = 0; id < limits::kLiveSources; ++id) {
+    StreamInfo info;
+    info.id = id;
+    info.job = "j";
+    info.path = fmt::format("/logs/node-0/{}{}.log", std::string(100, 'x'), id);
+    if (opens) out.opened.push_back(std::move(info));
+    Piece piece;
+    piece.stream = id;
+    piece.offset = offset;
+    piece.time_ns = kStart;
+    piece.bytes = text;
+    out.pieces.push_back(std::move(piece));
+  }
+  return out;
+}
+
+BOOST_AUTO_TEST_CASE(a_session_begun_anew_and_its_end_fit_into_frames_with_very_many_sources) {
+  Remote remote;
+  FeedOptions options = feed_options(remote);
+  options.session_bytes = 1;
+  HostFeed feed(std::move(options));
+  const auto flush = [&](uint64_t sequence) {
+    const auto parts = feed.flush(sequence, kStart);
+    for (const PieceBatch& part : parts) BOOST_TEST(store::encoded_size_max(part) <= store::kBatchBytes);
+    remote.take(parts);
+  };
+  const std::string text = step_line(1) + "no end";
+  const PieceBatch all = very_many_sources(text, true, 0);
+  for (size_t next = 0; next < all.pieces.size(); flush(1)) next = feed.take(all, {next, 0}, kStart);
+  BOOST_TEST(remote.lines() == limits::kLiveSources);
+  // Nothing of a source is told before something comes of it.
+  const uint64_t before = feed.counts().block_bytes;
+  PieceBatch one;
+  one.pieces.push_back(all.pieces[7]);
+  one.pieces[0].offset = text.size();
+  one.pieces[0].bytes = " but here\n";
+  take_all(feed, one, 1);
+  flush(2);
+  BOOST_TEST(feed.counts().block_bytes - before < 1000u);
+  BOOST_TEST(remote.lines() == limits::kLiveSources + 1);
+  feed.renew();
+  flush(3);
+  BOOST_TEST(remote.lines() + feed.counts().dropped_lines == 2 * limits::kLiveSources);
+  BOOST_TEST(feed.counts().dropped_lines > 0u);
+  // The ends of all their marks, too.
+  HostFeed again(feed_options(remote));
+  again.resume(remote.known(), kStart);
+  again.keep_only({});
+  const auto parts = again.flush(4, kStart);
+  for (const PieceBatch& part : parts) BOOST_TEST(store::encoded_size_max(part) <= store::kBatchBytes);
+  BOOST_TEST(parts.size() > 1u);
+}
+
+BOOST_AUTO_TEST_CASE(what_stood_in_a_batch_that_was_not_kept_is_told_again_and_the_rest_goes_on) {
+  Remote remote;
+  HostFeed feed(feed_options(remote));
+  const auto batches = evidence(37);
+  std::vector<size_t> refused = {1, 4, 5};
+  size_t flushes = 0;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    take_all(feed, batches[i], i);
+    if (i % 10 != 9 && i + 1 < batches.size()) continue;
+    const auto parts = feed.flush(i + 1, kStart);
+    const bool is_kept = std::find(refused.begin(), refused.end(), flushes++) == refused.end();
+    if (is_kept)
+      remote.take(parts);
+    else
+      for (const PieceBatch& part : parts) feed.refused(part);
+  }
+  BOOST_TEST(flushes > 8u);
+  BOOST_TEST(feed.counts().blocks_refused == refused.size());
+  // Each source has its mark, though it was declared in a batch that is gone.
+  std::set<uint64_t> marked;
+  for (const StreamState& state : remote.known())
+    if (state.info.kind == OriginKind::kMark && state.place) marked.insert(state.place->inode);
+  BOOST_TEST((marked == std::set<uint64_t>{0, 1, 2, 3, 4, UINT64_MAX}));
+  BOOST_TEST(remote.lines() > 100u);
 }
 
 BOOST_AUTO_TEST_CASE(what_lives_is_told_when_it_changes_and_now_and_then) {

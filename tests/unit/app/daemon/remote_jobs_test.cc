@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/daemon/job_hosts.h"
+#include "app/daemon/remote_sessions.h"
 #include "live_feed.h"
 #include "remote_agent.h"
 
@@ -72,6 +73,31 @@ BOOST_AUTO_TEST_CASE(blocks_of_several_hosts_give_the_report_of_their_files) {
     BOOST_REQUIRE(finding);
     BOOST_TEST(finding->hosts == std::vector<std::string>{"node-2"});
   }
+}
+
+// Where logs call a host what its agent is not called, the agent is who has its evidence.
+BOOST_AUTO_TEST_CASE(evidence_is_asked_of_the_agents_whose_logs_name_the_host) {
+  Collector collector;
+  Agent a(0), b(1);
+  std::string text;
+  for (const char* host : {"dgx086", "dgx087"})
+    text += fmt::format(
+        "Jun  1 12:00:00 {} kernel: NVRM: Xid (PCI:0000:5d:00): 79, pid=4242, GPU has fallen "
+        "off the bus.\n",
+        host);
+  a.write(text, kStart);
+  run_for(collector, b, {0, 10});
+  collector.take(a.block(kStart), kStart);
+  collector.report(kStart);
+  collector.tick(kStart + 20 * kSecond);
+  std::set<std::string> findings, diagnoses;
+  for (const LiveEvent& e : collector.events)
+    if (e.kind == LiveEventKind::kFinding)
+      findings.insert(e.hosts.begin(), e.hosts.end());
+    else if (e.kind == LiveEventKind::kDiagnosis)
+      diagnoses.insert(e.hosts.begin(), e.hosts.end());
+  BOOST_TEST((findings == std::set<std::string>{"node-0"}));
+  BOOST_TEST((diagnoses == std::set<std::string>{"node-0"}));
 }
 
 BOOST_AUTO_TEST_CASE(a_job_is_over_when_all_its_hosts_say_that_its_processes_are_gone) {
@@ -225,6 +251,68 @@ BOOST_AUTO_TEST_CASE(a_session_whose_beginning_is_gone_is_told_and_the_next_one_
   run_for(collector, again, {2, 30});
   BOOST_TEST(collector.jobs.counts().remote_blocks_lost == 1u);
   BOOST_TEST(collector.jobs.jobs().at(0).lines == 30u + 28u);
+}
+
+// A host that declares session after session, and sends blocks of some.
+struct Greedy {
+  explicit Greedy(const std::string& name) : host(name) {}
+  void declare(LiveJobs& jobs, size_t count) {
+    RemoteBatch out{host, 999, {}};
+    for (size_t i = 0; i < count; ++i) {
+      StreamInfo info;
+      info.id = next++;
+      info.kind = OriginKind::kCondensed;
+      info.job = fmt::format("job-{}", info.id);
+      out.batch.opened.push_back(std::move(info));
+    }
+    jobs.take(out, kStart);
+  }
+  std::string host;
+  StreamId next = 0;
+};
+
+BOOST_AUTO_TEST_CASE(a_host_that_declares_sessions_without_end_takes_no_place_of_others) {
+  Collector collector;
+  Agent before(0), after(1);
+  run_for(collector, before, {0, 30});
+  Greedy("rogue").declare(collector.jobs, 70'000);
+  BOOST_TEST(collector.jobs.remote_streams() == 1 + limits::kLiveJobs);
+  run_for(collector, before, {30, 60});
+  run_for(collector, after, {0, 60});
+  BOOST_TEST(collector.jobs.counts().remote_blocks_lost == 0u);
+  BOOST_TEST(collector.jobs.jobs().at(0).lines == 120u);
+}
+
+BOOST_AUTO_TEST_CASE(of_a_host_the_sessions_without_a_block_go_first) {
+  Collector collector;
+  Agent a(0);
+  run_for(collector, a, {0, 30});
+  Greedy("node-0").declare(collector.jobs, 1000);
+  run_for(collector, a, {30, 60});
+  BOOST_TEST(collector.jobs.counts().remote_blocks_lost == 0u);
+  BOOST_TEST(collector.jobs.jobs().at(0).lines == 60u);
+}
+
+BOOST_AUTO_TEST_CASE(where_all_have_too_many_the_one_with_the_most_gives_up_one) {
+  RemoteSessions sessions(10);
+  StreamId next = 0;
+  const auto open = [&](const std::string& host, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      StreamInfo info;
+      info.id = next++;
+      info.job = fmt::format("job-{}", info.id);
+      sessions.open({1, info.id}, host, info, nullptr);
+    }
+  };
+  open("honest", 2);
+  open("rogue", 8);
+  open("honest", 1);
+  open("another", 2);
+  BOOST_TEST(sessions.size() == 10u);
+  BOOST_TEST(sessions.made_room() == 3u);
+  for (const StreamId kept : {0u, 1u, 5u, 9u, 10u, 11u, 12u})
+    BOOST_TEST((sessions.block({1, kept}) != nullptr));
+  for (const StreamId gone : {2u, 3u, 4u}) BOOST_TEST((sessions.block({1, gone}) == nullptr));
 }
 
 BOOST_AUTO_TEST_CASE(an_agent_that_was_restarted_goes_on_in_its_sources) {

@@ -225,6 +225,23 @@ BOOST_AUTO_TEST_CASE(where_all_wait_alike_nobody_is_named) {
   BOOST_TEST((fault(answer)->role == FindingRole::kCascade && fault(answer)->confidence < 0.5));
 }
 
+BOOST_AUTO_TEST_CASE(ranks_that_wait_for_each_other_across_groups_are_the_programs_fault) {
+  auto dumps = job(8);
+  for (FlightDump& d : dumps) add(d, {d.rank == 4 ? 1u : 0u, 11, false});
+  const FlightAnswer answer = analyse_flight(dumps, {});
+  BOOST_TEST(suspects(answer).empty());
+  const Finding* f = fault(answer);
+  BOOST_REQUIRE(f);
+  BOOST_TEST(f->title == "Ranks 4, 5 wait for each other, each in another group");
+  BOOST_TEST((f->of_nobody && f->category == Category::kUser && f->role == FindingRole::kRoot));
+  BOOST_REQUIRE(f->why.size() == 2u);
+  const bool from_4 = f->why[0].starts_with("rank 4");
+  BOOST_TEST(f->why[from_4 ? 0 : 1] ==
+             "rank 4 waits in all_reduce 11 of TENSOR for rank 5, which has not enqueued it");
+  BOOST_TEST(f->why[from_4 ? 1 : 0] ==
+             "rank 5 waits in all_reduce 11 of default_pg for rank 4, which has not enqueued it");
+}
+
 BOOST_AUTO_TEST_CASE(counters_tell_of_ranks_without_entries) {
   auto dumps = job(8);
   for (FlightDump& d : dumps) {

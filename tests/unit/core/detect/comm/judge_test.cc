@@ -64,12 +64,17 @@ std::vector<Case> cases() {
   plain::Faults stage, pauses;
   stage.stage_factor = [](uint32_t rank) { return rank >= 48 ? 1.5 : 1.0; };
   pauses.pause_ms = [](uint32_t rank, uint32_t step) { return mix64(rank, step) % 50 == 0 ? 200.0 : 0.0; };
+  plain::Faults pause;
+  pause.pause_ms = [](uint32_t rank, uint32_t step) { return rank == 21 && step == 6 ? 600.0 : 0.0; };
   const auto gpu = slow_work([](uint32_t rank, uint32_t) { return rank == 21 ? 1.3 : 1.0; });
   return {
       {"healthy", chance(), {}, "", ""},
       {"batches of their own size", chance(.3), {}, "", ""},
       {"a stage longer than the others", chance(), stage, "", ""},
       {"pauses of one rank and another", chance(), pauses, "", ""},
+      {"devices that differ as sound ones do", chance(),
+       slow_work([](uint32_t r, uint32_t) { return 1 + 0.004 * (r % 11); }), "", ""},
+      {"a rank that stood still once", chance(), pause, "host", "node-2", 21, 6, 6},
       {"a slow device from the first step on", chance(), gpu, "gpu", "node-2", 21},
       {"with lost records and uneven batches", chance(.1, .001), gpu, "gpu", "node-2", 21},
       {"with steps that are not told", chance(0, .001, false), gpu, "gpu", "node-2", 21},
@@ -159,6 +164,80 @@ BOOST_AUTO_TEST_CASE(finds_the_second_culprit_behind_the_first) {
   BOOST_REQUIRE(told.findings.size() == 2u);
   BOOST_TEST(told.findings[0].subjects[0].rank.value() == 21u);
   BOOST_TEST(told.findings[1].subjects[0].rank.value() == 50u);
+}
+
+BOOST_AUTO_TEST_CASE(tells_what_a_step_would_have_taken_without_the_excess) {
+  const JobFile job;
+  comm::CommTrace healthy(&job, false), slow(&job, false);
+  feed(kLayout, chance(), {}, healthy);
+  feed(kLayout, chance(), slow_work([](uint32_t rank, uint32_t) { return rank == 21 ? 1.4 : 1.0; }), slow);
+  const comm::Told without = comm::tell(healthy), with = comm::tell(slow);
+  BOOST_REQUIRE(with.irregularities.size() == 1u);
+  for (size_t i = 1; i < with.steps.steps.size(); ++i)
+    BOOST_TEST(with.steps.without_ms[i] == without.steps.step_ms[i], boost::test_tools::tolerance(0.02));
+}
+
+// Records as a ring has them, at entry and at exit, up to a moment in a step.
+void feed_until(uint64_t end_ns, const plain::Faults& faults, comm::CommTrace& trace) {
+  plain::Chance c = chance();
+  c.skew_ms = 0;
+  plain::Job job(kLayout, c, faults);
+  for (int s = 0; s < 12; ++s) {
+    const auto step = job.step();
+    for (uint32_t h = 0; h < job.hosts(); ++h)
+      for (CommRecord record : step[h]) {
+        if (record.start_ns > end_ns) continue;
+        const uint64_t left = record.end_ns;
+        record.end_ns = 0;
+        trace.take("node-" + std::to_string(h), {&record, 1});
+        record.end_ns = left;
+        if (left != 0 && left <= end_ns) trace.take("node-" + std::to_string(h), {&record, 1});
+      }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_trace_that_ends_in_the_middle_of_a_run_is_no_hang) {
+  const JobFile job;
+  comm::CommTrace whole(&job, false);
+  feed_until(UINT64_MAX, {}, whole);
+  const auto first = static_cast<uint64_t>(whole.first_ns()), last = static_cast<uint64_t>(whole.last_ns());
+  for (uint64_t part = 1; part < 32; ++part) {
+    comm::CommTrace cut(&job, false);
+    feed_until(first + (last - first) / 32 * part, {}, cut);
+    BOOST_TEST(!comm::tell(cut).hang.has_value(), "cut off after " << part << " of 32 parts");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(suspects_the_device_that_does_not_leave_the_last_operation) {
+  const JobFile job;
+  comm::CommTrace trace(&job, false);
+  plain::Job plain(kLayout, chance());
+  for (int s = 0; s < 6; ++s) {
+    auto step = plain.step();
+    for (uint32_t h = 0; h < plain.hosts(); ++h) {
+      CommRecord* last = nullptr;
+      for (CommRecord& record : step[h])
+        if (record.rank == 21 && (!last || record.end_ns > last->end_ns)) last = &record;
+      if (s == 5 && last) last->end_ns = 0;
+      trace.take("node-" + std::to_string(h), step[h]);
+    }
+  }
+  const comm::Told told = comm::tell(trace);
+  BOOST_REQUIRE(told.hang);
+  BOOST_REQUIRE(told.hang->suspects.size() == 1u);
+  BOOST_TEST(told.hang->suspects[0].rank.value() == 21u);
+}
+
+BOOST_AUTO_TEST_CASE(hosts_of_which_nothing_is_recorded_are_told_and_blame_nobody) {
+  const JobFile job;
+  comm::CommTrace trace(&job, false);
+  plain::Job plain(kLayout, chance());
+  for (int s = 0; s < 6; ++s) trace.take("node-3", plain.step()[3]);
+  const comm::Told told = comm::tell(trace);
+  BOOST_TEST(told.findings.empty());
+  BOOST_TEST(!told.hang.has_value());
+  BOOST_REQUIRE(trace.told_drops().size() == 1u);
+  BOOST_TEST(trace.told_drops()[0] == "of 56 of 64 ranks that communicators speak of nothing is recorded");
 }
 
 BOOST_AUTO_TEST_CASE(suspects_the_rank_that_does_not_come) {

@@ -1,0 +1,447 @@
+#include "core/detect/comm/vectors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/limits.h"
+#include "core/detect/comm/robust.h"
+
+namespace culprit::comm {
+namespace {
+
+constexpr float kUnknownMs = std::numeric_limits<float>::quiet_NaN();
+constexpr uint16_t kUnknownTime = 0xffff;
+constexpr int kMantissa = 11;
+// Of a vector on the wire, and of a stream, at least: what bounds their number by the bytes that are there.
+constexpr size_t kVectorBytes = 22, kStreamBytes = 14;
+
+// Microseconds as eleven bits and a power of two: 0.05 % beyond 2 ms, 70 minutes and more.
+uint16_t pack_ms(float ms) {
+  if (std::isnan(ms)) return kUnknownTime;
+  const auto us = static_cast<uint64_t>(std::clamp(std::llround(1000.0 * ms), 0ll, 1ll << 41));
+  const int power = std::max(0, static_cast<int>(std::bit_width(us)) - kMantissa);
+  return static_cast<uint16_t>(power << kMantissa | static_cast<int>(us >> power));
+}
+
+float unpack_ms(uint16_t packed) {
+  if (packed == kUnknownTime) return kUnknownMs;
+  const auto us = static_cast<double>(packed & ((1 << kMantissa) - 1));
+  return static_cast<float>(std::ldexp(us, packed >> kMantissa) / 1000);
+}
+
+void put_ms(PackedWriter& out, float ms) {
+  const uint16_t packed = pack_ms(ms);
+  out.byte(static_cast<uint8_t>(packed));
+  out.byte(static_cast<uint8_t>(packed >> 8));
+}
+
+float get_ms(PackedReader& in) {
+  const uint8_t low = in.byte();
+  return unpack_ms(static_cast<uint16_t>(in.byte() << 8 | low));
+}
+
+void pack(const RankStreams& streams, PackedWriter& out) {
+  out.number(streams.rank);
+  out.number(uint64_t{streams.device} + 1);
+  out.number(streams.streams.size());
+  for (const Stream& s : streams.streams) {
+    out.word(s.comm);
+    out.number(s.comm_size);
+    out.number(uint64_t{s.peer} + 1);
+    out.byte(static_cast<uint8_t>(s.op));
+    out.byte(static_cast<uint8_t>(s.group));
+    out.byte(s.size_class);
+  }
+}
+
+RankStreams unpack_streams(PackedReader& in) {
+  RankStreams out;
+  out.rank = static_cast<uint32_t>(in.number(limits::kCommRanks - 1));
+  out.device = static_cast<uint32_t>(in.number(uint64_t{1} << 32) - 1);
+  const uint64_t count = in.number(std::min(kStreams, in.left() / kStreamBytes));
+  for (uint64_t i = 0; i < count && in.ok(); ++i) {
+    Stream s;
+    s.comm = in.word();
+    s.comm_size = static_cast<uint32_t>(in.number(UINT32_MAX));
+    s.peer = static_cast<uint32_t>(in.number(uint64_t{1} << 32) - 1);
+    const uint8_t op = in.byte(), group = in.byte();
+    s.size_class = in.byte();
+    if (op == 0 || op >= kCommOps || group >= kCommGroups) in.fail();
+    s.op = static_cast<CommOp>(op);
+    s.group = static_cast<CommGroup>(group);
+    if (is_p2p(s.op) ? s.peer >= limits::kCommRanks || s.peer == out.rank : s.peer != kCommUnknown) in.fail();
+    out.streams.push_back(s);
+  }
+  return out;
+}
+
+}  // namespace
+
+uint8_t size_class(uint64_t bytes) {
+  return bytes == 0 ? 0
+                    : static_cast<uint8_t>(std::min(255.0, 4 * std::log2(static_cast<double>(bytes)) + 1));
+}
+
+uint64_t bytes_of_class(uint8_t size_class) {
+  // A little above the class's lower end, where rounding brings it back into the same class.
+  return size_class == 0 ? 0 : static_cast<uint64_t>(std::ceil(std::exp2((size_class - 0.99) / 4)));
+}
+
+void pack(const HostVectors& told, PackedWriter& out) {
+  out.number(told.streams.size());
+  for (const RankStreams& streams : told.streams) pack(streams, out);
+  out.number(told.vectors.size());
+  int64_t step = 0, begin_us = 0;
+  for (const RankVector& v : told.vectors) {
+    out.number(v.streams);
+    out.signed_number(v.step - step);
+    out.signed_number(v.begin_ns / 1000 - begin_us);
+    step = v.step;
+    begin_us = v.begin_ns / 1000;
+    put_ms(out, v.span_ms);
+    for (const float ms : v.self_ms) put_ms(out, ms);
+    out.byte(static_cast<uint8_t>(v.told));
+    for (uint32_t i = 0; i < v.told; ++i) {
+      out.byte(static_cast<uint8_t>(v.sums[i].stream));
+      out.number(v.sums[i].count);
+      put_ms(out, v.sums[i].ms);
+    }
+  }
+  out.number(told.standing.size());
+  for (const CommRecord& r : told.standing) out.raw({reinterpret_cast<const char*>(&r), kCommRecordBytes});
+}
+
+bool unpack(PackedReader& in, size_t known, HostVectors& out) {
+  const uint64_t streams = in.number(in.left() / 3);
+  for (uint64_t i = 0; i < streams && in.ok(); ++i) out.streams.push_back(unpack_streams(in));
+  known += out.streams.size();
+  const uint64_t vectors = in.number(in.left() / kVectorBytes);
+  int64_t step = 0, begin_us = 0;
+  for (uint64_t i = 0; i < vectors && in.ok(); ++i) {
+    RankVector v;
+    v.streams = static_cast<uint32_t>(in.number(UINT32_MAX));
+    step += std::clamp<int64_t>(in.signed_number(), -int64_t{kCommUnknown}, kCommUnknown);
+    begin_us +=
+        std::clamp<int64_t>(in.signed_number(), -limits::kCommTimeMax / 1000, limits::kCommTimeMax / 1000);
+    if (v.streams >= known || step < 0 || step >= kCommUnknown || begin_us < 0 ||
+        begin_us > limits::kCommTimeMax / 1000)
+      return in.fail(), false;
+    v.step = step;
+    v.begin_ns = 1000 * begin_us;
+    v.span_ms = get_ms(in);
+    for (float& ms : v.self_ms) ms = get_ms(in);
+    v.told = static_cast<uint32_t>(in.byte());
+    if (v.told > kStreamsTold || std::isnan(v.span_ms)) return in.fail(), false;
+    for (uint32_t k = 0; k < v.told; ++k) {
+      v.sums[k].stream = in.byte();
+      v.sums[k].count = static_cast<uint32_t>(in.number(UINT32_MAX));
+      v.sums[k].ms = get_ms(in);
+    }
+    out.vectors.push_back(v);
+  }
+  const uint64_t standing = in.number(in.left() / kCommRecordBytes);
+  for (uint64_t i = 0; i < standing && in.ok(); ++i) {
+    CommRecord& r = out.standing.emplace_back();
+    const std::string_view bytes = in.raw(kCommRecordBytes);
+    if (!bytes.empty()) std::memcpy(static_cast<void*>(&r), bytes.data(), kCommRecordBytes);
+  }
+  return in.ok();
+}
+
+// ---- a host's side
+
+uint32_t Condenser::stream_of(Known& known, const Cluster& cluster, const Slot& slot, const Op& op) {
+  Stream s;
+  s.comm = slot.comm;
+  if (slot.peer != kNone) s.peer = slot.peer;
+  s.op = op.op;
+  std::vector<Stream>& list = known.streams.streams;
+  for (uint32_t i = 0; i < list.size(); ++i)
+    if (list[i].same_as(s)) return i;
+  if (list.size() >= kStreams) return kNone;
+  const CommInfo& comm = cluster.comms()[cluster.channels()[slot.channel].comm];
+  s.comm_size = comm.told_size;
+  s.group = comm.group;
+  s.size_class = size_class(op.bytes);
+  list.push_back(s);
+  known.changed = true;
+  return static_cast<uint32_t>(list.size() - 1);
+}
+
+void Condenser::add_streams(const Cluster& cluster, const Step& step, uint32_t i, RankVector& out) {
+  const RankInfo& info = cluster.ranks()[step.ranks[i]];
+  Known& known = ranks_[step.ranks[i]];
+  std::vector<StreamSum> sums;
+  for (uint32_t k = step.begin[i]; k < step.begin[i + 1]; ++k) {
+    const Op& op = step.ops[k];
+    const uint32_t stream = stream_of(known, cluster, info.slots[op.slot], op);
+    if (stream == kNone || !op.finished) continue;
+    if (stream >= sums.size()) sums.resize(stream + 1);
+    sums[stream].stream = stream;
+    ++sums[stream].count;
+    sums[stream].ms += static_cast<float>(1e-6 * static_cast<double>(op.end - op.start));
+  }
+  std::erase_if(sums, [](const StreamSum& s) { return s.count == 0; });
+  std::stable_sort(sums.begin(), sums.end(), [](const auto& a, const auto& b) { return a.ms > b.ms; });
+  out.told = static_cast<uint32_t>(std::min(sums.size(), kStreamsTold));
+  std::copy_n(sums.begin(), out.told, out.sums.begin());
+}
+
+void Condenser::add_rank(const Cluster& cluster, const Step& step, uint32_t i) {
+  const RankInfo& info = cluster.ranks()[step.ranks[i]];
+  const uint32_t from = step.begin[i], to = step.begin[i + 1];
+  RankVector out;
+  out.step = step.number;
+  out.begin_ns = step.ops[from].start;
+  out.span_ms = step.result.ranks[i].span;
+  std::vector<uint32_t> last(info.slots.size(), kNone);  // by slot: its latest operation
+  for (uint32_t k = from; k < to; ++k) {
+    const Op& op = step.ops[k];
+    const size_t phase = (k - from) * kPhases / (to - from);
+    out.self_ms[phase] += op.gap_ms;
+    uint32_t& before = last[op.slot];
+    if (before != kNone && op.seq > step.ops[before].seq + 1) {
+      // Records between the two were lost. What they told lies in the longest gap since.
+      uint32_t longest = k;
+      for (uint32_t g = before + 1; g < k; ++g)
+        if (step.ops[g].gap_ms > step.ops[longest].gap_ms) longest = g;
+      out.self_ms[(longest - from) * kPhases / (to - from)] = kUnknownMs;
+    }
+    before = k;
+  }
+  add_streams(cluster, step, i, out);
+  Known& known = ranks_[step.ranks[i]];
+  if (known.changed) {
+    known.streams.rank = info.rank;
+    known.streams.device = info.device;
+    known.number = next_++;
+    known.changed = false;
+    told_.streams.push_back(known.streams);
+  }
+  out.streams = known.number;
+  told_.vectors.push_back(out);
+}
+
+void Condenser::add(const Cluster& cluster, const Step& step) {
+  ranks_.resize(cluster.ranks().size());
+  for (uint32_t i = 0; i < step.ranks.size(); ++i) add_rank(cluster, step, i);
+}
+
+HostVectors Condenser::take() { return std::exchange(told_, {}); }
+
+// ---- whoever knows all hosts
+
+namespace {
+
+class VectorBuilder {
+ public:
+  VectorBuilder(Cluster& cluster, Step& step, const std::vector<VectorSide>& sides)
+      : cluster_(cluster), step_(step), sides_(sides) {}
+
+  void add(const RankSides& rank) {
+    const auto owner = static_cast<uint32_t>(step_.ranks.size());
+    step_.ranks.push_back(rank.rank);
+    step_.begin.push_back(static_cast<uint32_t>(step_.ops.size()));
+    add_phases(rank, owner);
+    for (uint32_t k = rank.first; k < rank.first + rank.count; ++k) {
+      const VectorSide& side = sides_[k];
+      Op op;
+      op.finished = !std::isnan(side.ms);
+      if (op.finished) op.start = -static_cast<int64_t>(1e6 * static_cast<double>(side.ms));
+      op.bytes = bytes_of_class(side.size_class);
+      op.slot = side.slot;
+      op.op = side.op;
+      op.gap_ms = kUnknownMs;
+      add_op(op, owner, side.count);
+    }
+    RankStep result;
+    result.rank = rank.rank;
+    result.span = rank.span_ms;
+    for (const float ms : rank.self_ms)
+      if (!std::isnan(ms)) result.self += ms;
+    step_.result.ranks.push_back(result);
+    step_.result.last_ns =
+        std::max(step_.result.last_ns, rank.begin_ns + static_cast<int64_t>(1e6 * double{rank.span_ms}));
+  }
+
+  void match() {
+    step_.begin.push_back(static_cast<uint32_t>(step_.ops.size()));
+    std::vector<uint32_t> most(step_.instances.size(), 0);
+    uint32_t first = 0;
+    for (Instance& instance : step_.instances) {
+      instance.first = first;
+      first += std::exchange(instance.count, 0);
+    }
+    step_.sides.resize(first);
+    for (uint32_t k = 0; k < step_.ops.size(); ++k) {
+      Instance& instance = step_.instances[step_.ops[k].instance];
+      step_.sides[instance.first + instance.count++] = k;
+      most[step_.ops[k].instance] = std::max(most[step_.ops[k].instance], counts_[k]);
+    }
+    for (uint32_t k = 0; k < step_.ops.size(); ++k) {
+      // Whoever lost a record has the sum of fewer.
+      Op& op = step_.ops[k];
+      const uint32_t all = most[op.instance];
+      if (counts_[k] > 0 && counts_[k] < all)
+        op.start = static_cast<int64_t>(static_cast<double>(op.start) * all / counts_[k]);
+    }
+    for (Instance& instance : step_.instances) check(instance);
+  }
+
+ private:
+  // The stream whose kind is the least: the same for all that play one role.
+  uint32_t marker_slot(const RankSides& rank) const {
+    const RankInfo& info = cluster_.ranks()[rank.rank];
+    uint32_t best = kNone;
+    uint64_t least = 0;
+    for (uint32_t k = rank.first; k < rank.first + rank.count; ++k) {
+      const Slot& slot = info.slots[sides_[k].slot];
+      const uint64_t way = slot.peer == kNone ? 0 : slot.peer > info.rank ? 1 : 2;
+      const uint64_t kind = mix64(cluster_.comms()[cluster_.channels()[slot.channel].comm].shape, way);
+      if (best == kNone || kind < least) best = sides_[k].slot, least = kind;
+    }
+    return best;
+  }
+
+  // An eighth of the step is a place that begins where the self time before it ends: on no clock.
+  void add_phases(const RankSides& rank, uint32_t owner) {
+    const uint32_t slot = marker_slot(rank);
+    double at = 0;
+    for (uint32_t p = 0; p < kPhases; ++p) {
+      Op op;
+      op.gap_ms = rank.self_ms[p];
+      if (!std::isnan(op.gap_ms)) at += double{op.gap_ms};
+      op.start = op.end = static_cast<int64_t>(1e6 * at);
+      op.seq = p;
+      op.slot = slot;
+      op.instance = static_cast<uint32_t>(step_.instances.size());
+      Instance& alone = step_.instances.emplace_back();
+      alone.channel = cluster_.ranks()[rank.rank].slots[slot].channel;
+      alone.local = local(alone.channel);
+      alone.count = 1;
+      push(op, owner, 0);
+    }
+  }
+
+  void add_op(Op op, uint32_t owner, uint32_t count) {
+    const uint32_t channel = cluster_.ranks()[step_.ranks[owner]].slots[op.slot].channel;
+    const CommOp kind = op.op == CommOp::kRecv ? CommOp::kSend : op.op;
+    const auto [at, fresh] = instances_.try_emplace(mix64(channel, static_cast<uint64_t>(kind)),
+                                                    static_cast<uint32_t>(step_.instances.size()));
+    if (fresh) {
+      Instance& instance = step_.instances.emplace_back();
+      instance.channel = channel;
+      instance.local = local(channel);
+      instance.op = kind;
+    }
+    op.instance = *at;
+    ++step_.instances[*at].count;
+    push(op, owner, count);
+  }
+
+  // Sums have no numbers: they begin at 0.
+  uint32_t local(uint32_t channel) {
+    uint32_t& at = step_.channel_at[channel];
+    if (at == kNone) {
+      at = static_cast<uint32_t>(step_.channels.size());
+      step_.channels.push_back(channel);
+      step_.base.push_back(0);
+    }
+    return at;
+  }
+
+  void push(const Op& op, uint32_t owner, uint32_t count) {
+    step_.ops.push_back(op);
+    step_.owner.push_back(owner);
+    counts_.push_back(count);
+  }
+
+  void check(Instance& instance) const {
+    if (instance.op == CommOp::kJoin) return;  // a phase
+    const Channel& channel = cluster_.channels()[instance.channel];
+    const size_t expected = channel.sender != kNone ? 2 : cluster_.comms()[channel.comm].members.size();
+    instance.complete = instance.count == expected && instance.count > 1;
+    for (uint32_t k = 0; k < instance.count && instance.complete; ++k)
+      instance.complete = step_.ops[step_.sides[instance.first + k]].finished;
+  }
+
+  Cluster& cluster_;
+  Step& step_;
+  const std::vector<VectorSide>& sides_;
+  std::vector<uint32_t> counts_;  // by op
+  FlatMap<uint32_t> instances_;
+};
+
+}  // namespace
+
+Step vector_step(Cluster& cluster, int64_t number, std::vector<RankSides> ranks,
+                 const std::vector<VectorSide>& sides) {
+  Step step;
+  step.number = step.result.number = number;
+  cluster.settle();
+  std::stable_sort(ranks.begin(), ranks.end(), [&](const RankSides& a, const RankSides& b) {
+    return cluster.ranks()[a.rank].rank < cluster.ranks()[b.rank].rank;
+  });
+  step.channel_at.assign(cluster.channels().size(), kNone);
+  step.clock_ns.assign(cluster.hosts().size(), 0);
+  VectorBuilder builder(cluster, step, sides);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const bool twice = i > 0 && ranks[i].rank == ranks[i - 1].rank;
+    step.duplicates += twice;
+    if (!twice && ranks[i].count > 0) builder.add(ranks[i]);
+  }
+  builder.match();
+  std::vector<float> spans;
+  for (const RankStep& r : step.result.ranks) spans.push_back(r.span);
+  step.result.step_ms = double{spans.empty() ? 0 : quantile(spans, 0.9)};
+  return step;
+}
+
+std::vector<double> estimate_path(const Cluster& cluster, Step& step) {
+  // What each rank waited for others: beyond what its operations took when all were there.
+  std::vector<double> wait(step.ranks.size(), 0);
+  std::vector<double> on_path(step.channels.size(), 0);
+  FlatMap<uint32_t> slowest;  // by kind of group: Instance::local of the channel that was slowest
+  for (const Instance& instance : step.instances) {
+    if (instance.transfer_ms < 0 || !instance.complete) continue;
+    for (uint32_t k = 0; k < instance.count; ++k) {
+      const uint32_t side = step.sides[instance.first + k];
+      const Op& op = step.ops[side];
+      wait[step.owner[side]] += 1e-6 * static_cast<double>(op.end - op.start) - instance.transfer_ms;
+    }
+    const Channel& channel = cluster.channels()[instance.channel];
+    on_path[instance.local] += instance.slower_ms;
+    // Groups of one kind go on beside one another: the slowest of them is what the step waits for.
+    const auto [at, fresh] = slowest.try_emplace(
+        mix64(cluster.comms()[channel.comm].shape, channel.sender == kNone), instance.local);
+    if (!fresh && *at != instance.local) {
+      const bool slower = on_path[instance.local] > on_path[*at];
+      on_path[slower ? *at : instance.local] = 0;
+      if (slower) *at = instance.local;
+    }
+  }
+  for (const double ms : on_path) step.result.network_path_ms += ms;
+  // A rank is on the path as far as it waits no longer than the one of its role that waits least.
+  std::vector<double> least;
+  for (uint32_t i = 0; i < step.ranks.size(); ++i) {
+    const uint32_t role = step.result.ranks[i].role;
+    if (role >= least.size()) least.resize(role + 1, std::numeric_limits<double>::max());
+    least[role] = std::min(least[role], wait[i]);
+  }
+  // Ranks of one role that are late together are late at the same time: the step waits for one of them.
+  std::vector<double> most(least.size(), 0), sum(least.size(), 0);
+  for (uint32_t i = 0; i < step.ranks.size(); ++i) {
+    RankStep& r = step.result.ranks[i];
+    r.path = static_cast<float>(std::max(0.0, double{r.excess} - (wait[i] - least[r.role])));
+    most[r.role] = std::max(most[r.role], double{r.path});
+    sum[r.role] += double{r.path};
+  }
+  for (RankStep& r : step.result.ranks)
+    if (sum[r.role] > 0) r.path *= static_cast<float>(most[r.role] / sum[r.role]);
+  return on_path;
+}
+
+}  // namespace culprit::comm

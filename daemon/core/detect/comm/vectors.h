@@ -1,0 +1,136 @@
+// What a host tells of its ranks' steps in place of their records: of each rank and step some fifty bytes.
+// Its self time, which needs no other host to be measured, by eighths of the step; and what the streams of
+// operations that took most of it took in all, from which whoever knows all hosts reads transfer and wait
+// (the least of a group's sums is the transfer). So no clock is compared with another host's.
+//
+// Plain values and pure functions; any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/detect/comm/step.h"
+#include "core/logs/packed.h"
+#include "model/comm.h"
+
+namespace culprit::comm {
+
+// As many as tell a rank that is slow in all that it does from one that stopped once.
+constexpr size_t kPhases = 8;
+// Streams whose sums are told: tensor, data and expert groups, and pipelines there and back.
+constexpr size_t kStreamsTold = 8;
+// Streams of one rank, at most.
+constexpr size_t kStreams = 255;
+
+// Records that go on as they are between two takes: joins of a host's ranks, and what stands.
+constexpr size_t kStanding = 16'384;
+
+// Operations of one kind that a rank does in a group, or with a peer of it.
+struct Stream {
+  uint64_t comm = 0;
+  uint32_t comm_size = 0;
+  uint32_t peer = kCommUnknown;
+  CommOp op = CommOp::kJoin;
+  CommGroup group = CommGroup::kUnknown;
+  uint8_t size_class = 0;  // of one operation's bytes
+  bool same_as(const Stream& o) const { return comm == o.comm && peer == o.peer && op == o.op; }
+};
+
+// Told once: vectors name it by its number in the session.
+struct RankStreams {
+  uint32_t rank = 0, device = kCommUnknown;
+  std::vector<Stream> streams;
+};
+
+struct StreamSum {
+  uint32_t stream = 0, count = 0;
+  float ms = 0;  // from entry to exit, of all its operations in the step
+};
+
+struct RankVector {
+  uint32_t streams = 0;  // number of its RankStreams
+  int64_t step = 0;
+  int64_t begin_ns = 0;  // of its first entry
+  float span_ms = 0;
+  std::array<float, kPhases> self_ms{};  // NaN: not known, a record is missing there
+  uint32_t told = 0;
+  std::array<StreamSum, kStreamsTold> sums{};
+};
+
+// What a host tells at a time.
+struct HostVectors {
+  std::vector<RankStreams> streams;  // new ones, numbered behind those before
+  std::vector<RankVector> vectors;
+  // Who is in which group, and where ranks stand when nothing goes on: operations that were entered and not
+  // left (end 0), and the last that were left. No part of any step.
+  std::vector<CommRecord> standing;
+  bool empty() const { return vectors.empty() && standing.empty(); }
+};
+
+uint8_t size_class(uint64_t bytes);
+uint64_t bytes_of_class(uint8_t size_class);
+
+// Little-endian, numbers as short as they are (core/logs/packed.h); times to 0.1 %.
+void pack(const HostVectors& told, PackedWriter& out);
+// False where the bytes break the format. `known`: RankStreams told before in the session.
+bool unpack(PackedReader& in, size_t known, HostVectors& out);
+
+// A rank's vector at whoever knows all hosts, its streams by slots of the cluster.
+struct VectorSide {
+  uint32_t slot = 0, count = 0;
+  CommOp op = CommOp::kJoin;
+  uint8_t size_class = 0;
+  float ms = 0;  // NaN: not told
+};
+struct RankSides {
+  uint32_t rank = 0;  // index
+  int64_t begin_ns = 0;
+  float span_ms = 0;
+  std::array<float, kPhases> self_ms{};
+  uint32_t first = 0, count = 0;  // of its sides
+};
+
+// A step as vectors tell it, to be compared as one of records is: the phases of a rank are places of its
+// step, each stream is one operation of all ranks that are in it.
+Step vector_step(Cluster& cluster, int64_t number, std::vector<RankSides> ranks,
+                 const std::vector<VectorSide>& sides);
+// When its roles are compared and its network is measured: what ranks were waited for, in place of the path.
+// Gives what on_path walk_path() gives.
+std::vector<double> estimate_path(const Cluster& cluster, Step& step);
+
+// A host's side of it: streams of its ranks are numbered as they appear.
+class Condenser {
+ public:
+  // `step` is built of this host's records, and its gaps are measured.
+  void add(const Cluster& cluster, const Step& step);
+  // Goes on as it is, as long as there is room.
+  void pass(const CommRecord& record) {
+    if (told_.standing.size() < kStanding)
+      told_.standing.push_back(record);
+    else
+      ++dropped_;
+  }
+  uint64_t dropped() const { return dropped_; }
+  bool empty() const { return told_.empty(); }
+  size_t size() const { return told_.vectors.size(); }
+  HostVectors take();
+
+ private:
+  struct Known {
+    RankStreams streams;
+    uint32_t number = 0;
+    bool changed = true;
+  };
+  void add_rank(const Cluster& cluster, const Step& step, uint32_t i);
+  void add_streams(const Cluster& cluster, const Step& step, uint32_t i, RankVector& out);
+  static uint32_t stream_of(Known& known, const Cluster& cluster, const Slot& slot, const Op& op);
+
+  std::vector<Known> ranks_;  // by index
+  uint32_t next_ = 0;
+  HostVectors told_;
+  uint64_t dropped_ = 0;
+};
+
+}  // namespace culprit::comm

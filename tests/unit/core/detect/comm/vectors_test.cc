@@ -1,0 +1,283 @@
+// What hosts tell in place of their records, held against the answer from all records.
+#include "core/detect/comm/vectors.h"
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <optional>
+
+#include "../../../../bench/comm/plain_job.h"
+#include "core/detect/comm/tell.h"
+
+using namespace culprit;
+using namespace culprit::comm;
+
+namespace {
+
+// 64 ranks on 8 hosts.
+constexpr plain::Layout kLayout{4, 4, 4, 8, 2, 8};
+constexpr uint32_t kHosts = 8, kSteps = 20;
+const JobFile kNoJob;
+
+uint32_t host_of(uint32_t rank) { return rank / 8; }
+std::string name_of(uint32_t host) { return "node-" + std::to_string(host); }
+
+struct Case {
+  std::string name;
+  plain::Chance chance;
+  plain::Faults faults;
+};
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+plain::Chance chance(double imbalance = 0, double lost = 0) {
+  plain::Chance c;
+  c.imbalance = imbalance;
+  c.lost = lost;
+  return c;
+}
+
+plain::Faults slow_work(std::function<double(uint32_t, uint32_t)> work) {
+  plain::Faults f;
+  f.work = std::move(work);
+  return f;
+}
+
+using Ranks = std::vector<uint32_t>;
+bool crosses(const Ranks& ranks) {
+  return std::any_of(ranks.begin(), ranks.end(), [&](uint32_t r) { return host_of(r) != host_of(ranks[0]); });
+}
+bool on(const Ranks& ranks, uint32_t host) {
+  return std::any_of(ranks.begin(), ranks.end(), [host](uint32_t r) { return host_of(r) == host; });
+}
+// Not of the reduction over all, which passes through everything.
+plain::Faults slow_network(std::function<bool(const Ranks&)> slow) {
+  plain::Faults f;
+  f.transfer = [slow = std::move(slow)](const Ranks& ranks, uint32_t) {
+    return ranks.size() < 60 && slow(ranks) ? 4.0 : 1.0;
+  };
+  return f;
+}
+
+std::vector<Case> cases() {
+  plain::Faults stage, pauses;
+  stage.stage_factor = [](uint32_t rank) { return rank >= 48 ? 1.5 : 1.0; };
+  pauses.pause_ms = [](uint32_t rank, uint32_t step) { return mix64(rank, step) % 50 == 0 ? 200.0 : 0.0; };
+  return {
+      {"healthy", chance(), {}},
+      {"a stage longer than the others", chance(), stage},
+      {"pauses of one rank and another", chance(), pauses},
+      {"a slow device from the first step on", chance(),
+       slow_work([](uint32_t r, uint32_t) { return r == 21 ? 1.3 : 1.0; })},
+      {"a slow device and lost records", chance(0, .001),
+       slow_work([](uint32_t r, uint32_t) { return r == 21 ? 1.5 : 1.0; })},
+      {"a slow device for five steps", chance(),
+       slow_work([](uint32_t r, uint32_t s) { return r == 21 && s >= 4 && s < 9 ? 1.5 : 1.0; })},
+      {"a slow host", chance(), slow_work([](uint32_t r, uint32_t) { return host_of(r) == 2 ? 1.3 : 1.0; })},
+      {"a slow network card", chance(), slow_network([](const Ranks& ranks) {
+         return crosses(ranks) && std::count(ranks.begin(), ranks.end(), 21u) > 0;
+       })},
+      {"a slow host's network", chance(),
+       slow_network([](const Ranks& ranks) { return crosses(ranks) && on(ranks, 2); })},
+      {"a slow link", chance(),
+       slow_network([](const Ranks& ranks) { return on(ranks, 2) && on(ranks, 4); })},
+      {"slow links within a host", chance(),
+       slow_network([](const Ranks& ranks) { return !crosses(ranks) && on(ranks, 3); })},
+  };
+}
+
+// By host, step after step. The same job with clocks that agree, or are seconds apart.
+std::vector<std::vector<std::vector<CommRecord>>> records_of(const Case& c, double skew_ms = 2000) {
+  plain::Chance chance = c.chance;
+  chance.skew_ms = skew_ms;
+  plain::Job job(kLayout, chance, c.faults);
+  std::vector<std::vector<std::vector<CommRecord>>> out(kHosts);
+  for (uint32_t s = 0; s < kSteps; ++s) {
+    auto step = job.step();
+    for (uint32_t h = 0; h < kHosts; ++h) out[h].push_back(std::move(step[h]));
+  }
+  return out;
+}
+
+struct Sizes {
+  size_t records = 0, bytes = 0, vectors = 0;
+};
+
+// Each host condenses its own, and tells it in two blocks, as bytes.
+Told from_vectors(const std::vector<std::vector<std::vector<CommRecord>>>& records, Sizes& sizes) {
+  CommTrace all(&kNoJob, true);
+  struct Host {
+    CommTrace trace{&kNoJob, true};
+    Condenser condenser;
+    std::vector<RankStreams> streams;
+  };
+  std::vector<Host> hosts(kHosts);
+  for (const size_t until : {kSteps / 2, kSteps}) {
+    for (uint32_t h = 0; h < kHosts; ++h) {
+      Host& host = hosts[h];
+      host.trace.condense_into(&host.condenser);
+      for (size_t s = until - kSteps / 2; s < until; ++s) {
+        host.trace.take(name_of(h), records[h][s]);
+        sizes.records += records[h][s].size();
+      }
+      PackedWriter out;
+      pack(host.condenser.take(), out);
+      sizes.bytes += out.size();
+      PackedReader in(out.bytes());
+      HostVectors told;
+      BOOST_REQUIRE(unpack(in, host.streams.size(), told));
+      BOOST_REQUIRE(in.done());
+      sizes.vectors += told.vectors.size();
+      host.streams.insert(host.streams.end(), told.streams.begin(), told.streams.end());
+      all.take_vectors(name_of(h), told, host.streams);
+    }
+  }
+  return tell(all, false);
+}
+
+Told from_records(const std::vector<std::vector<std::vector<CommRecord>>>& records) {
+  CommTrace all(&kNoJob, true);
+  for (uint32_t s = 0; s < kSteps; ++s)
+    for (uint32_t h = 0; h < kHosts; ++h) all.take(name_of(h), records[h][s]);
+  return tell(all, false);
+}
+
+std::string words(const Irregularity& i) {
+  std::string out = i.kind + " " + std::to_string(i.first_step) + "-" + std::to_string(i.last_step);
+  if (!i.suspects.empty())
+    out += " " + i.suspects[0].host.value_or("-") + " " +
+           (i.suspects[0].rank ? std::to_string(*i.suspects[0].rank) : "-");
+  return out;
+}
+
+}  // namespace
+
+// What agrees: how many steps are known, and of each irregularity its kind, steps, first suspect and score.
+BOOST_DATA_TEST_CASE(vectors_say_what_all_records_say, cases(), c) {
+  Sizes sizes;
+  const Told told = from_vectors(records_of(c), sizes), whole = from_records(records_of(c, 0));
+  BOOST_TEST_MESSAGE(c.name << ": " << static_cast<double>(sizes.bytes) / static_cast<double>(sizes.vectors)
+                            << " bytes a rank and step in place of "
+                            << 64 * sizes.records / (kLayout.world() * kSteps));
+  BOOST_REQUIRE(!whole.steps.steps.empty());
+  BOOST_TEST(told.steps.steps.back() + 3 >= whole.steps.steps.back());  // an agent's two, and a collector's
+  std::vector<std::string> here, there;
+  const int64_t last = told.steps.steps.back();
+  for (const Irregularity& i : told.irregularities) here.push_back(words(i));
+  for (Irregularity i : whole.irregularities) {
+    if (i.first_step > last) continue;
+    i.last_step = std::min(i.last_step, last);  // the last steps' blocks may be to come
+    there.push_back(words(i));
+  }
+  BOOST_TEST(here == there, boost::test_tools::per_element());
+  for (size_t i = 0; i < std::min(here.size(), there.size()); ++i) {
+    const Irregularity &a = told.irregularities[i], &b = whole.irregularities[i];
+    if (a.suspects.empty() || b.suspects.empty()) continue;
+    BOOST_TEST(std::abs(a.suspects[0].score - b.suspects[0].score) <= 0.05 * b.suspects[0].score);
+    BOOST_TEST_MESSAGE("  score " << a.suspects[0].score << " of " << b.suspects[0].score << ", cost "
+                                  << a.cost_ms << " of " << b.cost_ms << " ms");
+  }
+}
+
+// A few dozen bytes, whatever a step has of records.
+BOOST_AUTO_TEST_CASE(a_rank_and_step_takes_at_most_64_bytes) {
+  Sizes sizes;
+  from_vectors(records_of({"healthy", chance(), {}}), sizes);
+  BOOST_TEST(sizes.bytes <= 64 * sizes.vectors);
+}
+
+// Over hosts nobody sees who is stuck; all that stands, told together, shows it.
+BOOST_AUTO_TEST_CASE(standing_ranks_show_who_is_stuck) {
+  plain::Faults f;
+  f.stuck_rank = 21;
+  f.stuck_step = kSteps - 1;
+  const auto records = records_of({"stuck", chance(), f});
+  CommTrace all(&kNoJob, true);
+  std::vector<Condenser> condensers(kHosts);
+  for (uint32_t h = 0; h < kHosts; ++h) {
+    CommTrace trace(&kNoJob, true);
+    trace.condense_into(&condensers[h]);
+    for (const auto& step : records[h]) trace.take(name_of(h), step);
+    for (const CommRecord& r : trace.standing()) condensers[h].pass(r);
+    const HostVectors told = condensers[h].take();
+    all.take_vectors(name_of(h), told, told.streams);
+  }
+  const auto stuck = all.stuck();
+  BOOST_REQUIRE(stuck);
+  BOOST_REQUIRE(stuck->ranks.size() == 1u);
+  BOOST_TEST(all.cluster().ranks()[stuck->ranks[0]].rank == 21u);
+}
+
+// Live, what tells no step is numbered as it comes, and goes on where it was.
+BOOST_AUTO_TEST_CASE(steps_that_nobody_numbered_go_on) {
+  plain::Chance c = chance();
+  c.told_steps = false;
+  plain::Job job(kLayout, c, {});
+  CommTrace trace(&kNoJob, true);
+  size_t records = 0;
+  for (uint32_t s = 0; records < 2 * kRecordsHeldLive / 3; ++s) {
+    const auto step = job.step();
+    for (uint32_t h = 0; h < kHosts; ++h) {
+      trace.take(name_of(h), step[h]);
+      records += step[h].size();
+    }
+  }
+  const auto& steps = trace.steps();
+  const size_t in_a_step = kLayout.world() * 59;
+  BOOST_REQUIRE(steps.size() > kRecordsHeldLive / 4 / in_a_step);  // more than the first records hold
+  for (size_t i = 1; i < steps.size(); ++i) BOOST_TEST(steps[i].number == steps[i - 1].number + 1);
+}
+
+// Times keep three digits and more, and what is not known stays so.
+BOOST_AUTO_TEST_CASE(vectors_come_back) {
+  HostVectors told;
+  told.streams.push_back({7, 3, {{0xabcdef, 16, kCommUnknown, CommOp::kAllReduce, CommGroup::kDp, 97}}});
+  for (const float ms : {0.f, 0.001f, 1.5f, 33.25f, 26'100.f, 3'600'000.f}) {
+    RankVector v;
+    v.step = 5;
+    v.begin_ns = 1'790'000'000'000'000'000;
+    v.span_ms = ms;
+    v.self_ms.fill(ms);
+    v.self_ms[3] = NAN;
+    v.told = 1;
+    v.sums[0] = {0, 12, ms};
+    told.vectors.push_back(v);
+  }
+  CommRecord join;
+  join.rank = 7;
+  told.standing.push_back(join);
+  PackedWriter out;
+  pack(told, out);
+  PackedReader in(out.bytes());
+  HostVectors back;
+  BOOST_REQUIRE(unpack(in, 0, back));
+  BOOST_TEST(in.done());
+  BOOST_REQUIRE(back.vectors.size() == told.vectors.size());
+  for (size_t i = 0; i < told.vectors.size(); ++i) {
+    const RankVector &a = told.vectors[i], &b = back.vectors[i];
+    BOOST_TEST(a.step == b.step);
+    BOOST_TEST(a.begin_ns == b.begin_ns);
+    BOOST_TEST(std::abs(a.span_ms - b.span_ms) <= 0.001f * a.span_ms);
+    BOOST_TEST(std::abs(a.self_ms[0] - b.self_ms[0]) <= 0.001f * a.self_ms[0]);
+    BOOST_TEST(std::isnan(b.self_ms[3]));
+    BOOST_TEST(b.sums[0].count == 12u);
+  }
+  BOOST_TEST((back.standing == told.standing));
+  BOOST_TEST(size_class(bytes_of_class(97)) == 97);
+}
+
+// Any bytes are refused or give numbers within bounds; none of them is believed.
+BOOST_AUTO_TEST_CASE(strange_bytes_are_refused) {
+  PackedWriter wrong_streams;
+  wrong_streams.number(0);
+  wrong_streams.number(1);
+  wrong_streams.number(9);  // of RankStreams that were never told
+  wrong_streams.raw(std::string(40, '\1'));
+  PackedWriter many;
+  many.number(uint64_t{1} << 60);
+  for (const std::string& bytes :
+       {wrong_streams.bytes(), many.bytes(), std::string(), std::string("\1", 1)}) {
+    PackedReader in(bytes);
+    HostVectors out;
+    BOOST_TEST(!unpack(in, 0, out));
+  }
+}
