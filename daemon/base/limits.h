@@ -103,6 +103,8 @@ constexpr size_t kWireLines = 1 << 18;
 // where nanoseconds end.
 constexpr uint32_t kCommRanks = 1 << 20;
 constexpr size_t kCommRows = 64;  // of a heat map: what a person looks over
+constexpr size_t kNumericRows = 64;
+constexpr size_t kNumericPoints = 512;  // of a curve over steps: what a page shows
 constexpr int64_t kCommSpanMax = 7ll * 24 * 3600 * 1'000'000'000;
 constexpr int64_t kCommTimeMax = 9'223'372'036'000'000'000;
 

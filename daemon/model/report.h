@@ -216,6 +216,25 @@ struct CommSteps {
   uint64_t ranks = 0;     // of which `rows` are some
 };
 
+// What the loop told of its numbers over steps, for showing.
+struct NumericCurves {
+  std::vector<int64_t>
+      steps;  // ascending, thinned to at most limits::kNumericPoints; the others run beside it
+  struct Curve {
+    std::string metric;  // "loss", "grad_norm": the well-known ones of FORMATS.md section 4 that were told
+    std::vector<double> median;  // over ranks; NaN: none told it
+    std::vector<double> worst;   // of the rank that is farthest from the median
+  };
+  std::vector<Curve> curves;
+  struct Row {
+    uint32_t rank = 0;
+    std::optional<std::string> host;
+    std::vector<float> odd;  // by step: how far from its peers, 0 as they are, 1 surely not; NaN: not seen
+  };
+  std::vector<Row> rows;  // the oddest ranks, ascending by rank; at most limits::kNumericRows
+  uint64_t ranks = 0;     // of which `rows` are some
+};
+
 struct Report {
   JobSummary job;
   std::optional<size_t> verdict;  // index into diagnoses
@@ -232,6 +251,7 @@ struct Report {
   // Beside FORMATS.md, for showing.
   Activity activity;
   CommSteps comm;
+  NumericCurves curves;
   bool interrupted = false;  // the reading was stopped; this is what was known then
 };
 

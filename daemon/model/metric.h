@@ -1,0 +1,52 @@
+// What a training loop tells of its own numbers (FORMATS.md section 4): metrics by rank and step, and events.
+//
+// Plain views: names and values are borrowed from whoever read the line, for as long as the call takes that they
+// are given to. Whoever keeps a name keeps a copy, or a number for it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/time.h"
+
+namespace culprit {
+
+struct MetricValue {
+  std::string_view name;  // "loss", "grad_norm/layer.3"
+  double value = 0;       // may be NaN or infinite
+};
+
+// 64 bits of a rank's tensors: replicas that hold the same have the same.
+struct MetricDigest {
+  std::string_view name;  // "param", "grad_reduced"
+  uint64_t value = 0;
+};
+
+// One record: what one rank told of one step. Several of one rank and step add to each other.
+struct MetricRow {
+  std::string_view host;  // empty: unknown
+  uint32_t rank = 0;
+  int64_t step = 0;  // at least 0
+  TimeNs time_ns = kNoTime;
+  std::span<const MetricValue> values;
+  std::span<const MetricDigest> digests;
+};
+
+struct EventField {
+  std::string_view name;
+  std::string_view json;  // the value as JSON, without blanks
+};
+
+// Something that a loop did, in words of its own: a step replayed, a batch audited, a restart.
+struct LoopEvent {
+  std::string_view host;
+  std::optional<uint32_t> rank;
+  std::optional<int64_t> step;
+  TimeNs time_ns = kNoTime;
+  std::string_view name;  // "replay", "audit"
+  std::span<const EventField> fields;
+};
+
+}  // namespace culprit
