@@ -89,7 +89,7 @@ struct HostRow {
 
 struct KeptQuery {
   std::string host = {};  // empty: of all
-  std::string job = {};   // and of those of every job, as the kernel's; empty: of all
+  std::string job = {};   // and of every job: the kernel's, and dumps that name none; empty: of all
   std::string path = {};  // empty: any
   bool places = true;     // where their bytes stand, too: what a reader needs, and a list does not
   LogKind kind = LogKind::kEvidence;

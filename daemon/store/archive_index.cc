@@ -37,7 +37,9 @@ struct ArchiveIndex::Writers {
                "?, ?, ?, ?) ON CONFLICT (log, segment, stream) DO UPDATE SET ends = excluded.ends, last_at = "
                "excluded.last_at"),
         gap(db, "INSERT OR REPLACE INTO gaps (log, stream, offset, bytes, reason) VALUES (?, ?, ?, ?, ?)"),
-        longer_skip(db, "UPDATE skips SET last = ? WHERE log = ? AND last = ? AND reason = ?"),
+        longer_skip(db,
+                    "UPDATE skips SET last = ?1 WHERE log = ?2 AND last = ?3 AND reason = ?4 AND "
+                    "first = (SELECT max(first) FROM skips WHERE log = ?2)"),
         skip(db, "INSERT OR REPLACE INTO skips (log, first, last, time_ns, reason) VALUES (?, ?, ?, ?, ?)") {}
   Statement log, part, new_stream, stream, extent, gap, longer_skip, skip;
 };
@@ -309,10 +311,11 @@ Result<std::vector<HostStream>> ArchiveIndex::kept(const KeptQuery& query) {
       database_,
       "SELECT stream, streams.kind, job, path, uid, pid, opened_ns, boot_ns, size, first, ended, host, "
       "epoch, log FROM streams JOIN logs USING (log) WHERE logs.kind = ?1 AND (?2 = '' OR host = ?2) "
-      "AND (?3 = '' OR job = ?3 OR (job = '' AND streams.kind = ?4)) AND (?5 = '' OR path = ?5) ORDER "
+      "AND (?3 = '' OR job = ?3 OR (job = '' AND streams.kind IN (?4, ?5))) AND (?6 = '' OR path = ?6) ORDER "
       "BY host, log, stream");
   get.bind(static_cast<int64_t>(query.kind)).bind(query.host).bind(query.job);
-  get.bind(static_cast<int64_t>(OriginKind::kKernel)).bind(query.path);
+  get.bind(static_cast<int64_t>(OriginKind::kKernel)).bind(static_cast<int64_t>(OriginKind::kDump));
+  get.bind(query.path);
   while (get.row()) {
     HostStream& stream = found.emplace_back();
     StreamState& state = stream.kept.state;

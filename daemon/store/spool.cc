@@ -82,7 +82,8 @@ std::vector<StreamState> Spool::appended() const {
 std::vector<KeptStream> Spool::streams_of(const std::string& job, const std::string& path) const {
   std::vector<KeptStream> found;
   for (const auto& [id, s] : streams_) {
-    const bool of_job = s.info.job == job || (s.info.job.empty() && s.info.kind == OriginKind::kKernel);
+    const bool of_host = s.info.kind == OriginKind::kKernel || s.info.kind == OriginKind::kDump;
+    const bool of_job = s.info.job == job || (s.info.job.empty() && of_host);
     if (s.declared && of_job && (path.empty() || s.info.path == path)) found.push_back(kept(s));
   }
   return found;

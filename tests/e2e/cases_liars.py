@@ -144,6 +144,26 @@ def liars_about_frames(context: Context) -> str:
 
 
 @case
+def liars_tell_gaps_without_end(context: Context) -> str:
+    """100,000 gaps, each with a kilobyte of reason, wait in the kernel, not in the collector."""
+    cluster = Cluster(context, 1).start()
+    agent = cluster.agents[0]
+    agent.writes("--rate", "0.3")
+    rogue = Rogue(cluster)
+    peer, _ = rogue.welcomed()
+    peer.to.settimeout(120)  # it is the collector that takes its time
+    before = most = cluster.collector.anonymous_kb()
+    gaps, reasons = 100_000, ["x" * 1000, "y" * 1000]
+    for first in range(1, gaps, 1000):
+        peer.say(b"".join(skipped(EVIDENCE, at, at, reasons[at % 2]) for at in range(first, first + 1000)))
+        most = max(most, cluster.collector.anonymous_kb())
+    peer.acknowledged(EVIDENCE, gaps, 120)
+    peer.close()
+    need(most - before < 60_000, f"the collector grew from {before} to {most} kB")
+    return f"{gaps} gaps; from {before // 1000} to {most // 1000} MB; {cluster.settle_all()}"
+
+
+@case
 def liars_send_again_and_beyond_the_window(context: Context) -> str:
     """Copies are dropped; 48 MB without a look at acknowledgements wait in the kernel."""
     cluster = Cluster(context, 1).start()

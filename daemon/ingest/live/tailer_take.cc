@@ -55,7 +55,8 @@ bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken)
     case ReadResult::kChanged:
       if (last) {
         resolve(source, true);
-        return !source.chain.empty() && source.chain.front().unread() > 0;
+        // What could not be told yet is asked for again in the next round, not here for ever.
+        return !source.pending && !source.chain.empty() && source.chain.front().unread() > 0;
       }
       taken += kSkipCost;
       note_gap(source, {first.unread(), 0, "the file was truncated before its rest was read"});

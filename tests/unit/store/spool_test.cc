@@ -325,8 +325,9 @@ BOOST_AUTO_TEST_CASE(streams_of_a_job_are_its_own_and_those_of_all) {
   auto spool = open_spool(files);
   PieceBatch batch;
   batch.opened = {stream_info(0, "a", "j1"), stream_info(1, "a", "j2"), stream_info(2, "kmsg", ""),
-                  stream_info(3, "a", "j1"), stream_info(4, "trace.sock", "")};
-  batch.opened[2].kind = OriginKind::kKernel;  // everybody's; what else names no job is nobody's
+                  stream_info(3, "a", "j1"), stream_info(4, "trace.sock", ""), stream_info(5, "dump", "")};
+  batch.opened[2].kind = OriginKind::kKernel;  // everybody's, as a dump; what else names no job is nobody's
+  batch.opened[5].kind = OriginKind::kDump;
   must(spool->append(batch, 1));
   must_commit(*spool);
   const auto ids = [&](const std::string& job, const std::string& path) {
@@ -334,8 +335,9 @@ BOOST_AUTO_TEST_CASE(streams_of_a_job_are_its_own_and_those_of_all) {
     for (const KeptStream& kept : spool->streams_of(job, path)) text += std::to_string(kept.state.info.id);
     return text;
   };
-  BOOST_TEST(ids("j1", "") == "023");
+  BOOST_TEST(ids("j1", "") == "0235");
   BOOST_TEST(ids("j1", "a") == "03");
   BOOST_TEST(ids("j2", "kmsg") == "2");
+  BOOST_TEST(ids("j2", "dump") == "5");
   BOOST_TEST(ids("j3", "a") == "");
 }

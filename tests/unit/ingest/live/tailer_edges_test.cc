@@ -435,4 +435,25 @@ BOOST_AUTO_TEST_CASE(a_root_that_vanishes_is_told_and_followed_again_when_it_is_
   BOOST_CHECK_EQUAL(f.sources(), 1);
 }
 
+BOOST_AUTO_TEST_CASE(a_round_ends_although_names_move_while_a_file_is_written_anew) {
+  TailFolderFixture f;
+  bool moving = false;
+  int made = 0;
+  f.options.before_ask = [&] {
+    if (moving && made < 2000) f.append("other" + std::to_string(made++), "");
+  };
+  f.restart();
+  f.append("a.log", "one\n");
+  f.settle();
+  f.round();
+  moving = true;
+  f.truncate("a.log");
+  f.append("a.log", "other\n");
+  for (int i = 0; i < 3; ++i) f.round();
+  BOOST_CHECK_LT(made, 2000);
+  moving = false;
+  f.settle();
+  BOOST_CHECK_EQUAL(f.evidence("a.log"), "one\nother\n");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
