@@ -102,37 +102,65 @@ struct Sizes {
   size_t records = 0, bytes = 0, vectors = 0;
 };
 
-// Each host condenses its own, and tells it in two blocks, as bytes.
-Told from_vectors(const std::vector<std::vector<std::vector<CommRecord>>>& records, Sizes& sizes) {
-  CommTrace all(&kNoJob, true);
+// A job's agents, and a collector; what they tell goes as bytes.
+class Agents {
+ public:
+  explicit Agents(const std::vector<std::vector<std::vector<CommRecord>>>& records) : records_(records) {
+    for (Host& host : hosts_) host.trace.condense_into(&host.condenser);
+  }
+
+  void go_on(size_t until) {
+    for (uint32_t h = 0; h < kHosts; ++h) {
+      for (size_t s = done_; s < until; ++s) {
+        hosts_[h].trace.take(name_of(h), records_[h][s]);
+        sizes.records += records_[h][s].size();
+      }
+      sizes.bytes += send(h);
+    }
+    done_ = until;
+  }
+
+  // Agents that are there answer what is asked for. Gives the bytes.
+  size_t answer(const std::vector<StepsWanted>& wanted, uint32_t gone = kHosts) {
+    size_t bytes = 0;
+    for (const StepsWanted& one : wanted)
+      for (uint32_t h = 0; h < kHosts; ++h)
+        if (std::find(one.hosts.begin(), one.hosts.end(), name_of(h)) != one.hosts.end() && h != gone) {
+          hosts_[h].condenser.answer(one.steps);
+          bytes += send(h);
+        }
+    return bytes;
+  }
+
+  Told told() { return tell(all_, false); }
+  Sizes sizes;
+
+ private:
   struct Host {
     CommTrace trace{&kNoJob, true};
     Condenser condenser;
     std::vector<RankStreams> streams;
   };
-  std::vector<Host> hosts(kHosts);
-  for (const size_t until : {kSteps / 2, kSteps}) {
-    for (uint32_t h = 0; h < kHosts; ++h) {
-      Host& host = hosts[h];
-      host.trace.condense_into(&host.condenser);
-      for (size_t s = until - kSteps / 2; s < until; ++s) {
-        host.trace.take(name_of(h), records[h][s]);
-        sizes.records += records[h][s].size();
-      }
-      PackedWriter out;
-      pack(host.condenser.take(), out);
-      sizes.bytes += out.size();
-      PackedReader in(out.bytes());
-      HostVectors told;
-      BOOST_REQUIRE(unpack(in, host.streams.size(), told));
-      BOOST_REQUIRE(in.done());
-      sizes.vectors += told.vectors.size();
-      host.streams.insert(host.streams.end(), told.streams.begin(), told.streams.end());
-      all.take_vectors(name_of(h), told, host.streams);
-    }
+
+  size_t send(uint32_t h) {
+    Host& host = hosts_[h];
+    PackedWriter out;
+    pack(host.condenser.take(), out);
+    PackedReader in(out.bytes());
+    HostVectors told;
+    BOOST_REQUIRE(unpack(in, host.streams.size(), told));
+    BOOST_REQUIRE(in.done());
+    sizes.vectors += told.vectors.size();
+    host.streams.insert(host.streams.end(), told.streams.begin(), told.streams.end());
+    all_.take_vectors(name_of(h), told, host.streams);
+    return out.size();
   }
-  return tell(all, false);
-}
+
+  const std::vector<std::vector<std::vector<CommRecord>>>& records_;
+  std::vector<Host> hosts_ = std::vector<Host>(kHosts);
+  CommTrace all_{&kNoJob, true};
+  size_t done_ = 0;
+};
 
 Told from_records(const std::vector<std::vector<std::vector<CommRecord>>>& records) {
   CommTrace all(&kNoJob, true);
@@ -151,13 +179,22 @@ std::string words(const Irregularity& i) {
 
 }  // namespace
 
-// What agrees: how many steps are known, and of each irregularity its kind, steps, first suspect and score.
+// What agrees: how many steps are known, and of each irregularity its kind, steps, first suspect and score;
+// once records were asked for, what it costs too, and the chain is there.
 BOOST_DATA_TEST_CASE(vectors_say_what_all_records_say, cases(), c) {
-  Sizes sizes;
-  const Told told = from_vectors(records_of(c), sizes), whole = from_records(records_of(c, 0));
-  BOOST_TEST_MESSAGE(c.name << ": " << static_cast<double>(sizes.bytes) / static_cast<double>(sizes.vectors)
-                            << " bytes a rank and step in place of "
-                            << 64 * sizes.records / (kLayout.world() * kSteps));
+  const auto records = records_of(c), in_time = records_of(c, 0);
+  Agents agents(records);
+  agents.go_on(kSteps / 2);
+  agents.go_on(kSteps);
+  Told told = agents.told();
+  const Told whole = from_records(in_time), sums = told;
+  const size_t asked = agents.answer(told.wanted);
+  told = agents.told();
+  const double raw = 64.0 * static_cast<double>(agents.sizes.records);
+  BOOST_TEST_MESSAGE(c.name << ": " << static_cast<double>(agents.sizes.bytes) /
+                                           static_cast<double>(agents.sizes.vectors)
+                            << " bytes a rank and step, " << 100 * static_cast<double>(agents.sizes.bytes) / raw
+                            << " % of records; asked for " << 100 * static_cast<double>(asked) / raw << " %");
   BOOST_REQUIRE(!whole.steps.steps.empty());
   BOOST_TEST(told.steps.steps.back() + 3 >= whole.steps.steps.back());  // an agent's two, and a collector's
   std::vector<std::string> here, there;
@@ -169,20 +206,25 @@ BOOST_DATA_TEST_CASE(vectors_say_what_all_records_say, cases(), c) {
     there.push_back(words(i));
   }
   BOOST_TEST(here == there, boost::test_tools::per_element());
+  BOOST_TEST(told.irregularities.empty() == sums.wanted.empty());
   for (size_t i = 0; i < std::min(here.size(), there.size()); ++i) {
     const Irregularity &a = told.irregularities[i], &b = whole.irregularities[i];
     if (a.suspects.empty() || b.suspects.empty()) continue;
     BOOST_TEST(std::abs(a.suspects[0].score - b.suspects[0].score) <= 0.05 * b.suspects[0].score);
     BOOST_TEST_MESSAGE("  score " << a.suspects[0].score << " of " << b.suspects[0].score << ", cost "
-                                  << a.cost_ms << " of " << b.cost_ms << " ms");
+                                  << a.cost_ms << " of " << b.cost_ms << " ms, " << sums.irregularities[i].cost_ms
+                                  << " by sums; chain of " << a.chain.size() << " and " << b.chain.size());
+    BOOST_TEST(std::abs(a.cost_ms - b.cost_ms) <= 0.05 * b.cost_ms);
+    BOOST_TEST(!a.chain.empty());
   }
 }
 
 // A few dozen bytes, whatever a step has of records.
 BOOST_AUTO_TEST_CASE(a_rank_and_step_takes_at_most_64_bytes) {
-  Sizes sizes;
-  from_vectors(records_of({"healthy", chance(), {}}), sizes);
-  BOOST_TEST(sizes.bytes <= 64 * sizes.vectors);
+  const auto records = records_of({"healthy", chance(), {}});
+  Agents agents(records);
+  agents.go_on(kSteps);
+  BOOST_TEST(agents.sizes.bytes <= 64 * agents.sizes.vectors);
 }
 
 // Over hosts nobody sees who is stuck; all that stands, told together, shows it.
