@@ -88,7 +88,8 @@ std::vector<StepsWanted> Asked::choose(const Cluster& cluster, const std::deque<
       known += steps[s].basis != Basis::kSums || answers_.contains(steps[s].number);
     StepsWanted wanted;
     std::set<uint32_t> hosts;
-    for (auto s = c.steps.rbegin(); s != c.steps.rend() && known < kStepsAsked; ++s, ++known) {
+    const size_t most = std::min(kStepsAsked, 1 + steps.size() / kOneOf);
+    for (auto s = c.steps.rbegin(); s != c.steps.rend() && known < most; ++s, ++known) {
       if (answers_.contains(steps[*s].number)) continue;
       if (pending >= kStepsPending || answers_.size() >= kStepsOfJob) break;
       if (hosts.empty()) hosts = Circle(cluster, steps[*s]).hosts_around(c);

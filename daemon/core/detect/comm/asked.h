@@ -20,8 +20,9 @@
 
 namespace culprit::comm {
 
-// Asked of a culprit, once: enough for a step that is like no other not to be all that is known of his.
-constexpr size_t kStepsAsked = 3;
+// Asked of a culprit: one of a hundred steps that are known, so that records add little to sums, and in all so
+// many: a step that is like no other is not all that is known of his.
+constexpr size_t kStepsAsked = 3, kOneOf = 100;
 // Asked of a job at a time, and in all its time: of some twenty culprits.
 constexpr size_t kStepsPending = 8, kStepsOfJob = 64;
 // Of jobs of up to so many ranks all are asked: what the others would be waited for then is known too.
