@@ -12,6 +12,8 @@ namespace {
 constexpr double kMs = 1e-6;  // of a nanosecond
 // A replay that misses the step's own length by more says nothing of what else it might have been.
 constexpr double kAsObserved = 0.05;
+// Times that are compared across hosts are no finer (path.cc).
+constexpr double kTogetherMs = 0.05;
 constexpr double kShare = 0.01;  // of a step: less makes none irregular
 
 class Replay {
@@ -183,7 +185,7 @@ class Replay {
     const Instance& instance = step_.instances[op.instance];
     const double span = kMs * static_cast<double>(op.end - op.start);
     const double took = took_[op.instance];
-    if (span < took) return starts_[k] + span;  // it did not wait for the others
+    if (span < took - kTogetherMs) return starts_[k] + span;  // it did not wait for the others
     const double slower =
         !excess.channels.empty() && excess.channels[instance.local] ? instance.slower_ms : 0;
     return alone_[k] ? starts_[k] + span - slower : latest_[op.instance] + took - slower;

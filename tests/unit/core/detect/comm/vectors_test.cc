@@ -187,7 +187,7 @@ BOOST_DATA_TEST_CASE(vectors_say_what_all_records_say, cases(), c) {
   agents.go_on(kSteps / 2);
   agents.go_on(kSteps);
   Told told = agents.told();
-  const Told whole = from_records(getenv("SKEW") ? records : in_time), sums = told;
+  const Told whole = from_records(in_time), sums = told;
   const size_t asked = agents.answer(told.wanted);
   told = agents.told();
   const double raw = 64.0 * static_cast<double>(agents.sizes.records);
@@ -196,7 +196,6 @@ BOOST_DATA_TEST_CASE(vectors_say_what_all_records_say, cases(), c) {
                             << " bytes a rank and step, " << 100 * static_cast<double>(agents.sizes.bytes) / raw
                             << " % of records; asked for " << 100 * static_cast<double>(asked) / raw << " %");
   BOOST_REQUIRE(!whole.steps.steps.empty());
-  BOOST_TEST_MESSAGE("  steps " << whole.steps.step_ms[5] << " " << whole.steps.step_ms[6] << " told " << told.steps.step_ms[5] << " " << told.steps.step_ms[6]);
   BOOST_TEST(told.steps.steps.back() + 3 >= whole.steps.steps.back());  // an agent's two, and a collector's
   std::vector<std::string> here, there;
   const int64_t last = told.steps.steps.back();
@@ -206,9 +205,10 @@ BOOST_DATA_TEST_CASE(vectors_say_what_all_records_say, cases(), c) {
     i.last_step = std::min(i.last_step, last);  // the last steps' blocks may be to come
     there.push_back(words(i));
   }
-  for (auto& w : there) BOOST_TEST_MESSAGE("  there " << w);
   BOOST_TEST(here == there, boost::test_tools::per_element());
-  BOOST_TEST(told.irregularities.empty() == sums.wanted.empty());
+  const bool named = std::any_of(told.irregularities.begin(), told.irregularities.end(),
+                                 [](const Irregularity& i) { return !i.suspects.empty(); });
+  BOOST_TEST(named == !sums.wanted.empty());  // nobody is asked where nobody is named
   for (size_t i = 0; i < std::min(here.size(), there.size()); ++i) {
     const Irregularity &a = told.irregularities[i], &b = whole.irregularities[i];
     if (a.suspects.empty() || b.suspects.empty()) continue;
@@ -216,9 +216,6 @@ BOOST_DATA_TEST_CASE(vectors_say_what_all_records_say, cases(), c) {
     BOOST_TEST_MESSAGE("  score " << a.suspects[0].score << " of " << b.suspects[0].score << ", cost "
                                   << a.cost_ms << " of " << b.cost_ms << " ms, " << sums.irregularities[i].cost_ms
                                   << " by sums; chain of " << a.chain.size() << " and " << b.chain.size());
-    double mean = 0, without = 0;
-    for (size_t k = 2; k < whole.steps.step_ms.size(); ++k) mean += whole.steps.step_ms[k] / double(whole.steps.step_ms.size()-2), without += whole.steps.without_ms[k]/double(whole.steps.step_ms.size()-2);
-    BOOST_TEST_MESSAGE("  step " << mean << " without " << without << " ");
     BOOST_TEST(std::abs(a.cost_ms - b.cost_ms) <= 0.05 * b.cost_ms);
     BOOST_TEST(!a.chain.empty());
   }
