@@ -62,6 +62,7 @@ class MemorySource final : public FrameSource {
   void acknowledged(Log log, uint64_t sequence) override {
     of(log).acknowledged = std::max(sequence, of(log).acknowledged);
   }
+  void steps_wanted(const std::string&, const std::vector<int64_t>&) override {}
   void fell_behind(Log log, uint64_t committed) override { of(log).fell_behind = committed; }
 
  private:

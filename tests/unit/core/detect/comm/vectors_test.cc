@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <optional>
+#include <tuple>
 
 #include "../../../../bench/comm/plain_job.h"
 #include "core/detect/comm/tell.h"
@@ -191,10 +192,10 @@ BOOST_DATA_TEST_CASE(vectors_say_what_all_records_say, cases(), c) {
   const size_t asked = agents.answer(told.wanted);
   told = agents.told();
   const double raw = 64.0 * static_cast<double>(agents.sizes.records);
-  BOOST_TEST_MESSAGE(c.name << ": " << static_cast<double>(agents.sizes.bytes) /
-                                           static_cast<double>(agents.sizes.vectors)
-                            << " bytes a rank and step, " << 100 * static_cast<double>(agents.sizes.bytes) / raw
-                            << " % of records; asked for " << 100 * static_cast<double>(asked) / raw << " %");
+  BOOST_TEST_MESSAGE(
+      c.name << ": " << static_cast<double>(agents.sizes.bytes) / static_cast<double>(agents.sizes.vectors)
+             << " bytes a rank and step, " << 100 * static_cast<double>(agents.sizes.bytes) / raw
+             << " % of records; asked for " << 100 * static_cast<double>(asked) / raw << " %");
   BOOST_REQUIRE(!whole.steps.steps.empty());
   BOOST_TEST(told.steps.steps.back() + 3 >= whole.steps.steps.back());  // an agent's two, and a collector's
   std::vector<std::string> here, there;
@@ -214,11 +215,80 @@ BOOST_DATA_TEST_CASE(vectors_say_what_all_records_say, cases(), c) {
     if (a.suspects.empty() || b.suspects.empty()) continue;
     BOOST_TEST(std::abs(a.suspects[0].score - b.suspects[0].score) <= 0.05 * b.suspects[0].score);
     BOOST_TEST_MESSAGE("  score " << a.suspects[0].score << " of " << b.suspects[0].score << ", cost "
-                                  << a.cost_ms << " of " << b.cost_ms << " ms, " << sums.irregularities[i].cost_ms
-                                  << " by sums; chain of " << a.chain.size() << " and " << b.chain.size());
+                                  << a.cost_ms << " of " << b.cost_ms << " ms, "
+                                  << sums.irregularities[i].cost_ms << " by sums; chain of " << a.chain.size()
+                                  << " and " << b.chain.size());
     BOOST_TEST(std::abs(a.cost_ms - b.cost_ms) <= 0.05 * b.cost_ms);
     BOOST_TEST(!a.chain.empty());
   }
+}
+
+// Of a job of a thousand steps sums and records together are less than a hundredth of all records.
+BOOST_AUTO_TEST_CASE(sums_and_records_asked_for_are_a_hundredth) {
+  const auto slow = slow_work([](uint32_t r, uint32_t) { return r == 21 ? 1.3 : 1.0; });
+  const auto records = records_of({"", chance(), slow});
+  Agents agents(records);
+  agents.go_on(kSteps);
+  const size_t asked = agents.answer(agents.told().wanted);  // one step
+  const double raw_step = 64.0 * static_cast<double>(agents.sizes.records) / kSteps;
+  const double sums = static_cast<double>(agents.sizes.bytes) / kSteps;
+  const double part = (1000 * sums + kStepsAsked * static_cast<double>(asked)) / (1000 * raw_step);
+  BOOST_TEST_MESSAGE("of a thousand steps " << 100 * part << " %");
+  BOOST_TEST(asked > 0u);
+  BOOST_TEST(part <= 0.01);
+}
+
+// What sums say stays, and it is told that it is no more.
+BOOST_AUTO_TEST_CASE(without_the_culprits_records_sums_count) {
+  const auto slow = slow_work([](uint32_t r, uint32_t) { return r == 21 ? 1.3 : 1.0; });
+  const auto records = records_of({"", chance(), slow});
+  Agents agents(records);
+  agents.go_on(kSteps);
+  const Told sums = agents.told();
+  BOOST_REQUIRE(!sums.wanted.empty());
+  agents.answer(sums.wanted, host_of(21));
+  const Told told = agents.told();
+  BOOST_REQUIRE(told.irregularities.size() == 1u);
+  BOOST_TEST(told.irregularities[0].cost_ms == sums.irregularities[0].cost_ms);
+  BOOST_TEST(told.wanted.empty());  // not again at once
+  const auto& why = told.irregularities[0].suspects.at(0).why;
+  BOOST_TEST(std::any_of(why.begin(), why.end(),
+                         [](const std::string& w) { return w.find("as far as sums tell") != w.npos; }));
+}
+
+// To the nanosecond, also of an operation that did not end.
+BOOST_AUTO_TEST_CASE(records_that_are_asked_for_come_as_they_were) {
+  plain::Faults f;
+  f.stuck_rank = 21;
+  f.stuck_step = 1;
+  const auto records = records_of({"", chance(), f});
+  CommTrace trace(&kNoJob, false);
+  Condenser condenser;
+  trace.condense_into(&condenser);
+  for (size_t s = 0; s < 2; ++s) trace.take(name_of(2), records[2][s]);
+  trace.settle();
+  const std::vector<RankStreams> streams = condenser.take().streams;
+  condenser.answer({1, 7});
+  const HostVectors told = condenser.take();
+  BOOST_REQUIRE(told.answers.size() == 2u);
+  BOOST_TEST(told.answers[1].ranks.empty());  // a step that it does not have
+  std::vector<CommRecord> came, were = records[2][1];
+  for (const RankRecords& rank : told.answers[0].ranks) {
+    OwnRecords own;
+    BOOST_REQUIRE(unpack(rank, streams[rank.streams], 1, own));
+    BOOST_TEST(own.before_ns >= 0);
+    came.insert(came.end(), own.records.begin(), own.records.end());
+    RankRecords cut = rank;
+    cut.packed.pop_back();
+    OwnRecords none;
+    BOOST_TEST(!unpack(cut, streams[rank.streams], 1, none));
+  }
+  const auto order = [](const CommRecord& a, const CommRecord& b) {
+    return std::tie(a.rank, a.start_ns, a.comm, a.seq) < std::tie(b.rank, b.start_ns, b.comm, b.seq);
+  };
+  std::sort(came.begin(), came.end(), order);
+  std::sort(were.begin(), were.end(), order);
+  BOOST_TEST((came == were));
 }
 
 // A few dozen bytes, whatever a step has of records.
