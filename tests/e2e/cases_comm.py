@@ -106,8 +106,8 @@ def comm_stuck_rank_from_rings(context: Context) -> str:
 
 @case
 def comm_slow_rank_over_hosts(context: Context) -> str:
-    """Two agents with four processes each: by sums alone the collector names the slow one, asks for records of
-    a few of its steps, and has the chain of waiting that leads there."""
+    """Two agents with four processes each: by sums alone the collector names the slow one, asks for
+    records of a few of its steps, and has the chain of waiting that leads there."""
     cluster = Cluster(context, 2).start()
     trace = context.folder / "slow.comm"
     comm_job.write(trace, steps=80, slow_rank=6)
@@ -120,4 +120,5 @@ def comm_slow_rank_over_hosts(context: Context) -> str:
                        "agents answer with records of its steps")
     first = next(i for i in report["irregularities"] if i["chain"])
     need(is_slow(first, 6), f"another irregularity: {first}")
-    return f"slowdown {first['slowdown']:.2f}, {first['cost_ms']:.0f} ms a step, chain of {len(first['chain'])}"
+    cost = f"{first['cost_ms']:.0f} ms a step"
+    return f"slowdown {first['slowdown']:.2f}, {cost}, chain of {len(first['chain'])}"

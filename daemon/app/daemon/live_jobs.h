@@ -58,8 +58,8 @@ enum class LiveEventKind : uint8_t {
   kPoolChanged,    // pool() has another job: save it
   kStepsWanted,    // the agents of `hosts` are to be asked for records of `steps`; never replayed
 };
-// As in /v1/events: "job_started", "finding", "diagnosis", "diagnosis_gone", "job_ended", "pool_changed"; the last
-// one is no news.
+// As in /v1/events: "job_started", "finding", "diagnosis", "diagnosis_gone", "job_ended", "pool_changed"; the
+// last one is no news.
 std::string_view word(LiveEventKind kind);
 
 enum class JobState : uint8_t { kRunning, kEnded, kFailed };

@@ -126,8 +126,11 @@ void Asked::take(OfHost told, int64_t now_ns) {
 
 std::vector<int64_t> Asked::complete(int64_t now_ns) {
   std::vector<int64_t> out;
-  for (auto& [step, answer] : answers_)
-    if (answer.fresh && ((answer.hosts.empty() && answer.tries > 0) || now_ns - answer.asked_ns >= kAgainNs)) out.push_back(step);
+  for (auto& [step, answer] : answers_) {
+    // What was asked for before a restart, of whom nobody knows, waits for all that may come.
+    const bool all = answer.hosts.empty() && answer.tries > 0;
+    if (answer.fresh && (all || now_ns - answer.asked_ns >= kAgainNs)) out.push_back(step);
+  }
   return out;
 }
 
@@ -182,8 +185,7 @@ void Asked::scale(StepResult& step, bool again) const {
     if (const auto at = of_rank_.find(r.rank); at != of_rank_.end())
       r.path *= static_cast<float>(factor(at->second));
   for (NetEffect& e : step.network)
-    if (const auto at = of_part_.find(key_of(e)); at != of_part_.end())
-      e.cost *= factor(at->second);
+    if (const auto at = of_part_.find(key_of(e)); at != of_part_.end()) e.cost *= factor(at->second);
 }
 
 void Asked::scaled() {

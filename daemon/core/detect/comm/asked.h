@@ -1,7 +1,7 @@
 // Records that a job's agents are asked for, where their sums name somebody: of a few of his steps, of the
-// hosts on the path. Of those steps the path, its costs and the chain of waiting are then what records say; in
-// others what sums said is scaled as it had to be there. Where nobody has the records any more, what sums say
-// stays. Owned by CommTrace, one thread, pure.
+// hosts on the path. Of those steps the path, its costs and the chain of waiting are then what records say;
+// in others what sums said is scaled as it had to be there. Where nobody has the records any more, what sums
+// say stays. Owned by CommTrace, one thread, pure.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace culprit::comm {
 
-// Asked of a culprit: one of a hundred steps that are known, so that records add little to sums, and in all so
-// many: a step that is like no other is not all that is known of his.
+// Asked of a culprit: one of a hundred steps that are known, so that records add little to sums, and in all
+// so many: a step that is like no other is not all that is known of his.
 constexpr size_t kStepsAsked = 3, kOneOf = 100;
 // Asked of a job at a time, and in all its time: of some twenty culprits.
 constexpr size_t kStepsPending = 8, kStepsOfJob = 64;

@@ -79,17 +79,17 @@ class Replay {
     }
   }
 
-  // Sends that left before their receiver came did not wait for him. Taken for waiting, ranks that send to one
-  // another would wait for ever.
+  // Sends that left before their receiver came did not wait for him. Taken for waiting, ranks that send to
+  // one another would wait for ever.
   void find_alone() {
     alone_.assign(step_.ops.size(), false);
     for (const Instance& i : step_.instances)
       for (uint32_t k = 0; k < i.count; ++k) {
         const uint32_t side = step_.sides[i.first + k], other = step_.sides[i.first + (k == 0 ? 1 : 0)];
         const Op& op = step_.ops[side];
-        alone_[side] = op.op == CommOp::kSend && op.finished && i.count == 2 &&
-                       step_.aligned(cluster_, other, step_.ops[other].start) >=
-                           step_.aligned(cluster_, side, op.end);
+        alone_[side] =
+            op.op == CommOp::kSend && op.finished && i.count == 2 &&
+            step_.aligned(cluster_, other, step_.ops[other].start) >= step_.aligned(cluster_, side, op.end);
       }
   }
 

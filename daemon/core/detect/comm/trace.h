@@ -136,7 +136,7 @@ class CommTrace {
   std::vector<int64_t> latest_;    // by rank index: its step
   std::deque<StepResult> steps_;
   Asked asked_;
-  Network of_asked_;  // what is usual of operations in the records that were asked for
+  Network of_asked_;       // what is usual of operations in the records that were asked for
   size_t rank_steps_ = 0;  // of their ranks; a step itself counts too
   int64_t closed_to_ = -1;
   OpenOperations open_;

@@ -19,15 +19,16 @@ constexpr size_t kVectorBytes = 14, kStreamBytes = 14;
 // Of an operation of packed records.
 constexpr size_t kOpBytes = 5;
 
-// Microseconds as ten bits and a power of two, in the order of their size: 0.1 % beyond 1 ms, two weeks. 0: not
-// known.
+// Microseconds as ten bits and a power of two, in the order of their size: 0.1 % beyond 1 ms, two weeks.
+// 0: not known.
 constexpr uint64_t kHalf = 512, kLongestUs = uint64_t{1} << 40;
 
 uint32_t code_of(float ms) {
   if (std::isnan(ms)) return 0;
   const auto us = static_cast<uint64_t>(
       std::clamp(std::llround(1000.0 * double{ms}), 0ll, static_cast<long long>(kLongestUs)));
-  const int power = std::max<int>(0, static_cast<int>(std::bit_width(us)) - static_cast<int>(std::bit_width(kHalf)));
+  const int beyond = static_cast<int>(std::bit_width(us)) - static_cast<int>(std::bit_width(kHalf));
+  const int power = std::max(0, beyond);
   const uint64_t rounded = power == 0 ? us : (us + (uint64_t{1} << (power - 1))) >> power;
   return static_cast<uint32_t>(static_cast<uint64_t>(power) * kHalf + rounded + 1);
 }
@@ -36,8 +37,8 @@ const uint32_t kCodeMax = code_of(static_cast<float>(kLongestUs) / 1000);
 float ms_of(uint32_t code) {
   if (code == 0) return kUnknownMs;
   const uint64_t value = code - 1, power = value < 2 * kHalf ? 0 : value / kHalf - 1;
-  return static_cast<float>(
-      std::ldexp(static_cast<double>(value - power * kHalf), static_cast<int>(power)) / 1000);
+  return static_cast<float>(std::ldexp(static_cast<double>(value - power * kHalf), static_cast<int>(power)) /
+                            1000);
 }
 
 // What the vectors of a rank before in the block were: the next are told by what they differ by.
