@@ -270,7 +270,7 @@ bool unpack(const RankRecords& packed, const RankStreams& streams, int64_t step,
     r.device = streams.device;
     out.records.push_back(r);
   }
-  return in.done();
+  return in.ok() && in.done();
 }
 
 // ---- a host's side
