@@ -123,7 +123,7 @@ void Collector::committed(uint64_t epoch, uint64_t sequence) {
   if (const auto at = by_epoch_.find(epoch); at != by_epoch_.end()) at->second->committed(epoch, sequence);
 }
 
-bool Collector::want(const std::string& host, const peer::Wanted& wanted) {
+bool Collector::want(const std::string& host, const peer::Message& wanted) {
   const auto at = by_host_.find(host);
   return at != by_host_.end() && at->second->want(wanted);
 }

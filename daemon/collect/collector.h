@@ -72,7 +72,7 @@ class Collector {
   // Everything of the epoch up to `sequence` is committed.
   void committed(uint64_t epoch, uint64_t sequence);
   // Asks a host for its evidence of a time. False: it is not connected, or does not read.
-  bool want(const std::string& host, const peer::Wanted& wanted);
+  bool want(const std::string& host, const peer::Message& wanted);
   // For connections from now on.
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
   // Says Bye to all and takes nobody any more.

@@ -277,7 +277,7 @@ void Session::acknowledge() {
   }
 }
 
-bool Session::want(const peer::Wanted& wanted) {
+bool Session::want(const peer::Message& wanted) {
   if (state_ != State::kOpen || !has_room()) return false;
   write(wanted);
   return true;

@@ -23,7 +23,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void close(const std::string& why);
   void bye(const std::string& sentence);
   void committed(uint64_t epoch, uint64_t sequence);
-  bool want(const peer::Wanted& wanted);
+  bool want(const peer::Message& wanted);
   void taken(uint64_t bytes, const Status& status);
   void read_or_not();
 

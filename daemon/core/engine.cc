@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "base/limits.h"
 #include "core/detect/comm/tell.h"
@@ -27,6 +28,7 @@ struct Engine::Impl {
   detect::ProgressWatch progress;
   detect::Fate fate;  // of the last report
   comm::CommTrace comm;
+  std::vector<comm::StepsWanted> wanted;  // since take_wanted()
   std::vector<FlightDump> flights;
   std::map<uint32_t, size_t> flight_of;  // rank
   size_t flight_ops = 0;
@@ -197,6 +199,7 @@ struct Engine::Impl {
     // In a job that runs some ranks are always inside of an operation.
     const bool stopped = !options.live || (now != kNoTime && progress.may_stall(options.hang, now));
     comm::Told said = comm::tell(comm, stopped);
+    std::move(said.wanted.begin(), said.wanted.end(), std::back_inserter(wanted));
     std::move(said.findings.begin(), said.findings.end(), std::back_inserter(analysis.findings));
     report.irregularities = std::move(said.irregularities);
     report.comm = std::move(said.steps);
@@ -330,6 +333,8 @@ Report Engine::report(TimeNs now) {
 
 bool Engine::may_stall(TimeNs now) const { return impl_->progress.may_stall(impl_->options.hang, now); }
 bool Engine::ended_well() const { return impl_->fate.ended_well; }
+
+std::vector<comm::StepsWanted> Engine::take_wanted() { return std::exchange(impl_->wanted, {}); }
 
 std::optional<int64_t> Engine::iteration() const {
   const int64_t last = std::max(impl_->fate.last_iteration, impl_->progress.beaten());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/detect/analysis.h"
+#include "core/detect/comm/asked.h"
 #include "core/detect/comm/parallel.h"
 #include "core/detect/comm/vectors.h"
 #include "core/detect/stall.h"
@@ -97,6 +98,8 @@ class Engine {
   // What is known so far. May be asked at any time, again and again. With the time, on the clock of step()'s,
   // a job that stopped making progress is told too.
   Report report(TimeNs now = kNoTime);
+  // Records that hosts' agents are to be asked for, by the reports since the last call.
+  std::vector<comm::StepsWanted> take_wanted();
   // Cheap: whether a report at this time may tell of such a stop.
   bool may_stall(TimeNs now) const;
   // As the last report saw it: the job reached its planned end.

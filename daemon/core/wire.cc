@@ -188,6 +188,10 @@ void InputWriter::note_comm(TimeNs now) {
   before_.text(body.bytes());
 }
 
+void InputWriter::answer(const std::vector<int64_t>& steps) {
+  if (comm_) comm_->condenser.answer(steps);
+}
+
 void InputWriter::ends(bool failed, TimeNs now) {
   note(kEnds, now, failed ? "\1" : std::string_view("\0", 1));
 }
@@ -251,9 +255,7 @@ bool InputReader::read_comm(PackedReader& body, TimeNs now, std::vector<Note>& o
   Note::Comm read{std::string(body.text(limits::kNameBytes)), {}};
   if (!comm::unpack(body, streams_told_, read.told)) return false;
   streams_told_ += read.told.streams.size();
-  // A host has some dozens of ranks, whose streams change when its job is started anew.
-  constexpr size_t kStreamsOfHost = 1 << 16;
-  if (streams_told_ > kStreamsOfHost) return false;
+  if (streams_told_ > comm::kStreamsOfHost) return false;
   out.push_back({now, std::move(read)});
   return true;
 }

@@ -35,6 +35,8 @@ class InputWriter {
   void add(const Input& input, TimeNs now);
   // Now and then: whether ranks stand still inside of operations, which others should know.
   void tick(TimeNs now);
+  // Records of these steps are asked for: they stand in the next block, as far as they are kept.
+  void answer(const std::vector<int64_t>& steps);
   // The job is over on this host.
   void ends(bool failed, TimeNs now);
   // Whether processes of the job are on this host.

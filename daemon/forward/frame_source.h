@@ -65,6 +65,9 @@ class FrameSource {
   // A lesser one than before changes nothing: a collector was set back.
   virtual void acknowledged(peer::Log log, uint64_t sequence) = 0;
 
+  // The collector asks for records of these steps of a job: they come in the condensed log, if at all.
+  virtual void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) = 0;
+
   // The collector has frames of this epoch that stand behind our end: the disk has lost what was synced.
   // Nothing of the log is sent until it has another epoch (and reopened() was called).
   virtual void fell_behind(peer::Log log, uint64_t committed) = 0;

@@ -167,6 +167,10 @@ bool Session::handle(const peer::Message& message) {
     finding();
     return true;
   }
+  if (const auto* wanted = std::get_if<peer::StepsWanted>(&message)) {
+    owner_.source_.steps_wanted(wanted->job, wanted->steps);
+    return true;
+  }
   return std::holds_alternative<peer::Unknown>(message);
 }
 

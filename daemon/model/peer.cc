@@ -230,12 +230,20 @@ requires std::is_same_v<std::remove_const_t<M>, Bye>
 void fields(Io& io, M& m) { sentence(io, m.sentence); }
 
 template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, StepsWanted>
+void fields(Io& io, M& m) {
+  io.text(m.job, kJobBytes, "the job's name is too long");
+  io.list(m.steps, kStepsWanted, [&](auto& step) { io.number(step); });
+}
+
+template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, Unknown>
 void fields(Io&, M&) {}
 
 // Types on the wire are the places in Message: what is there stays, and what comes is added at its end.
 constexpr const char* kNames[] = {"unknown message", "hello",  "welcome", "frame", "skipped", "ack",
-                                  "status",          "wanted", "ping",    "pong",  "refused", "bye"};
+                                  "status",          "wanted", "ping",    "pong",  "refused", "bye",
+                                  "steps wanted"};
 static_assert(std::size(kNames) == std::variant_size_v<Message>);
 
 template <size_t I = 1>

@@ -135,6 +135,13 @@ struct Wanted {
   bool operator==(const Wanted&) const = default;
 };
 
+// Collector: records of these steps of a job are to stand in the condensed log, as far as the agent has them.
+struct StepsWanted {
+  std::string job;
+  std::vector<int64_t> steps;
+  bool operator==(const StepsWanted&) const = default;
+};
+
 // Either, when nothing else was sent for a while; it comes back in a Pong.
 struct Ping {
   uint64_t stamp = 0;
@@ -176,8 +183,8 @@ struct Unknown {
   bool operator==(const Unknown&) const = default;
 };
 
-using Message =
-    std::variant<Unknown, Hello, Welcome, Frame, Skipped, Ack, Status, Wanted, Ping, Pong, Refused, Bye>;
+using Message = std::variant<Unknown, Hello, Welcome, Frame, Skipped, Ack, Status, Wanted, Ping, Pong,
+                             Refused, Bye, StepsWanted>;
 const char* name_of(const Message& message);
 
 constexpr size_t kHeaderBytes = 8;
@@ -189,6 +196,7 @@ constexpr size_t kMessageBytes = (8 << 20) + (128 << 10);
 constexpr size_t kSentenceBytes = 1024;
 // Running jobs that a Status names.
 constexpr size_t kStatusJobs = 64;
+constexpr size_t kStepsWanted = 64;
 
 // With its header. Texts that are longer than may be are cut.
 std::string encode(const Message& message);

@@ -106,7 +106,8 @@ def comm_stuck_rank_from_rings(context: Context) -> str:
 
 @case
 def comm_slow_rank_over_hosts(context: Context) -> str:
-    """Two agents with four processes each: the collector, which gets no record, names the slow one."""
+    """Two agents with four processes each: by sums alone the collector names the slow one, asks for
+    records of a few of its steps, and has the chain of waiting that leads there."""
     cluster = Cluster(context, 2).start()
     trace = context.folder / "slow.comm"
     comm_job.write(trace, steps=80, slow_rank=6)
@@ -115,4 +116,9 @@ def comm_slow_rank_over_hosts(context: Context) -> str:
         replays(context, trace, agent, range(i * half, (i + 1) * half))
     report = waits_for(cluster.collector, lambda r: names(r, "node-1", 6, 6), 150, "the slow rank is named")
     need(is_slow(report["irregularities"][0], 6), f"another irregularity: {report['irregularities'][0]}")
-    return f"slowdown {report['irregularities'][0]['slowdown']:.2f}"
+    report = waits_for(cluster.collector, lambda r: any(i["chain"] for i in r.get("irregularities", [])), 60,
+                       "agents answer with records of its steps")
+    first = next(i for i in report["irregularities"] if i["chain"])
+    need(is_slow(first, 6), f"another irregularity: {first}")
+    cost = f"{first['cost_ms']:.0f} ms a step"
+    return f"slowdown {first['slowdown']:.2f}, {cost}, chain of {len(first['chain'])}"

@@ -33,6 +33,7 @@ class SpoolSource final : public forward::FrameSource {
   peer::LogBounds bounds(peer::Log log) const override { return bounds_[static_cast<size_t>(log)]; }
   void read(forward::ReadRequest request, Done done) override;
   void acknowledged(peer::Log log, uint64_t sequence) override;
+  void steps_wanted(const std::string&, const std::vector<int64_t>&) override {}
   void fell_behind(peer::Log, uint64_t) override { ++fell_behind_count; }
 
  private:

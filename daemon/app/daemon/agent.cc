@@ -443,6 +443,10 @@ void Agent::release() {
 
 void Agent::take_events(std::vector<LiveEvent>&& events) {
   for (const LiveEvent& event : events) {
+    if (event.kind == LiveEventKind::kStepsWanted) {
+      if (collecting_) collecting_->want_steps(event.hosts, {event.job, event.steps});
+      continue;
+    }
     if (event.replayed && event.kind == LiveEventKind::kDiagnosis) tell_if_new(event);
     record_event(event);
     if (!event.replayed && event.kind != LiveEventKind::kPoolChanged) tell(event);

@@ -260,6 +260,13 @@ void Collecting::want(const std::vector<std::string>& hosts, TimeNs at, const st
   }
 }
 
+void Collecting::want_steps(const std::vector<std::string>& hosts, const peer::StepsWanted& wanted) {
+  for (const std::string& host : hosts) {
+    ++figures_.steps_wanted;
+    if (!collector_ || !collector_->want(host, wanted)) ++figures_.steps_untaken;
+  }
+}
+
 // ---- the archive's worker
 
 // Everything of the archive is done by one work at a time, in the order in which it came.

@@ -66,6 +66,8 @@ class Collecting : private collect::FrameSink {
   void go_on();
   // A finding: evidence of that time is asked of these hosts, now or when they come back.
   void want(const std::vector<std::string>& hosts, TimeNs at, const std::string& reason);
+  // Records of these steps are asked of these hosts; who is away is asked again by whoever wants them.
+  void want_steps(const std::vector<std::string>& hosts, const peer::StepsWanted& wanted);
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
   void set_retention(uint64_t max_bytes, TimeNs max_age_ns);
   // Says Bye; what came is committed, then `done`.
@@ -85,7 +87,8 @@ class Collecting : private collect::FrameSink {
   std::string address() const;
   struct Figures {
     uint64_t commits = 0, failed_commits = 0, engine_holds = 0;
-    uint64_t wants = 0, wants_untaken = 0;  // times asked of a host; that it could not be told at once
+    uint64_t steps_wanted = 0, steps_untaken = 0;  // records of steps asked of a host; the same
+    uint64_t wants = 0, wants_untaken = 0;         // times asked of a host; that it could not be told at once
     size_t waiting = 0, engine_bytes = 0;
     bool restoring = false;
   };

@@ -155,6 +155,11 @@ void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Co
   m.counter("culprit_collector_wants_untaken_total",
             "Of these, those that their host could not be told at once: it is away, or is none.")
       .value(number(f.wants_untaken));
+  m.counter("culprit_collector_steps_wanted_total", "Times that a host was asked for records of steps.")
+      .value(number(f.steps_wanted));
+  m.counter("culprit_collector_steps_untaken_total",
+            "Of these, those that their host could not be told: it is away, or is none.")
+      .value(number(f.steps_untaken));
   m.counter("culprit_archive_engine_holds_total", "Times that frames waited for the engines.")
       .value(number(f.engine_holds));
 }

@@ -682,6 +682,13 @@ void HostFeed::tick(TimeNs now) {
   for (auto& [id, job] : impl_->jobs) impl_->tick(id, *job, now);
 }
 
+void HostFeed::answer(const std::string& job, const std::vector<int64_t>& steps) {
+  const auto known = impl_->jobs.find(job);
+  if (known == impl_->jobs.end()) return;
+  known->second->writer->answer(steps);
+  impl_->hurry = true;
+}
+
 bool HostFeed::empty(TimeNs now) const {
   if (!impl_->ends.empty()) return false;
   for (const auto& [id, job] : impl_->jobs)

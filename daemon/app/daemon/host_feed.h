@@ -75,6 +75,9 @@ class HostFeed {
   // What depends on time alone: whether processes live, who is to be forgotten.
   void tick(TimeNs now);
 
+  // Somebody asks for records of these steps of a job: they go with its next block.
+  void answer(const std::string& job, const std::vector<int64_t>& steps);
+
   bool empty(TimeNs now) const;  // a flush would tell nothing
   bool full() const;             // flush before more is taken
   bool urgent() const;           // a collector should know now

@@ -316,6 +316,12 @@ void LiveJob::make_report(TimeNs now, bool hangs, std::vector<LiveEvent>& out) {
   accused_ = std::move(accused);
   name_diagnoses();
   tell_diagnoses(now, out);
+  for (comm::StepsWanted& wanted : engine_->take_wanted()) {
+    LiveEvent e = event(LiveEventKind::kStepsWanted, now);
+    e.hosts = std::move(wanted.hosts);
+    e.steps = std::move(wanted.steps);
+    out.push_back(std::move(e));
+  }
 }
 
 TimeNs LiveJob::accused_ns(const std::string& host) const {

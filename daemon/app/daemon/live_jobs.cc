@@ -39,8 +39,8 @@ constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
 // What depends on time alone (hangs, ends, slow reports) takes tens of seconds.
 constexpr TimeNs kTickEvery = kNsPerSecond;
 
-constexpr std::string_view kEventWords[] = {"job_started",    "finding",   "diagnosis",
-                                            "diagnosis_gone", "job_ended", "pool_changed"};
+constexpr std::string_view kEventWords[] = {"job_started", "finding",      "diagnosis",   "diagnosis_gone",
+                                            "job_ended",   "pool_changed", "steps_wanted"};
 constexpr std::string_view kStateWords[] = {"running", "ended", "failed"};
 
 uint64_t count_lines(std::string_view text) {
@@ -77,6 +77,7 @@ struct LiveJobs::Impl {
   void push(std::vector<LiveEvent>& out) {
     for (LiveEvent& e : out) {
       e.replayed = restoring;
+      if (e.kind == LiveEventKind::kStepsWanted && restoring) continue;  // what was answered comes too
       if (e.kind == LiveEventKind::kFinding && restoring) {
         if (replayed.size() >= limits::kLiveEvents) replayed.pop_front();
         replayed.push_back(std::move(e));

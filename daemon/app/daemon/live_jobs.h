@@ -56,8 +56,10 @@ enum class LiveEventKind : uint8_t {
   kDiagnosisGone,  // json: as it was told last
   kJobEnded,       // json: LiveJobSummary; `report` is the final one
   kPoolChanged,    // pool() has another job: save it
+  kStepsWanted,    // the agents of `hosts` are to be asked for records of `steps`; never replayed
 };
-// As in /v1/events: "job_started", "finding", "diagnosis", "diagnosis_gone", "job_ended", "pool_changed".
+// As in /v1/events: "job_started", "finding", "diagnosis", "diagnosis_gone", "job_ended", "pool_changed"; the
+// last one is no news.
 std::string_view word(LiveEventKind kind);
 
 enum class JobState : uint8_t { kRunning, kEnded, kFailed };
@@ -89,6 +91,7 @@ struct LiveEvent {
   std::optional<LiveJobSummary> summary;  // of kJobStarted and kJobEnded
   TimeNs last_ns = kNoTime;               // of kJobEnded: what came later is another run's; see RunEnd
   std::vector<std::string> hosts;         // of a finding or a diagnosis: whose agents told of it
+  std::vector<int64_t> steps = {};        // of kStepsWanted
   TimeNs told_ns = kNoTime;               // up to when the job was known then, on the clock of its hosts
   bool replayed = false;                  // it may have been told before a restart
 };

@@ -53,6 +53,8 @@ class PlayAgent final : public forward::FrameSource {
   peer::LogBounds bounds(peer::Log log) const override;
   void read(forward::ReadRequest request, Done done) override;
   void acknowledged(peer::Log log, uint64_t sequence) override;
+  // Sums are what is shown of it.
+  void steps_wanted(const std::string&, const std::vector<int64_t>&) override {}
   void fell_behind(peer::Log, uint64_t) override {}
 
  private:

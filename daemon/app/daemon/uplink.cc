@@ -289,6 +289,19 @@ void Uplink::fell_behind(Log log, uint64_t committed) {
       reopen);
 }
 
+void Uplink::steps_wanted(const std::string& job, const std::vector<int64_t>& steps) {
+  auto hurries = std::make_shared<bool>(false);
+  worker_->submit(
+      [this, job, steps, hurries] {
+        feed_->answer(job, steps);
+        *hurries = feed_->hurries();
+      },
+      [this, hurries] {
+        told_.hurries = told_.hurries || *hurries;
+        told_.empty = told_.empty && !*hurries;
+      });
+}
+
 void Uplink::evidence_synced() {
   if (forwarder_) forwarder_->appended(Log::kEvidence);
 }

@@ -79,6 +79,7 @@ class Uplink : public forward::FrameSource {
   void read(forward::ReadRequest request, Done done) override;
   void acknowledged(peer::Log log, uint64_t sequence) override;
   void fell_behind(peer::Log log, uint64_t committed) override;
+  void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) override;
 
  private:
   struct Waiting {

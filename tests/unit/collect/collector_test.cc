@@ -333,8 +333,8 @@ BOOST_AUTO_TEST_CASE(a_collector_that_stops_says_bye_and_what_comes_late_does_no
   Agent agent(receiver.env);
   agent.hello("node-1", 1);
   agent.frame(1);
-  receiver.collector->want("node-1", {1, 2, "a rank hangs"});
-  receiver.collector->want("node-2", {1, 2, "nobody"});
+  receiver.collector->want("node-1", peer::Wanted{1, 2, "a rank hangs"});
+  receiver.collector->want("node-2", peer::Wanted{1, 2, "nobody"});
   receiver.collector->stop();
   receiver.env.read();
   BOOST_TEST(agent.heard() == "welcome; wanted: a rank hangs; bye: the collector stops");

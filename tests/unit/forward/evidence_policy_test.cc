@@ -42,10 +42,19 @@ BOOST_AUTO_TEST_CASE(findings_send_what_lies_around_them_and_the_rest_is_told_as
   BOOST_TEST(run.source.of(Log::kEvidence).acknowledged == 48u);  // all but two minutes
 }
 
+BOOST_AUTO_TEST_CASE(records_of_steps_are_asked_of_who_has_them_whatever_the_policy) {
+  Minutes run({EvidenceMode::kNone, 0, 60 * kS});
+  run.run(0, 10);
+  run.collector->want("node-3", peer::StepsWanted{"llama", {118, 119}});
+  run.env.read();
+  BOOST_TEST(run.source.asked_steps.first == "llama");
+  BOOST_TEST((run.source.asked_steps.second == std::vector<int64_t>{118, 119}));
+}
+
 BOOST_AUTO_TEST_CASE(what_the_collector_wants_is_sent_like_a_finding) {
   Minutes run({EvidenceMode::kFindings, 0, 60 * kS});
   run.run(0, 100);
-  run.collector->want("node-3", {run.begin + 82 * kS, run.begin + 85 * kS, "a rank hangs"});
+  run.collector->want("node-3", peer::Wanted{run.begin + 82 * kS, run.begin + 85 * kS, "a rank hangs"});
   run.env.read();
   BOOST_TEST(run.stored(Log::kEvidence).bytes == "30;40;50;60;70;80;90;");
   run.run(100, 300);

@@ -59,8 +59,12 @@ class MemorySource final : public FrameSource {
     if (!later) return done(std::move(answer));
     env.post([done = std::move(done), answer = std::move(answer)] { done(answer); });
   }
+  std::pair<std::string, std::vector<int64_t>> asked_steps;  // the last
   void acknowledged(Log log, uint64_t sequence) override {
     of(log).acknowledged = std::max(sequence, of(log).acknowledged);
+  }
+  void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) override {
+    asked_steps = {job, steps};
   }
   void fell_behind(Log log, uint64_t committed) override { of(log).fell_behind = committed; }
 

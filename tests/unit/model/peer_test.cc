@@ -29,7 +29,8 @@ const std::vector<Message>& samples() {
       Ping{1},
       Pong{2},
       Refused{Refusal::kIdentity, "it calls itself node-4"},
-      Bye{"the agent stops"}};
+      Bye{"the agent stops"},
+      StepsWanted{"llama", {118, 119}}};
   return all;
 }
 

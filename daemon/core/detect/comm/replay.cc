@@ -12,12 +12,15 @@ namespace {
 constexpr double kMs = 1e-6;  // of a nanosecond
 // A replay that misses the step's own length by more says nothing of what else it might have been.
 constexpr double kAsObserved = 0.05;
+// Times that are compared across hosts are no finer (path.cc).
+constexpr double kTogetherMs = 0.05;
 constexpr double kShare = 0.01;  // of a step: less makes none irregular
 
 class Replay {
  public:
   Replay(const Cluster& cluster, const Step& step) : cluster_(cluster), step_(step) {
     find_transfers();
+    find_alone();
     find_order();
     if (ordered()) whole_ = run({});
     holds_ = ordered() && std::abs(whole_ - observed_ms()) < kAsObserved * observed_ms();
@@ -26,7 +29,9 @@ class Replay {
   // Milliseconds that the step would be shorter by; negative: it cannot be told.
   double without(const Excess& excess) {
     if (!holds_) return -1;
-    return std::max(0.0, whole_ - run(excess));
+    const double ms = std::max(0.0, whole_ - run(excess));
+    // A wait whose record was lost stands there as work, and whoever it hides holds up all that follows.
+    return ms < kShare * whole_ && has_lost() ? -1 : ms;
   }
 
  private:
@@ -39,6 +44,19 @@ class Replay {
       last = std::max(last, step_.aligned(cluster_, k, step_.ops[k].end));
     }
     return kMs * static_cast<double>(last - first);
+  }
+
+  // Whether numbers of a stream are missing between others.
+  bool has_lost() const {
+    for (uint32_t i = 0; i < step_.ranks.size(); ++i) {
+      std::vector<uint64_t> next(cluster_.ranks()[step_.ranks[i]].slots.size(), 0);
+      for (uint32_t k = step_.begin[i]; k < step_.begin[i + 1]; ++k) {
+        const Op& op = step_.ops[k];
+        if (next[op.slot] > 0 && op.seq > next[op.slot]) return true;
+        next[op.slot] = op.seq + 1;
+      }
+    }
+    return false;
   }
 
   // What an operation took when all were there. Where some are not recorded it is what those that are had in
@@ -61,6 +79,20 @@ class Replay {
     }
   }
 
+  // Sends that left before their receiver came did not wait for him. Taken for waiting, ranks that send to
+  // one another would wait for ever.
+  void find_alone() {
+    alone_.assign(step_.ops.size(), false);
+    for (const Instance& i : step_.instances)
+      for (uint32_t k = 0; k < i.count; ++k) {
+        const uint32_t side = step_.sides[i.first + k], other = step_.sides[i.first + (k == 0 ? 1 : 0)];
+        const Op& op = step_.ops[side];
+        alone_[side] =
+            op.op == CommOp::kSend && op.finished && i.count == 2 &&
+            step_.aligned(cluster_, other, step_.ops[other].start) >= step_.aligned(cluster_, side, op.end);
+      }
+  }
+
   // Ranks go on until they wait for somebody who has not come yet, as they did.
   void find_order() {
     const size_t ranks = step_.ranks.size();
@@ -78,7 +110,7 @@ class Replay {
         uint32_t on = kNone;
         if (by_end(step_.ops[k]))
           launched_with(step_.ops[k].before, [&](uint32_t m) {
-            if (missing[step_.ops[m].instance] > 0) on = step_.ops[m].instance;
+            if (!alone_[m] && missing[step_.ops[m].instance] > 0) on = step_.ops[m].instance;
           });
         if (on != kNone) {
           waiting[on].push_back(rank);
@@ -152,10 +184,11 @@ class Replay {
     const Op& op = step_.ops[k];
     const Instance& instance = step_.instances[op.instance];
     const double span = kMs * static_cast<double>(op.end - op.start);
-    double took = took_[op.instance];
-    if (span < took) return starts_[k] + span;  // it did not wait for the others
-    if (!excess.channels.empty() && excess.channels[instance.local]) took -= instance.slower_ms;
-    return latest_[op.instance] + took;
+    const double took = took_[op.instance];
+    if (span < took - kTogetherMs) return starts_[k] + span;  // it did not wait for the others
+    const double slower =
+        !excess.channels.empty() && excess.channels[instance.local] ? instance.slower_ms : 0;
+    return alone_[k] ? starts_[k] + span - slower : latest_[op.instance] + took - slower;
   }
 
   const Cluster& cluster_;
@@ -163,10 +196,27 @@ class Replay {
   std::vector<uint32_t> order_;
   std::vector<double> starts_, latest_;  // by operation, by instance
   std::vector<double> took_;             // by instance
+  std::vector<bool> alone_;              // by operation
   int64_t origin_ = INT64_MIN;
   double whole_ = 0;
   bool holds_ = false;  // run again as it was it takes as long as it did
 };
+
+// Not to be told: what stands on the path, or where it led elsewhere, what the one that stands out most takes
+// beyond its peers. Ranks that are late together are late at the same time.
+void take_excess(const std::vector<uint32_t>& ranks, StepResult& step) {
+  double on_path = 0, most = 0, sum = 0;
+  for (const uint32_t i : ranks) {
+    RankStep& r = step.ranks[i];
+    on_path += std::max(0.f, r.path);
+    if (r.path < kShare * step.step_ms) r.path = r.excess;
+    most = std::max(most, double{r.excess});
+    sum += std::max(0.f, r.path);
+  }
+  const double whole = std::max(on_path, most);
+  for (const uint32_t i : ranks)
+    if (sum > whole) step.ranks[i].path *= static_cast<float>(whole / sum);
+}
 
 }  // namespace
 
@@ -200,11 +250,7 @@ void replay_costs(const Cluster& cluster, Step& step) {
     excess.host = host;
     const double ms = replay.without(excess);
     if (ms < 0) {
-      // Not to be told: what stands on the path, or where it led elsewhere, what the one that stands out most
-      // takes beyond its peers.
-      if (host == order[0].second)
-        for (const uint32_t i : accounts[host].ranks)
-          if (RankStep& r = step.result.ranks[i]; r.path < kShare * step.result.step_ms) r.path = r.excess;
+      if (host == order[0].second) take_excess(accounts[host].ranks, step.result);
       continue;
     }
     for (const uint32_t i : accounts[host].ranks) {

@@ -53,8 +53,13 @@ struct NetEffect {
   std::vector<uint32_t> channels = {};  // in Step::channels, that it explains; empty once the step is closed
 };
 
+// What a step's paths and costs are read off: records of all ranks there are; sums that hosts told of it; or,
+// for who is named, records that were asked for beside the sums.
+enum class Basis : uint8_t { kRecords, kSums, kPath };
+
 struct StepResult {
   int64_t number = 0;
+  Basis basis = Basis::kRecords;
   double step_ms = 0;
   int64_t last_ns = 0;  // on the clock of whichever host ended last
   std::vector<RankStep> ranks;

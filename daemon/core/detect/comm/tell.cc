@@ -35,6 +35,7 @@ class Teller {
       if (!c.nobody) out_.findings.push_back(finding_of(c));
     irregularities();
     curve();
+    out_.wanted = trace_.ask(judgement_.culprits);
     if (const auto stuck = stopped ? trace_.stuck() : std::nullopt) hang(*stuck);
     return std::move(out_);
   }
@@ -77,14 +78,21 @@ class Teller {
           fmt::format("its own work takes {:.2f} times as long as theirs, without what it waits for others",
                       c.ratio),
           c.hidden ? "steps are no longer for it only because others take longer still"
-                   : fmt::format("it makes a step {} longer", amount(c.cost_ms))};
+                   : fmt::format("it makes a step {} longer{}", amount(c.cost_ms), by_sums(c))};
     std::string part = c.kind == "nic"      ? "the network card of " + name_of(c.ranks[0])
                        : c.kind == "nvlink" ? "the links within " + host_of(c, 0)
                        : c.kind == "link"   ? "the way between " + subject(c)
                                             : "the network of " + host_of(c, 0);
     return {
         fmt::format("what goes through {} takes {:.2f} times as long as elsewhere, {}", part, c.ratio, often),
-        fmt::format("it costs {} a step", amount(c.cost_ms))};
+        fmt::format("it costs {} a step{}", amount(c.cost_ms), by_sums(c))};
+  }
+
+  // Hosts that were asked for records of its steps did not have them, or not yet.
+  const char* by_sums(const Culprit& c) const {
+    const bool sums = std::all_of(c.steps.begin(), c.steps.end(),
+                                  [&](uint32_t s) { return steps_[s].basis == Basis::kSums; });
+    return sums ? ", as far as sums tell: there are no records of these steps here" : "";
   }
 
   static Component component_of(const Culprit& c) {
@@ -185,13 +193,18 @@ class Teller {
       out.first_step = steps_[at->first].number;
       out.last_step = steps_[last].number;
       double time = 0, cost = 0, most = -1;
+      bool with_chain = false;
       for (auto i = at; i != end; ++i) {
         const StepResult& s = steps_[i->first];
         const double own = i->second.culprit ? i->second.cost : std::max(0.0, s.step_ms - usual_step());
         time += s.step_ms;
         cost += own;
         without_[i->first] = s.step_ms - own;
-        if (own > most) most = own, out.chain = s.chain;
+        const bool chain = s.basis != Basis::kSums;
+        if (chain < with_chain || (chain == with_chain && own <= most)) continue;
+        with_chain = chain;
+        most = own;
+        out.chain = s.chain;
       }
       const auto n = static_cast<double>(last - at->first + 1);
       out.cost_ms = cost / n;

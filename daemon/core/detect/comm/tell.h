@@ -15,6 +15,7 @@ struct Told {
   std::vector<Irregularity> irregularities;  // by step
   std::optional<Hang> hang;
   CommSteps steps;
+  std::vector<StepsWanted> wanted;  // of hosts that tell no records: to be asked for
 };
 
 // Settles the trace first. `stopped`: operations that have not ended will not.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/text.h"
@@ -211,6 +212,8 @@ void CommTrace::analyse(int64_t number, Held held) {
   Network::compare(step);
   const std::vector<double> on_path = estimate_path(cluster_, step);
   Network::explain(cluster_, on_path, step);
+  step.result.basis = Basis::kSums;
+  asked_.scale(step.result);
   keep_result(std::move(step.result));
 }
 
@@ -304,7 +307,88 @@ void CommTrace::take_vectors(const std::string& host, const HostVectors& told,
   for (const CommRecord& record : told.standing) take_standing(from, record);
   for (const RankVector& v : told.vectors)
     if (v.streams < streams.size()) take_vector(from, v, streams[v.streams]);
+  for (const StepRecords& answer : told.answers) take_answer(from, answer, streams);
   close_ready();
+}
+
+// ---- records that were asked for
+
+std::vector<StepsWanted> CommTrace::ask(const std::vector<Culprit>& culprits) {
+  return live_ ? asked_.choose(cluster_, steps_, culprits, last_ns_) : std::vector<StepsWanted>();
+}
+
+void CommTrace::take_answer(uint32_t host, const StepRecords& told, const std::vector<RankStreams>& streams) {
+  Asked::OfHost out;
+  out.host = host;
+  out.step = told.step;
+  for (const RankRecords& rank : told.ranks) {
+    OwnRecords own;
+    if (rank.streams >= streams.size() || !unpack(rank, streams[rank.streams], told.step, own)) {
+      ++faulty_["it breaks its format"];
+      continue;
+    }
+    for (const CommRecord& record : own.records) {
+      if (const std::string_view fault = comm_record_fault(record); !fault.empty()) {
+        ++faulty_[fault];
+        continue;
+      }
+      if (cluster_.slot_of(cluster_.rank_index(record, host), record) != kNone) out.records.push_back(record);
+    }
+    if (own.before_ns >= 0) out.before[streams[rank.streams].rank] = own.before_ns;
+  }
+  asked_.take(std::move(out), last_ns_);
+}
+
+void CommTrace::look_at_answers() {
+  for (const int64_t number : asked_.complete(last_ns_)) {
+    const auto sums =
+        std::find_if(steps_.begin(), steps_.end(), [number](const auto& s) { return s.number == number; });
+    if (sums != steps_.end() && sums->basis == Basis::kSums) {
+      Step step;
+      step.number = step.result.number = number;
+      if (look_at_records(asked_.answer(number), step)) asked_.correct(*sums, step.result);
+    }
+    asked_.done(number);
+  }
+  for (StepResult& step : steps_) asked_.scale_again(step);
+  asked_.scaled();
+}
+
+// As if nobody else had been in it. What ranks did before it is told beside.
+bool CommTrace::look_at_records(const Asked::Answer& answer, Step& step) {
+  cluster_.settle();
+  std::vector<const CommRecord*> records;
+  std::map<uint32_t, int64_t> first;  // by rank: its first entry
+  for (const CommRecord& r : answer.records) {
+    records.push_back(&r);
+    const auto start = static_cast<int64_t>(r.start_ns);
+    if (const auto [at, fresh] = first.try_emplace(r.rank, start); !fresh)
+      at->second = std::min(at->second, start);
+  }
+  build_step(cluster_, step.number, records, step);
+  std::vector<std::pair<int64_t, int64_t>> saved;
+  for (const uint32_t rank : step.ranks) {
+    RankInfo& info = cluster_.ranks()[rank];
+    saved.emplace_back(info.last_end, info.last_step);
+    const auto before = answer.before.find(info.rank);
+    info.last_step = before == answer.before.end() ? -1 : step.number - 1;
+    if (before != answer.before.end()) info.last_end = first[info.rank] - before->second;
+  }
+  measure_gaps(cluster_, step);
+  for (size_t i = 0; i < step.ranks.size(); ++i) {
+    RankInfo& info = cluster_.ranks()[step.ranks[i]];
+    std::tie(info.last_end, info.last_step) = saved[i];
+  }
+  if (step.ranks.empty()) return false;
+  align_clocks(cluster_, step);
+  compare_roles(cluster_, step);
+  Network::measure(cluster_, step);
+  of_asked_.learn(step);
+  Network::compare(step);
+  const std::vector<double> on_path = walk_path(cluster_, step);
+  Network::explain(cluster_, on_path, step);
+  replay_costs(cluster_, step);
+  return true;
 }
 
 // Hosts tell in blocks of a minute: of a group of which somebody is still unknown the block is to come.
@@ -357,9 +441,13 @@ void CommTrace::number_steps() {
 }
 
 void CommTrace::settle() {
-  if (live_) return close_ready();
-  number_steps();
-  close(held_.size());
+  if (live_) {
+    close_ready();
+  } else {
+    number_steps();
+    close(held_.size());
+  }
+  look_at_answers();
 }
 
 std::optional<Stuck> CommTrace::stuck() const { return open_.empty() ? std::nullopt : open_.find(cluster_); }

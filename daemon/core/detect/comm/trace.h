@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/detect/comm/asked.h"
 #include "core/detect/comm/cluster.h"
 #include "core/detect/comm/hang.h"
 #include "core/detect/comm/network.h"
@@ -62,6 +63,8 @@ class CommTrace {
   // What another host tells of its ranks. `streams`: all that were told in its session.
   void take_vectors(const std::string& host, const HostVectors& told,
                     const std::vector<RankStreams>& streams);
+  // What is to be asked of hosts that tell vectors, now that these are judged.
+  std::vector<StepsWanted> ask(const std::vector<Culprit>& culprits);
   // From now on what is over goes there, and nothing is judged.
   void condense_into(Condenser* condenser) { condenser_ = condenser; }
   // Where all ranks stand: what they entered and did not leave, and of each stream the last that they left.
@@ -112,6 +115,9 @@ class CommTrace {
   void take_vector(uint32_t host, const RankVector& vector, const RankStreams& streams);
   void add_sides(const RankVector& v, const RankStreams& streams, Held& held);
   void analyse(int64_t number, Held held);
+  void take_answer(uint32_t host, const StepRecords& told, const std::vector<RankStreams>& streams);
+  void look_at_answers();
+  bool look_at_records(const Asked::Answer& answer, Step& step);
   void keep_result(StepResult result);
 
   Cluster cluster_;
@@ -129,6 +135,8 @@ class CommTrace {
   std::optional<int64_t> origin_;  // of the numbers that they are given
   std::vector<int64_t> latest_;    // by rank index: its step
   std::deque<StepResult> steps_;
+  Asked asked_;
+  Network of_asked_;       // what is usual of operations in the records that were asked for
   size_t rank_steps_ = 0;  // of their ranks; a step itself counts too
   int64_t closed_to_ = -1;
   OpenOperations open_;

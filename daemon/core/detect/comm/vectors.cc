@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <unordered_map>
 
 #include "base/limits.h"
 #include "core/detect/comm/robust.h"
@@ -13,34 +14,112 @@ namespace culprit::comm {
 namespace {
 
 constexpr float kUnknownMs = std::numeric_limits<float>::quiet_NaN();
-constexpr uint16_t kUnknownTime = 0xffff;
-constexpr int kMantissa = 11;
 // Of a vector on the wire, and of a stream, at least: what bounds their number by the bytes that are there.
-constexpr size_t kVectorBytes = 22, kStreamBytes = 14;
+constexpr size_t kVectorBytes = 14, kStreamBytes = 14;
+// Of an operation of packed records.
+constexpr size_t kOpBytes = 5;
 
-// Microseconds as eleven bits and a power of two: 0.05 % beyond 2 ms, 70 minutes and more.
-uint16_t pack_ms(float ms) {
-  if (std::isnan(ms)) return kUnknownTime;
-  const auto us = static_cast<uint64_t>(std::clamp(std::llround(1000.0 * ms), 0ll, 1ll << 41));
-  const int power = std::max(0, static_cast<int>(std::bit_width(us)) - kMantissa);
-  return static_cast<uint16_t>(power << kMantissa | static_cast<int>(us >> power));
+// Microseconds as ten bits and a power of two, in the order of their size: 0.1 % beyond 1 ms, two weeks.
+// 0: not known.
+constexpr uint64_t kHalf = 512, kLongestUs = uint64_t{1} << 40;
+
+uint32_t code_of(float ms) {
+  if (std::isnan(ms)) return 0;
+  const auto us = static_cast<uint64_t>(
+      std::clamp(std::llround(1000.0 * double{ms}), 0ll, static_cast<long long>(kLongestUs)));
+  const int beyond = static_cast<int>(std::bit_width(us)) - static_cast<int>(std::bit_width(kHalf));
+  const int power = std::max(0, beyond);
+  const uint64_t rounded = power == 0 ? us : (us + (uint64_t{1} << (power - 1))) >> power;
+  return static_cast<uint32_t>(static_cast<uint64_t>(power) * kHalf + rounded + 1);
+}
+const uint32_t kCodeMax = code_of(static_cast<float>(kLongestUs) / 1000);
+
+float ms_of(uint32_t code) {
+  if (code == 0) return kUnknownMs;
+  const uint64_t value = code - 1, power = value < 2 * kHalf ? 0 : value / kHalf - 1;
+  return static_cast<float>(std::ldexp(static_cast<double>(value - power * kHalf), static_cast<int>(power)) /
+                            1000);
 }
 
-float unpack_ms(uint16_t packed) {
-  if (packed == kUnknownTime) return kUnknownMs;
-  const auto us = static_cast<double>(packed & ((1 << kMantissa) - 1));
-  return static_cast<float>(std::ldexp(us, packed >> kMantissa) / 1000);
+// What the vectors of a rank before in the block were: the next are told by what they differ by.
+struct Before {
+  int64_t step = 0, begin_ms = 0;
+  uint32_t span = 0;
+  std::array<uint32_t, kPhases> self{};
+  uint32_t told = 0;
+  std::array<uint32_t, kStreamsTold> stream{}, count{}, ms{};
+};
+
+void put_code(PackedWriter& out, float ms, uint32_t& before) {
+  const uint32_t code = code_of(ms);
+  out.signed_number(int64_t{code} - before);
+  before = code;
 }
 
-void put_ms(PackedWriter& out, float ms) {
-  const uint16_t packed = pack_ms(ms);
-  out.byte(static_cast<uint8_t>(packed));
-  out.byte(static_cast<uint8_t>(packed >> 8));
+float get_code(PackedReader& in, uint32_t& before) {
+  const int64_t code = before + std::clamp<int64_t>(in.signed_number(), -int64_t{kCodeMax}, kCodeMax);
+  if (code < 0 || code > kCodeMax) return in.fail(), kUnknownMs;
+  before = static_cast<uint32_t>(code);
+  return ms_of(before);
 }
 
-float get_ms(PackedReader& in) {
-  const uint8_t low = in.byte();
-  return unpack_ms(static_cast<uint16_t>(in.byte() << 8 | low));
+// When the step after the one before should begin.
+int64_t next_begin_ms(const Before& b) {
+  return b.begin_ms + (b.span == 0 ? 0 : static_cast<int64_t>(ms_of(b.span)));
+}
+
+constexpr uint8_t kSameStreams = 0x80;
+
+void pack(const RankVector& v, Before& b, PackedWriter& out) {
+  out.signed_number(v.step - b.step - 1);
+  b.step = v.step;
+  const int64_t begin_ms = v.begin_ns / 1'000'000;
+  out.signed_number(begin_ms - next_begin_ms(b));
+  b.begin_ms = begin_ms;
+  put_code(out, v.span_ms, b.span);
+  for (size_t i = 0; i < kPhases; ++i) put_code(out, v.self_ms[i], b.self[i]);
+  bool same = v.told == b.told && v.told > 0;
+  for (uint32_t i = 0; i < v.told; ++i)
+    same = same && v.sums[i].stream == b.stream[i] && v.sums[i].count == b.count[i];
+  out.byte(static_cast<uint8_t>(v.told | (same ? kSameStreams : 0)));
+  for (uint32_t i = 0; i < v.told; ++i) {
+    if (!same) {
+      out.byte(static_cast<uint8_t>(v.sums[i].stream));
+      out.number(v.sums[i].count);
+      if (b.stream[i] != v.sums[i].stream) b.ms[i] = 0;
+      b.stream[i] = v.sums[i].stream;
+      b.count[i] = v.sums[i].count;
+    }
+    put_code(out, v.sums[i].ms, b.ms[i]);
+  }
+  b.told = v.told;
+}
+
+bool unpack(PackedReader& in, Before& b, RankVector& v) {
+  const int64_t steps = std::clamp<int64_t>(in.signed_number(), -int64_t{kCommUnknown}, kCommUnknown);
+  b.step += steps + 1;
+  constexpr int64_t kLastMs = limits::kCommTimeMax / 1'000'000;
+  b.begin_ms = next_begin_ms(b) + std::clamp<int64_t>(in.signed_number(), -kLastMs, kLastMs);
+  if (b.step < 0 || b.step >= kCommUnknown || b.begin_ms < 0 || b.begin_ms > kLastMs) return false;
+  v.step = b.step;
+  v.begin_ns = 1'000'000 * b.begin_ms;
+  v.span_ms = get_code(in, b.span);
+  for (size_t i = 0; i < kPhases; ++i) v.self_ms[i] = get_code(in, b.self[i]);
+  const uint8_t told = in.byte();
+  v.told = told & ~kSameStreams;
+  const bool same = (told & kSameStreams) != 0;
+  if (v.told > kStreamsTold || (same && v.told != b.told) || std::isnan(v.span_ms)) return false;
+  for (uint32_t i = 0; i < v.told; ++i) {
+    if (!same) {
+      const uint32_t stream = in.byte();
+      b.count[i] = static_cast<uint32_t>(in.number(UINT32_MAX));
+      if (b.stream[i] != stream) b.ms[i] = 0;
+      b.stream[i] = stream;
+    }
+    v.sums[i] = {b.stream[i], b.count[i], get_code(in, b.ms[i])};
+  }
+  b.told = v.told;
+  return in.ok();
 }
 
 void pack(const RankStreams& streams, PackedWriter& out) {
@@ -94,52 +173,60 @@ void pack(const HostVectors& told, PackedWriter& out) {
   out.number(told.streams.size());
   for (const RankStreams& streams : told.streams) pack(streams, out);
   out.number(told.vectors.size());
-  int64_t step = 0, begin_us = 0;
+  std::unordered_map<uint32_t, Before> before;
+  int64_t next = 0;
   for (const RankVector& v : told.vectors) {
-    out.number(v.streams);
-    out.signed_number(v.step - step);
-    out.signed_number(v.begin_ns / 1000 - begin_us);
-    step = v.step;
-    begin_us = v.begin_ns / 1000;
-    put_ms(out, v.span_ms);
-    for (const float ms : v.self_ms) put_ms(out, ms);
-    out.byte(static_cast<uint8_t>(v.told));
-    for (uint32_t i = 0; i < v.told; ++i) {
-      out.byte(static_cast<uint8_t>(v.sums[i].stream));
-      out.number(v.sums[i].count);
-      put_ms(out, v.sums[i].ms);
-    }
+    out.signed_number(v.streams - next);
+    next = int64_t{v.streams} + 1;
+    pack(v, before[v.streams], out);
   }
   out.number(told.standing.size());
   for (const CommRecord& r : told.standing) out.raw({reinterpret_cast<const char*>(&r), kCommRecordBytes});
+  out.number(told.answers.size());
+  for (const StepRecords& answer : told.answers) {
+    out.number(static_cast<uint64_t>(answer.step));
+    out.number(answer.ranks.size());
+    for (const RankRecords& rank : answer.ranks) {
+      out.number(rank.streams);
+      out.text(rank.packed);
+    }
+  }
 }
 
+namespace {
+
+void unpack_answers(PackedReader& in, size_t known, HostVectors& out) {
+  const uint64_t answers = in.number(in.left() / 2);
+  for (uint64_t i = 0; i < answers && in.ok(); ++i) {
+    StepRecords& answer = out.answers.emplace_back();
+    answer.step = static_cast<int64_t>(in.number(kCommUnknown - 1));
+    const uint64_t ranks = in.number(in.left() / 2);
+    for (uint64_t k = 0; k < ranks && in.ok(); ++k) {
+      RankRecords& rank = answer.ranks.emplace_back();
+      rank.streams = static_cast<uint32_t>(in.number(UINT32_MAX));
+      rank.packed = in.text(kAnswerBytes);
+      if (rank.streams >= known) in.fail();
+    }
+  }
+}
+
+}  // namespace
+
 bool unpack(PackedReader& in, size_t known, HostVectors& out) {
-  const uint64_t streams = in.number(in.left() / 3);
+  const uint64_t streams = in.number(std::min(kStreamsOfHost, in.left() / 3));
   for (uint64_t i = 0; i < streams && in.ok(); ++i) out.streams.push_back(unpack_streams(in));
   known += out.streams.size();
   const uint64_t vectors = in.number(in.left() / kVectorBytes);
-  int64_t step = 0, begin_us = 0;
+  std::unordered_map<uint32_t, Before> before;
+  int64_t next = 0;
   for (uint64_t i = 0; i < vectors && in.ok(); ++i) {
     RankVector v;
-    v.streams = static_cast<uint32_t>(in.number(UINT32_MAX));
-    step += std::clamp<int64_t>(in.signed_number(), -int64_t{kCommUnknown}, kCommUnknown);
-    begin_us +=
-        std::clamp<int64_t>(in.signed_number(), -limits::kCommTimeMax / 1000, limits::kCommTimeMax / 1000);
-    if (v.streams >= known || step < 0 || step >= kCommUnknown || begin_us < 0 ||
-        begin_us > limits::kCommTimeMax / 1000)
-      return in.fail(), false;
-    v.step = step;
-    v.begin_ns = 1000 * begin_us;
-    v.span_ms = get_ms(in);
-    for (float& ms : v.self_ms) ms = get_ms(in);
-    v.told = static_cast<uint32_t>(in.byte());
-    if (v.told > kStreamsTold || std::isnan(v.span_ms)) return in.fail(), false;
-    for (uint32_t k = 0; k < v.told; ++k) {
-      v.sums[k].stream = in.byte();
-      v.sums[k].count = static_cast<uint32_t>(in.number(UINT32_MAX));
-      v.sums[k].ms = get_ms(in);
-    }
+    const int64_t number =
+        next + std::clamp<int64_t>(in.signed_number(), -int64_t{UINT32_MAX}, int64_t{UINT32_MAX});
+    if (number < 0 || static_cast<uint64_t>(number) >= known) return in.fail(), false;
+    v.streams = static_cast<uint32_t>(number);
+    next = number + 1;
+    if (!unpack(in, before[v.streams], v)) return in.fail(), false;
     out.vectors.push_back(v);
   }
   const uint64_t standing = in.number(in.left() / kCommRecordBytes);
@@ -148,7 +235,42 @@ bool unpack(PackedReader& in, size_t known, HostVectors& out) {
     const std::string_view bytes = in.raw(kCommRecordBytes);
     if (!bytes.empty()) std::memcpy(static_cast<void*>(&r), bytes.data(), kCommRecordBytes);
   }
+  unpack_answers(in, known, out);
   return in.ok();
+}
+
+bool unpack(const RankRecords& packed, const RankStreams& streams, int64_t step, OwnRecords& out) {
+  struct Last {
+    uint64_t seq = 0, bytes = 0;
+  };
+  std::vector<Last> last(streams.streams.size());
+  PackedReader in(packed.packed);
+  const uint64_t count = in.number(in.left() / kOpBytes);
+  out.before_ns = static_cast<int64_t>(in.number(limits::kCommTimeMax)) - 1;
+  uint64_t start = 0;
+  for (uint64_t i = 0; i < count && in.ok(); ++i) {
+    const uint8_t stream = in.byte();
+    if (stream >= streams.streams.size()) return false;
+    const Stream& s = streams.streams[stream];
+    Last& l = last[stream];
+    CommRecord r;
+    r.seq = l.seq += static_cast<uint64_t>(in.signed_number());
+    r.bytes = l.bytes += static_cast<uint64_t>(in.signed_number());
+    r.start_ns = start += static_cast<uint64_t>(in.signed_number());
+    const uint64_t took = in.number();
+    r.end_ns = took == 0 ? 0 : start + took - 1;
+    ++l.seq;
+    r.comm = s.comm;
+    r.rank = streams.rank;
+    r.step = static_cast<uint32_t>(step);
+    r.peer = s.peer;
+    r.comm_size = s.comm_size;
+    r.op = s.op;
+    r.group = s.group;
+    r.device = streams.device;
+    out.records.push_back(r);
+  }
+  return in.ok() && in.done();
 }
 
 // ---- a host's side
@@ -186,7 +308,9 @@ void Condenser::add_streams(const Cluster& cluster, const Step& step, uint32_t i
   }
   std::erase_if(sums, [](const StreamSum& s) { return s.count == 0; });
   std::stable_sort(sums.begin(), sums.end(), [](const auto& a, const auto& b) { return a.ms > b.ms; });
-  out.told = static_cast<uint32_t>(std::min(sums.size(), kStreamsTold));
+  if (sums.size() > kStreamsTold) sums.resize(kStreamsTold);
+  std::sort(sums.begin(), sums.end(), [](const auto& a, const auto& b) { return a.stream < b.stream; });
+  out.told = static_cast<uint32_t>(sums.size());
   std::copy_n(sums.begin(), out.told, out.sums.begin());
 }
 
@@ -225,12 +349,83 @@ void Condenser::add_rank(const Cluster& cluster, const Step& step, uint32_t i) {
   told_.vectors.push_back(out);
 }
 
-void Condenser::add(const Cluster& cluster, const Step& step) {
-  ranks_.resize(cluster.ranks().size());
-  for (uint32_t i = 0; i < step.ranks.size(); ++i) add_rank(cluster, step, i);
+// As unpack() reads it.
+std::string Condenser::pack_rank(const Cluster& cluster, const Step& step, uint32_t i) {
+  struct Last {
+    uint64_t seq = 0, bytes = 0;
+  };
+  std::array<Last, kStreams> last{};
+  const RankInfo& info = cluster.ranks()[step.ranks[i]];
+  PackedWriter ops;
+  uint64_t count = 0;
+  int64_t start = 0;
+  for (uint32_t k = step.begin[i]; k < step.begin[i + 1]; ++k) {
+    const Op& op = step.ops[k];
+    const uint32_t stream = stream_of(ranks_[step.ranks[i]], cluster, info.slots[op.slot], op);
+    if (stream == kNone) continue;
+    Last& l = last[stream];
+    ops.byte(static_cast<uint8_t>(stream));
+    ops.signed_number(static_cast<int64_t>(op.seq - l.seq));
+    ops.signed_number(static_cast<int64_t>(op.bytes - l.bytes));
+    ops.signed_number(op.start - start);
+    ops.number(op.finished ? static_cast<uint64_t>(op.end - op.start) + 1 : 0);
+    l = {op.seq + 1, op.bytes};
+    start = op.start;
+    ++count;
+  }
+  PackedWriter out;
+  out.number(count);
+  const float before = step.ops[step.begin[i]].gap_ms;
+  out.number(std::isnan(before) ? 0 : static_cast<uint64_t>(1e6 * double{before}) + 1);
+  out.raw(ops.bytes());
+  return out.take();
 }
 
-HostVectors Condenser::take() { return std::exchange(told_, {}); }
+void Condenser::keep(KeptStep step) {
+  kept_bytes_ += step.bytes;
+  kept_.push_back(std::move(step));
+  while (kept_bytes_ > kKeptBytes) {
+    kept_bytes_ -= kept_.front().bytes;
+    kept_.pop_front();
+  }
+}
+
+void Condenser::add(const Cluster& cluster, const Step& step) {
+  ranks_.resize(cluster.ranks().size());
+  KeptStep kept;
+  kept.number = step.number;
+  kept.bytes = sizeof kept;
+  for (uint32_t i = 0; i < step.ranks.size(); ++i) {
+    add_rank(cluster, step, i);
+    kept.ranks.emplace_back(step.ranks[i], pack_rank(cluster, step, i));
+    kept.bytes += sizeof kept.ranks.back() + kept.ranks.back().second.size();
+  }
+  keep(std::move(kept));
+}
+
+void Condenser::answer(const std::vector<int64_t>& steps) {
+  for (const int64_t number : steps) {
+    const bool asked = std::any_of(told_.answers.begin(), told_.answers.end(),
+                                   [number](const StepRecords& a) { return a.step == number; });
+    if (asked || number < 0 || number >= kCommUnknown || told_.answers.size() >= kAnswers) continue;
+    StepRecords out;
+    out.step = number;
+    for (const KeptStep& kept : kept_) {
+      if (kept.number != number) continue;
+      for (const auto& [rank, packed] : kept.ranks) {
+        if (answer_bytes_ + packed.size() > kAnswerBytes) break;
+        answer_bytes_ += packed.size();
+        out.ranks.push_back({ranks_[rank].number, packed});
+      }
+    }
+    told_.answers.push_back(std::move(out));
+  }
+}
+
+HostVectors Condenser::take() {
+  answer_bytes_ = 0;
+  return std::exchange(told_, {});
+}
 
 // ---- whoever knows all hosts
 

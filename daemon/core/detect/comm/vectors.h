@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,14 @@ constexpr size_t kPhases = 8;
 constexpr size_t kStreamsTold = 8;
 // Streams of one rank, at most.
 constexpr size_t kStreams = 255;
+
+// Packed records of the last steps, kept for whoever asks: of 8 ranks with 100 operations a step 2,000 steps.
+constexpr size_t kKeptBytes = 16 << 20;
+// That are told at a time: a few steps of a host, where a block has some megabytes.
+constexpr size_t kAnswerBytes = 1 << 20, kAnswers = 64;
+
+// Ranks with streams of a session: a host has some dozens, whose streams change when its job is started anew.
+constexpr size_t kStreamsOfHost = 1 << 16;
 
 // Records that go on as they are between two takes: joins of a host's ranks, and what stands.
 constexpr size_t kStanding = 16'384;
@@ -59,23 +68,44 @@ struct RankVector {
   std::array<StreamSum, kStreamsTold> sums{};
 };
 
+// A rank's records of a step, as asked for: times to the nanosecond, some ten bytes each.
+struct RankRecords {
+  uint32_t streams = 0;  // number of its RankStreams
+  std::string packed;
+};
+// The answer of a host; no ranks: it has them no more.
+struct StepRecords {
+  int64_t step = 0;
+  std::vector<RankRecords> ranks;
+};
+
 // What a host tells at a time.
 struct HostVectors {
   std::vector<RankStreams> streams;  // new ones, numbered behind those before
   std::vector<RankVector> vectors;
+  std::vector<StepRecords> answers;
   // Who is in which group, and where ranks stand when nothing goes on: operations that were entered and not
   // left (end 0), and the last that were left. No part of any step.
   std::vector<CommRecord> standing;
-  bool empty() const { return vectors.empty() && standing.empty(); }
+  bool empty() const { return vectors.empty() && standing.empty() && answers.empty(); }
 };
 
 uint8_t size_class(uint64_t bytes);
 uint64_t bytes_of_class(uint8_t size_class);
 
-// Little-endian, numbers as short as they are (core/logs/packed.h); times to 0.1 %.
+// Numbers as short as they are (core/logs/packed.h); times to 0.1 %, and of each rank as what they differ by
+// from those of its step before: most take a byte. A block stands alone.
 void pack(const HostVectors& told, PackedWriter& out);
 // False where the bytes break the format. `known`: RankStreams told before in the session.
 bool unpack(PackedReader& in, size_t known, HostVectors& out);
+
+// A rank's records of a step, and what it did of its own before the first of them.
+struct OwnRecords {
+  std::vector<CommRecord> records;
+  int64_t before_ns = -1;  // negative: not known
+};
+// False where the bytes break the format. `streams`: what the packed records name by number.
+bool unpack(const RankRecords& packed, const RankStreams& streams, int64_t step, OwnRecords& out);
 
 // A rank's vector at whoever knows all hosts, its streams by slots of the cluster.
 struct VectorSide {
@@ -112,6 +142,8 @@ class Condenser {
     else
       ++dropped_;
   }
+  // The records of these steps go with what is taken next, as far as they are kept: of the last minutes.
+  void answer(const std::vector<int64_t>& steps);
   uint64_t dropped() const { return dropped_; }
   bool empty() const { return told_.empty(); }
   size_t size() const { return told_.vectors.size(); }
@@ -123,13 +155,22 @@ class Condenser {
     uint32_t number = 0;
     bool changed = true;
   };
+  struct KeptStep {
+    int64_t number = 0;
+    std::vector<std::pair<uint32_t, std::string>> ranks;  // index, records
+    size_t bytes = 0;
+  };
   void add_rank(const Cluster& cluster, const Step& step, uint32_t i);
+  std::string pack_rank(const Cluster& cluster, const Step& step, uint32_t i);
+  void keep(KeptStep step);
   void add_streams(const Cluster& cluster, const Step& step, uint32_t i, RankVector& out);
   static uint32_t stream_of(Known& known, const Cluster& cluster, const Slot& slot, const Op& op);
 
   std::vector<Known> ranks_;  // by index
   uint32_t next_ = 0;
   HostVectors told_;
+  std::deque<KeptStep> kept_;
+  size_t kept_bytes_ = 0, answer_bytes_ = 0;
   uint64_t dropped_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <optional>
+#include <tuple>
 
 #include "../../../../bench/comm/plain_job.h"
 #include "core/detect/comm/tell.h"
@@ -102,37 +103,65 @@ struct Sizes {
   size_t records = 0, bytes = 0, vectors = 0;
 };
 
-// Each host condenses its own, and tells it in two blocks, as bytes.
-Told from_vectors(const std::vector<std::vector<std::vector<CommRecord>>>& records, Sizes& sizes) {
-  CommTrace all(&kNoJob, true);
+// A job's agents, and a collector; what they tell goes as bytes.
+class Agents {
+ public:
+  explicit Agents(const std::vector<std::vector<std::vector<CommRecord>>>& records) : records_(records) {
+    for (Host& host : hosts_) host.trace.condense_into(&host.condenser);
+  }
+
+  void go_on(size_t until) {
+    for (uint32_t h = 0; h < kHosts; ++h) {
+      for (size_t s = done_; s < until; ++s) {
+        hosts_[h].trace.take(name_of(h), records_[h][s]);
+        sizes.records += records_[h][s].size();
+      }
+      sizes.bytes += send(h);
+    }
+    done_ = until;
+  }
+
+  // Agents that are there answer what is asked for. Gives the bytes.
+  size_t answer(const std::vector<StepsWanted>& wanted, uint32_t gone = kHosts) {
+    size_t bytes = 0;
+    for (const StepsWanted& one : wanted)
+      for (uint32_t h = 0; h < kHosts; ++h)
+        if (std::find(one.hosts.begin(), one.hosts.end(), name_of(h)) != one.hosts.end() && h != gone) {
+          hosts_[h].condenser.answer(one.steps);
+          bytes += send(h);
+        }
+    return bytes;
+  }
+
+  Told told() { return tell(all_, false); }
+  Sizes sizes;
+
+ private:
   struct Host {
     CommTrace trace{&kNoJob, true};
     Condenser condenser;
     std::vector<RankStreams> streams;
   };
-  std::vector<Host> hosts(kHosts);
-  for (const size_t until : {kSteps / 2, kSteps}) {
-    for (uint32_t h = 0; h < kHosts; ++h) {
-      Host& host = hosts[h];
-      host.trace.condense_into(&host.condenser);
-      for (size_t s = until - kSteps / 2; s < until; ++s) {
-        host.trace.take(name_of(h), records[h][s]);
-        sizes.records += records[h][s].size();
-      }
-      PackedWriter out;
-      pack(host.condenser.take(), out);
-      sizes.bytes += out.size();
-      PackedReader in(out.bytes());
-      HostVectors told;
-      BOOST_REQUIRE(unpack(in, host.streams.size(), told));
-      BOOST_REQUIRE(in.done());
-      sizes.vectors += told.vectors.size();
-      host.streams.insert(host.streams.end(), told.streams.begin(), told.streams.end());
-      all.take_vectors(name_of(h), told, host.streams);
-    }
+
+  size_t send(uint32_t h) {
+    Host& host = hosts_[h];
+    PackedWriter out;
+    pack(host.condenser.take(), out);
+    PackedReader in(out.bytes());
+    HostVectors told;
+    BOOST_REQUIRE(unpack(in, host.streams.size(), told));
+    BOOST_REQUIRE(in.done());
+    sizes.vectors += told.vectors.size();
+    host.streams.insert(host.streams.end(), told.streams.begin(), told.streams.end());
+    all_.take_vectors(name_of(h), told, host.streams);
+    return out.size();
   }
-  return tell(all, false);
-}
+
+  const std::vector<std::vector<std::vector<CommRecord>>>& records_;
+  std::vector<Host> hosts_ = std::vector<Host>(kHosts);
+  CommTrace all_{&kNoJob, true};
+  size_t done_ = 0;
+};
 
 Told from_records(const std::vector<std::vector<std::vector<CommRecord>>>& records) {
   CommTrace all(&kNoJob, true);
@@ -151,13 +180,22 @@ std::string words(const Irregularity& i) {
 
 }  // namespace
 
-// What agrees: how many steps are known, and of each irregularity its kind, steps, first suspect and score.
+// What agrees: how many steps are known, and of each irregularity its kind, steps, first suspect and score;
+// once records were asked for, what it costs too, and the chain is there.
 BOOST_DATA_TEST_CASE(vectors_say_what_all_records_say, cases(), c) {
-  Sizes sizes;
-  const Told told = from_vectors(records_of(c), sizes), whole = from_records(records_of(c, 0));
-  BOOST_TEST_MESSAGE(c.name << ": " << static_cast<double>(sizes.bytes) / static_cast<double>(sizes.vectors)
-                            << " bytes a rank and step in place of "
-                            << 64 * sizes.records / (kLayout.world() * kSteps));
+  const auto records = records_of(c), in_time = records_of(c, 0);
+  Agents agents(records);
+  agents.go_on(kSteps / 2);
+  agents.go_on(kSteps);
+  Told told = agents.told();
+  const Told whole = from_records(in_time), sums = told;
+  const size_t asked = agents.answer(told.wanted);
+  told = agents.told();
+  const double raw = 64.0 * static_cast<double>(agents.sizes.records);
+  BOOST_TEST_MESSAGE(
+      c.name << ": " << static_cast<double>(agents.sizes.bytes) / static_cast<double>(agents.sizes.vectors)
+             << " bytes a rank and step, " << 100 * static_cast<double>(agents.sizes.bytes) / raw
+             << " % of records; asked for " << 100 * static_cast<double>(asked) / raw << " %");
   BOOST_REQUIRE(!whole.steps.steps.empty());
   BOOST_TEST(told.steps.steps.back() + 3 >= whole.steps.steps.back());  // an agent's two, and a collector's
   std::vector<std::string> here, there;
@@ -169,20 +207,96 @@ BOOST_DATA_TEST_CASE(vectors_say_what_all_records_say, cases(), c) {
     there.push_back(words(i));
   }
   BOOST_TEST(here == there, boost::test_tools::per_element());
+  const bool named = std::any_of(told.irregularities.begin(), told.irregularities.end(),
+                                 [](const Irregularity& i) { return !i.suspects.empty(); });
+  BOOST_TEST(named == !sums.wanted.empty());  // nobody is asked where nobody is named
   for (size_t i = 0; i < std::min(here.size(), there.size()); ++i) {
     const Irregularity &a = told.irregularities[i], &b = whole.irregularities[i];
     if (a.suspects.empty() || b.suspects.empty()) continue;
     BOOST_TEST(std::abs(a.suspects[0].score - b.suspects[0].score) <= 0.05 * b.suspects[0].score);
     BOOST_TEST_MESSAGE("  score " << a.suspects[0].score << " of " << b.suspects[0].score << ", cost "
-                                  << a.cost_ms << " of " << b.cost_ms << " ms");
+                                  << a.cost_ms << " of " << b.cost_ms << " ms, "
+                                  << sums.irregularities[i].cost_ms << " by sums; chain of " << a.chain.size()
+                                  << " and " << b.chain.size());
+    BOOST_TEST(std::abs(a.cost_ms - b.cost_ms) <= 0.05 * b.cost_ms);
+    BOOST_TEST(!a.chain.empty());
   }
+}
+
+// Of a job of a thousand steps sums and records together are less than a hundredth of all records.
+BOOST_AUTO_TEST_CASE(sums_and_records_asked_for_are_a_hundredth) {
+  const auto slow = slow_work([](uint32_t r, uint32_t) { return r == 21 ? 1.3 : 1.0; });
+  const auto records = records_of({"", chance(), slow});
+  Agents agents(records);
+  agents.go_on(kSteps);
+  const size_t asked = agents.answer(agents.told().wanted);  // one step
+  const double raw_step = 64.0 * static_cast<double>(agents.sizes.records) / kSteps;
+  const double sums = static_cast<double>(agents.sizes.bytes) / kSteps;
+  const double part = (1000 * sums + kStepsAsked * static_cast<double>(asked)) / (1000 * raw_step);
+  BOOST_TEST_MESSAGE("of a thousand steps " << 100 * part << " %");
+  BOOST_TEST(asked > 0u);
+  BOOST_TEST(part <= 0.01);
+}
+
+// What sums say stays, and it is told that it is no more.
+BOOST_AUTO_TEST_CASE(without_the_culprits_records_sums_count) {
+  const auto slow = slow_work([](uint32_t r, uint32_t) { return r == 21 ? 1.3 : 1.0; });
+  const auto records = records_of({"", chance(), slow});
+  Agents agents(records);
+  agents.go_on(kSteps);
+  const Told sums = agents.told();
+  BOOST_REQUIRE(!sums.wanted.empty());
+  agents.answer(sums.wanted, host_of(21));
+  const Told told = agents.told();
+  BOOST_REQUIRE(told.irregularities.size() == 1u);
+  BOOST_TEST(told.irregularities[0].cost_ms == sums.irregularities[0].cost_ms);
+  BOOST_TEST(told.wanted.empty());  // not again at once
+  const auto& why = told.irregularities[0].suspects.at(0).why;
+  BOOST_TEST(std::any_of(why.begin(), why.end(),
+                         [](const std::string& w) { return w.find("as far as sums tell") != w.npos; }));
+}
+
+// To the nanosecond, also of an operation that did not end.
+BOOST_AUTO_TEST_CASE(records_that_are_asked_for_come_as_they_were) {
+  plain::Faults f;
+  f.stuck_rank = 21;
+  f.stuck_step = 1;
+  const auto records = records_of({"", chance(), f});
+  CommTrace trace(&kNoJob, false);
+  Condenser condenser;
+  trace.condense_into(&condenser);
+  for (size_t s = 0; s < 2; ++s) trace.take(name_of(2), records[2][s]);
+  trace.settle();
+  const std::vector<RankStreams> streams = condenser.take().streams;
+  condenser.answer({1, 7});
+  const HostVectors told = condenser.take();
+  BOOST_REQUIRE(told.answers.size() == 2u);
+  BOOST_TEST(told.answers[1].ranks.empty());  // a step that it does not have
+  std::vector<CommRecord> came, were = records[2][1];
+  for (const RankRecords& rank : told.answers[0].ranks) {
+    OwnRecords own;
+    BOOST_REQUIRE(unpack(rank, streams[rank.streams], 1, own));
+    BOOST_TEST(own.before_ns >= 0);
+    came.insert(came.end(), own.records.begin(), own.records.end());
+    RankRecords cut = rank;
+    cut.packed.pop_back();
+    OwnRecords none;
+    BOOST_TEST(!unpack(cut, streams[rank.streams], 1, none));
+  }
+  const auto order = [](const CommRecord& a, const CommRecord& b) {
+    return std::tie(a.rank, a.start_ns, a.comm, a.seq) < std::tie(b.rank, b.start_ns, b.comm, b.seq);
+  };
+  std::sort(came.begin(), came.end(), order);
+  std::sort(were.begin(), were.end(), order);
+  BOOST_TEST((came == were));
 }
 
 // A few dozen bytes, whatever a step has of records.
 BOOST_AUTO_TEST_CASE(a_rank_and_step_takes_at_most_64_bytes) {
-  Sizes sizes;
-  from_vectors(records_of({"healthy", chance(), {}}), sizes);
-  BOOST_TEST(sizes.bytes <= 64 * sizes.vectors);
+  const auto records = records_of({"healthy", chance(), {}});
+  Agents agents(records);
+  agents.go_on(kSteps);
+  BOOST_TEST(agents.sizes.bytes <= 64 * agents.sizes.vectors);
 }
 
 // Over hosts nobody sees who is stuck; all that stands, told together, shows it.
