@@ -1,0 +1,161 @@
+#include "core/detect/numerics/judge.h"
+
+#include <fmt/format.h>
+
+namespace culprit::core::numerics {
+
+namespace {
+
+constexpr size_t kMetricsTold = 16;  // of a fault: what a person reads
+
+Case begin(Cause cause, const Frame& frame) {
+  Case made;
+  made.cause = cause;
+  made.step = made.detected_at = made.last_step = frame.step;
+  made.first_ns = frame.first_ns;
+  made.last_ns = frame.last_ns;
+  return made;
+}
+
+void goes_on(Case& known, const Frame& frame) {
+  known.last_step = frame.step;
+  known.last_ns = std::max(known.last_ns, frame.last_ns);
+}
+
+}  // namespace
+
+void Judge::restart() {
+  peers_ = Peers(layout_);
+  teams_.clear();
+  astray_.clear();
+  for (Case& known : cases_.all()) known.open = false;
+}
+
+void Judge::see_odd(const Equal& equal, const Equal::Odd& odd, const Frame& frame, const Window& window) {
+  std::vector<std::string> metrics;
+  for (const uint32_t number : odd.digests) metrics.push_back("digest " + window.digest_names()[number].text);
+  for (const uint32_t number : odd.columns) metrics.push_back(window.names()[number].text);
+  if (metrics.size() > kMetricsTold) metrics.resize(kMetricsTold);
+  Case* known = cases_.open(Cause::kReplica, odd.slots);
+  if (known != nullptr) return goes_on(*known, frame);
+  Case made = begin(Cause::kReplica, frame);
+  made.slots = odd.slots;
+  made.shared = odd.tie;
+  made.metrics = std::move(metrics);
+  made.equal_step = equal.equal_step();
+  const bool slight = odd.digests.empty() && odd.columns.size() == 1 && odd.apart < 1e-5;
+  made.confidence = odd.tie ? 0.7 : slight ? 0.8 : 0.97;
+  made.why.push_back(fmt::format(
+      "at step {} {} no longer equal on all replicas{}", frame.step,
+      made.metrics.size() == 1 ? made.metrics[0] + " is"
+                               : fmt::format("{} and {} more are", made.metrics[0], made.metrics.size() - 1),
+      odd.tie ? ", and as many hold the one as the other" : ""));
+  if (made.equal_step) made.why.push_back(fmt::format("they were equal until step {}", *made.equal_step));
+  cases_.add(std::move(made));
+  if (odd.tie) return;
+  for (const uint32_t slot : odd.slots) astray_[slot] = 1;
+}
+
+void Judge::see_healed(const std::vector<uint32_t>& slots, const Frame& frame) {
+  for (const uint32_t slot : slots) {
+    astray_[slot] = 0;
+    for (Case& known : cases_.all()) {
+      if (!known.open || known.cause != Cause::kReplica) continue;
+      if (std::find(known.slots.begin(), known.slots.end(), slot) == known.slots.end()) continue;
+      known.open = false;
+      known.why.push_back(fmt::format("the replicas are equal again at step {}", frame.step));
+    }
+  }
+}
+
+bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const Window& window) {
+  std::vector<uint32_t> slots, told;
+  std::vector<std::string> metrics;
+  std::vector<uint8_t> odd(window.slots());
+  bool scaled = false;
+  for (uint32_t number = 0; number < frame.values.size(); ++number) {
+    scaled |= window.names()[number].role == Role::kLossScale;
+  }
+  size_t voters = 0;
+  for (const uint32_t slot : group.slots) voters += frame.is_seen(slot) && !astray_[slot];
+  for (uint32_t number = 0; number < frame.values.size(); ++number) {
+    const Role role = window.names()[number].role;
+    // Under a scaled loss gradients overflow now and then, by plan.
+    if (is_planned(role) || role == Role::kTiming || (scaled && role == Role::kGradPart)) continue;
+    if (scaled && (role == Role::kGradNorm || role == Role::kGradCos)) continue;
+    told.clear();
+    for (const uint32_t slot : group.slots) {
+      const double value = frame.value(number, slot);
+      if (!astray_[slot] && is_told(value) && !std::isfinite(value)) told.push_back(slot);
+    }
+    if (told.empty() || told.size() * 2 > voters || voters < 2) continue;
+    for (const uint32_t slot : told) odd[slot] = 1;
+    if (metrics.size() < kMetricsTold) metrics.push_back(window.names()[number].text);
+  }
+  for (const uint32_t slot : group.slots) {
+    if (odd[slot]) slots.push_back(slot);
+  }
+  if (slots.empty()) return false;
+  if (Case* known = cases_.open(Cause::kNotFinite, slots)) {
+    goes_on(*known, frame);
+    return true;
+  }
+  Case made = begin(Cause::kNotFinite, frame);
+  made.slots = std::move(slots);
+  made.confidence = voters > 2 ? 0.85 : 0.6;
+  made.why.push_back(
+      fmt::format("{} is not finite at step {}, and is on all other replicas", metrics[0], frame.step));
+  made.metrics = std::move(metrics);
+  cases_.add(std::move(made));
+  return true;
+}
+
+void Judge::see_sum(const Equal& equal, const Sum::Wrong& wrong, const Frame& frame, const Window& window) {
+  if (Case* known = cases_.open(Cause::kSum, {})) return goes_on(*known, frame);
+  Case made = begin(Cause::kSum, frame);
+  for (uint32_t number = 0; number < frame.values.size(); ++number) {
+    if (window.names()[number].role == Role::kReduced) made.metrics.push_back(window.names()[number].text);
+  }
+  made.confidence = wrong.overflowed ? 0.8 : 0.95;
+  made.equal_step = equal.equal_step();
+  made.why.push_back(
+      wrong.overflowed
+          ? fmt::format("the reduced gradient of step {} is not finite, and all that went into it is",
+                        frame.step)
+          : fmt::format(
+                "the reduced gradient of step {} has norm {:.6g}, and the replicas' own add up to {:.6g}",
+                frame.step, wrong.told, wrong.expected));
+  cases_.add(std::move(made));
+}
+
+void Judge::judge_team(size_t index, const Frame& frame, const Window& window) {
+  const Peers::Group& group = peers_.groups()[index];
+  if (group.slots.empty()) return;
+  Team& team = teams_[index];
+  const Equal::Seen seen = team.equal.step(frame, window, group.slots, astray_);
+  see_healed(seen.healed, frame);
+  if (seen.odd) return see_odd(team.equal, *seen.odd, frame, window);
+  if (see_not_finite(group, frame, window)) return;
+  std::vector<uint32_t> sound;
+  for (const uint32_t slot : group.slots) {
+    if (!astray_[slot]) sound.push_back(slot);
+  }
+  if (sound.size() != group.slots.size()) return;
+  if (const auto wrong = team.sum.step(frame, window, group.slots))
+    see_sum(team.equal, *wrong, frame, window);
+}
+
+void Judge::step(const Frame& frame, const Window& window) {
+  peers_.take(frame, window);
+  teams_.resize(peers_.groups().size());
+  astray_.resize(window.slots());
+  for (Case& known : cases_.all()) {
+    if (!known.open || known.cause != Cause::kReplica) continue;
+    for (const uint32_t slot : known.slots) {
+      if (astray_[slot] && frame.is_seen(slot)) goes_on(known, frame);
+    }
+  }
+  for (size_t index = 0; index < teams_.size(); ++index) judge_team(index, frame, window);
+}
+
+}  // namespace culprit::core::numerics

@@ -1,0 +1,43 @@
+// Judges one step after another: asks each group of peers what differs, and all of them what changed together,
+// and keeps the faults found. A plain value: a copy judges steps that are not whole yet, and is thrown away.
+// Owned by one detector; one thread.
+#pragma once
+
+#include <vector>
+
+#include "core/detect/numerics/cases.h"
+#include "core/detect/numerics/equal.h"
+#include "core/detect/numerics/peers.h"
+
+namespace culprit::core::numerics {
+
+class Judge {
+ public:
+  explicit Judge(Layout layout) : layout_(layout), peers_(std::move(layout)) {}
+
+  void step(const Frame& frame, const Window& window);
+  // A new run begins: what was learned of the last one's course is forgotten, its faults are kept.
+  void restart();
+
+  Cases& cases() { return cases_; }
+  const Cases& cases() const { return cases_; }
+
+ private:
+  struct Team {
+    Equal equal;
+    Sum sum;
+  };
+  void judge_team(size_t index, const Frame& frame, const Window& window);
+  void see_odd(const Equal& equal, const Equal::Odd& odd, const Frame& frame, const Window& window);
+  void see_healed(const std::vector<uint32_t>& slots, const Frame& frame);
+  bool see_not_finite(const Peers::Group& group, const Frame& frame, const Window& window);
+  void see_sum(const Equal& equal, const Sum::Wrong& wrong, const Frame& frame, const Window& window);
+
+  Layout layout_;
+  Peers peers_;
+  std::vector<Team> teams_;  // beside peers_.groups()
+  Marks astray_;             // by slot
+  Cases cases_;
+};
+
+}  // namespace culprit::core::numerics
