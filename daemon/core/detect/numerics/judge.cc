@@ -128,10 +128,44 @@ void Judge::see_sum(const Equal& equal, const Sum::Wrong& wrong, const Frame& fr
   cases_.add(std::move(made));
 }
 
+void Judge::see_apart(const Apart::Alarm& alarm, const Frame& frame, const Window& window) {
+  const std::string& metric = window.names()[alarm.column].text;
+  const Role role = window.names()[alarm.column].role;
+  // Hard samples raise the loss; a part of the model that computes wrongly hardly does.
+  const bool is_data = role == Role::kLoss || role == Role::kEntropy || alarm.beside >= 0.4 * alarm.evidence;
+  for (const Cause cause : {Cause::kApart, Cause::kBatch}) {
+    Case* known = cases_.open(cause, {alarm.slot});
+    if (known == nullptr) continue;
+    goes_on(*known, frame);
+    const bool is_told =
+        std::find(known->metrics.begin(), known->metrics.end(), metric) != known->metrics.end();
+    if (!is_told && known->metrics.size() < kMetricsTold) known->metrics.push_back(metric);
+    // A second witness of its own.
+    if (!is_told) known->confidence = std::min(0.95, known->confidence + 0.1);
+    return;
+  }
+  Case made = begin(is_data ? Cause::kBatch : Cause::kApart, frame);
+  made.step = alarm.since;
+  made.slots = {alarm.slot};
+  made.metrics = {metric};
+  made.confidence = is_data ? 0.6 : 0.75;
+  made.why.push_back(
+      fmt::format("{} of rank {} stands {} that of its peers again and again from step {} on, as it "
+                  "never did before",
+                  metric, window.rank(alarm.slot), alarm.above ? "above" : "below", alarm.since));
+  made.why.push_back(is_data ? "its loss does too, as with other samples"
+                             : "its loss does not, so its samples are "
+                               "as its peers'");
+  cases_.add(std::move(made));
+}
+
 void Judge::judge_team(size_t index, const Frame& frame, const Window& window) {
   const Peers::Group& group = peers_.groups()[index];
   if (group.slots.empty()) return;
   Team& team = teams_[index];
+  for (const Apart::Alarm& alarm : team.apart.step(frame, window, group.slots, astray_)) {
+    see_apart(alarm, frame, window);
+  }
   const Equal::Seen seen = team.equal.step(frame, window, group.slots, astray_);
   see_healed(seen.healed, frame);
   if (seen.odd) return see_odd(team.equal, *seen.odd, frame, window);

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "core/detect/numerics/apart.h"
 #include "core/detect/numerics/cases.h"
 #include "core/detect/numerics/equal.h"
 #include "core/detect/numerics/peers.h"
@@ -26,12 +27,15 @@ class Judge {
   struct Team {
     Equal equal;
     Sum sum;
+    Apart apart;
   };
   void judge_team(size_t index, const Frame& frame, const Window& window);
   void see_odd(const Equal& equal, const Equal::Odd& odd, const Frame& frame, const Window& window);
   void see_healed(const std::vector<uint32_t>& slots, const Frame& frame);
   bool see_not_finite(const Peers::Group& group, const Frame& frame, const Window& window);
   void see_sum(const Equal& equal, const Sum::Wrong& wrong, const Frame& frame, const Window& window);
+
+  void see_apart(const Apart::Alarm& alarm, const Frame& frame, const Window& window);
 
   Layout layout_;
   Peers peers_;

@@ -1,0 +1,266 @@
+#include "core/detect/numerics/apart.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace culprit::core::numerics {
+
+namespace {
+
+// Steps whose distances are the past: long enough for a tail, short enough to follow a training's course.
+constexpr size_t kPastSteps = 64;
+// Ranks whose distances go into it, in turn: more than these add nothing to quantiles.
+constexpr size_t kPastRanks = 8;
+constexpr uint32_t kFirst = 24;      // steps of learning before any bet
+constexpr double kTailShare = 0.06;  // of the past, that is its tail
+constexpr double kPowerMax = 8;      // no tail is believed to fall faster
+constexpr double kBiasSteps = 16, kBiasPrior = 8;
+constexpr double kScaleSteps = 64, kScalePrior = 16;
+constexpr double kClip = 3;  // medians of distance, beyond which a value does not move the usual
+
+// The bet: in a share of steps the rank is as odd as p^(kBetPower - 1) says, else as its peers. What stands
+// still for a while (a domain of data that is learned later) must not win: each step costs a little.
+constexpr double kBetShare = 0.2, kBetPower = 0.3, kBetCost = 0.3;
+constexpr double kWinMax = 7;     // of one step: two that are beyond all experience are not yet enough
+constexpr double kHit = 1.5;      // a win that may begin a run
+constexpr double kRunEnds = 1.0;  // of winnings left, below which a run has ended
+constexpr double kSuspect = 6;    // winnings beyond which a rank no longer says what is usual
+constexpr double kRecords = 2;    // times what was ever won by chance
+// Steps between alarms by chance, over all ranks and metrics of a group.
+constexpr double kStepsBetween = 1e4;
+
+double win_of(double p) {
+  const double e = 1 - kBetShare + kBetShare * kBetPower * std::pow(std::max(p, 1e-12), kBetPower - 1);
+  return std::min(std::log(e), kWinMax) - kBetCost;
+}
+
+}  // namespace
+
+// Into off_: of each place the value less the median of the others, NaN where there is none.
+bool Apart::compare(Column& column, const std::vector<double>& cells, std::span<const uint32_t> slots,
+                    const Marks& astray) {
+  off_.assign(slots.size(), std::numeric_limits<double>::quiet_NaN());
+  values_.clear();
+  bool has_positive_only = true;
+  for (size_t place = 0; place < slots.size(); ++place) {
+    const uint32_t slot = slots[place];
+    if (slot >= cells.size() || astray[slot] || !std::isfinite(cells[slot])) continue;
+    off_[place] = cells[slot];
+    has_positive_only &= cells[slot] > 0;
+    values_.push_back(cells[slot]);
+  }
+  if (values_.size() < 3) return false;
+  if (!has_positive_only && !column.is_linear) {
+    const bool was_log = column.steps > 0;
+    column.is_linear = true;
+    if (was_log)
+      column.past.clear(), column.cells.assign(slots.size(), {}), column.steps = 0, column.is_fit = false;
+  }
+  if (!column.is_linear) {
+    for (double& value : values_) value = std::log(value);
+    for (double& value : off_) value = std::log(value);
+  }
+  // The median without one value follows from the three in the middle.
+  const size_t n = values_.size(), half = n / 2;
+  std::nth_element(values_.begin(), values_.begin() + static_cast<ptrdiff_t>(half), values_.end());
+  const double upper = values_[half];
+  const double below = *std::max_element(values_.begin(), values_.begin() + static_cast<ptrdiff_t>(half));
+  double above = upper;
+  if (half + 1 < n)
+    above = *std::min_element(values_.begin() + static_cast<ptrdiff_t>(half) + 1, values_.end());
+  for (double& value : off_) {
+    if (std::isnan(value)) continue;
+    double median = 0;
+    if (n % 2 == 0) {
+      median = value >= upper ? below : upper;
+    } else {
+      median = value > upper   ? (below + upper) / 2
+               : value < upper ? (upper + above) / 2
+                               : (below + above) / 2;
+    }
+    value -= median;
+  }
+  return true;
+}
+
+// The logarithm-free rarity of a distance: the share of the past that was as far or farther.
+double Apart::rarity(const Column& column, double distance) const {
+  if (distance > column.tail) return column.share * std::pow(distance / column.tail, -column.power);
+  if (distance > column.body[0]) return 0.125;
+  if (distance > column.body[1]) return 0.25;
+  return distance > column.body[2] ? 0.5 : 1.0;
+}
+
+void Apart::fit(Column& column) {
+  sorted_ = column.past;
+  const size_t n = sorted_.size();
+  const size_t tail = std::max<size_t>(8, static_cast<size_t>(kTailShare * static_cast<double>(n)));
+  const auto at = [&](size_t k) {
+    std::nth_element(sorted_.begin(), sorted_.begin() + static_cast<ptrdiff_t>(k), sorted_.end(),
+                     std::greater<>());
+    return sorted_[k];
+  };
+  column.body[2] = at(n / 2);
+  column.body[1] = at(n / 4);
+  column.body[0] = at(n / 8);
+  column.tail = at(std::min(tail, n / 8));
+  const size_t k = std::min(tail, n / 8);
+  column.is_fit = column.tail > 0 && k > 0;
+  if (!column.is_fit) return;
+  double logs = 0;
+  for (size_t i = 0; i < k; ++i) logs += std::log(sorted_[i] / column.tail);
+  column.power = static_cast<float>(std::min(kPowerMax, 1 / (logs / static_cast<double>(k) + 1e-9)));
+  column.share = static_cast<float>(k) / static_cast<float>(n);
+}
+
+void Apart::bet(Column& column, const Frame& frame) {
+  static const std::array<double, 3> kUsual = {win_of(0.5 * 0.125), win_of(0.5 * 0.25), win_of(0.5)};
+  static const double kOther = win_of(0.75);
+  for (size_t place = 0; place < off_.size(); ++place) {
+    Cell& cell = column.cells[place];
+    const double off = off_[place];
+    if (std::isnan(off)) continue;
+    const double p = rarity(column, std::abs(off));
+    for (const bool up : {false, true}) {
+      double win = kOther;
+      if ((off > 0) == up) {
+        win = p < 0.125 ? win_of(p / 2) : p < 0.25 ? kUsual[0] : p < 0.5 ? kUsual[1] : kUsual[2];
+      }
+      float& won = cell.won[up];
+      if (won < kRunEnds) cell.since[up] = -1;
+      won = std::max(0.0F, won + static_cast<float>(win));
+      if (cell.since[up] < 0 && win >= kHit) cell.since[up] = static_cast<int32_t>(frame.step - base_);
+    }
+    const float most = std::max(cell.won[0], cell.won[1]);
+    if (most > kRunEnds) {
+      cell.best = std::max(cell.best, most);
+      continue;
+    }
+    if (!cell.told) cell.record = std::max(cell.record, cell.best);
+    cell.best = 0;
+    cell.told = false;
+  }
+}
+
+// Turns off_ into distances in units of what each rank varies by, and learns from it.
+void Apart::usual(Column& column) {
+  double pool = 0;
+  size_t n = 0;
+  for (const Cell& cell : column.cells) {
+    if (cell.seen == 0) continue;
+    pool += cell.scale;
+    ++n;
+  }
+  pool = n > 0 ? pool / static_cast<double>(n) : 0;
+  // Of a normal or a Laplace distribution the median of distances is .6 to .85 of their mean.
+  const double clip =
+      column.steps < 4 || pool <= 0 ? std::numeric_limits<double>::infinity() : kClip * 0.7 * pool;
+  for (size_t place = 0; place < off_.size(); ++place) {
+    if (std::isnan(off_[place])) continue;
+    Cell& cell = column.cells[place];
+    const double seen = cell.seen;
+    const double at_bias = std::min(seen, kBiasSteps), at_scale = std::min(seen, kScaleSteps);
+    double ratio = 1;
+    if (seen > 0 && pool > 0) {
+      ratio = (cell.scale * at_scale + pool * kScalePrior) / ((at_scale + kScalePrior) * pool);
+    }
+    const double off = off_[place];
+    const double bias = cell.bias * at_bias / (at_bias + kBiasPrior);
+    const double limited = std::clamp(off, cell.bias - clip * ratio, cell.bias + clip * ratio);
+    off_[place] = (off - bias) / ratio;
+    cell.bias += static_cast<float>((limited - cell.bias) / std::min(seen + 1, kBiasSteps));
+    const double spread = std::min(std::abs(limited - cell.bias), clip * ratio);
+    cell.scale += static_cast<float>((spread - cell.scale) / std::min(seen + 1, kScaleSteps));
+    cell.seen = static_cast<uint8_t>(std::min(255.0, seen + 1));
+  }
+}
+
+// What is usual, from this step on. off_ holds distances in units of the rank's own scale.
+void Apart::learn(Column& column) {
+  const size_t most = std::min(off_.size(), kPastRanks) * kPastSteps;
+  const size_t stride = std::max<size_t>(1, off_.size() / kPastRanks);
+  for (size_t place = 0; place < off_.size(); ++place) {
+    if (std::isnan(off_[place]) || (place + count_) % stride != 0) continue;
+    const Cell& cell = column.cells[place];
+    if (std::max(cell.won[0], cell.won[1]) > kSuspect) continue;
+    const auto distance = static_cast<float>(std::abs(off_[place]));
+    if (column.past.size() < most) {
+      column.past.push_back(distance);
+    } else {
+      column.past[column.next++ % most] = distance;
+    }
+  }
+}
+
+void Apart::settle(uint32_t number, std::span<const uint32_t> slots, std::vector<Alarm>& alarms) {
+  Column& column = columns_[number];
+  // The two that won most, now or ever.
+  size_t first = slots.size();
+  float second_most = 0, most = 0;
+  for (size_t place = 0; place < slots.size(); ++place) {
+    const Cell& cell = column.cells[place];
+    const float ever = std::max(cell.record, cell.best);
+    if (ever > most) {
+      second_most = most;
+      most = ever;
+      first = place;
+    } else {
+      second_most = std::max(second_most, ever);
+    }
+  }
+  if (first == slots.size()) return;
+  Cell& cell = column.cells[first];
+  const bool up = cell.won[1] > cell.won[0];
+  const double by_chance = std::max(second_most, cell.record);
+  if (cell.told || cell.won[up] <= bar_ + kRecords * by_chance || cell.since[up] < 0) return;
+  cell.told = true;
+  Alarm alarm{.slot = slots[first], .column = number, .since = base_ + cell.since[up], .above = up};
+  alarm.evidence = cell.won[up];
+  if (loss_ && columns_[*loss_].cells.size() == slots.size())
+    alarm.beside = columns_[*loss_].cells[first].won[1];
+  alarms.push_back(alarm);
+}
+
+std::vector<Apart::Alarm> Apart::step(const Frame& frame, const Window& window,
+                                      std::span<const uint32_t> slots, const Marks& astray) {
+  std::vector<Alarm> alarms;
+  if (slots.size() < 3) return alarms;
+  if (slots.size() != ranks_) *this = Apart();
+  ranks_ = slots.size();
+  if (count_++ == 0) base_ = frame.step;
+  columns_.resize(std::max(columns_.size(), frame.values.size()));
+  bar_ = std::log(2.0 * static_cast<double>(ranks_) * static_cast<double>(columns_.size()) * kStepsBetween);
+  for (uint32_t number = 0; number < frame.values.size(); ++number) {
+    const Role role = window.names()[number].role;
+    if (is_planned(role) || is_shared(role) || role == Role::kTiming) continue;
+    Column& column = columns_[number];
+    if (column.cells.empty()) {
+      column.cells.resize(slots.size());
+      // A cosine has a sign; an entropy near nothing would be all of a logarithm.
+      column.is_linear = role == Role::kGradCos || role == Role::kEntropy;
+      if (role == Role::kLoss && !loss_) loss_ = number;
+    }
+    if (!compare(column, frame.values[number], slots, astray)) continue;
+    usual(column);
+    if (++column.steps > kFirst && column.past.size() >= kPastSteps) {
+      fit(column);
+      if (column.is_fit) bet(column, frame);
+    }
+    learn(column);
+    if (column.is_fit) settle(number, slots, alarms);
+  }
+  return alarms;
+}
+
+double Apart::odd(uint32_t place) const {
+  double most = 0;
+  for (const Column& column : columns_) {
+    if (place >= column.cells.size()) continue;
+    most = std::max<double>(most, std::max(column.cells[place].won[0], column.cells[place].won[1]));
+  }
+  return bar_ > 0 ? std::min(1.0, most / bar_) : 0;
+}
+
+}  // namespace culprit::core::numerics

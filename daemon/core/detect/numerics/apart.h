@@ -1,0 +1,74 @@
+// Whether one rank's local metrics stand apart from its peers': before the reduction, peers see samples of one
+// distribution on one model, so that no rank should be far from the others again and again.
+//
+// Each value is compared with the median of the other ranks, less what the rank is usually off by, in units of
+// what it usually varies by (a rank may have a domain of data of its own). How rare that is tells the column's
+// own past over all ranks, its tail continued as a power (Hill): tails of training metrics are heavy. Rarity
+// adds up over steps, for each rank, metric and direction, as the logarithm of an e-value: a bet against the
+// rank being as its peers, of which the winnings grow beyond x in at most one of x tries. No single step may
+// win; and who is named must have won twice what any rank ever did in that metric before, since neighbouring
+// steps are not independent. Owned by one detector; one thread.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/detect/numerics/equal.h"
+#include "core/detect/numerics/window.h"
+
+namespace culprit::core::numerics {
+
+class Apart {
+ public:
+  struct Alarm {
+    uint32_t slot = 0, column = 0;
+    int64_t since = 0;    // the first step that counts
+    bool above = false;   // of its peers
+    double evidence = 0;  // logarithm of the e-value
+    double beside = 0;    // the same of the rank's loss, upwards: its samples are hard
+  };
+  // Alarms of this step. Of slots, those not `astray` are compared.
+  std::vector<Alarm> step(const Frame& frame, const Window& window, std::span<const uint32_t> slots,
+                          const Marks& astray);
+  // How far a slot is from its peers, 0..1, by what has added up.
+  double odd(uint32_t slot) const;
+
+ private:
+  // Of one rank and metric.
+  struct Cell {
+    float bias = 0, scale = 0;    // what it is usually off by, and varies by
+    float won[2] = {0, 0};        // downwards, upwards
+    float best = 0, record = 0;   // of this run of wins, of runs that ended
+    int32_t since[2] = {-1, -1};  // when the run of wins began, from base_ on
+    uint8_t seen = 0;             // steps, no more than 255
+    bool told = false;
+  };
+  struct Column {
+    std::vector<float> past;  // distances of all ranks, a ring
+    uint32_t next = 0, steps = 0;
+    bool is_linear = false, is_fit = false;
+    float tail = 0, share = 0, power = 0;  // where the tail begins, of how many, how it falls
+    float body[3] = {0, 0, 0};             // beyond which 1/8, 1/4, 1/2 of the past lie
+    std::vector<Cell> cells;               // by place in slots
+  };
+
+  bool compare(Column& column, const std::vector<double>& values, std::span<const uint32_t> slots,
+               const Marks& astray);
+  void usual(Column& column);
+  void bet(Column& column, const Frame& frame);
+  void learn(Column& column);
+  void fit(Column& column);
+  double rarity(const Column& column, double distance) const;
+  void settle(uint32_t number, std::span<const uint32_t> slots, std::vector<Alarm>& alarms);
+
+  std::vector<Column> columns_;
+  std::optional<uint32_t> loss_;
+  size_t ranks_ = 0;
+  uint64_t count_ = 0;  // steps
+  int64_t base_ = 0;
+  double bar_ = 0;                    // what has to be won
+  std::vector<double> off_, values_;  // of the column under way, by place
+  std::vector<float> sorted_;
+};
+
+}  // namespace culprit::core::numerics
