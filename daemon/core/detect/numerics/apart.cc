@@ -14,15 +14,10 @@ constexpr size_t kPastSteps = 64;
 // Ranks whose distances go into it, in turn: more than these add nothing to quantiles.
 constexpr size_t kPastRanks = 8;
 constexpr uint32_t kFirst = 24;      // steps of learning before any bet
-constexpr double kTailShare = 0.06;  // of the past, that is its tail
-constexpr double kPowerMax = 8;      // no tail is believed to fall faster
 constexpr double kBiasSteps = 16, kBiasPrior = 8;
 constexpr double kScaleSteps = 64, kScalePrior = 16;
 constexpr double kClip = 3;  // medians of distance, beyond which a value does not move the usual
 
-// The bet: in a share of steps the rank is as odd as p^(kBetPower - 1) says, else as its peers. What stands
-// still for a while (a domain of data that is learned later) must not win: each step costs a little.
-constexpr double kBetShare = 0.2, kBetPower = 0.3, kBetCost = 0.3;
 constexpr double kWinMax = 7;     // of one step: two that are beyond all experience are not yet enough
 constexpr double kHit = 1.5;      // a win that may begin a run
 constexpr double kRunEnds = 1.0;  // of winnings left, below which a run has ended
@@ -31,10 +26,7 @@ constexpr double kRecords = 2;    // times what was ever won by chance
 // Steps between alarms by chance, over all ranks and metrics of a group.
 constexpr double kStepsBetween = 1e4;
 
-double win_of(double p) {
-  const double e = 1 - kBetShare + kBetShare * kBetPower * std::pow(std::max(p, 1e-12), kBetPower - 1);
-  return std::min(std::log(e), kWinMax) - kBetCost;
-}
+double win_of(double p) { return std::min(bet(p), kWinMax); }
 
 }  // namespace
 
@@ -52,15 +44,18 @@ bool Apart::compare(Column& column, const std::vector<double>& cells, std::span<
     values_.push_back(cells[slot]);
   }
   if (values_.size() < 3) return false;
-  if (!has_positive_only && !column.is_linear) {
-    const bool was_log = column.steps > 0;
+  if (!has_positive_only && !column.is_linear && column.steps <= kFirst) {
+    // What was learned of its logarithm says nothing of itself.
+    column = {};
     column.is_linear = true;
-    if (was_log)
-      column.past.clear(), column.cells.assign(slots.size(), {}), column.steps = 0, column.is_fit = false;
+    column.cells.resize(slots.size());
   }
   if (!column.is_linear) {
     for (double& value : values_) value = std::log(value);
-    for (double& value : off_) value = std::log(value);
+    for (double& value : off_) value = value > 0 ? std::log(value) : std::numeric_limits<double>::quiet_NaN();
+    values_.erase(std::remove_if(values_.begin(), values_.end(), [](double v) { return !std::isfinite(v); }),
+                  values_.end());
+    if (values_.size() < 3) return false;
   }
   // The median without one value follows from the three in the middle.
   const size_t n = values_.size(), half = n / 2;
@@ -85,44 +80,14 @@ bool Apart::compare(Column& column, const std::vector<double>& cells, std::span<
   return true;
 }
 
-// The logarithm-free rarity of a distance: the share of the past that was as far or farther.
-double Apart::rarity(const Column& column, double distance) const {
-  if (distance > column.tail) return column.share * std::pow(distance / column.tail, -column.power);
-  if (distance > column.body[0]) return 0.125;
-  if (distance > column.body[1]) return 0.25;
-  return distance > column.body[2] ? 0.5 : 1.0;
-}
-
-void Apart::fit(Column& column) {
-  sorted_ = column.past;
-  const size_t n = sorted_.size();
-  const size_t tail = std::max<size_t>(8, static_cast<size_t>(kTailShare * static_cast<double>(n)));
-  const auto at = [&](size_t k) {
-    std::nth_element(sorted_.begin(), sorted_.begin() + static_cast<ptrdiff_t>(k), sorted_.end(),
-                     std::greater<>());
-    return sorted_[k];
-  };
-  column.body[2] = at(n / 2);
-  column.body[1] = at(n / 4);
-  column.body[0] = at(n / 8);
-  column.tail = at(std::min(tail, n / 8));
-  const size_t k = std::min(tail, n / 8);
-  column.is_fit = column.tail > 0 && k > 0;
-  if (!column.is_fit) return;
-  double logs = 0;
-  for (size_t i = 0; i < k; ++i) logs += std::log(sorted_[i] / column.tail);
-  column.power = static_cast<float>(std::min(kPowerMax, 1 / (logs / static_cast<double>(k) + 1e-9)));
-  column.share = static_cast<float>(k) / static_cast<float>(n);
-}
-
-void Apart::bet(Column& column, const Frame& frame) {
+void Apart::place_bets(Column& column, const Frame& frame) {
   static const std::array<double, 3> kUsual = {win_of(0.5 * 0.125), win_of(0.5 * 0.25), win_of(0.5)};
   static const double kOther = win_of(0.75);
   for (size_t place = 0; place < off_.size(); ++place) {
     Cell& cell = column.cells[place];
     const double off = off_[place];
     if (std::isnan(off)) continue;
-    const double p = rarity(column, std::abs(off));
+    const double p = column.tail.rarity(std::abs(off));
     for (const bool up : {false, true}) {
       double win = kOther;
       if ((off > 0) == up) {
@@ -185,12 +150,7 @@ void Apart::learn(Column& column) {
     if (std::isnan(off_[place]) || (place + count_) % stride != 0) continue;
     const Cell& cell = column.cells[place];
     if (std::max(cell.won[0], cell.won[1]) > kSuspect) continue;
-    const auto distance = static_cast<float>(std::abs(off_[place]));
-    if (column.past.size() < most) {
-      column.past.push_back(distance);
-    } else {
-      column.past[column.next++ % most] = distance;
-    }
+    column.tail.add(static_cast<float>(std::abs(off_[place])), most);
   }
 }
 
@@ -244,10 +204,8 @@ std::vector<Apart::Alarm> Apart::step(const Frame& frame, const Window& window,
     }
     if (!compare(column, frame.values[number], slots, astray)) continue;
     usual(column);
-    if (++column.steps > kFirst && column.past.size() >= kPastSteps) {
-      fit(column);
-      if (column.is_fit) bet(column, frame);
-    }
+    column.is_fit = ++column.steps > kFirst && column.tail.fit(sorted_);
+    if (column.is_fit) place_bets(column, frame);
     learn(column);
     if (column.is_fit) settle(number, slots, alarms);
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/detect/numerics/equal.h"
+#include "core/detect/numerics/tail.h"
 #include "core/detect/numerics/window.h"
 
 namespace culprit::core::numerics {
@@ -44,21 +45,17 @@ class Apart {
     bool told = false;
   };
   struct Column {
-    std::vector<float> past;  // distances of all ranks, a ring
-    uint32_t next = 0, steps = 0;
+    Tail tail;  // of all ranks' distances
+    uint32_t steps = 0;
     bool is_linear = false, is_fit = false;
-    float tail = 0, share = 0, power = 0;  // where the tail begins, of how many, how it falls
-    float body[3] = {0, 0, 0};             // beyond which 1/8, 1/4, 1/2 of the past lie
     std::vector<Cell> cells;               // by place in slots
   };
 
   bool compare(Column& column, const std::vector<double>& values, std::span<const uint32_t> slots,
                const Marks& astray);
   void usual(Column& column);
-  void bet(Column& column, const Frame& frame);
+  void place_bets(Column& column, const Frame& frame);
   void learn(Column& column);
-  void fit(Column& column);
-  double rarity(const Column& column, double distance) const;
   void settle(uint32_t number, std::span<const uint32_t> slots, std::vector<Alarm>& alarms);
 
   std::vector<Column> columns_;

@@ -6,6 +6,8 @@ namespace culprit::core::numerics {
 
 namespace {
 
+// Steps in which what happens to all still follows from what happened before.
+constexpr int64_t kAftermath = 64;
 constexpr size_t kMetricsTold = 16;  // of a fault: what a person reads
 
 Case begin(Cause cause, const Frame& frame) {
@@ -28,6 +30,7 @@ void Judge::restart() {
   peers_ = Peers(layout_);
   teams_.clear();
   astray_.clear();
+  together_ = Together();
   for (Case& known : cases_.all()) known.open = false;
 }
 
@@ -133,7 +136,7 @@ void Judge::see_apart(const Apart::Alarm& alarm, const Frame& frame, const Windo
   const Role role = window.names()[alarm.column].role;
   // Hard samples raise the loss; a part of the model that computes wrongly hardly does.
   const bool is_data = role == Role::kLoss || role == Role::kEntropy || alarm.beside >= 0.4 * alarm.evidence;
-  for (const Cause cause : {Cause::kApart, Cause::kBatch}) {
+  for (const Cause cause : {Cause::kReplica, Cause::kApart, Cause::kBatch}) {
     Case* known = cases_.open(cause, {alarm.slot});
     if (known == nullptr) continue;
     goes_on(*known, frame);
@@ -144,6 +147,9 @@ void Judge::see_apart(const Apart::Alarm& alarm, const Frame& frame, const Windo
     if (!is_told) known->confidence = std::min(0.95, known->confidence + 0.1);
     return;
   }
+  // The entropy of attention follows what samples say, and hardly what is computed: no witness alone. And what
+  // has come loose makes ranks differ.
+  if (role == Role::kEntropy || is_unstable(frame)) return;
   Case made = begin(is_data ? Cause::kBatch : Cause::kApart, frame);
   made.step = alarm.since;
   made.slots = {alarm.slot};
@@ -159,6 +165,32 @@ void Judge::see_apart(const Apart::Alarm& alarm, const Frame& frame, const Windo
   cases_.add(std::move(made));
 }
 
+bool Judge::is_unstable(const Frame& frame) const {
+  return together_.is_loose() ||
+         std::any_of(cases_.all().begin(), cases_.all().end(), [&](const Case& known) {
+           return known.open && known.cause == Cause::kUnstable && known.step <= frame.step;
+         });
+}
+
+void Judge::see_together(Together::Alarm alarm, const Frame& frame) {
+  for (Case& known : cases_.all()) {
+    if (!known.open || frame.step - known.last_step > kAftermath) continue;
+    // What all ranks show after a corruption follows from it; so does a climb from what began it.
+    const bool follows = is_corruption(known.cause) ||
+                         (alarm.cause == Cause::kUnstable &&
+                          (known.cause == Cause::kAllBatch || known.cause == Cause::kPlanned));
+    if (!follows && known.cause != alarm.cause) continue;
+    goes_on(known, frame);
+    return;
+  }
+  Case made = begin(alarm.cause, frame);
+  made.step = alarm.since;
+  made.metrics = std::move(alarm.metrics);
+  made.confidence = alarm.confidence;
+  made.why.push_back(std::move(alarm.why));
+  cases_.add(std::move(made));
+}
+
 void Judge::judge_team(size_t index, const Frame& frame, const Window& window) {
   const Peers::Group& group = peers_.groups()[index];
   if (group.slots.empty()) return;
@@ -169,7 +201,8 @@ void Judge::judge_team(size_t index, const Frame& frame, const Window& window) {
   const Equal::Seen seen = team.equal.step(frame, window, group.slots, astray_);
   see_healed(seen.healed, frame);
   if (seen.odd) return see_odd(team.equal, *seen.odd, frame, window);
-  if (see_not_finite(group, frame, window)) return;
+  // What has come loose overflows here first and there.
+  if (!is_unstable(frame) && see_not_finite(group, frame, window)) return;
   std::vector<uint32_t> sound;
   for (const uint32_t slot : group.slots) {
     if (!astray_[slot]) sound.push_back(slot);
@@ -189,7 +222,9 @@ void Judge::step(const Frame& frame, const Window& window) {
       if (astray_[slot] && frame.is_seen(slot)) goes_on(known, frame);
     }
   }
+  std::vector<Together::Alarm> alarms = together_.step(frame, window, astray_);
   for (size_t index = 0; index < teams_.size(); ++index) judge_team(index, frame, window);
+  for (Together::Alarm& alarm : alarms) see_together(std::move(alarm), frame);
 }
 
 }  // namespace culprit::core::numerics

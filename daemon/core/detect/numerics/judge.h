@@ -9,6 +9,7 @@
 #include "core/detect/numerics/cases.h"
 #include "core/detect/numerics/equal.h"
 #include "core/detect/numerics/peers.h"
+#include "core/detect/numerics/together.h"
 
 namespace culprit::core::numerics {
 
@@ -35,12 +36,15 @@ class Judge {
   bool see_not_finite(const Peers::Group& group, const Frame& frame, const Window& window);
   void see_sum(const Equal& equal, const Sum::Wrong& wrong, const Frame& frame, const Window& window);
 
+  bool is_unstable(const Frame& frame) const;
+  void see_together(Together::Alarm alarm, const Frame& frame);
   void see_apart(const Apart::Alarm& alarm, const Frame& frame, const Window& window);
 
   Layout layout_;
   Peers peers_;
   std::vector<Team> teams_;  // beside peers_.groups()
   Marks astray_;             // by slot
+  Together together_;
   Cases cases_;
 };
 
