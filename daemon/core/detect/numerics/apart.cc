@@ -18,6 +18,10 @@ constexpr double kBiasSteps = 16, kBiasPrior = 8;
 constexpr double kScaleSteps = 64, kScalePrior = 16;
 constexpr double kClip = 3;  // medians of distance, beyond which a value does not move the usual
 
+// A loss above its peers' in step after step: Page's sum of what is more than one standard deviation, no step
+// counting for more than three. Twelve steps in a row reach the bar at the earliest.
+constexpr double kShiftAllowed = 1, kShiftMost = 3, kShiftBar = 24, kShiftDoubt = 4, kShiftSteps = 32;
+
 constexpr double kWinMax = 7;     // of one step: two that are beyond all experience are not yet enough
 constexpr double kHit = 1.5;      // a win that may begin a run
 constexpr double kRunEnds = 1.0;  // of winnings left, below which a run has ended
@@ -183,6 +187,35 @@ void Apart::settle(uint32_t number, std::span<const uint32_t> slots, std::vector
   alarms.push_back(alarm);
 }
 
+// Other samples on one rank for long: domains change, and no single step is far from what was.
+void Apart::see_shifts(const Frame& frame, std::span<const uint32_t> slots, std::vector<Alarm>& alarms) {
+  const Column& column = columns_[*loss_];
+  const double scale = 1.4826 * column.tail.median();
+  shifts_.resize(slots.size());
+  for (size_t place = 0; place < slots.size(); ++place) {
+    Shift& shift = shifts_[place];
+    if (std::isnan(raw_[place])) continue;
+    if (column.is_fit && scale > 0) {
+      const double z = (raw_[place] - shift.bias) / scale;
+      if (shift.sum <= 0) shift.told = false;
+      if (shift.sum < 1 && z > 1) shift.since = static_cast<int32_t>(frame.step - base_);
+      shift.sum += static_cast<float>(std::clamp(z, -kShiftMost, kShiftMost) - kShiftAllowed);
+      shift.sum = std::max(0.0F, shift.sum);
+      if (shift.sum >= kShiftBar && !shift.told) {
+        shift.told = true;
+        alarms.push_back({.slot = slots[place], .column = *loss_, .since = base_ + shift.since, .above = true,
+                          .evidence = shift.sum, .shifted = true, .beside = shift.sum});
+      }
+    }
+    // While it adds up, what was usual stays as it was.
+    if (shift.sum > kShiftDoubt) continue;
+    const double limit = column.is_fit ? 2 * kShiftMost * scale : std::numeric_limits<double>::infinity();
+    const double off = std::clamp(raw_[place] - shift.bias, -limit, limit);
+    shift.seen = static_cast<uint8_t>(std::min(kShiftSteps, shift.seen + 1.0));
+    shift.bias += static_cast<float>(off / shift.seen);
+  }
+}
+
 std::vector<Apart::Alarm> Apart::step(const Frame& frame, const Window& window,
                                       std::span<const uint32_t> slots, const Marks& astray) {
   std::vector<Alarm> alarms;
@@ -203,11 +236,13 @@ std::vector<Apart::Alarm> Apart::step(const Frame& frame, const Window& window,
       if (role == Role::kLoss && !loss_) loss_ = number;
     }
     if (!compare(column, frame.values[number], slots, astray)) continue;
+    if (loss_ == number) raw_ = off_;
     usual(column);
     column.is_fit = ++column.steps > kFirst && column.tail.fit(sorted_);
     if (column.is_fit) place_bets(column, frame);
     learn(column);
     if (column.is_fit) settle(number, slots, alarms);
+    if (loss_ == number) see_shifts(frame, slots, alarms);
   }
   return alarms;
 }

@@ -26,6 +26,7 @@ class Apart {
     int64_t since = 0;    // the first step that counts
     bool above = false;   // of its peers
     double evidence = 0;  // logarithm of the e-value
+    bool shifted = false;  // a loss that stays above its peers', a little in each step
     double beside = 0;    // the same of the rank's loss, upwards: its samples are hard
   };
   // Alarms of this step. Of slots, those not `astray` are compared.
@@ -51,6 +52,15 @@ class Apart {
     std::vector<Cell> cells;               // by place in slots
   };
 
+  // Of one rank's loss: what it was off by before it began to add up, and what has.
+  struct Shift {
+    float bias = 0, sum = 0;
+    int32_t since = 0;
+    uint8_t seen = 0;
+    bool told = false;
+  };
+  void see_shifts(const Frame& frame, std::span<const uint32_t> slots, std::vector<Alarm>& alarms);
+
   bool compare(Column& column, const std::vector<double>& values, std::span<const uint32_t> slots,
                const Marks& astray);
   void usual(Column& column);
@@ -59,12 +69,13 @@ class Apart {
   void settle(uint32_t number, std::span<const uint32_t> slots, std::vector<Alarm>& alarms);
 
   std::vector<Column> columns_;
+  std::vector<Shift> shifts_;  // by place
   std::optional<uint32_t> loss_;
   size_t ranks_ = 0;
   uint64_t count_ = 0;  // steps
   int64_t base_ = 0;
   double bar_ = 0;                    // what has to be won
-  std::vector<double> off_, values_;  // of the column under way, by place
+  std::vector<double> off_, raw_, values_;  // of the column under way, by place
   std::vector<float> sorted_;
 };
 

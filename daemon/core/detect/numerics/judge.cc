@@ -8,6 +8,7 @@ namespace {
 
 // Steps in which what happens to all still follows from what happened before.
 constexpr int64_t kAftermath = 64;
+constexpr int64_t kAtOnce = 8;  // steps by which the same beginning may be dated apart
 constexpr size_t kMetricsTold = 16;  // of a fault: what a person reads
 
 Case begin(Cause cause, const Frame& frame) {
@@ -147,6 +148,14 @@ void Judge::see_apart(const Apart::Alarm& alarm, const Frame& frame, const Windo
     if (!is_told) known->confidence = std::min(0.95, known->confidence + 0.1);
     return;
   }
+  // Samples that changed on several ranks at one time, or on all, are one fault.
+  for (Case& known : cases_.all()) {
+    if (!alarm.shifted || !known.open || std::abs(known.step - alarm.since) > kAtOnce) continue;
+    if (known.cause != Cause::kBatch && known.cause != Cause::kAllBatch) continue;
+    known.slots.insert(std::lower_bound(known.slots.begin(), known.slots.end(), alarm.slot), alarm.slot);
+    known.cause = Cause::kBatch;
+    return goes_on(known, frame);
+  }
   // The entropy of attention follows what samples say, and hardly what is computed: no witness alone. And what
   // has come loose makes ranks differ.
   if (role == Role::kEntropy || is_unstable(frame)) return;
@@ -174,12 +183,13 @@ bool Judge::is_unstable(const Frame& frame) const {
 
 void Judge::see_together(Together::Alarm alarm, const Frame& frame) {
   for (Case& known : cases_.all()) {
-    if (!known.open || frame.step - known.last_step > kAftermath) continue;
+    const bool is_loose = known.cause == Cause::kUnstable && alarm.cause == Cause::kAllBatch;
+    if (!known.open || frame.step - known.last_step > (is_loose ? 4 : 1) * kAftermath) continue;
     // What all ranks show after a corruption follows from it; so does a climb from what began it.
     const bool follows = is_corruption(known.cause) ||
                          (alarm.cause == Cause::kUnstable &&
                           (known.cause == Cause::kAllBatch || known.cause == Cause::kPlanned));
-    if (!follows && known.cause != alarm.cause) continue;
+    if (!follows && !is_loose && known.cause != alarm.cause) continue;
     goes_on(known, frame);
     return;
   }

@@ -15,7 +15,8 @@ constexpr size_t kRanks = 8;         // that count: more of them are not more in
 constexpr double kRarest = 1e-4;     // that one rank may say
 constexpr double kLevel = 1.0 / 16;  // weight of a step in what is usual
 constexpr double kJump = 0.5;        // of a logarithm, beyond which one step does not move the usual
-const double kBar = std::log(2e4);   // steps between alarms by chance
+constexpr std::array<size_t, 3> kWindows = {1, 2, 4};   // steps that are looked at together
+constexpr double kByChance = 1 / (2e4 * kWindows.size());  // so many steps between alarms by chance
 constexpr size_t kGrowthSteps = 8;
 const double kGrowth = std::log(1.5);
 constexpr int64_t kPlanSteps = 20;   // in which numbers move after a planned change
@@ -77,6 +78,13 @@ void Together::take_medians(const Frame& frame, const Window& window, const Mark
     if (role == Role::kRate && !rate_) rate_ = number;
     if (!is_planned(role) && !grows_before_instability(role) && !moves_by_plan(role)) continue;
     medians_[number] = median(frame, number, astray);
+  }
+}
+
+// Of each metric what is usual, and how far it has moved since a planned change.
+void Together::follow(const Frame& frame, const Window& window) {
+  for (uint32_t number = 0; number < medians_.size(); ++number) {
+    const Role role = window.names()[number].role;
     if (!medians_[number] || is_planned(role)) continue;
     double value = *medians_[number];
     // An update follows the rate; what matters beside it is the rest.
@@ -105,6 +113,11 @@ void Together::take_medians(const Frame& frame, const Window& window, const Mark
   }
 }
 
+void Together::plan(int64_t step, std::string what) {
+  plan_ = Plan{.step = step, .what = std::move(what)};
+  for (Series& series : series_) series.moved[0] = series.moved[1] = 0;
+}
+
 void Together::see_pause(const Frame& frame) {
   if (frame.first_ns == kNoTime) return;
   if (last_ns_ != kNoTime && frame.step > step_) {
@@ -112,7 +125,7 @@ void Together::see_pause(const Frame& frame) {
         static_cast<double>(frame.first_ns - last_ns_) / 1e9 / static_cast<double>(frame.step - step_);
     const double usual = median_of(pauses_);
     if (pauses_.size() >= 8 && seconds > kPause * usual && seconds > kPauseSeconds) {
-      plan_ = Plan{.step = frame.step, .what = fmt::format("a pause of {:.0f} s, as of a restart", seconds)};
+      plan(frame.step, fmt::format("a pause of {:.0f} s ended, as of a restart", seconds));
     } else {
       keep(pauses_, seconds, 32);
     }
@@ -148,8 +161,7 @@ void Together::see_plan(const Frame& frame, const Window& window) {
       keep(rate_changes_, change, 16);
     }
     if (what.empty()) continue;
-    plan_ = Plan{.step = frame.step, .what = std::move(what)};
-    for (Series& series : series_) series.moved[0] = series.moved[1] = 0;
+    plan(frame.step, std::move(what));
   }
 }
 
@@ -213,17 +225,25 @@ void Together::see_losses(const Frame& frame, const Window& window, const Marks&
   }
   if (n < 2) return;
   const size_t counted = std::min(n, kRanks);
-  const double p = gamma_beyond(sum * static_cast<double>(counted) / static_cast<double>(n), counted);
-  const double win = bet(p);
-  if (won_ <= 0) told_ = false;
-  if (won_ < 1 && win > 1) won_since_ = frame.step;
-  won_ = std::max(0.0, won_ + win);
-  if (won_ < kBar || told_) return;
+  keep(oddness_, sum * static_cast<double>(counted) / static_cast<double>(n), kWindows.back());
+  // All ranks in one step, or in a few that follow each other.
+  double rarest = 1, within = 0;
+  size_t steps = 0;
+  for (size_t back = 1; back <= oddness_.size(); ++back) {
+    within += oddness_[oddness_.size() - back];
+    if (std::find(kWindows.begin(), kWindows.end(), back) == kWindows.end()) continue;
+    const double p = gamma_beyond(within, counted * back);
+    if (p < rarest) steps = back;
+    rarest = std::min(rarest, p);
+  }
+  if (rarest > 0.05) told_ = false;
+  if (rarest > kByChance || told_) return;
+  const int64_t since = frame.step - static_cast<int64_t>(steps) + 1;
   told_ = true;
-  Alarm alarm{.cause = grown_ ? Cause::kUnstable : Cause::kAllBatch, .since = won_since_};
+  Alarm alarm{.cause = grown_ ? Cause::kUnstable : Cause::kAllBatch, .since = since};
   alarm.metrics = {window.names()[*loss_].text};
   alarm.confidence = 0.8;
-  alarm.why = fmt::format("{} rose far above its usual on all ranks at step {}, {}", alarm.metrics[0], won_since_,
+  alarm.why = fmt::format("{} rose far above its usual on all ranks at step {}, {}", alarm.metrics[0], since,
                           grown_ ? "after norms of the model had grown by half within a few steps"
                                  : "and nothing showed in the model before");
   raise(std::move(alarm), alarms);
@@ -268,7 +288,10 @@ void Together::see_climb(const Frame& frame, const Window& window, std::vector<A
   }
   if (climb < kClimb || climb_told_) return;
   climb_told_ = true;
-  Alarm alarm{.cause = Cause::kUnstable, .since = climbs_since_, .metrics = {metric}, .confidence = 0.7};
+  // Samples come at once, what comes loose gathers way.
+  const bool sudden = !grown_ && frame.step - climbs_since_ < static_cast<int64_t>(kGrowthSteps);
+  Alarm alarm{.cause = sudden ? Cause::kAllBatch : Cause::kUnstable, .since = climbs_since_, .metrics = {metric}};
+  alarm.confidence = 0.7;
   alarm.why = fmt::format("{} climbs on all ranks above the best it was, from step {} on", metric, climbs_since_);
   raise(std::move(alarm), alarms);
 }
@@ -288,6 +311,7 @@ std::vector<Together::Alarm> Together::step(const Frame& frame, const Window& wi
   if (steps_ == 0) first_step_ = frame.step;
   take_medians(frame, window, astray);
   see_plan(frame, window);
+  follow(frame, window);
   step_ = frame.step;
   follow_plan(frame, window, alarms);
   see_growth();

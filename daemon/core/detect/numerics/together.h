@@ -50,6 +50,8 @@ class Together {
 
   std::optional<double> median(const Frame& frame, uint32_t column, const Marks& astray);
   void take_medians(const Frame& frame, const Window& window, const Marks& astray);
+  void follow(const Frame& frame, const Window& window);
+  void plan(int64_t step, std::string what);
   void see_plan(const Frame& frame, const Window& window);
   void see_pause(const Frame& frame);
   void follow_plan(const Frame& frame, const Window& window, std::vector<Alarm>& alarms);
@@ -74,8 +76,7 @@ class Together {
   // Losses of all ranks.
   std::vector<float> usual_loss_;  // by slot, a logarithm; NaN: not seen
   Tail past_;
-  double won_ = 0;
-  int64_t won_since_ = 0;
+  std::deque<double> oddness_;  // of the last steps, over all ranks
   bool told_ = false;
   // The loss's course.
   double fast_ = 0, slow_ = 0, best_ = 0;
