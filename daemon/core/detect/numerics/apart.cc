@@ -166,6 +166,7 @@ void Apart::settle(uint32_t number, std::span<const uint32_t> slots, std::vector
   for (size_t place = 0; place < slots.size(); ++place) {
     const Cell& cell = column.cells[place];
     const float ever = std::max(cell.record, cell.best);
+    most_[place] = std::max({most_[place], cell.won[0], cell.won[1]});
     if (ever > most) {
       second_most = most;
       most = ever;
@@ -223,6 +224,7 @@ std::vector<Apart::Alarm> Apart::step(const Frame& frame, const Window& window,
   if (slots.size() != ranks_) *this = Apart();
   ranks_ = slots.size();
   if (count_++ == 0) base_ = frame.step;
+  most_.assign(ranks_, 0);
   columns_.resize(std::max(columns_.size(), frame.values.size()));
   bar_ = std::log(2.0 * static_cast<double>(ranks_) * static_cast<double>(columns_.size()) * kStepsBetween);
   for (uint32_t number = 0; number < frame.values.size(); ++number) {
@@ -245,15 +247,6 @@ std::vector<Apart::Alarm> Apart::step(const Frame& frame, const Window& window,
     if (loss_ == number) see_shifts(frame, slots, alarms);
   }
   return alarms;
-}
-
-double Apart::odd(uint32_t place) const {
-  double most = 0;
-  for (const Column& column : columns_) {
-    if (place >= column.cells.size()) continue;
-    most = std::max<double>(most, std::max(column.cells[place].won[0], column.cells[place].won[1]));
-  }
-  return bar_ > 0 ? std::min(1.0, most / bar_) : 0;
 }
 
 }  // namespace culprit::core::numerics

@@ -32,8 +32,10 @@ class Apart {
   // Alarms of this step. Of slots, those not `astray` are compared.
   std::vector<Alarm> step(const Frame& frame, const Window& window, std::span<const uint32_t> slots,
                           const Marks& astray);
-  // How far a slot is from its peers, 0..1, by what has added up.
-  double odd(uint32_t slot) const;
+  // How far the slot at this place is from its peers, 0..1, by what has added up.
+  float odd(size_t place) const {
+    return place < most_.size() && bar_ > 0 ? std::min(1.0F, most_[place] / static_cast<float>(bar_)) : 0;
+  }
 
  private:
   // Of one rank and metric.
@@ -77,6 +79,7 @@ class Apart {
   double bar_ = 0;                    // what has to be won
   std::vector<double> off_, raw_, values_;  // of the column under way, by place
   std::vector<float> sorted_;
+  std::vector<float> most_;  // winnings, by place
 };
 
 }  // namespace culprit::core::numerics

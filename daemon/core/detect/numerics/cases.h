@@ -32,6 +32,7 @@ struct Case {
   int64_t step = 0, detected_at = 0, last_step = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
   std::vector<uint32_t> slots;  // ascending; empty: nobody is known, or all
+  bool proved = false;          // by a check of the device
   bool shared = false;          // one of the slots, unknown which
   std::vector<std::string> metrics;
   double confidence = 0;

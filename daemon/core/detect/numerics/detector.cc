@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 
+#include "core/detect/numerics/curves.h"
 #include "core/detect/numerics/judge.h"
 #include "core/detect/numerics/tell.h"
 
@@ -13,6 +14,9 @@ struct Detector::Impl {
 
   Window window;
   Judge judge;
+  Curves curves;
+  uint64_t unread_checks = 0;
+  std::string first_unread;
   bool is_empty = true;
 };
 
@@ -26,19 +30,33 @@ void Detector::take(const MetricRow& row) {
   Window::Ready ready = impl_->window.take(row);
   for (Frame& frame : ready.frames) {
     impl_->judge.step(frame, impl_->window);
+    impl_->curves.take(frame, impl_->window, impl_->judge.odd());
     impl_->window.give_back(std::move(frame));
   }
   if (ready.restarted) impl_->judge.restart();
 }
 
-void Detector::take(const LoopEvent&) { impl_->is_empty = false; }
+void Detector::take(const LoopEvent& event) {
+  const auto check = check_of(event);
+  if (!check) return;
+  impl_->is_empty = false;
+  if (check->has_value()) {
+    impl_->judge.take(**check, event.time_ns, impl_->window);
+  } else if (impl_->unread_checks++ == 0) {
+    impl_->first_unread = check->error().text;
+  }
+}
 bool Detector::empty() const { return impl_->is_empty; }
 
 Told Detector::told() {
   const Window& window = impl_->window;
   // What is not whole yet is judged as it is, by a copy: the rows that are missing may still come.
   Judge judge = impl_->judge;
-  for (const Frame& frame : window.open()) judge.step(frame, window);
+  Curves curves = impl_->curves;
+  for (const Frame& frame : window.open()) {
+    judge.step(frame, window);
+    curves.take(frame, window, judge.odd());
+  }
   Told told;
   for (const Case& known : judge.cases().all()) {
     told.faults.push_back(fault_of(known, window));
@@ -46,7 +64,12 @@ Told Detector::told() {
   }
   std::stable_sort(told.faults.begin(), told.faults.end(),
                    [](const NumericFault& a, const NumericFault& b) { return a.step < b.step; });
+  told.curves = curves.told(window);
   told.problems = window.problems();
+  if (impl_->unread_checks > 0) {
+    told.problems.push_back(fmt::format("{} events of checks could not be used; the first: {}",
+                                        impl_->unread_checks, impl_->first_unread));
+  }
   if (judge.cases().refused() > 0) {
     told.problems.push_back(fmt::format("{} faults of numbers beyond the first {} are not told",
                                         judge.cases().refused(), limits::kNumericFaults));

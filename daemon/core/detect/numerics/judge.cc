@@ -152,8 +152,10 @@ void Judge::see_apart(const Apart::Alarm& alarm, const Frame& frame, const Windo
   for (Case& known : cases_.all()) {
     if (!alarm.shifted || !known.open || std::abs(known.step - alarm.since) > kAtOnce) continue;
     if (known.cause != Cause::kBatch && known.cause != Cause::kAllBatch) continue;
-    known.slots.insert(std::lower_bound(known.slots.begin(), known.slots.end(), alarm.slot), alarm.slot);
+    const auto at = std::lower_bound(known.slots.begin(), known.slots.end(), alarm.slot);
+    if (at == known.slots.end() || *at != alarm.slot) known.slots.insert(at, alarm.slot);
     known.cause = Cause::kBatch;
+    known.detected_at = frame.step;
     return goes_on(known, frame);
   }
   // The entropy of attention follows what samples say, and hardly what is computed: no witness alone. And what
@@ -208,6 +210,10 @@ void Judge::judge_team(size_t index, const Frame& frame, const Window& window) {
   for (const Apart::Alarm& alarm : team.apart.step(frame, window, group.slots, astray_)) {
     see_apart(alarm, frame, window);
   }
+  for (size_t place = 0; place < group.slots.size(); ++place) {
+    const uint32_t slot = group.slots[place];
+    odd_[slot] = astray_[slot] ? 1.0F : team.apart.odd(place);
+  }
   const Equal::Seen seen = team.equal.step(frame, window, group.slots, astray_);
   see_healed(seen.healed, frame);
   if (seen.odd) return see_odd(team.equal, *seen.odd, frame, window);
@@ -226,6 +232,7 @@ void Judge::step(const Frame& frame, const Window& window) {
   peers_.take(frame, window);
   teams_.resize(peers_.groups().size());
   astray_.resize(window.slots());
+  odd_.assign(window.slots(), 0);
   for (Case& known : cases_.all()) {
     if (!known.open || known.cause != Cause::kReplica) continue;
     for (const uint32_t slot : known.slots) {

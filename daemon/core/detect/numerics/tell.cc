@@ -41,6 +41,9 @@ std::string back_to(const Case& known) {
 
 std::string mitigation_of(const Case& known, const Window& window) {
   const std::string who = known.slots.empty() ? "" : ranks_in_words(known, window);
+  if (known.proved) {
+    return fmt::format("Take the device of {} out: a check proved it wrong; {}.", who, back_to(known));
+  }
   switch (known.cause) {
     case Cause::kReplica:
       if (known.shared) {
@@ -68,9 +71,13 @@ std::string mitigation_of(const Case& known, const Window& window) {
           "step {}.",
           who, known.step);
     case Cause::kAudit:
+      if (known.shared) {
+        return fmt::format("Compute step {} of the same samples on a third device: of {} the one that differs from "
+                           "it is at fault.", known.step, who);
+      }
       return fmt::format("Take the device of {} out, and {}.", who, back_to(known));
     case Cause::kBatch:
-      return fmt::format("Skip the samples of {} at step {}, and check their source; no device is suspected.",
+      return fmt::format("Skip the samples of {} from step {} on, and check their source; no device is suspected.",
                          who, known.step);
     case Cause::kAllBatch:
       return fmt::format(
@@ -138,15 +145,12 @@ void act(Finding& finding, const Case& known) {
     case Cause::kUnclear:
       finding.category = Category::kUnknown;
       break;
-    case Cause::kAudit:
-      finding.action = ActionKind::kIsolate;
-      [[fallthrough]];
     default:
       finding.category = Category::kHardware;
       finding.component = Component::kGpu;
       finding.of_nobody = false;
       // One alarm of numbers leads to a check; what was proved on the device leads to its isolation.
-      if (known.cause != Cause::kAudit) finding.action = ActionKind::kCheck;
+      finding.action = known.proved ? ActionKind::kIsolate : ActionKind::kCheck;
       break;
   }
 }

@@ -17,30 +17,24 @@ constexpr size_t kOpen = 8;
 
 }  // namespace
 
-std::optional<uint32_t> Window::slot(uint32_t rank) const {
+std::optional<uint32_t> Window::slot_of(uint32_t rank, std::string_view host) {
   const auto found = slot_of_.find(rank);
-  if (found == slot_of_.end()) return {};
-  return found->second;
-}
-
-std::optional<uint32_t> Window::slot_of(const MetricRow& row) {
-  const auto found = slot_of_.find(row.rank);
   if (found != slot_of_.end()) {
     Rank& known = ranks_[found->second];
-    if (known.host != row.host && !row.host.empty()) known.host = row.host;
+    if (known.host != host && !host.empty()) known.host = host.substr(0, limits::kNameBytes);
     return found->second;
   }
-  if (ranks_.size() >= limits::kNumericRanks || row.rank >= limits::kCommRanks ||
+  if (ranks_.size() >= limits::kNumericRanks || rank >= limits::kCommRanks ||
       (ranks_.size() + 1) * names_.size() > limits::kNumericCells) {
     ++refused_ranks_;
     return {};
   }
   const auto slot = static_cast<uint32_t>(ranks_.size());
   ranks_.push_back({});
-  ranks_.back().rank = row.rank;
-  ranks_.back().host = row.host.substr(0, limits::kNameBytes);
+  ranks_.back().rank = rank;
+  ranks_.back().host = host.substr(0, limits::kNameBytes);
   ranks_.back().last_frame = closed_frames_;
-  slot_of_.emplace(row.rank, slot);
+  slot_of_.emplace(rank, slot);
   return slot;
 }
 
@@ -171,7 +165,7 @@ void Window::restart(Ready& ready) {
 
 Window::Ready Window::take(const MetricRow& row) {
   Ready ready;
-  const auto slot = slot_of(row);
+  const auto slot = slot_of(row.rank, row.host);
   if (!slot || row.step < 0) return ready;
   Rank& rank = ranks_[*slot];
   const Place where = place(rank, row);

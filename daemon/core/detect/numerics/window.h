@@ -33,7 +33,8 @@ class Window {
   size_t slots() const { return ranks_.size(); }
   uint32_t rank(uint32_t slot) const { return ranks_[slot].rank; }
   const std::string& host(uint32_t slot) const { return ranks_[slot].host; }
-  std::optional<uint32_t> slot(uint32_t rank) const;
+  // The slot of a rank, a new one where there is room. `host` may be empty: not known.
+  std::optional<uint32_t> slot_of(uint32_t rank, std::string_view host);
 
   std::vector<std::string> problems() const;
 
@@ -50,7 +51,6 @@ class Window {
   };
   enum class Place { kOpen, kLate, kAhead };
 
-  std::optional<uint32_t> slot_of(const MetricRow& row);
   Place place(Rank& rank, const MetricRow& row);
   Frame& frame(std::deque<Frame>& run, int64_t step);
   void add(Frame& frame, uint32_t slot, const MetricRow& row);
