@@ -13,7 +13,11 @@ namespace {
 constexpr size_t kPastSteps = 64;
 // Ranks whose distances go into it, in turn: more than these add nothing to quantiles.
 constexpr size_t kPastRanks = 8;
-constexpr uint32_t kFirst = 24;      // steps of learning before any bet
+// Distances kept of all groups and metrics together, 4 bytes each; fewer of one say nothing of its tail.
+constexpr size_t kDistances = 16 << 20, kDistancesLeast = 128;
+// Columns whose tails are looked at anew in a step: 5 us each. A past of 64 steps is hardly another after 8.
+constexpr size_t kFits = 16'384, kRefitMost = 8;
+constexpr uint32_t kFirst = 24;  // steps of learning before any bet
 constexpr double kBiasSteps = 16, kBiasPrior = 8;
 constexpr double kScaleSteps = 64, kScalePrior = 16;
 constexpr double kClip = 3;  // medians of distance, beyond which a value does not move the usual
@@ -148,7 +152,7 @@ void Apart::usual(Column& column) {
 
 // What is usual, from this step on. off_ holds distances in units of the rank's own scale.
 void Apart::learn(Column& column) {
-  const size_t most = std::min(off_.size(), kPastRanks) * kPastSteps;
+  const size_t most = std::min(std::min(off_.size(), kPastRanks) * kPastSteps, room_);
   const size_t stride = std::max<size_t>(1, off_.size() / kPastRanks);
   for (size_t place = 0; place < off_.size(); ++place) {
     if (std::isnan(off_[place]) || (place + count_) % stride != 0) continue;
@@ -204,8 +208,13 @@ void Apart::see_shifts(const Frame& frame, std::span<const uint32_t> slots, std:
       shift.sum = std::max(0.0F, shift.sum);
       if (shift.sum >= kShiftBar && !shift.told) {
         shift.told = true;
-        alarms.push_back({.slot = slots[place], .column = *loss_, .since = base_ + shift.since, .above = true,
-                          .evidence = shift.sum, .shifted = true, .beside = shift.sum});
+        alarms.push_back({.slot = slots[place],
+                          .column = *loss_,
+                          .since = base_ + shift.since,
+                          .above = true,
+                          .evidence = shift.sum,
+                          .shifted = true,
+                          .beside = shift.sum});
       }
     }
     // While it adds up, what was usual stays as it was.
@@ -217,11 +226,21 @@ void Apart::see_shifts(const Frame& frame, std::span<const uint32_t> slots, std:
   }
 }
 
+void Apart::set_share(size_t columns) {
+  room_ = std::clamp(kDistances / std::max<size_t>(1, columns), kDistancesLeast, kPastSteps * kPastRanks);
+  refit_ = std::clamp<size_t>(columns / kFits, 1, kRefitMost);
+}
+
 std::vector<Apart::Alarm> Apart::step(const Frame& frame, const Window& window,
                                       std::span<const uint32_t> slots, const Marks& astray) {
   std::vector<Alarm> alarms;
   if (slots.size() < 3) return alarms;
-  if (slots.size() != ranks_) *this = Apart();
+  if (slots.size() != ranks_) {
+    const size_t room = room_, refit = refit_;
+    *this = Apart();
+    room_ = room;
+    refit_ = refit;
+  }
   ranks_ = slots.size();
   if (count_++ == 0) base_ = frame.step;
   most_.assign(ranks_, 0);
@@ -240,7 +259,8 @@ std::vector<Apart::Alarm> Apart::step(const Frame& frame, const Window& window,
     if (!compare(column, frame.values[number], slots, astray)) continue;
     if (loss_ == number) raw_ = off_;
     usual(column);
-    column.is_fit = ++column.steps > kFirst && column.tail.fit(sorted_);
+    const bool is_due = (number + count_) % refit_ == 0;
+    if (++column.steps > kFirst && is_due) column.is_fit = column.tail.fit(sorted_);
     if (column.is_fit) place_bets(column, frame);
     learn(column);
     if (column.is_fit) settle(number, slots, alarms);

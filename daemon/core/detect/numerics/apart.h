@@ -23,12 +23,15 @@ class Apart {
  public:
   struct Alarm {
     uint32_t slot = 0, column = 0;
-    int64_t since = 0;    // the first step that counts
-    bool above = false;   // of its peers
-    double evidence = 0;  // logarithm of the e-value
+    int64_t since = 0;     // the first step that counts
+    bool above = false;    // of its peers
+    double evidence = 0;   // logarithm of the e-value
     bool shifted = false;  // a loss that stays above its peers', a little in each step
-    double beside = 0;    // the same of the rank's loss, upwards: its samples are hard
+    double beside = 0;     // the same of the rank's loss, upwards: its samples are hard
   };
+  // Of all groups together so many columns are watched: of many each keeps less of its past, and looks at it anew
+  // not in every step.
+  void set_share(size_t columns);
   // Alarms of this step. Of slots, those not `astray` are compared.
   std::vector<Alarm> step(const Frame& frame, const Window& window, std::span<const uint32_t> slots,
                           const Marks& astray);
@@ -51,7 +54,7 @@ class Apart {
     Tail tail;  // of all ranks' distances
     uint32_t steps = 0;
     bool is_linear = false, is_fit = false;
-    std::vector<Cell> cells;               // by place in slots
+    std::vector<Cell> cells;  // by place in slots
   };
 
   // Of one rank's loss: what it was off by before it began to add up, and what has.
@@ -73,10 +76,10 @@ class Apart {
   std::vector<Column> columns_;
   std::vector<Shift> shifts_;  // by place
   std::optional<uint32_t> loss_;
-  size_t ranks_ = 0;
+  size_t ranks_ = 0, room_ = 0, refit_ = 1;
   uint64_t count_ = 0;  // steps
   int64_t base_ = 0;
-  double bar_ = 0;                    // what has to be won
+  double bar_ = 0;                          // what has to be won
   std::vector<double> off_, raw_, values_;  // of the column under way, by place
   std::vector<float> sorted_;
   std::vector<float> most_;  // winnings, by place

@@ -54,7 +54,8 @@ void Curves::take(const Frame& frame, const Window& window, const std::vector<fl
   }
   point.odd.assign(window.slots(), kNotSeen);
   for (uint32_t slot = 0; slot < point.odd.size(); ++slot) {
-    if (frame.is_seen(slot)) point.odd[slot] = static_cast<uint8_t>(254 * (slot < odd.size() ? odd[slot] : 0));
+    if (frame.is_seen(slot))
+      point.odd[slot] = static_cast<uint8_t>(254 * (slot < odd.size() ? odd[slot] : 0));
   }
   points_.push_back(std::move(point));
 }
@@ -64,7 +65,8 @@ NumericCurves Curves::told(const Window& window) const {
   told.ranks = window.slots();
   std::vector<const Point*> points;
   for (const Point& point : points_) points.push_back(&point);
-  std::stable_sort(points.begin(), points.end(), [](const Point* a, const Point* b) { return a->step < b->step; });
+  std::stable_sort(points.begin(), points.end(),
+                   [](const Point* a, const Point* b) { return a->step < b->step; });
   for (const Point* point : points) told.steps.push_back(point->step);
   for (size_t i = 0; i < columns_.size(); ++i) {
     NumericCurves::Curve curve{.metric = window.names()[columns_[i]].text, .median = {}, .worst = {}};

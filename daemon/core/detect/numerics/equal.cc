@@ -24,79 +24,71 @@ double apart(double a, double b) {
 
 // Into odd_ and back_: who is not with the most, and who is astray and is. False: nothing to compare.
 template <class Value, class Told>
-bool Equal::compare(std::span<const uint32_t> slots, const Marks& astray, Value value, Told told) {
+bool Equal::compare(const Team& team, Value value, Told told) {
   odd_.clear();
   back_.clear();
-  voters_ = told_ = 0;
+  voters_ = 0;
   // Boyer and Moore's vote, then its count.
-  std::optional<uint32_t> leader;
-  size_t lead = 0;
+  size_t lead = 0, told_by = 0;
   bool alike = true;
-  for (const uint32_t slot : slots) {
+  leader_.reset();
+  for (const uint32_t slot : team.slots) {
     if (!told(slot)) continue;
-    ++told_;
-    if (astray[slot]) continue;
+    ++told_by;
+    if (team.astray[slot]) continue;
     ++voters_;
-    if (lead == 0 && !leader) leader = slot;
-    const bool same = value(slot) == value(*leader);
+    if (!leader_) leader_ = slot;
+    const bool same = value(slot) == value(*leader_);
     alike &= same;
     if (same) {
       ++lead;
     } else if (--lead == 0) {
-      leader = slot;
+      leader_ = slot;
       lead = 1;
     }
   }
   if (voters_ < 2) return false;
-  if (!alike) {
-    for (const uint32_t slot : slots) {
-      if (told(slot) && !astray[slot] && value(slot) != value(*leader)) odd_.push_back(slot);
-    }
-  }
-  if (told_ == voters_) return true;
-  for (const uint32_t slot : slots) {
-    if (told(slot) && astray[slot] && value(slot) == value(*leader)) back_.push_back(slot);
+  if (alike && told_by == voters_) return true;
+  for (const uint32_t slot : team.slots) {
+    if (!told(slot)) continue;
+    const bool same = value(slot) == value(*leader_);
+    if (same && team.astray[slot]) back_.push_back(slot);
+    if (!same && !team.astray[slot]) odd_.push_back(slot);
   }
   return true;
 }
 
-// Adds the odd ones of the column compared last.
-void Equal::blame(Odd& odd, size_t voters) {
-  odd.tie |= odd_.size() * 2 >= voters;
+// Takes in what the column compared last says: who is odd, and who astray is alike again in one more.
+void Equal::count(Odd& odd) {
+  ++compared_;
+  for (const uint32_t slot : back_) ++again_[slot];
+  odd.tie |= odd_.size() * 2 >= voters_ && !odd_.empty();
   for (const uint32_t slot : odd_) odd_now_[slot] = 1;
 }
 
-Equal::Seen Equal::step(const Frame& frame, const Window& window, std::span<const uint32_t> slots,
-                        const Marks& astray) {
-  Seen seen;
-  if (slots.size() < 2) return seen;
-  columns_.resize(frame.values.size() > columns_.size() ? frame.values.size() : columns_.size());
+void Equal::compare_digests(const Frame& frame, const Team& team, Odd& odd) {
   digests_.resize(std::max(digests_.size(), frame.digests.size()));
-  odd_now_.assign(window.slots(), 0);
-  back_now_.assign(window.slots(), 1);
-  alike_.resize(window.slots());
-  Odd odd;
-  uint32_t compared = 0, digests = 0;
   for (uint32_t number = 0; number < frame.digests.size(); ++number) {
     const auto& cells = frame.digests[number];
     const auto& told = frame.digest_told[number];
     const auto is_there = [&](uint32_t slot) { return slot < told.size() && told[slot]; };
     if (!compare(
-            slots, astray, [&](uint32_t slot) { return cells[slot]; }, is_there))
+            team, [&](uint32_t slot) { return cells[slot]; }, is_there))
       continue;
     Column& column = digests_[number];
     // Shards, of which no two are alike, are nothing to compare. Most alike at first sight is enough: equal
     // digests say equal tensors.
     column.is_held |= odd_.empty() || (voters_ > 2 && odd_.size() * 3 <= voters_);
     if (!column.is_held) continue;
-    ++digests;
-    for (const uint32_t slot : slots) {
-      back_now_[slot] &= !astray[slot] || std::find(back_.begin(), back_.end(), slot) != back_.end();
-    }
-    if (odd_.empty()) continue;
-    odd.digests.push_back(number);
-    blame(odd, voters_);
+    count(odd);
+    has_digest_ = true;
+    if (!odd_.empty()) odd.digests.push_back(number);
   }
+}
+
+void Equal::compare_metrics(const Frame& frame, const Window& window, const Team& team, Odd& odd) {
+  columns_.resize(std::max(columns_.size(), frame.values.size()));
+  const auto slots = team.slots;
   for (uint32_t number = 0; number < frame.values.size(); ++number) {
     const Role role = window.names()[number].role;
     if (is_planned(role) || role == Role::kTiming) continue;
@@ -104,47 +96,52 @@ Equal::Seen Equal::step(const Frame& frame, const Window& window, std::span<cons
     const auto& cells = frame.values[number];
     const auto is_there = [&](uint32_t slot) { return slot < cells.size() && is_told(cells[slot]); };
     const auto bits = [&](uint32_t slot) { return std::bit_cast<uint64_t>(cells[slot]); };
-    if (!column.is_held && slots.size() > 2 && is_there(slots[0]) && is_there(slots[1]) &&
-        bits(slots[0]) != bits(slots[1]) && !is_shared(role)) {
+    // Most metrics are of one rank each, and the first two differ.
+    if (!column.is_held && !is_shared(role) && is_there(slots[0]) && is_there(slots[1]) &&
+        bits(slots[0]) != bits(slots[1])) {
       column.run = 0;
       continue;
     }
-    if (!compare(slots, astray, bits, is_there)) continue;
+    if (!compare(team, bits, is_there)) continue;
+    if (!column.is_held && !odd_.empty()) column.run = 0;
     if (odd_.empty()) {
-      const auto first = std::find_if(slots.begin(), slots.end(),
-                                      [&](uint32_t slot) { return is_there(slot) && !astray[slot]; });
-      if (bits(*first) != std::bit_cast<uint64_t>(column.last)) ++column.run;
-      column.last = cells[*first];
+      if (bits(*leader_) != std::bit_cast<uint64_t>(column.last)) ++column.run;
+      column.last = cells[*leader_];
       column.is_held |= column.run >= (is_shared(role) ? kAlikeShared : kAlikeOther);
     }
-    if (!column.is_held) {
-      if (!odd_.empty()) column.run = 0;
-      continue;
-    }
-    ++compared;
-    for (const uint32_t slot : slots) {
-      back_now_[slot] &= !astray[slot] || std::find(back_.begin(), back_.end(), slot) != back_.end();
-    }
+    if (!column.is_held) continue;
+    count(odd);
+    has_metric_ = true;
     if (odd_.empty()) continue;
     odd.columns.push_back(number);
-    blame(odd, voters_);
-    const auto usual = std::find_if(slots.begin(), slots.end(), [&](uint32_t slot) {
-      return is_there(slot) && !astray[slot] && std::find(odd_.begin(), odd_.end(), slot) == odd_.end();
-    });
-    if (usual == slots.end()) continue;
-    for (const uint32_t slot : odd_) odd.apart = std::max(odd.apart, apart(cells[slot], cells[*usual]));
+    for (const uint32_t slot : odd_) odd.apart = std::max(odd.apart, apart(cells[slot], cells[*leader_]));
   }
+}
+
+Equal::Seen Equal::step(const Frame& frame, const Window& window, std::span<const uint32_t> slots,
+                        const Marks& astray) {
+  Seen seen;
+  if (slots.size() < 2) return seen;
+  odd_now_.assign(window.slots(), 0);
+  again_.assign(window.slots(), 0);
+  alike_.resize(window.slots());
+  compared_ = 0;
+  has_digest_ = has_metric_ = false;
+  Odd odd;
+  const Team team{.slots = slots, .astray = astray};
+  compare_digests(frame, team, odd);
+  compare_metrics(frame, window, team, odd);
   for (const uint32_t slot : slots) {
     if (odd_now_[slot]) odd.slots.push_back(slot);
-    if (!astray[slot] || !frame.is_seen(slot) || compared + digests == 0) continue;
-    alike_[slot] = back_now_[slot] ? static_cast<uint8_t>(std::min<int>(alike_[slot] + 1, 255)) : 0;
+    if (!astray[slot] || !frame.is_seen(slot) || compared_ == 0) continue;
+    alike_[slot] = again_[slot] == compared_ ? static_cast<uint8_t>(alike_[slot] + 1) : 0;
     if (alike_[slot] < kAlikeAgain) continue;
     alike_[slot] = 0;
     seen.healed.push_back(slot);
   }
   if (odd.slots.empty()) {
-    if (digests > 0) digest_step_ = frame.step;
-    if (compared > 0) metric_step_ = frame.step;
+    if (has_digest_) digest_step_ = frame.step;
+    if (has_metric_) metric_step_ = frame.step;
   } else {
     seen.odd = std::move(odd);
   }

@@ -39,16 +39,28 @@ class Equal {
     double last = kAbsent;
     bool is_held = false;  // was alike for long enough: it is to be so
   };
+  struct Team {
+    std::span<const uint32_t> slots;
+    const Marks& astray;
+  };
   template <class Value, class Told>
-  bool compare(std::span<const uint32_t> slots, const Marks& astray, Value value, Told told);
-  void blame(Odd& odd, size_t voters);
+  bool compare(const Team& team, Value value, Told told);
+  void compare_digests(const Frame& frame, const Team& team, Odd& odd);
+  void compare_metrics(const Frame& frame, const Window& window, const Team& team, Odd& odd);
+  void count(Odd& odd);
 
   std::vector<Column> columns_, digests_;
   std::optional<int64_t> digest_step_, metric_step_;
-  std::vector<uint32_t> odd_, back_;         // of the column compared last
-  std::vector<uint8_t> odd_now_, back_now_;  // by slot, of all columns of this step
-  uint32_t voters_ = 0, told_ = 0;
   std::vector<uint8_t> alike_;  // by slot astray: steps alike again
+  // Of the column compared last.
+  std::vector<uint32_t> odd_, back_;
+  std::optional<uint32_t> leader_;  // who has what most have
+  size_t voters_ = 0;
+  // Of this step.
+  std::vector<uint8_t> odd_now_;  // by slot
+  std::vector<uint32_t> again_;   // by slot astray: columns in which it is alike
+  uint32_t compared_ = 0;
+  bool has_digest_ = false, has_metric_ = false;
 };
 
 // mean over replicas of |g| cos(g, reduced) = |reduced|, with what numbers of six digits leave of it.

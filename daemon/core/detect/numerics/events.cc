@@ -1,7 +1,7 @@
 #include "core/detect/numerics/events.h"
 
-#include <charconv>
 #include <fmt/format.h>
+#include <charconv>
 
 namespace culprit::core::numerics {
 

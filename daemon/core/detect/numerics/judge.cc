@@ -8,7 +8,7 @@ namespace {
 
 // Steps in which what happens to all still follows from what happened before.
 constexpr int64_t kAftermath = 64;
-constexpr int64_t kAtOnce = 8;  // steps by which the same beginning may be dated apart
+constexpr int64_t kAtOnce = 8;       // steps by which the same beginning may be dated apart
 constexpr size_t kMetricsTold = 16;  // of a fault: what a person reads
 
 Case begin(Cause cause, const Frame& frame) {
@@ -188,9 +188,9 @@ void Judge::see_together(Together::Alarm alarm, const Frame& frame) {
     const bool is_loose = known.cause == Cause::kUnstable && alarm.cause == Cause::kAllBatch;
     if (!known.open || frame.step - known.last_step > (is_loose ? 4 : 1) * kAftermath) continue;
     // What all ranks show after a corruption follows from it; so does a climb from what began it.
-    const bool follows = is_corruption(known.cause) ||
-                         (alarm.cause == Cause::kUnstable &&
-                          (known.cause == Cause::kAllBatch || known.cause == Cause::kPlanned));
+    const bool follows =
+        is_corruption(known.cause) || (alarm.cause == Cause::kUnstable &&
+                                       (known.cause == Cause::kAllBatch || known.cause == Cause::kPlanned));
     if (!follows && !is_loose && known.cause != alarm.cause) continue;
     goes_on(known, frame);
     return;
@@ -207,6 +207,7 @@ void Judge::judge_team(size_t index, const Frame& frame, const Window& window) {
   const Peers::Group& group = peers_.groups()[index];
   if (group.slots.empty()) return;
   Team& team = teams_[index];
+  team.apart.set_share(frame.values.size() * teams_.size());
   for (const Apart::Alarm& alarm : team.apart.step(frame, window, group.slots, astray_)) {
     see_apart(alarm, frame, window);
   }

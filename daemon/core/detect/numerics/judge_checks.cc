@@ -63,8 +63,8 @@ void Judge::take_replay(uint32_t slot, const Check& check, TimeNs time_ns) {
     known->why.push_back(fmt::format("computed again on the same device, step {} gave the same", check.step));
     return;
   }
-  known->why.push_back(fmt::format("computed on another device, step {} gave the same: the device is sound",
-                                   check.step));
+  known->why.push_back(
+      fmt::format("computed on another device, step {} gave the same: the device is sound", check.step));
   const bool is_local = known->cause == Cause::kApart || known->cause == Cause::kNotFinite;
   if (is_local && known->slots.size() == 1) {
     known->cause = Cause::kBatch;
@@ -108,8 +108,8 @@ void Judge::take_audit(uint32_t slot, uint32_t by, const Check& check, TimeNs ti
   made.slots = std::move(slots);
   made.shared = true;
   made.confidence = kSharedDoubt;
-  made.why.push_back(fmt::format("ranks {} and {} computed step {} of the same samples differently", check.rank,
-                                 check.by, check.step));
+  made.why.push_back(fmt::format("ranks {} and {} computed step {} of the same samples differently",
+                                 check.rank, check.by, check.step));
   cases_.add(std::move(made));
 }
 

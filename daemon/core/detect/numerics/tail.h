@@ -47,7 +47,8 @@ constexpr double kBetShare = 0.2, kBetPower = 0.3;
 constexpr double kBetCost = 0.2;
 
 inline double bet(double p) {
-  return std::log(1 - kBetShare + kBetShare * kBetPower * std::pow(std::max(p, 1e-15), kBetPower - 1)) - kBetCost;
+  return std::log(1 - kBetShare + kBetShare * kBetPower * std::pow(std::max(p, 1e-15), kBetPower - 1)) -
+         kBetCost;
 }
 
 }  // namespace culprit::core::numerics

@@ -72,13 +72,16 @@ std::string mitigation_of(const Case& known, const Window& window) {
           who, known.step);
     case Cause::kAudit:
       if (known.shared) {
-        return fmt::format("Compute step {} of the same samples on a third device: of {} the one that differs from "
-                           "it is at fault.", known.step, who);
+        return fmt::format(
+            "Compute step {} of the same samples on a third device: of {} the one that differs from "
+            "it is at fault.",
+            known.step, who);
       }
       return fmt::format("Take the device of {} out, and {}.", who, back_to(known));
     case Cause::kBatch:
-      return fmt::format("Skip the samples of {} from step {} on, and check their source; no device is suspected.",
-                         who, known.step);
+      return fmt::format(
+          "Skip the samples of {} from step {} on, and check their source; no device is suspected.", who,
+          known.step);
     case Cause::kAllBatch:
       return fmt::format(
           "Check the data of step {}; skip 200 to 500 batches from there, about 100 steps further "

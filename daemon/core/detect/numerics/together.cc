@@ -1,28 +1,28 @@
 #include "core/detect/numerics/together.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <limits>
 
 namespace culprit::core::numerics {
 
 namespace {
 
-constexpr int64_t kFirst = 24;       // steps of learning before any judgement by the past
-constexpr size_t kPastSteps = 64;    // that tails and roughness are of
-constexpr size_t kRanks = 8;         // that count: more of them are not more independent of a course in common
-constexpr double kRarest = 1e-4;     // that one rank may say
+constexpr int64_t kFirst = 24;     // steps of learning before any judgement by the past
+constexpr size_t kPastSteps = 64;  // that tails and roughness are of
+constexpr size_t kRanks = 8;       // that count: more of them are not more independent of a course in common
+constexpr double kRarest = 1e-4;   // that one rank may say
 constexpr double kLevel = 1.0 / 16;  // weight of a step in what is usual
 constexpr double kJump = 0.5;        // of a logarithm, beyond which one step does not move the usual
-constexpr std::array<size_t, 3> kWindows = {1, 2, 4};   // steps that are looked at together
+constexpr std::array<size_t, 3> kWindows = {1, 2, 4};      // steps that are looked at together
 constexpr double kByChance = 1 / (2e4 * kWindows.size());  // so many steps between alarms by chance
 constexpr size_t kGrowthSteps = 8;
 const double kGrowth = std::log(1.5);
-constexpr int64_t kPlanSteps = 20;   // in which numbers move after a planned change
-constexpr int64_t kPlanLasts = 64;   // in which a climb is its
-constexpr double kClimb = 6;         // standard errors above the best: one in 1e9 of a normal distribution
-constexpr double kPause = 20;        // times the usual step
+constexpr int64_t kPlanSteps = 20;  // in which numbers move after a planned change
+constexpr int64_t kPlanLasts = 64;  // in which a climb is its
+constexpr double kClimb = 6;        // standard errors above the best: one in 1e9 of a normal distribution
+constexpr double kPause = 20;       // times the usual step
 constexpr double kPauseSeconds = 30;
 
 double capped(double change) { return std::clamp(change, -kJump, kJump); }
@@ -51,8 +51,8 @@ bool grows_before_instability(Role role) {
          role == Role::kKeyNorm || role == Role::kActMax;
 }
 bool moves_by_plan(Role role) {
-  return role == Role::kUpdateNorm || role == Role::kLoss || role == Role::kGradNorm || role == Role::kReduced ||
-         role == Role::kGradCos;
+  return role == Role::kUpdateNorm || role == Role::kLoss || role == Role::kGradNorm ||
+         role == Role::kReduced || role == Role::kGradCos;
 }
 
 }  // namespace
@@ -88,7 +88,8 @@ void Together::follow(const Frame& frame, const Window& window) {
     if (!medians_[number] || is_planned(role)) continue;
     double value = *medians_[number];
     // An update follows the rate; what matters beside it is the rest.
-    auto at = std::find_if(series_.begin(), series_.end(), [&](const Series& s) { return s.column == number; });
+    auto at =
+        std::find_if(series_.begin(), series_.end(), [&](const Series& s) { return s.column == number; });
     if (at == series_.end()) at = series_.insert(at, Series{number, role, {}, 0, 0, {0, 0}, 0});
     if (!(std::abs(value) > 0) || !std::isfinite(value)) continue;
     value = role == Role::kGradCos ? value : std::log(std::abs(value));
@@ -290,9 +291,11 @@ void Together::see_climb(const Frame& frame, const Window& window, std::vector<A
   climb_told_ = true;
   // Samples come at once, what comes loose gathers way.
   const bool sudden = !grown_ && frame.step - climbs_since_ < static_cast<int64_t>(kGrowthSteps);
-  Alarm alarm{.cause = sudden ? Cause::kAllBatch : Cause::kUnstable, .since = climbs_since_, .metrics = {metric}};
+  Alarm alarm{
+      .cause = sudden ? Cause::kAllBatch : Cause::kUnstable, .since = climbs_since_, .metrics = {metric}};
   alarm.confidence = 0.7;
-  alarm.why = fmt::format("{} climbs on all ranks above the best it was, from step {} on", metric, climbs_since_);
+  alarm.why =
+      fmt::format("{} climbs on all ranks above the best it was, from step {} on", metric, climbs_since_);
   raise(std::move(alarm), alarms);
 }
 
@@ -301,7 +304,8 @@ void Together::raise(Alarm alarm, std::vector<Alarm>& alarms) const {
   if (plan_ && step_ - plan_->step <= kPlanLasts && alarm.since >= plan_->step - 2) {
     alarm.cause = Cause::kPlanned;
     alarm.since = plan_->step;
-    alarm.why = fmt::format("{} moved after step {}, at which {}", alarm.metrics[0], plan_->step, plan_->what);
+    alarm.why =
+        fmt::format("{} moved after step {}, at which {}", alarm.metrics[0], plan_->step, plan_->what);
   }
   alarms.push_back(std::move(alarm));
 }
