@@ -1,13 +1,13 @@
-// Whether one rank's local metrics stand apart from its peers': before the reduction, peers see samples of one
-// distribution on one model, so that no rank should be far from the others again and again.
+// Whether one rank's local metrics stand apart from its peers': before the reduction, peers see samples of
+// one distribution on one model, so that no rank should be far from the others again and again.
 //
-// Each value is compared with the median of the other ranks, less what the rank is usually off by, in units of
-// what it usually varies by (a rank may have a domain of data of its own). How rare that is tells the column's
-// own past over all ranks, its tail continued as a power (Hill): tails of training metrics are heavy. Rarity
-// adds up over steps, for each rank, metric and direction, as the logarithm of an e-value: a bet against the
-// rank being as its peers, of which the winnings grow beyond x in at most one of x tries. No single step may
-// win; and who is named must have won twice what any rank ever did in that metric before, since neighbouring
-// steps are not independent. Owned by one detector; one thread.
+// Each value is compared with the median of the other ranks, less what the rank is usually off by, in units
+// of what it usually varies by (a rank may have a domain of data of its own). How rare that is tells the
+// column's own past over all ranks, its tail continued as a power (Hill): tails of training metrics are
+// heavy. Rarity adds up over steps, for each rank, metric and direction, as the logarithm of an e-value: a
+// bet against the rank being as its peers, of which the winnings grow beyond x in at most one of x tries.
+// No single step may win; and who is named must have won twice what any rank ever did in that metric
+// before, since neighbouring steps are not independent. Owned by one detector; one thread.
 #pragma once
 
 #include <span>
@@ -29,8 +29,8 @@ class Apart {
     bool shifted = false;  // a loss that stays above its peers', a little in each step
     double beside = 0;     // the same of the rank's loss, upwards: its samples are hard
   };
-  // Of all groups together so many columns are watched: of many each keeps less of its past, and looks at it anew
-  // not in every step.
+  // Of all groups together so many columns are watched: of many each keeps less of its past, and looks at
+  // it anew not in every step.
   void set_share(size_t columns);
   // Alarms of this step. Of slots, those not `astray` are compared.
   std::vector<Alarm> step(const Frame& frame, const Window& window, std::span<const uint32_t> slots,

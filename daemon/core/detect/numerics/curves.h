@@ -1,5 +1,5 @@
-// The course of well-known metrics and the oddness of ranks over steps, thinned to what a page shows. Owned by
-// one detector; one thread.
+// The course of well-known metrics and the oddness of ranks over steps, thinned to what a page shows. Owned
+// by one detector; one thread.
 #pragma once
 
 #include <vector>

@@ -133,9 +133,13 @@ Equal::Seen Equal::step(const Frame& frame, const Window& window, std::span<cons
   compare_metrics(frame, window, team, odd);
   for (const uint32_t slot : slots) {
     if (odd_now_[slot]) odd.slots.push_back(slot);
+    if (odd.tie && !astray[slot] && frame.is_seen(slot) && !odd_now_[slot]) odd.slots.push_back(slot);
     if (!astray[slot] || !frame.is_seen(slot) || compared_ == 0) continue;
-    alike_[slot] = again_[slot] == compared_ ? static_cast<uint8_t>(alike_[slot] + 1) : 0;
-    if (alike_[slot] < kAlikeAgain) continue;
+    const bool is_alike = again_[slot] == compared_;
+    // Where there are digests, norms alone do not say that all is well again.
+    if (is_alike && digest_step_ && !has_digest_) continue;
+    alike_[slot] = is_alike ? static_cast<uint8_t>(alike_[slot] + 1) : 0;
+    if (alike_[slot] < (digest_step_ ? 1 : kAlikeAgain)) continue;
     alike_[slot] = 0;
     seen.healed.push_back(slot);
   }

@@ -1,6 +1,6 @@
-// What replicas of a model hold alike to the last bit: digests, and those metrics that were alike in step after
-// step, found by themselves and not by their names. Who differs from the most is odd. And what replicas' local
-// gradients must add up to: the reduced one. Owned by one detector; one thread.
+// What replicas of a model hold alike to the last bit: digests, and those metrics that were alike in step
+// after step, found by themselves and not by their names. Who differs from the most is odd. And what
+// replicas' local gradients must add up to: the reduced one. Owned by one detector; one thread.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,8 @@ class Equal {
     std::vector<uint32_t> columns, digests;
     double apart = 0;  // the largest relative difference of a metric; infinite where one is not finite
   };
-  // What differs at this step, of slots that are not `astray` yet; `healed` are those that were and are alike.
+  // What differs at this step, of slots that are not `astray` yet; `healed` are those that were and are
+  // alike.
   struct Seen {
     std::optional<Odd> odd;
     std::vector<uint32_t> healed;

@@ -1,11 +1,12 @@
-// What a loop tells of checks that it made itself (events of FORMATS.md section 4), read from an event's fields.
+// What a loop tells of checks that it made itself (events of FORMATS.md section 4), read from an event's
+// fields.
 //
 //   {"kind":"event","name":"replay","step":120,"rank":13,"where":"same","equal":false}
-//     step 120 of rank 13 was computed again, on its device ("same") or on another ("elsewhere"), and gave the
-//     same or not.
+//     step 120 of rank 13 was computed again, on its device ("same") or on another ("elsewhere"), and gave
+//     the same or not.
 //   {"kind":"event","name":"audit","step":120,"rank":13,"by":14,"equal":false,"odd":13}
-//     the micro-batch of rank 13 was computed again by rank 14; where they differ, "odd" is who differs from a
-//     third, when one was asked.
+//     the micro-batch of rank 13 was computed again by rank 14; where they differ, "odd" is who differs from
+//     a third, when one was asked.
 //
 // Pure.
 #pragma once

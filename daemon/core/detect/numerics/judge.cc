@@ -158,8 +158,8 @@ void Judge::see_apart(const Apart::Alarm& alarm, const Frame& frame, const Windo
     known.detected_at = frame.step;
     return goes_on(known, frame);
   }
-  // The entropy of attention follows what samples say, and hardly what is computed: no witness alone. And what
-  // has come loose makes ranks differ.
+  // The entropy of attention follows what samples say, and hardly what is computed: no witness alone. And
+  // what has come loose makes ranks differ.
   if (role == Role::kEntropy || is_unstable(frame)) return;
   Case made = begin(is_data ? Cause::kBatch : Cause::kApart, frame);
   made.step = alarm.since;

@@ -1,6 +1,6 @@
-// Judges one step after another: asks each group of peers what differs, and all of them what changed together,
-// and keeps the faults found. A plain value: a copy judges steps that are not whole yet, and is thrown away.
-// Owned by one detector; one thread.
+// Judges one step after another: asks each group of peers what differs, and all of them what changed
+// together, and keeps the faults found. A plain value: a copy judges steps that are not whole yet, and is
+// thrown away. Owned by one detector; one thread.
 #pragma once
 
 #include <vector>

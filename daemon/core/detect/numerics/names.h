@@ -48,8 +48,8 @@ constexpr bool is_shared(Role role) {
 
 class Names {
  public:
-  // The number of a name, a new one while there are fewer than `limit`. `hint` is where to look first: records name the same
-  // things in the same order, so that most names are compared once and never hashed.
+  // The number of a name, a new one while there are fewer than `limit`. `hint` is where to look first:
+  // records name the same things in the same order, so that most names are compared once and never hashed.
   std::optional<uint32_t> number(std::string_view text, size_t& hint, size_t limit);
 
   const Name& operator[](uint32_t number) const { return names_[number]; }

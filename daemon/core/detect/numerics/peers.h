@@ -1,7 +1,7 @@
-// Which ranks hold the same model and see other samples: data-parallel peers. From the layout where it is known,
-// else from what is equal: ranks that tell of the same layers and hold the same parameters. Stages of a pipeline
-// and parts of a tensor so become groups of their own; shards of parameters, of which no two are equal, stay
-// together by their layers. Owned by one detector; one thread.
+// Which ranks hold the same model and see other samples: data-parallel peers. From the layout where it is
+// known, else from what is equal: ranks that tell of the same layers and hold the same parameters. Stages
+// of a pipeline and parts of a tensor so become groups of their own; shards of parameters, of which no two
+// are equal, stay together by their layers. Owned by one detector; one thread.
 #pragma once
 
 #include <vector>

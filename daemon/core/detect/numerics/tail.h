@@ -1,6 +1,6 @@
-// How rare a distance is among those seen before: quantiles of the past, and beyond them a power (Hill), as the
-// tails of training metrics are heavy. And what a rarity is worth as a bet, whose winnings over steps grow
-// beyond x in at most one of x tries where nothing is wrong (an e-value). Plain values; one thread.
+// How rare a distance is among those seen before: quantiles of the past, and beyond them a power (Hill), as
+// the tails of training metrics are heavy. And what a rarity is worth as a bet, whose winnings over steps
+// grow beyond x in at most one of x tries where nothing is wrong (an e-value). Plain values; one thread.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,8 @@ class Tail {
 
 // In a share of steps the faulty are as odd as p^(kBetPower - 1) says, else as all others.
 constexpr double kBetShare = 0.2, kBetPower = 0.3;
-// What stands still for a while (a domain of data that is learned later) must not win: each step costs a little.
+// What stands still for a while (a domain of data that is learned later) must not win: each step costs a
+// little.
 constexpr double kBetCost = 0.2;
 
 inline double bet(double p) {

@@ -1,9 +1,10 @@
-// What changes on all ranks at once: hard or bad samples everywhere, an optimiser that comes loose, a change
-// that the loop announced. Ranks see samples of their own, so that all of them far above their usual loss in one
-// step have a cause in common. Samples come out of nothing; an optimiser shows before: norms of activations,
-// queries, keys or updates (per learning rate) have grown by half within a few steps, or the loss climbs above
-// the best it was. A planned change is seen in what the loop says of itself: rate, tokens, stage of the data, a
-// pause as of a restart; it is told when numbers move after it. Owned by one detector; one thread.
+// What changes on all ranks at once: hard or bad samples everywhere, an optimiser that comes loose, a
+// change that the loop announced. Ranks see samples of their own, so that all of them far above their usual
+// loss in one step have a cause in common. Samples come out of nothing; an optimiser shows before: norms of
+// activations, queries, keys or updates (per learning rate) have grown by half within a few steps, or the
+// loss climbs above the best it was. A planned change is seen in what the loop says of itself: rate,
+// tokens, stage of the data, a pause as of a restart; it is told when numbers move after it. Owned by one
+// detector; one thread.
 #pragma once
 
 #include <array>

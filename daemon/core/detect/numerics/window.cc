@@ -132,7 +132,9 @@ void Window::give_back(Frame&& frame) {
 // Closes what is whole, and what lies more than `keep` open steps back.
 void Window::close(Ready& ready, size_t keep) {
   auto& run = runs_[0];
-  while (!run.empty() && (run.size() > keep || (behind_ == 0 && run.size() > 1))) {
+  // At the beginning nobody knows yet who will come.
+  const size_t first = closed_step_ < 0 ? static_cast<size_t>(kPatience) : 1;
+  while (!run.empty() && (run.size() > keep || (behind_ == 0 && run.size() > first))) {
     closed_step_ = run.front().step;
     ++closed_frames_;
     for (uint32_t slot = 0; slot < ranks_.size(); ++slot) {
