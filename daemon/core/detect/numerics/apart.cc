@@ -26,6 +26,8 @@ constexpr double kClip = 3;  // medians of distance, beyond which a value does n
 // counting for more than three. Twelve steps in a row reach the bar at the earliest.
 constexpr double kShiftAllowed = 1, kShiftMost = 3, kShiftBar = 24, kShiftDoubt = 4, kShiftSteps = 32;
 
+constexpr double kUsualLoss = 0.06;  // rarer, a loss is odd
+
 constexpr double kWinMax = 7;     // of one step: two that are beyond all experience are not yet enough
 constexpr double kHit = 1.5;      // a win that may begin a run
 constexpr double kRunEnds = 1.0;  // of winnings left, below which a run has ended
@@ -88,7 +90,8 @@ bool Apart::compare(Column& column, const std::vector<double>& cells, std::span<
   return true;
 }
 
-void Apart::place_bets(Column& column, const Frame& frame) {
+void Apart::place_bets(uint32_t number, const Frame& frame) {
+  Column& column = columns_[number];
   static const std::array<double, 3> kUsual = {win_of(0.5 * 0.125), win_of(0.5 * 0.25), win_of(0.5)};
   static const double kOther = win_of(0.75);
   for (size_t place = 0; place < off_.size(); ++place) {
@@ -96,6 +99,8 @@ void Apart::place_bets(Column& column, const Frame& frame) {
     const double off = off_[place];
     if (std::isnan(off)) continue;
     const double p = column.tail.rarity(std::abs(off));
+    if (number == loss_) loss_rarity_[place] = p;
+    if (-std::log(p) > bar_ && off > 0) singles_.push_back({place, number, -std::log(p)});
     for (const bool up : {false, true}) {
       double win = kOther;
       if ((off > 0) == up) {
@@ -192,6 +197,22 @@ void Apart::settle(uint32_t number, std::span<const uint32_t> slots, std::vector
   alarms.push_back(alarm);
 }
 
+// A value that its column's past and the number of values looked at make unheard of accuses in one step, unless
+// the rank's loss is odd too: then it is the sample. Only norms and maxima that are too large: one wrong value of
+// many makes those, and hardly ever a small one.
+void Apart::see_single(const Frame& frame, std::span<const uint32_t> slots, std::vector<Alarm>& alarms) {
+  for (const Single& single : singles_) {
+    const bool can_grow = single.column != loss_ && !columns_[single.column].is_linear;
+    if (!can_grow || loss_rarity_[single.place] < kUsualLoss) continue;
+    alarms.push_back({.slot = slots[single.place],
+                      .column = single.column,
+                      .since = frame.step,
+                      .above = true,
+                      .evidence = single.evidence,
+                      .single = true});
+  }
+}
+
 // Other samples on one rank for long: domains change, and no single step is far from what was.
 void Apart::see_shifts(const Frame& frame, std::span<const uint32_t> slots, std::vector<Alarm>& alarms) {
   const Column& column = columns_[*loss_];
@@ -244,6 +265,8 @@ std::vector<Apart::Alarm> Apart::step(const Frame& frame, const Window& window,
   ranks_ = slots.size();
   if (count_++ == 0) base_ = frame.step;
   most_.assign(ranks_, 0);
+  singles_.clear();
+  loss_rarity_.assign(ranks_, 1);
   columns_.resize(std::max(columns_.size(), frame.values.size()));
   bar_ = std::log(2.0 * static_cast<double>(ranks_) * static_cast<double>(columns_.size()) * kStepsBetween);
   for (uint32_t number = 0; number < frame.values.size(); ++number) {
@@ -261,11 +284,12 @@ std::vector<Apart::Alarm> Apart::step(const Frame& frame, const Window& window,
     usual(column);
     const bool is_due = (number + count_) % refit_ == 0;
     if (++column.steps > kFirst && is_due) column.is_fit = column.tail.fit(sorted_);
-    if (column.is_fit) place_bets(column, frame);
+    if (column.is_fit) place_bets(number, frame);
     learn(column);
     if (column.is_fit) settle(number, slots, alarms);
     if (loss_ == number) see_shifts(frame, slots, alarms);
   }
+  see_single(frame, slots, alarms);
   return alarms;
 }
 

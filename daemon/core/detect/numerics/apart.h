@@ -26,6 +26,7 @@ class Apart {
     int64_t since = 0;     // the first step that counts
     bool above = false;    // of its peers
     double evidence = 0;   // logarithm of the e-value
+    bool single = false;   // one step alone, beyond all experience
     bool shifted = false;  // a loss that stays above its peers', a little in each step
     double beside = 0;     // the same of the rank's loss, upwards: its samples are hard
   };
@@ -69,11 +70,20 @@ class Apart {
   bool compare(Column& column, const std::vector<double>& values, std::span<const uint32_t> slots,
                const Marks& astray);
   void usual(Column& column);
-  void place_bets(Column& column, const Frame& frame);
+  void place_bets(uint32_t number, const Frame& frame);
   void learn(Column& column);
+  void see_single(const Frame& frame, std::span<const uint32_t> slots, std::vector<Alarm>& alarms);
   void settle(uint32_t number, std::span<const uint32_t> slots, std::vector<Alarm>& alarms);
 
   std::vector<Column> columns_;
+  // Of this step: who is beyond all experience in what, and how rare each rank's loss is, by place.
+  struct Single {
+    size_t place = 0;
+    uint32_t column = 0;
+    double evidence = 0;
+  };
+  std::vector<Single> singles_;
+  std::vector<double> loss_rarity_;
   std::vector<Shift> shifts_;  // by place
   std::optional<uint32_t> loss_;
   size_t ranks_ = 0, room_ = 0, refit_ = 1;

@@ -166,6 +166,16 @@ void Judge::see_apart(const Apart::Alarm& alarm, const Frame& frame, const Windo
   made.slots = {alarm.slot};
   made.metrics = {metric};
   made.confidence = is_data ? 0.6 : 0.75;
+  if (alarm.single) {
+    made.confidence = 0.6;
+    made.why.push_back(
+        fmt::format("{} of rank {} was farther {} its peers' at step {} than anything before "
+                    "makes likely",
+                    metric, window.rank(alarm.slot), alarm.above ? "above" : "below", frame.step));
+    made.why.push_back("its loss was as its peers', so its samples were too");
+    cases_.add(std::move(made));
+    return;
+  }
   made.why.push_back(
       fmt::format("{} of rank {} stands {} that of its peers again and again from step {} on, as it "
                   "never did before",

@@ -126,7 +126,29 @@ const std::vector<Case> kCases = {
      true},
     {"one odd activation",
      [](Row& r) {
-       if (is(r, 2, 60)) scale(r, "act_max/layer.1", 3);
+       if (is(r, 2, 60)) scale(r, "act_max/layer.1", 1.18);
+     },
+     ""},
+    {"one activation beyond all experience",
+     [](Row& r) {
+       if (is(r, 2, 60)) scale(r, "act_max/layer.1", 30);
+     },
+     "sdc",
+     60,
+     {2}},
+    {"one gradient beyond all experience",
+     [](Row& r) {
+       if (is(r, 2, 60)) scale(r, "grad_norm/layer.1", 1e6), scale(r, "grad_norm", 1e5);
+     },
+     "sdc",
+     60,
+     {2},
+     0,
+     {},
+     true},
+    {"one activation that is too small",
+     [](Row& r) {
+       if (is(r, 2, 60)) scale(r, "act_max/layer.1", 0.1);
      },
      ""},
     {"other samples on one rank, for good",
