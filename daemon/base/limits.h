@@ -104,6 +104,14 @@ constexpr size_t kWireLines = 1 << 18;
 constexpr uint32_t kCommRanks = 1 << 20;
 constexpr size_t kCommRows = 64;  // of a heat map: what a person looks over
 constexpr size_t kNumericRows = 64;
+// Metrics of a job, and kinds of digests: a model of a hundred layers tells five or six of each. Ranks, and
+// cells of ranks times metrics: 10,000 ranks with 400 metrics, at some 100 bytes a cell.
+constexpr size_t kNumericNames = 2048;
+constexpr size_t kNumericDigests = 32;
+constexpr size_t kNumericRanks = 65'536;
+constexpr size_t kNumericCells = 4 << 20;
+// Faults told of a job's numbers: what comes beyond is counted.
+constexpr size_t kNumericFaults = 1000;
 constexpr size_t kNumericPoints = 512;  // of a curve over steps: what a page shows
 constexpr int64_t kCommSpanMax = 7ll * 24 * 3600 * 1'000'000'000;
 constexpr int64_t kCommTimeMax = 9'223'372'036'000'000'000;

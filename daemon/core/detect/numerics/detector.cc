@@ -1,20 +1,80 @@
 #include "core/detect/numerics/detector.h"
 
+#include <fmt/format.h>
+#include <algorithm>
+
+#include "core/detect/numerics/curves.h"
+#include "core/detect/numerics/judge.h"
+#include "core/detect/numerics/tell.h"
+
 namespace culprit::core::numerics {
 
 struct Detector::Impl {
-  Layout layout;
-  uint64_t rows = 0;
+  explicit Impl(Layout layout) : judge(std::move(layout)) {}
+
+  Window window;
+  Judge judge;
+  Curves curves;
+  uint64_t unread_checks = 0;
+  std::string first_unread;
+  bool is_empty = true;
 };
 
-Detector::Detector(Layout layout) : impl_(std::make_unique<Impl>(Impl{std::move(layout)})) {}
+Detector::Detector(Layout layout) : impl_(std::make_unique<Impl>(std::move(layout))) {}
 Detector::~Detector() = default;
 Detector::Detector(Detector&&) noexcept = default;
 Detector& Detector::operator=(Detector&&) noexcept = default;
 
-void Detector::take(const MetricRow&) { ++impl_->rows; }
-void Detector::take(const LoopEvent&) { ++impl_->rows; }
-bool Detector::empty() const { return impl_->rows == 0; }
-Told Detector::told() { return {}; }
+void Detector::take(const MetricRow& row) {
+  impl_->is_empty = false;
+  Window::Ready ready = impl_->window.take(row);
+  for (Frame& frame : ready.frames) {
+    impl_->judge.step(frame, impl_->window);
+    impl_->curves.take(frame, impl_->window, impl_->judge.odd());
+    impl_->window.give_back(std::move(frame));
+  }
+  if (ready.restarted) impl_->judge.restart();
+}
+
+void Detector::take(const LoopEvent& event) {
+  const auto check = check_of(event);
+  if (!check) return;
+  impl_->is_empty = false;
+  if (check->has_value()) {
+    impl_->judge.take(**check, event.time_ns, impl_->window);
+  } else if (impl_->unread_checks++ == 0) {
+    impl_->first_unread = check->error().text;
+  }
+}
+bool Detector::empty() const { return impl_->is_empty; }
+
+Told Detector::told() {
+  const Window& window = impl_->window;
+  // What is not whole yet is judged as it is, by a copy: the rows that are missing may still come.
+  Judge judge = impl_->judge;
+  Curves curves = impl_->curves;
+  for (const Frame& frame : window.open()) {
+    judge.step(frame, window);
+    curves.take(frame, window, judge.odd());
+  }
+  Told told;
+  for (const Case& known : judge.cases().all()) {
+    told.faults.push_back(fault_of(known, window));
+    told.findings.push_back(finding_of(known, window));
+  }
+  std::stable_sort(told.faults.begin(), told.faults.end(),
+                   [](const NumericFault& a, const NumericFault& b) { return a.step < b.step; });
+  told.curves = curves.told(window);
+  told.problems = window.problems();
+  if (impl_->unread_checks > 0) {
+    told.problems.push_back(fmt::format("{} events of checks could not be used; the first: {}",
+                                        impl_->unread_checks, impl_->first_unread));
+  }
+  if (judge.cases().refused() > 0) {
+    told.problems.push_back(fmt::format("{} faults of numbers beyond the first {} are not told",
+                                        judge.cases().refused(), limits::kNumericFaults));
+  }
+  return told;
+}
 
 }  // namespace culprit::core::numerics

@@ -1,8 +1,8 @@
-// Tells at which step a job's numbers went wrong, by what kind of cause and on which rank, from what its own loop
-// told: silent corruption of data, a bad batch, the optimiser, or a planned change.
+// Tells at which step a job's numbers went wrong, by what kind of cause and on which rank, from what its
+// own loop told: silent corruption of data, a bad batch, the optimiser, or a planned change.
 //
-// Streaming and causal: what is told of a step was seen by the step it is `detected_at`. Rows of ranks come in any
-// order and may be missing; memory is bounded by rank and metric. Pure; one thread.
+// Streaming and causal: what is told of a step was seen by the step it is `detected_at`. Rows of ranks come
+// in any order and may be missing; memory is bounded by rank and metric. Pure; one thread.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ namespace culprit::core::numerics {
 
 // What is known of a job's ranks, from job.toml or from records of communication.
 struct Layout {
-  // By rank: equal numbers are data-parallel peers, who hold the same parameters and see other samples. Empty:
-  // unknown, all ranks are taken as peers until their metrics and digests say otherwise.
+  // By rank: equal numbers are data-parallel peers, who hold the same parameters and see other samples.
+  // Empty: unknown, all ranks are taken as peers until their metrics and digests say otherwise.
   std::map<uint32_t, uint32_t> peers;
 };
 

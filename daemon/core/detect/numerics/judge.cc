@@ -1,0 +1,258 @@
+#include "core/detect/numerics/judge.h"
+
+#include <fmt/format.h>
+
+namespace culprit::core::numerics {
+
+namespace {
+
+// Steps in which what happens to all still follows from what happened before.
+constexpr int64_t kAftermath = 64;
+constexpr int64_t kAtOnce = 8;       // steps by which the same beginning may be dated apart
+constexpr size_t kMetricsTold = 16;  // of a fault: what a person reads
+
+Case begin(Cause cause, const Frame& frame) {
+  Case made;
+  made.cause = cause;
+  made.step = made.detected_at = made.last_step = frame.step;
+  made.first_ns = frame.first_ns;
+  made.last_ns = frame.last_ns;
+  return made;
+}
+
+void goes_on(Case& known, const Frame& frame) {
+  known.last_step = frame.step;
+  known.last_ns = std::max(known.last_ns, frame.last_ns);
+}
+
+}  // namespace
+
+void Judge::restart() {
+  peers_ = Peers(layout_);
+  teams_.clear();
+  astray_.clear();
+  together_ = Together();
+  for (Case& known : cases_.all()) known.open = false;
+}
+
+void Judge::see_odd(const Equal& equal, const Equal::Odd& odd, const Frame& frame, const Window& window) {
+  std::vector<std::string> metrics;
+  for (const uint32_t number : odd.digests) metrics.push_back("digest " + window.digest_names()[number].text);
+  for (const uint32_t number : odd.columns) metrics.push_back(window.names()[number].text);
+  if (metrics.size() > kMetricsTold) metrics.resize(kMetricsTold);
+  Case* known = cases_.open(Cause::kReplica, odd.slots);
+  if (known != nullptr) return goes_on(*known, frame);
+  Case made = begin(Cause::kReplica, frame);
+  made.slots = odd.slots;
+  made.shared = odd.tie;
+  made.metrics = std::move(metrics);
+  made.equal_step = equal.equal_step();
+  const bool slight = odd.digests.empty() && odd.columns.size() == 1 && odd.apart < 1e-5;
+  made.confidence = odd.tie ? 0.7 : slight ? 0.8 : 0.97;
+  made.why.push_back(fmt::format(
+      "at step {} {} no longer equal on all replicas{}", frame.step,
+      made.metrics.size() == 1 ? made.metrics[0] + " is"
+                               : fmt::format("{} and {} more are", made.metrics[0], made.metrics.size() - 1),
+      odd.tie ? ", and as many hold the one as the other" : ""));
+  if (made.equal_step) made.why.push_back(fmt::format("they were equal until step {}", *made.equal_step));
+  cases_.add(std::move(made));
+  if (odd.tie) return;
+  for (const uint32_t slot : odd.slots) astray_[slot] = 1;
+}
+
+void Judge::see_healed(const std::vector<uint32_t>& slots, const Frame& frame) {
+  for (const uint32_t slot : slots) {
+    astray_[slot] = 0;
+    for (Case& known : cases_.all()) {
+      if (!known.open || known.cause != Cause::kReplica) continue;
+      if (std::find(known.slots.begin(), known.slots.end(), slot) == known.slots.end()) continue;
+      known.open = false;
+      known.why.push_back(fmt::format("the replicas are equal again at step {}", frame.step));
+    }
+  }
+}
+
+bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const Window& window) {
+  std::vector<uint32_t> slots, told;
+  std::vector<std::string> metrics;
+  std::vector<uint8_t> odd(window.slots());
+  bool scaled = false;
+  for (uint32_t number = 0; number < frame.values.size(); ++number) {
+    scaled |= window.names()[number].role == Role::kLossScale;
+  }
+  size_t voters = 0;
+  for (const uint32_t slot : group.slots) voters += frame.is_seen(slot) && !astray_[slot];
+  for (uint32_t number = 0; number < frame.values.size(); ++number) {
+    const Role role = window.names()[number].role;
+    // Under a scaled loss gradients overflow now and then, by plan.
+    if (is_planned(role) || role == Role::kTiming || (scaled && role == Role::kGradPart)) continue;
+    if (scaled && (role == Role::kGradNorm || role == Role::kGradCos)) continue;
+    told.clear();
+    for (const uint32_t slot : group.slots) {
+      const double value = frame.value(number, slot);
+      if (!astray_[slot] && is_told(value) && !std::isfinite(value)) told.push_back(slot);
+    }
+    if (told.empty() || told.size() * 2 > voters || voters < 2) continue;
+    for (const uint32_t slot : told) odd[slot] = 1;
+    if (metrics.size() < kMetricsTold) metrics.push_back(window.names()[number].text);
+  }
+  for (const uint32_t slot : group.slots) {
+    if (odd[slot]) slots.push_back(slot);
+  }
+  if (slots.empty()) return false;
+  if (Case* known = cases_.open(Cause::kNotFinite, slots)) {
+    goes_on(*known, frame);
+    return true;
+  }
+  Case made = begin(Cause::kNotFinite, frame);
+  made.slots = std::move(slots);
+  made.confidence = voters > 2 ? 0.85 : 0.6;
+  made.why.push_back(
+      fmt::format("{} is not finite at step {}, and is on all other replicas", metrics[0], frame.step));
+  made.metrics = std::move(metrics);
+  cases_.add(std::move(made));
+  return true;
+}
+
+void Judge::see_sum(const Equal& equal, const Sum::Wrong& wrong, const Frame& frame, const Window& window) {
+  if (Case* known = cases_.open(Cause::kSum, {})) return goes_on(*known, frame);
+  Case made = begin(Cause::kSum, frame);
+  for (uint32_t number = 0; number < frame.values.size(); ++number) {
+    if (window.names()[number].role == Role::kReduced) made.metrics.push_back(window.names()[number].text);
+  }
+  made.confidence = wrong.overflowed ? 0.8 : 0.95;
+  made.equal_step = equal.equal_step();
+  made.why.push_back(
+      wrong.overflowed
+          ? fmt::format("the reduced gradient of step {} is not finite, and all that went into it is",
+                        frame.step)
+          : fmt::format(
+                "the reduced gradient of step {} has norm {:.6g}, and the replicas' own add up to {:.6g}",
+                frame.step, wrong.told, wrong.expected));
+  cases_.add(std::move(made));
+}
+
+void Judge::see_apart(const Apart::Alarm& alarm, const Frame& frame, const Window& window) {
+  const std::string& metric = window.names()[alarm.column].text;
+  const Role role = window.names()[alarm.column].role;
+  // Hard samples raise the loss; a part of the model that computes wrongly hardly does.
+  const bool is_data = role == Role::kLoss || role == Role::kEntropy || alarm.beside >= 0.4 * alarm.evidence;
+  for (const Cause cause : {Cause::kReplica, Cause::kApart, Cause::kBatch}) {
+    Case* known = cases_.open(cause, {alarm.slot});
+    if (known == nullptr) continue;
+    goes_on(*known, frame);
+    const bool is_told =
+        std::find(known->metrics.begin(), known->metrics.end(), metric) != known->metrics.end();
+    if (!is_told && known->metrics.size() < kMetricsTold) known->metrics.push_back(metric);
+    // A second witness of its own.
+    if (!is_told) known->confidence = std::min(0.95, known->confidence + 0.1);
+    return;
+  }
+  // Samples that changed on several ranks at one time, or on all, are one fault.
+  for (Case& known : cases_.all()) {
+    if (!alarm.shifted || !known.open || std::abs(known.step - alarm.since) > kAtOnce) continue;
+    if (known.cause != Cause::kBatch && known.cause != Cause::kAllBatch) continue;
+    const auto at = std::lower_bound(known.slots.begin(), known.slots.end(), alarm.slot);
+    if (at == known.slots.end() || *at != alarm.slot) known.slots.insert(at, alarm.slot);
+    known.cause = Cause::kBatch;
+    known.detected_at = frame.step;
+    return goes_on(known, frame);
+  }
+  // The entropy of attention follows what samples say, and hardly what is computed: no witness alone. And
+  // what has come loose makes ranks differ.
+  if (role == Role::kEntropy || is_unstable(frame)) return;
+  Case made = begin(is_data ? Cause::kBatch : Cause::kApart, frame);
+  made.step = alarm.since;
+  made.slots = {alarm.slot};
+  made.metrics = {metric};
+  made.confidence = is_data ? 0.6 : 0.75;
+  if (alarm.single) {
+    made.confidence = 0.6;
+    made.why.push_back(
+        fmt::format("{} of rank {} was farther {} its peers' at step {} than anything before "
+                    "makes likely",
+                    metric, window.rank(alarm.slot), alarm.above ? "above" : "below", frame.step));
+    made.why.push_back("its loss was as its peers', so its samples were too");
+    cases_.add(std::move(made));
+    return;
+  }
+  made.why.push_back(
+      fmt::format("{} of rank {} stands {} that of its peers again and again from step {} on, as it "
+                  "never did before",
+                  metric, window.rank(alarm.slot), alarm.above ? "above" : "below", alarm.since));
+  made.why.push_back(is_data ? "its loss does too, as with other samples"
+                             : "its loss does not, so its samples are "
+                               "as its peers'");
+  cases_.add(std::move(made));
+}
+
+bool Judge::is_unstable(const Frame& frame) const {
+  return together_.is_loose() ||
+         std::any_of(cases_.all().begin(), cases_.all().end(), [&](const Case& known) {
+           return known.open && known.cause == Cause::kUnstable && known.step <= frame.step;
+         });
+}
+
+void Judge::see_together(Together::Alarm alarm, const Frame& frame) {
+  for (Case& known : cases_.all()) {
+    const bool is_loose = known.cause == Cause::kUnstable && alarm.cause == Cause::kAllBatch;
+    if (!known.open || frame.step - known.last_step > (is_loose ? 4 : 1) * kAftermath) continue;
+    // What all ranks show after a corruption follows from it; so does a climb from what began it.
+    const bool follows =
+        is_corruption(known.cause) || (alarm.cause == Cause::kUnstable &&
+                                       (known.cause == Cause::kAllBatch || known.cause == Cause::kPlanned));
+    if (!follows && !is_loose && known.cause != alarm.cause) continue;
+    goes_on(known, frame);
+    return;
+  }
+  Case made = begin(alarm.cause, frame);
+  made.step = alarm.since;
+  made.metrics = std::move(alarm.metrics);
+  made.confidence = alarm.confidence;
+  made.why.push_back(std::move(alarm.why));
+  cases_.add(std::move(made));
+}
+
+void Judge::judge_team(size_t index, const Frame& frame, const Window& window) {
+  const Peers::Group& group = peers_.groups()[index];
+  if (group.slots.empty()) return;
+  Team& team = teams_[index];
+  team.apart.set_share(frame.values.size() * teams_.size());
+  for (const Apart::Alarm& alarm : team.apart.step(frame, window, group.slots, astray_)) {
+    see_apart(alarm, frame, window);
+  }
+  for (size_t place = 0; place < group.slots.size(); ++place) {
+    const uint32_t slot = group.slots[place];
+    odd_[slot] = astray_[slot] ? 1.0F : team.apart.odd(place);
+  }
+  const Equal::Seen seen = team.equal.step(frame, window, group.slots, astray_);
+  see_healed(seen.healed, frame);
+  if (seen.odd) return see_odd(team.equal, *seen.odd, frame, window);
+  // What has come loose overflows here first and there.
+  if (!is_unstable(frame) && see_not_finite(group, frame, window)) return;
+  std::vector<uint32_t> sound;
+  for (const uint32_t slot : group.slots) {
+    if (!astray_[slot]) sound.push_back(slot);
+  }
+  if (sound.size() != group.slots.size()) return;
+  if (const auto wrong = team.sum.step(frame, window, group.slots))
+    see_sum(team.equal, *wrong, frame, window);
+}
+
+void Judge::step(const Frame& frame, const Window& window) {
+  peers_.take(frame, window);
+  teams_.resize(peers_.groups().size());
+  astray_.resize(window.slots());
+  odd_.assign(window.slots(), 0);
+  for (Case& known : cases_.all()) {
+    if (!known.open || known.cause != Cause::kReplica) continue;
+    for (const uint32_t slot : known.slots) {
+      if (astray_[slot] && frame.is_seen(slot)) goes_on(known, frame);
+    }
+  }
+  std::vector<Together::Alarm> alarms = together_.step(frame, window, astray_);
+  for (size_t index = 0; index < teams_.size(); ++index) judge_team(index, frame, window);
+  for (Together::Alarm& alarm : alarms) see_together(std::move(alarm), frame);
+}
+
+}  // namespace culprit::core::numerics

@@ -1,0 +1,182 @@
+#include "core/detect/numerics/peers.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "base/hash.h"
+
+namespace culprit::core::numerics {
+
+namespace {
+
+constexpr uint32_t kNoGroup = std::numeric_limits<uint32_t>::max();
+
+bool tells_held(const Frame& frame, const Window& window) {
+  for (uint32_t column = 0; column < frame.values.size(); ++column) {
+    const auto& cells = frame.values[column];
+    if (window.names()[column].role == Role::kParamNorm && std::any_of(cells.begin(), cells.end(), is_told)) {
+      return true;
+    }
+  }
+  for (uint32_t number = 0; number < frame.digest_told.size(); ++number) {
+    const auto& told = frame.digest_told[number];
+    if (window.digest_names()[number].text.starts_with("param") &&
+        std::find(told.begin(), told.end(), true) != told.end()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+const Peers::Group* Peers::of(uint32_t slot) const {
+  if (slot >= group_of_.size() || group_of_[slot] == kNoGroup) return nullptr;
+  return &groups_[group_of_[slot]];
+}
+
+void Peers::add(Group group) {
+  std::sort(group.slots.begin(), group.slots.end());
+  for (const uint32_t slot : group.slots) group_of_[slot] = static_cast<uint32_t>(groups_.size());
+  groups_.push_back(std::move(group));
+}
+
+Peers::Keys Peers::keys(const Frame& frame, const Window& window, uint32_t slot) const {
+  Keys keys{.slot = slot};
+  const Names& names = window.names();
+  for (uint32_t column = 0; column < frame.values.size(); ++column) {
+    const double value = frame.value(column, slot);
+    if (!is_told(value)) continue;
+    // Not all names: one rank often tells more of the job than its peers.
+    if (names[column].layer) keys.layers += hash64(names[column].text);
+    if (names[column].role != Role::kParamNorm || keys.is_held) continue;
+    keys.is_held = true;
+    keys.held = std::bit_cast<uint64_t>(value);
+  }
+  for (uint32_t number = 0; number < frame.digests.size(); ++number) {
+    if (!window.digest_names()[number].text.starts_with("param")) continue;
+    if (slot >= frame.digest_told[number].size() || !frame.digest_told[number][slot]) continue;
+    keys.is_held = true;
+    keys.held = frame.digests[number][slot];
+    break;
+  }
+  return keys;
+}
+
+void Peers::by_layout(const std::vector<Keys>& fresh, const Window& window) {
+  for (const Keys& keys : fresh) {
+    const auto number = layout_.peers.find(window.rank(keys.slot));
+    if (number == layout_.peers.end()) {
+      add({.slots = {keys.slot}, .key = keys.layers, .settled = true});
+      continue;
+    }
+    const auto known = by_number_.find(number->second);
+    if (known == by_number_.end()) {
+      by_number_.emplace(number->second, groups_.size());
+      add({.slots = {keys.slot}, .key = keys.layers, .settled = true});
+      continue;
+    }
+    auto& slots = groups_[known->second].slots;
+    slots.insert(std::lower_bound(slots.begin(), slots.end(), keys.slot), keys.slot);
+    group_of_[keys.slot] = static_cast<uint32_t>(known->second);
+  }
+}
+
+// Ranks that tell of the same layers, sorted by what they hold, become groups.
+void Peers::divide(std::vector<Keys>::const_iterator begin, std::vector<Keys>::const_iterator end) {
+  const bool settled = std::any_of(begin, end, [](const Keys& k) { return k.is_held; });
+  std::vector<Group> classes;
+  std::vector<uint32_t> single;
+  for (auto at = begin; at != end;) {
+    auto next = std::find_if(at, end, [&](const Keys& k) { return k.held != at->held; });
+    if (next - at == 1) {
+      single.push_back(at->slot);
+    } else {
+      classes.push_back({.slots = {}, .key = at->layers, .settled = settled});
+      for (auto k = at; k != next; ++k) classes.back().slots.push_back(k->slot);
+    }
+    at = next;
+  }
+  if (classes.empty()) {
+    add({.slots = single, .key = begin->layers, .settled = settled});
+    return;
+  }
+  // Classes of one layout are of one size. Else the smaller ones are ranks of the largest that went astray.
+  const size_t size = classes[0].slots.size();
+  const bool even =
+      std::all_of(classes.begin(), classes.end(), [size](const Group& c) { return c.slots.size() == size; });
+  if (!even) {
+    const auto largest = std::max_element(classes.begin(), classes.end(), [](const Group& a, const Group& b) {
+      return a.slots.size() < b.slots.size();
+    });
+    std::swap(*classes.begin(), *largest);
+    for (size_t i = 1; i < classes.size(); ++i) {
+      classes[0].slots.insert(classes[0].slots.end(), classes[i].slots.begin(), classes[i].slots.end());
+    }
+    classes.resize(1);
+  }
+  if (classes.size() == 1) {
+    classes[0].slots.insert(classes[0].slots.end(), single.begin(), single.end());
+    single.clear();
+  }
+  for (Group& one : classes) add(std::move(one));
+  for (const uint32_t slot : single) add({.slots = {slot}, .key = begin->layers, .settled = true});
+}
+
+// A rank that comes later goes to those of its layers that hold what it holds.
+void Peers::join(const Keys& fresh, const Frame& frame, const Window& window) {
+  Group* to = nullptr;
+  size_t alike = 0;
+  for (Group& group : groups_) {
+    if (group.slots.empty() || group.key != fresh.layers) continue;
+    ++alike;
+    const auto holds = [&](uint32_t slot) {
+      const Keys other = keys(frame, window, slot);
+      return other.is_held && other.held == fresh.held;
+    };
+    if (to == nullptr || (fresh.is_held && holds(group.slots.front()))) to = &group;
+    if (fresh.is_held && holds(group.slots.front())) alike = 1;
+    if (alike == 1 && fresh.is_held && holds(group.slots.front())) break;
+  }
+  if (to == nullptr || alike != 1) {
+    add({.slots = {fresh.slot}, .key = fresh.layers, .settled = true});
+    return;
+  }
+  to->slots.insert(std::lower_bound(to->slots.begin(), to->slots.end(), fresh.slot), fresh.slot);
+  group_of_[fresh.slot] = static_cast<uint32_t>(to - groups_.data());
+}
+
+void Peers::take(const Frame& frame, const Window& window) {
+  group_of_.resize(window.slots(), kNoGroup);
+  std::vector<Keys> fresh;
+  for (Group& group : groups_) {
+    if (group.settled || group.slots.empty() || !tells_held(frame, window)) continue;
+    const bool is_held = std::any_of(group.slots.begin(), group.slots.end(),
+                                     [&](uint32_t slot) { return keys(frame, window, slot).is_held; });
+    if (!is_held) continue;
+    for (const uint32_t slot : group.slots) group_of_[slot] = kNoGroup;
+    group.slots.clear();
+  }
+  for (uint32_t slot = 0; slot < group_of_.size(); ++slot) {
+    if (group_of_[slot] == kNoGroup && frame.is_seen(slot)) fresh.push_back(keys(frame, window, slot));
+  }
+  if (fresh.empty()) return;
+  if (!layout_.peers.empty()) return by_layout(fresh, window);
+  std::sort(fresh.begin(), fresh.end(), [](const Keys& a, const Keys& b) {
+    return std::tie(a.layers, a.held, a.slot) < std::tie(b.layers, b.held, b.slot);
+  });
+  for (auto at = fresh.cbegin(); at != fresh.cend();) {
+    const auto next = std::find_if(at, fresh.cend(), [&](const Keys& k) { return k.layers != at->layers; });
+    const bool known = std::any_of(groups_.begin(), groups_.end(),
+                                   [&](const Group& g) { return !g.slots.empty() && g.key == at->layers; });
+    if (known) {
+      for (auto k = at; k != next; ++k) join(*k, frame, window);
+    } else {
+      divide(at, next);
+    }
+    at = next;
+  }
+}
+
+}  // namespace culprit::core::numerics

@@ -1,0 +1,94 @@
+// What changes on all ranks at once: hard or bad samples everywhere, an optimiser that comes loose, a
+// change that the loop announced. Ranks see samples of their own, so that all of them far above their usual
+// loss in one step have a cause in common. Samples come out of nothing; an optimiser shows before: norms of
+// activations, queries, keys or updates (per learning rate) have grown by half within a few steps, or the
+// loss climbs above the best it was. A planned change is seen in what the loop says of itself: rate,
+// tokens, stage of the data, a pause as of a restart; it is told when numbers move after it. Owned by one
+// detector; one thread.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/detect/numerics/cases.h"
+#include "core/detect/numerics/equal.h"
+#include "core/detect/numerics/tail.h"
+#include "core/detect/numerics/window.h"
+
+namespace culprit::core::numerics {
+
+class Together {
+ public:
+  struct Alarm {
+    Cause cause = Cause::kUnclear;
+    int64_t since = 0;
+    std::vector<std::string> metrics = {};
+    double confidence = 0;
+    std::string why = {};
+  };
+  std::vector<Alarm> step(const Frame& frame, const Window& window, const Marks& astray);
+  // Norms grow as before an instability.
+  bool is_loose() const { return grown_.has_value(); }
+
+ private:
+  // The medians over ranks of one metric.
+  struct Series {
+    uint32_t column = 0;
+    Role role = Role::kOther;
+    std::deque<double> last;      // logarithms, the newest last
+    double level = 0, scale = 0;  // slow mean, and mean distance from it
+    double moved[2] = {0, 0};     // since a planned change, down and up
+    uint32_t steps = 0;
+  };
+  struct Plan {
+    int64_t step = 0;
+    std::string what;
+    bool told = false;
+  };
+
+  std::optional<double> median(const Frame& frame, uint32_t column, const Marks& astray);
+  void take_medians(const Frame& frame, const Window& window, const Marks& astray);
+  void follow(const Frame& frame, const Window& window);
+  void plan(int64_t step, std::string what);
+  void see_plan(const Frame& frame, const Window& window);
+  void see_pause(const Frame& frame);
+  void follow_plan(const Frame& frame, const Window& window, std::vector<Alarm>& alarms);
+  void see_growth();
+  void see_losses(const Frame& frame, const Window& window, const Marks& astray, std::vector<Alarm>& alarms);
+  void see_climb(const Frame& frame, const Window& window, std::vector<Alarm>& alarms);
+  void raise(Alarm alarm, std::vector<Alarm>& alarms) const;
+
+  std::vector<std::optional<double>> medians_;  // of this step, by column
+  std::vector<std::optional<double>> before_;   // of the step before
+  std::vector<Series> series_;
+  std::optional<uint32_t> loss_, rate_;
+  std::optional<uint32_t> grown_;  // the column
+  std::optional<Plan> plan_;
+  int64_t step_ = 0, steps_ = 0, first_step_ = 0;
+  // Rate and tokens: how long and how evenly they went on.
+  std::deque<double> rate_changes_;
+  uint32_t tokens_alike_ = 0;
+  std::deque<double> pauses_;  // seconds by step
+  TimeNs last_ns_ = kNoTime;
+
+  // Losses of all ranks.
+  std::vector<float> usual_loss_;  // by slot, a logarithm; NaN: not seen
+  Tail past_;
+  std::deque<double> oddness_;  // of the last steps, over all ranks
+  bool told_ = false;
+  // The loss's course.
+  double fast_ = 0, slow_ = 0, best_ = 0;
+  std::deque<double> roughness_;
+  int64_t climbs_since_ = 0;
+  uint32_t above_first_ = 0;
+  double first_loss_ = 0;
+  bool climb_told_ = false;
+
+  std::vector<double> room_;
+  std::vector<float> sorted_;
+};
+
+}  // namespace culprit::core::numerics

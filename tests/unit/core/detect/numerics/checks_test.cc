@@ -1,0 +1,109 @@
+// What a loop's own checks prove or take back.
+#include <boost/test/unit_test.hpp>
+
+#include "job.h"
+
+using namespace numbers;
+
+namespace {
+
+struct Said {
+  std::string name;
+  int64_t step = 0;
+  uint32_t rank = 0;
+  std::vector<std::pair<std::string, std::string>> fields;
+};
+
+void give(Detector& detector, const Said& said) {
+  std::vector<EventField> fields;
+  for (const auto& [name, json] : said.fields) fields.push_back({name, json});
+  detector.take(LoopEvent{{}, said.rank, said.step, kNoTime, said.name, fields});
+}
+
+Said audit(int64_t step, uint32_t rank, uint32_t by, const std::string& odd = "") {
+  Said said{"audit", step, rank, {{"by", std::to_string(by)}, {"equal", "false"}}};
+  if (!odd.empty()) said.fields.emplace_back("odd", odd);
+  return said;
+}
+Said replay(int64_t step, uint32_t rank, const std::string& where, const std::string& equal) {
+  return {"replay", step, rank, {{"where", '"' + where + '"'}, {"equal", equal}}};
+}
+
+Told with(const std::vector<Said>& all, bool suspect = false) {
+  Detector detector;
+  for (const Row& row : rows({}, [&](Row& r) {
+         if (suspect && r.rank == 2 && r.step >= 60) r.values["act_max/layer.1"] *= 1.6;
+       })) {
+    row.give(detector);
+  }
+  for (const Said& said : all) give(detector, said);
+  return detector.told();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(an_audit_of_two_suspects_both_by_half) {
+  const Told t = with({audit(70, 1, 2)});
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].kind == "sdc");
+  BOOST_TEST(t.faults[0].ranks == (std::vector<uint32_t>{1, 2}), boost::test_tools::per_element());
+  BOOST_TEST(t.findings[0].subjects.at(0).strength == t.findings[0].subjects.at(1).strength);
+  BOOST_TEST(t.findings[0].subjects[0].strength < 0.5);
+  BOOST_TEST((t.findings[0].action == ActionKind::kCheck));
+}
+
+BOOST_AUTO_TEST_CASE(a_third_names_the_odd_one_and_it_is_isolated) {
+  const Told t = with({audit(70, 1, 2, "2")});
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].ranks == std::vector<uint32_t>{2}, boost::test_tools::per_element());
+  BOOST_TEST((t.findings[0].action == ActionKind::kIsolate));
+}
+
+BOOST_AUTO_TEST_CASE(who_differs_from_two_is_the_odd_one) {
+  const Told t = with({audit(70, 1, 2), audit(72, 2, 3)});
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].ranks == std::vector<uint32_t>{2}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(further_audits_leave_less_doubt) {
+  const double once = with({audit(70, 1, 2, "2")}).faults.at(0).confidence;
+  BOOST_TEST(with({audit(70, 1, 2, "2"), audit(80, 2, 3, "2")}).faults.at(0).confidence > once);
+}
+
+BOOST_AUTO_TEST_CASE(a_replay_that_differs_proves_the_device) {
+  for (const char* where : {"same", "elsewhere"}) {
+    const Told t = with({replay(70, 2, where, "false")}, true);
+    BOOST_TEST_REQUIRE(t.faults.size() == 1);
+    BOOST_TEST(t.faults[0].confidence >= 0.95);
+    BOOST_TEST((t.findings[0].action == ActionKind::kIsolate));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_replay_elsewhere_that_agrees_takes_the_suspicion_back) {
+  const Told t = with({replay(70, 2, "elsewhere", "true")}, true);
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].kind == "data");
+  BOOST_TEST(t.findings[0].subjects.empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_audit_that_agrees_says_nothing) {
+  Said said = audit(70, 1, 2);
+  said.fields[1].second = "true";
+  BOOST_TEST(with({said}).faults.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_check_that_cannot_be_read_is_told) {
+  const Told t = with({{"replay", 5, 1, {{"equal", "false"}}},
+                       {"audit", 5, 1, {{"equal", "3"}}},
+                       audit(5, 1, 1),
+                       audit(5, 1, 2, "3")});
+  BOOST_TEST(t.faults.empty());
+  BOOST_TEST_REQUIRE(t.problems.size() == 1);
+  BOOST_TEST(t.problems[0].find("4 events") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(other_events_are_nobodys) {
+  Detector detector;
+  give(detector, {"epoch_end", 5, 1, {}});
+  BOOST_TEST(detector.empty());
+}

@@ -1,0 +1,484 @@
+#include "core/detect/numerics/detector.h"
+
+#include <algorithm>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <limits>
+
+#include "job.h"
+
+using namespace numbers;
+
+namespace {
+
+using Ranks = std::vector<uint32_t>;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+// Of one fault that is expected, or none where `kind` is empty.
+struct Case {
+  std::string name;
+  Change change;
+  std::string kind;
+  int64_t step = 0;
+  Ranks ranks = {};
+  int64_t slack = 0;  // steps that the date may be off by
+  Job job = {};
+  bool before = false;  // changed before the reduction
+};
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+bool is(const Row& row, uint32_t rank, int64_t step) { return row.rank == rank && row.step == step; }
+bool from(const Row& row, uint32_t rank, int64_t step) { return row.rank == rank && row.step >= step; }
+
+void scale(Row& row, const std::string& name, double by) { row.values.at(name) *= by; }
+void scale_local(Row& row, double by) {
+  for (auto& [name, value] : row.values) {
+    if (name.find('/') != std::string::npos || name == "grad_norm") value *= by;
+  }
+}
+
+const std::vector<Case> kCases = {
+    {"a sound job", {}, ""},
+    {"a sound job of two", {}, "", 0, {}, 0, {.ranks = 2}},
+    {"a sound job of one", {}, "", 0, {}, 0, {.ranks = 1}},
+    {"parameters of one replica",
+     [](Row& r) {
+       if (from(r, 2, 60)) scale(r, "param_norm", 1.001);
+     },
+     "sdc",
+     60,
+     {2}},
+    {"digests alone",
+     [](Row& r) {
+       if (from(r, 1, 55) && !r.digests.empty()) ++r.digests["param"];
+     },
+     "sdc",
+     60,
+     {1}},
+    {"one rank's copy of the sum, once",
+     [](Row& r) {
+       if (is(r, 3, 50)) scale(r, "grad_norm_reduced", 1.5);
+     },
+     "sdc",
+     50,
+     {3}},
+    {"a metric by another name that is always alike",
+     [](Row& r) {
+       r.values["weights_sum"] = 5 + static_cast<double>(r.step);
+       if (from(r, 0, 70)) r.values["weights_sum"] += 1;
+     },
+     "sdc",
+     70,
+     {0}},
+    {"a sum that is wrong alike everywhere",
+     [](Row& r) {
+       if (r.step == 61) scale(r, "grad_norm_reduced", 1.2);
+     },
+     "sdc",
+     61,
+     {}},
+    {"a sum that overflows though its parts do not",
+     [](Row& r) {
+       if (r.step == 61) r.values["grad_norm_reduced"] = kInfinite;
+     },
+     "sdc",
+     61,
+     {}},
+    {"not finite on one rank",
+     [](Row& r) {
+       if (is(r, 1, 44)) r.values["grad_norm"] = kNan;
+     },
+     "sdc",
+     44,
+     {1}},
+    {"activations of one rank, in every step",
+     [](Row& r) {
+       if (from(r, 2, 60)) scale(r, "act_max/layer.1", 1.6);
+     },
+     "sdc",
+     60,
+     {2}},
+    {"activations of one rank, in every third step",
+     [](Row& r) {
+       if (from(r, 2, 60) && r.step % 3 == 0) scale(r, "act_max/layer.1", 1.6);
+     },
+     "sdc",
+     60,
+     {2},
+     3},
+    {"gradients of one layer of one rank",
+     [](Row& r) {
+       if (from(r, 0, 50)) scale(r, "grad_norm/layer.0", 1.7);
+     },
+     "sdc",
+     50,
+     {0}},
+    {"one odd sample",
+     [](Row& r) {
+       if (is(r, 2, 60)) scale(r, "loss", 1.5), scale_local(r, 2);
+     },
+     "",
+     0,
+     {},
+     0,
+     {},
+     true},
+    {"one odd activation",
+     [](Row& r) {
+       if (is(r, 2, 60)) scale(r, "act_max/layer.1", 1.18);
+     },
+     ""},
+    {"one activation beyond all experience",
+     [](Row& r) {
+       if (is(r, 2, 60)) scale(r, "act_max/layer.1", 30);
+     },
+     "sdc",
+     60,
+     {2}},
+    {"one gradient beyond all experience",
+     [](Row& r) {
+       if (is(r, 2, 60)) scale(r, "grad_norm/layer.1", 1e6), scale(r, "grad_norm", 1e5);
+     },
+     "sdc",
+     60,
+     {2},
+     0,
+     {},
+     true},
+    {"one activation that is too small",
+     [](Row& r) {
+       if (is(r, 2, 60)) scale(r, "act_max/layer.1", 0.1);
+     },
+     ""},
+    {"other samples on one rank, for good",
+     [](Row& r) {
+       if (from(r, 1, 60)) scale(r, "loss", 1.4), scale_local(r, 1.5);
+     },
+     "data",
+     60,
+     {1},
+     2,
+     {},
+     true},
+    {"samples of one rank, a little harder for good",
+     [](Row& r) {
+       if (from(r, 1, 50)) scale(r, "loss", 1.09);
+     },
+     "data",
+     50,
+     {1},
+     3},
+    {"bad samples everywhere, once",
+     [](Row& r) {
+       if (r.step == 70) scale(r, "loss", 1.6);
+     },
+     "data",
+     70,
+     {}},
+    {"bad samples everywhere, for good",
+     [](Row& r) {
+       if (r.step >= 70) scale(r, "loss", 1.3);
+     },
+     "data",
+     70,
+     {}},
+    {"an optimiser that comes loose",
+     [](Row& r) {
+       if (r.step < 60) return;
+       const double since = static_cast<double>(r.step - 60);
+       scale(r, "act_max/layer.0", std::exp(since / 8));
+       if (r.step >= 72) scale(r, "loss", std::exp((since - 12) / 10));
+     },
+     "optimizer",
+     72,
+     {},
+     3},
+    {"a rate that no warm-up precedes",
+     [](Row& r) {
+       if (r.step >= 3 && r.step < 12) r.values["loss"] = 6 + static_cast<double>(r.step);
+     },
+     "optimizer",
+     3,
+     {},
+     1},
+    {"another rate by plan",
+     [](Row& r) {
+       if (r.step >= 60) scale(r, "lr", 5), scale(r, "update_norm", 5);
+     },
+     "schedule",
+     60,
+     {}},
+    {"larger batches by plan",
+     [](Row& r) {
+       if (r.step >= 60) scale(r, "tokens", 4), scale_local(r, 0.5), scale(r, "grad_norm_reduced", 0.5);
+     },
+     "schedule",
+     60,
+     {},
+     0,
+     {},
+     true},
+    {"harder text by plan",
+     [](Row& r) {
+       r.values["data_stage"] = r.step >= 60 ? 1 : 0;
+       if (r.step >= 60) scale(r, "loss", 1.4);
+     },
+     "schedule",
+     60,
+     {}},
+    {"a planned change that moves nothing", [](Row& r) { r.values["data_stage"] = r.step >= 60 ? 1 : 0; },
+     ""},
+    {"a restart with the moments lost",
+     [](Row& r) {
+       if (r.step < 60) return;
+       r.time_ns += 900ll * 1'000'000'000;
+       scale(r, "update_norm", 1 + 3 * std::exp(-static_cast<double>(r.step - 60) / 5));
+     },
+     "schedule",
+     60,
+     {}},
+};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(tells_causes_apart, kCases) {
+  const Told t = told(rows(sample.job, sample.change, sample.before));
+  if (sample.kind.empty()) {
+    BOOST_TEST(t.faults.empty());
+    return;
+  }
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  const NumericFault& fault = t.faults[0];
+  BOOST_TEST(fault.kind == sample.kind);
+  BOOST_TEST(fault.ranks == sample.ranks, boost::test_tools::per_element());
+  BOOST_TEST(std::abs(fault.step - sample.step) <= sample.slack);
+  BOOST_TEST(fault.detected_at >= fault.step);
+  BOOST_TEST(!fault.metrics.empty());
+  BOOST_TEST(!fault.mitigation.empty());
+  BOOST_TEST(fault.confidence > 0.5);
+  BOOST_TEST_REQUIRE(t.findings.size() == 1);
+  BOOST_TEST(t.findings[0].detector == "numerics");
+  BOOST_TEST(t.findings[0].of_nobody == (sample.kind != "sdc"));
+}
+
+BOOST_AUTO_TEST_CASE(names_the_last_step_with_equal_digests) {
+  const Told t = told(rows({}, [](Row& r) {
+    if (from(r, 2, 64)) scale(r, "param_norm", 2);
+  }));
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].mitigation.find("step 60") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(of_two_replicas_names_nobody) {
+  const Told t = told(rows({.ranks = 2}, [](Row& r) {
+    if (from(r, 1, 60)) scale(r, "param_norm", 2);
+  }));
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].kind == "sdc");
+  BOOST_TEST(t.faults[0].ranks.empty());
+  BOOST_TEST_REQUIRE(t.findings[0].subjects.size() == 2);
+  BOOST_TEST(t.findings[0].subjects[0].strength < 0.5);
+}
+
+BOOST_AUTO_TEST_CASE(a_replica_that_is_copied_back_may_go_astray_again) {
+  const Told t = told(rows({}, [](Row& r) {
+    if (r.rank == 2 && ((r.step >= 40 && r.step < 50) || r.step >= 80)) scale(r, "param_norm", 2);
+    if (r.rank == 2 && r.step == 40) r.digests["param"] = 1;
+    if (r.rank == 2 && r.step >= 80 && !r.digests.empty()) r.digests["param"] = 1;
+  }));
+  BOOST_TEST_REQUIRE(t.faults.size() == 2);
+  BOOST_TEST(t.faults[0].step == 40);
+  BOOST_TEST(t.faults[1].step == 80);
+}
+
+BOOST_AUTO_TEST_CASE(tells_by_the_steps_own_rows_alone) {
+  // Causal: cut off after any step, the faults dated before are the same.
+  const Rows all = rows({}, [](Row& r) {
+    if (from(r, 2, 60)) scale(r, "act_max/layer.1", 1.6);
+  });
+  const Told whole = told(all);
+  BOOST_TEST_REQUIRE(whole.faults.size() == 1);
+  for (const int64_t end : {whole.faults[0].detected_at, whole.faults[0].detected_at + 1}) {
+    Rows cut;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(cut), [&](const Row& r) { return r.step < end; });
+    BOOST_TEST(told(cut).faults.size() == (end > whole.faults[0].detected_at ? 1 : 0));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(ranks_may_come_in_any_order) {
+  Rows all = rows({}, [](Row& r) {
+    if (from(r, 2, 60)) scale(r, "param_norm", 2);
+  });
+  // Some ranks run three steps ahead of others, and the last comes first.
+  const auto place = [](const Row& row) { return row.step + 3 * (row.rank % 2); };
+  std::stable_sort(all.begin(), all.end(), [&](const Row& a, const Row& b) {
+    return place(a) != place(b) ? place(a) < place(b) : a.rank > b.rank;
+  });
+  const Told t = told(all);
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].step == 60);
+  BOOST_TEST(t.faults[0].ranks == Ranks{2}, boost::test_tools::per_element());
+  BOOST_TEST(t.problems.empty());
+}
+
+BOOST_AUTO_TEST_CASE(asking_changes_nothing) {
+  const Rows all = rows({}, [](Row& r) {
+    if (from(r, 2, 60)) scale(r, "act_max/layer.1", 1.6);
+  });
+  Detector detector;
+  for (const Row& row : all) {
+    row.give(detector);
+    (void)detector.told();
+  }
+  const Told often = detector.told(), once = told(all);
+  BOOST_TEST_REQUIRE(often.faults.size() == once.faults.size());
+  BOOST_TEST(often.faults[0].detected_at == once.faults[0].detected_at);
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_rank_holds_nothing_up) {
+  Detector detector;
+  Rows all = rows({.ranks = 8}, [](Row& r) {
+    if (from(r, 2, 60)) scale(r, "param_norm", 2);
+  });
+  for (const Row& row : all) {
+    if (row.rank == 5 && row.step >= 30) continue;
+    if (row.rank == 6 && row.step % 7 == 3) continue;
+    row.give(detector);
+  }
+  const Told t = detector.told();
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].ranks == Ranks{2}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(metrics_may_appear_late_and_in_parts) {
+  Detector detector;
+  for (const Row& row : rows({}, [](Row& r) {
+         if (from(r, 1, 80)) scale(r, "act_max/layer.1", 1.6);
+       })) {
+    Row rest = row;
+    Row part = row;
+    part.values.clear();
+    part.digests.clear();
+    if (row.step >= 30) part.values["act_max/layer.1"] = row.values.at("act_max/layer.1");
+    rest.values.erase("act_max/layer.1");
+    rest.give(detector);
+    part.give(detector);
+  }
+  const Told t = detector.told();
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].step == 80);
+  BOOST_TEST(t.problems.empty());
+}
+
+BOOST_AUTO_TEST_CASE(stages_of_a_pipeline_are_compared_within) {
+  const Job job{.ranks = 8, .stages = 2};
+  BOOST_TEST(told(rows(job)).faults.empty());
+  const Told t = told(rows(job, [](Row& r) {
+    if (from(r, 6, 60)) scale(r, "param_norm", 2);
+  }));
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].ranks == Ranks{6}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(parts_of_a_tensor_are_found_by_what_they_hold) {
+  // Two parts of each tensor on ranks 0 2 4 6 and 1 3 5 7: the same layers, other parameters.
+  const auto parts = [](Row& r) {
+    if (r.rank % 2 == 1) r.values["param_norm"] += 3, r.digests.clear();
+  };
+  BOOST_TEST(told(rows({.ranks = 8}, [&](Row& r) { parts(r), r.digests.clear(); })).faults.empty());
+  const Told t = told(rows({.ranks = 8}, [&](Row& r) {
+    parts(r);
+    r.digests.clear();
+    if (from(r, 3, 60)) r.values["param_norm"] += 1;
+  }));
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].ranks == Ranks{3}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(shards_have_nothing_to_be_equal) {
+  const Told t = told(rows({}, [](Row& r) {
+    r.values["param_norm"] += r.rank;
+    r.digests.clear();
+    if (r.step % 10 == 0) r.digests["param"] = 1000 + r.rank + static_cast<uint64_t>(r.step) * 10;
+  }));
+  BOOST_TEST(t.faults.empty());
+}
+
+BOOST_AUTO_TEST_CASE(the_layout_says_who_are_peers) {
+  core::numerics::Layout layout;
+  for (uint32_t rank = 0; rank < 4; ++rank) layout.peers[rank] = rank % 2;
+  Detector detector(layout);
+  for (const Row& row : rows({}, [](Row& r) { r.values["param_norm"] += r.rank % 2, r.digests.clear(); })) {
+    row.give(detector);
+  }
+  BOOST_TEST(detector.told().faults.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_rollback_begins_anew_and_doubles_nothing) {
+  const Change wrong = [](Row& r) {
+    if (from(r, 2, 60)) scale(r, "param_norm", 2);
+  };
+  Detector detector;
+  for (const Row& row : rows({.steps = 70}, wrong)) row.give(detector);
+  for (Row row : rows({.steps = 60, .first = 40})) {
+    row.time_ns += 1'000'000'000'000;
+    row.give(detector);
+  }
+  const Told t = detector.told();
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].step == 60);
+  BOOST_TEST(t.problems.empty());
+  BOOST_TEST(std::is_sorted(t.curves.steps.begin(), t.curves.steps.end()));
+}
+
+BOOST_AUTO_TEST_CASE(what_comes_again_is_told_and_changes_nothing) {
+  Detector detector;
+  for (const Row& row : rows({})) {
+    row.give(detector);
+    if (row.step == 50) row.give(detector);
+  }
+  for (const Row& row : rows({.steps = 3})) row.give(detector);
+  const Told t = detector.told();
+  BOOST_TEST(t.faults.empty());
+  BOOST_TEST_REQUIRE(t.problems.size() == 1);
+  BOOST_TEST(t.problems[0].find("12 records") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(two_senders_with_one_number_are_told) {
+  Detector detector;
+  const Rows other = rows({.seed = 9});
+  size_t i = 0;
+  for (const Row& row : rows({})) {
+    row.give(detector);
+    if (row.rank == 1) other[i].give(detector);
+    ++i;
+  }
+  const Told t = detector.told();
+  BOOST_TEST_REQUIRE(!t.problems.empty());
+  BOOST_TEST(t.problems[0].find("rank 1") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_flood_of_names_is_bounded_and_told) {
+  Detector detector;
+  for (int64_t step = 0; step < 3; ++step) {
+    Row row{.rank = 0, .step = step, .time_ns = step + 1, .values = {}, .digests = {}};
+    for (int i = 0; i < 5000; ++i) row.values["m" + std::to_string(i + 5000 * step)] = i;
+    row.give(detector);
+  }
+  const Told t = detector.told();
+  BOOST_TEST_REQUIRE(t.problems.size() == 1);
+  BOOST_TEST(t.problems[0].find("2048") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(curves_are_thinned_and_the_odd_rank_stands_out) {
+  const Told t = told(rows({.steps = 1500}, [](Row& r) {
+    if (from(r, 2, 900)) scale(r, "param_norm", 2);
+  }));
+  BOOST_TEST(t.curves.steps.size() <= 512);
+  BOOST_TEST(t.curves.steps.size() >= 256);
+  BOOST_TEST_REQUIRE(t.curves.rows.size() == 4);
+  BOOST_TEST(t.curves.rows[2].odd.back() == 1);
+  BOOST_TEST(t.curves.rows[1].odd.back() < 1);
+  for (const auto& curve : t.curves.curves) BOOST_TEST(curve.median.size() == t.curves.steps.size());
+}
