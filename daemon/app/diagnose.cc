@@ -14,9 +14,12 @@
 
 #include "app/comm_reading.h"
 #include "app/flights.h"
+#include "app/metric_reading.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "core/logs/placement.h"
 #include "core/rules/scan.h"
+#include "ingest/comm_file.h"
 #include "ingest/text_reader.h"
 
 namespace culprit::app {
@@ -32,8 +35,6 @@ void append(std::vector<Entry>& to, std::vector<Entry>&& from) {
 // Kinds that this version recognises and does not analyse.
 std::string_view other_kind(ingest::FileKind kind) {
   switch (kind) {
-    case ingest::FileKind::kMetrics:
-      return "training metrics";
     case ingest::FileKind::kStacks:
       return "a stack dump";
     case ingest::FileKind::kBinary:
@@ -319,7 +320,9 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
       out.problems.push_back({file.path, std::nullopt, fmt::format("passed over: {}", other)});
       continue;
     }
-    auto& list_of_kind = file.kind == ingest::FileKind::kFlightRecorder ? out.flights : out.logs;
+    auto& list_of_kind = file.kind == ingest::FileKind::kFlightRecorder ? out.flights
+                         : file.kind == ingest::FileKind::kMetrics      ? out.metrics
+                                                                        : out.logs;
     list_of_kind.push_back({file, source_info(file, std::move(owners[i]), *placement)});
     out.bytes += file.size;
   }
@@ -336,13 +339,67 @@ Result<BuiltPool> build_pool(const std::vector<std::string>& jobs, const Diagnos
   return out;
 }
 
+namespace {
+
+// Which job the traces are of, where they name jobs.
+struct PickedJob {
+  std::string job;       // empty: none is named
+  bool nameless = true;  // what names none is its too
+  std::vector<std::string> others;
+};
+
+// Leaves in `files` what is of one job. What names no job belongs to the one of job.toml, else to the only one.
+PickedJob pick_job(JobFiles& files, const std::string& wanted) {
+  PickedJob out;
+  std::vector<std::set<std::string>> named;
+  std::set<std::string> all;
+  for (const LogFile& file : files.metrics) all.merge(std::set(named.emplace_back(jobs_named(file))));
+  const std::string own = files.job.id.value_or("");
+  if (all.empty()) return out;
+  if (!own.empty()) all.insert(own);
+  out.job = !wanted.empty() ? wanted : !own.empty() ? own : *all.begin();
+  if (wanted.empty())
+    for (const std::string& job : all)
+      if (job != out.job) out.others.push_back(job);
+  // A stream can be read once: what it says of others is left out, and told.
+  for (const LogFile& file : files.metrics)
+    if (file.file.stream) out.others.clear();
+  if (!files.job.id) files.job.id = out.job;
+  out.nameless = own.empty() ? all.size() < 2 : own == out.job;
+  if (all.size() < 2) return out;
+  std::vector<LogFile> metrics;
+  for (size_t i = 0; i < files.metrics.size(); ++i)
+    if (named[i].empty() || named[i].contains(out.job)) metrics.push_back(std::move(files.metrics[i]));
+  files.metrics = std::move(metrics);
+  std::erase_if(files.comm, [&](const ingest::SourceFile& file) {
+    const auto trace =
+        file.stream ? Result<ingest::CommFile>(fail(ErrorCode::kInvalid, "")) : ingest::CommFile::open(file);
+    const std::string job = trace ? trace->header().job : "";
+    return job.empty() ? !out.nameless : job != out.job;
+  });
+  if (out.nameless) return out;
+  files.job.id = out.job;
+  if (!files.logs.empty() || !files.flights.empty())
+    files.problems.push_back(
+        {"", std::nullopt,
+         fmt::format("{} of no known job left out beside those of {}",
+                     counted(files.logs.size() + files.flights.size(), "file"), out.job)});
+  files.logs.clear();
+  files.flights.clear();
+  return out;
+}
+
+}  // namespace
+
 Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progress) {
   auto files = collect_files(options.paths, options, progress);
   if (!files) return tl::unexpected(files.error());
+  PickedJob picked = pick_job(*files, options.job);
   progress.bytes_total += files->bytes;
   std::vector<Error> errors;
   // Where nothing is read that rules look at the library is not compiled: that takes long.
-  const bool text = !files->logs.empty() || !options.rules.paths.empty() || !options.healthy.empty();
+  const bool text = !files->logs.empty() || !files->metrics.empty() || !options.rules.paths.empty() ||
+                    !options.healthy.empty();
   const auto rules = text ? rules_or_library(options.rules, errors) : nullptr;
   auto built = gather_pool(options, rules, progress);
   if (!built) return tl::unexpected(built.error());
@@ -351,13 +408,16 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   core::Engine engine(std::move(engine_options));
   std::vector<Problem> problems = read_logs(files->logs, {options.parse, options.threads}, engine, progress);
   append(problems, read_flights(files->flights, options.threads, engine, progress));
+  const MetricReading metrics{options.parse, picked.job, picked.nameless,
+                              static_cast<SourceId>(files->logs.size())};
+  append(problems, read_metrics(files->metrics, metrics, engine, progress));
   append(problems, read_comm(files->comm, engine, progress, options.threads));
   append(problems, std::move(files->problems));
   append(problems, std::move(built->problems));
   std::vector<core::Input> told;
   for (Problem& p : problems) told.emplace_back(core::ProblemSeen{std::move(p)});
   engine.step(told, kNoTime);
-  Diagnosed out{engine.report(), std::move(files->errors), true};
+  Diagnosed out{engine.report(), std::move(files->errors), true, std::move(picked.others)};
   // Without any argument that could be read there is nothing to answer.
   out.anything = out.errors.size() < options.paths.size();
   append(out.errors, std::move(built->errors));

@@ -103,6 +103,10 @@ constexpr size_t kWireLines = 1 << 18;
 // where nanoseconds end.
 constexpr uint32_t kCommRanks = 1 << 20;
 constexpr size_t kCommRows = 64;  // of a heat map: what a person looks over
+// Names of metrics that an agent sends on of one session: a hundred for each of forty layers. And the bytes of
+// them in a second: sixteen ranks with two hundred values each tell 20 steps a second then, at their longest.
+constexpr size_t kLoopNames = 4096;
+constexpr size_t kLoopBytesPerSecond = 1 << 20;
 constexpr size_t kNumericRows = 64;
 constexpr size_t kNumericPoints = 512;  // of a curve over steps: what a page shows
 constexpr int64_t kCommSpanMax = 7ll * 24 * 3600 * 1'000'000'000;

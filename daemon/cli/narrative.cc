@@ -230,8 +230,11 @@ std::string sentence(const Hang& hang, const RenderOptions& options) {
 }
 
 std::string job_size(const JobSummary& job) {
-  std::string out = grouped(job.lines) + (job.lines == 1 ? " line" : " lines");
-  out += fmt::format(" ({})", format_bytes(job.bytes));
+  // Traces have no lines.
+  const bool traces = job.lines == 0 && job.bytes > 0;
+  std::string out = traces ? format_bytes(job.bytes) + " of traces"
+                           : fmt::format("{} {} ({})", grouped(job.lines), job.lines == 1 ? "line" : "lines",
+                                         format_bytes(job.bytes));
   if (job.hosts) out += fmt::format(" of {}", counted(job.hosts, "host"));
   if (job.ranks) out += fmt::format("{}{}", job.hosts ? ", " : " of ", counted(job.ranks, "rank"));
   if (job.id) out += ", job " + *job.id;

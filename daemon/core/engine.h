@@ -19,6 +19,7 @@
 #include "model/comm.h"
 #include "model/finding.h"
 #include "model/flight.h"
+#include "model/metric.h"
 #include "model/report.h"
 #include "model/topology.h"
 
@@ -65,8 +66,20 @@ struct CommCondensed {
   const comm::HostVectors* told;                  // borrowed for the step
   const std::vector<comm::RankStreams>* streams;  // all of the session; the same
 };
-using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
-                           detect::PhaseSeen, CommInput, CommCondensed, FlightInput>;
+// What ranks told of their numbers (model/metric.h), and what their loops did.
+struct MetricInput {
+  std::span<const MetricRow> rows;  // borrowed for the step, with all that they point to
+};
+struct EventInput {
+  LoopEvent event;  // the same
+};
+// What was read that is no text of a log: counts for the report.
+struct ReadBeside {
+  uint64_t bytes = 0, lines = 0;
+};
+using Input =
+    std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen, detect::PhaseSeen,
+                 CommInput, CommCondensed, FlightInput, MetricInput, EventInput, ReadBeside>;
 
 // What the shell is asked to do or may want to show: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;
@@ -103,6 +116,9 @@ class Engine {
   bool ended_well() const;
   // The furthest iteration, as the last report saw it, or heartbeats since.
   std::optional<int64_t> iteration() const;
+
+  // The UUID or serial number of the rank's device, where its loop told it.
+  std::optional<std::string> device_name(uint32_t rank) const;
 
   // Other rules, for what comes from now on. What was found is kept where a rule of the same id and text is
   // there. Scanners made before are of the old rules: make new ones before the next step.

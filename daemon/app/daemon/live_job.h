@@ -99,6 +99,7 @@ class LiveJob {
   void name_diagnoses();
   void tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out);
   LiveEvent event(LiveEventKind kind, TimeNs now) const;
+  std::vector<LiveEvent::Device> corrupting(const Diagnosis& diagnosis) const;
   std::string finding_json(const Finding& finding, uint64_t repeated, TimeNs now) const;
 
   LiveJobSummary summary_;
