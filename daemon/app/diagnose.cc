@@ -1,6 +1,7 @@
 #include "app/diagnose.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -345,12 +346,15 @@ namespace {
 struct PickedJob {
   std::string job;       // empty: none is named
   bool nameless = true;  // what names none is its too
-  std::vector<std::string> others;
+  bool asks = true;      // for the others, since none was wanted
+  bool there = true;     // lines of it were seen
+  std::vector<std::string> others = {};
 };
 
 // Leaves in `files` what is of one job. What names no job belongs to the one of job.toml, else to the only one.
 PickedJob pick_job(JobFiles& files, const std::string& wanted) {
   PickedJob out;
+  out.asks = wanted.empty();
   std::vector<std::set<std::string>> named;
   std::set<std::string> all;
   for (const LogFile& file : files.metrics) all.merge(std::set(named.emplace_back(jobs_named(file))));
@@ -361,15 +365,15 @@ PickedJob pick_job(JobFiles& files, const std::string& wanted) {
   if (wanted.empty())
     for (const std::string& job : all)
       if (job != out.job) out.others.push_back(job);
-  // A stream can be read once: what it says of others is left out, and told.
-  for (const LogFile& file : files.metrics)
-    if (file.file.stream) out.others.clear();
   if (!files.job.id) files.job.id = out.job;
-  out.nameless = own.empty() ? all.size() < 2 : own == out.job;
-  if (all.size() < 2) return out;
+  out.there = all.contains(out.job);
+  const bool only = all.size() < 2 && out.there;
+  out.nameless = own.empty() ? only : own == out.job;
+  if (only) return out;
   std::vector<LogFile> metrics;
   for (size_t i = 0; i < files.metrics.size(); ++i)
-    if (named[i].empty() || named[i].contains(out.job)) metrics.push_back(std::move(files.metrics[i]));
+    if (named[i].empty() || named[i].contains(out.job) || !out.there)
+      metrics.push_back(std::move(files.metrics[i]));
   files.metrics = std::move(metrics);
   std::erase_if(files.comm, [&](const ingest::SourceFile& file) {
     const auto trace =
@@ -387,6 +391,33 @@ PickedJob pick_job(JobFiles& files, const std::string& wanted) {
   files.logs.clear();
   files.flights.clear();
   return out;
+}
+
+// A stream can be read once: what it says of other jobs is left out, and told; others are to be asked for.
+std::vector<Problem> read_metrics_of(const JobFiles& files, const MetricReading& reading, PickedJob& picked,
+                                     core::Engine& engine, ReadProgress& progress) {
+  MetricsRead read = read_metrics(files.metrics, reading, engine, progress);
+  const bool stream = std::any_of(files.metrics.begin(), files.metrics.end(),
+                                  [](const LogFile& file) { return file.file.stream != nullptr; });
+  if (stream && picked.asks) {
+    read.other_jobs.merge(std::set(picked.others.begin(), picked.others.end()));
+    picked.others.clear();
+    if (!read.other_jobs.empty())
+      read.problems.push_back(
+          {"", std::nullopt,
+           fmt::format("lines of other jobs are left out, since a stream is read once: {}",
+                       fmt::join(read.other_jobs, ", "))});
+  } else if (picked.asks) {
+    for (const std::string& job : read.other_jobs)
+      if (std::find(picked.others.begin(), picked.others.end(), job) == picked.others.end())
+        picked.others.push_back(job);
+  }
+  if (read.nameless > 0)
+    read.problems.push_back({"", std::nullopt,
+                             fmt::format("{} that name no job are left out beside those of {}",
+                                         counted(read.nameless, "line"), picked.job)});
+  picked.there = picked.there || read.taken > 0;
+  return std::move(read.problems);
 }
 
 }  // namespace
@@ -410,7 +441,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   append(problems, read_flights(files->flights, options.threads, engine, progress));
   const MetricReading metrics{options.parse, picked.job, picked.nameless,
                               static_cast<SourceId>(files->logs.size())};
-  append(problems, read_metrics(files->metrics, metrics, engine, progress));
+  append(problems, read_metrics_of(*files, metrics, picked, engine, progress));
   append(problems, read_comm(files->comm, engine, progress, options.threads));
   append(problems, std::move(files->problems));
   append(problems, std::move(built->problems));
@@ -418,6 +449,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   for (Problem& p : problems) told.emplace_back(core::ProblemSeen{std::move(p)});
   engine.step(told, kNoTime);
   Diagnosed out{engine.report(), std::move(files->errors), true, std::move(picked.others)};
+  if (!picked.there) out.report.job.id.reset();
   // Without any argument that could be read there is nothing to answer.
   out.anything = out.errors.size() < options.paths.size();
   append(out.errors, std::move(built->errors));

@@ -23,7 +23,7 @@ struct DiagnoseOptions {
   detect::Steps steps;
   RuleOptions rules;
   unsigned threads = 1;
-  std::string job;  // of several that lines of metrics name, this one; empty: the first
+  std::string job;  // of several that lines of metrics name, this one; empty: job.toml's, or the first
 };
 
 struct Diagnosed {

@@ -1,10 +1,6 @@
 #include "app/metric_reading.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <new>
 #include <optional>
@@ -14,7 +10,6 @@
 #include "app/open_files.h"
 #include "app/trace_batch.h"
 #include "base/limits.h"
-#include "base/text.h"
 #include "ingest/text_reader.h"
 
 namespace culprit::app {
@@ -26,7 +21,6 @@ constexpr size_t kOpen = 16'384, kOpenCompressed = 512;
 constexpr size_t kTextBytes = 128 << 20, kTextBytesLeast = 16 << 10;
 // Lines of a file that is alone, taken at a time.
 constexpr size_t kLinesAtOnce = 256;
-constexpr size_t kOthersShown = 5;
 
 struct Reading {
   Reading(const LogFile& f, ingest::StreamReader r) : file(&f), reader(std::move(r)) {}
@@ -70,7 +64,7 @@ class MetricReader {
     text_bytes_ = std::clamp(kTextBytes / open, kTextBytesLeast, limits::kChunkBytes);
   }
 
-  std::vector<Problem> run() {
+  MetricsRead run() {
     while (!progress_.stop) {
       while (next_file_ < files_.size() && has_room(files_[next_file_].file)) open();
       if (turns_.empty()) break;
@@ -79,8 +73,7 @@ class MetricReader {
     }
     for (size_t i = 0; i < readings_.size(); ++i)
       if (readings_[i]) close(i);  // stopped
-    tell_others();
-    return std::move(problems_);
+    return std::move(out_);
   }
 
  private:
@@ -96,7 +89,7 @@ class MetricReader {
     if (!reader) {
       std::string what = reader.error().text;
       if (what.starts_with(file.file.path + ": ")) what = what.substr(file.file.path.size() + 2);
-      problems_.push_back({file.file.path, std::nullopt, std::move(what)});
+      out_.problems.push_back({file.file.path, std::nullopt, std::move(what)});
       return;
     }
     readings_[index] = std::make_unique<Reading>(file, std::move(*reader));
@@ -110,7 +103,7 @@ class MetricReader {
       give(reading);
       read(reading, turn);
     } catch (const std::bad_alloc&) {
-      problems_.push_back(
+      out_.problems.push_back(
           {reading.file->file.path, std::nullopt, "out of memory: could not be read to its end"});
       close(turn.file);
     }
@@ -119,8 +112,8 @@ class MetricReader {
   void close(size_t index) {
     Reading& r = *readings_[index];
     const std::string& path = r.file->file.path;
-    if (r.reader.problem()) problems_.push_back(*r.reader.problem());
-    for (Problem& problem : r.broken.problems(path)) problems_.push_back(std::move(problem));
+    if (r.reader.problem()) out_.problems.push_back(*r.reader.problem());
+    for (Problem& problem : r.broken.problems(path)) out_.problems.push_back(std::move(problem));
     for (std::optional<logs::LineFeed>* feed : {&r.log_feed, &r.event_feed})
       if (*feed) (*feed)->end([&](const TextChunk& chunk) { parse(chunk, r.file->info); });
     step(core::ReadBeside{r.bytes - std::min(r.bytes, r.given_bytes),
@@ -173,10 +166,12 @@ class MetricReader {
     if (line.time_ns != kNoTime && ((wanted.since_ns != kNoTime && line.time_ns < wanted.since_ns) ||
                                     (wanted.until_ns != kNoTime && line.time_ns > wanted.until_ns)))
       return false;
-    if (line.job.empty() ? options_.takes_nameless : options_.job.empty() || line.job == options_.job)
-      return true;
-    ++others_;
-    if (other_jobs_.size() < kOthersShown) other_jobs_.emplace(line.job);
+    if (line.job.empty()) {
+      out_.nameless += !options_.takes_nameless;
+      return options_.takes_nameless;
+    }
+    if (options_.job.empty() || line.job == options_.job) return ++out_.taken, true;
+    if (out_.other_jobs.size() < kOtherJobs) out_.other_jobs.emplace(line.job);
     return false;
   }
 
@@ -210,16 +205,6 @@ class MetricReader {
   }
   void step(core::Input input) { engine_.step({&input, 1}, kNoTime); }
 
-  void tell_others() {
-    if (others_ == 0) return;
-    const std::string which = other_jobs_.contains("")
-                                  ? "that name no job"
-                                  : fmt::format("of other jobs ({}{})", fmt::join(other_jobs_, ", "),
-                                                other_jobs_.size() < kOthersShown ? "" : ", …");
-    problems_.push_back({"", std::nullopt,
-                         fmt::format("{} {} left out: --job picks a job", counted(others_, "line"), which)});
-  }
-
   const std::vector<LogFile>& files_;
   const MetricReading& options_;
   core::Engine& engine_;
@@ -230,9 +215,7 @@ class MetricReader {
   std::set<Turn> turns_;                            // of those
   size_t next_file_ = 0, open_max_ = 0, compressed_ = 0, text_bytes_ = 0;
   SourceId next_source_;
-  uint64_t others_ = 0;
-  std::set<std::string> other_jobs_;
-  std::vector<Problem> problems_;
+  MetricsRead out_;
 };
 
 }  // namespace
@@ -256,9 +239,9 @@ std::set<std::string> jobs_named(const LogFile& file) {
   return out;
 }
 
-std::vector<Problem> read_metrics(const std::vector<LogFile>& files, const MetricReading& reading,
-                                  core::Engine& engine, ReadProgress& progress) {
-  return files.empty() ? std::vector<Problem>() : MetricReader(files, reading, engine, progress).run();
+MetricsRead read_metrics(const std::vector<LogFile>& files, const MetricReading& reading,
+                         core::Engine& engine, ReadProgress& progress) {
+  return files.empty() ? MetricsRead() : MetricReader(files, reading, engine, progress).run();
 }
 
 }  // namespace culprit::app

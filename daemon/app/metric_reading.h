@@ -21,8 +21,15 @@ struct MetricReading {
   bool takes_nameless = true;  // lines that name none
   SourceId sources = 0;        // that the engine has: more are opened behind them
 };
-// Reads all files, or until progress.stop. Gives what could not be read or understood.
-std::vector<Problem> read_metrics(const std::vector<LogFile>& files, const MetricReading& reading,
-                                  core::Engine& engine, ReadProgress& progress);
+struct MetricsRead {
+  std::vector<Problem> problems;     // what could not be read or understood
+  std::set<std::string> other_jobs;  // that lines name, whose lines were left out: at most kOtherJobs
+  uint64_t taken = 0;                // lines of the job that was asked for
+  uint64_t nameless = 0;             // lines that name no job, and were left out
+};
+constexpr size_t kOtherJobs = 1000;
+// Reads all files, or until progress.stop.
+MetricsRead read_metrics(const std::vector<LogFile>& files, const MetricReading& reading,
+                         core::Engine& engine, ReadProgress& progress);
 
 }  // namespace culprit::app

@@ -19,6 +19,7 @@ Examples:
   culprit diagnose runs/failed --healthy runs/ok1 --healthy runs/ok2
   culprit diagnose runs/failed --pool normal.pool --format html > report.html
   culprit diagnose traces/            *.comm, nccl_trace_rank_<rank>: who is slow, who is stuck
+  culprit diagnose metrics.ndjson     losses, norms and digests by rank: when they went wrong, and where
   culprit diagnose node-*.log --since 2026-11-21T02:00 --timezone Europe/Berlin
   culprit diagnose --exit-code --format json runs/failed | jq .verdict.title)";
 

@@ -131,6 +131,14 @@ const Diagnosis* leading(const Report& r) {
   return &r.diagnoses[r.verdict && *r.verdict < r.diagnoses.size() ? *r.verdict : 0];
 }
 
+const NumericFault* fault_of(const Report& r, const Diagnosis& d) {
+  if (d.detector != "numerics") return nullptr;
+  const auto fault = std::find_if(r.numerics.begin(), r.numerics.end(), [&](const NumericFault& f) {
+    return f.step == d.iteration && f.mitigation == d.remedy;
+  });
+  return fault == r.numerics.end() ? nullptr : &*fault;
+}
+
 std::string title_of(const Diagnosis& d) {
   std::string_view title = trim(d.title);
   while (!title.empty() && (title.back() == '.' || title.back() == ':')) title.remove_suffix(1);

@@ -68,6 +68,7 @@ class HtmlReport {
     if (const Diagnosis* d = leading(r_)) {
       h_.element("p", "", classified(*d, o_));
       h_.element("p", "soft", told_by(*d));
+      if (const NumericFault* fault = fault_of(r_, *d)) h_.element("p", "", sentence(*fault));
       reasons(d->why);
       to_do(*d);
     }

@@ -13,6 +13,7 @@
 #include "core/detect/flight.h"
 #include "core/diagnose/correlator.h"
 #include "core/diagnose/signs.h"
+#include "core/loop_order.h"
 #include "core/loop_ranks.h"
 #include "core/rules/block_scanner.h"
 #include "core/rules/run.h"
@@ -32,6 +33,8 @@ struct Engine::Impl {
   std::map<uint32_t, size_t> flight_of;  // rank
   size_t flight_ops = 0;
   numerics::Detector numbers;
+  LoopOrder order{{[this](const MetricRow& row) { numbers.take(row); },
+                   [this](const LoopEvent& event) { numbers.take(event); }}};
   LoopRanks loop_ranks;
   ReadBeside beside;
 
@@ -68,17 +71,18 @@ struct Engine::Impl {
       if (options.live && v.streams < input.streams->size())
         progress.beat({v.step, (*input.streams)[v.streams].rank}, now);
   }
-  void take(MetricInput& input, TimeNs) {
+  void take(MetricInput& input, TimeNs now) {
     for (MetricRow row : input.rows) {
       std::optional<std::string> placed;
       if (row.host.empty() && (placed = host_of_rank(options.job, row.rank))) row.host = *placed;
       loop_ranks.take(row);
-      numbers.take(row);
+      if (!options.live) numbers.take(row);  // files come in the order of steps
     }
+    if (options.live) order.add(input.rows, now, input.afar);
   }
-  void take(EventInput& input, TimeNs) {
+  void take(EventInput& input, TimeNs now) {
     loop_ranks.take(input.event);
-    numbers.take(input.event);
+    options.live ? order.add(input.event, now, input.afar) : numbers.take(input.event);
   }
   void take(ReadBeside& input, TimeNs) {
     beside.bytes += input.bytes;
@@ -239,6 +243,7 @@ struct Engine::Impl {
       }
       analysis.findings.push_back(std::move(finding));
     }
+    for (std::string& what : order.problems()) said.problems.push_back(std::move(what));
     for (std::string& what : said.problems) report.problems.push_back({"", std::nullopt, std::move(what)});
     report.numerics = std::move(said.faults);
     report.curves = std::move(said.curves);
@@ -384,6 +389,8 @@ std::optional<int64_t> Engine::iteration() const {
 std::optional<std::string> Engine::device_name(uint32_t rank) const {
   return impl_->loop_ranks.device_of(rank);
 }
+
+bool Engine::settle_loop(TimeNs until) { return impl_->order.settle(until); }
 
 void Engine::set_hang(const detect::StallOptions& hang) { impl_->options.hang = hang; }
 

@@ -69,9 +69,11 @@ struct CommCondensed {
 // What ranks told of their numbers (model/metric.h), and what their loops did.
 struct MetricInput {
   std::span<const MetricRow> rows;  // borrowed for the step, with all that they point to
+  bool afar = false;                // by a host that tells later than others
 };
 struct EventInput {
   LoopEvent event;  // the same
+  bool afar = false;
 };
 // What was read that is no text of a log: counts for the report.
 struct ReadBeside {
@@ -106,6 +108,10 @@ class Engine {
   // What the line parsers of this engine's batches need to find its rules; null where it has none. For one
   // thread each.
   std::unique_ptr<logs::LineScanner> make_scanner() const;
+
+  // Live: metrics that were told up to then have come, from all hosts, and need not wait for those of other
+  // ranks. Whether something was taken.
+  bool settle_loop(TimeNs until);
 
   // What is known so far. May be asked at any time, again and again. With the time, on the clock of step()'s,
   // a job that stopped making progress is told too.

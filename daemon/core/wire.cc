@@ -351,8 +351,13 @@ void InputReader::apply(Note& note, InputSink& sink) {
         sink.take(CommCondensed{std::move(i.host), &i.told, &streams_}, note.now);
       },
       [&](LoopBatch& i) {
-        i.each([&](std::span<const MetricRow> rows) { sink.take(MetricInput{rows}, note.now); },
-               [&](const LoopEvent& event) { sink.take(EventInput{event}, note.now); });
+        i.each(
+            [&](std::span<const MetricRow> rows) {
+              sink.take(MetricInput{rows, true}, note.now);
+            },
+            [&](const LoopEvent& event) {
+              sink.take(EventInput{event, true}, note.now);
+            });
       },
       [&](auto& i) { sink.take(std::move(i), note.now); },
   };

@@ -164,12 +164,12 @@ std::string LoopPacker::told_drops() {
   const uint64_t values = dropped_values_ - std::exchange(told_values_, dropped_values_);
   std::string out;
   if (rows > 0)
-    out = fmt::format("{} of metrics came faster than {} a second of them are sent on",
+    out = fmt::format("{} of metrics are left out: no more than {} a second is sent on",
                       counted(rows, "record"), format_bytes(limits::kLoopBytesPerSecond));
   if (values > 0)
-    out += fmt::format("{}{} have names that are too long, or beyond the first {} of the session",
+    out += fmt::format("{}{} of metrics are left out: names too long, or beyond the first {} of the session",
                        out.empty() ? "" : "; ", counted(values, "value"), limits::kLoopNames);
-  return out.empty() ? out : out + ": they are left out";
+  return out;
 }
 
 // ---- reading

@@ -71,10 +71,12 @@ struct Said {
     if (!rows) return tl::unexpected(rows.error());
     auto judged = index.judged();
     if (!judged) return tl::unexpected(judged.error());
-    Result<std::vector<store::DeviceFault>> faults;
-    if (!query.job.empty() && query.run) faults = index.device_faults(query.job, *query.run);
+    Said said{std::move(*rows), std::move(*judged), {}};
+    if (query.job.empty() || !query.run) return said;
+    auto faults = index.device_faults(query.job, *query.run);
     if (!faults) return tl::unexpected(faults.error());
-    return Said{std::move(*rows), std::move(*judged), std::move(*faults)};
+    said.faults = std::move(*faults);
+    return said;
   }
 
   // What is known of the devices that it accuses, from other jobs: among its reasons.

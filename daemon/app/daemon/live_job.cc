@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
@@ -348,6 +349,7 @@ TimeNs LiveJob::accused_ns(const std::string& host) const {
 bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
   sources_.end(now);
   tell_findings(now, out);
+  engine_->settle_loop(std::numeric_limits<TimeNs>::max());
   // Whoever ends a job that hangs has not mended it.
   make_report(now, report_.hang.has_value(), out);
   const bool reached = engine_->ended_well() || said_end_;
