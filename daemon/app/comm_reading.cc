@@ -1,14 +1,14 @@
 #include "app/comm_reading.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <atomic>
 #include <future>
 #include <new>
 #include <set>
 #include <tuple>
+#include <utility>
 
+#include "app/open_files.h"
 #include "ingest/comm_file.h"
 
 namespace culprit::app {
@@ -21,19 +21,6 @@ constexpr size_t kBlocks = 256;
 // Files open at a time. A plain one holds a descriptor; a compressed one also a buffer of 256 KB and a
 // window, which is as long as its content where that is short.
 constexpr size_t kOpen = 16'384, kOpenCompressed = 512;
-
-// Descriptors that may be taken: what the shell's limit leaves to programs that ask, beside what is open.
-size_t descriptors(size_t wanted) {
-  constexpr rlim_t kOthers = 64;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kOthers;
-  if (limit.rlim_cur < wanted + kOthers) {
-    limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, wanted + kOthers);
-    setrlimit(RLIMIT_NOFILE, &limit);
-    getrlimit(RLIMIT_NOFILE, &limit);
-  }
-  return limit.rlim_cur > 2 * kOthers ? limit.rlim_cur - kOthers : kOthers;
-}
 
 struct Reading {
   const ingest::SourceFile* file = nullptr;
@@ -50,6 +37,7 @@ struct Block {
 struct Round {
   std::vector<Block> blocks;
   size_t used = 0;
+  uint64_t bytes = 0;  // with headers
   std::vector<Problem> problems;
   bool ended = false;
 };
@@ -58,7 +46,7 @@ class CommReader {
  public:
   CommReader(const std::vector<ingest::SourceFile>& files, ReadProgress& progress)
       : files_(files), progress_(progress), readings_(files.size()) {
-    open_max_ = std::min(kOpen, descriptors(std::min(kOpen, files.size())));
+    open_max_ = std::min(kOpen, descriptors_for(std::min(kOpen, files.size())));
   }
 
   void next(Round& out) {
@@ -100,6 +88,7 @@ class CommReader {
       return;
     }
     readings_[index] = std::make_unique<Reading>(Reading{&file, std::move(*reader), 0});
+    out.bytes += kCommHeaderBytes;
     compressed_ += file.compression != ingest::Compression::kNone;
     turns_.insert({0, 0, index});
   }
@@ -117,6 +106,7 @@ class CommReader {
     progress_.bytes_done += one.reader.consumed() - one.told;
     one.told = one.reader.consumed();
     const std::vector<CommRecord>& records = block.records;
+    out.bytes += records.size() * kCommRecordBytes;
     if (!records.empty()) {
       block.host = one.reader.header().host;
       ++out.used;
@@ -179,6 +169,8 @@ std::vector<Problem> read_comm(const std::vector<ingest::SourceFile>& files, cor
       core::Input input = core::CommInput{round.blocks[i].host, round.blocks[i].records};
       engine.step({&input, 1}, kNoTime);
     }
+    core::Input read_so_far = core::ReadBeside{std::exchange(round.bytes, 0), 0};
+    engine.step({&read_so_far, 1}, kNoTime);
   }
   return problems;
 }

@@ -1,6 +1,7 @@
 #include "app/diagnose.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -14,9 +15,12 @@
 
 #include "app/comm_reading.h"
 #include "app/flights.h"
+#include "app/metric_reading.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "core/logs/placement.h"
 #include "core/rules/scan.h"
+#include "ingest/comm_file.h"
 #include "ingest/text_reader.h"
 
 namespace culprit::app {
@@ -32,8 +36,6 @@ void append(std::vector<Entry>& to, std::vector<Entry>&& from) {
 // Kinds that this version recognises and does not analyse.
 std::string_view other_kind(ingest::FileKind kind) {
   switch (kind) {
-    case ingest::FileKind::kMetrics:
-      return "training metrics";
     case ingest::FileKind::kStacks:
       return "a stack dump";
     case ingest::FileKind::kBinary:
@@ -319,7 +321,9 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
       out.problems.push_back({file.path, std::nullopt, fmt::format("passed over: {}", other)});
       continue;
     }
-    auto& list_of_kind = file.kind == ingest::FileKind::kFlightRecorder ? out.flights : out.logs;
+    auto& list_of_kind = file.kind == ingest::FileKind::kFlightRecorder ? out.flights
+                         : file.kind == ingest::FileKind::kMetrics      ? out.metrics
+                                                                        : out.logs;
     list_of_kind.push_back({file, source_info(file, std::move(owners[i]), *placement)});
     out.bytes += file.size;
   }
@@ -336,13 +340,97 @@ Result<BuiltPool> build_pool(const std::vector<std::string>& jobs, const Diagnos
   return out;
 }
 
+namespace {
+
+// Which job the traces are of, where they name jobs.
+struct PickedJob {
+  std::string job;       // empty: none is named
+  bool nameless = true;  // what names none is its too
+  bool asks = true;      // for the others, since none was wanted
+  bool there = true;     // lines of it were seen
+  std::vector<std::string> others = {};
+};
+
+// Leaves in `files` what is of one job. What names no job belongs to the one of job.toml, else to the only one.
+PickedJob pick_job(JobFiles& files, const std::string& wanted) {
+  PickedJob out;
+  out.asks = wanted.empty();
+  std::vector<std::set<std::string>> named;
+  std::set<std::string> all;
+  for (const LogFile& file : files.metrics) all.merge(std::set(named.emplace_back(jobs_named(file))));
+  const std::string own = files.job.id.value_or("");
+  if (all.empty()) return out;
+  if (!own.empty()) all.insert(own);
+  out.job = !wanted.empty() ? wanted : !own.empty() ? own : *all.begin();
+  if (wanted.empty())
+    for (const std::string& job : all)
+      if (job != out.job) out.others.push_back(job);
+  if (!files.job.id) files.job.id = out.job;
+  out.there = all.contains(out.job);
+  const bool only = all.size() < 2 && out.there;
+  out.nameless = own.empty() ? only : own == out.job;
+  if (only) return out;
+  std::vector<LogFile> metrics;
+  for (size_t i = 0; i < files.metrics.size(); ++i)
+    if (named[i].empty() || named[i].contains(out.job) || !out.there)
+      metrics.push_back(std::move(files.metrics[i]));
+  files.metrics = std::move(metrics);
+  std::erase_if(files.comm, [&](const ingest::SourceFile& file) {
+    const auto trace =
+        file.stream ? Result<ingest::CommFile>(fail(ErrorCode::kInvalid, "")) : ingest::CommFile::open(file);
+    const std::string job = trace ? trace->header().job : "";
+    return job.empty() ? !out.nameless : job != out.job;
+  });
+  if (out.nameless) return out;
+  files.job.id = out.job;
+  if (!files.logs.empty() || !files.flights.empty())
+    files.problems.push_back(
+        {"", std::nullopt,
+         fmt::format("{} of no known job left out beside those of {}",
+                     counted(files.logs.size() + files.flights.size(), "file"), out.job)});
+  files.logs.clear();
+  files.flights.clear();
+  return out;
+}
+
+// A stream can be read once: what it says of other jobs is left out, and told; others are to be asked for.
+std::vector<Problem> read_metrics_of(const JobFiles& files, const MetricReading& reading, PickedJob& picked,
+                                     core::Engine& engine, ReadProgress& progress) {
+  MetricsRead read = read_metrics(files.metrics, reading, engine, progress);
+  const bool stream = std::any_of(files.metrics.begin(), files.metrics.end(),
+                                  [](const LogFile& file) { return file.file.stream != nullptr; });
+  if (stream && picked.asks) {
+    read.other_jobs.merge(std::set(picked.others.begin(), picked.others.end()));
+    picked.others.clear();
+    if (!read.other_jobs.empty())
+      read.problems.push_back(
+          {"", std::nullopt,
+           fmt::format("lines of other jobs are left out, since a stream is read once: {}",
+                       fmt::join(read.other_jobs, ", "))});
+  } else if (picked.asks) {
+    for (const std::string& job : read.other_jobs)
+      if (std::find(picked.others.begin(), picked.others.end(), job) == picked.others.end())
+        picked.others.push_back(job);
+  }
+  if (read.nameless > 0)
+    read.problems.push_back({"", std::nullopt,
+                             fmt::format("{} that name no job are left out beside those of {}",
+                                         counted(read.nameless, "line"), picked.job)});
+  picked.there = picked.there || read.taken > 0;
+  return std::move(read.problems);
+}
+
+}  // namespace
+
 Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progress) {
   auto files = collect_files(options.paths, options, progress);
   if (!files) return tl::unexpected(files.error());
+  PickedJob picked = pick_job(*files, options.job);
   progress.bytes_total += files->bytes;
   std::vector<Error> errors;
   // Where nothing is read that rules look at the library is not compiled: that takes long.
-  const bool text = !files->logs.empty() || !options.rules.paths.empty() || !options.healthy.empty();
+  const bool text = !files->logs.empty() || !files->metrics.empty() || !options.rules.paths.empty() ||
+                    !options.healthy.empty();
   const auto rules = text ? rules_or_library(options.rules, errors) : nullptr;
   auto built = gather_pool(options, rules, progress);
   if (!built) return tl::unexpected(built.error());
@@ -351,13 +439,17 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   core::Engine engine(std::move(engine_options));
   std::vector<Problem> problems = read_logs(files->logs, {options.parse, options.threads}, engine, progress);
   append(problems, read_flights(files->flights, options.threads, engine, progress));
+  const MetricReading metrics{options.parse, picked.job, picked.nameless,
+                              static_cast<SourceId>(files->logs.size())};
+  append(problems, read_metrics_of(*files, metrics, picked, engine, progress));
   append(problems, read_comm(files->comm, engine, progress, options.threads));
   append(problems, std::move(files->problems));
   append(problems, std::move(built->problems));
   std::vector<core::Input> told;
   for (Problem& p : problems) told.emplace_back(core::ProblemSeen{std::move(p)});
   engine.step(told, kNoTime);
-  Diagnosed out{engine.report(), std::move(files->errors), true};
+  Diagnosed out{engine.report(), std::move(files->errors), true, std::move(picked.others)};
+  if (!picked.there) out.report.job.id.reset();
   // Without any argument that could be read there is nothing to answer.
   out.anything = out.errors.size() < options.paths.size();
   append(out.errors, std::move(built->errors));

@@ -23,12 +23,14 @@ struct DiagnoseOptions {
   detect::Steps steps;
   RuleOptions rules;
   unsigned threads = 1;
+  std::string job;  // of several that lines of metrics name, this one; empty: job.toml's, or the first
 };
 
 struct Diagnosed {
   Report report;
   std::vector<Error> errors;  // arguments, healthy jobs, the pool: what could not be read; the rest was
   bool anything = true;       // whether one of the paths could be read
+  std::vector<std::string> other_jobs;  // that the paths name too, if `job` was empty: each to be asked for
 };
 
 // Files of the paths, recognised, with their owners told by job.toml, patterns and paths.
@@ -36,6 +38,7 @@ struct JobFiles {
   JobFile job;
   std::vector<LogFile> logs;
   std::vector<ingest::SourceFile> comm;
+  std::vector<LogFile> metrics;  // and what else is lines of traces
   std::vector<LogFile> flights;  // Flight Recorder dumps; of what their paths tell the host counts
   std::vector<Problem> problems;
   std::vector<Error> errors;

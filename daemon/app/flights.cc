@@ -59,6 +59,10 @@ std::vector<Problem> read_flights(const std::vector<LogFile>& files, unsigned th
     }
     work();
     for (std::thread& t : pool) t.join();
+    core::Input read = core::ReadBeside{};
+    for (size_t i = 0; i < slots.size(); ++i)
+      if (slots[i].dump) std::get<core::ReadBeside>(read).bytes += files[first + i].file.size;
+    engine.step({&read, 1}, kNoTime);
     for (Slot& slot : slots) {
       if (slot.problem) problems.push_back(std::move(*slot.problem));
       if (!slot.dump) continue;

@@ -19,6 +19,7 @@ Examples:
   culprit diagnose runs/failed --healthy runs/ok1 --healthy runs/ok2
   culprit diagnose runs/failed --pool normal.pool --format html > report.html
   culprit diagnose traces/            *.comm, nccl_trace_rank_<rank>: who is slow, who is stuck
+  culprit diagnose metrics.ndjson     losses, norms and digests by rank: when they went wrong, and where
   culprit diagnose node-*.log --since 2026-11-21T02:00 --timezone Europe/Berlin
   culprit diagnose --exit-code --format json runs/failed | jq .verdict.title)";
 
@@ -65,11 +66,20 @@ struct Outcome {
   int status = kDone;
   bool found = false;
   bool shown = false;
+  std::vector<std::string> other_jobs = {};  // of the same paths
 };
 
-Outcome diagnose_job(const Options& o, const std::vector<std::string>& paths, bool several) {
+// `job`: of those that the paths name; empty: the first. `several`: others are told too.
+struct Asked {
+  std::vector<std::string> paths;
+  std::string job;
+  bool several = false;
+};
+
+Outcome diagnose_job(const Options& o, const Asked& asked) {
   app::DiagnoseOptions options = o.reading.diagnose;
-  options.paths = paths;
+  options.paths = asked.paths;
+  options.job = asked.job;
   app::ReadProgress progress;
   Result<app::Diagnosed> done = [&] {
     Watch watch(progress, !o.reading.quiet);
@@ -79,6 +89,11 @@ Outcome diagnose_job(const Options& o, const std::vector<std::string>& paths, bo
   for (const Error& error : done->errors) complain(error.text);
   Outcome out;
   if (!done->errors.empty()) out.status = kUnable;
+  out.other_jobs = std::move(done->other_jobs);
+  const bool several = asked.several || !out.other_jobs.empty();
+  if (several && o.format == "html")
+    return complain("--format html: a page shows one job, and the paths hold several: --job picks one"),
+           Outcome{kUnable};
   Report& report = done->report;
   if (!done->anything || (!o.job.empty() && report.job.id != o.job)) return out;
   out.shown = true;
@@ -86,7 +101,8 @@ Outcome diagnose_job(const Options& o, const std::vector<std::string>& paths, bo
   if (o.top) keep_top(report, o.top);
   const std::string heading =
       several && o.format == "text"
-          ? fmt::format("== {}\n\n", to_terminal(fmt::format("{}", fmt::join(paths, " "))))
+          ? fmt::format("== {}{}{}\n\n", to_terminal(fmt::format("{}", fmt::join(asked.paths, " "))),
+                        report.job.id ? ", job " : "", to_terminal(report.job.id.value_or("")))
           : "";
   if (!print(heading + render(report, o) + (heading.empty() ? "" : "\n"))) out.status = kUnable;
   return out;
@@ -101,12 +117,15 @@ int diagnose(Options& o) {
     return complain(fmt::format("--format html: a page shows one job, and the paths hold {}", jobs.size())),
            kUnable;
   Outcome all;
-  for (const std::vector<std::string>& paths : jobs) {
-    const Outcome one = diagnose_job(o, paths, jobs.size() > 1);
+  const auto tell = [&](const Asked& asked) {
+    Outcome one = diagnose_job(o, asked);
     all.status = std::max(all.status, one.status);
     all.found = all.found || one.found;
     all.shown = all.shown || one.shown;
-  }
+    return std::move(one.other_jobs);
+  };
+  for (const std::vector<std::string>& paths : jobs)
+    for (const std::string& job : tell({paths, o.job, jobs.size() > 1})) tell({paths, job, true});
   if (!o.job.empty() && !all.shown && all.status == kDone)
     return complain("--job " + o.job + ": no such job below the paths"), kUnable;
   if (!all.shown || all.status != kDone) return kUnable;

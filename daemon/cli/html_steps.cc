@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 
 #include "base/text.h"
+#include "cli/html_plot.h"
 #include "cli/narrative.h"
 #include "cli/step_view.h"
 
@@ -77,51 +76,28 @@ class StepPage {
   }
 
   void axis() {
-    h_.element("div", "side", "step").raw("<svg class=\"axis\" aria-hidden=\"true\">");
-    for (const size_t quarter : {0, 1, 2, 3, 4}) {
-      const size_t at = std::min(quarter * bins_.size() / 4, bins_.size() - 1);
-      const int64_t step = quarter == 4 ? r_.comm.steps.back() : r_.comm.steps[bins_[at].first];
-      h_.raw(fmt::format("<text{} x=\"{}%\" y=\"14\" text-anchor=\"{}\">{}</text>",
-                         quarter % 2 ? " class=\"half\"" : "", quarter * 25,
-                         quarter == 0   ? "start"
-                         : quarter == 4 ? "end"
-                                        : "middle",
-                         step));
-    }
-    h_.raw("</svg>\n");
-  }
-
-  void line(const char* kind, double StepBin::*value, double most) {
-    h_.raw("<polyline class=\"").raw(kind).raw("\" points=\"");
-    for (size_t i = 0; i < bins_.size(); ++i)
-      h_.raw(fmt::format("{:.1f},{:.1f} ",
-                         1000 * (static_cast<double>(i) + 0.5) / static_cast<double>(bins_.size()),
-                         98 - 94 * bins_[i].*value / most));
-    h_.raw("\"/>");
+    std::vector<int64_t> begins;
+    for (const StepBin& b : bins_) begins.push_back(r_.comm.steps[b.first]);
+    draw_step_axis(h_, begins, r_.comm.steps.back());
   }
 
   void curve() {
     double most = 0;
     for (const StepBin& b : bins_) most = std::max(most, b.step_ms);
     if (most <= 0) return;
-    h_.open("section").element("h2", "", "Step times").open("div", "chart");
-    h_.element("div", "side", fmt::format("0 to {}", milliseconds(most)));
-    h_.raw("<svg class=\"plot\" role=\"img\"><title>Step times</title>");
-    h_.raw(
-        "<rect width=\"100%\" height=\"100%\"/><svg viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" ");
-    h_.raw("width=\"100%\" height=\"100%\">");
-    const double width = 1000 / static_cast<double>(bins_.size());
+    Plot plot{
+        fmt::format("0 to {}", milliseconds(most)), "Step times", bins_.size(), {}, {{"usual", {}}, {}}};
     for (size_t i = 0; i < bins_.size(); ++i) {
-      if (!bins_[i].slow) continue;
-      h_.raw(fmt::format("<path class=\"slow\" d=\"M{:.2f} 0h{:.2f}v100h-{:.2f}z\"><title>",
-                         static_cast<double>(i) * width, width, width));
-      h_.text(fmt::format("step {}: {}, {} without the excess", steps_of(r_.comm, bins_[i]),
-                          milliseconds(bins_[i].step_ms), milliseconds(bins_[i].without_ms)));
-      h_.raw("</title></path>");
+      plot.lines[0].heights.push_back(bins_[i].without_ms / most);
+      plot.lines[1].heights.push_back(bins_[i].step_ms / most);
+      if (bins_[i].slow)
+        plot.marks.push_back(
+            {"slow", i,
+             fmt::format("step {}: {}, {} without the excess", steps_of(r_.comm, bins_[i]),
+                         milliseconds(bins_[i].step_ms), milliseconds(bins_[i].without_ms))});
     }
-    line("usual", &StepBin::without_ms, most);
-    line("progress", &StepBin::step_ms, most);
-    h_.raw("</svg></svg>\n");
+    h_.open("section").element("h2", "", "Step times").open("div", "chart");
+    draw_plot(h_, plot);
     axis();
     h_.close("div");
     h_.raw(
@@ -135,58 +111,31 @@ class StepPage {
     const std::vector<HeatRow> rows = heat_rows(r_, bins_, kRanks);
     const double most = most_excess(rows);
     if (most <= 0) return;
+    Heat heat{{}, most, [this](size_t column, double ms) {
+                return fmt::format("step {}: {}", steps_of(r_.comm, bins_[column]), milliseconds(ms));
+              }};
+    for (const HeatRow& row : rows) heat.rows.push_back(named(row));
     h_.open("section").element("h2", "", "Time of ranks beyond that of their peers").open("div", "chart");
-    for (const HeatRow& row : rows) heat_row(row, most);
+    draw_heat(h_, heat);
     axis();
     h_.close("div");
-    h_.raw(
-        "<div class=\"key\"><span><svg><rect class=\"l0\" width=\"14\" height=\"12\"/></svg>like its "
-        "peers</span>");
-    constexpr std::array<double, 4> kShares{0.05, 0.25, 0.5, 0.75};
-    for (size_t i = 0; i < kShares.size(); ++i) {
-      h_.raw(fmt::format("<span><svg><rect class=\"l{}\" width=\"14\" height=\"12\"/></svg>", i + 2));
-      h_.text("from " + milliseconds(kShares[i] * most)).raw("</span>");
-    }
-    h_.raw("</div>\n");
+    std::vector<std::string> from;
+    for (const double share : kShadeShares) from.push_back(milliseconds(share * most));
+    draw_heat_key(h_, "like its peers", from);
     if (r_.comm.ranks > rows.size())
       h_.element("p", "soft",
                  fmt::format("{} of {}: those with most", rows.size(), counted(r_.comm.ranks, "rank")));
     h_.close("section");
   }
 
-  void heat_row(const HeatRow& row, double most) {
-    std::string name = fmt::format("rank {}", row.row->rank);
-    std::string full = name;
-    if (row.row->host) full += " on " + *row.row->host;
-    if (row.row->device) full += fmt::format(", device {}", *row.row->device);
-    if (row.row->host) name += " " + *row.row->host;
-    h_.raw(row.suspect ? "<div class=\"name hot\" title=\"" : "<div class=\"name\" title=\"");
-    h_.text(full).raw("\">").text(name).close("div");
-    h_.raw(fmt::format("<svg class=\"row\" viewBox=\"0 0 {} 1\" preserveAspectRatio=\"none\" role=\"img\">",
-                       bins_.size()));
-    h_.raw("<title>").text(full).raw("</title>");
-    for (size_t i = 0; i < row.excess_ms.size();) {
-      const int level = level_of(row.excess_ms[i], most);
-      size_t end = i + 1;
-      // What is dark tells its value; what is not, in one stroke.
-      while (level == 0 && end < row.excess_ms.size() && level_of(row.excess_ms[end], most) == 0) ++end;
-      if (level >= 0)
-        h_.raw(fmt::format("<path class=\"l{}\" d=\"M{} 0h{}v1h-{}z\"", level ? level + 1 : 0, i, end - i,
-                           end - i));
-      if (level == 0) h_.raw("/>");
-      if (level > 0) {
-        h_.raw("><title>");
-        h_.text(fmt::format("{}, step {}: {}", full, steps_of(r_.comm, bins_[i]),
-                            milliseconds(row.excess_ms[i])));
-        h_.raw("</title></path>");
-      }
-      i = end;
-    }
-    h_.raw("</svg>\n");
+  static HeatLine named(const HeatRow& row) {
+    HeatLine out{fmt::format("rank {}", row.row->rank), "", row.suspect, row.excess_ms};
+    out.full = out.name;
+    if (row.row->host) out.full += " on " + *row.row->host;
+    if (row.row->device) out.full += fmt::format(", device {}", *row.row->device);
+    if (row.row->host) out.name += " " + *row.row->host;
+    return out;
   }
-
-  // -1: not seen.
-  static int level_of(double ms, double most) { return std::isnan(ms) ? -1 : shade(ms, most); }
 
   Html& h_;
   const Report& r_;

@@ -131,6 +131,14 @@ const Diagnosis* leading(const Report& r) {
   return &r.diagnoses[r.verdict && *r.verdict < r.diagnoses.size() ? *r.verdict : 0];
 }
 
+const NumericFault* fault_of(const Report& r, const Diagnosis& d) {
+  if (d.detector != "numerics") return nullptr;
+  const auto fault = std::find_if(r.numerics.begin(), r.numerics.end(), [&](const NumericFault& f) {
+    return f.step == d.iteration && f.mitigation == d.remedy;
+  });
+  return fault == r.numerics.end() ? nullptr : &*fault;
+}
+
 std::string title_of(const Diagnosis& d) {
   std::string_view title = trim(d.title);
   while (!title.empty() && (title.back() == '.' || title.back() == ':')) title.remove_suffix(1);
@@ -230,8 +238,11 @@ std::string sentence(const Hang& hang, const RenderOptions& options) {
 }
 
 std::string job_size(const JobSummary& job) {
-  std::string out = grouped(job.lines) + (job.lines == 1 ? " line" : " lines");
-  out += fmt::format(" ({})", format_bytes(job.bytes));
+  // Traces have no lines.
+  const bool traces = job.lines == 0 && job.bytes > 0;
+  std::string out = traces ? format_bytes(job.bytes) + " of traces"
+                           : fmt::format("{} {} ({})", grouped(job.lines), job.lines == 1 ? "line" : "lines",
+                                         format_bytes(job.bytes));
   if (job.hosts) out += fmt::format(" of {}", counted(job.hosts, "host"));
   if (job.ranks) out += fmt::format("{}{}", job.hosts ? ", " : " of ", counted(job.ranks, "rank"));
   if (job.id) out += ", job " + *job.id;

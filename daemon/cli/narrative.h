@@ -24,6 +24,9 @@ Outcome outcome(const Report& report);
 // The diagnosis that the first lines speak of: the verdict, else the best one; null where there is none.
 const Diagnosis* leading(const Report& report);
 
+// The wrong numbers that it was made of; null: it was made of something else.
+const NumericFault* fault_of(const Report& report, const Diagnosis& diagnosis);
+
 // The title as part of a sentence: without its full stop, on one line, not endless.
 std::string title_of(const Diagnosis& diagnosis);
 // One sentence: what failed, on which host and rank, at which iteration, how sure.

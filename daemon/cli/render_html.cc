@@ -7,6 +7,7 @@
 
 #include "cli/html.h"
 #include "cli/html_charts.h"
+#include "cli/html_numerics.h"
 #include "cli/html_steps.h"
 #include "cli/html_style.h"
 #include "cli/narrative.h"
@@ -37,6 +38,7 @@ class HtmlReport {
     other_diagnoses();
     hang();
     numerics();
+    draw_numerics(h_, r_);
     draw_steps(h_, r_);
     indicating();
     iterations();
@@ -66,6 +68,7 @@ class HtmlReport {
     if (const Diagnosis* d = leading(r_)) {
       h_.element("p", "", classified(*d, o_));
       h_.element("p", "soft", told_by(*d));
+      if (const NumericFault* fault = fault_of(r_, *d)) h_.element("p", "", sentence(*fault));
       reasons(d->why);
       to_do(*d);
     }

@@ -117,6 +117,8 @@ class TextReport {
     const std::string what = classified(d, o_);
     if (!what.empty()) page_.item("  ", what);
     if (!by.empty()) page_.note(by);
+    const NumericFault* fault = fault_of(r_, d);
+    if (fault) page_.item("  ", sentence(*fault));
     // Before the reasons: who was woken at night reads the first ten lines.
     what_to_do(d);
     if (!d.why.empty()) {
@@ -224,7 +226,10 @@ class TextReport {
       page_.section("Wrong numbers");
       for (size_t i = 0; i < std::min(r_.numerics.size(), kFewLines); ++i) {
         page_.item("  - ", sentence(r_.numerics[i]));
-        if (!r_.numerics[i].mitigation.empty()) page_.item("    ", r_.numerics[i].mitigation, Ink::kDim);
+        // What is told on top is not told twice.
+        const bool told = leading(r_) && fault_of(r_, *leading(r_)) == &r_.numerics[i];
+        if (!told && !r_.numerics[i].mitigation.empty())
+          page_.item("    ", r_.numerics[i].mitigation, Ink::kDim);
       }
       more(r_.numerics.size() - std::min(r_.numerics.size(), kFewLines), "fault");
     }

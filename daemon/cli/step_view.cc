@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -96,11 +95,10 @@ double most_excess(std::span<const HeatRow> rows) {
   return most;
 }
 
-int shade(double excess_ms, double most_ms) {
-  constexpr std::array<double, 4> kShares{0.05, 0.25, 0.5, 0.75};
-  if (!(excess_ms > 0) || !(most_ms > 0)) return 0;
-  return static_cast<int>(std::upper_bound(kShares.begin(), kShares.end(), excess_ms / most_ms) -
-                          kShares.begin());
+int shade(double value, double most) {
+  if (!(value > 0) || !(most > 0)) return 0;
+  return static_cast<int>(std::upper_bound(kShadeShares.begin(), kShadeShares.end(), value / most) -
+                          kShadeShares.begin());
 }
 
 std::vector<std::string> chain_sentences(const Irregularity& x) {

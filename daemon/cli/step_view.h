@@ -3,6 +3,7 @@
 // functions of the report; views into it are borrowed.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,8 +30,9 @@ struct HeatRow {
 // Suspects first in choosing, then those with most excess; in the order of ranks.
 std::vector<HeatRow> heat_rows(const Report& report, std::span<const StepBin> bins, size_t rows_max);
 double most_excess(std::span<const HeatRow> rows);
-// 0: none worth a shade; 1 to 4: from 5, 25, 50, 75 % of the most.
-int shade(double excess_ms, double most_ms);
+// 0: none worth a shade; 1 to 4: from these shares of the most.
+constexpr std::array<double, 4> kShadeShares{0.05, 0.25, 0.5, 0.75};
+int shade(double value, double most);
 
 // "rank 12 waited 310 ms in all_reduce 231 for rank 3", from the end of the step back to who was late.
 std::vector<std::string> chain_sentences(const Irregularity& irregularity);

@@ -14,6 +14,8 @@
 #include "core/detect/flight.h"
 #include "core/diagnose/correlator.h"
 #include "core/diagnose/signs.h"
+#include "core/loop_order.h"
+#include "core/loop_ranks.h"
 #include "core/rules/block_scanner.h"
 #include "core/rules/run.h"
 
@@ -32,9 +34,17 @@ struct Engine::Impl {
   std::vector<FlightDump> flights;
   std::map<uint32_t, size_t> flight_of;  // rank
   size_t flight_ops = 0;
+  numerics::Detector numbers;
+  LoopOrder order{{[this](const MetricRow& row) { numbers.take(row); },
+                   [this](const LoopEvent& event) { numbers.take(event); }}};
+  LoopRanks loop_ranks;
+  ReadBeside beside;
 
   explicit Impl(EngineOptions o)
-      : options(std::move(o)), log(options.job), comm(&options.job, options.live, options.parallel) {
+      : options(std::move(o)),
+        log(options.job),
+        comm(&options.job, options.live, options.parallel),
+        numbers(layout_of(options.job)) {
     if (options.rules) {
       if (options.live) live.emplace(options.rules, options.watch);
       whole.emplace(options.rules, options.watch);
@@ -62,6 +72,23 @@ struct Engine::Impl {
     for (const comm::RankVector& v : input.told->vectors)
       if (options.live && v.streams < input.streams->size())
         progress.beat({v.step, (*input.streams)[v.streams].rank}, now);
+  }
+  void take(MetricInput& input, TimeNs now) {
+    for (MetricRow row : input.rows) {
+      std::optional<std::string> placed;
+      if (row.host.empty() && (placed = host_of_rank(options.job, row.rank))) row.host = *placed;
+      loop_ranks.take(row);
+      if (!options.live) numbers.take(row);  // files come in the order of steps
+    }
+    if (options.live) order.add(input.rows, now, input.afar);
+  }
+  void take(EventInput& input, TimeNs now) {
+    loop_ranks.take(input.event);
+    options.live ? order.add(input.event, now, input.afar) : numbers.take(input.event);
+  }
+  void take(ReadBeside& input, TimeNs) {
+    beside.bytes += input.bytes;
+    beside.lines += input.lines;
   }
   void take(RuleOverran& input, TimeNs) {
     for (auto* run : {&live, &whole})
@@ -109,6 +136,7 @@ struct Engine::Impl {
     const auto at = flight_of.find(rank);
     const FlightDump* dump = at == flight_of.end() ? nullptr : &flights[at->second];
     if (dump && dump->host && !dump->host_guessed) place.host = dump->host;
+    if (!place.host) place.host = loop_ranks.host_of(rank);
     add_from_log(view, rank, place);
     if (!place.host && dump) place.host = dump->host;
     return place;
@@ -204,6 +232,24 @@ struct Engine::Impl {
     report.irregularities = std::move(said.irregularities);
     report.comm = std::move(said.steps);
     if (said.hang) report.hang = std::move(said.hang);
+  }
+
+  void add_numerics(const detect::View& view, detect::Analysis& analysis, Report& report) {
+    if (numbers.empty()) return;
+    numerics::Told said = numbers.told();
+    for (Finding& finding : said.findings) {
+      for (FindingSubject& subject : finding.subjects) {
+        if (!subject.rank) continue;
+        detect::RankPlace place = place_of(view, *subject.rank);
+        if (!subject.host) subject.host = std::move(place.host);
+        if (!subject.device) subject.device = place.device;
+      }
+      analysis.findings.push_back(std::move(finding));
+    }
+    for (std::string& what : order.problems()) said.problems.push_back(std::move(what));
+    for (std::string& what : said.problems) report.problems.push_back({"", std::nullopt, std::move(what)});
+    report.numerics = std::move(said.faults);
+    report.curves = std::move(said.curves);
   }
 
   // Whether the sources fall into times so far apart that no job bridges them: then a good end in one of them
@@ -313,12 +359,16 @@ Report Engine::report(TimeNs now) {
     analysis.rules = std::move(signs.rules);
   }
   impl_->add_comm(analysis, report, now);
+  impl_->add_numerics(view, analysis, report);
   std::vector<std::string> missing;
   if (!impl_->flights.empty()) missing = impl_->add_flights(view, analysis, report);
   Impl::join_stall(analysis.findings);
   diagnose::correlate(view, analysis, report);
   comm::add_summary(impl_->comm, report.job);
+  impl_->loop_ranks.add_summary(report.job);
   report.job.ranks = std::max<uint64_t>(report.job.ranks, impl_->flights.size());
+  report.job.bytes += impl_->beside.bytes;
+  report.job.lines += impl_->beside.lines;
   std::move(missing.begin(), missing.end(), std::back_inserter(report.missing));
   report.problems.insert(report.problems.end(), impl_->problems.begin(), impl_->problems.end());
   impl_->tell_drops(report.problems);
@@ -340,6 +390,12 @@ std::optional<int64_t> Engine::iteration() const {
   const int64_t last = std::max(impl_->fate.last_iteration, impl_->progress.beaten());
   return last < 0 ? std::nullopt : std::optional(last);
 }
+
+std::optional<std::string> Engine::device_name(uint32_t rank) const {
+  return impl_->loop_ranks.device_of(rank);
+}
+
+bool Engine::settle_loop(TimeNs until) { return impl_->order.settle(until); }
 
 void Engine::set_hang(const detect::StallOptions& hang) { impl_->options.hang = hang; }
 

@@ -20,6 +20,7 @@
 #include "model/comm.h"
 #include "model/finding.h"
 #include "model/flight.h"
+#include "model/metric.h"
 #include "model/report.h"
 #include "model/topology.h"
 
@@ -66,8 +67,22 @@ struct CommCondensed {
   const comm::HostVectors* told;                  // borrowed for the step
   const std::vector<comm::RankStreams>* streams;  // all of the session; the same
 };
-using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
-                           detect::PhaseSeen, CommInput, CommCondensed, FlightInput>;
+// What ranks told of their numbers (model/metric.h), and what their loops did.
+struct MetricInput {
+  std::span<const MetricRow> rows;  // borrowed for the step, with all that they point to
+  bool afar = false;                // by a host that tells later than others
+};
+struct EventInput {
+  LoopEvent event;  // the same
+  bool afar = false;
+};
+// What was read that is no text of a log: counts for the report.
+struct ReadBeside {
+  uint64_t bytes = 0, lines = 0;
+};
+using Input =
+    std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen, detect::PhaseSeen,
+                 CommInput, CommCondensed, FlightInput, MetricInput, EventInput, ReadBeside>;
 
 // What the shell is asked to do or may want to show: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;
@@ -95,6 +110,10 @@ class Engine {
   // thread each.
   std::unique_ptr<logs::LineScanner> make_scanner() const;
 
+  // Live: metrics that were told up to then have come, from all hosts, and need not wait for those of other
+  // ranks. Whether something was taken.
+  bool settle_loop(TimeNs until);
+
   // What is known so far. May be asked at any time, again and again. With the time, on the clock of step()'s,
   // a job that stopped making progress is told too.
   Report report(TimeNs now = kNoTime);
@@ -106,6 +125,9 @@ class Engine {
   bool ended_well() const;
   // The furthest iteration, as the last report saw it, or heartbeats since.
   std::optional<int64_t> iteration() const;
+
+  // The UUID or serial number of the rank's device, where its loop told it.
+  std::optional<std::string> device_name(uint32_t rank) const;
 
   // Other rules, for what comes from now on. What was found is kept where a rule of the same id and text is
   // there. Scanners made before are of the old rules: make new ones before the next step.

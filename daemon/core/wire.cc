@@ -15,11 +15,24 @@ namespace culprit::core {
 namespace {
 
 constexpr uint8_t kVersion = 1;
-constexpr size_t kPathBytes = 4096;  // Linux's PATH_MAX
+constexpr size_t kPathBytes = 4096;                // Linux's PATH_MAX
+constexpr uint64_t kMostRead = uint64_t{1} << 48;  // between two flushes; sums of many stay numbers
 // Of a block, before or after its lines: of heartbeats and the like half, so that all sources find room.
 constexpr uint64_t kNotes = 2 * limits::kLiveSources;
 
-enum Kind : uint8_t { kSource = 1, kProblem, kProgress, kPhase, kEnds, kAlive, kComm, kFlight };
+enum Kind : uint8_t {
+  kSource = 1,
+  kProblem,
+  kProgress,
+  kPhase,
+  kEnds,
+  kAlive,
+  kComm,
+  kFlight,
+  kMetrics,
+  kEvent,
+  kBeside
+};
 
 template <class... F>
 struct Overloaded : F... {
@@ -106,9 +119,12 @@ void InputWriter::set_rules(const rules::Ruleset* rules) {
   condenser_.set_rules(std::move(names));
 }
 
+bool InputWriter::has_room_for_note() const {
+  return notes_before_ + notes_after_ < kNotes / 2 && before_.size() < limits::kWireBytes / 2;
+}
+
 void InputWriter::note(uint8_t kind, TimeNs now, std::string_view body) {
-  if (kind != kSource &&
-      (notes_before_ + notes_after_ >= kNotes / 2 || before_.size() >= limits::kWireBytes / 2)) {
+  if (kind != kSource && !has_room_for_note()) {
     ++dropped_notes_;
     return;
   }
@@ -146,6 +162,12 @@ void InputWriter::add(const Input& input, TimeNs now) {
         note(kPhase, now, out.bytes());
       },
       [&](const CommInput& i) { take_comm(i, now); },
+      [&](const MetricInput& i) { take_rows(i.rows, now); },
+      [&](const EventInput& i) { note(kEvent, now, LoopPacker::pack(i.event)); },
+      [&](const ReadBeside& i) {
+        beside_.bytes += i.bytes;
+        beside_.lines += i.lines;
+      },
       [&](const CommCondensed&) {},  // another host's: it went its own way
   };
   std::visit(take, input);
@@ -192,6 +214,26 @@ void InputWriter::answer(const std::vector<int64_t>& steps) {
   if (comm_) comm_->condenser.answer(steps);
 }
 
+// What is packed has to be told: names and last values are known to the reader from then on.
+void InputWriter::take_rows(std::span<const MetricRow> rows, TimeNs now) {
+  while (!rows.empty()) {
+    if (!has_room_for_note()) return loop_.drop(rows.size());
+    note(kMetrics, now, loop_.pack(rows, now));
+  }
+}
+
+void InputWriter::note_loop(TimeNs now) {
+  loop_.begin_block();
+  if (std::string drops = loop_.told_drops(); !drops.empty())
+    note(kProblem, now, pack(Problem{"", std::nullopt, std::move(drops)}));
+  const ReadBeside read = std::exchange(beside_, {});
+  if (read.bytes == 0 && read.lines == 0) return;
+  PackedWriter body;
+  body.number(read.bytes);
+  body.number(read.lines);
+  note(kBeside, now, body.bytes());
+}
+
 void InputWriter::ends(bool failed, TimeNs now) {
   note(kEnds, now, failed ? "\1" : std::string_view("\0", 1));
 }
@@ -205,7 +247,7 @@ bool InputWriter::empty(TimeNs now) const {
 
 bool InputWriter::full() const {
   constexpr size_t kVectors = limits::kWireBytes / 4 / 64;  // of some 50 bytes each
-  return (comm_ && comm_->condenser.size() >= kVectors) || condenser_.full() ||
+  return (comm_ && comm_->condenser.size() >= kVectors) || condenser_.full() || loop_.full() ||
          notes_before_ + notes_after_ >= kNotes / 4 ||
          before_.size() + after_.size() >= limits::kWireBytes / 4;
 }
@@ -215,6 +257,7 @@ bool InputWriter::has_room_for_source() const { return before_.size() < 3 * limi
 
 std::string InputWriter::flush(TimeNs now) {
   note_comm(now);
+  note_loop(now);
   PackedWriter out;
   out.byte(kVersion);
   out.word(session_);
@@ -247,7 +290,7 @@ struct InputReader::Note {
   };
   TimeNs now = kNoTime;
   std::variant<SourceOpened, ProblemSeen, detect::ProgressSeen, detect::PhaseSeen, std::pair<Kind, bool>,
-               Comm, FlightInput>
+               Comm, FlightInput, LoopBatch, ReadBeside>
       what;
 };
 
@@ -256,6 +299,13 @@ bool InputReader::read_comm(PackedReader& body, TimeNs now, std::vector<Note>& o
   if (!comm::unpack(body, streams_told_, read.told)) return false;
   streams_told_ += read.told.streams.size();
   if (streams_told_ > comm::kStreamsOfHost) return false;
+  out.push_back({now, std::move(read)});
+  return true;
+}
+
+bool InputReader::read_loop(uint8_t kind, PackedReader& body, TimeNs now, std::vector<Note>& out) {
+  LoopBatch read;
+  if (!(kind == kMetrics ? loop_.rows(body, read) : LoopUnpacker::event(body, read))) return false;
   out.push_back({now, std::move(read)});
   return true;
 }
@@ -280,8 +330,11 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
       out.push_back({now, FlightInput{unpack_flight(body)}});
     else if (kind == kEnds || kind == kAlive)
       out.push_back({now, std::pair(static_cast<Kind>(kind), body.byte() != 0)});
-    else if (kind == kComm) {
-      if (!read_comm(body, now, out)) return false;
+    else if (kind == kBeside) {
+      const uint64_t bytes = body.number(kMostRead);
+      out.push_back({now, ReadBeside{bytes, body.number(kMostRead)}});
+    } else if (kind == kComm || kind == kMetrics || kind == kEvent) {
+      if (!(kind == kComm ? read_comm(body, now, out) : read_loop(kind, body, now, out))) return false;
     } else
       ++unknown_notes_;
     if (!body.ok()) return false;  // more than is known may stand behind
@@ -298,6 +351,15 @@ void InputReader::apply(Note& note, InputSink& sink) {
       [&](Note::Comm& i) {
         std::move(i.told.streams.begin(), i.told.streams.end(), std::back_inserter(streams_));
         sink.take(CommCondensed{std::move(i.host), &i.told, &streams_}, note.now);
+      },
+      [&](LoopBatch& i) {
+        i.each(
+            [&](std::span<const MetricRow> rows) {
+              sink.take(MetricInput{rows, true}, note.now);
+            },
+            [&](const LoopEvent& event) {
+              sink.take(EventInput{event, true}, note.now);
+            });
       },
       [&](auto& i) { sink.take(std::move(i), note.now); },
   };
@@ -328,6 +390,7 @@ Status InputReader::read(std::string_view block, InputSink& sink) {
                             id->number, id->session, next_, session_));
   broken_ = true;  // until all of it was understood
   streams_told_ = streams_.size();
+  loop_.begin_block();
   PackedReader in(block);
   in.byte(), in.word(), in.number();
   std::vector<Note> before, after;

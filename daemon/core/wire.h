@@ -1,6 +1,7 @@
 // A job's inputs on their way from a host's agent to an engine elsewhere: the lines condensed
 // (core/logs/condense.h), records of communication as vectors of ranks and steps
-// (core/detect/comm/vectors.h), all else as it is, each with its time. What was added between two flushes is
+// (core/detect/comm/vectors.h), metrics with their names as numbers (core/wire_loop.h), all else as it is, each
+// with its time. What was added between two flushes is
 // a block; the blocks of a writer are a session with a random number, numbered from 0, and a reader takes
 // them in order from the first one only. Everything is little-endian; the version stands in front, and notes
 // of a kind that the reader does not know are passed over and counted.
@@ -20,6 +21,7 @@
 #include "core/engine.h"
 #include "core/logs/condense.h"
 #include "core/rules/ruleset.h"
+#include "core/wire_loop.h"
 
 namespace culprit::core {
 
@@ -53,12 +55,17 @@ class InputWriter {
   std::string flush(TimeNs now);
   const logs::CondenseCounts& counts() const { return condenser_.counts(); }
   // Heartbeats and the like, more than a block holds.
-  uint64_t dropped_notes() const { return dropped_notes_ + (comm_ ? comm_->condenser.dropped() : 0); }
+  uint64_t dropped_notes() const {
+    return dropped_notes_ + loop_.dropped() + (comm_ ? comm_->condenser.dropped() : 0);
+  }
 
  private:
   void note(uint8_t kind, TimeNs now, std::string_view body);
   void take_comm(const CommInput& input, TimeNs now);
   void note_comm(TimeNs now);
+  void take_rows(std::span<const MetricRow> rows, TimeNs now);
+  void note_loop(TimeNs now);
+  bool has_room_for_note() const;
 
   // Of a host whose processes write records.
   struct Comm {
@@ -71,6 +78,9 @@ class InputWriter {
   };
   std::unique_ptr<Comm> comm_;
   bool stands_ = false;  // since the last flush
+
+  LoopPacker loop_;
+  ReadBeside beside_;  // since the last flush
 
   uint64_t session_, block_ = 0;
   logs::Condenser condenser_;
@@ -117,6 +127,7 @@ class InputReader {
   struct Note;
   bool read_notes(PackedReader& in, std::vector<Note>& out);
   bool read_comm(PackedReader& body, TimeNs now, std::vector<Note>& out);
+  bool read_loop(uint8_t kind, PackedReader& body, TimeNs now, std::vector<Note>& out);
   void apply(Note& note, InputSink& sink);
 
   logs::Expander expander_;
@@ -124,6 +135,7 @@ class InputReader {
   bool broken_ = false;
   std::vector<SourceId> sources_;  // their numbers here
   uint64_t unknown_notes_ = 0;
+  LoopUnpacker loop_;
   std::vector<comm::RankStreams> streams_;  // of the session
   size_t streams_told_ = 0;                 // with those of the block that is read
 };

@@ -54,13 +54,17 @@ Status Index::hold_bounds() {
           "BY job, run HAVING count(*) > ?1)) WHERE n > ?1)",
           table);
     };
+    Statement faults(database_,
+                     "DELETE FROM device_faults WHERE rowid IN (SELECT rowid FROM device_faults ORDER BY "
+                     "time_ns DESC LIMIT -1 OFFSET ?)");
     Statement findings(database_, per_run("findings")), diagnoses(database_, per_run("diagnoses"));
     runs.bind(kRunsPerJobMax);
     jobs.bind(kJobsMax);
     audit.bind(kAuditMax);
+    faults.bind(kDeviceFaultsMax);
     findings.bind(kFindingsPerRunMax);
     diagnoses.bind(kDiagnosesPerRunMax);
-    for (Statement* statement : {&runs, &jobs, &audit, &findings, &diagnoses})
+    for (Statement* statement : {&runs, &jobs, &audit, &faults, &findings, &diagnoses})
       if (const Status done = statement->run(); !done) return done;
     return {};
   });
@@ -253,6 +257,43 @@ Result<std::map<std::string, TimeNs>> Index::cleared() {
       [](const auto& row) { return std::pair(row.text(0), row.time(1)); });
   if (!rows) return tl::unexpected(rows.error());
   return std::map<std::string, TimeNs>(rows->begin(), rows->end());
+}
+
+// ---- devices
+
+Status Index::add_device_fault(const DeviceFault& f) {
+  return in_transaction([&] {
+    Statement put(
+        database_,
+        "INSERT INTO device_faults (device, host, job, run, diagnosis, step, time_ns) VALUES (?, ?, "
+        "?, ?, ?, ?, ?) ON CONFLICT (device, job, run, diagnosis) DO NOTHING");
+    put.bind(f.device).bind(f.host).bind(f.job).bind_number(f.run).bind(f.diagnosis);
+    return put.bind_number(f.step).bind_time(f.time_ns).run();
+  });
+}
+
+Status Index::remove_device_faults(const std::string& job, uint32_t run, const std::string& diagnosis) {
+  return in_transaction([&] {
+    Statement gone(database_, "DELETE FROM device_faults WHERE job = ? AND run = ? AND diagnosis = ?");
+    return gone.bind(job).bind_number(run).bind(diagnosis).run();
+  });
+}
+
+Result<std::vector<DeviceFault>> Index::device_faults(const std::string& job, uint32_t run) {
+  Statement get(database_,
+                "SELECT device, host, job, run, diagnosis, step, time_ns FROM device_faults f WHERE (?1 = '' "
+                "OR device IN (SELECT device FROM device_faults WHERE job = ?1 AND run = ?2)) AND NOT EXISTS "
+                "(SELECT 1 FROM cleared c WHERE c.host = f.host AND c.time_ns >= f.time_ns) AND NOT EXISTS "
+                "(SELECT 1 FROM diagnoses d WHERE d.job = f.job AND d.run = f.run AND d.id = f.diagnosis AND "
+                "d.state = 'refuted') ORDER BY time_ns, rowid LIMIT ?3");
+  get.bind(job).bind_number(run).bind(kDeviceFaultsMax);
+  return get.rows<DeviceFault>([](const auto& row) {
+    const auto step = row.number(5);
+    return DeviceFault{row.text(0), row.text(1),
+                       row.text(2), static_cast<uint32_t>(row.integer(3)),
+                       row.text(4), step ? std::optional(static_cast<int64_t>(*step)) : std::nullopt,
+                       row.time(6)};
+  });
 }
 
 // ---- pool and meta

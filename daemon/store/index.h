@@ -64,6 +64,17 @@ struct AuditRow {
   std::string who, what, subject, detail;  // "uid 1000", "confirm", "job/d1", its kind
 };
 
+// A device that was suspected of corrupting data, by one diagnosis.
+struct DeviceFault {
+  std::string device;  // its UUID or serial number where known, else its host and number there
+  std::string host;    // where it was then
+  std::string job;
+  uint32_t run = 0;
+  std::string diagnosis;  // its id
+  std::optional<int64_t> step;
+  TimeNs time_ns = kNoTime;
+};
+
 struct DiagnosisQuery {
   std::string job;              // empty: all
   std::optional<uint32_t> run;  // none: all
@@ -77,6 +88,7 @@ constexpr size_t kRunsPerJobMax = 100;         // a job that fails each hour pus
 constexpr size_t kDiagnosesPerRunMax = 1'000;  // more say nothing more of one job
 constexpr size_t kFindingsPerRunMax = 10'000;  // some 5 MB
 constexpr size_t kAuditMax = 100'000;          // what people did: years of it
+constexpr size_t kDeviceFaultsMax = 10'000;    // a fleet of 100,000 devices in which one of ten is suspected
 
 class Index {
  public:
@@ -125,6 +137,14 @@ class Index {
   // What spoke against a host before `time_ns` counts no more; with its row of audit.
   Status clear_host(const std::string& host, TimeNs time_ns, const std::string& by);
   Result<std::map<std::string, TimeNs>> cleared();
+
+  // Kept when the job is forgotten. Telling it again changes nothing.
+  Status add_device_fault(const DeviceFault& fault);
+  // The diagnosis was taken back.
+  Status remove_device_faults(const std::string& job, uint32_t run, const std::string& diagnosis);
+  // What counts still, oldest first: nobody refuted it, and its host was not cleared since. Of the devices that
+  // this run of the job accuses or, where none is named, of all.
+  Result<std::vector<DeviceFault>> device_faults(const std::string& job = "", uint32_t run = 0);
 
   // By the kind of job that it is normal for ("" for one pool over all).
   Status save_pool(const std::string& kind, std::string_view text);

@@ -8,7 +8,7 @@
 namespace culprit::store {
 
 // Times are nanoseconds since the epoch, or null. Texts are kept as bytes, since ids come from strangers.
-inline constexpr std::array<std::string_view, 2> kSchemaSteps = {R"sql(
+inline constexpr std::array<std::string_view, 3> kSchemaSteps = {R"sql(
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY, state INTEGER NOT NULL, first_ns INTEGER, last_ns INTEGER, ended_ns INTEGER,
   hosts TEXT NOT NULL, verdict TEXT NOT NULL, run INTEGER NOT NULL DEFAULT 0);
@@ -73,6 +73,13 @@ ALTER TABLE findings_2 RENAME TO findings;
 CREATE INDEX jobs_by_time ON jobs (first_ns);
 CREATE INDEX diagnoses_by_time ON diagnoses (first_ns);
 CREATE INDEX audit_judged ON audit (subject) WHERE what IN ('confirm', 'refute');
+)sql",
+                                                                 R"sql(
+-- 3: which devices were suspected of corrupting data. It outlives the jobs: such faults hide for weeks.
+CREATE TABLE device_faults (
+  device TEXT NOT NULL, host TEXT NOT NULL, job TEXT NOT NULL, run INTEGER NOT NULL, diagnosis TEXT NOT NULL,
+  step INTEGER, time_ns INTEGER, PRIMARY KEY (device, job, run, diagnosis));
+CREATE INDEX device_faults_by_time ON device_faults (time_ns);
 )sql"};
 
 }  // namespace culprit::store

@@ -562,6 +562,64 @@ def simulate_play_refuses(folder: Path) -> None:
     refused(run("simulate", "play", hostless, "--to", "localhost:1"), "hosts")
 
 
+def metrics(job: str, odd: int, steps: int = 40, fault: int = 20) -> List[bytes]:
+    """Four replicas; the parameters of rank `odd` are others from step `fault` on."""
+    return [json.dumps({"kind": "metric", "job": job, "host": f"node-{rank // 2}", "rank": rank, "step": step,
+                        "time_ns": 1_763_690_000_000_000_000 + step * 10**9,
+                        "values": {"loss": 4 - step / 50, "grad_norm": 0.8 + (step * 7 + rank * 3) % 11 / 100},
+                        "digests": {"param": f"{step * 97 + (rank == odd and step >= fault):016x}"}}
+                       ).encode() + b"\n" for step in range(steps) for rank in range(4)]
+
+
+@promise("metrics: the rank whose parameters differ from its replicas', its host, the first step, what to do")
+def metrics_name_a_rank(folder: Path) -> None:
+    lines = metrics("j", odd=2)
+    by_rank = {f"rank_{rank}.ndjson": b"".join(lines[rank::4]) for rank in range(4)}
+    for form, files in (("plain", {"m.ndjson": b"".join(lines)}), ("gzip", {"m.gz": gzip.compress(b"".join(lines))}),
+                        ("zstd", {"m.ndjson.zst": zstd(b"".join(lines))}), ("a file a rank", by_rank)):
+        for name, content in files.items():
+            write(folder / form / name, content)
+        report = diagnose(folder / form)
+        need(len(report["numerics"]) == 1, f"{form}: {report['numerics']}")
+        fault = report["numerics"][0]
+        need((fault["class"], fault["ranks"], fault["step"]) == ("sdc", [2], 20), f"{form}: {fault}")
+        need(fault["detected_at"] >= 20 and "param" in fault["metrics"] and fault["mitigation"], f"{form}: {fault}")
+        verdict = report["verdict"]
+        need(verdict and verdict["detector"] == "numerics", f"{form}: {verdict}")
+        need([place["host"] for place in verdict["hosts"]] == ["node-1"], f"{form}: {verdict['hosts']}")
+        job = report["job"]
+        need((job["hosts"], job["ranks"], job["lines"]) == (2, 4, len(lines)), f"{form}: {job}")
+        need(job["bytes"] == sum(map(len, lines)), f"{form}: {job}")
+    page = run("diagnose", "--format", "html", folder / "plain").stdout
+    need(b"<h2>loss</h2>" in page and b"step 20: sdc" in page, "the page has no curve with the step marked")
+
+
+@promise("metrics of several jobs: a report each, one JSON object a line; --job picks one")
+def metrics_of_several_jobs(folder: Path) -> None:
+    write(folder / "a.ndjson", b"".join(metrics("a", odd=1)))
+    write(folder / "bc.ndjson", b"".join(metrics("b", odd=9) + metrics("c", odd=3)))
+    done = run("diagnose", "--format", "json", folder)
+    need(done.returncode == 0, text_of(done))
+    ranks = {}
+    for line in done.stdout.splitlines():
+        report = json.loads(line)
+        ranks[report["job"]["id"]] = [fault["ranks"] for fault in report["numerics"]]
+    need(ranks == {"a": [[1]], "b": [], "c": [[3]]}, f"{ranks}")
+    need(diagnose("--job", "c", folder)["numerics"][0]["ranks"] == [3], "--job c")
+
+
+@promise("metrics that are cut off or no JSON: told with file and byte, the rest is read")
+def metrics_damaged(folder: Path) -> None:
+    lines = metrics("j", odd=2)
+    broken = b'{"kind":"metric","rank":0,"step":7,"values":{"loss":"2.5"}}\n'
+    write(folder / "m.ndjson", b"".join([*lines[:9], broken, *lines[9:-1], lines[-1][:50]]))
+    report = diagnose(folder)
+    need(report["numerics"] and report["numerics"][0]["ranks"] == [2], f"{report['numerics']}")
+    problems = [row for row in report["problems"] if row["file"].endswith("m.ndjson")]
+    need([row["offset"] for row in problems] == [sum(map(len, lines[:9])), sum(map(len, lines[:-1])) + len(broken)],
+         f"{problems}")
+
+
 @promise("html is one self-contained file")
 def html(folder: Path) -> None:
     out = simulated(folder)

@@ -24,17 +24,18 @@ def replays(context: Context, trace: Path, daemon: Daemon, ranks: Sequence[int])
     return out
 
 
-def report_of(daemon: Daemon) -> Dict:
+def report_of(daemon: Daemon, job: str = JOB) -> Dict:
     with contextlib.suppress(OSError, http.client.HTTPException):
-        answer = daemon.get(f"/v1/jobs/{JOB}/report")
+        answer = daemon.get(f"/v1/jobs/{job}/report")
         if answer.status == 200:
             return answer.json()
     return {}
 
 
-def waits_for(daemon: Daemon, found: Callable[[Dict], object], seconds: float, what: str) -> Dict:
-    wait_until(lambda: found(report_of(daemon)), seconds, what)
-    return report_of(daemon)
+def waits_for(daemon: Daemon, found: Callable[[Dict], object], seconds: float, what: str,
+              job: str = JOB) -> Dict:
+    wait_until(lambda: found(report_of(daemon, job)), seconds, what)
+    return report_of(daemon, job)
 
 
 def names(report: Dict, host: str, rank: int, device: int) -> bool:

@@ -499,8 +499,15 @@ void Agent::record_event(const LiveEvent& event) {
     row.kind = kind_of_diagnosis(event.json);
     row.first_ns = row.last_ns = event.time_ns;
     row.json = event.json;
-    row.state = event.kind == LiveEventKind::kDiagnosisGone ? "withdrawn" : "open";
-    return index.put_diagnosis(row);
+    const bool gone = event.kind == LiveEventKind::kDiagnosisGone;
+    row.state = gone ? "withdrawn" : "open";
+    Status status = index.put_diagnosis(row);
+    if (status && gone) status = index.remove_device_faults(event.job, event.run, event.id);
+    for (const LiveEvent::Device& device : event.devices)
+      if (status)
+        status = index.add_device_fault(
+            {device.name, device.host, event.job, event.run, event.id, event.step, event.time_ns});
+    return status;
   });
 }
 

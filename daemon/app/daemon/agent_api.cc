@@ -1,12 +1,14 @@
 #include "app/daemon/agent_api.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "base/time.h"
 
 namespace culprit::app {
@@ -62,13 +64,40 @@ std::string kind_of(const json& diagnosis) {
 struct Said {
   std::vector<store::DiagnosisRow> rows;
   std::map<std::string, store::Judged> judged;
+  std::vector<store::DeviceFault> faults;  // of the devices that the run accuses
 
   static Result<Said> of(store::Index& index, const store::DiagnosisQuery& query) {
     auto rows = index.diagnoses(query);
     if (!rows) return tl::unexpected(rows.error());
     auto judged = index.judged();
     if (!judged) return tl::unexpected(judged.error());
-    return Said{std::move(*rows), std::move(*judged)};
+    Said said{std::move(*rows), std::move(*judged), {}};
+    if (query.job.empty() || !query.run) return said;
+    auto faults = index.device_faults(query.job, *query.run);
+    if (!faults) return tl::unexpected(faults.error());
+    said.faults = std::move(*faults);
+    return said;
+  }
+
+  // What is known of the devices that it accuses, from other jobs: among its reasons.
+  void remember(json& diagnosis, const serve::JobRun& of) const {
+    constexpr size_t kShown = 3;
+    if (!diagnosis.is_object()) return;
+    const std::string id = text_of(diagnosis, "id");
+    for (const store::DeviceFault& own : faults) {
+      if (own.job != of.job || own.run != of.run || own.diagnosis != id) continue;
+      std::vector<std::string> jobs;
+      for (const store::DeviceFault& f : faults)
+        if (f.device == own.device && (f.job != of.job || f.run != of.run) && f.time_ns < own.time_ns)
+          jobs.push_back(f.step ? fmt::format("{} (step {})", f.job, *f.step) : f.job);
+      if (jobs.empty()) continue;
+      const size_t shown = std::min(jobs.size(), kShown);
+      // The last ones tell most.
+      diagnosis["why"].push_back(fmt::format(
+          "{} was suspected of corrupting data in {} before: {}{}", own.device, counted(jobs.size(), "job"),
+          fmt::join(jobs.end() - static_cast<std::ptrdiff_t>(shown), jobs.end(), ", "),
+          jobs.size() > shown ? " and earlier ones" : ""));
+    }
   }
 
   // Put where FORMATS.md has it; "this" is what was said of this very diagnosis, true, false or null.
@@ -264,8 +293,12 @@ void AgentApi::report(const serve::JobRun& of, Answer answer) {
               json report = json::parse(*found->text, nullptr, false);
               if (!report.is_object()) return answer(std::move(*found->text));
               report["job"]["run"] = *found->run;
-              for (json& d : report["diagnoses"]) found->said.mark(d, of.job);
-              found->said.mark(report["verdict"], of.job);
+              const auto mark = [&](json& d) {
+                found->said.mark(d, of.job);
+                found->said.remember(d, {of.job, *found->run});
+              };
+              for (json& d : report["diagnoses"]) mark(d);
+              mark(report["verdict"]);
               answer(dump(report));
             });
       });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
@@ -45,7 +46,10 @@ Json or_null(const std::optional<Value>& value) {
 // What makes a diagnosis the same one from report to report.
 std::string key_of(const Diagnosis& d) {
   if (d.rule) return "rule:" + *d.rule;
-  return fmt::format("{}:{}", d.detector.value_or(""), word(d.symptom));
+  std::string out = fmt::format("{}:{}", d.detector.value_or(""), word(d.symptom));
+  // Of wrong numbers each first step is a fault of its own.
+  if (d.detector == "numerics" && d.iteration) out += fmt::format(":{}", *d.iteration);
+  return out;
 }
 
 std::string signature_of(const Diagnosis& d, bool verdict) {
@@ -268,6 +272,23 @@ void LiveJob::name_diagnoses() {
   }
 }
 
+// The devices that a diagnosis of numbers holds responsible: by names that stay theirs, where these are known.
+std::vector<LiveEvent::Device> LiveJob::corrupting(const Diagnosis& d) const {
+  std::vector<LiveEvent::Device> out;
+  if (d.detector != "numerics" || d.category != Category::kHardware || !engine_) return out;
+  for (const Suspect& s : d.hosts) {
+    const std::string host = s.host.value_or("");
+    const size_t before = out.size();
+    for (const uint32_t rank : s.ranks)
+      if (auto name = engine_->device_name(rank)) out.push_back({std::move(*name), host});
+    if (out.size() > before || host.empty()) continue;
+    for (const uint32_t device : s.devices)
+      out.push_back({fmt::format("device {} of {}", device, host), host});
+    if (s.devices.empty()) out.push_back({host, host});
+  }
+  return out;
+}
+
 void LiveJob::tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out) {
   for (auto& [id, told] : told_) told.there = false;
   for (size_t i = 0; i < report_.diagnoses.size(); ++i) {
@@ -283,6 +304,8 @@ void LiveJob::tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out) {
     e.json = fmt::format("{{\"job\":{},\"run\":{},\"verdict\":{},{}", Json(to_utf8(summary_.id)).dump(),
                          summary_.run, report_.verdict == i, culprit::to_json(d).substr(1));
     told.json = e.json;
+    e.devices = corrupting(d);
+    e.step = d.iteration;
     if (report_.verdict == i) e.sentence = sentence_of(d);
     for (const Suspect& s : d.hosts)
       if (s.host) add_tellers(*s.host, e.hosts);
@@ -332,6 +355,7 @@ TimeNs LiveJob::accused_ns(const std::string& host) const {
 bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
   sources_.end(now);
   tell_findings(now, out);
+  engine_->settle_loop(std::numeric_limits<TimeNs>::max());
   // Whoever ends a job that hangs has not mended it.
   make_report(now, report_.hang.has_value(), out);
   const bool reached = engine_->ended_well() || said_end_;

@@ -22,6 +22,10 @@ class LiveJob {
 
   // Pieces. `now` is when they were read.
   void take(const LiveStream& stream, const Piece& piece, TimeNs now);
+  // Metrics of which no more can come by now.
+  void settle_loop(TimeNs now) {
+    if (engine_ && engine_->settle_loop(known_until(now))) dirty_ = true;
+  }
   // Dumps that stood still: one that is whole is news.
   void settle_dumps(TimeNs now);
   void take_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now);
@@ -99,6 +103,7 @@ class LiveJob {
   void name_diagnoses();
   void tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out);
   LiveEvent event(LiveEventKind kind, TimeNs now) const;
+  std::vector<LiveEvent::Device> corrupting(const Diagnosis& diagnosis) const;
   std::string finding_json(const Finding& finding, uint64_t repeated, TimeNs now) const;
 
   LiveJobSummary summary_;

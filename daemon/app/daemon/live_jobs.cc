@@ -342,6 +342,7 @@ struct LiveJobs::Impl {
     const TimeNs asked = job.due.asked_alive_ns;
     if (asked == kNoTime || now - asked >= kAskRunning) alive(job, now);
     job.settle_dumps(now);
+    job.settle_loop(now);
     const bool set_back = job.due.report_ns > now + kSlowest;  // the clock was
     const bool slow = job.dirty() && (set_back || now >= job.due.report_ns);
     if (may_report(now) && (job.due.urgent || slow || stall_changed(job, now)))

@@ -92,8 +92,14 @@ struct LiveEvent {
   TimeNs last_ns = kNoTime;               // of kJobEnded: what came later is another run's; see RunEnd
   std::vector<std::string> hosts;         // of a finding or a diagnosis: whose agents told of it
   std::vector<int64_t> steps = {};        // of kStepsWanted
-  TimeNs told_ns = kNoTime;               // up to when the job was known then, on the clock of its hosts
-  bool replayed = false;                  // it may have been told before a restart
+  // Of a diagnosis that they corrupt data: by UUID or serial number where known, and where each is.
+  struct Device {
+    std::string name, host;
+  };
+  std::vector<Device> devices;
+  std::optional<int64_t> step;  // of a diagnosis
+  TimeNs told_ns = kNoTime;     // up to when the job was known then, on the clock of its hosts
+  bool replayed = false;        // it may have been told before a restart
 };
 
 // A run that ended before a restart, as its kJobEnded told.

@@ -11,7 +11,6 @@
 #include "core/detect/flight_condense.h"
 #include "core/rules/block_scanner.h"
 #include "ingest/live/kernel.h"
-#include "ingest/live/trace_lines.h"
 
 namespace culprit::app {
 namespace {
@@ -19,107 +18,13 @@ namespace {
 // Sources of a job over all its hosts: 8,192 of them with 8 ranks, and the kernel of each.
 constexpr SourceId kRemoteSources = 4 * limits::kLiveSources;
 
-constexpr const char* kJobEnd = "job_end";
 constexpr size_t kGapsTold = 100;  // of a job: the store counts all of them
-// Reasons why lines are broken, of one source: keys that are wrong are few where a program is at fault.
-constexpr size_t kBrokenKinds = 20;
-constexpr size_t kBrokenShown = 80;  // bytes: enough to know whose line it is
 constexpr const char* kTooLong = "a line that is too long";
 
 // A file that is being written tells times of up to now; its clock may be ahead of ours.
 constexpr TimeNs kClocksApart = 24 * 3600 * kNsPerSecond;
 
-// As one line: nobody's text may begin another.
-void append_line(std::string& out, std::string_view text) {
-  for (const char c : text) out += c == '\n' || c == '\r' ? ' ' : c;
-}
-
-std::string_view unquoted(std::string_view json) {
-  const bool string = json.size() >= 2 && json.front() == '"' && json.back() == '"';
-  return string ? json.substr(1, json.size() - 2) : json;
-}
-
-TraceLog& log_of(TraceBatch& batch, const ingest::TraceLine& line, bool trusted) {
-  const uint32_t rank = line.rank.value_or(logs::kNoRank);
-  const auto host = trusted && !line.host.empty() ? std::optional(std::string(line.host)) : std::nullopt;
-  for (TraceLog& known : batch.logs)
-    if (known.rank == rank && known.host == host) return known;
-  batch.logs.push_back({rank, host, {}, {}, 0});
-  return batch.logs.back();
-}
-
-// A text of several lines, such as a traceback, is as many.
-void add_log(TraceLog& log, const ingest::TraceLine& line) {
-  std::string_view text = line.text;
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-  for (const std::string_view one : split(text, '\n')) {
-    log.text += one;
-    log.text += '\n';
-    log.times.push_back(line.time_ns);
-  }
-}
-
-void add_event(TraceBatch& batch, const ingest::TraceLine& line) {
-  std::string& text = batch.events.text;
-  text += "name=";
-  append_line(text, line.name);
-  for (const ingest::TraceField& field : line.fields) {
-    text += ' ';
-    append_line(text, field.name);
-    text += '=';
-    append_line(text, unquoted(field.json));
-    if (line.name == kJobEnd && field.name == "exit_code" && field.json != "0") batch.failed = true;
-  }
-  text += '\n';
-  batch.events.times.push_back(line.time_ns);
-  if (line.name == kJobEnd) batch.ends = true;
-}
-
-void read_line(TraceBatch& batch, std::string_view text, uint64_t offset, bool trusted) {
-  if (trim(text).empty()) return;
-  const auto line = ingest::parse_trace_line(text);
-  if (!line)
-    return batch.broken.add(line.error().text, {1, offset, std::string(text.substr(0, kBrokenShown))});
-  ++batch.understood;
-  const uint32_t rank = line->rank.value_or(logs::kNoRank);
-  switch (line->kind) {
-    case ingest::TraceKind::kLog: {
-      TraceLog& log = log_of(batch, *line, trusted);
-      log.bytes += text.size() + 1;
-      return add_log(log, *line);
-    }
-    case ingest::TraceKind::kEvent:
-      batch.events.bytes += text.size() + 1;
-      return add_event(batch, *line);
-    case ingest::TraceKind::kStep:
-    case ingest::TraceKind::kMetric:
-      if (line->step) batch.beats.push_back({*line->step, rank});
-      return;
-    case ingest::TraceKind::kPhase:
-      batch.phases.push_back({std::string(line->name), line->state == "begin", rank});
-      return;
-    case ingest::TraceKind::kStack:
-    case ingest::TraceKind::kUnknown:
-      return;  // evidence
-  }
-}
-
 }  // namespace
-
-void BrokenLines::add(const std::string& reason, const Kind& kind) {
-  count += kind.count;
-  const auto known = kinds.find(reason);
-  if (known != kinds.end())
-    known->second.count += kind.count;
-  else if (kinds.size() < kBrokenKinds)
-    kinds.emplace(reason, kind);
-}
-
-void BrokenLines::add(const BrokenLines& more) {
-  const uint64_t whole = count + more.count;
-  for (const auto& [reason, kind] : more.kinds) add(reason, kind);
-  count = whole;
-}
 
 TraceBatch read_trace(LiveStream& stream, std::string_view bytes, uint64_t offset, bool trusted) {
   TraceBatch out;
@@ -137,11 +42,11 @@ TraceBatch read_trace(LiveStream& stream, std::string_view bytes, uint64_t offse
     }
     const uint64_t begin = offset - std::min<uint64_t>(offset, stream.rest.size());
     if (!fits)
-      out.broken.add(kTooLong, {1, begin, std::string(part.substr(0, kBrokenShown))});
+      out.broken.add_line(kTooLong, begin, part);
     else if (stream.rest.empty())
-      read_line(out, part, begin, trusted);
+      read_trace_line(out, part, {begin, trusted});
     else
-      read_line(out, stream.rest += part, begin, trusted);
+      read_trace_line(out, stream.rest += part, {begin, trusted});
     stream.rest.clear();
     bytes.remove_prefix(end + 1);
     offset += end + 1;
@@ -303,51 +208,22 @@ void LiveSources::take_gap(const LiveStream& stream, const Piece& piece, TimeNs 
 }
 
 void LiveSources::tell_broken(Report& report) const {
-  for (const auto& [path, broken] : broken_) {
-    uint64_t left = broken.count;
-    const auto tell = [&](std::optional<uint64_t> offset, std::string what) {
+  for (const auto& [path, broken] : broken_)
+    for (Problem& problem : broken.problems(path)) {
       const auto at = std::upper_bound(report.problems.begin(), report.problems.end(), path,
                                        [](const std::string& p, const Problem& q) { return p < q.file; });
-      report.problems.insert(at, {path, offset, std::move(what)});
-    };
-    for (const auto& [reason, kind] : broken.kinds) {
-      left -= kind.count;
-      tell(kind.offset,
-           fmt::format("{} not understood: {}; the first: {}{}", counted(kind.count, "line"), reason,
-                       to_terminal(kind.beginning), kind.beginning.size() == kBrokenShown ? "…" : ""));
+      report.problems.insert(at, std::move(problem));
     }
-    if (left > 0)
-      tell(std::nullopt, fmt::format("{} more not understood, for other reasons", counted(left, "line")));
-  }
-}
-
-// Lines that were taken out of records: each has its record's time where it tells none itself.
-void LiveSources::take_lines(Source& source, TraceLog& lines, TimeNs now) {
-  if (lines.text.empty()) return;
-  SourceInfo info = source.info;
-  if (lines.rank != logs::kNoRank) info.rank = lines.rank;
-  if (lines.host) info.host = std::move(lines.host);
-  logs::LogBatch& batch = parsing_.batch;
-  const auto take = [&](const TextChunk& chunk) {
-    parsing_.parser->parse(chunk, info, batch);
-    for (size_t i = 0; i < batch.lines.size() && i < lines.times.size(); ++i) {
-      logs::LineRecord& line = batch.lines[i];
-      if (line.own_time || lines.times[i] == kNoTime) continue;
-      line.time_ns = lines.times[i];
-      line.own_time = 1;
-    }
-    batch.range_bytes = lines.bytes;
-    step(core::LogInput{&batch}, now);
-  };
-  source.feed.feed(lines.text, take);
 }
 
 void LiveSources::take_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
   if (batch.broken.count > 0) broken_[stream.info.path].add(batch.broken);
+  const TraceLogTaker taker{*parsing_.parser, parsing_.batch,
+                            [&](core::Input input) { step(std::move(input), now); }};
   const auto take = [&](Part part, TraceLog& lines) {
     if (lines.text.empty()) return;
     if (Source* source = open(stream, part, now))
-      take_lines(*source, lines, now);
+      taker.take(source->feed, source->info, lines);
     else
       refused_ += lines.bytes;
   };
@@ -355,6 +231,10 @@ void LiveSources::take_trace(const LiveStream& stream, TraceBatch& batch, TimeNs
   take(Part::kEvents, batch.events);
   for (detect::PhaseSeen& seen : batch.phases) step(std::move(seen), now);
   for (const detect::ProgressSeen& seen : batch.beats) step(seen, now);
+  batch.loop.set_host(parsing_.host);
+  batch.loop.each([&](std::span<const MetricRow> rows) { step(core::MetricInput{rows}, now); },
+                  [&](const LoopEvent& event) { step(core::EventInput{event}, now); });
+  if (batch.loop_lines > 0) step(core::ReadBeside{batch.loop_bytes, batch.loop_lines}, now);
 }
 
 void LiveSources::take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now) {
@@ -371,6 +251,7 @@ void LiveSources::take_ring(const Piece& piece, TimeNs now) {
   if (records.empty()) return;
   std::memcpy(records.data(), piece.bytes.data(), records.size() * kCommRecordBytes);
   step(core::CommInput{parsing_.host, records}, now);
+  step(core::ReadBeside{piece.bytes.size(), 0}, now);
 }
 
 std::optional<SourceId> LiveSources::open_other(SourceInfo info, TimeNs now) {
@@ -390,10 +271,8 @@ std::vector<Problem> LiveSources::take_broken() {
   for (const auto& [path, broken] : broken_)
     for (const auto& [reason, kind] : broken.kinds)
       if (broken_told_.emplace(path, reason).second)
-        out.push_back(
-            {path, kind.offset,
-             fmt::format("lines are not understood: {}; the first: {}{}", reason, to_terminal(kind.beginning),
-                         kind.beginning.size() == kBrokenShown ? "…" : "")});
+        out.push_back({path, kind.offset,
+                       fmt::format("lines are not understood: {}", BrokenLines::shown(reason, kind))});
   return out;
 }
 

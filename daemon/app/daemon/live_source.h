@@ -16,25 +16,13 @@
 #include <vector>
 
 #include "app/daemon/live_dumps.h"
+#include "app/trace_batch.h"
 #include "core/engine.h"
 #include "core/logs/line_feed.h"
 #include "core/logs/placement.h"
 #include "model/piece.h"
 
 namespace culprit::app {
-
-// Lines that could not be understood, folded by the reason. The first of each is shown.
-struct BrokenLines {
-  struct Kind {
-    uint64_t count = 0, offset = 0;  // where the first begins, in the source's evidence
-    std::string beginning;           // of its bytes, as they were
-  };
-  std::map<std::string, Kind> kinds;  // by the reason
-  uint64_t count = 0;                 // of all, also of those whose reasons are too many to be kept
-
-  void add(const std::string& reason, const Kind& kind);
-  void add(const BrokenLines& more);
-};
 
 // A stream as LiveJobs knows it; it outlives the runs of its job.
 struct LiveStream {
@@ -48,25 +36,6 @@ struct LiveStream {
 
 // The job that takes what comes of a stream.
 const std::string& job_of(const LiveStream& stream);
-
-// Log lines of one writer in a piece of a trace socket.
-struct TraceLog {
-  uint32_t rank = logs::kNoRank;
-  std::optional<std::string> host;
-  std::string text;           // whole lines
-  std::vector<TimeNs> times;  // of each, kNoTime where its record tells none
-  uint64_t bytes = 0;         // of the records that they came in
-};
-
-struct TraceBatch {
-  std::vector<TraceLog> logs;  // in order of their first lines
-  TraceLog events;             // "name=ecc count=3", a line each
-  std::vector<detect::ProgressSeen> beats;
-  std::vector<detect::PhaseSeen> phases;
-  bool ends = false, failed = false;  // {"kind":"event","name":"job_end"}, with an exit_code other than 0
-  uint64_t understood = 0;            // lines
-  BrokenLines broken;
-};
 
 // Takes the whole lines of `stream.rest` + `bytes`; the rest is kept. `offset`: of the bytes in the source's
 // evidence. `trusted`: the peer may name hosts.
@@ -183,7 +152,6 @@ class LiveSources {
   void prove_guess(const std::string& guessed);
   void step(core::Input input, TimeNs now);
   logs::LineFeed::Take taker(const Source& source, TimeNs now);
-  void take_lines(Source& source, TraceLog& lines, TimeNs now);
 
   LiveSink& sink_;
   LiveParsing& parsing_;

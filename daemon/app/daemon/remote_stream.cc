@@ -88,8 +88,10 @@ std::optional<SourceId> RemoteStream::source_here(LiveJob& job, Source& source, 
 
 void RemoteStream::take(core::Input input, TimeNs now) {
   auto* lines = std::get_if<core::LogInput>(&input);
-  const bool begins =
-      lines ? !lines->batch->lines.empty() : !std::holds_alternative<core::ProblemSeen>(input);
+  // What tells of reading alone comes behind an end too.
+  const bool begins = lines ? !lines->batch->lines.empty()
+                            : !std::holds_alternative<core::ProblemSeen>(input) &&
+                                  !std::holds_alternative<core::ReadBeside>(input);
   LiveJob* job = job_for(begins);
   if (job && begins) took_ = job;
   if (lines) {

@@ -308,4 +308,17 @@ Result<TraceLine> parse_trace_line(std::string_view text) {
   return line;
 }
 
+MetricRow metric_row(const TraceLine& line, std::string_view host) {
+  MetricRow row{host, line.rank.value_or(0), line.step.value_or(0), line.time_ns, {}, {}};
+  row.values = line.values;
+  row.digests = line.digests;
+  return row;
+}
+
+LoopEvent loop_event(const TraceLine& line, std::string_view host, std::vector<EventField>& fields) {
+  fields.clear();
+  for (const TraceField& field : line.fields) fields.push_back({field.name, field.json});
+  return {host, line.rank, line.step, line.time_ns, line.name, fields};
+}
+
 }  // namespace culprit::ingest

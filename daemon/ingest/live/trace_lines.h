@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "model/metric.h"
 
 namespace culprit::ingest {
 
@@ -20,14 +21,6 @@ enum class TraceKind : uint8_t { kMetric, kLog, kStack, kStep, kPhase, kEvent, k
 constexpr size_t kTraceKinds = 7;
 std::string_view name_of(TraceKind kind);  // "metric", …, "unknown"
 
-struct TraceValue {
-  std::string_view name;
-  double value = 0;
-};
-struct TraceDigest {
-  std::string_view name;
-  uint64_t value = 0;
-};
 struct TraceThread {
   std::string_view name;
   std::vector<std::string_view> frames;  // from the innermost outwards
@@ -45,17 +38,22 @@ struct TraceLine {
   std::optional<uint32_t> rank;
   std::optional<int64_t> step;  // at least 0
   TimeNs time_ns = kNoTime;
-  std::string_view name;             // of a phase and of an event
-  std::string_view state;            // of a phase: "begin" or "end"
-  std::string_view text;             // of a log: its `line`
-  std::vector<TraceValue> values;    // of a metric
-  std::vector<TraceDigest> digests;  // of a metric
-  std::vector<TraceThread> threads;  // of a stack
-  std::vector<TraceField> fields;    // of an event and of an unknown kind: its other keys
+  std::string_view name;              // of a phase and of an event
+  std::string_view state;             // of a phase: "begin" or "end"
+  std::string_view text;              // of a log: its `line`
+  std::vector<MetricValue> values;    // of a metric
+  std::vector<MetricDigest> digests;  // of a metric
+  std::vector<TraceThread> threads;   // of a stack
+  std::vector<TraceField> fields;     // of an event and of an unknown kind: its other keys
 };
 
 // `line` without its newline, at most limits::kLineBytes. The views in the answer are good until the next
 // call on the same thread. An error names the key that is wrong.
 Result<TraceLine> parse_trace_line(std::string_view line);
+
+// A metric's and an event's line for whoever analyses it: views into it, with `host` for the line's own.
+MetricRow metric_row(const TraceLine& line, std::string_view host);
+// `fields` is filled, and borrowed by the event.
+LoopEvent loop_event(const TraceLine& line, std::string_view host, std::vector<EventField>& fields);
 
 }  // namespace culprit::ingest

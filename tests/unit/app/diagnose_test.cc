@@ -284,3 +284,118 @@ BOOST_AUTO_TEST_CASE(real_dumps_name_exactly_the_ranks_that_were_stuck) {
     BOOST_TEST(done->report.verdict.has_value());
   }
 }
+
+namespace {
+
+std::string metric(const std::string& job, int rank, int step,
+                   const std::string& values = R"({"loss":2.5})") {
+  return fmt::format(R"({{"kind":"metric"{},"host":"node-{}","rank":{},"step":{},"time_ns":{},"values":{}}})",
+                     job.empty() ? "" : fmt::format(R"(,"job":"{}")", job), rank / 2, rank, step,
+                     1'763'690'000'000'000'000 + int64_t{step} * 1'000'000'000, values) +
+         "\n";
+}
+
+Diagnosed diagnosed(const DiagnoseOptions& o) {
+  ReadProgress progress;
+  auto done = diagnose(o, progress);
+  BOOST_REQUIRE(done.has_value());
+  return std::move(*done);
+}
+
+std::vector<std::string> problems_of(const Report& report) {
+  std::vector<std::string> out;
+  for (const Problem& p : report.problems)
+    out.push_back(fmt::format("{} {} {}", fs::path(p.file).filename().string(),
+                              p.offset ? static_cast<int64_t>(*p.offset) : -1, p.what));
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(metrics_tell_hosts_ranks_and_what_was_read) {
+  Folder folder;
+  std::string text;
+  for (int step = 0; step < 300; ++step)
+    for (int rank = 0; rank < 4; ++rank) text += metric("a", rank, step);
+  folder.write("metrics.ndjson", text);
+  const Report report = diagnosed(options(folder.path, 1)).report;
+  BOOST_TEST((report.job.ranks == 4 && report.job.hosts == 2 && report.job.id == "a"));
+  BOOST_TEST((report.job.lines == 1200 && report.job.bytes == text.size()));
+  BOOST_TEST((report.job.last_ns - report.job.first_ns == 299 * kNsPerSecond));
+  BOOST_TEST(report.problems.empty());
+  BOOST_TEST(!report.verdict);
+}
+
+BOOST_AUTO_TEST_CASE(bad_lines_of_metrics_are_told_with_their_place_and_the_others_read) {
+  Folder folder;
+  const std::string good = metric("a", 0, 1), bare = metric("a", 1, 1, R"({"loss":NaN})");
+  const std::string text = good + metric("a", 2, 1, R"({"loss":"2.5"})") + bare +
+                           R"({"kind":"metric","rank":"3","step":1,"values":{}})" + "\nno json\n" + good +
+                           good.substr(0, good.size() / 2);
+  folder.write("m.ndjson", text);
+  const Report report = diagnosed(options(folder.path, 1)).report;
+  BOOST_TEST(report.job.ranks == 2u);
+  BOOST_TEST(report.job.lines == 7u);
+  const auto problems = problems_of(report);
+  BOOST_TEST_REQUIRE(problems.size() == 3u);
+  BOOST_TEST(problems[0].starts_with(
+                 fmt::format("m.ndjson {} 1 line not understood: 'loss' must be a number", good.size())),
+             problems[0]);
+  BOOST_TEST(problems[1].find("'rank' must be a whole number") != std::string::npos, problems[1]);
+  BOOST_TEST(problems[2].find("2 lines not understood: it is no JSON object; the first: no json") !=
+                 std::string::npos,
+             problems[2]);
+}
+
+BOOST_AUTO_TEST_CASE(other_kinds_of_lines_in_a_file_of_metrics_say_what_they_do_live) {
+  Folder folder;
+  std::string text = metric("", 0, 1);
+  text +=
+      R"({"kind":"log","host":"node-7","rank":3,"line":"NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus."})"
+      "\n";
+  text += R"({"kind":"event","name":"weather","sunny":true})"
+          "\n"
+          R"({"kind":"step","rank":0,"step":2})"
+          "\n"
+          R"({"kind":"phase","name":"evaluation","state":"begin"})"
+          "\n"
+          R"({"kind":"stack","rank":0,"threads":[]})"
+          "\n";
+  folder.write("m.ndjson", text + metric("", 1, 1));
+  folder.write("train.log", "2026-11-21 00:00:00,000 INFO step=1\n");
+  const Report report = diagnosed(options(folder.path, 1)).report;
+  BOOST_REQUIRE(!report.diagnoses.empty());
+  BOOST_TEST(report.diagnoses[0].rule.value_or("") == "nvidia.xid.79");
+  BOOST_TEST(report.diagnoses[0].hosts[0].host.value_or("") == "node-7");
+  BOOST_TEST((report.job.lines == 8 && report.problems.empty()));
+}
+
+BOOST_AUTO_TEST_CASE(each_job_that_lines_name_has_a_report_of_its_own) {
+  Folder folder;
+  folder.write("a.ndjson", metric("a", 0, 1) + metric("a", 1, 1));
+  folder.write("mixed.ndjson", metric("b", 0, 1) + metric("a", 2, 1) + metric("b", 1, 2) + metric("b", 2, 2));
+  DiagnoseOptions o = options(folder.path, 1);
+  Diagnosed first = diagnosed(o);
+  BOOST_TEST(first.report.job.id.value_or("") == "a");
+  BOOST_TEST(first.report.job.ranks == 3u);
+  BOOST_TEST(first.other_jobs == std::vector<std::string>{"b"}, boost::test_tools::per_element());
+  o.job = "b";
+  Diagnosed second = diagnosed(o);
+  BOOST_TEST((second.report.job.id == "b" && second.report.job.ranks == 3 && second.other_jobs.empty()));
+  // With a job.toml the rest is its job's.
+  folder.write("job.toml", "[job]\nid = \"b\"\n");
+  folder.write("nameless.ndjson", metric("", 7, 1));
+  Diagnosed own = diagnosed(options(folder.path, 1));
+  BOOST_TEST((own.report.job.id == "b" && own.report.job.ranks == 4));
+  BOOST_TEST(own.other_jobs == std::vector<std::string>{"a"}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(traces_of_communication_count_as_read) {
+  Folder folder;
+  std::string trace(kCommHeaderBytes + 2 * kCommRecordBytes, '\0');
+  trace.replace(0, 8, "CULPCOMM");
+  trace[8] = 1, trace[12] = 64;
+  trace.replace(16, 6, "node-0");
+  folder.write("node-0.comm", trace);
+  BOOST_TEST(diagnosed(options(folder.path, 1)).report.job.bytes == trace.size());
+}

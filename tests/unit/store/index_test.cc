@@ -365,6 +365,14 @@ BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
          INSERT INTO diagnoses VALUES ('a', 3, 'd3', '', 1, 2, 'no json', 'open', '', NULL);
          INSERT INTO findings VALUES ('a', 3, 'f1', 5, '{}'), ('a', 3, 'f2', 6, '{}');
          INSERT INTO audit VALUES (NULL, 9, 'alice', 'confirm', 'a/d1', 'rule:x');)",
+      R"(INSERT INTO jobs VALUES ('a', 3, 1, 10, 15, 20, 2, 7, 'lost');
+         INSERT INTO reports VALUES ('a', 3, '{}');
+         INSERT INTO diagnoses VALUES ('a', 3, 'd1', 'rule:x', 1, 2, '{}', 'confirmed', 'alice', 9);
+         INSERT INTO diagnoses VALUES ('a', 3, 'd2', 'silence:hang', 1, 2, '{}', 'open', '', NULL);
+         INSERT INTO diagnoses VALUES ('a', 3, 'd3', '', 1, 2, 'no json', 'open', '', NULL);
+         INSERT INTO findings VALUES ('a', 3, 'f1', 5, '{}'), ('a', 3, 'f2', 6, '{}');
+         INSERT INTO audit VALUES (NULL, 9, 'alice', 'confirm', 'a/d1', 'rule:x');
+         INSERT INTO device_faults VALUES ('GPU-1', 'node-1', 'a', 3, 'd1', 120, 9);)",
   };
   BOOST_REQUIRE(rows.size() == kSchemaSteps.size() + 1);
   for (size_t version = 0; version < rows.size(); ++version) {
@@ -393,6 +401,36 @@ BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
     BOOST_TEST((index->diagnoses({})->empty() && index->findings("a")->empty()));
     BOOST_TEST(!index->report("a", 3)->has_value());
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_spoke_against_a_device_outlives_its_jobs_and_the_daemon) {
+  Folder folder;
+  const auto told = [&](Index& index, const std::string& job = "", uint32_t run = 0) {
+    std::string out;
+    for (const DeviceFault& f : index.device_faults(job, run).value())
+      out += f.device + "@" + f.host + "=" + f.job + "/" + std::to_string(f.step.value_or(-1)) + " ";
+    return out;
+  };
+  {
+    auto index = open_index(folder);
+    must(index->upsert_job(job_row("b")));
+    must(index->put_diagnosis(diagnosis_row("b", "d1", 1)));
+    must(index->add_device_fault({"GPU-1", "node-1", "a", 0, "d1", 12, 10}));
+    must(index->add_device_fault({"GPU-1", "node-2", "b", 0, "d1", {}, 20}));
+    must(index->add_device_fault({"GPU-1", "node-2", "b", 0, "d1", 99, 25}));  // told again
+    must(index->add_device_fault({"GPU-2", "node-1", "c", 1, "d1", 5, 30}));
+  }
+  sql(folder.file(), "PRAGMA foreign_keys=OFF; DELETE FROM jobs WHERE id = 'a'");
+  auto index = open_index(folder);
+  BOOST_TEST(told(*index) == "GPU-1@node-1=a/12 GPU-1@node-2=b/-1 GPU-2@node-1=c/5 ");
+  BOOST_TEST(told(*index, "b") == "GPU-1@node-1=a/12 GPU-1@node-2=b/-1 ");
+  BOOST_TEST(told(*index, "c", 0).empty());
+  must(index->judge({"b", "d1", 0, false, "alice", 40}));
+  BOOST_TEST(told(*index, "b") == "GPU-1@node-1=a/12 ");
+  must(index->clear_host("node-1", 10, "alice"));
+  BOOST_TEST(told(*index) == "GPU-2@node-1=c/5 ");
+  must(index->remove_device_faults("c", 1, "d1"));
+  BOOST_TEST(told(*index).empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_that_is_not_there_is_one_sentence) {

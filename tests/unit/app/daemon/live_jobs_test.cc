@@ -94,6 +94,22 @@ BOOST_AUTO_TEST_CASE(broken_lines_are_problems_of_their_job_folded_by_their_reas
   BOOST_TEST(jobs.counts().broken_trace_lines == 3u);
 }
 
+BOOST_AUTO_TEST_CASE(metrics_of_the_socket_reach_the_engine_of_their_job) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId socket = feed.open(OriginKind::kSocket, "j", "/run/trace.sock");
+  std::string text;
+  for (int rank = 0; rank < 3; ++rank)
+    text += "{\"kind\":\"metric\",\"host\":\"another\",\"rank\":" + std::to_string(rank) +
+            ",\"step\":1,\"values\":{\"loss\":2.5}}\n";
+  for (size_t at = 0; at < text.size(); at += 50)
+    feed.write(socket, std::string_view(text).substr(at, 50), kStart + static_cast<TimeNs>(at));
+  const std::string report = *jobs.report_json("j", kStart + kNsPerSecond);
+  const std::string expected =
+      "\"hosts\":1,\"ranks\":3,\"bytes\":" + std::to_string(text.size()) + ",\"lines\":3,";
+  BOOST_TEST(report.find(expected) != report.npos, report);
+}
+
 BOOST_AUTO_TEST_CASE(what_was_found_is_told_again_after_a_restart_under_the_same_name) {
   LiveJobs before(live_options());
   Feed feed(before);

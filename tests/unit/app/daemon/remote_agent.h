@@ -39,6 +39,15 @@ class RemoteAgent : public LiveSink {
     piece.bytes = text;
     sources_.take_file(stream, piece, now);
   }
+  // Lines of the trace socket.
+  void trace(std::string_view text, TimeNs now) {
+    LiveStream stream;
+    stream.info.id = 2;
+    stream.info.kind = OriginKind::kSocket;
+    stream.info.path = "/run/trace.sock";
+    TraceBatch batch = read_trace(stream, text, 0, false);
+    sources_.take_trace(stream, batch, now);
+  }
   core::InputWriter& writer() { return writer_; }
   const std::string& name() const { return name_; }
 

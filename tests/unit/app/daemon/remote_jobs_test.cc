@@ -75,6 +75,24 @@ BOOST_AUTO_TEST_CASE(blocks_of_several_hosts_give_the_report_of_their_files) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(metrics_of_several_hosts_come_to_one_engine) {
+  Collector collector;
+  size_t bytes = 0;
+  for (size_t h = 0; h < 2; ++h) {
+    Agent agent(h);
+    std::string text;
+    for (size_t rank = 2 * h; rank < 2 * h + 2; ++rank)
+      text +=
+          fmt::format("{{\"kind\":\"metric\",\"rank\":{},\"step\":1,\"values\":{{\"loss\":2.5}}}}\n", rank);
+    bytes += text.size();
+    agent.trace(text, kStart);
+    collector.take(agent.block(kStart), kStart);
+  }
+  const std::string report = collector.report(kStart + kSecond);
+  const std::string expected = fmt::format("\"hosts\":2,\"ranks\":4,\"bytes\":{},\"lines\":4,", bytes);
+  BOOST_TEST(report.find(expected) != report.npos, report);
+}
+
 // Where logs call a host what its agent is not called, the agent is who has its evidence.
 BOOST_AUTO_TEST_CASE(evidence_is_asked_of_the_agents_whose_logs_name_the_host) {
   Collector collector;

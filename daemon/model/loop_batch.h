@@ -1,0 +1,66 @@
+// Rows and events of model/metric.h that are kept beyond the call: on their way from whoever read a line to
+// whoever takes it, in the order in which they came. Owns all names and values; each text is kept once. What
+// it gives points into it, and is good until the next change. One thread; never looks at what it holds.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "model/metric.h"
+
+namespace culprit {
+
+class LoopBatch {
+ public:
+  LoopBatch() = default;
+  LoopBatch(LoopBatch&&) = default;
+  LoopBatch& operator=(LoopBatch&&) = default;
+
+  void add(const MetricRow& row);
+  void add(const LoopEvent& event);
+  void clear();
+  bool empty() const { return rows_.empty() && events_.empty(); }
+  size_t rows() const { return rows_.size(); }
+  // What tells no host is of this one.
+  void set_host(std::string_view host);
+
+  // rows(std::span<const MetricRow>) for rows that follow one another, event(const LoopEvent&) between them.
+  template <class Rows, class Event>
+  void each(const Rows& rows, const Event& event) {
+    join();
+    const std::span<const MetricRow> all(rows_);
+    size_t told = 0;
+    for (const PlacedEvent& e : events_) {
+      if (e.behind > told) rows(all.subspan(told, e.behind - told));
+      told = e.behind;
+      event(e.event);
+    }
+    if (told < all.size()) rows(all.subspan(told));
+  }
+
+ private:
+  struct Counts {
+    size_t values = 0, digests = 0;
+  };
+  struct PlacedEvent {
+    LoopEvent event;
+    size_t behind = 0;  // so many rows
+    size_t fields = 0;
+  };
+  std::string_view keep(std::string_view text);
+  void join();
+
+  std::unordered_set<std::string> texts_;
+  std::vector<MetricRow> rows_;
+  std::vector<Counts> counts_;  // of rows_, whose spans are set by join(): their arrays move while they grow
+  std::vector<PlacedEvent> events_;
+  std::vector<MetricValue> values_;
+  std::vector<MetricDigest> digests_;
+  std::vector<EventField> fields_;
+};
+
+}  // namespace culprit

@@ -1,0 +1,91 @@
+// What people see of wrong numbers: the curves with the step marked, the ranks, and what to do.
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <limits>
+
+#include "cli/render.h"
+
+namespace culprit::cli {
+namespace {
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+size_t count(const std::string& text, std::string_view part) {
+  size_t n = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
+  return n;
+}
+
+// 100 steps; rank 3 of node-1 is odd from step 60 on, which is noticed at step 64.
+Report corrupted() {
+  Report r;
+  r.job.ranks = 100, r.job.lines = 10'000;
+  NumericFault fault;
+  fault.step = 60, fault.detected_at = 64, fault.kind = "sdc", fault.ranks = {3};
+  fault.metrics = {"param"}, fault.confidence = 0.9, fault.mitigation = "Roll back to step 59.";
+  r.numerics = {fault};
+  NumericCurves& c = r.curves;
+  c.ranks = 100;
+  c.curves = {{"loss", {}, {}}, {"grad_norm", {}, {}}, {"lr", {}, {}}};
+  for (int64_t step = 0; step < 100; ++step) {
+    c.steps.push_back(step);
+    c.curves[0].median.push_back(2.5 - 0.01 * static_cast<double>(step));
+    c.curves[0].worst.push_back(step == 70 ? std::numeric_limits<double>::infinity() : 2.6);
+    c.curves[1].median.push_back(1);
+    c.curves[1].worst.push_back(step < 60 ? 1.1 : 1e6);
+    c.curves[2].median.push_back(std::nan(""));
+    c.curves[2].worst.push_back(std::nan(""));
+  }
+  for (const uint32_t rank : {0u, 3u}) {
+    NumericCurves::Row row{rank, "node-1", {}};
+    for (int step = 0; step < 100; ++step)
+      row.odd.push_back(rank == 3 && step >= 60 ? 1 : step < 5 ? std::nanf("") : 0);
+    c.rows.push_back(std::move(row));
+  }
+  return r;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(numerics)
+
+BOOST_AUTO_TEST_CASE(the_page_has_curves_with_the_step_marked_and_the_odd_ranks) {
+  const std::string page = render_html(corrupted(), {});
+  for (const char* part :
+       {"<h2>loss</h2>", "<h2>grad_norm</h2>", "step 60: sdc", "noticed at step 64",
+        "step 70: no finite number", "1.51 to 2.6", "1 to 1e+06, powers", "How odd the numbers of ranks were",
+        "rank 3 on node-1, step 60: 1.00", "2 of 100 ranks: the oddest", "Roll back to step 59.",
+        "class=\"name hot\" title=\"rank 3 on node-1\""})
+    BOOST_TEST(has(page, part), part);
+  BOOST_TEST(!has(page, "<h2>lr</h2>"));
+  BOOST_TEST(!has(page, "nan"));
+  // A gap parts the curve of the worst rank.
+  BOOST_TEST(count(page, "<polyline class=\"usual\"") == 3u);
+  BOOST_TEST(count(page, "<polyline class=\"progress\"") == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(one_step_is_no_curve) {
+  Report r = corrupted();
+  r.curves.steps.resize(1);
+  const std::string page = render_html(r, {});
+  BOOST_TEST(!has(page, "<h2>loss</h2>"));
+  BOOST_TEST(has(page, "Wrong numbers"));
+}
+
+BOOST_AUTO_TEST_CASE(the_text_says_class_step_rank_and_what_to_do) {
+  const std::string text = render_text(corrupted(), {});
+  for (const char* part :
+       {"step 60: sdc, rank 3, seen in param, noticed at step 64", "Roll back to step 59."})
+    BOOST_TEST(has(text, part), part << " in\n" << text);
+}
+
+BOOST_AUTO_TEST_CASE(traces_without_lines_are_told_by_their_size) {
+  Report r;
+  r.job.bytes = 3 << 20, r.job.ranks = 8, r.job.hosts = 1;
+  BOOST_TEST(has(render_text(r, {}), "Nothing wrong found in 3.0 MiB of traces of 1 host, 8 ranks"),
+             render_text(r, {}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace culprit::cli
