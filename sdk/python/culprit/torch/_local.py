@@ -29,11 +29,12 @@ def replay_begun() -> Iterator[None]:
 
 class LocalGradients:
     """While `armed` it keeps copies, until clear(): autograd may make .grad of the very tensor, which is then
-    reduced in place."""
+    reduced in place. `into`: tensors to copy to, one for each parameter."""
 
-    def __init__(self, parameters: Sequence[torch.Tensor]) -> None:
+    def __init__(self, parameters: Sequence[torch.Tensor], into: Sequence[torch.Tensor] = ()) -> None:
         self.armed = False
         self.held: Dict[int, torch.Tensor] = {}
+        self._into = into
         self._handles: List[Any] = [one.register_hook(self._hook(index))
                                     for index, one in enumerate(parameters)]
 
@@ -41,7 +42,7 @@ class LocalGradients:
         def hook(gradient: torch.Tensor) -> None:
             if self.armed and not _replaying:
                 try:
-                    self._take(index, gradient)
+                    self._take(index, gradient.detach())
                 except Exception as error:
                     self.armed = False
                     self.clear()
@@ -49,10 +50,13 @@ class LocalGradients:
         return hook
 
     def _take(self, index: int, gradient: torch.Tensor) -> None:
-        before = self.held.get(index)
-        gradient = gradient.detach()
-        # Of several micro-batches the sum.
-        self.held[index] = gradient.clone() if before is None else before + gradient
+        held = self.held.get(index)
+        if held is not None:
+            held.add_(gradient)  # of several micro-batches the sum
+        elif self._into:
+            self.held[index] = self._into[index].copy_(gradient)
+        else:
+            self.held[index] = gradient.clone()
 
     def clear(self) -> None:
         self.held = {}

@@ -16,7 +16,7 @@ from .._tracer import tracer
 from ._digest import digest
 from ._layers import layer_names, unwrapped
 from ._local import LocalGradients, replaying
-from ._plan import Block, decaying, plan
+from ._plan import Block, decaying, plan, summed
 
 PENDING = 8  # steps whose numbers are on their way from a GPU; more are dropped, and told
 Method = Callable[..., None]
@@ -99,7 +99,10 @@ class Monitor:
         self._layers = list(dict.fromkeys(names))
         self._blocks = plan(self._parameters, [self._layers.index(one) for one in names],
                             decaying(self._optimizer))
-        self._local = LocalGradients(self._parameters if self._wants_local else [])
+        self._flats = [torch.zeros_like(block.joined(self._parameters)) for block in self._blocks] \
+            if self._wants_local else []
+        self._views = _views(self._blocks, self._flats, self._parameters)
+        self._local = LocalGradients(self._parameters if self._wants_local else [], self._views)
         self._local.armed = True
         if activations:
             for name, module in modules.items():
@@ -122,7 +125,7 @@ class Monitor:
             self._digested.append(("grad_reduced", digest(one for one in gradients if one is not None)))
         self._lrs = [float(group["lr"]) for group in self._optimizer.param_groups]
         if self._update:
-            self._before = [block.joined(self._parameters, self._parameters) for block in self._blocks]
+            self._before = [_copied(block, self._parameters) for block in self._blocks]
 
     @_never_raises
     def step(self, step: int, loss: Any = None, **values: Any) -> None:
@@ -181,33 +184,36 @@ class Monitor:
 
     def _measure_gradients(self, gradients: "List[Optional[torch.Tensor]]", scale: float) -> None:
         assert self._local is not None
-        local: "List[Optional[torch.Tensor]]" = [self._local.held.get(at) for at in range(len(gradients))]
-        for block in self._blocks:
-            reduced = block.joined(gradients, self._parameters).double()
-            self._measured.append(("grad_norm_reduced", reduced.dot(reduced) / scale ** 2))
-            if self._local.held:
-                mine = block.joined(local, self._parameters).double()
-                self._layer_squares(block, mine, scale)
-                self._measured.append(("grad_cos", mine.dot(reduced) / scale ** 2))
-
-    def _layer_squares(self, block: Block, mine: torch.Tensor, scale: float) -> None:
-        for layer, begin, end in block.spans:
-            part = mine[begin:end]
-            self._measured.append((f"grad_norm/{self._layers[layer]}", part.dot(part) / scale ** 2))
+        # Those that had no part in the loss have none.
+        whole = [torch.zeros_like(of) if one is None else one for one, of in zip(gradients, self._parameters)]
+        held = self._local.held
+        for missing in range(len(whole) if held else 0):
+            if missing not in held:
+                self._views[missing].zero_()
+        for at, block in enumerate(self._blocks):
+            reduced = block.joined(whole)
+            self._measured.append(("grad_norm_reduced", summed(reduced, reduced)))
+            if held:
+                mine = self._flats[at]
+                self._measured.append(("grad_cos", summed(mine, reduced)))
+                self._measured += [(f"grad_norm/{self._layers[layer]}",
+                                    summed(mine[begin:end], mine[begin:end]))
+                                   for layer, begin, end in block.spans]
+        if scale != 1:
+            self._measured = [(name, value / scale ** 2) for name, value in self._measured]
 
     def _measure_parameters(self, step: int) -> None:
-        for at, block in enumerate(self._blocks):
-            after = block.joined(self._parameters, self._parameters)
+        afters = [block.joined(self._parameters) for block in self._blocks]
+        for at, (block, after) in enumerate(zip(self._blocks, afters)):
             if self._before:
-                before = self._before[at]
-                shrunk = 1.0
-                if block.decay is not None:
-                    shrunk -= self._lrs[block.decay] * self._optimizer.param_groups[block.decay]["weight_decay"]
                 # As the optimiser does it: the parameters' own arithmetic, so that only what it added is left.
-                moved = (after - before * shrunk).double()
-                self._measured.append(("update_norm", moved.dot(moved)))
-            wide = after.double()
-            self._measured.append(("param_norm", wide.dot(wide)))
+                shrunk = self._before[at]
+                if block.decay >= 0:
+                    group = self._optimizer.param_groups[block.decay]
+                    shrunk.mul_(1 - self._lrs[block.decay] * group["weight_decay"])
+                moved = after - shrunk
+                self._measured.append(("update_norm", summed(moved, moved)))
+            self._measured.append(("param_norm", summed(after, after)))
         if self._replicated and self._digests_now():
             self._digested.append(("param", digest(self._parameters)))
 
@@ -250,6 +256,25 @@ class Monitor:
                 return
             self._pending.popleft()
             _tell(first)
+
+
+def _views(blocks: List[Block], flats: List[torch.Tensor],
+           parameters: Sequence[torch.Tensor]) -> List[torch.Tensor]:
+    """Where each parameter's gradient lies in `flats`."""
+    out: Dict[int, torch.Tensor] = {}
+    for block, flat in zip(blocks, flats):
+        begin = 0
+        for index in block.parameters:
+            end = begin + parameters[index].numel()
+            out[index] = flat[begin:end].view(parameters[index].shape)
+            begin = end
+    return [out[index] for index in sorted(out)]
+
+
+def _copied(block: Block, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    flat = block.joined(tensors)
+    # One tensor alone is not joined.
+    return flat.clone() if flat.data_ptr() == tensors[block.parameters[0]].data_ptr() else flat
 
 
 def _tell(told: _Told) -> None:

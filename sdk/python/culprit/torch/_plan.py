@@ -1,38 +1,37 @@
-"""How norms are taken in few operations: parameters in blocks that are joined, made double, and multiplied with
-themselves, layer by layer. A model of many small tensors costs a handful of operations instead of several for
-each tensor; one of large tensors takes no more memory than a block.
+"""How norms are taken in few operations: parameters are joined in blocks, multiplied, and summed layer by layer. A
+model of many small tensors costs a handful of operations instead of several for each tensor.
 
-Sums are in double: replicas with equal bits get equal norms, mean(|g| cos) is |mean g| to the last digits that
-floats have, and nothing that a float holds overflows."""
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+Sums are in double: a single element that differs shows, replicas with equal bits get equal norms, and the mean
+of |g| cos is |mean g| to the last digits that a float has."""
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 import torch
+from torch._utils import _flatten_dense_tensors
 
-# Elements of a block. On a CPU what a core's caches take in; on a GPU enough work to outlast the launches of
-# its dozen operations, for 128 MiB of doubles.
+# Elements of a block, unless one tensor has more. On a CPU what a core's caches take in; on a GPU enough work to
+# outlast the launches of its dozen operations, for 64 MiB of products.
 BLOCK_CPU, BLOCK_GPU = 1 << 18, 1 << 24
 
 
-class Piece(NamedTuple):
-    """A part of a parameter; all of it as a rule."""
-    parameter: int
-    begin: int
-    end: int
-
-
 class Block(NamedTuple):
-    pieces: List[Piece]
+    parameters: List[int]
     spans: List[Tuple[int, int, int]]  # layer, and from where to where in the block
-    decay: Optional[int]               # the optimiser's group that shrinks these by itself
+    decay: int                         # the optimiser's group that shrinks these by itself; -1: none does
 
-    def joined(self, tensors: "Sequence[Optional[torch.Tensor]]", like: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The block's elements of these, one for each parameter; zeros where there is none."""
-        parts = []
-        for index, begin, end in self.pieces:
-            tensor = tensors[index]
-            flat = torch.zeros_like(like[index]).reshape(-1) if tensor is None else tensor.detach().reshape(-1)
-            parts.append(flat[begin:end])
-        return torch.cat(parts)
+    def joined(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The block's elements of these, one tensor for each parameter, at least as floats; may be a view."""
+        with torch.no_grad():
+            flat = _flatten_dense_tensors([tensors[index] for index in self.parameters])
+            return flat.float() if flat.element_size() < 4 else flat
+
+
+def summed(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Of their products; of a large tensor in parts, for the memory's sake."""
+    if one.numel() <= BLOCK_GPU:
+        return (one * other).sum(dtype=torch.float64)
+    parts = [(one[at:at + BLOCK_GPU] * other[at:at + BLOCK_GPU]).sum(dtype=torch.float64)
+             for at in range(0, one.numel(), BLOCK_GPU)]
+    return torch.stack(parts).sum()
 
 
 def decaying(optimizer: Any) -> Dict[int, int]:
@@ -48,26 +47,20 @@ def decaying(optimizer: Any) -> Dict[int, int]:
 def plan(parameters: Sequence[torch.Tensor], layers: Sequence[int], decay: Dict[int, int]) -> List[Block]:
     """In the order of the parameters, so that equal models have equal plans."""
     out: List[Block] = []
-    keys: Dict[Any, int] = {}  # of what may be joined: its last block
+    last: Dict[Any, Block] = {}  # by what may be joined
     for index, parameter in enumerate(parameters):
-        shrinks = decay.get(id(parameter))
-        key = (parameter.device, parameter.dtype, shrinks)
+        key = (parameter.device, parameter.dtype, decay.get(id(parameter), -1))
         most = BLOCK_CPU if parameter.device.type == "cpu" else BLOCK_GPU
-        begin = 0
-        while begin < parameter.numel():
-            at = keys.get(key)
-            block = None if at is None else out[at]
-            used = block.spans[-1][2] if block else most
-            if used >= most:
-                block, used = Block([], [], shrinks), 0
-                keys[key] = len(out)
-                out.append(block)
-            assert block is not None
-            count = min(most - used, parameter.numel() - begin)
-            block.pieces.append(Piece(index, begin, begin + count))
-            if block.spans and block.spans[-1][0] == layers[index]:
-                block.spans[-1] = (layers[index], block.spans[-1][1], used + count)
-            else:
-                block.spans.append((layers[index], used, used + count))
-            begin += count
+        block = last.get(key)
+        begin = block.spans[-1][2] if block else 0
+        if block is None or begin + parameter.numel() > most:
+            block, begin = Block([], [], key[2]), 0
+            last[key] = block
+            out.append(block)
+        end = begin + parameter.numel()
+        block.parameters.append(index)
+        if block.spans and block.spans[-1][0] == layers[index]:
+            block.spans[-1] = (layers[index], block.spans[-1][1], end)
+        else:
+            block.spans.append((layers[index], begin, end))
     return out
