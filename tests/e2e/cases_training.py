@@ -28,12 +28,14 @@ def report(daemon: Daemon) -> dict:
 
 
 def must_name(found: dict, rank: int) -> str:
-    """The ranks of irregularities and hangs: the first is the one, or there is none that could be told."""
+    """The first rank of irregularities and hangs, or of the suspects where those name none, is the one."""
     places = [place for row in found["irregularities"] for place in row["suspects"]]
     places += (found["hang"] or {}).get("suspects", [])
     named = [place["rank"] for place in places if place.get("rank") is not None]
-    need(not named or named[0] == rank, f"rank {rank} is the culprit, the report names {named}")
-    return f"the report names rank {named[0]}" if named else "the report names no rank by its records"
+    named = named or [one for place in found["suspects"] for one in place["ranks"]]
+    need(named and named[0] == rank, f"rank {rank} is the culprit, the report names {named}: "
+         f"{json.dumps(found['diagnoses'])[:400]}")
+    return f"the report names rank {named[0]}"
 
 
 def waited_for(records: List[Record]) -> Set[int]:
