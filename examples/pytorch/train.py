@@ -218,7 +218,7 @@ def main() -> int:
     for name, default in (("ranks", 4), ("steps", 200), ("layers", 2), ("width", 64), ("heads", 4),
                           ("length", 32),
                           ("batch", 4), ("save-every", 0), ("slow-ms", 50), ("fault-step", 20),
-                          ("monitor", 1), ("audit", 50), ("inject-rank", 2), ("inject-step", 20),
+                          ("monitor", 4), ("audit", 50), ("inject-rank", 2), ("inject-step", 20),
                           ("inject-bit", 25)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--inject", choices=sorted(culprit.inject.KINDS), metavar="KIND",

@@ -42,7 +42,7 @@ def trained(context: Context, *options: str) -> "tuple[Daemon, Told]":
     daemon = context.daemon().start()
     run = Training(context, daemon, "--steps", str(STEPS), "--monitor", "1", "--audit", str(AUDIT), *options)
     need(run.finishes() == 0, run.log(0)[-500:])
-    last = f'"step":{STEPS - 1},'.encode()
+    last = f'"step":{STEPS - 1}'.encode()
     wait_until(lambda: daemon.evidence(str(daemon.trace)).count(last) >= 2 * RANKS, 30,
                "all ranks' last steps are kept")  # a heartbeat and the metrics of each
     found = told(daemon)
