@@ -28,13 +28,16 @@ def report(daemon: Daemon) -> dict:
 
 
 def must_name(found: dict, rank: int) -> str:
-    """The first rank of irregularities and hangs, or of the suspects where those name none, is the one."""
-    places = [place for row in found["irregularities"] for place in row["suspects"]]
-    places += (found["hang"] or {}).get("suspects", [])
+    """Who is stuck, else who cost most, else who is suspected most: that rank, and it has to be said."""
+    def cost(row: dict) -> float:
+        return row["cost_ms"] * (row["steps"][1] - row["steps"][0] + 1)
+    places = list((found["hang"] or {}).get("suspects", []))
+    for row in sorted(found["irregularities"], key=cost, reverse=True):
+        places += row["suspects"]
     named = [place["rank"] for place in places if place.get("rank") is not None]
-    named = named or [one for place in found["suspects"] for one in place["ranks"]]
-    need(named and named[0] == rank, f"rank {rank} is the culprit, the report names {named}: "
-         f"{json.dumps(found['diagnoses'])[:400]}")
+    named += [one for place in found["suspects"] for one in place["ranks"]]
+    need(named and named[0] == rank, f"rank {rank} is the culprit, the report names {named[:8]}: "
+         f"{[one['title'] for one in found['diagnoses']]}")
     return f"the report names rank {named[0]}"
 
 
