@@ -60,7 +60,8 @@ def accused(daemon: Daemon, rank: int, within: int) -> str:
     """The report's row of numerics on that rank, and the step that it names."""
     wait_until(lambda: report(daemon)["numerics"], 30, "the report tells of numbers")
     rows = report(daemon)["numerics"]
-    need([row["ranks"] for row in rows] == [[rank]], f"rank {rank} alone is to be named: {json.dumps(rows)[:400]}")
+    need([row["ranks"] for row in rows] == [[rank]],
+         f"rank {rank} alone is to be named: {json.dumps(rows)[:400]}")
     need(rows[0]["class"] == "sdc", json.dumps(rows)[:400])
     need(FAULT_STEP <= rows[0]["step"] <= FAULT_STEP + within, f"step {rows[0]['step']}, not {FAULT_STEP}")
     need(rows[0]["mitigation"], "what to do is not said")

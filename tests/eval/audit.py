@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What the active check finds, and how late: tests/eval/audit.py [--ranks D] [--every K] [--trials N]
-A tiny model on D Gloo ranks with the real culprit.torch.Audit. In each trial one rank's activations go wrong, from a
-step on: in every step, or with probability p in each computation. A row for each p:
+A tiny model on D Gloo ranks with the real culprit.torch.Audit. In each trial one rank's activations go wrong,
+from a step on: in every step, or with probability p in each computation. A row for each p:
   found    the faults whose rank an audit named as the odd one; of p = 1 within ceil(D/2) x K steps
   wrong    audits that named another
   delay    steps from the first that may be wrong to the audit that named it: mean, its 95 % interval, and by
-           formula H (1/p - 1/2) - 1/2 with H = ceil(D/2) x K: a rank stands in one audit of every H steps, begins
-           at any place between two (H - 1)/2 away from the next on the average, and is missed by each with 1 - p
+           formula H (1/p - 1/2) - 1/2 with H = ceil(D/2) x K: a rank stands in one audit of every H steps,
+           begins at any place between two (H - 1)/2 away from the next on the average, and is missed by each
+           with 1 - p
   cost     CPU time of the audits per step, of all ranks, over that of the steps without
 Needs Debian's python3-torch. Exit status 0 unless it could not be run."""
 import argparse
@@ -88,11 +89,11 @@ def rank_main(asked: Dict[str, Any]) -> None:
 
 
 def cost(every: int, steps: int) -> List[float]:
-    """Of a step on the example: CPU seconds of its rank, audited or not, in one run (tests/bench/python/monitor.py)."""
+    """Of a step of the example: CPU time of audited steps over that of the others, in one run."""
     folder = tempfile.mkdtemp(prefix="culprit-audit-")
     script = ROOT / "tests/bench/python/monitor.py"
-    run = [subprocess.Popen([PYTHON, str(script), "--what", "audit", "--audit", str(every), "--steps", str(steps),
-                             "--rank", str(rank), "--folder", folder]) for rank in range(4)]
+    run = [subprocess.Popen([PYTHON, str(script), "--what", "audit", "--audit", str(every), "--steps",
+                             str(steps), "--rank", str(rank), "--folder", folder]) for rank in range(4)]
     if any([one.wait() for one in run]):
         raise SystemExit("the example could not be run")
     rows = [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(4)]
@@ -103,7 +104,8 @@ def cost(every: int, steps: int) -> List[float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("ranks", 4), ("every", 5), ("trials", 60), ("seed", 1), ("cost-steps", 200)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--p", type=float, nargs="*", default=[1.0, 0.5, 0.2])
@@ -123,7 +125,8 @@ def main() -> int:
     rows = json.loads((Path(folder) / "rows.json").read_text())
     half = -(-options.ranks // 2) * options.every
     print(f"D = {options.ranks}, K = {options.every}, H = {half} steps, {options.trials} faults each, "
-          f"{time.monotonic() - began:.0f} s\n{'p':>5}{'found':>10}{'wrong':>7}{'mean delay':>16}{'formula':>9}{'most':>6}")
+          f"{time.monotonic() - began:.0f} s\n"
+          f"{'p':>5}{'found':>10}{'wrong':>7}{'mean delay':>16}{'formula':>9}{'most':>6}")
     for p in options.p:
         mine = [row for row in rows if row["p"] == p]
         late = [row["delay"] for row in mine if row["odd"] == row["rank"]]
@@ -133,9 +136,9 @@ def main() -> int:
               f"{half * (1 / p - .5) - .5:>9.1f}{max(late):>6}", flush=True)
     if options.cost_steps:
         share, spread = cost(options.every, options.cost_steps)
-        print(f"cost on the example with K = {options.every}: {100 * share:.2f} % +- {100 * spread:.2f} % of its CPU time "
-              f"on 4 ranks; one rank in four computes once more: 1/(4 K) = {25 / options.every:.2f} %, "
-              f"and all wait for it: up to 1/K = {100 / options.every:.1f} % of the wall clock")
+        print(f"cost on the example, K = {options.every}: {100 * share:.2f} % +- {100 * spread:.2f} % of the CPU "
+              f"time of 4 ranks, of which one computes once more in K steps (1/(4 K) = "
+              f"{25 / options.every:.2f} %); all wait for it, so up to 1/K of the wall clock")
     return 0
 
 

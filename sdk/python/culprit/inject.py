@@ -8,10 +8,11 @@
         faults.reduced()                  # behind backward(), before the optimiser's step
         …
 
-It spoils a training run for good, so it refuses to work unless CULPRIT_INJECT=1 is in the environment or it is
-called with allow=True. Unlike the rest of the package it raises what is wrong. What it does follows from
-`seed`, the fault's rank and the step alone. Make it before Monitor and Audit: they then see what a device would
-have computed; made behind them, a "gradient" is wrong after it was measured, as on its way to the sum."""
+It spoils a training run for good, so it refuses to work unless CULPRIT_INJECT=1 is in the environment or it
+is called with allow=True. Unlike the rest of the package it raises what is wrong. What it does follows from
+`seed`, the fault's rank and the step alone. Make it before Monitor and Audit: they then see what a device
+would have computed; made behind them, a "gradient" is wrong after it was measured, as on its way to the
+sum."""
 import dataclasses
 import logging
 import os
@@ -38,10 +39,10 @@ KINDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """`where`: the name of a parameter ("blocks.0.up.weight"), or of a module for an activation; empty: one of
-    the middle. `last`: the last step, `first` unless told; -1: for ever. `p`: with what probability each time.
-    `bit`: of a word, from the lowest; `count`: of how many neighbours. `sticky`: always the same place, whose
-    bit is forced to one instead of flipped."""
+    """`where`: the name of a parameter ("blocks.0.up.weight"), or of a module for an activation; empty: one
+    of the middle. `last`: the last step, `first` unless told; -1: for ever. `p`: with what probability each
+    time. `bit`: of a word, from the lowest; `count`: of how many neighbours. `sticky`: always the same place,
+    whose bit is forced to one instead of flipped."""
     kind: str
     rank: int
     first: int
@@ -78,7 +79,7 @@ class Faults:
                  rank: Optional[int] = None, seed: int = 0, allow: bool = False) -> None:
         """`rank`: that of torch.distributed, or RANK, unless told."""
         if not allow and os.environ.get("CULPRIT_INJECT", "0") in ("", "0"):
-            raise PermissionError("culprit.inject spoils a training run: set CULPRIT_INJECT=1 if that is wanted")
+            raise PermissionError("culprit.inject spoils a training run: set CULPRIT_INJECT=1 if that is meant")
         for fault in faults:
             if fault.kind not in KINDS:
                 raise ValueError(f"{fault.kind!r} is no fault: {', '.join(KINDS)}")

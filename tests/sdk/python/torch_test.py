@@ -1,5 +1,5 @@
-"""What culprit.torch says of a loop's numbers, and that the loop does not notice: on Gloo ranks, where there is
-torch."""
+"""What culprit.torch says of a loop's numbers, and that the loop does not notice: on Gloo ranks, where there
+is torch."""
 import json
 import os
 import shutil
@@ -252,7 +252,8 @@ class Injection(unittest.TestCase):
         with self.assertRaises(ValueError):
             inject.Faults([inject.Fault("magic", 0, 0)], model, optimizer, allow=True)
         with self.assertRaises(ValueError):
-            inject.Faults([inject.Fault("gradient", 0, 0, where="none")], model, optimizer, rank=0, allow=True)
+            inject.Faults([inject.Fault("gradient", 0, 0, where="none")], model, optimizer, rank=0,
+                          allow=True)
 
 
 if __name__ == "__main__":

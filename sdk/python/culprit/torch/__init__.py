@@ -10,8 +10,8 @@
         optimizer.step()
         monitor.step(step, loss)
 
-Both are made on all ranks, after the model is wrapped. Neither raises into the loop, changes what it computes,
-or does anything with CULPRIT_DISABLE=1. torch 1.13 or later."""
+Both are made on all ranks, after the model is wrapped. Neither raises into the loop, changes what it
+computes, or does anything with CULPRIT_DISABLE=1. torch 1.13 or later."""
 from ._audit import Audit
 from ._digest import digest
 from ._monitor import Monitor

@@ -1,10 +1,10 @@
-"""One rank's micro-batch computed again by another with the same parameters: a device whose arithmetic is wrong
-without a trace gives itself away by gradients of other bits.
+"""One rank's micro-batch computed again by another with the same parameters: a device whose arithmetic is
+wrong without a trace gives itself away by gradients of other bits.
 
-Who with whom. In the audit of number n the pair is that of slot n mod ceil(D/2): each rank stands in one slot,
-so that one whose device is always wrong is met within ceil(D/2) x every steps, from whatever step on. A is whose
-batch it is, B computes it again, C, of the others, does it for a third time where those two differ; A and B
-change places from round to round, C moves on.
+Who with whom. In the audit of number n the pair is that of slot n mod ceil(D/2): each rank stands in one
+slot, so that one whose device is always wrong is met within ceil(D/2) x every steps, from whatever step on. A
+is whose batch it is, B computes it again, C, of the others, does it for a third time where those two differ;
+A and B change places from round to round, C moves on.
 How. Messages go by a Gloo group of their own, so that they meet none of DistributedDataParallel's. Of A the
 gradients of its ordinary backward count; it sends what it was given and the state of its random numbers, and
 goes on. B's gradients, buffers and random numbers are afterwards what they were, bit for bit. Where a message
@@ -84,8 +84,8 @@ def _kind_of_device(device: torch.device) -> str:
 
 
 class Replayer:
-    """Computes a micro-batch again, and leaves no trace of it: the wrapped model is called without its wrapper,
-    whose forward may wait for all ranks (buffers, new buckets), and gradients are asked for and not
+    """Computes a micro-batch again, and leaves no trace of it: the wrapped model is called without its
+    wrapper, whose forward may wait for all ranks (buffers, new buckets), and gradients are asked for and not
     accumulated, so that neither .grad nor what DistributedDataParallel hangs there has part in it."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -167,9 +167,10 @@ class Audit:
             loss.backward()
             audit.check()                                # before the optimiser's step
 
-    `compute` returns that of which backward() is called (scaled, where it is scaled), contains its autocast,
-    and leaves alone what is not the model's. Checkpointing of activations has to be use_reentrant=False. `every`: 0 for never. `group`: the ranks that hold the same
-    parameters; all of them where there is none. Kernels must give the same bits for the same input
+    `compute` returns that of which backward() is called (scaled, where it is scaled), contains its
+    autocast, and leaves alone what is not the model's. Checkpointing of activations has to be
+    use_reentrant=False. `every`: 0 for never. `group`: the ranks that hold the same parameters; all of them
+    where there is none. Kernels must give the same bits for the same input
     (torch.use_deterministic_algorithms); where they do not, that is told, and nobody accused."""
 
     def __init__(self, model: nn.Module, *, every: int = 50, group: Any = None,
@@ -214,7 +215,8 @@ class Audit:
 
     # ---- the loop's calls
 
-    def forward(self, step: int, compute: Callable[..., torch.Tensor], *args: Any, **more: Any) -> torch.Tensor:
+    def forward(self, step: int, compute: Callable[..., torch.Tensor], *args: Any,
+                **more: Any) -> torch.Tensor:
         """compute(*args, **more)."""
         try:
             self._prepare(int(step), compute, args, more)

@@ -1,5 +1,5 @@
-"""Gradients of this rank alone, as its own backward gave them: before DistributedDataParallel, or anybody, has
-reduced them. By a hook on each parameter, which autograd calls with what it is about to accumulate.
+"""Gradients of this rank alone, as its own backward gave them: before DistributedDataParallel, or anybody,
+has reduced them. By a hook on each parameter, which autograd calls with what it is about to accumulate.
 
 Only the loop's thread; what autograd calls of it on another comes while the loop waits in backward()."""
 import contextlib

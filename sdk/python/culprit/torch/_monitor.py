@@ -1,7 +1,7 @@
 """What of a step tells whether its numbers are right: norms, layer by layer, and digests.
 
-What is measured lies on the model's device until it is there anyway: on a GPU the numbers of a step are copied
-in the background and told with a later one, and nothing here waits. Only the loop's thread."""
+What is measured lies on the model's device until it is there anyway: on a GPU the numbers of a step are
+copied in the background and told with a later one, and nothing here waits. Only the loop's thread."""
 import functools
 import math
 from collections import deque
@@ -112,8 +112,8 @@ class Monitor:
 
     @_never_raises
     def gradients(self, scale: float = 1.0) -> None:
-        """After the last backward of the step, once gradients are reduced and before they are clipped. `scale`:
-        by which the loss was multiplied, and the gradients still are."""
+        """After the last backward of the step, once gradients are reduced and before they are clipped.
+        `scale`: by which the loss was multiplied, and the gradients still are."""
         if self._local is None or not self._local.armed:
             return
         gradients = [one.grad for one in self._parameters]
@@ -129,13 +129,14 @@ class Monitor:
 
     @_never_raises
     def step(self, step: int, loss: Any = None, **values: Any) -> None:
-        """After the optimiser's step. `values`: what else is to be told of it (tokens, data_stage, …): numbers,
-        or tensors of one element."""
+        """After the optimiser's step. `values`: what else is to be told of it (tokens, data_stage, …):
+        numbers, or tensors of one element."""
         self._harvest()
         given = {**self._noted, **values, **({} if loss is None else {"loss": loss})}
         if self._local is not None and self._local.armed:
             self._measure_parameters(step)
-            given.setdefault("lr", self._lrs[0] if self._lrs else float(self._optimizer.param_groups[0]["lr"]))
+            rates = self._lrs or [float(self._optimizer.param_groups[0]["lr"])]
+            given.setdefault("lr", rates[0])
         self._send(step, given)
         self._forget()
         self._next = step + 1
@@ -223,7 +224,8 @@ class Monitor:
         """Tensors of all kinds go together, in one copy."""
         tensors = list(self._measured)
         plain = {}
-        for name, value in {**given, **{f"act_max/{name}": one for name, one in self._maxima.items()}}.items():
+        maxima = {f"act_max/{layer}": most for layer, most in self._maxima.items()}
+        for name, value in {**given, **maxima}.items():
             if isinstance(value, torch.Tensor):
                 tensors.append((" " + name, value.detach().reshape(()).double()))
             else:

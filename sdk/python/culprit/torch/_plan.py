@@ -1,15 +1,15 @@
-"""How norms are taken in few operations: parameters are joined in blocks, multiplied, and summed layer by layer. A
-model of many small tensors costs a handful of operations instead of several for each tensor.
+"""How norms are taken in few operations: parameters are joined in blocks, multiplied, and summed layer by
+layer. A model of many small tensors costs a handful of operations instead of several for each tensor.
 
-Sums are in double: a single element that differs shows, replicas with equal bits get equal norms, and the mean
-of |g| cos is |mean g| to the last digits that a float has."""
+Sums are in double: a single element that differs shows, replicas with equal bits get equal norms, and the
+mean of |g| cos is |mean g| to the last digits that a float has."""
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 import torch
 from torch._utils import _flatten_dense_tensors
 
-# Elements of a block, unless one tensor has more. On a CPU what a core's caches take in; on a GPU enough work to
-# outlast the launches of its dozen operations, for 64 MiB of products.
+# Elements of a block, unless one tensor has more. On a CPU what a core's caches take in; on a GPU enough work
+# to outlast the launches of its dozen operations, for 64 MiB of products.
 BLOCK_CPU, BLOCK_GPU = 1 << 18, 1 << 24
 
 
