@@ -136,8 +136,8 @@ def main() -> int:
               f"{half * (1 / p - .5) - .5:>9.1f}{max(late):>6}", flush=True)
     if options.cost_steps:
         share, spread = cost(options.every, options.cost_steps)
-        print(f"cost on the example, K = {options.every}: {100 * share:.2f} % +- {100 * spread:.2f} % of the CPU "
-              f"time of 4 ranks, of which one computes once more in K steps (1/(4 K) = "
+        print(f"cost on the example, K = {options.every}: {100 * share:.2f} % +- {100 * spread:.2f} % of "
+              f"the CPU time of 4 ranks, of which one computes once more in K steps (1/(4 K) = "
               f"{25 / options.every:.2f} %); all wait for it, so up to 1/K of the wall clock")
     return 0
 

@@ -79,7 +79,7 @@ class Faults:
                  rank: Optional[int] = None, seed: int = 0, allow: bool = False) -> None:
         """`rank`: that of torch.distributed, or RANK, unless told."""
         if not allow and os.environ.get("CULPRIT_INJECT", "0") in ("", "0"):
-            raise PermissionError("culprit.inject spoils a training run: set CULPRIT_INJECT=1 if that is meant")
+            raise PermissionError("culprit.inject spoils a training run; CULPRIT_INJECT=1 says that it may")
         for fault in faults:
             if fault.kind not in KINDS:
                 raise ValueError(f"{fault.kind!r} is no fault: {', '.join(KINDS)}")

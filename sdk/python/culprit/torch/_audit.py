@@ -243,12 +243,13 @@ class Audit:
     # ---- an audit
 
     def _end(self, why: str) -> None:
-        """This rank still answers, so that nobody waits for it: with a word that it is gone, and theirs end."""
+        """This rank still answers, with a word that it is gone: nobody waits for it, and theirs end."""
         tracer().tell(f"audits end: {why}")
         self.close()
 
     def _prepare(self, step: int, compute: Callable[..., torch.Tensor], args: Tuple[Any, ...],
                  more: Dict[str, Any]) -> None:
+        self._roles = None
         if self._group is None or step % self._every:
             return
         self._roles, self._step, self._work = roles(step // self._every, len(self._ranks)), step, b""

@@ -62,7 +62,7 @@ class Monitor:
             monitor.step(step, loss)
 
     every: measures one step of so many; 0: none, and step() tells what it is given.
-    digests: of parameters and reduced gradients, one step of so many; 0: never.
+    digests: of parameters and reduced gradients, at steps that are measured and multiples of it; 0: never.
     local: grad_norm, also of each layer, and grad_cos, for which gradients are kept until they are reduced.
     update: update_norm, for which the parameters are kept over the optimiser's step.
     activations: act_max of the repeated layers.
@@ -144,8 +144,7 @@ class Monitor:
             self._local.armed = self._next % self._every == 0
 
     def note(self, name: str, value: Any) -> None:
-        """A number, or a tensor of one element, that is told with the step: `q_norm/layer.0`, …; nothing waits
-        for it."""
+        """A number, or a tensor of one element, that is told with the step: `q_norm/layer.0`, …; nobody waits."""
         if self._local is not None and self._local.armed and not replaying():
             self._noted[name] = value.detach() if isinstance(value, torch.Tensor) else value
 
@@ -207,7 +206,7 @@ class Monitor:
         afters = [block.joined(self._parameters) for block in self._blocks]
         for at, (block, after) in enumerate(zip(self._blocks, afters)):
             if self._before:
-                # As the optimiser does it: the parameters' own arithmetic, so that only what it added is left.
+                # In the parameters' own arithmetic, as the optimiser does it: what it added is left.
                 shrunk = self._before[at]
                 if block.decay >= 0:
                     group = self._optimizer.param_groups[block.decay]
