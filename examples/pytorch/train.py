@@ -4,8 +4,9 @@
   examples/pytorch/train.py --steps 200                               starts its ranks by itself
   torchrun --nproc_per_node 4 examples/pytorch/train.py --steps 200   as any launcher does it
 
-What attaches Culprit is marked with "culprit:"; the rest is any training loop. --slow-rank, --kill-rank and
---hang-rank make one rank go wrong, to see what an operator gets to see."""
+What attaches Culprit is marked with "culprit:", what watches the numbers with "numbers:"; the rest is any
+training loop. --slow-rank, --kill-rank and --hang-rank make one rank go wrong, --inject has it compute wrong
+numbers, to see what an operator gets to see."""
 import argparse
 import os
 import signal
@@ -28,6 +29,8 @@ try:
 except ImportError:  # from a checkout, without pip install
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "sdk/python"))
     import culprit
+import culprit.inject
+import culprit.torch  # numbers: 1
 
 TEXT_BYTES = 4_000_000
 
@@ -74,8 +77,7 @@ def read_text() -> torch.Tensor:
     return torch.frombuffer(text, dtype=torch.uint8).long()
 
 
-def load_batch(text: torch.Tensor, options: argparse.Namespace, faults: "Faults", step: int) -> torch.Tensor:
-    faults.strike(step)
+def load_batch(text: torch.Tensor, options: argparse.Namespace) -> torch.Tensor:
     starts = torch.randint(len(text) - options.length - 1, (options.batch,))
     return torch.stack([text[start:start + options.length + 1] for start in starts])
 
@@ -96,6 +98,17 @@ class Faults:
             time.sleep(1)
 
 
+def injected(options: argparse.Namespace, model: nn.Module,
+             optimizer: torch.optim.Optimizer) -> culprit.inject.Faults:
+    """Wrong numbers, where they are asked for: once, and of activations from that step on."""
+    faults = []
+    if options.inject:
+        last = -1 if options.inject == "activation" else options.inject_step
+        faults.append(culprit.inject.Fault(options.inject, options.inject_rank, options.inject_step, last,
+                                           p=options.inject_p, bit=options.inject_bit))
+    return culprit.inject.Faults(faults, model, optimizer, allow=True)
+
+
 def save(model: nn.Module, rank: int, path: str) -> None:
     with culprit.phase("checkpoint"):  # culprit: no step is expected meanwhile
         if rank == 0:
@@ -112,19 +125,30 @@ def train(options: argparse.Namespace) -> None:
     model = DistributedDataParallel(Gpt(options))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     text, faults = read_text(), Faults(options, rank)
+    wrong = injected(options, model, optimizer)
+    monitor = culprit.torch.Monitor(model, optimizer, every=options.monitor)  # numbers: 2
+    audit = culprit.torch.Audit(model, every=options.audit)                   # numbers: 3
+
+    def loss_of(batch: torch.Tensor) -> torch.Tensor:
+        logits = model(batch[:, :-1])
+        return functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
     torch.manual_seed(1000 + rank)  # other samples on each
     for step in range(options.steps):
         began = time.monotonic()
-        culprit.step(step)       # culprit: 4
-        batch = load_batch(text, options, faults, step)
-        logits = model(batch[:, :-1])
-        loss = functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+        culprit.step(step)  # culprit: 4
+        wrong.begin(step)
+        faults.strike(step)
+        batch = wrong.batch(load_batch(text, options))
+        loss = audit.forward(step, loss_of, batch)  # numbers: 4
         optimizer.zero_grad()
         loss.backward()
-        norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        wrong.reduced()
+        audit.check()        # numbers: 5
+        monitor.gradients()  # numbers: 6
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         ms = (time.monotonic() - began) * 1000
-        culprit.log_metrics(step, loss=loss, grad_norm_reduced=norm, iteration_ms=ms)  # culprit: 5
+        monitor.step(step, loss, tokens=batch.numel(), iteration_ms=ms)  # culprit: 5, numbers: 7
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} [rank{rank}]: iteration {step}/{options.steps} | "
               f"loss: {loss.item():.3f} | time: {ms:.1f} ms", flush=True)
         if options.save_every and (step + 1) % options.save_every == 0:
@@ -193,8 +217,14 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("ranks", 4), ("steps", 200), ("layers", 2), ("width", 64), ("heads", 4),
                           ("length", 32),
-                          ("batch", 4), ("save-every", 0), ("slow-ms", 50), ("fault-step", 20)):
+                          ("batch", 4), ("save-every", 0), ("slow-ms", 50), ("fault-step", 20),
+                          ("monitor", 4), ("audit", 50), ("inject-rank", 2), ("inject-step", 20),
+                          ("inject-bit", 25)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--inject", choices=sorted(culprit.inject.KINDS), metavar="KIND",
+                        help="wrong numbers on one rank: " + ", ".join(sorted(culprit.inject.KINDS)))
+    parser.add_argument("--inject-p", type=float, default=1.0, metavar="P",
+                        help="with what probability each time")
     for name in ("slow", "kill", "hang"):
         parser.add_argument(f"--{name}-rank", type=int, default=-1, metavar="RANK")
     parser.add_argument("--logs", metavar="FOLDER", help="a log for each rank, instead of the terminal")

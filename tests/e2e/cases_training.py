@@ -28,12 +28,17 @@ def report(daemon: Daemon) -> dict:
 
 
 def must_name(found: dict, rank: int) -> str:
-    """The ranks of irregularities and hangs: the first is the one, or there is none that could be told."""
-    places = [place for row in found["irregularities"] for place in row["suspects"]]
-    places += (found["hang"] or {}).get("suspects", [])
+    """Who is stuck, else who cost most, else who is suspected most: that rank, and it has to be said."""
+    def cost(row: dict) -> float:
+        return row["cost_ms"] * (row["steps"][1] - row["steps"][0] + 1)
+    places = list((found["hang"] or {}).get("suspects", []))
+    for row in sorted(found["irregularities"], key=cost, reverse=True):
+        places += row["suspects"]
     named = [place["rank"] for place in places if place.get("rank") is not None]
-    need(not named or named[0] == rank, f"rank {rank} is the culprit, the report names {named}")
-    return f"the report names rank {named[0]}" if named else "the report names no rank by its records"
+    named += [one for place in found["suspects"] for one in place["ranks"]]
+    need(named and named[0] == rank, f"rank {rank} is the culprit, the report names {named[:8]}: "
+         f"{[one['title'] for one in found['diagnoses']]}")
+    return f"the report names rank {named[0]}"
 
 
 def waited_for(records: List[Record]) -> Set[int]:

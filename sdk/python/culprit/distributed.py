@@ -9,6 +9,7 @@ and receives, which have no future, Work.wait().
 Not seen: operations inside of CUDA graphs, and those that compiled code calls without Python.
 
 Nothing here raises into the job: what cannot be recorded is told once, and the operation is done as ever."""
+import contextlib
 import hashlib
 import itertools
 import os
@@ -109,7 +110,7 @@ class Tracing:
         """A group that is not known yet. Its number is the same on all of its ranks: torch gives names in the
         order in which groups are made, which all ranks keep; a name that comes again is another group."""
         names, group_ranks = _maps()
-        if group not in names:
+        if group not in names or group in _hidden:
             return None
         self.rank = dist.get_rank()
         who = self.tracer.who
@@ -132,6 +133,8 @@ class Tracing:
         return comm
 
     def meet_all(self) -> None:
+        if _hiding:
+            return
         for group in list(_maps()[0]):
             if isinstance(group, dist.ProcessGroup) and group not in self.comms:
                 self.meet(group)
@@ -202,6 +205,8 @@ class Tracing:
 
 
 _tracing: Optional[Tracing] = None
+_hiding = False
+_hidden: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
 def _safely(function: Callable[..., Any], *args: Any) -> Any:
@@ -384,6 +389,20 @@ def trace() -> bool:
     if dist.is_initialized():
         _safely(tracing.meet_all)
     return True
+
+
+@contextlib.contextmanager
+def unseen() -> Iterator[None]:
+    """Groups that are made meanwhile are the package's own: what it sends by them is not the job's."""
+    global _hiding
+    known = set(_maps()[0])
+    _hiding = True
+    try:
+        yield
+    finally:
+        _hiding = False
+        for group in set(_maps()[0]) - known:
+            _hidden.add(group)
 
 
 def name_group(group: Any, kind: str) -> None:

@@ -1,0 +1,19 @@
+"""What of a training loop's numbers tells silent data corruption, for PyTorch:
+
+    monitor = culprit.torch.Monitor(model, optimizer)   # norms by layer, digests
+    audit = culprit.torch.Audit(model, every=50)        # one rank's work done again by another
+    for step in range(steps):
+        loss = audit.forward(step, compute, batch)      # compute(batch), and what audits need
+        loss.backward()
+        audit.check()
+        monitor.gradients()
+        optimizer.step()
+        monitor.step(step, loss)
+
+Both are made on all ranks, after the model is wrapped. Neither raises into the loop, changes what it
+computes, or does anything with CULPRIT_DISABLE=1. torch 1.13 or later."""
+from ._audit import Audit
+from ._digest import digest
+from ._monitor import Monitor
+
+__all__ = ["Audit", "Monitor", "digest"]
