@@ -160,7 +160,10 @@ void Asked::correct(StepResult& sums, const StepResult& records) {
     of_rank_[r.rank].records += by_records;
     of_rank_[r.rank].sums += by_sums;
   }
+  // Groups of which only a part answered do not tell what they took.
+  const bool whole = records.ranks.size() == sums.ranks.size();
   for (NetEffect& e : sums.network) {
+    if (!whole) break;
     const auto same = std::find_if(records.network.begin(), records.network.end(),
                                    [&](const NetEffect& o) { return key_of(o) == key_of(e); });
     if (same == records.network.end()) continue;
