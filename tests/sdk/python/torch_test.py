@@ -192,6 +192,12 @@ class Training(unittest.TestCase):
         self.assertFalse(run.unequal)
         self.assertFalse(run.odd_steps("param_norm"))
 
+    def test_a_step_that_the_loop_skips_leaves_no_audit_behind(self) -> None:
+        run = Run(skips=[6])
+        self.assertNotIn("audits end", run.said)
+        self.assertEqual(sorted(one["step"] for one in run.audits), [0, 3, 9, 12, 15, 18, 21])
+        self.assertFalse(run.unequal)
+
     def test_a_rank_whose_audits_end_holds_nobody_up(self) -> None:
         began = time.monotonic()
         run = Run(steps=24, leaves=[1, 5])

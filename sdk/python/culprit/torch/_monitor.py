@@ -144,7 +144,7 @@ class Monitor:
             self._local.armed = self._next % self._every == 0
 
     def note(self, name: str, value: Any) -> None:
-        """A number, or a tensor of one element, that is told with the step: `q_norm/layer.0`, …; nobody waits."""
+        """A number, or a tensor of one element, that is told with the step (`q_norm/layer.0`)."""
         if self._local is not None and self._local.armed and not replaying():
             self._noted[name] = value.detach() if isinstance(value, torch.Tensor) else value
 
