@@ -29,8 +29,8 @@ constexpr Kind kKinds[] = {
     {"imbalance-stage", "job", "the last stage has more to compute than the others: nobody's fault", false},
 };
 
-// What blocks a process for longer than a collection of garbage (some hundred milliseconds), which nobody could
-// tell it from: a file system that does not answer, a transfer that is tried again.
+// What blocks a process for longer than a collection of garbage (some hundred milliseconds), which nobody
+// could tell it from: a file system that does not answer, a transfer that is tried again.
 constexpr uint64_t kStallNs = 500'000'000;
 
 int64_t units(double value) { return static_cast<int64_t>(value * static_cast<double>(kUnit)); }

@@ -79,7 +79,8 @@ Run strongest(const std::vector<Mark>& marks, double floor, double even_floor) {
 // That it is not chance: as the evidence has it, if steps are alike and independent; and in any case no more
 // than as many throws of a coin, that one of two who are alike would be ahead in each.
 double sure_of(double evidence, double bar, size_t steps) {
-  return (1 - kAlpha * std::exp(std::min(0.0, bar - evidence))) * (1 - std::exp2(-static_cast<double>(steps)));
+  const double by_evidence = 1 - kAlpha * std::exp(std::min(0.0, bar - evidence));
+  return by_evidence * (1 - std::exp2(-static_cast<double>(steps)));
 }
 
 class Judge {
@@ -258,8 +259,8 @@ class Judge {
     spread_ = kMadToSigma * lower_median(values);
   }
 
-  // Whether its excess in its steps is beyond what ranks differ by in as many of theirs, each in those in which
-  // it took longest: some have the larger share of the work again and again.
+  // Whether its excess in its steps is beyond what ranks differ by in as many of theirs, each in those in
+  // which it took longest: some have the larger share of the work again and again.
   bool stands_out(uint32_t rank, const Run& run, Culprit& c) {
     find_means(run, c.steps.size());
     // The largest of n normal values.

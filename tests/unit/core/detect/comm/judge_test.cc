@@ -249,7 +249,7 @@ BOOST_AUTO_TEST_CASE(a_step_whose_end_is_lost_blames_nobody_for_the_next) {
   const JobFile job;
   plain::Faults faults;
   faults.transfer = [](const Ranks& ranks, uint32_t step) {
-    return step == 5 && ranks.size() == 64 ? 400.0 : 1.0;  // the last operation of all: a checkpoint's
+    return step == 5 && ranks.size() == 64 ? 4000.0 : 1.0;  // the last operation of all: a checkpoint's
   };
   plain::Job plain(kLayout, chance(), faults);
   comm::CommTrace trace(&job, false);
