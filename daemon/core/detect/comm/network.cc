@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/detect/comm/robust.h"
 
@@ -104,6 +105,7 @@ class Explain {
     size_t telling = 0;
     for (uint32_t i = 0; i < circuits_.size(); ++i)
       if (circuits_[i].telling) list_parts(i), ++telling;
+    links_ = count_links();
     // What all goes through within a host is compared with nothing.
     std::erase_if(parts_, [&](const auto& entry) {
       return entry.first.kind == NetKind::kNvlink && entry.second.all.size() == telling;
@@ -150,6 +152,18 @@ class Explain {
         parts_[{NetKind::kLink, hosts[x], hosts[y]}].all.push_back(i);
   }
 
+  size_t count_links() const {
+    std::set<std::pair<uint32_t, uint32_t>> pairs;
+    std::vector<uint32_t> ranks;
+    for (uint32_t i = 0; i < circuits_.size(); ++i) {
+      const std::vector<uint32_t> hosts = hosts_of(i, ranks);
+      if (hosts.size() > kPairs) continue;
+      for (size_t x = 0; x < hosts.size(); ++x)
+        for (size_t y = x + 1; y < hosts.size(); ++y) pairs.emplace(hosts[x], hosts[y]);
+    }
+    return std::max<size_t>(1, pairs.size());
+  }
+
   // Of what is slow: a group of several hosts also passes through the links within each, if it has several
   // ranks there, and one of many hosts through ways between two of them that smaller ones pass too.
   void list_perhaps(uint32_t i) {
@@ -188,9 +202,12 @@ class Explain {
   // The part that explains most of what is slow and not explained; of equals the one nearer the leaf. How
   // sure it is follows from what speaks for others that would explain the same.
   bool name_best() {
-    std::map<NetKind, double> prior;  // that it is this one, if it is one of its kind
-    for (const auto& [part, through] : parts_) ++prior[part.kind];
-    for (auto& [kind, value] : prior) value = -std::log(value);
+    // That it is this one, if it is one of its kind: of all that the job has, whether they tell much or not.
+    const double per_host = -std::log(static_cast<double>(cluster_.hosts().size()));
+    std::map<NetKind, double> prior{{NetKind::kNic, -std::log(static_cast<double>(cluster_.ranks().size()))},
+                                    {NetKind::kNvlink, per_host},
+                                    {NetKind::kHost, per_host},
+                                    {NetKind::kLink, -std::log(static_cast<double>(links_))}};
     const std::pair<const Part, Through>* best = nullptr;
     double most = 0;
     for (const auto& entry : parts_)
@@ -246,6 +263,7 @@ class Explain {
   Step& step_;
   std::vector<Circuit> circuits_;
   std::map<Part, Through> parts_;
+  size_t links_ = 1;  // pairs of hosts that have something to say to one another
 };
 
 }  // namespace
