@@ -29,23 +29,16 @@ std::optional<int64_t> get_counter(PackedReader& in) {
   return in.byte() ? std::optional(in.signed_number()) : std::nullopt;
 }
 
-// Ranks of a group stand at even distances: runs of (first behind the last, distance, length).
-void put_ranks(PackedWriter& out, const std::vector<uint32_t>& ranks) {
-  PackedWriter runs;
-  uint64_t count = 0;
+// Runs of (first behind the last, distance, length).
+void put_ranks(PackedWriter& out, const RankList& ranks) {
+  out.number(ranks.runs().size());
   uint32_t before = 0;
-  for (size_t i = 0; i < ranks.size(); ++count) {
-    const uint32_t step = i + 1 < ranks.size() ? ranks[i + 1] - ranks[i] : 1;
-    size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] - ranks[end - 1] == step) ++end;
-    runs.number(ranks[i] - before);
-    runs.number(step);
-    runs.number(end - i);
-    before = ranks[end - 1];
-    i = end;
+  for (const RankList::Run& run : ranks.runs()) {
+    out.number(run.first - before);
+    out.number(run.step);
+    out.number(run.count);
+    before = run.first + (run.count - 1) * run.step;
   }
-  out.number(count);
-  out.raw(runs.bytes());
 }
 
 std::vector<uint32_t> get_ranks(PackedReader& in, size_t& room) {

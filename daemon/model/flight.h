@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "model/rank_list.h"
 
 namespace culprit {
 
@@ -17,7 +18,7 @@ enum class FlightState : uint8_t { kScheduled, kStarted, kCompleted };
 // A process group as this rank knows it. `name` is the same on all of its ranks.
 struct FlightGroup {
   std::string name, description;
-  std::vector<uint32_t> ranks;  // global, ascending; empty: the dump does not tell
+  RankList ranks;  // global; empty: the dump does not tell
   // The rank's own counters of collectives; nothing where the dump has none.
   std::optional<int64_t> enqueued, completed;
 };

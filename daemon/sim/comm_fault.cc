@@ -1,5 +1,6 @@
 #include "sim/comm_fault.h"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 
@@ -27,6 +28,10 @@ constexpr Kind kKinds[] = {
     {"imbalance-sequence", "job", "samples are of very different lengths: nobody's fault", false},
     {"imbalance-stage", "job", "the last stage has more to compute than the others: nobody's fault", false},
 };
+
+// What blocks a process for longer than a collection of garbage (some hundred milliseconds), which nobody
+// could tell it from: a file system that does not answer, a transfer that is tried again.
+constexpr uint64_t kStallNs = 500'000'000;
 
 int64_t units(double value) { return static_cast<int64_t>(value * static_cast<double>(kUnit)); }
 
@@ -101,6 +106,13 @@ void slow_card(CommFault& fault, const CommSite& site) {
   }
 }
 
+void slow_way(CommFault& fault, const CommSite& site) {
+  find_slow(fault, site, [&](uint32_t a, uint32_t b) {
+    const uint32_t x = site.host_of(a), y = site.host_of(b);
+    return std::pair(std::min(x, y), std::max(x, y)) == fault.link;
+  });
+}
+
 // Two hosts that have something to say to one another: neighbours in a ring or a pipeline.
 bool slow_link(CommFault& fault, const CommSite& site, Random& random) {
   std::set<std::pair<uint32_t, uint32_t>> pairs;
@@ -121,11 +133,47 @@ bool slow_link(CommFault& fault, const CommSite& site, Random& random) {
   std::advance(chosen, static_cast<int64_t>(random.below(pairs.size())));
   fault.link = *chosen;
   fault.hosts = {chosen->first, chosen->second};
-  find_slow(fault, site, [&](uint32_t a, uint32_t b) {
-    const uint32_t x = site.host_of(a), y = site.host_of(b);
-    return std::pair(std::min(x, y), std::max(x, y)) == fault.link;
-  });
+  slow_way(fault, site);
   return true;
+}
+
+// Places that could slow the same: those that something slow passes, the rarest of it.
+std::vector<uint32_t> others_that_may(const CommFault& fault, const CommSite& site) {
+  if (!fault.slow_channels.empty()) {
+    const uint32_t c = fault.slow_channels[0], r = c / 2;
+    return {r, c % 2 == 0 ? site.next(r) : site.previous(r)};
+  }
+  std::vector<uint32_t> out;
+  for (uint8_t kind = 1; kind < kCommGroups; ++kind) {
+    const CommGroups& groups = site.groups[kind];
+    for (const uint32_t n : fault.slow_groups[kind])
+      if (out.empty() || groups.size(n) < out.size())
+        out.assign(&groups.members[groups.first[n]], &groups.members[groups.first[n]] + groups.size(n));
+  }
+  return out;
+}
+
+// Whether the same fault elsewhere would leave the same trace.
+bool has_twin(const CommFault& fault, const CommSite& site) {
+  const std::vector<uint32_t> ranks = others_that_may(fault, site);
+  const auto same = [&](const CommFault& other) {
+    return other.slow_groups == fault.slow_groups && other.slow_channels == fault.slow_channels;
+  };
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    CommFault other;
+    if (fault.name == "nic") {
+      if (ranks[i] == fault.ranks[0]) continue;
+      other.ranks = {ranks[i]};
+      slow_card(other, site);
+    } else {
+      const uint32_t x = site.host_of(ranks[i]), y = site.host_of(ranks[(i + 1) % ranks.size()]);
+      other.link = std::minmax(x, y);
+      if (x == y || other.link == fault.link) continue;
+      slow_way(other, site);
+    }
+    if (same(other)) return true;
+  }
+  return false;
 }
 
 void choose_stop(CommFault& fault, const CommSite& site, Random& random) {
@@ -234,6 +282,7 @@ Result<CommFault> make_comm_fault(std::string_view name, const CommJobOptions& o
   if (Status status = choose_place(fault, site, place); !status) return tl::unexpected(status.error());
   if (Status status = choose_steps(fault, options, random.fork(3)); !status)
     return tl::unexpected(status.error());
+  if (fault.name == "nic" || fault.name == "link") fault.twin = has_twin(fault, site);
   imbalance(fault, site, strength);
   return fault;
 }
@@ -246,7 +295,8 @@ void add_effects(const CommFault& fault, const CommSite& site, uint32_t step, Co
   } else if (fault.name == "stall") {
     // As long as that many times all compute of a micro-batch.
     const uint64_t work = (site.block_ns + site.expert_ns) * site.blocks * site.micro_batches;
-    effects.pauses.push_back({fault.ranks[0], mix64(fault.key, step), scaled(work, slower)});
+    effects.pauses.push_back(
+        {fault.ranks[0], mix64(fault.key, step), std::max(kStallNs, scaled(work, slower))});
   } else if (fault.name == "gpu") {
     multiply(effects.compute, site.world, fault.ranks[0], slower);
   } else if (fault.name == "host") {

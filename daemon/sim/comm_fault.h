@@ -26,6 +26,7 @@ struct CommFault {
   // What a slow link, card or switch slows: numbers of groups by kind, channels of CommEffects.
   std::array<std::vector<uint32_t>, kCommGroups> slow_groups;
   std::vector<uint32_t> slow_channels;
+  bool twin = false;  // on another card or link it would slow the same: nobody can tell which it is
 };
 
 // Chooses where and when; the severity is the options', or 1. Changes the site where the fault is an

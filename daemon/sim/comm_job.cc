@@ -150,8 +150,9 @@ std::string fault_json(const CommSite& site, const CommFault& fault, const Run& 
   }
   const auto host = [&](uint32_t h) { return fmt::format("\"{}\"", site.host_names[h]); };
   const bool device = fault.ranks.size() == 1;
-  // What costs less than 5 % of every step may be told or not.
-  const std::string_view named = !fault.somebody ? "no" : is_hang(fault) || most >= 0.05 ? "yes" : "optional";
+  // What costs less than 5 % of every step may be told or not, and what nobody can place.
+  const bool shows = is_hang(fault) || (most >= 0.05 && !fault.twin);
+  const std::string_view named = !fault.somebody ? "no" : shows ? "yes" : "optional";
   const std::string link = fault.kind == "link"
                                ? fmt::format("[[{}, {}]]", host(fault.link.first), host(fault.link.second))
                                : "[]";

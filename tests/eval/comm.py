@@ -15,14 +15,17 @@ from typing import Dict, List, Optional, Sequence, Tuple
 import culprit
 from table import Rows, mean, ratio
 
-# Ranks and how often of 300: large ones are few, so that the run ends in a quarter of an hour on two cores.
-SIZES = ((64, 90), (128, 72), (256, 60), (512, 40), (1024, 22), (2048, 10), (8192, 6))
+# Ranks, how often of 300, and steps: a case of 8,192 costs as much as fifty of 256, so that the run ends in
+# twenty minutes on one core.
+SIZES = ((64, 60, 12), (128, 60, 12), (256, 60, 12), (512, 46, 12), (1024, 34, 12), (2048, 20, 12),
+         (4096, 8, 8), (8192, 12, 8))
 CULPRITS = ("gpu", "host", "stall", "nic", "link", "nvlink", "switch", "hang-host", "hang-device", "gpu gpu",
             "gpu nic")
 NOBODY = ("none", "none", "gc", "imbalance-expert", "imbalance-sequence", "imbalance-stage")
 NOBODY_SHARE = 0.3
 ONSETS = ("start", "4", "intermittent")
 DIMENSIONS = (3, 4, 5, 6)
+SURE = (0, 0.5, 0.7, 0.85, 0.95, 1.01)
 UNKNOWN = ("--unknown-steps", "--unknown-groups", "--unknown-bytes", "--no-joins")
 
 
@@ -30,7 +33,8 @@ UNKNOWN = ("--unknown-steps", "--unknown-groups", "--unknown-bytes", "--no-joins
 class Case:
     fault: str  # kinds, separated by a space
     world: int
-    dimensions: int
+    steps: int
+    dimensions: int  # kinds of groups with more than one member, but for the world
     onset: str
     tp: int
     pp: int
@@ -42,36 +46,40 @@ class Case:
 
     def arguments(self, out: Path) -> List[str]:
         words = ["simulate", "comm", str(out), "--seed", str(self.seed), "--onset", self.onset, *self.unknown]
-        for name in ("world", "tp", "pp", "cp", "ep"):
+        for name in ("world", "steps", "tp", "pp", "cp", "ep"):
             words += [f"--{name}", str(getattr(self, name))]
         for kind in self.fault.split():
             words += ["--fault", kind]
         return words + (["--missing-hosts", str(self.missing)] if self.missing else [])
 
 
-def case(rng: random.Random, fault: str, world: int) -> Case:
-    dimensions = rng.choice(DIMENSIONS)
-    tp, pp = rng.choice((2, 4, 8)), rng.choice((2, 4, 8) if world >= 256 else (2, 4))
-    cp = 2 if dimensions in (5, 6) else 1
-    inner = world // (tp * pp)
-    ep = min(inner // 2, rng.choice((2, 4, 8))) if dimensions in (4, 6) or fault == "imbalance-expert" else 1
+def case(rng: random.Random, fault: str, world: int, steps: int = 12) -> Case:
+    wanted = rng.choice(DIMENSIONS)
+    while True:
+        tp, pp = rng.choice((2, 4, 8)), rng.choice((2, 4, 8) if world >= 256 else (2, 4))
+        inner = world // (tp * pp)
+        if inner >= 8:
+            break
+    cp = 2 if wanted in (4, 6) else 1
+    ep = rng.choice((2, 4)) if wanted in (5, 6) or fault == "imbalance-expert" else 1
+    dimensions = 3 + (cp > 1) + 2 * (ep > 1)
     unknown = tuple(one for one in UNKNOWN if rng.random() < 0.1)
     missing = 1 if rng.random() < 0.1 and "hang" not in fault else 0
-    return Case(fault, world, dimensions, rng.choice(ONSETS), tp, pp, cp, max(1, ep), unknown, missing,
+    return Case(fault, world, steps, dimensions, rng.choice(ONSETS), tp, pp, cp, ep, unknown, missing,
                 rng.randrange(1, 1 << 31))
 
 
 def plan(seed: int, cases: int) -> List[Case]:
     rng = random.Random(seed)
-    total = sum(weight for _, weight in SIZES)
+    total = sum(weight for _, weight, _ in SIZES)
     out = []
-    for world, weight in SIZES:
+    for world, weight, steps in SIZES:
         count = max(1, round(cases * weight / total))
         nobody = max(1, round(count * NOBODY_SHARE))
         kinds = [NOBODY[i % len(NOBODY)] for i in range(nobody)]
         first = rng.randrange(len(CULPRITS))
         kinds += [CULPRITS[(first + i) % len(CULPRITS)] for i in range(count - nobody)]
-        out += [case(rng, kind, world) for kind in kinds]
+        out += [case(rng, kind, world, steps) for kind in kinds]
     return out
 
 
@@ -101,6 +109,23 @@ def steps_of(row: dict, steps: Sequence[int]) -> set:
     return {step for step in steps if row["steps"][0] <= step <= row["steps"][1]}
 
 
+def stated(first: Sequence[dict], right: bool) -> Dict[str, object]:
+    """How sure the program says it is, and whether it is right."""
+    return {"sure": max(one["score"] for one in first), "right": right} if first else {}
+
+
+def costliest(named: Sequence[dict], truth: dict) -> Optional[dict]:
+    """What is named for the most time over all steps."""
+    cost: Dict[str, float] = defaultdict(float)
+    keys = []
+    for one in named:
+        place = one["suspects"][0] if one["suspects"] else {}
+        keys.append(json.dumps([one["kind"], place.get("host"), place.get("rank"), one["links"][:1]]))
+        cost[keys[-1]] += one["cost_ms"] * len(steps_of(one, truth["steps"]) or [0])
+    best = max(cost, key=lambda key: cost[key]) if cost else None
+    return named[keys.index(best)] if best is not None else None
+
+
 def judge(report: dict, truth: dict, unknown_steps: bool) -> Dict[str, object]:
     needed = [one for one in truth["faults"] if one["named"] == "yes"]
     allowed = [one for one in truth["faults"] if one["named"] != "no"]
@@ -108,22 +133,18 @@ def judge(report: dict, truth: dict, unknown_steps: bool) -> Dict[str, object]:
     named = [one for one in report["irregularities"] if one["suspects"] or one["links"]]
     if truth["hangs"]:
         first = (hang or {}).get("suspects", [])[:1]
-        return {"top1": bool(first) and any(names(first[0], one) for one in needed), "hang": True}
+        right = bool(first) and any(names(first[0], one) for one in needed)
+        return {"top1": right, "hang": True, **stated(first, right)}
+    row = costliest(named, truth)
+    right = [one for one in allowed if row and hits(row, one)]
+    result: Dict[str, object] = stated(row["suspects"] or row["links"], bool(right)) if row else {}
     if not allowed:
         blamed = bool(named) or bool(hang and hang["suspects"]) or bool(report["suspects"])
-        return {"named": blamed, "told": [one["kind"] for one in named]}
-    if not needed:  # it costs too little to be told
-        return {"top1": None}
-    cost: Dict[str, float] = defaultdict(float)
-    for one in named:
-        place = one["suspects"][0] if one["suspects"] else {}
-        key = json.dumps([one["kind"], place.get("host"), place.get("rank"), one["links"][:1]])
-        cost[key] += one["cost_ms"] * len(steps_of(one, truth["steps"]) or [0])
-        one["key"] = key
-    best = max(cost, key=lambda key: cost[key]) if cost else None
-    row = next((one for one in named if one["key"] == best), None)
-    hit = [one for one in needed if row and hits(row, one)]
-    result: Dict[str, object] = {"top1": bool(hit)}
+        return {"named": blamed, "told": [one["kind"] for one in named], **result}
+    if not needed:  # it costs too little to be told, or nobody can tell where it is
+        return {"top1": None, **result}
+    hit = [one for one in needed if one in right]
+    result["top1"] = bool(hit)
     result["kind"] = any(row and row["kind"] in kinds_of(one) for one in hit or needed)
     if not unknown_steps:
         told = set().union(*(steps_of(one, truth["steps"]) for one in named)) if named else set()
@@ -142,7 +163,9 @@ def holmes(folder: Path) -> dict:
 
 def judge_holmes(told: dict, truth: dict) -> Dict[str, Optional[bool]]:
     """It names ranks: right where the rank is at fault, or on a link's or switch's host."""
-    if truth["hangs"] or not truth["faults"]:
+    if all(one["named"] == "no" for one in truth["faults"]):
+        return {"top1": None, "top2": None, "named": bool(told["top"])}
+    if truth["hangs"]:
         return {"top1": None, "top2": None}
     needed = [one for one in truth["faults"] if one["named"] == "yes"]
     if not needed:
@@ -182,13 +205,30 @@ def share(results: Sequence[dict], key: str) -> Optional[float]:
     return mean([float(one[key]) for one in results if one.get(key) is not None])
 
 
+def counts(results: Sequence[dict], key: str) -> str:
+    known = [one for one in results if one.get(key) is not None]
+    return f"{sum(bool(one[key]) for one in known)}/{len(known)}" if known else "-"
+
+
+def calibration(results: Sequence[dict]) -> List[Dict[str, object]]:
+    """Of those that name somebody: how sure they say they are, and how often they are right."""
+    out = []
+    for low, high in zip(SURE, SURE[1:]):
+        part = [one for one in results if "sure" in one and low <= one["sure"] < high]
+        if part:
+            out.append({"row": f"{low:.2f} to {min(high, 1):.2f}", "cases": len(part),
+                        "stated": share(part, "sure"), "right": share(part, "right")})
+    return out
+
+
 def summary(name: str, results: Sequence[dict]) -> Dict[str, object]:
     beside = [one["holmes"] for one in results]
     hit, told, real = (sum(one.get(f"steps_{key}", 0) for one in results) for key in ("hit", "told", "real"))
-    return {"row": name, "cases": len(results),
+    return {"row": name, "cases": len(results), "right": counts(results, "top1"),
             "top1": share(results, "top1"), "kind": share(results, "kind"),
-            "steps P": ratio(hit, told), "steps R": ratio(hit, real), "named": share(results, "named"),
+            "steps P": ratio(hit, told), "steps R": ratio(hit, real), "false": counts(results, "named"),
             "Holmes 1": share(beside, "top1"), "Holmes 2": share(beside, "top2"),
+            "Holmes false": counts(beside, "named"),
             "simulate s": share(results, "simulate_s"), "diagnose s": share(results, "diagnose_s")}
 
 
@@ -202,12 +242,12 @@ def run_simulated(rows: Rows, seed: int, folder: Path, options) -> None:
     results = []
     with ProcessPoolExecutor(options.processes) as pool:
         for done in as_completed([pool.submit(run_case, one, folder, options.keep) for one in cases]):
-            results.append(done.result())
+            one = done.result()
+            results.append(one)
+            rows.write("comm case", {"row": f"{one['fault']} {one['seed']}", **one})
+            if "crash" in one:
+                rows.crash(one["crash"])
     results.sort(key=lambda one: one["seed"])
-    for one in results:
-        rows.write("comm case", {"row": f"{one['fault']} {one['seed']}", **one})
-        if "crash" in one:
-            rows.crash(one["crash"])
     results = [one for one in results if "crash" not in one]
     if not results:
         return
@@ -220,7 +260,8 @@ def run_simulated(rows: Rows, seed: int, folder: Path, options) -> None:
     for name, part in (("8,192 ranks", [one for one in results if one["world"] == 8192]),
                        ("6 dimensions", [one for one in results if one["dimensions"] == 6])):
         rows.goal(f"Top-1 with {name}", share(part, "top1"), 0.95)
-    rows.goal("healthy and uneven jobs with a name", total["named"], 0, at_least=False)
+    rows.table("comm sure", "How sure it says it is, and how often it is right", calibration(results))
+    rows.goal("healthy and uneven jobs with a name", share(results, "named"), 0, at_least=False)
     missed = [one for one in results if one.get("top1") is False or one.get("named")]
     for one in missed[:options.show]:
         spec = Case(**{key: one[key] for key in Case.__dataclass_fields__})

@@ -55,7 +55,7 @@ void stand(Standing& at, const Seen& seen, const FlightGroup* counters) {
 }  // namespace
 
 std::vector<FlightTeam> teams_of(std::span<const FlightDump> dumps) {
-  std::map<std::pair<std::string, std::vector<uint32_t>>, FlightTeam> teams;
+  std::map<std::pair<std::string, RankList>, FlightTeam> teams;
   std::vector<std::vector<Seen>> seen;
   for (uint32_t d = 0; d < dumps.size(); ++d) {
     seen.push_back(look_over(dumps[d]));
@@ -67,7 +67,7 @@ std::vector<FlightTeam> teams_of(std::span<const FlightDump> dumps) {
       if (!team.name.empty()) continue;
       team.name = group.name;
       team.description = group.description;
-      team.ranks = group.ranks;
+      team.ranks = group.ranks.all();
     }
   }
   std::vector<FlightTeam> out;
@@ -110,8 +110,7 @@ std::optional<uint32_t> source_of_recv(const FlightDump& dump, const FlightOp& o
   if (!name.starts_with("recv ") || arrow == name.npos) return std::nullopt;
   uint32_t place = 0;
   const auto [stop, error] = std::from_chars(name.data() + arrow + 2, name.data() + name.size(), place);
-  const std::vector<uint32_t>& ranks = dump.groups[op.group].ranks;
-  return error == std::errc() && place < ranks.size() ? std::optional(ranks[place]) : std::nullopt;
+  return error == std::errc() ? dump.groups[op.group].ranks.at(place) : std::nullopt;
 }
 
 }  // namespace culprit::detect

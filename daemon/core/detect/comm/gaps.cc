@@ -1,6 +1,7 @@
 // What a rank did of its own: the time before each of its operations in which it waited for nothing.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/detect/comm/robust.h"
 #include "core/detect/comm/step.h"
@@ -15,14 +16,68 @@ constexpr int64_t kTogetherNs = 2000;
 // so shortly before another ends followed it: launches and stamps are no finer.
 constexpr int64_t kQueuedNs = 50'000;
 
+// Operations that run beside a rank's work, by kind. One that another began beside did not hold the rank up;
+// one at whose end the next began did, unless something else ended there too; what else comes between says
+// nothing. All ranks run one program, so all votes on a kind count together: each rank on its own would read
+// its gaps another way than its peers, where it is a close call, or where its network is slow. Not receives:
+// what is received is needed, and its end is what work waits for.
+class Background {
+ public:
+  Background(const Cluster& cluster, Step& step) : cluster_(cluster), step_(step) {
+    kinds_.reserve(step.ops.size());
+    for (uint32_t i = 0; i < step.ranks.size(); ++i) count(i);
+  }
+  void mark() {
+    for (uint32_t k = 0; k < step_.ops.size() && any_; ++k)
+      step_.ops[k].background =
+          step_.ops[k].op != CommOp::kRecv && votes_[kinds_[k]].beside > votes_[kinds_[k]].held;
+  }
+
+ private:
+  struct Votes {
+    uint32_t beside = 0, held = 0;
+  };
+
+  uint32_t kind_of(uint32_t rank, const Op& op) {
+    uint32_t& kind = of_slot_[op.slot * kCommOps + static_cast<size_t>(op.op)];
+    if (kind != kNone) return kind;
+    const auto [at, fresh] =
+        by_key_.try_emplace(side_kind(cluster_, rank, op), static_cast<uint32_t>(votes_.size()));
+    if (fresh) votes_.emplace_back();
+    return kind = *at;
+  }
+
+  void count(uint32_t i) {
+    const uint32_t rank = step_.ranks[i], from = step_.begin[i], to = step_.begin[i + 1];
+    of_slot_.assign(cluster_.ranks()[rank].slots.size() * kCommOps, kNone);
+    for (uint32_t k = from; k < to; ++k) {
+      const Op& op = step_.ops[k];
+      Votes& votes = votes_[kinds_.emplace_back(kind_of(rank, op))];
+      uint32_t next = k + 1;
+      while (next < to && step_.ops[next].start <= op.start + kTogetherNs) ++next;
+      if (next == to) continue;
+      const int64_t after = step_.ops[next].start - op.end;
+      const bool alone = next == k + 1 && (k == from || step_.ops[k - 1].end < op.end - kQueuedNs);
+      votes.beside += after < -kQueuedNs;
+      votes.held += alone && std::abs(after) <= kQueuedNs;
+      any_ = any_ || after < -kQueuedNs;
+    }
+  }
+
+  const Cluster& cluster_;
+  Step& step_;
+  std::vector<uint32_t> kinds_, of_slot_;  // by operation; by slot and operation, of one rank
+  std::vector<Votes> votes_;
+  FlatMap<uint32_t> by_key_;
+  bool any_ = false;
+};
+
 // The operations of one rank in a step. Most hold it up until they end. Some run beside its work (gradients
 // that are reduced while the next ones are computed, sends that nobody waits for): those only tell when they
 // were begun. Whether the end of such a one was waited for, no rank can say alone: Role asks its peers.
 class Gaps {
  public:
-  Gaps(Step& step, uint32_t from, uint32_t to, size_t slots) : step_(step), from_(from), to_(to) {
-    mark_background(slots);
-  }
+  Gaps(Step& step, uint32_t from, uint32_t to) : step_(step), from_(from), to_(to) {}
 
   // `began`: when what came before the first operation was over; negative: not known. Gives the last exit.
   int64_t measure(int64_t began) {
@@ -55,30 +110,6 @@ class Gaps {
     marker_ = std::max(marker_, at);
   }
 
-  // Kinds of which most had another operation begin while they ran. Not receives: what is received is needed,
-  // and its end is what work waits for.
-  void mark_background(size_t slots) {
-    struct Count {
-      uint32_t all = 0, beside = 0;
-    };
-    std::vector<Count> counts(slots * kCommOps);
-    const auto kind = [this](uint32_t k) {
-      return step_.ops[k].slot * kCommOps + static_cast<size_t>(step_.ops[k].op);
-    };
-    bool any = false;
-    for (uint32_t k = from_; k < to_; ++k) {
-      uint32_t next = k + 1;
-      while (next < to_ && step_.ops[next].start <= step_.ops[k].start + kTogetherNs) ++next;
-      const bool beside = next < to_ && step_.ops[next].start + kQueuedNs < step_.ops[k].end;
-      ++counts[kind(k)].all;
-      counts[kind(k)].beside += beside;
-      any = any || beside;
-    }
-    for (uint32_t k = from_; k < to_ && any; ++k)
-      step_.ops[k].background =
-          step_.ops[k].op != CommOp::kRecv && 2 * counts[kind(k)].beside > counts[kind(k)].all;
-  }
-
   void settle_background(int64_t now) {
     for (size_t i = 0; i < running_.size();) {
       const int64_t end = step_.ops[running_[i]].end;
@@ -99,16 +130,43 @@ class Gaps {
   std::vector<uint32_t> running_;  // in the background, not ended yet
 };
 
+// By rank's index: those that lack the last operation of a stream which most others of it have. When their
+// step ended is not known.
+std::vector<bool> without_end(const Cluster& cluster, const Step& step) {
+  std::vector<bool> out(cluster.ranks().size(), false), here(out.size(), false);
+  const auto seq_of = [&](const Instance& i) { return step.ops[step.sides[i.first]].seq; };
+  std::vector<const Instance*> last(step.channels.size(), nullptr);
+  for (const Instance& i : step.instances)
+    if (i.count > 0 && (!last[i.local] || seq_of(i) > seq_of(*last[i.local]))) last[i.local] = &i;
+  for (const Instance* i : last) {
+    const Channel& channel = cluster.channels()[i->channel];
+    const bool sent = channel.sender != kNone;
+    const auto& group = cluster.comms()[channel.comm].members;
+    if (i->count == (sent ? 2 : group.size()) || (!sent && 2 * i->count <= group.size())) continue;
+    const uint32_t ends[] = {channel.sender, channel.receiver};
+    const std::span<const uint32_t> members = sent ? std::span<const uint32_t>(ends) : group;
+    const auto mark = [&](bool value) {
+      for (uint32_t k = 0; k < i->count; ++k) here[step.ranks[step.owner[step.sides[i->first + k]]]] = value;
+    };
+    mark(true);
+    for (const uint32_t m : members) out[m] = out[m] || !here[m];
+    mark(false);
+  }
+  return out;
+}
+
 }  // namespace
 
 void measure_gaps(Cluster& cluster, Step& step) {
+  Background(cluster, step).mark();
+  const std::vector<bool> lost = without_end(cluster, step);
   std::vector<double> spans;
   for (uint32_t i = 0; i < step.ranks.size(); ++i) {
     RankInfo& info = cluster.ranks()[step.ranks[i]];
     const uint32_t from = step.begin[i], to = step.begin[i + 1];
     // What came before the first operation is known where the step before was seen.
     const bool follows = info.last_step + 1 == step.number && info.last_step >= 0;
-    const int64_t last = Gaps(step, from, to, info.slots.size()).measure(follows ? info.last_end : -1);
+    const int64_t last = Gaps(step, from, to).measure(follows ? info.last_end : -1);
     // How long the step took for this rank is what lies between its last exits.
     RankStep out;
     out.rank = step.ranks[i];
@@ -118,7 +176,7 @@ void measure_gaps(Cluster& cluster, Step& step) {
     step.result.ranks.push_back(out);
     info.last_end = last;
     step.result.last_ns = std::max(step.result.last_ns, last);
-    info.last_step = step.number;
+    info.last_step = lost[step.ranks[i]] ? -1 : step.number;
   }
   step.result.step_ms = spans.empty() ? 0 : quantile(spans, 0.9);
 }

@@ -25,6 +25,10 @@ constexpr uint32_t kHits = 3;
 // A pause stands out where it is as many times as long as the next one, wherever that was. What nine of ten
 // ranks stay below by far is a pause; what is spread over all is uneven work (a checkpoint written by all).
 constexpr double kStandsOut = 2, kPauseBeyond = 8, kPauseWorth = 0.1;
+// Shorter ones than this are what a full collection of garbage takes (some hundred milliseconds in a training
+// process; Megatron and TorchTitan run them by hand for that): they come to any process, and the first one in
+// a trace looks like a fault.
+constexpr double kCollectionMs = 300;
 // A device that is slow is so in all that it does: three quarters of its time, over as many places as tell.
 constexpr double kEven = 0.75;
 constexpr uint32_t kGaps = 8;
@@ -32,8 +36,8 @@ constexpr uint32_t kGaps = 8;
 constexpr double kAlpha = 0.01;
 // Ranks of a host that is slow as a whole are so by at least this much of the slowest one's excess.
 constexpr double kAlike = 0.4;
-// A part of the network is one of no more than so many that explain the same, or it is not named.
-constexpr uint32_t kTies = 2;
+// A part of the network that explains what is slow as well as two others do is named; one of more is nobody.
+constexpr double kNamed = 0.3;
 // A cost on the step's path below this share of the step makes no step irregular.
 constexpr double kCostWorth = 0.01;
 
@@ -72,8 +76,12 @@ Run strongest(const std::vector<Mark>& marks, double floor, double even_floor) {
   return other.best > steady.best ? other : steady;
 }
 
-// That it is not chance, as the evidence says it.
-double sure_of(double evidence, double bar) { return 1 - kAlpha * std::exp(std::min(0.0, bar - evidence)); }
+// That it is not chance: as the evidence has it, if steps are alike and independent; and in any case no more
+// than as many throws of a coin, that one of two who are alike would be ahead in each.
+double sure_of(double evidence, double bar, size_t steps) {
+  const double by_evidence = 1 - kAlpha * std::exp(std::min(0.0, bar - evidence));
+  return by_evidence * (1 - std::exp2(-static_cast<double>(steps)));
+}
 
 class Judge {
  public:
@@ -131,18 +139,42 @@ class Judge {
     return std::max(sigma_, kMadToSigma * lower_median(values));
   }
 
+  // Of a host in a step: ranks, and those that are in excess.
+  struct OnHost {
+    uint32_t ranks = 0, beyond = 0;
+    // What a rank shares with its family alone is their batch; what most of its host does is the host's.
+    bool most() const { return 4 * beyond >= 3 * ranks; }
+  };
+
+  template <class Beyond>
+  std::vector<OnHost> count_hosts(const StepResult& s, Beyond beyond) const {
+    std::vector<OnHost> out(cluster_.hosts().size() + 1);
+    for (const RankStep& r : s.ranks) {
+      OnHost& host = out[host_or_last(r.rank)];
+      ++host.ranks;
+      host.beyond += beyond(r);
+    }
+    return out;
+  }
+
   static bool differs(const RankStep& r, float excess) { return excess > kDevicesDiffer * (r.self - excess); }
 
   void find_ranks() {
     of_.assign(cluster_.ranks().size(), {});
     for (uint32_t s = 0; s < steps_.size(); ++s) {
       const double sigma = sigma_of(steps_[s]);
+      const auto beyond_role = [&](const RankStep& r) {
+        const double x = r.excess / steps_[s].step_ms;
+        return r.peers > 1 && x > kSigmas * sigma && x > kWorth && differs(r, r.excess);
+      };
+      const std::vector<OnHost> on_host = count_hosts(steps_[s], beyond_role);
       for (const RankStep& r : steps_[s].ranks) {
         if (r.peers < 2 || steps_[s].step_ms <= 0) continue;
         OfRank& of = of_[r.rank];
-        const double x = r.excess / steps_[s].step_ms, y = r.closer / steps_[s].step_ms;
+        const double y = r.closer / steps_[s].step_ms;
         const bool by_family = y > kSigmas * family_sigma_ && y > kWorth && differs(r, r.closer);
-        const bool hit = (x > kSigmas * sigma && x > kWorth && differs(r, r.excess)) || by_family;
+        const bool hit = by_family || (beyond_role(r) &&
+                                       (2 * r.closer > r.excess || on_host[host_or_last(r.rank)].most()));
         const bool even = hit && r.even >= kEven && r.gaps >= kGaps;
         of.marks.push_back({s, hit, even});
         of.path.push_back(r.path);
@@ -198,33 +230,42 @@ class Judge {
     }
     c.ratio = usual > 0 ? 1 + excess / usual : 1;
     c.excess_ms = excess / static_cast<double>(c.steps.size());
-    if (!stands_out(rank, c)) return;
+    if (!stands_out(rank, run, c)) return;
     out_.culprits.push_back(std::move(c));
   }
 
   double share_of(uint32_t step, float ms) const { return ms / steps_[step].step_ms; }
 
-  // Whether its mean excess in its steps is beyond what ranks differ by on the average of these steps: some
-  // have the larger share of the work again and again. Gives the confidence by who comes next to it.
-  bool stands_out(uint32_t rank, Culprit& c) {
-    if (means_.empty() || means_steps_ != c.steps) {
-      means_.assign(of_.size(), 0);
-      means_steps_ = c.steps;
-      for (const uint32_t s : c.steps)
-        for (const RankStep& r : steps_[s].ranks)
-          if (r.peers > 1) means_[r.rank] += share_of(s, r.excess) / static_cast<double>(c.steps.size());
-      std::vector<double> values = means_;
-      middle_ = lower_median(values);
-      for (double& v : values) v = std::abs(v - middle_);
-      spread_ = kMadToSigma * lower_median(values);
+  // Mean of a rank's `k` largest excesses in the steps of a run, relative to them.
+  void find_means(const Run& run, size_t k) {
+    if (!means_.empty() && means_of_ == std::tuple(run.from, run.to, k)) return;
+    means_of_ = {run.from, run.to, k};
+    means_.assign(of_.size(), 0);
+    std::vector<double> values;
+    for (size_t i = 0; i < of_.size(); ++i) {
+      values.clear();
+      for (size_t m = run.from; m <= run.to && m < of_[i].marks.size(); ++m)
+        values.push_back(share_of(of_[i].marks[m].step, of_[i].excess[m]));
+      const size_t n = std::min(k, values.size());
+      std::partial_sort(values.begin(), values.begin() + static_cast<ptrdiff_t>(n), values.end(),
+                        std::greater<>());
+      for (size_t m = 0; m < n; ++m) means_[i] += values[m] / static_cast<double>(n);
     }
+    values.clear();
+    for (size_t i = 0; i < of_.size(); ++i)
+      if (!of_[i].marks.empty()) values.push_back(means_[i]);
+    middle_ = lower_median(values);
+    for (double& v : values) v = std::abs(v - middle_);
+    spread_ = kMadToSigma * lower_median(values);
+  }
+
+  // Whether its excess in its steps is beyond what ranks differ by in as many of theirs, each in those in
+  // which it took longest: some have the larger share of the work again and again.
+  bool stands_out(uint32_t rank, const Run& run, Culprit& c) {
+    find_means(run, c.steps.size());
     // The largest of n normal values.
     const double far = std::sqrt(2 * std::log(static_cast<double>(of_.size()) / kAlpha));
-    double mean = 0;
-    for (size_t i = 0, k = 0; i < of_[rank].marks.size() && k < c.steps.size(); ++i) {
-      if (of_[rank].marks[i].step != c.steps[k]) continue;
-      mean += share_of(c.steps[k++], of_[rank].excess[i]) / static_cast<double>(c.steps.size());
-    }
+    const double mean = means_[rank];
     if (mean < middle_ + far * spread_) return false;
     const uint32_t host = cluster_.ranks()[rank].host;
     double next = 0;
@@ -272,13 +313,13 @@ class Judge {
     c.bar = bar;
     c.comm = first.comm;
     std::vector<double> ratios;
-    uint32_t ties = 0;
+    std::vector<double> sure;
     for (const auto& [s, effect] : list) {
       if (s < run.from || s > run.to) continue;
       c.steps.push_back(s);
       c.costs.push_back(effect->cost);
       ratios.push_back(effect->ratio);
-      ties = std::max(ties, effect->ties);
+      sure.push_back(effect->sure);
     }
     c.ratio = lower_median(ratios);
     constexpr const char* kKinds[] = {"nic", "nvlink", "link", "host"};
@@ -291,9 +332,9 @@ class Judge {
       if (first.kind == NetKind::kLink) c.hosts.push_back(first.b);
       add_ranks_of_hosts(c);
     }
-    // Others explain it as well: it is named with what remains of the certainty.
-    c.confidence = (1 - 0.5 / std::max(1.0, c.ratio)) / (ties + 1);
-    c.nobody = ties > kTies;
+    // Where the way of others would explain it as well it is so in every step.
+    c.confidence = lower_median(sure);
+    c.nobody = c.confidence < kNamed;
     out_.culprits.push_back(std::move(c));
   }
 
@@ -337,7 +378,7 @@ class Judge {
     for (const StepResult& s : steps_) pauses.push_back(pause_of(s));
     for (size_t i = 0; i < pauses.size(); ++i)
       if (const Pause& p = pauses[i]; p.sparse && p.rank->largest > most) most = p.rank->largest, at = i;
-    if (most <= 0) return;
+    if (most < kCollectionMs) return;
     const RankStep& r = *pauses[at].rank;
     for (size_t i = 0; i < pauses.size(); ++i)
       if (const Pause& p = pauses[i]; i == at)
@@ -345,6 +386,7 @@ class Judge {
       else if (p.sparse)
         next = std::max(next, p.rank->rank == r.rank ? p.next : p.rank->largest);
     if (most < kStandsOut * next || r.path < kPauseWorth * steps_[at].step_ms) return;
+    if (2 * r.closer < r.largest) return;  // its family was as late: that is their batch
     for (const Culprit& c : out_.culprits)
       if (std::find(c.ranks.begin(), c.ranks.end(), r.rank) != c.ranks.end()) return;
     Culprit c;
@@ -432,6 +474,7 @@ class Judge {
       std::vector<uint32_t> steps;
       std::vector<double> costs;
       double sum = 0;
+      c.seen = c.steps.size();
       for (size_t i = 0; i < c.steps.size(); ++i) {
         if (c.costs[i] < kCostWorth * steps_[c.steps[i]].step_ms) continue;
         steps.push_back(c.steps[i]);
@@ -449,7 +492,7 @@ class Judge {
       if (c.hidden && (c.excess_ms < 0.5 * most || most <= 0)) continue;
       // What is left of it where another stands nearly as high, or the whole is little: such a one is the
       // culprit, or its neighbour is.
-      c.confidence *= c.pause ? 1 : sure_of(c.evidence, c.bar);
+      c.confidence *= c.pause ? 1 : sure_of(c.evidence, c.bar, c.seen);
       kept.push_back(std::move(c));
     }
     out_.culprits = std::move(kept);
@@ -476,8 +519,8 @@ class Judge {
   const Cluster& cluster_;
   const std::deque<StepResult>& steps_;
   std::vector<OfRank> of_;
-  std::vector<double> means_;  // excess by rank, over these steps
-  std::vector<uint32_t> means_steps_;
+  std::vector<double> means_;  // by rank; of these steps (first and last mark), and so many of each
+  std::tuple<size_t, size_t, size_t> means_of_;
   double middle_ = 0, spread_ = 0;
   Sums all_;
   std::vector<Sums> by_host_;  // and of those whose host is not known

@@ -26,6 +26,7 @@ struct Culprit {
   bool nobody = false;          // one of many parts of the network: it cannot be told which
   bool pause = false;           // a rank that stood still once
   bool hidden = false;          // it cost nothing only because another cost more
+  size_t seen = 0;              // steps in which it was slow, whether it cost anything or not
   uint32_t peers = 0;           // that a rank was compared with
   uint64_t comm = 0;            // of the network: in which it cost most
   std::vector<uint32_t> steps;  // indices into the results, ascending

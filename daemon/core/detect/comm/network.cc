@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/detect/comm/robust.h"
 
@@ -20,6 +21,9 @@ constexpr double kSigmas = 4;
 // slows nine in ten, and one in twenty is slow for reasons of its own: of those one in four is twice as slow
 // again (times on shared networks have tails like that), until nobody has seen it.
 constexpr double kSlow = 2.9, kNormal = -2.25, kTail = 2, kSlowMost = 12;
+
+// In a group of more hosts no pair of them stands out.
+constexpr size_t kPairs = 4;
 
 uint64_t kind_of(const Cluster& cluster, const Step& step, const Instance& instance) {
   const CommInfo& comm = cluster.comms()[cluster.channels()[instance.channel].comm];
@@ -98,81 +102,132 @@ class Explain {
       any = any || c.is_slow;
     }
     if (!any) return;
+    size_t telling = 0;
     for (uint32_t i = 0; i < circuits_.size(); ++i)
-      if (circuits_[i].telling) list_parts(i);
+      if (circuits_[i].telling) list_parts(i), ++telling;
+    links_ = count_links();
+    // What all goes through within a host is compared with nothing.
+    std::erase_if(parts_, [&](const auto& entry) {
+      return entry.first.kind == NetKind::kNvlink && entry.second.all.size() == telling;
+    });
+    for (uint32_t i = 0; i < circuits_.size(); ++i)
+      if (circuits_[i].is_slow) list_perhaps(i);
     constexpr int kParts = 8;  // of a step: more that fail at once are a network without a culprit
     for (int i = 0; i < kParts && name_best(); ++i) {
     }
   }
 
  private:
-  void list_parts(uint32_t i) {
+  // Circuits that pass through a part, and those of larger groups that may: slow ones may be slow for it, and
+  // need not be where another part of their way is slower still.
+  struct Through {
+    std::vector<uint32_t> all, perhaps;
+  };
+
+  std::vector<uint32_t> hosts_of(uint32_t i, std::vector<uint32_t>& ranks) const {
     const Channel& channel = cluster_.channels()[circuits_[i].channel];
-    std::vector<uint32_t> ranks = cluster_.comms()[channel.comm].members;
+    ranks = cluster_.comms()[channel.comm].members;
     if (channel.sender != kNone) ranks = {channel.sender, channel.receiver};
     std::vector<uint32_t> hosts;
     for (const uint32_t r : ranks)
       if (const uint32_t h = cluster_.ranks()[r].host; h != kNone) hosts.push_back(h);
     std::sort(hosts.begin(), hosts.end());
     hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
+    return hosts;
+  }
+
+  void list_parts(uint32_t i) {
+    std::vector<uint32_t> ranks;
+    const std::vector<uint32_t> hosts = hosts_of(i, ranks);
     if (hosts.empty()) return;
     if (hosts.size() == 1) {
-      parts_[{NetKind::kNvlink, hosts[0], 0}].push_back(i);
+      parts_[{NetKind::kNvlink, hosts[0], 0}].all.push_back(i);
       return;
     }
-    for (const uint32_t h : hosts)
-      if (const auto inside = [&](uint32_t r) { return cluster_.ranks()[r].host == h; };
-          std::count_if(ranks.begin(), ranks.end(), inside) > 1)
-        through_[h].push_back(i);
-    for (const uint32_t r : ranks) parts_[{NetKind::kNic, r, 0}].push_back(i);
-    for (const uint32_t h : hosts) parts_[{NetKind::kHost, h, 0}].push_back(i);
-    constexpr size_t kPairs = 4;  // in a larger group no pair of hosts stands out
+    for (const uint32_t r : ranks) parts_[{NetKind::kNic, r, 0}].all.push_back(i);
+    for (const uint32_t h : hosts) parts_[{NetKind::kHost, h, 0}].all.push_back(i);
     if (hosts.size() > kPairs) return;
     for (size_t x = 0; x < hosts.size(); ++x)
-      for (size_t y = x + 1; y < hosts.size(); ++y) parts_[{NetKind::kLink, hosts[x], hosts[y]}].push_back(i);
+      for (size_t y = x + 1; y < hosts.size(); ++y)
+        parts_[{NetKind::kLink, hosts[x], hosts[y]}].all.push_back(i);
   }
 
-  // The part that explains most of what is slow and not explained; of equals the one nearer the leaf.
-  bool name_best() {
-    std::map<NetKind, size_t> of_kind;
-    for (const auto& [part, circuits] : parts_) ++of_kind[part.kind];
-    const Part* best = nullptr;
-    double most = 0;
-    uint32_t ties = 0;
-    for (const auto& [part, circuits] : parts_) {
-      double score = -std::log(static_cast<double>(of_kind[part.kind]));
-      size_t slow = 0;
-      for (const uint32_t c : circuits) {
-        if (circuits_[c].explained) continue;
-        score += circuits_[c].evidence;
-        slow += circuits_[c].is_slow;
-      }
-      if (slow > 0 && part.kind == NetKind::kNvlink) score += evidence_through(part.a);
-      if (slow == 0 || score <= 0) continue;
-      if (best && score < most + 1e-9) {
-        ties += score > most - 1e-9 && part.kind == best->kind;
-        continue;
-      }
-      best = &part;
-      most = score;
-      ties = 0;
+  size_t count_links() const {
+    std::set<std::pair<uint32_t, uint32_t>> pairs;
+    std::vector<uint32_t> ranks;
+    for (uint32_t i = 0; i < circuits_.size(); ++i) {
+      const std::vector<uint32_t> hosts = hosts_of(i, ranks);
+      if (hosts.size() > kPairs) continue;
+      for (size_t x = 0; x < hosts.size(); ++x)
+        for (size_t y = x + 1; y < hosts.size(); ++y) pairs.emplace(hosts[x], hosts[y]);
     }
-    if (!best) return false;
-    NetEffect out;
-    out.ties = ties;
-    out.evidence = static_cast<float>(most);
-    tell(*best, out);
-    return true;
+    return std::max<size_t>(1, pairs.size());
   }
 
-  // A group of several hosts also passes through the links within each, if it has several ranks there: slow
-  // ones may slow it, and need not, where the way between hosts is slower still.
-  double evidence_through(uint32_t host) const {
-    double sum = 0;
-    if (const auto at = through_.find(host); at != through_.end())
-      for (const uint32_t c : at->second)
-        if (circuits_[c].is_slow && !circuits_[c].explained) sum += circuits_[c].evidence;
-    return sum;
+  // Of what is slow: a group of several hosts also passes through the links within each, if it has several
+  // ranks there, and one of many hosts through ways between two of them that smaller ones pass too.
+  void list_perhaps(uint32_t i) {
+    std::vector<uint32_t> ranks;
+    const std::vector<uint32_t> hosts = hosts_of(i, ranks);
+    if (hosts.size() < 2) return;
+    for (const uint32_t h : hosts) {
+      const auto inside = [&](uint32_t r) { return cluster_.ranks()[r].host == h; };
+      const auto nvlink = parts_.find({NetKind::kNvlink, h, 0});
+      if (nvlink != parts_.end() && std::count_if(ranks.begin(), ranks.end(), inside) > 1)
+        nvlink->second.perhaps.push_back(i);
+      if (hosts.size() <= kPairs) continue;
+      for (auto at = parts_.lower_bound({NetKind::kLink, h, 0});
+           at != parts_.end() && at->first.kind == NetKind::kLink && at->first.a == h; ++at)
+        if (std::binary_search(hosts.begin(), hosts.end(), at->first.b)) at->second.perhaps.push_back(i);
+    }
+  }
+
+  bool open(uint32_t c) const { return circuits_[c].is_slow && !circuits_[c].explained; }
+
+  // What speaks for a part: of what it explains, all or only the marked.
+  double score_of(const Through& through, double prior, const std::vector<bool>* marked) const {
+    double score = prior;
+    size_t slow = 0;
+    for (const uint32_t c : through.all) {
+      if (circuits_[c].explained || (circuits_[c].is_slow && marked && !(*marked)[c])) continue;
+      score += circuits_[c].evidence;
+      slow += circuits_[c].is_slow;
+    }
+    if (slow == 0) return -INFINITY;
+    for (const uint32_t c : through.perhaps)
+      if (open(c) && (!marked || (*marked)[c])) score += circuits_[c].evidence;
+    return score;
+  }
+
+  // The part that explains most of what is slow and not explained; of equals the one nearer the leaf. How
+  // sure it is follows from what speaks for others that would explain the same.
+  bool name_best() {
+    // That it is this one, if it is one of its kind: of all that the job has, whether they tell much or not.
+    const double per_host = -std::log(static_cast<double>(cluster_.hosts().size()));
+    std::map<NetKind, double> prior{{NetKind::kNic, -std::log(static_cast<double>(cluster_.ranks().size()))},
+                                    {NetKind::kNvlink, per_host},
+                                    {NetKind::kHost, per_host},
+                                    {NetKind::kLink, -std::log(static_cast<double>(links_))}};
+    const std::pair<const Part, Through>* best = nullptr;
+    double most = 0;
+    for (const auto& entry : parts_)
+      if (const double score = score_of(entry.second, prior[entry.first.kind], nullptr); score > most + 1e-9)
+        best = &entry, most = score;
+    if (!best) return false;
+    std::vector<bool> marked(circuits_.size(), false);
+    for (const auto* list : {&best->second.all, &best->second.perhaps})
+      for (const uint32_t c : *list) marked[c] = open(c);
+    double others = 0;
+    for (const auto& entry : parts_)
+      if (&entry != best) {
+        const double score = score_of(entry.second, prior[entry.first.kind], &marked);
+        others += std::exp(std::min(0.0, score - most));
+      }
+    NetEffect out;
+    out.sure = static_cast<float>(1 / (1 + others));
+    out.evidence = static_cast<float>(most);
+    tell(best->first, out);
+    return true;
   }
 
   void tell(const Part& part, NetEffect& out) {
@@ -181,9 +236,8 @@ class Explain {
     out.b = part.b;
     std::vector<double> logs;
     double worst = -1;
-    std::vector<uint32_t> circuits = parts_[part];
-    if (part.kind == NetKind::kNvlink)
-      circuits.insert(circuits.end(), through_[part.a].begin(), through_[part.a].end());
+    std::vector<uint32_t> circuits = parts_[part].all;
+    circuits.insert(circuits.end(), parts_[part].perhaps.begin(), parts_[part].perhaps.end());
     for (const uint32_t i : circuits) {
       Circuit& c = circuits_[i];
       if (c.explained || !c.is_slow) continue;
@@ -208,8 +262,8 @@ class Explain {
   const std::vector<double>& on_path_;
   Step& step_;
   std::vector<Circuit> circuits_;
-  std::map<Part, std::vector<uint32_t>> parts_;
-  std::map<uint32_t, std::vector<uint32_t>> through_;  // by host: circuits that cross it and leave it
+  std::map<Part, Through> parts_;
+  size_t links_ = 1;  // pairs of hosts that have something to say to one another
 };
 
 }  // namespace

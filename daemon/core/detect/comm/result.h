@@ -47,7 +47,7 @@ struct NetEffect {
   uint32_t a = 0, b = 0;  // kNic: a rank's index; kLink: hosts; else a: a host
   double ratio = 1;       // of the time that its operations took to what is usual
   double cost = 0;        // ms, on the path
-  uint32_t ties = 0;      // others that explain the same as well
+  float sure = 0;         // 0..1: that it is this part, of all that would explain the same
   float evidence = 0;     // of this step alone: log likelihood ratio, beyond what so many parts do by chance
   uint64_t comm = 0;      // the id of the communicator in which it cost most
   std::vector<uint32_t> channels = {};  // in Step::channels, that it explains; empty once the step is closed

@@ -8,15 +8,6 @@
 namespace culprit::comm {
 namespace {
 
-// What a side is, whoever's it is: the kind of its group, the operation, and the direction of a send.
-uint64_t kind_of(const Cluster& cluster, uint32_t rank, const Op& op) {
-  const RankInfo& info = cluster.ranks()[rank];
-  const Slot& slot = info.slots[op.slot];
-  const uint64_t shape = cluster.comms()[cluster.channels()[slot.channel].comm].shape;
-  const uint64_t way = slot.peer == kNone ? 0 : slot.peer > info.rank ? 1 : 2;
-  return mix64(shape, static_cast<uint64_t>(op.op) << 2 | way);
-}
-
 // Ranks of one role in a step, and their gaps place by place. The places are those of the member with most of
 // them; a place is an operation by its kind and its number in the step, so that a lost record moves nothing.
 class Role {
@@ -49,7 +40,7 @@ class Role {
     for (uint32_t k = step_.begin[i]; k < step_.begin[i + 1]; ++k) {
       const Op& op = step_.ops[k];
       uint64_t& kind = kinds[op.slot * kCommOps + static_cast<size_t>(op.op)];
-      if (kind == 0) kind = kind_of(cluster_, step_.ranks[i], op);
+      if (kind == 0) kind = side_kind(cluster_, step_.ranks[i], op);
       keys.push_back(mix64(kind, op.seq - step_.base[step_.instances[op.instance].local]));
     }
   }
@@ -240,6 +231,14 @@ void compare_families(const Cluster& cluster, Step& step) {
 
 }  // namespace
 
+uint64_t side_kind(const Cluster& cluster, uint32_t rank, const Op& op) {
+  const RankInfo& info = cluster.ranks()[rank];
+  const Slot& slot = info.slots[op.slot];
+  const uint64_t shape = cluster.comms()[cluster.channels()[slot.channel].comm].shape;
+  const uint64_t way = slot.peer == kNone ? 0 : slot.peer > info.rank ? 1 : 2;
+  return mix64(shape, static_cast<uint64_t>(op.op) << 2 | way);
+}
+
 void compare_roles(const Cluster& cluster, Step& step) {
   FlatMap<uint32_t> roles;
   std::vector<std::vector<uint32_t>> members;
@@ -254,7 +253,7 @@ void compare_roles(const Cluster& cluster, Step& step) {
     for (uint32_t k = step.begin[i]; k < step.begin[i + 1]; ++k) {
       const Op& op = step.ops[k];
       const size_t at = op.slot * kCommOps + static_cast<size_t>(op.op);
-      if (!seen[at]) kinds.push_back(kind_of(cluster, rank, op));
+      if (!seen[at]) kinds.push_back(side_kind(cluster, rank, op));
       seen[at] = true;
     }
     std::sort(kinds.begin(), kinds.end());

@@ -74,6 +74,10 @@ struct Step {
   uint32_t local(uint32_t channel) const { return channel < channel_at.size() ? channel_at[channel] : kNone; }
 };
 
+// What a side of an operation is, whoever's it is: the kind of its group, the operation, and the direction of
+// a send.
+uint64_t side_kind(const Cluster& cluster, uint32_t rank, const Op& op);
+
 // Groups and matches. `records` in any order, all of them known to the cluster, which is settled. Any thread,
 // while nothing is added to the cluster.
 void build_step(const Cluster& cluster, int64_t number, std::span<const CommRecord* const> records,

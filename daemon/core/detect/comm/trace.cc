@@ -462,16 +462,39 @@ std::vector<std::string> CommTrace::told_drops() const {
   tell(late_, "of communication came when their step had been judged: left out");
   tell(unplaced_steps_, "of communication tell no step and repeat nothing that would: left out");
   tell(scattered_, "of communication are of more communicators and peers than can be followed: left out");
-  uint64_t present = 0, told = 0;
-  for (const RankInfo& r : cluster_.ranks()) present += !r.slots.empty();
-  for (const CommInfo& c : cluster_.comms()) told = std::max<uint64_t>(told, c.told_size);
-  told = std::max<uint64_t>(told, cluster_.ranks().size());
-  if (present > 0 && told > present)
-    out.push_back(fmt::format("of {} of {} that communicators speak of nothing is recorded", told - present,
-                              counted(told, "rank")));
+  if (const auto ranks = missing()) out.push_back("not there: " + *ranks);
   tell(beyond_, "of operations under way were more than can be remembered");
   if (forgotten_ > 0)
     out.push_back(fmt::format("{} of communication are forgotten", counted(forgotten_, "step")));
+  return out;
+}
+
+std::optional<std::string> CommTrace::missing() const {
+  std::vector<bool> here;
+  uint64_t present = 0, told = cluster_.ranks().size();
+  for (const RankInfo& r : cluster_.ranks()) {
+    if (r.rank >= here.size()) here.resize(r.rank + 1, false);
+    here[r.rank] = !r.slots.empty();
+    present += here[r.rank];
+  }
+  for (const CommInfo& c : cluster_.comms()) told = std::max<uint64_t>(told, c.told_size);
+  if (present == 0 || told <= present) return std::nullopt;
+  std::string out = fmt::format("communication records of {} of {} that communicators speak of",
+                                told - present, counted(told, "rank"));
+  // Ranks of a job are numbered from 0; where those that are here are not, nobody knows who is missing.
+  if (here.size() > told) return out;
+  here.resize(told, false);
+  constexpr size_t kShown = 8;
+  size_t shown = 0;
+  for (size_t from = 0; from < here.size(); ++from) {
+    if (here[from]) continue;
+    size_t to = from;
+    while (to + 1 < here.size() && !here[to + 1]) ++to;
+    if (shown++ == kShown) return out + " and others";
+    out += fmt::format("{} {}", shown == 1 ? (told - present > 1 ? ": ranks" : ": rank") : ",", from);
+    if (to > from) out += fmt::format(" to {}", to);
+    from = to;
+  }
   return out;
 }
 

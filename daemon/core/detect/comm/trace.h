@@ -81,6 +81,8 @@ class CommTrace {
   std::optional<Stuck> stuck() const;
   // What was dropped, and why: a sentence each.
   std::vector<std::string> told_drops() const;
+  // Ranks that others speak of and of which nothing came, in a sentence.
+  std::optional<std::string> missing() const;
   uint64_t records() const { return taken_; }
   int64_t first_ns() const { return first_ns_; }
   int64_t last_ns() const { return last_ns_; }
