@@ -174,7 +174,8 @@ class Correlator {
     d.action.kind = f.action;
     if (f.action == ActionKind::kIsolate || f.action == ActionKind::kCheck)
       for (const Suspect& s : d.hosts)
-        if (s.host) d.action.targets.push_back(*s.host);
+        if (s.host && std::ranges::find(d.action.targets, *s.host) == d.action.targets.end())
+          d.action.targets.push_back(*s.host);  // once, of however many ranks
     report_.diagnoses.push_back(std::move(d));
   }
 
