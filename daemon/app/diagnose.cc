@@ -351,7 +351,7 @@ struct PickedJob {
   std::vector<std::string> others = {};
 };
 
-// Leaves in `files` what is of one job. What names no job belongs to the one of job.toml, else to the only one.
+// Leaves in `files` what is of one job. What names no job is of job.toml's, else of the only one.
 PickedJob pick_job(JobFiles& files, const std::string& wanted) {
   PickedJob out;
   out.asks = wanted.empty();

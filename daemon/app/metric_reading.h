@@ -1,5 +1,5 @@
-// Reads files of trace lines (FORMATS.md section 4: metrics, and whatever else the trace socket takes) into an
-// engine. Of several files the one that is behind in steps is read first, so that ranks come to the same steps
+// Reads files of trace lines (FORMATS.md section 4: metrics, and what else the trace socket takes) into an
+// engine. Of several files the one that is behind in steps is read first, so that ranks come to the same step
 // together; a line of each is held at a time. Blocks, on the caller's thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Lines of the trace socket, or of a file of them (FORMATS.md section 4), sorted out: what each kind says to an
+// Lines of the trace socket, or of a file of them (FORMATS.md section 4), sorted out: what each says to an
 // engine. Shared by the daemon, which reads a socket's pieces, and by the reading of files.
 //
 // Values and pure functions; one thread. No clock: time is that of the records.

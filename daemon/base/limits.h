@@ -103,7 +103,7 @@ constexpr size_t kWireLines = 1 << 18;
 // where nanoseconds end.
 constexpr uint32_t kCommRanks = 1 << 20;
 constexpr size_t kCommRows = 64;  // of a heat map: what a person looks over
-// Names of metrics that an agent sends on of one session: a hundred for each of forty layers. And the bytes of
+// Names of metrics that an agent sends on of one session: a hundred for each of 40 layers. And the bytes of
 // them in a second: sixteen ranks with two hundred values each tell 20 steps a second then, at their longest.
 constexpr size_t kLoopNames = 4096;
 constexpr size_t kLoopBytesPerSecond = 1 << 20;

@@ -1,4 +1,4 @@
-// What a loop told of its numbers, as charts of the HTML report: curves of the well-known metrics, the median of
+// What a loop told of its numbers, as charts of the HTML report: curves of well-known metrics, the median of
 // the ranks and the one that is farthest from it, with the steps that went wrong; and how odd each rank was.
 // Pure; no script.
 #pragma once

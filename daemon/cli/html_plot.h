@@ -1,5 +1,5 @@
-// What charts over steps have in common, as inline SVG: an axis of steps, lines and marks over them, and a heat
-// map of ranks. A chart stands in a <div class="chart">; all of them have as many columns as there are steps or
+// What charts over steps have in common, as inline SVG: an axis of steps, lines and marks, and a heat
+// map of ranks. A chart stands in a <div class="chart">; all have as many columns as there are steps or
 // spells of steps to show. Pure; no script.
 #pragma once
 

@@ -1,9 +1,9 @@
-// Rows of a loop that runs, in the order of their steps whatever way they come: each rank has a connection of its
-// own, and a host's agent tells a minute at a time. What a rank told of a step goes on when all ranks have told
-// it; what somebody is missing from, when no more of that time can come. Before the first such time nobody knows
-// which ranks there are, and all waits.
+// Rows of a loop that runs, in the order of their steps however they come: each rank has a connection of its
+// own, and a host's agent tells a minute at a time. What a rank told of a step goes on when all have told
+// it; what somebody is missing from, when no more of that time can come. Until the first such time nobody
+// knows which ranks there are, and all waits.
 //
-// Pure; one thread. Holds rows up to a bound that grows with the ranks; beyond it the first ones go on as they
+// Pure; one thread. Holds rows up to a bound that grows with the ranks; beyond it the first go on as they
 // are, which is counted and told.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace culprit::core {
 
-// Bytes of rows that wait: of each rank forty rows of a hundred metrics, the minute that agents tell at a time.
+// Bytes of rows that wait: of each rank forty rows of a hundred metrics, the minute that agents tell.
 constexpr size_t kLoopHeldBytes = 16 << 20, kLoopHeldBytesOfRank = 32 << 10;
 
 class LoopOrder {

@@ -1,4 +1,4 @@
-// Which ranks told metrics, and from which hosts: so that who is suspected by its numbers has a place. Holds a
+// Which ranks told metrics, and from which hosts: so that who is suspected by them has a place. Holds a
 // few words for each rank; at most limits::kCommRanks ranks and limits::kWriters hosts. Pure; one thread.
 #pragma once
 

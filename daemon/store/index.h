@@ -142,7 +142,7 @@ class Index {
   Status add_device_fault(const DeviceFault& fault);
   // The diagnosis was taken back.
   Status remove_device_faults(const std::string& job, uint32_t run, const std::string& diagnosis);
-  // What counts still, oldest first: nobody refuted it, and its host was not cleared since. Of the devices that
+  // What counts still, oldest first: nobody refuted it, and its host was not cleared. Of the devices that
   // this run of the job accuses or, where none is named, of all.
   Result<std::vector<DeviceFault>> device_faults(const std::string& job = "", uint32_t run = 0);
 

@@ -1,4 +1,4 @@
-"""A training loop tells its numbers on the trace socket: whose parameters differ from their replicas is named."""
+"""A training loop tells its numbers on the trace socket: whose differ from their replicas' is named."""
 import json
 import random
 import socket
@@ -82,8 +82,8 @@ def numerics_rank_from_the_socket(context: Context) -> str:
     daemon.start()
     again = waits_for(daemon, lambda r: is_named(r, 2), 40, "it is named after kill -9")
     need(need_named(again, 2, HOST) == fault, f"another fault after kill -9: {again['numerics']}")
-    text = subprocess.run([str(context.bin_dir / "culprit"), "report", JOB, "--server", f"unix:{daemon.socket}"],
-                          stdout=subprocess.PIPE, check=False, timeout=60).stdout.decode()
+    asked = [str(context.bin_dir / "culprit"), "report", JOB, "--server", f"unix:{daemon.socket}"]
+    text = subprocess.run(asked, stdout=subprocess.PIPE, check=False, timeout=60).stdout.decode()
     for part in (f"step {FAULT}", "rank 2", fault["mitigation"][:20]):
         need(part in " ".join(text.split()), f"the text does not say {part!r}: {text}")
     return f"noticed at step {fault['detected_at']}, {fault['confidence']:.2f}"
@@ -123,20 +123,20 @@ def numerics_rank_over_hosts(context: Context) -> str:
     by_rank = lines(JOB, odd=3)
     for i, agent in enumerate(cluster.agents):
         tell(agent, by_rank, range(2 * i, 2 * i + 2))
-    report = waits_for(cluster.collector, lambda r: is_named(r, 3), 150, "the odd rank is named")
+    report = waits_for(cluster.collector, lambda r: is_named(r, 3), 240, "the odd rank is named")
     fault = need_named(report, 3, "node-1")
     need(report["job"]["ranks"] == RANKS and report["job"]["hosts"] == 2, f"job: {report['job']}")
     cluster.collector.kill()
     cluster.collector.start()
-    again = waits_for(cluster.collector, lambda r: is_named(r, 3), 60, "it is named after kill -9")
+    again = waits_for(cluster.collector, lambda r: is_named(r, 3), 120, "it is named after kill -9")
     need(need_named(again, 3, "node-1") == fault, f"another fault after kill -9: {again['numerics']}")
     return f"noticed at step {fault['detected_at']}"
 
 
 @case
 def numerics_device_is_remembered(context: Context) -> str:
-    """A device that was suspected in one job is known in the next, as another rank, after kill -9; until its host
-    is cleared."""
+    """A device that was suspected in one job is known in the next, as another rank, after kill -9, until
+    its host is cleared."""
     daemon = context.daemon().start()
 
     def job(name: str, rank: int) -> None:
@@ -158,8 +158,9 @@ def numerics_device_is_remembered(context: Context) -> str:
     waits_for(daemon, lambda r: is_named(r, 1) and why("second"), 40, "the device is remembered", "second")
     told = why("second")[0]
     need("in 1 job before: first (step 80)" in told, told)
-    done = subprocess.run([str(context.bin_dir / "culprit"), "clear", HOST, "--server", f"unix:{daemon.socket}"],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=60)
+    done = subprocess.run([str(context.bin_dir / "culprit"), "clear", HOST, "--server",
+                           f"unix:{daemon.socket}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          check=False, timeout=60)
     need(done.returncode == 0, f"culprit clear: {done.stderr[-200:]!r}")
     need(not why("second"), f"it is remembered after its host was cleared: {why('second')}")
     return told

@@ -272,7 +272,7 @@ void LiveJob::name_diagnoses() {
   }
 }
 
-// The devices that a diagnosis of numbers holds responsible: by names that stay theirs, where these are known.
+// The devices that a diagnosis of numbers holds responsible: by names that stay theirs, where known.
 std::vector<LiveEvent::Device> LiveJob::corrupting(const Diagnosis& d) const {
   std::vector<LiveEvent::Device> out;
   if (d.detector != "numerics" || d.category != Category::kHardware || !engine_) return out;

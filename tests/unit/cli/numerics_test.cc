@@ -81,8 +81,8 @@ BOOST_AUTO_TEST_CASE(the_text_says_class_step_rank_and_what_to_do) {
 
 BOOST_AUTO_TEST_CASE(traces_without_lines_are_told_by_their_size) {
   Report r;
-  r.job.bytes = 3 << 20, r.job.ranks = 8, r.job.hosts = 1;
-  BOOST_TEST(has(render_text(r, {}), "Nothing wrong found in 3.0 MiB of traces of 1 host, 8 ranks"),
+  r.job.bytes = 3'000'000, r.job.ranks = 8, r.job.hosts = 1;
+  BOOST_TEST(has(render_text(r, {}), "Nothing wrong found in 3.0 MB of traces of 1 host, 8 ranks"),
              render_text(r, {}));
 }
 

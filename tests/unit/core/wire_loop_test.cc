@@ -129,8 +129,10 @@ BOOST_AUTO_TEST_CASE(names_cost_once_and_replicas_that_agree_a_byte) {
   for (size_t step = 0; step < kSteps; ++step) {
     std::vector<MetricValue> values;
     for (const std::string& name : names) values.push_back({name, chance(random)});
+    std::vector<MetricRow> rows;
     for (uint32_t rank = 0; rank < kRanks; ++rank)
-      sent.give({row_of(rank, static_cast<int64_t>(step), values)}, static_cast<TimeNs>(step) * kNsPerSecond);
+      rows.push_back(row_of(rank, static_cast<int64_t>(step), values));
+    sent.give(rows, static_cast<TimeNs>(step) * kNsPerSecond);
   }
   sent.flush();
   BOOST_TEST(sent.there.text == sent.expected);
@@ -152,9 +154,8 @@ BOOST_AUTO_TEST_CASE(a_flood_of_names_or_rows_is_bounded_counted_and_told) {
   for (size_t at = 0; (at = sent.there.text.find('=', at)) != std::string::npos; ++at) ++values_told;
   BOOST_TEST(values_told == limits::kLoopNames);
   BOOST_TEST_REQUIRE(sent.there.problems.size() == 1u);
-  BOOST_TEST(
-      sent.there.problems[0] ==
-      "11 values have names that are too long, or beyond the first 4096 of the session: they are left out");
+  BOOST_TEST(sent.there.problems[0] ==
+             "11 values of metrics are left out: names too long, or beyond the first 4096 of the session");
   BOOST_TEST(sent.writer.dropped_notes() == 11u);
   // Ten times what a second may hold.
   std::vector<MetricValue> many;
@@ -166,9 +167,9 @@ BOOST_AUTO_TEST_CASE(a_flood_of_names_or_rows_is_bounded_counted_and_told) {
   }
   sent.writer.add(MetricInput{std::vector<MetricRow>{row_of(0, 1, {many.data(), 1})}}, 21 * kNsPerSecond);
   sent.flush();
-  BOOST_TEST(
-      sent.there.problems.back().find("of metrics came faster than 1.0 MiB a second") != std::string::npos,
-      sent.there.problems.back());
+  BOOST_TEST(sent.there.problems.back().find("of metrics are left out: no more than 1.0 MB a second") !=
+                 std::string::npos,
+             sent.there.problems.back());
   const auto rows = std::count(sent.there.text.begin(), sent.there.text.end(), '\n');
   BOOST_TEST((rows > 100 && rows < 130), rows);
 }

@@ -407,7 +407,8 @@ BOOST_AUTO_TEST_CASE(what_spoke_against_a_device_outlives_its_jobs_and_the_daemo
   Folder folder;
   const auto told = [&](Index& index, const std::string& job = "", uint32_t run = 0) {
     std::string out;
-    for (const DeviceFault& f : index.device_faults(job, run).value())
+    const auto faults = index.device_faults(job, run);
+    for (const DeviceFault& f : *faults)
       out += f.device + "@" + f.host + "=" + f.job + "/" + std::to_string(f.step.value_or(-1)) + " ";
     return out;
   };
