@@ -1,5 +1,5 @@
-"""Real trainings with injected faults of their numbers (shared/data/sdc): what is found, named and told apart,
-beside published rules on the same records."""
+"""Real trainings with injected faults of their numbers (shared/data/sdc): what is found, named and told
+apart, beside published rules on the same records."""
 import importlib.util
 import json
 import subprocess
@@ -80,7 +80,8 @@ def run(rows: Rows, data: Path, folder: Path, processes: int) -> None:
             a for a in alarms if any(a["job"] == label["job"] for label in labels[half::2])], score))
     for name in numerics_rules.RULES:
         table.append(row(name, labels, [a for one in ruled for a in one[name]], score))
-    rows.table("numerics", "Faults of a training's numbers (effective ones; clean steps for false alarms)", table)
+    title = "Faults of a training's numbers (effective ones; clean steps for false alarms)"
+    rows.table("numerics", title, table)
     ours = table[0]
     rows.goal("corruption found", ours["sdc"], 0.8)
     rows.goal("its rank exact", ours["rank"], 0.95)

@@ -1,7 +1,7 @@
 """Published rules for alarms of a training's numbers, on records of metrics: what culprit is compared with.
 
-Each takes the steps of one job, in order, as {rank: {metric: value}}, and gives alarms (step, class, ranks). They
-are causal. What their papers leave open is said with each."""
+Each takes the steps of one job, in order, as {rank: {metric: value}}, and gives alarms (step, class, ranks).
+They are causal. What their papers leave open is said with each."""
 import math
 from collections import deque
 from statistics import mean, median, pstdev
@@ -15,6 +15,10 @@ NAN = float("nan")
 def middle(ranks: Dict[int, Dict[str, float]], metric: str) -> float:
     values = [one[metric] for one in ranks.values() if metric in one and math.isfinite(one[metric])]
     return median(values) if values else NAN
+
+
+def is_norm(value: Optional[float]) -> bool:
+    return value is not None and 0 < value < math.inf
 
 
 def outlying(value: float, past: Sequence[float], sigmas: float) -> bool:
@@ -38,8 +42,9 @@ def spikes(steps: Sequence[Step], sigmas: float = 6, window: int = 128) -> List[
 
 
 def palm(steps: Sequence[Step]) -> List[Alarm]:
-    """PaLM's: at a spike of the loss go back some 100 steps and skip 200 to 500 batches, so it takes each for
-    data. It names no threshold: here 1.5 times the median of the last 100, and none while batches are skipped."""
+    """PaLM's: at a spike of the loss go back some 100 steps and skip 200 to 500 batches, so it takes each
+    for data. It names no threshold: here 1.5 times the median of the last 100, and none while batches are
+    skipped."""
     past: deque = deque(maxlen=100)
     alarms, quiet = [], -1
     for step, ranks in steps:
@@ -63,8 +68,8 @@ def train_sdc(steps: Sequence[Step], alarm: float = 21, window: int = 64) -> Lis
         for name in sorted(names - {"grad_norm_reduced"}):
             scores = []
             for rank, one in ranks.items():
-                others = [math.log(o[name]) for r, o in ranks.items() if r != rank and 0 < o.get(name, NAN) < math.inf]
-                if not others or not 0 < one.get(name, NAN) < math.inf:
+                others = [math.log(o[name]) for r, o in ranks.items() if r != rank and is_norm(o.get(name))]
+                if not others or not is_norm(one.get(name)):
                     continue
                 e = math.log(one[name]) - median(others)
                 kept = past.setdefault((rank, name), deque(maxlen=window))
@@ -82,8 +87,8 @@ def train_sdc(steps: Sequence[Step], alarm: float = 21, window: int = 64) -> Lis
 
 
 def tu_berlin(steps: Sequence[Step], warmup: int = 32) -> List[Alarm]:
-    """TU Berlin's: the norm of the gradient is not finite, or the update jumps by more than its mean jump of a
-    warm-up over .05 times the root of the norm's growth. By rank; the update's RMS is its norm here."""
+    """TU Berlin's: the norm of the gradient is not finite, or the update jumps by more than its mean jump of
+    a warm-up over .05 times the root of the norm's growth. By rank; the update's RMS is its norm here."""
     last: Dict[int, Tuple[float, float]] = {}
     jumps: Dict[int, List[float]] = {}
     alarms = []

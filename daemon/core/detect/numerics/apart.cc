@@ -197,9 +197,9 @@ void Apart::settle(uint32_t number, std::span<const uint32_t> slots, std::vector
   alarms.push_back(alarm);
 }
 
-// A value that its column's past and the number of values looked at make unheard of accuses in one step, unless
-// the rank's loss is odd too: then it is the sample. Only norms and maxima that are too large: one wrong value of
-// many makes those, and hardly ever a small one.
+// A value that its column's past and the number of values looked at make unheard of accuses in one step,
+// unless the rank's loss is odd too: then it is the sample. Only norms and maxima that are too large: one
+// wrong value of many makes those, and hardly ever a small one.
 void Apart::see_single(const Frame& frame, std::span<const uint32_t> slots, std::vector<Alarm>& alarms) {
   for (const Single& single : singles_) {
     const bool can_grow = single.column != loss_ && !columns_[single.column].is_linear;

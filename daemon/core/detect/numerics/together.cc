@@ -250,6 +250,32 @@ void Together::see_losses(const Frame& frame, const Window& window, const Marks&
   raise(std::move(alarm), alarms);
 }
 
+// A model that only guesses has the worst loss that it should ever have: at the beginning of a training all
+// ranks above all of its first step are too much. Few ranks, or a model trained before, may differ by more
+// than a tenth.
+void Together::see_start(const Frame& frame, const Window& window, std::vector<Alarm>& alarms) {
+  if (first_step_ >= kFirst || steps_ >= kFirst || climb_told_) return;
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  size_t n = 0;
+  for (const double value : frame.values[*loss_]) {
+    if (!std::isfinite(value) || value <= 0) continue;
+    least = std::min(least, std::log(value));
+    most = std::max(most, std::log(value));
+    ++n;
+  }
+  if (n == 0) return;
+  if (steps_ == 0) first_most_ = most;
+  const double above = least - first_most_;
+  above_first_ = above > 0.5 ? 2 : above > 0.1 && n > 2 ? above_first_ + 1 : 0;
+  if (above_first_ < 2) return;
+  climb_told_ = true;
+  const std::string& metric = window.names()[*loss_].text;
+  Alarm alarm{.cause = Cause::kUnstable, .since = frame.step, .metrics = {metric}, .confidence = 0.8};
+  alarm.why =
+      fmt::format("{} is above that of the untrained model on all ranks at step {}", metric, frame.step);
+  raise(std::move(alarm), alarms);
+}
+
 // A loss that climbs above the best that it was, or of a beginning above that of a model that only guesses.
 void Together::see_climb(const Frame& frame, const Window& window, std::vector<Alarm>& alarms) {
   const auto& told = medians_[*loss_];
@@ -263,16 +289,8 @@ void Together::see_climb(const Frame& frame, const Window& window, std::vector<A
     return;
   }
   const double value = std::log(*told);
-  if (steps_ == 0) fast_ = slow_ = best_ = first_loss_ = value;
-  if (first_step_ < kFirst && steps_ < kFirst) {
-    above_first_ = value > first_loss_ + 0.02 ? above_first_ + (value > first_loss_ + 0.1 ? 2 : 1) : 0;
-    if (above_first_ >= 2 && !climb_told_) {
-      climb_told_ = true;
-      Alarm alarm{.cause = Cause::kUnstable, .since = frame.step, .metrics = {metric}, .confidence = 0.8};
-      alarm.why = fmt::format("{} is above that of the untrained model at step {}", metric, frame.step);
-      raise(std::move(alarm), alarms);
-    }
-  }
+  if (steps_ == 0) fast_ = slow_ = best_ = value;
+  see_start(frame, window, alarms);
   keep(roughness_, std::abs(value - fast_), kPastSteps);
   fast_ += (value - fast_) / 4;
   slow_ += (value - slow_) * kLevel;
@@ -280,8 +298,8 @@ void Together::see_climb(const Frame& frame, const Window& window, std::vector<A
   if (steps_ == 16) best_ = slow_;
   if (steps_ >= 16) best_ = std::min(best_, slow_);
   if (steps_ < 20) return;
-  // Of a mean with weight 1/4 the error is that of seven values.
-  const double error = (1.4826 * median_of(roughness_) + 1e-3) / std::sqrt(7.0);
+  // Of means with weights 1/4 and 1/16 the errors are those of seven and 31 values.
+  const double error = (1.4826 * median_of(roughness_) + 1e-3) * std::sqrt(1.0 / 7 + 1.0 / 31);
   const double climb = (fast_ - best_) / error;
   if (climb < 2) {
     climbs_since_ = frame.step + 1;

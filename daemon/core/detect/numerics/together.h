@@ -58,6 +58,7 @@ class Together {
   void follow_plan(const Frame& frame, const Window& window, std::vector<Alarm>& alarms);
   void see_growth();
   void see_losses(const Frame& frame, const Window& window, const Marks& astray, std::vector<Alarm>& alarms);
+  void see_start(const Frame& frame, const Window& window, std::vector<Alarm>& alarms);
   void see_climb(const Frame& frame, const Window& window, std::vector<Alarm>& alarms);
   void raise(Alarm alarm, std::vector<Alarm>& alarms) const;
 
@@ -84,7 +85,7 @@ class Together {
   std::deque<double> roughness_;
   int64_t climbs_since_ = 0;
   uint32_t above_first_ = 0;
-  double first_loss_ = 0;
+  double first_most_ = 0;  // the logarithm of the highest loss of the first step
   bool climb_told_ = false;
 
   std::vector<double> room_;

@@ -42,6 +42,17 @@ const std::vector<Case> kCases = {
     {"a sound job", {}, ""},
     {"a sound job of two", {}, "", 0, {}, 0, {.ranks = 2}},
     {"a sound job of one", {}, "", 0, {}, 0, {.ranks = 1}},
+    {"a loss that is level and uneven, as of a tuning",
+     [](Row& r) {
+       std::minstd_rand random(static_cast<unsigned>(r.step * 64 + r.rank + 1));
+       random.discard(3);
+       r.values["loss"] = std::exp(std::normal_distribution<double>(0, 0.1)(random));
+     },
+     "",
+     0,
+     {},
+     0,
+     {.steps = 400}},
     {"parameters of one replica",
      [](Row& r) {
        if (from(r, 2, 60)) scale(r, "param_norm", 1.001);
