@@ -324,7 +324,7 @@ BOOST_AUTO_TEST_CASE(streams_of_a_job_are_its_own_and_those_of_all) {
   MemoryFiles files;
   auto spool = open_spool(files);
   PieceBatch batch;
-  batch.opened = {stream_info(0, "a", "j1"), stream_info(1, "a", "j2"), stream_info(2, "kmsg", ""),
+  batch.opened = {stream_info(0, "a", "j1"), stream_info(1, "a", "j2"),        stream_info(2, "kmsg", ""),
                   stream_info(3, "a", "j1"), stream_info(4, "trace.sock", ""), stream_info(5, "dump", "")};
   batch.opened[2].kind = OriginKind::kKernel;  // everybody's, as a dump; what else names no job is nobody's
   batch.opened[5].kind = OriginKind::kDump;
