@@ -86,8 +86,8 @@ class Spool {
   // The same streams and those that wait to be committed, where append() left them: from there this process's
   // sources go on.
   std::vector<StreamState> appended() const;
-  // Those of a job (and the kernel's and dumps that name none, which may be of any), or of one path of it where
-  // one is given.
+  // Those of a job (and the kernel's and dumps that name none, which may be of any), or of one path of it
+  // where one is given.
   std::vector<KeptStream> streams_of(const std::string& job, const std::string& path = {}) const;
   // An id that no stream of this spool had before. Any thread.
   StreamId allocate() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
