@@ -9,7 +9,6 @@
 
 #include "base/text.h"
 #include "base/time.h"
-#include "core/detect/comm/steps.h"
 
 namespace culprit::comm {
 
@@ -431,7 +430,7 @@ void CommTrace::number_steps() {
   records.reserve(unnumbered_.size());
   unnumbered_.for_each([&](const CommRecord& r) { records.push_back(r); });
   unnumbered_ = {};
-  unplaced_steps_ += find_steps(records, origin_);
+  unplaced_steps_ += find_steps(records, step_count_);
   for (const CommRecord& record : records) {
     if (record.step == kCommUnknown)
       --held_records_;

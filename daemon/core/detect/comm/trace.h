@@ -21,6 +21,7 @@
 #include "core/detect/comm/network.h"
 #include "core/detect/comm/parallel.h"
 #include "core/detect/comm/result.h"
+#include "core/detect/comm/steps.h"
 #include "core/detect/comm/vectors.h"
 #include "model/comm.h"
 #include "model/report.h"
@@ -134,8 +135,8 @@ class CommTrace {
   Condenser* condenser_ = nullptr;           // borrowed
   bool all_known_ = false;
   RecordList unnumbered_;
-  std::optional<int64_t> origin_;  // of the numbers that they are given
-  std::vector<int64_t> latest_;    // by rank index: its step
+  StepCount step_count_;         // of those that were numbered
+  std::vector<int64_t> latest_;  // by rank index: its step
   std::deque<StepResult> steps_;
   Asked asked_;
   Network of_asked_;       // what is usual of operations in the records that were asked for
