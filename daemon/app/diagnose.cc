@@ -407,7 +407,7 @@ std::vector<Problem> read_metrics_of(const JobFiles& files, const MetricReading&
           {"", std::nullopt,
            fmt::format("lines of other jobs are left out, since a stream is read once: {}",
                        fmt::join(read.other_jobs, ", "))});
-  } else if (picked.asks) {
+  } else if (!stream) {
     for (const std::string& job : read.other_jobs)
       if (std::find(picked.others.begin(), picked.others.end(), job) == picked.others.end())
         picked.others.push_back(job);

@@ -30,7 +30,7 @@ struct Diagnosed {
   Report report;
   std::vector<Error> errors;  // arguments, healthy jobs, the pool: what could not be read; the rest was
   bool anything = true;       // whether one of the paths could be read
-  std::vector<std::string> other_jobs;  // that the paths name too, if `job` was empty: each to be asked for
+  std::vector<std::string> other_jobs;  // that the paths name too, as far as they were read for this one
 };
 
 // Files of the paths, recognised, with their owners told by job.toml, patterns and paths.

@@ -66,7 +66,7 @@ struct Outcome {
   int status = kDone;
   bool found = false;
   bool shown = false;
-  std::vector<std::string> other_jobs = {};  // of the same paths
+  std::vector<std::string> jobs = {};  // this one, then others of the same paths
 };
 
 // `job`: of those that the paths name; empty: the first. `several`: others are told too.
@@ -89,8 +89,9 @@ Outcome diagnose_job(const Options& o, const Asked& asked) {
   for (const Error& error : done->errors) complain(error.text);
   Outcome out;
   if (!done->errors.empty()) out.status = kUnable;
-  out.other_jobs = std::move(done->other_jobs);
-  const bool several = asked.several || !out.other_jobs.empty();
+  out.jobs = {done->report.job.id.value_or("")};
+  if (o.job.empty()) out.jobs.insert(out.jobs.end(), done->other_jobs.begin(), done->other_jobs.end());
+  const bool several = asked.several || out.jobs.size() > 1;
   if (several && o.format == "html")
     return complain("--format html: a page shows one job, and the paths hold several: --job picks one"),
            Outcome{kUnable};
@@ -122,10 +123,15 @@ int diagnose(Options& o) {
     all.status = std::max(all.status, one.status);
     all.found = all.found || one.found;
     all.shown = all.shown || one.shown;
-    return std::move(one.other_jobs);
+    return std::move(one.jobs);
   };
-  for (const std::vector<std::string>& paths : jobs)
-    for (const std::string& job : tell({paths, o.job, jobs.size() > 1})) tell({paths, job, true});
+  for (const std::vector<std::string>& paths : jobs) {
+    std::vector<std::string> named = tell({paths, o.job, jobs.size() > 1});
+    // Each may name more of them: files are read as far as the job that is asked for needs it.
+    for (size_t i = 1; i < named.size(); ++i)
+      for (std::string& other : tell({paths, named[i], true}))
+        if (std::ranges::find(named, other) == named.end()) named.push_back(std::move(other));
+  }
   if (!o.job.empty() && !all.shown && all.status == kDone)
     return complain("--job " + o.job + ": no such job below the paths"), kUnable;
   if (!all.shown || all.status != kDone) return kUnable;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <new>
 #include <unordered_map>
 #include <utility>
 
@@ -119,7 +120,11 @@ Matcher::~Matcher() {
 
 Scanner::Scanner(std::shared_ptr<const Matcher> matcher)
     : matcher_(std::move(matcher)), stamps_(matcher_->patterns_.size()), found_(matcher_->rules_.size()) {
-  if (matcher_->database_) CULPRIT_CHECK(hs_alloc_scratch(matcher_->database_, &scratch_) == HS_SUCCESS);
+  if (matcher_->database_) {
+    const hs_error_t status = hs_alloc_scratch(matcher_->database_, &scratch_);
+    if (status == HS_NOMEM) throw std::bad_alloc();  // as the containers beside it do
+    CULPRIT_CHECK(status == HS_SUCCESS);
+  }
   next_ = matcher_->always_.empty() ? kNone : 0;
   compiled_.resize(matcher_->patterns_.size());
   except_.resize(matcher_->rules_.size());
