@@ -225,7 +225,10 @@ struct Engine::Impl {
   void add_comm(detect::Analysis& analysis, Report& report, TimeNs now) {
     if (comm.empty()) return;
     // In a job that runs some ranks are always inside of an operation.
-    const bool stopped = !options.live || (now != kNoTime && progress.may_stall(options.hang, now));
+    const bool by_clock = now != kNoTime && progress.may_stall(options.hang, now);
+    const comm::Stopped stopped = by_clock        ? comm::Stopped::kByClock
+                                  : !options.live ? comm::Stopped::kRecordsEnd
+                                                  : comm::Stopped::kNo;
     comm::Told said = comm::tell(comm, stopped);
     std::move(said.wanted.begin(), said.wanted.end(), std::back_inserter(wanted));
     std::move(said.findings.begin(), said.findings.end(), std::back_inserter(analysis.findings));

@@ -112,7 +112,7 @@ def a_stuck_rank_is_told_and_its_stack_says_where(context: Context) -> str:
     daemon.start()
     run = Training(context, daemon, "--steps", "500", "--hang-rank", "1", "--fault-step", str(FAULT_STEP))
     run.reaches(FAULT_STEP - 1)
-    wait_until(lambda: report(daemon)["diagnoses"], 90, "a diagnosis")
+    wait_until(lambda: (report(daemon)["hang"] or {}).get("suspects"), 90, "ranks that hang")
     found = report(daemon)
     best = found["diagnoses"][0]
     need(best["symptom"] == "hang", json.dumps(best)[:300])

@@ -142,7 +142,7 @@ bool OpenOperations::take(const CommRecord& record) {
   return true;
 }
 
-std::optional<Stuck> OpenOperations::find(const Cluster& cluster) const {
+std::optional<Stuck> OpenOperations::find(const Cluster& cluster, Stopped stopped) const {
   std::vector<const CommRecord*> ordered;
   for (const auto& [key, record] : open_) ordered.push_back(&record);
   std::sort(ordered.begin(), ordered.end(), [](const CommRecord* a, const CommRecord* b) {
@@ -150,7 +150,8 @@ std::optional<Stuck> OpenOperations::find(const Cluster& cluster) const {
   });
   Search search(cluster);
   for (const CommRecord* record : ordered) search.add(*record);
-  if (closed_ > 0 && !overdue(cluster, ordered)) return std::nullopt;
+  const bool overdue = stopped == Stopped::kByClock || this->overdue(cluster, ordered);
+  if (closed_ > 0 && !overdue) return std::nullopt;
   return search.run(closed_ == 0);
 }
 

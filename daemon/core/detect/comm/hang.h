@@ -17,6 +17,13 @@
 
 namespace culprit::comm {
 
+// Whether operations that have not ended will not.
+enum class Stopped : uint8_t {
+  kNo,
+  kRecordsEnd,  // they may also have been cut off in the middle of a run
+  kByClock,     // nothing went on for as long as it takes to call it a hang
+};
+
 struct Stuck {
   int64_t since_ns = 0;        // the earliest entry into what never ended
   uint64_t waiting = 0;        // ranks inside of an operation that did not end
@@ -37,7 +44,7 @@ class OpenOperations {
     for (const auto& [key, record] : open_) out.push_back(record);
   }
   // The cluster's slots tell who entered and left what.
-  std::optional<Stuck> find(const Cluster& cluster) const;
+  std::optional<Stuck> find(const Cluster& cluster, Stopped stopped) const;
 
  private:
   struct Key {

@@ -29,14 +29,14 @@ class Teller {
  public:
   explicit Teller(CommTrace& trace) : trace_(trace), cluster_(trace.cluster()), steps_(trace.steps()) {}
 
-  Told run(bool stopped) {
+  Told run(Stopped stopped) {
     judgement_ = judge(cluster_, steps_);
     for (const Culprit& c : judgement_.culprits)
       if (!c.nobody) out_.findings.push_back(finding_of(c));
     irregularities();
     curve();
     out_.wanted = trace_.ask(judgement_.culprits);
-    if (const auto stuck = stopped ? trace_.stuck() : std::nullopt) hang(*stuck);
+    if (const auto stuck = trace_.stuck(stopped)) hang(*stuck);
     return std::move(out_);
   }
 
@@ -342,7 +342,7 @@ class Teller {
 
 }  // namespace
 
-Told tell(CommTrace& trace, bool stopped) {
+Told tell(CommTrace& trace, Stopped stopped) {
   trace.settle();
   return Teller(trace).run(stopped);
 }

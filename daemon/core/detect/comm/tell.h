@@ -18,8 +18,8 @@ struct Told {
   std::vector<StepsWanted> wanted;  // of hosts that tell no records: to be asked for
 };
 
-// Settles the trace first. `stopped`: operations that have not ended will not.
-Told tell(CommTrace& trace, bool stopped = true);
+// Settles the trace first.
+Told tell(CommTrace& trace, Stopped stopped = Stopped::kRecordsEnd);
 
 // What the trace knows of the job, where its logs do not.
 void add_summary(const CommTrace& trace, JobSummary& job);

@@ -449,7 +449,9 @@ void CommTrace::settle() {
   look_at_answers();
 }
 
-std::optional<Stuck> CommTrace::stuck() const { return open_.empty() ? std::nullopt : open_.find(cluster_); }
+std::optional<Stuck> CommTrace::stuck(Stopped stopped) const {
+  return open_.empty() || stopped == Stopped::kNo ? std::nullopt : open_.find(cluster_, stopped);
+}
 
 std::vector<std::string> CommTrace::told_drops() const {
   std::vector<std::string> out;

@@ -79,7 +79,7 @@ class CommTrace {
   const Cluster& cluster() const { return cluster_; }
   const std::deque<StepResult>& steps() const { return steps_; }
   // Operations that had not ended when the records did.
-  std::optional<Stuck> stuck() const;
+  std::optional<Stuck> stuck(Stopped stopped = Stopped::kRecordsEnd) const;
   // What was dropped, and why: a sentence each.
   std::vector<std::string> told_drops() const;
   // Ranks that others speak of and of which nothing came, in a sentence.

@@ -50,7 +50,22 @@ class Cases {
     }
     return nullptr;
   }
+  // Where a check proved it before the numbers showed it, that case becomes this one.
   Case* add(Case made) {
+    for (Case& known : all_) {
+      if (!known.open || known.cause != Cause::kAudit || !is_corruption(made.cause)) continue;
+      if (made.cause == Cause::kAudit || made.slots.size() != 1) continue;
+      if (std::find(known.slots.begin(), known.slots.end(), made.slots[0]) == known.slots.end()) continue;
+      made.step = std::min(made.step, known.step);
+      made.detected_at = known.detected_at;
+      made.last_step = std::max(made.last_step, known.last_step);
+      made.first_ns = known.first_ns;
+      made.proved = known.proved;
+      made.confidence = std::max(made.confidence, known.confidence);
+      made.why.insert(made.why.begin(), known.why.begin(), known.why.end());
+      known = std::move(made);
+      return &known;
+    }
     if (all_.size() >= limits::kNumericFaults) {
       ++refused_;
       return nullptr;

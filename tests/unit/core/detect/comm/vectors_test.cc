@@ -133,7 +133,7 @@ class Agents {
     return bytes;
   }
 
-  Told told() { return tell(all_, false); }
+  Told told() { return tell(all_, comm::Stopped::kNo); }
   Sizes sizes;
 
  private:
@@ -167,7 +167,7 @@ Told from_records(const std::vector<std::vector<std::vector<CommRecord>>>& recor
   CommTrace all(&kNoJob, true);
   for (uint32_t s = 0; s < kSteps; ++s)
     for (uint32_t h = 0; h < kHosts; ++h) all.take(name_of(h), records[h][s]);
-  return tell(all, false);
+  return tell(all, comm::Stopped::kNo);
 }
 
 std::string words(const Irregularity& i) {

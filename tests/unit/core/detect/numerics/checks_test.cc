@@ -65,6 +65,21 @@ BOOST_AUTO_TEST_CASE(who_differs_from_two_is_the_odd_one) {
   BOOST_TEST(t.faults[0].ranks == std::vector<uint32_t>{2}, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(what_a_check_proved_and_the_numbers_show_is_one_fault) {
+  Detector detector;
+  for (const Row& row : rows({}, [&](Row& r) {
+         if (r.rank == 2 && r.step >= 60) r.values["param_norm"] *= 1.01;
+       })) {
+    if (row.step == 60 && row.rank == 0) give(detector, audit(60, 1, 2, "2"));
+    row.give(detector);
+  }
+  const Told t = detector.told();
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].ranks == std::vector<uint32_t>{2}, boost::test_tools::per_element());
+  BOOST_TEST(t.faults[0].step == 60);
+  BOOST_TEST(t.faults[0].metrics == std::vector<std::string>{"param_norm"}, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(further_audits_leave_less_doubt) {
   const double once = with({audit(70, 1, 2, "2")}).faults.at(0).confidence;
   BOOST_TEST(with({audit(70, 1, 2, "2"), audit(80, 2, 3, "2")}).faults.at(0).confidence > once);
