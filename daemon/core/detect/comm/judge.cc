@@ -344,7 +344,9 @@ class Judge {
         c.ranks.push_back(r);
   }
 
-  // Of a step: the rank whose longest gap is beyond what its peers take by far, and the next one after it.
+  // Of a step: the rank whose longest gap is beyond what its peers take by far, and the next one after it. Who
+  // waits for the one that stands still, and whose record of that was lost, has a gap too and holds up nobody:
+  // one such is passed over; two in one step are not lost records.
   struct Pause {
     const RankStep* rank = nullptr;
     float next = 0;
@@ -361,9 +363,15 @@ class Judge {
     }
     if (!out.rank) return out;
     const uint32_t host = cluster_.ranks()[out.rank->rank].host;
-    for (const RankStep& r : s.ranks)
-      if (r.peers > 1 && &r != out.rank && (host == kNone || cluster_.ranks()[r.rank].host != host))
-        out.next = std::max(out.next, r.largest);
+    const RankStep* other = nullptr;
+    for (const RankStep& r : s.ranks) {
+      if (r.peers < 2 || &r == out.rank || (host != kNone && cluster_.ranks()[r.rank].host == host)) continue;
+      const bool first = !other || r.largest > other->largest;
+      const RankStep* second = first ? other : &r;
+      if (second) out.next = std::max(out.next, second->largest);
+      if (first) other = &r;
+    }
+    if (other && other->path > 0) out.next = other->largest;
     out.sparse = out.rank->largest > kPauseBeyond * quantile(all, 0.9);
     return out;
   }
