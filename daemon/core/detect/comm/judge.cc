@@ -344,9 +344,9 @@ class Judge {
         c.ranks.push_back(r);
   }
 
-  // Of a step: the rank whose longest gap is beyond what its peers take by far, and the next one after it. Who
-  // waits for the one that stands still, and whose record of that was lost, has a gap too and holds up nobody:
-  // one such is passed over; two in one step are not lost records.
+  // Of a step: the rank whose longest gap is beyond what its peers take by far, and the next one after it.
+  // Who waits for the one that stands still, and whose record of that was lost, has a gap too and holds up
+  // nobody: one such is passed over; two in one step are not lost records.
   struct Pause {
     const RankStep* rank = nullptr;
     float next = 0;
