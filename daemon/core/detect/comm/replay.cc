@@ -132,9 +132,10 @@ class Replay {
   // What was launched as one ends as one: with the last of it.
   template <class Each>
   void launched_with(uint32_t k, Each each) const {
+    if (!step_.ops[k].fused) return each(k);
     const uint32_t owner = step_.owner[k];
     const auto one = [this](uint32_t a, uint32_t b) {
-      return step_.ops[a].fused && step_.ops[b].fused && step_.ops[a].end == step_.ops[b].end;
+      return step_.ops[a].fused && step_.ops[a].end == step_.ops[b].end;
     };
     uint32_t first = k;
     while (first > step_.begin[owner] && one(first - 1, k)) --first;
@@ -157,7 +158,7 @@ class Replay {
       latest_[op.instance] = std::max(latest_[op.instance], at);
     }
     for (const uint32_t k : order_)
-      if (step_.ops[k].finished) end = std::max(end, end_of(k, excess));
+      if (step_.ops[k].finished) end = std::max(end, end_alone(k, excess));
     return end;
   }
 
