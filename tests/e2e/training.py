@@ -1,34 +1,17 @@
 """A real training job for the end-to-end tests: the PyTorch example on four Gloo ranks."""
 import os
-import struct
 import subprocess
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, Optional
 
 from case import Context
+from comm_trace import RECORD, Record
 from daemon import JOB, Daemon, PassOver, need, wait_until
 
 PYTHON = "/usr/bin/python3"  # Debian's torch belongs to it
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/pytorch/train.py"
 RANKS = 4
-RECORD = struct.Struct("<QQQQQIIIIHBBI")
 SMALL = ("--layers", "1", "--width", "32")  # for machines that build and test beside it
-
-
-class Record(NamedTuple):
-    start_ns: int
-    end_ns: int
-    comm: int
-    seq: int
-    bytes: int
-    rank: int
-    step: int
-    peer: int
-    comm_size: int
-    op: int
-    group: int
-    flags: int
-    device: int
 
 
 def need_torch() -> None:

@@ -181,6 +181,30 @@ size_t take_all(HostFeed& feed, const PieceBatch& batch, uint64_t sequence) {
   return next;
 }
 
+// Killed behind a batch, after a flush behind every `every`th before it, and started again on what there is.
+// Returns behind how many batches it went on.
+uint64_t feed_killed(const std::vector<PieceBatch>& batches, size_t killed, size_t every, Remote& remote) {
+  auto feed = std::make_unique<HostFeed>(feed_options(remote));
+  for (size_t i = 0; i <= killed; ++i) {
+    take_all(*feed, batches[i], i);
+    if (i % every == every / 2) remote.take(feed->flush(i + 1, kStart));
+  }
+  feed = std::make_unique<HostFeed>(feed_options(remote));
+  feed->resume(remote.known(), kStart);
+  const uint64_t behind = feed->resume_behind();
+  // Sources are told as a segment's checkpoint does.
+  PieceBatch opened;
+  opened.opened = batches[0].opened;
+  take_all(*feed, opened, behind);
+  for (size_t i = behind; i < batches.size(); ++i) {
+    PieceBatch batch;
+    batch.pieces = batches[i].pieces;
+    take_all(*feed, batch, i);
+  }
+  remote.take(feed->flush(batches.size(), kStart));
+  return behind;
+}
+
 std::string local(const std::vector<PieceBatch>& batches) {
   LiveOptions options = live_options();
   LiveJobs jobs(std::move(options));
@@ -222,25 +246,7 @@ BOOST_AUTO_TEST_CASE(killed_anywhere_nothing_is_told_twice_or_left_out) {
     const size_t step = std::max<size_t>(1, batches.size() / 60);
     for (size_t killed = 0; killed < batches.size(); killed += step) {
       Remote remote;
-      auto feed = std::make_unique<HostFeed>(feed_options(remote));
-      for (size_t i = 0; i <= killed; ++i) {
-        take_all(*feed, batches[i], i);
-        if (i % 7 == 3) remote.take(feed->flush(i + 1, kStart));
-      }
-      feed = std::make_unique<HostFeed>(feed_options(remote));
-      feed->resume(remote.known(), kStart);
-      const uint64_t behind = feed->resume_behind();
-      BOOST_TEST(behind <= killed + 1);
-      // Sources are told as a segment's checkpoint does.
-      PieceBatch opened;
-      opened.opened = batches[0].opened;
-      take_all(*feed, opened, behind);
-      for (size_t i = behind; i < batches.size(); ++i) {
-        PieceBatch batch;
-        batch.pieces = batches[i].pieces;
-        take_all(*feed, batch, i);
-      }
-      remote.take(feed->flush(batches.size(), kStart));
+      BOOST_TEST(feed_killed(batches, killed, 7, remote) <= killed + 1);
       BOOST_TEST(remote.lines() == whole.lines(), "killed behind " << killed << ", pieces of " << size);
       BOOST_TEST_REQUIRE(remote.report().find("nvidia.xid.79") != std::string::npos);
     }
@@ -285,23 +291,7 @@ BOOST_AUTO_TEST_CASE(dumps_reach_the_collector_once_whole_wherever_the_agent_is_
   }
   for (size_t killed = 0; killed < batches.size(); ++killed) {
     Remote remote;
-    auto feed = std::make_unique<HostFeed>(feed_options(remote));
-    for (size_t i = 0; i <= killed; ++i) {
-      take_all(*feed, batches[i], i);
-      if (i % 2 == 1) remote.take(feed->flush(i + 1, kStart));
-    }
-    feed = std::make_unique<HostFeed>(feed_options(remote));
-    feed->resume(remote.known(), kStart);
-    const uint64_t behind = feed->resume_behind();
-    PieceBatch opened;
-    opened.opened = batches[0].opened;
-    take_all(*feed, opened, behind);
-    for (size_t i = behind; i < batches.size(); ++i) {
-      PieceBatch batch;
-      batch.pieces = batches[i].pieces;
-      take_all(*feed, batch, i);
-    }
-    remote.take(feed->flush(batches.size(), kStart));
+    feed_killed(batches, killed, 2, remote);
     const auto report = nlohmann::json::parse(remote.report());
     BOOST_REQUIRE_MESSAGE(!report["hang"].is_null(), "killed behind " << killed);
     BOOST_REQUIRE(report["hang"]["suspects"].size() == 1u);
