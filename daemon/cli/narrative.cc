@@ -90,7 +90,7 @@ std::string noticed(const Report& report, const RenderOptions& options) {
 std::string healthy(const Report& report, const RenderOptions& options) {
   std::string out = fmt::format("Nothing wrong found in {}", job_size(report.job));
   if (const std::string range = job_range(report.job, options); !range.empty()) out += ", " + range;
-  return out;
+  return report.problems.empty() ? out : out + "; not all of it could be read";
 }
 
 bool is_suspicious(const Report& r) {
@@ -139,6 +139,16 @@ const NumericFault* fault_of(const Report& r, const Diagnosis& d) {
   return fault == r.numerics.end() ? nullptr : &*fault;
 }
 
+std::vector<const Problem*> unread(const Report& r) {
+  std::vector<const Problem*> out;
+  for (const Problem& p : r.problems) {
+    const bool told = std::any_of(r.missing.begin(), r.missing.end(),
+                                  [&](const std::string& sentence) { return p.what.ends_with(sentence); });
+    if (!told) out.push_back(&p);
+  }
+  return out;
+}
+
 std::string title_of(const Diagnosis& d) {
   std::string_view title = trim(d.title);
   while (!title.empty() && (title.back() == '.' || title.back() == ':')) title.remove_suffix(1);
@@ -161,7 +171,8 @@ std::string headline(const Report& report, const RenderOptions& options) {
     case Outcome::kEmpty:
       break;
   }
-  return "Nothing to diagnose: there was no log to read";
+  return report.problems.empty() ? "Nothing to diagnose: there was no log and no trace to read"
+                                 : "Nothing to diagnose: nothing of what there was could be read";
 }
 
 std::string classified(const Diagnosis& d, const RenderOptions& options) {

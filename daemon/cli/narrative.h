@@ -67,6 +67,9 @@ std::string grouped(uint64_t n);
 // Without a zone; the date only where `same_day` is another one.
 std::string clock_time(TimeNs time, TimeNs same_day, const RenderOptions& options);
 
+// Problems but those that `missing` tells too.
+std::vector<const Problem*> unread(const Report& report);
+
 // Evidence that says the same from several places, told once.
 struct EvidenceGroup {
   const Evidence* first = nullptr;

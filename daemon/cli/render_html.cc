@@ -275,17 +275,18 @@ class HtmlReport {
   }
 
   void problems() {
-    if (r_.problems.empty()) return;
+    const std::vector<const Problem*> problems = unread(r_);
+    if (problems.empty()) return;
     h_.open("section").element("h2", "", "Not read in full");
     table({"File", "Byte", "What"});
-    for (size_t i = 0; i < std::min(r_.problems.size(), kRowsMax); ++i) {
-      const Problem& p = r_.problems[i];
+    for (size_t i = 0; i < std::min(problems.size(), kRowsMax); ++i) {
+      const Problem& p = *problems[i];
       h_.raw("<tr>").element("td", "mono", p.file);
       number("byte", p.offset ? grouped(*p.offset) : "-");
       h_.element("td", "", p.what).raw("</tr>\n");
     }
     end_table();
-    more(r_.problems.size(), kRowsMax);
+    more(problems.size(), kRowsMax);
     h_.close("section");
   }
 

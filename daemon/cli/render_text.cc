@@ -295,15 +295,16 @@ class TextReport {
   }
 
   void problems() {
-    if (r_.problems.empty()) return;
+    const std::vector<const Problem*> problems = unread(r_);
+    if (problems.empty()) return;
     page_.section("Not read in full");
-    const size_t shown = std::min(r_.problems.size(), kFewLines);
+    const size_t shown = std::min(problems.size(), kFewLines);
     for (size_t i = 0; i < shown; ++i) {
-      const Problem& p = r_.problems[i];
+      const Problem& p = *problems[i];
       const std::string at = p.offset ? fmt::format(" (byte {})", *p.offset) : "";
       page_.item("  - ", p.file.empty() ? p.what : fmt::format("{}{}: {}", p.file, at, p.what));
     }
-    more(r_.problems.size() - shown, "file");
+    more(problems.size() - shown, "file");
   }
 
   void footer() {

@@ -372,7 +372,8 @@ Report Engine::report(TimeNs now) {
   report.job.ranks = std::max<uint64_t>(report.job.ranks, impl_->flights.size());
   report.job.bytes += impl_->beside.bytes;
   report.job.lines += impl_->beside.lines;
-  if (auto ranks = impl_->comm.missing()) missing.push_back(std::move(*ranks));
+  const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();
+  if (auto ranks = impl_->comm.missing(); ranks && found) missing.push_back(std::move(*ranks));
   std::move(missing.begin(), missing.end(), std::back_inserter(report.missing));
   report.problems.insert(report.problems.end(), impl_->problems.begin(), impl_->problems.end());
   impl_->tell_drops(report.problems);

@@ -222,7 +222,27 @@ BOOST_AUTO_TEST_CASE(a_healthy_report_is_one_quiet_line) {
   options.color = true;
   const std::string text = render_text(r, options);
   BOOST_TEST(text == "Nothing wrong found in 12 lines (400 B) of 1 host\n");
-  BOOST_TEST(first_line(render_text({}, {})) == "Nothing to diagnose: there was no log to read");
+}
+
+BOOST_AUTO_TEST_CASE(what_could_not_be_read_is_said_in_the_first_line) {
+  Report r;
+  BOOST_TEST(first_line(render_text(r, {})) == "Nothing to diagnose: there was no log and no trace to read");
+  r.problems = {{"rank_0.comm", std::nullopt, "it is cut"}};
+  BOOST_TEST(first_line(render_text(r, {})) ==
+             "Nothing to diagnose: nothing of what there was could be read");
+  r.job.lines = 12, r.job.bytes = 400, r.job.hosts = 1;
+  BOOST_TEST(first_line(render_text(r, {})) ==
+             "Nothing wrong found in 12 lines (400 B) of 1 host; not all of it could be read");
+}
+
+BOOST_AUTO_TEST_CASE(what_would_tell_more_is_not_told_again_as_not_read) {
+  Report r = failed();
+  r.missing = {"records of 3 ranks"};
+  r.problems = {{"", std::nullopt, "not there: records of 3 ranks"}};
+  for (const std::string& page : {render_text(r, {}), render_html(r, {})}) {
+    BOOST_TEST(has(page, "records of 3 ranks"));
+    BOOST_TEST(!has(page, "Not read in full"));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(an_interrupted_reading_is_told_beside_what_was_known) {
