@@ -45,7 +45,9 @@ class Search {
   // `snapshot`: open operations are rare otherwise, so that one alone means something.
   std::optional<Stuck> run(bool snapshot) {
     if (waits_.empty()) return std::nullopt;
-    for (const Wait& w : waits_) accuse(w);
+    accuse();
+    const size_t missing = host_.size();
+    leave_out_explained();
     Stuck out;
     out.waiting = waiting_.size();
     out.since_ns = INT64_MAX;
@@ -57,7 +59,7 @@ class Search {
     // waits for, but for records that were lost; or whose devices did not leave what was the last for all.
     size_t present = 0;
     for (const RankInfo& r : cluster_.ranks()) present += !r.slots.empty();
-    const size_t stuck = waiting_.size() + host_.size();
+    const size_t stuck = waiting_.size() + missing;
     const bool enough = snapshot ? 2 * stuck >= present : 64 * stuck >= 63 * present;
     if (!enough && !(snapshot && !device_.empty())) return std::nullopt;
     const CommRecord* in = waits_.front().record;
@@ -86,34 +88,115 @@ class Search {
            });
   }
 
-  static void add_to(Accused& accused, uint32_t rank, const CommRecord* record) {
+  static void add_to(Accused& accused, uint32_t rank, const CommRecord* record, uint32_t by) {
     auto& [count, in] = accused[rank];
-    if (count++ == 0) in = record;
+    if (count == 0) in = record;
+    count += by;
   }
 
-  void accuse(const Wait& w) {
-    const uint64_t seq = w.record->seq;
-    const uint32_t channel = w.slot->channel;
-    if (w.slot->peer != kNone) {
-      const uint32_t peer = cluster_.find_rank(w.slot->peer);
-      const Slot* other = slot_of(cluster_, peer, channel, cluster_.ranks()[w.rank].rank);
-      if ((!other || other->entered <= seq) && !waiting_.contains(peer)) add_to(host_, peer, w.record);
-      return;
+  // Those who wait in one operation say the same, so it is looked at once.
+  struct Held {
+    const Wait* first = nullptr;
+    std::vector<uint32_t> ranks;  // indices: who is in it
+  };
+
+  void accuse() {
+    std::map<std::tuple<uint32_t, uint32_t, uint64_t>, Held> held;  // by channel, rank of one side, number
+    std::vector<const Held*> order;                                 // by who waits longest
+    for (const Wait& w : waits_) {
+      const uint32_t side = w.slot->peer == kNone ? kNone : w.rank;
+      Held& one = held[{w.slot->channel, side, w.record->seq}];
+      if (!one.first) one.first = &w, order.push_back(&one);
+      one.ranks.push_back(w.rank);
     }
-    bool others_left = false, others_in = true, went_on = false;
+    for (const Held* one : order) one->first->slot->peer == kNone ? accuse_members(*one) : accuse_peer(*one);
+  }
+
+  void accuse_peer(const Held& held) {
+    const Wait& w = *held.first;
+    const uint32_t peer = cluster_.find_rank(w.slot->peer);
+    const Slot* other = slot_of(cluster_, peer, w.slot->channel, cluster_.ranks()[w.rank].rank);
+    if ((!other || other->entered <= w.record->seq) && !waiting_.contains(peer))
+      add_to(host_, peer, w.record, 1);
+  }
+
+  void accuse_members(const Held& held) {
+    const CommRecord& in = *held.first->record;
+    const uint32_t channel = held.first->slot->channel;
+    bool others_left = false, all_in = true, went_on = false;
     for (const uint32_t m : cluster_.comms()[cluster_.channels()[channel].comm].members) {
-      if (m == w.rank) continue;
       const Slot* slot = slot_of(cluster_, m, channel, kNone);
-      if (!slot || slot->entered <= seq) {
-        others_in = false;
-        if (!waiting_.contains(m)) add_to(host_, m, w.record);
-      } else if (slot->left > seq) {
+      if (!slot || slot->entered <= in.seq) {
+        all_in = false;
+        if (!waiting_.contains(m)) add_to(host_, m, &in, static_cast<uint32_t>(held.ranks.size()));
+      } else if (slot->left > in.seq) {
         others_left = true;
-        went_on = went_on || slot->left > seq + 1;  // with it: its exit was not recorded
+        went_on = went_on || slot->left > in.seq + 1;  // with it: its exit was not recorded
       }
     }
-    if (others_left && others_in && !went_on && is_synchronising(w.record->op))
-      add_to(device_, w.rank, w.record);
+    if (others_left && all_in && !went_on && is_synchronising(in.op))
+      for (const uint32_t rank : held.ranks) add_to(device_, rank, &in, 1);
+  }
+
+  // What a rank did so far on streams of each kind, in any order of its slots: ranks that run one program are
+  // at one place in it where it is equal. `before`: a slot whose last entry is not counted; its own kind.
+  struct Place {
+    uint64_t state = 0, kind = 0;
+  };
+  Place place_of(uint32_t rank, const Slot* before) const {
+    const RankInfo& info = cluster_.ranks()[rank];
+    Place place{mix64(cluster_.stage(rank), 0), 0};
+    std::vector<std::pair<uint64_t, uint64_t>> done;
+    for (const Slot& slot : info.slots) {
+      done.emplace_back(kind_of(info, slot), slot.entered - (&slot == before ? 1 : 0));
+      if (&slot == before) place.kind = done.back().first;
+    }
+    std::sort(done.begin(), done.end());
+    for (const auto& [kind, entered] : done) place.state = mix64(place.state, mix64(kind, entered));
+    return place;
+  }
+
+  uint64_t kind_of(const RankInfo& info, const Slot& slot) const {
+    const uint64_t shape = cluster_.comms()[cluster_.channels()[slot.channel].comm].shape;
+    if (slot.peer == kNone) return mix64(shape, 0);
+    return mix64(shape, slot.peer > info.rank ? 1 : 2) + (slot.sends ? 1 : 0);
+  }
+
+  // Whether what a rank would enter next on a slot would not end with it: somebody else is not there either.
+  bool waits_for_others(uint32_t rank, const Slot& next) const {
+    const auto absent = [&](uint32_t m, uint32_t peer) {
+      const Slot* slot = m == kNone ? nullptr : slot_of(cluster_, m, next.channel, peer);
+      return !slot || slot->entered <= next.entered;
+    };
+    if (next.peer != kNone) return absent(cluster_.find_rank(next.peer), cluster_.ranks()[rank].rank);
+    const CommInfo& comm = cluster_.comms()[cluster_.channels()[next.channel].comm];
+    return std::any_of(comm.members.begin(), comm.members.end(),
+                       [&](uint32_t m) { return m != rank && absent(m, kNone); });
+  }
+
+  // A rank whose last entry was not recorded is missing where its peers wait, as the culprit is. It stands
+  // where a rank of the same program stood before it entered what it waits in; had it entered that too, it
+  // would wait there for somebody else. The culprit's own next operation waits for nobody but him.
+  void leave_out_explained() {
+    if (host_.size() < 2) return;
+    std::multimap<uint64_t, uint64_t> next;  // by what was done: kinds of what those who did that are in
+    for (const Wait& w : waits_) {
+      if (w.slot->entered != w.record->seq + 1) continue;
+      const Place place = place_of(w.rank, w.slot);
+      next.emplace(place.state, place.kind);
+    }
+    Accused left;
+    for (const auto& [rank, how] : host_) {
+      const RankInfo& info = cluster_.ranks()[rank];
+      bool explained = false;
+      const auto [from, to] = next.equal_range(place_of(rank, nullptr).state);
+      for (auto it = from; it != to && !explained; ++it)
+        explained = std::any_of(info.slots.begin(), info.slots.end(), [&](const Slot& slot) {
+          return kind_of(info, slot) == it->second && waits_for_others(rank, slot);
+        });
+      if (!explained) left.emplace(rank, how);
+    }
+    if (!left.empty()) host_ = std::move(left);
   }
 
   const Cluster& cluster_;

@@ -230,6 +230,35 @@ BOOST_AUTO_TEST_CASE(suspects_the_device_that_does_not_leave_the_last_operation)
   BOOST_TEST(told.hang->suspects[0].rank.value() == 21u);
 }
 
+// Three pairs, and what the first and the second of each have in common: rank 1 never enters its pair's sixth
+// operation, and what rank 3 entered last was not recorded.
+BOOST_AUTO_TEST_CASE(who_would_wait_for_the_culprit_himself_is_not_named_beside_him) {
+  const JobFile job;
+  comm::CommTrace trace(&job, false);
+  constexpr uint64_t kMs = 1'000'000;
+  std::vector<std::vector<CommRecord>> hosts(3);
+  for (uint32_t rank = 0; rank < 6; ++rank)
+    for (uint64_t seq = 0; seq < 6; ++seq) {
+      CommRecord one;
+      one.rank = rank, one.seq = seq, one.step = static_cast<uint32_t>(seq);
+      one.op = CommOp::kAllReduce, one.bytes = 1 << 20;
+      one.comm = 10 + rank / 2, one.comm_size = 2, one.group = CommGroup::kTp;
+      one.start_ns = (100 * seq + 10 + rank) * kMs, one.end_ns = (100 * seq + 20) * kMs;
+      if (seq == 5 && rank == 1) break;
+      if (seq == 5 && rank == 0) one.end_ns = 0;
+      hosts[rank / 2].push_back(one);
+      if (seq == 5 && (rank == 0 || rank == 3)) break;
+      one.comm = 20 + rank % 2, one.comm_size = 3, one.group = CommGroup::kDp;
+      one.start_ns += 20 * kMs, one.end_ns = seq == 5 ? 0 : one.end_ns + 20 * kMs;
+      hosts[rank / 2].push_back(one);
+    }
+  for (size_t h = 0; h < hosts.size(); ++h) trace.take("node-" + std::to_string(h), hosts[h]);
+  const comm::Told told = comm::tell(trace);
+  BOOST_REQUIRE(told.hang);
+  BOOST_REQUIRE(told.hang->suspects.size() == 1u);
+  BOOST_TEST(told.hang->suspects[0].rank.value() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(hosts_of_which_nothing_is_recorded_are_told_and_blame_nobody) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
