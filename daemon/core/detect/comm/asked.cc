@@ -175,6 +175,7 @@ void Asked::correct(StepResult& sums, const StepResult& records) {
   sums.chain = records.chain;
   sums.network_path_ms = records.network_path_ms;
   sums.basis = Basis::kPath;
+  sums.network_by_sums = !whole;
   corrected_ = true;
 }
 

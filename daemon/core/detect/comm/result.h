@@ -60,6 +60,7 @@ enum class Basis : uint8_t { kRecords, kSums, kPath };
 struct StepResult {
   int64_t number = 0;
   Basis basis = Basis::kRecords;
+  bool network_by_sums = false;  // what its network parts cost: records of some ranks do not tell it
   double step_ms = 0;
   int64_t last_ns = 0;  // on the clock of whichever host ended last
   std::vector<RankStep> ranks;

@@ -88,11 +88,17 @@ class Teller {
         fmt::format("it costs {} a step{}", amount(c.cost_ms), by_sums(c))};
   }
 
-  // Hosts that were asked for records of its steps did not have them, or not yet.
+  // Hosts that were asked for records of its steps did not have them, or not yet; of the groups of a large job
+  // not all ranks are asked.
   const char* by_sums(const Culprit& c) const {
-    const bool sums = std::all_of(c.steps.begin(), c.steps.end(),
-                                  [&](uint32_t s) { return steps_[s].basis == Basis::kSums; });
-    return sums ? ", as far as sums tell: there are no records of these steps here" : "";
+    const auto all = [&](auto told) {
+      return std::all_of(c.steps.begin(), c.steps.end(), [&](uint32_t s) { return told(steps_[s]); });
+    };
+    if (all([](const StepResult& s) { return s.basis == Basis::kSums; }))
+      return ", as far as sums tell: there are no records of these steps here";
+    if (c.peers == 0 && all([](const StepResult& s) { return s.network_by_sums; }))
+      return ", as far as sums tell: of these steps there are records of some ranks only";
+    return "";
   }
 
   static Component component_of(const Culprit& c) {

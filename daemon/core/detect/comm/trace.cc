@@ -212,6 +212,7 @@ void CommTrace::analyse(int64_t number, Held held) {
   const std::vector<double> on_path = estimate_path(cluster_, step);
   Network::explain(cluster_, on_path, step);
   step.result.basis = Basis::kSums;
+  step.result.network_by_sums = true;
   asked_.scale(step.result);
   keep_result(std::move(step.result));
 }
