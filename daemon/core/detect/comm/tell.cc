@@ -88,8 +88,8 @@ class Teller {
         fmt::format("it costs {} a step{}", amount(c.cost_ms), by_sums(c))};
   }
 
-  // Hosts that were asked for records of its steps did not have them, or not yet; of the groups of a large job
-  // not all ranks are asked.
+  // Hosts that were asked for records of its steps did not have them, or not yet; of a large job's groups not
+  // all ranks are asked.
   const char* by_sums(const Culprit& c) const {
     const auto all = [&](auto told) {
       return std::all_of(c.steps.begin(), c.steps.end(), [&](uint32_t s) { return told(steps_[s]); });
