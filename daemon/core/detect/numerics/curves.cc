@@ -24,7 +24,7 @@ void Curves::take(const Frame& frame, const Window& window, const std::vector<fl
   if (taken_++ % every_ != 0) return;
   if (points_.size() >= limits::kNumericPoints) {
     // Every second one from here on, of those that are there too.
-    for (size_t i = 0; i * 2 < points_.size(); ++i) points_[i] = std::move(points_[i * 2]);
+    for (size_t i = 1; i * 2 < points_.size(); ++i) points_[i] = std::move(points_[i * 2]);
     points_.resize((points_.size() + 1) / 2);
     every_ *= 2;
     if ((taken_ - 1) % every_ != 0) return;

@@ -493,3 +493,10 @@ BOOST_AUTO_TEST_CASE(curves_are_thinned_and_the_odd_rank_stands_out) {
   BOOST_TEST(t.curves.rows[1].odd.back() < 1);
   for (const auto& curve : t.curves.curves) BOOST_TEST(curve.median.size() == t.curves.steps.size());
 }
+
+BOOST_AUTO_TEST_CASE(the_first_step_of_a_long_job_keeps_its_values) {
+  const Told t = told(rows({.steps = 1500}));
+  BOOST_TEST_REQUIRE(t.curves.steps.front() == 0);
+  for (const auto& curve : t.curves.curves) BOOST_TEST(!std::isnan(curve.median.front()), curve.metric);
+  for (const auto& row : t.curves.rows) BOOST_TEST(!std::isnan(row.odd.front()), row.rank);
+}
