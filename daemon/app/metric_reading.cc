@@ -135,6 +135,7 @@ class MetricReader {
     if (!r.pending.beats.empty()) {
       const int64_t now = r.pending.beats.front().step;
       turn.place += !r.step ? now : now > *r.step ? now - *r.step : now < *r.step ? 1 : 0;
+      turn.place = std::min(turn.place, limits::kStepSumMax);
       r.step = r.pending.beats.back().step;
     }
     turn.lines = r.lines;

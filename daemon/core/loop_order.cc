@@ -40,6 +40,7 @@ int64_t LoopOrder::place_of(const MetricRow& row) {
     rank.place = std::max(rank.place + 1, beside);
   else
     rank.place += row.step - rank.step;
+  rank.place = std::min(rank.place, limits::kStepSumMax);
   rank.step = row.step;
   behind_.emplace(rank.place, row.rank);
   if (rank.place >= last_place_) last_place_ = rank.place, last_step_ = row.step;

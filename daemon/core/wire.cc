@@ -320,10 +320,11 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
       out.push_back({now, SourceOpened{unpack_source(body)}});
     else if (kind == kProblem)
       out.push_back({now, ProblemSeen{unpack_problem(body)}});
-    else if (kind == kProgress)
-      out.push_back(
-          {now, detect::ProgressSeen{body.signed_number(), static_cast<uint32_t>(body.number(UINT32_MAX))}});
-    else if (kind == kPhase)
+    else if (kind == kProgress) {
+      const int64_t step = body.signed_number();
+      if (step < 0 || step > limits::kStepMax) return false;
+      out.push_back({now, detect::ProgressSeen{step, static_cast<uint32_t>(body.number(UINT32_MAX))}});
+    } else if (kind == kPhase)
       out.push_back({now, detect::PhaseSeen{std::string(body.text(limits::kNameBytes)), body.byte() != 0,
                                             static_cast<uint32_t>(body.number(UINT32_MAX))}});
     else if (kind == kFlight)

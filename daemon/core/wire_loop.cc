@@ -51,6 +51,8 @@ TimeNs get_time(PackedReader& in, TimeNs& last) {
   return last;
 }
 
+bool is_step(int64_t step) { return step >= 0 && step <= limits::kStepMax; }
+
 }  // namespace
 
 uint32_t LoopPacker::number_of(std::string_view name) {
@@ -209,7 +211,7 @@ bool LoopUnpacker::rows(PackedReader& in, LoopBatch& out) {
     step = static_cast<int64_t>(static_cast<uint64_t>(step) + static_cast<uint64_t>(in.signed_number()));
     row.step = step;
     row.time_ns = get_time(in, time);
-    if (!names_of_row(in) || step < 0) return false;
+    if (!names_of_row(in) || !is_step(step)) return false;
     values_ += value_names_.size() + digest_names_.size();
     if (values_ > kLoopValues) return false;
     row_values_.clear();
@@ -247,7 +249,7 @@ bool LoopUnpacker::event(PackedReader& in, LoopBatch& out) {
     fields.push_back({name, in.text(limits::kLineBytes)});
   }
   event.fields = fields;
-  if (!in.ok() || (has_step && step < 0)) return false;
+  if (!in.ok() || (has_step && !is_step(step))) return false;
   out.add(event);
   return true;
 }

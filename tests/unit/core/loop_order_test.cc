@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "base/limits.h"
+
 using namespace culprit;
 using namespace culprit::core;
 
@@ -136,6 +138,16 @@ BOOST_AUTO_TEST_CASE(what_waits_is_bounded_and_told) {
   BOOST_TEST(waits > 1000u);
   BOOST_TEST_REQUIRE(o.order.problems().size() == 1u);
   BOOST_TEST(o.order.problems()[0].find("did not wait") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(steps_that_go_forth_and_back_beyond_all_numbers_go_on) {
+  Ordered o;
+  for (int i = 0; i < 3000; ++i) {
+    const int64_t step = i % 2 ? limits::kStepMax : 0;
+    o.tell(0, {step, step + 1}, 10 * kSecond);
+  }
+  o.order.settle(20 * kSecond);
+  BOOST_TEST((o.rows.size() == 3000 && o.order.empty()));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_late_goes_on_at_once) {

@@ -174,6 +174,25 @@ BOOST_AUTO_TEST_CASE(a_flood_of_names_or_rows_is_bounded_counted_and_told) {
   BOOST_TEST((rows > 100 && rows < 130), rows);
 }
 
+BOOST_AUTO_TEST_CASE(steps_that_no_loop_counts_to_are_refused) {
+  for (const bool too_far : {false, true}) {
+    const MetricValue value[] = {{"loss", 1}};
+    MetricRow row = row_of(0, 1, value);
+    LoopEvent event;
+    event.name = "replay";
+    row.step = limits::kStepMax + too_far;
+    event.step = row.step;
+    for (const Input& input : {Input(MetricInput{{&row, 1}}), Input(EventInput{event}),
+                               Input(detect::ProgressSeen{row.step, 0})}) {
+      InputWriter writer(77);
+      InputReader reader(nullptr);
+      Told told;
+      writer.add(input, 1);
+      BOOST_TEST(reader.read(writer.flush(1), told).has_value() == !too_far);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(notes_that_are_cut_or_damaged_are_refused_or_read_and_nothing_else) {
   InputWriter writer(77);
   const MetricValue values[] = {{"loss", 2.31}, {"grad_norm", 0.81}};
