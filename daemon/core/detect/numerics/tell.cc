@@ -158,6 +158,26 @@ void act(Finding& finding, const Case& known) {
   }
 }
 
+// "step 70", "step 70 and 3 more until step 90".
+std::string steps_in_words(const Agreed& agreed) {
+  std::string text = fmt::format("step {}", agreed.first);
+  if (agreed.times > 1) text += fmt::format(" and {} more until step {}", agreed.times - 1, agreed.last);
+  return text;
+}
+
+std::vector<std::string> reasons(const Case& known) {
+  std::vector<std::string> why = known.why;
+  if (known.same.times > 0) {
+    why.push_back(
+        fmt::format("computed again on the same device, {} gave the same", steps_in_words(known.same)));
+  }
+  if (known.elsewhere.times > 0) {
+    why.push_back(fmt::format("computed on another device, {} gave the same: the device is sound",
+                              steps_in_words(known.elsewhere)));
+  }
+  return why;
+}
+
 }  // namespace
 
 NumericFault fault_of(const Case& known, const Window& window) {
@@ -193,7 +213,7 @@ Finding finding_of(const Case& known, const Window& window) {
   finding.first_ns = known.first_ns;
   finding.last_ns = known.last_ns;
   finding.iteration = known.step;
-  finding.why = known.why;
+  finding.why = reasons(known);
   finding.confidence = known.confidence;
   finding.title = title_of(known, window);
   finding.symptom = Symptom::kNumeric;
