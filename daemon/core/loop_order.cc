@@ -22,6 +22,15 @@ bool same_names(const std::vector<std::string>& names, std::span<const Named> of
                     [](const std::string& name, const Named& one) { return name == one.name; });
 }
 
+// As a LoopBatch holds it, each text in a node of its own.
+size_t bytes_of(const LoopEvent& event) {
+  constexpr size_t kText = 64;
+  size_t bytes = sizeof(LoopBatch) + limits::kNameBytes + event.host.size() + event.name.size();
+  for (const EventField& field : event.fields)
+    bytes += sizeof(EventField) + 2 * kText + field.name.size() + field.json.size();
+  return bytes;
+}
+
 }  // namespace
 
 bool LoopOrder::Shape::is_of(const MetricRow& row) const {
@@ -144,8 +153,9 @@ void LoopOrder::add(const LoopEvent& event, TimeNs now, bool afar) {
   LoopBatch kept;
   kept.add(event);
   held.items.emplace_back(std::move(kept));
-  held.bytes += limits::kNameBytes;
-  bytes_ += limits::kNameBytes;
+  const size_t bytes = bytes_of(event);
+  held.bytes += bytes;
+  bytes_ += bytes;
   held.told_ns = std::max(held.told_ns, now);
   advance(now, afar);
   give_known();

@@ -140,6 +140,18 @@ BOOST_AUTO_TEST_CASE(what_waits_is_bounded_and_told) {
   BOOST_TEST(o.order.problems()[0].find("did not wait") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(events_that_wait_are_bounded_with_all_that_they_say) {
+  Ordered o;
+  o.tell(0, {0, 1}, kSecond, true);
+  const std::string said(60'000, 'x');
+  const EventField fields[] = {{"said", said}};
+  LoopEvent event;
+  event.rank = 0, event.name = "note", event.fields = fields;
+  const size_t held = (kLoopHeldBytes + kLoopHeldBytesOfRank) / said.size();
+  for (size_t i = 0; i <= held && o.rows.empty(); ++i) o.order.add(event, kSecond, true);
+  BOOST_TEST(o.rows.size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(steps_that_go_forth_and_back_beyond_all_numbers_go_on) {
   Ordered o;
   for (int i = 0; i < 3000; ++i) {
