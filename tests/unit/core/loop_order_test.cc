@@ -140,6 +140,26 @@ BOOST_AUTO_TEST_CASE(what_waits_is_bounded_and_told) {
   BOOST_TEST(o.order.problems()[0].find("did not wait") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(names_of_what_waits_are_bounded_and_kept_once_for_rows_that_take_turns) {
+  constexpr size_t kNames = 1000, kRows = 500;
+  const auto waits = [](size_t kinds) {
+    Ordered o;
+    for (size_t i = 0; i < kRows; ++i) {
+      std::vector<std::string> names;
+      std::vector<MetricValue> values;
+      for (size_t n = 0; n < kNames; ++n) names.push_back(fmt::format("metric/{}/{}", i % kinds, n));
+      for (const std::string& name : names) values.push_back({name, 1});
+      MetricRow row;
+      row.step = static_cast<int64_t>(i), row.values = values;
+      o.order.add({&row, 1}, kSecond, true);
+    }
+    return kRows - o.rows.size();
+  };
+  BOOST_TEST(waits(3) == kRows);
+  BOOST_TEST(waits(kRows) * kNames * (sizeof(double) + sizeof(std::string)) <
+             kLoopHeldBytes + kLoopHeldBytesOfRank);
+}
+
 BOOST_AUTO_TEST_CASE(events_that_wait_are_bounded_with_all_that_they_say) {
   Ordered o;
   o.tell(0, {0, 1}, kSecond, true);
