@@ -138,6 +138,7 @@ class InputReader {
   LoopUnpacker loop_;
   std::vector<comm::RankStreams> streams_;  // of the session
   size_t streams_told_ = 0;                 // with those of the block that is read
+  size_t ranks_told_ = 0, notes_told_ = 0;  // of that block
 };
 
 }  // namespace culprit::core

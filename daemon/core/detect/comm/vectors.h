@@ -33,6 +33,9 @@ constexpr size_t kAnswerBytes = 1 << 20, kAnswers = 64;
 // Ranks with streams of a session: a host has some dozens, whose streams change when its job is started anew.
 constexpr size_t kStreamsOfHost = 1 << 16;
 
+// Vectors of a block, and ranks of answers: of some fifty bytes each more than a block holds.
+constexpr size_t kRanksTold = 1 << 18;
+
 // Records that go on as they are between two takes: joins of a host's ranks, and what stands.
 constexpr size_t kStanding = 16'384;
 
@@ -88,6 +91,12 @@ struct HostVectors {
   // left (end 0), and the last that were left. No part of any step.
   std::vector<CommRecord> standing;
   bool empty() const { return vectors.empty() && standing.empty() && answers.empty(); }
+  // Vectors, and ranks of answers.
+  size_t ranks() const {
+    size_t n = vectors.size();
+    for (const StepRecords& answer : answers) n += 1 + answer.ranks.size();
+    return n;
+  }
 };
 
 uint8_t size_class(uint64_t bytes);
