@@ -500,3 +500,17 @@ BOOST_AUTO_TEST_CASE(the_first_step_of_a_long_job_keeps_its_values) {
   for (const auto& curve : t.curves.curves) BOOST_TEST(!std::isnan(curve.median.front()), curve.metric);
   for (const auto& row : t.curves.rows) BOOST_TEST(!std::isnan(row.odd.front()), row.rank);
 }
+
+BOOST_AUTO_TEST_CASE(steps_may_number_samples_or_tokens) {
+  constexpr int64_t kBatch = 4'000'000'000;  // more than 32 bits hold
+  Rows all = rows({}, [](Row& r) {
+    if (from(r, 2, 60)) scale(r, "act_max/layer.1", 1.6);
+  });
+  const Told by_one = told(all);
+  for (Row& row : all) row.step *= kBatch;
+  const Told t = told(all);
+  BOOST_TEST_REQUIRE((by_one.faults.size() == 1 && t.faults.size() == 1));
+  BOOST_TEST(t.faults[0].ranks == by_one.faults[0].ranks, boost::test_tools::per_element());
+  BOOST_TEST(t.faults[0].step == by_one.faults[0].step * kBatch);
+  BOOST_TEST(t.faults[0].detected_at == by_one.faults[0].detected_at * kBatch);
+}
