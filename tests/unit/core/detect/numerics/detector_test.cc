@@ -514,3 +514,14 @@ BOOST_AUTO_TEST_CASE(steps_may_number_samples_or_tokens) {
   BOOST_TEST(t.faults[0].step == by_one.faults[0].step * kBatch);
   BOOST_TEST(t.faults[0].detected_at == by_one.faults[0].detected_at * kBatch);
 }
+
+BOOST_AUTO_TEST_CASE(all_that_differs_is_counted_and_some_of_it_named) {
+  const Told t = told(rows({}, [](Row& r) {
+    for (int i = 0; i < 40; ++i) r.values["sum/" + std::to_string(i)] = static_cast<double>(100 * i + r.step);
+    if (!from(r, 1, 60)) return;
+    for (int i = 0; i < 40; ++i) scale(r, "sum/" + std::to_string(i), 2);
+  }));
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].metrics.size() == 16);
+  BOOST_TEST(t.findings[0].why.at(0).find(" and 39 more are no longer equal") != std::string::npos);
+}
