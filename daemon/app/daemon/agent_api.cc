@@ -1,14 +1,13 @@
 #include "app/daemon/agent_api.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
-#include "base/text.h"
+#include "app/daemon/device_past.h"
 #include "base/time.h"
 
 namespace culprit::app {
@@ -81,22 +80,11 @@ struct Said {
 
   // What is known of the devices that it accuses, from other jobs: among its reasons.
   void remember(json& diagnosis, const serve::JobRun& of) const {
-    constexpr size_t kShown = 3;
     if (!diagnosis.is_object()) return;
     const std::string id = text_of(diagnosis, "id");
     for (const store::DeviceFault& own : faults) {
       if (own.job != of.job || own.run != of.run || own.diagnosis != id) continue;
-      std::vector<std::string> jobs;
-      for (const store::DeviceFault& f : faults)
-        if (f.device == own.device && (f.job != of.job || f.run != of.run) && f.time_ns < own.time_ns)
-          jobs.push_back(f.step ? fmt::format("{} (step {})", f.job, *f.step) : f.job);
-      if (jobs.empty()) continue;
-      const size_t shown = std::min(jobs.size(), kShown);
-      // The last ones tell most.
-      diagnosis["why"].push_back(fmt::format(
-          "{} was suspected of corrupting data in {} before: {}{}", own.device, counted(jobs.size(), "job"),
-          fmt::join(jobs.end() - static_cast<std::ptrdiff_t>(shown), jobs.end(), ", "),
-          jobs.size() > shown ? " and earlier ones" : ""));
+      if (std::string past = past_of(own, faults); !past.empty()) diagnosis["why"].push_back(std::move(past));
     }
   }
 
