@@ -116,7 +116,9 @@ class Tracer:
                 self._stacks = StackFile(self.folder, self.who)
             return self._stacks.path
         except (OSError, ValueError, RuntimeError) as error:
-            self.tell(f"stacks are not given: {error}")
+            # Into files without a daemon: nobody is there who could ask.
+            if not (self.trace_dir and isinstance(error, FileNotFoundError)):
+                self.tell(f"stacks are not given: {error}")
             return None
 
     # ---- the end
