@@ -140,7 +140,8 @@ def numerics_device_is_remembered(context: Context) -> str:
     daemon = context.daemon().start()
 
     def job(name: str, rank: int) -> None:
-        named = {"kind": "event", "name": "device", "job": name, "rank": rank, "uuid": "GPU-4c1b"}
+        named = {"kind": "event", "name": "device", "job": name, "rank": rank, "type": "cuda", "index": 0,
+                 "uuid": "GPU-4c1b"}
         by_rank = lines(name, odd=rank)
         by_rank[rank][0] = json.dumps(named).encode() + b"\n" + by_rank[rank][0]
         tell(daemon, by_rank)

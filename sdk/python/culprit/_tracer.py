@@ -28,6 +28,7 @@ class Tracer:
     def __init__(self) -> None:
         self.who = Identity()
         self.step = UNKNOWN  # of records
+        self.device_told = False
         self.on = os.environ.get("CULPRIT_DISABLE", "0") in ("", "0")
         self.folder = os.environ.get("CULPRIT_RINGS") or FOLDER
         self.trace_dir = os.environ.get("CULPRIT_TRACE_DIR")
