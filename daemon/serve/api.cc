@@ -205,7 +205,9 @@ void ask_diagnoses(ApiSource& source, const Request& request, ApiSource::Answer 
 void ask_report(ApiSource& source, const Request& request, ApiSource::Answer answer) {
   const auto run = number<uint32_t>(request, "run");
   if (!run) return answer(tl::unexpected(run.error()));
-  source.report({request.names.at("job"), *run}, std::move(answer));
+  const auto charts = number<uint32_t>(request, "charts");
+  if (!charts) return answer(tl::unexpected(charts.error()));
+  source.report({{request.names.at("job"), *run}, charts->value_or(0) != 0}, std::move(answer));
 }
 
 Change judging(ApiSource& source, bool right) {
@@ -235,7 +237,7 @@ std::vector<Route> Api::routes() {
                  false});
   out.push_back(reading("/v1/status", {}, [&s](R, A answer) { s.status(std::move(answer)); }));
   out.push_back(reading("/v1/jobs", {}, [&s](R, A answer) { s.jobs(std::move(answer)); }));
-  out.push_back(reading("/v1/jobs/{job}/report", {"run"},
+  out.push_back(reading("/v1/jobs/{job}/report", {"run", "charts"},
                         [&s](R r, A answer) { ask_report(s, r, std::move(answer)); }));
   out.push_back(reading("/v1/diagnoses", {"job", "since_ns", "run"},
                         [&s](R r, A answer) { ask_diagnoses(s, r, std::move(answer)); }));

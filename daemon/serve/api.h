@@ -32,6 +32,11 @@ struct JobRun {
   std::optional<uint32_t> run;
 };
 
+struct ReportQuery {
+  JobRun of;
+  bool charts = false;  // with the curves that a page draws
+};
+
 // What somebody says of a diagnosis.
 struct Judgement {
   JobRun of;
@@ -88,7 +93,7 @@ class ApiSource {
   // ended, failed), "first_ns", "last_ns", "ended_ns" (null while it runs), "hosts" (count), "lines",
   // "verdict" (its title, or null).
   virtual void jobs(Answer answer) = 0;
-  virtual void report(const JobRun& of, Answer answer) = 0;  // FORMATS.md section 7
+  virtual void report(const ReportQuery& query, Answer answer) = 0;  // FORMATS.md section 7
   // Each as in the report, with "job" and "run" beside.
   virtual void diagnoses(const DiagnosisQuery& query, Answer answer) = 0;
   virtual void suspects(const std::optional<std::string>& job, Answer answer) = 0;

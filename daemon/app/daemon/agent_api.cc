@@ -246,22 +246,24 @@ void AgentApi::jobs(Answer answer) {
       });
 }
 
-void AgentApi::report(const serve::JobRun& of, Answer answer) {
+void AgentApi::report(const serve::ReportQuery& query, Answer answer) {
   struct Found {
     std::optional<std::string> text;
     std::optional<uint32_t> run;  // that the text is of
     Said said;
   };
   const auto found = std::make_shared<Found>();
+  const serve::JobRun& of = query.of;
+  const Charts charts = query.charts ? Charts::kTold : Charts::kLeftOut;
   parts_.diagnoser->ask(
-      [found, of](LiveJobs& live, TimeNs now) {
+      [found, of, charts](LiveJobs& live, TimeNs now) {
         found->run = live.run_of(of.job);
         if (found->run && of.run.value_or(*found->run) == *found->run)
-          found->text = live.report_json(of.job, now);
+          found->text = live.report_json(of.job, now, charts);
         else
           found->run = of.run;
       },
-      [this, found, of, answer = std::move(answer)] {
+      [this, found, of, charts, answer = std::move(answer)] {
         parts_.recorder->ask(
             [found, of](store::Spool&, store::Index& index) {
               if (!found->run)
@@ -273,13 +275,14 @@ void AgentApi::report(const serve::JobRun& of, Answer answer) {
               if (auto said = Said::of(index, {.job = of.job, .run = found->run}))
                 found->said = std::move(*said);
             },
-            [found, of, answer] {
+            [found, of, charts, answer] {
               if (!found->text)
                 return answer(
                     fail(ErrorCode::kNotFound,
                          of.run ? fmt::format("no run {} of job {}", *of.run, of.job) : "no job " + of.job));
               json report = json::parse(*found->text, nullptr, false);
               if (!report.is_object()) return answer(std::move(*found->text));
+              if (charts == Charts::kLeftOut) report.erase("charts");  // those that are kept have them
               report["job"]["run"] = *found->run;
               const auto mark = [&](json& d) {
                 found->said.mark(d, of.job);

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "cli/render.h"
+#include "model/report_json.h"
+#include "model/report_json_read.h"
 
 namespace culprit::cli {
 namespace {
@@ -62,6 +64,16 @@ BOOST_AUTO_TEST_CASE(the_page_has_curves_with_the_step_marked_and_the_odd_ranks)
   // A gap parts the curve of the worst rank.
   BOOST_TEST(count(page, "<polyline class=\"usual\"") == 3u);
   BOOST_TEST(count(page, "<polyline class=\"progress\"") == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(the_page_of_a_daemons_answer_is_that_of_its_report) {
+  const Report r = corrupted();
+  const auto told = report_from_json(to_json(r, Charts::kTold));
+  BOOST_TEST_REQUIRE(told.has_value());
+  BOOST_TEST(render_html(*told, {}) == render_html(r, {}));
+  const auto without = report_from_json(to_json(r));
+  BOOST_TEST_REQUIRE(without.has_value());
+  BOOST_TEST(!has(render_html(*without, {}), "<h2>loss</h2>"));
 }
 
 BOOST_AUTO_TEST_CASE(one_step_is_no_curve) {
