@@ -23,7 +23,6 @@ enum class Cause : uint8_t {
   kAllBatch,   // samples of all
   kUnstable,   // the optimiser
   kPlanned,    // a change that the loop announced or made itself
-  kUnclear,
 };
 constexpr bool is_corruption(Cause cause) { return cause <= Cause::kAudit; }
 
@@ -34,7 +33,7 @@ struct Agreed {
 };
 
 struct Case {
-  Cause cause = Cause::kUnclear;
+  Cause cause = Cause::kReplica;
   int64_t step = 0, detected_at = 0, last_step = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
   std::vector<uint32_t> slots;  // ascending; empty: nobody is known, or all

@@ -31,11 +31,6 @@ bool tells_held(const Frame& frame, const Window& window) {
 
 }  // namespace
 
-const Peers::Group* Peers::of(uint32_t slot) const {
-  if (slot >= group_of_.size() || group_of_[slot] == kNoGroup) return nullptr;
-  return &groups_[group_of_[slot]];
-}
-
 void Peers::add(Group group) {
   std::sort(group.slots.begin(), group.slots.end());
   for (const uint32_t slot : group.slots) group_of_[slot] = static_cast<uint32_t>(groups_.size());

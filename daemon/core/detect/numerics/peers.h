@@ -23,8 +23,6 @@ class Peers {
   // Puts ranks that are seen for the first time into groups. Groups stay where they are; new ones come last.
   void take(const Frame& frame, const Window& window);
   const std::vector<Group>& groups() const { return groups_; }
-  // The group of a slot; its size at least 1.
-  const Group* of(uint32_t slot) const;
 
  private:
   struct Keys {

@@ -15,8 +15,6 @@ std::string_view class_of(Cause cause) {
       return "optimizer";
     case Cause::kPlanned:
       return "schedule";
-    case Cause::kUnclear:
-      return "unknown";
     default:
       return "sdc";
   }
@@ -93,11 +91,9 @@ std::string mitigation_of(const Case& known, const Window& window) {
           "warm-up or normalised queries and keys keep it from coming back.",
           known.step);
     case Cause::kPlanned:
-      return fmt::format("Nothing, while the loss settles: the change of step {} was planned.", known.step);
-    case Cause::kUnclear:
       break;
   }
-  return fmt::format("Compute step {} again with the same data, and compare.", known.step);
+  return fmt::format("Nothing, while the loss settles: the change of step {} was planned.", known.step);
 }
 
 std::string title_of(const Case& known, const Window& window) {
@@ -121,11 +117,9 @@ std::string title_of(const Case& known, const Window& window) {
     case Cause::kUnstable:
       return "The training is unstable";
     case Cause::kPlanned:
-      return "A planned change moved the loss";
-    case Cause::kUnclear:
       break;
   }
-  return "The numbers of the training changed";
+  return "A planned change moved the loss";
 }
 
 void act(Finding& finding, const Case& known) {
@@ -144,9 +138,6 @@ void act(Finding& finding, const Case& known) {
     case Cause::kPlanned:
       finding.component = Component::kUserConfig;
       finding.action = ActionKind::kNone;
-      break;
-    case Cause::kUnclear:
-      finding.category = Category::kUnknown;
       break;
     default:
       finding.category = Category::kHardware;
