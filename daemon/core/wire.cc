@@ -249,7 +249,7 @@ bool InputWriter::empty(TimeNs now) const {
 }
 
 bool InputWriter::full() const {
-  constexpr size_t kVectors = limits::kWireBytes / 4 / 64;  // of some 50 bytes each
+  constexpr size_t kVectors = limits::kWireBytes / 4 / 64;  // of some 30 bytes each
   return (comm_ && comm_->condenser.size() >= kVectors) || condenser_.full() || loop_.full() ||
          notes_before_ + notes_after_ >= kNotes / 4 ||
          before_.size() + after_.size() >= limits::kWireBytes / 4;

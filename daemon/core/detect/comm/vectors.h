@@ -1,4 +1,4 @@
-// What a host tells of its ranks' steps in place of their records: of each rank and step some fifty bytes.
+// What a host tells of its ranks' steps in place of their records: of each rank and step some thirty bytes.
 // Its self time, which needs no other host to be measured, by eighths of the step; and what the streams of
 // operations that took most of it took in all, from which whoever knows all hosts reads transfer and wait
 // (the least of a group's sums is the transfer). So no clock is compared with another host's.
@@ -33,7 +33,7 @@ constexpr size_t kAnswerBytes = 1 << 20, kAnswers = 64;
 // Ranks with streams of a session: a host has some dozens, whose streams change when its job is started anew.
 constexpr size_t kStreamsOfHost = 1 << 16;
 
-// Vectors of a block, and ranks of answers: of some fifty bytes each more than a block holds.
+// Vectors of a block, and ranks of answers: of some thirty bytes each as many as a block holds.
 constexpr size_t kRanksTold = 1 << 18;
 
 // Records that go on as they are between two takes: joins of a host's ranks, and what stands.
