@@ -406,6 +406,7 @@ class ReportWriter {
             w_.field("metric", curve.metric);
             w_.points("median", curve.median, kCurveDigits);
             w_.points("worst", curve.worst, kCurveDigits);
+            w_.values("not_finite", curve.not_finite);
           });
         });
         w_.list("rows", c.rows, [&](const NumericCurves::Row& row) {

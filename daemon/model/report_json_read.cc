@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <limits>
@@ -322,6 +323,10 @@ class ReportReader {
         r_.field(one, "metric", curve.metric);
         r_.points(one, "median", c.steps.size(), curve.median);
         r_.points(one, "worst", c.steps.size(), curve.worst);
+        r_.field(one, "not_finite", curve.not_finite);
+        if (std::any_of(curve.not_finite.begin(), curve.not_finite.end(),
+                        [&](uint32_t at) { return at >= c.steps.size(); }))
+          r_.wrong("not_finite");
       });
       r_.list(*numerics, "rows", [&](const Json& one) {
         NumericCurves::Row& row = c.rows.emplace_back();

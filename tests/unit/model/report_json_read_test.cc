@@ -87,7 +87,7 @@ Report with_steps(size_t steps, size_t slow) {
 BOOST_AUTO_TEST_CASE(charts_come_back_where_they_are_asked_for) {
   Report r = with_steps(3, 1);
   r.curves.steps = {1, 2};
-  r.curves.curves = {{"loss", {2.5, std::nan("")}, {INFINITY, -INFINITY}}};
+  r.curves.curves = {{"loss", {2.5, std::nan("")}, {INFINITY, -INFINITY}, {0, 1}}};
   r.curves.rows = {{7, "node-0", {0, 1}}};
   r.curves.ranks = 8;
   BOOST_CHECK(to_json(r).find("charts") == std::string::npos);
@@ -98,6 +98,7 @@ BOOST_AUTO_TEST_CASE(charts_come_back_where_they_are_asked_for) {
   BOOST_CHECK(back->comm.step_ms == r.comm.step_ms && back->comm.rows.at(0).excess_ms[1] == 90);
   BOOST_CHECK(back->curves.curves.at(0).worst == r.curves.curves[0].worst);
   BOOST_CHECK(std::isnan(back->curves.curves[0].median.at(1)));
+  BOOST_CHECK(back->curves.curves[0].not_finite == r.curves.curves[0].not_finite);
   const std::string none = to_json(Report{}, Charts::kTold);
   BOOST_CHECK_EQUAL(to_json(report_from_json(none).value(), Charts::kTold), none);
 }
@@ -151,7 +152,9 @@ BOOST_AUTO_TEST_CASE(what_is_no_report_is_refused_with_what_is_wrong) {
       {R"({"schema":"culprit.report/1","charts":{"comm":{"steps":[1,2],"step_ms":[1]}}})", "'step_ms'"},
       {R"({"schema":"culprit.report/1","charts":{"comm":{"steps":[1],"step_ms":["x"]}}})", "'step_ms'"},
       {R"({"schema":"culprit.report/1","charts":{"numerics":{"steps":[],"curves":[{"median":[1]}]}}})",
-       "'median'"}};
+       "'median'"},
+      {R"({"schema":"culprit.report/1","charts":{"numerics":{"steps":[1],"curves":[{"median":[1],"worst":[1],"not_finite":[1]}]}}})",
+       "'not_finite'"}};
   for (const auto& [text, named] : cases) {
     const auto back = report_from_json(text);
     BOOST_REQUIRE_MESSAGE(!back, text);

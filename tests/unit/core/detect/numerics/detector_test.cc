@@ -525,3 +525,15 @@ BOOST_AUTO_TEST_CASE(all_that_differs_is_counted_and_some_of_it_named) {
   BOOST_TEST(t.faults[0].metrics.size() == 16);
   BOOST_TEST(t.findings[0].why.at(0).find(" and 39 more are no longer equal") != std::string::npos);
 }
+
+BOOST_AUTO_TEST_CASE(curves_say_where_a_number_is_not_finite) {
+  const Told t = told(rows({}, [](Row& r) {
+    if (is(r, 1, 40) || from(r, r.rank, 90)) r.values["loss"] = kNan;
+  }));
+  for (const auto& curve : t.curves.curves) {
+    std::vector<uint32_t> expected;
+    if (curve.metric == "loss") expected = {40, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99};
+    BOOST_TEST(curve.not_finite == expected, boost::test_tools::per_element());
+    BOOST_TEST((std::isnan(curve.median[40]) == false), curve.metric);
+  }
+}
