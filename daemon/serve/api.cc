@@ -244,6 +244,7 @@ std::vector<Route> Api::routes() {
   out.push_back(reading("/v1/suspects", {"job"},
                         [&s](R r, A answer) { s.suspects(parameter(r, "job"), std::move(answer)); }));
   out.push_back(reading("/v1/hosts", {}, [&s](R, A answer) { s.hosts(std::move(answer)); }));
+  out.push_back(reading("/v1/devices", {}, [&s](R, A answer) { s.devices(std::move(answer)); }));
   out.push_back(reading("/v1/rules", {}, [&s](R, A answer) { s.rules(std::move(answer)); }));
   out.push_back(reading("/v1/about", {}, [&s](R, A answer) { s.about(std::move(answer)); }));
   out.push_back(reading("/v1/sources", {"job"},

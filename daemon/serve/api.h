@@ -98,6 +98,9 @@ class ApiSource {
   virtual void diagnoses(const DiagnosisQuery& query, Answer answer) = 0;
   virtual void suspects(const std::optional<std::string>& job, Answer answer) = 0;
   virtual void hosts(Answer answer) = 0;  // "host", "state", "suspected", "last_ns"
+  // GET /v1/devices: what counts against devices that were suspected of corrupting data. "device" (its UUID
+  // or serial number, else its number and host), "host", "job", "run", "diagnosis", "step", "time_ns".
+  virtual void devices(Answer answer) = 0;
   virtual void rules(Answer answer) = 0;
   // GET /v1/sources?job=: what evidence there is. "job", "host", "path", "kind", "bytes", "lost_bytes",
   // "lost_records", "first_ns", "last_ns", "ended".

@@ -191,9 +191,15 @@ def numerics_device_is_remembered(context: Context) -> str:
     waits_for(daemon, lambda r: is_named(r, 1) and why("second"), 40, "the device is remembered", "second")
     told = why("second")[0]
     need("in 1 job before: first (step 80)" in told, told)
+    need([(one["device"], one["host"], one["job"], one["step"]) for one in daemon.items("/v1/devices")] ==
+         [("GPU-4c1b", HOST, job, FAULT) for job in ("second", "first")], "another history is shown")
+    shown = subprocess.run([str(context.bin_dir / "culprit"), "hosts", "--devices", "--server",
+                            f"unix:{daemon.socket}"], stdout=subprocess.PIPE, check=True, timeout=60)
+    need(shown.stdout.count(b"GPU-4c1b") == 2, f"culprit hosts --devices: {shown.stdout!r}")
     done = subprocess.run([str(context.bin_dir / "culprit"), "clear", HOST, "--server",
                            f"unix:{daemon.socket}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           check=False, timeout=60)
     need(done.returncode == 0, f"culprit clear: {done.stderr[-200:]!r}")
     need(not why("second"), f"it is remembered after its host was cleared: {why('second')}")
+    need(not daemon.items("/v1/devices"), "a history is shown after its host was cleared")
     return told

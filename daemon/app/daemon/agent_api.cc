@@ -383,6 +383,24 @@ void AgentApi::hosts(Answer answer) {
   });
 }
 
+void AgentApi::devices(Answer answer) {
+  const auto faults = std::make_shared<Result<std::vector<store::DeviceFault>>>();
+  parts_.recorder->ask([faults](store::Spool&, store::Index& index) { *faults = index.device_faults(); },
+                       [faults, answer = std::move(answer)] {
+                         if (!*faults) return answer(tl::unexpected(faults->error()));
+                         json items = json::array();
+                         for (auto f = (*faults)->rbegin(); f != (*faults)->rend(); ++f)
+                           items.push_back({{"device", f->device},
+                                            {"host", f->host},
+                                            {"job", f->job},
+                                            {"run", f->run},
+                                            {"diagnosis", f->diagnosis},
+                                            {"step", f->step ? json(*f->step) : json(nullptr)},
+                                            {"time_ns", time_or_null(f->time_ns)}});
+                         answer(dump({{"items", items}}));
+                       });
+}
+
 void AgentApi::rules(Answer answer) {
   auto text = std::make_shared<std::string>();
   parts_.diagnoser->ask([text](LiveJobs& live, TimeNs) { *text = live.rules_json(); },

@@ -55,6 +55,7 @@ class AgentApi : public serve::ApiSource {
   void diagnoses(const serve::DiagnosisQuery& query, Answer answer) override;
   void suspects(const std::optional<std::string>& job, Answer answer) override;
   void hosts(Answer answer) override;
+  void devices(Answer answer) override;
   void rules(Answer answer) override;
   void sources(const std::optional<std::string>& job, Answer answer) override;
   void evidence(const serve::EvidenceQuery& query,

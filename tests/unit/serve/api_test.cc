@@ -40,6 +40,7 @@ BOOST_AUTO_TEST_CASE(each_route_asks_for_what_it_names) {
       {request("GET", "/v1/diagnoses?job=j%2F1&since_ns=12"), "diagnoses j/1 12"},
       {request("GET", "/v1/suspects?job=j"), "suspects j"},
       {request("GET", "/v1/hosts"), "hosts"},
+      {request("GET", "/v1/devices"), "devices"},
       {request("GET", "/v1/rules"), "rules"},
       {request("GET", "/v1/about"), "about"},
       {request("GET", "/v1/sources"), "sources -"},
