@@ -126,7 +126,8 @@ class MetricReader {
   void read(Reading& r, Turn turn) {
     const size_t wanted = files_.size() == 1 ? kLinesAtOnce : 1;
     r.pending = {};
-    while (r.pending.understood < wanted && next_line(r)) {
+    // Whoever asks for one job of a large file must be able to stop it among the lines of others.
+    while (r.pending.understood < wanted && !progress_.stop && next_line(r)) {
     }
     r.broken.add(r.pending.broken);
     progress_.bytes_done += r.reader.consumed() - r.told;
@@ -135,6 +136,7 @@ class MetricReader {
     if (!r.pending.beats.empty()) {
       const int64_t now = r.pending.beats.front().step;
       turn.place += !r.step ? now : now > *r.step ? now - *r.step : now < *r.step ? 1 : 0;
+      turn.place = std::min(turn.place, limits::kStepSumMax);
       r.step = r.pending.beats.back().step;
     }
     turn.lines = r.lines;

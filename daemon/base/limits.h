@@ -103,6 +103,10 @@ constexpr size_t kWireLines = 1 << 18;
 // where nanoseconds end.
 constexpr uint32_t kCommRanks = 1 << 20;
 constexpr size_t kCommRows = 64;  // of a heat map: what a person looks over
+// Steps that a loop tells: JSON's readers agree on no larger number, and sums of a few of them are numbers.
+constexpr int64_t kStepMax = (int64_t{1} << 53) - 1;
+// How far steps may add up that go forth and back, again and again.
+constexpr int64_t kStepSumMax = int64_t{1} << 62;
 // Names of metrics that an agent sends on of one session: a hundred for each of 40 layers. And the bytes of
 // them in a second: sixteen ranks with two hundred values each tell 20 steps a second then, at their longest.
 constexpr size_t kLoopNames = 4096;

@@ -115,14 +115,19 @@ class Bundle {
   app::Client& client_;
   Redactor redactor_;
   std::map<std::string, Json> documents_;  // by name in the archive
+  Json charts_;                            // of the report: for its page
   std::vector<Source> sources_;
   std::vector<std::string> notes_;
 };
 
 Status Bundle::ask() {
   const std::string job = app::url_escaped(o_.job);
-  auto report = ask_json(client_, report_path(o_.job, o_.run));
+  auto report = ask_json(client_, report_path(o_.job, o_.run, true));
   if (!report) return tl::unexpected(report.error());
+  if (const auto charts = report->find("charts"); charts != report->end()) {
+    charts_ = std::move(*charts);
+    report->erase(charts);
+  }
   documents_["report.json"] = std::move(*report);
   const std::pair<const char*, std::string> others[] = {
       {"status.json", "/v1/status"}, {"about.json", "/v1/about"}, {"sources.json", "/v1/sources?job=" + job}};
@@ -274,12 +279,14 @@ std::string Bundle::manifest() {
 Status Bundle::write() {
   auto archive = Archive::create(o_.out, static_cast<TimeNs>(std::time(nullptr)) * kNsPerSecond);
   if (!archive) return tl::unexpected(archive.error());
+  redact(charts_, redactor_, false);
   for (auto& [name, json] : documents_) {
     redact(json, redactor_, false);
     const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
     if (Status status = archive->add(name, text); !status) return status;
     if (name != "report.json") continue;
-    const auto report = report_from_json(text);
+    json["charts"] = charts_;
+    const auto report = report_from_json(json.dump(-1, ' ', false, Json::error_handler_t::replace));
     if (!report) return tl::unexpected(report.error());
     RenderOptions options;
     options.zone = o_.remote.zone, options.zone_name = o_.remote.timezone;
@@ -293,6 +300,7 @@ Status Bundle::write() {
 
 Status Bundle::run() {
   if (Status status = ask(); !status) return status;
+  redact(charts_, redactor_, true);
   for (auto& [name, json] : documents_) redact(json, redactor_, true);
   if (Status status = choose(); !status) return status;
   for (Source& source : sources_)

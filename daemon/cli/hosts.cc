@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kExamples = R"(
 Examples:
   culprit hosts
+  culprit hosts --devices             # which devices were suspected of corrupting data, and in which jobs
   culprit hosts --format json | jq '.items[] | select(.state != "healthy")')";
 
 // "3.2 s, 12 frames": what its agent has and the collector has not.
@@ -49,6 +50,22 @@ std::string clock(const Json& host) {
   return fmt::format("{} {}", format_duration(std::abs(ns)), ns > 0 ? "ahead" : "behind");
 }
 
+// What people look for before they put a device back to work.
+int devices(RemoteOptions& o) {
+  return print_answer(o, "/v1/devices", [&](const Json& json) {
+    std::vector<std::vector<std::string>> rows{
+        {"DEVICE", "HOST", "SUSPECTED", "JOB", "RUN", "STEP", "DIAGNOSIS"}};
+    if (const auto items = json.find("items"); items != json.end())
+      for (const Json& of : *items)
+        if (of.is_object())
+          rows.push_back({text_field(of, "device"), text_field(of, "host"), time_field(of, "time_ns", o.zone),
+                          text_field(of, "job"), text_field(of, "run"), text_field(of, "step"),
+                          text_field(of, "diagnosis")});
+    return rows.size() > 1 ? table(rows, wants_color())
+                           : std::string("no device is suspected of corrupting data\n");
+  });
+}
+
 int hosts(RemoteOptions& o) {
   return print_answer(o, "/v1/hosts", [&](const Json& json) {
     std::vector<std::vector<std::string>> rows{
@@ -69,13 +86,19 @@ int hosts(RemoteOptions& o) {
 
 void add_hosts(CLI::App& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
+  auto of_devices = std::make_shared<bool>(false);
   CLI::App* verb = app.add_subcommand(
       "hosts", "Hosts that the daemon knows: seen, late, suspected; the silent ones first");
   verb->footer(kExamples);
   add_server_options(*verb, *o, Asks::kReads);
   add_format(*verb, *o, {"text", "json"});
   add_timezone(*verb, *o);
-  verb->callback([o, &run] { run = [o] { return hosts(*o); }; });
+  verb->add_flag(
+      "--devices", *of_devices,
+      "Instead: which devices were suspected of corrupting data, by jobs, newest first. A device is "
+      "known by its UUID or serial number where its loop told it; `culprit clear HOST` forgets");
+  verb->callback(
+      [o, of_devices, &run] { run = [o, of_devices] { return *of_devices ? devices(*o) : hosts(*o); }; });
 }
 
 }  // namespace culprit::cli

@@ -62,9 +62,14 @@ class NumericPage {
       if (const auto at = column_of(fault.step))
         out.push_back({"now", *at, fmt::format("step {}: {}", fault.step, fault.kind)});
     }
-    for (size_t i = 0; i < curve.worst.size(); ++i)
-      if (std::isinf(curve.worst[i]))
-        out.push_back({"slow", i, fmt::format("step {}: no finite number", c_.steps[i])});
+    // Of such points that follow one another the first.
+    const std::vector<uint32_t>& bad = curve.not_finite;
+    for (size_t i = 0, next = 0; i < bad.size(); i = next) {
+      for (next = i + 1; next < bad.size() && bad[next] == bad[next - 1] + 1;) ++next;
+      std::string steps = fmt::format("step {}", c_.steps[bad[i]]);
+      if (next > i + 1) steps += fmt::format(" to {}", c_.steps[bad[next - 1]]);
+      out.push_back({"slow", bad[i], steps + ": not finite on some ranks or all"});
+    }
     return out;
   }
 

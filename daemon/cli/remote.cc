@@ -45,8 +45,12 @@ void add_run(CLI::App& verb, std::optional<uint32_t>& run) {
       ->type_name("N");
 }
 
-std::string report_path(const std::string& job, std::optional<uint32_t> run) {
-  return fmt::format("/v1/jobs/{}/report{}", app::url_escaped(job), run ? fmt::format("?run={}", *run) : "");
+std::string report_path(const std::string& job, std::optional<uint32_t> run, bool charts) {
+  std::string query;
+  if (run) query += fmt::format("&run={}", *run);
+  if (charts) query += "&charts=1";
+  if (!query.empty()) query.front() = '?';
+  return fmt::format("/v1/jobs/{}/report{}", app::url_escaped(job), query);
 }
 
 Status resolve(RemoteOptions& options) {

@@ -30,7 +30,8 @@ void add_timezone(CLI::App& verb, RemoteOptions& options);
 void add_run(CLI::App& verb, std::optional<uint32_t>& run);
 Status resolve(RemoteOptions& options);
 
-std::string report_path(const std::string& job, std::optional<uint32_t> run);
+// `charts`: with the curves that a person is shown.
+std::string report_path(const std::string& job, std::optional<uint32_t> run, bool charts = false);
 Result<Json> ask_json(app::Client& client, const std::string& path);
 // The items of a list.
 Result<std::vector<Json>> ask_items(app::Client& client, const std::string& path);

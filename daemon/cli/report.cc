@@ -28,7 +28,8 @@ int report(Options& o) {
   if (Status status = resolve(o.remote); !status) return complain(status.error().text), kUnable;
   auto client = app::Client::make(o.remote.client);
   if (!client) return complain(client.error().text), kUnable;
-  const auto text = client->get(report_path(o.job, o.run));
+  const std::string& format = o.remote.format;
+  const auto text = client->get(report_path(o.job, o.run, format != "json"));
   if (!text) return complain(text.error().text), kUnable;
   const auto read = report_from_json(*text);
   if (!read) return complain(client->server() + ": " + read.error().text), kUnable;
@@ -37,7 +38,6 @@ int report(Options& o) {
   options.width = page_width();
   options.zone = o.remote.zone;
   options.zone_name = o.remote.timezone;
-  const std::string& format = o.remote.format;
   const std::string out = format == "json"   ? *text
                           : format == "html" ? render_html(*read, options)
                                              : render_text(*read, options);

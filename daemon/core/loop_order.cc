@@ -16,10 +16,23 @@ constexpr TimeNs kRounds = 2 * kNsPerSecond;
 // Agents tell a minute at a time: until each had its turn nobody knows which hosts there are.
 constexpr TimeNs kFirstTurns = 75 * kNsPerSecond;
 
+// Shapes looked among: steps with and without digests, of ranks that tell more and less, in two or three
+// kinds each.
+constexpr size_t kShapes = 8;
+
 template <class Named>
 bool same_names(const std::vector<std::string>& names, std::span<const Named> of) {
   return std::equal(names.begin(), names.end(), of.begin(), of.end(),
                     [](const std::string& name, const Named& one) { return name == one.name; });
+}
+
+// As a LoopBatch holds it, each text in a node of its own.
+size_t bytes_of(const LoopEvent& event) {
+  constexpr size_t kText = 64;
+  size_t bytes = sizeof(LoopBatch) + limits::kNameBytes + event.host.size() + event.name.size();
+  for (const EventField& field : event.fields)
+    bytes += sizeof(EventField) + 2 * kText + field.name.size() + field.json.size();
+  return bytes;
 }
 
 }  // namespace
@@ -40,20 +53,39 @@ int64_t LoopOrder::place_of(const MetricRow& row) {
     rank.place = std::max(rank.place + 1, beside);
   else
     rank.place += row.step - rank.step;
+  rank.place = std::min(rank.place, limits::kStepSumMax);
   rank.step = row.step;
   behind_.emplace(rank.place, row.rank);
   if (rank.place >= last_place_) last_place_ = rank.place, last_step_ = row.step;
   return rank.place;
 }
 
-LoopOrder::Row LoopOrder::keep(const MetricRow& row) {
-  if (!shape_ || !shape_->is_of(row)) {
-    auto shape = std::make_shared<Shape>();
-    for (const MetricValue& v : row.values) shape->values.emplace_back(v.name);
-    for (const MetricDigest& d : row.digests) shape->digests.emplace_back(d.name);
-    shape_ = std::move(shape);
+std::shared_ptr<const LoopOrder::Shape> LoopOrder::shape_of(const MetricRow& row) {
+  const auto known =
+      std::find_if(shapes_.begin(), shapes_.end(), [&](const auto& shape) { return shape->is_of(row); });
+  if (known != shapes_.end()) {
+    std::rotate(shapes_.begin(), known, known + 1);
+    return shapes_.front();
   }
-  Row kept{row, shape_, nullptr, {}, {}};
+  auto made = std::make_unique<Shape>();
+  for (const MetricValue& v : row.values) made->values.emplace_back(v.name);
+  for (const MetricDigest& d : row.digests) made->digests.emplace_back(d.name);
+  for (const auto* names : {&made->values, &made->digests})
+    for (const std::string& name : *names) made->bytes += sizeof(name) + name.size();
+  *shape_bytes_ += made->bytes;
+  if (shapes_.size() == kShapes) shapes_.pop_back();
+  // Rows that wait keep it alive, however many others came since.
+  const auto forget = [all = shape_bytes_](const Shape* shape) {
+    *all -= shape->bytes;
+    delete shape;
+  };
+  const std::shared_ptr<const Shape> shape(made.release(), forget);
+  shapes_.insert(shapes_.begin(), shape);
+  return shape;
+}
+
+LoopOrder::Row LoopOrder::keep(const MetricRow& row) {
+  Row kept{row, shape_of(row), nullptr, {}, {}};
   kept.row.host = {};
   kept.row.values = {};
   kept.row.digests = {};
@@ -97,7 +129,7 @@ bool LoopOrder::give_known() {
     const auto& [place, first] = *held_.begin();
     const bool all_told = known && !behind_.empty() && behind_.begin()->first > place;
     const bool no_more_comes = settled_ns_ != kNoTime && first.told_ns <= settled_ns_;
-    const bool full = bytes_ > kLoopHeldBytes + ranks_.size() * kLoopHeldBytesOfRank;
+    const bool full = bytes_ + *shape_bytes_ > kLoopHeldBytes + ranks_.size() * kLoopHeldBytesOfRank;
     if (!all_told && !no_more_comes && !full) break;
     hurried_ += !all_told && !no_more_comes ? first.items.size() : 0;
     give_first();
@@ -143,8 +175,9 @@ void LoopOrder::add(const LoopEvent& event, TimeNs now, bool afar) {
   LoopBatch kept;
   kept.add(event);
   held.items.emplace_back(std::move(kept));
-  held.bytes += limits::kNameBytes;
-  bytes_ += limits::kNameBytes;
+  const size_t bytes = bytes_of(event);
+  held.bytes += bytes;
+  bytes_ += bytes;
   held.told_ns = std::max(held.told_ns, now);
   advance(now, afar);
   give_known();

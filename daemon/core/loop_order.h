@@ -47,9 +47,10 @@ class LoopOrder {
     int64_t step = -1;
     int64_t place = 0;  // steps, but a jump back is one ahead, since all ranks make it
   };
-  // Names of a row's values and digests, which most rows have in common with the one before.
+  // Names of a row's values and digests, which most rows have in common with one of the last.
   struct Shape {
     std::vector<std::string> values, digests;
+    size_t bytes = 0;
     bool is_of(const MetricRow& row) const;
   };
   struct Row {
@@ -67,6 +68,7 @@ class LoopOrder {
   };
 
   int64_t place_of(const MetricRow& row);
+  std::shared_ptr<const Shape> shape_of(const MetricRow& row);
   Row keep(const MetricRow& row);
   void give(const Row& kept);
   void give_first();
@@ -78,8 +80,9 @@ class LoopOrder {
   std::set<std::pair<int64_t, uint32_t>> behind_;  // by place
   std::map<int64_t, Held> held_;                   // by place
   std::unordered_set<std::string> hosts_;
-  std::shared_ptr<const Shape> shape_;
-  std::vector<MetricValue> values_;  // scratch
+  std::vector<std::shared_ptr<const Shape>> shapes_;                   // the last ones, the newest first
+  std::shared_ptr<size_t> shape_bytes_ = std::make_shared<size_t>(0);  // of all that are alive
+  std::vector<MetricValue> values_;                                    // scratch
   std::vector<MetricDigest> digests_;
   int64_t given_ = -1, last_place_ = 0, last_step_ = 0;
   size_t bytes_ = 0;

@@ -163,7 +163,10 @@ void InputWriter::add(const Input& input, TimeNs now) {
       },
       [&](const CommInput& i) { take_comm(i, now); },
       [&](const MetricInput& i) { take_rows(i.rows, now); },
-      [&](const EventInput& i) { note(kEvent, now, LoopPacker::pack(i.event)); },
+      [&](const EventInput& i) {
+        if (!loop_.has_room(i.event)) return void(++dropped_notes_);
+        note(kEvent, now, loop_.pack(i.event));
+      },
       [&](const ReadBeside& i) {
         beside_.bytes += i.bytes;
         beside_.lines += i.lines;
@@ -246,7 +249,7 @@ bool InputWriter::empty(TimeNs now) const {
 }
 
 bool InputWriter::full() const {
-  constexpr size_t kVectors = limits::kWireBytes / 4 / 64;  // of some 50 bytes each
+  constexpr size_t kVectors = limits::kWireBytes / 4 / 64;  // of some 30 bytes each
   return (comm_ && comm_->condenser.size() >= kVectors) || condenser_.full() || loop_.full() ||
          notes_before_ + notes_after_ >= kNotes / 4 ||
          before_.size() + after_.size() >= limits::kWireBytes / 4;
@@ -298,20 +301,23 @@ bool InputReader::read_comm(PackedReader& body, TimeNs now, std::vector<Note>& o
   Note::Comm read{std::string(body.text(limits::kNameBytes)), {}};
   if (!comm::unpack(body, streams_told_, read.told)) return false;
   streams_told_ += read.told.streams.size();
-  if (streams_told_ > comm::kStreamsOfHost) return false;
+  ranks_told_ += read.told.ranks();
+  if (streams_told_ > comm::kStreamsOfHost || ranks_told_ > comm::kRanksTold) return false;
   out.push_back({now, std::move(read)});
   return true;
 }
 
 bool InputReader::read_loop(uint8_t kind, PackedReader& body, TimeNs now, std::vector<Note>& out) {
   LoopBatch read;
-  if (!(kind == kMetrics ? loop_.rows(body, read) : LoopUnpacker::event(body, read))) return false;
+  if (!(kind == kMetrics ? loop_.rows(body, read) : loop_.event(body, read))) return false;
   out.push_back({now, std::move(read)});
   return true;
 }
 
 bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
-  const uint64_t count = in.number(kNotes);
+  const uint64_t count = in.number(kNotes - std::min<size_t>(kNotes, notes_told_));
+  notes_told_ += count;
+  out.reserve(std::min<size_t>(count, in.left()));
   for (uint64_t i = 0; i < count && in.ok(); ++i) {
     const uint8_t kind = in.byte();
     const TimeNs now = get_time(in);
@@ -320,10 +326,11 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
       out.push_back({now, SourceOpened{unpack_source(body)}});
     else if (kind == kProblem)
       out.push_back({now, ProblemSeen{unpack_problem(body)}});
-    else if (kind == kProgress)
-      out.push_back(
-          {now, detect::ProgressSeen{body.signed_number(), static_cast<uint32_t>(body.number(UINT32_MAX))}});
-    else if (kind == kPhase)
+    else if (kind == kProgress) {
+      const int64_t step = body.signed_number();
+      if (step < 0 || step > limits::kStepMax) return false;
+      out.push_back({now, detect::ProgressSeen{step, static_cast<uint32_t>(body.number(UINT32_MAX))}});
+    } else if (kind == kPhase)
       out.push_back({now, detect::PhaseSeen{std::string(body.text(limits::kNameBytes)), body.byte() != 0,
                                             static_cast<uint32_t>(body.number(UINT32_MAX))}});
     else if (kind == kFlight)
@@ -390,6 +397,7 @@ Status InputReader::read(std::string_view block, InputSink& sink) {
                             id->number, id->session, next_, session_));
   broken_ = true;  // until all of it was understood
   streams_told_ = streams_.size();
+  ranks_told_ = notes_told_ = 0;
   loop_.begin_block();
   PackedReader in(block);
   in.byte(), in.word(), in.number();

@@ -1,10 +1,10 @@
 // A job's inputs on their way from a host's agent to an engine elsewhere: the lines condensed
 // (core/logs/condense.h), records of communication as vectors of ranks and steps
 // (core/detect/comm/vectors.h), metrics with names as numbers (core/wire_loop.h), all else as it is, each
-// with its time. What was added between two flushes is
-// a block; the blocks of a writer are a session with a random number, numbered from 0, and a reader takes
-// them in order from the first one only. Everything is little-endian; the version stands in front, and notes
-// of a kind that the reader does not know are passed over and counted.
+// with its time. What was added between two flushes is a block; the blocks of a writer are a session with a
+// random number, numbered from 0, and a reader takes them in order from the first one only. Everything is
+// little-endian; the version stands in front, and notes of a kind that the reader does not know are passed
+// over and counted.
 //
 // Pure; one thread each. A reader is for bytes of strangers: a block of at most limits::kWireBytes makes it
 // hold at most 128 MB for the call, and the session what base/limits.h allows for forms, writers and sources.
@@ -138,6 +138,7 @@ class InputReader {
   LoopUnpacker loop_;
   std::vector<comm::RankStreams> streams_;  // of the session
   size_t streams_told_ = 0;                 // with those of the block that is read
+  size_t ranks_told_ = 0, notes_told_ = 0;  // of that block
 };
 
 }  // namespace culprit::core

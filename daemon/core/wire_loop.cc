@@ -51,6 +51,10 @@ TimeNs get_time(PackedReader& in, TimeNs& last) {
   return last;
 }
 
+size_t values_of(size_t fields) { return kValuesOfEvent + kValuesOfField * fields; }
+
+bool is_step(int64_t step) { return step >= 0 && step <= limits::kStepMax; }
+
 }  // namespace
 
 uint32_t LoopPacker::number_of(std::string_view name) {
@@ -120,11 +124,11 @@ std::string LoopPacker::pack(std::span<const MetricRow>& rows, TimeNs now) {
     const MetricRow& row = rows.front();
     const size_t count = row.values.size() + row.digests.size();
     // As many bytes as it takes at most.
-    if (values_ + count > kLoopValues || !has_time_for(32 + 9 * count, now)) {
+    if (values_ + kValuesOfRow + count > kLoopValues || !has_time_for(32 + 9 * count, now)) {
       ++dropped_rows_;
       continue;
     }
-    values_ += count;
+    values_ += kValuesOfRow + count;
     ++packed;
     out.number(row.rank);
     out.signed_number(row.step - std::exchange(step, row.step));
@@ -142,7 +146,12 @@ std::string LoopPacker::pack(std::span<const MetricRow>& rows, TimeNs now) {
   return note.take();
 }
 
+bool LoopPacker::has_room(const LoopEvent& event) const {
+  return values_ + values_of(event.fields.size()) <= kLoopValues;
+}
+
 std::string LoopPacker::pack(const LoopEvent& event) {
+  values_ += values_of(event.fields.size());
   PackedWriter out;
   TimeNs last = 0;
   out.text(event.host.substr(0, limits::kNameBytes));
@@ -209,8 +218,8 @@ bool LoopUnpacker::rows(PackedReader& in, LoopBatch& out) {
     step = static_cast<int64_t>(static_cast<uint64_t>(step) + static_cast<uint64_t>(in.signed_number()));
     row.step = step;
     row.time_ns = get_time(in, time);
-    if (!names_of_row(in) || step < 0) return false;
-    values_ += value_names_.size() + digest_names_.size();
+    if (!names_of_row(in) || !is_step(step)) return false;
+    values_ += kValuesOfRow + value_names_.size() + digest_names_.size();
     if (values_ > kLoopValues) return false;
     row_values_.clear();
     row_digests_.clear();
@@ -242,12 +251,14 @@ bool LoopUnpacker::event(PackedReader& in, LoopBatch& out) {
   event.time_ns = get_time(in, last);
   std::vector<EventField> fields;
   const uint64_t count = in.number(kFields);
+  values_ += values_of(count);
+  if (values_ > kLoopValues) return false;
   for (uint64_t i = 0; i < count && in.ok(); ++i) {
     const std::string_view name = in.text(limits::kLineBytes);
     fields.push_back({name, in.text(limits::kLineBytes)});
   }
   event.fields = fields;
-  if (!in.ok() || (has_step && step < 0)) return false;
+  if (!in.ok() || (has_step && !is_step(step))) return false;
   out.add(event);
   return true;
 }

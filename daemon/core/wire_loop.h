@@ -18,15 +18,19 @@
 
 namespace culprit::core {
 
-// Of a block: 24 bytes each where it is read, and less than its share of a block where it is written.
+// Of a block: 24 bytes each where it is read, and less than its share of a block where it is written. Rows,
+// events and their fields count as so many values as they are long where they are read, whatever they say.
 constexpr size_t kLoopValues = 1 << 20;
+constexpr size_t kValuesOfRow = 4, kValuesOfEvent = 12, kValuesOfField = 7;
 
 class LoopPacker {
  public:
   // Rows that stand in one note; `rows` is what is left of them, for further ones: of another host. What is
   // too much for the session or the second is left out and counted.
   std::string pack(std::span<const MetricRow>& rows, TimeNs now);
-  static std::string pack(const LoopEvent& event);
+  std::string pack(const LoopEvent& event);
+  // Whether the block has room for it; the reader refuses what is more.
+  bool has_room(const LoopEvent& event) const;
 
   void begin_block() { values_ = 0; }
   bool full() const { return values_ >= kLoopValues / 2; }
@@ -57,7 +61,7 @@ class LoopUnpacker {
   void begin_block() { values_ = 0; }
   // False where the bytes break the format.
   bool rows(PackedReader& in, LoopBatch& out);
-  static bool event(PackedReader& in, LoopBatch& out);
+  bool event(PackedReader& in, LoopBatch& out);
 
  private:
   bool names_of_row(PackedReader& in);

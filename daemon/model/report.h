@@ -222,8 +222,9 @@ struct NumericCurves {
       steps;  // ascending, thinned to at most limits::kNumericPoints; the others run beside it
   struct Curve {
     std::string metric;  // "loss", "grad_norm": the well-known ones of FORMATS.md section 4 that were told
-    std::vector<double> median;  // over ranks; NaN: none told it
-    std::vector<double> worst;   // of the rank that is farthest from the median
+    std::vector<double> median;             // over ranks; NaN: none told it
+    std::vector<double> worst;              // of the rank that is farthest from the median
+    std::vector<uint32_t> not_finite = {};  // places in `steps` where a rank told no finite number, ascending
   };
   std::vector<Curve> curves;
   struct Row {

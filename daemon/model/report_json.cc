@@ -7,8 +7,10 @@
 #include <cmath>
 #include <concepts>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -54,6 +56,19 @@ class Writer {
   template <class Range>
   void values(const char* name, const Range& range) {
     list(name, range, [this](const auto& value) { this->write(value); });
+  }
+
+  // Of a curve, to so many digits: null is not told, infinities have FORMATS.md's words.
+  template <class Range>
+  void points(const char* name, const Range& range, int digits) {
+    list(name, range, [&](double value) {
+      if (std::isinf(value))
+        write(value > 0 ? "Infinity" : "-Infinity");
+      else if (std::isnan(value))
+        out_ += "null";
+      else
+        fmt::format_to(std::back_inserter(out_), "{:.{}g}", value, digits);
+    });
   }
 
   void score(const char* name, double value) { field(name, value > 0 ? std::min(value, 1.0) : 0.0); }
@@ -140,6 +155,25 @@ class Writer {
   bool first_ = true;
 };
 
+// Digits of what is read off a curve, and of a shade.
+constexpr int kCurveDigits = 7, kShadeDigits = 3;
+
+double value_at(const auto& values, size_t i) {
+  return i < values.size() ? static_cast<double>(values[i]) : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Of neighbours that share a point the slowest.
+std::vector<size_t> shown_steps(const CommSteps& comm) {
+  const size_t n = std::min(comm.steps.size(), limits::kNumericPoints);
+  std::vector<size_t> out(n);
+  for (size_t point = 0; point < n; ++point) {
+    size_t& slowest = out[point] = point * comm.steps.size() / n;
+    for (size_t i = slowest + 1; i < (point + 1) * comm.steps.size() / n; ++i)
+      if (value_at(comm.step_ms, i) > value_at(comm.step_ms, slowest)) slowest = i;
+  }
+  return out;
+}
+
 class ReportWriter {
  public:
   explicit ReportWriter(const Report& report) : report_(report) {}
@@ -151,7 +185,7 @@ class ReportWriter {
     return writer.w_.take();
   }
 
-  std::string run() {
+  std::string run(Charts charts) {
     w_.object([&] {
       w_.field("schema", "culprit.report/1");
       job(report_.job);
@@ -172,6 +206,13 @@ class ReportWriter {
       w_.member("cut", [&] {
         w_.object([&] {
           for (const auto& [list, left_out] : report_.cut) w_.field(list.c_str(), left_out);
+        });
+      });
+      if (charts == Charts::kLeftOut) return;
+      w_.member("charts", [&] {
+        w_.object([&] {
+          numeric_chart(report_.curves);
+          comm_chart(report_.comm);
         });
       });
     });
@@ -355,13 +396,64 @@ class ReportWriter {
     });
   }
 
+  void numeric_chart(const NumericCurves& c) {
+    if (c.steps.empty()) return w_.null("numerics");
+    w_.member("numerics", [&] {
+      w_.object([&] {
+        w_.values("steps", c.steps);
+        w_.list("curves", c.curves, [&](const NumericCurves::Curve& curve) {
+          w_.object([&] {
+            w_.field("metric", curve.metric);
+            w_.points("median", curve.median, kCurveDigits);
+            w_.points("worst", curve.worst, kCurveDigits);
+            w_.values("not_finite", curve.not_finite);
+          });
+        });
+        w_.list("rows", c.rows, [&](const NumericCurves::Row& row) {
+          w_.object([&] {
+            w_.field("rank", row.rank);
+            w_.field("host", row.host);
+            w_.points("odd", row.odd, kShadeDigits);
+          });
+        });
+        w_.field("ranks", c.ranks);
+      });
+    });
+  }
+
+  void comm_chart(const CommSteps& c) {
+    if (c.steps.empty()) return w_.null("comm");
+    const std::vector<size_t> shown = shown_steps(c);
+    const auto points = [&](const char* name, const auto& values, int digits) {
+      std::vector<double> out;
+      for (const size_t i : shown) out.push_back(value_at(values, i));
+      w_.points(name, out, digits);
+    };
+    w_.member("comm", [&] {
+      w_.object([&] {
+        w_.list("steps", shown, [&](size_t i) { w_.write(c.steps[i]); });
+        points("step_ms", c.step_ms, kCurveDigits);
+        points("without_ms", c.without_ms, kCurveDigits);
+        w_.list("rows", c.rows, [&](const CommSteps::Row& row) {
+          w_.object([&] {
+            w_.field("rank", row.rank);
+            w_.field("host", row.host);
+            w_.field("device", row.device);
+            points("excess_ms", row.excess_ms, kShadeDigits);
+          });
+        });
+        w_.field("ranks", c.ranks);
+      });
+    });
+  }
+
   const Report& report_;
   Writer w_;
 };
 
 }  // namespace
 
-std::string to_json(const Report& report) { return ReportWriter(report).run(); }
+std::string to_json(const Report& report, Charts charts) { return ReportWriter(report).run(charts); }
 std::string to_json(const Diagnosis& diagnosis) { return ReportWriter::one(diagnosis); }
 
 }  // namespace culprit

@@ -2,11 +2,15 @@
 // Text that is no valid UTF-8 has its bad bytes replaced; no time, rank or line is guessed: unknown is null.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "model/report.h"
 
 namespace culprit {
-std::string to_json(const Report& report);
+// What a report has for showing, beside FORMATS.md: as the member "charts" {"numerics", "comm"}, of CommSteps
+// and NumericCurves by the names of their members, some hundred KB at most.
+enum class Charts : uint8_t { kLeftOut, kTold };
+std::string to_json(const Report& report, Charts charts = Charts::kLeftOut);
 std::string to_json(const Diagnosis& diagnosis);
 }  // namespace culprit

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <concepts>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -54,6 +57,21 @@ class Reader {
       if (failed()) return;
       if (!entry.is_object()) return wrong(name);
       each(entry);
+    }
+  }
+
+  // Of a curve, as many as it has steps.
+  template <class Value>
+  void points(const Json& object, const char* name, size_t count, std::vector<Value>& out) {
+    const Json* found = find(object, name);
+    if (!found || !found->is_array() || found->size() != count) return wrong(name);
+    for (const Json& entry : *found) {
+      double value = std::numeric_limits<double>::quiet_NaN();
+      if (entry.is_string() && (entry == "Infinity" || entry == "-Infinity"))
+        value = entry == "Infinity" ? INFINITY : -INFINITY;
+      else if (!entry.is_null() && !read(entry, value))
+        return wrong(name);
+      out.push_back(static_cast<Value>(value));
     }
   }
 
@@ -124,6 +142,7 @@ class ReportReader {
       r_.field(x, "offset", p.offset);
       r_.field(x, "what", p.what);
     });
+    if (const Json* charts = r_.find(json, "charts")) read_charts(*charts);
     if (const Json* cut = r_.find(json, "cut"); cut && cut->is_object())
       for (const auto& [list, count] : cut->items())
         if (count.is_number_unsigned()) out_.cut[list] = count.get<uint64_t>();
@@ -293,6 +312,44 @@ class ReportReader {
       r_.field(c, "healthy", cluster.healthy);
     });
     places(x, "suspects", hang.suspects);
+  }
+
+  void read_charts(const Json& x) {
+    if (const Json* numerics = r_.find(x, "numerics")) {
+      NumericCurves& c = out_.curves;
+      r_.field(*numerics, "steps", c.steps);
+      r_.list(*numerics, "curves", [&](const Json& one) {
+        NumericCurves::Curve& curve = c.curves.emplace_back();
+        r_.field(one, "metric", curve.metric);
+        r_.points(one, "median", c.steps.size(), curve.median);
+        r_.points(one, "worst", c.steps.size(), curve.worst);
+        r_.field(one, "not_finite", curve.not_finite);
+        if (std::any_of(curve.not_finite.begin(), curve.not_finite.end(),
+                        [&](uint32_t at) { return at >= c.steps.size(); }))
+          r_.wrong("not_finite");
+      });
+      r_.list(*numerics, "rows", [&](const Json& one) {
+        NumericCurves::Row& row = c.rows.emplace_back();
+        r_.field(one, "rank", row.rank);
+        r_.field(one, "host", row.host);
+        r_.points(one, "odd", c.steps.size(), row.odd);
+      });
+      r_.field(*numerics, "ranks", c.ranks);
+    }
+    if (const Json* comm = r_.find(x, "comm")) {
+      CommSteps& c = out_.comm;
+      r_.field(*comm, "steps", c.steps);
+      r_.points(*comm, "step_ms", c.steps.size(), c.step_ms);
+      r_.points(*comm, "without_ms", c.steps.size(), c.without_ms);
+      r_.list(*comm, "rows", [&](const Json& one) {
+        CommSteps::Row& row = c.rows.emplace_back();
+        r_.field(one, "rank", row.rank);
+        r_.field(one, "host", row.host);
+        r_.field(one, "device", row.device);
+        r_.points(one, "excess_ms", c.steps.size(), row.excess_ms);
+      });
+      r_.field(*comm, "ranks", c.ranks);
+    }
   }
 
   Reader r_;

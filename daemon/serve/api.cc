@@ -205,7 +205,9 @@ void ask_diagnoses(ApiSource& source, const Request& request, ApiSource::Answer 
 void ask_report(ApiSource& source, const Request& request, ApiSource::Answer answer) {
   const auto run = number<uint32_t>(request, "run");
   if (!run) return answer(tl::unexpected(run.error()));
-  source.report({request.names.at("job"), *run}, std::move(answer));
+  const auto charts = number<uint32_t>(request, "charts");
+  if (!charts) return answer(tl::unexpected(charts.error()));
+  source.report({{request.names.at("job"), *run}, charts->value_or(0) != 0}, std::move(answer));
 }
 
 Change judging(ApiSource& source, bool right) {
@@ -235,13 +237,14 @@ std::vector<Route> Api::routes() {
                  false});
   out.push_back(reading("/v1/status", {}, [&s](R, A answer) { s.status(std::move(answer)); }));
   out.push_back(reading("/v1/jobs", {}, [&s](R, A answer) { s.jobs(std::move(answer)); }));
-  out.push_back(reading("/v1/jobs/{job}/report", {"run"},
+  out.push_back(reading("/v1/jobs/{job}/report", {"run", "charts"},
                         [&s](R r, A answer) { ask_report(s, r, std::move(answer)); }));
   out.push_back(reading("/v1/diagnoses", {"job", "since_ns", "run"},
                         [&s](R r, A answer) { ask_diagnoses(s, r, std::move(answer)); }));
   out.push_back(reading("/v1/suspects", {"job"},
                         [&s](R r, A answer) { s.suspects(parameter(r, "job"), std::move(answer)); }));
   out.push_back(reading("/v1/hosts", {}, [&s](R, A answer) { s.hosts(std::move(answer)); }));
+  out.push_back(reading("/v1/devices", {}, [&s](R, A answer) { s.devices(std::move(answer)); }));
   out.push_back(reading("/v1/rules", {}, [&s](R, A answer) { s.rules(std::move(answer)); }));
   out.push_back(reading("/v1/about", {}, [&s](R, A answer) { s.about(std::move(answer)); }));
   out.push_back(reading("/v1/sources", {"job"},

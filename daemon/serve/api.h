@@ -32,6 +32,11 @@ struct JobRun {
   std::optional<uint32_t> run;
 };
 
+struct ReportQuery {
+  JobRun of;
+  bool charts = false;  // with the curves that a page draws
+};
+
 // What somebody says of a diagnosis.
 struct Judgement {
   JobRun of;
@@ -88,11 +93,14 @@ class ApiSource {
   // ended, failed), "first_ns", "last_ns", "ended_ns" (null while it runs), "hosts" (count), "lines",
   // "verdict" (its title, or null).
   virtual void jobs(Answer answer) = 0;
-  virtual void report(const JobRun& of, Answer answer) = 0;  // FORMATS.md section 7
+  virtual void report(const ReportQuery& query, Answer answer) = 0;  // FORMATS.md section 7
   // Each as in the report, with "job" and "run" beside.
   virtual void diagnoses(const DiagnosisQuery& query, Answer answer) = 0;
   virtual void suspects(const std::optional<std::string>& job, Answer answer) = 0;
   virtual void hosts(Answer answer) = 0;  // "host", "state", "suspected", "last_ns"
+  // GET /v1/devices: what counts against devices that were suspected of corrupting data. "device" (its UUID
+  // or serial number, else its number and host), "host", "job", "run", "diagnosis", "step", "time_ns".
+  virtual void devices(Answer answer) = 0;
   virtual void rules(Answer answer) = 0;
   // GET /v1/sources?job=: what evidence there is. "job", "host", "path", "kind", "bytes", "lost_bytes",
   // "lost_records", "first_ns", "last_ns", "ended".

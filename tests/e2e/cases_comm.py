@@ -69,6 +69,10 @@ def comm_slow_rank_from_rings(context: Context) -> str:
     daemon.start()
     report = waits_for(daemon, lambda r: names(r, HOST, 5, 5), 40, "it is the verdict after a restart")
     need(report["irregularities"][0]["steps"][1] >= steps, "steps are lost over a restart")
+    page = subprocess.run([str(context.bin_dir / "culprit"), "report", JOB, "--format", "html", "--server",
+                           f"unix:{daemon.socket}"], stdout=subprocess.PIPE, check=True, timeout=60).stdout
+    for part in (b"<h2>Step times</h2>", b"<h2>Time of ranks beyond that of their peers</h2>"):
+        need(part in page, f"the page has no {part!r}")
     for one in running:
         one.wait(30)
     return f"slowdown {first['slowdown']:.2f}, {first['cost_ms']:.0f} ms a step"

@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Sequence
 from case import Context, case
 from cases_comm import report_of, waits_for
 from cluster import Cluster
-from daemon import HOST, JOB, Daemon, need
+from daemon import HOST, JOB, Daemon, need, wait_until
 
 RANKS, STEPS, FAULT = 4, 120, 80
 BEGAN_NS = 1_763_690_000_000_000_000
@@ -70,6 +70,13 @@ def need_named(report: Dict, rank: int, host: str) -> Dict:
     return fault
 
 
+def printed(daemon: Daemon, form: str) -> str:
+    """What `culprit report` prints."""
+    done = subprocess.run([str(daemon.bin_dir / "culprit"), "report", JOB, "--format", form, "--server",
+                           f"unix:{daemon.socket}"], stdout=subprocess.PIPE, check=True, timeout=60)
+    return done.stdout.decode()
+
+
 @case
 def numerics_rank_from_the_socket(context: Context) -> str:
     """One of four replicas has other parameters from step 80 on; named live, and after kill -9."""
@@ -82,11 +89,36 @@ def numerics_rank_from_the_socket(context: Context) -> str:
     daemon.start()
     again = waits_for(daemon, lambda r: is_named(r, 2), 40, "it is named after kill -9")
     need(need_named(again, 2, HOST) == fault, f"another fault after kill -9: {again['numerics']}")
-    asked = [str(context.bin_dir / "culprit"), "report", JOB, "--server", f"unix:{daemon.socket}"]
-    text = subprocess.run(asked, stdout=subprocess.PIPE, check=False, timeout=60).stdout.decode()
+    text = printed(daemon, "text")
     for part in (f"step {FAULT}", "rank 2", fault["mitigation"][:20]):
         need(part in " ".join(text.split()), f"the text does not say {part!r}: {text}")
     return f"noticed at step {fault['detected_at']}, {fault['confidence']:.2f}"
+
+
+def need_curves(daemon: Daemon, when: str) -> None:
+    page = printed(daemon, "html")
+    for part in ("<h2>loss</h2>", "<h2>grad_norm</h2>", f"step {FAULT}: sdc",
+                 f"rank 2 on {HOST}, step 100: "):
+        need(part in page, f"the page {when} has no {part!r}")
+    need("charts" not in json.loads(printed(daemon, "json")), f"the report {when} has what nobody asked for")
+
+
+@case
+def numerics_page_of_a_daemon(context: Context) -> str:
+    """The page has its curves and odd ranks while the job runs, when it has ended, and after a restart."""
+    daemon = context.daemon().start()
+    tell(daemon, lines(JOB, odd=2))
+    waits_for(daemon, lambda r: is_named(r, 2), 40, "the odd rank is named")
+    need_curves(daemon, "of a running job")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
+        to.connect(str(daemon.trace))
+        to.sendall(b'{"kind":"event","name":"job_end","exit_code":1}\n')
+    wait_until(lambda: daemon.items("/v1/jobs")[0]["state"] == "failed", 30, "the job ends")
+    need_curves(daemon, "of an ended job")
+    daemon.kill()
+    daemon.start()
+    need_curves(daemon, "of a job that ended before a restart")
+    return "loss, grad_norm and odd ranks"
 
 
 @case
@@ -140,7 +172,8 @@ def numerics_device_is_remembered(context: Context) -> str:
     daemon = context.daemon().start()
 
     def job(name: str, rank: int) -> None:
-        named = {"kind": "event", "name": "device", "job": name, "rank": rank, "uuid": "GPU-4c1b"}
+        named = {"kind": "event", "name": "device", "job": name, "rank": rank, "type": "cuda", "index": 0,
+                 "uuid": "GPU-4c1b"}
         by_rank = lines(name, odd=rank)
         by_rank[rank][0] = json.dumps(named).encode() + b"\n" + by_rank[rank][0]
         tell(daemon, by_rank)
@@ -158,9 +191,15 @@ def numerics_device_is_remembered(context: Context) -> str:
     waits_for(daemon, lambda r: is_named(r, 1) and why("second"), 40, "the device is remembered", "second")
     told = why("second")[0]
     need("in 1 job before: first (step 80)" in told, told)
+    need([(one["device"], one["host"], one["job"], one["step"]) for one in daemon.items("/v1/devices")] ==
+         [("GPU-4c1b", HOST, job, FAULT) for job in ("second", "first")], "another history is shown")
+    shown = subprocess.run([str(context.bin_dir / "culprit"), "hosts", "--devices", "--server",
+                            f"unix:{daemon.socket}"], stdout=subprocess.PIPE, check=True, timeout=60)
+    need(shown.stdout.count(b"GPU-4c1b") == 2, f"culprit hosts --devices: {shown.stdout!r}")
     done = subprocess.run([str(context.bin_dir / "culprit"), "clear", HOST, "--server",
                            f"unix:{daemon.socket}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           check=False, timeout=60)
     need(done.returncode == 0, f"culprit clear: {done.stderr[-200:]!r}")
     need(not why("second"), f"it is remembered after its host was cleared: {why('second')}")
+    need(not daemon.items("/v1/devices"), "a history is shown after its host was cleared")
     return told

@@ -1,14 +1,13 @@
 #include "app/daemon/agent_api.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
-#include "base/text.h"
+#include "app/daemon/device_past.h"
 #include "base/time.h"
 
 namespace culprit::app {
@@ -81,22 +80,11 @@ struct Said {
 
   // What is known of the devices that it accuses, from other jobs: among its reasons.
   void remember(json& diagnosis, const serve::JobRun& of) const {
-    constexpr size_t kShown = 3;
     if (!diagnosis.is_object()) return;
     const std::string id = text_of(diagnosis, "id");
     for (const store::DeviceFault& own : faults) {
       if (own.job != of.job || own.run != of.run || own.diagnosis != id) continue;
-      std::vector<std::string> jobs;
-      for (const store::DeviceFault& f : faults)
-        if (f.device == own.device && (f.job != of.job || f.run != of.run) && f.time_ns < own.time_ns)
-          jobs.push_back(f.step ? fmt::format("{} (step {})", f.job, *f.step) : f.job);
-      if (jobs.empty()) continue;
-      const size_t shown = std::min(jobs.size(), kShown);
-      // The last ones tell most.
-      diagnosis["why"].push_back(fmt::format(
-          "{} was suspected of corrupting data in {} before: {}{}", own.device, counted(jobs.size(), "job"),
-          fmt::join(jobs.end() - static_cast<std::ptrdiff_t>(shown), jobs.end(), ", "),
-          jobs.size() > shown ? " and earlier ones" : ""));
+      if (std::string past = past_of(own, faults); !past.empty()) diagnosis["why"].push_back(std::move(past));
     }
   }
 
@@ -258,22 +246,24 @@ void AgentApi::jobs(Answer answer) {
       });
 }
 
-void AgentApi::report(const serve::JobRun& of, Answer answer) {
+void AgentApi::report(const serve::ReportQuery& query, Answer answer) {
   struct Found {
     std::optional<std::string> text;
     std::optional<uint32_t> run;  // that the text is of
     Said said;
   };
   const auto found = std::make_shared<Found>();
+  const serve::JobRun& of = query.of;
+  const Charts charts = query.charts ? Charts::kTold : Charts::kLeftOut;
   parts_.diagnoser->ask(
-      [found, of](LiveJobs& live, TimeNs now) {
+      [found, of, charts](LiveJobs& live, TimeNs now) {
         found->run = live.run_of(of.job);
         if (found->run && of.run.value_or(*found->run) == *found->run)
-          found->text = live.report_json(of.job, now);
+          found->text = live.report_json(of.job, now, charts);
         else
           found->run = of.run;
       },
-      [this, found, of, answer = std::move(answer)] {
+      [this, found, of, charts, answer = std::move(answer)] {
         parts_.recorder->ask(
             [found, of](store::Spool&, store::Index& index) {
               if (!found->run)
@@ -285,13 +275,14 @@ void AgentApi::report(const serve::JobRun& of, Answer answer) {
               if (auto said = Said::of(index, {.job = of.job, .run = found->run}))
                 found->said = std::move(*said);
             },
-            [found, of, answer] {
+            [found, of, charts, answer] {
               if (!found->text)
                 return answer(
                     fail(ErrorCode::kNotFound,
                          of.run ? fmt::format("no run {} of job {}", *of.run, of.job) : "no job " + of.job));
               json report = json::parse(*found->text, nullptr, false);
               if (!report.is_object()) return answer(std::move(*found->text));
+              if (charts == Charts::kLeftOut) report.erase("charts");  // those that are kept have them
               report["job"]["run"] = *found->run;
               const auto mark = [&](json& d) {
                 found->said.mark(d, of.job);
@@ -390,6 +381,24 @@ void AgentApi::hosts(Answer answer) {
     }
     answer(dump({{"items", items}}));
   });
+}
+
+void AgentApi::devices(Answer answer) {
+  const auto faults = std::make_shared<Result<std::vector<store::DeviceFault>>>();
+  parts_.recorder->ask([faults](store::Spool&, store::Index& index) { *faults = index.device_faults(); },
+                       [faults, answer = std::move(answer)] {
+                         if (!*faults) return answer(tl::unexpected(faults->error()));
+                         json items = json::array();
+                         for (auto f = (*faults)->rbegin(); f != (*faults)->rend(); ++f)
+                           items.push_back({{"device", f->device},
+                                            {"host", f->host},
+                                            {"job", f->job},
+                                            {"run", f->run},
+                                            {"diagnosis", f->diagnosis},
+                                            {"step", f->step ? json(*f->step) : json(nullptr)},
+                                            {"time_ns", time_or_null(f->time_ns)}});
+                         answer(dump({{"items", items}}));
+                       });
 }
 
 void AgentApi::rules(Answer answer) {

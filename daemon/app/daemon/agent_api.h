@@ -51,10 +51,11 @@ class AgentApi : public serve::ApiSource {
   void metrics(std::function<void(std::string)> answer) override;
   void status(Answer answer) override;
   void jobs(Answer answer) override;
-  void report(const serve::JobRun& of, Answer answer) override;
+  void report(const serve::ReportQuery& query, Answer answer) override;
   void diagnoses(const serve::DiagnosisQuery& query, Answer answer) override;
   void suspects(const std::optional<std::string>& job, Answer answer) override;
   void hosts(Answer answer) override;
+  void devices(Answer answer) override;
   void rules(Answer answer) override;
   void sources(const std::optional<std::string>& job, Answer answer) override;
   void evidence(const serve::EvidenceQuery& query,

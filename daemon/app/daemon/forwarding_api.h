@@ -12,10 +12,11 @@ class ForwardingApi final : public AgentApi {
  public:
   using AgentApi::AgentApi;
   void jobs(Answer answer) override { ask_there(answer); }
-  void report(const serve::JobRun&, Answer answer) override { ask_there(answer); }
+  void report(const serve::ReportQuery&, Answer answer) override { ask_there(answer); }
   void diagnoses(const serve::DiagnosisQuery&, Answer answer) override { ask_there(answer); }
   void suspects(const std::optional<std::string>&, Answer answer) override { ask_there(answer); }
   void hosts(Answer answer) override { ask_there(answer); }
+  void devices(Answer answer) override { ask_there(answer); }
   void rules(Answer answer) override { ask_there(answer); }
   void pool(Answer answer) override { ask_there(answer); }
   void judge(const serve::Judgement&, const serve::Actor&, Answer answer) override { ask_there(answer); }

@@ -371,7 +371,7 @@ bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
   engine_.reset();
   LiveEvent e = event(LiveEventKind::kJobEnded, now);
   e.json = to_json(summary_);
-  e.report = report_json();
+  e.report = report_json(Charts::kTold);
   e.summary = summary_;
   e.last_ns = summary_.last_ns;
   out.push_back(std::move(e));

@@ -70,7 +70,7 @@ class LiveJob {
   // When something last came to speak against a host: it became a suspect, or a fault was found on it.
   TimeNs accused_ns(const std::string& host) const;
   LiveJobSummary summary() const;
-  std::string report_json() const { return culprit::to_json(report_); }
+  std::string report_json(Charts charts) const { return culprit::to_json(report_, charts); }
   uint64_t lines() const { return running() ? engine_->log().lines() : summary_.lines; }
   uint64_t refused() const { return sources_.refused(); }
   TimeNs last_ns() const { return summary_.last_ns; }

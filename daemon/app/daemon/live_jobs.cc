@@ -419,12 +419,12 @@ std::vector<LiveEvent> LiveJobs::poll_events() {
   return out;
 }
 
-std::optional<std::string> LiveJobs::report_json(const std::string& job, TimeNs now) {
+std::optional<std::string> LiveJobs::report_json(const std::string& job, TimeNs now, Charts charts) {
   const auto known = impl_->jobs.find(job);
   if (known == impl_->jobs.end()) return std::nullopt;
   LiveJob& j = *known->second;
   if (j.running() && j.dirty() && impl_->may_report(now)) impl_->report(j, now, impl_->may_hang(j, now));
-  return j.report_json();
+  return j.report_json(charts);
 }
 
 std::optional<uint32_t> LiveJobs::run_of(const std::string& job) const {

@@ -23,6 +23,7 @@
 #include "core/detect/stall.h"
 #include "core/rules/run.h"
 #include "model/piece.h"
+#include "model/report_json.h"
 
 namespace culprit::app {
 
@@ -87,7 +88,7 @@ struct LiveEvent {
   std::string id;  // of a diagnosis or finding: alike for as long as the run lasts, also over restarts
   std::string json;
   std::string sentence;                   // of a diagnosis that is the verdict: for people
-  std::string report;                     // of kJobEnded: FORMATS.md section 7
+  std::string report;                     // of kJobEnded: FORMATS.md section 7, with charts
   std::optional<LiveJobSummary> summary;  // of kJobStarted and kJobEnded
   TimeNs last_ns = kNoTime;               // of kJobEnded: what came later is another run's; see RunEnd
   std::vector<std::string> hosts;         // of a finding or a diagnosis: whose agents told of it
@@ -158,7 +159,7 @@ class LiveJobs {
 
   // Of a job, running or ended; nothing for one that is not known. Made anew where something came since the
   // last one and reports have not taken their share of the time.
-  std::optional<std::string> report_json(const std::string& job, TimeNs now);
+  std::optional<std::string> report_json(const std::string& job, TimeNs now, Charts = Charts::kLeftOut);
   std::optional<uint32_t> run_of(const std::string& job) const;  // that report_json() is of
   std::vector<LiveJobSummary> jobs() const;                      // newest first
   // {"items": [ … ]} of the reports made last, "job" and "run" beside; `job` empty: of all. Diagnoses newest

@@ -179,9 +179,16 @@ Status read_rank(dom::element value, TraceLine& line) {
   return {};
 }
 
-Status read_count(std::string_view key, dom::element value, int64_t& out) {
-  if (value.get_int64().get(out) != simdjson::SUCCESS || out < 0)
-    return wrong(key, "a whole number from 0 on");
+Status read_time(dom::element value, TraceLine& line) {
+  if (value.get_int64().get(line.time_ns) != simdjson::SUCCESS || line.time_ns < 0)
+    return wrong("time_ns", "a whole number from 0 on");
+  return {};
+}
+
+Status read_step(dom::element value, TraceLine& line) {
+  if (value.get_int64().get(line.step.emplace()) != simdjson::SUCCESS || *line.step < 0 ||
+      *line.step > limits::kStepMax)
+    return wrong("step", "a whole number from 0 to " + std::to_string(limits::kStepMax));
   return {};
 }
 
@@ -190,8 +197,8 @@ constexpr Key kCommonKeys[] = {
     {"job", [](dom::element v, TraceLine& line) { return read_name("job", v, line.job); }},
     {"host", [](dom::element v, TraceLine& line) { return read_name("host", v, line.host); }},
     {"rank", read_rank},
-    {"step", [](dom::element v, TraceLine& line) { return read_count("step", v, line.step.emplace()); }},
-    {"time_ns", [](dom::element v, TraceLine& line) { return read_count("time_ns", v, line.time_ns); }},
+    {"step", read_step},
+    {"time_ns", read_time},
     {"name", [](dom::element v, TraceLine& line) { return read_name("name", v, line.name); }},
 };
 constexpr Key kMetricKeys[] = {{"values", read_values}, {"digests", read_digests}};

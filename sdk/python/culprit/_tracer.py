@@ -28,6 +28,7 @@ class Tracer:
     def __init__(self) -> None:
         self.who = Identity()
         self.step = UNKNOWN  # of records
+        self.device_told = False
         self.on = os.environ.get("CULPRIT_DISABLE", "0") in ("", "0")
         self.folder = os.environ.get("CULPRIT_RINGS") or FOLDER
         self.trace_dir = os.environ.get("CULPRIT_TRACE_DIR")
@@ -116,7 +117,9 @@ class Tracer:
                 self._stacks = StackFile(self.folder, self.who)
             return self._stacks.path
         except (OSError, ValueError, RuntimeError) as error:
-            self.tell(f"stacks are not given: {error}")
+            # Into files without a daemon: nobody is there who could ask.
+            if not (self.trace_dir and isinstance(error, FileNotFoundError)):
+                self.tell(f"stacks are not given: {error}")
             return None
 
     # ---- the end

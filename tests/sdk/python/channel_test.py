@@ -202,6 +202,17 @@ culprit.log_metrics(1, loss=2.0)
         self.assertEqual([(row["kind"], row["host"], row["job"], row["rank"], row["step"]) for row in rows],
                          [("step", "node-3", "j1", 3, 1), ("metric", "node-3", "j1", 3, 1)])
 
+    def test_without_a_daemon_a_missing_folder_for_stacks_is_not_told_and_other_troubles_are(self) -> None:
+        code = "import culprit\nprint(culprit.watch_stacks())"
+        to_files = {"CULPRIT_TRACE_DIR": str(self.folder / "out")}
+        done = run(code, to_files)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "None\n", ""))
+        done = run(code, self.env)
+        self.assertIn("stacks are not given: ", done.stderr)
+        (self.folder / "file").touch()
+        done = run(code, {**to_files, "CULPRIT_RINGS": str(self.folder / "file")})
+        self.assertIn("stacks are not given: ", done.stderr)
+
     def test_gives_its_stacks_on_a_signal(self) -> None:
         done = run('''
 import culprit, json, os, signal, time

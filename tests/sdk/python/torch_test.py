@@ -10,7 +10,9 @@ import time
 import unittest
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Dict, List
+from unittest import mock
 
 import daemons  # noqa: F401  the package's path
 
@@ -43,6 +45,7 @@ class Run:
                      for line in path.read_text().splitlines()]
         finally:
             shutil.rmtree(folder)
+        self.devices = [one for one in lines if one.get("name") == "device"]
         self.audits = [one for one in lines if one.get("name") == "audit"]
         self.unequal = sorted((one["step"], one["rank"], one["by"], one.get("odd")) for one in self.audits
                               if not one["equal"])
@@ -109,6 +112,79 @@ class Digests(unittest.TestCase):
         self.assertEqual(self.of(torch.zeros(0), torch.ones(1)), self.of(torch.ones(1)))
 
 
+class Driver:
+    """A stand-in for the library of CUDA's driver."""
+
+    def __init__(self, name: bytes, error: int = 0) -> None:
+        self.name, self.error = name, error
+
+    def cuDeviceGet(self, device: Any, index: int) -> int:
+        device._obj.value = index + 40
+        return 0
+
+    def cuDeviceGetUuid(self, out: Any, device: Any) -> int:
+        assert device.value == 41
+        out[:] = self.name
+        return self.error
+
+
+@unittest.skipIf(torch is None, "no torch in this Python")
+class Devices(unittest.TestCase):
+    NAME = "4c1b0000-0000-0000-0000-0000000000ff"
+
+    def told(self, *devices: str, properties: Any = SimpleNamespace(), driver: Any = OSError,
+             times: int = 1) -> List[Dict[str, Any]]:
+        """Of a model on these, whose properties torch tells so; the events without their heads."""
+        from culprit._tracer import Tracer
+        from culprit.torch import _device_name
+        tracer, lines = Tracer(), []  # type: ignore[var-annotated]
+        tracer.who.rank, tracer.who.job = 3, "j"
+        model = SimpleNamespace(parameters=lambda: [SimpleNamespace(device=torch.device(one))
+                                                    for one in devices])
+        with mock.patch.object(_device_name, "tracer", lambda: tracer), \
+                mock.patch.object(tracer.channel, "put", lines.append), \
+                mock.patch("torch.cuda.get_device_properties", lambda device: properties), \
+                mock.patch("ctypes.CDLL", side_effect=[driver] * times):
+            for _ in range(times):
+                _device_name.tell_device(model)
+        out = [json.loads(line) for line in lines]
+        for one in out:
+            self.assertEqual((one.pop("kind"), one.pop("name"), one.pop("rank"), one.pop("job")),
+                             ("event", "device", 3, "j"))
+            del one["time_ns"]
+        return out
+
+    def test_a_gpu_is_told_once_by_the_name_that_it_keeps(self) -> None:
+        self.assertEqual(self.told("cuda:1", "cuda:1", properties=SimpleNamespace(uuid=self.NAME), times=2),
+                         [{"type": "cuda", "index": 1, "uuid": f"GPU-{self.NAME}"}])
+
+    def test_where_torch_does_not_tell_the_name_the_driver_does(self) -> None:
+        driver = Driver(bytes.fromhex(self.NAME.replace("-", "")))
+        self.assertEqual(self.told("cuda:1", driver=driver),
+                         [{"type": "cuda", "index": 1, "uuid": f"GPU-{self.NAME}"}])
+
+    def test_where_nobody_tells_the_name_none_is_made_up(self) -> None:
+        for driver in (OSError, Driver(bytes(16)), Driver(b"x" * 16, error=999), object()):
+            with self.subTest(driver=driver):
+                self.assertEqual(self.told("cuda:1", driver=driver), [{"type": "cuda", "index": 1}])
+
+    def test_nothing_is_told_of_a_cpu_or_of_several_devices(self) -> None:
+        named = SimpleNamespace(uuid=self.NAME)
+        for devices in (("cpu",), ("meta",), ("cuda:0", "cuda:1"), ()):
+            with self.subTest(devices=devices):
+                self.assertEqual(self.told(*devices, properties=named), [])
+
+    def test_monitor_and_audit_tell_it_at_their_start(self) -> None:
+        import culprit.torch
+        model = torch.nn.Linear(2, 2)
+        with mock.patch("culprit.torch._monitor.tell_device") as monitor, \
+                mock.patch("culprit.torch._audit.tell_device") as audit:
+            culprit.torch.Monitor(model, torch.optim.SGD(model.parameters(), 0.1), every=0)
+            culprit.torch.Audit(model)
+        monitor.assert_called_once_with(model)
+        audit.assert_called_once_with(model)
+
+
 @unittest.skipIf(torch is None, "no torch in this Python")
 class Pairs(unittest.TestCase):
     def test_each_rank_is_met_in_every_window_of_half_as_many_audits_as_ranks(self) -> None:
@@ -156,6 +232,9 @@ class Training(unittest.TestCase):
             self.assertEqual(len({json.dumps(one.get("digests")) for one in rows.values()}), 1)
             self.assertEqual({name for name in values[0] if name.startswith("act_max")},
                              {f"act_max/layer.{layer}" for layer in range(3)})
+
+    def test_ranks_on_cpus_tell_no_device(self) -> None:
+        self.assertEqual(self.clean.devices, [])
 
     def test_a_healthy_job_passes_all_audits(self) -> None:
         self.assertEqual(Counter(one["equal"] for one in self.clean.audits), {True: 8})

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "cli/render.h"
+#include "model/report_json.h"
+#include "model/report_json_read.h"
 
 namespace culprit::cli {
 namespace {
@@ -31,6 +33,7 @@ Report corrupted() {
     c.steps.push_back(step);
     c.curves[0].median.push_back(2.5 - 0.01 * static_cast<double>(step));
     c.curves[0].worst.push_back(step == 70 ? std::numeric_limits<double>::infinity() : 2.6);
+    if (step == 70 || step >= 90) c.curves[0].not_finite.push_back(static_cast<uint32_t>(step));
     c.curves[1].median.push_back(1);
     c.curves[1].worst.push_back(step < 60 ? 1.1 : 1e6);
     c.curves[2].median.push_back(std::nan(""));
@@ -52,8 +55,8 @@ BOOST_AUTO_TEST_SUITE(numerics)
 BOOST_AUTO_TEST_CASE(the_page_has_curves_with_the_step_marked_and_the_odd_ranks) {
   const std::string page = render_html(corrupted(), {});
   for (const char* part :
-       {"<h2>loss</h2>", "<h2>grad_norm</h2>", "step 60: sdc", "noticed at step 64",
-        "step 70: no finite number", "1.51 to 2.6", "1 to 1e+06, powers", "How odd the numbers of ranks were",
+       {"<h2>loss</h2>", "<h2>grad_norm</h2>", "step 60: sdc", "noticed at step 64", "step 70: not finite",
+        "step 90 to 99: not finite", "1.51 to 2.6", "1 to 1e+06, powers", "How odd the numbers of ranks were",
         "rank 3 on node-1, step 60: 1.00", "2 of 100 ranks: the oddest", "Roll back to step 59.",
         "class=\"name hot\" title=\"rank 3 on node-1\""})
     BOOST_TEST(has(page, part), part);
@@ -62,6 +65,16 @@ BOOST_AUTO_TEST_CASE(the_page_has_curves_with_the_step_marked_and_the_odd_ranks)
   // A gap parts the curve of the worst rank.
   BOOST_TEST(count(page, "<polyline class=\"usual\"") == 3u);
   BOOST_TEST(count(page, "<polyline class=\"progress\"") == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(the_page_of_a_daemons_answer_is_that_of_its_report) {
+  const Report r = corrupted();
+  const auto told = report_from_json(to_json(r, Charts::kTold));
+  BOOST_TEST_REQUIRE(told.has_value());
+  BOOST_TEST(render_html(*told, {}) == render_html(r, {}));
+  const auto without = report_from_json(to_json(r));
+  BOOST_TEST_REQUIRE(without.has_value());
+  BOOST_TEST(!has(render_html(*without, {}), "<h2>loss</h2>"));
 }
 
 BOOST_AUTO_TEST_CASE(one_step_is_no_curve) {

@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "base/limits.h"
+
 using namespace culprit;
 using namespace culprit::core;
 
@@ -136,6 +138,48 @@ BOOST_AUTO_TEST_CASE(what_waits_is_bounded_and_told) {
   BOOST_TEST(waits > 1000u);
   BOOST_TEST_REQUIRE(o.order.problems().size() == 1u);
   BOOST_TEST(o.order.problems()[0].find("did not wait") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(names_of_what_waits_are_bounded_and_kept_once_for_rows_that_take_turns) {
+  constexpr size_t kNames = 1000, kRows = 500;
+  const auto waits = [](size_t kinds) {
+    Ordered o;
+    for (size_t i = 0; i < kRows; ++i) {
+      std::vector<std::string> names;
+      std::vector<MetricValue> values;
+      for (size_t n = 0; n < kNames; ++n) names.push_back(fmt::format("metric/{}/{}", i % kinds, n));
+      for (const std::string& name : names) values.push_back({name, 1});
+      MetricRow row;
+      row.step = static_cast<int64_t>(i), row.values = values;
+      o.order.add({&row, 1}, kSecond, true);
+    }
+    return kRows - o.rows.size();
+  };
+  BOOST_TEST(waits(3) == kRows);
+  BOOST_TEST(waits(kRows) * kNames * (sizeof(double) + sizeof(std::string)) <
+             kLoopHeldBytes + kLoopHeldBytesOfRank);
+}
+
+BOOST_AUTO_TEST_CASE(events_that_wait_are_bounded_with_all_that_they_say) {
+  Ordered o;
+  o.tell(0, {0, 1}, kSecond, true);
+  const std::string said(60'000, 'x');
+  const EventField fields[] = {{"said", said}};
+  LoopEvent event;
+  event.rank = 0, event.name = "note", event.fields = fields;
+  const size_t held = (kLoopHeldBytes + kLoopHeldBytesOfRank) / said.size();
+  for (size_t i = 0; i <= held && o.rows.empty(); ++i) o.order.add(event, kSecond, true);
+  BOOST_TEST(o.rows.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(steps_that_go_forth_and_back_beyond_all_numbers_go_on) {
+  Ordered o;
+  for (int i = 0; i < 3000; ++i) {
+    const int64_t step = i % 2 ? limits::kStepMax : 0;
+    o.tell(0, {step, step + 1}, 10 * kSecond);
+  }
+  o.order.settle(20 * kSecond);
+  BOOST_TEST((o.rows.size() == 3000 && o.order.empty()));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_late_goes_on_at_once) {

@@ -174,6 +174,80 @@ BOOST_AUTO_TEST_CASE(a_flood_of_names_or_rows_is_bounded_counted_and_told) {
   BOOST_TEST((rows > 100 && rows < 130), rows);
 }
 
+// A row without values takes four bytes of a block, a field of an event two.
+BOOST_AUTO_TEST_CASE(what_a_block_makes_its_reader_hold_is_bounded_whatever_it_says) {
+  const auto rows = [](uint64_t count) {
+    PackedWriter out;
+    out.text("node-1");
+    out.number(0);
+    out.number(count);
+    for (uint64_t i = 0; i < count; ++i) out.raw(std::string_view("\0\0\0\1", 4));
+    return out.take();
+  };
+  const auto event = [](uint64_t fields) {
+    PackedWriter out;
+    out.raw(std::string_view("\0\0\0\0\0\0", 6));
+    out.number(fields);
+    out.raw(std::string(2 * fields, '\0'));
+    return out.take();
+  };
+  LoopUnpacker unpacker;
+  LoopBatch held;
+  const auto read_row = [&](const std::string& bytes) {
+    PackedReader in(bytes);
+    return unpacker.rows(in, held);
+  };
+  const auto read_event = [&](const std::string& bytes) {
+    PackedReader in(bytes);
+    return unpacker.event(in, held);
+  };
+  BOOST_TEST(read_row(rows(kLoopValues / 16)));
+  BOOST_TEST(!read_row(rows(kLoopValues / 4)));
+  unpacker.begin_block();
+  int events = 0;
+  for (; events < 1000 && read_event(event(5000)); ++events) held.clear();
+  BOOST_TEST(events == 29);
+}
+
+// However short it is, more is told in the next block.
+BOOST_AUTO_TEST_CASE(a_flood_of_short_records_arrives) {
+  Sent sent;
+  std::vector<EventField> fields(5, {"a", "1"});
+  LoopEvent event;
+  event.name = "note", event.fields = fields;
+  for (int i = 0; i < 60'000; ++i) {
+    const TimeNs now = i / 20'000 * kNsPerSecond;
+    sent.give({row_of(0, i, {})}, now);
+    if (i % 4 == 0) {
+      sent.expected += Told::line_of(event, now);
+      sent.writer.add(EventInput{event}, now);
+    }
+    if (sent.writer.full()) sent.flush();
+  }
+  sent.flush();
+  BOOST_TEST((sent.there.text == sent.expected));
+  BOOST_TEST(sent.writer.dropped_notes() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(steps_that_no_loop_counts_to_are_refused) {
+  for (const bool too_far : {false, true}) {
+    const MetricValue value[] = {{"loss", 1}};
+    MetricRow row = row_of(0, 1, value);
+    LoopEvent event;
+    event.name = "replay";
+    row.step = limits::kStepMax + too_far;
+    event.step = row.step;
+    for (const Input& input : {Input(MetricInput{{&row, 1}}), Input(EventInput{event}),
+                               Input(detect::ProgressSeen{row.step, 0})}) {
+      InputWriter writer(77);
+      InputReader reader(nullptr);
+      Told told;
+      writer.add(input, 1);
+      BOOST_TEST(reader.read(writer.flush(1), told).has_value() == !too_far);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(notes_that_are_cut_or_damaged_are_refused_or_read_and_nothing_else) {
   InputWriter writer(77);
   const MetricValue values[] = {{"loss", 2.31}, {"grad_norm", 0.81}};

@@ -1,8 +1,12 @@
 // What to_json wrote comes back whole, and what is no report is refused with a sentence.
 #include "model/report_json_read.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <limits>
 
+#include "base/limits.h"
 #include "model/report_json.h"
 
 namespace culprit {
@@ -64,6 +68,53 @@ BOOST_AUTO_TEST_CASE(every_field_comes_back) {
   BOOST_CHECK(back->verdict == size_t{1});
 }
 
+// `steps` steps of 10 ms and one of 100 ms, of two ranks.
+Report with_steps(size_t steps, size_t slow) {
+  Report r;
+  CommSteps& c = r.comm;
+  c.ranks = 16;
+  c.rows = {{3, "node-3", 1, {}}, {9, {}, {}, {}}};
+  for (size_t step = 0; step < steps; ++step) {
+    c.steps.push_back(static_cast<int64_t>(1000 + step));
+    c.step_ms.push_back(step == slow ? 100 : 10);
+    c.without_ms.push_back(10);
+    c.rows[0].excess_ms.push_back(step == slow ? 90 : 0.5f);
+    c.rows[1].excess_ms.push_back(std::numeric_limits<float>::quiet_NaN());
+  }
+  return r;
+}
+
+BOOST_AUTO_TEST_CASE(charts_come_back_where_they_are_asked_for) {
+  Report r = with_steps(3, 1);
+  r.curves.steps = {1, 2};
+  r.curves.curves = {{"loss", {2.5, std::nan("")}, {INFINITY, -INFINITY}, {0, 1}}};
+  r.curves.rows = {{7, "node-0", {0, 1}}};
+  r.curves.ranks = 8;
+  BOOST_CHECK(to_json(r).find("charts") == std::string::npos);
+  const std::string text = to_json(r, Charts::kTold);
+  const auto back = report_from_json(text);
+  BOOST_REQUIRE(back);
+  BOOST_CHECK_EQUAL(to_json(*back, Charts::kTold), text);
+  BOOST_CHECK(back->comm.step_ms == r.comm.step_ms && back->comm.rows.at(0).excess_ms[1] == 90);
+  BOOST_CHECK(back->curves.curves.at(0).worst == r.curves.curves[0].worst);
+  BOOST_CHECK(std::isnan(back->curves.curves[0].median.at(1)));
+  BOOST_CHECK(back->curves.curves[0].not_finite == r.curves.curves[0].not_finite);
+  const std::string none = to_json(Report{}, Charts::kTold);
+  BOOST_CHECK_EQUAL(to_json(report_from_json(none).value(), Charts::kTold), none);
+}
+
+BOOST_AUTO_TEST_CASE(a_chart_of_a_long_job_has_bounded_points_and_its_slow_step) {
+  const auto back = report_from_json(to_json(with_steps(100'003, 77'777), Charts::kTold));
+  BOOST_REQUIRE(back);
+  const CommSteps& c = back->comm;
+  BOOST_CHECK_EQUAL(c.steps.size(), limits::kNumericPoints);
+  BOOST_CHECK(std::is_sorted(c.steps.begin(), c.steps.end()));
+  const auto slow = std::find(c.steps.begin(), c.steps.end(), 78'777);
+  BOOST_REQUIRE(slow != c.steps.end());
+  const auto at = static_cast<size_t>(slow - c.steps.begin());
+  BOOST_CHECK(c.step_ms[at] == 100 && c.without_ms[at] == 10 && c.rows.at(0).excess_ms[at] == 90);
+}
+
 BOOST_AUTO_TEST_CASE(an_empty_report_comes_back) {
   const std::string text = to_json(Report{});
   const auto back = report_from_json(text);
@@ -97,7 +148,13 @@ BOOST_AUTO_TEST_CASE(what_is_no_report_is_refused_with_what_is_wrong) {
       {R"({"schema":"culprit.report/1","suspects":[{"ranks":[-1]}]})", "'ranks'"},
       {R"({"schema":"culprit.report/1","job":{"lines":1.5}})", "'lines'"},
       {R"({"schema":"culprit.report/1","irregularities":[{"steps":[1]}]})", "'steps'"},
-      {R"({"schema":"culprit.report/1","missing":"x"})", "'missing'"}};
+      {R"({"schema":"culprit.report/1","missing":"x"})", "'missing'"},
+      {R"({"schema":"culprit.report/1","charts":{"comm":{"steps":[1,2],"step_ms":[1]}}})", "'step_ms'"},
+      {R"({"schema":"culprit.report/1","charts":{"comm":{"steps":[1],"step_ms":["x"]}}})", "'step_ms'"},
+      {R"({"schema":"culprit.report/1","charts":{"numerics":{"steps":[],"curves":[{"median":[1]}]}}})",
+       "'median'"},
+      {R"({"schema":"culprit.report/1","charts":{"numerics":{"steps":[1],"curves":[{"median":[1],"worst":[1],"not_finite":[1]}]}}})",
+       "'not_finite'"}};
   for (const auto& [text, named] : cases) {
     const auto back = report_from_json(text);
     BOOST_REQUIRE_MESSAGE(!back, text);

@@ -40,9 +40,9 @@ class FakeSource final : public ApiSource {
          R"({"items":[{"id":"j/1","state":"failed","first_ns":1763690000000000000,)"
          R"("last_ns":1763690060000000000,"hosts":2,"lines":1200,"verdict":"GPU \u001b[31m gone"}]})");
   }
-  void report(const JobRun& of, Answer answer) override {
-    if (of.job != "j/1") return answer(fail(ErrorCode::kNotFound, "no job '" + of.job + "' is known"));
-    give("report " + named(of), answer, report_json);
+  void report(const ReportQuery& q, Answer answer) override {
+    if (q.of.job != "j/1") return answer(fail(ErrorCode::kNotFound, "no job '" + q.of.job + "' is known"));
+    give("report " + named(q.of) + (q.charts ? " with charts" : ""), answer, report_json);
   }
   void diagnoses(const DiagnosisQuery& q, Answer answer) override {
     give("diagnoses " + named({q.job.value_or("-"), q.run}) + " " + std::to_string(q.since_ns.value_or(-1)),
@@ -54,6 +54,7 @@ class FakeSource final : public ApiSource {
   void hosts(Answer answer) override {
     give("hosts", answer, R"({"items":[{"host":"node-1","state":"suspected","last_ns":null}]})");
   }
+  void devices(Answer answer) override { give("devices", answer, R"({"items":[]})"); }
   void rules(Answer answer) override { give("rules", answer, R"({"items":[]})"); }
   void sources(const std::optional<std::string>& job, Answer answer) override {
     give("sources " + job.value_or("-"), answer,

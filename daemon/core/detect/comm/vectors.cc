@@ -196,11 +196,13 @@ void pack(const HostVectors& told, PackedWriter& out) {
 namespace {
 
 void unpack_answers(PackedReader& in, size_t known, HostVectors& out) {
-  const uint64_t answers = in.number(in.left() / 2);
+  const uint64_t answers = in.number(kAnswers);
+  size_t told = out.vectors.size();
   for (uint64_t i = 0; i < answers && in.ok(); ++i) {
     StepRecords& answer = out.answers.emplace_back();
     answer.step = static_cast<int64_t>(in.number(kCommUnknown - 1));
-    const uint64_t ranks = in.number(in.left() / 2);
+    const uint64_t ranks = in.number(kRanksTold - told);
+    told += ranks;
     for (uint64_t k = 0; k < ranks && in.ok(); ++k) {
       RankRecords& rank = answer.ranks.emplace_back();
       rank.streams = static_cast<uint32_t>(in.number(UINT32_MAX));
@@ -216,7 +218,8 @@ bool unpack(PackedReader& in, size_t known, HostVectors& out) {
   const uint64_t streams = in.number(std::min(kStreamsOfHost, in.left() / 3));
   for (uint64_t i = 0; i < streams && in.ok(); ++i) out.streams.push_back(unpack_streams(in));
   known += out.streams.size();
-  const uint64_t vectors = in.number(in.left() / kVectorBytes);
+  const uint64_t vectors = in.number(std::min(kRanksTold, in.left() / kVectorBytes));
+  out.vectors.reserve(vectors);
   std::unordered_map<uint32_t, Before> before;
   int64_t next = 0;
   for (uint64_t i = 0; i < vectors && in.ok(); ++i) {

@@ -1,4 +1,4 @@
-// What a host tells of its ranks' steps in place of their records: of each rank and step some fifty bytes.
+// What a host tells of its ranks' steps in place of their records: of each rank and step some thirty bytes.
 // Its self time, which needs no other host to be measured, by eighths of the step; and what the streams of
 // operations that took most of it took in all, from which whoever knows all hosts reads transfer and wait
 // (the least of a group's sums is the transfer). So no clock is compared with another host's.
@@ -32,6 +32,9 @@ constexpr size_t kAnswerBytes = 1 << 20, kAnswers = 64;
 
 // Ranks with streams of a session: a host has some dozens, whose streams change when its job is started anew.
 constexpr size_t kStreamsOfHost = 1 << 16;
+
+// Vectors of a block, and ranks of answers: of some thirty bytes each as many as a block holds.
+constexpr size_t kRanksTold = 1 << 18;
 
 // Records that go on as they are between two takes: joins of a host's ranks, and what stands.
 constexpr size_t kStanding = 16'384;
@@ -88,6 +91,12 @@ struct HostVectors {
   // left (end 0), and the last that were left. No part of any step.
   std::vector<CommRecord> standing;
   bool empty() const { return vectors.empty() && standing.empty() && answers.empty(); }
+  // Vectors, and ranks of answers.
+  size_t ranks() const {
+    size_t n = vectors.size();
+    for (const StepRecords& answer : answers) n += 1 + answer.ranks.size();
+    return n;
+  }
 };
 
 uint8_t size_class(uint64_t bytes);

@@ -109,7 +109,7 @@ void Apart::place_bets(uint32_t number, const Frame& frame) {
       float& won = cell.won[up];
       if (won < kRunEnds) cell.since[up] = -1;
       won = std::max(0.0F, won + static_cast<float>(win));
-      if (cell.since[up] < 0 && win >= kHit) cell.since[up] = static_cast<int32_t>(frame.step - base_);
+      if (cell.since[up] < 0 && win >= kHit) cell.since[up] = frame.step;
     }
     const float most = std::max(cell.won[0], cell.won[1]);
     if (most > kRunEnds) {
@@ -190,7 +190,7 @@ void Apart::settle(uint32_t number, std::span<const uint32_t> slots, std::vector
   const double by_chance = std::max(second_most, cell.record);
   if (cell.told || cell.won[up] <= bar_ + kRecords * by_chance || cell.since[up] < 0) return;
   cell.told = true;
-  Alarm alarm{.slot = slots[first], .column = number, .since = base_ + cell.since[up], .above = up};
+  Alarm alarm{.slot = slots[first], .column = number, .since = cell.since[up], .above = up};
   alarm.evidence = cell.won[up];
   if (loss_ && columns_[*loss_].cells.size() == slots.size())
     alarm.beside = columns_[*loss_].cells[first].won[1];
@@ -224,14 +224,14 @@ void Apart::see_shifts(const Frame& frame, std::span<const uint32_t> slots, std:
     if (column.is_fit && scale > 0) {
       const double z = (raw_[place] - shift.bias) / scale;
       if (shift.sum <= 0) shift.told = false;
-      if (shift.sum < 1 && z > 1) shift.since = static_cast<int32_t>(frame.step - base_);
+      if (shift.sum < 1 && z > 1) shift.since = frame.step;
       shift.sum += static_cast<float>(std::clamp(z, -kShiftMost, kShiftMost) - kShiftAllowed);
       shift.sum = std::max(0.0F, shift.sum);
       if (shift.sum >= kShiftBar && !shift.told) {
         shift.told = true;
         alarms.push_back({.slot = slots[place],
                           .column = *loss_,
-                          .since = base_ + shift.since,
+                          .since = shift.since,
                           .above = true,
                           .evidence = shift.sum,
                           .shifted = true,
@@ -263,7 +263,7 @@ std::vector<Apart::Alarm> Apart::step(const Frame& frame, const Window& window,
     refit_ = refit;
   }
   ranks_ = slots.size();
-  if (count_++ == 0) base_ = frame.step;
+  ++count_;
   most_.assign(ranks_, 0);
   singles_.clear();
   loss_rarity_.assign(ranks_, 1);

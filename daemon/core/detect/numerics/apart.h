@@ -47,7 +47,7 @@ class Apart {
     float bias = 0, scale = 0;    // what it is usually off by, and varies by
     float won[2] = {0, 0};        // downwards, upwards
     float best = 0, record = 0;   // of this run of wins, of runs that ended
-    int32_t since[2] = {-1, -1};  // when the run of wins began, from base_ on
+    int64_t since[2] = {-1, -1};  // the step at which the run of wins began; steps may number samples
     uint8_t seen = 0;             // steps, no more than 255
     bool told = false;
   };
@@ -61,7 +61,7 @@ class Apart {
   // Of one rank's loss: what it was off by before it began to add up, and what has.
   struct Shift {
     float bias = 0, sum = 0;
-    int32_t since = 0;
+    int64_t since = 0;  // the step
     uint8_t seen = 0;
     bool told = false;
   };
@@ -87,8 +87,7 @@ class Apart {
   std::vector<Shift> shifts_;  // by place
   std::optional<uint32_t> loss_;
   size_t ranks_ = 0, room_ = 0, refit_ = 1;
-  uint64_t count_ = 0;  // steps
-  int64_t base_ = 0;
+  uint64_t count_ = 0;                      // steps
   double bar_ = 0;                          // what has to be won
   std::vector<double> off_, raw_, values_;  // of the column under way, by place
   std::vector<float> sorted_;

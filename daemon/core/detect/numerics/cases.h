@@ -23,12 +23,17 @@ enum class Cause : uint8_t {
   kAllBatch,   // samples of all
   kUnstable,   // the optimiser
   kPlanned,    // a change that the loop announced or made itself
-  kUnclear,
 };
 constexpr bool is_corruption(Cause cause) { return cause <= Cause::kAudit; }
 
+// Steps computed again, which gave the same.
+struct Agreed {
+  uint64_t times = 0;
+  int64_t first = 0, last = 0;  // steps
+};
+
 struct Case {
-  Cause cause = Cause::kUnclear;
+  Cause cause = Cause::kReplica;
   int64_t step = 0, detected_at = 0, last_step = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
   std::vector<uint32_t> slots;  // ascending; empty: nobody is known, or all
@@ -38,6 +43,7 @@ struct Case {
   double confidence = 0;
   std::optional<int64_t> equal_step;  // when replicas were alike for the last time
   std::vector<std::string> why;
+  Agreed same, elsewhere;  // on the suspected device, on another
   bool open = true;
 };
 
@@ -63,6 +69,8 @@ class Cases {
       made.proved = known.proved;
       made.confidence = std::max(made.confidence, known.confidence);
       made.why.insert(made.why.begin(), known.why.begin(), known.why.end());
+      made.same = known.same;
+      made.elsewhere = known.elsewhere;
       known = std::move(made);
       return &known;
     }

@@ -24,7 +24,7 @@ void Curves::take(const Frame& frame, const Window& window, const std::vector<fl
   if (taken_++ % every_ != 0) return;
   if (points_.size() >= limits::kNumericPoints) {
     // Every second one from here on, of those that are there too.
-    for (size_t i = 0; i * 2 < points_.size(); ++i) points_[i] = std::move(points_[i * 2]);
+    for (size_t i = 1; i * 2 < points_.size(); ++i) points_[i] = std::move(points_[i * 2]);
     points_.resize((points_.size() + 1) / 2);
     every_ *= 2;
     if ((taken_ - 1) % every_ != 0) return;
@@ -37,11 +37,15 @@ void Curves::take(const Frame& frame, const Window& window, const std::vector<fl
   point.step = frame.step;
   for (const uint32_t column : columns_) {
     room_.clear();
+    bool not_finite = false;
     if (column < frame.values.size()) {
       for (const double value : frame.values[column]) {
-        if (is_told(value) && !std::isnan(value)) room_.push_back(value);
+        if (!is_told(value)) continue;
+        not_finite |= !std::isfinite(value);
+        if (!std::isnan(value)) room_.push_back(value);
       }
     }
+    point.not_finite.push_back(not_finite);
     point.median.push_back(kNone);
     point.worst.push_back(kNone);
     if (room_.empty()) continue;
@@ -73,6 +77,8 @@ NumericCurves Curves::told(const Window& window) const {
     for (const Point* point : points) {
       curve.median.push_back(i < point->median.size() ? point->median[i] : kNone);
       curve.worst.push_back(i < point->worst.size() ? point->worst[i] : kNone);
+      if (i < point->not_finite.size() && point->not_finite[i])
+        curve.not_finite.push_back(static_cast<uint32_t>(curve.median.size() - 1));
     }
     told.curves.push_back(std::move(curve));
   }

@@ -19,7 +19,8 @@ class Curves {
   struct Point {
     int64_t step = 0;
     std::vector<float> median, worst;  // by column of columns_
-    std::vector<uint8_t> odd;          // by slot, in 254ths; 255: not seen
+    std::vector<bool> not_finite;
+    std::vector<uint8_t> odd;  // by slot, in 254ths; 255: not seen
   };
   std::vector<uint32_t> columns_;
   std::vector<Point> points_;

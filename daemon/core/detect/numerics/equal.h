@@ -32,7 +32,6 @@ class Equal {
 
   // The last step at which all digests, or where there are none all equal metrics, were alike.
   std::optional<int64_t> equal_step() const { return digest_step_ ? digest_step_ : metric_step_; }
-  bool has_digests() const { return digest_step_.has_value(); }
 
  private:
   struct Column {

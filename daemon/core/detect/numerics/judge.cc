@@ -36,24 +36,24 @@ void Judge::restart() {
 }
 
 void Judge::see_odd(const Equal& equal, const Equal::Odd& odd, const Frame& frame, const Window& window) {
+  Case* known = cases_.open(Cause::kReplica, odd.slots);
+  if (known != nullptr) return goes_on(*known, frame);
   std::vector<std::string> metrics;
   for (const uint32_t number : odd.digests) metrics.push_back("digest " + window.digest_names()[number].text);
   for (const uint32_t number : odd.columns) metrics.push_back(window.names()[number].text);
-  if (metrics.size() > kMetricsTold) metrics.resize(kMetricsTold);
-  Case* known = cases_.open(Cause::kReplica, odd.slots);
-  if (known != nullptr) return goes_on(*known, frame);
   Case made = begin(Cause::kReplica, frame);
   made.slots = odd.slots;
   made.shared = odd.tie;
-  made.metrics = std::move(metrics);
   made.equal_step = equal.equal_step();
   const bool slight = odd.digests.empty() && odd.columns.size() == 1 && odd.apart < 1e-5;
   made.confidence = odd.tie ? 0.7 : slight ? 0.8 : 0.97;
-  made.why.push_back(fmt::format(
-      "at step {} {} no longer equal on all replicas{}", frame.step,
-      made.metrics.size() == 1 ? made.metrics[0] + " is"
-                               : fmt::format("{} and {} more are", made.metrics[0], made.metrics.size() - 1),
-      odd.tie ? ", and as many hold the one as the other" : ""));
+  made.why.push_back(fmt::format("at step {} {} no longer equal on all replicas{}", frame.step,
+                                 metrics.size() == 1
+                                     ? metrics[0] + " is"
+                                     : fmt::format("{} and {} more are", metrics[0], metrics.size() - 1),
+                                 odd.tie ? ", and as many hold the one as the other" : ""));
+  metrics.resize(std::min(metrics.size(), kMetricsTold));
+  made.metrics = std::move(metrics);
   if (made.equal_step) made.why.push_back(fmt::format("they were equal until step {}", *made.equal_step));
   cases_.add(std::move(made));
   if (odd.tie) return;

@@ -56,15 +56,18 @@ void Judge::take_replay(uint32_t slot, const Check& check, TimeNs time_ns) {
     return;
   }
   Case* known = suspected(slot);
-  if (known == nullptr || known->proved) return;
+  // A step from before the fault says nothing of it.
+  if (known == nullptr || known->proved || check.step < known->step) return;
+  Agreed& agreed = is_same ? known->same : known->elsewhere;
+  if (agreed.times == 0) agreed.first = check.step;
+  agreed.last = std::max(agreed.last, check.step);
+  // Those that come after the first add little: a loop may compute every step again.
+  if (++agreed.times > 1) return;
   if (is_same) {
     // A device that is always wrong repeats itself.
     known->confidence *= 0.8;
-    known->why.push_back(fmt::format("computed again on the same device, step {} gave the same", check.step));
     return;
   }
-  known->why.push_back(
-      fmt::format("computed on another device, step {} gave the same: the device is sound", check.step));
   const bool is_local = known->cause == Cause::kApart || known->cause == Cause::kNotFinite;
   if (is_local && known->slots.size() == 1) {
     known->cause = Cause::kBatch;

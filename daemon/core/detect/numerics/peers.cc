@@ -31,11 +31,6 @@ bool tells_held(const Frame& frame, const Window& window) {
 
 }  // namespace
 
-const Peers::Group* Peers::of(uint32_t slot) const {
-  if (slot >= group_of_.size() || group_of_[slot] == kNoGroup) return nullptr;
-  return &groups_[group_of_[slot]];
-}
-
 void Peers::add(Group group) {
   std::sort(group.slots.begin(), group.slots.end());
   for (const uint32_t slot : group.slots) group_of_[slot] = static_cast<uint32_t>(groups_.size());
@@ -124,27 +119,34 @@ void Peers::divide(std::vector<Keys>::const_iterator begin, std::vector<Keys>::c
   for (const uint32_t slot : single) add({.slots = {slot}, .key = begin->layers, .settled = true});
 }
 
+// What the first rank of each group tells in this frame; worked out once, for ranks^2 of them may be asked.
+void Peers::see_fronts(const Frame& frame, const Window& window) {
+  while (fronts_.size() < groups_.size()) {
+    const auto& slots = groups_[fronts_.size()].slots;
+    fronts_.push_back(slots.empty() ? Keys() : keys(frame, window, slots.front()));
+  }
+}
+
 // A rank that comes later goes to those of its layers that hold what it holds.
 void Peers::join(const Keys& fresh, const Frame& frame, const Window& window) {
-  Group* to = nullptr;
-  size_t alike = 0;
-  for (Group& group : groups_) {
-    if (group.slots.empty() || group.key != fresh.layers) continue;
-    ++alike;
-    const auto holds = [&](uint32_t slot) {
-      const Keys other = keys(frame, window, slot);
-      return other.is_held && other.held == fresh.held;
-    };
-    if (to == nullptr || (fresh.is_held && holds(group.slots.front()))) to = &group;
-    if (fresh.is_held && holds(group.slots.front())) alike = 1;
-    if (alike == 1 && fresh.is_held && holds(group.slots.front())) break;
+  see_fronts(frame, window);
+  constexpr size_t kNowhere = std::numeric_limits<size_t>::max();
+  size_t to = kNowhere, alike = 0;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    if (groups_[i].slots.empty() || groups_[i].key != fresh.layers) continue;
+    const bool holds = fresh.is_held && fronts_[i].is_held && fronts_[i].held == fresh.held;
+    if (to == kNowhere || holds) to = i;
+    alike = holds ? 1 : alike + 1;
+    if (holds) break;
   }
-  if (to == nullptr || alike != 1) {
+  if (alike != 1) {
     add({.slots = {fresh.slot}, .key = fresh.layers, .settled = true});
     return;
   }
-  to->slots.insert(std::lower_bound(to->slots.begin(), to->slots.end(), fresh.slot), fresh.slot);
-  group_of_[fresh.slot] = static_cast<uint32_t>(to - groups_.data());
+  auto& slots = groups_[to].slots;
+  slots.insert(std::lower_bound(slots.begin(), slots.end(), fresh.slot), fresh.slot);
+  if (slots.front() == fresh.slot) fronts_[to] = fresh;
+  group_of_[fresh.slot] = static_cast<uint32_t>(to);
 }
 
 void Peers::take(const Frame& frame, const Window& window) {
@@ -162,6 +164,7 @@ void Peers::take(const Frame& frame, const Window& window) {
     if (group_of_[slot] == kNoGroup && frame.is_seen(slot)) fresh.push_back(keys(frame, window, slot));
   }
   if (fresh.empty()) return;
+  fronts_.clear();
   if (!layout_.peers.empty()) return by_layout(fresh, window);
   std::sort(fresh.begin(), fresh.end(), [](const Keys& a, const Keys& b) {
     return std::tie(a.layers, a.held, a.slot) < std::tie(b.layers, b.held, b.slot);

@@ -23,8 +23,6 @@ class Peers {
   // Puts ranks that are seen for the first time into groups. Groups stay where they are; new ones come last.
   void take(const Frame& frame, const Window& window);
   const std::vector<Group>& groups() const { return groups_; }
-  // The group of a slot; its size at least 1.
-  const Group* of(uint32_t slot) const;
 
  private:
   struct Keys {
@@ -34,6 +32,7 @@ class Peers {
   };
   Keys keys(const Frame& frame, const Window& window, uint32_t slot) const;
   void by_layout(const std::vector<Keys>& fresh, const Window& window);
+  void see_fronts(const Frame& frame, const Window& window);
   void join(const Keys& keys, const Frame& frame, const Window& window);
   void divide(std::vector<Keys>::const_iterator begin, std::vector<Keys>::const_iterator end);
   void add(Group group);
@@ -42,6 +41,7 @@ class Peers {
   std::map<uint32_t, size_t> by_number_;  // of the layout
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;  // by slot
+  std::vector<Keys> fronts_;        // by group, of the frame under way
 };
 
 }  // namespace culprit::core::numerics

@@ -15,8 +15,6 @@ std::string_view class_of(Cause cause) {
       return "optimizer";
     case Cause::kPlanned:
       return "schedule";
-    case Cause::kUnclear:
-      return "unknown";
     default:
       return "sdc";
   }
@@ -93,11 +91,9 @@ std::string mitigation_of(const Case& known, const Window& window) {
           "warm-up or normalised queries and keys keep it from coming back.",
           known.step);
     case Cause::kPlanned:
-      return fmt::format("Nothing, while the loss settles: the change of step {} was planned.", known.step);
-    case Cause::kUnclear:
       break;
   }
-  return fmt::format("Compute step {} again with the same data, and compare.", known.step);
+  return fmt::format("Nothing, while the loss settles: the change of step {} was planned.", known.step);
 }
 
 std::string title_of(const Case& known, const Window& window) {
@@ -121,11 +117,9 @@ std::string title_of(const Case& known, const Window& window) {
     case Cause::kUnstable:
       return "The training is unstable";
     case Cause::kPlanned:
-      return "A planned change moved the loss";
-    case Cause::kUnclear:
       break;
   }
-  return "The numbers of the training changed";
+  return "A planned change moved the loss";
 }
 
 void act(Finding& finding, const Case& known) {
@@ -145,9 +139,6 @@ void act(Finding& finding, const Case& known) {
       finding.component = Component::kUserConfig;
       finding.action = ActionKind::kNone;
       break;
-    case Cause::kUnclear:
-      finding.category = Category::kUnknown;
-      break;
     default:
       finding.category = Category::kHardware;
       finding.component = Component::kGpu;
@@ -156,6 +147,26 @@ void act(Finding& finding, const Case& known) {
       finding.action = known.proved ? ActionKind::kIsolate : ActionKind::kCheck;
       break;
   }
+}
+
+// "step 70", "step 70 and 3 more until step 90".
+std::string steps_in_words(const Agreed& agreed) {
+  std::string text = fmt::format("step {}", agreed.first);
+  if (agreed.times > 1) text += fmt::format(" and {} more until step {}", agreed.times - 1, agreed.last);
+  return text;
+}
+
+std::vector<std::string> reasons(const Case& known) {
+  std::vector<std::string> why = known.why;
+  if (known.same.times > 0) {
+    why.push_back(
+        fmt::format("computed again on the same device, {} gave the same", steps_in_words(known.same)));
+  }
+  if (known.elsewhere.times > 0) {
+    why.push_back(fmt::format("computed on another device, {} gave the same: the device is sound",
+                              steps_in_words(known.elsewhere)));
+  }
+  return why;
 }
 
 }  // namespace
@@ -193,7 +204,7 @@ Finding finding_of(const Case& known, const Window& window) {
   finding.first_ns = known.first_ns;
   finding.last_ns = known.last_ns;
   finding.iteration = known.step;
-  finding.why = known.why;
+  finding.why = reasons(known);
   finding.confidence = known.confidence;
   finding.title = title_of(known, window);
   finding.symptom = Symptom::kNumeric;

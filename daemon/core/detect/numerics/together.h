@@ -23,7 +23,7 @@ namespace culprit::core::numerics {
 class Together {
  public:
   struct Alarm {
-    Cause cause = Cause::kUnclear;
+    Cause cause = Cause::kAllBatch;
     int64_t since = 0;
     std::vector<std::string> metrics = {};
     double confidence = 0;

@@ -46,7 +46,6 @@ class Window {
     TimeNs last_ns = kNoTime;
     int64_t last_frame = 0;  // of all closed, when it was seen last
     bool ahead = false;      // has begun a new run that the others have not
-    size_t columns = 0;
     uint32_t clashes = 0;
   };
   enum class Place { kOpen, kLate, kAhead };

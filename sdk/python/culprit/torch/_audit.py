@@ -25,6 +25,7 @@ import culprit
 
 from .. import distributed as tracing
 from .._tracer import tracer
+from ._device_name import tell_device
 from ._digest import digest
 from ._layers import unwrapped
 from ._local import LocalGradients, replay_begun
@@ -186,6 +187,7 @@ class Audit:
         self._agreed = False
         self._sending: Deque[Tuple[Any, Any]] = deque(maxlen=SENDING)
         self._replayer: Optional[Replayer] = None
+        tell_device(model)
         if every > 0 and dist.is_available() and dist.is_initialized():
             try:
                 self._attach(model, group)

@@ -13,6 +13,7 @@ from torch import nn
 import culprit
 
 from .._tracer import tracer
+from ._device_name import tell_device
 from ._digest import digest
 from ._layers import layer_names, unwrapped
 from ._local import LocalGradients, replaying
@@ -84,6 +85,7 @@ class Monitor:
         self._maxima: Dict[str, torch.Tensor] = {}
         self._noted: Dict[str, Any] = {}
         self._lrs: List[float] = []
+        tell_device(model)
         if self._every > 0:
             self._attach(model, activations, layers)
 

@@ -137,6 +137,13 @@ BOOST_AUTO_TEST_CASE(null_is_as_if_the_key_were_not_there_and_unknown_keys_are_p
   BOOST_TEST(line.fields.empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_step_that_no_loop_counts_to_is_refused) {
+  BOOST_TEST((parsed(R"({"kind":"step","step":9007199254740991})").step == limits::kStepMax));
+  for (const char* step : {"9007199254740992", "9223372036854775807", "9223372036854775808"})
+    BOOST_TEST(refusal(joined({R"({"kind":"step","step":)", step, "}"})) ==
+               "'step' must be a whole number from 0 to 9007199254740991");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_by_its_key) {
   const std::string long_name(limits::kNameBytes + 1, 'x'),
       nested = joined({std::string(100, '['), std::string(100, ']')});
@@ -172,9 +179,8 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_by_its_key) {
        "'rank' must be a whole number from 0 to 4294967294"},
       {R"({"kind":"metric","rank":4294967295,"step":1,"values":{}})",
        "'rank' must be a whole number from 0 to 4294967294"},
-      {R"({"kind":"metric","rank":1,"step":-1,"values":{}})", "'step' must be a whole number from 0 on"},
-      {R"({"kind":"metric","rank":1,"step":9223372036854775808,"values":{}})",
-       "'step' must be a whole number from 0 on"},
+      {R"({"kind":"metric","rank":1,"step":-1,"values":{}})",
+       "'step' must be a whole number from 0 to 9007199254740991"},
       {R"({"kind":"step","step":1,"time_ns":"now"})", "'time_ns' must be a whole number from 0 on"},
       {R"({"kind":"step","step":1,"step":2})", "'step' stands there twice"},
       {R"({"kind":"step"})", "'step' is missing"},

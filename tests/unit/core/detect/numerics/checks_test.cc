@@ -101,6 +101,24 @@ BOOST_AUTO_TEST_CASE(a_replay_elsewhere_that_agrees_takes_the_suspicion_back) {
   BOOST_TEST(t.findings[0].subjects.empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_step_from_before_the_fault_takes_nothing_back) {
+  const Told without = with({}, true), t = with({replay(50, 2, "same", "true")}, true);
+  BOOST_TEST(t.faults.at(0).confidence == without.faults.at(0).confidence);
+  BOOST_TEST(t.findings[0].why == without.findings.at(0).why, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(what_computes_every_step_again_is_counted) {
+  for (const std::string where : {"same", "elsewhere"}) {
+    const Told once = with({replay(70, 2, where, "true")}, true);
+    std::vector<Said> all;
+    for (int64_t step = 70; step < 1070; ++step) all.push_back(replay(step, 2, where, "true"));
+    const Told t = with(all, true);
+    BOOST_TEST(t.faults.at(0).confidence == once.faults.at(0).confidence);
+    BOOST_TEST(t.findings[0].why.size() == once.findings.at(0).why.size());
+    BOOST_TEST(t.findings[0].why.back().find("step 70 and 999 more until step 1069") != std::string::npos);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_audit_that_agrees_says_nothing) {
   Said said = audit(70, 1, 2);
   said.fields[1].second = "true";

@@ -493,3 +493,47 @@ BOOST_AUTO_TEST_CASE(curves_are_thinned_and_the_odd_rank_stands_out) {
   BOOST_TEST(t.curves.rows[1].odd.back() < 1);
   for (const auto& curve : t.curves.curves) BOOST_TEST(curve.median.size() == t.curves.steps.size());
 }
+
+BOOST_AUTO_TEST_CASE(the_first_step_of_a_long_job_keeps_its_values) {
+  const Told t = told(rows({.steps = 1500}));
+  BOOST_TEST_REQUIRE(t.curves.steps.front() == 0);
+  for (const auto& curve : t.curves.curves) BOOST_TEST(!std::isnan(curve.median.front()), curve.metric);
+  for (const auto& row : t.curves.rows) BOOST_TEST(!std::isnan(row.odd.front()), row.rank);
+}
+
+BOOST_AUTO_TEST_CASE(steps_may_number_samples_or_tokens) {
+  constexpr int64_t kBatch = 4'000'000'000;  // more than 32 bits hold
+  Rows all = rows({}, [](Row& r) {
+    if (from(r, 2, 60)) scale(r, "act_max/layer.1", 1.6);
+  });
+  const Told by_one = told(all);
+  for (Row& row : all) row.step *= kBatch;
+  const Told t = told(all);
+  BOOST_TEST_REQUIRE((by_one.faults.size() == 1 && t.faults.size() == 1));
+  BOOST_TEST(t.faults[0].ranks == by_one.faults[0].ranks, boost::test_tools::per_element());
+  BOOST_TEST(t.faults[0].step == by_one.faults[0].step * kBatch);
+  BOOST_TEST(t.faults[0].detected_at == by_one.faults[0].detected_at * kBatch);
+}
+
+BOOST_AUTO_TEST_CASE(all_that_differs_is_counted_and_some_of_it_named) {
+  const Told t = told(rows({}, [](Row& r) {
+    for (int i = 0; i < 40; ++i) r.values["sum/" + std::to_string(i)] = static_cast<double>(100 * i + r.step);
+    if (!from(r, 1, 60)) return;
+    for (int i = 0; i < 40; ++i) scale(r, "sum/" + std::to_string(i), 2);
+  }));
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].metrics.size() == 16);
+  BOOST_TEST(t.findings[0].why.at(0).find(" and 39 more are no longer equal") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(curves_say_where_a_number_is_not_finite) {
+  const Told t = told(rows({}, [](Row& r) {
+    if (is(r, 1, 40) || from(r, r.rank, 90)) r.values["loss"] = kNan;
+  }));
+  for (const auto& curve : t.curves.curves) {
+    std::vector<uint32_t> expected;
+    if (curve.metric == "loss") expected = {40, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99};
+    BOOST_TEST(curve.not_finite == expected, boost::test_tools::per_element());
+    BOOST_TEST((std::isnan(curve.median[40]) == false), curve.metric);
+  }
+}
