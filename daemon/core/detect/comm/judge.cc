@@ -410,26 +410,45 @@ class Judge {
     out_.culprits.push_back(std::move(c));
   }
 
+  // Most of the steps of the one that has fewer are the other's too.
+  static bool at_the_same_time(const Culprit& a, const Culprit& b) {
+    std::vector<uint32_t> both;
+    std::set_intersection(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+                          std::back_inserter(both));
+    return 2 * both.size() > std::min(a.steps.size(), b.steps.size());
+  }
+
   // Hosts whose ways out are slow at the same time hang on one switch.
   void merge_switch() {
-    std::vector<size_t> hosts;
-    for (size_t i = 0; i < out_.culprits.size(); ++i)
-      if (out_.culprits[i].kind == "host" && out_.culprits[i].peers == 0) hosts.push_back(i);
-    if (hosts.size() < 2) return;
-    Culprit& first = out_.culprits[hosts[0]];
-    std::map<uint32_t, double> costs;
-    for (const size_t i : hosts) {
-      const Culprit& other = out_.culprits[i];
-      for (size_t k = 0; k < other.steps.size(); ++k) costs[other.steps[k]] += other.costs[k];
-      if (i == hosts[0]) continue;
-      first.hosts.push_back(other.hosts[0]);
-      first.ranks.insert(first.ranks.end(), other.ranks.begin(), other.ranks.end());
-      first.evidence = std::max(first.evidence, other.evidence);
+    const auto is_host = [](const Culprit& c) { return c.kind == "host" && c.peers == 0 && !c.nobody; };
+    std::set<size_t> gone;
+    for (size_t i = 0; i < out_.culprits.size(); ++i) {
+      Culprit& first = out_.culprits[i];
+      if (!is_host(first) || gone.contains(i)) continue;
+      std::vector<size_t> hosts{i};
+      for (size_t j = i + 1; j < out_.culprits.size(); ++j)
+        if (is_host(out_.culprits[j]) && !gone.contains(j) && at_the_same_time(first, out_.culprits[j]))
+          hosts.push_back(j);
+      if (hosts.size() < 2) continue;
+      std::map<uint32_t, double> costs;
+      for (const size_t k : hosts) {
+        const Culprit& other = out_.culprits[k];
+        for (size_t s = 0; s < other.steps.size(); ++s) costs[other.steps[s]] += other.costs[s];
+        if (k == i) continue;
+        first.hosts.push_back(other.hosts[0]);
+        first.ranks.insert(first.ranks.end(), other.ranks.begin(), other.ranks.end());
+        first.evidence = std::max(first.evidence, other.evidence);
+        gone.insert(k);
+      }
+      first.kind = "switch";
+      set_costs(first, costs);
     }
-    first.kind = "switch";
-    set_costs(first, costs);
-    for (size_t k = hosts.size(); k > 1; --k)
-      out_.culprits.erase(out_.culprits.begin() + static_cast<ptrdiff_t>(hosts[k - 1]));
+    erase(gone);
+  }
+
+  void erase(const std::set<size_t>& gone) {
+    for (auto i = gone.rbegin(); i != gone.rend(); ++i)
+      out_.culprits.erase(out_.culprits.begin() + static_cast<ptrdiff_t>(*i));
   }
 
   static void set_costs(Culprit& c, const std::map<uint32_t, double>& costs) {
@@ -469,8 +488,7 @@ class Judge {
       }
       set_costs(c, costs);
     }
-    for (auto i = gone.rbegin(); i != gone.rend(); ++i)
-      out_.culprits.erase(out_.culprits.begin() + static_cast<ptrdiff_t>(*i));
+    erase(gone);
   }
 
   // Steps in which a culprit cost nothing were not made irregular by it. One that never did is none, unless
