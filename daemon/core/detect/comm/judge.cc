@@ -236,16 +236,19 @@ class Judge {
 
   double share_of(uint32_t step, float ms) const { return ms / steps_[step].step_ms; }
 
-  // Mean of a rank's `k` largest excesses in the steps of a run, relative to them.
-  void find_means(const Run& run, size_t k) {
-    if (!means_.empty() && means_of_ == std::tuple(run.from, run.to, k)) return;
-    means_of_ = {run.from, run.to, k};
+  // Mean of a rank's `k` largest excesses in the steps [first, last], relative to them.
+  void find_means(uint32_t first, uint32_t last, size_t k) {
+    if (!means_.empty() && means_of_ == std::tuple(first, last, k)) return;
+    means_of_ = {first, last, k};
     means_.assign(of_.size(), 0);
     std::vector<double> values;
     for (size_t i = 0; i < of_.size(); ++i) {
       values.clear();
-      for (size_t m = run.from; m <= run.to && m < of_[i].marks.size(); ++m)
-        values.push_back(share_of(of_[i].marks[m].step, of_[i].excess[m]));
+      const std::vector<Mark>& marks = of_[i].marks;  // a rank is not in all steps
+      const auto from = std::lower_bound(marks.begin(), marks.end(), first,
+                                         [](const Mark& m, uint32_t step) { return m.step < step; });
+      for (auto m = static_cast<size_t>(from - marks.begin()); m < marks.size() && marks[m].step <= last; ++m)
+        values.push_back(share_of(marks[m].step, of_[i].excess[m]));
       const size_t n = std::min(k, values.size());
       std::partial_sort(values.begin(), values.begin() + static_cast<ptrdiff_t>(n), values.end(),
                         std::greater<>());
@@ -262,7 +265,7 @@ class Judge {
   // Whether its excess in its steps is beyond what ranks differ by in as many of theirs, each in those in
   // which it took longest: some have the larger share of the work again and again.
   bool stands_out(uint32_t rank, const Run& run, Culprit& c) {
-    find_means(run, c.steps.size());
+    find_means(of_[rank].marks[run.from].step, of_[rank].marks[run.to].step, c.steps.size());
     // The largest of n normal values.
     const double far = std::sqrt(2 * std::log(static_cast<double>(of_.size()) / kAlpha));
     const double mean = means_[rank];
@@ -545,8 +548,8 @@ class Judge {
   const Cluster& cluster_;
   const std::deque<StepResult>& steps_;
   std::vector<OfRank> of_;
-  std::vector<double> means_;  // by rank; of these steps (first and last mark), and so many of each
-  std::tuple<size_t, size_t, size_t> means_of_;
+  std::vector<double> means_;  // by rank; of these steps (first and last), and so many of each
+  std::tuple<uint32_t, uint32_t, size_t> means_of_;
   double middle_ = 0, spread_ = 0;
   Sums all_;
   std::vector<Sums> by_host_;  // and of those whose host is not known

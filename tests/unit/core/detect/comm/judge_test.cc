@@ -398,6 +398,19 @@ BOOST_FIXTURE_TEST_CASE(only_hosts_that_are_slow_at_the_same_time_hang_on_one_sw
   BOOST_TEST(culprits[1].kind == "host");
 }
 
+// Rank 5 was started late, and is slow when rank 9 no longer is.
+BOOST_FIXTURE_TEST_CASE(ranks_are_compared_over_the_same_steps_where_one_lacks_some, Results) {
+  for (uint32_t s = 40; s < kSteps; ++s) {
+    comm::RankStep& of = steps[s].ranks[s < 70 ? 9 : 5];
+    of.excess = of.closer = of.path = 30;
+    of.self += 30;
+  }
+  for (uint32_t s = 0; s < 30; ++s) steps[s].ranks.erase(steps[s].ranks.begin() + 5);
+  const auto culprits = comm::judge(cluster, steps).culprits;
+  BOOST_REQUIRE(culprits.size() == 2u);
+  for (const comm::Culprit& c : culprits) BOOST_TEST(c.confidence > 0.95);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_wrong_with_records_is_counted_and_told) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
