@@ -61,6 +61,11 @@ class Asked {
     bool fresh = false, over = false;
   };
   const Answer& answer(int64_t step) const { return answers_.at(step); }
+  // Steps are numbered anew: nothing is awaited of those before.
+  void forget() {
+    answers_.clear();
+    records_ = 0;
+  }
   // It was looked at.
   void done(int64_t step);
 

@@ -221,7 +221,8 @@ bool OpenOperations::take(const CommRecord& record) {
     return true;
   }
   if (open_.size() >= kOpen) return false;
-  open_.try_emplace(key, record);
+  CommRecord& known = open_.try_emplace(key, record).first->second;
+  if (known.start_ns < record.start_ns) known = record;  // of a job that counts from the beginning again
   return true;
 }
 

@@ -40,6 +40,10 @@ class OpenOperations {
   // False where nobody can say who it was: there are too many.
   bool take(const CommRecord& record);
   bool empty() const { return open_.empty(); }
+  // What was entered before nobody is in any more: the job was started again since.
+  void forget_before(int64_t ns) {
+    std::erase_if(open_, [ns](const auto& one) { return static_cast<int64_t>(one.second.start_ns) < ns; });
+  }
   void add_to(std::vector<CommRecord>& out) const {
     for (const auto& [key, record] : open_) out.push_back(record);
   }

@@ -236,16 +236,19 @@ class Judge {
 
   double share_of(uint32_t step, float ms) const { return ms / steps_[step].step_ms; }
 
-  // Mean of a rank's `k` largest excesses in the steps of a run, relative to them.
-  void find_means(const Run& run, size_t k) {
-    if (!means_.empty() && means_of_ == std::tuple(run.from, run.to, k)) return;
-    means_of_ = {run.from, run.to, k};
+  // Mean of a rank's `k` largest excesses in the steps [first, last], relative to them.
+  void find_means(uint32_t first, uint32_t last, size_t k) {
+    if (!means_.empty() && means_of_ == std::tuple(first, last, k)) return;
+    means_of_ = {first, last, k};
     means_.assign(of_.size(), 0);
     std::vector<double> values;
     for (size_t i = 0; i < of_.size(); ++i) {
       values.clear();
-      for (size_t m = run.from; m <= run.to && m < of_[i].marks.size(); ++m)
-        values.push_back(share_of(of_[i].marks[m].step, of_[i].excess[m]));
+      const std::vector<Mark>& marks = of_[i].marks;  // a rank is not in all steps
+      const auto from = std::lower_bound(marks.begin(), marks.end(), first,
+                                         [](const Mark& m, uint32_t step) { return m.step < step; });
+      for (auto m = static_cast<size_t>(from - marks.begin()); m < marks.size() && marks[m].step <= last; ++m)
+        values.push_back(share_of(marks[m].step, of_[i].excess[m]));
       const size_t n = std::min(k, values.size());
       std::partial_sort(values.begin(), values.begin() + static_cast<ptrdiff_t>(n), values.end(),
                         std::greater<>());
@@ -262,7 +265,7 @@ class Judge {
   // Whether its excess in its steps is beyond what ranks differ by in as many of theirs, each in those in
   // which it took longest: some have the larger share of the work again and again.
   bool stands_out(uint32_t rank, const Run& run, Culprit& c) {
-    find_means(run, c.steps.size());
+    find_means(of_[rank].marks[run.from].step, of_[rank].marks[run.to].step, c.steps.size());
     // The largest of n normal values.
     const double far = std::sqrt(2 * std::log(static_cast<double>(of_.size()) / kAlpha));
     const double mean = means_[rank];
@@ -410,26 +413,45 @@ class Judge {
     out_.culprits.push_back(std::move(c));
   }
 
+  // Most of the steps of the one that has fewer are the other's too.
+  static bool at_the_same_time(const Culprit& a, const Culprit& b) {
+    std::vector<uint32_t> both;
+    std::set_intersection(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+                          std::back_inserter(both));
+    return 2 * both.size() > std::min(a.steps.size(), b.steps.size());
+  }
+
   // Hosts whose ways out are slow at the same time hang on one switch.
   void merge_switch() {
-    std::vector<size_t> hosts;
-    for (size_t i = 0; i < out_.culprits.size(); ++i)
-      if (out_.culprits[i].kind == "host" && out_.culprits[i].peers == 0) hosts.push_back(i);
-    if (hosts.size() < 2) return;
-    Culprit& first = out_.culprits[hosts[0]];
-    std::map<uint32_t, double> costs;
-    for (const size_t i : hosts) {
-      const Culprit& other = out_.culprits[i];
-      for (size_t k = 0; k < other.steps.size(); ++k) costs[other.steps[k]] += other.costs[k];
-      if (i == hosts[0]) continue;
-      first.hosts.push_back(other.hosts[0]);
-      first.ranks.insert(first.ranks.end(), other.ranks.begin(), other.ranks.end());
-      first.evidence = std::max(first.evidence, other.evidence);
+    const auto is_host = [](const Culprit& c) { return c.kind == "host" && c.peers == 0 && !c.nobody; };
+    std::set<size_t> gone;
+    for (size_t i = 0; i < out_.culprits.size(); ++i) {
+      Culprit& first = out_.culprits[i];
+      if (!is_host(first) || gone.contains(i)) continue;
+      std::vector<size_t> hosts{i};
+      for (size_t j = i + 1; j < out_.culprits.size(); ++j)
+        if (is_host(out_.culprits[j]) && !gone.contains(j) && at_the_same_time(first, out_.culprits[j]))
+          hosts.push_back(j);
+      if (hosts.size() < 2) continue;
+      std::map<uint32_t, double> costs;
+      for (const size_t k : hosts) {
+        const Culprit& other = out_.culprits[k];
+        for (size_t s = 0; s < other.steps.size(); ++s) costs[other.steps[s]] += other.costs[s];
+        if (k == i) continue;
+        first.hosts.push_back(other.hosts[0]);
+        first.ranks.insert(first.ranks.end(), other.ranks.begin(), other.ranks.end());
+        first.evidence = std::max(first.evidence, other.evidence);
+        gone.insert(k);
+      }
+      first.kind = "switch";
+      set_costs(first, costs);
     }
-    first.kind = "switch";
-    set_costs(first, costs);
-    for (size_t k = hosts.size(); k > 1; --k)
-      out_.culprits.erase(out_.culprits.begin() + static_cast<ptrdiff_t>(hosts[k - 1]));
+    erase(gone);
+  }
+
+  void erase(const std::set<size_t>& gone) {
+    for (auto i = gone.rbegin(); i != gone.rend(); ++i)
+      out_.culprits.erase(out_.culprits.begin() + static_cast<ptrdiff_t>(*i));
   }
 
   static void set_costs(Culprit& c, const std::map<uint32_t, double>& costs) {
@@ -469,8 +491,7 @@ class Judge {
       }
       set_costs(c, costs);
     }
-    for (auto i = gone.rbegin(); i != gone.rend(); ++i)
-      out_.culprits.erase(out_.culprits.begin() + static_cast<ptrdiff_t>(*i));
+    erase(gone);
   }
 
   // Steps in which a culprit cost nothing were not made irregular by it. One that never did is none, unless
@@ -527,8 +548,8 @@ class Judge {
   const Cluster& cluster_;
   const std::deque<StepResult>& steps_;
   std::vector<OfRank> of_;
-  std::vector<double> means_;  // by rank; of these steps (first and last mark), and so many of each
-  std::tuple<size_t, size_t, size_t> means_of_;
+  std::vector<double> means_;  // by rank; of these steps (first and last), and so many of each
+  std::tuple<uint32_t, uint32_t, size_t> means_of_;
   double middle_ = 0, spread_ = 0;
   Sums all_;
   std::vector<Sums> by_host_;  // and of those whose host is not known

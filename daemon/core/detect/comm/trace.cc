@@ -33,6 +33,11 @@ void CommTrace::keep(uint32_t host, const CommRecord& record) {
     scattered_ += !cluster_.join(rank, record);
     return;
   }
+  const auto start = static_cast<int64_t>(record.start_ns);
+  if (start < started_ns_) {
+    ++late_;
+    return;
+  }
   const uint32_t slot = cluster_.slot_of(rank, record);
   if (slot == kNone) {
     ++scattered_;
@@ -51,29 +56,106 @@ void CommTrace::keep(uint32_t host, const CommRecord& record) {
 // Until its step is over.
 void CommTrace::hold(uint32_t rank, const CommRecord& record) {
   const auto step = static_cast<int64_t>(record.step);
+  const auto start = static_cast<int64_t>(record.start_ns);
+  const int64_t last = std::max(start, static_cast<int64_t>(record.end_ns));
   if (step <= closed_to_) {
-    ++late_;
     --held_records_;
-    return;
+    if (!goes_back(rank, step, start)) {
+      ++late_;
+      return;
+    }
+    Held& held = again_[step];
+    held.records.add(record);
+    held.last_ns = std::max(held.last_ns, last);
+    ++again_records_;
+    return note_back(rank, step, start);
   }
   if (step != recent_step_) {
     recent_ = &held_[step];
     recent_step_ = step;
   }
   recent_->records.add(record);
-  recent_->last_ns =
-      std::max(recent_->last_ns, static_cast<int64_t>(std::max(record.start_ns, record.end_ns)));
-  if (live_) note_progress(rank, step);
+  recent_->last_ns = std::max(recent_->last_ns, last);
+  if (!live_) return;
+  note_progress(rank, step);
+  newest_ns_[rank] = std::max(newest_ns_[rank], start);
 }
 
 void CommTrace::note_progress(uint32_t rank, int64_t step) {
-  if (rank >= latest_.size()) latest_.resize(rank + 1, -1);
+  if (rank >= latest_.size()) {
+    latest_.resize(rank + 1, -1);
+    newest_ns_.resize(rank + 1, 0);
+  }
   int64_t& latest = latest_[rank];
   if (step <= latest) return;
+  known_ += latest < 0;
+  if (back_.erase(rank) > 0 && back_.empty()) drop_again();  // it came up with the others
   if (const auto at = held_.find(latest); at != held_.end()) --at->second.ranks_in;
   latest = step;
   ++held_[step].ranks_in;
 }
+
+// ---- a job that is started again
+
+// What comes late, or again, was entered before what came last.
+bool CommTrace::goes_back(uint32_t rank, int64_t step, int64_t begin_ns) const {
+  return live_ && rank < latest_.size() && step < latest_[rank] && begin_ns > newest_ns_[rank];
+}
+
+void CommTrace::note_back(uint32_t rank, int64_t step, int64_t begin_ns) {
+  Back& back = back_.try_emplace(rank, Back{step, begin_ns}).first->second;
+  back.step = std::max(back.step, step);
+  back.first_ns = std::min(back.first_ns, begin_ns);
+  // That a rank is back is remembered where what it tells would be too much.
+  if (again_records_ > kRecordsHeldLive || again_vectors_ > kVectorsHeld || again_.size() > kStepsHeld)
+    drop_again();
+  if (2 * back_.size() >= known_) start_again();
+}
+
+void CommTrace::drop_again() {
+  late_ += again_records_ + again_vectors_;
+  again_.clear();
+  again_records_ = again_vectors_ = 0;
+}
+
+// Steps that all have left are judged; of those in which the job was cut off nobody knows how they would have
+// gone on. What is known of parts of the network stays: the hosts are mostly the same.
+void CommTrace::start_again() {
+  const auto back = std::exchange(back_, {});
+  // Ranks that are to come may have begun before those that are back, on clocks that differ.
+  started_ns_ = 1 + *std::max_element(newest_ns_.begin(), newest_ns_.end());
+  for (const auto& [rank, b] : back) started_ns_ = std::min(started_ns_, b.first_ns);
+  size_t left = 0;
+  for (auto at = held_.begin(); at != held_.end() && at->second.ranks_in == 0; ++at) ++left;
+  close(left);
+  for (const auto& [number, held] : held_) {
+    held_records_ -= held.records.size();
+    held_vectors_ -= held.ranks.size();
+    cut_off_ += held.records.size() + held.ranks.size();
+  }
+  held_ = std::exchange(again_, {});
+  held_records_ += std::exchange(again_records_, 0);
+  held_vectors_ += std::exchange(again_vectors_, 0);
+  recent_step_ = closed_to_ = -1;
+  latest_.assign(latest_.size(), -1);
+  known_ = 0;
+  all_known_ = false;
+  for (RankInfo& info : cluster_.ranks()) {
+    info.last_end = 0;
+    info.last_step = -1;
+    for (Slot& slot : info.slots) slot.entered = slot.left = 0;  // a communicator may be counted from 0 again
+  }
+  open_.forget_before(started_ns_);
+  asked_.forget();
+  for (const auto& [rank, b] : back) note_progress(rank, b.step);
+  for (const auto& [number, held] : held_)
+    held.records.for_each([this](const CommRecord& r) {
+      const uint32_t rank = cluster_.find_rank(r.rank);
+      if (const uint32_t slot = cluster_.slot_of(rank, r); slot != kNone) cluster_.note(rank, slot, r);
+    });
+}
+
+// ---- steps that are over
 
 // How many of the oldest steps are over: of a live job, whose ranks have all gone beyond. Where more is held
 // than may be, as many as bring it below: of files, whose steps are all there to be analysed at a time, half.
@@ -273,15 +355,21 @@ void CommTrace::take_vector(uint32_t host, const RankVector& vector, const RankS
   const int64_t end = vector.begin_ns + static_cast<int64_t>(1e6 * double{vector.span_ms});
   first_ns_ = std::min(first_ns_, vector.begin_ns);
   last_ns_ = std::max(last_ns_, end);
-  if (vector.step <= closed_to_) {
+  const bool back = vector.step <= closed_to_;
+  if (vector.begin_ns < started_ns_ || (back && !goes_back(rank, vector.step, vector.begin_ns))) {
     ++late_;
     return;
   }
-  Held& held = held_[vector.step];
+  Held& held = (back ? again_ : held_)[vector.step];
   held.last_ns = std::max(held.last_ns, end);
   add_sides(vector, streams, held);
+  if (back) {
+    ++again_vectors_;
+    return note_back(rank, vector.step, vector.begin_ns);
+  }
   ++held_vectors_;
   note_progress(rank, vector.step);
+  newest_ns_[rank] = std::max(newest_ns_[rank], vector.begin_ns);
 }
 
 void CommTrace::take_standing(uint32_t host, const CommRecord& record) {
@@ -296,7 +384,7 @@ void CommTrace::take_standing(uint32_t host, const CommRecord& record) {
     ++scattered_;
     return;
   }
-  if (joins) return;
+  if (joins || static_cast<int64_t>(record.start_ns) < started_ns_) return;
   cluster_.note(rank, slot, record);
   if (!open_.take(record)) ++beyond_;
 }
@@ -341,9 +429,10 @@ void CommTrace::take_answer(uint32_t host, const StepRecords& told, const std::v
 
 void CommTrace::look_at_answers() {
   for (const int64_t number : asked_.complete(last_ns_)) {
+    // The last of that number: the job may have gone back.
     const auto sums =
-        std::find_if(steps_.begin(), steps_.end(), [number](const auto& s) { return s.number == number; });
-    if (sums != steps_.end() && sums->basis == Basis::kSums) {
+        std::find_if(steps_.rbegin(), steps_.rend(), [number](const auto& s) { return s.number == number; });
+    if (sums != steps_.rend() && sums->basis == Basis::kSums) {
       Step step;
       step.number = step.result.number = number;
       if (look_at_records(asked_.answer(number), step)) asked_.correct(*sums, step.result);
@@ -462,6 +551,7 @@ std::vector<std::string> CommTrace::told_drops() const {
   for (const auto& [fault, n] : faulty_) tell(n, fmt::format("of communication left out: {}", fault));
   tell(duplicates_, "of communication came twice: counted once");
   tell(late_, "of communication came when their step had been judged: left out");
+  tell(cut_off_, "of communication are of steps in which the job was cut off and started again: left out");
   tell(unplaced_steps_, "of communication tell no step and repeat nothing that would: left out");
   tell(scattered_, "of communication are of more communicators and peers than can be followed: left out");
   if (const auto ranks = missing()) out.push_back("not there: " + *ranks);

@@ -2,6 +2,7 @@
 // records dropped. Vectors that hosts tell in their place come in beside them; or a step that is over is
 // condensed into such vectors, where others judge. Files and rings come in by the same way; what is kept
 // grows with ranks and steps, never with records. Steps whose number is not told are found by what repeats.
+// A live job that is started again goes back to an earlier step: it is seen by half of the ranks going back.
 // Pure; one thread.
 #pragma once
 
@@ -100,6 +101,10 @@ class CommTrace {
   void keep(uint32_t host, const CommRecord& record);
   void hold(uint32_t rank, const CommRecord& record);
   void note_progress(uint32_t rank, int64_t step);
+  bool goes_back(uint32_t rank, int64_t step, int64_t begin_ns) const;
+  void note_back(uint32_t rank, int64_t step, int64_t begin_ns);
+  void start_again();
+  void drop_again();
   void close_ready();
   size_t held_max() const { return live_ ? kRecordsHeldLive : kRecordsHeld; }
   bool full() const {
@@ -137,6 +142,16 @@ class CommTrace {
   RecordList unnumbered_;
   StepCount step_count_;         // of those that were numbered
   std::vector<int64_t> latest_;  // by rank index: its step
+  uint32_t known_ = 0;           // ranks of which it is known
+  // What ranks tell that went back behind steps that are closed, kept apart until half of them did.
+  struct Back {
+    int64_t step = 0, first_ns = 0;  // its latest; its first entry
+  };
+  std::vector<int64_t> newest_ns_;  // by rank index: its latest entry
+  std::map<uint32_t, Back> back_;   // by rank index
+  std::map<int64_t, Held> again_;
+  size_t again_records_ = 0, again_vectors_ = 0;
+  int64_t started_ns_ = 0;  // what was entered before is of the job before it was started again
   std::deque<StepResult> steps_;
   Asked asked_;
   Network of_asked_;       // what is usual of operations in the records that were asked for
@@ -144,7 +159,7 @@ class CommTrace {
   int64_t closed_to_ = -1;
   OpenOperations open_;
   uint64_t taken_ = 0, late_ = 0, duplicates_ = 0, forgotten_ = 0, unplaced_steps_ = 0, beyond_ = 0,
-           scattered_ = 0;
+           scattered_ = 0, cut_off_ = 0;
   std::map<std::string_view, uint64_t> faulty_;
   int64_t first_ns_ = INT64_MAX, last_ns_ = 0;
 };

@@ -413,13 +413,14 @@ void Condenser::answer(const std::vector<int64_t>& steps) {
     if (asked || number < 0 || number >= kCommUnknown || told_.answers.size() >= kAnswers) continue;
     StepRecords out;
     out.step = number;
-    for (const KeptStep& kept : kept_) {
-      if (kept.number != number) continue;
-      for (const auto& [rank, packed] : kept.ranks) {
-        if (answer_bytes_ + packed.size() > kAnswerBytes) break;
-        answer_bytes_ += packed.size();
-        out.ranks.push_back({ranks_[rank].number, packed});
-      }
+    // The last of that number: the job may have gone back.
+    const auto kept = std::find_if(kept_.rbegin(), kept_.rend(),
+                                   [number](const KeptStep& step) { return step.number == number; });
+    for (size_t i = 0; kept != kept_.rend() && i < kept->ranks.size(); ++i) {
+      const auto& [rank, packed] = kept->ranks[i];
+      if (answer_bytes_ + packed.size() > kAnswerBytes) break;
+      answer_bytes_ += packed.size();
+      out.ranks.push_back({ranks_[rank].number, packed});
     }
     told_.answers.push_back(std::move(out));
   }

@@ -378,6 +378,68 @@ BOOST_AUTO_TEST_CASE(names_rank_0_of_a_real_job_and_nobody_of_another) {
   BOOST_TEST(st.irregularities.empty());
 }
 
+// Results of steps of a job with a rank on each of 16 hosts, and nothing else in them.
+struct Results {
+  static constexpr uint32_t kRanks = 16, kSteps = 100;
+  const JobFile job;
+  comm::Cluster cluster{&job};
+  std::deque<comm::StepResult> steps;
+
+  Results() {
+    for (uint32_t r = 0; r < kRanks; ++r) {
+      CommRecord record;
+      record.rank = r;
+      cluster.rank_index(record, cluster.host_index("node-" + std::to_string(r)));
+    }
+    for (uint32_t s = 0; s < kSteps; ++s) {
+      comm::StepResult& step = steps.emplace_back();
+      step.number = s;
+      step.step_ms = 100;
+      for (uint32_t r = 0; r < kRanks; ++r) {
+        comm::RankStep of;
+        of.rank = r;
+        of.peers = kRanks;
+        of.self = 50;
+        of.excess = of.closer = 0.01f * static_cast<float>(mix64(r, s) % 21) - 0.1f;
+        step.ranks.push_back(of);
+      }
+    }
+  }
+
+  void slow_way_out(uint32_t host, uint32_t from, uint32_t to) {
+    for (uint32_t s = from; s < to; ++s)
+      steps[s].network.push_back({comm::NetKind::kHost, host, 0, 2, 10, 0.9f});
+  }
+};
+
+BOOST_FIXTURE_TEST_CASE(only_hosts_that_are_slow_at_the_same_time_hang_on_one_switch, Results) {
+  slow_way_out(1, 0, 40);
+  slow_way_out(2, 60, 100);
+  auto culprits = comm::judge(cluster, steps).culprits;
+  BOOST_REQUIRE(culprits.size() == 2u);
+  BOOST_TEST(culprits[0].kind == "host");
+  BOOST_TEST(culprits[1].kind == "host");
+  slow_way_out(3, 5, 45);
+  culprits = comm::judge(cluster, steps).culprits;
+  BOOST_REQUIRE(culprits.size() == 2u);
+  BOOST_TEST(culprits[0].kind == "switch");
+  BOOST_TEST((culprits[0].hosts == Ranks{1, 3}));
+  BOOST_TEST(culprits[1].kind == "host");
+}
+
+// Rank 5 was started late, and is slow when rank 9 no longer is.
+BOOST_FIXTURE_TEST_CASE(ranks_are_compared_over_the_same_steps_where_one_lacks_some, Results) {
+  for (uint32_t s = 40; s < kSteps; ++s) {
+    comm::RankStep& of = steps[s].ranks[s < 70 ? 9 : 5];
+    of.excess = of.closer = of.path = 30;
+    of.self += 30;
+  }
+  for (uint32_t s = 0; s < 30; ++s) steps[s].ranks.erase(steps[s].ranks.begin() + 5);
+  const auto culprits = comm::judge(cluster, steps).culprits;
+  BOOST_REQUIRE(culprits.size() == 2u);
+  for (const comm::Culprit& c : culprits) BOOST_TEST(c.confidence > 0.95);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_wrong_with_records_is_counted_and_told) {
   const JobFile job;
   comm::CommTrace trace(&job, false);

@@ -165,3 +165,79 @@ BOOST_AUTO_TEST_CASE(the_answer_does_not_depend_on_how_many_steps_are_analysed_a
   BOOST_TEST(say(7) == one);
   BOOST_TEST(say(100) == one);
 }
+
+// A live job of which some steps are run, and that is started again at a step that it had before.
+struct StartedAgain {
+  static constexpr plain::Layout kLayout{2, 4, 2, 4, 2, 4};
+  static constexpr uint64_t kLaterNs = 3'600'000'000'000;
+  const JobFile job;
+  comm::CommTrace trace{&job, true};
+
+  void run(int steps, uint32_t from, uint64_t later_ns, uint64_t comms, const plain::Faults& faults) {
+    plain::Job plain(kLayout, {}, faults);
+    for (int s = 0; s < steps; ++s) {
+      auto step = plain.step();
+      for (uint32_t h = 0; h < plain.hosts(); ++h) {
+        for (CommRecord& r : step[h]) {
+          r.start_ns += later_ns;
+          r.end_ns += r.end_ns != 0 ? later_ns : 0;
+          r.comm += comms;
+          r.step += from;
+        }
+        trace.take("node-" + std::to_string(h), step[h]);
+      }
+    }
+  }
+};
+
+BOOST_FIXTURE_TEST_CASE(steps_of_a_job_that_was_started_again_are_judged_again, StartedAgain) {
+  plain::Faults slow;
+  slow.work = [](uint32_t rank, uint32_t) { return rank == 9 ? 1.5 : 1.0; };
+  run(20, 0, 0, 0, {});
+  run(20, 5, kLaterNs, 0, slow);
+  const comm::Told told = comm::tell(trace);
+  BOOST_REQUIRE(told.findings.size() == 1u);
+  BOOST_TEST(told.findings[0].subjects[0].rank.value() == 9u);
+  BOOST_TEST(trace.steps().size() >= 36u);
+  BOOST_TEST(joined(trace.told_drops()).find("had been judged") == std::string::npos);
+  BOOST_TEST(joined(trace.told_drops()).find("started again") != std::string::npos);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_hang_after_a_restart_is_told_of_those_who_hang_now, StartedAgain) {
+  for (const uint64_t comms : {0, 1000}) {
+    trace = comm::CommTrace(&job, true);
+    plain::Faults first, second;
+    first.stuck_rank = 3;
+    first.stuck_step = 15;
+    second.stuck_rank = 9;
+    second.stuck_step = 12;
+    run(16, 0, 0, 0, first);
+    BOOST_REQUIRE(trace.stuck(comm::Stopped::kByClock));
+    run(13, 0, kLaterNs, comms, second);
+    const auto stuck = trace.stuck(comm::Stopped::kByClock);
+    BOOST_REQUIRE(stuck);
+    BOOST_TEST(stuck->since_ns > static_cast<int64_t>(kLaterNs));
+    BOOST_REQUIRE(stuck->ranks.size() == 1u);
+    BOOST_TEST(trace.cluster().ranks()[stuck->ranks[0]].rank == 9u);
+  }
+}
+
+// Of a process that was started again alone nothing is judged until it is where the others are.
+BOOST_FIXTURE_TEST_CASE(what_one_rank_alone_tells_again_starts_no_job_again, StartedAgain) {
+  run(20, 0, 0, 0, {});
+  plain::Job plain(kLayout, {}, {});
+  std::vector<CommRecord> alone;
+  auto step = plain.step();
+  for (CommRecord& r : step[0]) {
+    if (r.rank != 0) continue;
+    r.start_ns += kLaterNs;
+    r.end_ns += kLaterNs;
+    alone.push_back(r);
+  }
+  trace.take("node-0", alone);
+  const size_t before = trace.steps().size();
+  run(20, 20, 2 * kLaterNs, 0, {});
+  BOOST_TEST(trace.steps().size() >= before + 18);
+  BOOST_TEST(joined(trace.told_drops()).find("started again") == std::string::npos);
+  BOOST_TEST(joined(trace.told_drops()).find("had been judged") != std::string::npos);
+}

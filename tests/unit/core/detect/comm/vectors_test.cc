@@ -256,6 +256,32 @@ BOOST_AUTO_TEST_CASE(without_the_culprits_records_sums_count) {
                          [](const std::string& w) { return w.find("as far as sums tell") != w.npos; }));
 }
 
+BOOST_AUTO_TEST_CASE(vectors_of_a_job_that_was_started_again_are_judged_again) {
+  constexpr uint64_t kLaterNs = 3'600'000'000'000;
+  auto records = records_of({"", chance(), {}});
+  const auto again =
+      records_of({"", chance(), slow_work([](uint32_t r, uint32_t) { return r == 21 ? 1.3 : 1.0; })});
+  for (uint32_t h = 0; h < kHosts; ++h)
+    for (auto step : again[h]) {
+      for (CommRecord& r : step) {
+        r.start_ns += kLaterNs;
+        r.end_ns += kLaterNs;
+        r.step += 5;
+      }
+      records[h].push_back(std::move(step));
+    }
+  Agents agents(records);
+  for (size_t until = 7; until < records[0].size(); until += 7) agents.go_on(until);
+  agents.go_on(records[0].size());
+  Told told = agents.told();
+  agents.answer(told.wanted);
+  told = agents.told();
+  BOOST_TEST(told.steps.steps.size() >= 2 * kSteps - 14u);
+  BOOST_TEST(told.steps.steps.back() >= 20);
+  BOOST_REQUIRE(told.findings.size() == 1u);
+  BOOST_TEST(told.findings[0].subjects[0].rank.value() == 21u);
+}
+
 // To the nanosecond, also of an operation that did not end.
 BOOST_AUTO_TEST_CASE(records_that_are_asked_for_come_as_they_were) {
   plain::Faults f;
