@@ -40,8 +40,8 @@ def step(number: int, /) -> None:
 
     def make() -> Iterator[bytes]:
         at = int(number)
-        tracer.step = at if 0 <= at < UNKNOWN else UNKNOWN
         yield tracer.line("step", {"step": at})
+        tracer.begins(at if 0 <= at < UNKNOWN else UNKNOWN)
     tracer.put(make)
 
 

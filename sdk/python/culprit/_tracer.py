@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from typing import Any, Callable, Dict, Iterable, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from . import _lines
 from ._channel import Channel, FileSink, LineSink, SocketSink
@@ -20,6 +20,11 @@ LOG = logging.getLogger("culprit")
 # Of the package, and of a daemon that was started by hand; CULPRIT_TRACE_SOCKET names another.
 SOCKETS = ("/run/culprit-trace/trace.sock", "/run/culprit/trace.sock")
 FILE_BYTES = 1 << 30  # each of a process's two files: some weeks of a usual job
+
+
+# What has something to tell late: done when a step begins, and at the end, by the thread that does those.
+AT_STEP: List[Callable[[], None]] = []
+AT_CLOSE: List[Callable[[], None]] = []
 
 
 class Tracer:
@@ -60,6 +65,18 @@ class Tracer:
                 LOG.warning("%s", what)
             except Exception:
                 pass
+
+    def safely(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            self.tell(f"{type(error).__name__}: {error}")
+
+    def begins(self, step: int) -> None:
+        """The step of what follows."""
+        self.step = step
+        for work in list(AT_STEP):
+            self.safely(work)
 
     # ---- lines
 
@@ -125,6 +142,8 @@ class Tracer:
     # ---- the end
 
     def close(self) -> None:
+        for work in list(AT_CLOSE):
+            self.safely(work)
         try:
             if self._stacks:
                 self._stacks.close()

@@ -23,7 +23,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from ._device import DeviceTimes
 from ._ring import RECORD, UNKNOWN
-from ._tracer import tracer
+from ._tracer import AT_CLOSE, AT_STEP, tracer
 
 JOIN, ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE, ALL_TO_ALL, SEND, RECV, BARRIER, GATHER, \
     SCATTER = range(12)
@@ -98,6 +98,8 @@ class Tracing:
         self.met: Dict[Tuple[str, Tuple[int, ...]], int] = {}
         self.waiting: Dict[int, Tuple[Any, Call]] = {}  # by id of the Work, kept so that it stays one
         self.kinds: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
+        # Of a group whose operations are being gathered: those that are begun by its _end_coalescing.
+        self.batches: Dict[Any, List[Tuple[Call, int, Any]]] = {}
         self.device_times: Optional[DeviceTimes] = None
         if torch.cuda.is_available():
             self.device_times = DeviceTimes(torch.cuda)
@@ -195,8 +197,12 @@ class Tracing:
 
     def finish_on_device(self, call: Call, device: int, begun: Any, work: Any) -> None:
         assert self.device_times is not None
-        self.device_times.end(device, begun, work.get_future(),
+        self.device_times.end(device, begun, None if work is None else work.get_future(),
                               lambda start, end: self.push(call, end, start, DEVICE_TIMES))
+
+    def harvest(self) -> None:
+        if self.device_times is not None:
+            self.device_times.harvest_all()
 
     def waited(self, work: Any) -> None:
         held = self.waiting.pop(id(work), None)
@@ -223,34 +229,44 @@ def _gpu_of(given: Any) -> Optional[int]:
     return first.device.index if first is not None and first.is_cuda else None
 
 
-def _run_on_device(tracing: Tracing, enter: Callable[[], Optional[Call]], device: int,
+def _begun(tracing: Tracing, call: Optional[Call], run: Callable[[], Any]) -> Any:
+    try:
+        return run()
+    except BaseException:
+        if call is not None:  # refused: nobody waits in it
+            _safely(tracing.push, call, time.time_ns())
+        raise
+
+
+def _run_on_device(tracing: Tracing, group: Any, enter: Callable[[], Optional[Call]], device: int,
                    run: Callable[[], Any]) -> Any:
     times = tracing.device_times
     if times is None or tracing.leaves_nccl or _safely(times.capturing):
         return run()
     begun = _safely(times.begin)
     call = _safely(enter) if begun is not None else None
-    work = run()
-    if call is not None and work is not None:
+    work = _begun(tracing, call, run)
+    if call is None:
+        return work
+    batch = tracing.batches.get(group)
+    if work is None and batch is not None:
+        batch.append((call, device, begun))
+    else:
         _safely(tracing.finish_on_device, call, device, begun, work)
     return work
 
 
 def _run(tracing: Tracing, enter: Callable[[], Optional[Call]], run: Callable[[], Any]) -> Any:
+    _safely(tracing.harvest)
     call = _safely(enter)
-    try:
-        work = run()
-    except BaseException:
-        if call is not None:  # refused: nobody waits in it
-            _safely(tracing.push, call, time.time_ns())
-        raise
+    work = _begun(tracing, call, run)
     if call is not None:
         _safely(tracing.finish, call, work)
     return work
 
 
-def _wrap_collective(tracing: Tracing, name: str) -> None:
-    original: Any = getattr(dist.ProcessGroup, name, None)
+def _wrap_collective(tracing: Tracing, name: str, of: Any = dist.ProcessGroup) -> None:
+    original: Any = getattr(of, name, None)
     if original is None:
         return  # of another version of torch
     op, which, whole = METHODS[name]
@@ -265,14 +281,14 @@ def _wrap_collective(tracing: Tracing, name: str) -> None:
             return original(group, *args, **more)
         device = _safely(_gpu_of, args[0]) if args and tracing.device_times else None
         if device is not None:
-            return _run_on_device(tracing, enter, device, run)
+            return _run_on_device(tracing, group, enter, device, run)
         return _run(tracing, enter, run)
     method.__name__, method.__doc__ = name, original.__doc__
-    setattr(dist.ProcessGroup, name, method)
+    setattr(of, name, method)
 
 
-def _wrap_pair(tracing: Tracing, name: str, op: int) -> None:
-    original = getattr(dist.ProcessGroup, name)
+def _wrap_pair(tracing: Tracing, name: str, op: int, of: Any = dist.ProcessGroup) -> None:
+    original = getattr(of, name)
 
     def method(group: Any, tensors: Any, peer: int, *args: Any, **more: Any) -> Any:
         def enter() -> Optional[Call]:
@@ -282,14 +298,34 @@ def _wrap_pair(tracing: Tracing, name: str, op: int) -> None:
             return original(group, tensors, peer, *args, **more)
         device = _safely(_gpu_of, tensors) if tracing.device_times else None
         if device is not None:
-            return _run_on_device(tracing, enter, device, run)
+            return _run_on_device(tracing, group, enter, device, run)
         return _run(tracing, enter, run)
     method.__name__, method.__doc__ = name, original.__doc__
-    setattr(dist.ProcessGroup, name, method)
+    setattr(of, name, method)
 
 
-def _wrap_work(tracing: Tracing) -> None:
-    work_type: Any = c10d.Work if hasattr(c10d, "Work") else torch._C._distributed_c10d.Work
+def _wrap_batches(tracing: Tracing, of: Any = dist.ProcessGroup) -> None:
+    """NCCL begins the operations of a batch together, at its end, and tells that by the Work of the end."""
+    start: Any = getattr(of, "_start_coalescing", None)
+    end: Any = getattr(of, "_end_coalescing", None)
+    if start is None or end is None:
+        return  # of another version of torch
+
+    def starts(group: Any, *args: Any, **more: Any) -> Any:
+        begun = start(group, *args, **more)
+        tracing.batches[group] = []
+        return begun
+
+    def ends(group: Any, *args: Any, **more: Any) -> Any:
+        batch = tracing.batches.pop(group, [])
+        work = end(group, *args, **more)
+        for call, device, begun in batch:
+            _safely(tracing.finish_on_device, call, device, begun, work)
+        return work
+    of._start_coalescing, of._end_coalescing = starts, ends
+
+
+def _wrap_work(tracing: Tracing, work_type: Any) -> None:
     wait, is_completed = work_type.wait, work_type.is_completed
 
     def waits(work: Any, *args: Any, **more: Any) -> Any:
@@ -383,9 +419,12 @@ def trace() -> bool:
         _safely(_wrap_collective, tracing, name)
     for name, op in (("send", SEND), ("recv", RECV)):
         _safely(_wrap_pair, tracing, name, op)
-    for wrap in (_wrap_work, _wrap_makers):
-        _safely(wrap, tracing)
+    _safely(_wrap_batches, tracing)
+    _safely(_wrap_makers, tracing)
+    _safely(_wrap_work, tracing, c10d.Work if hasattr(c10d, "Work") else torch._C._distributed_c10d.Work)
     _safely(_wrap_ddp)
+    AT_STEP.append(tracing.harvest)
+    AT_CLOSE.append(tracing.harvest)
     if dist.is_initialized():
         _safely(tracing.meet_all)
     return True

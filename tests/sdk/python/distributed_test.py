@@ -1,0 +1,184 @@
+"""What is recorded of torch.distributed, by stand-ins for a group, its Works and its GPU: when operations
+begin and end, and which are left to others."""
+import importlib
+import unittest
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, List, Optional
+from unittest import mock
+
+import daemons  # noqa: F401  the package's path
+from device_test import Cuda, Future
+
+try:
+    import torch
+    from culprit import distributed
+    from culprit._device import DeviceTimes
+except ImportError:
+    torch = None  # type: ignore[assignment]
+
+
+_tracer = importlib.import_module("culprit._tracer")  # the package has a function of that name
+
+
+class Told:
+    """A stand-in for the tracer, with what was recorded."""
+
+    def __init__(self, rank: Optional[int] = 0) -> None:
+        self.records: List[Any] = []
+        self.said: List[str] = []
+        self.step = 7
+        self.on = True
+        self.who = SimpleNamespace(rank=rank, rank_given=False, device=None)
+
+    def recorder(self) -> Any:
+        return SimpleNamespace(put=lambda record: self.records.append(distributed.RECORD.unpack(record)))
+
+    def tell(self, what: str) -> None:
+        self.said.append(what)
+
+    def open(self) -> List[Any]:
+        """Operations that were entered and not left."""
+        last: Dict[Any, Any] = {}
+        for start, end, comm, seq, _, _, _, peer, _, op, *_ in self.records:
+            last[comm, seq, peer, op] = end
+        return [key for key, end in last.items() if not end]
+
+
+def groups() -> Any:
+    """Classes of their own for each test: they are changed. A group does what `answers` says."""
+    class Work:
+        def __init__(self, future: Any = None, done: Callable[[], Any] = lambda: True) -> None:
+            self.future, self.done = future, done
+
+        def get_future(self) -> Any:
+            if self.future is None:
+                raise RuntimeError("no future")
+            return self.future
+
+        def wait(self) -> Any:
+            return self.done()
+
+        def is_completed(self) -> bool:
+            return True
+
+    class Group:
+        def __init__(self) -> None:
+            self.answer: Callable[[], Any] = lambda: None
+            self.ends: Callable[[], Any] = lambda: None
+
+        def allreduce(self, tensors: Any, options: Any = None) -> Any:
+            return self.answer()
+
+        def gather(self, outputs: Any, inputs: Any, options: Any = None) -> Any:
+            return self.answer()
+
+        def barrier(self, options: Any = None) -> Any:
+            return self.answer()
+
+        def send(self, tensors: Any, peer: int, tag: int = 0) -> Any:
+            return self.answer()
+
+        def _start_coalescing(self, device: Any) -> None:
+            pass
+
+        def _end_coalescing(self, device: Any) -> Any:
+            return self.ends()
+    return Work, Group
+
+
+@unittest.skipIf(torch is None, "no torch in this Python")
+class Traced(unittest.TestCase):
+    gpu = True
+
+    def setUp(self) -> None:
+        self.told = Told()
+        self.cuda = Cuda()
+        for name, value in (("tracer", lambda: self.told), ("_gpu_of", self.gpu_of)):
+            patch = mock.patch.object(distributed, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.tracing = distributed.Tracing()
+        if self.gpu:
+            self.tracing.device_times = DeviceTimes(self.cuda)
+        self.Work, group_type = groups()
+        for name in ("allreduce", "barrier", "gather"):
+            distributed._wrap_collective(self.tracing, name, group_type)
+        distributed._wrap_pair(self.tracing, "send", distributed.SEND, group_type)
+        distributed._wrap_batches(self.tracing, group_type)
+        distributed._wrap_work(self.tracing, self.Work)
+        self.group = group_type()
+        self.tracing.comms[self.group] = distributed.Comm(5, (0, 1), 0)
+        self.tensor = torch.ones(3)
+
+    def gpu_of(self, given: Any) -> Optional[int]:
+        return 0 if self.gpu and list(distributed._tensors(given)) else None
+
+    def through(self) -> None:
+        """The GPU has done all that was given to it, and a step begins."""
+        self.cuda.done = self.cuda.now = self.cuda.now + 10
+        self.tracing.harvest()
+
+
+class OnAGpu(Traced):
+    def test_what_gives_no_work_is_on_the_current_stream_and_ends_there(self) -> None:
+        self.assertIsNone(self.group.allreduce([self.tensor]))
+        self.assertEqual(len(self.told.open()), 1)
+        self.through()
+        self.assertEqual(self.told.open(), [])
+        self.assertEqual(self.told.records[-1][11], distributed.DEVICE_TIMES)
+
+    def test_the_last_operation_is_told_when_a_step_begins_without_another_one(self) -> None:
+        self.group.answer = lambda: self.Work(Future())
+        self.group.allreduce([self.tensor])
+        self.cuda.done = self.cuda.now = 10
+        self.assertEqual(len(self.told.open()), 1)
+        with mock.patch.object(_tracer, "AT_STEP", [self.tracing.harvest]):
+            _tracer.Tracer().begins(8)
+        self.assertEqual(self.told.open(), [])
+
+    def test_the_last_operation_is_told_at_the_end_of_the_process(self) -> None:
+        self.group.answer = lambda: self.Work(Future())
+        self.group.allreduce([self.tensor])
+        self.cuda.done = self.cuda.now = 10
+        with mock.patch.object(_tracer, "AT_CLOSE", [self.tracing.harvest]):
+            _tracer.Tracer().close()
+        self.assertEqual(self.told.open(), [])
+
+    def test_the_last_operation_is_told_before_one_of_the_host(self) -> None:
+        self.group.allreduce([self.tensor])
+        self.cuda.done = self.cuda.now = 10
+        self.group.barrier()
+        self.assertEqual(self.told.open(), [])
+
+    def test_nothing_is_looked_at_while_a_graph_is_captured(self) -> None:
+        self.group.allreduce([self.tensor])
+        with mock.patch.object(self.cuda, "is_current_stream_capturing", lambda: True):
+            queries = self.cuda.queries
+            self.through()
+        self.assertEqual(self.cuda.queries, queries)
+
+    def test_one_that_is_refused_holds_nobody_up(self) -> None:
+        def refuse() -> None:
+            raise RuntimeError("no")
+        self.group.answer = refuse
+        with self.assertRaises(RuntimeError):
+            self.group.allreduce([self.tensor])
+        self.assertEqual(self.told.open(), [])
+
+    def test_a_batch_ends_with_the_work_of_its_end(self) -> None:
+        waiting: List[Any] = []
+        self.group.ends = lambda: self.Work(SimpleNamespace(add_done_callback=waiting.append))
+        self.group._start_coalescing(0)
+        self.group.send([self.tensor], 1)
+        self.group.allreduce([self.tensor])
+        self.group._end_coalescing(0)
+        self.through()
+        self.assertEqual(len(self.told.open()), 2)
+        for call in waiting:
+            call(None)
+        self.through()
+        self.assertEqual(self.told.open(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
