@@ -5,7 +5,7 @@ imported: those methods are wrapped. What C++ calls without Python (the all-redu
 DistributedDataParallel, its broadcasts) is given a ProcessGroup that calls these methods in its stead;
 arithmetic, order and the user's own communication hooks stay as they are.
 When they end. Of Gloo a callback of the Work's future tells; of NCCL events on the GPU (_device.py); of sends
-and receives, which have no future, Work.wait().
+and receives of the host, which have no future, and of barriers Work.wait().
 Not seen: operations inside of CUDA graphs, and those that compiled code calls without Python.
 
 Nothing here raises into the job: what cannot be recorded is told once, and the operation is done as ever."""
@@ -51,7 +51,7 @@ METHODS: Dict[str, Tuple[int, Optional[int], bool]] = {
     "gather": (GATHER, 1, False),
     "scatter": (SCATTER, 0, False),
 }
-WAITING = 4096  # sends and receives that nobody waits for
+WAITING = 4096  # operations that somebody may still wait for
 
 
 class Comm:
@@ -81,10 +81,12 @@ def _maps() -> Tuple[Any, Any]:
     return c10d._pg_names, c10d._pg_group_ranks
 
 
-def _tensors(value: Any) -> List[Any]:
+def _each_tensor(value: Any) -> Iterator[Any]:
     if isinstance(value, torch.Tensor):
-        return [value]
-    return [one for part in value for one in _tensors(part)] if isinstance(value, (list, tuple)) else []
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _each_tensor(part)
 
 
 class Tracing:
@@ -96,7 +98,8 @@ class Tracing:
         self.device = UNKNOWN
         self.comms: "weakref.WeakKeyDictionary[Any, Comm]" = weakref.WeakKeyDictionary()
         self.met: Dict[Tuple[str, Tuple[int, ...]], int] = {}
-        self.waiting: Dict[int, Tuple[Any, Call]] = {}  # by id of the Work, kept so that it stays one
+        # By id of the Work, which is held weakly: what nobody waits for is not kept in memory by us.
+        self.waiting: Dict[int, Tuple["weakref.ref[Any]", Call]] = {}
         self.kinds: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
         # Of a group whose operations are being gathered: those that are begun by its _end_coalescing.
         self.batches: Dict[Any, List[Tuple[Call, int, Any]]] = {}
@@ -155,7 +158,7 @@ class Tracing:
         comm = self.comms.get(group) or self.meet(group)
         if comm is None:
             return None  # of torch's own making, within one that is known
-        moved = sum(one.numel() * one.element_size() for one in _tensors(given))
+        moved = sum(one.numel() * one.element_size() for one in _each_tensor(given))
         if whole:
             moved *= len(comm.ranks)
         call = Call(time.time_ns(), comm, next(comm.collectives), moved, self.tracer.step, UNKNOWN, op)
@@ -167,7 +170,7 @@ class Tracing:
         if comm is None:
             return None
         number = comm.pairs.setdefault((op, peer), itertools.count())
-        moved = sum(one.numel() * one.element_size() for one in _tensors(given))
+        moved = sum(one.numel() * one.element_size() for one in _each_tensor(given))
         call = Call(time.time_ns(), comm, next(number), moved, self.tracer.step, comm.ranks[peer], op)
         self.push(call, 0)
         return call
@@ -178,12 +181,12 @@ class Tracing:
             self.push(call, time.time_ns())
             return
         try:
-            future = None if call.op in (SEND, RECV) else work.get_future()
+            # A barrier's is done at once on NCCL before 2.8, as that of all that has no tensor.
+            future = None if call.op in (SEND, RECV, BARRIER) else work.get_future()
         except RuntimeError:
             future = None
         if future is None:
-            if len(self.waiting) < WAITING:
-                self.waiting[id(work)] = (work, call)
+            self.hold(call, work)
             return
 
         def done(future: Any) -> None:
@@ -204,9 +207,17 @@ class Tracing:
         if self.device_times is not None:
             self.device_times.harvest_all()
 
-    def waited(self, work: Any) -> None:
-        held = self.waiting.pop(id(work), None)
-        if held is not None:
+    def hold(self, call: Call, work: Any) -> None:
+        """It ends when somebody has waited for `work`, when nobody can any more, or when the many that came
+        behind it need its place."""
+        if len(self.waiting) >= WAITING:
+            self.waited(next(iter(self.waiting)))
+        key = id(work)
+        self.waiting[key] = (weakref.ref(work, lambda _: _safely(self.waited, key)), call)
+
+    def waited(self, key: int, failed: bool = False) -> None:
+        held = self.waiting.pop(key, None)
+        if held is not None and not failed:
             self.push(held[1], time.time_ns())
 
 
@@ -224,8 +235,8 @@ def _safely(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _gpu_of(given: Any) -> Optional[int]:
-    """The device, where NCCL does the operation."""
-    first = next(iter(_tensors(given)), None)
+    """The device, where NCCL does the operation. Of a gather the first argument is empty on most ranks."""
+    first = next(_each_tensor(given), None)
     return first.device.index if first is not None and first.is_cuda else None
 
 
@@ -279,7 +290,7 @@ def _wrap_collective(tracing: Tracing, name: str, of: Any = dist.ProcessGroup) -
 
         def run() -> Any:
             return original(group, *args, **more)
-        device = _safely(_gpu_of, args[0]) if args and tracing.device_times else None
+        device = _safely(_gpu_of, args[:2]) if tracing.device_times else None
         if device is not None:
             return _run_on_device(tracing, group, enter, device, run)
         return _run(tracing, enter, run)
@@ -329,15 +340,19 @@ def _wrap_work(tracing: Tracing, work_type: Any) -> None:
     wait, is_completed = work_type.wait, work_type.is_completed
 
     def waits(work: Any, *args: Any, **more: Any) -> Any:
-        done = wait(work, *args, **more)
-        if tracing.waiting:
-            tracing.waited(work)
+        failed = True
+        try:
+            done = wait(work, *args, **more)
+            failed = False
+        finally:
+            if tracing.waiting:
+                _safely(tracing.waited, id(work), failed)
         return done
 
     def asks(work: Any) -> Any:
         done = is_completed(work)
         if done and tracing.waiting:
-            tracing.waited(work)
+            _safely(tracing.waited, id(work))
         return done
     work_type.wait, work_type.is_completed = waits, asks
 

@@ -2,6 +2,7 @@
 begin and end, and which are left to others."""
 import importlib
 import unittest
+import weakref
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Optional
 from unittest import mock
@@ -111,7 +112,7 @@ class Traced(unittest.TestCase):
         self.tensor = torch.ones(3)
 
     def gpu_of(self, given: Any) -> Optional[int]:
-        return 0 if self.gpu and list(distributed._tensors(given)) else None
+        return 0 if self.gpu and list(distributed._each_tensor(given)) else None
 
     def through(self) -> None:
         """The GPU has done all that was given to it, and a step begins."""
@@ -178,6 +179,75 @@ class OnAGpu(Traced):
             call(None)
         self.through()
         self.assertEqual(self.told.open(), [])
+
+    def test_a_barrier_ends_when_it_was_waited_for(self) -> None:
+        work = self.Work(Future())  # which is done at once
+        self.group.answer = lambda: work
+        self.group.barrier(object())
+        self.assertEqual(len(self.told.open()), 1)
+        work.wait()
+        self.assertEqual(self.told.open(), [])
+
+    def test_a_rank_that_gathers_nothing_is_seen_on_its_gpu(self) -> None:
+        self.group.answer = lambda: self.Work(Future())
+        self.group.gather([], [self.tensor])
+        self.assertEqual(len(self.told.open()), 1)
+        self.through()
+        self.assertEqual(self.told.records[-1][11], distributed.DEVICE_TIMES)
+
+
+class OnTheHost(Traced):
+    gpu = False
+
+    def sent(self, **more: Any) -> Any:
+        work = self.Work(**more)
+        self.group.answer = lambda: work
+        try:
+            return self.group.send([self.tensor], 1)
+        finally:
+            self.group.answer = lambda: None
+
+    def test_a_message_ends_when_it_was_waited_for_or_is_found_done(self) -> None:
+        waited, asked = self.sent(), self.sent()
+        self.assertEqual(len(self.told.open()), 2)
+        waited.wait()
+        self.assertEqual(len(self.told.open()), 1)
+        asked.is_completed()
+        self.assertEqual(self.told.open(), [])
+        waited.wait()
+        self.assertEqual(len(self.told.records), 4)
+
+    def test_a_message_that_nobody_waits_for_is_not_kept_and_ends(self) -> None:
+        work = self.sent()
+        held = weakref.ref(work)
+        del work
+        self.assertIsNone(held())
+        self.assertEqual(self.told.open(), [])
+        self.assertEqual(self.tracing.waiting, {})
+
+    def test_of_too_many_messages_the_oldest_ends(self) -> None:
+        with mock.patch.object(distributed, "WAITING", 3):
+            works = [self.sent() for _ in range(5)]
+        self.assertEqual([seq for _, seq, *_ in self.told.open()], [2, 3, 4])
+        for work in works:
+            work.wait()
+        self.assertEqual(self.told.open(), [])
+
+    def test_a_message_whose_wait_fails_has_no_end_and_is_let_go(self) -> None:
+        def fail() -> None:
+            raise RuntimeError("the peer is gone")
+        work = self.sent(done=fail)
+        with self.assertRaisesRegex(RuntimeError, "the peer is gone"):
+            work.wait()
+        self.assertEqual(self.tracing.waiting, {})
+        del work
+        self.assertEqual(len(self.told.open()), 1)
+
+    def test_what_goes_wrong_here_is_told_and_the_job_has_its_answer(self) -> None:
+        work = self.sent(done=lambda: "answer")
+        with mock.patch.object(self.tracing, "push", side_effect=OSError("full")):
+            self.assertEqual(work.wait(), "answer")
+        self.assertIn("full", self.told.said[0])
 
 
 if __name__ == "__main__":
