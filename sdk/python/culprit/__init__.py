@@ -103,11 +103,25 @@ def watch_stacks() -> Optional[str]:
 def trace_distributed() -> bool:
     """Records the collectives of torch.distributed from now on, those of DistributedDataParallel too: call it
     before the model is wrapped. Whether it does."""
-    from . import distributed
-    return distributed.trace()
+    distributed = _distributed()
+    return distributed is not None and bool(distributed.trace())
 
 
 def name_group(group: Any, kind: str) -> None:
     """What a process group is for: "dp", "tp", "pp", "ep", "cp" or "edp"."""
-    from . import distributed
-    distributed.name_group(group, kind)
+    distributed = _distributed()
+    if distributed is not None:
+        distributed.name_group(group, kind)
+
+
+def _distributed() -> Any:
+    """None where it is switched off, and where there is no torch or one without torch.distributed."""
+    tracer = _tracer()
+    if not tracer.on:
+        return None
+    try:
+        from . import distributed
+    except Exception as error:  # of a torch that is not as any that is known too
+        tracer.tell(f"communication is not traced: {type(error).__name__}: {error}")
+        return None
+    return distributed

@@ -461,14 +461,15 @@ def unseen() -> Iterator[None]:
 
 def name_group(group: Any, kind: str) -> None:
     """As culprit.name_group()."""
-    if _tracing is None or kind not in KINDS or group == dist.GroupMember.NON_GROUP_MEMBER:
+    if _tracing is not None:
+        _safely(_name_group, _tracing, group, kind)
+
+
+def _name_group(tracing: Tracing, group: Any, kind: str) -> None:
+    if kind not in KINDS or group == dist.GroupMember.NON_GROUP_MEMBER:
         return  # a rank that is no member need not know
-    _safely(_name_group, _tracing, group, KINDS[kind])
-
-
-def _name_group(tracing: Tracing, group: Any, kind: int) -> None:
     group = dist.group.WORLD if group is None else group
-    tracing.kinds[group] = kind
+    tracing.kinds[group] = KINDS[kind]
     comm = tracing.comms.get(group)
     if comm is not None:
-        comm.kind = kind
+        comm.kind = KINDS[kind]
