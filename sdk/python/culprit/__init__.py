@@ -27,10 +27,12 @@ __version__ = "0.1.0"
 
 
 def identify(*, job: Optional[str] = None, rank: Optional[int] = None, device: Optional[int] = None) -> None:
-    """Where the environment does not tell (CULPRIT_JOB, SLURM_JOB_ID; RANK, SLURM_PROCID, …; LOCAL_RANK)."""
+    """Where the environment does not tell (CULPRIT_JOB, SLURM_JOB_ID; RANK, SLURM_PROCID, …; LOCAL_RANK). A
+    rank that is given here, or by CULPRIT_RANK, counts also where torch.distributed has another one."""
     who = _tracer().who
     who.job = who.job if job is None else job
     who.rank = who.rank if rank is None else rank
+    who.rank_given = who.rank_given or rank is not None
     who.device = who.device if device is None else device
 
 
@@ -49,11 +51,12 @@ def log_metrics(step: int, values: Optional[Mapping[str, Any]] = None, /, *,
                 digests: Optional[Mapping[str, Any]] = None, **more: Any) -> None:
     """Numbers, or whatever float() makes one of (of a tensor on a device it waits, as .item() does); NaN and
     infinities are welcome. `values` is for names that are no identifiers ("grad_norm/layer.0"). `digests`:
-    64 bits as int, 8 bytes or hexadecimal digits, equal for equal inputs."""
+    64 bits as int, 8 bytes or hexadecimal digits, equal for equal inputs. Not told where the rank is not
+    known."""
     tracer = _tracer()
 
     def make() -> Iterator[bytes]:
-        head = {"kind": "metric", "rank": 0, **tracer.head(), "step": int(step), "time_ns": time.time_ns()}
+        head = {"kind": "metric", **tracer.head_of_rank(), "step": int(step), "time_ns": time.time_ns()}
         yield from _lines.metric(head, {**(values or {}), **more}, digests)
     tracer.put(make)
 

@@ -5,6 +5,7 @@ A child of fork has nothing of it and begins anew with its first word."""
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, Optional
@@ -44,6 +45,8 @@ class Tracer:
         self._tried = False
         self._making = threading.RLock()
         self.channel = Channel(self._sink(), self.head)
+        if self.on and self.who.wrong:
+            self.tell(self.who.wrong)
 
     def _sink(self) -> LineSink:
         if self.trace_dir:
@@ -80,15 +83,32 @@ class Tracer:
 
     # ---- lines
 
+    def rank(self) -> Optional[int]:
+        """Where nobody told it, torch.distributed knows it as soon as the job has begun that."""
+        if self.who.rank is not None:
+            return self.who.rank
+        dist = sys.modules.get("torch.distributed")
+        begun = getattr(dist, "is_initialized", None)  # not in a torch without it
+        return int(dist.get_rank()) if dist is not None and begun is not None and begun() else None
+
     def head(self) -> Dict[str, Any]:
         out: Dict[str, Any] = {}
         if self.who.job is not None:
             out["job"] = self.who.job
         if self.trace_dir:  # on the socket the daemon knows better
             out["host"] = self.who.host
-        if self.who.rank is not None:
-            out["rank"] = self.who.rank
+        rank = self.rank()
+        if rank is not None:
+            out["rank"] = rank
         return out
+
+    def head_of_rank(self) -> Dict[str, Any]:
+        """Of what says nothing without a rank: as another rank's it would accuse that one."""
+        head = self.head()
+        if "rank" not in head:
+            raise ValueError("of which rank it is is not known: neither the environment (RANK, …), nor "
+                             "culprit.identify(rank=…), nor torch.distributed has told")
+        return head
 
     def put(self, make: Callable[[], Iterable[bytes]]) -> None:
         """What a loop said is wrong, or is not to be had: it is told, and the loop goes on."""

@@ -93,9 +93,7 @@ class Tracing:
     """Of the whole process; made once, never undone."""
 
     def __init__(self) -> None:
-        self.tracer = tracer()
-        self.rank = 0
-        self.device = UNKNOWN
+        self.rank = 0  # as torch counts; the job's is the tracer's
         self.comms: "weakref.WeakKeyDictionary[Any, Comm]" = weakref.WeakKeyDictionary()
         self.met: Dict[Tuple[str, Tuple[int, ...]], int] = {}
         # By id of the Work, which is held weakly: what nobody waits for is not kept in memory by us.
@@ -118,12 +116,9 @@ class Tracing:
         if group not in names or group in _hidden:
             return None
         self.rank = dist.get_rank()
-        who = self.tracer.who
-        if "CULPRIT_RANK" not in os.environ:
+        who = tracer().who
+        if not who.rank_given:
             who.rank = self.rank
-        else:
-            self.rank = who.rank or 0
-        self.device = UNKNOWN if who.device is None else who.device
         in_group = group_ranks.get(group) or {rank: rank for rank in range(group.size())}
         ranks = tuple(sorted(in_group, key=lambda rank: int(in_group[rank])))
         name = str(names[group])
@@ -134,7 +129,7 @@ class Tracing:
         world = WORLD if len(ranks) == dist.get_world_size() else 0
         comm = self.comms[group] = Comm(number, ranks, self.kinds.get(group, world))
         now = time.time_ns()
-        self.push(Call(now, comm, 0, 0, self.tracer.step, UNKNOWN, JOIN), now)
+        self.push(Call(now, comm, 0, 0, tracer().step, UNKNOWN, JOIN), now)
         return comm
 
     def meet_all(self) -> None:
@@ -147,12 +142,18 @@ class Tracing:
     # ---- operations
 
     def push(self, call: Call, end_ns: int, start_ns: Optional[int] = None, flags: int = 0) -> None:
-        recorder = self.tracer.recorder()
-        if recorder is not None:
-            comm = call.comm
+        ours = tracer()
+        recorder, who, comm = ours.recorder(), ours.who, call.comm
+        if recorder is not None and who.rank is not None:
             recorder.put(RECORD.pack(call.start_ns if start_ns is None else start_ns, end_ns, comm.number,
-                                     call.seq, call.moved, self.rank, call.step, call.peer, len(comm.ranks),
-                                     call.op, comm.kind, flags, self.device))
+                                     call.seq, call.moved, who.rank, call.step, call.peer, len(comm.ranks),
+                                     call.op, comm.kind, flags, UNKNOWN if who.device is None else who.device))
+
+    def job_rank(self, rank: int) -> int:
+        """Of one of torch's: whose own number was given, its peers' differ by as much."""
+        own = tracer().who.rank
+        shifted = rank if own is None else rank + own - self.rank
+        return shifted if 0 <= shifted < UNKNOWN else UNKNOWN
 
     def enter_collective(self, group: Any, op: int, given: Any, whole: bool) -> Optional[Call]:
         comm = self.comms.get(group) or self.meet(group)
@@ -161,7 +162,7 @@ class Tracing:
         moved = sum(one.numel() * one.element_size() for one in _each_tensor(given))
         if whole:
             moved *= len(comm.ranks)
-        call = Call(time.time_ns(), comm, next(comm.collectives), moved, self.tracer.step, UNKNOWN, op)
+        call = Call(time.time_ns(), comm, next(comm.collectives), moved, tracer().step, UNKNOWN, op)
         self.push(call, 0)
         return call
 
@@ -171,7 +172,8 @@ class Tracing:
             return None
         number = comm.pairs.setdefault((op, peer), itertools.count())
         moved = sum(one.numel() * one.element_size() for one in _each_tensor(given))
-        call = Call(time.time_ns(), comm, next(number), moved, self.tracer.step, comm.ranks[peer], op)
+        call = Call(time.time_ns(), comm, next(number), moved, tracer().step,
+                    self.job_rank(comm.ranks[peer]), op)
         self.push(call, 0)
         return call
 
@@ -219,6 +221,16 @@ class Tracing:
         held = self.waiting.pop(key, None)
         if held is not None and not failed:
             self.push(held[1], time.time_ns())
+
+    def forget(self) -> None:
+        """In the child of a fork: the groups are the parent's, and it begins anew with its own."""
+        self.comms.clear()
+        self.met.clear()
+        self.waiting.clear()
+        self.kinds.clear()
+        self.batches.clear()
+        if self.device_times is not None:
+            self.device_times = DeviceTimes(torch.cuda)
 
 
 _tracing: Optional[Tracing] = None
@@ -438,6 +450,7 @@ def trace() -> bool:
     _safely(_wrap_makers, tracing)
     _safely(_wrap_work, tracing, c10d.Work if hasattr(c10d, "Work") else torch._C._distributed_c10d.Work)
     _safely(_wrap_ddp)
+    os.register_at_fork(after_in_child=tracing.forget)
     AT_STEP.append(tracing.harvest)
     AT_CLOSE.append(tracing.harvest)
     if dist.is_initialized():

@@ -1,14 +1,22 @@
 """What is recorded of torch.distributed, by stand-ins for a group, its Works and its GPU: when operations
 begin and end, and which are left to others."""
 import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
 import unittest
 import weakref
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from unittest import mock
 
-import daemons  # noqa: F401  the package's path
+import daemons
 from device_test import Cuda, Future
+
+from culprit._identity import RANK_VARIABLES
 
 try:
     import torch
@@ -248,6 +256,93 @@ class OnTheHost(Traced):
         with mock.patch.object(self.tracing, "push", side_effect=OSError("full")):
             self.assertEqual(work.wait(), "answer")
         self.assertIn("full", self.told.said[0])
+
+
+JOB = """
+import json, os, sys, torch, torch.distributed as dist
+import culprit
+rank, store, code = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+def begin():
+    dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
+exec(code)
+"""
+
+
+class Record(NamedTuple):
+    rank: int
+    peer: int
+    op: int
+    seq: int
+    file: str
+
+
+@unittest.skipIf(torch is None, "no torch in this Python")
+class TwoRanks(unittest.TestCase):
+    """Whole processes on Gloo that no launcher told their ranks."""
+
+    def ran(self, code: str, env: Callable[[int], Dict[str, str]] = lambda rank: {}) -> List[Record]:
+        """Of both ranks `code`, which calls begin(). The records of operations."""
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "out"
+            known = {name: one for name, one in os.environ.items() if name not in RANK_VARIABLES}
+            own = {**known, "PYTHONPATH": str(daemons.PACKAGE), "PYTHONDONTWRITEBYTECODE": "1",
+                   "CULPRIT_TRACE_DIR": str(out)}
+            running = [subprocess.Popen([sys.executable, "-c", JOB, str(rank), f"{folder}/store", code],
+                                        env={**own, **env(rank)}, stderr=subprocess.PIPE, text=True)
+                       for rank in range(2)]
+            self.said = [one.communicate(timeout=120)[1] for one in running]
+            self.assertEqual([one.returncode for one in running], [0, 0], self.said)
+            self.lines = [json.loads(line) for path in out.glob("*.ndjson")
+                          for line in path.read_text().splitlines()]
+            rows = [(row, path.name) for path in out.glob("*.comm")
+                    for row in distributed.RECORD.iter_unpack(path.read_bytes()[128:])]
+        return sorted({Record(row[5], row[7], row[9], row[3], name) for row, name in rows})
+
+    def test_metrics_have_the_rank_that_torch_tells_and_are_not_told_before(self) -> None:
+        self.ran("culprit.log_metrics(0, loss=1)\nculprit.log_metrics(1, loss=1)\nbegin()\n"
+                 "culprit.log_metrics(2, loss=1)\nculprit.step(3)")
+        self.assertEqual(sorted((line["kind"], line["rank"], line["step"]) for line in self.lines),
+                         [("metric", 0, 2), ("metric", 1, 2), ("step", 0, 3), ("step", 1, 3)])
+        for said in self.said:
+            self.assertEqual(said.count("is not known"), 1)
+
+    PAIR = ("culprit.trace_distributed()\nbegin()\ntensor = torch.ones(1)\n"
+            "culprit.step(0)\n"
+            "dist.send(tensor, 1) if rank == 0 else dist.recv(tensor, 0)\ndist.barrier()")
+
+    def pairs(self, records: List[Record]) -> List[Tuple[int, int, int]]:
+        self.assertEqual(len({line["rank"] for line in self.lines}), 2)
+        return [(one.op, one.rank, one.peer) for one in records if one.op in (7, 8)]
+
+    def test_ranks_that_are_given_stay_and_peers_are_of_the_same_count(self) -> None:
+        by_launcher = self.ran(self.PAIR, lambda rank: {"RANK": str(rank + 5)})
+        self.assertEqual(self.pairs(by_launcher), [(7, 0, 1), (8, 1, 0)])
+        by_variable = self.ran(self.PAIR, lambda rank: {"CULPRIT_RANK": str(rank + 16)})
+        self.assertEqual(self.pairs(by_variable), [(7, 16, 17), (8, 17, 16)])
+        by_call = self.ran("culprit.identify(rank=16 + rank)\n" + self.PAIR)
+        self.assertEqual(self.pairs(by_call), [(7, 16, 17), (8, 17, 16)])
+        self.assertEqual({one.rank for one in by_call}, {16, 17})
+
+    def test_a_rank_that_is_no_number_is_told_and_counts_as_none(self) -> None:
+        records = self.ran(self.PAIR, lambda rank: {"CULPRIT_RANK": "first"})
+        self.assertEqual(self.pairs(records), [(7, 0, 1), (8, 1, 0)])
+        for said in self.said:
+            self.assertIn("CULPRIT_RANK is no rank: 'first'", said)
+
+    def test_a_child_of_fork_tells_its_own_groups_by_a_tracer_of_its_own(self) -> None:
+        forks = """
+culprit.trace_distributed()
+dist.init_process_group("gloo", init_method="file://" + store + str(rank), rank=0, world_size=1)
+dist.barrier()
+dist.destroy_process_group()
+child = os.fork()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+        records = self.ran(forks + self.PAIR.replace("culprit.trace_distributed()", ""))
+        of_children = [one for one in records if one.op in (7, 8)]
+        self.assertEqual([(one.op, one.rank, one.peer) for one in of_children], [(7, 0, 1), (8, 1, 0)])
+        self.assertEqual(len({one.file for one in records}), 4)
 
 
 if __name__ == "__main__":
