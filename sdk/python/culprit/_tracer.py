@@ -20,6 +20,7 @@ from ._stacks import StackFile
 LOG = logging.getLogger("culprit")
 # Of the package, and of a daemon that was started by hand; CULPRIT_TRACE_SOCKET names another.
 SOCKETS = ("/run/culprit-trace/trace.sock", "/run/culprit/trace.sock")
+RETRY_S = 30.0  # after a folder that is not there: the daemon may come later than the job
 FILE_BYTES = 1 << 30  # each of a process's two files: some weeks of a usual job
 
 
@@ -38,11 +39,12 @@ class Tracer:
         self.on = os.environ.get("CULPRIT_DISABLE", "0") in ("", "0")
         self.folder = os.environ.get("CULPRIT_RINGS") or FOLDER
         self.trace_dir = os.environ.get("CULPRIT_TRACE_DIR")
+        self._start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)  # a pod that starts again has the same pids
         self._told: "set[str]" = set()
         self._recorder: Optional[Recorder] = None
         self._records: Optional[RecordSink] = None
         self._stacks: Optional[StackFile] = None
-        self._tried = False
+        self._try_at = float("-inf")
         self._making = threading.RLock()
         self.channel = Channel(self._sink(), self.head)
         if self.on and self.who.wrong:
@@ -57,7 +59,7 @@ class Tracer:
     def _path(self, kind: str) -> str:
         who = self.who
         rank = "" if who.rank is None else f"rank{who.rank}-"
-        name = f"{who.host}-{rank}{os.getpid()}.{kind}".replace("/", "_")
+        name = f"{who.host}-{rank}{os.getpid()}-{self._start}.{kind}".replace("/", "_")
         return os.path.join(self.trace_dir or "", name)
 
     def tell(self, what: str) -> None:
@@ -126,11 +128,11 @@ class Tracer:
     # ---- records
 
     def recorder(self) -> Optional[Recorder]:
-        """None where records go nowhere: switched off, or no daemon's folder on this host."""
-        if self._recorder is None and self.on and not self._tried:
+        """None where records go nowhere: switched off, or no daemon's folder on this host, yet."""
+        if self._recorder is None and self.on and time.monotonic() >= self._try_at:
             with self._making:
-                if not self._tried:
-                    self._tried = True
+                if self._recorder is None and time.monotonic() >= self._try_at:
+                    self._try_at = time.monotonic() + RETRY_S
                     self._records = self._record_sink()
                     self._recorder = Recorder(self._records) if self._records else None
         return self._recorder

@@ -145,9 +145,10 @@ class Tracing:
         ours = tracer()
         recorder, who, comm = ours.recorder(), ours.who, call.comm
         if recorder is not None and who.rank is not None:
+            device = UNKNOWN if who.device is None else who.device
             recorder.put(RECORD.pack(call.start_ns if start_ns is None else start_ns, end_ns, comm.number,
                                      call.seq, call.moved, who.rank, call.step, call.peer, len(comm.ranks),
-                                     call.op, comm.kind, flags, UNKNOWN if who.device is None else who.device))
+                                     call.op, comm.kind, flags, device))
 
     def job_rank(self, rank: int) -> int:
         """Of one of torch's: whose own number was given, its peers' differ by as much."""
