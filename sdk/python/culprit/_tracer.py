@@ -14,6 +14,7 @@ from . import _lines
 from ._channel import Channel, FileSink, LineSink, SocketSink
 from ._comm_file import CommFile
 from ._identity import Identity
+from ._native import native
 from ._ring import FOLDER, UNKNOWN, Recorder, RecordSink, Ring
 from ._stacks import StackFile
 
@@ -80,6 +81,7 @@ class Tracer:
     def begins(self, step: int) -> None:
         """The step of what follows."""
         self.step = step
+        native.set_step(step)
         for work in list(AT_STEP):
             self.safely(work)
 

@@ -22,6 +22,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from ._device import DeviceTimes
+from ._native import native
 from ._ring import RECORD, UNKNOWN
 from ._tracer import AT_CLOSE, AT_STEP, tracer
 
@@ -104,8 +105,8 @@ class Tracing:
         self.device_times: Optional[DeviceTimes] = None
         if torch.cuda.is_available():
             self.device_times = DeviceTimes(torch.cuda)
-        # NCCL's own profiler sees what we could only infer; each operation is told once.
-        self.leaves_nccl = bool(os.environ.get("NCCL_PROFILER_PLUGIN"))
+        # Groups that have done an operation on a GPU, so that NCCL has loaded what it loads.
+        self.opened: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
     # ---- groups
 
@@ -230,6 +231,7 @@ class Tracing:
         self.waiting.clear()
         self.kinds.clear()
         self.batches.clear()
+        self.opened.clear()
         if self.device_times is not None:
             self.device_times = DeviceTimes(torch.cuda)
 
@@ -265,11 +267,16 @@ def _begun(tracing: Tracing, call: Optional[Call], run: Callable[[], Any]) -> An
 def _run_on_device(tracing: Tracing, group: Any, enter: Callable[[], Optional[Call]], device: int,
                    run: Callable[[], Any]) -> Any:
     times = tracing.device_times
-    if times is None or tracing.leaves_nccl or _safely(times.capturing):
+    # NCCL's own profiler sees what we could only infer; each operation is told once.
+    if times is None or native.nccl or _safely(times.capturing):
         return run()
     begun = _safely(times.begin)
-    call = _safely(enter) if begun is not None else None
+    may_come = native.nccl_may_come and group not in tracing.opened
+    call = _safely(enter) if begun is not None and not may_come else None
     work = _begun(tracing, call, run)
+    tracing.opened.add(group)
+    if may_come and begun is not None and not _safely(native.look):
+        call = _safely(enter)  # it is somebody else's plugin
     if call is None:
         return work
     batch = tracing.batches.get(group)
@@ -484,6 +491,7 @@ def _name_group(tracing: Tracing, group: Any, kind: str) -> None:
         return  # a rank that is no member need not know
     group = dist.group.WORLD if group is None else group
     tracing.kinds[group] = KINDS[kind]
-    comm = tracing.comms.get(group)
+    comm = tracing.comms.get(group) or tracing.meet(group)
     if comm is not None:
         comm.kind = KINDS[kind]
+        native.name_group(comm.kind, tuple(tracing.job_rank(rank) for rank in comm.ranks))

@@ -20,7 +20,7 @@ from culprit._identity import RANK_VARIABLES
 
 try:
     import torch
-    from culprit import distributed
+    from culprit import _native, distributed
     from culprit._device import DeviceTimes
 except ImportError:
     torch = None  # type: ignore[assignment]
@@ -202,6 +202,40 @@ class OnAGpu(Traced):
         self.assertEqual(len(self.told.open()), 1)
         self.through()
         self.assertEqual(self.told.records[-1][11], distributed.DEVICE_TIMES)
+
+    def with_plugin(self, loaded: Callable[[], bool]) -> None:
+        """NCCL_PROFILER_PLUGIN names one; whether ours is loaded when somebody looks."""
+        ours = _native.Native()
+        patches = (mock.patch.dict(os.environ, {"NCCL_PROFILER_PLUGIN": "x"}),
+                   mock.patch.object(distributed, "native", ours),
+                   mock.patch.object(_native, "_found", lambda symbol, names: (lambda *_: None) if loaded()
+                                     else None))
+        for patch in patches:
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def test_operations_are_left_to_our_plugin_from_the_one_on_that_loads_it(self) -> None:
+        loads = [False]
+        self.with_plugin(lambda: loads[0])
+        self.group.answer = lambda: loads.__setitem__(0, True)
+        for _ in range(3):
+            self.group.allreduce([self.tensor])
+        self.assertEqual(self.told.records, [])
+
+    def test_operations_are_traced_beside_the_plugin_of_others(self) -> None:
+        self.with_plugin(lambda: False)
+        for _ in range(3):
+            self.group.allreduce([self.tensor])
+        self.through()
+        self.assertEqual(len(self.told.records), 6)
+        self.assertEqual(self.told.open(), [])
+
+    def test_a_group_is_named_to_the_plugin_by_ranks_of_the_job(self) -> None:
+        named: List[Any] = []
+        self.told.who.rank = 16
+        with mock.patch.object(distributed.native, "name_group", lambda *args: named.append(args)):
+            distributed._name_group(self.tracing, self.group, "tp")
+        self.assertEqual(named, [(3, (16, 17))])
 
 
 class OnTheHost(Traced):
