@@ -27,10 +27,12 @@ __version__ = "0.1.0"
 
 
 def identify(*, job: Optional[str] = None, rank: Optional[int] = None, device: Optional[int] = None) -> None:
-    """Where the environment does not tell (CULPRIT_JOB, SLURM_JOB_ID; RANK, SLURM_PROCID, …; LOCAL_RANK)."""
+    """Where the environment does not tell (CULPRIT_JOB, SLURM_JOB_ID; RANK, SLURM_PROCID, …; LOCAL_RANK). A
+    rank that is given here, or by CULPRIT_RANK, counts also where torch.distributed has another one."""
     who = _tracer().who
     who.job = who.job if job is None else job
     who.rank = who.rank if rank is None else rank
+    who.rank_given = who.rank_given or rank is not None
     who.device = who.device if device is None else device
 
 
@@ -40,8 +42,8 @@ def step(number: int, /) -> None:
 
     def make() -> Iterator[bytes]:
         at = int(number)
-        tracer.step = at if 0 <= at < UNKNOWN else UNKNOWN
         yield tracer.line("step", {"step": at})
+        tracer.begins(at if 0 <= at < UNKNOWN else UNKNOWN)
     tracer.put(make)
 
 
@@ -49,11 +51,12 @@ def log_metrics(step: int, values: Optional[Mapping[str, Any]] = None, /, *,
                 digests: Optional[Mapping[str, Any]] = None, **more: Any) -> None:
     """Numbers, or whatever float() makes one of (of a tensor on a device it waits, as .item() does); NaN and
     infinities are welcome. `values` is for names that are no identifiers ("grad_norm/layer.0"). `digests`:
-    64 bits as int, 8 bytes or hexadecimal digits, equal for equal inputs."""
+    64 bits as int, 8 bytes or hexadecimal digits, equal for equal inputs. Not told where the rank is not
+    known."""
     tracer = _tracer()
 
     def make() -> Iterator[bytes]:
-        head = {"kind": "metric", "rank": 0, **tracer.head(), "step": int(step), "time_ns": time.time_ns()}
+        head = {"kind": "metric", **tracer.head_of_rank(), "step": int(step), "time_ns": time.time_ns()}
         yield from _lines.metric(head, {**(values or {}), **more}, digests)
     tracer.put(make)
 
@@ -103,11 +106,25 @@ def watch_stacks() -> Optional[str]:
 def trace_distributed() -> bool:
     """Records the collectives of torch.distributed from now on, those of DistributedDataParallel too: call it
     before the model is wrapped. Whether it does."""
-    from . import distributed
-    return distributed.trace()
+    distributed = _distributed()
+    return distributed is not None and bool(distributed.trace())
 
 
 def name_group(group: Any, kind: str) -> None:
     """What a process group is for: "dp", "tp", "pp", "ep", "cp" or "edp"."""
-    from . import distributed
-    distributed.name_group(group, kind)
+    distributed = _distributed()
+    if distributed is not None:
+        distributed.name_group(group, kind)
+
+
+def _distributed() -> Any:
+    """None where it is switched off, and where there is no torch or one without torch.distributed."""
+    tracer = _tracer()
+    if not tracer.on:
+        return None
+    try:
+        from . import distributed
+    except Exception as error:  # of a torch that is not as any that is known too
+        tracer.tell(f"communication is not traced: {type(error).__name__}: {error}")
+        return None
+    return distributed

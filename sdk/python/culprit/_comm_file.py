@@ -34,10 +34,18 @@ class CommFile:
 
     def _open(self) -> None:
         os.makedirs(os.path.dirname(self._path) or ".", exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._descriptor = os.open(self._path, flags, 0o644)
         host, job = (text.encode("utf-8", "replace") for text in (self._who.host, self._who.job or ""))
-        os.write(self._descriptor, HEADER.pack(b"CULPCOMM", 1, RECORD_BYTES, host[:63], job[:47]))
+        self._put(HEADER.pack(b"CULPCOMM", 1, RECORD_BYTES, host[:63], job[:47]))
+
+    def _put(self, block: bytes) -> None:
+        """All of it, or OSError: a write may take less than it is given, on a file system that gets full."""
+        while block:
+            taken = os.write(self._descriptor, block)
+            if not taken:
+                raise OSError("nothing was written")
+            block = block[taken:]
 
     def _write(self) -> None:
         self._asked = False  # first: what comes from now on asks again
@@ -51,10 +59,10 @@ class CommFile:
         try:
             if self._descriptor < 0:
                 self._open()
-            os.write(self._descriptor, block)
+            self._put(block)
         except OSError:
             self._left = 0  # half a record may stand at its end: nothing may follow
-            self.dropped += len(records)
+            self.dropped += min(len(records), room)
 
     def close(self) -> None:
         """What is pending is written by the channel's end, which comes behind."""

@@ -24,12 +24,17 @@ def _number(environment: Mapping[str, str], names: "tuple[str, ...]") -> Optiona
 
 
 class Identity:
-    """Read once; torch.distributed corrects the rank where the environment does not tell it."""
+    """Read once. A launcher's rank is corrected by torch.distributed, unless it was given: by CULPRIT_RANK or
+    culprit.identify(). `wrong`: what of the environment cannot be what it should, as a sentence."""
 
-    __slots__ = ("job", "rank", "device", "host")
+    __slots__ = ("job", "rank", "rank_given", "device", "host", "wrong")
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self.job = _text(environment, JOB_VARIABLES)
         self.rank = _number(environment, RANK_VARIABLES)
+        self.rank_given = _number(environment, RANK_VARIABLES[:1]) is not None
+        self.wrong: Optional[str] = None
+        if environment.get(RANK_VARIABLES[0]) and not self.rank_given:
+            self.wrong = f"{RANK_VARIABLES[0]} is no rank: {environment[RANK_VARIABLES[0]]!r}"
         self.device = _number(environment, DEVICE_VARIABLES)
         self.host = environment.get("CULPRIT_HOST") or socket.gethostname()

@@ -5,21 +5,29 @@ A child of fork has nothing of it and begins anew with its first word."""
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
-from typing import Any, Callable, Dict, Iterable, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from . import _lines
 from ._channel import Channel, FileSink, LineSink, SocketSink
 from ._comm_file import CommFile
 from ._identity import Identity
+from ._native import native
 from ._ring import FOLDER, UNKNOWN, Recorder, RecordSink, Ring
 from ._stacks import StackFile
 
 LOG = logging.getLogger("culprit")
 # Of the package, and of a daemon that was started by hand; CULPRIT_TRACE_SOCKET names another.
 SOCKETS = ("/run/culprit-trace/trace.sock", "/run/culprit/trace.sock")
+RETRY_S = 30.0  # after a folder that is not there: the daemon may come later than the job
 FILE_BYTES = 1 << 30  # each of a process's two files: some weeks of a usual job
+
+
+# What has something to tell late: done when a step begins, and at the end, by the thread that does those.
+AT_STEP: List[Callable[[], None]] = []
+AT_CLOSE: List[Callable[[], None]] = []
 
 
 class Tracer:
@@ -32,13 +40,16 @@ class Tracer:
         self.on = os.environ.get("CULPRIT_DISABLE", "0") in ("", "0")
         self.folder = os.environ.get("CULPRIT_RINGS") or FOLDER
         self.trace_dir = os.environ.get("CULPRIT_TRACE_DIR")
+        self._start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)  # a pod that starts again has the same pids
         self._told: "set[str]" = set()
         self._recorder: Optional[Recorder] = None
         self._records: Optional[RecordSink] = None
         self._stacks: Optional[StackFile] = None
-        self._tried = False
+        self._try_at = float("-inf")
         self._making = threading.RLock()
         self.channel = Channel(self._sink(), self.head)
+        if self.on and self.who.wrong:
+            self.tell(self.who.wrong)
 
     def _sink(self) -> LineSink:
         if self.trace_dir:
@@ -49,7 +60,7 @@ class Tracer:
     def _path(self, kind: str) -> str:
         who = self.who
         rank = "" if who.rank is None else f"rank{who.rank}-"
-        name = f"{who.host}-{rank}{os.getpid()}.{kind}".replace("/", "_")
+        name = f"{who.host}-{rank}{os.getpid()}-{self._start}.{kind}".replace("/", "_")
         return os.path.join(self.trace_dir or "", name)
 
     def tell(self, what: str) -> None:
@@ -61,7 +72,28 @@ class Tracer:
             except Exception:
                 pass
 
+    def safely(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            self.tell(f"{type(error).__name__}: {error}")
+
+    def begins(self, step: int) -> None:
+        """The step of what follows."""
+        self.step = step
+        native.set_step(step)
+        for work in list(AT_STEP):
+            self.safely(work)
+
     # ---- lines
+
+    def rank(self) -> Optional[int]:
+        """Where nobody told it, torch.distributed knows it as soon as the job has begun that."""
+        if self.who.rank is not None:
+            return self.who.rank
+        dist = sys.modules.get("torch.distributed")
+        begun = getattr(dist, "is_initialized", None)  # not in a torch without it
+        return int(dist.get_rank()) if dist is not None and begun is not None and begun() else None
 
     def head(self) -> Dict[str, Any]:
         out: Dict[str, Any] = {}
@@ -69,9 +101,18 @@ class Tracer:
             out["job"] = self.who.job
         if self.trace_dir:  # on the socket the daemon knows better
             out["host"] = self.who.host
-        if self.who.rank is not None:
-            out["rank"] = self.who.rank
+        rank = self.rank()
+        if rank is not None:
+            out["rank"] = rank
         return out
+
+    def head_of_rank(self) -> Dict[str, Any]:
+        """Of what says nothing without a rank: as another rank's it would accuse that one."""
+        head = self.head()
+        if "rank" not in head:
+            raise ValueError("of which rank it is is not known: neither the environment (RANK, …), nor "
+                             "culprit.identify(rank=…), nor torch.distributed has told")
+        return head
 
     def put(self, make: Callable[[], Iterable[bytes]]) -> None:
         """What a loop said is wrong, or is not to be had: it is told, and the loop goes on."""
@@ -89,11 +130,11 @@ class Tracer:
     # ---- records
 
     def recorder(self) -> Optional[Recorder]:
-        """None where records go nowhere: switched off, or no daemon's folder on this host."""
-        if self._recorder is None and self.on and not self._tried:
+        """None where records go nowhere: switched off, or no daemon's folder on this host, yet."""
+        if self._recorder is None and self.on and time.monotonic() >= self._try_at:
             with self._making:
-                if not self._tried:
-                    self._tried = True
+                if self._recorder is None and time.monotonic() >= self._try_at:
+                    self._try_at = time.monotonic() + RETRY_S
                     self._records = self._record_sink()
                     self._recorder = Recorder(self._records) if self._records else None
         return self._recorder
@@ -125,6 +166,8 @@ class Tracer:
     # ---- the end
 
     def close(self) -> None:
+        for work in list(AT_CLOSE):
+            self.safely(work)
         try:
             if self._stacks:
                 self._stacks.close()

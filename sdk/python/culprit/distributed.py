@@ -5,7 +5,7 @@ imported: those methods are wrapped. What C++ calls without Python (the all-redu
 DistributedDataParallel, its broadcasts) is given a ProcessGroup that calls these methods in its stead;
 arithmetic, order and the user's own communication hooks stay as they are.
 When they end. Of Gloo a callback of the Work's future tells; of NCCL events on the GPU (_device.py); of sends
-and receives, which have no future, Work.wait().
+and receives of the host, which have no future, and of barriers Work.wait().
 Not seen: operations inside of CUDA graphs, and those that compiled code calls without Python.
 
 Nothing here raises into the job: what cannot be recorded is told once, and the operation is done as ever."""
@@ -22,8 +22,9 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from ._device import DeviceTimes
+from ._native import native
 from ._ring import RECORD, UNKNOWN
-from ._tracer import tracer
+from ._tracer import AT_CLOSE, AT_STEP, tracer
 
 JOIN, ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE, ALL_TO_ALL, SEND, RECV, BARRIER, GATHER, \
     SCATTER = range(12)
@@ -51,7 +52,7 @@ METHODS: Dict[str, Tuple[int, Optional[int], bool]] = {
     "gather": (GATHER, 1, False),
     "scatter": (SCATTER, 0, False),
 }
-WAITING = 4096  # sends and receives that nobody waits for
+WAITING = 4096  # operations that somebody may still wait for
 
 
 class Comm:
@@ -81,28 +82,31 @@ def _maps() -> Tuple[Any, Any]:
     return c10d._pg_names, c10d._pg_group_ranks
 
 
-def _tensors(value: Any) -> List[Any]:
+def _each_tensor(value: Any) -> Iterator[Any]:
     if isinstance(value, torch.Tensor):
-        return [value]
-    return [one for part in value for one in _tensors(part)] if isinstance(value, (list, tuple)) else []
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _each_tensor(part)
 
 
 class Tracing:
     """Of the whole process; made once, never undone."""
 
     def __init__(self) -> None:
-        self.tracer = tracer()
-        self.rank = 0
-        self.device = UNKNOWN
+        self.rank = 0  # as torch counts; the job's is the tracer's
         self.comms: "weakref.WeakKeyDictionary[Any, Comm]" = weakref.WeakKeyDictionary()
         self.met: Dict[Tuple[str, Tuple[int, ...]], int] = {}
-        self.waiting: Dict[int, Tuple[Any, Call]] = {}  # by id of the Work, kept so that it stays one
+        # By id of the Work, which is held weakly: what nobody waits for is not kept in memory by us.
+        self.waiting: Dict[int, Tuple["weakref.ref[Any]", Call]] = {}
         self.kinds: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
+        # Of a group whose operations are being gathered: those that are begun by its _end_coalescing.
+        self.batches: Dict[Any, List[Tuple[Call, int, Any]]] = {}
         self.device_times: Optional[DeviceTimes] = None
         if torch.cuda.is_available():
             self.device_times = DeviceTimes(torch.cuda)
-        # NCCL's own profiler sees what we could only infer; each operation is told once.
-        self.leaves_nccl = bool(os.environ.get("NCCL_PROFILER_PLUGIN"))
+        # Groups that have done an operation on a GPU, so that NCCL has loaded what it loads.
+        self.opened: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
     # ---- groups
 
@@ -113,12 +117,9 @@ class Tracing:
         if group not in names or group in _hidden:
             return None
         self.rank = dist.get_rank()
-        who = self.tracer.who
-        if "CULPRIT_RANK" not in os.environ:
+        who = tracer().who
+        if not who.rank_given:
             who.rank = self.rank
-        else:
-            self.rank = who.rank or 0
-        self.device = UNKNOWN if who.device is None else who.device
         in_group = group_ranks.get(group) or {rank: rank for rank in range(group.size())}
         ranks = tuple(sorted(in_group, key=lambda rank: int(in_group[rank])))
         name = str(names[group])
@@ -129,7 +130,7 @@ class Tracing:
         world = WORLD if len(ranks) == dist.get_world_size() else 0
         comm = self.comms[group] = Comm(number, ranks, self.kinds.get(group, world))
         now = time.time_ns()
-        self.push(Call(now, comm, 0, 0, self.tracer.step, UNKNOWN, JOIN), now)
+        self.push(Call(now, comm, 0, 0, tracer().step, UNKNOWN, JOIN), now)
         return comm
 
     def meet_all(self) -> None:
@@ -142,21 +143,28 @@ class Tracing:
     # ---- operations
 
     def push(self, call: Call, end_ns: int, start_ns: Optional[int] = None, flags: int = 0) -> None:
-        recorder = self.tracer.recorder()
-        if recorder is not None:
-            comm = call.comm
+        ours = tracer()
+        recorder, who, comm = ours.recorder(), ours.who, call.comm
+        if recorder is not None and who.rank is not None:
+            device = UNKNOWN if who.device is None else who.device
             recorder.put(RECORD.pack(call.start_ns if start_ns is None else start_ns, end_ns, comm.number,
-                                     call.seq, call.moved, self.rank, call.step, call.peer, len(comm.ranks),
-                                     call.op, comm.kind, flags, self.device))
+                                     call.seq, call.moved, who.rank, call.step, call.peer, len(comm.ranks),
+                                     call.op, comm.kind, flags, device))
+
+    def job_rank(self, rank: int) -> int:
+        """Of one of torch's: whose own number was given, its peers' differ by as much."""
+        own = tracer().who.rank
+        shifted = rank if own is None else rank + own - self.rank
+        return shifted if 0 <= shifted < UNKNOWN else UNKNOWN
 
     def enter_collective(self, group: Any, op: int, given: Any, whole: bool) -> Optional[Call]:
         comm = self.comms.get(group) or self.meet(group)
         if comm is None:
             return None  # of torch's own making, within one that is known
-        moved = sum(one.numel() * one.element_size() for one in _tensors(given))
+        moved = sum(one.numel() * one.element_size() for one in _each_tensor(given))
         if whole:
             moved *= len(comm.ranks)
-        call = Call(time.time_ns(), comm, next(comm.collectives), moved, self.tracer.step, UNKNOWN, op)
+        call = Call(time.time_ns(), comm, next(comm.collectives), moved, tracer().step, UNKNOWN, op)
         self.push(call, 0)
         return call
 
@@ -165,8 +173,9 @@ class Tracing:
         if comm is None:
             return None
         number = comm.pairs.setdefault((op, peer), itertools.count())
-        moved = sum(one.numel() * one.element_size() for one in _tensors(given))
-        call = Call(time.time_ns(), comm, next(number), moved, self.tracer.step, comm.ranks[peer], op)
+        moved = sum(one.numel() * one.element_size() for one in _each_tensor(given))
+        call = Call(time.time_ns(), comm, next(number), moved, tracer().step,
+                    self.job_rank(comm.ranks[peer]), op)
         self.push(call, 0)
         return call
 
@@ -176,12 +185,12 @@ class Tracing:
             self.push(call, time.time_ns())
             return
         try:
-            future = None if call.op in (SEND, RECV) else work.get_future()
+            # A barrier's is done at once on NCCL before 2.8, as that of all that has no tensor.
+            future = None if call.op in (SEND, RECV, BARRIER) else work.get_future()
         except RuntimeError:
             future = None
         if future is None:
-            if len(self.waiting) < WAITING:
-                self.waiting[id(work)] = (work, call)
+            self.hold(call, work)
             return
 
         def done(future: Any) -> None:
@@ -195,13 +204,36 @@ class Tracing:
 
     def finish_on_device(self, call: Call, device: int, begun: Any, work: Any) -> None:
         assert self.device_times is not None
-        self.device_times.end(device, begun, work.get_future(),
+        self.device_times.end(device, begun, None if work is None else work.get_future(),
                               lambda start, end: self.push(call, end, start, DEVICE_TIMES))
 
-    def waited(self, work: Any) -> None:
-        held = self.waiting.pop(id(work), None)
-        if held is not None:
+    def harvest(self) -> None:
+        if self.device_times is not None:
+            self.device_times.harvest_all()
+
+    def hold(self, call: Call, work: Any) -> None:
+        """It ends when somebody has waited for `work`, when nobody can any more, or when the many that came
+        behind it need its place."""
+        if len(self.waiting) >= WAITING:
+            self.waited(next(iter(self.waiting)))
+        key = id(work)
+        self.waiting[key] = (weakref.ref(work, lambda _: _safely(self.waited, key)), call)
+
+    def waited(self, key: int, failed: bool = False) -> None:
+        held = self.waiting.pop(key, None)
+        if held is not None and not failed:
             self.push(held[1], time.time_ns())
+
+    def forget(self) -> None:
+        """In the child of a fork: the groups are the parent's, and it begins anew with its own."""
+        self.comms.clear()
+        self.met.clear()
+        self.waiting.clear()
+        self.kinds.clear()
+        self.batches.clear()
+        self.opened.clear()
+        if self.device_times is not None:
+            self.device_times = DeviceTimes(torch.cuda)
 
 
 _tracing: Optional[Tracing] = None
@@ -218,39 +250,54 @@ def _safely(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _gpu_of(given: Any) -> Optional[int]:
-    """The device, where NCCL does the operation."""
-    first = next(iter(_tensors(given)), None)
+    """The device, where NCCL does the operation. Of a gather the first argument is empty on most ranks."""
+    first = next(_each_tensor(given), None)
     return first.device.index if first is not None and first.is_cuda else None
 
 
-def _run_on_device(tracing: Tracing, enter: Callable[[], Optional[Call]], device: int,
+def _begun(tracing: Tracing, call: Optional[Call], run: Callable[[], Any]) -> Any:
+    try:
+        return run()
+    except BaseException:
+        if call is not None:  # refused: nobody waits in it
+            _safely(tracing.push, call, time.time_ns())
+        raise
+
+
+def _run_on_device(tracing: Tracing, group: Any, enter: Callable[[], Optional[Call]], device: int,
                    run: Callable[[], Any]) -> Any:
     times = tracing.device_times
-    if times is None or tracing.leaves_nccl or _safely(times.capturing):
+    # NCCL's own profiler sees what we could only infer; each operation is told once.
+    if times is None or native.nccl or _safely(times.capturing):
         return run()
     begun = _safely(times.begin)
-    call = _safely(enter) if begun is not None else None
-    work = run()
-    if call is not None and work is not None:
+    may_come = native.nccl_may_come and group not in tracing.opened
+    call = _safely(enter) if begun is not None and not may_come else None
+    work = _begun(tracing, call, run)
+    tracing.opened.add(group)
+    if may_come and begun is not None and not _safely(native.look):
+        call = _safely(enter)  # it is somebody else's plugin
+    if call is None:
+        return work
+    batch = tracing.batches.get(group)
+    if work is None and batch is not None:
+        batch.append((call, device, begun))
+    else:
         _safely(tracing.finish_on_device, call, device, begun, work)
     return work
 
 
 def _run(tracing: Tracing, enter: Callable[[], Optional[Call]], run: Callable[[], Any]) -> Any:
+    _safely(tracing.harvest)
     call = _safely(enter)
-    try:
-        work = run()
-    except BaseException:
-        if call is not None:  # refused: nobody waits in it
-            _safely(tracing.push, call, time.time_ns())
-        raise
+    work = _begun(tracing, call, run)
     if call is not None:
         _safely(tracing.finish, call, work)
     return work
 
 
-def _wrap_collective(tracing: Tracing, name: str) -> None:
-    original: Any = getattr(dist.ProcessGroup, name, None)
+def _wrap_collective(tracing: Tracing, name: str, of: Any = dist.ProcessGroup) -> None:
+    original: Any = getattr(of, name, None)
     if original is None:
         return  # of another version of torch
     op, which, whole = METHODS[name]
@@ -263,16 +310,16 @@ def _wrap_collective(tracing: Tracing, name: str) -> None:
 
         def run() -> Any:
             return original(group, *args, **more)
-        device = _safely(_gpu_of, args[0]) if args and tracing.device_times else None
+        device = _safely(_gpu_of, args[:2]) if tracing.device_times else None
         if device is not None:
-            return _run_on_device(tracing, enter, device, run)
+            return _run_on_device(tracing, group, enter, device, run)
         return _run(tracing, enter, run)
     method.__name__, method.__doc__ = name, original.__doc__
-    setattr(dist.ProcessGroup, name, method)
+    setattr(of, name, method)
 
 
-def _wrap_pair(tracing: Tracing, name: str, op: int) -> None:
-    original = getattr(dist.ProcessGroup, name)
+def _wrap_pair(tracing: Tracing, name: str, op: int, of: Any = dist.ProcessGroup) -> None:
+    original = getattr(of, name)
 
     def method(group: Any, tensors: Any, peer: int, *args: Any, **more: Any) -> Any:
         def enter() -> Optional[Call]:
@@ -282,26 +329,50 @@ def _wrap_pair(tracing: Tracing, name: str, op: int) -> None:
             return original(group, tensors, peer, *args, **more)
         device = _safely(_gpu_of, tensors) if tracing.device_times else None
         if device is not None:
-            return _run_on_device(tracing, enter, device, run)
+            return _run_on_device(tracing, group, enter, device, run)
         return _run(tracing, enter, run)
     method.__name__, method.__doc__ = name, original.__doc__
-    setattr(dist.ProcessGroup, name, method)
+    setattr(of, name, method)
 
 
-def _wrap_work(tracing: Tracing) -> None:
-    work_type: Any = c10d.Work if hasattr(c10d, "Work") else torch._C._distributed_c10d.Work
+def _wrap_batches(tracing: Tracing, of: Any = dist.ProcessGroup) -> None:
+    """NCCL begins the operations of a batch together, at its end, and tells that by the Work of the end."""
+    start: Any = getattr(of, "_start_coalescing", None)
+    end: Any = getattr(of, "_end_coalescing", None)
+    if start is None or end is None:
+        return  # of another version of torch
+
+    def starts(group: Any, *args: Any, **more: Any) -> Any:
+        begun = start(group, *args, **more)
+        tracing.batches[group] = []
+        return begun
+
+    def ends(group: Any, *args: Any, **more: Any) -> Any:
+        batch = tracing.batches.pop(group, [])
+        work = end(group, *args, **more)
+        for call, device, begun in batch:
+            _safely(tracing.finish_on_device, call, device, begun, work)
+        return work
+    of._start_coalescing, of._end_coalescing = starts, ends
+
+
+def _wrap_work(tracing: Tracing, work_type: Any) -> None:
     wait, is_completed = work_type.wait, work_type.is_completed
 
     def waits(work: Any, *args: Any, **more: Any) -> Any:
-        done = wait(work, *args, **more)
-        if tracing.waiting:
-            tracing.waited(work)
+        failed = True
+        try:
+            done = wait(work, *args, **more)
+            failed = False
+        finally:
+            if tracing.waiting:
+                _safely(tracing.waited, id(work), failed)
         return done
 
     def asks(work: Any) -> Any:
         done = is_completed(work)
         if done and tracing.waiting:
-            tracing.waited(work)
+            _safely(tracing.waited, id(work))
         return done
     work_type.wait, work_type.is_completed = waits, asks
 
@@ -383,9 +454,13 @@ def trace() -> bool:
         _safely(_wrap_collective, tracing, name)
     for name, op in (("send", SEND), ("recv", RECV)):
         _safely(_wrap_pair, tracing, name, op)
-    for wrap in (_wrap_work, _wrap_makers):
-        _safely(wrap, tracing)
+    _safely(_wrap_batches, tracing)
+    _safely(_wrap_makers, tracing)
+    _safely(_wrap_work, tracing, c10d.Work if hasattr(c10d, "Work") else torch._C._distributed_c10d.Work)
     _safely(_wrap_ddp)
+    os.register_at_fork(after_in_child=tracing.forget)
+    AT_STEP.append(tracing.harvest)
+    AT_CLOSE.append(tracing.harvest)
     if dist.is_initialized():
         _safely(tracing.meet_all)
     return True
@@ -407,14 +482,16 @@ def unseen() -> Iterator[None]:
 
 def name_group(group: Any, kind: str) -> None:
     """As culprit.name_group()."""
-    if _tracing is None or kind not in KINDS or group == dist.GroupMember.NON_GROUP_MEMBER:
+    if _tracing is not None:
+        _safely(_name_group, _tracing, group, kind)
+
+
+def _name_group(tracing: Tracing, group: Any, kind: str) -> None:
+    if kind not in KINDS or group == dist.GroupMember.NON_GROUP_MEMBER:
         return  # a rank that is no member need not know
-    _safely(_name_group, _tracing, group, KINDS[kind])
-
-
-def _name_group(tracing: Tracing, group: Any, kind: int) -> None:
     group = dist.group.WORLD if group is None else group
-    tracing.kinds[group] = kind
-    comm = tracing.comms.get(group)
+    tracing.kinds[group] = KINDS[kind]
+    comm = tracing.comms.get(group) or tracing.meet(group)
     if comm is not None:
-        comm.kind = kind
+        comm.kind = KINDS[kind]
+        native.name_group(comm.kind, tuple(tracing.job_rank(rank) for rank in comm.ranks))

@@ -141,12 +141,29 @@ for i in range(100):
     culprit.event(3)
     culprit.log_metrics(None, loss=1)
     culprit.log_metrics(1, 5)
-    culprit.name_group(None, "dp") if False else None
+    culprit.name_group(None, "dp")
+    culprit.name_group(3, 4)
 print("through")
 ''', self.env)
         self.assertEqual((done.returncode, done.stdout), (0, "through\n"))
         self.assertIn("a line was not taken", done.stderr)
         self.assertLess(len(done.stderr.splitlines()), 10)
+
+    def test_without_torch_tells_once_that_communication_is_not_traced(self) -> None:
+        code = """
+import sys
+sys.modules["torch"] = None
+import culprit
+for _ in range(3):
+    print(culprit.trace_distributed())
+    culprit.name_group(None, "dp")
+"""
+        done = run(code)
+        self.assertEqual((done.returncode, done.stdout), (0, "False\n" * 3))
+        self.assertIn("communication is not traced", done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+        done = run(code, {"CULPRIT_DISABLE": "1"})
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "False\n" * 3, ""))
 
     def test_switched_off_says_nothing(self) -> None:
         daemon = Listener(self.path)
@@ -176,7 +193,6 @@ culprit.step(4)
         daemon = Listener(self.path)
         done = run('''
 import culprit, signal, threading
-beats = iter(range(10**9))
 signal.signal(signal.SIGALRM, lambda *_: culprit.event("alarm"))
 signal.setitimer(signal.ITIMER_REAL, .001, .001)
 def work(first):

@@ -27,7 +27,8 @@ class Listener:
     """A daemon's trace socket. One that does not read is a slow daemon."""
 
     def __init__(self, path: str, reads: bool = True) -> None:
-        self.path, self.lines, self._rest = path, [], b""  # type: ignore[var-annotated]
+        self.path = path
+        self.lines: List[dict] = []
         self._clients: List[socket.socket] = []
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(path)

@@ -2,6 +2,7 @@
 import contextlib
 import unittest
 from typing import Any, Callable, List, Tuple
+from unittest import mock
 
 import daemons  # noqa: F401  the package's path
 
@@ -25,7 +26,7 @@ class Cuda:
                 self.at = cuda.now
 
             def synchronize(self) -> None:
-                pass
+                raise AssertionError("somebody waits for the GPU")
 
             def query(self) -> bool:
                 cuda.queries += 1
@@ -90,7 +91,87 @@ class OnADevice(unittest.TestCase):
             self.operation(1, 2)
         self.cuda.done, self.cuda.queries = 1000, 0
         self.times.harvest()
-        self.assertEqual((len(self.told), self.cuda.queries), (_device.EACH, _device.EACH))
+        looks = _device.EACH + 1  # and one at the clock
+        self.assertEqual((len(self.told), self.cuda.queries), (_device.EACH, looks))
+
+    def test_without_a_successor_all_are_looked_at(self) -> None:
+        for number in range(100):
+            self.operation(1, 2)
+        self.cuda.done = 1000
+        self.times.harvest_all()
+        self.assertEqual(len(self.told), 100)
+
+
+class Time:
+    """The host's clock, set by hand."""
+
+    def __init__(self) -> None:
+        self.ns = 10 ** 18
+
+    def time_ns(self) -> int:
+        return self.ns
+
+    def monotonic(self) -> float:
+        return self.ns / 1e9
+
+
+class TheClockOfADevice(unittest.TestCase):
+    """Behind work of the job, as with CUDA_DEVICE_MAX_CONNECTIONS=1: `done` is set by hand."""
+
+    def setUp(self) -> None:
+        self.cuda, self.time = Cuda(), Time()
+        patch = mock.patch.object(_device, "time", self.time)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.cuda.now = 100
+        self.clock = _device._Clock(self.cuda, 0)
+
+    def look(self, after_ms: float) -> bool:
+        self.time.ns += int(after_ms * 1e6)
+        return self.clock.ready()
+
+    def wall_ms(self) -> float:
+        """Of the moment 100 of the device."""
+        at = self.cuda.Event(enable_timing=True)
+        at.at = 100.0
+        return (self.clock.wall(at) - 10 ** 18) / 1e6
+
+    def test_is_told_by_an_event_that_is_through_at_once(self) -> None:
+        self.cuda.done = 100
+        self.assertTrue(self.look(0))
+        self.assertEqual(self.wall_ms(), 0)
+
+    def test_waits_for_nothing_and_is_told_by_two_looks_that_lie_close(self) -> None:
+        self.assertFalse(self.look(0))
+        self.assertFalse(self.look(500))
+        self.cuda.done = 100
+        self.assertTrue(self.look(0.5))
+        self.assertEqual(self.wall_ms(), 500.25)
+
+    def test_is_not_told_by_looks_that_lie_far_apart(self) -> None:
+        self.assertFalse(self.look(0))
+        self.cuda.done = 100
+        self.assertFalse(self.look(20))
+        self.assertFalse(self.look(20))  # not at every operation
+        self.assertTrue(self.look(100))
+        self.assertEqual(self.wall_ms(), 140)
+
+    def test_is_told_by_any_look_where_a_second_brought_no_better(self) -> None:
+        self.assertFalse(self.look(0))
+        self.cuda.done = 100
+        self.assertTrue(self.look(1500))
+        self.assertEqual(self.wall_ms(), 750)
+        self.assertTrue(self.look(100))  # a better one is looked for
+        self.assertEqual(self.wall_ms(), 1600)
+
+    def test_is_looked_at_again_after_ten_seconds(self) -> None:
+        self.cuda.done = 100
+        self.look(0)
+        queries = self.cuda.queries
+        self.look(9000)
+        self.assertEqual(self.cuda.queries, queries)
+        self.look(1001)
+        self.assertEqual(self.cuda.queries, queries + 1)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The ring and the file of records, byte for byte as FORMATS.md section 3 and culprit/ring.h have them."""
 import fcntl
+import importlib
 import os
 import stat
 import struct
@@ -9,7 +10,7 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
-from typing import List
+from typing import Any, List
 from unittest import mock
 
 import daemons  # noqa: F401  the package's path
@@ -19,6 +20,7 @@ from culprit._comm_file import CommFile
 from culprit._identity import Identity
 from culprit._ring import Recorder, Ring
 
+_tracer = importlib.import_module("culprit._tracer")  # the package has a function of that name
 WHO = Identity({"CULPRIT_JOB": "llama", "RANK": "131", "LOCAL_RANK": "3", "CULPRIT_HOST": "node-9"})
 
 
@@ -175,6 +177,75 @@ class TheFile(unittest.TestCase):
             for number in range(150):
                 file.push(record(number))
         self.assertEqual(file.dropped, 50)
+
+    def test_holds_whole_records_where_a_write_takes_less_than_it_is_given(self) -> None:
+        write = os.write
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch("os.write", lambda to, block: write(to, bytes(block)[:100])):
+            file = CommFile(folder + "/r.comm", WHO, 1 << 30, lambda work: work())
+            for number in range(5):
+                file.push(record(number))
+            data = Path(folder + "/r.comm").read_bytes()
+        self.assertEqual(data[128:], b"".join(record(i) for i in range(5)))
+        self.assertEqual(file.dropped, 0)
+
+    def test_nothing_follows_half_a_record(self) -> None:
+        left, write = [128 + 100], os.write
+
+        def full(to: int, block: bytes) -> int:
+            if not left[0]:
+                raise OSError(28, "No space left on device")
+            taken = write(to, bytes(block)[:left[0]])
+            left[0] -= taken
+            return taken
+        with tempfile.TemporaryDirectory() as folder, mock.patch("os.write", full):
+            file = CommFile(folder + "/r.comm", WHO, 1 << 30, lambda work: work())
+            for number in range(5):
+                if number == 3:
+                    left[0] = 1 << 20  # there is room again
+                file.push(record(number))
+            data = Path(folder + "/r.comm").read_bytes()
+        self.assertEqual(data[128:], record(0) + record(1)[:36])
+        self.assertEqual(file.dropped, 4)
+
+
+class TheTracer(unittest.TestCase):
+    """As a process has one."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def made(self, **environment: str) -> Any:
+        with mock.patch.dict(os.environ, environment):
+            tracer = _tracer.Tracer()
+        self.addCleanup(tracer.close)
+        return tracer
+
+    def test_of_a_process_with_the_same_pid_writes_files_of_its_own(self) -> None:
+        for number in range(2):  # a pod that was started again
+            tracer = self.made(CULPRIT_TRACE_DIR=str(self.folder), CULPRIT_HOST="h", RANK="3")
+            tracer.recorder().put(record(number))
+            tracer.put(lambda: [tracer.line("step", {"step": 1})])
+            tracer.close()
+        files = sorted(self.folder.iterdir())
+        self.assertEqual([path.suffix for path in files], [".comm", ".ndjson"] * 2)
+        for path in files:
+            self.assertRegex(path.name, rf"^h-rank3-{os.getpid()}-\d+\.(comm|ndjson)$")
+        self.assertEqual([path.stat().st_size for path in files[::2]], [192, 192])
+
+    def test_looks_again_for_a_folder_of_rings_that_was_not_there(self) -> None:
+        rings, now = self.folder / "rings", [1000.0]
+        tracer = self.made(CULPRIT_RINGS=str(rings), CULPRIT_TRACE_DIR="")
+        with mock.patch.object(_tracer.time, "monotonic", lambda: now[0]), self.assertLogs("culprit") as said:
+            self.assertIsNone(tracer.recorder())
+            rings.mkdir()
+            self.assertIsNone(tracer.recorder())
+            now[0] += 30
+            self.assertIsNotNone(tracer.recorder())
+        self.assertEqual(len(said.records), 1)
+        self.assertEqual(len(list(rings.glob("*.ring"))), 1)
 
 
 if __name__ == "__main__":

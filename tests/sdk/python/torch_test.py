@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, Dict, List
 from unittest import mock
 
-import daemons  # noqa: F401  the package's path
+import daemons
 
 try:
     import torch
@@ -291,6 +291,28 @@ class Training(unittest.TestCase):
     def test_two_ranks_have_no_third(self) -> None:
         run = Run(ranks=2, steps=12, faults=[{"kind": "activation", "rank": 1, "first": 6, "last": -1}])
         self.assertEqual({odd for *_, odd in run.unequal}, {None})
+
+
+@unittest.skipIf(torch is None, "no torch in this Python")
+class WithoutDistributed(unittest.TestCase):
+    def test_a_torch_without_it_has_a_monitor_and_no_audits_and_no_tracing(self) -> None:
+        done = daemons.run("""
+import sys, torch
+del torch.distributed.distributed_c10d
+sys.modules["torch.distributed.distributed_c10d"] = None
+torch.distributed.is_available = lambda: False
+import culprit.torch
+print(culprit.trace_distributed())
+model = torch.nn.Linear(2, 2)
+audit = culprit.torch.Audit(model)
+monitor = culprit.torch.Monitor(model, torch.optim.SGD(model.parameters(), 0.1))
+audit.forward(0, model, torch.ones(1, 2)).sum().backward()
+audit.check()
+monitor.gradients()
+monitor.step(0)
+""")
+        self.assertEqual((done.returncode, done.stdout), (0, "False\n"), done.stderr)
+        self.assertIn("communication is not traced", done.stderr)
 
 
 @unittest.skipIf(torch is None, "no torch in this Python")

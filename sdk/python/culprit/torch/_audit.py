@@ -23,7 +23,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 import culprit
 
-from .. import distributed as tracing
 from .._tracer import tracer
 from ._device_name import tell_device
 from ._digest import digest
@@ -375,6 +374,7 @@ def _refusal(model: nn.Module) -> str:
 
 def _own_group(group: Any, timeout: timedelta) -> Tuple[Any, List[int]]:
     """Groups are made by all ranks of the job, in one order: those of the others too."""
+    from .. import distributed as tracing  # here, since a torch without torch.distributed has no audits
     world = dist.get_world_size()
     with tracing.unseen():
         if group is None:

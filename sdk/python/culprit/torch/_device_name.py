@@ -20,12 +20,13 @@ def tell_device(model: Any) -> None:
         device = devices.pop()
         if device.type in ("cpu", "meta"):
             return
+        head = ours.head_of_rank()
         ours.device_told = True
         fields: Dict[str, Any] = {"name": "device", "type": device.type, "index": device.index}
         name = _name(device)
         if name is not None:
             fields["uuid"] = name
-        yield ours.line("event", {"rank": 0, **ours.head(), **fields})
+        yield ours.line("event", {**head, **fields})
     ours.put(make)
 
 
