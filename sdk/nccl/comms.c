@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum { COMMS_MAX = 1024, GROUPS_MAX = 256 };
-enum comm_state { FREE, TAKEN, OPEN };
+enum comm_state { FREE, OPEN };
 /* Rings of proxy threads: one for each communicator on some versions. 4,096 records are 2,000 operations
  * between two looks of the daemon, and a quarter of a MiB. */
 enum { RING_RECORDS = 4096 };
