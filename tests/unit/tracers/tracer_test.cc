@@ -136,16 +136,28 @@ BOOST_AUTO_TEST_CASE(the_launcher_says_who_a_process_is) {
        2,
        1},
       {"nobody", {}, none, none, none},
-      {"no number", {{"RANK", "x"}, {"WORLD_SIZE", "16"}}, none, none, none},
-      {"a rank beyond all", {{"RANK", "16"}, {"WORLD_SIZE", "16"}}, none, none, none},
+      {"nobody, several devices", {{"CUDA_VISIBLE_DEVICES", "6,7"}}, none, none, none},
+      {"no number",
+       {{"RANK", "x"}, {"WORLD_SIZE", "16"}, {"LOCAL_RANK", "1"}, {"CUDA_VISIBLE_DEVICES", "6,7"}},
+       none,
+       none,
+       none},
+      {"a rank beyond all",
+       {{"RANK", "16"}, {"WORLD_SIZE", "16"}, {"LOCAL_RANK", "1"}, {"CUDA_VISIBLE_DEVICES", "6,7"}},
+       none,
+       none,
+       none},
+      {"nobody, one device", {{"CUDA_VISIBLE_DEVICES", "5"}}, none, none, 5},
   };
   for (const Case& c : cases) BOOST_TEST_CONTEXT(c.what) {
-      for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "CUDA_VISIBLE_DEVICES"}) unsetenv(name);
+      for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "CUDA_VISIBLE_DEVICES",
+                               "ROCR_VISIBLE_DEVICES", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK"})
+        unsetenv(name);
       for (const auto& [name, value] : c.environment) setenv(name, value, 1);
       const tracer_launch launch = tracer_launched();
       BOOST_TEST(launch.rank == c.rank);
       BOOST_TEST(launch.size == c.size);
-      if (!c.environment.empty()) BOOST_TEST(launch.device == (c.rank == none ? launch.device : c.device));
+      BOOST_TEST(launch.device == c.device);
     }
 }
 
