@@ -12,7 +12,7 @@ static uint64_t sized(MPI_Datatype type, uint64_t count) {
   return count * (uint64_t)size;
 }
 
-/* Of the side that has data: MPI_IN_PLACE leaves the other. */
+/* Of the side that has data: MPI_IN_PLACE leaves the other, here and below. */
 static uint64_t sent(const void* buffer, int count, MPI_Datatype type, int other, MPI_Datatype other_type) {
   return buffer == MPI_IN_PLACE ? sized(other_type, (uint64_t)other) : sized(type, (uint64_t)count);
 }
@@ -27,6 +27,15 @@ static uint64_t total(MPI_Comm comm, const int* counts, MPI_Datatype type) {
 static uint64_t own_of(MPI_Comm comm, const int* counts, MPI_Datatype type) {
   const shim_comm* known = shim_comm_of(comm);
   return known && counts ? sized(type, (uint64_t)counts[known->rank]) : 0;
+}
+
+/* As total, where each rank has a type of its own. */
+static uint64_t total_of_types(MPI_Comm comm, const int* counts, const MPI_Datatype* types) {
+  const shim_comm* known = shim_comm_of(comm);
+  uint64_t sum = 0;
+  for (uint32_t i = 0; known && counts && types && i < known->size; ++i)
+    sum += sized(types[i], (uint64_t)counts[i]);
+  return sum;
 }
 
 static uint64_t by_ranks(MPI_Comm comm, uint64_t bytes) {
@@ -95,12 +104,14 @@ EXPORT int MPI_Comm_set_name(MPI_Comm comm, const char* name) {
   return PMPI_Comm_set_name(comm, name);
 }
 
-/* ---- collectives, blocking and not */
+/* ---- collectives, blocking and not. Their size is worked out of arguments that mean nothing on some ranks
+ * of an intercommunicator: only for communicators that are traced. */
 
 #define COLLECTIVE(name, iname, op, bytes, parameters, arguments)                          \
   EXPORT int MPI_##name(OF parameters, MPI_Comm comm) {                                    \
     culprit_record record;                                                                 \
-    const int on = shim_describe(&record, shim_comm_of(comm), op, bytes);                  \
+    shim_comm* known = shim_comm_of(comm);                                                 \
+    const int on = known && shim_describe(&record, known, op, bytes);                      \
     int result;                                                                            \
     if (on) shim_enter(&record);                                                           \
     result = PMPI_##name(OF arguments, comm);                                              \
@@ -109,7 +120,8 @@ EXPORT int MPI_Comm_set_name(MPI_Comm comm, const char* name) {
   }                                                                                        \
   EXPORT int MPI_##iname(OF parameters, MPI_Comm comm, MPI_Request* request) {             \
     culprit_record record;                                                                 \
-    const int on = shim_describe(&record, shim_comm_of(comm), op, bytes);                  \
+    shim_comm* known = shim_comm_of(comm);                                                 \
+    const int on = known && shim_describe(&record, known, op, bytes);                      \
     const int result = PMPI_##iname(OF arguments, comm, request);                          \
     if (on) shim_post(result == MPI_SUCCESS ? *request : MPI_REQUEST_NULL, &record, NULL); \
     return result;                                                                         \
@@ -138,6 +150,12 @@ COLLECTIVE(Alltoallv, Ialltoallv, CULPRIT_ALL_TO_ALL,
            (const void* from, const int counts[], const int places[], MPI_Datatype type, void* to,
             const int to_counts[], const int to_places[], MPI_Datatype to_type),
            (from, counts, places, type, to, to_counts, to_places, to_type))
+COLLECTIVE(Alltoallw, Ialltoallw, CULPRIT_ALL_TO_ALL,
+           from == MPI_IN_PLACE ? total_of_types(comm, to_counts, to_types)
+                                : total_of_types(comm, counts, types),
+           (const void* from, const int counts[], const int places[], const MPI_Datatype types[], void* to,
+            const int to_counts[], const int to_places[], const MPI_Datatype to_types[]),
+           (from, counts, places, types, to, to_counts, to_places, to_types))
 COLLECTIVE(Reduce_scatter, Ireduce_scatter, CULPRIT_REDUCE_SCATTER, total(comm, counts, type),
            (const void* from, void* to, const int counts[], MPI_Datatype type, MPI_Op how),
            (from, to, counts, type, how))
@@ -152,6 +170,24 @@ COLLECTIVE(Gather, Igather, CULPRIT_GATHER, sent(from, n, type, to_n, to_type),
 COLLECTIVE(Scatter, Iscatter, CULPRIT_SCATTER, sent(to, to_n, to_type, n, type),
            (const void* from, int n, MPI_Datatype type, void* to, int to_n, MPI_Datatype to_type, int root),
            (from, n, type, to, to_n, to_type, root))
+COLLECTIVE(Gatherv, Igatherv, CULPRIT_GATHER,
+           from == MPI_IN_PLACE ? own_of(comm, counts, to_type) : sized(type, (uint64_t)n),
+           (const void* from, int n, MPI_Datatype type, void* to, const int counts[], const int places[],
+            MPI_Datatype to_type, int root),
+           (from, n, type, to, counts, places, to_type, root))
+COLLECTIVE(Scatterv, Iscatterv, CULPRIT_SCATTER,
+           to == MPI_IN_PLACE ? own_of(comm, counts, type) : sized(to_type, (uint64_t)to_n),
+           (const void* from, const int counts[], const int places[], MPI_Datatype type, void* to, int to_n,
+            MPI_Datatype to_type, int root),
+           (from, counts, places, type, to, to_n, to_type, root))
+/* Records have no word for these. A rank waits for those before it and not for all, so none of the operations
+ * that every rank leaves together would be right; a reduction says no more than that there is waiting. */
+COLLECTIVE(Scan, Iscan, CULPRIT_REDUCE, sized(type, (uint64_t)count),
+           (const void* from, void* to, int count, MPI_Datatype type, MPI_Op how),
+           (from, to, count, type, how))
+COLLECTIVE(Exscan, Iexscan, CULPRIT_REDUCE, sized(type, (uint64_t)count),
+           (const void* from, void* to, int count, MPI_Datatype type, MPI_Op how),
+           (from, to, count, type, how))
 
 EXPORT int MPI_Barrier(MPI_Comm comm) {
   culprit_record record;
@@ -249,7 +285,100 @@ EXPORT int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag
   return result;
 }
 
-/* One call that sends and receives: both have its span. */
+/* ---- a message that is matched first and received then, as mpi4py's comm.recv() does it. It is counted
+ * where it is matched, since a later receive takes the next one. */
+
+/* Its sender and its number; 0: not traced. */
+static int matched(culprit_record* record, MPI_Comm comm, const MPI_Status* status) {
+  return shim_describe_pair(record, shim_comm_of(comm), CULPRIT_RECV, status->MPI_SOURCE);
+}
+
+EXPORT int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
+  culprit_record record;
+  MPI_Status mine;
+  const int any = from == MPI_ANY_SOURCE && shim_describe(&record, shim_comm_of(comm), CULPRIT_RECV, 0);
+  const int on = !any && describe_pair(&record, comm, CULPRIT_RECV, from, 0);
+  int result;
+  if (any && status == MPI_STATUS_IGNORE) status = &mine;
+  if (any) record.start_ns = culprit_now_ns();
+  if (on) shim_enter(&record);
+  result = PMPI_Mprobe(from, tag, comm, message, status);
+  if (result != MPI_SUCCESS) {
+    if (on) shim_leave(&record);
+    if (any) tracer_count_dropped();
+  } else if (on || (any && matched(&record, comm, status))) {
+    if (any) shim_enter(&record);
+    record.end_ns = culprit_now_ns();
+    shim_matched(*message, &record);
+  }
+  return result;
+}
+
+/* It asks and does not wait: the program's time is taken by the receive alone. */
+EXPORT int MPI_Improbe(int from, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
+                       MPI_Status* status) {
+  culprit_record record;
+  MPI_Status mine;
+  int result;
+  if (status == MPI_STATUS_IGNORE) status = &mine;
+  result = PMPI_Improbe(from, tag, comm, flag, message, status);
+  if (result == MPI_SUCCESS && *flag && shim_describe(&record, shim_comm_of(comm), CULPRIT_RECV, 0) &&
+      matched(&record, comm, status))
+    shim_matched(*message, &record);
+  return result;
+}
+
+EXPORT int MPI_Mrecv(void* data, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
+  const uint16_t taken = shim_take_message(*message, sized(type, (uint64_t)count));
+  int result;
+  shim_waited(taken);
+  result = PMPI_Mrecv(data, count, type, message, status);
+  shim_done(taken, NULL);
+  return result;
+}
+
+EXPORT int MPI_Imrecv(void* data, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
+  const uint16_t taken = shim_take_message(*message, sized(type, (uint64_t)count));
+  const int result = PMPI_Imrecv(data, count, type, message, request);
+  shim_posted(taken, result == MPI_SUCCESS ? *request : MPI_REQUEST_NULL);
+  return result;
+}
+
+/* ---- requests that are started again and again */
+
+#define SEND_INIT(name)                                                                         \
+  EXPORT int MPI_##name##_init(const void* data, int count, MPI_Datatype type, int to, int tag, \
+                               MPI_Comm comm, MPI_Request* request) {                           \
+    const int result = PMPI_##name##_init(data, count, type, to, tag, comm, request);           \
+    if (result == MPI_SUCCESS)                                                                  \
+      shim_persistent(*request, comm, CULPRIT_SEND, to, sized(type, (uint64_t)count));          \
+    return result;                                                                              \
+  }
+SEND_INIT(Send)
+SEND_INIT(Ssend)
+SEND_INIT(Rsend)
+SEND_INIT(Bsend)
+
+EXPORT int MPI_Recv_init(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                         MPI_Request* request) {
+  const int result = PMPI_Recv_init(data, count, type, from, tag, comm, request);
+  if (result == MPI_SUCCESS)
+    shim_persistent(*request, comm, CULPRIT_RECV, from, sized(type, (uint64_t)count));
+  return result;
+}
+
+EXPORT int MPI_Start(MPI_Request* request) {
+  shim_started(*request);
+  return PMPI_Start(request);
+}
+
+EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
+  for (int i = 0; i < count; ++i) shim_started(requests[i]);
+  return PMPI_Startall(count, requests);
+}
+
+/* ---- one call that sends and receives: both have its span */
+
 typedef struct exchange {
   culprit_record sends, receives;
   int sending, receiving, any;

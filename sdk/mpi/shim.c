@@ -215,15 +215,17 @@ int shim_describe_pair(culprit_record* record, shim_comm* comm, int op, int peer
 }
 
 void shim_enter(culprit_record* record) {
-  record->start_ns = culprit_now_ns();
+  if (record->start_ns == 0) record->start_ns = culprit_now_ns();
   tracer_push(record);
 }
 
-void shim_leave(culprit_record* record) {
-  const uint64_t now = culprit_now_ns();
-  record->end_ns = now < record->start_ns ? record->start_ns : now; /* the clock was set back */
+static void leave(culprit_record* record, uint64_t own_ns) {
+  const uint64_t end = culprit_now_ns() - own_ns;
+  record->end_ns = end < record->start_ns ? record->start_ns : end; /* the clock was set back */
   tracer_push(record);
 }
+
+void shim_leave(culprit_record* record) { leave(record, 0); }
 
 /* ---- requests */
 
@@ -234,18 +236,18 @@ static void unlock(void) {
   if (shim.threads) pthread_mutex_unlock(&requests.mutex);
 }
 
-static uint16_t* bucket(MPI_Request request) {
-  return &requests.buckets[mix((uint64_t)(uintptr_t)request) % BUCKETS];
-}
+static uint64_t handle_of(MPI_Request request) { return (uint64_t)(uintptr_t)request; }
 
-static uint16_t find_pending(MPI_Request request) {
-  uint16_t at = *bucket(request);
-  while (at && requests.pool[at].request != request) at = requests.pool[at].next;
+static uint16_t* bucket(uint64_t handle) { return &requests.buckets[mix(handle) % BUCKETS]; }
+
+static uint16_t find_pending(uint64_t handle) {
+  uint16_t at = *bucket(handle);
+  while (at && requests.pool[at].handle != handle) at = requests.pool[at].next;
   return at;
 }
 
 static void link_pending(uint16_t at) {
-  uint16_t* head = bucket(requests.pool[at].request);
+  uint16_t* head = bucket(requests.pool[at].handle);
   requests.pool[at].next = *head;
   *head = at;
 }
@@ -260,7 +262,7 @@ static uint16_t unused_pending(void) {
 }
 
 static void unlink_pending(uint16_t at) {
-  uint16_t* link = bucket(requests.pool[at].request);
+  uint16_t* link = bucket(requests.pool[at].handle);
   while (*link != at) link = &requests.pool[*link].next;
   *link = requests.pool[at].next;
 }
@@ -273,53 +275,89 @@ static void give_unused(uint16_t at) {
 static void orphan_pending(const shim_comm* freed) {
   static shim_comm nobody;
   lock();
-  for (uint16_t i = 1; i < requests.fresh; ++i)
+  for (uint16_t i = 1; i < requests.fresh; ++i) {
     if (requests.pool[i].any_source == freed) requests.pool[i].any_source = &nobody;
+    if (requests.pool[i].again == freed) requests.pool[i].again = &nobody;
+  }
   unlock();
 }
 
-void shim_post(MPI_Request request, const culprit_record* record, shim_comm* any_source) {
-  culprit_record over;
-  int has_over = 0;
+/* What was under way by a handle that is given again: it was over, at its posting (MPI has one handle for all
+ * of those) or by a call that is not seen here. */
+typedef struct ended {
+  culprit_record record;
+  int known, lost;
+} ended;
+
+static void end_unseen(ended* was, const shim_pending* pending) {
+  was->known = !pending->idle && !pending->any_source;
+  was->lost = !pending->idle && pending->any_source;
+  was->record = pending->record;
+}
+
+static void tell_ended(ended* was) {
+  if (was->lost) tracer_count_dropped();
+  if (!was->known) return;
+  if (was->record.start_ns == 0) was->record.start_ns = culprit_now_ns();
+  shim_leave(&was->record);
+}
+
+/* Keeps `pending` by its handle; 0: there is no room. */
+static int keep(const shim_pending* pending) {
+  ended was = {.known = 0, .lost = 0};
   uint16_t at, same;
   lock();
-  /* A handle that is given again: the operation before it was over, at its posting (MPI has one handle for
-   * all of those) or by a call that is not seen here. */
-  same = find_pending(request);
+  same = find_pending(pending->handle);
   if (same) {
-    over = requests.pool[same].record;
-    has_over = !requests.pool[same].any_source;
+    end_unseen(&was, &requests.pool[same]);
     unlink_pending(same);
     give_unused(same);
   }
-  at = request == MPI_REQUEST_NULL ? 0 : unused_pending();
+  at = unused_pending();
   if (at) {
-    requests.pool[at].request = request;
-    requests.pool[at].record = *record;
-    requests.pool[at].any_source = any_source;
+    requests.pool[at] = *pending;
     link_pending(at);
   }
   unlock();
-  if (has_over) {
-    if (over.start_ns == 0) over.start_ns = culprit_now_ns();
-    shim_leave(&over);
-  }
-  if ((same && !has_over) || !at) tracer_count_dropped();
+  tell_ended(&was);
+  return at != 0;
+}
+
+/* As it is taken out by whoever waits; 0: nothing is known, or nothing is under way. */
+static uint16_t take_out(uint64_t handle) {
+  uint16_t at;
+  lock();
+  at = find_pending(handle);
+  if (at && requests.pool[at].idle) at = 0;
+  if (at) unlink_pending(at);
+  unlock();
+  return at;
+}
+
+void shim_post(MPI_Request request, const culprit_record* record, shim_comm* any_source) {
+  const shim_pending pending = {.handle = handle_of(request), .record = *record, .any_source = any_source};
+  if (request == MPI_REQUEST_NULL || !keep(&pending)) tracer_count_dropped();
 }
 
 uint16_t shim_take(MPI_Request request) {
-  shim_pending* pending;
-  uint16_t at;
-  if (request == MPI_REQUEST_NULL || !shim_on()) return 0;
-  lock();
-  at = find_pending(request);
-  if (at) unlink_pending(at);
-  unlock();
-  if (!at) return 0;
-  pending = &requests.pool[at];
-  if (pending->record.start_ns == 0 && pending->any_source) pending->record.start_ns = culprit_now_ns();
-  if (pending->record.start_ns == 0) shim_enter(&pending->record);
+  const uint16_t at = request == MPI_REQUEST_NULL || !shim_on() ? 0 : take_out(handle_of(request));
+  shim_waited(at);
   return at;
+}
+
+void shim_waited(uint16_t taken) {
+  shim_pending* pending = &requests.pool[taken];
+  culprit_record* record = &pending->record;
+  if (!taken) return;
+  if (record->end_ns) {
+    const uint64_t now = culprit_now_ns();
+    pending->own_ns = now < record->end_ns ? 0 : now - record->end_ns;
+    record->end_ns = 0;
+  } else if (record->start_ns == 0 && pending->any_source) {
+    record->start_ns = culprit_now_ns();
+  } else if (record->start_ns == 0) {
+    shim_enter(record);
+  }
 }
 
 int shim_wants_status(uint16_t taken) { return taken && requests.pool[taken].any_source; }
@@ -328,15 +366,17 @@ void shim_done(uint16_t taken, const MPI_Status* status) {
   shim_pending* pending;
   if (!taken) return;
   pending = &requests.pool[taken];
-  if (!pending->any_source)
-    shim_leave(&pending->record);
-  else if (status &&
-           shim_describe_pair(&pending->record, pending->any_source, CULPRIT_RECV, status->MPI_SOURCE))
-    shim_leave(&pending->record);
+  if (!pending->any_source ||
+      (status && shim_describe_pair(&pending->record, pending->any_source, CULPRIT_RECV, status->MPI_SOURCE)))
+    leave(&pending->record, pending->own_ns);
   else
     tracer_count_dropped();
   lock();
-  give_unused(taken);
+  pending->idle = 1;
+  if (pending->again)
+    link_pending(taken);
+  else
+    give_unused(taken);
   unlock();
 }
 
@@ -344,5 +384,73 @@ void shim_put_back(uint16_t taken) {
   if (!taken) return;
   lock();
   link_pending(taken);
+  unlock();
+}
+
+/* ---- matched messages */
+
+/* Those of messages are not those of requests that are under way: in Open MPI both are addresses, in MPICH a
+ * message is a request. */
+static uint64_t handle_of_message(MPI_Message message) { return (uint64_t)(uintptr_t)message; }
+
+void shim_matched(MPI_Message message, const culprit_record* record) {
+  shim_pending pending = {.handle = handle_of_message(message), .record = *record};
+  if (keep(&pending)) return;
+  shim_leave(&pending.record);
+}
+
+uint16_t shim_take_message(MPI_Message message, uint64_t bytes) {
+  const uint16_t at = shim_on() ? take_out(handle_of_message(message)) : 0;
+  if (at) requests.pool[at].record.bytes = bytes;
+  return at;
+}
+
+void shim_posted(uint16_t taken, MPI_Request request) {
+  shim_pending pending;
+  if (!taken) return;
+  lock();
+  pending = requests.pool[taken];
+  give_unused(taken);
+  unlock();
+  pending.handle = handle_of(request);
+  if (request == MPI_REQUEST_NULL || !keep(&pending)) tracer_count_dropped();
+}
+
+/* ---- persistent requests */
+
+void shim_persistent(MPI_Request request, MPI_Comm comm, int op, int peer, uint64_t bytes) {
+  shim_pending pending = {.handle = handle_of(request), .peer = peer, .idle = 1};
+  pending.again = shim_comm_of(comm);
+  if (peer == MPI_PROC_NULL || !pending.again) return;
+  fill(&pending.record, pending.again, op, bytes);
+  if (!keep(&pending)) tracer_count_dropped();
+}
+
+void shim_started(MPI_Request request) {
+  ended was = {.known = 0, .lost = 0};
+  shim_pending* pending;
+  uint16_t at;
+  if (!shim_on()) return;
+  lock();
+  at = find_pending(handle_of(request));
+  pending = &requests.pool[at];
+  if (at && pending->again) {
+    culprit_record* record = &pending->record;
+    end_unseen(&was, pending);
+    fill(record, pending->again, record->op, record->bytes);
+    pending->any_source = pending->peer == MPI_ANY_SOURCE ? pending->again : NULL;
+    pending->idle =
+        !pending->any_source && !shim_describe_pair(record, pending->again, record->op, pending->peer);
+  }
+  unlock();
+  tell_ended(&was);
+}
+
+void shim_forget(MPI_Request request) {
+  uint16_t at;
+  lock();
+  at = find_pending(handle_of(request));
+  if (at) unlink_pending(at);
+  if (at) give_unused(at);
   unlock();
 }

@@ -45,13 +45,29 @@ void shim_leave(culprit_record* record);
 /* A nonblocking operation. Its span is the call that waited for it: what a program does between posting and
  * waiting is its own work, and an operation that covered it would hide who is slow. */
 typedef struct shim_pending {
-  MPI_Request request;
-  culprit_record record;
+  uint64_t handle;       /* of the request, or of the message */
+  culprit_record record; /* end_ns: when the message was matched, until its receive is waited for */
+  uint64_t own_ns;       /* the program's own work between the matching and that wait */
   shim_comm* any_source; /* a receive whose sender is known at its end */
+  shim_comm* again;      /* a persistent request's communicator */
+  int peer;              /* a persistent request's, in `again` */
   uint16_t next;
+  uint8_t idle; /* a persistent request that is not started */
 } shim_pending;
 
 void shim_post(MPI_Request request, const culprit_record* record, shim_comm* any_source);
+
+/* A message that a receive will take; `record` with start_ns 0 where nothing has waited for it yet, else with
+ * the span of that wait. Then the receive, which blocks (shim_waited, shim_done) or is posted. */
+void shim_matched(MPI_Message message, const culprit_record* record);
+uint16_t shim_take_message(MPI_Message message, uint64_t bytes);
+void shim_waited(uint16_t taken);
+void shim_posted(uint16_t taken, MPI_Request request);
+
+/* A persistent request: made, before each start, and about to be freed. */
+void shim_persistent(MPI_Request request, MPI_Comm comm, int op, int peer, uint64_t bytes);
+void shim_started(MPI_Request request);
+void shim_forget(MPI_Request request);
 
 /* Takes what is known of a request that the caller is about to wait for, or asks for, as entered; 0:
  * nothing. */

@@ -27,27 +27,28 @@ static void take(waiting* w, const MPI_Request* asked) {
   if (wants && w->statuses == MPI_STATUSES_IGNORE && all <= STATUSES) w->statuses = w->mine;
 }
 
-/* Whether the i'th is over: MPI has taken its handle away. */
-static void settle(waiting* w, const MPI_Request* asked, int i, const MPI_Status* status) {
+/* The i'th is over where the call says so, or MPI has taken its handle away, as it does but for persistent
+ * requests. */
+static void settle(waiting* w, const MPI_Request* asked, int i, const MPI_Status* status, int over) {
   if (!w->taken[i]) return;
-  if (asked[i] == MPI_REQUEST_NULL)
+  if (over || asked[i] == MPI_REQUEST_NULL)
     shim_done(w->taken[i], status);
   else
     shim_put_back(w->taken[i]);
   w->taken[i] = 0;
 }
 
-static void settle_all(waiting* w, const MPI_Request* asked) {
+static void settle_all(waiting* w, const MPI_Request* asked, int over) {
   for (int i = 0; i < w->count; ++i)
-    settle(w, asked, i, w->statuses == MPI_STATUSES_IGNORE ? NULL : &w->statuses[i]);
+    settle(w, asked, i, w->statuses == MPI_STATUSES_IGNORE ? NULL : &w->statuses[i], over);
 }
 
 /* Those that the call names, with their statuses in its order; the others are not over. */
 static void settle_some(waiting* w, const MPI_Request* asked, int over, const int* indices) {
   for (int i = 0; over != MPI_UNDEFINED && i < over; ++i)
     if (indices[i] >= 0 && indices[i] < w->count)
-      settle(w, asked, indices[i], w->statuses == MPI_STATUSES_IGNORE ? NULL : &w->statuses[i]);
-  settle_all(w, asked);
+      settle(w, asked, indices[i], w->statuses == MPI_STATUSES_IGNORE ? NULL : &w->statuses[i], 1);
+  settle_all(w, asked, 0);
 }
 
 #define ONE(request_pointer)                      \
@@ -60,14 +61,14 @@ static void settle_some(waiting* w, const MPI_Request* asked, int over, const in
 EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   ONE(request);
   result = PMPI_Wait(request, status);
-  settle(&w, request, 0, status);
+  settle(&w, request, 0, status, result == MPI_SUCCESS);
   return result;
 }
 
 EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   ONE(request);
   result = PMPI_Test(request, flag, status);
-  settle(&w, request, 0, status);
+  settle(&w, request, 0, status, result == MPI_SUCCESS && *flag);
   return result;
 }
 
@@ -81,14 +82,14 @@ EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
 EXPORT int MPI_Waitall(int count, MPI_Request asked[], MPI_Status statuses[]) {
   MANY;
   result = PMPI_Waitall(count, asked, w.statuses);
-  settle_all(&w, asked);
+  settle_all(&w, asked, result == MPI_SUCCESS);
   return result;
 }
 
 EXPORT int MPI_Testall(int count, MPI_Request asked[], int* flag, MPI_Status statuses[]) {
   MANY;
   result = PMPI_Testall(count, asked, flag, w.statuses);
-  settle_all(&w, asked);
+  settle_all(&w, asked, result == MPI_SUCCESS && *flag);
   return result;
 }
 
@@ -119,22 +120,22 @@ EXPORT int MPI_Testsome(int count, MPI_Request asked[], int* over, int indices[]
 EXPORT int MPI_Waitany(int count, MPI_Request asked[], int* index, MPI_Status* status) {
   ANY;
   result = PMPI_Waitany(count, asked, index, status);
-  if (result == MPI_SUCCESS && *index >= 0 && *index < w.count) settle(&w, asked, *index, status);
-  settle_all(&w, asked);
+  if (result == MPI_SUCCESS && *index >= 0 && *index < w.count) settle(&w, asked, *index, status, 1);
+  settle_all(&w, asked, 0);
   return result;
 }
 
 EXPORT int MPI_Testany(int count, MPI_Request asked[], int* index, int* flag, MPI_Status* status) {
   ANY;
   result = PMPI_Testany(count, asked, index, flag, status);
-  if (result == MPI_SUCCESS && *flag && *index >= 0 && *index < w.count) settle(&w, asked, *index, status);
-  settle_all(&w, asked);
+  if (result == MPI_SUCCESS && *flag && *index >= 0 && *index < w.count) settle(&w, asked, *index, status, 1);
+  settle_all(&w, asked, 0);
   return result;
 }
 
 /* Nobody will wait for it. */
 EXPORT int MPI_Request_free(MPI_Request* request) {
-  const uint16_t taken = shim_take(*request);
-  if (taken) shim_done(taken, NULL);
+  shim_done(shim_take(*request), NULL);
+  shim_forget(*request);
   return PMPI_Request_free(request);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum { COMMS_MAX = 1024, GROUPS_MAX = 256 };
-enum comm_state { FREE, TAKEN, OPEN };
+enum comm_state { FREE, OPEN };
 /* Rings of proxy threads: one for each communicator on some versions. 4,096 records are 2,000 operations
  * between two looks of the daemon, and a quarter of a MiB. */
 enum { RING_RECORDS = 4096 };
@@ -28,6 +28,14 @@ static struct {
   int group_count;
   int started;
   tracer_launch launch;
+  /* Whether the launcher's numbers are not those of ranks, and NCCL's are taken; communicators that are open;
+   * and the one that is taken for the whole job. */
+  int by_nccl, open;
+  struct {
+    int made, several; /* several: of its ranks are of this process */
+    uint64_t id;
+    uint32_t size, rank;
+  } job;
 } known = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void start_once(uint32_t rank) {
@@ -35,29 +43,61 @@ static void start_once(uint32_t rank) {
   if (known.started) return;
   known.started = 1;
   known.launch = tracer_launched();
+  known.by_nccl = known.launch.rank == CULPRIT_UNKNOWN;
   options.device = known.launch.device;
-  if (known.launch.rank != CULPRIT_UNKNOWN) options.rank = known.launch.rank;
+  if (!known.by_nccl) options.rank = known.launch.rank;
   tracer_start(&options);
 }
 
 uint32_t comm_device(void) { return known.launch.device; }
 
-/* The launcher's number of the process, unless the process holds several ranks: then the launcher counts
- * processes and not ranks, and what NCCL counts is taken for the job's. */
-static uint32_t own_rank(const nccl_comm* comm) {
-  if (known.launch.rank == CULPRIT_UNKNOWN || comm->size > known.launch.size) return comm->rank;
-  for (int i = 0; i < COMMS_MAX; ++i)
-    if (comms[i].state == OPEN && comms[i].bound && comms[i].id == comm->id && comms[i].rank != comm->rank)
-      return comm->rank;
-  return known.launch.rank;
+static int of_some_ranks(uint8_t kind) { return kind != CULPRIT_GROUP_UNKNOWN && kind != CULPRIT_WORLD; }
+
+/* Whether its numbers are taken for the job's: of the first communicator, unless it is named as one of some
+ * ranks, or a larger one is made. A process with several ranks is in copies of it with several, too. */
+static int is_job(const nccl_comm* comm) {
+  if (known.job.made && comm->id == known.job.id) {
+    known.job.several |= comm->rank != known.job.rank;
+    return 1;
+  }
+  if (of_some_ranks(comm->group)) return 0;
+  if (known.job.made && comm->size <= known.job.size)
+    return known.job.several && comm->size && comm->size == known.job.size;
+  known.job.made = 1;
+  known.job.several = 0;
+  known.job.id = comm->id;
+  known.job.size = comm->size;
+  known.job.rank = comm->rank;
+  return 1;
 }
 
+/* The launcher's number of the process, unless there is none, or the process holds several ranks: then the
+ * launcher counts processes. What is left are NCCL's numbers. CULPRIT_UNKNOWN: of a group, and nobody knows
+ * whom it holds. */
+static uint32_t own_rank(const nccl_comm* comm) {
+  if (known.launch.size != CULPRIT_UNKNOWN && comm->size > known.launch.size) known.by_nccl = 1;
+  for (int i = 0; i < COMMS_MAX; ++i)
+    if (comms[i].state == OPEN && comms[i].bound && comms[i].id == comm->id && comms[i].rank != comm->rank)
+      known.by_nccl = 1;
+  if (!known.by_nccl) return known.launch.rank;
+  if (is_job(comm)) return comm->rank;
+  return known.job.made && !known.job.several ? known.job.rank : CULPRIT_UNKNOWN;
+}
+
+/* The group that was told last of those that have this rank in this place. Of a rank that is not known: the
+ * only one that has so many and is of no other kind. */
 static const members* given_members(const nccl_comm* comm) {
+  const members* found = NULL;
   for (int i = known.group_count; i-- > 0;) {
     const members* given = &known.groups[i];
-    if (given->count == comm->size && given->ranks[comm->rank] == comm->global) return given;
+    if (given->count != comm->size) continue;
+    if (given->ranks[comm->rank] == comm->global) return given;
+    if (comm->global != CULPRIT_UNKNOWN || (given->kind && comm->group && given->kind != comm->group))
+      continue;
+    if (found && memcmp(found->ranks, given->ranks, given->count * sizeof *given->ranks) != 0) return NULL;
+    found = given;
   }
-  return NULL;
+  return found;
 }
 
 /* NCCL tells a rank's number within the communicator, and peers by such numbers; which ranks of the job these
@@ -65,16 +105,17 @@ static const members* given_members(const nccl_comm* comm) {
  * so (group_members), and for pipelines by name: stages are the outermost dimension of Megatron-LM, DeepSpeed
  * and PyTorch's meshes (FORMATS.md section 6), so that stage s of n holds the s-th n-th part of all ranks. */
 static void number(nccl_comm* comm) {
-  const uint32_t world = known.launch.size;
+  const uint32_t world = known.by_nccl ? known.job.size : known.launch.size;
   const members* given = comm->size ? given_members(comm) : NULL;
   comm->numbering = NUMBERS_UNKNOWN;
   if (given) {
     comm->numbering = NUMBERS_GIVEN;
     comm->members = given->ranks;
+    comm->global = given->ranks[comm->rank];
     if (given->kind) comm->group = given->kind;
-  } else if (comm->size && comm->global == comm->rank && (world == CULPRIT_UNKNOWN || comm->size >= world)) {
+  } else if (comm->size && comm->global == comm->rank && comm->size >= world) {
     comm->numbering = NUMBERS_SAME;
-  } else if (comm->group == CULPRIT_PP && comm->size && world != CULPRIT_UNKNOWN && world % comm->size == 0 &&
+  } else if (comm->group == CULPRIT_PP && comm->size && world && world % comm->size == 0 &&
              comm->global / (world / comm->size) == comm->rank) {
     comm->numbering = NUMBERS_STRIDE;
     comm->stride = world / comm->size;
@@ -83,6 +124,7 @@ static void number(nccl_comm* comm) {
 
 static void push_join(const nccl_comm* comm) {
   culprit_record record = culprit_record_of(CULPRIT_JOIN, CULPRIT_GROUP_UNKNOWN);
+  if (comm->global == CULPRIT_UNKNOWN) return;
   record.start_ns = record.end_ns = culprit_now_ns();
   record.comm = comm->id;
   record.rank = comm->global;
@@ -115,7 +157,8 @@ nccl_comm* comm_open(const comm_options* options) {
   nccl_comm* comm = NULL;
   if (options->size > ranks_max || (options->size && options->rank >= options->size)) return NULL;
   pthread_mutex_lock(&known.mutex);
-  start_once(options->size ? options->rank : CULPRIT_UNKNOWN);
+  start_once(options->size && !of_some_ranks(tracer_group_of(options->name)) ? options->rank
+                                                                             : CULPRIT_UNKNOWN);
   for (int i = 0; !comm && i < COMMS_MAX; ++i)
     if (comms[i].state == FREE) comm = &comms[i];
   if (comm) {
@@ -126,6 +169,7 @@ nccl_comm* comm_open(const comm_options* options) {
     __atomic_store_n(&comm->collectives, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&comm->shift, shift_unknown, __ATOMIC_RELAXED);
     comm->state = OPEN;
+    ++known.open;
     if (options->size) bind_locked(comm, options);
   }
   pthread_mutex_unlock(&known.mutex);
@@ -145,6 +189,7 @@ void comm_release(nccl_comm* comm) {
   comm->pairs = NULL;
   comm->pair_count = 0;
   comm->state = FREE;
+  if (--known.open == 0) known.job.made = 0; /* the next ones may number the ranks anew */
   pthread_mutex_unlock(&known.mutex);
 }
 

@@ -12,7 +12,8 @@ struct nccl_comm {
   int state; /* enum comm_state of comms.c */
   int bound;
   uint64_t id;
-  uint32_t size, rank, global;
+  uint32_t size, rank;
+  uint32_t global; /* the job's, or CULPRIT_UNKNOWN: then nothing is recorded */
   uint32_t stride; /* NUMBERS_STRIDE */
   uint8_t group;
   uint8_t numbering;

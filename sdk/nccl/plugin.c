@@ -1,5 +1,7 @@
-/* NCCL's profiler plugin: libnccl-profiler-culprit.so, loaded by NCCL_PROFILER_PLUGIN=culprit. NCCL looks for
- * its newest version among the tables below. Every call succeeds, whatever it is about. */
+/* NCCL's profiler plugin: libnccl-profiler-culprit.so. It is installed where no loader looks, so that
+ * NCCL_PROFILER_PLUGIN has to be its whole path (README.md); NCCL_PROFILER_PLUGIN=culprit finds it only where
+ * LD_LIBRARY_PATH has its folder. NCCL looks for its newest version among the tables below. Every call
+ * succeeds, whatever it is about. */
 #include "abi.h"
 #include "track.h"
 

@@ -142,7 +142,7 @@ static uint64_t bytes_of(const char* datatype, uint64_t elements) {
 static int describe(nccl_comm* comm, const nccl_operation* operation, culprit_record* record) {
   const int op = op_of(operation->function, operation->p2p);
   if (!operation->p2p) record->seq = __atomic_fetch_add(&comm->collectives, 1, __ATOMIC_RELAXED);
-  if (op < 0) return 0;
+  if (op < 0 || comm->global == CULPRIT_UNKNOWN) return 0;
   record->op = (uint16_t)op;
   if (operation->p2p) {
     record->peer = comm_rank_of_job(comm, operation->peer);

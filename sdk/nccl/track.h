@@ -52,7 +52,7 @@ int group_members(uint8_t kind, const uint32_t* ranks, uint32_t count);
 
 typedef struct track_counts {
   uint64_t operations; /* followed */
-  uint64_t lost;       /* never ended, or no slot, communicator or peer for them */
+  uint64_t lost;       /* never ended, or no slot, communicator, rank or peer for them */
   uint64_t late;       /* calls about operations that were over */
 } track_counts;
 track_counts track_counted(void);

@@ -113,12 +113,14 @@ static int open_file(const comm_file_options* options, char* path, size_t size) 
   memcpy(header + 16, host, strnlen(host, 63));
   memcpy(header + 80, options->job, strnlen(options->job, 47));
   (void)mkdir(options->folder, 0777);
-  if ((size_t)snprintf(path, size, "%s/%s-%ld-%s.comm", options->folder, host, (long)getpid(),
-                       options->tracer) >= size) {
+  /* When it was made, on the wall clock, since folders outlive hosts: a container that is started again has
+   * the host's name and the process' number of the one that failed, whose file is to be read. */
+  if ((size_t)snprintf(path, size, "%s/%s-%ld-%s-%llu.comm", options->folder, host, (long)getpid(),
+                       options->tracer, (unsigned long long)culprit_now_ns()) >= size) {
     errno = ENAMETOOLONG;
     return 0;
   }
-  file.descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  file.descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
   return file.descriptor >= 0 && write_all(header, sizeof header);
 }
 

@@ -2,8 +2,9 @@
  * of groups by their names. Each tracer holds a copy of its own (nothing here is exported).
  *
  * Records go to rings that the host's daemon drains (culprit/ring.h). Where CULPRIT_COMM_DIR is set they are
- * written to <CULPRIT_COMM_DIR>/<host>-<pid>-<tracer>.comm instead, by a thread of the tracer's own, for
- * `culprit diagnose` without a daemon. The environment, read once by tracer_start:
+ * written to <CULPRIT_COMM_DIR>/<host>-<pid>-<tracer>-<start>.comm instead, <start> in nanoseconds since the
+ * Unix epoch, by a thread of the tracer's own, for `culprit diagnose` without a daemon. The environment, read
+ * once by tracer_start:
  *   CULPRIT_RINGS     folder of rings (CULPRIT_RING_FOLDER)
  *   CULPRIT_COMM_DIR  folder of .comm files, made if it is missing
  *   CULPRIT_JOB       the job; else SLURM_JOB_ID; else the daemon finds out

@@ -342,6 +342,72 @@ BOOST_AUTO_TEST_CASE(a_program_may_say_which_ranks_a_group_holds) {
   caller.finalize();
 }
 
+// The rank that an all-reduce is recorded of; CULPRIT_UNKNOWN: it is lost.
+uint32_t rank_of_collective(const Library& library, const Caller<V5>& caller) {
+  void* op = caller.enqueue(Coll{"AllReduce", 4, "ncclFloat32", 1});
+  if (!op) return CULPRIT_UNKNOWN;
+  caller.finish(caller.channel(op, 0, culprit_now_ns()), culprit_now_ns());
+  return library.records().back().rank;
+}
+
+const std::map<std::string, std::string> kNoLauncher;
+
+BOOST_AUTO_TEST_CASE(without_a_launcher_the_first_communicator_numbers_the_ranks) {
+  Library library(kNoLauncher);
+  Caller<V5> world(library, {1, nullptr, 8, 5}), pair(library, {2, nullptr, 2, 1}),
+      copy(library, {3, "w", 8, 2});
+  BOOST_TEST(rank_of_collective(library, world) == 5u);
+  BOOST_TEST(rank_of_collective(library, pair) == 5u);
+  BOOST_TEST(rank_of_collective(library, copy) == 5u);
+  BOOST_TEST(pair.enqueue(P2p{"Send", 0}) == nullptr);  // to whom is not known
+  // All over: a job of this process that begins anew.
+  for (const Caller<V5>* one : {&world, &pair, &copy}) one->finalize();
+  Caller<V5> next(library, {4, nullptr, 4, 3});
+  BOOST_TEST(rank_of_collective(library, next) == 3u);
+  next.finalize();
+}
+
+BOOST_AUTO_TEST_CASE(without_a_launcher_a_group_of_some_ranks_is_lost_until_it_is_told) {
+  Library library(kNoLauncher);
+  const auto group = library.symbol<int(uint8_t, const uint32_t*, uint32_t)>("culprit_nccl_group");
+  const uint32_t own[] = {4, 5}, other[] = {1, 5};
+  Caller<V5> lost(library, {1, "tp", 2, 1});
+  BOOST_TEST(rank_of_collective(library, lost) == CULPRIT_UNKNOWN);
+  BOOST_TEST(library.records().empty());
+  BOOST_TEST(group(CULPRIT_DP, other, 2) == 1);
+  BOOST_TEST(group(CULPRIT_TP, own, 2) == 1);
+  Caller<V5> told(library, {2, "tp", 2, 1});
+  BOOST_TEST(rank_of_collective(library, told) == 5u);
+  void* op = told.enqueue(P2p{"Send", 0});
+  told.finish(told.channel(op, 0, culprit_now_ns()), culprit_now_ns());
+  BOOST_TEST(library.records().back().peer == 4u);
+  lost.finalize();
+  told.finalize();
+}
+
+BOOST_AUTO_TEST_CASE(without_a_launcher_a_larger_communicator_numbers_the_ranks) {
+  Library library(kNoLauncher);
+  Caller<V5> pair(library, {1, nullptr, 2, 1}), world(library, {2, nullptr, 8, 5}),
+      third(library, {3, nullptr, 2, 1});
+  BOOST_TEST(rank_of_collective(library, world) == 5u);
+  BOOST_TEST(rank_of_collective(library, third) == 5u);
+  for (const Caller<V5>* one : {&pair, &world, &third}) one->finalize();
+}
+
+BOOST_AUTO_TEST_CASE(of_a_process_with_several_ranks_groups_of_some_are_lost) {
+  const std::map<std::string, std::string> a_task_per_host = {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}};
+  for (const auto& environment : {kNoLauncher, a_task_per_host}) BOOST_TEST_CONTEXT(environment.size()) {
+      Library library(environment);
+      Caller<V5> second(library, {1, nullptr, 4, 2}), third(library, {1, nullptr, 4, 3});
+      Caller<V5> pair(library, {2, nullptr, 2, 1}), copy(library, {3, nullptr, 4, 3});
+      BOOST_TEST(rank_of_collective(library, second) == 2u);
+      BOOST_TEST(rank_of_collective(library, third) == 3u);
+      BOOST_TEST(rank_of_collective(library, copy) == 3u);
+      BOOST_TEST(rank_of_collective(library, pair) == CULPRIT_UNKNOWN);
+      for (const Caller<V5>* one : {&second, &third, &pair, &copy}) one->finalize();
+    }
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(without_a_daemon_the_job_runs_on, V, Versions) {
   Library library({{"RANK", "3"}, {"WORLD_SIZE", "8"}, {"CULPRIT_RINGS", "/nonexistent/rings"}});
   Caller<V> caller(library, {});
