@@ -294,11 +294,6 @@ class HostComparison {
 
 }  // namespace
 
-int64_t Step::aligned(const Cluster& cluster, uint32_t op, int64_t time) const {
-  const uint32_t host = cluster.ranks()[ranks[owner[op]]].host;
-  return host == kNone ? time : time + static_cast<int64_t>(clock_ns[host]);
-}
-
 void build_step(const Cluster& cluster, int64_t number, std::span<const CommRecord* const> records,
                 Step& step) {
   step.number = number;
@@ -319,7 +314,7 @@ void build_step(const Cluster& cluster, int64_t number, std::span<const CommReco
 
 void align_clocks(const Cluster& cluster, Step& step) {
   const size_t hosts = cluster.hosts().size();
-  step.clock_ns.assign(hosts, 0);
+  step.clock_ns.assign(step.ranks.size(), 0);
   if (hosts < 2) return;
   std::vector<Compared> pairs = HostComparison(cluster, step).take();
   if (pairs.empty()) return;
@@ -335,6 +330,7 @@ void align_clocks(const Cluster& cluster, Step& step) {
       join(rough, c, (c.there - c.back) / 2);  // as long there as back
   }
   std::vector<bool> known(hosts, false);
+  std::vector<double> clock_ns(hosts, 0);
   for (uint32_t start = 0; start < hosts; ++start) {
     if (known[start]) continue;
     known[start] = true;
@@ -345,10 +341,13 @@ void align_clocks(const Cluster& cluster, Step& step) {
         for (const auto& [to, d] : (*kind)[queue[i]]) {
           if (known[to]) continue;
           known[to] = true;
-          step.clock_ns[to] = step.clock_ns[queue[i]] - d;
+          clock_ns[to] = clock_ns[queue[i]] - d;
           queue.push_back(to);
         }
   }
+  for (uint32_t i = 0; i < step.ranks.size(); ++i)
+    if (const uint32_t host = cluster.ranks()[step.ranks[i]].host; host != kNone)
+      step.clock_ns[i] = static_cast<int64_t>(clock_ns[host]);
 }
 
 }  // namespace culprit::comm
