@@ -55,12 +55,22 @@ double transfer_of(const Cluster& cluster, const Step& step, const Instance& ins
   const bool first_receives = step.ops[side(0)].op == CommOp::kRecv;
   const uint32_t in = side(first_receives ? 0 : 1), out = side(first_receives ? 1 : 0);
   const Op &recv = step.ops[in], &send = step.ops[out];
-  int64_t end = step.aligned(cluster, in, recv.end);
+  int64_t end = step.aligned(in, recv.end);
   // Launched as one with another, it ends with the other.
-  if (recv.fused) end = std::min(end, step.aligned(cluster, out, send.end));
-  const int64_t start =
-      std::max(step.aligned(cluster, in, recv.start), step.aligned(cluster, out, send.start));
+  if (recv.fused) end = std::min(end, step.aligned(out, send.end));
+  const int64_t start = std::max(step.aligned(in, recv.start), step.aligned(out, send.start));
   return std::max(0.0, kMs * static_cast<double>(end - start));
+}
+
+// Which of two sides did not wait for the other.
+void mark_alone(Step& step, const Instance& instance) {
+  const uint32_t sides[] = {step.sides[instance.first], step.sides[instance.first + 1]};
+  for (const size_t k : {0, 1}) {
+    Op& op = step.ops[sides[k]];
+    const uint32_t other = sides[1 - k];
+    op.alone = op.op == CommOp::kSend && op.finished &&
+               step.aligned(other, step.ops[other].start) >= step.aligned(sides[k], op.end);
+  }
 }
 
 // A channel in a step.
@@ -276,6 +286,7 @@ void Network::measure(const Cluster& cluster, Step& step) {
     const CommInfo& comm = cluster.comms()[cluster.channels()[instance.channel].comm];
     const bool absent = cluster.sizes_hold() && comm.told_size > comm.members.size() && !is_p2p(instance.op);
     instance.transfer_ms = absent ? -1 : transfer_of(cluster, step, instance);
+    if (instance.count == 2 && is_p2p(instance.op)) mark_alone(step, instance);
     if (instance.transfer_ms < 0) continue;
     const uint64_t key = kind_of(cluster, step, instance);
     const auto [at, fresh] = by_key.try_emplace(key, static_cast<uint32_t>(step.kinds.size()));

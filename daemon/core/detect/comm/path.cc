@@ -39,7 +39,7 @@ class Walk {
     for (uint32_t i = 0; i + 1 < step_.begin.size(); ++i)
       for (uint32_t k = step_.begin[i]; k < step_.begin[i + 1]; ++k) {
         if (!step_.ops[k].finished) continue;
-        const int64_t end = step_.aligned(cluster_, k, step_.ops[k].end);
+        const int64_t end = step_.aligned(k, step_.ops[k].end);
         if (out == kNone || end > latest) out = k, latest = end;
       }
     return out;
@@ -51,9 +51,9 @@ class Walk {
     const auto span = static_cast<double>(mine.end - mine.start) * kMs;
     // All leave together: how long each was inside tells who came when, and no clock is asked.
     if (is_synchronising(instance.op)) return span - static_cast<double>(theirs.end - theirs.start) * kMs;
-    const int64_t came = step_.aligned(cluster_, other, theirs.start);
-    if (came > step_.aligned(cluster_, k, mine.end)) return 0;  // it had left by then
-    return static_cast<double>(came - step_.aligned(cluster_, k, mine.start)) * kMs;
+    const int64_t came = step_.aligned(other, theirs.start);
+    if (came > step_.aligned(k, mine.end)) return 0;  // it had left by then
+    return static_cast<double>(came - step_.aligned(k, mine.start)) * kMs;
   }
 
   // Of the operations that were launched as one with `at`, the side that all others waited for.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "core/detect/comm/step.h"
 
@@ -20,10 +22,11 @@ class Replay {
  public:
   Replay(const Cluster& cluster, const Step& step) : cluster_(cluster), step_(step) {
     find_transfers();
-    find_alone();
+    list_entries();
     find_order();
-    if (ordered()) whole_ = run({});
-    holds_ = ordered() && std::abs(whole_ - observed_ms()) < kAsObserved * observed_ms();
+    if (!ordered()) return;
+    whole_ = run({});
+    holds_ = std::abs(whole_ - observed_ms()) < kAsObserved * observed_ms();
   }
 
   // Milliseconds that the step would be shorter by; negative: it cannot be told.
@@ -35,21 +38,42 @@ class Replay {
   }
 
  private:
+  enum class After : uint8_t { kNothing, kStart, kEnd, kEnds };
+
+  // An operation: when its rank enters it, and what it ends by.
+  struct Entry {
+    uint32_t after = kNone;  // an operation; of kEnds: a place in launches_
+    uint32_t instance = kNone;
+    uint32_t end = kNone;  // its instance, or what comes behind those: an end of its own
+    float gap_ms = 0, excess_ms = 0;
+    After how = After::kNothing;
+    bool alone = false;  // as Op::alone
+  };
+
+  // The last entry of those that leave together, or of what does not wait, and what it took from there.
+  // Milliseconds.
+  struct End {
+    double entry = 0, took = 0;
+  };
+
+  struct Launch {
+    uint32_t from = 0, to = 0;  // operations
+  };
+
   bool ordered() const { return order_.size() == step_.ops.size(); }
 
-  double observed_ms() const {
-    int64_t first = INT64_MAX, last = INT64_MIN;
-    for (uint32_t k = 0; k < step_.ops.size(); ++k) {
-      first = std::min(first, step_.aligned(cluster_, k, step_.ops[k].start));
-      last = std::max(last, step_.aligned(cluster_, k, step_.ops[k].end));
-    }
-    return kMs * static_cast<double>(last - first);
-  }
+  double observed_ms() const { return kMs * static_cast<double>(last_ns_ - first_ns_); }
 
   // Whether numbers of a stream are missing between others.
-  bool has_lost() const {
+  bool has_lost() {
+    if (!lost_) lost_ = find_lost();
+    return *lost_;
+  }
+
+  bool find_lost() const {
+    std::vector<uint64_t> next;
     for (uint32_t i = 0; i < step_.ranks.size(); ++i) {
-      std::vector<uint64_t> next(cluster_.ranks()[step_.ranks[i]].slots.size(), 0);
+      next.assign(cluster_.ranks()[step_.ranks[i]].slots.size(), 0);
       for (uint32_t k = step_.begin[i]; k < step_.begin[i + 1]; ++k) {
         const Op& op = step_.ops[k];
         if (next[op.slot] > 0 && op.seq > next[op.slot]) return true;
@@ -59,148 +83,191 @@ class Replay {
     return false;
   }
 
+  static double span_ms(const Op& op) { return kMs * static_cast<double>(op.end - op.start); }
+
   // What an operation took when all were there. Where some are not recorded it is what those that are had in
   // common, or what others of the channel took: the wait for one who is not there is left out.
   void find_transfers() {
-    took_.resize(step_.instances.size());
+    took_.reserve(2 * step_.instances.size());
     std::vector<double> least(step_.channels.size(), INFINITY);
     for (const Instance& i : step_.instances)
       if (i.transfer_ms >= 0) least[i.local] = std::min(least[i.local], i.transfer_ms);
-    for (size_t n = 0; n < took_.size(); ++n) {
-      const Instance& i = step_.instances[n];
-      took_[n] = i.transfer_ms;
+    for (const Instance& i : step_.instances) {
+      took_.push_back(i.transfer_ms);
       if (i.transfer_ms >= 0) continue;
       double span = INFINITY;
-      for (uint32_t k = 0; k < i.count; ++k) {
-        const Op& op = step_.ops[step_.sides[i.first + k]];
-        span = std::min(span, kMs * static_cast<double>(op.end - op.start));
+      for (uint32_t k = 0; k < i.count; ++k)
+        span = std::min(span, span_ms(step_.ops[step_.sides[i.first + k]]));
+      took_.back() = i.count > 1 ? span : std::min(span, std::isfinite(least[i.local]) ? least[i.local] : 0);
+    }
+    counts_.resize(took_.size());
+  }
+
+  void list_entries() {
+    entries_.resize(step_.ops.size());
+    for (uint32_t k = 0; k < entries_.size(); ++k) {
+      const Op& op = step_.ops[k];
+      first_ns_ = std::min(first_ns_, step_.aligned(k, op.start));
+      last_ns_ = std::max(last_ns_, step_.aligned(k, op.end));
+      Entry& entry = entries_[k];
+      if (!std::isnan(op.gap_ms)) entry.gap_ms = op.gap_ms;
+      if (op.excess_ms > 0) entry.excess_ms = std::min(op.excess_ms, op.gap_ms);
+      entry.end = entry.instance = op.instance;
+      entry.alone = op.alone;
+      if (const double span = span_ms(op); op.alone || span < took_[op.instance] - kTogetherMs) {
+        entry.end = static_cast<uint32_t>(took_.size());
+        took_.push_back(span);
+        counts_.push_back(false);
       }
-      took_[n] = i.count > 1 ? span : std::min(span, std::isfinite(least[i.local]) ? least[i.local] : 0);
+      if (op.finished) counts_[entry.end] = true;
+      find_after(k);
     }
   }
 
-  // Sends that left before their receiver came did not wait for him. Taken for waiting, ranks that send to
-  // one another would wait for ever.
-  void find_alone() {
-    alone_.assign(step_.ops.size(), false);
-    for (const Instance& i : step_.instances)
-      for (uint32_t k = 0; k < i.count; ++k) {
-        const uint32_t side = step_.sides[i.first + k], other = step_.sides[i.first + (k == 0 ? 1 : 0)];
-        const Op& op = step_.ops[side];
-        alone_[side] =
-            op.op == CommOp::kSend && op.finished && i.count == 2 &&
-            step_.aligned(cluster_, other, step_.ops[other].start) >= step_.aligned(cluster_, side, op.end);
-      }
+  void find_after(uint32_t k) {
+    const Op& op = step_.ops[k];
+    Entry& entry = entries_[k];
+    entry.after = op.before;
+    if (op.before == kNone) return;
+    const Op& before = step_.ops[op.before];
+    entry.how = before.background && op.before != op.awaited ? After::kStart
+                : before.fused                               ? After::kEnds
+                                                             : After::kEnd;
+    if (entry.how != After::kEnds) return;
+    entry.after = static_cast<uint32_t>(launches_.size());
+    launches_.push_back(launched_with(op.before));
+  }
+
+  // What was launched as one ends as one: with the last of it.
+  Launch launched_with(uint32_t k) const {
+    const auto one = [&](uint32_t m) { return step_.ops[m].fused && step_.ops[m].end == step_.ops[k].end; };
+    Launch out{k, k + 1};
+    const uint32_t owner = step_.owner[k];
+    while (out.from > step_.begin[owner] && one(out.from - 1)) --out.from;
+    while (out.to < step_.begin[owner + 1] && one(out.to)) ++out.to;
+    return out;
+  }
+
+  // The instance that an operation waits for and that somebody has not come to yet.
+  uint32_t waits_for(const Entry& entry, const std::vector<uint32_t>& missing) const {
+    if (entry.how != After::kEnd && entry.how != After::kEnds) return kNone;
+    const Launch all =
+        entry.how == After::kEnds ? launches_[entry.after] : Launch{entry.after, entry.after + 1};
+    for (uint32_t m = all.from; m < all.to; ++m)
+      if (const Entry& e = entries_[m]; !e.alone && missing[e.instance] > 0) return e.instance;
+    return kNone;
   }
 
   // Ranks go on until they wait for somebody who has not come yet, as they did.
   void find_order() {
-    const size_t ranks = step_.ranks.size();
+    const auto ranks = static_cast<uint32_t>(step_.ranks.size());
     order_.reserve(step_.ops.size());
     std::vector<uint32_t> next(step_.begin.begin(), step_.begin.end() - 1), ready(ranks);
     std::vector<uint32_t> missing(step_.instances.size());
-    std::vector<std::vector<uint32_t>> waiting(step_.instances.size());
+    // Of an instance the rank that came last to wait for it, of a rank the one that had come before.
+    std::vector<uint32_t> waiting(step_.instances.size(), kNone), earlier(ranks, kNone);
     for (size_t i = 0; i < missing.size(); ++i) missing[i] = step_.instances[i].count;
-    for (uint32_t i = 0; i < ranks; ++i) ready[i] = static_cast<uint32_t>(ranks) - 1 - i;
+    for (uint32_t i = 0; i < ranks; ++i) ready[i] = ranks - 1 - i;
     while (!ready.empty()) {
       const uint32_t rank = ready.back();
       ready.pop_back();
       for (; next[rank] < step_.begin[rank + 1]; ++next[rank]) {
         const uint32_t k = next[rank];
-        uint32_t on = kNone;
-        if (by_end(step_.ops[k]))
-          launched_with(step_.ops[k].before, [&](uint32_t m) {
-            if (!alone_[m] && missing[step_.ops[m].instance] > 0) on = step_.ops[m].instance;
-          });
-        if (on != kNone) {
-          waiting[on].push_back(rank);
+        if (const uint32_t on = waits_for(entries_[k], missing); on != kNone) {
+          earlier[rank] = std::exchange(waiting[on], rank);
           break;
         }
         order_.push_back(k);
-        const uint32_t instance = step_.ops[k].instance;
+        const uint32_t instance = entries_[k].instance;
         if (--missing[instance] > 0) continue;
-        ready.insert(ready.end(), waiting[instance].begin(), waiting[instance].end());
-        waiting[instance].clear();
+        for (uint32_t r = std::exchange(waiting[instance], kNone); r != kNone; r = earlier[r])
+          ready.push_back(r);
       }
     }
   }
 
-  bool by_end(const Op& op) const {
-    return op.before != kNone && (!step_.ops[op.before].background || op.before == op.awaited);
-  }
-
-  // What was launched as one ends as one: with the last of it.
-  template <class Each>
-  void launched_with(uint32_t k, Each each) const {
-    if (!step_.ops[k].fused) return each(k);
-    const uint32_t owner = step_.owner[k];
-    const auto one = [this](uint32_t a, uint32_t b) {
-      return step_.ops[a].fused && step_.ops[a].end == step_.ops[b].end;
-    };
-    uint32_t first = k;
-    while (first > step_.begin[owner] && one(first - 1, k)) --first;
-    for (uint32_t m = first; m < step_.begin[owner + 1] && (m <= k || one(m, k)); ++m) each(m);
-  }
-
   // Times in milliseconds from the first entry.
   double run(const Excess& excess) {
-    starts_.assign(step_.ops.size(), 0);
-    latest_.assign(step_.instances.size(), -INFINITY);
-    double end = 0;
+    begin(excess);
     for (const uint32_t k : order_) {
-      const Op& op = step_.ops[k];
-      double at = 0;
-      if (op.before != kNone) at = by_end(op) ? end_of(op.before, excess) : starts_[op.before];
-      if (op.before == kNone) at = first_ms(k);
-      if (!std::isnan(op.gap_ms)) at += op.gap_ms;
-      if (left_out(k, excess) && op.excess_ms > 0) at -= std::min(op.excess_ms, op.gap_ms);
+      const Entry& entry = entries_[k];
+      double at = after(k, entry) + entry.gap_ms;
+      if (excess.host != kNone && left_out_[step_.owner[k]]) at -= entry.excess_ms;
       starts_[k] = at;
-      latest_[op.instance] = std::max(latest_[op.instance], at);
+      ends_[entry.instance].entry = std::max(ends_[entry.instance].entry, at);
+      if (entry.end != entry.instance) ends_[entry.end].entry = at;
     }
-    for (const uint32_t k : order_)
-      if (step_.ops[k].finished) end = std::max(end, end_alone(k, excess));
-    return end;
+    double last = 0;
+    for (size_t n = 0; n < ends_.size(); ++n)
+      if (counts_[n]) last = std::max(last, ends_[n].entry + ends_[n].took);
+    return last;
   }
 
-  bool left_out(uint32_t k, const Excess& excess) const {
-    if (excess.host == kNone) return false;
-    const RankStep& r = step_.result.ranks[step_.owner[k]];
-    return cluster_.ranks()[r.rank].host == excess.host && r.excess > kShare * step_.result.step_ms;
+  void begin(const Excess& excess) {
+    starts_.resize(entries_.size());
+    ends_.resize(took_.size());
+    for (size_t n = 0; n < ends_.size(); ++n)
+      ends_[n] = {n < step_.instances.size() ? -INFINITY : 0, took_[n]};
+    for (uint32_t n = 0; n < step_.instances.size() && !excess.channels.empty(); ++n) {
+      const Instance& i = step_.instances[n];
+      if (!excess.channels[i.local] || i.slower_ms == 0) continue;
+      ends_[n].took -= i.slower_ms;
+      for (uint32_t s = 0; s < i.count; ++s)
+        if (const Entry& entry = entries_[step_.sides[i.first + s]];
+            entry.alone && took_[entry.end] >= took_[n] - kTogetherMs)
+          ends_[entry.end].took -= i.slower_ms;
+    }
+    if (excess.host == kNone) return;
+    left_out_.resize(step_.ranks.size());
+    for (uint32_t i = 0; i < left_out_.size(); ++i)
+      left_out_[i] = cluster_.ranks()[step_.ranks[i]].host == excess.host &&
+                     step_.result.ranks[i].excess > kShare * step_.result.step_ms;
+  }
+
+  double after(uint32_t k, const Entry& entry) {
+    switch (entry.how) {
+      case After::kNothing:
+        return first_ms(k);
+      case After::kStart:
+        return starts_[entry.after];
+      case After::kEnd:
+        return at_end(entry.after);
+      case After::kEnds:
+        break;
+    }
+    double last = -INFINITY;
+    for (uint32_t m = launches_[entry.after].from; m < launches_[entry.after].to; ++m)
+      last = std::max(last, at_end(m));
+    return last;
+  }
+
+  double at_end(uint32_t k) const {
+    const End& end = ends_[entries_[k].end];
+    return end.entry + end.took;
   }
 
   double first_ms(uint32_t k) {
-    const Op& op = step_.ops[k];
-    if (origin_ == INT64_MIN) origin_ = step_.aligned(cluster_, k, op.start);
-    const double at = kMs * static_cast<double>(step_.aligned(cluster_, k, op.start) - origin_);
-    return std::isnan(op.gap_ms) ? at : at - op.gap_ms;
-  }
-
-  double end_of(uint32_t k, const Excess& excess) const {
-    double end = -INFINITY;
-    launched_with(k, [&](uint32_t m) { end = std::max(end, end_alone(m, excess)); });
-    return end;
-  }
-
-  double end_alone(uint32_t k, const Excess& excess) const {
-    const Op& op = step_.ops[k];
-    const Instance& instance = step_.instances[op.instance];
-    const double span = kMs * static_cast<double>(op.end - op.start);
-    const double took = took_[op.instance];
-    if (span < took - kTogetherMs) return starts_[k] + span;  // it did not wait for the others
-    const double slower =
-        !excess.channels.empty() && excess.channels[instance.local] ? instance.slower_ms : 0;
-    return alone_[k] ? starts_[k] + span - slower : latest_[op.instance] + took - slower;
+    const int64_t at = step_.aligned(k, step_.ops[k].start);
+    if (origin_ns_ == INT64_MIN) origin_ns_ = at;
+    return kMs * static_cast<double>(at - origin_ns_) - entries_[k].gap_ms;
   }
 
   const Cluster& cluster_;
   const Step& step_;
+  std::vector<Entry> entries_;  // by operation
+  std::vector<Launch> launches_;
   std::vector<uint32_t> order_;
-  std::vector<double> starts_, latest_;  // by operation, by instance
-  std::vector<double> took_;             // by instance
-  std::vector<bool> alone_;              // by operation
-  int64_t origin_ = INT64_MIN;
+  // Of ends, those of instances first: what it took, and whether anybody is known to have left.
+  std::vector<double> took_;
+  std::vector<bool> counts_;
+  int64_t origin_ns_ = INT64_MIN, first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;
+  std::optional<bool> lost_;
   double whole_ = 0;
   bool holds_ = false;  // run again as it was it takes as long as it did
+  // Of the run that goes on:
+  std::vector<double> starts_;  // by operation
+  std::vector<End> ends_;
+  std::vector<bool> left_out_;  // by rank: its excess
 };
 
 // Not to be told: what stands on the path, or where it led elsewhere, what the one that stands out most takes

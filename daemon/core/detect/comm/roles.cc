@@ -87,7 +87,7 @@ class Role {
     for (uint32_t m = 0; m < n; ++m) {
       const uint32_t k = ops_[p * n + m];
       if (k == kNone || std::isnan(gaps_[p * n + m])) continue;
-      const auto end = static_cast<double>(step_.aligned(cluster_, k, step_.ops[k].start)) * 1e-6;
+      const auto end = static_cast<double>(step_.aligned(k, step_.ops[k].start)) * 1e-6;
       ends.push_back(end);
       begins.push_back(end - gaps_[p * n + m]);
     }

@@ -41,14 +41,15 @@ class Builder {
     for (Instance& instance : step_.instances) {
       instance.first = first;
       first += instance.count;
+      instance.complete = has_all(instance);
       instance.count = 0;
     }
     step_.sides.resize(first);
     for (uint32_t i = 0; i < step_.ops.size(); ++i) {
       Instance& instance = step_.instances[step_.ops[i].instance];
       step_.sides[instance.first + instance.count++] = i;
+      instance.complete = instance.complete && step_.ops[i].finished;
     }
-    for (Instance& instance : step_.instances) check(instance);
   }
 
  private:
@@ -113,6 +114,7 @@ class Builder {
       op.slot = slot;
       op.instance = local_channel(info.slots[slot].channel);  // until they are matched
       op.op = r->op;
+      spans_[op.instance].add(op.seq);
       step_.ops.push_back(op);
       step_.owner.push_back(owner);
     }
@@ -150,6 +152,7 @@ class Builder {
     if (at == kNone) {
       at = static_cast<uint32_t>(step_.channels.size());
       step_.channels.push_back(channel);
+      spans_.emplace_back();
     }
     return at;
   }
@@ -157,25 +160,29 @@ class Builder {
   struct Span {
     uint64_t low = UINT64_MAX, high = 0;
     uint32_t ops = 0, first = kNone;  // instances; kNone: numbers that lie far apart are looked up
+
+    void add(uint64_t seq) {
+      low = std::min(low, seq);
+      high = std::max(high, seq);
+      ++ops;
+    }
+    bool numbered() const { return high - low < 2ull * ops + 16; }  // otherwise a table would have no end
+    size_t length() const { return numbered() ? high - low + 1 : 0; }
   };
 
   void number_channels() {
-    spans_.resize(step_.channels.size());
-    for (const Op& op : step_.ops) {
-      Span& span = spans_[op.instance];
-      span.low = std::min(span.low, op.seq);
-      span.high = std::max(span.high, op.seq);
-      ++span.ops;
-    }
+    size_t all = 0;
+    for (const Span& span : spans_) all += span.length();
+    step_.instances.reserve(all);
     for (uint32_t c = 0; c < spans_.size(); ++c) {
       Span& span = spans_[c];
       step_.base.push_back(span.low);
-      if (span.high - span.low >= 2ull * span.ops + 16) continue;  // no numbering: a table would have no end
+      if (!span.numbered()) continue;
       span.first = static_cast<uint32_t>(step_.instances.size());
       Instance instance;
       instance.channel = step_.channels[c];
       instance.local = c;
-      step_.instances.resize(step_.instances.size() + span.high - span.low + 1, instance);
+      step_.instances.resize(step_.instances.size() + span.length(), instance);
     }
   }
 
@@ -199,13 +206,10 @@ class Builder {
     return index;
   }
 
-  void check(Instance& instance) const {
+  bool has_all(const Instance& instance) const {
     const Channel& channel = cluster_.channels()[instance.channel];
     const bool p2p = channel.sender != kNone;
-    const size_t expected = p2p ? 2 : cluster_.comms()[channel.comm].members.size();
-    instance.complete = instance.count == expected && instance.count > 1;
-    for (uint32_t k = 0; k < instance.count && instance.complete; ++k)
-      instance.complete = step_.ops[step_.sides[instance.first + k]].finished;
+    return instance.count > 1 && instance.count == (p2p ? 2 : cluster_.comms()[channel.comm].members.size());
   }
 
   const Cluster& cluster_;
@@ -294,11 +298,6 @@ class HostComparison {
 
 }  // namespace
 
-int64_t Step::aligned(const Cluster& cluster, uint32_t op, int64_t time) const {
-  const uint32_t host = cluster.ranks()[ranks[owner[op]]].host;
-  return host == kNone ? time : time + static_cast<int64_t>(clock_ns[host]);
-}
-
 void build_step(const Cluster& cluster, int64_t number, std::span<const CommRecord* const> records,
                 Step& step) {
   step.number = number;
@@ -319,7 +318,7 @@ void build_step(const Cluster& cluster, int64_t number, std::span<const CommReco
 
 void align_clocks(const Cluster& cluster, Step& step) {
   const size_t hosts = cluster.hosts().size();
-  step.clock_ns.assign(hosts, 0);
+  step.clock_ns.assign(step.ranks.size(), 0);
   if (hosts < 2) return;
   std::vector<Compared> pairs = HostComparison(cluster, step).take();
   if (pairs.empty()) return;
@@ -335,6 +334,7 @@ void align_clocks(const Cluster& cluster, Step& step) {
       join(rough, c, (c.there - c.back) / 2);  // as long there as back
   }
   std::vector<bool> known(hosts, false);
+  std::vector<double> clock_ns(hosts, 0);
   for (uint32_t start = 0; start < hosts; ++start) {
     if (known[start]) continue;
     known[start] = true;
@@ -345,10 +345,13 @@ void align_clocks(const Cluster& cluster, Step& step) {
         for (const auto& [to, d] : (*kind)[queue[i]]) {
           if (known[to]) continue;
           known[to] = true;
-          step.clock_ns[to] = step.clock_ns[queue[i]] - d;
+          clock_ns[to] = clock_ns[queue[i]] - d;
           queue.push_back(to);
         }
   }
+  for (uint32_t i = 0; i < step.ranks.size(); ++i)
+    if (const uint32_t host = cluster.ranks()[step.ranks[i]].host; host != kNone)
+      step.clock_ns[i] = static_cast<int64_t>(clock_ns[host]);
 }
 
 }  // namespace culprit::comm

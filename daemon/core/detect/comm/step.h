@@ -29,6 +29,7 @@ struct Op {
   bool finished = true;
   bool background = false;  // the rank goes on while it runs
   bool fused = false;       // shares its stamps with its neighbour: launched as one
+  bool alone = false;       // a send that had left before its receiver came: it did not wait
 };
 
 // All sides of an operation.
@@ -63,13 +64,13 @@ struct Step {
   std::vector<uint32_t> channels;  // that have operations here
   std::vector<uint64_t> base;      // by Instance::local: the first seq in this step
   std::vector<TransferKind> kinds;
-  std::vector<double> clock_ns;  // by host: add it to a time to have that of the first host
+  std::vector<int64_t> clock_ns;  // by index into ranks: add it to a time to have that of the first host
   uint64_t duplicates = 0;
   StepResult result;
 
   std::vector<uint32_t> rank_at, channel_at;  // by index in the cluster: where it stands here; kNone
 
-  int64_t aligned(const Cluster& cluster, uint32_t op, int64_t time) const;
+  int64_t aligned(uint32_t op, int64_t time) const { return time + clock_ns[owner[op]]; }
   // Of a channel of the cluster: where it stands in `channels`; kNone.
   uint32_t local(uint32_t channel) const { return channel < channel_at.size() ? channel_at[channel] : kNone; }
 };

@@ -585,7 +585,6 @@ Step vector_step(Cluster& cluster, int64_t number, std::vector<RankSides> ranks,
     return cluster.ranks()[a.rank].rank < cluster.ranks()[b.rank].rank;
   });
   step.channel_at.assign(cluster.channels().size(), kNone);
-  step.clock_ns.assign(cluster.hosts().size(), 0);
   VectorBuilder builder(cluster, step, sides);
   for (size_t i = 0; i < ranks.size(); ++i) {
     const bool twice = i > 0 && ranks[i].rank == ranks[i - 1].rank;
@@ -593,6 +592,7 @@ Step vector_step(Cluster& cluster, int64_t number, std::vector<RankSides> ranks,
     if (!twice && ranks[i].count > 0) builder.add(ranks[i]);
   }
   builder.match();
+  step.clock_ns.assign(step.ranks.size(), 0);
   std::vector<float> spans;
   for (const RankStep& r : step.result.ranks) spans.push_back(r.span);
   step.result.step_ms = double{spans.empty() ? 0 : quantile(spans, 0.9)};
