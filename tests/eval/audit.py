@@ -4,10 +4,12 @@ A tiny model on D Gloo ranks with the real culprit.torch.Audit. In each trial on
 from a step on: in every step, or with probability p in each computation. A row for each p:
   found    the faults whose rank an audit named as the odd one; of p = 1 within ceil(D/2) x K steps
   wrong    audits that named another
-  delay    steps from the first that may be wrong to the audit that named it: mean, its 95 % interval, and by
-           formula H (1/p - 1/2) - 1/2 with H = ceil(D/2) x K: a rank stands in one audit of every H steps,
-           begins at any place between two (H - 1)/2 away from the next on the average, and is missed by each
-           with 1 - p
+  delay    steps from the first that may be wrong to the audit that named it: mean, its 95 % interval ("-": of
+           fewer than two), and by formula H (1/p - 1/2) - 1/2 with H = ceil(D/2) x K: a rank stands in one
+           audit of every H steps, begins at any place between two (H - 1)/2 away from the next on the
+           average, and is missed by each with 1 - p. A fault that was not named counts with the steps that
+           it was watched: ">=" is a lower bound
+  most     the longest of those that were named
   cost     CPU time of the audits per step, of all ranks, over that of the steps without
 Needs Debian's python3-torch. Exit status 0 unless it could not be run."""
 import argparse
@@ -83,24 +85,38 @@ def rank_main(asked: Dict[str, Any]) -> None:
                     row.update(delay=step - 1 - began, odd=int(told))
                     break
             state["faulty"] = False
+            row["watched"] = step - began
             out.append(row)
     if me == 0:
         Path(asked["folder"], "rows.json").write_text(json.dumps(out))
 
 
-def cost(every: int, steps: int) -> List[float]:
-    """Of a step of the example: CPU time of audited steps over that of the others, in one run."""
-    folder = tempfile.mkdtemp(prefix="culprit-audit-")
+def cost(every: int, steps: int, folder: Path) -> List[float]:
+    """Of a step of the example: CPU time of audited steps over that of the others, in one run, whose files
+    lie in `folder`."""
+    folder.mkdir()
     script = ROOT / "tests/bench/python/monitor.py"
     run = [subprocess.Popen([PYTHON, str(script), "--what", "audit", "--audit", str(every), "--steps",
-                             str(steps), "--rank", str(rank), "--folder", folder]) for rank in range(4)]
+                             str(steps), "--rank", str(rank), "--folder", str(folder)]) for rank in range(4)]
     if any([one.wait() for one in run]):
         raise SystemExit("the example could not be run")
-    rows = [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(4)]
+    rows = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(4)]
     audited = [sum(row[at][1] for row in rows) for at in range(steps) if rows[0][at][0] % every == 0]
     others = [sum(row[at][1] for row in rows) for at in range(steps) if rows[0][at][0] % every]
     share = [one / statistics.median(others) - 1 for one in audited]
     return [statistics.mean(share) / every, 1.96 * statistics.stdev(share) / len(share) ** .5 / every]
+
+
+def row_of(mine: List[Dict[str, Any]], formula: float) -> str:
+    """What one p came to."""
+    named = [row["delay"] for row in mine if row["odd"] == row["rank"]]
+    wrong = sum(row["odd"] not in (None, row["rank"]) for row in mine)
+    steps = [row["delay"] if row["odd"] == row["rank"] else row["watched"] for row in mine]
+    bound = "" if len(named) == len(mine) else ">="
+    mean = f"{bound}{statistics.mean(steps):.1f}" if steps else "-"
+    spread = f"{1.96 * statistics.stdev(steps) / len(steps) ** .5:.1f}" if len(steps) > 1 else "-"
+    return (f"{len(named):>6}/{len(mine)}{wrong:>7}{mean:>9} +-{spread:>4}{formula:>9.1f}"
+            f"{max(named) if named else '-':>6}")
 
 
 def main() -> int:
@@ -114,7 +130,11 @@ def main() -> int:
     if options.asked:
         rank_main(json.loads(options.asked))
         return 0
-    folder = tempfile.mkdtemp(prefix="culprit-audit-")
+    with tempfile.TemporaryDirectory(prefix="culprit-audit-") as folder:
+        return evaluate(options, folder)
+
+
+def evaluate(options: argparse.Namespace, folder: str) -> int:
     asked = {**vars(options), "folder": folder}
     began = time.monotonic()
     run = [subprocess.Popen([PYTHON, __file__, "--asked", json.dumps(asked)],
@@ -129,13 +149,9 @@ def main() -> int:
           f"{'p':>5}{'found':>10}{'wrong':>7}{'mean delay':>16}{'formula':>9}{'most':>6}")
     for p in options.p:
         mine = [row for row in rows if row["p"] == p]
-        late = [row["delay"] for row in mine if row["odd"] == row["rank"]]
-        wrong = sum(row["odd"] is not None and row["odd"] != row["rank"] for row in mine)
-        spread = 1.96 * statistics.stdev(late) / len(late) ** .5 if len(late) > 1 else 0.0
-        print(f"{p:>5g}{len(late):>6}/{len(mine)}{wrong:>7}{statistics.mean(late):>9.1f} +-{spread:>4.1f}"
-              f"{half * (1 / p - .5) - .5:>9.1f}{max(late):>6}", flush=True)
+        print(f"{p:>5g}{row_of(mine, half * (1 / p - .5) - .5)}", flush=True)
     if options.cost_steps:
-        share, spread = cost(options.every, options.cost_steps)
+        share, spread = cost(options.every, options.cost_steps, Path(folder, "cost"))
         print(f"cost on the example, K = {options.every}: {100 * share:.2f} % +- {100 * spread:.2f} % of "
               f"the CPU time of 4 ranks, of which one computes once more in K steps (1/(4 K) = "
               f"{25 / options.every:.2f} %); all wait for it, so up to 1/K of the wall clock")

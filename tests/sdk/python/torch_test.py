@@ -1,5 +1,7 @@
 """What culprit.torch says of a loop's numbers, and that the loop does not notice: on Gloo ranks, where there
 is torch."""
+import gc
+import importlib
 import json
 import os
 import shutil
@@ -20,6 +22,7 @@ try:
     import torch
 except ImportError:
     torch = None  # type: ignore[assignment]
+_tracer = importlib.import_module("culprit._tracer")  # the package has a function of that name
 JOB = Path(__file__).resolve().parent / "numerics_job.py"
 EQUAL = ("param_norm", "update_norm", "grad_norm_reduced")
 
@@ -291,6 +294,97 @@ class Training(unittest.TestCase):
     def test_two_ranks_have_no_third(self) -> None:
         run = Run(ranks=2, steps=12, faults=[{"kind": "activation", "rank": 1, "first": 6, "last": -1}])
         self.assertEqual({odd for *_, odd in run.unequal}, {None})
+
+
+def on_a_gpu(value: float) -> Any:
+    """A stand-in for a tensor of a GPU: who looks into it waits."""
+    class OnAGpu(torch.Tensor):
+        device = SimpleNamespace(type="cuda")
+
+        def item(self) -> Any:
+            raise AssertionError("somebody waits for the GPU")
+
+        __float__ = item
+    return torch.tensor(value).as_subclass(OnAGpu)
+
+
+class Event:
+    """Of a GPU: through after so many looks."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def query(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
+
+
+@unittest.skipIf(torch is None, "no torch in this Python")
+class AMonitor(unittest.TestCase):
+    def setUp(self) -> None:
+        import culprit.torch
+        self.told: List[Any] = []
+        patch = mock.patch("culprit.log_metrics", lambda step, values, **_: self.told.append((step, values)))
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.model = torch.nn.Linear(2, 2)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=.5, weight_decay=.5)
+        self.made = culprit.torch.Monitor
+
+    def loop(self, monitor: Any, *losses: Any) -> None:
+        for step, loss in enumerate(losses):
+            self.optimizer.zero_grad()
+            self.model(torch.ones(1, 2)).sum().backward()
+            monitor.gradients()
+            monitor.step(step, loss)
+
+    def test_a_learning_rate_on_a_gpu_is_told_and_waited_for_by_nobody(self) -> None:
+        norm = sum(one.double().square().sum().item() for one in self.model.parameters()) ** .5
+        self.optimizer.param_groups[0]["lr"] = on_a_gpu(.5)
+        monitor = self.made(self.model, self.optimizer)
+        self.loop(monitor, 1.0)
+        monitor.close()
+        (_, values), = self.told
+        self.assertEqual((values["lr"], values["loss"]), (.5, 1.0))
+        # The parameters stayed what they were, and half of half of them was expected to go.
+        self.assertAlmostEqual(values["update_norm"] / norm, .25, places=6)
+
+    def test_a_step_that_cannot_be_told_does_not_have_all_that_follow_measured(self) -> None:
+        monitor = self.made(self.model, self.optimizer, every=10)
+        with self.assertLogs("culprit"):
+            self.loop(monitor, torch.ones(3), 1.0, 2.0)
+        monitor.close()
+        self.assertEqual(self.told, [(1, {"loss": 1.0}), (2, {"loss": 2.0})])
+
+    def on_its_way(self, monitor: Any, step: int, ready: Any) -> None:
+        from culprit.torch import _monitor
+        monitor._outbox.put(_monitor._Told(step, {"loss": 1.0}, [], torch.zeros(0), [], None, ready))
+
+    def test_at_its_end_what_is_on_its_way_is_waited_for(self) -> None:
+        for ends in (lambda monitor: monitor.close(), lambda _: _tracer.Tracer().close()):
+            monitor = self.made(self.model, self.optimizer)
+            self.told.clear()
+            for step in range(3):
+                self.on_its_way(monitor, step, Event(looks=5))
+            self.assertEqual(self.told, [])
+            ends(monitor)
+            self.assertEqual([step for step, _ in self.told], [0, 1, 2])
+
+    def test_at_its_end_a_gpu_that_hangs_is_not_waited_for(self) -> None:
+        from culprit.torch import _monitor
+        monitor, now = self.made(self.model, self.optimizer), [0.0]
+        self.on_its_way(monitor, 1, Event(looks=1 << 60))
+        clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda s: now.__setitem__(0, now[0] + s))
+        with mock.patch.object(_monitor, "time", clock):
+            monitor.close()
+        self.assertAlmostEqual(now[0], _monitor.END_S, delta=0.01)
+        self.assertEqual(self.told, [])
+
+    def test_is_told_at_the_end_also_where_it_is_gone_itself(self) -> None:
+        self.on_its_way(self.made(self.model, self.optimizer), 1, Event(looks=5))
+        gc.collect()
+        _tracer.Tracer().close()
+        self.assertEqual([step for step, _ in self.told], [1])
 
 
 @unittest.skipIf(torch is None, "no torch in this Python")

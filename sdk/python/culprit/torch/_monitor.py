@@ -4,6 +4,7 @@ What is measured lies on the model's device until it is there anyway: on a GPU t
 copied in the background and told with a later one, and nothing here waits. Only the loop's thread."""
 import functools
 import math
+import time
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -12,7 +13,7 @@ from torch import nn
 
 import culprit
 
-from .._tracer import tracer
+from .._tracer import AT_CLOSE, tracer
 from ._device_name import tell_device
 from ._digest import digest
 from ._layers import layer_names, unwrapped
@@ -20,6 +21,7 @@ from ._local import LocalGradients, replaying
 from ._plan import Block, decaying, plan, summed
 
 PENDING = 8  # steps whose numbers are on their way from a GPU; more are dropped, and told
+END_S = 1.0  # how long the end may wait for those
 Method = Callable[..., None]
 
 
@@ -44,6 +46,47 @@ class _Told(NamedTuple):
     digest_names: List[str]
     digests: Optional[torch.Tensor]
     ready: Any  # a CUDA event, or None
+
+
+class _Outbox:
+    """Numbers on their way from the device. It outlives its Monitor, which is often a function's own."""
+
+    def __init__(self) -> None:
+        self._pending: Deque[_Told] = deque(maxlen=PENDING + 1)
+        AT_CLOSE.append(self.close)
+
+    def put(self, told: _Told) -> None:
+        self._pending.append(told)
+        self.harvest()
+
+    def harvest(self) -> None:
+        """Tells what is there."""
+        while self._pending:
+            first = self._pending[0]
+            if first.ready is not None and not first.ready.query():
+                if len(self._pending) > PENDING:
+                    self._pending.popleft()
+                    tracer().tell("Monitor: a device is so far behind that steps are not measured")
+                return
+            self._pending.popleft()
+            _tell(first)
+
+    def close(self) -> None:
+        """Waits for what is not, but not for a device that hangs."""
+        if self.close in AT_CLOSE:
+            AT_CLOSE.remove(self.close)
+        until = time.monotonic() + END_S
+        self.harvest()
+        while self._pending and time.monotonic() < until:
+            time.sleep(0.001)
+            self.harvest()
+
+
+def _number(value: Any) -> Any:
+    """A tensor of a device as it is now: to look into it would be to wait for the device."""
+    if isinstance(value, torch.Tensor):
+        return value.item() if value.device.type == "cpu" else value.detach().clone()
+    return value
 
 
 def _is_sharded(model: nn.Module) -> bool:
@@ -76,7 +119,7 @@ class Monitor:
         self._every, self._digests = (every if tracer().on else 0), digests
         self._wants_local, self._update = local, update
         self._next: Optional[int] = None
-        self._pending: Deque[_Told] = deque()
+        self._outbox = _Outbox()
         self._handles: List[Any] = []
         self._local: Optional[LocalGradients] = None
         self._measured: List[Tuple[str, torch.Tensor]] = []  # squares and products, in double
@@ -84,7 +127,7 @@ class Monitor:
         self._before: List[torch.Tensor] = []
         self._maxima: Dict[str, torch.Tensor] = {}
         self._noted: Dict[str, Any] = {}
-        self._lrs: List[float] = []
+        self._lrs: List[Any] = []  # numbers, or tensors of a device
         tell_device(model)
         if self._every > 0:
             self._attach(model, activations, layers)
@@ -125,7 +168,7 @@ class Monitor:
         self._local.clear()
         if self._replicated and dense and self._digests_now():
             self._digested.append(("grad_reduced", digest(one for one in gradients if one is not None)))
-        self._lrs = [float(group["lr"]) for group in self._optimizer.param_groups]
+        self._lrs = [_number(group["lr"]) for group in self._optimizer.param_groups]
         if self._update:
             self._before = [_copied(block, self._parameters) for block in self._blocks]
 
@@ -133,31 +176,34 @@ class Monitor:
     def step(self, step: int, loss: Any = None, **values: Any) -> None:
         """After the optimiser's step. `values`: what else is to be told of it (tokens, data_stage, …):
         numbers, or tensors of one element."""
-        self._harvest()
-        given = {**self._noted, **values, **({} if loss is None else {"loss": loss})}
-        if self._local is not None and self._local.armed:
-            self._measure_parameters(step)
-            rates = self._lrs or [float(self._optimizer.param_groups[0]["lr"])]
-            given.setdefault("lr", rates[0])
-        self._send(step, given)
-        self._forget()
-        self._next = step + 1
-        if self._local is not None:
-            self._local.armed = self._next % self._every == 0
+        try:
+            self._outbox.harvest()
+            given = {**self._noted, **values, **({} if loss is None else {"loss": loss})}
+            if self._local is not None and self._local.armed:
+                self._measure_parameters(step)
+                rates = self._lrs or [_number(self._optimizer.param_groups[0]["lr"])]
+                given.setdefault("lr", rates[0])
+            self._send(step, given)
+        finally:  # whatever this one had: the next is measured only if it is its turn
+            self._forget()
+            self._next = step + 1
+            if self._local is not None:
+                self._local.armed = self._next % self._every == 0
 
     def note(self, name: str, value: Any) -> None:
         """A number, or a tensor of one element, that is told with the step (`q_norm/layer.0`)."""
         if self._local is not None and self._local.armed and not replaying():
             self._noted[name] = value.detach() if isinstance(value, torch.Tensor) else value
 
+    @_never_raises
     def close(self) -> None:
-        """The model is as it was."""
+        """The model is as it was, and what was measured is told."""
         for handle in self._handles:
             handle.remove()
         if self._local is not None:
             self._local.close()
             self._local = None
-        self._harvest()
+        self._outbox.close()
 
     # ---- what is measured
 
@@ -222,13 +268,14 @@ class Monitor:
     # ---- on its way
 
     def _send(self, step: int, given: Dict[str, Any]) -> None:
-        """Tensors of all kinds go together, in one copy."""
+        """A device's tensors of all kinds go together, in one copy; those of the host are numbers."""
         tensors = list(self._measured)
         plain = {}
         maxima = {f"act_max/{layer}": most for layer, most in self._maxima.items()}
         for name, value in {**given, **maxima}.items():
+            value = _number(value)
             if isinstance(value, torch.Tensor):
-                tensors.append((" " + name, value.detach().reshape(()).double()))
+                tensors.append((" " + name, value.reshape(()).double()))
             else:
                 plain[name] = value
         if not tensors:
@@ -245,20 +292,8 @@ class Monitor:
                 digests = to.copy_(digests, non_blocking=True)
             ready = torch.cuda.Event()
             ready.record(torch.cuda.current_stream(device))
-        self._pending.append(_Told(step, plain, [name for name, _ in tensors], values,
-                                   [name for name, _ in self._digested], digests, ready))
-        self._harvest()
-
-    def _harvest(self) -> None:
-        while self._pending:
-            first = self._pending[0]
-            if first.ready is not None and not first.ready.query():
-                if len(self._pending) > PENDING:
-                    self._pending.popleft()
-                    tracer().tell("Monitor: a device is so far behind that steps are not measured")
-                return
-            self._pending.popleft()
-            _tell(first)
+        self._outbox.put(_Told(step, plain, [name for name, _ in tensors], values,
+                               [name for name, _ in self._digested], digests, ready))
 
 
 def _views(blocks: List[Block], flats: List[torch.Tensor],
