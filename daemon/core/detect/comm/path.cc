@@ -58,13 +58,9 @@ class Walk {
 
   // Of the operations that were launched as one with `at`, the side that all others waited for.
   uint32_t last_to_arrive(uint32_t at) {
-    uint32_t first = at, end = at + 1;
-    const uint32_t owner = step_.owner[at];
-    const auto one = [&](uint32_t a, uint32_t b) {
-      return step_.ops[a].fused && step_.ops[b].fused && std::abs(step_.ops[a].end - step_.ops[b].end) < 2000;
-    };
-    while (first > step_.begin[owner] && one(first - 1, first)) --first;
-    while (end < step_.begin[owner + 1] && one(end - 1, end)) ++end;
+    const uint32_t owner = step_.owner[at], first = step_.ops[at].launch;
+    uint32_t end = at + 1;
+    while (end < step_.begin[owner + 1] && step_.ops[end].launch == first) ++end;
     uint32_t best = kNone, via = at;
     double most = kTogetherMs;
     for (uint32_t k = first; k < end; ++k) {

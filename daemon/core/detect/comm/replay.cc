@@ -127,6 +127,11 @@ class Replay {
   void find_after(uint32_t k) {
     const Op& op = step_.ops[k];
     Entry& entry = entries_[k];
+    if (op.launch != k) {
+      entry.after = op.launch;
+      entry.how = After::kStart;
+      return;
+    }
     entry.after = op.before;
     if (op.before == kNone) return;
     const Op& before = step_.ops[op.before];
@@ -135,16 +140,13 @@ class Replay {
                                                              : After::kEnd;
     if (entry.how != After::kEnds) return;
     entry.after = static_cast<uint32_t>(launches_.size());
-    launches_.push_back(launched_with(op.before));
+    launches_.push_back(launch_of(op.before));
   }
 
-  // What was launched as one ends as one: with the last of it.
-  Launch launched_with(uint32_t k) const {
-    const auto one = [&](uint32_t m) { return step_.ops[m].fused && step_.ops[m].end == step_.ops[k].end; };
-    Launch out{k, k + 1};
-    const uint32_t owner = step_.owner[k];
-    while (out.from > step_.begin[owner] && one(out.from - 1)) --out.from;
-    while (out.to < step_.begin[owner + 1] && one(out.to)) ++out.to;
+  // What was launched as one begins as one, and ends as one: with the last of it.
+  Launch launch_of(uint32_t k) const {
+    Launch out{step_.ops[k].launch, k + 1};
+    while (out.to < step_.begin[step_.owner[k] + 1] && step_.ops[out.to].launch == out.from) ++out.to;
     return out;
   }
 

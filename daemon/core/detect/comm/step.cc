@@ -118,10 +118,14 @@ class Builder {
       step_.ops.push_back(op);
       step_.owner.push_back(owner);
     }
-    for (size_t i = first + 1; i < step_.ops.size(); ++i) {
-      Op &a = step_.ops[i - 1], &b = step_.ops[i];
+    for (size_t i = first; i < step_.ops.size(); ++i) {
+      Op& b = step_.ops[i];
+      b.launch = static_cast<uint32_t>(i);
+      if (i == first) continue;
+      Op& a = step_.ops[i - 1];
       if (b.start - a.start > kTogetherNs || std::abs(b.end - a.end) > kTogetherNs) continue;
       a.fused = b.fused = true;
+      b.launch = a.launch;
     }
   }
 

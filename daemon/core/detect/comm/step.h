@@ -29,6 +29,7 @@ struct Op {
   bool finished = true;
   bool background = false;  // the rank goes on while it runs
   bool fused = false;       // shares its stamps with its neighbour: launched as one
+  uint32_t launch = 0;      // the first of those it was launched with, which stand behind one another
   bool alone = false;       // a send that had left before its receiver came: it did not wait
 };
 
