@@ -65,6 +65,11 @@ std::vector<Hostile> hostile() {
          r.peer = static_cast<uint32_t>(i);
        },
        "more communicators"},
+      {"a rank with many operations where others have one",
+       [](CommRecord& r, uint64_t i) {
+         r.rank = i < 2000 ? static_cast<uint32_t>(i) : 0;
+         r.step = 0;
+       }},
       {"numbers that jump", [](CommRecord& r, uint64_t i) { r.seq = i << 60 | i; }},
       {"all at one time", [](CommRecord& r, uint64_t) { r.start_ns = r.end_ns = 1000; }},
       {"all the same", [](CommRecord& r, uint64_t) { r = record(0); }, "came twice"},
