@@ -5,6 +5,8 @@
 #include <map>
 
 #include "../../../../bench/comm/plain_job.h"
+#include "base/time.h"
+#include "core/detect/comm/asked.h"
 #include "core/detect/comm/tell.h"
 #include "ingest/comm_file.h"
 #include "ingest/source_list.h"
@@ -409,6 +411,23 @@ BOOST_FIXTURE_TEST_CASE(ranks_are_compared_over_the_same_steps_where_one_lacks_s
   const auto culprits = comm::judge(cluster, steps).culprits;
   BOOST_REQUIRE(culprits.size() == 2u);
   for (const comm::Culprit& c : culprits) BOOST_TEST(c.confidence > 0.95);
+}
+
+BOOST_FIXTURE_TEST_CASE(answers_that_nobody_asked_for_take_no_place_of_those_that_are, Results) {
+  cluster.settle();
+  for (comm::StepResult& step : steps) step.basis = comm::Basis::kSums;
+  comm::Culprit culprit;
+  culprit.ranks = {3};
+  culprit.steps = {90};
+  comm::Asked asked;
+  for (uint32_t i = 0; i < 2 * comm::kStepsOfJob; ++i) asked.take({0, 1000 + i, {CommRecord()}, {}}, 1);
+  BOOST_TEST(asked.choose(cluster, steps, {culprit}, 2).size() == 1u);
+  // Those that are looked at are forgotten: others find room.
+  const auto complete = asked.complete(1000 * kNsPerSecond);
+  BOOST_TEST(complete.size() == comm::kStepsUnasked);
+  for (const int64_t step : complete) asked.done(step);
+  asked.take({0, 5000, {CommRecord()}, {}}, 1);
+  BOOST_TEST((asked.complete(1000 * kNsPerSecond) == std::vector<int64_t>{5000}));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_wrong_with_records_is_counted_and_told) {
