@@ -126,7 +126,7 @@ class MetricReader {
   void read(Reading& r, Turn turn) {
     const size_t wanted = files_.size() == 1 ? kLinesAtOnce : 1;
     r.pending = {};
-    while (r.pending.understood < wanted && next_line(r)) {
+    while (r.pending.understood < wanted && !progress_.stop && next_line(r)) {
     }
     r.broken.add(r.pending.broken);
     progress_.bytes_done += r.reader.consumed() - r.told;
