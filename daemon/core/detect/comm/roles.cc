@@ -13,7 +13,8 @@ namespace {
 constexpr size_t kPlaces = 4, kPlacesMore = 64;
 
 // Ranks of one role in a step, and their gaps place by place. The places are those of the member with most of
-// them, but for one that has many times as many as others; a place is an operation by its kind and its number in the step, so that a lost record moves nothing.
+// them, but for one that has many times as many as others; a place is an operation by its kind and its number
+// in the step, so that a lost record moves nothing.
 class Role {
  public:
   Role(const Cluster& cluster, Step& step, std::vector<uint32_t> members)
