@@ -5,6 +5,7 @@
 #include <future>
 #include <new>
 #include <set>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -141,8 +142,11 @@ comm::Parallel threads_of(unsigned threads) {
       for (size_t i = next++; i < n; i = next++) work(i);
     };
     std::vector<std::future<void>> others;
-    for (size_t i = 1; i < std::min<size_t>(n, threads); ++i)
-      others.push_back(std::async(std::launch::async, some));
+    try {
+      for (size_t i = 1; i < std::min<size_t>(n, threads); ++i)
+        others.push_back(std::async(std::launch::async, some));
+    } catch (const std::system_error&) {  // no more threads are to be had: those that are there do it
+    }
     some();
     for (std::future<void>& other : others) other.get();  // what one of them throws comes out here
   };
@@ -154,10 +158,18 @@ std::vector<Problem> read_comm(const std::vector<ingest::SourceFile>& files, cor
   std::vector<Problem> problems;
   if (files.empty()) return problems;
   CommReader reader(files, progress);
-  const auto policy = threads > 1 ? std::launch::async : std::launch::deferred;
+  auto policy = threads > 1 ? std::launch::async : std::launch::deferred;
   Round rounds[2];
   size_t turn = 0;
-  const auto read = [&](size_t i) { return std::async(policy, [&, i] { reader.next(rounds[i]); }); };
+  const auto read = [&](size_t i) {
+    const auto next = [&, i] { reader.next(rounds[i]); };
+    try {
+      return std::async(policy, next);
+    } catch (const std::system_error&) {  // there is no thread to be had: this one reads
+      policy = std::launch::deferred;
+      return std::async(policy, next);
+    }
+  };
   auto coming = read(0);
   for (bool ended = false; !ended; turn = 1 - turn) {
     coming.get();

@@ -315,9 +315,14 @@ bool InputReader::read_loop(uint8_t kind, PackedReader& body, TimeNs now, std::v
 }
 
 bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
+<<<<<<< HEAD
   const uint64_t count = in.number(kNotes - std::min<size_t>(kNotes, notes_told_));
   notes_told_ += count;
   out.reserve(std::min<size_t>(count, in.left()));
+=======
+  const uint64_t count = in.number(kNotes);
+  size_t flight_ranks = kFlightRanksOfBlock;
+>>>>>>> wC
   for (uint64_t i = 0; i < count && in.ok(); ++i) {
     const uint8_t kind = in.byte();
     const TimeNs now = get_time(in);
@@ -334,7 +339,7 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
       out.push_back({now, detect::PhaseSeen{std::string(body.text(limits::kNameBytes)), body.byte() != 0,
                                             static_cast<uint32_t>(body.number(UINT32_MAX))}});
     else if (kind == kFlight)
-      out.push_back({now, FlightInput{unpack_flight(body)}});
+      out.push_back({now, FlightInput{unpack_flight(body, flight_ranks)}});
     else if (kind == kEnds || kind == kAlive)
       out.push_back({now, std::pair(static_cast<Kind>(kind), body.byte() != 0)});
     else if (kind == kBeside) {

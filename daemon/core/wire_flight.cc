@@ -41,21 +41,21 @@ void put_ranks(PackedWriter& out, const RankList& ranks) {
   }
 }
 
-std::vector<uint32_t> get_ranks(PackedReader& in, size_t& room) {
-  std::vector<uint32_t> out;
-  uint64_t at = 0;
+// Taken as they are: as lists, a few bytes would be a million numbers.
+RankList get_ranks(PackedReader& in, size_t& room) {
+  RankList out;
+  uint64_t last = 0;
   const uint64_t runs = in.number(limits::kCommRanks);
   for (uint64_t r = 0; r < runs && in.ok(); ++r) {
-    at += in.number(limits::kCommRanks);
+    const uint64_t first = last + in.number(limits::kCommRanks);
     const uint64_t step = in.number(limits::kCommRanks), length = in.number(limits::kCommRanks);
-    if (length == 0 || length > room || (step == 0 && length > 1) ||
-        at + step * (length - 1) >= limits::kCommRanks)
-      return in.fail(), std::vector<uint32_t>();
+    if (length == 0 || length > room || (step == 0 && length > 1) || (r > 0 && first == last) ||
+        first + step * (length - 1) >= limits::kCommRanks)
+      return in.fail(), RankList();
     room -= length;
-    for (uint64_t i = 0; i < length; ++i) out.push_back(static_cast<uint32_t>(at + i * step));
-    at = out.back();
+    last = first + step * (length - 1);
+    out.add({static_cast<uint32_t>(first), static_cast<uint32_t>(step), static_cast<uint32_t>(length)});
   }
-  if (!std::is_sorted(out.begin(), out.end())) in.fail();
   return out;
 }
 
@@ -129,7 +129,7 @@ std::optional<std::string> pack_flight(const FlightDump& dump) {
   return out.size() > kPackedBytes ? std::nullopt : std::optional(out.take());
 }
 
-FlightDump unpack_flight(PackedReader& in) {
+FlightDump unpack_flight(PackedReader& in, size_t& room) {
   FlightDump dump;
   dump.rank = static_cast<uint32_t>(in.number(limits::kCommRanks - 1));
   const uint8_t bits = in.byte();
@@ -147,7 +147,6 @@ FlightDump unpack_flight(PackedReader& in) {
     for (uint64_t f = 0; f < frames && in.ok(); ++f) stack.push_back(index(in, dump.words.size()));
   }
   const uint64_t groups = in.number(limits::kDumpGroups);
-  size_t room = limits::kFlightRanks;
   for (uint64_t g = 0; g < groups && in.ok(); ++g) {
     FlightGroup& group = dump.groups.emplace_back();
     group.name = in.text(limits::kNameBytes);

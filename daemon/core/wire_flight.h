@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/limits.h"
 #include "core/logs/packed.h"
 #include "model/flight.h"
 
@@ -13,6 +14,9 @@ namespace culprit::core {
 
 // Nothing where it is larger than a block should be: groups without number.
 std::optional<std::string> pack_flight(const FlightDump& dump);
-FlightDump unpack_flight(PackedReader& in);
+// Ranks of all groups of a block's dumps: of a host with sixteen devices.
+constexpr size_t kFlightRanksOfBlock = 16 * limits::kFlightRanks;
+// `room`: what is left of those; what the dump's groups take goes off it.
+FlightDump unpack_flight(PackedReader& in, size_t& room);
 
 }  // namespace culprit::core

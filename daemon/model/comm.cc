@@ -63,6 +63,7 @@ std::string_view comm_record_fault(const CommRecord& r) {
   if (r.end_ns != 0 && r.end_ns < r.start_ns) return "an end before the start";
   if (r.end_ns != 0 && r.end_ns - r.start_ns > static_cast<uint64_t>(limits::kCommSpanMax))
     return "a span of more than a week";
+  if (r.end_ns > static_cast<uint64_t>(limits::kCommTimeMax)) return "a time that is none";
   return {};
 }
 

@@ -29,6 +29,9 @@ class RankList {
   RankList(const std::vector<uint32_t>& ranks) : RankList(std::span(ranks)) {}
   RankList(std::initializer_list<uint32_t> ranks) : RankList(std::span(ranks.begin(), ranks.size())) {}
 
+  // Beyond the ranks that are there; of one rank or more, at a distance if of several.
+  void add(const Run& run) { runs_.push_back(run); }
+
   bool empty() const { return runs_.empty(); }
   size_t size() const {
     size_t out = 0;

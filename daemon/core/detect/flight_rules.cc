@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 namespace culprit::detect {
@@ -86,27 +87,45 @@ FlightAccusations find_mismatches(const FlightScene& scene) {
   return out;
 }
 
+namespace {
+
+// What is said of those of a team who have not completed an operation that others have, by standing; empty of
+// all else. Those who stand at the same place have the same ahead of them.
+std::vector<std::string> stuck_in(const FlightScene& scene, const FlightTeam& team) {
+  const std::span<const FlightDump> dumps = scene.dumps();
+  const std::vector<Standing>& all = team.standings;
+  std::vector<std::string> out(all.size());
+  std::vector<size_t> order(all.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return all[a].completed > all[b].completed; });
+  std::set<uint32_t> ahead;
+  for (size_t i = 0; i < order.size();) {
+    const int64_t completed = all[order[i]].completed, most = all[order[0]].completed;
+    size_t end = i;
+    while (end < order.size() && all[order[end]].completed == completed) ++end;
+    for (size_t k = i; k < end && !ahead.empty(); ++k) {
+      const Standing& at = all[order[k]];
+      if (!at.waits() || !scene.any_synchronises(at, completed, std::min(most, at.enqueued))) continue;
+      out[order[k]] = fmt::format("rank {} has not completed {} {} of {}, which {} {}", dumps[at.dump].rank,
+                                  op_name(dumps, team, at.awaited()), at.awaited(), team.title(),
+                                  rank_list(ahead), ahead.size() == 1 ? "has" : "have");
+    }
+    for (; i < end; ++i) ahead.insert(dumps[all[order[i]].dump].rank);
+  }
+  return out;
+}
+
+}  // namespace
+
 FlightAccusations find_stuck_devices(const FlightScene& scene, std::string& many) {
   const std::span<const FlightDump> dumps = scene.dumps();
   FlightAccusations out;
   for (const FlightTeam& team : scene.teams()) {
-    for (const Standing& at : team.standings) {
-      if (!at.waits()) continue;
-      std::set<uint32_t> ahead;
-      int64_t most = at.completed;
-      for (const Standing& peer : team.standings) {
-        if (peer.completed <= at.completed) continue;
-        ahead.insert(dumps[peer.dump].rank);
-        most = std::max(most, peer.completed);
-      }
-      if (ahead.empty() || !scene.any_synchronises(at, at.completed, std::min(most, at.enqueued))) continue;
-      FlightAccused& accused = out[dumps[at.dump].rank];
-      if (accused.score > 0) continue;
-      accused = {fmt::format("rank {} has not completed {} {} of {}, which {} {}", dumps[at.dump].rank,
-                             op_name(dumps, team, at.awaited()), at.awaited(), team.title(), rank_list(ahead),
-                             ahead.size() == 1 ? "has" : "have"),
-                 0.9};
-    }
+    std::vector<std::string> why = stuck_in(scene, team);
+    for (size_t i = 0; i < why.size(); ++i)
+      if (!why[i].empty())
+        out.try_emplace(dumps[team.standings[i].dump].rank, FlightAccused{std::move(why[i]), 0.9});
   }
   if (scene.too_many(out.size())) {
     many = fmt::format(

@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "base/limits.h"
+#include "core/wire_flight.h"
 #include "model/report_json.h"
 
 using namespace culprit;
@@ -444,4 +445,36 @@ BOOST_AUTO_TEST_CASE(ranks_that_stand_still_are_told_at_once) {
   BOOST_TEST(writer.empty(20 * kNsPerSecond));  // once
   writer.add(CommInput{"node-0", comm_step(0, 1)}, 21 * kNsPerSecond);
   BOOST_TEST(!writer.empty(21 * kNsPerSecond));
+}
+
+// A few bytes that say a million ranks are a few bytes when they are read, and a block says only so many.
+BOOST_AUTO_TEST_CASE(ranks_of_a_dumps_groups_are_runs_and_those_of_a_block_are_counted_together) {
+  const auto with = [](std::initializer_list<RankList::Run> runs) {
+    FlightDump dump;
+    dump.words = {""};
+    dump.stacks = {{}};
+    dump.groups.push_back({"0", "default_pg", {}, 1, 1});
+    for (const RankList::Run& run : runs) dump.groups[0].ranks.add(run);
+    return *pack_flight(dump);
+  };
+  constexpr uint32_t kMost = limits::kCommRanks;
+  size_t room = kMost + 10;
+  const std::string whole = with({{0, 1, kMost}});
+  BOOST_TEST(whole.size() < 100u);
+  PackedReader first(whole), second(whole);
+  const FlightDump read = unpack_flight(first, room);
+  BOOST_REQUIRE(first.ok());
+  BOOST_TEST(read.groups[0].ranks.runs().size() == 1u);
+  BOOST_TEST(read.groups[0].ranks.size() == kMost);
+  BOOST_TEST(room == 10u);
+  unpack_flight(second, room);
+  BOOST_TEST(!second.ok());
+  for (const auto& [bytes, sound] : {std::pair(with({{0, 2, 3}, {5, 1, 2}}), true),
+                                     {with({{0, 1, 4}, {3, 1, 2}}), false},
+                                     {with({{kMost - 1, 1, 2}}), false}}) {
+    PackedReader in(bytes);
+    room = 10;
+    unpack_flight(in, room);
+    BOOST_TEST(in.ok() == sound);
+  }
 }

@@ -60,6 +60,10 @@ BOOST_AUTO_TEST_CASE(a_record_that_cannot_be_is_told_apart) {
       [](CommRecord& r) { r.peer = kCommUnknown; },
       [](CommRecord& r) { r.end_ns = 999; },
       [](CommRecord& r) { r.start_ns = ~uint64_t{0}; },
+      [](CommRecord& r) {
+        r.start_ns = uint64_t{limits::kCommTimeMax};
+        r.end_ns = r.start_ns + 1;
+      },
       [](CommRecord& r) { r.end_ns = r.start_ns + uint64_t{limits::kCommSpanMax} + 1; }};
   for (const auto& spoil : faults) {
     CommRecord record = sound;

@@ -91,7 +91,7 @@ std::vector<StepsWanted> Asked::choose(const Cluster& cluster, const std::deque<
     const size_t most = std::min(kStepsAsked, 1 + steps.size() / kOneOf);
     for (auto s = c.steps.rbegin(); s != c.steps.rend() && known < most; ++s, ++known) {
       if (answers_.contains(steps[*s].number)) continue;
-      if (pending >= kStepsPending || answers_.size() >= kStepsOfJob) break;
+      if (pending >= kStepsPending || answers_.size() - unasked() >= kStepsOfJob) break;
       if (hosts.empty()) hosts = Circle(cluster, steps[*s]).hosts_around(c);
       if (hosts.empty()) break;
       Answer& answer = answers_[steps[*s].number];
@@ -108,11 +108,16 @@ std::vector<StepsWanted> Asked::choose(const Cluster& cluster, const std::deque<
   return out;
 }
 
+size_t Asked::unasked() const {
+  return static_cast<size_t>(
+      std::count_if(answers_.begin(), answers_.end(), [](const auto& one) { return one.second.tries == 0; }));
+}
+
 void Asked::take(OfHost told, int64_t now_ns) {
   const auto known = answers_.find(told.step);
   if (known == answers_.end()) {
     // Asked for before a restart of whoever asked: others' answers come with it.
-    if (answers_.size() >= kStepsOfJob) return;
+    if (told.records.empty() || unasked() >= kStepsUnasked) return;
     answers_[told.step].asked_ns = now_ns;
   }
   Answer& answer = answers_[told.step];
@@ -142,6 +147,7 @@ void Asked::done(int64_t step) {
   answer.records = {};
   answer.before.clear();
   answer.hosts.clear();
+  if (answer.tries == 0) answers_.erase(step);
 }
 
 void Asked::correct(StepResult& sums, const StepResult& records) {

@@ -25,6 +25,8 @@ namespace culprit::comm {
 constexpr size_t kStepsAsked = 3, kOneOf = 100;
 // Asked of a job at a time, and in all its time: of some twenty culprits.
 constexpr size_t kStepsPending = 8, kStepsOfJob = 64;
+// Of which somebody tells that nobody here asked for: as many as were asked for at a time, before a restart.
+constexpr size_t kStepsUnasked = kStepsPending;
 // Of jobs of up to so many ranks all are asked: what the others would be waited for then is known too.
 constexpr size_t kRanksWhole = 256;
 // Of larger ones the culprit's pipelines with all who work on their data, and others to compare them with,
@@ -57,7 +59,7 @@ class Asked {
     std::vector<CommRecord> records;
     std::map<uint32_t, int64_t> before;  // by rank: what it did before its first operation, ns
     int64_t asked_ns = 0;
-    size_t tries = 0;
+    size_t tries = 0;  // 0: nobody here asked for it
     bool fresh = false, over = false;
   };
   const Answer& answer(int64_t step) const { return answers_.at(step); }
@@ -80,6 +82,7 @@ class Asked {
   void scaled();
 
  private:
+  size_t unasked() const;
   // What costs are by records and by sums, where both are known.
   struct Ratio {
     double records = 0, sums = 0, applied = 1;

@@ -118,7 +118,17 @@ uint32_t Cluster::find_slot(uint32_t rank, const CommRecord& record, uint32_t fr
   }
   if (n <= kScanned) return kNone;
   const uint32_t* found = slot_by_key_.find(slot_key(rank, record.comm, peer, p2p && sends));
-  return found && is(slots[*found]) ? *found : kNone;
+  if (!found) return kNone;
+  if (is(slots[*found])) return *found;
+  const auto named = slot_by_name_.find({rank, record.comm, peer, p2p && sends});
+  return named == slot_by_name_.end() ? kNone : named->second;
+}
+
+// From now on. A trace may choose its communicators so that keys are the same.
+void Cluster::look_up(uint32_t rank, uint32_t slot) {
+  const Slot& s = ranks_[rank].slots[slot];
+  if (!slot_by_key_.try_emplace(slot_key(rank, s.comm, s.peer, s.sends), slot).second)
+    slot_by_name_.try_emplace({rank, s.comm, s.peer, s.sends}, slot);
 }
 
 uint32_t Cluster::slot_of(uint32_t rank, const CommRecord& record) {
@@ -153,10 +163,8 @@ uint32_t Cluster::add_slot(uint32_t rank, const CommRecord& record) {
   slots.push_back(slot);
   ++slots_;
   if (slots.size() == kScanned + 1)
-    for (uint32_t i = 0; i < index; ++i)
-      slot_by_key_.try_emplace(slot_key(rank, slots[i].comm, slots[i].peer, slots[i].sends), i);
-  if (slots.size() > kScanned)
-    slot_by_key_.try_emplace(slot_key(rank, slot.comm, slot.peer, slot.sends), index);
+    for (uint32_t i = 0; i < index; ++i) look_up(rank, i);
+  if (slots.size() > kScanned) look_up(rank, index);
   return index;
 }
 

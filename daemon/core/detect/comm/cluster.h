@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -108,6 +110,7 @@ class Cluster {
  private:
   uint32_t comm_index(const CommRecord& record);
   uint32_t add_slot(uint32_t rank, const CommRecord& record);
+  void look_up(uint32_t rank, uint32_t slot);
   uint32_t channel_index(uint32_t comm, uint32_t sender, uint32_t receiver);
   void add_member(uint32_t comm, uint32_t rank);
   void mark_changed(uint32_t comm);
@@ -126,7 +129,9 @@ class Cluster {
   std::vector<uint32_t> stage_, family_;
   FlatMap<uint32_t> comm_by_id_, channel_by_key_;
   FlatMap<uint8_t> membership_;
-  FlatMap<uint32_t> slot_by_key_;  // of ranks with many
+  using SlotName = std::tuple<uint32_t, uint64_t, uint32_t, bool>;  // rank, communicator, peer, sends
+  FlatMap<uint32_t> slot_by_key_;                                   // of ranks with many
+  std::map<SlotName, uint32_t> slot_by_name_;                       // of those whose key is another's too
   size_t slots_ = 0;
   std::vector<uint32_t> changed_;  // communicators, since settle()
   bool edges_changed_ = true, hosts_changed_ = false, sizes_hold_ = true;

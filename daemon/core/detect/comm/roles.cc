@@ -8,8 +8,13 @@
 namespace culprit::comm {
 namespace {
 
+// Of a role, at most so many places as the middle one of its members has operations, and a few: tables are of
+// places and members. What fewer than half of them do is compared with nobody.
+constexpr size_t kPlaces = 4, kPlacesMore = 64;
+
 // Ranks of one role in a step, and their gaps place by place. The places are those of the member with most of
-// them; a place is an operation by its kind and its number in the step, so that a lost record moves nothing.
+// them, but for one that has many times as many as others; a place is an operation by its kind and its number
+// in the step, so that a lost record moves nothing.
 class Role {
  public:
   Role(const Cluster& cluster, Step& step, std::vector<uint32_t> members)
@@ -46,12 +51,15 @@ class Role {
   }
 
   void make_places() {
-    uint32_t longest = 0;
-    const auto length = [this](uint32_t m) {
+    const auto length = [this](uint32_t m) -> size_t {
       return step_.begin[members_[m] + 1] - step_.begin[members_[m]];
     };
-    for (uint32_t m = 1; m < members_.size(); ++m)
-      if (length(m) > length(longest)) longest = m;
+    std::vector<size_t> lengths;
+    for (uint32_t m = 0; m < members_.size(); ++m) lengths.push_back(length(m));
+    const size_t most = kPlaces * lower_median(lengths) + kPlacesMore;
+    uint32_t longest = kNone;
+    for (uint32_t m = 0; m < members_.size(); ++m)
+      if (length(m) <= most && (longest == kNone || length(m) > length(longest))) longest = m;
     keys_of(longest, places_);
     place_of_ = FlatMap<uint32_t>(places_.size());
     for (uint32_t p = 0; p < places_.size(); ++p) place_of_.try_emplace(places_[p], p);

@@ -13,6 +13,8 @@ constexpr int64_t kNoStep = -1;
 // Of live records: a step of a hundred blocks and forty steps, as hosts are not that far apart.
 constexpr size_t kVotesKept = 4096;
 constexpr size_t kMarkersKept = 1 << 16;
+// Blocks of a step, where it has several: more of them would not fit into what is kept of live records.
+constexpr size_t kBlocksOfStep = kVotesKept;
 
 // What a rank entered since the operation of its marker before, with the one that ends it.
 struct Block {
@@ -156,11 +158,13 @@ class Numbering {
       ++votes[0];
       return;
     }
-    for (size_t k = 1; 2 * k <= blocks.size(); ++k) {
-      size_t same = 0, of = 0;
-      for (size_t i = 1; i + k < blocks.size(); ++i, ++of) same += blocks[i].kinds == blocks[i + k].kinds;
-      if (of == 0 || 10 * same < 8 * of)
-        continue;  // one record in a thousand may be lost, in steps of hundreds
+    for (size_t k = 1; 2 * k <= blocks.size() && k <= kBlocksOfStep; ++k) {
+      const size_t of = blocks.size() - k - 1;
+      // One record in a thousand may be lost, in steps of hundreds.
+      size_t other = 0;
+      for (size_t i = 1; i + k < blocks.size() && 10 * other <= 2 * of; ++i)
+        other += blocks[i].kinds != blocks[i + k].kinds;
+      if (of == 0 || 10 * other > 2 * of) continue;
       ++votes[static_cast<uint32_t>(k)];
       return;
     }

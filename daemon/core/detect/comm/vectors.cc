@@ -317,7 +317,8 @@ void Condenser::add_streams(const Cluster& cluster, const Step& step, uint32_t i
   std::copy_n(sums.begin(), out.told, out.sums.begin());
 }
 
-void Condenser::add_rank(const Cluster& cluster, const Step& step, uint32_t i) {
+// False where its streams are more than a session may have: whoever reads it would refuse them.
+bool Condenser::add_rank(const Cluster& cluster, const Step& step, uint32_t i) {
   const RankInfo& info = cluster.ranks()[step.ranks[i]];
   const uint32_t from = step.begin[i], to = step.begin[i + 1];
   RankVector out;
@@ -341,6 +342,10 @@ void Condenser::add_rank(const Cluster& cluster, const Step& step, uint32_t i) {
   }
   add_streams(cluster, step, i, out);
   Known& known = ranks_[step.ranks[i]];
+  if (known.changed && next_ >= kStreamsOfHost) {
+    ++dropped_;
+    return false;
+  }
   if (known.changed) {
     known.streams.rank = info.rank;
     known.streams.device = info.device;
@@ -350,6 +355,7 @@ void Condenser::add_rank(const Cluster& cluster, const Step& step, uint32_t i) {
   }
   out.streams = known.number;
   told_.vectors.push_back(out);
+  return true;
 }
 
 // As unpack() reads it.
@@ -399,7 +405,7 @@ void Condenser::add(const Cluster& cluster, const Step& step) {
   kept.number = step.number;
   kept.bytes = sizeof kept;
   for (uint32_t i = 0; i < step.ranks.size(); ++i) {
-    add_rank(cluster, step, i);
+    if (!add_rank(cluster, step, i)) continue;
     kept.ranks.emplace_back(step.ranks[i], pack_rank(cluster, step, i));
     kept.bytes += sizeof kept.ranks.back() + kept.ranks.back().second.size();
   }

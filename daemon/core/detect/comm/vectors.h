@@ -169,7 +169,7 @@ class Condenser {
     std::vector<std::pair<uint32_t, std::string>> ranks;  // index, records
     size_t bytes = 0;
   };
-  void add_rank(const Cluster& cluster, const Step& step, uint32_t i);
+  bool add_rank(const Cluster& cluster, const Step& step, uint32_t i);
   std::string pack_rank(const Cluster& cluster, const Step& step, uint32_t i);
   void keep(KeptStep step);
   void add_streams(const Cluster& cluster, const Step& step, uint32_t i, RankVector& out);

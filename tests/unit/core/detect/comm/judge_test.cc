@@ -5,6 +5,8 @@
 #include <map>
 
 #include "../../../../bench/comm/plain_job.h"
+#include "base/time.h"
+#include "core/detect/comm/asked.h"
 #include "core/detect/comm/tell.h"
 #include "ingest/comm_file.h"
 #include "ingest/source_list.h"
@@ -230,6 +232,42 @@ BOOST_AUTO_TEST_CASE(suspects_the_device_that_does_not_leave_the_last_operation)
   BOOST_TEST(told.hang->suspects[0].rank.value() == 21u);
 }
 
+// Each rank sends to its neighbour and receives from it in one launch, whose stamps both have; then all reduce.
+// Rank 5 is 60 ms late, and without it all would wait for rank 2, which is 45 ms late.
+BOOST_AUTO_TEST_CASE(what_a_rank_costs_is_told_where_operations_are_launched_as_one) {
+  const JobFile job;
+  comm::CommTrace trace(&job, false);
+  constexpr uint64_t kMs = 1'000'000;
+  uint64_t at = 1'000 * kMs;
+  for (uint64_t seq = 0; seq < 16; ++seq) {
+    const bool slow = seq >= 8;
+    std::array<uint64_t, 8> begin{};
+    for (uint32_t r = 0; r < 8; ++r)
+      begin[r] = at + (100 + r % 3 + (slow && r == 5 ? 60 : 0) + (slow && r == 2 ? 45 : 0)) * kMs;
+    uint64_t all = 0;
+    for (uint32_t r = 0; r < 8; ++r) all = std::max(all, std::max(begin[r], begin[r ^ 1]) + 60 * kMs);
+    for (uint32_t r = 0; r < 8; ++r) {
+      CommRecord one;
+      one.rank = r, one.seq = seq, one.step = static_cast<uint32_t>(seq), one.bytes = 1 << 20;
+      one.comm = 10 + r / 2, one.comm_size = 2, one.peer = r ^ 1, one.group = CommGroup::kPp;
+      one.start_ns = begin[r], one.end_ns = std::max(begin[r], begin[r ^ 1]) + 10 * kMs;
+      std::vector<CommRecord> records;
+      for (const CommOp op : {CommOp::kSend, CommOp::kRecv}) one.op = op, records.push_back(one);
+      one.op = CommOp::kAllReduce, one.comm = 1, one.comm_size = 8, one.peer = kCommUnknown;
+      one.group = CommGroup::kWorld;
+      one.start_ns = one.end_ns + 50 * kMs, one.end_ns = all + 5 * kMs;
+      records.push_back(one);
+      trace.take("node-" + std::to_string(r), records);
+    }
+    at = all + 5 * kMs;
+  }
+  const comm::Told told = comm::tell(trace);
+  BOOST_REQUIRE(told.irregularities.size() == 1u);
+  const Irregularity& slow = told.irregularities[0];
+  BOOST_TEST(slow.suspects.at(0).rank.value() == 5u);
+  BOOST_TEST(slow.cost_ms == 15, boost::test_tools::tolerance(0.1));
+}
+
 // Three pairs, and what the first and the second of each have in common: rank 1 never enters its pair's sixth
 // operation, and what rank 3 entered last was not recorded.
 BOOST_AUTO_TEST_CASE(who_would_wait_for_the_culprit_himself_is_not_named_beside_him) {
@@ -438,6 +476,23 @@ BOOST_FIXTURE_TEST_CASE(ranks_are_compared_over_the_same_steps_where_one_lacks_s
   const auto culprits = comm::judge(cluster, steps).culprits;
   BOOST_REQUIRE(culprits.size() == 2u);
   for (const comm::Culprit& c : culprits) BOOST_TEST(c.confidence > 0.95);
+}
+
+BOOST_FIXTURE_TEST_CASE(answers_that_nobody_asked_for_take_no_place_of_those_that_are, Results) {
+  cluster.settle();
+  for (comm::StepResult& step : steps) step.basis = comm::Basis::kSums;
+  comm::Culprit culprit;
+  culprit.ranks = {3};
+  culprit.steps = {90};
+  comm::Asked asked;
+  for (uint32_t i = 0; i < 2 * comm::kStepsOfJob; ++i) asked.take({0, 1000 + i, {CommRecord()}, {}}, 1);
+  BOOST_TEST(asked.choose(cluster, steps, {culprit}, 2).size() == 1u);
+  // Those that are looked at are forgotten: others find room.
+  const auto complete = asked.complete(1000 * kNsPerSecond);
+  BOOST_TEST(complete.size() == comm::kStepsUnasked);
+  for (const int64_t step : complete) asked.done(step);
+  asked.take({0, 5000, {CommRecord()}, {}}, 1);
+  BOOST_TEST((asked.complete(1000 * kNsPerSecond) == std::vector<int64_t>{5000}));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_wrong_with_records_is_counted_and_told) {

@@ -65,6 +65,11 @@ std::vector<Hostile> hostile() {
          r.peer = static_cast<uint32_t>(i);
        },
        "more communicators"},
+      {"a rank with many operations where others have one",
+       [](CommRecord& r, uint64_t i) {
+         r.rank = i < 2000 ? static_cast<uint32_t>(i) : 0;
+         r.step = 0;
+       }},
       {"numbers that jump", [](CommRecord& r, uint64_t i) { r.seq = i << 60 | i; }},
       {"all at one time", [](CommRecord& r, uint64_t) { r.start_ns = r.end_ns = 1000; }},
       {"all the same", [](CommRecord& r, uint64_t) { r = record(0); }, "came twice"},
@@ -98,6 +103,19 @@ long peak_mb() {
 
 std::string joined(const std::vector<std::string>& list) {
   return std::accumulate(list.begin(), list.end(), std::string());
+}
+
+// The inverse of mix64 in its first word.
+uint64_t unmix64(uint64_t x, uint64_t b) {
+  const auto inverse = [](uint64_t odd) {
+    uint64_t out = odd;
+    for (int i = 0; i < 5; ++i) out *= 2 - odd * out;
+    return out;
+  };
+  x = (x ^ (x >> 31) ^ (x >> 62)) * inverse(0x94d049bb133111ebull);
+  x = (x ^ (x >> 27) ^ (x >> 54)) * inverse(0xbf58476d1ce4e5b9ull);
+  x = x ^ (x >> 30) ^ (x >> 60);
+  return x - 0x9e3779b97f4a7c15ull * (b + 1);
 }
 
 // What was said, to the last bit of what is counted.
@@ -138,6 +156,25 @@ BOOST_DATA_TEST_CASE(memory_is_bounded_whatever_records_say, boost::unit_test::d
   BOOST_TEST(joined(trace.told_drops()).find(c.told) != std::string::npos);
   // A kilobyte a record would be a table for each; what a row takes comes on top of what the one before left.
   BOOST_TEST(peak_mb() - before < 600);
+}
+
+// Communicators that were chosen so that the keys by which a rank's streams are looked up are all the same.
+BOOST_AUTO_TEST_CASE(streams_of_a_rank_are_told_apart_whatever_their_keys_are) {
+  const JobFile job;
+  comm::Cluster cluster(&job);
+  std::vector<CommRecord> records;
+  for (uint32_t i = 0; i < 100; ++i) {
+    CommRecord r = record(0);
+    r.op = CommOp::kSend;
+    r.peer = i + 1;
+    if (i >= 50) r.comm = unmix64(unmix64(7, r.peer), 1);
+    records.push_back(r);
+    if (i >= 50) BOOST_REQUIRE(mix64(mix64(r.comm, 1), r.peer) == 7u);
+  }
+  const uint32_t rank = cluster.rank_index(records[0], comm::kNone);
+  for (int again = 0; again < 3; ++again)
+    for (uint32_t i = 0; i < records.size(); ++i) BOOST_TEST(cluster.slot_of(rank, records[i]) == i);
+  BOOST_TEST(cluster.ranks()[rank].slots.size() == records.size());
 }
 
 BOOST_AUTO_TEST_CASE(the_answer_does_not_depend_on_how_many_steps_are_analysed_at_a_time) {
