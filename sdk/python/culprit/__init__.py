@@ -117,14 +117,19 @@ def name_group(group: Any, kind: str) -> None:
         distributed.name_group(group, kind)
 
 
+_has_distributed = True  # until it is found that not
+
+
 def _distributed() -> Any:
     """None where it is switched off, and where there is no torch or one without torch.distributed."""
+    global _has_distributed
     tracer = _tracer()
-    if not tracer.on:
+    if not tracer.on or not _has_distributed:
         return None
     try:
         from . import distributed
     except Exception as error:  # of a torch that is not as any that is known too
+        _has_distributed = False  # to look again would cost as much each time
         tracer.tell(f"communication is not traced: {type(error).__name__}: {error}")
         return None
     return distributed

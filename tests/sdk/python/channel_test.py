@@ -3,10 +3,10 @@ import json
 import os
 import signal
 import tempfile
-import time
+import threading
 import unittest
 from pathlib import Path
-from typing import List
+from typing import Any, List
 
 from daemons import Listener, run, wait_until
 
@@ -26,14 +26,9 @@ class ADaemon(unittest.TestCase):
         self.channel = Channel(SocketSink((self.path,)), lambda: {"job": "j1"})
         self.addCleanup(self.channel.close, 0.1)
 
-    def put(self, made: List[bytes]) -> float:
-        """The longest that one of them took, in seconds."""
-        longest = 0.0
+    def put(self, made: List[bytes]) -> None:
         for line in made:
-            began = time.perf_counter()
             self.channel.put(line)
-            longest = max(longest, time.perf_counter() - began)
-        return longest
 
     def test_that_listens_gets_all_in_order(self) -> None:
         daemon = Listener(self.path)
@@ -62,7 +57,7 @@ class ADaemon(unittest.TestCase):
         self.assertTrue(wait_until(lambda: len(daemon.lines) == 10))
         daemon.stop()
         self.put(lines(10, 10))
-        time.sleep(2 * _channel.GATHER_S)
+        self.assertTrue(wait_until(lambda: not self.channel._connected))
         daemon = Listener(self.path)
         self.put(lines(10, 20))
         self.assertTrue(wait_until(lambda: daemon.lines and daemon.lines[-1]["step"] == 29))
@@ -70,18 +65,66 @@ class ADaemon(unittest.TestCase):
         self.assertEqual(steps, list(range(steps[0], 30)))
         self.assertLessEqual(steps[0], 20)
 
-    def test_that_does_not_read_holds_nobody_up_and_memory_is_bounded(self) -> None:
+    def test_that_does_not_read_costs_lines_and_no_memory(self) -> None:
         slow = Listener(self.path, reads=False)
         self.addCleanup(slow.stop)
         big = b'{"kind":"event","x":"%s"}\n' % (b"y" * 8000)
-        longest = self.put([big] * 20000)
-        self.assertLess(longest, 1.0)  # of a machine that is busy; a lock held would be for ever
+        self.put([big] * 20000)
         self.assertLess(self.channel._held_bytes, _channel.HELD_BYTES + 8192)
         self.assertLessEqual(self.channel._queue.qsize(), _channel.QUEUE_LINES)
         self.assertGreater(self.channel.dropped, 10000)
-        began = time.monotonic()
-        self.channel.close(0.3)
-        self.assertLess(time.monotonic() - began, 5)
+
+
+class Stuck:
+    """A sink whose end does not come before it is let go."""
+
+    def __init__(self) -> None:
+        self.sends, self.free = threading.Event(), threading.Event()
+
+    def open(self) -> None:
+        pass
+
+    def send(self, block: bytes) -> int:
+        self.sends.set()
+        self.free.wait()
+        return len(block)
+
+    def close(self) -> None:
+        pass
+
+
+class Absent(Stuck):
+    def open(self) -> None:
+        raise FileNotFoundError("nobody")
+
+
+class ASink(unittest.TestCase):
+    def channel(self, sink: Any) -> Channel:
+        self.addCleanup(sink.free.set)
+        return Channel(sink)
+
+    def comes_back(self, channel: Channel, seconds: float) -> bool:
+        """From the end, which may take so long."""
+        ends = threading.Thread(target=channel.close, args=(seconds,), daemon=True)
+        ends.start()
+        ends.join(20)
+        return not ends.is_alive()
+
+    def test_that_takes_for_ever_holds_neither_a_line_up_nor_the_end(self) -> None:
+        sink = Stuck()
+        channel = self.channel(sink)
+        channel.put(b"first\n")
+        self.assertTrue(sink.sends.wait(20))
+        for line in lines(2 * _channel.QUEUE_LINES):
+            channel.put(line)
+        self.assertEqual(channel.dropped, _channel.QUEUE_LINES)
+        self.assertTrue(self.comes_back(channel, 0.0))
+
+    def test_that_is_absent_is_not_waited_for_at_the_end(self) -> None:
+        channel = self.channel(Absent())
+        for line in lines(100):
+            channel.put(line)
+        self.assertTrue(self.comes_back(channel, 3600.0))
 
 
 class AJob(unittest.TestCase):
@@ -122,17 +165,14 @@ culprit.phase("evaluation").begin().end()
             {"kind": "phase", "name": "evaluation", "state": "begin"},
             {"kind": "phase", "name": "evaluation", "state": "end"}])
 
-    def test_without_a_daemon_ends_at_once_and_says_nothing(self) -> None:
-        began = time.monotonic()
-        done = run("import culprit, time\nfor i in range(100): culprit.step(i)\n"
-                   "began = time.monotonic()\nimport atexit\natexit._run_exitfuncs()\n"
-                   "print(time.monotonic() - began)", self.env)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertLess(float(done.stdout), 3)
-        self.assertLess(time.monotonic() - began, 30)
+    def test_without_a_daemon_says_nothing(self) -> None:
+        done = run("import culprit\nfor i in range(100): culprit.step(i)", self.env)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
     def test_wrong_arguments_are_told_once_and_never_raise(self) -> None:
         done = run('''
+import sys
+sys.modules["torch"] = None
 import culprit
 for i in range(100):
     culprit.log_metrics(i, loss="much")
@@ -175,12 +215,15 @@ for _ in range(3):
         daemon = Listener(self.path)
         done = run('''
 import culprit, os, time
+from culprit._tracer import tracer
 culprit.step(1)
-time.sleep(.5)
+channel = tracer().channel
+while not channel._connected or channel._queue.qsize() or channel._held or channel._out:
+    time.sleep(.01)
 child = os.fork()
 culprit.step(2 if child else 3)
 if not child:
-    time.sleep(1)
+    tracer().channel.close(20)
     os._exit(0)
 os.waitpid(child, 0)
 culprit.step(4)
@@ -231,13 +274,12 @@ culprit.log_metrics(1, loss=2.0)
 
     def test_gives_its_stacks_on_a_signal(self) -> None:
         done = run('''
-import culprit, json, os, signal, time
+import culprit, json, signal
 path = culprit.watch_stacks()
 assert path == culprit.watch_stacks()
 head = json.loads(open(path).readline())
 def stuck():
-    os.kill(os.getpid(), head["signal"])
-    time.sleep(.2)
+    signal.raise_signal(head["signal"])
 stuck()
 caught = [line for line in open("/proc/self/status") if line.startswith("SigCgt")][0].split()[1]
 assert int(caught, 16) >> (head["signal"] - 1) & 1

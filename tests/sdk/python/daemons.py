@@ -1,4 +1,5 @@
 """Stand-ins for culpritd's ends of socket and ring, and Python processes that use the package."""
+import contextlib
 import json
 import os
 import socket
@@ -64,6 +65,8 @@ class Listener:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         for client in self._clients:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)  # close alone would leave it to the thread that reads
             client.close()
         os.unlink(self.path)
 

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from collections import Counter
 from pathlib import Path
@@ -281,11 +280,10 @@ class Training(unittest.TestCase):
         self.assertFalse(run.unequal)
 
     def test_a_rank_whose_audits_end_holds_nobody_up(self) -> None:
-        began = time.monotonic()
         run = Run(steps=24, leaves=[1, 5])
         self.assertIn("audits end", run.said)
         self.assertEqual(run.losses, self.clean.losses)
-        self.assertLess(time.monotonic() - began, 100)  # nobody waited for a timeout again and again
+        self.assertNotIn("Timed out", run.said)  # as Gloo says of who waited for nobody
 
     def test_a_rank_that_dies_ends_the_job_as_ever(self) -> None:
         run = Run(steps=24, dies=[2, 8], fails=True)
