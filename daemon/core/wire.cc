@@ -315,14 +315,9 @@ bool InputReader::read_loop(uint8_t kind, PackedReader& body, TimeNs now, std::v
 }
 
 bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
-<<<<<<< HEAD
   const uint64_t count = in.number(kNotes - std::min<size_t>(kNotes, notes_told_));
   notes_told_ += count;
   out.reserve(std::min<size_t>(count, in.left()));
-=======
-  const uint64_t count = in.number(kNotes);
-  size_t flight_ranks = kFlightRanksOfBlock;
->>>>>>> wC
   for (uint64_t i = 0; i < count && in.ok(); ++i) {
     const uint8_t kind = in.byte();
     const TimeNs now = get_time(in);
@@ -339,7 +334,7 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
       out.push_back({now, detect::PhaseSeen{std::string(body.text(limits::kNameBytes)), body.byte() != 0,
                                             static_cast<uint32_t>(body.number(UINT32_MAX))}});
     else if (kind == kFlight)
-      out.push_back({now, FlightInput{unpack_flight(body, flight_ranks)}});
+      out.push_back({now, FlightInput{unpack_flight(body, flight_ranks_)}});
     else if (kind == kEnds || kind == kAlive)
       out.push_back({now, std::pair(static_cast<Kind>(kind), body.byte() != 0)});
     else if (kind == kBeside) {
@@ -403,6 +398,7 @@ Status InputReader::read(std::string_view block, InputSink& sink) {
   broken_ = true;  // until all of it was understood
   streams_told_ = streams_.size();
   ranks_told_ = notes_told_ = 0;
+  flight_ranks_ = kFlightRanksOfBlock;
   loop_.begin_block();
   PackedReader in(block);
   in.byte(), in.word(), in.number();

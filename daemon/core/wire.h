@@ -139,6 +139,7 @@ class InputReader {
   std::vector<comm::RankStreams> streams_;  // of the session
   size_t streams_told_ = 0;                 // with those of the block that is read
   size_t ranks_told_ = 0, notes_told_ = 0;  // of that block
+  size_t flight_ranks_ = 0;                 // that its dumps may still hold
 };
 
 }  // namespace culprit::core

@@ -232,8 +232,8 @@ BOOST_AUTO_TEST_CASE(suspects_the_device_that_does_not_leave_the_last_operation)
   BOOST_TEST(told.hang->suspects[0].rank.value() == 21u);
 }
 
-// Each rank sends to its neighbour and receives from it in one launch, whose stamps both have; then all reduce.
-// Rank 5 is 60 ms late, and without it all would wait for rank 2, which is 45 ms late.
+// Each rank sends to its neighbour and receives from it in one launch, whose stamps both have; then all
+// reduce. Rank 5 is 60 ms late, and without it all would wait for rank 2, which is 45 ms late.
 BOOST_AUTO_TEST_CASE(what_a_rank_costs_is_told_where_operations_are_launched_as_one) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
