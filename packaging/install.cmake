@@ -17,6 +17,11 @@ endif()
 install(TARGETS culprit_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/culprit)
 # As source, for each MPI has a binary interface of its own, and a package must not ask for one.
 install(DIRECTORY sdk/mpi sdk/tracer DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit/tracers)
+# As it lies there, for PYTHONPATH: a job has a Python of its own, mostly one of no package.
+install(DIRECTORY sdk/python/culprit DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit/python
+  FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
+install(FILES sdk/python/README.md sdk/python/pyproject.toml
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/culprit/python)
 install(DIRECTORY sdk/include/culprit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 configure_file(${CULPRIT_PACKAGING}/culprit.pc.in ${CMAKE_BINARY_DIR}/culprit.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/culprit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -222,9 +222,27 @@ def contents(build: Build) -> str:
                  "usr/share/zsh/vendor-completions/_culprit",
                  "usr/share/fish/vendor_completions.d/culprit.fish", "libculprit.so.0", "libculprit.so",
                  "usr/share/doc/culprit/examples/read-all-logs.conf",
-                 "usr/share/doc/culprit/examples/job-environment.conf"):
+                 "usr/share/doc/culprit/examples/job-environment.conf",
+                 "culprit/libnccl-profiler-culprit.so", "usr/share/culprit/tracers/mpi/calls.c",
+                 "usr/share/culprit/tracers/tracer/tracer.h", "usr/share/culprit/python/README.md"):
         need(re.search(rf" \./\S*{re.escape(path)}(\s|$)", out), f"{path} is in no package")
+    source = ROOT / "sdk/python"
+    installed = set(re.findall(r" \./usr/share/culprit/python/(culprit/\S+[^/])\s", out))
+    wanted = {str(path.relative_to(source)) for path in (source / "culprit").rglob("*")
+              if path.suffix == ".py" or path.name == "py.typed"}
+    need(installed == wanted, f"Python modules: {sorted(installed ^ wanted)}")
     return f"{out.count(chr(10))} entries"
+
+
+@promise("a job imports the installed Python package")
+def python_package(build: Build) -> str:
+    with tempfile.TemporaryDirectory(prefix="python-") as folder:
+        for deb in debs(build):
+            ran("dpkg-deb", "-x", deb, folder)
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{folder}/usr/share/culprit/python",
+               "CULPRIT_DISABLE": "1"}
+        program = "import culprit; culprit.step(1); print(culprit.__file__)"
+        return ran("python3", "-B", "-c", program, cwd=folder, env=env).strip().removeprefix(folder)
 
 
 @promise("lintian has nothing to say")

@@ -142,6 +142,23 @@ std::optional<RingName> parse_ring_name(std::string_view name) {
   return out;
 }
 
+std::optional<RingName> parse_stacks_name(std::string_view name) {
+  RingName out;
+  std::string_view rest = name;
+  if (!take_number(&rest, &out.pid) || !take_char(&rest, '-') || !take_number(&rest, &out.start) ||
+      rest != ".stacks")
+    return std::nullopt;
+  return out;
+}
+
+std::optional<uint32_t> producer_of(int descriptor) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (fcntl(descriptor, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
+  return lock.l_pid > 0 ? static_cast<uint32_t>(lock.l_pid) : 0;
+}
+
 RingProcess find_ring_process(const std::string& proc, const RingName& name) {
   struct stat status {};
   const auto found = state_and_start(read_small(fmt::format("{}/{}/stat", proc, name.pid), &status));
@@ -245,14 +262,6 @@ Status RingFile::set_read(uint64_t count) {
   const ssize_t put = pwrite(descriptor_, &count, sizeof count, kReadAt);
   if (put == static_cast<ssize_t>(sizeof count)) return {};
   return tl::unexpected(system_error("its read count", put < 0 ? errno : EIO));
-}
-
-std::optional<uint32_t> RingFile::lock_holder() const {
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  if (fcntl(descriptor_, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
-  return lock.l_pid > 0 ? static_cast<uint32_t>(lock.l_pid) : 0;
 }
 
 }  // namespace culprit::ingest

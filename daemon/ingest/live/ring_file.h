@@ -45,6 +45,8 @@ struct RingName {
   bool making = false;
 };
 std::optional<RingName> parse_ring_name(std::string_view name);
+// "<pid>-<start>.stacks": where a process writes its stacks when it is asked for them (sdk/python).
+std::optional<RingName> parse_stacks_name(std::string_view name);
 
 // Whether the process that made the ring lives, by the pid in the ring's name: /proc/<pid>/stat tells when
 // the process of that number started. A zombie is dead. `uid`: whose process it is.
@@ -53,6 +55,10 @@ struct RingProcess {
   uint32_t uid = 0;
 };
 RingProcess find_ring_process(const std::string& proc, const RingName& name);
+
+// Whether somebody holds the lock of a file's producer, and who: 0 where the process is of another pid
+// namespace.
+std::optional<uint32_t> producer_of(int descriptor);
 
 class RingFile {
  public:
@@ -74,8 +80,7 @@ class RingFile {
   Status read(uint64_t first, uint64_t count, std::string* out);
   Status set_read(uint64_t count);
 
-  // Whether somebody holds the producer's lock, and who: 0 where the process is of another pid namespace.
-  std::optional<uint32_t> lock_holder() const;
+  std::optional<uint32_t> lock_holder() const { return producer_of(descriptor_); }
 
  private:
   RingFile() = default;

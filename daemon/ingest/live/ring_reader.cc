@@ -33,6 +33,8 @@ constexpr TimeNs kNoRingsNs = 500 * kNsPerMs;
 constexpr TimeNs kAliveNs = kNsPerSecond, kListNs = 5 * kNsPerSecond;
 // A file that is being made has its lock and its name within this, whatever the machine does.
 constexpr TimeNs kMakingNs = 10 * kNsPerSecond;
+// Stacks of a process that is gone: somebody asked for them, and may come to read them.
+constexpr TimeNs kStacksNs = 3600 * kNsPerSecond;
 // An ended ring is removed when the store says that it has the end, or this much later.
 constexpr TimeNs kRemoveNs = 10 * kNsPerSecond;
 // Places of drops that are told one by one; further ones count with the last of them.
@@ -94,10 +96,10 @@ struct Ring {
   bool ended() const { return remove_ns != kNoTime; }
 };
 
-struct Folder {
+struct Opened {
   int descriptor = -1;
   struct stat status {};
-  ~Folder() {
+  ~Opened() {
     if (descriptor >= 0) close(descriptor);
   }
 };
@@ -122,6 +124,8 @@ class RingReader::Impl {
   void refuse(const std::string& name, uint64_t inode, Error error, Outcome* out);
   void forget_absent(const std::vector<std::string>& names);
   void sweep_unfinished(const std::string& name, const RingName& parsed, int folder, TimeNs now);
+  void sweep_stacks(const std::string& name, const RingName& parsed, int folder, TimeNs now);
+  void unlink_file(const std::string& name, int folder);
   void end_absent_known(const std::vector<std::string>& names, const Round& round, Outcome* out);
   void tell(bool* told, Error error, Outcome* out);
   std::string path_of(const std::string& name) const { return options_.folder + "/" + name; }
@@ -152,7 +156,7 @@ class RingReader::Impl {
     bool retry = false;
   };
   std::map<std::string, Refused> refused_;
-  std::map<std::string, TimeNs> making_;  // first seen
+  std::map<std::string, TimeNs> making_;  // first seen; stacks: first seen without their process
   timespec changed_{};                    // of the folder, at the last listing
   int listings_due_ = 1;
   TimeNs listed_ns_ = kNoTime, list_pause_ns_ = 0;
@@ -181,7 +185,7 @@ void RingReader::Impl::tell(bool* told, Error error, Outcome* out) {
 }
 
 void RingReader::Impl::look_at_folder(const Round& round, Outcome* out) {
-  Folder folder;
+  Opened folder;
   folder.descriptor = open(options_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder.descriptor < 0 || fstat(folder.descriptor, &folder.status) != 0) {
     tell(&told_folder_, system_error(options_.folder, errno), out);
@@ -205,6 +209,8 @@ void RingReader::Impl::look_at_folder(const Round& round, Outcome* out) {
     const std::optional<RingName> parsed = parse_ring_name(name);
     if (parsed && parsed->making)
       sweep_unfinished(name, *parsed, folder.descriptor, round.now_mono);
+    else if (const std::optional<RingName> stacks = parse_stacks_name(name))
+      sweep_stacks(name, *stacks, folder.descriptor, round.now_mono);
     else if (parsed)
       meet(name, *parsed, folder.descriptor, out);
     else if (name.ends_with(".ring") && !refused_.contains(name))
@@ -226,7 +232,7 @@ std::optional<std::vector<std::string>> RingReader::Impl::list(int folder, Outco
   }
   while (const dirent* entry = readdir(entries)) {
     const std::string_view name = entry->d_name;
-    if (!name.ends_with(".ring") && !name.ends_with(".ring.tmp")) continue;
+    if (!name.ends_with(".ring") && !name.ends_with(".ring.tmp") && !name.ends_with(".stacks")) continue;
     if (names.size() == limits::kRingNames) {
       tell(&told_names_,
            {ErrorCode::kLimit, fmt::format("{}: more than {} files: the others are not looked at",
@@ -332,6 +338,27 @@ void RingReader::Impl::sweep_unfinished(const std::string& name, const RingName&
                                         TimeNs now) {
   const auto [seen, is_new] = making_.try_emplace(name, now);
   if (is_new || now - seen->second < kMakingNs || find_ring_process(options_.proc, parsed).alive) return;
+  unlink_file(name, folder);
+}
+
+// A process that was killed leaves what it would have removed at its end. As long as it lives it holds a
+// lock, also from within a container, where its pid says nothing.
+void RingReader::Impl::sweep_stacks(const std::string& name, const RingName& parsed, int folder, TimeNs now) {
+  Opened file;
+  // Looked at before it is opened: opening a device has effects of its own.
+  if (fstatat(folder, name.c_str(), &file.status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (!S_ISREG(file.status.st_mode)) return;
+  file.descriptor = openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (file.descriptor < 0) return;
+  if (producer_of(file.descriptor) || find_ring_process(options_.proc, parsed).alive) {
+    making_.erase(name);
+    return;
+  }
+  const TimeNs since = making_.try_emplace(name, now).first->second;
+  if (now - since >= kStacksNs) unlink_file(name, folder);
+}
+
+void RingReader::Impl::unlink_file(const std::string& name, int folder) {
   struct stat status {};
   if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) return;
   if (unlinkat(folder, name.c_str(), 0) == 0) ++stats.removed;
@@ -509,7 +536,7 @@ void RingReader::Impl::end(Ring* ring, const Round& round, Outcome* out) {
 }
 
 void RingReader::Impl::remove(Ring* ring) {
-  Folder folder;
+  Opened folder;
   folder.descriptor = open(options_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const char* name = ring->name.c_str();
   const bool named =

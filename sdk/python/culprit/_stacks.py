@@ -4,10 +4,12 @@ also while the process hangs in C code or holds the interpreter's lock.
 How an agent finds it. The file is <folder of rings>/<pid>-<start>.stacks, <start> being the boot clock's
 nanoseconds at its making, as in a ring's name. Its first line is JSON:
   {"kind":"stacks","version":1,"pid":…,"signal":…,"job":…,"host":…,"rank":…}
+As long as the process lives it holds a lock on the file (fcntl), where its pid says nothing: in a container.
 Before it sends the signal the agent sees that the process catches it (SigCgt of /proc/<pid>/status), and that
 it belongs to the file's owner: the signal would end a process that does not. Each dump is appended; the agent
 may truncate the file behind the first line, since it is written with O_APPEND and never mapped."""
 import faulthandler
+import fcntl
 import json
 import os
 import signal
@@ -37,6 +39,10 @@ class StackFile:
         self._file: Optional[Any] = os.fdopen(os.open(self.path, flags, 0o600), "wb", buffering=0)
         if mode & stat.S_ISGID:  # the folder hands on the daemon's group
             os.fchmod(self._file.fileno(), 0o660)
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pass  # refused on some file systems; then the process is looked up by its number
         head = {"kind": "stacks", "version": 1, "pid": os.getpid(), "signal": int(number), "job": who.job,
                 "host": who.host, "rank": who.rank}
         self._file.write(json.dumps(head).encode("ascii") + b"\n")

@@ -534,6 +534,28 @@ BOOST_AUTO_TEST_CASE(what_a_dead_process_did_not_finish_is_swept_and_a_living_on
   BOOST_TEST(host.problems.empty());
 }
 
+BOOST_AUTO_TEST_CASE(stacks_of_a_killed_process_stay_an_hour_and_those_of_a_living_one_for_good) {
+  RingFolder folder;
+  RingHost host(folder.path());
+  const std::string dead = folder.path() + "/4194399-5.stacks", locked = folder.path() + "/4194398-5.stacks";
+  const std::string alive = fmt::format("{}/{}-{}.stacks", folder.path(), getpid(), uint64_t{1} << 62);
+  const std::string other = folder.path() + "/mine.stacks";
+  for (const std::string& path : {dead, locked, alive, other}) std::ofstream(path) << "{}\n";
+  Child child([&](int) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    if (fcntl(open(locked.c_str(), O_WRONLY), F_SETLK, &lock) != 0) _exit(1);
+  });
+  child.step();
+  host.round();
+  host.round(3599 * kNsPerSecond);
+  BOOST_TEST(std::filesystem::exists(dead));
+  host.round(6 * kNsPerSecond);  // the folder is listed again
+  BOOST_TEST(!std::filesystem::exists(dead));
+  for (const std::string& path : {locked, alive, other}) BOOST_TEST(std::filesystem::exists(path), path);
+  BOOST_TEST(host.problems.empty());
+}
+
 BOOST_AUTO_TEST_CASE(the_job_is_what_the_caller_says_and_the_claim_is_valid_text) {
   RingFolder folder;
   RingHost host(folder.path());
