@@ -10,11 +10,6 @@ namespace culprit::comm {
 namespace {
 
 constexpr double kMs = 1e-6;  // of a nanosecond
-// Stamps that lie nearer to one another were taken together.
-constexpr int64_t kTogetherNs = 2000;
-// An operation that begins so soon after another of its kind stood in a queue behind it, and one that begins
-// so shortly before another ends followed it: launches and stamps are no finer.
-constexpr int64_t kQueuedNs = 50'000;
 
 // Operations that run beside a rank's work, by kind. One that another began beside did not hold the rank up;
 // one at whose end the next began did, unless something else ended there too; what else comes between says

@@ -7,8 +7,6 @@ namespace culprit::comm {
 namespace {
 
 constexpr double kMs = 1e-6;
-// Who came this much later came together: clocks of hosts are aligned no better, and stamps cost some of it.
-constexpr double kTogetherMs = 0.05;
 
 class Walk {
  public:

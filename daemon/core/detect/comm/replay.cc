@@ -14,8 +14,6 @@ namespace {
 constexpr double kMs = 1e-6;  // of a nanosecond
 // A replay that misses the step's own length by more says nothing of what else it might have been.
 constexpr double kAsObserved = 0.05;
-// Times that are compared across hosts are no finer (path.cc).
-constexpr double kTogetherMs = 0.05;
 constexpr double kShare = 0.01;  // of a step: less makes none irregular
 
 class Replay {

@@ -63,6 +63,17 @@ class Role {
     keys_of(longest, places_);
     place_of_ = FlatMap<uint32_t>(places_.size());
     for (uint32_t p = 0; p < places_.size(); ++p) place_of_.try_emplace(places_[p], p);
+    find_behind(&step_.ops[step_.begin[members_[longest]]]);
+  }
+
+  // Which place begins first when what happens at a place is over: there its end was waited for, if it was.
+  void find_behind(const Op* ops) {
+    behind_.resize(places_.size());
+    for (uint32_t p = 0; p < behind_.size(); ++p) {
+      const auto over = [](const Op& op, int64_t end) { return op.start < end; };
+      const Op* next = std::lower_bound(ops + p + 1, ops + places_.size(), ops[p].end - kQueuedNs, over);
+      behind_[p] = static_cast<uint32_t>(next - ops);
+    }
   }
 
   void place(uint32_t member) {
@@ -82,9 +93,13 @@ class Role {
       ops_[p * n + member] = from + k;
       gaps_[p * n + member] = step_.ops[from + k].gap_ms;
     }
-    // Behind a record that was lost stands a gap that holds what it would have told.
-    for (uint32_t p = 0; p + 1 < places_.size(); ++p)
-      if (ops_[p * n + member] == kNone) gaps_[(p + 1) * n + member] = NAN;
+    // Behind a record that was lost stands a gap that holds what it would have told: before what comes next, or
+    // where it ran beside other work, before what came when it was over.
+    for (uint32_t p = 0; p < places_.size(); ++p) {
+      if (ops_[p * n + member] != kNone) continue;
+      for (const uint32_t q : {p + 1, behind_[p]})
+        if (q < places_.size()) gaps_[q * n + member] = NAN;
+    }
   }
 
   // Gaps that end together where they began apart end with something that was waited for and not recorded:
@@ -190,6 +205,7 @@ class Role {
   std::vector<uint32_t> members_;  // indices into Step::ranks
   std::vector<uint64_t> places_, keys_;
   FlatMap<uint32_t> place_of_;
+  std::vector<uint32_t> behind_;              // by place
   std::vector<float> gaps_, usual_, values_;  // gaps_ and ops_ by place, then member
   std::vector<uint32_t> ops_;
 };

@@ -9,9 +9,6 @@
 namespace culprit::comm {
 namespace {
 
-// Stamps that lie nearer to one another were taken together.
-constexpr int64_t kTogetherNs = 2000;
-
 // Records that are compared one by one with the one that they may say again; more are looked up.
 constexpr size_t kTies = 8;
 

@@ -12,6 +12,15 @@
 
 namespace culprit::comm {
 
+// Stamps that lie nearer to one another were taken together.
+constexpr int64_t kTogetherNs = 2000;
+// An operation that begins so soon after another of its kind stood in a queue behind it, and one that begins
+// so shortly before another ends followed it: launches and stamps are no finer.
+constexpr int64_t kQueuedNs = 50'000;
+// Milliseconds: who came this much later came together. Clocks of hosts are aligned no better, and stamps cost
+// some of it.
+constexpr double kTogetherMs = 0.05;
+
 // A rank's side of an operation.
 struct Op {
   int64_t start = 0, end = 0;  // end: start where it is unfinished
