@@ -22,6 +22,7 @@ enum class Cause : uint8_t {
   kBatch,      // samples of some ranks
   kAllBatch,   // samples of all
   kUnstable,   // the optimiser
+  kOverflow,   // numbers of most ranks are not finite, whatever it is due to
   kPlanned,    // a change that the loop announced or made itself
 };
 constexpr bool is_corruption(Cause cause) { return cause <= Cause::kAudit; }

@@ -32,6 +32,7 @@ void Judge::restart() {
   teams_.clear();
   astray_.clear();
   together_ = Together();
+  overflow_ = Overflow();
   for (Case& known : cases_.all()) known.open = false;
 }
 
@@ -213,6 +214,24 @@ void Judge::see_together(Together::Alarm alarm, const Frame& frame) {
   cases_.add(std::move(made));
 }
 
+// After a corruption, bad samples or an optimiser that came loose it is what became of that.
+void Judge::see_overflow(Overflow::Alarm alarm, const Frame& frame) {
+  for (Case& known : cases_.all()) {
+    if (!known.open || frame.step - known.last_step > kAftermath) continue;
+    if (known.cause == Cause::kPlanned || known.cause == Cause::kBatch) continue;
+    goes_on(known, frame);
+    if (known.why.back() != alarm.why) known.why.push_back(std::move(alarm.why));
+    return;
+  }
+  Case made = begin(Cause::kOverflow, frame);
+  made.step = alarm.since;
+  made.metrics = std::move(alarm.metrics);
+  if (made.metrics.size() > kMetricsTold) made.metrics.resize(kMetricsTold);
+  made.confidence = 0.9;  // that something is wrong is sure; what, is not
+  made.why.push_back(std::move(alarm.why));
+  cases_.add(std::move(made));
+}
+
 void Judge::judge_team(size_t index, const Frame& frame, const Window& window) {
   const Peers::Group& group = peers_.groups()[index];
   if (group.slots.empty()) return;
@@ -253,6 +272,7 @@ void Judge::step(const Frame& frame, const Window& window) {
   std::vector<Together::Alarm> alarms = together_.step(frame, window, astray_);
   for (size_t index = 0; index < teams_.size(); ++index) judge_team(index, frame, window);
   for (Together::Alarm& alarm : alarms) see_together(std::move(alarm), frame);
+  if (auto lost = overflow_.step(frame, window, astray_)) see_overflow(std::move(*lost), frame);
 }
 
 }  // namespace culprit::core::numerics

@@ -9,6 +9,7 @@
 #include "core/detect/numerics/cases.h"
 #include "core/detect/numerics/equal.h"
 #include "core/detect/numerics/events.h"
+#include "core/detect/numerics/overflow.h"
 #include "core/detect/numerics/peers.h"
 #include "core/detect/numerics/together.h"
 
@@ -45,6 +46,7 @@ class Judge {
   void take_audit(uint32_t slot, uint32_t by, const Check& check, TimeNs time_ns);
   bool is_unstable(const Frame& frame) const;
   void see_together(Together::Alarm alarm, const Frame& frame);
+  void see_overflow(Overflow::Alarm alarm, const Frame& frame);
   void see_apart(const Apart::Alarm& alarm, const Frame& frame, const Window& window);
 
   Layout layout_;
@@ -53,6 +55,7 @@ class Judge {
   Marks astray_;             // by slot
   std::vector<float> odd_;
   Together together_;
+  Overflow overflow_;
   Cases cases_;
 };
 

@@ -13,6 +13,8 @@ std::string_view class_of(Cause cause) {
       return "data";
     case Cause::kUnstable:
       return "optimizer";
+    case Cause::kOverflow:
+      return "unknown";
     case Cause::kPlanned:
       return "schedule";
     default:
@@ -90,6 +92,12 @@ std::string mitigation_of(const Case& known, const Window& window) {
           "Lower the learning rate or clip gradients, from a checkpoint before step {}; a longer "
           "warm-up or normalised queries and keys keep it from coming back.",
           known.step);
+    case Cause::kOverflow:
+      return fmt::format(
+          "Stop: what is computed from step {0} on is lost. Start from a checkpoint before it without its "
+          "batch; where step {0} goes wrong again, look at its samples, the learning rate and the range of "
+          "the number format, else at the devices.",
+          known.step);
     case Cause::kPlanned:
       break;
   }
@@ -116,6 +124,8 @@ std::string title_of(const Case& known, const Window& window) {
       return "Bad samples on all ranks";
     case Cause::kUnstable:
       return "The training is unstable";
+    case Cause::kOverflow:
+      return "Numbers are not finite any more";
     case Cause::kPlanned:
       break;
   }
@@ -134,6 +144,10 @@ void act(Finding& finding, const Case& known) {
       break;
     case Cause::kUnstable:
       finding.component = Component::kUserConfig;
+      break;
+    case Cause::kOverflow:
+      finding.category = Category::kUnknown;
+      finding.action = ActionKind::kRollback;
       break;
     case Cause::kPlanned:
       finding.component = Component::kUserConfig;

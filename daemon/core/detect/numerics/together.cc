@@ -279,15 +279,8 @@ void Together::see_start(const Frame& frame, const Window& window, std::vector<A
 // A loss that climbs above the best that it was, or of a beginning above that of a model that only guesses.
 void Together::see_climb(const Frame& frame, const Window& window, std::vector<Alarm>& alarms) {
   const auto& told = medians_[*loss_];
-  if (!told || !(*told > 0)) return;
+  if (!told || !(*told > 0) || !std::isfinite(*told)) return;
   const std::string& metric = window.names()[*loss_].text;
-  if (!std::isfinite(*told)) {
-    Alarm alarm{.cause = Cause::kUnstable, .since = frame.step, .metrics = {metric}, .confidence = 0.7};
-    alarm.why = fmt::format("{} is not finite on most ranks at step {}", metric, frame.step);
-    if (!climb_told_) raise(std::move(alarm), alarms);
-    climb_told_ = true;
-    return;
-  }
   const double value = std::log(*told);
   if (steps_ == 0) fast_ = slow_ = best_ = value;
   see_start(frame, window, alarms);

@@ -213,6 +213,53 @@ const std::vector<Case> kCases = {
      3,
      {},
      1},
+    {"a loss that is no number any more",
+     [](Row& r) {
+       if (r.step >= 60) r.values["loss"] = kNan;
+     },
+     "unknown",
+     60,
+     {}},
+    {"gradients that overflow before the loss does",
+     [](Row& r) {
+       if (r.step >= 60) r.values["grad_norm"] = r.values["grad_norm_reduced"] = kInfinite;
+       if (r.step >= 61) r.values["loss"] = kNan;
+     },
+     "unknown",
+     60,
+     {}},
+    {"steps that are skipped until the scale of the loss fits",
+     [](Row& r) {
+       if (r.step >= 60 && r.step < 70) r.values["grad_norm"] = r.values["grad_norm_reduced"] = kInfinite;
+     },
+     ""},
+    {"the only rank's numbers",
+     [](Row& r) {
+       if (r.step >= 60) r.values["loss"] = r.values["param_norm"] = kNan;
+     },
+     "unknown",
+     60,
+     {},
+     0,
+     {.ranks = 1}},
+    {"a loss that only the last stage has",
+     [](Row& r) {
+       if (r.rank < 4) r.values["loss"] = kNan;
+     },
+     "",
+     0,
+     {},
+     0,
+     {.ranks = 8, .stages = 2}},
+    {"a loss that only the last stage had",
+     [](Row& r) {
+       if (r.rank < 4 || r.step >= 60) r.values["loss"] = kNan;
+     },
+     "unknown",
+     60,
+     {},
+     0,
+     {.ranks = 8, .stages = 2}},
     {"another rate by plan",
      [](Row& r) {
        if (r.step >= 60) scale(r, "lr", 5), scale(r, "update_norm", 5);
