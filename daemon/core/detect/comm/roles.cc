@@ -93,8 +93,8 @@ class Role {
       ops_[p * n + member] = from + k;
       gaps_[p * n + member] = step_.ops[from + k].gap_ms;
     }
-    // Behind a record that was lost stands a gap that holds what it would have told: before what comes next, or
-    // where it ran beside other work, before what came when it was over.
+    // Behind a record that was lost stands a gap that holds what it would have told: before what comes next,
+    // or where it ran beside other work, before what came when it was over.
     for (uint32_t p = 0; p < places_.size(); ++p) {
       if (ops_[p * n + member] != kNone) continue;
       for (const uint32_t q : {p + 1, behind_[p]})

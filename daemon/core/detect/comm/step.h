@@ -17,8 +17,8 @@ constexpr int64_t kTogetherNs = 2000;
 // An operation that begins so soon after another of its kind stood in a queue behind it, and one that begins
 // so shortly before another ends followed it: launches and stamps are no finer.
 constexpr int64_t kQueuedNs = 50'000;
-// Milliseconds: who came this much later came together. Clocks of hosts are aligned no better, and stamps cost
-// some of it.
+// Milliseconds: who came this much later came together. Clocks of hosts are aligned no better, and stamps
+// cost some of it.
 constexpr double kTogetherMs = 0.05;
 
 // A rank's side of an operation.

@@ -56,7 +56,22 @@ void Judge::see_odd(const Equal& equal, const Equal::Odd& odd, const Frame& fram
   metrics.resize(std::min(metrics.size(), kMetricsTold));
   made.metrics = std::move(metrics);
   if (made.equal_step) made.why.push_back(fmt::format("they were equal until step {}", *made.equal_step));
-  cases_.add(std::move(made));
+  // What its own numbers gave away before is the same fault.
+  if (Case* local = cases_.open(Cause::kApart, made.slots);
+      local && !odd.tie && frame.step - local->last_step <= kAftermath) {
+    made.step = std::min(made.step, local->step);
+    made.first_ns = local->first_ns;
+    made.proved = local->proved;
+    made.same = local->same;
+    made.elsewhere = local->elsewhere;
+    made.detected_at = std::min(made.detected_at, local->detected_at);
+    made.metrics.insert(made.metrics.end(), local->metrics.begin(), local->metrics.end());
+    made.metrics.resize(std::min(made.metrics.size(), kMetricsTold));
+    made.why.insert(made.why.end(), local->why.begin(), local->why.end());
+    *local = std::move(made);
+  } else {
+    cases_.add(std::move(made));
+  }
   if (odd.tie) return;
   for (const uint32_t slot : odd.slots) astray_[slot] = 1;
 }

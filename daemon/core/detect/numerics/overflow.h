@@ -1,6 +1,6 @@
 // Numbers that stop being finite on most ranks at once: nobody's in particular, and nothing that is computed
-// from them is worth anything. A loss, parameters or an update are so at once. Gradients alone overflow by plan
-// under a scaled loss (told or not): the step is skipped and the scale halved, so they have to go on for
+// from them is worth anything. A loss, parameters or an update are told at once. Gradients alone overflow by
+// plan under a scaled loss (told or not): the step is skipped and the scale halved, so they have to go on for
 // longer than the usual first scale, 2^16, can be halved. Owned by one detector; one thread.
 #pragma once
 

@@ -320,6 +320,18 @@ BOOST_DATA_TEST_CASE(tells_causes_apart, kCases) {
   BOOST_TEST(t.findings[0].of_nobody == (sample.kind != "sdc"));
 }
 
+BOOST_AUTO_TEST_CASE(what_a_replicas_own_numbers_show_is_one_fault_with_its_difference) {
+  const Told t = told(rows({}, [](Row& r) {
+    if (!from(r, 2, 60)) return;
+    scale(r, "act_max/layer.0", 1e4);
+    scale(r, "param_norm", 1.001);
+  }));
+  BOOST_TEST_REQUIRE(t.faults.size() == 1);
+  BOOST_TEST(t.faults[0].confidence >= 0.8);
+  BOOST_TEST(t.faults[0].metrics.size() == 2);
+  BOOST_TEST(t.findings[0].title.find("replica of rank 2 differs") != std::string::npos, t.findings[0].title);
+}
+
 BOOST_AUTO_TEST_CASE(names_the_last_step_with_equal_digests) {
   const Told t = told(rows({}, [](Row& r) {
     if (from(r, 2, 64)) scale(r, "param_norm", 2);
