@@ -291,7 +291,9 @@ std::optional<Response> MhdServer::unauthorized(MHD_Connection* connection, Exch
   e.request.authorized = bearer_matches(header(connection, "Authorization"), options_.token);
   if (!e.route->changes || e.request.authorized) return std::nullopt;
   if (options_.token.empty())
-    return error_response(403, "the daemon has no token_file, so nothing may be changed over TCP");
+    return error_response(403,
+                          "nothing may be changed over TCP: name a token_file below [http] of the daemon's "
+                          "configuration, and the same file with --token-file");
   Response refused = error_response(401, "this needs the daemon's token: Authorization: Bearer TOKEN");
   refused.headers.emplace_back("WWW-Authenticate", "Bearer");
   return refused;

@@ -78,7 +78,10 @@ class Teller {
           fmt::format("its own work takes {:.2f} times as long as theirs, without what it waits for others",
                       c.ratio),
           c.hidden ? "steps are no longer for it only because others take longer still"
-                   : fmt::format("it makes a step {} longer{}", amount(c.cost_ms), by_sums(c))};
+                   : fmt::format("it makes a step {} longer{}{}", amount(c.cost_ms), by_sums(c),
+                                 2 * c.cost_ms < c.excess_ms
+                                     ? "; the rest hides in what others are waited for meanwhile"
+                                     : "")};
     std::string part = c.kind == "nic"      ? "the network card of " + name_of(c.ranks[0])
                        : c.kind == "nvlink" ? "the links within " + host_of(c, 0)
                        : c.kind == "link"   ? "the way between " + subject(c)
@@ -304,14 +307,14 @@ class Teller {
     f.confidence = stuck.ranks.empty() ? 0.4 : 0.6 + 0.35 / static_cast<double>(stuck.ranks.size());
     f.action = stuck.ranks.empty() ? ActionKind::kNone : ActionKind::kCheck;
     f.title = stuck.ranks.empty()
-                  ? fmt::format("{} of communicator {} never ended", word(stuck.op), stuck.comm)
+                  ? fmt::format("{} of group {:x} never ended", word(stuck.op), stuck.comm)
                   : fmt::format("{} {}", who(stuck.ranks),
                                 stuck.on_device ? "did not leave an operation that its peers left"
                                                 : "did not enter an operation that its peers wait in");
     f.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(f.title[0])));
     f.remedy = "Take its stack and the device's state before the job is ended; then check the host.";
     f.why.push_back(
-        fmt::format("{} wait in operations that never ended, {} number {} of communicator {} among them",
+        fmt::format("{} wait in operations that never ended, {} number {} of group {:x} among them",
                     counted(stuck.waiting, "rank"), word(stuck.op), stuck.seq, stuck.comm));
     if (stuck.absent) f.why.push_back("of some of those named nothing was recorded at all");
     const double score = f.confidence / static_cast<double>(std::max<size_t>(1, stuck.ranks.size()));
