@@ -196,7 +196,9 @@ class Teller {
     for (auto at = by_step.begin(); at != by_step.end();) {
       auto end = std::next(at);
       uint32_t last = at->first;
-      while (end != by_step.end() && end->first == last + 1 && end->second.culprit == at->second.culprit)
+      // A job that was started again is at a step that it was at before.
+      while (end != by_step.end() && end->first == last + 1 && end->second.culprit == at->second.culprit &&
+             steps_[end->first].number > steps_[last].number)
         last = (end++)->first;
       Irregularity out;
       out.first_step = steps_[at->first].number;

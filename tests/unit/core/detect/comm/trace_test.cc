@@ -240,6 +240,16 @@ BOOST_FIXTURE_TEST_CASE(steps_of_a_job_that_was_started_again_are_judged_again, 
   BOOST_TEST(joined(trace.told_drops()).find("started again") != std::string::npos);
 }
 
+BOOST_FIXTURE_TEST_CASE(slow_steps_do_not_join_over_a_new_start, StartedAgain) {
+  plain::Faults slow;
+  slow.work = [](uint32_t rank, uint32_t) { return rank == 9 ? 1.5 : 1.0; };
+  run(20, 0, 0, 0, slow);
+  run(20, 5, kLaterNs, 0, slow);
+  const comm::Told told = comm::tell(trace);
+  BOOST_TEST(told.irregularities.size() >= 2u);
+  for (const Irregularity& one : told.irregularities) BOOST_TEST(one.first_step <= one.last_step);
+}
+
 BOOST_FIXTURE_TEST_CASE(a_hang_after_a_restart_is_told_of_those_who_hang_now, StartedAgain) {
   for (const uint64_t comms : {0, 1000}) {
     trace = comm::CommTrace(&job, true);
