@@ -123,7 +123,9 @@ def collect_wrong_certificates(context: Context) -> str:
         def told(agent=agent, word=word) -> bool:
             return any(word in one.errors.read_text(errors="replace") for one in (agent, cluster.collector))
         wait_until(told, 40, f"either side says why {agent.host} is refused: {agent.last_words()}")
-        def in_status(agent=agent) -> bool:  # the other side may know first
+        def in_status(agent=agent) -> bool:  # the other side may know first, and before it answers at all
+            if not agent.socket.exists():
+                return False
             forward = agent.get("/v1/status").json()["forward"]
             return forward["state"] != "open" and bool(forward["last_error"]) and \
                 forward["last_error"] in forward["sentence"]
