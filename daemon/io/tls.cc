@@ -41,7 +41,7 @@ std::string handshake_reason(unsigned long error) {
 // Shared with calls that are under way when the owner goes.
 struct TlsStream::Impl : std::enable_shared_from_this<TlsStream::Impl> {
   struct SslDelete {
-    void operator()(SSL* ssl) const { SSL_free(ssl); }
+    void operator()(SSL* owned) const { SSL_free(owned); }
   };
   enum class State : uint8_t { kHandshake, kReady, kStarted, kEnded };
 

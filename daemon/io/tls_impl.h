@@ -25,7 +25,7 @@ using X509Ptr = std::unique_ptr<X509, X509Delete>;
 
 struct TlsCredentials::Impl {
   struct Delete {
-    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+    void operator()(SSL_CTX* owned) const { SSL_CTX_free(owned); }
   };
   TlsFiles files;
   uint64_t hash = 0;  // of what the files held
