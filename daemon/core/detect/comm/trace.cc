@@ -537,6 +537,7 @@ void CommTrace::settle() {
     close(held_.size());
   }
   look_at_answers();
+  cluster_.settle();  // with ranks of steps that go on
 }
 
 std::optional<Stuck> CommTrace::stuck(Stopped stopped) const {
