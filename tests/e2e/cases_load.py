@@ -278,7 +278,11 @@ def reload_and_ask_under_load(context: Context) -> str:
             daemon.signal(signal.SIGHUP)
             time.sleep(0.5)
             need(daemon.alive(), f"it died of a reload: {daemon.last_words()}")
-        wait_until(lambda: daemon.metric("culprit_reloads_total") >= 3, 60, "reloads")
+        # Signals that come while one is under way are one; how many are depends on the machine.
+        def three_reloads() -> bool:
+            daemon.signal(signal.SIGHUP)
+            return daemon.metric("culprit_reloads_total") >= 3
+        wait_until(three_reloads, 60, "reloads")
         reloads = daemon.metric("culprit_reloads_total")
         status, seconds = daemon.stop()
     finally:
