@@ -102,6 +102,11 @@ class Cluster {
     while (ranks_[rank].pipeline != rank) rank = ranks_[rank].pipeline;
     return rank;
   }
+  // What a stream of a rank is, whoever's it is: the kind of its group, and which way it sends.
+  uint64_t kind_of(const RankInfo& rank, const Slot& slot) const {
+    const uint64_t way = slot.peer == kNone ? 0 : slot.peer > rank.rank ? 1 : 2;
+    return mix64(comms_[channels_[slot.channel].comm].shape, way << 1 | (slot.sends ? 1 : 0));
+  }
   // Whether what is told of a group's size can be believed: of most groups as many members were seen.
   bool sizes_hold() const { return sizes_hold_; }
   // Where a rank stands among those of its pipeline; 0 for all where nothing can be told apart by it.

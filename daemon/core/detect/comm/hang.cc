@@ -148,18 +148,12 @@ class Search {
     Place place{mix64(cluster_.stage(rank), 0), 0};
     std::vector<std::pair<uint64_t, uint64_t>> done;
     for (const Slot& slot : info.slots) {
-      done.emplace_back(kind_of(info, slot), slot.entered - (&slot == before ? 1 : 0));
+      done.emplace_back(cluster_.kind_of(info, slot), slot.entered - (&slot == before ? 1 : 0));
       if (&slot == before) place.kind = done.back().first;
     }
     std::sort(done.begin(), done.end());
     for (const auto& [kind, entered] : done) place.state = mix64(place.state, mix64(kind, entered));
     return place;
-  }
-
-  uint64_t kind_of(const RankInfo& info, const Slot& slot) const {
-    const uint64_t shape = cluster_.comms()[cluster_.channels()[slot.channel].comm].shape;
-    if (slot.peer == kNone) return mix64(shape, 0);
-    return mix64(shape, slot.peer > info.rank ? 1 : 2) + (slot.sends ? 1 : 0);
   }
 
   // Whether what a rank would enter next on a slot would not end with it: somebody else is not there either.
@@ -192,7 +186,7 @@ class Search {
       const auto [from, to] = next.equal_range(place_of(rank, nullptr).state);
       for (auto it = from; it != to && !explained; ++it)
         explained = std::any_of(info.slots.begin(), info.slots.end(), [&](const Slot& slot) {
-          return kind_of(info, slot) == it->second && waits_for_others(rank, slot);
+          return cluster_.kind_of(info, slot) == it->second && waits_for_others(rank, slot);
         });
       if (!explained) left.emplace(rank, how);
     }

@@ -257,10 +257,7 @@ void compare_families(const Cluster& cluster, Step& step) {
 
 uint64_t side_kind(const Cluster& cluster, uint32_t rank, const Op& op) {
   const RankInfo& info = cluster.ranks()[rank];
-  const Slot& slot = info.slots[op.slot];
-  const uint64_t shape = cluster.comms()[cluster.channels()[slot.channel].comm].shape;
-  const uint64_t way = slot.peer == kNone ? 0 : slot.peer > info.rank ? 1 : 2;
-  return mix64(shape, static_cast<uint64_t>(op.op) << 2 | way);
+  return mix64(cluster.kind_of(info, info.slots[op.slot]), static_cast<uint64_t>(op.op));
 }
 
 void compare_roles(const Cluster& cluster, Step& step) {

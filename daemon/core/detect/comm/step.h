@@ -32,13 +32,13 @@ struct Op {
   // background and that nobody waits for.
   uint32_t before = kNone;
   uint32_t awaited = kNone;  // one in the background that ended since: perhaps it was waited for
+  uint32_t launch = kNone;   // the first of those it was launched with, which stand behind one another
   float gap_ms = 0;          // of its own, before it; NaN: not known
   float excess_ms = 0;       // of that, beyond its peers; NaN: not comparable
   CommOp op = CommOp::kJoin;
   bool finished = true;
   bool background = false;  // the rank goes on while it runs
   bool fused = false;       // shares its stamps with its neighbour: launched as one
-  uint32_t launch = 0;      // the first of those it was launched with, which stand behind one another
   bool alone = false;       // a send that had left before its receiver came: it did not wait
 };
 
