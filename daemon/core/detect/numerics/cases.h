@@ -48,6 +48,19 @@ struct Case {
   bool open = true;
 };
 
+// That all ranks are odd at once.
+struct Alarm {
+  Cause cause = Cause::kAllBatch;
+  int64_t since = 0;
+  std::vector<std::string> metrics = {};
+  double confidence = 0;
+  std::string why = {};
+};
+
+constexpr size_t kMetricsTold = 16;  // of a fault: what a person reads
+// Steps in which what shows follows from a fault before.
+constexpr int64_t kAftermath = 64;
+
 class Cases {
  public:
   // The open case of this cause and these slots, or none.
@@ -57,21 +70,12 @@ class Cases {
     }
     return nullptr;
   }
-  // Where a check proved it before the numbers showed it, that case becomes this one.
+  // Where a check proved it before the numbers showed it, or a rank's own numbers gave it away before its
+  // replica differed, that case becomes this one.
   Case* add(Case made) {
     for (Case& known : all_) {
-      if (!known.open || known.cause != Cause::kAudit || !is_corruption(made.cause)) continue;
-      if (made.cause == Cause::kAudit || made.slots.size() != 1) continue;
-      if (std::find(known.slots.begin(), known.slots.end(), made.slots[0]) == known.slots.end()) continue;
-      made.step = std::min(made.step, known.step);
-      made.detected_at = known.detected_at;
-      made.last_step = std::max(made.last_step, known.last_step);
-      made.first_ns = known.first_ns;
-      made.proved = known.proved;
-      made.confidence = std::max(made.confidence, known.confidence);
-      made.why.insert(made.why.begin(), known.why.begin(), known.why.end());
-      made.same = known.same;
-      made.elsewhere = known.elsewhere;
+      if (!known.open || !becomes(known, made)) continue;
+      take_over(known, made);
       known = std::move(made);
       return &known;
     }
@@ -87,6 +91,29 @@ class Cases {
   uint64_t refused() const { return refused_; }
 
  private:
+  static bool becomes(const Case& known, const Case& made) {
+    if (made.slots.size() != 1 || made.shared) return false;
+    const bool same = std::find(known.slots.begin(), known.slots.end(), made.slots[0]) != known.slots.end();
+    if (known.cause == Cause::kAudit) return same && made.cause < Cause::kAudit;
+    return known.cause == Cause::kApart && made.cause == Cause::kReplica && same &&
+           made.last_step - known.last_step <= kAftermath;
+  }
+  static void take_over(const Case& known, Case& made) {
+    made.step = std::min(made.step, known.step);
+    made.detected_at = known.detected_at;
+    made.last_step = std::max(made.last_step, known.last_step);
+    made.first_ns = known.first_ns;
+    made.proved = known.proved;
+    made.confidence = std::max(made.confidence, known.confidence);
+    // What proves it stands first, then what is of all replicas.
+    made.why.insert(known.cause == Cause::kAudit ? made.why.begin() : made.why.end(), known.why.begin(),
+                    known.why.end());
+    for (const std::string& metric : known.metrics)
+      if (made.metrics.size() < kMetricsTold) made.metrics.push_back(metric);
+    made.same = known.same;
+    made.elsewhere = known.elsewhere;
+  }
+
   std::vector<Case> all_;
   uint64_t refused_ = 0;
 };

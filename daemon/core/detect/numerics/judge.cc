@@ -6,10 +6,7 @@ namespace culprit::core::numerics {
 
 namespace {
 
-// Steps in which what happens to all still follows from what happened before.
-constexpr int64_t kAftermath = 64;
-constexpr int64_t kAtOnce = 8;       // steps by which the same beginning may be dated apart
-constexpr size_t kMetricsTold = 16;  // of a fault: what a person reads
+constexpr int64_t kAtOnce = 8;  // steps by which the same beginning may be dated apart
 
 Case begin(Cause cause, const Frame& frame) {
   Case made;
@@ -23,6 +20,14 @@ Case begin(Cause cause, const Frame& frame) {
 void goes_on(Case& known, const Frame& frame) {
   known.last_step = frame.step;
   known.last_ns = std::max(known.last_ns, frame.last_ns);
+}
+
+// What all ranks show after a corruption follows from it; so does a climb from what began it, and that numbers
+// end from what spoilt them.
+bool follows(Cause then, Cause before) {
+  if (then == before || is_corruption(before)) return true;
+  if (then == Cause::kUnstable) return before == Cause::kAllBatch || before == Cause::kPlanned;
+  return then == Cause::kOverflow && (before == Cause::kAllBatch || before == Cause::kUnstable);
 }
 
 }  // namespace
@@ -56,22 +61,7 @@ void Judge::see_odd(const Equal& equal, const Equal::Odd& odd, const Frame& fram
   metrics.resize(std::min(metrics.size(), kMetricsTold));
   made.metrics = std::move(metrics);
   if (made.equal_step) made.why.push_back(fmt::format("they were equal until step {}", *made.equal_step));
-  // What its own numbers gave away before is the same fault.
-  if (Case* local = cases_.open(Cause::kApart, made.slots);
-      local && !odd.tie && frame.step - local->last_step <= kAftermath) {
-    made.step = std::min(made.step, local->step);
-    made.first_ns = local->first_ns;
-    made.proved = local->proved;
-    made.same = local->same;
-    made.elsewhere = local->elsewhere;
-    made.detected_at = std::min(made.detected_at, local->detected_at);
-    made.metrics.insert(made.metrics.end(), local->metrics.begin(), local->metrics.end());
-    made.metrics.resize(std::min(made.metrics.size(), kMetricsTold));
-    made.why.insert(made.why.end(), local->why.begin(), local->why.end());
-    *local = std::move(made);
-  } else {
-    cases_.add(std::move(made));
-  }
+  cases_.add(std::move(made));
   if (odd.tie) return;
   for (const uint32_t slot : odd.slots) astray_[slot] = 1;
 }
@@ -209,40 +199,22 @@ bool Judge::is_unstable(const Frame& frame) const {
          });
 }
 
-void Judge::see_together(Together::Alarm alarm, const Frame& frame) {
+void Judge::see_together(Alarm alarm, const Frame& frame) {
   for (Case& known : cases_.all()) {
     const bool is_loose = known.cause == Cause::kUnstable && alarm.cause == Cause::kAllBatch;
     if (!known.open || frame.step - known.last_step > (is_loose ? 4 : 1) * kAftermath) continue;
-    // What all ranks show after a corruption follows from it; so does a climb from what began it.
-    const bool follows =
-        is_corruption(known.cause) || (alarm.cause == Cause::kUnstable &&
-                                       (known.cause == Cause::kAllBatch || known.cause == Cause::kPlanned));
-    if (!follows && !is_loose && known.cause != alarm.cause) continue;
+    if (!is_loose && !follows(alarm.cause, known.cause)) continue;
     goes_on(known, frame);
+    // What became of it is worth knowing, once.
+    if (alarm.cause == Cause::kOverflow && known.why.back() != alarm.why)
+      known.why.push_back(std::move(alarm.why));
     return;
   }
   Case made = begin(alarm.cause, frame);
   made.step = alarm.since;
   made.metrics = std::move(alarm.metrics);
+  made.metrics.resize(std::min(made.metrics.size(), kMetricsTold));
   made.confidence = alarm.confidence;
-  made.why.push_back(std::move(alarm.why));
-  cases_.add(std::move(made));
-}
-
-// After a corruption, bad samples or an optimiser that came loose it is what became of that.
-void Judge::see_overflow(Overflow::Alarm alarm, const Frame& frame) {
-  for (Case& known : cases_.all()) {
-    if (!known.open || frame.step - known.last_step > kAftermath) continue;
-    if (known.cause == Cause::kPlanned || known.cause == Cause::kBatch) continue;
-    goes_on(known, frame);
-    if (known.why.back() != alarm.why) known.why.push_back(std::move(alarm.why));
-    return;
-  }
-  Case made = begin(Cause::kOverflow, frame);
-  made.step = alarm.since;
-  made.metrics = std::move(alarm.metrics);
-  if (made.metrics.size() > kMetricsTold) made.metrics.resize(kMetricsTold);
-  made.confidence = 0.9;  // that something is wrong is sure; what, is not
   made.why.push_back(std::move(alarm.why));
   cases_.add(std::move(made));
 }
@@ -284,10 +256,10 @@ void Judge::step(const Frame& frame, const Window& window) {
       if (astray_[slot] && frame.is_seen(slot)) goes_on(known, frame);
     }
   }
-  std::vector<Together::Alarm> alarms = together_.step(frame, window, astray_);
+  std::vector<Alarm> alarms = together_.step(frame, window, astray_);
   for (size_t index = 0; index < teams_.size(); ++index) judge_team(index, frame, window);
-  for (Together::Alarm& alarm : alarms) see_together(std::move(alarm), frame);
-  if (auto lost = overflow_.step(frame, window, astray_)) see_overflow(std::move(*lost), frame);
+  for (Alarm& alarm : alarms) see_together(std::move(alarm), frame);
+  if (auto lost = overflow_.step(frame, window, astray_)) see_together(std::move(*lost), frame);
 }
 
 }  // namespace culprit::core::numerics

@@ -45,8 +45,7 @@ class Judge {
   void take_replay(uint32_t slot, const Check& check, TimeNs time_ns);
   void take_audit(uint32_t slot, uint32_t by, const Check& check, TimeNs time_ns);
   bool is_unstable(const Frame& frame) const;
-  void see_together(Together::Alarm alarm, const Frame& frame);
-  void see_overflow(Overflow::Alarm alarm, const Frame& frame);
+  void see_together(Alarm alarm, const Frame& frame);
   void see_apart(const Apart::Alarm& alarm, const Frame& frame, const Window& window);
 
   Layout layout_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/detect/numerics/cases.h"
 #include "core/detect/numerics/equal.h"
 #include "core/detect/numerics/window.h"
 
@@ -15,12 +16,7 @@ namespace culprit::core::numerics {
 
 class Overflow {
  public:
-  struct Alarm {
-    int64_t since = 0;                 // the first step
-    std::vector<std::string> metrics;  // what is not finite now; what went first stands first
-    std::string why;
-  };
-  // At each step while it lasts.
+  // At each step while it lasts; of the metrics what went first stands first.
   std::optional<Alarm> step(const Frame& frame, const Window& window, const Marks& astray);
 
  private:
@@ -28,13 +24,16 @@ class Overflow {
     Marks sound;                   // by slot: was finite once
     std::optional<int64_t> since;  // not finite on most ranks
   };
-  bool is_lost(const Frame& frame, uint32_t number, const Marks& astray, bool first);
+  // Ranks that tell a metric, and of those the ones whose value is not finite.
+  struct Count {
+    size_t told = 0, lost = 0;
+  };
+  Count count(const std::vector<double>& cells, const Marks& astray, Marks& sound) const;
 
   std::vector<Column> columns_;
-  size_t bad_ = 0, told_ = 0;  // ranks, of the column that was looked at last
-  uint32_t skipped_ = 0;       // steps in a row with gradients alone
-  bool first_ = true;
-  std::string why_;  // of the spell; empty: there is none
+  uint32_t skipped_ = 0;  // steps in a row with gradients alone
+  bool first_ = true;     // nothing was told before
+  std::string why_;       // of the spell; empty: there is none
 };
 
 }  // namespace culprit::core::numerics

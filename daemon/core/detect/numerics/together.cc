@@ -321,7 +321,7 @@ void Together::raise(Alarm alarm, std::vector<Alarm>& alarms) const {
   alarms.push_back(std::move(alarm));
 }
 
-std::vector<Together::Alarm> Together::step(const Frame& frame, const Window& window, const Marks& astray) {
+std::vector<Alarm> Together::step(const Frame& frame, const Window& window, const Marks& astray) {
   std::vector<Alarm> alarms;
   if (steps_ == 0) first_step_ = frame.step;
   take_medians(frame, window, astray);

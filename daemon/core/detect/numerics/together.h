@@ -22,13 +22,6 @@ namespace culprit::core::numerics {
 
 class Together {
  public:
-  struct Alarm {
-    Cause cause = Cause::kAllBatch;
-    int64_t since = 0;
-    std::vector<std::string> metrics = {};
-    double confidence = 0;
-    std::string why = {};
-  };
   std::vector<Alarm> step(const Frame& frame, const Window& window, const Marks& astray);
   // Norms grow as before an instability.
   bool is_loose() const { return grown_.has_value(); }
