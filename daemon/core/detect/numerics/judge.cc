@@ -22,8 +22,8 @@ void goes_on(Case& known, const Frame& frame) {
   known.last_ns = std::max(known.last_ns, frame.last_ns);
 }
 
-// What all ranks show after a corruption follows from it; so does a climb from what began it, and that numbers
-// end from what spoilt them.
+// What all ranks show after a corruption follows from it; so does a climb from what began it, and that
+// numbers end from what spoilt them.
 bool follows(Cause then, Cause before) {
   if (then == before || is_corruption(before)) return true;
   if (then == Cause::kUnstable) return before == Cause::kAllBatch || before == Cause::kPlanned;

@@ -19,7 +19,8 @@ bool spoils(Role role) {
 
 }  // namespace
 
-// Of ranks that had a number there before: in a pipeline most may never have a loss. At the first step, of all.
+// Of ranks that had a number there before: in a pipeline most may never have a loss. At the first step, of
+// all.
 Overflow::Count Overflow::count(const std::vector<double>& cells, const Marks& astray, Marks& sound) const {
   Count out;
   sound.resize(std::max(sound.size(), cells.size()));
