@@ -46,10 +46,12 @@ void choose_parallel(CommSite& s, const CommJobOptions& o, Random random) {
   const uint32_t rest = s.world / std::max(1u, s.cp);
   s.tp = o.tp;
   s.pp = o.pp;
+  // One where nothing fits: what does not is told by check_shape.
   for (uint32_t tp = 1u << random.below(4); s.tp == 0; tp /= 2)
-    if (tp <= s.ranks_per_host && rest % (tp * std::max(1u, s.pp)) == 0 && rest / tp >= s.ep) s.tp = tp;
+    if (tp == 1 || (tp <= s.ranks_per_host && rest % (tp * std::max(1u, s.pp)) == 0 && rest / tp >= s.ep))
+      s.tp = tp;
   for (uint32_t pp = 1u << random.below(4); s.pp == 0; pp /= 2)
-    if (rest % (s.tp * pp) == 0 && (rest / (s.tp * pp)) * s.cp % s.ep == 0) s.pp = std::max(1u, pp);
+    if (pp == 1 || (rest % (s.tp * pp) == 0 && (rest / (s.tp * pp)) * s.cp % s.ep == 0)) s.pp = pp;
   s.dp = o.dp != 0 ? o.dp : std::max(1u, rest / (s.tp * s.pp));
 }
 

@@ -190,6 +190,8 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_is_refused_with_its_reason) {
     BOOST_TEST(status.error().text.find(reason) != std::string::npos);
   };
   refused([](CommJobOptions& o) { o.tp = 3; }, "is not tp");
+  refused([](CommJobOptions& o) { o.world = 7, o.tp = 2, o.pp = 0; }, "is not tp");
+  refused([](CommJobOptions& o) { o.world = 7, o.tp = 0, o.pp = 2; }, "is not tp");
   refused([](CommJobOptions& o) { o.ep = 3; }, "ep: 3");
   refused([](CommJobOptions& o) { o.virtual_stages = 2; }, "pipeline of 3");
   refused([](CommJobOptions& o) { o.faults = {"gremlin"}; }, "gremlin");
