@@ -155,7 +155,9 @@ std::optional<FileKind> kind_of_json(const NamedHead& file, std::string_view nam
   if (first.kind == "stack") return FileKind::kStacks;
   if (first.has_frames && first.has_thread) return FileKind::kStacks;  // py-spy dump --json
   if (first.has_pg_config || (first.has_entries && first.has_version)) return FileKind::kFlightRecorder;
-  if (first.has_entries && named_as_flight_recorder(name)) return FileKind::kFlightRecorder;
+  // One that is cut off early is told as such by its reader.
+  if ((first.has_entries || first.has_version) && named_as_flight_recorder(name))
+    return FileKind::kFlightRecorder;
   // Its first line is longer than the head and may yet say its kind.
   if (name.ends_with(".ndjson") && lines.objects > 0 && lines.other_kinds == 0) return FileKind::kMetrics;
   return std::nullopt;
