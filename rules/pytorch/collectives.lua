@@ -116,10 +116,10 @@ for _, k in ipairs(kinds) do
   collective {
     id = "nccl_" .. k[1], title = k[2], category = k[3], role = "root", severity = "error", general = true,
     symptom = "crash", action = "check",
-    regex = { [[NCCL error in: .*\b]] .. k[4] .. [[\b]], [[\b]] .. k[6] .. ": " },
+    regex = { [[NCCL error(?: in: .*\b|: )]] .. k[4] .. [[\b]], [[\b]] .. k[6] .. ": " },
     remedy = "Read `Last error` below it and NCCL's own warnings (NCCL_DEBUG=WARN).",
     hit = { "DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1275, " .. k[4] .. ", NCCL version 2.18.3",
-      k[5] },
+      "RuntimeError: NCCL error: " .. k[4], k[5] },
     miss = { "NCCL INFO comm 0x55 rank 3 nranks 8 - Init COMPLETE" },
   }
 end

@@ -178,8 +178,8 @@ Finding complete(const detect::View& view, Sign sign) {
     for (const uint32_t host : sign.hosts)
       f.subjects.push_back(
           finding_about(view, host, "", known / static_cast<double>(sign.hosts.size())).subjects[0]);
-  const std::string told =
-      sign.hosts.empty() ? counted(sign.count, "line") : counted(sign.hosts.size(), "host");
+  const std::string told = sign.hosts.empty() ? counted(sign.count, "line")
+                                              : counted(sign.hosts.size(), view.by_rank ? "rank" : "host");
   f.why.push_back(fmt::format("rule {}: {} told it", sign.rule->id, told));
   if (sign.novel) f.why.emplace_back("no successful job of the pool has such a line");
   if (sign.late) f.why.emplace_back("it began when the iterations ended");
