@@ -36,6 +36,7 @@ def judge(case: Case) -> Dict[str, object]:
     return {"row": case.row, "name": case.name, "lines": report["job"]["lines"], "verdict": bool(verdict),
             "diagnosed": bool(report["diagnoses"]) or bool(verdict),
             "title": (verdict or (report["diagnoses"] or [{}])[0]).get("title"),
+            "confidence": (verdict or (report["diagnoses"] or [{}])[0]).get("confidence"),
             "component": (verdict or {}).get("component"),
             "suspects": [place["host"] for place in report["suspects"][:3]]}
 
