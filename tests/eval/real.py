@@ -29,13 +29,15 @@ def first_diagnosis(report: dict) -> Optional[dict]:
 
 # ---- runs that succeeded
 
-def mlperf_cases(data: Path, folder: Path) -> List[alarms.Case]:
-    """Each run alone, beside its sibling, and cut; under neutral names."""
+def mlperf_cases(data: Path, folder: Path, share: float) -> List[alarms.Case]:
+    """Each run alone, beside its sibling, and cut; under neutral names. `share`: of the systems, spread."""
     groups: Dict[Path, List[Path]] = defaultdict(list)
     for run in sorted((data / "real-logs/mlperf-more").rglob("*.zst")):
         groups[run.parent].append(run)
     cases = []
     for i, (parent, runs) in enumerate(sorted(groups.items())):
+        if int((i + 1) * share) == int(i * share):
+            continue
         name = "/".join(parent.parts[-4:])
         texts = [alarms.unpack(run).splitlines(keepends=True) for run in runs]
         for k, lines in enumerate(texts):
@@ -57,8 +59,9 @@ def mlperf_cases(data: Path, folder: Path) -> List[alarms.Case]:
     return cases
 
 
-def run_mlperf(rows: Rows, data: Path, folder: Path, processes: int) -> List[Tuple[float, bool, str]]:
-    results = alarms.judge_all(rows, "mlperf-more run", mlperf_cases(data, folder), processes)
+def run_mlperf(rows: Rows, data: Path, folder: Path, options) -> List[Tuple[float, bool, str]]:
+    cases = mlperf_cases(data, folder, options.share)
+    results = alarms.judge_all(rows, "mlperf-more run", cases, options.processes)
     alarms.tell(rows, "mlperf-more", f"Successful runs of other sites (mlperf-more): {len(results)} inputs",
                 results)
     for one in results:
@@ -196,8 +199,8 @@ def run_reliability(rows: Rows, stated: Sequence[Tuple[float, bool, str]]) -> No
     rows.goal("right where 90 % or more is stated", ratio(sum(sure), len(sure)), 0.90)
 
 
-def run(rows: Rows, data: Path, folder: Path, processes: int) -> None:
-    stated = run_mlperf(rows, data, folder, processes)
-    stated += run_excerpts(rows, data, folder, processes)
+def run(rows: Rows, data: Path, folder: Path, options) -> None:
+    stated = run_excerpts(rows, data, folder, options.processes)
     stated += run_cases(rows, data, folder)
+    stated += run_mlperf(rows, data, folder, options)
     run_reliability(rows, stated)
