@@ -42,6 +42,7 @@ def step(number: int, /) -> None:
 
     def make() -> Iterator[bytes]:
         at = int(number)
+        yield from tracer.host_lines()
         yield tracer.line("step", {"step": at})
         tracer.begins(at if 0 <= at < UNKNOWN else UNKNOWN)
     tracer.put(make)
@@ -57,7 +58,7 @@ def log_metrics(step: int, values: Optional[Mapping[str, Any]] = None, /, *,
 
     def make() -> Iterator[bytes]:
         head = {"kind": "metric", **tracer.head_of_rank(), "step": int(step), "time_ns": time.time_ns()}
-        yield from _lines.metric(head, {**(values or {}), **more}, digests)
+        yield from _lines.metric(head, {**(values or {}), **more, **tracer.host.of_metrics()}, digests)
     tracer.put(make)
 
 

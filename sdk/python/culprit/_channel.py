@@ -21,6 +21,7 @@ SEND_S = 0.2           # how long a write may wait for a daemon that does not re
 BLOCK_BYTES = 64 << 10
 RETRY_S = (0.5, 5.0)   # after a refused connection, doubled up to the second
 FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
+BEAT_S = 5.0           # between beats, where somebody asked for them
 EXIT_S = 1.0           # how long the end of the process may wait for what is queued
 
 
@@ -110,6 +111,8 @@ class Channel:
         self._refused = 0  # by put(); the thread counts what it dropped itself
         self._dropped = 0
         self._told = 0
+        self._beat: Optional[Callable[[], None]] = None
+        self._beat_at = 0.0
         self._ends = threading.Event()
         self._deadline = float("inf")
         self._starting = threading.Lock()
@@ -132,6 +135,10 @@ class Channel:
         self._queue.put(work)
         if self._thread is None:
             self._start()
+
+    def beats(self, work: Callable[[], None]) -> None:
+        """Has `work` done by the thread every five seconds from the next line or call on."""
+        self._beat, self._beat_at = work, time.monotonic() + BEAT_S
 
     def _start(self) -> None:
         if not self._starting.acquire(False):
@@ -164,6 +171,9 @@ class Channel:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - FAULTS)
         while True:
             self._take(wait=not self._held and not self._out)
+            if self._beat and time.monotonic() >= self._beat_at:
+                self._beat_at = time.monotonic() + BEAT_S
+                self._do(self._beat)
             if not self._ends.is_set():
                 self._ends.wait(self._pause_s())
             self._take(wait=False)
@@ -177,7 +187,8 @@ class Channel:
         """Everything that is queued; calls are made in between."""
         try:
             while True:
-                item = self._queue.get() if wait else self._queue.get_nowait()
+                item = self._queue.get(timeout=BEAT_S if self._beat else None) if wait \
+                    else self._queue.get_nowait()
                 wait = False
                 if isinstance(item, bytes):
                     self._held.append(item)

@@ -2,6 +2,7 @@
 the job, one at a time; written by the channel's thread, so that a slow file system is not the job's."""
 import os
 import struct
+import time
 from collections import deque
 from typing import Callable, Deque
 
@@ -9,6 +10,8 @@ from ._identity import Identity
 from ._ring import RECORD_BYTES
 
 HEADER = struct.Struct("<8sII64s48s")
+TIMES = struct.Struct("<QQ")  # of a record: start and end
+SIZE, OP, JOIN = slice(55, 51, -1), slice(56, 58), b"\0\0"  # the size by its highest byte first: it compares
 PENDING_RECORDS = 65536  # 4 MiB: seconds of the busiest job, for a file system that hangs
 
 
@@ -21,9 +24,26 @@ class CommFile:
         self._pending: Deque[bytes] = deque()
         self._asked = False
         self._descriptor = -1
+        self._join = b""    # of the largest communicator
+        self._pushed = 0    # records
+        self._beaten = 0    # of them at the last beat
         self.dropped = 0
 
     def push(self, record: bytes) -> None:
+        self._pushed += 1
+        if record[OP] == JOIN and record[SIZE] >= self._join[SIZE]:
+            self._join = record
+        self._keep(record)
+
+    def beat(self) -> None:
+        """Called every few seconds. Where nothing was pushed in between, the join is written again, with the
+        time: the trace of a hang shows that the process lived on."""
+        idle, self._beaten = self._pushed == self._beaten, self._pushed
+        if idle and self._join:
+            now = time.time_ns()
+            self._keep(TIMES.pack(now, now) + self._join[TIMES.size:])
+
+    def _keep(self, record: bytes) -> None:
         if len(self._pending) >= PENDING_RECORDS:
             self.dropped += 1
             return

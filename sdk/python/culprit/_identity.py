@@ -9,6 +9,10 @@ RANK_VARIABLES = ("CULPRIT_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "
 DEVICE_VARIABLES = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 # The daemon finds a Slurm job by itself under the same name.
 JOB_VARIABLES = ("CULPRIT_JOB", "SLURM_JOB_ID")
+# A local rank is a device's number only where there are devices: shown to this process, or on this host.
+SHOWN_VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                   "ASCEND_RT_VISIBLE_DEVICES")
+DEVICE_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/davinci_manager")
 
 
 def _text(environment: Mapping[str, str], names: "tuple[str, ...]") -> Optional[str]:
@@ -21,6 +25,13 @@ def _number(environment: Mapping[str, str], names: "tuple[str, ...]") -> Optiona
         if text.isascii() and text.isdigit() and int(text) <= RANKS_MAX:
             return int(text)
     return None
+
+
+def _has_devices(environment: Mapping[str, str]) -> bool:
+    shown = [environment[name] for name in SHOWN_VARIABLES if name in environment]
+    if shown:
+        return any(text not in ("", "-1") for text in shown)
+    return any(os.path.exists(path) for path in DEVICE_FILES)
 
 
 class Identity:
@@ -36,5 +47,5 @@ class Identity:
         self.wrong: Optional[str] = None
         if environment.get(RANK_VARIABLES[0]) and not self.rank_given:
             self.wrong = f"{RANK_VARIABLES[0]} is no rank: {environment[RANK_VARIABLES[0]]!r}"
-        self.device = _number(environment, DEVICE_VARIABLES)
+        self.device = _number(environment, DEVICE_VARIABLES) if _has_devices(environment) else None
         self.host = environment.get("CULPRIT_HOST") or socket.gethostname()

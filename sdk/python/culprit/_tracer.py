@@ -8,11 +8,12 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 
 from . import _lines
 from ._channel import Channel, FileSink, LineSink, SocketSink
 from ._comm_file import CommFile
+from ._host import HostMeter
 from ._identity import Identity
 from ._native import native
 from ._ring import FOLDER, UNKNOWN, Recorder, RecordSink, Ring
@@ -37,6 +38,7 @@ class Tracer:
         self.who = Identity()
         self.step = UNKNOWN  # of records
         self.device_told = False
+        self.host = HostMeter()
         self.on = os.environ.get("CULPRIT_DISABLE", "0") in ("", "0")
         self.folder = os.environ.get("CULPRIT_RINGS") or FOLDER
         self.trace_dir = os.environ.get("CULPRIT_TRACE_DIR")
@@ -124,6 +126,13 @@ class Tracer:
         except Exception as error:
             self.tell(f"a line was not taken: {type(error).__name__}: {error}")
 
+    def host_lines(self) -> Iterator[bytes]:
+        """Of a loop that logs no metrics, with the step that has ended."""
+        rank, values = self.rank(), self.host.alone() if self.step != UNKNOWN else {}
+        if values and rank is not None:
+            yield from _lines.metric({"kind": "metric", **self.head(), "step": self.step,
+                                      "time_ns": time.time_ns()}, values, None)
+
     def line(self, kind: str, fields: Dict[str, Any]) -> bytes:
         return _lines.encoded({"kind": kind, **self.head(), "time_ns": time.time_ns(), **fields})
 
@@ -141,7 +150,9 @@ class Tracer:
 
     def _record_sink(self) -> Optional[RecordSink]:
         if self.trace_dir:
-            return CommFile(self._path("comm"), self.who, FILE_BYTES, self.channel.call)
+            comm_file = CommFile(self._path("comm"), self.who, FILE_BYTES, self.channel.call)
+            self.channel.beats(comm_file.beat)
+            return comm_file
         try:
             return Ring(self.folder, self.who)
         except OSError as error:

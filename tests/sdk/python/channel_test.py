@@ -155,9 +155,10 @@ culprit.phase("evaluation").begin().end()
             self.assertGreater(line["time_ns"], 10 ** 18)
         said = [{key: value for key, value in line.items() if key not in ("job", "rank", "time_ns")}
                 for line in daemon.lines]
+        host = {name: value for name, value in said[1]["values"].items() if name.startswith("host/")}
         self.assertEqual(said, [
             {"kind": "step", "step": 7},
-            {"kind": "metric", "step": 7, "values": {"grad_norm/layer.0": 0.5, "loss": "NaN"},
+            {"kind": "metric", "step": 7, "values": {"grad_norm/layer.0": 0.5, "loss": "NaN", **host},
              "digests": {"param": "ff"}},
             {"kind": "event", "shard": 4, "name": "data_shift"},
             {"kind": "phase", "name": "checkpoint", "state": "begin"},

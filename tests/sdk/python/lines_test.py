@@ -1,12 +1,15 @@
 """What a loop says, as lines of FORMATS.md section 4."""
 import json
 import math
+import time
 import unittest
 from typing import Any, List
+from unittest import mock
 
 import daemons  # noqa: F401  the package's path
 
 from culprit import _lines
+from culprit._host import HostMeter
 from culprit._identity import Identity
 
 
@@ -81,6 +84,37 @@ class Who(unittest.TestCase):
             with self.subTest(environment=environment):
                 who = Identity(environment)
                 self.assertEqual((who.rank, who.job), (rank, job))
+
+    def test_a_local_rank_is_a_device_only_where_there_are_devices(self) -> None:
+        table = (({"LOCAL_RANK": "3", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}, 3),
+                 ({"LOCAL_RANK": "3", "CUDA_VISIBLE_DEVICES": ""}, None),
+                 ({"LOCAL_RANK": "3", "ROCR_VISIBLE_DEVICES": "-1"}, None))
+        for environment, device in table:
+            with self.subTest(environment=environment):
+                self.assertEqual(Identity(environment).device, device)
+        for exists, device in ((True, 3), (False, None)):
+            with mock.patch("os.path.exists", return_value=exists):
+                self.assertEqual(Identity({"LOCAL_RANK": "3"}).device, device)
+
+
+class TheHost(unittest.TestCase):
+    def test_its_pressure_goes_with_metrics_at_most_once_a_second(self) -> None:
+        meter = HostMeter()
+        first = meter.of_metrics()
+        self.assertIn("host/nonvoluntary_ctxt_switches", first)
+        self.assertIn("host/runnable_per_core", first)
+        self.assertEqual(meter.of_metrics(), {})
+        self.assertEqual(meter.alone(), {})
+
+    def test_a_loop_without_metrics_gets_lines_of_its_own(self) -> None:
+        meter = HostMeter()
+        self.assertEqual(meter.alone(), {})
+        with mock.patch("time.monotonic", return_value=time.monotonic() + 11):
+            self.assertIn("host/nonvoluntary_ctxt_switches", meter.alone())
+
+    def test_a_kernel_without_pressure_tells_the_rest(self) -> None:
+        with mock.patch("builtins.open", side_effect=FileNotFoundError("/proc/pressure/cpu")):
+            self.assertEqual(list(HostMeter().of_metrics()), ["host/nonvoluntary_ctxt_switches"])
 
 
 if __name__ == "__main__":

@@ -18,10 +18,11 @@ import daemons  # noqa: F401  the package's path
 from culprit import _ring
 from culprit._comm_file import CommFile
 from culprit._identity import Identity
-from culprit._ring import Recorder, Ring
+from culprit._ring import RECORD, UNKNOWN, Recorder, Ring
 
 _tracer = importlib.import_module("culprit._tracer")  # the package has a function of that name
-WHO = Identity({"CULPRIT_JOB": "llama", "RANK": "131", "LOCAL_RANK": "3", "CULPRIT_HOST": "node-9"})
+WHO = Identity({"CULPRIT_JOB": "llama", "RANK": "131", "LOCAL_RANK": "3",
+                "CUDA_VISIBLE_DEVICES": "0,1,2,3", "CULPRIT_HOST": "node-9"})
 
 
 def record(number: int) -> bytes:
@@ -207,6 +208,20 @@ class TheFile(unittest.TestCase):
             data = Path(folder + "/r.comm").read_bytes()
         self.assertEqual(data[128:], record(0) + record(1)[:36])
         self.assertEqual(file.dropped, 4)
+
+    def test_tells_by_a_later_join_that_a_process_that_records_nothing_lives(self) -> None:
+        join, small, entry = (RECORD.pack(9, end, 5, 0, 0, 1, 7, UNKNOWN, size, op, 1, 0, UNKNOWN)
+                              for end, size, op in ((9, 256, 0), (9, 2, 0), (0, 256, 1)))
+        with tempfile.TemporaryDirectory() as folder:
+            file = CommFile(folder + "/r.comm", WHO, 1 << 30, lambda work: work())
+            for one in (join, small, entry):
+                file.push(one)
+            file.beat()  # something was pushed since the last one
+            with mock.patch("time.time_ns", return_value=6_000_000_000):
+                file.beat()
+            data = Path(folder + "/r.comm").read_bytes()[128:]
+        self.assertEqual(len(data), 4 * 64)
+        self.assertEqual(data[192:], struct.pack("<QQ", 6_000_000_000, 6_000_000_000) + join[16:])
 
 
 class TheTracer(unittest.TestCase):

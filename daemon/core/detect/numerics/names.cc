@@ -34,7 +34,7 @@ constexpr std::array kKnownParts = {
     Known{"grad_norm", Role::kGradPart},     Known{"q_norm", Role::kQueryNorm},
     Known{"k_norm", Role::kKeyNorm},         Known{"attn_entropy", Role::kEntropy},
     Known{"act_max", Role::kActMax},         Known{"param_norm", Role::kParamNorm},
-    Known{"update_norm", Role::kUpdateNorm},
+    Known{"update_norm", Role::kUpdateNorm}, Known{"host", Role::kTiming},
 };
 
 Name describe(std::string_view text) {

@@ -1,0 +1,57 @@
+"""What the host knows of who else wants its cores, as metrics of the job: with them a rank that was
+preempted by a
+neighbour is told from one whose device is slow. At most once a second, some 50 us."""
+import os
+import resource
+import time
+from typing import Dict
+
+EVERY_S = 1.0
+ALONE_S = 10.0  # without metrics of the loop, before the values go out in lines of their own
+SWITCHES = "host/nonvoluntary_ctxt_switches"  # as /proc/PID/status: of this process, since it began
+PRESSURE = "host/psi_cpu_some_avg10"          # percent of the time in which somebody waited for a core
+RUNNABLE = "host/runnable_per_core"           # who runs or wants to, on the whole host
+
+
+def _pressure() -> Dict[str, float]:
+    """Not of a kernel without PSI."""
+    try:
+        with open("/proc/pressure/cpu", "rb", buffering=0) as text:
+            some = text.read(256).split(b"\n")[0]
+        return {PRESSURE: float(some.partition(b"avg10=")[2].split()[0])}
+    except (OSError, ValueError, IndexError):
+        return {}
+
+
+def _runnable() -> Dict[str, float]:
+    try:
+        with open("/proc/loadavg", "rb", buffering=0) as text:
+            running = int(text.read(128).split()[3].split(b"/")[0])
+        return {RUNNABLE: round(running / (os.cpu_count() or 1), 3)}
+    except (OSError, ValueError, IndexError):
+        return {}
+
+
+class HostMeter:
+    """Raises nothing. The loop's metrics of a step carry the values; where there are none, lines of their own
+    do: beside metrics that come late those would be taken for the step's. Of two threads that come at once
+    both may get the values."""
+
+    def __init__(self) -> None:
+        self._next, self._logged = float("-inf"), time.monotonic()
+
+    def of_metrics(self) -> Dict[str, float]:
+        """Of a line that the loop sends; {} where they are not due yet."""
+        self._logged = time.monotonic()
+        return self._take(self._logged)
+
+    def alone(self) -> Dict[str, float]:
+        now = time.monotonic()
+        return self._take(now) if now - self._logged > ALONE_S else {}
+
+    def _take(self, now: float) -> Dict[str, float]:
+        if now < self._next:
+            return {}
+        self._next = now + EVERY_S
+        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+        return {SWITCHES: float(switches), **_pressure(), **_runnable()}
