@@ -153,5 +153,5 @@ HEALTHY: List[Run] = [
 ]
 
 RUNS = FAULTS + HEALTHY
-# For tests/run: each launcher, a crash, a hang, a slow rank and two healthy runs.
-SUBSET = ("kill9", "value_error", "stopped", "slow_rank", "uneven_episodes", "evaluates_and_saves")
+# For tests/run: crashes of torchrun and of bare ranks, one at the start, a hang, and two healthy runs.
+SUBSET = ("kill9", "cuda_memory", "missing_module", "stopped", "uneven_episodes", "plain_script")

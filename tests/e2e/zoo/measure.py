@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Optional
 
-from daemon import HOST, JOB, Daemon
+from daemon import HOST, JOB, Daemon, PassOver
 from faults import Run
 from job import Job
 from judge import RIGHT, right, summary
@@ -17,7 +17,7 @@ from training import need_torch
 
 HANG = '[hang]\nafter = "10s"\nsteps = 5\n'  # as examples/pytorch has it
 POLL_S = 0.5
-RUN_S = 150.0         # a run's whole length at most
+RUN_S = 240.0         # a run's whole length at most
 ANSWER_S = 30.0       # from the fault to the answer that counts
 SETTLED_S = 6.0       # so long an answer stands, with the job at its end
 STANDS_S = 10.0       # the same where it goes on, or hangs, and the answer is right
@@ -74,7 +74,7 @@ def enough(run: Run, job: Job, watch: Watch, ended_at: Optional[float]) -> bool:
 
 
 def follow(run: Run, job: Job, watch: Watch) -> float:
-    """Until the answer counts. When the fault began."""
+    """Until the answer counts. When the fault began. A machine that is too busy for the run is no answer."""
     began, ended_at = time.time(), None
     while time.time() - began < RUN_S and not enough(run, job, watch, ended_at):
         job.step()
@@ -82,6 +82,8 @@ def follow(run: Run, job: Job, watch: Watch) -> float:
             ended_at = time.time()
         watch.look()
         time.sleep(POLL_S)
+    if ended_at is None and (run.healthy or job.struck_at() is None):
+        raise PassOver(f"it did not come {'to its end' if run.healthy else 'to its fault'} in {RUN_S:.0f} s")
     return job.struck_at() or ended_at or began
 
 

@@ -7,6 +7,7 @@ import threading
 import unittest
 from pathlib import Path
 from typing import Any, List
+from unittest import mock
 
 from daemons import Listener, run, wait_until
 
@@ -50,6 +51,13 @@ class ADaemon(unittest.TestCase):
         gaps = daemon.of("event")
         self.assertEqual([(gap["name"], gap["job"], gap["lines"]) for gap in gaps],
                          [("trace_gap", "j1", dropped)])
+
+    def test_that_sends_nothing_beats_where_it_is_asked_to(self) -> None:
+        beats: List[int] = []
+        with mock.patch.object(_channel, "BEAT_S", 0.05):
+            self.channel.beats(lambda: beats.append(1))
+            self.channel.call(lambda: None)
+            self.assertTrue(wait_until(lambda: len(beats) > 2))
 
     def test_that_restarts_loses_only_what_it_had_not_read(self) -> None:
         daemon = Listener(self.path)
