@@ -144,12 +144,13 @@ size_t HeaderScan::take_word_space(size_t pos, size_t end) {
   if (level_ && !logger_ && !location_ && time_) {
     // "- INFO - transformers.trainer - ", "INFO nova.compute.manager [req-1]"
     const bool dotted = word.find('.') != std::string_view::npos && !names_a_failure(word);
-    if ((dotted || word == "__main__" || word == "root") && line_.substr(pos - 3, 3) == " - " &&
-        line_.substr(end, 3) == " - ") {
+    // logback's "INFO  org.apache.Name - "
+    const bool apart = line_.substr(pos - 3, 3) == " - ";
+    if ((dotted || (apart && (word == "__main__" || word == "root"))) && line_.substr(end, 3) == " - ") {
       logger_ = true;
       return end;
     }
-    if (dotted && line_.substr(end, 6) == " [req-") {
+    if (dotted && (line_.substr(end, 6) == " [req-" || line_.substr(end, 5) == " [-] ")) {
       logger_ = true;
       return end;
     }
@@ -190,8 +191,10 @@ size_t HeaderScan::take_behind_time(size_t pos, size_t end) {
   }
   // "D WindowManager: ", "I tensorflow/core/x.cc:123] "
   if (end == pos + 1 && level_letter(word[0]) != Level::kNone) {
-    const size_t name = line_.find_first_of(" :", next);
-    if (name == std::string_view::npos || line_[name] != ':' || name == next) return 0;
+    size_t name = line_.find_first_of(" :", next);
+    if (name == std::string_view::npos || name == next) return 0;
+    name = skip_spaces(name);  // short tags are padded
+    if (peek(name) != ':') return 0;
     note_level(level_letter(word[0]));
     if (peek(name + 1) != ' ') return end;
     logger_ = true;
@@ -311,10 +314,12 @@ size_t HeaderScan::take_host(size_t pos, size_t end) {
 
 // The host and the tag behind "Jun 14 15:16:01": "combo sshd(pam_unix)[19939]: ".
 size_t HeaderScan::take_syslog_host(size_t pos, size_t end) {
-  size_t host_end = end;
-  if (peek(end) == '/') host_end = word_end(end + 1);  // "dn228/dn228"
+  // syslog-ng's chain of hosts: "dn228/dn228", "source@dn228"
+  const bool chain = peek(end) == '/' || peek(end) == '@';
+  const size_t host_end = chain ? word_end(end + 1) : end;
   if (peek(host_end) != ' ') return zoned_ ? 0 : take_syslog_tag(pos);
-  const std::string_view host = line_.substr(pos, end - pos);
+  const size_t host_begin = peek(end) == '@' ? end + 1 : pos;
+  const std::string_view host = line_.substr(host_begin, (host_begin == pos ? end : host_end) - host_begin);
   const size_t tag = take_syslog_tag(skip_spaces(host_end));
   if (tag == 0 && (zoned_ || !hosts_.is_host(host))) return 0;
   // Many programs write such a time; what follows is journald's only with a process number or from the
@@ -325,11 +330,12 @@ size_t HeaderScan::take_syslog_host(size_t pos, size_t end) {
   return tag != 0 ? tag : host_end;
 }
 
-// "kernel: ", "sshd[123]: ", "sshd(pam_unix)[19939]: ", "systemd/user-1[7]: ".
+// "kernel: ", "sshd[123]: ", "sshd(pam_unix)[19939]: ", "systemd/user-1[7]: ", "/usr/sbin/gmetad[7]: ",
+// "launchd[1] (com.apple.name[36]): ".
 size_t HeaderScan::take_syslog_tag(size_t pos) {
   size_t at = word_end(pos);
-  if (at == pos) return 0;
-  if (peek(at) == '/') at = word_end(at + 1);
+  while (peek(at) == '/') at = word_end(at + 1);
+  if (at == pos || line_[at - 1] == '/') return 0;
   if (peek(at) == '(') {
     const size_t close = line_.find(')', at);
     if (close == std::string_view::npos || close > at + 40) return 0;
@@ -339,6 +345,11 @@ size_t HeaderScan::take_syslog_tag(size_t pos) {
     const size_t digits = digits_at(at + 1);
     if (digits == 0 || peek(at + 1 + digits) != ']') return 0;
     at += digits + 2;
+    if (line_.substr(at, 2) == " (") {
+      const size_t close = line_.find("):", at);
+      if (close == std::string_view::npos || close > at + 100) return 0;
+      at = close + 1;
+    }
   }
   if (peek(at) != ':' || (peek(at + 1) != ' ' && at + 1 != line_.size())) return 0;
   logger_ = tag_ = true;
@@ -350,14 +361,15 @@ size_t HeaderScan::take_syslog_tag(size_t pos) {
 // a level follows.
 size_t HeaderScan::take_logger(size_t pos, size_t end) {
   if (logger_ || location_ || !time_) return 0;
-  if (peek(end + 1) != ' ') return 0;
+  const size_t colon = skip_spaces(end);  // names are padded to a column
+  if (peek(colon) != ':' || peek(colon + 1) != ' ') return 0;
   const std::string_view name = line_.substr(pos, end - pos);
-  const bool leads = !level_ && level_follows(end + 1);
+  const bool leads = !level_ && level_follows(colon + 1);
   if (!leads && (!level_ || name.find_first_of(".$") == std::string_view::npos || name.back() == '.'))
     return 0;
   if (names_a_failure(name)) return 0;
   logger_ = true;
-  return end + 1;
+  return colon + 1;
 }
 
 // "kern  :err   : " of dmesg -x and of the kernel's console.

@@ -21,6 +21,7 @@ namespace {
 
 // Between a progress bar and its bracket stand only the counts (" 123456789/987654321 ").
 constexpr size_t kCountsBytes = 40;
+constexpr size_t kUnitBytes = 8;  // one more than the longest unit
 constexpr size_t kWords = limits::kMessageBytes / 64;
 
 template <class Sink>
@@ -154,7 +155,8 @@ class Scan {
     if (!text.ends_with(kHole) || at + 1 >= size_ || is_space(begin_[at + 1])) return at;
     const size_t end = token_end(at + 1);
     size_t unit = at + 1;
-    while (unit < end && unit < at + 5 && ((begin_[unit] | 0x20) >= 'a' && (begin_[unit] | 0x20) <= 'z'))
+    while (unit < end && unit < at + 1 + kUnitBytes &&
+           ((begin_[unit] | 0x20) >= 'a' && (begin_[unit] | 0x20) <= 'z'))
       ++unit;
     if (!is_unit({begin_ + at + 1, unit - at - 1})) return at;
     for (size_t i = unit; i < end; ++i)

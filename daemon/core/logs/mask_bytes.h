@@ -61,14 +61,15 @@ inline Bits classify64(const char* p) {
 }
 #endif
 
-// A scale that a formatter chose: "93.0 B" on one line and "1.2 GB" on the next are one template.
+// A scale, or a plural, that a formatter chose: "93.0 B" on one line and "1.2 GB" on the next, "1 second" and
+// "2 seconds" are one template.
 inline bool is_unit(std::string_view word) {
   constexpr auto number = [](std::string_view text) {
-    uint32_t value = 0;
+    uint64_t value = 0;
     for (const char c : text) value = value << 8 | static_cast<uint8_t>(c);
     return value;
   };
-  if (word.empty() || word.size() > 3) return false;
+  if (word.empty() || word.size() > 7) return false;
   switch (number(word)) {
     case number("B"):
     case number("kB"):
@@ -86,6 +87,20 @@ inline bool is_unit(std::string_view word) {
     case number("us"):
     case number("ms"):
     case number("s"):
+    case number("sec"):
+    case number("secs"):
+    case number("second"):
+    case number("seconds"):
+    case number("min"):
+    case number("mins"):
+    case number("minute"):
+    case number("minutes"):
+    case number("hour"):
+    case number("hours"):
+    case number("day"):
+    case number("days"):
+    case number("byte"):
+    case number("bytes"):
       return true;
     default:
       return false;

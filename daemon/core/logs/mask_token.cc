@@ -26,8 +26,8 @@ constexpr std::array<uint8_t, 256> make_classes() {
     if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) t[c] |= kHex;
   }
   for (const char c : std::string_view("/._-+@%~#$&*?!")) t[static_cast<uint8_t>(c)] |= kPathByte;
-  for (const char c : std::string_view(".:-_/+,\\@#")) t[static_cast<uint8_t>(c)] |= kJoin;
-  for (const char c : std::string_view("-_.")) t[static_cast<uint8_t>(c)] |= kTie;
+  for (const char c : std::string_view(".:-_/+,\\@#~")) t[static_cast<uint8_t>(c)] |= kJoin;
+  for (const char c : std::string_view("-_.~")) t[static_cast<uint8_t>(c)] |= kTie;
   for (const char c : std::string_view("([{<\"'`=:,;|]")) t[static_cast<uint8_t>(c)] |= kOpen;
   for (const char c : std::string_view(",:;)]}.")) t[static_cast<uint8_t>(c)] |= kClose;
   return t;
@@ -98,8 +98,8 @@ class Masker {
 
   void alnum() {
     const bool fresh = at_start();
-    if (p_ == begin_ || !is(p_[-1], kTie | kDigit | kLetter) || (p_[-1] == '-' && out_.size() == 0))
-      name_ = out_.size();
+    if (!named_) name_ = out_.size();
+    named_ = true;
     if (fresh && ((slash_ && (url() || relative_path())) || drive())) return;
     const char* q = p_;
     const char* digit = nullptr;
@@ -172,7 +172,8 @@ class Masker {
 
   const char* path_end(const char* q, bool colons) const {
     const char* from = q;
-    while (q < end_ && (is(*q, kPathByte) || (colons && (*q == ':' || *q == '=')))) ++q;
+    for (; q < end_ && (is(*q, kPathByte) || (colons && (*q == ':' || *q == '='))); ++q)
+      colons = colons || *q == '?';  // a query ("/items?since=3") goes on to its end
     while (q > from && (q[-1] == '.' || q[-1] == '?' || q[-1] == '!' || q[-1] == ':'))
       --q;  // of the sentence
     return q;
@@ -180,7 +181,7 @@ class Masker {
 
   bool url() {
     const char* q = p_;
-    while (q < end_ && (is(*q, kLetter) || is(*q, kDigit))) ++q;
+    while (q < end_ && (is(*q, kLetter | kDigit) || *q == '+' || *q == '-' || *q == '.')) ++q;
     if (end_ - q < 4 || std::memcmp(q, "://", 3) != 0) return false;
     p_ = path_end(q + 3, true);
     hole();
@@ -249,6 +250,7 @@ class Masker {
       ++p_;
       return;
     }
+    named_ = named_ && is(c, kTie);
     out_.put(c);
     ++p_;
   }
@@ -277,6 +279,7 @@ class Masker {
   TokenBuffer& out_;
   size_t hole_end_ = kNoHole;  // where the last hole ends in out_, while only separators follow it
   size_t name_ = 0;            // where the identifier that is being read begins in out_
+  bool named_ = false;         // nothing but ties since
   bool slash_ = false;
   bool holes_ = false;
   bool changed_ = false;

@@ -16,6 +16,7 @@
 #include "core/logs/mask_token.h"
 #include "core/logs/miner_pieces.h"
 #include "core/logs/miner_settle.h"
+#include "core/logs/miner_words.h"
 
 namespace culprit::logs {
 namespace {
@@ -46,7 +47,15 @@ struct Cluster {
   bool settled = false;  // some of its holes come from joining
   bool fold = false;     // a catch-all
   std::vector<WordId> words;
+  uint64_t spoken = 0;  // hash of the words that are no holes, or of the text where they are too few
 };
+
+// "(<*>)", "[<*>, <*>]": an optional part.
+bool in_brackets(std::string_view text, std::string_view hole) {
+  const auto at = static_cast<size_t>(hole.data() - text.data());
+  const size_t open = at == 0 ? text.npos : text.find_last_of("()[]{}", at - 1);
+  return open != text.npos && (text[open] == '(' || text[open] == '[' || text[open] == '{');
+}
 
 struct Pattern {
   uint64_t open = 0;                                 // by column
@@ -56,12 +65,13 @@ struct Pattern {
 }  // namespace
 
 struct Miner::Impl {
+  MinerThresholds thresholds;
   std::vector<Cluster> clusters;
   std::unordered_map<uint64_t, ClusterId> forms;                // by hash of the form
   std::unordered_map<uint64_t, std::vector<Pattern>> patterns;  // by shape
   std::map<size_t, ClusterId> folds;                            // by number of words
   std::deque<std::string> texts;                                // of words
-  std::unordered_map<std::string_view, WordId> word_ids;
+  std::unordered_map<std::string_view, WordId> word_ids[3];     // by place
   std::vector<Word> words;
   size_t live = 0;
   size_t text_bytes = 0;
@@ -69,13 +79,14 @@ struct Miner::Impl {
   uint64_t folded = 0;
   Pieces pieces;
 
-  WordId intern(std::string_view text) {
-    const auto found = word_ids.find(text);
-    if (found != word_ids.end()) return found->second;
+  WordId intern(std::string_view text, Place place) {
+    auto& ids = word_ids[static_cast<size_t>(place)];
+    const auto found = ids.find(text);
+    if (found != ids.end()) return found->second;
     const std::string& kept = texts.emplace_back(text);
     const auto id = static_cast<WordId>(words.size());
-    words.push_back({kept, traits_of(kept)});
-    word_ids.emplace(kept, id);
+    words.push_back({kept, traits_of(kept, place)});
+    ids.emplace(kept, id);
     return id;
   }
 
@@ -98,7 +109,22 @@ struct Miner::Impl {
     cut_pieces(cluster.text, pieces);
     cluster.shape = pieces.shape;
     cluster.words.clear();
-    for (const std::string_view word : pieces.words) cluster.words.push_back(intern(word));
+    cluster.spoken = 0;
+    size_t anchors = 0;
+    bool hole = false;
+    for (size_t i = 0; i < pieces.words.size(); ++i) {
+      const WordId id = intern(pieces.words[i], pieces.places[i]);
+      cluster.words.push_back(id);
+      if (words[id].traits.hole) {
+        if (!in_brackets(cluster.text, pieces.words[i])) hole = true;
+        continue;
+      }
+      if (std::exchange(hole, false)) cluster.spoken = mix64(cluster.spoken, 1);
+      anchors += words[id].traits.anchor;
+      cluster.spoken = mix64(cluster.spoken, hash64(pieces.words[i]));
+    }
+    if (hole) cluster.spoken = mix64(cluster.spoken, 1);
+    if (anchors < thresholds.words_equal || pieces.words.size() > kColumns) cluster.spoken = ~cluster.name;
   }
 
   static uint64_t row_hash(const Pieces& row, uint64_t open) {
@@ -117,7 +143,7 @@ struct Miner::Impl {
       if (hit == pattern.by_words.end()) continue;
       bool state = false;
       for (size_t c = 0; c < pieces.words.size(); ++c)
-        if (pattern.open >> c & 1) state |= traits_of(pieces.words[c]).state;
+        if (pattern.open >> c & 1) state |= traits_of(pieces.words[c], pieces.places[c]).state;
       if (!state) return &hit->second;
     }
     return nullptr;
@@ -166,11 +192,8 @@ struct Miner::Impl {
     --live;
   }
 
-  void remember(const Join& join, ClusterId id) {
-    const Cluster& cluster = clusters[id];
-    uint64_t open = 0;
-    for (size_t c = 0; c < join.open.size(); ++c) open |= uint64_t{join.open[c]} << c;
-    cut_pieces(cluster.text, pieces);
+  void remember(uint64_t open, ClusterId id) {
+    cut_pieces(clusters[id].text, pieces);
     std::vector<Pattern>& list = patterns[pieces.shape];
     auto at = std::find_if(list.begin(), list.end(), [&](const Pattern& p) { return p.open == open; });
     if (at == list.end()) {
@@ -181,12 +204,12 @@ struct Miner::Impl {
   }
 
   // The text of `cluster` with the open columns as holes, neighbours folded as the mask folds them.
-  std::string opened(const Cluster& cluster, const std::vector<bool>& open) {
+  std::string opened(const Cluster& cluster, uint64_t open) {
     cut_pieces(cluster.text, pieces);
     std::string text;
     size_t done = 0;
-    for (size_t c = 0; c < pieces.words.size(); ++c) {
-      if (!open[c]) continue;
+    for (size_t c = 0; c < pieces.words.size() && c < kColumns; ++c) {
+      if (!(open >> c & 1)) continue;
       const auto at = static_cast<size_t>(pieces.words[c].data() - cluster.text.data());
       text.append(cluster.text, done, at - done);
       text += kHole;
@@ -196,52 +219,80 @@ struct Miner::Impl {
     return form_text(text);
   }
 
-  void apply(const Join& join) {
-    const ClusterId into = join.clusters.front();
-    remember(join, into);
-    for (size_t i = 1; i < join.clusters.size(); ++i) absorb(into, join.clusters[i]);
-    Cluster& cluster = clusters[into];
-    cluster.text = opened(cluster, join.open);
+  void rename(Cluster& cluster, std::string text) {
+    cluster.text = std::move(text);
     cluster.name = hash64(cluster.text);
-    cluster.settled = true;
     describe(cluster);
   }
 
-  bool join_equal_texts() {
-    bool changed = false;
-    std::unordered_map<uint64_t, ClusterId> by_name;
-    for (ClusterId id = 0; id < clusters.size(); ++id) {
-      if (clusters[id].parent != id || clusters[id].fold) continue;
-      const auto [at, fresh] = by_name.try_emplace(clusters[id].name, id);
-      if (fresh) continue;
-      clusters[at->second].settled |= clusters[id].settled;
-      absorb(at->second, id);
-      changed = true;
-    }
-    return changed;
+  void apply(const Opening& opening) {
+    remember(opening.columns, opening.cluster);
+    Cluster& cluster = clusters[opening.cluster];
+    rename(cluster, opened(cluster, opening.columns));
+    cluster.settled = true;
   }
 
-  bool settle_once() {
+  void join_clusters(ClusterId into, const std::vector<ClusterId>& others) {
+    std::vector<std::string_view> versions{clusters[into].text};
+    for (const ClusterId id : others) versions.push_back(clusters[id].text);
+    std::string text = union_text(versions);
+    for (const ClusterId id : others) {
+      clusters[into].settled |= clusters[id].settled;
+      absorb(into, id);
+    }
+    if (text != clusters[into].text) rename(clusters[into], std::move(text));
+  }
+
+  // Templates that say the same words are one, whatever stands between them: values, their brackets, nothing.
+  bool join_equal_words() {
+    std::unordered_map<uint64_t, ClusterId> by_words;
+    std::map<ClusterId, std::vector<ClusterId>> joins;
+    for (ClusterId id = 0; id < clusters.size(); ++id) {
+      if (clusters[id].parent != id || clusters[id].fold) continue;
+      const auto [at, fresh] = by_words.try_emplace(clusters[id].spoken, id);
+      if (!fresh) joins[at->second].push_back(id);
+    }
+    for (const auto& [into, others] : joins) join_clusters(into, others);
+    return !joins.empty();
+  }
+
+  bool open_columns() {
     std::map<uint64_t, std::vector<FormRow>> shapes;
     for (ClusterId id = 0; id < clusters.size(); ++id) {
       const Cluster& c = clusters[id];
       if (c.parent == id && !c.fold) shapes[c.shape].push_back({id, c.settled, &c.words});
     }
-    std::vector<Join> joins;
-    for (auto& [shape, rows] : shapes)
-      for (Join& join : find_joins(std::move(rows), words)) joins.push_back(std::move(join));
-    for (const Join& join : joins) apply(join);
-    return join_equal_texts() || !joins.empty();
+    std::vector<Opening> openings;
+    for (auto& [shape, rows] : shapes) find_openings(std::move(rows), words, thresholds, openings);
+    for (const Opening& opening : openings) apply(opening);
+    return join_equal_words() || !openings.empty();
+  }
+
+  bool open_gaps() {
+    std::vector<SpokenRow> rows;
+    for (ClusterId id = 0; id < clusters.size(); ++id) {
+      const Cluster& c = clusters[id];
+      if (c.parent == id && !c.fold && c.words.size() <= kColumns) rows.push_back({id, &c.words});
+    }
+    std::vector<Opening> openings;
+    find_spoken_openings(rows, words, thresholds, openings);
+    for (const Opening& opening : openings) apply(opening);
+    return join_equal_words() || !openings.empty();
   }
 
   void settle() {
-    for (int round = 0; round < kRounds && settle_once(); ++round) {
+    for (int round = 0; round < kRounds; ++round) {
+      const bool columns = open_columns(), gaps = open_gaps();
+      if (!columns && !gaps) break;
     }
     for (ClusterId id = 0; id < clusters.size(); ++id) clusters[id].parent = root(id);
   }
 };
 
-Miner::Miner() : impl_(std::make_unique<Impl>()) {}
+Miner::Miner() : Miner(MinerThresholds{}) {}
+Miner::Miner(const MinerThresholds& thresholds) : impl_(std::make_unique<Impl>()) {
+  impl_->thresholds = thresholds;
+}
 Miner::~Miner() = default;
 Miner::Miner(Miner&&) noexcept = default;
 Miner& Miner::operator=(Miner&&) noexcept = default;

@@ -1,9 +1,9 @@
-// Template mining by shape and column: forms are kept as they are until settle() joins those of one
-// punctuation whose words differ in columns that vary enough. So neither names nor groups depend on order or
-// shard, as they do where a tree of first tokens is grown online (Drain: He et al., ICWS 2017). Wildcards
-// count as equal; a template's name is a hash of its text; templates, ids, words and text are capped; what a
-// cluster absorbed can be traced. Words that tell a state, an outcome or an error never vanish in a hole. One
-// thread at a time.
+// Template mining by shape and column. Forms are kept as they are until settle(), which joins two kinds:
+// forms of one punctuation whose words differ in columns that vary enough, and forms of equal words with
+// other names, holes and brackets between. So neither names nor groups depend on order or shard, as they do
+// where a tree of first tokens is grown online (Drain: He et al., ICWS 2017). Wildcards count as equal; a
+// template's name is a hash of its text; templates, ids, words and text are capped; what a cluster absorbed
+// can be traced. Words of state, outcome or error never vanish in a hole. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/logs/miner_thresholds.h"
+
 namespace culprit::logs {
 
 using ClusterId = uint32_t;  // dense, from 0, for the life of a miner
@@ -19,6 +21,7 @@ using ClusterId = uint32_t;  // dense, from 0, for the life of a miner
 class Miner {
  public:
   Miner();
+  explicit Miner(const MinerThresholds& thresholds);
   ~Miner();
   Miner(Miner&&) noexcept;
   Miner& operator=(Miner&&) noexcept;

@@ -20,8 +20,92 @@ constexpr std::array<bool, 256> kPunctuation = make_punctuation();
 bool is_punctuation(char c) { return kPunctuation[static_cast<uint8_t>(c)]; }
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+bool is_letter(char c) { return is_lower(c) || is_upper(c) || (c & 0x80) != 0; }
+bool is_part(char c) { return is_letter(c) || c == '<' || c == '>' || c == '_'; }
+
+// Quoted stretches up to this size are values; longer ones are messages of their own.
+constexpr size_t kQuotedBytes = 48;
+
+// The literals of programming languages. Sorted.
+constexpr std::string_view kFlags[] = {"false", "nil", "none", "null", "true"};
+
+bool is_flag(std::string_view word) {
+  char lower[8];
+  if (word.size() > sizeof lower) return false;
+  for (size_t i = 0; i < word.size(); ++i)
+    lower[i] = is_upper(word[i]) ? static_cast<char>(word[i] + 32) : word[i];
+  return std::binary_search(std::begin(kFlags), std::end(kFlags), std::string_view(lower, word.size()));
+}
+
+// "www.example.com:<*>": a host and its port, whatever the parts of the name say.
+bool is_address(std::string_view form, size_t at, size_t end) {
+  const std::string_view name = form.substr(at, end - at);
+  return form.substr(end, 4) == ":<*>" && std::count(name.begin(), name.end(), '.') >= 2;
+}
+
+// "force=false", "'charging': False", "setLights(true)", and not "error: none of them": a literal at a place
+// where no sentence goes on.
+bool is_lone_flag(std::string_view form, size_t at, size_t end) {
+  if (!is_flag(form.substr(at, end - at))) return false;
+  size_t i = at;
+  while (i > 0 && (form[i - 1] == ' ' || form[i - 1] == '"' || form[i - 1] == '\'')) --i;
+  if (i == 0) return false;
+  if (form[i - 1] == '=') return true;
+  const bool ends = end == form.size() || (form[end] != ' ' && is_punctuation(form[end]));
+  return ends && (form[i - 1] == ':' || (i == at && is_punctuation(form[i - 1])));
+}
+
+bool is_identifier(std::string_view word) {
+  for (size_t i = 1; i + 1 < word.size(); ++i)
+    if (word[i] == '_' && is_letter(word[i - 1]) && is_letter(word[i + 1])) return true;
+  return false;
+}
+
+// Whether "key=" or "key = " stands before the word, which is no key itself ("ruser= rhost=<*>"); before an
+// identifier "key: " too ("EventType: CONTAINER_LAUNCH").
+bool is_assigned(std::string_view form, size_t at, size_t end) {
+  if (end < form.size() && form[end] == '=') return false;
+  const bool identifier = is_identifier(form.substr(at, end - at));
+  while (at > 0 && (form[at - 1] == ' ' || form[at - 1] == '"' || form[at - 1] == '\'')) --at;
+  if (at < 2 || (form[at - 1] != '=' && !(form[at - 1] == ':' && identifier))) return false;
+  at -= form[at - 2] == ' ' ? 2 : 1;
+  return at > 0 && !is_punctuation(form[at - 1]);
+}
+
+Place place_of(std::string_view form, size_t at, size_t end) {
+  if (is_lone_flag(form, at, end) || is_address(form, at, end)) return Place::kValue;
+  return is_assigned(form, at, end) ? Place::kAssigned : Place::kText;
+}
+
+// The end of the quoted words that begin behind the quote before `at`; 0 where there are none. One word in
+// quotes is a word as any other, and holes make of the stretch a message of its own ("GET <*> HTTP/<*>").
+size_t quoted_end(std::string_view form, size_t at) {
+  const char quote = at > 0 ? form[at - 1] : ' ';
+  if ((quote != '"' && quote != '\'') || (at > 1 && !is_punctuation(form[at - 2]))) return 0;
+  const size_t end = form.substr(0, at + kQuotedBytes).find(quote, at);
+  if (end == std::string_view::npos || form[at] == ' ' || form[end - 1] == ' ') return 0;
+  if (end + 1 < form.size() && !is_punctuation(form[end + 1])) return 0;
+  const std::string_view quoted = form.substr(at, end - at);
+  return quoted.find(' ') == quoted.npos || quoted.find(kHole) != quoted.npos ? 0 : end;
+}
 
 bool hole_at(std::string_view form, size_t i) { return form.substr(i, kHole.size()) == kHole; }
+
+// The end of the word at `i`; `i` where none begins.
+size_t word_end(std::string_view form, size_t i) {
+  if (const size_t end = quoted_end(form, i)) return end;
+  size_t j = i;
+  while (j < form.size()) {
+    if (hole_at(form, j))
+      j += kHole.size();
+    else if (is_punctuation(form[j]))
+      break;
+    else
+      ++j;
+  }
+  while (j > i && form[j - 1] == '.') --j;  // the full stop of a sentence
+  return j;
+}
 
 // Words of state and outcome in plain English. Two messages that differ in one of them say different things,
 // unless a great many words stand at its place. Sorted.
@@ -64,9 +148,11 @@ void judge_state(std::string_view word, WordTraits& traits) {
   const std::string_view low(lower, word.size());
   // Enumerators are written in capitals. Participles ("started", "Resuming") are verbs; shorter ones are none
   // ("red", "ring").
-  traits.verb = (letters >= 2 && letters == capitals) ||
+  traits.verb = (letters >= 2 && letters == capitals && !traits.assigned) ||
                 (low.size() >= 5 && letters == low.size() && (low.ends_with("ed") || low.ends_with("ing")));
-  for (size_t i = 0, j = 0; i < low.size(); i = j + 1) {
+  // The parts of a name ("android.intent.SCREEN_ON", "View Lock") are no words of a sentence.
+  const bool name = std::count(low.begin(), low.end(), '.') >= 2 || low.find(' ') != low.npos;
+  for (size_t i = 0, j = 0; i < low.size() && !name; i = j + 1) {
     j = std::min(low.find_first_of("_-.", i),
                  low.size());  // "run_stop" differs from "run_start" by a state too
     const std::string_view part = low.substr(i, j - i);
@@ -82,23 +168,16 @@ void judge_state(std::string_view word, WordTraits& traits) {
 
 void cut_pieces(std::string_view form, Pieces& pieces) {
   pieces.words.clear();
+  pieces.places.clear();
   uint64_t shape = 0;
   size_t i = 0;
   while (i < form.size() && pieces.words.size() < limits::kMessageTokens) {
-    size_t j = i;
-    while (j < form.size()) {
-      if (hole_at(form, j))
-        j += kHole.size();
-      else if (is_punctuation(form[j]))
-        break;
-      else
-        ++j;
-    }
-    while (j > i && form[j - 1] == '.') --j;  // the full stop of a sentence
-    if (j > i) {
-      pieces.words.push_back(form.substr(i, j - i));
+    if (const size_t end = word_end(form, i); end > i) {
+      const std::string_view word = form.substr(i, end - i);
+      pieces.words.push_back(word);
+      pieces.places.push_back(place_of(form, i, end));
       shape = mix64(shape, 256);
-      i = j;
+      i = end;
       continue;
     }
     shape = mix64(shape, static_cast<uint8_t>(form[i]));
@@ -108,17 +187,21 @@ void cut_pieces(std::string_view form, Pieces& pieces) {
   pieces.shape = shape;
 }
 
-WordTraits traits_of(std::string_view word) {
+WordTraits traits_of(std::string_view word, Place place) {
   WordTraits traits;
   traits.hole = word == kHole;
   if (traits.hole) return traits;
+  traits.assigned = place == Place::kAssigned;
+  traits.value = place == Place::kValue;
   traits.typed = word.find(kHole) != std::string_view::npos;
   size_t letters = 0;
   for (const char c : word) letters += is_lower(c) || is_upper(c) || static_cast<uint8_t>(c) >= 128;
   for (size_t i = 1; i + 1 < word.size(); ++i)
-    traits.qualified |= word[i] == '.' || word[i] == '-' || word[i] == '@';
+    traits.qualified |=
+        (word[i] == '.' || word[i] == '-' || word[i] == '@') && is_part(word[i - 1]) && is_part(word[i + 1]);
   traits.anchor = letters >= 2;
-  if (!traits.typed) judge_state(word, traits);
+  traits.numbered = traits.typed && traits.anchor && !traits.qualified && !is_identifier(word);
+  if (!traits.typed && !traits.value) judge_state(word, traits);
   traits.verb &= !traits.state;
   return traits;
 }

@@ -1,6 +1,7 @@
 #include "core/logs/miner_settle.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -8,18 +9,6 @@
 namespace culprit::logs {
 namespace {
 
-// How many values prove a column variable, by the number of words that all rows share. Three words or more
-// are a sentence of their own ("session opened for user ?"): three values suffice. The less is shared, the
-// likelier are the rows different messages of one build ("? startup succeeded").
-size_t values_needed(size_t anchors) { return anchors >= 3 ? 3 : anchors == 2 ? 8 : 24; }
-// The first word usually names the event or its subject ("cupsd startup succeeded", "boot (command <*>)").
-constexpr size_t kValuesFirst = 16;
-// "alt<*>", "ee<*>": what varies was found already, and what is left tells the kind.
-constexpr size_t kValuesTyped = 8;
-// Names with parts ("host.example.com", "a_b") are values far more often than words of a sentence.
-constexpr size_t kValuesQualified = 2;
-// Values that prove a column open to any word, though some look like verbs or enumerators.
-constexpr size_t kVocabulary = 16;
 // Above this many rows a split takes all frequent words of a column at once, which keeps the work linear in
 // rows.
 constexpr size_t kSmallGroup = 128;
@@ -35,7 +24,8 @@ struct Column {
 
 class Settler {
  public:
-  Settler(const std::vector<Word>& words, std::vector<Join>& joins) : words_(words), joins_(joins) {}
+  Settler(const std::vector<Word>& words, const MinerThresholds& thresholds, std::vector<Opening>& openings)
+      : words_(words), thresholds_(thresholds), openings_(openings) {}
 
   void run(std::vector<FormRow> rows) {
     std::vector<std::vector<FormRow>> work;
@@ -65,6 +55,7 @@ class Settler {
     if (values_.front() == values_.back()) return out;
     out.varies = true;
     size_t plain = 0, verbs = 0, typed = 0, qualified = 0, holes = 0;
+    bool flags = true, assigned = true;
     for (size_t i = 0, j = 0; i < values_.size(); i = j) {
       while (j < values_.size() && values_[j] == values_[i]) ++j;
       const Word& value = words_[values_[i]];
@@ -72,23 +63,30 @@ class Settler {
         out.top = j - i;
         out.word = values_[i];
       }
+      flags = flags && (value.traits.value || value.traits.hole);
+      assigned = assigned && (value.traits.assigned || value.traits.value || value.traits.hole);
       if (value.traits.state) continue;
       if (value.traits.verb) {
         ++verbs;
         continue;
       }
       const bool label = value.traits.typed || !value.traits.anchor;
-      ++(value.traits.hole ? holes : label ? typed : value.traits.qualified ? qualified : plain);
+      const bool name = value.traits.qualified || value.traits.value;
+      ++(value.traits.hole ? holes : label ? typed : name ? qualified : plain);
     }
     bool settled = false;
     for (const FormRow& row : rows) settled |= row.settled && word(row, column).traits.hole;
     const size_t values = plain + typed + qualified + holes;
-    size_t needed = values_needed(anchors);
-    if (plain == 0 && (typed == 0 || holes > 0) && anchors >= 2) needed = std::min(needed, kValuesQualified);
-    if (typed > 0 && plain + qualified + holes == 0) needed = std::max(needed, kValuesTyped);
-    if (column == 0) needed = std::max(needed, kValuesFirst);
+    const MinerThresholds& t = thresholds_;
+    size_t needed = anchors >= 3 ? t.values_of_three : anchors == 2 ? t.values_of_two : t.values_of_one;
+    if (plain == 0 && (typed == 0 || holes > 0) && anchors >= 2)
+      needed = std::min(needed, t.values_qualified);
+    if (typed > 0 && plain + qualified + holes == 0) needed = std::max(needed, t.values_typed);
+    if (assigned && anchors >= 2) needed = std::min(needed, t.values_assigned);
+    if (flags) needed = 2;
+    if (column == 0) needed = std::max(needed, t.values_first);
     if (column == 0 && anchors < 2) needed = values + 1;  // "? = true" names a setting, not a value
-    out.vocabulary = settled || (values >= kVocabulary && values > 8 * verbs);
+    out.vocabulary = settled || (values >= t.vocabulary && values > 8 * verbs);
     out.passes = values >= needed || (settled && values >= 2);
     return out;
   }
@@ -121,7 +119,7 @@ class Settler {
   void join(const std::vector<FormRow>& rows, const std::vector<Column>& columns, Groups& work) {
     // A row with a word of state in an open column says something else: it stays apart, together with its
     // like.
-    Join out;
+    std::vector<uint32_t> joined;
     std::map<std::vector<std::string_view>, std::vector<FormRow>> apart;
     for (const FormRow& row : rows) {
       std::vector<std::string_view> states;
@@ -132,13 +130,14 @@ class Settler {
       if (std::any_of(states.begin(), states.end(), [](std::string_view s) { return !s.empty(); }))
         apart[states].push_back(row);
       else
-        out.clusters.push_back(row.cluster);
+        joined.push_back(row.cluster);
     }
     for (auto& [states, group] : apart)
       if (group.size() < rows.size()) work.push_back(std::move(group));
-    if (out.clusters.size() < 2) return;
-    for (const Column& column : columns) out.open.push_back(column.varies);
-    joins_.push_back(std::move(out));
+    if (joined.size() < 2) return;
+    uint64_t open = 0;
+    for (size_t c = 0; c < columns.size(); ++c) open |= uint64_t{columns[c].varies} << c;
+    for (const uint32_t cluster : joined) openings_.push_back({cluster, open});
   }
 
   // Takes the rows that share the most frequent word of the columns in doubt from those that do not: what one
@@ -170,20 +169,20 @@ class Settler {
   }
 
   const std::vector<Word>& words_;
-  std::vector<Join>& joins_;
+  const MinerThresholds& thresholds_;
+  std::vector<Opening>& openings_;
   std::vector<WordId> values_;
 };
 
 }  // namespace
 
-std::vector<Join> find_joins(std::vector<FormRow> rows, const std::vector<Word>& words) {
-  std::vector<Join> joins;
-  if (rows.size() < 2 || rows.front().words->empty() || rows.front().words->size() > kColumns) return joins;
-  Settler(words, joins).run(std::move(rows));
-  for (Join& join : joins) std::sort(join.clusters.begin(), join.clusters.end());
-  std::sort(joins.begin(), joins.end(),
-            [](const Join& a, const Join& b) { return a.clusters.front() < b.clusters.front(); });
-  return joins;
+void find_openings(std::vector<FormRow> rows, const std::vector<Word>& words,
+                   const MinerThresholds& thresholds, std::vector<Opening>& openings) {
+  if (rows.size() < 2 || rows.front().words->empty() || rows.front().words->size() > kColumns) return;
+  const size_t before = openings.size();
+  Settler(words, thresholds, openings).run(std::move(rows));
+  std::sort(openings.begin() + static_cast<std::ptrdiff_t>(before), openings.end(),
+            [](const Opening& a, const Opening& b) { return a.cluster < b.cluster; });
 }
 
 }  // namespace culprit::logs

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/logs/miner_pieces.h"
+#include "core/logs/miner_thresholds.h"
 
 namespace culprit::logs {
 
@@ -24,14 +25,16 @@ struct FormRow {
   const std::vector<WordId>* words = nullptr;
 };
 
-struct Join {
-  std::vector<uint32_t> clusters;  // at least two
-  std::vector<bool> open;          // by column: becomes a hole
+struct Opening {
+  uint32_t cluster = 0;
+  uint64_t columns = 0;  // one bit each: those that become holes
 };
 
 // Columns beyond this are not compared: such forms are dumps.
 constexpr size_t kColumns = 64;
 
-std::vector<Join> find_joins(std::vector<FormRow> rows, const std::vector<Word>& words);
+// Appends the rows that become one template with others when their columns are opened, by cluster.
+void find_openings(std::vector<FormRow> rows, const std::vector<Word>& words,
+                   const MinerThresholds& thresholds, std::vector<Opening>& openings);
 
 }  // namespace culprit::logs

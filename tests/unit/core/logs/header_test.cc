@@ -117,8 +117,34 @@ BOOST_AUTO_TEST_CASE(frameworks_headers_end_where_the_text_begins) {
         "2024-07-19 02:27:55.000|info|-|-|-|text\""}});
 }
 
+BOOST_AUTO_TEST_CASE(threads_loggers_and_requests_belong_to_the_header) {
+  const std::string_view headers[] = {
+      "2015-10-18 18:06:18,045 INFO [main] org.example.ipc.Client: msg",
+      "2015-10-18 18:06:18,045 INFO [IPC Server handler 19 on 62270] org.example.Listener: msg",
+      "2015-10-18 18:06:18,045 [worker pool 3] INFO  c.e.Engine - msg",
+      "2015-10-18 18:06:18.045  INFO 12345 --- [main] o.e.Application  : msg",
+      "[2015-10-18 18:06:18,045] {taskinstance.py:123} INFO - msg",
+      "2015-10-18 18:06:18.045 25746 INFO nova.compute.manager [-] msg",
+      "2015-10-18 18:06:18.045 25746 INFO nova.compute.manager [req-addc1839-2ed5 - - -] msg",
+      "api.log.1.2015-10-18_13:53:08 2015-10-18 18:06:18.045 25746 INFO nova.compute.manager [-] msg",
+      "container 2015-10-18 18:06:18.045 INFO msg"};
+  for (const std::string_view line : headers)
+    BOOST_TEST(told(line) == "2015-10-18 18:06:18.045|info|-|-|-|msg", line << " gave " << told(line));
+  check({{"10-18 18:06:18.045  1702  2395 E chatty  : msg", "2025-10-18 18:06:18.045|error|-|-|-|msg"},
+         {"node-17 2015-10-18 18:06:18.045 INFO msg", "2015-10-18 18:06:18.045|info|node-17|-|-|msg"},
+         {"Resumed 2015-10-18 18:06:18.045 from a.pt",
+          "2015-10-18 18:06:18.045|-|-|-|-|Resumed 2015-10-18 18:06:18.045 from a.pt"},
+         {"2015-10-18 18:06:18,045 INFO [step 3 of 4] loss: 3",
+          "2015-10-18 18:06:18.045|info|-|-|-|[step 3 of 4] loss: 3"}});
+}
+
 BOOST_AUTO_TEST_CASE(system_logs_tell_host_and_time) {
-  check({{"Jun 14 15:16:01 combo sshd(pam_unix)[19939]: msg", "2025-06-14 15:16:01.000|-|combo|-|-|msg"},
+  check({{"Jul  1 09:00:55 host-1 launchd[1] (com.example.agent[36]): msg",
+          "2025-07-01 09:00:55.000|-|host-1|-|-|msg"},
+         {"Nov 10 00:01:01 local@host-1 /opt/sbin/gmetad[1682]: msg",
+          "2025-11-10 00:01:01.000|-|host-1|-|-|msg"},
+         {"Nov 10 00:01:01 src@host-1 dhcpd: msg", "2025-11-10 00:01:01.000|-|host-1|-|-|msg"},
+         {"Jun 14 15:16:01 combo sshd(pam_unix)[19939]: msg", "2025-06-14 15:16:01.000|-|combo|-|-|msg"},
          {"Jul  1 09:00:55 calvisitor-10-105-160-95 kernel[0]: msg",
           "2025-07-01 09:00:55.000|-|calvisitor-10-105-160-95|-|-|msg"},
          {"Nov 21 02:12:09 node-17 kernel: [ 1197.584409] NVRM: Xid",

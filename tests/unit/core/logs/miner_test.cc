@@ -92,6 +92,50 @@ BOOST_AUTO_TEST_CASE(different_messages_of_one_length_stay_apart) {
   BOOST_CHECK_EQUAL(mine(lines).size(), lines.size());
 }
 
+BOOST_AUTO_TEST_CASE(an_optional_part_in_brackets_makes_no_other_template) {
+  const auto found = mine({"peer closed, 403 bytes sent, 426 bytes received",
+                           "peer closed, 1301 bytes (1.27 KB) sent, 426 bytes received",
+                           "peer closed, 1301 bytes (1.27 KB) sent, 15934 bytes (15.5 KB) received"});
+  BOOST_REQUIRE_EQUAL(found.size(), 1u);
+  BOOST_CHECK_EQUAL(found.begin()->first, "peer closed, <*> (<*>) sent, <*> (<*>) received");
+}
+
+BOOST_AUTO_TEST_CASE(names_that_vary_between_the_same_words_are_values) {
+  const auto first = mine({"com.example.sync: the scheduler told me to run this job in 5 s",
+                           "com.example.backup: the scheduler told me to run this job in 7 s"});
+  BOOST_REQUIRE_EQUAL(first.size(), 1u);
+  BOOST_CHECK_EQUAL(first.begin()->first, "<*>: the scheduler told me to run this job in <*>");
+  const auto several =
+      mine({"copy of a.txt.gz is sent to the mirror", "copy of b-c 17 is sent to the mirror"});
+  BOOST_CHECK_EQUAL(several.size(), 1u);
+  // A numbered name tells its kind.
+  BOOST_CHECK_EQUAL(mine({"the link of port eth0 is up", "the link of port ib0 is up"}).size(), 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_word_in_the_place_of_a_hole_is_a_value) {
+  const auto found = mine({"login of user u17 from the console", "login of user admin from the console"});
+  BOOST_REQUIRE_EQUAL(found.size(), 1u);
+  BOOST_CHECK_EQUAL(found.begin()->first, "login of user <*> from the console");
+  // A word beside a hole has not taken its place, a word of trouble is no value.
+  BOOST_CHECK_EQUAL(mine({"start of the worker 17", "start of the new worker 17"}).size(), 2u);
+  BOOST_CHECK_EQUAL(mine({"state of the worker is 17", "state of the worker is failed"}).size(), 2u);
+}
+
+BOOST_AUTO_TEST_CASE(literals_and_names_that_a_key_is_set_to_are_values) {
+  const std::vector<std::vector<std::string>> same = {
+      {"collapse force=true delayed=false", "collapse force=false delayed=true"},
+      {"setLights(true)", "setLights(false)"},
+      {"lock 3 taken, tag=\"View Lock\", owner=root, source=null",
+       "lock 3 taken, tag=\"Main\", owner=admin, source=Worker{17}"},
+      {"next event type: TASK_LAUNCH for container 3", "next event type: TASK_CLEANUP for container 4"}};
+  for (const auto& lines : same) BOOST_CHECK_EQUAL(mine(lines).size(), 1u);
+  const std::vector<std::vector<std::string>> apart = {
+      {"worker 3 of the job: state=ready", "worker 3 of the job: state=failed"},
+      {"error: no route to host", "error: none of the hosts"},
+      {"authentication of user= host= tty=ssh", "authentication of user= tty= tty=ssh"}};
+  for (const auto& lines : apart) BOOST_CHECK_EQUAL(mine(lines).size(), 2u);
+}
+
 BOOST_AUTO_TEST_CASE(names_do_not_depend_on_the_order_of_messages) {
   std::vector<std::string> lines;
   for (size_t i = 0; i < 60; ++i) {
@@ -101,6 +145,8 @@ BOOST_AUTO_TEST_CASE(names_do_not_depend_on_the_order_of_messages) {
     lines.push_back("step " + std::to_string(i) + " loss " + std::to_string(i) + (i % 9 ? "" : " nan"));
     lines.push_back("link " + name_of(i % 2) + " went " + (i % 2 ? "up" : "down"));
     lines.push_back("Loading module " + name_of(i % 30));
+    lines.push_back("read of a." + name_of(i) + " took 3 ms" + (i % 2 ? " (4 KB)" : "") + " on the disk");
+    lines.push_back("mode of the cache: lazy=" + std::string(i % 2 ? "true" : "false"));
   }
   const auto expected = mine(lines);
   std::mt19937 random(3);
@@ -128,7 +174,7 @@ BOOST_AUTO_TEST_CASE(live_templates_have_different_texts) {
   std::set<std::string> texts;
   for (const ClusterId id : miner.clusters()) BOOST_CHECK(texts.insert(miner.text(id)).second);
   // A run of holes counts as one, whatever its length.
-  BOOST_CHECK_EQUAL(texts.size(), 2u);
+  BOOST_CHECK_EQUAL(texts.size(), 1u);
 }
 
 BOOST_AUTO_TEST_CASE(ids_given_out_lead_to_the_cluster_that_absorbed_them) {
