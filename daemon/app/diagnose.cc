@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -15,6 +14,7 @@
 
 #include "app/comm_reading.h"
 #include "app/flights.h"
+#include "app/job_split.h"
 #include "app/metric_reading.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -26,23 +26,41 @@
 namespace culprit::app {
 namespace {
 
-namespace fs = std::filesystem;
-
 template <class Entry>
 void append(std::vector<Entry>& to, std::vector<Entry>&& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// Kinds that this version recognises and does not analyse.
-std::string_view other_kind(ingest::FileKind kind) {
-  switch (kind) {
-    case ingest::FileKind::kStacks:
-      return "a stack dump";
-    case ingest::FileKind::kBinary:
-      return "no text";
-    default:
-      return "";
+// What is recognised and not analysed.
+ingest::UnreadKind unread_kind(const ingest::SourceFile& file) {
+  if (file.kind == ingest::FileKind::kUnread) return file.unread;
+  if (file.kind == ingest::FileKind::kStacksJson)
+    return {"a stack dump in JSON", "the dump as text: py-spy dump without --json"};
+  return {};
+}
+
+// Arguments below which there are files, and none that can be read: what they are.
+std::vector<Error> unreadable_arguments(const std::vector<ingest::SourceFile>& files) {
+  std::map<std::string, std::set<std::string_view>> unread;
+  std::map<std::string, size_t> count;
+  std::set<std::string> readable;
+  for (const ingest::SourceFile& file : files) {
+    const ingest::UnreadKind kind = unread_kind(file);
+    if (kind.what.empty()) {
+      if (file.kind != ingest::FileKind::kEmpty && file.kind != ingest::FileKind::kJob)
+        readable.insert(file.argument);
+      continue;
+    }
+    unread[file.argument].insert(kind.what);
+    ++count[file.argument];
   }
+  std::vector<Error> out;
+  for (const auto& [argument, kinds] : unread)
+    if (!readable.contains(argument))
+      out.push_back(
+          Error{ErrorCode::kInvalid, fmt::format("{}: nothing in it can be read: {}: {}", argument,
+                                                 counted(count[argument], "file"), fmt::join(kinds, ", "))});
+  return out;
 }
 
 std::string without_suffix(std::string path) {
@@ -67,19 +85,16 @@ Status read_job_file(const ingest::SourceFile& file, JobFiles& out) {
   return {};
 }
 
-// Who wrote each file. A name such as "gpu7" is a host's where the job has another of its kind.
+// Who wrote each file, as all their names together tell. A name such as "gpu7" is a host's where the job has
+// another of its kind.
 std::vector<logs::PathOwner> owners_of(const std::vector<ingest::SourceFile>& files,
                                        const logs::Placement& placement, const JobFile& job) {
-  std::vector<logs::PathOwner> owners;
-  std::map<std::string, std::set<std::string>> kinds;
-  const std::set<std::string> told(job.hosts.begin(), job.hosts.end());
-  for (const ingest::SourceFile& file : files) {
-    owners.push_back(placement.owner(without_suffix(file.below)));
-    if (const auto& host = owners.back().host) kinds[logs::host_stem(*host)].insert(*host);
-  }
+  std::vector<std::string> paths;
+  for (const ingest::SourceFile& file : files) paths.push_back(without_suffix(file.below));
+  std::vector<logs::PathOwner> owners = placement.owners(paths);
   for (logs::PathOwner& owner : owners) {
-    if (owner.guessed && kinds[logs::host_stem(*owner.host)].size() < 2 && !told.contains(*owner.host))
-      owner.host = std::nullopt;
+    const bool told = owner.host && std::ranges::find(job.hosts, *owner.host) != job.hosts.end();
+    if (owner.guessed && !told) owner.host = std::nullopt;
   }
   return owners;
 }
@@ -138,30 +153,6 @@ void date_sources(std::vector<LogFile>& files, const Zone& zone) {
       f.info.modified_ns = dated + kMonth;
 }
 
-// Folders at or below `path` that have a job.toml of their own, the outermost ones; in order of their names.
-void find_jobs(const fs::path& path, int depth, std::vector<std::string>& jobs,
-               std::vector<std::string>& rest) {
-  constexpr int kDepth = 4;  // simulate's layout, and a folder for each day or user around it
-  std::error_code error;
-  if (!fs::is_directory(path, error) || fs::exists(path / "job.toml", error)) {
-    (fs::is_directory(path, error) ? jobs : rest).push_back(path.string());
-    return;
-  }
-  std::vector<std::string> inner, others;
-  std::set<fs::path> entries;
-  if (depth < kDepth)
-    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
-      entries.insert(it->path());
-  for (const fs::path& entry : entries)
-    if (!fs::is_symlink(entry, error)) find_jobs(entry, depth + 1, inner, others);
-  if (inner.empty()) {
-    rest.push_back(path.string());
-    return;
-  }
-  jobs.insert(jobs.end(), inner.begin(), inner.end());
-  rest.insert(rest.end(), others.begin(), others.end());
-}
-
 Result<detect::Pool> load_pool(const std::string& path, const ReadProgress& progress) {
   const ingest::SourceList list = ingest::list_sources({path}, &progress.stop);
   if (!list.failed_arguments.empty()) return tl::unexpected(list.failed_arguments[0]);
@@ -183,8 +174,10 @@ Result<BuiltPool> read_pool(const std::vector<std::string>& jobs, const Diagnose
                             const std::shared_ptr<rules::Ruleset>& rules, ReadProgress& progress) {
   BuiltPool out;
   for (const std::string& path : jobs) {
-    for (const std::vector<std::string>& job : split_jobs({path})) {
-      auto files = collect_files(job, options, progress);
+    for (const JobPaths& job : split_jobs({path})) {
+      DiagnoseOptions own = options;
+      own.only = job.files;
+      auto files = collect_files(job.paths, own, progress);
       if (!files) return tl::unexpected(files.error());
       for (const Error& error : files->errors) out.problems.push_back(as_problem(path, error));
       append(out.errors, std::move(files->errors));
@@ -217,16 +210,6 @@ Result<BuiltPool> gather_pool(const DiagnoseOptions& options, const std::shared_
 }
 
 }  // namespace
-
-std::vector<std::vector<std::string>> split_jobs(const std::vector<std::string>& paths) {
-  std::vector<std::string> jobs, rest;
-  for (const std::string& path : paths) find_jobs(path, 0, jobs, rest);
-  if (jobs.size() < 2) return {paths};
-  std::vector<std::vector<std::string>> out;
-  for (std::string& job : jobs) out.push_back({std::move(job)});
-  if (!rest.empty()) out.push_back(std::move(rest));
-  return out;
-}
 
 Result<unsigned> thread_count(const char* setting) {
   constexpr unsigned kMost = 256;
@@ -290,8 +273,14 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
                                const ReadProgress& progress) {
   JobFiles out;
   ingest::SourceList list = ingest::list_sources(paths, &progress.stop);
+  if (!options.only.empty()) {
+    const auto other = [&](const std::string& path) { return !options.only.contains(path); };
+    std::erase_if(list.files, [&](const ingest::SourceFile& file) { return other(file.path); });
+    std::erase_if(list.problems, [&](const Problem& problem) { return other(problem.file); });
+  }
   out.errors = std::move(list.failed_arguments);
   out.problems = std::move(list.problems);
+  out.unreadable = unreadable_arguments(list.files);
   bool have_job = false;
   for (const ingest::SourceFile& file : list.files) {
     if (file.kind != ingest::FileKind::kJob) continue;
@@ -317,10 +306,13 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
       out.bytes += file.size;
       continue;
     }
-    if (const std::string_view other = other_kind(file.kind); !other.empty()) {
-      out.problems.push_back({file.path, std::nullopt, fmt::format("passed over: {}", other)});
+    if (const ingest::UnreadKind unread = unread_kind(file); !unread.what.empty()) {
+      out.problems.push_back({file.path, std::nullopt, fmt::format("passed over: {}", unread.what)});
+      if (!unread.instead.empty()) out.instead.emplace(unread.instead);
       continue;
     }
+    if (file.kind == ingest::FileKind::kStacks)
+      out.problems.push_back({file.path, std::nullopt, "a stack dump: read as text, line by line"});
     auto& list_of_kind = file.kind == ingest::FileKind::kFlightRecorder ? out.flights
                          : file.kind == ingest::FileKind::kMetrics      ? out.metrics
                                                                         : out.logs;
@@ -425,6 +417,8 @@ std::vector<Problem> read_metrics_of(const JobFiles& files, const MetricReading&
 Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progress) {
   auto files = collect_files(options.paths, options, progress);
   if (!files) return tl::unexpected(files.error());
+  if (!files->job.id && !options.id.empty()) files->job.id = options.id;
+  if (!options.note.empty()) files->problems.push_back({"", std::nullopt, options.note});
   PickedJob picked = pick_job(*files, options.job);
   progress.bytes_total += files->bytes;
   std::vector<Error> errors;
@@ -450,8 +444,12 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   engine.step(told, kNoTime);
   Diagnosed out{engine.report(), std::move(files->errors), true, std::move(picked.others)};
   if (!picked.there) out.report.job.id.reset();
-  // Without any argument that could be read there is nothing to answer.
+  // Without any argument that is there is nothing to answer.
   out.anything = out.errors.size() < options.paths.size();
+  append(out.errors, std::move(files->unreadable));
+  if (!options.note.empty() && !out.report.verdict) out.report.missing.push_back(options.note);
+  if (out.report.diagnoses.empty() && !out.report.missing.empty())
+    for (const std::string& what : files->instead) out.report.missing.push_back(what);
   append(out.errors, std::move(built->errors));
   append(out.errors, std::move(errors));
   out.report.interrupted = progress.stop;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct DiagnoseOptions {
   RuleOptions rules;
   unsigned threads = 1;
   std::string job;  // of several that lines of metrics name, this one; empty: job.toml's, or the first
+  // Of a part of the paths that split_jobs() tells apart: its files, the job that they are of, a doubt.
+  std::set<std::string> only;  // empty: all
+  std::string id, note;
 };
 
 struct Diagnosed {
@@ -42,16 +46,14 @@ struct JobFiles {
   std::vector<LogFile> flights;  // Flight Recorder dumps; of what their paths tell the host counts
   std::vector<Problem> problems;
   std::vector<Error> errors;
-  uint64_t bytes = 0;  // of those to read, on disk
+  std::vector<Error> unreadable;  // arguments that hold files, and none that can be read
+  std::set<std::string> instead;  // what of the files that are passed over could be read
+  uint64_t bytes = 0;             // of those to read, on disk
 };
 // Streams among them are read as far as recognition needs, or until progress.stop; `progress` must outlive
 // what comes back.
 Result<JobFiles> collect_files(const std::vector<std::string>& paths, const DiagnoseOptions& options,
                                const ReadProgress& progress);
-
-// The jobs that the paths hold, as paths of one job each. A folder with a job.toml is a job. Where there are
-// several, each stands alone, and what belongs to none of them is one more; otherwise all paths are one job.
-std::vector<std::vector<std::string>> split_jobs(const std::vector<std::string>& paths);
 
 // One job. Fails only where nothing at all could be done: a bad pattern.
 Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progress);

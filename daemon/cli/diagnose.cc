@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/job_split.h"
 #include "base/text.h"
 #include "cli/reading.h"
 #include "cli/render.h"
@@ -71,14 +72,17 @@ struct Outcome {
 
 // `job`: of those that the paths name; empty: the first. `several`: others are told too.
 struct Asked {
-  std::vector<std::string> paths;
+  app::JobPaths part;
   std::string job;
   bool several = false;
 };
 
 Outcome diagnose_job(const Options& o, const Asked& asked) {
   app::DiagnoseOptions options = o.reading.diagnose;
-  options.paths = asked.paths;
+  options.paths = asked.part.paths;
+  options.only = asked.part.files;
+  options.id = asked.part.id;
+  options.note = asked.part.note;
   options.job = asked.job;
   app::ReadProgress progress;
   Result<app::Diagnosed> done = [&] {
@@ -102,7 +106,7 @@ Outcome diagnose_job(const Options& o, const Asked& asked) {
   if (o.top) keep_top(report, o.top);
   const std::string heading =
       several && o.format == "text"
-          ? fmt::format("== {}{}{}\n\n", to_terminal(fmt::format("{}", fmt::join(asked.paths, " "))),
+          ? fmt::format("== {}{}{}\n\n", to_terminal(fmt::format("{}", fmt::join(asked.part.paths, " "))),
                         report.job.id ? ", job " : "", to_terminal(report.job.id.value_or("")))
           : "";
   if (!print(heading + render(report, o) + (heading.empty() ? "" : "\n"))) out.status = kUnable;
@@ -113,7 +117,7 @@ int diagnose(Options& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   if (Status status = leave_out(o.without, o.reading.diagnose.steps); !status)
     return complain(status.error().text), kUnable;
-  const std::vector<std::vector<std::string>> jobs = app::split_jobs(o.reading.diagnose.paths);
+  const std::vector<app::JobPaths> jobs = app::split_jobs(o.reading.diagnose.paths);
   if (jobs.size() > 1 && o.format == "html")
     return complain(fmt::format("--format html: a page shows one job, and the paths hold {}", jobs.size())),
            kUnable;
@@ -125,11 +129,11 @@ int diagnose(Options& o) {
     all.shown = all.shown || one.shown;
     return std::move(one.jobs);
   };
-  for (const std::vector<std::string>& paths : jobs) {
-    std::vector<std::string> named = tell({paths, o.job, jobs.size() > 1});
+  for (const app::JobPaths& part : jobs) {
+    std::vector<std::string> named = tell({part, o.job, jobs.size() > 1});
     // Each may name more of them: files are read as far as the job that is asked for needs it.
     for (size_t i = 1; i < named.size(); ++i)
-      for (std::string& other : tell({paths, named[i], true}))
+      for (std::string& other : tell({part, named[i], true}))
         if (std::ranges::find(named, other) == named.end()) named.push_back(std::move(other));
   }
   if (!o.job.empty() && !all.shown && all.status == kDone)

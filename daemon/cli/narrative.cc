@@ -94,7 +94,36 @@ std::string healthy(const Report& report, const RenderOptions& options) {
 }
 
 bool is_suspicious(const Report& r) {
-  return !r.diagnoses.empty() || !r.suspects.empty() || !r.indicating.empty() || !r.missing.empty();
+  const bool noticed = r.hang || !r.numerics.empty() || !r.irregularities.empty() || !r.iterations.empty();
+  return !r.diagnoses.empty() || !r.suspects.empty() || !r.indicating.empty() ||
+         (noticed && !r.missing.empty());
+}
+
+std::string unknown(const Report& report, const RenderOptions& options) {
+  std::string out = fmt::format("No fault found in {}", job_size(report.job));
+  if (const std::string range = job_range(report.job, options); !range.empty()) out += ", " + range;
+  return out + "; whether the job is well is unknown";
+}
+
+// What was there and could not be read, in short: "2 files, a core dump, no text".
+std::string nothing_read(const Report& report) {
+  constexpr size_t kReasons = 3;
+  std::vector<std::string> reasons;
+  size_t files = 0;
+  for (const Problem& p : report.problems) {
+    if (p.file.empty()) continue;
+    ++files;
+    constexpr std::string_view kPassed = "passed over: ";
+    const std::string what = p.what.starts_with(kPassed) ? p.what.substr(kPassed.size()) : p.what;
+    if (std::ranges::find(reasons, what) == reasons.end()) reasons.push_back(what);
+  }
+  if (files == 0) return "Nothing was read: there was no log, trace, metric or dump";
+  if (reasons.size() > kReasons) {
+    reasons.resize(kReasons);
+    reasons.emplace_back("…");
+  }
+  return fmt::format("Nothing was read: {} could not be understood ({})", counted(files, "file"),
+                     fmt::join(reasons, ", "));
 }
 
 // Text between the holes of a template, the longest part of it.
@@ -123,7 +152,8 @@ Outcome outcome(const Report& r) {
   if (r.hang || !r.numerics.empty() || !r.irregularities.empty() || !r.iterations.empty()) {
     return Outcome::kNoticed;
   }
-  return r.job.lines == 0 && r.job.bytes == 0 && r.job.ranks == 0 ? Outcome::kEmpty : Outcome::kHealthy;
+  if (r.job.lines == 0 && r.job.bytes == 0 && r.job.ranks == 0) return Outcome::kEmpty;
+  return r.missing.empty() ? Outcome::kHealthy : Outcome::kUnknown;
 }
 
 const Diagnosis* leading(const Report& r) {
@@ -166,13 +196,14 @@ std::string headline(const Report& report, const RenderOptions& options) {
       return inconclusive(report);
     case Outcome::kNoticed:
       return noticed(report, options);
+    case Outcome::kUnknown:
+      return unknown(report, options);
     case Outcome::kHealthy:
       return healthy(report, options);
     case Outcome::kEmpty:
       break;
   }
-  return report.problems.empty() ? "Nothing to diagnose: there was no log and no trace to read"
-                                 : "Nothing to diagnose: nothing of what there was could be read";
+  return nothing_read(report);
 }
 
 std::string classified(const Diagnosis& d, const RenderOptions& options) {

@@ -16,6 +16,7 @@ enum class Outcome {
   kVerdict,       // a conclusive diagnosis
   kInconclusive,  // something is wrong, and what is not sure
   kNoticed,       // the job did not fail, but something stood out (slow steps, numbers, a hang)
+  kUnknown,       // no fault was found, and nothing proves that the job is well
   kHealthy,
   kEmpty,  // nothing was read
 };

@@ -90,11 +90,12 @@ class TextReport {
   std::string run() {
     const Outcome result = outcome(r_);
     page_.item("", headline(r_, o_),
-               result == Outcome::kVerdict        ? Ink::kAlarm
-               : result == Outcome::kInconclusive ? Ink::kCaution
-                                                  : Ink::kPlain);
+               result == Outcome::kVerdict                                  ? Ink::kAlarm
+               : result == Outcome::kHealthy || result == Outcome::kNoticed ? Ink::kPlain
+                                                                            : Ink::kCaution);
     if (r_.interrupted) page_.item("  ", interruption(r_), Ink::kCaution);
-    if (result == Outcome::kHealthy || result == Outcome::kEmpty) {
+    if (result == Outcome::kHealthy || result == Outcome::kEmpty || result == Outcome::kUnknown) {
+      missing("What would tell more");
       problems();
       return page_.take();
     }

@@ -26,6 +26,8 @@ constexpr std::array kBinaryMagics = {
     "\x93NUMPY"sv,
     "\x89HDF"sv,
     "SQLite format 3\0"sv,
+    "PAR1"sv,
+    "ARROW1"sv,
     "BZh9"sv,
     "\x04\x22\x4d\x18"sv,
     "\xff\xfe"sv,
@@ -152,14 +154,15 @@ std::optional<FileKind> kind_of_json(const NamedHead& file, std::string_view nam
   if (text.starts_with('[')) text = trimmed(text.substr(1));
   if (!text.starts_with('{')) return std::nullopt;  // "[2026-11-21] {...}" is a log
   const JsonHead first = read_json_head(text);
-  if (first.kind == "stack") return FileKind::kStacks;
-  if (first.has_frames && first.has_thread) return FileKind::kStacks;  // py-spy dump --json
+  if (first.kind == "stack") return FileKind::kStacksJson;
+  if (first.has_frames && first.has_thread) return FileKind::kStacksJson;  // py-spy dump --json
   if (first.has_pg_config || (first.has_entries && first.has_version)) return FileKind::kFlightRecorder;
   // One that is cut off early is told as such by its reader.
   if ((first.has_entries || first.has_version) && named_as_flight_recorder(name))
     return FileKind::kFlightRecorder;
   // Its first line is longer than the head and may yet say its kind.
   if (name.ends_with(".ndjson") && lines.objects > 0 && lines.other_kinds == 0) return FileKind::kMetrics;
+  if (is_machine_json(file.head)) return FileKind::kUnread;
   return std::nullopt;
 }
 
@@ -167,11 +170,11 @@ std::optional<FileKind> kind_of_binary(std::string_view head, std::string_view n
   if (is_pickle(head)) {
     const bool marked = head.find("pg_config") != head.npos ||
                         (head.find("entries") != head.npos && head.find("version") != head.npos);
-    return marked || named_as_flight_recorder(name) ? FileKind::kFlightRecorder : FileKind::kBinary;
+    return marked || named_as_flight_recorder(name) ? FileKind::kFlightRecorder : FileKind::kUnread;
   }
   if (!is_binary(head)) return std::nullopt;
   // A trace whose magic is damaged: its reader tells what is wrong with it.
-  return name.ends_with(".comm") ? FileKind::kComm : FileKind::kBinary;
+  return name.ends_with(".comm") ? FileKind::kComm : FileKind::kUnread;
 }
 
 bool is_stacks_name(std::string_view name) { return name.ends_with(".json") || name.ends_with(".txt"); }
@@ -221,7 +224,8 @@ FileKind kind_of(const NamedHead& file) {
   if (const auto kind = kind_of_binary(file.head, name)) return *kind;
   if (const auto kind = kind_of_json(file, name)) return *kind;
   if (is_stack_text(file.head)) return FileKind::kStacks;
-  if (below_stacks(file) && is_stacks_name(name)) return FileKind::kStacks;
+  if (below_stacks(file) && is_stacks_name(name))
+    return trimmed(file.head).starts_with('{') ? FileKind::kStacksJson : FileKind::kStacks;
   return FileKind::kLog;
 }
 

@@ -55,11 +55,16 @@ Result<std::string> read_head(const File& file, const std::string& path) {
   return head;
 }
 
+void set_kind(SourceFile& file, std::string_view head, bool whole) {
+  file.kind = kind_of({head, whole, file.below, file.argument});
+  if (file.kind == FileKind::kUnread) file.unread = unread_kind(head);
+}
+
 // Sets compression and kind; `raw` are the file's first bytes.
 void recognise(SourceFile& file, std::string_view raw, size_t asked) {
   file.compression = compression_of(raw);
   if (file.compression == Compression::kNone) {
-    file.kind = kind_of({raw.substr(0, kHeadBytes), raw.size() < asked, file.below, file.argument});
+    set_kind(file, raw.substr(0, kHeadBytes), raw.size() < asked);
     return;
   }
   std::string text(kHeadBytes, '\0');
@@ -75,7 +80,7 @@ void recognise(SourceFile& file, std::string_view raw, size_t asked) {
     read(std::move(*opened));
   }
   text.resize(size);
-  file.kind = kind_of({text, whole, file.below, file.argument});
+  set_kind(file, text, whole);
   // Compressed, and damaged from the start: as a log its reader gets to tell so.
   if (file.kind == FileKind::kEmpty && !whole) file.kind = FileKind::kLog;
 }

@@ -17,13 +17,24 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "ingest/unread.h"
 #include "model/report.h"
 
 namespace culprit::ingest {
 
 class File;
 
-enum class FileKind : uint8_t { kLog, kComm, kMetrics, kStacks, kFlightRecorder, kJob, kEmpty, kBinary };
+enum class FileKind : uint8_t {
+  kLog,
+  kComm,
+  kMetrics,
+  kStacks,  // as text
+  kStacksJson,
+  kFlightRecorder,
+  kJob,
+  kEmpty,
+  kUnread  // no text, or a machine's that is not understood: `unread` says what
+};
 enum class Compression : uint8_t { kNone, kZstd, kGzip, kXz };
 
 struct SourceFile {
@@ -31,6 +42,7 @@ struct SourceFile {
   std::string below;  // the path below the argument ('/'-separated); the file's own name for a file argument
   std::string argument;
   FileKind kind = FileKind::kLog;
+  UnreadKind unread;
   Compression compression = Compression::kNone;
   uint64_t size = 0;  // on disk when it was listed; 0 for a stream
   TimeNs modified_ns = kNoTime;

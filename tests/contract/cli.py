@@ -346,6 +346,79 @@ def empty(folder: Path) -> None:
         need(report["job"]["lines"] == 0, f"{report['job']['lines']} lines")
 
 
+@promise("what holds nothing readable: exit 2, the first line says that nothing was read and why")
+def nothing_readable(folder: Path) -> None:
+    event = b'{"ph":"X","name":"gemm","pid":0,"tid":7,"ts":%d,"dur":3}\n'
+    kinds = {"core.4711": (b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x04" + bytes(4000), "a core dump"),
+             "x.sqlite": (b"SQLite format 3\x00" + bytes(100), "an SQLite database"),
+             "x.parquet": (b"PAR1" + bytes(range(256)), "a Parquet file"),
+             "trace.jsonl": (b"".join(event % i for i in range(50)), "a profiler's trace"),
+             "trace.json": (b'{"traceEvents":[' + event[:-1] % 1 + b"]}", "a profiler's trace"),
+             "power.jsonl": (b'{"device":0,"power":311.5}\n' * 50, "JSON"),
+             "noise": (bytes(range(128, 256)) + bytes(range(32)) * 20, "no text")}
+    for name, (content, what) in kinds.items():
+        path = write(folder / name.replace(".", "-") / name, content)
+        for argument in (path, path.parent):
+            done = run("diagnose", "--format", "json", argument)
+            refused(done, argument.name, what)
+            report = report_of(done)
+            need(report["verdict"] is None and report["missing"], f"{name}: missing is empty")
+            problem_of(report, name)
+            page = run("diagnose", argument, env=dict(os.environ, COLUMNS="160")).stdout.decode()
+            first = page.split("\n", 1)[0]
+            need(first.startswith("Nothing was read") and what in first, f"{name}: {first}")
+
+
+@promise("nothing wrong is said only where progress or a good end proves it; else missing says what would")
+def proof_of_health(folder: Path) -> None:
+    notes = b"hello world\nthis is a note\n" * 10
+    kernel = b"".join(b"[%5d.%06d] usb 1-1: reset high-speed USB device\n" % (i, i) for i in range(40))
+    stack = (b'Process 47: python train.py\nPython v3.10.12\n\nThread 47 (idle): "MainThread"\n'
+             b"    wait (threading.py:320)\n    main (train.py:120)\n")
+    for name, content, proven in (("notes.txt", notes, False), ("dmesg.log", kernel, False),
+                                  ("py.txt", stack, False), ("train.log", STEPS * 3, True)):
+        log = write(folder / name, content)
+        report = diagnose(log)
+        need(report["verdict"] is None and report["diagnoses"] == [], f"{name}: {report['diagnoses']}")
+        need((report["missing"] == []) == proven, f"{name}: missing is {report['missing']}")
+        page = run("diagnose", log).stdout.decode()
+        need(("Nothing wrong found" in page) == proven, f"{name}: {page[:120]}")
+    problem_of(diagnose(folder / "py.txt"), "py.txt")
+    need("stack dump" in run("diagnose", folder / "py.txt").stdout.decode(), "a dump is not called one")
+    (folder / "none").mkdir()
+    need(b"Nothing was read" in run("diagnose", folder / "none").stdout, "an empty folder")
+
+
+@promise("hosts of ordinary names are counted and told apart in Slurm's file names")
+def slurm_names(folder: Path) -> None:
+    for i in range(4):
+        fault = XID.split(b": ", 1)[1] if i == 3 else b""
+        write(folder / f"train_48211_dgx-h100-{i:03d}.out", STEPS + fault)
+    report = diagnose(folder)
+    need(report["job"]["hosts"] == 4 and report["job"]["ranks"] <= 1, f"{report['job']}")
+    need([place["host"] for place in report["verdict"]["hosts"]] == ["dgx-h100-003"], f"{report['verdict']}")
+
+
+@promise("logs of several Slurm jobs in one folder: a report each; --job picks one")
+def slurm_jobs(folder: Path) -> None:
+    write(folder / "slurm-123.out", STEPS)
+    write(folder / "slurm-124.out", LOG)
+    reports = [json.loads(line) for line in run("diagnose", "--format", "json", folder).stdout.splitlines()]
+    need([report["job"]["id"] for report in reports] == ["123", "124"], f"{len(reports)} reports")
+    need(not reports[0]["diagnoses"], "the other job's fault is diagnosed in this one")
+    xid_found(reports[1])
+    need(diagnose(folder, "--job", "124")["job"]["lines"] == LINES, "--job does not pick one")
+
+
+@promise("a host that is named with and without its domain is one")
+def one_host_two_names(folder: Path) -> None:
+    line = b"2026-11-21T02:%02d:00+00:00 node7.cluster.local kernel: usb 1-1: reset\n"
+    lines = b"".join(line % i for i in range(9))
+    write(folder / "node7/kern.log", lines)
+    write(folder / "node7/train.log", STEPS)
+    need(diagnose(folder)["job"]["hosts"] == 1, f"{diagnose(folder)['job']}")
+
+
 @promise("a binary file is a problem, and the rest is diagnosed")
 def binary(folder: Path) -> None:
     write(folder / "job/core.4711", b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 4096)

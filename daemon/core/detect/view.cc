@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "core/logs/host_name.h"
 
 namespace culprit::detect {
 namespace {
@@ -50,7 +51,9 @@ void find_rhythm(Unit& unit, const logs::JobLog& log) {
 uint32_t View::host_named(std::string_view name) const {
   const auto at = std::lower_bound(hosts.begin(), hosts.end(), name,
                                    [](const Unit& u, std::string_view n) { return natural_less(u.name, n); });
-  return at != hosts.end() && at->name == name ? static_cast<uint32_t>(at - hosts.begin()) : kNowhere;
+  if (at != hosts.end() && at->name == name) return static_cast<uint32_t>(at - hosts.begin());
+  const std::string other = log && !by_rank && logs::is_host_name(name) ? log->host_called(name) : "";
+  return other.empty() || other == name ? kNowhere : host_named(other);
 }
 
 uint32_t View::rank_numbered(uint32_t rank) const {

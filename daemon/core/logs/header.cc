@@ -12,6 +12,8 @@ namespace {
 
 // Fields of one header: the longest known has nine.
 constexpr int kFieldsMax = 16;
+// A file's name with its path's last part and a date.
+constexpr size_t kPrefixMax = 128;
 
 constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
@@ -33,7 +35,7 @@ bool HostCache::is_host(std::string_view name) {
   const uint64_t hash = name_hash(name) | 2;
   uint64_t& slot = slots_[(hash >> 32) % kSlots];
   if ((slot | 1) == (hash | 1)) return slot & 1;
-  const bool host = host_form(name) != HostForm::kNone;
+  const bool host = is_host_name(name);
   slot = (hash & ~uint64_t{1}) | (host ? 1 : 0);
   return host;
 }
@@ -71,11 +73,19 @@ void HeaderScan::note_rank(uint32_t rank, bool task) {
 size_t HeaderScan::take_field(size_t pos) {
   const char c = line_[pos];
   if (c == '[') return take_bracket(pos);
+  if (digit(c) || (c | 0x20) == 'f')
+    if (const size_t end = take_address(pos)) return end;
   if (digit(c)) return take_number(pos);
   if (alpha(c) || c == '_') return take_word(pos);
   if (c == '(') return take_paren(pos);
   if (c == '<') return take_priority(pos);
   if (c == '-') return take_supercomputer(pos);
+  if (c == '{' && time_ && !location_) {  // "{taskinstance.py:123} INFO - "
+    const size_t end = location_end(pos + 1, false);
+    if (end == 0 || peek(end) != '}' || !level_follows(end + 1)) return 0;
+    location_ = true;
+    return end + 1;
+  }
   if (c == '|' && time_ && !level_) {  // "20171223-22:15:29:606|Step_LSC|30002312|message"
     const size_t name = word_end(pos + 1);
     if (name == pos + 1 || peek(name) != '|') return 0;
@@ -86,11 +96,25 @@ size_t HeaderScan::take_field(size_t pos) {
   return 0;
 }
 
+// "worker.log 2024-05-10 11:16:14.508 25746 INFO ": the file or the container that a collector, grep or tail
+// puts before a whole header.
+size_t HeaderScan::take_prefix(size_t pos) {
+  const size_t end = line_.substr(0, pos + kPrefixMax).find(' ', pos);
+  if (end == std::string_view::npos || !digit(peek(end + 1))) return 0;
+  const Stamp stamp = times_.at(line_, end + 1);
+  if (stamp.end == 0) return 0;
+  const size_t next = skip_spaces(stamp.end), digits = digits_at(next);
+  if (!level_follows(stamp.end) && (digits == 0 || !level_follows(next + digits))) return 0;
+  if (const std::string_view name = line_.substr(pos, end - pos); hosts_.is_host(name)) note_host(name);
+  return note_time(stamp);
+}
+
 Header HeaderScan::run() {
   size_t pos = lead_ = skip_spaces(0);
   for (int fields = 0; fields < kFieldsMax && pos < line_.size() && pos < kTimeWindow; ++fields) {
     const bool after_syslog = syslog_;
-    const size_t end = take_field(pos);
+    size_t end = take_field(pos);
+    if (end == 0 && fields == 0) end = take_prefix(pos);
     if (end == 0) break;
     if (after_syslog) syslog_ = false;
     size_t next = end;

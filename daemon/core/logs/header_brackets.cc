@@ -43,6 +43,8 @@ size_t HeaderScan::take_bracket(size_t pos) {
   const auto close = static_cast<size_t>(found - line_.data());
   if (close == pos + 1) return 0;
   const char first = line_[pos + 1];
+  if (digit(first) || (first | 0x20) == 'f')
+    if (const size_t end = take_bracket_address(pos, close)) return end;
   const size_t end =
       digit(first) || first == ' ' ? take_bracket_number(pos, close) : take_bracket_word(pos, close);
   if (end != 0) syslog_ = false;  // syslog's own time stands in no bracket
@@ -156,6 +158,20 @@ size_t HeaderScan::take_bracket_place(size_t pos, size_t close) {
   return behind;
 }
 
+// "[10.0.3.7:0]", "[fd00::7]": a host by its address, and a device.
+size_t HeaderScan::take_bracket_address(size_t pos, size_t close) {
+  const std::string_view content = line_.substr(pos + 1, close - pos - 1);
+  if (content.find_first_of(".:") == std::string_view::npos) return 0;
+  const auto address = [](std::string_view text) { return is_ipv4(text) || is_ipv6(text); };
+  const size_t mark = content.rfind(':');
+  const std::string_view digits = mark == std::string_view::npos ? "" : content.substr(mark + 1);
+  const bool device = all_digits(digits) && address(content.substr(0, mark));
+  if (!device && !address(content)) return 0;
+  note_host(device ? content.substr(0, mark) : content);
+  if (device && digits.size() < 4 && number(digits) < kDevicesMax) header_.local = number(digits);
+  return close + 1 + (peek(close + 1) == ':');
+}
+
 // Several fields in one bracket: "[NeMo W 2024-05-10 11:16:14 megatron_base_model:1147]",
 // "[INFO|trainer.py:1143]", "[W1121 02:12:09.123 ProcessGroupNCCL.cpp:1250]", "[engine.py:33:forward]".
 size_t HeaderScan::take_bracket_words(size_t pos, size_t close) {
@@ -240,7 +256,7 @@ size_t HeaderScan::take_bracket_name(size_t pos, size_t close) {
     if (at != std::string_view::npos && at <= 5 && all_digits(content.substr(at))) return close + 1;
   }
   if (!time_) return 0;
-  if (content.starts_with("req-")) return close + 1;
+  if (content.starts_with("req-") || (content == "-" && logger_)) return close + 1;  // oslo.log's request
   if (level_ && !location_) {
     // "[QuorumPeer[myid=1]/0:0:2181:Election@774] - ": a thread and a line, whose brackets may nest
     size_t end = close;
@@ -256,13 +272,11 @@ size_t HeaderScan::take_bracket_name(size_t pos, size_t close) {
       location_ = true;
       return end + 4;
     }
-    if (peek(close + 1) == ' ' && is_name(content)) {  // "[main] org.apache.Name: "
-      const size_t begin = close + 2, end_of_name = word_end(begin);
-      if (peek(end_of_name) == ':')
-        if (const size_t behind = take_logger(begin, end_of_name)) return behind;
-    }
-    return 0;
+    // "[main] org.apache.Name: ", "[IPC Server handler 7 on 62270] o.a.Name  : ": a thread, whatever its name
+    return peek(close + 1) == ' ' ? take_logger(close + 2, word_end(close + 2)) : 0;
   }
+  // "[main] INFO  org.apache.Name - ": logback's thread
+  if (!level_ && peek(close + 1) == ' ' && level_follows(close + 1)) return close + 1;
   if (!level_ && is_name(content) && level_bracket_follows(close + 1)) {
     logger_ = true;
     return close + 1;

@@ -59,17 +59,28 @@ size_t HeaderScan::take_number(size_t pos) {
   if (digits >= 10)
     if (const size_t end = take_epoch(pos)) return end;
   if (time_ || level_) return take_pid(pos, digits);
-  if (pos != lead_) return 0;
-  if (after == ',') return take_kmsg(pos);
-  if (after == '.' && digits <= 3) {
-    const size_t end = word_end(pos);
-    if (is_ipv4(line_.substr(pos, end - pos)) && peek(end) == ':' &&
-        (peek(end + 1) == ' ' || end + 1 == line_.size())) {
-      note_host(line_.substr(pos, end - pos));
-      return end + 1;
-    }
+  return pos == lead_ && after == ',' ? take_kmsg(pos) : 0;
+}
+
+// "10.0.3.7: message", "fd00::7 | message", and the host between syslog's time and tag.
+size_t HeaderScan::take_address(size_t pos) {
+  if (!header_.host.empty() || level_ || location_) return 0;
+  const size_t end = address_end(pos);
+  if (end == 0) return 0;
+  const std::string_view host = line_.substr(pos, end - pos);
+  const size_t next = skip_spaces(end);
+  if (time_) {
+    const size_t tag = next > end ? take_syslog_tag(next) : 0;
+    if (tag == 0) return 0;
+    note_host(host);
+    place_ = false;
+    return tag;
   }
-  return 0;
+  const bool colon = peek(end) == ':' && (peek(end + 1) == ' ' || end + 1 == line_.size());
+  const bool bar = peek(next) == '|' && peek(next + 1) == ' ';
+  if ((pos != lead_ && !place_) || (!colon && !bar)) return 0;
+  note_host(host);
+  return colon ? end + 1 : next + 1;
 }
 
 // "131: " of srun -l.
@@ -111,6 +122,7 @@ size_t HeaderScan::take_pid(size_t pos, size_t digits) {
     const bool letter = level_letter(peek(third)) != Level::kNone && peek(third + 1) == ' ';
     if ((letter && !level_) || level_follows(third)) return end;
   }
+  if (level_ && line_.substr(next, 5) == "--- [") return next + 3;  // Spring's "INFO 12345 --- [main] "
   // Go's "2024/01/10 03:30:38.643290 17      pkg/file.go:190": aligned columns
   return next > end + 3 && location_end(next, true) != 0 ? end : 0;
 }

@@ -25,12 +25,14 @@ class HeaderScan {
  private:
   // Each take_* reads one field at `pos`, notes what it says and returns the offset behind it; 0: it is none.
   size_t take_field(size_t pos);
+  size_t take_prefix(size_t pos);
 
   // header_brackets.cc
   size_t take_bracket(size_t pos);
   size_t take_bracket_number(size_t pos, size_t close);
   size_t take_bracket_word(size_t pos, size_t close);
   size_t take_bracket_place(size_t pos, size_t close);
+  size_t take_bracket_address(size_t pos, size_t close);
   size_t take_bracket_words(size_t pos, size_t close);
   size_t take_bracket_name(size_t pos, size_t close);
   size_t take_paren(size_t pos);
@@ -39,6 +41,7 @@ class HeaderScan {
 
   // header_numbers.cc
   size_t take_number(size_t pos);
+  size_t take_address(size_t pos);
   size_t take_task(size_t pos, size_t digits);
   size_t take_pid(size_t pos, size_t digits);
   size_t take_epoch(size_t pos);
@@ -72,6 +75,8 @@ class HeaderScan {
   // Behind "engine.py:33:forward" or "engine.py:33", 0 where there is none; `loose` takes "module:33" too.
   size_t location_end(size_t pos, bool loose) const;
   bool level_follows(size_t pos) const;
+  // Behind an address of IPv4 or IPv6 at `pos`, 0 where there is none.
+  size_t address_end(size_t pos) const;
   // Behind a "rank3", "Rank 3", "rank=3" at `pos`; its number in `rank`.
   size_t rank_end(size_t pos, uint32_t& rank) const;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/logs/header_scan.h"
+#include "core/logs/host_name.h"
 
 namespace culprit::logs {
 namespace {
@@ -211,6 +212,19 @@ bool HeaderScan::level_follows(size_t pos) const {
   const std::string_view word = line_.substr(pos, end - pos);
   return !word.empty() && (word[0] & 0x20) == 0 && word.size() > 1 && (word[1] & 0x20) == 0 &&
          level_word(word) != Level::kNone;
+}
+
+size_t HeaderScan::address_end(size_t pos) const {
+  constexpr size_t kLongest = 39;  // eight groups of four
+  const bool groups = peek(pos + 4) == ':';
+  const size_t stop = std::min(line_.size(), pos + kLongest + 1);
+  size_t end = pos;
+  while (end < stop && (digit(line_[end]) || line_[end] == (groups ? ':' : '.') ||
+                        (groups && (line_[end] | 0x20) >= 'a' && (line_[end] | 0x20) <= 'f')))
+    ++end;
+  if (groups && end > pos && line_[end - 1] == ':' && line_[end - 2] != ':') --end;
+  const std::string_view text = line_.substr(pos, end - pos);
+  return (groups ? is_ipv6(text) : is_ipv4(text)) ? end : 0;
 }
 
 size_t HeaderScan::rank_end(size_t pos, uint32_t& rank) const {

@@ -17,9 +17,9 @@ constexpr std::array<std::string_view, N> sorted(std::array<std::string_view, N>
 
 // Words for machines and for the roles that job systems give to hosts, as they stand before a number.
 constexpr auto kMachines = sorted(std::to_array<std::string_view>(
-    {"node",      "nodes",    "host",     "server",   "machine", "nid",  "ip",  "vm",
-     "compute",   "blade",    "rack",     "cn",       "dgx",     "hgx",  "srv", "bm",
-     "baremetal", "instance", "hostname", "nodename", "cnode",   "gnode"}));
+    {"node",     "nodes",    "host",  "server", "machine", "nid",  "ip",      "vm",        "compute",
+     "blade",    "rack",     "cn",    "dgx",    "hgx",     "srv",  "bm",      "baremetal", "instance",
+     "hostname", "nodename", "cnode", "gnode",  "gpunode", "vmss", "highgpu", "megagpu",   "ultragpu"}));
 constexpr auto kRoles = sorted(std::to_array<std::string_view>(
     {"worker", "master", "trainer", "pod", "replica", "launcher", "learner", "actor", "chief", "ps", "slave",
      "container", "executor", "leader", "follower", "agent"}));
@@ -65,12 +65,13 @@ constexpr auto kOthers = sorted(std::to_array<std::string_view>(
      "sdxl",    "dit",        "moe",      "wiki",    "wikitext",  "imagenet",   "cifar",    "mnist",
      "backup",  "old",        "new",      "copy",    "tmp",       "temp",       "cache",    "archive",
      "report",  "summary",    "failure",  "fail",    "bug",       "debug",      "info",     "warn",
-     "rdzv",    "plan",       "study",    "sweep",   "config",    "cell",       "example",  "sample",
-     "samples", "figure",     "table",    "util",    "code",      "status",     "exit",     "errno",
-     "ret",     "rc",         "signal",   "sig",     "xid",       "sxid",       "epoll",    "http",
-     "https",   "tcp",        "udp",      "ipv",     "rdma",      "roce",       "cluster",  "dc",
-     "region",  "zone",       "az",       "user",    "team",      "proj",       "project",  "repo",
-     "branch",  "tag",        "step",     "nrt",     "parser",    "none",       "default",  "role"}));
+     "try",     "retry",      "restart",  "array",   "bench",     "ablation",   "rdzv",     "plan",
+     "study",   "sweep",      "config",   "cell",    "example",   "sample",     "samples",  "figure",
+     "table",   "util",       "code",     "status",  "exit",      "errno",      "ret",      "rc",
+     "signal",  "sig",        "xid",      "sxid",    "epoll",     "http",       "https",    "tcp",
+     "udp",     "ipv",        "rdma",     "roce",    "cluster",   "dc",         "region",   "zone",
+     "az",      "user",       "team",     "proj",    "project",   "repo",       "branch",   "tag",
+     "step",    "nrt",        "parser",   "none",    "default",   "role"}));
 
 // Last labels of the names that machines have; "foo.bar.Error" and "python3.8" are no domains.
 constexpr auto kDomains = sorted(std::to_array<std::string_view>(
@@ -92,20 +93,88 @@ bool holds(const std::array<std::string_view, N>& words, std::string_view word) 
   return std::binary_search(words.begin(), words.end(), std::string_view(lower, word.size()));
 }
 
-// "llama-7f9c6d5b4-x2x1z": a replica set's hash and a pod's, which Kubernetes makes of these letters.
-bool is_pod_name(std::string_view name) {
-  const size_t last = name.rfind('-');
-  if (last == std::string_view::npos || last == 0 || name.size() - last - 1 != 5) return false;
-  const size_t before = name.rfind('-', last - 1);
-  if (before == std::string_view::npos || before == 0) return false;
-  const std::string_view hash = name.substr(before + 1, last - before - 1);
-  if (hash.size() < 6 || hash.size() > 10) return false;
-  bool digits = false;
-  for (char c : name.substr(before + 1)) {
-    if (c != '-' && !digit(c) && !(alpha(c) && !upper(c))) return false;
-    digits |= digit(c);
+// What stands on its own behind a host's number in the names of its network's interfaces: "node0123-ib0".
+constexpr auto kInterfaces = sorted(
+    std::to_array<std::string_view>({"ib", "eth", "bond", "hsn", "opa", "mgmt", "bmc", "ipmi", "roce"}));
+// First words of the names that clouds give to the nodes of a pool; at least three more parts follow.
+constexpr auto kPools =
+    sorted(std::to_array<std::string_view>({"gke", "aks", "eks", "oke", "lke", "ske", "doks", "t1v"}));
+}  // namespace
+
+bool is_common_word(std::string_view word) { return word.size() > 1 && holds(kOthers, word); }
+
+namespace {
+
+// A name between its separators.
+struct Parts {
+  static constexpr size_t kMost = 12;
+  std::array<std::string_view, kMost> part;
+  size_t n = 0;
+  bool cut = false;  // there are more
+
+  explicit Parts(std::string_view name) {
+    for (size_t begin = 0; begin <= name.size() && !cut;) {
+      const size_t end = std::min(name.find_first_of("-_", begin), name.size());
+      cut = n == kMost;
+      if (!cut) part[n++] = name.substr(begin, end - begin);
+      begin = end + 1;
+    }
   }
-  return digits && alpha(name[0]);
+  std::string_view back() const { return part[n - 1]; }
+};
+
+bool all_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), digit);
+}
+
+bool all_hex(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); });
+}
+
+// The letters that a part begins with.
+std::string_view word_of(std::string_view part) {
+  size_t letters = 0;
+  while (letters < part.size() && alpha(part[letters])) ++letters;
+  return part.substr(0, letters);
+}
+
+// Five characters that Kubernetes draws: no vowels and nothing that looks like one.
+bool is_drawn(std::string_view part) {
+  constexpr std::string_view kDrawn = "bcdfghjklmnpqrstvwxz2456789";
+  return part.size() == 5 && part.find_first_not_of(kDrawn) == std::string_view::npos;
+}
+
+// "llama-7f9c6d5b4-x2x1z": a replica set's hash and a pod's, which Kubernetes makes of these letters;
+// "train-0-x7zq2": a job's index and a pod's letters; "mpi-launcher-x7zq2".
+bool is_pod_name(const Parts& name) {
+  if (name.n < 3 || name.cut || name.back().size() != 5 || !alpha(name.part[0][0])) return false;
+  for (size_t i = 0; i < name.n; ++i)  // a job's id ends where the pod's name begins
+    if (name.part[i].size() > 4 && all_digits(name.part[i])) return false;
+  const std::string_view before = name.part[name.n - 2];
+  if (is_drawn(name.back()) && (holds(kRoles, before) || (all_digits(before) && before.size() <= 4)))
+    return true;
+  if (before.size() < 6 || before.size() > 10) return false;
+  bool digits = false;
+  for (std::string_view part : {before, name.back()})
+    for (char c : part) {
+      if (!digit(c) && !(alpha(c) && !upper(c))) return false;
+      digits |= digit(c);
+    }
+  return digits;
+}
+
+// "gke-cluster-pool-1-abcd", "aks-nodepool1-12345678-vmss000001", "i-0abc123def4567890", and AWS
+// ParallelCluster's static and dynamic nodes: "queue1-dy-p5en-1".
+bool is_cloud_name(const Parts& name) {
+  if (name.n == 2 && name.part[0] == "i")
+    return (name.back().size() == 17 || name.back().size() == 8) && all_hex(name.back());
+  if (name.n < 4 || name.back().empty()) return false;
+  if (holds(kPools, name.part[0])) return true;
+  if (!all_digits(name.back()) || !alpha(name.part[0][0])) return false;
+  for (size_t i = 1; i + 2 < name.n; ++i)
+    if (name.part[i] == "dy" || name.part[i] == "st") return true;
+  return false;
 }
 
 // A name cut into runs of letters, runs of digits and what separates them.
@@ -114,10 +183,12 @@ struct Runs {
   char joint = 0;              // what stands between that word and its number: 0, '-' or '_'
   size_t number_size = 0;      // digits of the number behind it
   size_t pairs = 0;            // runs of letters that a number follows with nothing between
+  size_t inner_number = 0;     // digits of the longest number that stands apart, not at the end
   bool other = false;          // one of the words is no host's
   bool machine = false;        // one of the words is a machine's
   bool underscore = false;
-  bool number_first = false;  // a part begins with digits and goes on with letters, as hashes and sizes do
+  bool number_first = false;  // a part begins with digits and goes on with letters, as hashes and sizes do,
+                              // and no word for a machine is before it
   bool all_upper = true;
 };
 
@@ -141,7 +212,9 @@ Runs runs_of(std::string_view name) {
         runs.pairs += joint == 0;
         runs.other |= holds(kOthers, word) && word.size() > 1;
       }
-      runs.number_first |= joint != 0 && end < name.size() && alpha(name[end]);
+      const bool apart = joint != 0 && end < name.size();
+      runs.number_first |= apart && alpha(name[end]) && !runs.machine;
+      if (apart && !alpha(name[end])) runs.inner_number = std::max(runs.inner_number, end - i);
     } else {
       runs.underscore |= name[i] == '_';
       joint = name[i];
@@ -152,30 +225,32 @@ Runs runs_of(std::string_view name) {
   return runs;
 }
 
-// A name without dots.
-HostForm label_form(std::string_view label) {
-  if (label.size() < 2 || label.size() > kLabelMax || !alpha(label[0])) return HostForm::kNone;
-  if (is_pod_name(label)) return HostForm::kRole;
-  const size_t tail = label.size() - 1;
-  if (!digit(label[tail])) {
-    // "host-a", "node-b": a word for a machine and one letter
-    if (label.size() < 4 || !alpha(label[tail]) || (label[tail - 1] != '-' && label[tail - 1] != '_'))
-      return HostForm::kNone;
-    std::string_view word = label.substr(0, tail - 1);
-    word = word.substr(word.find_last_of("-_") + 1);
-    return holds(kMachines, word) ? HostForm::kMachine : HostForm::kNone;
-  }
+// Letters and numbers that a name has where nothing but a host can stand: "w001", "b200-01".
+HostForm weak_form(std::string_view label, const Runs& runs) {
+  if (runs.underscore || runs.last_word.empty() || runs.other) return HostForm::kNone;
+  if (is_common_word(word_of(label)) || is_common_word(runs.last_word)) return HostForm::kNone;
+  if (word_of(label).size() == 1 && label.size() < 3) return HostForm::kNone;  // "v2"
+  const bool code = runs.all_upper && label.find('-') == std::string_view::npos && runs.number_size > 3;
+  return code ? HostForm::kNone : HostForm::kPossible;
+}
+
+// Of a name that ends in a number: the word before it tells.
+HostForm numbered_form(std::string_view label) {
   const Runs runs = runs_of(label);
-  if (runs.last_word.empty() || runs.number_first) return HostForm::kNone;
-  // Job ids have six digits and more; a host's number that stands apart has fewer.
-  if (runs.joint != 0 && runs.number_size > 5) return HostForm::kNone;
+  if (runs.last_word.empty()) return HostForm::kNone;
+  // Job ids have five digits and more; a host's number that stands apart has fewer.
+  if (runs.inner_number > 4 || (runs.joint != 0 && runs.number_size > 5)) return HostForm::kNone;
   if (runs.number_size > 8) return HostForm::kNone;
-  // "hgx-h100-12": a letter in front of the number says less than the words before it
-  if (holds(kMachines, runs.last_word) || (runs.machine && runs.last_word.size() == 1 && !runs.other))
-    return HostForm::kMachine;
+  const bool machine = holds(kMachines, runs.last_word);
+  if (machine && !runs.number_first) return HostForm::kMachine;
+  // "llama-70b-worker-0": pods have their job's name before their role
   if (holds(kRoles, runs.last_word)) return HostForm::kRole;
+  const HostForm weak = weak_form(label, runs);
+  if (machine || runs.number_first) return weak;
+  // "hgx-h100-12", "a3-highgpu-8g-0": a letter in front of the number says less than the words before it
+  if (runs.machine && runs.last_word.size() == 1 && !runs.other) return HostForm::kMachine;
   if (runs.other || holds(kOthers, runs.last_word))
-    return runs.pairs >= 2 && !runs.other ? HostForm::kNumbered : HostForm::kNone;
+    return runs.pairs >= 2 && !runs.other ? HostForm::kNumbered : weak;
   // '_' is no letter of a host's name: only the words above may have it.
   if (runs.underscore) return HostForm::kNone;
   // "E30008", "EI0004", "MIE03E400008": codes of errors
@@ -185,7 +260,35 @@ HostForm label_form(std::string_view label) {
   return HostForm::kNumbered;
 }
 
+// A name without dots.
+HostForm label_form(std::string_view label) {
+  if (label.size() < 2 || label.size() > kLabelMax || !alpha(label[0])) return HostForm::kNone;
+  const Parts parts(label);
+  if (parts.cut) return HostForm::kNone;
+  for (size_t i = 0; i < parts.n; ++i)
+    if (parts.part[i].empty()) return HostForm::kNone;
+  if (is_cloud_name(parts)) return HostForm::kMachine;
+  if (is_pod_name(parts)) return HostForm::kRole;
+  const std::string_view last = parts.back();
+  if (parts.n > 1 && is_interface_name(last)) {
+    const HostForm form = label_form(label.substr(0, label.size() - last.size() - 1));
+    if (form >= HostForm::kNumbered) return form;
+  }
+  if (digit(label.back())) return numbered_form(label);
+  // "host-a", "node-b": a word for a machine and one letter
+  if (parts.n >= 2 && last.size() == 1 && holds(kMachines, parts.part[parts.n - 2]))
+    return HostForm::kMachine;
+  return HostForm::kNone;
+}
+
 }  // namespace
+
+bool is_interface_name(std::string_view part) {
+  const std::string_view word = word_of(part), number = part.substr(word.size());
+  return holds(kInterfaces, word) && (number.empty() || all_digits(number));
+}
+
+bool is_pool_word(std::string_view word) { return holds(kPools, word); }
 
 bool is_ipv4(std::string_view text) {
   size_t parts = 0, at = 0;
@@ -200,8 +303,37 @@ bool is_ipv4(std::string_view text) {
   return at == text.size();
 }
 
+bool is_ipv6(std::string_view text) {
+  // Hosts have addresses of 2000::/3, fc00::/7 and fe80::/10; "c10::d" of a program is none.
+  if (text.find(':') != 4 || (text[0] != '2' && text[0] != '3' && (text[0] | 0x20) != 'f')) return false;
+  size_t groups = 0, gaps = 0;
+  for (size_t at = 0; at <= text.size(); ++groups) {
+    const size_t end = std::min(text.find(':', at), text.size());
+    const std::string_view group = text.substr(at, end - at);
+    if (group.empty() && at > 0 && at < text.size()) ++gaps;
+    if (group.empty() ? at == text.size() : group.size() > 4 || !all_hex(group)) return false;
+    at = end + 1;
+  }
+  return gaps == 1 ? groups <= 8 : gaps == 0 && groups == 8;
+}
+
+bool is_whole_host_name(std::string_view name) {
+  const HostForm form = host_form(name);
+  if (form < HostForm::kRole) return false;
+  if (name.find_first_of(".:") != std::string_view::npos) return true;
+  const Parts parts(name);
+  const std::string_view last = parts.back();
+  if (parts.part[0] == "ip") return parts.n == 5;
+  if (is_cloud_name(parts)) return !holds(kPools, parts.part[0]) || last.size() >= 4;
+  if (form == HostForm::kRole || all_digits(last)) return true;
+  // "rack1-3" and "blade2-7" go on with the number of a machine in them
+  const std::string_view word = word_of(last);
+  return holds(kMachines, word) && word != "rack" && word != "blade";
+}
+
 HostForm host_form(std::string_view name) {
   if (name.size() < 2 || name.size() > kNameMax) return HostForm::kNone;
+  if (is_ipv6(name)) return HostForm::kMachine;
   for (char c : name)
     if (!alpha(c) && !digit(c) && c != '-' && c != '_' && c != '.') return HostForm::kNone;
   const size_t dot = name.find('.');
@@ -210,7 +342,7 @@ HostForm host_form(std::string_view name) {
   const std::string_view last = name.substr(name.rfind('.') + 1);
   if (!holds(kDomains, last) || name.find("..") != std::string_view::npos || dot == 0) return HostForm::kNone;
   const HostForm first = label_form(name.substr(0, dot));
-  if (first != HostForm::kNone) return first;
+  if (first >= HostForm::kNumbered) return first;
   // "login.cluster.example.org": three labels under a known top are no file and no module
   return std::count(name.begin(), name.end(), '.') >= 2 ? HostForm::kNumbered : HostForm::kNone;
 }

@@ -1,6 +1,9 @@
 #include "core/logs/job_log.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -9,6 +12,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/logs/counter.h"
+#include "core/logs/host_alias.h"
 #include "core/logs/mask.h"
 
 namespace culprit::logs {
@@ -36,17 +40,6 @@ constexpr size_t kProgressLines = 3;  // the last ones, kept as text: a person s
 // No message has a form like this: a mask leaves no holes beside each other.
 constexpr std::string_view kFoldedForm = "<*> <*> (folded)";
 
-// "host : node-3" in a launcher's list of the processes that failed.
-std::string listed_host(std::string_view text) {
-  constexpr std::string_view kHost = " host ";
-  const size_t at = text.find(kHost);
-  if (at == text.npos) return {};
-  const size_t colon = text.find_first_not_of(' ', at + kHost.size());
-  if (colon == text.npos || text[colon] != ':') return {};
-  const size_t begin = text.find_first_not_of(' ', colon + 1);
-  return begin == text.npos ? std::string() : std::string(text.substr(begin, text.find(' ', begin) - begin));
-}
-
 uint64_t pair_key(uint32_t writer, uint32_t cluster) { return (uint64_t{writer} << 32) | cluster; }
 
 void widen(TimeNs& first, TimeNs& last, TimeNs time) {
@@ -57,43 +50,23 @@ void widen(TimeNs& first, TimeNs& last, TimeNs time) {
 
 }  // namespace
 
-void ActivityBins::add(TimeNs time, uint32_t n) {
-  if (time == kNoTime) return;
-  if (counts.empty()) counts.assign(bins, 0), origin_ns = time, width_ns = kNsPerSecond;
-  while (time < origin_ns || time >= origin_ns + width_ns * static_cast<TimeNs>(bins)) {
-    const bool left = time < origin_ns;  // grow to the side that the time lies on
-    if (left) {
-      origin_ns -= width_ns * static_cast<TimeNs>(bins);
-      for (size_t i = bins; i-- > bins / 2;) counts[i] = counts[2 * i - bins] + counts[2 * i + 1 - bins];
-      std::fill(counts.begin(), counts.begin() + bins / 2, 0);
-    } else {
-      for (size_t i = 0; i < bins / 2; ++i) counts[i] = counts[2 * i] + counts[2 * i + 1];
-      std::fill(counts.begin() + bins / 2, counts.end(), 0);
-    }
-    width_ns *= 2;
-  }
-  counts[static_cast<size_t>((time - origin_ns) / width_ns)] += n;
-}
-
-double ActivityBins::between(TimeNs from, TimeNs to) const {
-  double sum = 0;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    const TimeNs begin = origin_ns + static_cast<TimeNs>(i) * width_ns;
-    const TimeNs overlap = std::min(to, begin + width_ns) - std::max(from, begin);
-    if (overlap > 0) sum += counts[i] * static_cast<double>(overlap) / static_cast<double>(width_ns);
-  }
-  return sum;
-}
-
 struct JobLog::Impl {
+  // The program's line that a traceback shows last. Where the exception says nothing ("AssertionError"), that
+  // line does.
+  struct CodeLine {
+    std::string text;
+    std::vector<RuleLine> found;
+  };
+
   struct Source {
     SourceInfo info;
-    uint64_t lines = 0, cut_lines = 0;
+    uint64_t lines = 0, cut_lines = 0, events = 0;
     TimeNs first = kNoTime, last = kNoTime;  // of its wanted lines
     TimeNs time = kNoTime;
     std::unordered_map<uint32_t, uint32_t> record_of;          // by writer
     std::vector<Record> records;                               // until its last batch
     std::unordered_map<uint32_t, std::vector<RuleLine>> held;  // by record: of lists that are not complete
+    std::unordered_map<uint32_t, CodeLine> code;               // by record: of open tracebacks
   };
 
   // A writer of the batch under way.
@@ -130,6 +103,7 @@ struct JobLog::Impl {
   size_t rule_bytes = 0;
   std::vector<ActivityBins> activity;
   Iterations iterations;
+  Numbers course;
   std::vector<LogSample> last_progress;
   std::vector<uint32_t> last_forms;
   std::vector<OpenWriter> last_writers;
@@ -144,6 +118,9 @@ struct JobLog::Impl {
   uint64_t lines = 0, bytes = 0, events = 0;
   Drops drops;
   TimeNs first = kNoTime, last = kNoTime;
+  HostAliases aliases;
+  std::map<std::string, std::string> names;           // of hosts that have another: the one in use
+  std::map<std::string, std::string> host_of_common;  // by common_host_name; empty: of several
 
   uint32_t writer_id(const WriterKey& key) {
     const uint64_t hash = mix64(hash64(key.host), mix64((uint64_t{key.rank} << 32) | key.local, key.task));
@@ -263,10 +240,10 @@ struct JobLog::Impl {
 
   std::optional<Progress> counted(const LogBatch& batch, uint32_t i, const Group& group, CounterKind& kind) {
     const LineRecord& line = batch.lines[i];
-    const auto& numbers = batch.numbers;
-    while (next_number < numbers.size() && numbers[next_number].line < i) ++next_number;
-    if (next_number < numbers.size() && numbers[next_number].line == i) {
-      const LineNumber& number = numbers[next_number];
+    const auto& numbered = batch.numbers;
+    while (next_number < numbered.size() && numbered[next_number].line < i) ++next_number;
+    if (next_number < numbered.size() && numbered[next_number].line == i) {
+      const LineNumber& number = numbered[next_number];
       kind = number.counted        ? CounterKind::kCounts
              : number.progress.bar ? CounterKind::kBar
                                    : CounterKind::kNamed;
@@ -293,6 +270,7 @@ struct JobLog::Impl {
       line.place = place;
       line.cluster = forms[form].key;
       line.writer_event = writers[place.writer].events;
+      line.source_event = sources[place.source].events;
       TemplateStats& stats = templates[forms[form].cluster];
       stats.known = std::max(stats.known, line.known);
       keep_rule(std::move(line));
@@ -349,6 +327,7 @@ struct JobLog::Impl {
     WriterStats& writer = writers[place.writer];
     Group one{place.writer, event.form, 0, 0, 1, place.time_ns, place.time_ns, false};
     ++writer.events;
+    ++sources[place.source].events;
     count(one);
     if (place.time_ns == kNoTime) templates[forms[event.form].cluster].untimed = true;
     if (event.again) return;
@@ -364,23 +343,31 @@ struct JobLog::Impl {
     widen(group.first_ns, group.last_ns, place.time_ns);
     WriterStats& writer = writers[group.writer];
     ++writer.events;
+    ++sources[place.source].events;
     const FormSeen& seen = batch.forms[line.form];
     const std::string_view message = batch.message(line);
     if (group.room > 0) --group.room, add_place(group.form, place, message);
     const FormStats& form = forms[group.form];
     CounterKind kind;
+    NumberLine number;
+    number.place = place;
     if (const auto progress = counted(batch, i, group, kind)) {
+      if (kind == CounterKind::kNamed) number.iteration = progress->iteration;
       const uint32_t key = kind == CounterKind::kCounts
                                ? form.key
                                : kNamedTracks | static_cast<uint32_t>(mix64(
                                                     progress->name, static_cast<uint64_t>(progress->total)));
       const uint64_t moves = iterations.moves();
-      templates[form.cluster].rises += iterations.progress(
-          group.writer, key, kind, {place.time_ns, progress->iteration, place.source, place.line});
+      const bool rose = iterations.progress(group.writer, key, kind,
+                                            {place.time_ns, progress->iteration, place.source, place.line});
+      // Of a message behind a bar it is the bar that counts.
+      const bool counts = seen.shape.progress || kind == CounterKind::kCounts;
+      templates[form.cluster].rises += counts && rose;
       if (iterations.moves() > moves && !batch.condensed) keep_progress(place, message);
     } else {
       iterations.event(group.writer, form.key);
     }
+    if (group.form != folded_form) course.take(group.form, number, message);
     if (seen.shape.stage) writer.stage = seen.shape.stage;
   }
 
@@ -463,7 +450,12 @@ struct JobLog::Impl {
     if (done) {
       std::vector<RuleLine>& held = source.held[group.record];
       if (role == LineRole::kContinues) held = std::exchange(found, {});
+      if (const auto code = source.code.extract(group.record)) add_code(code.mapped(), *done, held);
       close_held(*done, held);
+    } else if (role == LineRole::kContinues && record.open() && !record.list() &&
+               batch.forms[line.form].shape.kind != ShapeKind::kFrame) {
+      source.code[group.record] = {shorten(batch.message(line), limits::kEvidenceText), std::move(found)};
+      found.clear();
     }
     if (role != LineRole::kEvent && record.list() && !found.empty()) {
       std::vector<RuleLine>& held = source.held[group.record];
@@ -473,13 +465,28 @@ struct JobLog::Impl {
     return role == LineRole::kEvent;
   }
 
+  // The last exception of a chain was not caught: the process ends with the first as well.
+  void mark_death(const LogPlace& place) {
+    for (size_t i = rule_lines.size(), n = 0; i-- > 0 && n < kRuleLinesOfWriter; ++n)
+      if (rule_lines[i].place.source == place.source && rule_lines[i].place.line == place.line)
+        rule_lines[i].death = true;
+  }
+
+  static void add_code(CodeLine& code, const RecordEvent& event, std::vector<RuleLine>& found) {
+    if (event.text.find(':') != std::string::npos || event.shape.kind != ShapeKind::kException) return;
+    found.insert(found.end(), code.found.begin(), code.found.end());
+    for (RuleLine& r : found) r.text = fmt::format("{}: {}", event.text, code.text);
+  }
+
   void close_held(const RecordEvent& event, std::vector<RuleLine>& found) {
     add_held(event);
     for (RuleLine& r : found) {
       r.own_time = event.own_time;
+      r.death = event.uncaught || event.shape.kind == ShapeKind::kRootCause;
       if (event.shape.kind == ShapeKind::kRootCause) r.about = listed_host(event.text);
     }
     if (event.again) std::erase_if(found, [](const RuleLine& r) { return r.general; });
+    if (event.again && event.uncaught) mark_death(event.place);
     add_rules(found, event.form, event.place);
   }
 
@@ -491,6 +498,7 @@ struct JobLog::Impl {
     }
     source.records = {};
     source.held = {};
+    source.code = {};
     source.record_of = {};
   }
 
@@ -628,10 +636,29 @@ struct JobLog::Impl {
     return !tasks.empty() && tasks.size() <= job.hosts.size() && *tasks.rbegin() < job.hosts.size();
   }
 
+  void count_hosts(const Source& source) {
+    if (!source.info.host) return;
+    std::map<uint32_t, uint64_t> counts;  // of lines by writer
+    for (const Group& group : batch_groups)
+      if (group.count > 0) counts[group.writer] += group.count;
+    for (const auto& [writer, n] : counts) aliases.count(*source.info.host, writers[writer].key.host, n);
+  }
+
+  std::map<std::string, std::string> other_names() const {
+    std::vector<std::string> all = job.hosts;
+    for (const WriterStats& w : writers)
+      if (!w.key.host.empty()) all.push_back(w.key.host);
+    return aliases.resolve(all, job.hosts);
+  }
+
   void resolve_writers() {
     const bool hosts_by_task = tasks_are_hosts();
+    names = other_names();
     for (WriterStats& w : writers) {
-      w.host = w.key.host.empty() ? std::nullopt : std::optional(w.key.host);
+      const auto other = names.find(w.key.host);
+      w.host = other != names.end() ? std::optional(other->second)
+               : w.key.host.empty() ? std::nullopt
+                                    : std::optional(w.key.host);
       w.rank = w.key.rank == kNoRank ? std::nullopt : std::optional(w.key.rank);
       w.device = w.key.local == kNoRank ? std::nullopt : std::optional(w.key.local);
       if (w.key.task && hosts_by_task) {
@@ -641,6 +668,12 @@ struct JobLog::Impl {
       if (!w.host && w.rank) w.host = host_of_rank(job, *w.rank);
       if (!w.rank && w.host && w.device) w.rank = rank_of_local(job, *w.host, *w.device);
       if (!w.device && w.rank) w.device = device_of_rank(job, *w.rank);
+    }
+    host_of_common.clear();
+    for (const WriterStats& w : writers) {
+      if (!w.host) continue;
+      const auto [at, fresh] = host_of_common.try_emplace(common_host_name(*w.host), *w.host);
+      if (!fresh && at->second != *w.host) at->second.clear();
     }
   }
 
@@ -690,6 +723,7 @@ void JobLog::add(LogBatch& batch) {
   s.open_groups(batch, source, Impl::fill_times(batch, source));
   s.walk_lines(batch, source);
   s.count_groups();
+  s.count_hosts(source);
   if (!batch.lines.empty() && batch.lines.back().time_ns != kNoTime) source.time = batch.lines.back().time_ns;
   source.lines += batch.lines.size();
   source.cut_lines += batch.cut_lines;
@@ -715,6 +749,7 @@ void JobLog::settle() {
 
 const std::vector<SourceInfo>& JobLog::sources() const { return impl_->infos; }
 uint64_t JobLog::lines_of(SourceId source) const { return impl_->sources[source].lines; }
+uint64_t JobLog::events_of(SourceId source) const { return impl_->sources[source].events; }
 const std::vector<WriterStats>& JobLog::writers() const { return impl_->writers; }
 const std::vector<TemplateStats>& JobLog::templates() const { return impl_->templates; }
 const std::vector<ClusterId>& JobLog::clusters() const { return impl_->clusters; }
@@ -722,6 +757,7 @@ const Miner& JobLog::miner() const { return impl_->miner; }
 const std::vector<JobLog::FormStats>& JobLog::forms() const { return impl_->forms; }
 const std::vector<uint32_t>& JobLog::last_forms() const { return impl_->last_forms; }
 const Iterations& JobLog::iterations() const { return impl_->iterations; }
+const Numbers& JobLog::numbers() const { return impl_->course; }
 const std::vector<LogSample>& JobLog::last_progress() const { return impl_->last_progress; }
 const std::vector<RuleLine>& JobLog::rule_lines() const { return impl_->rule_lines; }
 const std::vector<ActivityBins>& JobLog::activity() const { return impl_->activity; }
@@ -735,6 +771,13 @@ uint64_t JobLog::cut_lines_of(SourceId source) const { return impl_->sources[sou
 TimeNs JobLog::first_ns() const { return impl_->first; }
 TimeNs JobLog::last_ns() const { return impl_->last; }
 const JobFile& JobLog::job() const { return impl_->job; }
+
+std::string JobLog::host_called(std::string_view name) const {
+  const auto other = impl_->names.find(std::string(name));
+  if (other != impl_->names.end()) return other->second;
+  const auto host = impl_->host_of_common.find(common_host_name(name));
+  return host == impl_->host_of_common.end() ? "" : host->second;
+}
 
 Drops JobLog::drops() const {
   Drops all = impl_->drops;

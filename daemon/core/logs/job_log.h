@@ -14,6 +14,7 @@
 #include "core/logs/drops.h"
 #include "core/logs/iterations.h"
 #include "core/logs/miner.h"
+#include "core/logs/numbers.h"
 #include "core/logs/records.h"
 #include "model/topology.h"
 
@@ -71,6 +72,7 @@ struct RuleLine {
   LogPlace place;
   ClusterId cluster = 0;      // as given out; resolve it
   uint64_t writer_event = 0;  // events of its writer before it
+  uint64_t source_event = 0;  // events in its source before it
   uint32_t rule = 0;          // index into the rules in use
   Known known = Known::kNote;
   bool general = false;    // gives way to other rules on the same event
@@ -78,7 +80,8 @@ struct RuleLine {
   bool event = false;      // an event of a trace
   bool exception = false;  // an exception of the program
   bool own_time = true;    // its time stands in the line itself
-  bool handled = false;    // the line itself says that it was mended or is no failure
+  bool death = false;    // an uncaught exception, or a launcher's list of failures: the process ends with it
+  bool handled = false;  // the line itself says that it was mended or is no failure
   std::string text;
   std::vector<std::string> holes;  // in the order of the rule's
   std::string about;               // the host that a launcher's list names; empty: its writer's
@@ -114,7 +117,8 @@ class JobLog {
   void settle();
 
   const std::vector<SourceInfo>& sources() const;
-  uint64_t lines_of(SourceId source) const;         // with SourceInfo::lines_before
+  uint64_t lines_of(SourceId source) const;  // with SourceInfo::lines_before
+  uint64_t events_of(SourceId source) const;
   const std::vector<WriterStats>& writers() const;  // resolved by settle()
   // By cluster; only those that Miner::resolve gives have counts.
   const std::vector<TemplateStats>& templates() const;
@@ -134,6 +138,8 @@ class JobLog {
   const std::vector<uint32_t>& last_forms() const;
 
   const Iterations& iterations() const;
+  // The course of the training's own numbers, as its lines give them.
+  const Numbers& numbers() const;
   // The last lines that told of progress, oldest first: a few.
   const std::vector<LogSample>& last_progress() const;
   const std::vector<RuleLine>& rule_lines() const;    // in the order in which they came
@@ -150,6 +156,8 @@ class JobLog {
   TimeNs first_ns() const;
   TimeNs last_ns() const;
   const JobFile& job() const;
+  // The host of the job that has this name too ("node7" for "node7.cluster.local"); empty: none.
+  std::string host_called(std::string_view name) const;
 
  private:
   struct Impl;

@@ -4,20 +4,20 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "base/text.h"
-#include "core/logs/host_name.h"
+#include "core/logs/file_name.h"
 
 namespace culprit::logs {
 namespace {
 
 constexpr size_t kPatternMax = 4096;  // a pattern that is longer was not written by a person
 constexpr int64_t kPatternMemory = 8 << 20;
-constexpr uint32_t kDevicesMax = 64;  // of a host
 
 constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
-constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
 
 struct UserPattern {
   std::unique_ptr<RE2> regex;
@@ -54,16 +54,6 @@ Result<UserPattern> compile(std::string_view pattern, const std::string& group) 
   return UserPattern{std::move(regex), found->second};
 }
 
-std::optional<uint32_t> to_number(std::string_view text) {
-  if (text.empty() || text.size() > 7) return std::nullopt;
-  uint32_t n = 0;
-  for (char c : text) {
-    if (!digit(c)) return std::nullopt;
-    n = n * 10 + static_cast<uint32_t>(c - '0');
-  }
-  return n;
-}
-
 // The number that ends or fills a text: "131", "rank=131", "r131".
 std::optional<uint32_t> number_in(std::string_view text) {
   size_t begin = 0;
@@ -73,89 +63,6 @@ std::optional<uint32_t> number_in(std::string_view text) {
   return to_number(text.substr(begin, end - begin));
 }
 
-// A file's name without what tells its kind or its generation: "node-3.log.1" is "node-3".
-std::string_view stem(std::string_view name) {
-  constexpr std::string_view kKinds[] = {"log",    "out",    "err",    "txt", "json", "jsonl",
-                                         "stdout", "stderr", "ndjson", "csv", "comm", "dump",
-                                         "old",    "output", "error",  "logs"};
-  for (;;) {
-    const size_t dot = name.rfind('.');
-    if (dot == std::string_view::npos || dot == 0) return name;
-    const std::string_view last = name.substr(dot + 1);
-    const bool kind = std::find(std::begin(kKinds), std::end(kKinds), last) != std::end(kKinds);
-    // a generation: one or two digits behind a kind
-    const bool generation = last.size() <= 2 && to_number(last) && name.find('.') != dot && !is_ipv4(name) &&
-                            stem(name.substr(0, dot)).size() < dot;
-    if (!kind && !generation) return name;
-    name = name.substr(0, dot);
-  }
-}
-
-// The number behind `word` where it stands as a word of its own: "rank_131", "nccl_rank131", "Rank-131".
-std::optional<uint32_t> numbered(std::string_view text, std::string_view word) {
-  for (size_t at = 0; at + word.size() < text.size(); ++at) {
-    bool same = at == 0 || !alpha(text[at - 1]);
-    for (size_t i = 0; i < word.size() && same; ++i)
-      same = text[at + i] == word[i] || (alpha(word[i]) && (text[at + i] | 0x20) == word[i]);
-    if (!same) continue;
-    size_t begin = at + word.size();
-    if (text[begin] == '_' || text[begin] == '-' || text[begin] == '=' || text[begin] == '.') ++begin;
-    size_t end = begin;
-    while (end < text.size() && digit(text[end])) ++end;
-    if (end < text.size() && alpha(text[end])) continue;
-    if (const auto n = to_number(text.substr(begin, end - begin))) return n;
-  }
-  return std::nullopt;
-}
-
-struct Ranks {
-  std::optional<uint32_t> rank, local;
-};
-
-// "rank_131", "local_rank_3", "device-3", "gpu3" inside of a host's folder.
-void read_ranks(std::string_view name, Ranks& ranks) {
-  for (std::string_view word : {"local_rank", "localrank", "local-rank"})
-    if (const auto n = numbered(name, word)) {
-      ranks.local = n;
-      return;
-    }
-  if (const auto n = numbered(name, "rank")) ranks.rank = n;
-  // Other numbers behind "device" are processes (Ascend's device-<pid>_<time>.log).
-  if (const auto n = numbered(name, "device"); n && *n < kDevicesMax) ranks.local = n;
-}
-
-struct Slurm {
-  std::string_view host;
-  std::optional<uint32_t> task;
-};
-
-// "%j_%N_%t" and its kin: a job's number, a node, a task: "12345_node17_3", "slurm-12345-node17",
-// "1234.node17.0".
-std::optional<Slurm> slurm_name(std::string_view name) {
-  size_t at = 0;
-  // a word before the number: "slurm-", "train_"
-  while (at < name.size() && !digit(name[at])) ++at;
-  if (at > 0 && (name[at - 1] != '-' && name[at - 1] != '_' && name[at - 1] != '.')) return std::nullopt;
-  size_t end = at;
-  while (end < name.size() && digit(name[end])) ++end;
-  if (end == at || end >= name.size()) return std::nullopt;
-  const char mark = name[end];
-  if (mark != '_' && mark != '-' && mark != '.') return std::nullopt;
-  // with a word before it, only a number that is long enough for a job's
-  if (at > 0 && end - at < 3) return std::nullopt;
-  const std::string_view rest = name.substr(end + 1);
-  if (rest.empty() || !alpha(rest[0])) return std::nullopt;
-  const size_t last = rest.find_last_of("_-.");
-  if (last != std::string_view::npos) {
-    const std::string_view node = rest.substr(0, last);
-    const auto task = to_number(rest.substr(last + 1));
-    const bool whole = !node.empty() && (digit(node.back()) || node.find('.') != std::string_view::npos);
-    if (task && whole && host_form(node) != HostForm::kNone) return Slurm{node, task};
-  }
-  if (host_form(rest) != HostForm::kNone) return Slurm{rest, std::nullopt};
-  return std::nullopt;
-}
-
 // Folders that hold one entry a host.
 bool lists_hosts(std::string_view folder) {
   constexpr std::string_view kFolders[] = {"hosts",    "nodes",    "by-host", "by-node", "by_host", "by_node",
@@ -163,28 +70,23 @@ bool lists_hosts(std::string_view folder) {
   return std::find(std::begin(kFolders), std::end(kFolders), folder) != std::end(kFolders);
 }
 
-struct Best {
-  std::string_view host;
+// A component of a path that may name the host.
+struct Candidate {
+  size_t path = 0;
+  std::string host;
   HostForm form = HostForm::kNone;
-  // The deeper name wins among equals: "cluster-1/node-3/...".
-  void take(std::string_view name, HostForm found) {
-    if (found != HostForm::kNone && found >= form) host = name, form = found;
-  }
+  bool anchored = false;
+  std::string place;  // which component, and what stands before the host in it
+  FileName name;
+  bool file = false;
+  size_t others = 0;  // hosts of other names that stand in the same place
 };
 
-// A host inside of a file's name: the whole of it, else a part between '.' or '_'.
-void read_file_host(std::string_view name, Best& best) {
-  const HostForm whole = host_form(name);
-  if (whole != HostForm::kNone) return best.take(name, whole);
-  for (char separator : {'.', '_'}) {
-    for (std::string_view part : split(name, separator)) {
-      const HostForm form = host_form(part);
-      // a part may be anything; only surer forms count where '_' divides
-      if (form == HostForm::kNone || (form == HostForm::kNumbered && separator == '_')) continue;
-      return best.take(part, form);
-    }
-  }
-}
+// What a path says, before the other paths are asked.
+struct PathReading {
+  std::vector<Candidate> candidates;
+  std::optional<uint32_t> rank, local;
+};
 
 }  // namespace
 
@@ -220,42 +122,138 @@ std::string with_named_groups(std::string_view pattern) {
   return out;
 }
 
+namespace {
+
+// A folder that one process or one host has below it: "attempt_0", "process_log", "rank_3".
+bool belongs_to_one(std::string_view folder, std::string_view file) {
+  return folder.starts_with("attempt_") || folder == "process_log" || find_numbered(folder, "rank") ||
+         find_numbered(file, "rank");
+}
+
+PathReading read_path(std::string_view path, size_t number) {
+  PathReading out;
+  const std::vector<std::string_view> parts = split(path, '/');
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool file = i + 1 == parts.size();
+    const std::string_view part = file ? file_stem(parts[i]) : parts[i];
+    FileName name = read_file_name(part);
+    if (name.rank) out.rank = name.rank;
+    if (name.local) out.local = name.local;
+    // torchrun: attempt_<n>/<local rank>/
+    if (!file && i > 0 && parts[i - 1].starts_with("attempt_") && to_number(part))
+      out.local = to_number(part);
+    if (i > 0 && !file && lists_hosts(parts[i - 1]) && !part.empty() && !name.anchored) {
+      name.host = part;
+      name.form = HostForm::kMachine;
+      name.anchored = true;
+    }
+    if (name.host.empty()) continue;
+    const bool whole = name.host.size() == part.size();
+    if (!file && whole)
+      for (size_t k = i + 1; k < parts.size() && k <= i + 2; ++k)
+        name.anchored |= belongs_to_one(parts[k], k + 1 == parts.size() ? parts[k] : "");
+    const std::string_view before = part.substr(0, static_cast<size_t>(name.host.data() - part.data()));
+    out.candidates.push_back({number, std::string(name.host), name.form, name.anchored,
+                              fmt::format("{}/{}", file ? 0 : i + 1, host_stem(before)), name, file});
+  }
+  return out;
+}
+
+// The paths of one job, read together: what varies among them tells hosts and ranks.
+class PathSet {
+ public:
+  explicit PathSet(const std::vector<std::string>& paths) {
+    for (size_t i = 0; i < paths.size(); ++i) readings_.push_back(read_path(paths[i], i));
+  }
+
+  std::vector<PathOwner> owners() {
+    count_others();
+    for (PathReading& reading : readings_) chosen_.push_back(choose(reading));
+    split_tasks();
+    std::vector<PathOwner> out(readings_.size());
+    for (size_t i = 0; i < readings_.size(); ++i) {
+      PathOwner& owner = out[i];
+      owner.rank = readings_[i].rank;
+      owner.local = readings_[i].local;
+      const Candidate* c = chosen_[i];
+      if (!c) continue;
+      owner.host = c->host;
+      owner.guessed = c->form == HostForm::kNumbered && !c->anchored && kinds_[host_stem(c->host)].size() < 2;
+      if (!owner.rank && c->name.task) owner.rank = c->name.task;
+    }
+    return out;
+  }
+
+ private:
+  void count_others() {
+    std::map<std::string, std::set<std::string>> places;
+    for (const PathReading& reading : readings_)
+      for (const Candidate& c : reading.candidates) {
+        places[c.place].insert(c.host);
+        kinds_[host_stem(c.host)].insert(c.host);
+      }
+    for (PathReading& reading : readings_)
+      for (Candidate& c : reading.candidates) c.others = places[c.place].size() - 1;
+  }
+
+  // The surest form counts, then a place that only hosts have, then that the names differ; the deeper wins
+  // among equals: "cluster-1/node-3/...".
+  static Candidate* choose(PathReading& reading) {
+    Candidate* best = nullptr;
+    const auto weight = [](const Candidate& c) {
+      return 2 * static_cast<int>(c.form) + 2 * c.anchored + 2 * (c.others > 0);
+    };
+    for (Candidate& c : reading.candidates) {
+      // A letter and a number alone are a host's where nothing else stands, and others have such names.
+      if (c.form == HostForm::kPossible && (!c.anchored || c.others == 0)) continue;
+      if (!best || weight(c) >= weight(*best)) best = &c;
+    }
+    return best;
+  }
+
+  // "node17-3": is 3 the task on node17, or the host called so? Tasks are numbered from 0 on without gaps
+  // and zeros in front, each once in the job or as many on every host.
+  void split_tasks() {
+    std::map<std::string, std::vector<Candidate*>> groups;
+    for (Candidate* c : chosen_)
+      if (c && c->name.tail) {
+        const bool whole = is_whole_host_name(c->name.shorter);
+        groups[c->place + (whole ? "" : " " + host_stem(c->name.shorter))].push_back(c);
+      }
+    for (auto& [key, group] : groups) {
+      std::set<std::string_view> hosts;
+      std::set<uint32_t> tails;
+      bool padded = false, whole = true;
+      for (const Candidate* c : group) {
+        hosts.insert(c->name.shorter);
+        tails.insert(*c->name.tail);
+        padded |= c->name.padded;
+        whole &= is_whole_host_name(c->name.shorter);
+      }
+      const bool dense = *tails.begin() == 0 && *tails.rbegin() < tails.size() + tails.size() / 4 + 1;
+      const bool each_once = tails.size() == group.size();
+      const bool tasks = whole ? dense || group.size() == 1 : dense && each_once && hosts.size() > 1;
+      if (padded || !tasks || group[0]->name.task) continue;
+      for (Candidate* c : group) split_task(*c, each_once);
+    }
+  }
+
+  void split_task(Candidate& c, bool global) {
+    PathReading& reading = readings_[c.path];
+    c.host = std::string(c.name.shorter);
+    if (global && !reading.rank) reading.rank = c.name.tail;
+    if (!global && !reading.local) reading.local = c.name.tail;
+  }
+
+  std::vector<PathReading> readings_;
+  std::vector<Candidate*> chosen_;                      // by path; null: none of its components names a host
+  std::map<std::string, std::set<std::string>> kinds_;  // names by what they have in common
+};
+
+}  // namespace
+
 struct Placement::Impl {
   UserPattern host, rank;
-
-  static PathOwner guess(std::string_view path) {
-    const std::vector<std::string_view> parts = split(path, '/');
-    Best best;
-    Ranks ranks;
-    bool named = false;  // by a folder that lists hosts
-    for (size_t i = 0; i + 1 < parts.size(); ++i) {
-      const std::string_view part = parts[i];
-      if (i > 0 && lists_hosts(parts[i - 1]) && !part.empty()) {
-        best = Best{part, HostForm::kMachine};
-        named = true;
-        continue;
-      }
-      read_ranks(part, ranks);
-      // torchrun: attempt_<n>/<local rank>/
-      if (i > 0 && parts[i - 1].starts_with("attempt_") && to_number(part)) ranks.local = to_number(part);
-      if (!named) best.take(part, host_form(part));
-    }
-    const std::string_view file = stem(parts.back());
-    read_ranks(file, ranks);
-    const std::optional<Slurm> slurm = slurm_name(file);
-    if (slurm) {
-      if (!named) best.take(slurm->host, std::max(best.form, host_form(slurm->host)));
-      if (slurm->task && !ranks.rank) ranks.rank = slurm->task;
-    } else if (!named && !numbered(file, "rank")) {
-      read_file_host(file, best);
-    }
-    PathOwner owner;
-    owner.guessed = best.form == HostForm::kNumbered && best.host.data() >= parts.back().data();
-    if (best.form != HostForm::kNone) owner.host = std::string(best.host);
-    owner.rank = ranks.rank;
-    owner.local = ranks.local;
-    return owner;
-  }
 };
 
 Placement::Placement(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -274,15 +272,20 @@ Result<Placement> Placement::create(const PlacementOptions& options) {
   return Placement(std::move(impl));
 }
 
-PathOwner Placement::owner(std::string_view path) const {
-  PathOwner owner = Impl::guess(path);
-  // Where the user gave a pattern, a path that it does not match has no owner: our guess would contradict it.
-  if (impl_->host.regex) owner.host = impl_->host.match(path), owner.guessed = false;
-  if (impl_->rank.regex) {
-    const auto text = impl_->rank.match(path);
-    owner.rank = text ? number_in(*text) : std::nullopt;
+PathOwner Placement::owner(std::string_view path) const { return owners({std::string(path)})[0]; }
+
+std::vector<PathOwner> Placement::owners(const std::vector<std::string>& paths) const {
+  std::vector<PathOwner> out = PathSet(paths).owners();
+  for (size_t i = 0; i < paths.size(); ++i) {
+    // Where the user gave a pattern, a path that it does not match has no owner: our guess would contradict
+    // it.
+    if (impl_->host.regex) out[i].host = impl_->host.match(paths[i]), out[i].guessed = false;
+    if (impl_->rank.regex) {
+      const auto text = impl_->rank.match(paths[i]);
+      out[i].rank = text ? number_in(*text) : std::nullopt;
+    }
   }
-  return owner;
+  return out;
 }
 
 bool Placement::has_host_pattern() const { return impl_->host.regex != nullptr; }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "model/topology.h"
@@ -16,7 +17,7 @@ struct PathOwner {
   std::optional<std::string> host;
   std::optional<uint32_t> rank;
   std::optional<uint32_t> local;
-  // `host` is the file's name, letters with a number: a host's if others are numbered so.
+  // `host` is letters with a number: a host's if others are numbered so.
   bool guessed = false;
 };
 
@@ -40,6 +41,8 @@ class Placement {
 
   // `path` is below the argument, '/'-separated, with the suffixes .zst .gz .xz already removed.
   PathOwner owner(std::string_view path) const;
+  // Of all files of a job at once: what differs among their names tells hosts and ranks.
+  std::vector<PathOwner> owners(const std::vector<std::string>& paths) const;
   // Whether the user's own pattern, not a rule of ours, said so: it then wins over the line's prefix.
   bool has_host_pattern() const;
   bool has_rank_pattern() const;

@@ -226,13 +226,24 @@ BOOST_AUTO_TEST_CASE(a_healthy_report_is_one_quiet_line) {
 
 BOOST_AUTO_TEST_CASE(what_could_not_be_read_is_said_in_the_first_line) {
   Report r;
-  BOOST_TEST(first_line(render_text(r, {})) == "Nothing to diagnose: there was no log and no trace to read");
+  BOOST_TEST(first_line(render_text(r, {})) == "Nothing was read: there was no log, trace, metric or dump");
   r.problems = {{"rank_0.comm", std::nullopt, "it is cut"}};
   BOOST_TEST(first_line(render_text(r, {})) ==
-             "Nothing to diagnose: nothing of what there was could be read");
+             "Nothing was read: 1 file could not be understood (it is cut)");
   r.job.lines = 12, r.job.bytes = 400, r.job.hosts = 1;
   BOOST_TEST(first_line(render_text(r, {})) ==
              "Nothing wrong found in 12 lines (400 B) of 1 host; not all of it could be read");
+}
+
+BOOST_AUTO_TEST_CASE(a_report_without_proof_of_health_does_not_say_that_nothing_is_wrong) {
+  Report r;
+  r.job.lines = 12, r.job.bytes = 400, r.job.hosts = 1;
+  r.missing = {"lines that tell progress"};
+  const std::string text = render_text(r, {});
+  BOOST_TEST(first_line(text) ==
+             "No fault found in 12 lines (400 B) of 1 host; whether the job is well is unknown");
+  BOOST_TEST(has(text, "lines that tell progress"));
+  BOOST_TEST(!has(render_html(r, {}), "Nothing wrong found"));
 }
 
 BOOST_AUTO_TEST_CASE(what_would_tell_more_is_not_told_again_as_not_read) {

@@ -69,10 +69,10 @@ BOOST_AUTO_TEST_CASE(content_tells_the_kind_whatever_the_name) {
       {"rest of a line that was cut}\n" + kMetric + kMetric, FileKind::kMetrics},
       {"\n" + kJsonLog + kMetric, FileKind::kMetrics},
       {kJsonLog, FileKind::kLog},
-      {R"({"kind":"stack","host":"a","threads":[]})", FileKind::kStacks},
-      {"{\n  \"host\": \"a\",\n  \"kind\": \"stack\"}", FileKind::kStacks},
+      {R"({"kind":"stack","host":"a","threads":[]})", FileKind::kStacksJson},
+      {"{\n  \"host\": \"a\",\n  \"kind\": \"stack\"}", FileKind::kStacksJson},
       {py_spy, FileKind::kStacks},
-      {py_spy_json, FileKind::kStacks},
+      {py_spy_json, FileKind::kStacksJson},
       {faulthandler, FileKind::kStacks},
       {gdb, FileKind::kStacks},
       {eu_stack, FileKind::kStacks},
@@ -119,12 +119,12 @@ BOOST_AUTO_TEST_CASE(names_decide_where_content_does_not) {
   BOOST_TEST(kind("nccl_trace_rank_3", pickled) == FileKind::kFlightRecorder);
   BOOST_TEST(kind("nccl_trace_rank_3", R"({"version":"2.9")") == FileKind::kFlightRecorder);
   BOOST_TEST(kind("answer_3.json", R"({"version":"2.9")") == FileKind::kLog);
-  BOOST_TEST(kind("weights.pkl", pickled) == FileKind::kBinary);
+  BOOST_TEST(kind("weights.pkl", pickled) == FileKind::kUnread);
   BOOST_TEST(kind("my_dump_1", kText) == FileKind::kLog);
   BOOST_TEST(kind("h.comm", binary) == FileKind::kComm);
   BOOST_TEST(kind("h.comm", kText) == FileKind::kLog);
   BOOST_TEST(kind("stacks/node-0/rank_1.txt", "forward train.py\n") == FileKind::kStacks);
-  BOOST_TEST(kind("run/stacks/node-0/rank_1.json.gz", "{\"frames\":") == FileKind::kStacks);
+  BOOST_TEST(kind("run/stacks/node-0/rank_1.json.gz", "{\"frames\":") == FileKind::kStacksJson);
   BOOST_TEST(kind("stacks/node-0/stderr.log", kText) == FileKind::kLog);
   BOOST_TEST(kind_of({"x\n", true, "node-0/rank_1.txt", "run/stacks/"}) == FileKind::kStacks);
 }
@@ -159,7 +159,36 @@ BOOST_AUTO_TEST_CASE(files_that_are_no_text_are_binary) {
                                "\x93NUMPY\1\0v\0{'descr'"s,
                                "\x40\1\0\0\0\0\0\0{\"__metadata__\":{}}"s,
                                std::string(5000, '\0')};
-  for (const std::string& head : cases) BOOST_TEST(kind("x", head) == FileKind::kBinary, head);
+  for (const std::string& head : cases) BOOST_TEST(kind("x", head) == FileKind::kUnread, head);
+}
+
+BOOST_AUTO_TEST_CASE(json_that_no_person_reads_is_no_log) {
+  const std::string event = R"({"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":3})";
+  const std::string sample = R"({"device":0,"power":311.5,"ts":"2026-11-21T02:00:00Z"})";
+  for (const std::string& text :
+       {event + "\n" + event + "\n", "[" + event + ",\n" + event,
+        "{\"schemaVersion\": 1, \"traceEvents\": [\n" + event, sample + "\n" + sample + "\n"})
+    BOOST_TEST(kind("x.json", text) == FileKind::kUnread, text);
+  for (const std::string& text :
+       {R"({"time":"2026-11-21T02:00:00Z","level":"INFO","msg":"up"})"s, R"({"step":3,"loss":2.5})"s,
+        R"({"t":1,"said":"loaded shard 3 of 8"})"s, R"({"epoch": 1, "train": 0.5})"s})
+    BOOST_TEST(kind("x.json", text + "\n" + text + "\n") == FileKind::kLog, text);
+  BOOST_TEST(kind("x.log", "[2026-11-21 02:00:00] {\"ph\":1,\"ts\":2,\"pid\":3}\n") == FileKind::kLog);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_read_is_named) {
+  const std::string core =
+      "\x7f"s
+      "ELF\2\1\1" +
+      std::string(9, '\0') + "\4\0"s;
+  const std::pair<std::string, std::string_view> cases[] = {{core, "a core dump"},
+                                                            {"SQLite format 3\0"s, "an SQLite database"},
+                                                            {"PAR1\x15\4"s, "a Parquet file"},
+                                                            {"PK\3\4abc"s, "an archive"},
+                                                            {"\xff\xfex\0"s, "text in UTF-16"},
+                                                            {R"({"traceEvents":[]})"s, "a profiler's trace"},
+                                                            {"\1\2\3"s, "no text"}};
+  for (const auto& [head, what] : cases) BOOST_TEST(unread_kind(head).what == what);
 }
 
 BOOST_AUTO_TEST_CASE(text_with_strange_bytes_is_a_log) {

@@ -1,0 +1,17 @@
+// What a file that is no log, trace or dump is, in words, from its first bytes. Pure functions; any thread.
+#pragma once
+
+#include <string_view>
+
+namespace culprit::ingest {
+
+struct UnreadKind {
+  std::string_view what;     // "a core dump"
+  std::string_view instead;  // what of it could be read; empty: nothing
+};
+UnreadKind unread_kind(std::string_view head);
+
+// JSON that no person reads: a profiler's trace, or lines of objects that have neither a sentence nor a step.
+bool is_machine_json(std::string_view head);
+
+}  // namespace culprit::ingest
