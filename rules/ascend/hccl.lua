@@ -153,3 +153,12 @@ line("tsd", "NPU's task daemon could not be opened", { category = "platform", co
   regex = { [[TsdOpen failed]], [[Open TsdClient failed]] },
     remedy = "End left-over processes, reset the NPU, start again.",
   hit = { "[ERROR] TDT(9,python): TsdOpen failed, deviceId=0, rankSize=8" } })
+rule {
+  id = "ascend.hccl.version", engine = 1, title = "Ranks run different versions of CANN", category = "user",
+  component = "dependency", severity = "fatal", symptom = "launch_failure", source = { "log" },
+  match = { regex = { [[(?i)cann version check fail\w*:? *local (?P<local>[^\s,]+), *root ]] ..
+      [[(?P<root>[^\s,]+)]] } },
+  remedy = "Install one CANN version on all hosts.", action = "fix",
+  examples = { hit = { "[Check][CannVersion]cann version check fail: local 7.0.RC1, root 7.0.0" },
+    miss = { "cann version check success: local 7.0.RC1, root 7.0.RC1" } },
+}

@@ -23,6 +23,7 @@ end
 local rows = {
   -- Wrong indices or stale pointers, in a kernel of a library or of the user's own; hardware is rare.
   { id = "illegal_access", title = "Kernel touched memory that is not its own", category = "framework",
+    general = true,  -- memory that ran out, a stale pointer and a bad kernel all look like this
     text = "an illegal memory access was encountered", name = "ILLEGAL_ADDRESS",
     symbols = { "IllegalAddress" },
     remedy = "Repeat with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer; check extensions; same GPU each " ..
@@ -36,7 +37,8 @@ local rows = {
     symbols = { "IllegalInstruction" },
     remedy = "Suspect a kernel built for another GPU; if only one GPU says so, check it." },
   { id = "assert", title = "Assertion in a kernel: an index or label out of range", category = "user",
-    component = "user_code", text = "device-side assert triggered", name = "ASSERT", symbols = { "Assert" },
+    component = "user_code", general = true, text = "device-side assert " ..
+      "triggered", name = "ASSERT", symbols = { "Assert" },
     action = "fix",
     remedy = "Look for the `Assertion ... failed` lines above; compare ids in the data with table sizes." },
   -- Left open by the driver: a kernel's crash, a card that hangs, a driver's fault.
@@ -67,8 +69,8 @@ local rows = {
     text = "OS call failed or operation not supported on this OS", name = "OPERATING_SYSTEM",
     symbols = { "OperatingSystem" },
     remedy = "Look for driver messages in the kernel's log; reset the GPU." },
-  { id = "contained", title = "GPU met a contained memory error", category = "hardware",
-    component = "gpu_memory",
+  { id = "contained", title = "GPU met a contained error, in a peer's memory or its own",
+    category = "hardware", component = "nvlink",
     text = "(?:memory error contained|Invalid access of peer GPU memory over nvlink or a hardware error)",
     name = "CONTAINED",
     shown = "CONTAINED", sample = "Invalid access of peer GPU memory over nvlink or a hardware error",
@@ -122,7 +124,8 @@ rule {
   id = "cuda.error.other", engine = 1, title = "CUDA call failed", category = "unknown",
   component = "cuda_runtime",
   severity = "error", general = true,
-  match = { regex = { [[(?:RuntimeError|AcceleratorError|Error): (?:CUDA|HIP) error: (?P<what>\S.*)]],
+  match = { except = { [[\bout of memory\b]] },  -- rules/cuda/memory.lua
+    regex = { [[(?:RuntimeError|AcceleratorError|Error): (?:CUDA|HIP) error: (?P<what>\S.*)]],
       [[what\(\):\s+(?:CUDA|HIP) error: (?P<what>\S.*)]],
       [[\bcuda(?:Runtime|Driver)?Error\w*\b.*: (?P<what>\S.*)]],
       [[Cuda failure (?:\d+ )?'(?P<what>[^']+)']] } },

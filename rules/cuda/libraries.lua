@@ -54,10 +54,40 @@ library {
   regex = { [[FlashAttention only supports? (?:Ampere|fp16|head dimension|GPUs)]],
     [[No available kernel\. Aborting execution]],
     [[NotImplementedError: No operator found for `memory_efficient_attention]],
+    [[FlashAttention (?:forward|backward) (?:only|for) .*(?:requires|only supports)]],
+    [[Expected is_sm\w+(?: \|\| is_sm\w+)* to be true, but got false]],
+    [[(?i)bfloat16 is (?:only supported on GPUs|not supported on (?:this|your) (?:GPU|device))]],
+    [[Current (?:CUDA )?Device does not support bfloat16]], [[Type (?P<type>fp16|bf16) is not supported]],
     [[No dot product attention (?:backend )?(?:support|is available)]],
     [[(?:fp8|FP8|float8) .*(?:requires|only supported on) .*(?:compute capability|[Hh]opper|sm_?\d+)]] },
   remedy = "Choose another attention or precision for this GPU.", action = "fix",
   hit = { "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
-    "RuntimeError: No available kernel. Aborting execution." },
+    "RuntimeError: No available kernel. Aborting execution.",
+    "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0." },
   miss = { "Using FlashAttention 2" },
+}
+library {
+  id = "launch", title = "Kernel asks for more than the GPU gives, or for a wrong grid",
+  category = "framework", component = "cuda_runtime",
+  regex = { [[CUDA error: (?P<what>too many resources requested for launch|invalid configuration argument)]],
+    [[CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES]],
+    [[FATAL: kernel `(?P<kernel>\w+)` is for (?P<archs>\S+), but was built for]] },
+  remedy = "Check sizes of zero and very large ones; build the extension for this GPU; fewer threads a " ..
+      "block.",
+  hit = { "RuntimeError: CUDA error: too many resources requested for launch",
+    "RuntimeError: CUDA error: invalid configuration argument" },
+  miss = { "launch configuration: 8 nodes" },
+}
+library {
+  id = "start", title = "cuDNN could not start: no memory left for it, or another version", category = "user",
+  component = "dependency", severity = "fatal", general = true, action = "fix",
+  regex = { [[DNN library initialization failed]], [[Failed to get convolution algorithm\. This is probably]],
+    [[DNN library is not found]], [[Blas (?:GEMM|xGEMM\w*) launch failed]] },
+  remedy = "Leave memory on the GPU (XLA_PYTHON_CLIENT_MEM_FRACTION, memory growth); align cuDNN and CUDA.",
+  hit = { "jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: DNN library initialization " ..
+      "failed. Look " ..
+      "at the errors above for more details.",
+    "UnknownError: Failed to get convolution algorithm. This is probably because cuDNN failed to " ..
+      "initialize" },
+  miss = { "Loaded cuDNN version 8902" },
 }

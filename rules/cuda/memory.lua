@@ -23,7 +23,8 @@ memory {
     [[(?i)OOM when allocating tensor with shape]],
     [[failed to allocate \S+ ?\(\d+ bytes\) (?:from device|on device).*out of memory]],
     [[(?:CUDA|HIP)_ERROR_OUT_OF_MEMORY]], [[cupy\.cuda\.memory\.OutOfMemoryError]],
-    [[torch\.OutOfMemoryError: ]] },
+    [[torch\.OutOfMemoryError: ]], [[\bMPS backend out of memory]],
+    [[RESOURCE_EXHAUSTED: Failed to allocate request for \S+ \(\d+B\) on device ordinal (?P<device>\d+)]] },
   remedy = "Smaller batch or sequence, recomputation, sharding or offload; against fragmentation " ..
       "expandable_segments.",
   hit = { "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 3; 79.10 GiB " ..
@@ -40,9 +41,9 @@ memory {
   regex = { [[\b(?:CUDA|HIP) (?:runtime )?error(?: \(\d+\))?: out of memory\b]],
     [[Cuda failure (?:2 )?'out of memory']],
     [[cuda\w*\(\d*\).*cudaErrorMemoryAllocation|cudaErrorMemoryAllocation: ?out of memory]] },
-  severity = "error", action = "check", except = tried,
+  severity = "error", action = "check", except = tried, general = true,
   remedy = "See with nvidia-smi who else uses the card; where nobody does, have it checked.",
-  hit = { "RuntimeError: CUDA error: out of memory", "NCCL WARN Cuda failure 'out of memory'" },
+  hit = { "RuntimeError: CUDA error: out of memory" },
   miss = { "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB" },
 }
 memory {

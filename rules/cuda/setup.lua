@@ -41,12 +41,16 @@ setup {
   regex = { [[\bNo CUDA GPUs are available]], [[no CUDA-capable device is detected]],
     [[\bcudaErrorNoDevice\b]], [[CUDA_ERROR_NO_DEVICE\b]],
     [[No HIP GPUs are available]],
-    [[(?:AssertionError|RuntimeError): .*Torch not compiled with CUDA enabled]] },
+    [[ProcessGroupNCCL is only supported with GPUs, no GPUs found]],
+    [[There are currently no available devices found, must be one of]],
+    [[RuntimeError: Failed to infer device type]], [[no supported devices found for platform CUDA]],
+    [[Unable to proceed, no GPU resources available]] },
   except = { [[(?i)running on cpu|will be used on cpu|ignore this|failed call to cuInit]] },
   remedy = "Check CUDA_VISIBLE_DEVICES, the job's GPU request, the container's hook; count the GPUs on " ..
       "the host.",
   hit = { "RuntimeError: No CUDA GPUs are available",
-    "RuntimeError: CUDA error: no CUDA-capable device is detected" },
+    "RuntimeError: CUDA error: no CUDA-capable device is detected",
+    "ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!" },
   miss = { "failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected" },
 }
 setup {
@@ -86,7 +90,8 @@ setup {
   action = "fix",
   regex = { [[no kernel image is available for execution on the device]], [[CUDA_ERROR_NO_BINARY_FOR_GPU]],
     [[device kernel image is invalid]],
-    [[hipErrorNoBinaryForGpu]], [[is not compatible with the current PyTorch installation]],
+    [[hipErrorNoBinaryForGpu]], [[(?:CUDA|HIP) error: (?:invalid device function|named symbol not found)]],
+    [[is not compatible with the current PyTorch installation]],
     [[sm_\d+a? is not supported|requires sm_?\d+ or higher]] },
   remedy = "Install a build that names the GPU's architecture (TORCH_CUDA_ARCH_LIST).",
   hit = { "RuntimeError: CUDA error: no kernel image is available for execution on the device",
@@ -110,4 +115,44 @@ setup {
   remedy = "Check device files, IMEX channels, MIG and profiling rights for the job's user.",
   hit = { "RuntimeError: CUDA error: operation not permitted" },
   miss = { "CUDA error: operation not permitted when stream is capturing" },
+}
+setup {
+  id = "cpu_build", title = "Installed build of the library has no GPU support", category = "user",
+  component = "dependency", action = "fix",
+  regex = { [[Torch not compiled with CUDA enabled]], [[Distributed package doesn't have NCCL]],
+    [[CUDA Setup failed despite GPU being available]],
+    [['NoneType' object has no attribute 'cadam\w+']], [[undefined symbol: cget_col_row_stats]],
+    [[StreamExecutor without BLAS support]] },
+  remedy = "Install the build for this CUDA version in place of the CPU build.",
+  hit = { "AssertionError: Torch not compiled with CUDA enabled",
+    "RuntimeError: Distributed package doesn't have NCCL built in",
+    "RuntimeError: CUDA Setup failed despite GPU being available. Please run the following command" },
+  miss = { "torch 2.4.0+cpu was not asked for a GPU" },
+}
+setup {
+  id = "stub", title = "Program runs with the stub of the CUDA driver library", category = "user",
+  component = "dependency", action = "fix",
+  regex = { [[CUDA driver is a stub library]], [[CUDA_ERROR_STUB_LIBRARY|cudaErrorStubLibrary]] },
+  remedy = "Take the stubs folder of the toolkit out of LD_LIBRARY_PATH; the driver's own libcuda has " ..
+      "to win.",
+  hit = { "RuntimeError: CUDA driver error: CUDA driver is a stub library" },
+  miss = { "linking against /usr/local/cuda/lib64/stubs" },
+}
+setup {
+  id = "unsupported", title = "Driver or virtual GPU does not support the operation", severity = "error",
+  regex = { [[(?:CUDA|HIP) error: operation not supported]], [[CUDA_ERROR_NOT_SUPPORTED\b|]] ..
+      [[cudaErrorNotSupported]],
+    [[CUDA driver initialization failed, you might not have a CUDA gpu]] },
+  remedy = "Check the driver, MIG and vGPU settings, and that the container sees the devices.",
+  hit = { "RuntimeError: CUDA error: operation not supported",
+    "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu." },
+  miss = { "operation not supported by this file system" },
+}
+setup {
+  id = "requirement", title = "Container image asks for another driver than the host's",
+  regex = { [[nvidia-container-cli: requirement error: unsatisfied condition: (?P<what>[^,]+)]] },
+  remedy = "Update the host's driver, or take an image for its CUDA version.", action = "fix",
+  hit = { "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your " ..
+      "driver to a newer version" },
+  miss = { "nvidia-container-cli: driver version 550.54.15" },
 }

@@ -26,13 +26,24 @@ framework {
   id = "deepspeed.optimizer", title = "DeepSpeed's native optimizer cannot be used on this host",
   component = "dependency",
   regex = { [[AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam']],
-    [[\bCUDAMismatchException\b]], [[Unable to JIT load the \w+ op due to]],
+    [[\bCUDAMismatchException\b.*version (?P<installed>[\d.]+) does not match .* with (?P<built>[\d.]+)]],
+    [[\bCUDAMismatchException\b]],
+    [[Installed CUDA version (?P<installed>\S+) does not match the version torch was compiled with ]] ..
+      [[(?P<built>[\d.]+)]],
+    [[MissingCUDAException: (?P<what>\S.*)]], [[Ninja is required to load C\+\+ extensions]],
+    [[Unable to JIT load the \w+ op due to]],
     [[(?:CPUAdam|FusedAdam|async_io) .*(?:not compatible|not installed|is not available)]] },
-  except = { [=[\[WARNING\]]=], [=[(?i)\[NO\]]=] },
+  except = { [=[\[WARNING\]]=], [=[(?i)\[NO\]]=], [[APIs are compatible]] },
   remedy = "Install compiler and CUDA toolkit in the version of torch's CUDA, or build the op beforehand.",
   hit = { "deepspeed.ops.op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: Installed " ..
-      "CUDA version 11.8 does not match the version torch was compiled with 12.1" },
-  miss = { "[WARNING] async_io requires the dev libaio .so object and headers but these were not found." },
+      "CUDA version 11.8 does not match the version torch was compiled with 12.1",
+    "Exception: >- DeepSpeed Op Builder: Installed CUDA version 10.2 does not match the version torch was " ..
+      "compiled with 11.7, unable to compile cuda/cpp extensions without a matching cuda version.",
+    "deepspeed.ops.op_builder.builder.MissingCUDAException: CUDA_HOME does not exist, unable to compile " ..
+      "CUDA op(s)", "RuntimeError: Ninja is required to load C++ extensions" },
+  miss = { "Installed CUDA version 11.1 does not match the version torch was compiled with 11.0 but since " ..
+      "the APIs are compatible, accepting this combination",
+    "[WARNING] async_io requires the dev libaio .so object and headers but these were not found." },
 }
 framework {
   id = "deepspeed.checkpoint", title = "DeepSpeed cannot load this checkpoint with this layout",
@@ -96,4 +107,14 @@ framework {
   hit = { "horovod.common.exceptions.HorovodInternalError: Mismatched allreduce tensor shapes: One " ..
       "rank sent a tensor of shape [3]" },
   miss = { "HorovodInternalError: ncclAllReduce failed: unhandled system error" },
+}
+framework {
+  id = "horovod.shutdown", title = "Horovod was shut down because a rank ended", category = "unknown",
+  component = "unknown", severity = "error", role = "cascade", action = "none",
+  regex = { [[Horovod has been shut down\. This was caused by an exception on one of the ranks]] },
+  remedy = "Look at the first exception of any rank.",
+  hit = { "horovod.common.exceptions.HorovodInternalError: Horovod has been shut down. This was caused " ..
+      "by an " ..
+      "exception on one of the ranks or an attempt to allreduce after one of the ranks finished execution." },
+  miss = { "Horovod shut down normally" },
 }

@@ -127,3 +127,23 @@ xla {
   hit = { "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: " ..
       "failed to connect to all addresses" }, miss = { "Started server with target: grpc://localhost:2222" },
 }
+xla {
+  id = "tpu.vmem", title = "Kernel needs more of the TPU's vector memory than there is", category = "user",
+  component = "user_config", action = "fix",
+  regex = { [[Ran out of memory in memory space (?P<space>vmem|smem)]] },
+  remedy = "Smaller block sizes in the kernel, or another attention implementation.",
+  hit = { "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space vmem. " ..
+      "Used " ..
+      "16.5M of 16.0M vmem." },
+  miss = { "memory space vmem: 2.1M used" },
+}
+xla {
+  id = "jax.coordinator", title = "JAX was started without what it needs to find its processes",
+  category = "user", component = "user_config", symptom = "launch_failure", action = "fix",
+  regex = { [[ValueError: (?:coordinator_address|num_processes|process_id|Number of ]] ..
+      [[processes)\b.*(?:must|should)]],
+    [[jax\.distributed\.initialize\(?\)? (?:must be called|should only be called)]] },
+  remedy = "Give coordinator address, number of processes and process id on every host, before any JAX call.",
+  hit = { "ValueError: coordinator_address should be defined." },
+  miss = { "jax.distributed.initialize done" },
+}

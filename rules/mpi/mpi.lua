@@ -56,7 +56,10 @@ mpi {
     [[An ORTE daemon has unexpectedly failed after launch]],
     [[ORTE has lost communication with a remote daemon]],
     [[HYDU_sock_connect .*unable to connect]], [[Host key verification failed\.]],
-    [[ssh: connect to host \S+ port \d+: ]],
+    [[ssh: connect to host (?P<host>\S+) port (?P<port>\d+): ]],
+    [[ssh: Could not resolve hostname (?P<host>[^\s:]+)]],
+    [[Unable to start a daemon on the local node]], [[ORTE does not know how to route a message]],
+    [[Open MPI was unable to launch its daemon]],
     [[Permission denied \(publickey]] },
   remedy = "Test ssh or the launcher to that host; check the library's path there.",
   hit = { "ORTE was unable to reliably start one or more daemons.",
@@ -85,9 +88,11 @@ mpi {
     [[Primary job terminated normally, but \d+ process returned]],
     [[\S+: rank (?P<rank>\d+) (?:exited with code|died from signal) \d+]],
     [[YOUR APPLICATION TERMINATED WITH THE EXIT STRING]] },
+  -- Where the line names the signal, rules/process/signals.lua says what that means.
+  except = { [[exited on signal (?:4|6|7|9|11)\b]], [[died from signal (?:7|9|11)\b]],
+    [[EXIT STRING: (?:Killed|Segmentation fault)]] },
   remedy = "Look at the rank named: its own last lines, its host's kernel log.",
-  hit = { "mpirun noticed that process rank 5 with PID 0 on node n3 exited on signal 11 (Segmentation " ..
-      "fault).",
+  hit = { "mpirun detected that one or more processes exited with non-zero status, thus causing",
     "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES" },
   miss = { "mpirun -np 8 ./train" },
 }
@@ -125,4 +130,40 @@ mpi {
   remedy = "Look at the frames below it.", action = "check",
   hit = { "[n7:31808] *** Process received signal ***", "[n7:31808] Signal: Segmentation fault (11)" },
   miss = { "[n7:31808] Signal handlers installed" },
+}
+mpi {
+  id = "executable", title = "MPI launcher cannot start the program", component = "user_config",
+  symptom = "launch_failure",
+  regex = { [[mpirun was unable to (?:launch the specified application|find the specified executable)]],
+    [[prterun was unable to (?:launch|find)]], [[mpirun has detected an attempt to run as root]],
+    [[\[proxy:\S+\] HYDU_create_process .*execvp error on file (?P<file>\S+)]] },
+  remedy = "Correct the program's path on every host; as root in a container allow it (--allow-run-as-root).",
+  hit = { "mpirun was unable to launch the specified application as it could not access",
+    "mpirun has detected an attempt to run as root." },
+  miss = { "mpirun (Open MPI) 4.1.5" },
+}
+mpi {
+  id = "usage", title = "Program calls MPI the wrong way", component = "user_code",
+  regex = { [[\b(?P<kind>MPI_ERR_(?:TRUNCATE|RANK|COMM|TYPE|COUNT|TAG|ROOT|BUFFER|ARG|GROUP|OP))\b]],
+    [[Fatal error in P?MPI_\w+: (?P<kind>Message truncated|Invalid (?:rank|communicator|count|tag|]] ..
+      [[datatype))]] },
+  remedy = "Check counts, ranks and tags of the call on both sides.",
+  hit = { "*** MPI_ERR_TRUNCATE: message truncated", "*** MPI_ERR_RANK: invalid rank" },
+  miss = { "MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort)" },
+}
+mpi {
+  id = "binding", title = "MPI could not bind its processes to cores", category = "platform",
+  component = "platform", severity = "error", symptom = "launch_failure", action = "check",
+  regex = { [[Open MPI tried to bind a (?:new )?process, but]], [[Error: hwloc_set_cpubind returned]] },
+  remedy = "Compare the cores of the job's cgroup with what mpirun binds; --bind-to none as a test.",
+  hit = { "Open MPI tried to bind a new process, but something went wrong." },
+  miss = { "[n1:1] MCW rank 0 bound to socket 0" },
+}
+mpi {
+  id = "tcp", title = "MPI could not connect to a peer over TCP", category = "platform",
+  component = "network", severity = "error", action = "check",
+  regex = { [[Open MPI failed to TCP connect to a peer MPI process]] },
+  remedy = "Choose the interface that both hosts share (btl_tcp_if_include); check the firewall.",
+  hit = { "WARNING: Open MPI failed to TCP connect to a peer MPI process." },
+  miss = { "Open MPI connected 16 peers" },
 }

@@ -13,7 +13,7 @@ end
 ucx {
   id = "ucx.signal", title = "Process crashed (caught by UCX; a crash may hide an earlier error)",
   category = "framework",
-  component = "framework", severity = "fatal",
+  component = "framework", severity = "fatal", general = true,  -- the signal alone, as any crash
   regex = { [[Caught signal (?P<number>4|7|8|11) \((?P<signal>[^:)]+)]] },
   remedy = "Repeat with UCX_ERROR_SIGNALS=\"\" to see the program's own error; look at the frames.",
   hit = { "[n1:244443:0:244443] Caught signal 11 (Segmentation fault: address not mapped to object at " ..

@@ -32,7 +32,8 @@ start {
   category = "hardware", severity = "error", symptom = "crash", action = "check",
   regex = { W .. [[[Cc]onnect to (?P<peer>\S+) failed : Connection refused]],
     [[socketPollConnect:? connect (?:to \S+ )?returned Connection refused]],
-    W .. [[Call to connect returned Connection refused]], [[exceeded error retry count \(\d+\)]] },
+    W .. [[Call to connect (?:returned|timeout|failed)\b.{0,20}Connection refused]], [[exceeded error ]] ..
+      [[retry count \(\d+\)]] },
   remedy = "Look at the peer named: did its process start and stay? If it did, test that host's network.",
   hit = { "n2:51:88 [0] include/socket.h:403 NCCL WARN Connect to 10.1.2.3<56821> failed : Connection " ..
       "refused",
@@ -98,7 +99,7 @@ start {
 }
 start {
   id = "duplicate_gpu", title = "Two ranks of a host use the same GPU", component = "user_config",
-  regex = { [[Duplicate GPU detected ?: rank (?P<a>\d+) and rank (?P<b>\d+) both on]],
+  regex = { [[Duplicate GPU detected ?: rank (?P<rank>\d+) and rank (?P<rank2>\d+) both on]],
     [[Multiple ranks? .* (?:same|one) (?:CUDA )?device]] },
   remedy = "Set the device from LOCAL_RANK before CUDA is first used; check the launcher's GPU binding.",
   hit = { "NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 98000" },

@@ -28,6 +28,7 @@ wrong {
     W .. [[Invalid (?:config|argument|usage)\b]], W .. [[Pointer \S+ is not a valid pointer]],
     W .. [[(?:argument|root) .*(?:is not|not) valid]],
     W .. [[Tensor .* mismatch]], W .. [[nranks .* (?:invalid|must be)]] },
+  except = { [[Call to (?:ibv|rdma|cuda|cu|nvml|fi)_?\w+ failed]] },
   remedy = "Check root, counts, types and buffers of that call on all ranks.",
   hit = { "NCCL WARN Broadcast : invalid root 9 (root should be in the 0..8 range)",
     "NCCL WARN AllReduce : invalid type 99" },
@@ -102,4 +103,21 @@ wrong {
   remedy = "Read the warning.",
   hit = { "n1:4:9 [0] misc/x.cc:1 NCCL WARN Something new" },
   miss = { "n1:4:9 [0] NCCL INFO cudaDriverVersion 12020" },
+}
+wrong {
+  id = "collective_order", title = "Ranks call different collectives", component = "user_code",
+  symptom = "hang",
+  regex = { [[this may be caused by a collective mismatch around rank (?P<rank>\d+)]] },
+  remedy = "Look for control flow that depends on the rank at that call.",
+  hit = { "NCCL WARN Your program may be hanging, this may be caused by a collective mismatch around " ..
+      "rank 3. " ..
+      "Please check your collective calls at and around this rank." },
+  miss = { "NCCL INFO rank 3 joined" },
+}
+wrong {
+  id = "nvml", title = "NCCL cannot use the driver's management library", category = "platform",
+  component = "driver", severity = "error", action = "check",
+  regex = { W .. [[Failed to open (?P<library>libnvidia-ml\.so\S*)]] },
+  remedy = "Pass the driver's utility libraries into the container (NVIDIA_DRIVER_CAPABILITIES).",
+  hit = { "NCCL WARN Failed to open libnvidia-ml.so.1" }, miss = { "NCCL INFO NVML is used" },
 }

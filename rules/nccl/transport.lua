@@ -21,7 +21,7 @@ local completions = {
   { 10, "IBV_WC_REM_ACCESS_ERR", "remote side refused access to its memory", "platform", "fatal" },
   { 11, "IBV_WC_REM_OP_ERR", "remote adapter could not carry out the operation", "hardware", "fatal" },
   -- A cable, a switch port, an adapter, or just the death of the peer: the peer's log decides.
-  { 12, "IBV_WC_RETRY_EXC_ERR", "peer's adapter did not answer: link down, or peer dead", "hardware",
+  { 12, "IBV_WC_RETRY_EXC_ERR", "peer's adapter did not answer: link or route down, or peer dead", "platform",
     "error", "cascade" },
   { 13, "IBV_WC_RNR_RETRY_EXC_ERR", "peer was not ready to receive for too long", "unknown", "error" },
 }
@@ -29,7 +29,9 @@ for _, c in ipairs(completions) do
   path {
     id = "completion_" .. c[1], title = "Transfer failed, " .. c[3], category = c[4], severity = c[5],
     role = c[6],
-    regex = { [[(?:Got completion|got completion)\b.* (?:with )?(?:error |status ?=?)]] .. c[1] .. [[\b]],
+    regex = { [[[Gg]ot completion from peer (?P<peer>[^\s<]+)\S* with (?:error |status ?=?)]] .. c[1] ..
+        [[\b]],
+      [[(?:Got completion|got completion)\b.* (?:with )?(?:error |status ?=?)]] .. c[1] .. [[\b]],
       W .. [[status=]] .. c[2] .. [[\b]],
       [[(?:Got completion|got completion).*status=]] .. c[2] .. [[\b]] },
     remedy = "Look at both hosts' adapters and ports, and whether the peer's process was still alive.",
@@ -56,6 +58,7 @@ path {
   id = "async_event", title = "InfiniBand adapter reported a fatal event", severity = "error",
   regex = { [[Got async (?:error )?event ?: (?:local catastrophic|port error|device fatal|local access ]] ..
       [[violation|QP fatal|CQ error|GID table change.*fatal)]],
+    W .. [[Got async event : local (?:QP operation|access violation work queue) err]],
     W .. [[NET/IB : \S+ Got async (?:fatal )?event : (?:port error|device fatal|local catastrophic error)]] },
   remedy = "Check port, cable and adapter named.", action = "isolate",
   hit = { "NCCL WARN NET/IB : mlx5_3:1 Got async event : port error",
@@ -95,6 +98,8 @@ path {
   regex = { W ..
     [[(?:peer access is not supported|failed to peer with device|Cuda failure (?:217 )?'peer access)]], W ..
     [[P2P is disabled .*(?:ACS|IOMMU)]],
+    [[CUDA error: (?P<what>peer access is not supported between these two devices|peer mapping resources ]] ..
+      [[exhausted)]],
     [[failed to open CUDA IPC handle|CUDA_ERROR_PEER_ACCESS_UNSUPPORTED]] },
   remedy = "Disable ACS and IOMMU on the path, or NCCL_P2P_DISABLE=1; same visibility of GPUs in all " ..
       "containers.", action = "mitigate",

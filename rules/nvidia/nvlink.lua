@@ -44,8 +44,11 @@ link {
 }
 link {
   id = "fabric_manager", title = "Fabric manager is not running or does not fit the driver",
-    category = "platform", action = "fix", severity = "error",
-  regex = { [[(?i)fabric ?manager.{0,80}(?:version .{0,60}(?:mismatch|does(?:n't| not) match)|failed to ]] ..
+    category = "platform", component = "driver", action = "fix", severity = "error",
+  regex = { [[NVIDIA GPU driver interface version (?P<interface>\S+) don't match with driver version ]] ..
+      [[(?P<driver>\S+)]],
+    [=[nv-fabricmanager\b.{0,120}\(code=exited, status=[1-9]]=],
+    [[(?i)fabric ?manager.{0,80}(?:version .{0,60}(?:mismatch|does(?:n't| not) match)|failed to ]] ..
     [[start|not running|Failed with result)]],
     [[(?i)nvidia-fabricmanager(?:\.service|\.sh)?: (?:Main process exited, code=(?:exited, status=[1-9]|]] ..
       [[killed|dumped)|Failed with result|Failed)]],
@@ -54,6 +57,7 @@ link {
   remedy = "Install the fabric manager of the driver's version, start it, then restart the job.",
   hit = { "systemd[1]: nvidia-fabricmanager.service: Failed with result 'exit-code'.",
     "systemd[1]: Failed to start NVIDIA fabric manager service.",
+    "    Process: 4411 ExecStart=/usr/bin/nv-fabricmanager -c /etc/fm.cfg (code=exited, status=1/FAILURE)",
     "fabric manager NVIDIA GPU driver interface version 550.54 don't match with driver version 550.90: " ..
       "version mismatch" },
   miss = { "systemd[1]: Started NVIDIA fabric manager service.",

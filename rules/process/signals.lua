@@ -5,7 +5,8 @@ local function ends(row)
   rule {
     id = "process." .. row.id, engine = 1, title = row.title, category = row.category or "framework",
     component = row.component or "framework", severity = row.severity or "fatal", role = row.role,
-    general = row.general, match = { regex = row.regex, except = row.except }, remedy = row.remedy,
+    general = row.general, blames = row.blames or "few",
+    match = { regex = row.regex, except = row.except }, remedy = row.remedy,
     action = row.action or "check", examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -16,25 +17,36 @@ ends {
     [[(?:: |\d+ )Segmentation fault\b(?: \(core dumped\))?]],
     [[!!!!!!! Segfault encountered !!!!!!!]], [[\*\*\* SIGSEGV \(@]],
     [[\bSegmentation fault \(core dumped\)]], [[received signal SIGSEGV]],
+    [[^\s*Segmentation fault\s*$]],
+    [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 11\b]],
+    [[\brank (?P<rank>\d+) died from signal 11\b]],
+    [[EXIT STRING: Segmentation fault \(signal 11\)]], [[exit(?:ed)? (?:with )?(?:code|status):? 139\b]],
     [[: task \d+: Segmentation fault]], [[Fatal error condition occurred .*signal 11]] },
   remedy = "Look at the native frames or the core file; suspect compiled extensions; one host only: " ..
       "check its memory.",
   hit = { "Fatal Python error: Segmentation fault",
     "run.sh: line 12: 48151 Segmentation fault      (core dumped) python train.py",
     "srun: error: n7: task 640: Segmentation fault",
-    "*** SIGSEGV (@0x0) received by PID 4055 (TID 0x7f) from PID 0; stack trace: ***" },
+    "*** SIGSEGV (@0x0) received by PID 4055 (TID 0x7f) from PID 0; stack trace: ***",
+    "mpirun noticed that process rank 5 with PID 4055 on node n3 exited on signal 11 (Segmentation fault).",
+    "Segmentation fault" },
   miss = { "faulthandler enabled for segmentation faults" },
 }
 ends {
   id = "buserror", title = "Process crashed (bus error): a mapped file or shared memory went away",
   severity = "error", general = true,
-  category = "platform", component = "host_memory",
-  regex = { [[(?:: |\d+ )Bus error\b]], [[\*\*\* SIGBUS \(@]], [[Caught signal 7 \(Bus error]],
+  category = "user", component = "host_memory",
+  regex = { [[(?:: |\d+ )Bus error\b]], [[^\s*Bus error(?: \(core dumped\))?\s*$]],
+    [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 7\b]],
+    [[\brank (?P<rank>\d+) died from signal 7\b]], [[Signal 7 \(SIGBUS\) received by PID]],
+    [[failed \(exitcode: -7\) local_rank: (?P<local_rank>\d+)]], [[exitcode\s+: -7 \(pid: \d+\)]],
+    [[exit(?:ed)? (?:with )?(?:code|status):? 135\b]], [[\*\*\* SIGBUS \(@]], [[Caught signal 7 \(Bus error]],
     [[received signal SIGBUS]] },
   except = { [[DataLoader worker]] },
   remedy = "Check the space in /dev/shm and files that were cut while mapped; else the host's memory.",
   hit = { "run.sh: line 3: 771 Bus error               (core dumped) python train.py",
-    "srun: error: n7: task 3: Bus error" },
+    "srun: error: n7: task 3: Bus error", "Bus error (core dumped)",
+    "  traceback : Signal 7 (SIGBUS) received by PID 1207" },
   miss = { "PCIe Bus Error: severity=Corrected" },
 }
 -- Who sends SIGKILL without a word is nearly always the kernel for memory, or a cgroup.
@@ -43,13 +55,16 @@ ends {
   category = "user",
   component = "host_memory", severity = "error", general = true, action = "fix",
   regex = { [[line \d+: +\d+ Killed\b]], [[: task \d+: Killed\b]], [[^\s*Killed\s*$]],
+    [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 9\b]],
+    [[\brank (?P<rank>\d+) died from signal 9\b]],
     [[exited on signal 9 \(Killed\)]], [[died from signal 9\b]],
     [[Command terminated by signal 9\b]], [[exit(?:ed)? (?:with )?(?:code|status):? 137\b]],
     [[EXIT STRING: Killed \(signal 9\)]] },
   remedy = "Look for the kernel's out-of-memory lines on that host; if there are none, ask who killed it.",
   hit = { "/var/spool/slurmd/job17/slurm_script: line 48: 880015 Killed                  python3 train.py",
     "srun: error: n7: task 3: Killed", "Killed" },
-  miss = { "Killing subprocess 1204", "run.sh: line 3: 771 Terminated              python train.py" },
+  miss = { "Killing subprocess 1204", "mpirun noticed that process rank 1 with PID 7 on node n3 exited on " ..
+      "signal 15 (Terminated).", "run.sh: line 3: 771 Terminated              python train.py" },
 }
 ends {
   id = "terminated", title = "Process was asked to end (SIGTERM)", role = "cascade", category = "unknown",
@@ -69,7 +84,9 @@ ends {
   regex = { [[terminate called after throwing an instance of '(?P<kind>[^']+)']],
     [[terminate called without an active exception]],
     [[Fatal Python error: Aborted]], [[libc\+\+abi: terminating]], [[: task \d+: Aborted\b]],
-    [[line \d+: +\d+ Aborted\b]] },
+    [[line \d+: +\d+ Aborted\b]], [[^\s*Aborted(?: \(core dumped\))?\s*$]],
+    [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 6\b]],
+    [[exit(?:ed)? (?:with )?(?:code|status):? 134\b]] },
   except = { [[std::bad_alloc]], [[c10::Dist\w*Error]] },
   remedy = "Read `what():` below it and the error before it.",
   hit = { "terminate called after throwing an instance of 'c10::Error'", "Fatal Python error: Aborted" },
@@ -104,7 +121,9 @@ ends {
 ends {
   id = "illegal", title = "Program uses instructions that this processor lacks", category = "user",
   component = "dependency",
-  regex = { [[(?:: |\d+ )Illegal instruction\b]], [[Fatal Python error: Illegal instruction]],
+  regex = { [[(?:: |\d+ |^\s*)Illegal instruction\b]],
+    [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 4\b]],
+    [[exit(?:ed)? (?:with )?(?:code|status):? 132\b]], [[Fatal Python error: Illegal instruction]],
     [[\*\*\* SIGILL \(@]],
     [[Caught signal 4 \(Illegal instruction]], [[This CPU does not support .{0,60}(?:AVX|instructions)]] },
   remedy = "Build for this processor, or use hosts of the same kind; same kind: check the processor.",
@@ -124,4 +143,19 @@ ends {
     "*** Check failure stack trace: ***",
     "python: src/tcp.c:99: send: Assertion `fd >= 0' failed." },
   miss = { "I0511 18:18:50.796322     914 pjrt_client.cc:77] Created client" },
+}
+-- The kernel's word on a crash: which library the process was in.
+rule {
+  id = "process.segfault_kernel", engine = 1, title = "Process crashed inside of a library",
+  category = "framework", component = "framework", severity = "error", general = true,
+  source = { "kernel", "log" },
+  match = { regex = { [[\w[\w.-]*\[\d+\]: segfault at \S+ ip .* in (?P<library>[\w.+-]+)\[]],
+    [[traps: \w[\w.-]*\[\d+\] (?:general protection fault|trap (?:invalid opcode|divide error)) .* in ]] ..
+      [[(?P<library>[\w.+-]+)]] } },
+  remedy = "Suspect the library named; if many programs crash on one host only, check its memory.",
+  action = "check",
+  examples = { hit = { "python3[31234]: segfault at 0 ip 00007f02 sp 00007ffc error 4 in " ..
+      "libtorch_cuda.so[7f8+1000]",
+      "traps: python[123] general protection fault ip:7f02 sp:7ffc error:0 in libcuda.so.535.104.05[7f+1]" },
+    miss = { "faulthandler: segfault handler enabled" } },
 }

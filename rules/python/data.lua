@@ -115,10 +115,15 @@ data {
   id = "hub.offline", title = "Model hub cannot be reached", component = "network", category = "platform",
   regex = { [[(?:LocalEntryNotFoundError|OfflineModeIsEnabled): ]],
     [[We couldn't connect to 'https://huggingface\.co']],
+    [[Connection error, and we cannot find the requested files in the (?:cached path|disk cache)]],
+    [[FileMetadataError: Distant resource does not seem to be on huggingface]],
+    [[Cannot find the requested files in the (?:disk cache|cached path) and outgoing traffic has been]],
     [[Max retries exceeded with url: .*(?:huggingface|hf\.co|hf-mirror|modelscope)]],
     [[ConnectionError: Couldn't reach \S+ on the Hub]] },
   remedy = "Fetch files once to the shared store and run offline, or open the way out for the hosts.",
-  hit = { "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't " ..
+  hit = { "ValueError: Connection error, and we cannot find the requested files in the cached path. " ..
+      "Please try again or make sure your Internet connection is on.",
+    "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't " ..
       "find them" },
   miss = { "Offline mode: forcing local_files_only=True" },
 }

@@ -78,9 +78,11 @@ given {
       [[should be|is not) (?:be )?(?:divisible|a multiple)]],
     [[(?i)(?:batch[_ ]?size|num_layers|hidden[_ ]?size|num[_ ]attention[_ ]heads|vocab[_ ]?size|seq[_]] ..
         [[ ]?len(?:gth)?)\b.{0,80}(?:not|must be|should be) (?:be )?(?:evenly )?(?:divisible|a multiple)]],
+    [[(?:AssertionError|ValueError): (?P<number>\d+) (?:is )?not divisible by (?P<by>\d+)]],
     [[(?i)check batch related parameters\. train_batch_size is not equal to micro_batch]] },
   remedy = "Choose sizes whose product fits the number of ranks.",
   hit = { "RuntimeError: world_size (24) is not divisible by tensor_model_parallel_size (16)",
+    "AssertionError: 30522 is not divisible by 4",
     "AssertionError: global batch size (100) must be divisible by micro batch size (3) times data " ..
         "parallel (8)" },
   miss = { "Padded vocab (size: 50257) with 943 dummy tokens (new size: 51200), a multiple of 128" },
@@ -112,7 +114,8 @@ given {
 given {
   id = "tracker", title = "Experiment tracker stopped the run", severity = "error",
   regex = { [[wandb\.errors\S*\.(?:UsageError|CommError|AuthenticationError): ]],
-    [[wandb: ERROR (?:api_key|Error while calling W&B)]],
+    [[wandb: ERROR (?:api_key|Error while calling W&B|Run initialization has timed out)]],
+    [[wandb\.sdk\.service\S*\.Service\w*Error: ]],
     [[mlflow\.exceptions\.\w+: ]] },
   remedy = "Log in, or run the tracker offline; training should not depend on it.",
   hit = { "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])" },

@@ -50,12 +50,17 @@ package {
   except = { optional[1], optional[2], optional[3], [[plugin_load_from_file]] },  -- the last: Slurm's own
   regex = { [[(?P<library>lib[\w.+-]+\.so[\w.]*): cannot open shared object file]],
     [[error while loading shared libraries: (?P<library>\S+):]],
-    [[Unable to load any of \{?libcudnn]] },
+    [[Unable to load any of \{?libcudnn]], [[Could not load library (?P<library>lib[\w.+-]+)\b.*[Ee]rror]],
+    [[Intel MKL FATAL ERROR: Cannot load (?P<library>\S+)]],
+    [[AssertionError: (?P<library>libcuda\.so) cannot found]], [[libdevice not found at]] },
   remedy = "Install the library's package at the version that the binary needs; check LD_LIBRARY_PATH.",
   hit = { "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
     "./train: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No " ..
-        "such file" },
-  miss = { "W dso_loader.cc:64] libnvinfer.so.7 was not found; dlerror: none. Ignore this warning" },
+        "such file",
+    "Could not load library libcudnn_cnn_infer.so.8. Error: libcuda.so: cannot open shared object file",
+    "Intel MKL FATAL ERROR: Cannot load libmkl_avx512.so.2 or libmkl_def.so.2." },
+  miss = { "W dso_loader.cc:64] Could not load library libnvinfer.so.7, it is optional",
+    "W dso_loader.cc:64] libnvinfer.so.7 was not found; dlerror: none. Ignore this warning" },
 }
 package {
   id = "symbol", title = "Libraries were built against different versions",
@@ -97,7 +102,8 @@ package {
   regex = { [[AttributeError: (?:partially )?module '(?P<module>numpy|torch|jax|tensorflow|transformers|]] ..
       [[scipy|pandas|pkg_resources|PIL|collections|inspect|deepspeed|apex|xformers|triton|tensorboard|]] ..
       [[distutils|PIL\.Image)(?:\.[\w.]+)?' has no attribute]],
-    [[module 'numpy' has no attribute]] },
+    [[module 'numpy' has no attribute]], [[`(?P<name>np\.\w+)` was removed in the NumPy 2\.0 release]],
+    [[module 'numpy' has no attribute '(?P<attribute>\w+)']] },
   remedy = "Pin the library to the version that the program was written for.",
   hit = { "AttributeError: module 'numpy' has no attribute 'bool'.",
     "AttributeError: module 'torch.library' has no attribute 'register_fake'" },
@@ -129,7 +135,8 @@ package {
   regex = { [[Could not find a version that satisfies the requirement]],
     [[No matching distribution found]],
     [[Cannot install .* because these package versions have conflicting]], [[ResolutionImpossible]],
-    [[Failed building wheel for]], [[\bsubprocess-exited-with-error\b]],
+    [[Failed building wheel for (?P<package>\S+)]], [[Could not build wheels for ]] ..
+      [[(?P<package>[^,\s]+)]], [[\bsubprocess-exited-with-error\b]],
     [[UnsatisfiableError: The following specifications were found]],
     [[No solution found when resolving dependencies]] },
   remedy = "Loosen or pin the versions named; check that a wheel exists for this Python.",
@@ -150,11 +157,17 @@ package {
 package {
   id = "build", title = "Extension could not be compiled",
   regex = { [[Error building extension '(?P<extension>\w+)']], [[ninja: build stopped: subcommand failed]],
+    [[FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<tool>\S*(?:nvcc|ninja|gcc|g\+\+))']],
+    [[ninja: error: loading 'build\.ninja']],
     [[CUDA_HOME environment variable is not set\. Please set it to your CUDA install root]],
-    [[nvcc fatal\s+:]], [[fatal error: (?P<header>[\w/.]+\.h(?:pp)?): No such file or directory]] },
+    [[nvcc fatal\s+:]], [[/ld: cannot find (?P<library>-l\w+)]],
+    [[error: command '\S*(?:gcc|g\+\+|cc|nvcc)' failed with exit (?:status|code) \d]],
+    [[error: [Mm]icrosoft Visual C\+\+ 14\.0 or greater is required]],
+    [[fatal error: (?P<header>[\w/.]+\.h(?:pp)?): No such file or directory]] },
   remedy = "Install the compiler, CUDA toolkit and headers; remove the stale build folder; build once, " ..
       "on one rank.",
   hit = { "RuntimeError: Error building extension 'fused_adam'", "ninja: build stopped: subcommand failed.",
-    "nvcc fatal   : Unsupported gpu architecture 'compute_90'" },
+    "nvcc fatal   : Unsupported gpu architecture 'compute_90'", "/usr/bin/ld: cannot find -lcuda",
+    "/env/include/python_headers.h:12:10: fatal error: Python.h: No such file or directory" },
   miss = { "Building extension module fused_adam...", "ninja: no work to do." },
 }

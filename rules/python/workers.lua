@@ -47,7 +47,8 @@ worker {
   category = "unknown",
   component = "unknown",
   regex = { [[DataLoader worker \(pid\(?s?\)? ?[\d, ]+\) (?:exited unexpectedly|is killed by signal: ]] ..
-      [[(?:Terminated|Interrupt))]] },
+      [[(?:Terminated|Interrupt))]],
+    [[Pin memory thread exited unexpectedly]] },
   remedy = "Look for what ended it before.", action = "none",
   hit = { "RuntimeError: DataLoader worker (pid(s) 1211, 1275) exited unexpectedly" },
   miss = { "This DataLoader will create 16 worker processes in total. Our suggested max number of " ..

@@ -5,20 +5,22 @@ local function launcher(row)
   rule {
     id = "pytorch.launcher." .. row.id, engine = 1, title = row.title, category = row.category or "unknown",
     component = row.component or "unknown", severity = row.severity or "error", role = row.role,
-    general = row.general, symptom = row.symptom, match = { regex = row.regex, except = row.except },
-    remedy = row.remedy, action = row.action or "none", examples = { hit = row.hit, miss = row.miss },
+    general = row.general, symptom = row.symptom, blames = row.blames,
+    match = { regex = row.regex, except = row.except }, remedy = row.remedy,
+    action = row.action or "none", examples = { hit = row.hit, miss = row.miss },
   }
 end
 
 launcher {
   id = "child", title = "Launcher reports that a child process failed", role = "cascade",
   regex = { [[\bChildFailedError\b]],
-    [[failed \(exitcode: -?\d+\) local_rank: (?P<local_rank>\d+) \(pid: \d+\)]],
+    [[failed \(exitcode: \d+\) local_rank: (?P<local_rank>\d+) \(pid: \d+\)]],
     [[exitcode\s+: (?P<code>[1-9]\d*) \(pid: \d+\)]],
     [[\bProcessExitedException: process \d+ terminated with exit code]],
     [[\bProcessRaisedException:]],
     [[subprocess\.CalledProcessError: Command .* returned non-zero exit status]],
     [[ERROR: torch\.distributed\.elastic\.multiprocessing\.api:failed]] },
+  except = { [[exitcode: -\d]] },  -- the signal says more
   remedy = "Look at the first error of the rank that the block names as the root cause.",
   hit = { "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
     "  exitcode  : 1 (pid: 254133)",
@@ -27,7 +29,7 @@ launcher {
 }
 -- The same with a signal: that much is a cause of its own. 15 came from the launcher itself.
 launcher {
-  id = "sigkill", title = "Rank was killed (SIGKILL), most often because host memory ran out",
+  id = "sigkill", blames = "few", title = "Rank was killed (SIGKILL), most often because host memory ran out",
   category = "user", component = "host_memory",
   regex = { [[Signal 9 \(SIGKILL\) received by PID (?P<pid>\d+)]], [[exitcode\s+: -9 \(pid: \d+\)]],
     [[failed \(exitcode: -9\) local_rank: (?P<local_rank>\d+)]],
@@ -40,16 +42,18 @@ launcher {
   miss = { "  traceback : Signal 15 (SIGTERM) received by PID 4955" },
 }
 launcher {
-  id = "crash", title = "Rank crashed in native code", category = "framework", component = "framework",
+  id = "crash", blames = "few", title = "Rank crashed in native code",
+  category = "framework", component = "framework",
   general = true,
-  regex = { [[Signal (?:11|7|4|8) \((?P<signal>SIGSEGV|SIGBUS|SIGILL|SIGFPE)\) received by PID (?P<pid>\d+)]],
-    [[exitcode\s+: -(?:11|7|4|8) \(pid: \d+\)]],
-    [[failed \(exitcode: -(?:11|7|4|8)\) local_rank: (?P<local_rank>\d+)]],
+  regex = { [[Signal (?:11|4|8) \((?P<signal>SIGSEGV|SIGILL|SIGFPE)\) received by PID (?P<pid>\d+)]],
+    [[exitcode\s+: -(?:11|4|8) \(pid: \d+\)]],
+    [[failed \(exitcode: -(?:11|4|8)\) local_rank: (?P<local_rank>\d+)]],
     [[ProcessExitedException: process \d+ terminated with signal (?P<signal>SIGSEGV|SIGBUS|SIGILL|SIGFPE)]] },
   remedy = "Look at the native stack or core file of that rank; suspect extensions and mixed library " ..
       "versions.",
   action = "fix",
-  hit = { "  traceback : Signal 11 (SIGSEGV) received by PID 1207", "  exitcode  : -11 (pid: 1207)" },
+  hit = { "  traceback : Signal 11 (SIGSEGV) received by PID 1207", "  exitcode  : -11 (pid: 1207)",
+    "failed (exitcode: -11) local_rank: 1 (pid: 4021) of binary: /usr/bin/python" },
   miss = { "  traceback : Signal 9 (SIGKILL) received by PID 1207" },
 }
 launcher {
@@ -64,11 +68,12 @@ launcher {
 launcher {
   id = "stopping", title = "Launcher stops the other ranks", severity = "warning", role = "cascade",
   regex = { [[Sending process \d+ closing signal SIG\w+]],
-    [[Received Signals\.SIG\w+ death signal, shutting down workers]],
+    [[Received (?:Signals\.SIG\w+|\d+) death signal, shutting down workers]],
     [[\bSignalException: Process \d+ got signal: (?P<signal>\d+)]], [[Signal 15 \(SIGTERM\) received by PID]],
     [[Unable to shutdown process \d+ via]], [[Killing subprocess \d+]] },
   remedy = "Nothing: it follows from another failure, or from a stop that somebody asked for.",
   hit = { "Sending process 48041 closing signal SIGTERM",
+    "Received 15 death signal, shutting down workers",
     "torch.distributed.elastic.multiprocessing.api.SignalException: Process 87 got signal: 15" },
   miss = { "Setting signal handlers" },
 }

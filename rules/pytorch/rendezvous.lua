@@ -74,9 +74,15 @@ meeting {
 meeting {
   id = "gloo", title = "Gloo ranks could not connect to each other", component = "network",
   regex = { [[Gloo connectFullMesh failed]], [[gloo/transport/tcp/\S+\] (?:no error|.*Connect timeout)]],
-    [[Unable to resolve hostname to a \(local\) address]], [[gloo\S* .*Unable to find address for: \S+]] },
+    [[Unable to resolve hostname to a \(local\) address]], [[gloo\S* .*Unable to find address for: \S+]],
+    [=[gloo/transport/\S+\] connect \[(?P<peer>[^\]]+)\]:\d+: ]=] ..
+      [[(?:Connection refused|Connection timed out|No route)]],
+    [[Unable to find interface for: (?P<interface>\S+)]], [[makeDeviceFor\w+\(\): unsupported gloo device]] },
   remedy = "Name the interface for Gloo (GLOO_SOCKET_IFNAME), see that host names resolve to its addresses.",
   hit = { "RuntimeError: Gloo connectFullMesh failed with [/pytorch/gloo/transport/tcp/pair.cc:144] no error",
+    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:3451: " ..
+      "Connection " ..
+        "refused",
     "RuntimeError: [enforce fail at gloo/transport/tcp/device.cc:83] rp != nullptr. Unable to find " ..
         "address for: ib9" },
   miss = { "[W ProcessGroupGloo.cpp:694] Warning: Unable to resolve hostname to a (loopback) address" },

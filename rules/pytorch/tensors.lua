@@ -145,3 +145,23 @@ misuse {
       "\"CUDACachingAllocator.cpp\":3144" },
   miss = { "assert passed" },
 }
+misuse {
+  id = "dtensor", title = "Distributed and plain tensors are mixed in one operation",
+  regex = { [[(?P<op>aten[.\w]+): got mixed torch\.Tensor and DTensor]],
+    [[All operands in an operation must be (?:DTensor|on the same device mesh)]] },
+  remedy = "Make every operand a DTensor of the same mesh, or take the local tensors.",
+  hit = { "RuntimeError: aten.mm.default: got mixed torch.Tensor and DTensor, need to convert all " ..
+      "torch.Tensor " ..
+      "to DTensor before calling distributed operators!" },
+  miss = { "DTensor sharding propagated" },
+}
+misuse {
+  id = "shared_cuda", title = "CUDA tensor was passed on to a second process",
+  regex = { [[Attempted to send CUDA tensor received from another process]],
+    [[Producer process has been terminated before all shared CUDA tensors released]] },
+  remedy = "Send host tensors, or keep the process that made the tensor alive.",
+  hit = { "RuntimeError: Attempted to send CUDA tensor received from another process; this is not " ..
+      "currently " ..
+      "supported." },
+  miss = { "CUDA IPC is used" },
+}

@@ -138,3 +138,12 @@ kube {
   hit = { "Warning  DeadlineExceeded  Job was active longer than specified deadline" },
   miss = { "deadline 3600 s" },
 }
+kube {
+  id = "probe", title = "Kubernetes restarts a container that does not answer its probe", category = "user",
+  component = "user_config", severity = "error", action = "fix",
+  regex = { [[failed liveness probe, will be restarted]], [[has failed its liveness probe, will be ]] ..
+      [[restarted]] },
+  remedy = "Give the probe more time than the longest step or start takes.",
+  hit = { "Container trainer failed liveness probe, will be restarted" },
+  miss = { "Readiness probe failed: HTTP probe failed with statuscode: 503" },
+}

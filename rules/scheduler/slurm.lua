@@ -47,7 +47,7 @@ slurm {
   action = "fix",
   regex = { [[Detected \d+ oom[-_]kill event(?:\(s\)|s)? in (?:StepId=|step )]],
     [[: task \d+: Out Of Memory]], [[Exceeded (?:job|step|virtual) memory limit]],
-    [[slurmstepd: error: .*exceeded memory limit]], [[\bOUT_OF_ME(?:MORY|\+)]],
+    [[slurmstepd: error: .*exceeded (?:job )?memory limit]], [[\bOUT_OF_ME(?:MORY|\+)]],
     [[Some of (?:your processes|the step tasks) (?:may )?have been (?:killed by the cgroup ]] ..
         [[out-of-memory handler|OOM Killed)]] },
   remedy = "Ask for more memory (--mem), or lower loader workers, caches and offload.",

@@ -128,3 +128,15 @@ launch {
   hit = { "srun: error: Task launch for StepId=17.0 failed on node n3: Communication connection failure" },
   miss = { "srun: launching StepId=17.0 on host n3, 8 tasks" },
 }
+launch {
+  id = "script", title = "Job script, folder or binding of the request is wrong", category = "user",
+  component = "user_config", severity = "error", action = "fix",
+  regex = { [[sbatch: error: Unable to open file (?P<file>\S+)]],
+    [[srun: error: (?P<what>CPU binding outside of job step allocation|Unable to satisfy cpu bind request)]],
+    [=[slurmstepd: error: Unable to create TMPDIR \[(?P<path>[^\]]+)\]: (?P<what>.*)]=],
+    [[sbatch: error: This does not look like a batch script]] },
+  remedy = "Correct the path or the binding in the script.",
+  hit = { "sbatch: error: Unable to open file train.sh",
+    "srun: error: CPU binding outside of job step allocation, allocated CPUs are: 0x0000000F." },
+  miss = { "sbatch: Submitted batch job 17" },
+}

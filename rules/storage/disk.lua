@@ -16,7 +16,9 @@ end
 -- their own.
 disk {
   id = "full", title = "File system is full",
-  regex = { [[No space left on (?:device|disk)]], [[\[Errno 28\]|\bENOSPC\b]],
+  regex = { [[[Nn]o space left on (?:device|disk)]],
+    [[not enough (?:free )?(?:disk )?space on (?:the )?disk]],
+    [[\[Errno 28\]|\bENOSPC\b]],
     [[(?i)disk (?:is )?full(?:\b|$)]], [[(?i)DiskPressure.*(?:true|evict)]] },
   except = { [[cpuset\.|cgroup|\.(?:service|slice|scope)' to ']],
     [[(?i)inotify|epoll|semget|shmget|sem_open|msgget]],
@@ -24,7 +26,8 @@ disk {
   remedy = "Free space or move checkpoints, caches and /tmp elsewhere (TMPDIR, HF_HOME, " ..
     "TRITON_CACHE_DIR); check inodes too (df -i).",
   hit = { "OSError: [Errno 28] No space left on device: '/scratch/ckpt/iter_0001000'",
-    "tar: write error: No space left on device" },
+    "tar: write error: No space left on device",
+    "write /var/lib/docker/tmp/GetImageBlob1234: no space left on device" },
   miss = { "fi_mr_reg failed: No space left on device",
     "Failed to set 'cpuset.cpus' attribute: No space left on device",
     "inotify_add_watch: No space left on device" },
@@ -45,7 +48,7 @@ disk {
   miss = { "df: /dev/shm 503G 1% used" },
 }
 disk {
-  id = "quota", title = "Quota of the file system is used up",
+  id = "quota", title = "Quota of the file system is used up", category = "user",
   regex = { [[Disk quota exceeded]], [[\[Errno 122\]|\bEDQUOT\b]],
     [[(?i)(?:block|file|inode) (?:limit|quota) (?:reached|exceeded)]], [[(?i)quota exceeded (?:for|on) ]] },
   except = { [[(?i)insufficient quota|exceeded quota: |api|tokens per]] },
@@ -81,16 +84,13 @@ disk {
   hit = { "OSError: [Errno 112] Host is down: '/mnt/share/data'" },
     miss = { "[Errno 2] No such file or directory" },
 }
--- PyTorch's zip writer notices that the file is shorter than what it wrote: a full disk, or a file system
--- that loses writes or seeks.
+-- (PyTorch's zip writer: rules/pytorch/checkpoint.lua.)
 disk {
-  id = "short_write", title = "Checkpoint could not be written in full",
-  regex = { [[PytorchStreamWriter failed writing]], [[unexpected pos \d+ vs \d+]],
-    [[(?i)\bshort write\b.{0,60}(?:bytes|expected)]], [[(?i)wrote only \d+ of \d+ bytes]] },
+  id = "short_write", title = "File could not be written in full",
+  regex = { [[(?i)\bshort write\b.{0,60}(?:bytes|expected)]], [[(?i)wrote only \d+ of \d+ bytes]] },
   remedy = "Check space and quota; write to a local disk and copy, or use the old serialisation, if the " ..
     "file system breaks seeks.",
-  hit = { "RuntimeError: PytorchStreamWriter failed writing file data/0: file write failed",
-    "RuntimeError: [enforce fail at inline_container.cc:595] . unexpected pos 10880 vs 10774" },
+  hit = { "OSError: short write: 4096 of 8192 bytes", "write failed: wrote only 4096 of 8192 bytes" },
   miss = { "PytorchStreamReader failed reading zip archive: failed finding central directory" },
 }
 disk {

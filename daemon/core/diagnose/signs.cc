@@ -5,20 +5,31 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
+#include <tuple>
 
 #include "base/text.h"
+#include "core/diagnose/confidence.h"
+#include "core/diagnose/quiet_rank.h"
+#include "core/diagnose/subject.h"
 
 namespace culprit::diagnose {
 namespace {
 
 constexpr size_t kEvidence = 20;       // lines of a sign, quoted
-constexpr size_t kTitle = 160;         // bytes; holes in it may be long
 constexpr double kFatalWeight = 1.0;   // against its host: as much as a certain line of an unknown kind
 constexpr uint64_t kLastEvents = 400;  // a dying process with its launcher and peers writes no more than that
 constexpr uint64_t kLastOfRank = 60;   // one process alone: its other threads and its exit handlers
 constexpr TimeNs kRunning = 2;         // steps after its last progress in which a job may still be running
+constexpr int64_t kTrained = 50;       // iterations that no bar of loading shards counts
 constexpr int64_t kSurvived = 2;  // iterations after it: all ranks meet in each, so one at most is under way
+
+// Whom a line is about: its writer, or whom it names.
+struct About {
+  uint32_t host = detect::kNowhere;  // a unit of view.hosts
+  std::optional<uint32_t> rank;      // named by the line, where that names no unit by itself
+};
 
 // The lines of one rule on their way to a finding.
 struct Sign {
@@ -28,67 +39,64 @@ struct Sign {
   const logs::RuleLine* last = nullptr;
   uint64_t count = 0;
   std::set<uint32_t> hosts;                         // units of view.hosts, where known
+  std::set<std::pair<uint32_t, uint32_t>> ranks;    // named by the lines: host, global rank
   bool novel = false, known = false, late = false;  // of its templates: by the pool, by the time
   bool alone = true;                                // tells of a failure without any other sign
+
+  void add_subject(const About& about) {
+    if (about.host != detect::kNowhere) hosts.insert(about.host);
+    if (about.rank) ranks.emplace(about.host, *about.rank);
+  }
 };
 
-// "<name>" in a title stands for the hole's text, "<text>" for the line; "title: <name>" loses its colon
-// where the hole is empty.
-std::string fill(const std::string& title, const rules::Rule& rule, const logs::RuleLine& line) {
-  std::string out;
-  for (size_t at = 0; at < title.size();) {
-    const size_t open = title.find('<', at);
-    const size_t close = open == title.npos ? open : title.find('>', open);
-    if (close == title.npos) return out + title.substr(at);
-    out += title.substr(at, open - at);
-    const std::string name = title.substr(open + 1, close - open - 1);
-    const auto hole = std::find(rule.holes.begin(), rule.holes.end(), name);
-    if (name == "text")
-      out += line.text;
-    else if (hole != rule.holes.end() && static_cast<size_t>(hole - rule.holes.begin()) < line.holes.size())
-      out += line.holes[static_cast<size_t>(hole - rule.holes.begin())];
-    else
-      out += title.substr(open, close + 1 - open);
-    at = close + 1;
-  }
-  while (out.ends_with(' ') || out.ends_with(':')) out.pop_back();
-  return out;
+std::optional<uint32_t> number_in(std::string_view text) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-std::string_view hole(const rules::Rule& rule, const logs::RuleLine& line, std::string_view name) {
-  for (size_t i = 0; i < rule.holes.size() && i < line.holes.size(); ++i)
-    if (rule.holes[i] == name) return line.holes[i];
-  return {};
+// The global rank that a line names; a local one is global where one host at most is known.
+std::optional<uint32_t> rank_in(const detect::View& view, const rules::Rule& rule,
+                                const logs::RuleLine& line) {
+  for (const std::string_view name : {"rank", "rank2"})
+    if (const auto rank = number_in(hole_of(rule, line, name))) return rank;
+  return view.known_hosts < 2 ? number_in(hole_of(rule, line, "local_rank")) : std::nullopt;
 }
 
-// The host that the line is about: its writer's, or the one that a hole names.
-uint32_t subject_of(const detect::View& view, const rules::Rule& rule, const logs::RuleLine& line) {
+About about_rank(const detect::View& view, uint32_t rank) {
+  const uint32_t unit = view.rank_numbered(rank);
+  if (unit == detect::kNowhere) return {detect::kNowhere, rank};
+  if (view.by_rank) return {unit, {}};
+  return {view.ranks[unit].host, rank};
+}
+
+// "10.0.0.3<4791>", "node-7:29500": an address without its port.
+std::string_view without_port(std::string_view peer) { return peer.substr(0, peer.find_first_of("<:")); }
+
+About subject_of(const detect::View& view, const rules::Rule& rule, const logs::RuleLine& line) {
   if (!line.about.empty())
-    if (const uint32_t host = view.host_named(line.about); host != detect::kNowhere) return host;
+    if (const uint32_t host = view.host_named(line.about); host != detect::kNowhere) return {host, {}};
   // srun tells of tasks on other hosts: "srun: error: node-3: task 25: Killed".
   constexpr std::string_view kSrun = "srun: error: ";
   if (line.text.starts_with(kSrun)) {
     const std::string_view rest = std::string_view(line.text).substr(kSrun.size());
     if (const uint32_t host = view.host_named(rest.substr(0, rest.find(':'))); host != detect::kNowhere)
-      return host;
+      return {host, {}};
   }
-  if (const std::string_view name = hole(rule, line, "host"); !name.empty())
-    if (const uint32_t host = view.host_named(name); host != detect::kNowhere) return host;
-  if (const std::string_view text = hole(rule, line, "rank"); !text.empty()) {
-    uint32_t rank = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
-    const uint32_t unit = error == std::errc() ? view.rank_numbered(rank) : detect::kNowhere;
-    if (unit != detect::kNowhere && !view.by_rank && view.ranks[unit].host != detect::kNowhere)
-      return view.ranks[unit].host;
-  }
-  return view.host_of_writer[line.place.writer];
+  if (const std::string_view name = hole_of(rule, line, "host"); !name.empty())
+    if (const uint32_t host = view.host_named(name); host != detect::kNowhere) return {host, {}};
+  if (const auto rank = rank_in(view, rule, line)) return about_rank(view, *rank);
+  // A line about a peer accuses the peer, or if its address belongs to no known host, nobody.
+  if (const std::string_view peer = hole_of(rule, line, "peer"); !peer.empty())
+    return {view.host_named(without_port(peer)), {}};
+  return {view.host_of_writer[line.place.writer], {}};
 }
 
 Finding describe(const rules::Rule& rule, const logs::RuleLine& line) {
   Finding f;
   f.kind = FindingKind::kFault;
   f.rule = rule.id;
-  f.title = shorten(fill(rule.title, rule, line), kTitle);
+  f.title = headline(rule, line);
   f.category = rule.category;
   f.component = rule.component;
   f.symptom = rule.symptom;
@@ -98,8 +106,7 @@ Finding describe(const rules::Rule& rule, const logs::RuleLine& line) {
   f.fatal = rule.severity == Severity::kFatal;
   f.general = rule.general;
   f.of_nobody = rule.blame == rules::Blame::kJob;
-  // How often a diagnosis of this kind of rule is the cause: a cascade as often as not, a catch-all rather.
-  f.confidence = f.role == FindingRole::kCascade ? 0.5 : rule.general ? 0.75 : f.fatal ? 0.95 : 0.85;
+  f.confidence = confidence_of_rule(f);
   return f;
 }
 
@@ -109,6 +116,42 @@ bool needs_company(const rules::Rule& rule, const logs::RuleLine& line) {
   return line.kernel && (rule.category == Category::kUser || rule.role == rules::Role::kCascade);
 }
 
+// Whether the line came before the first iteration of a job that then trained for long: a helper step of the
+// launch that failed and was survived.
+bool precedes_training(const detect::View& view, const logs::RuleLine& line) {
+  const logs::Iterations& iterations = view.log->iterations();
+  if (iterations.track().empty() || iterations.span() < kTrained) return false;
+  const logs::ProgressPoint& first = iterations.track().front();
+  if (line.place.source == first.source) return line.place.line < first.line;
+  return line.own_time && line.place.time_ns != kNoTime && first.time_ns != kNoTime &&
+         line.place.time_ns < first.time_ns;
+}
+
+// Whether going on for long after such a line means that it was survived: after an exception, and after an
+// error of the program or its surroundings where nothing else tells of a failure. What hardware reports says
+// nothing of the process that logs it.
+bool outlived(const Finding& f, const logs::RuleLine& line, bool told) {
+  const bool of_program = f.role == FindingRole::kRoot && !line.kernel && f.category != Category::kHardware;
+  return line.exception || (!told && of_program);
+}
+
+// Events that its writer's process wrote after a line. One process may write several files, and several
+// processes one file.
+uint64_t events_after(const logs::JobLog& log, const logs::RuleLine& line) {
+  const uint64_t of_writer = log.writers()[line.place.writer].events - line.writer_event;
+  return std::min(of_writer, log.events_of(line.place.source) - line.source_event);
+}
+
+uint64_t last_words(const logs::JobLog& log, const logs::RuleLine& line) {
+  return log.writers()[line.place.writer].rank ? kLastOfRank : kLastEvents;
+}
+
+// Whether a process ended with this line: an uncaught exception among the last records of its file. Where the
+// line has no time of its own, what other files tell of that time proves nothing against it.
+bool is_death(const logs::JobLog& log, const logs::RuleLine& line) {
+  return line.death && !line.own_time && events_after(log, line) <= last_words(log, line);
+}
+
 // Whether the job went on after the sign's last line as if nothing had been.
 // `told`: others say that a process of the job failed.
 bool survived(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool told) {
@@ -116,6 +159,8 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   if (f.symptom == Symptom::kNumeric) return false;
   const logs::JobLog& log = *view.log;
   const logs::RuleLine& last = *sign.last;
+  if (std::ranges::any_of(sign.lines, [&](const logs::RuleLine* line) { return is_death(log, *line); }))
+    return false;
   const int64_t at = log.iterations().iteration_at(last.place.time_ns, last.place.source, last.place.line);
   // A line without a time has that of the line before, which may be an old one; where others tell of a
   // failure and no successful job has such a line, that proves nothing.
@@ -126,9 +171,10 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
                           a.fate.last_ns - a.fate.last_progress_ns < kRunning * a.fate.step_ns;
   if (at < 0 && to_the_end && !told && !(f.fatal && f.category == Category::kHardware)) return true;
-  if (!last.exception) return false;
-  const logs::WriterStats& writer = log.writers()[last.place.writer];
-  return writer.events - last.writer_event > (writer.rank ? kLastOfRank : kLastEvents);
+  if (precedes_training(view, last)) return true;
+  if (!outlived(f, last, told)) return false;
+  const bool few = view.log->writers()[last.place.writer].rank || (!last.exception && !f.fatal);
+  return events_after(log, last) > (few ? kLastOfRank : kLastEvents);
 }
 
 // Of lines of one rule, those that the job went on after belong to something else.
@@ -144,15 +190,38 @@ void drop_survived(const detect::View& view, const detect::Analysis& a, Sign& si
   if (sign.lines.empty() || sign.lines.size() == before) return;
   sign.count = sign.lines.size();
   sign.hosts.clear();
-  for (const logs::RuleLine* line : sign.lines)
-    if (const uint32_t host = subject_of(view, *sign.rule, *line); host != detect::kNowhere)
-      sign.hosts.insert(host);
+  sign.ranks.clear();
+  for (const logs::RuleLine* line : sign.lines) sign.add_subject(subject_of(view, *sign.rule, *line));
 }
 
 bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool told) {
   if (a.fate.ended_well) return true;
   if (a.has_pool && !sign.novel && sign.known) return true;
   return survived(view, a, sign, told);
+}
+
+// "on 1 host (node-7)", "in 3 lines": hosts are counted as hosts and ranks as ranks.
+std::string matched_on(const detect::View& view, const Sign& sign) {
+  if (sign.hosts.empty()) return "in " + counted(sign.count, "line");
+  const std::string on = "on " + counted(sign.hosts.size(), view.by_rank ? "rank" : "host");
+  return sign.hosts.size() > 1 ? on : fmt::format("{} ({})", on, view.hosts[*sign.hosts.begin()].name);
+}
+
+// The units against which a sign speaks, with so much strength together, and the ranks that its lines name.
+void add_subjects(const detect::View& view, Sign& sign, double known) {
+  Finding& f = sign.finding;
+  for (const uint32_t host : sign.hosts)
+    f.subjects.push_back(
+        finding_about(view, host, "", known / static_cast<double>(sign.hosts.size())).subjects[0]);
+  for (const auto& [host, rank] : sign.ranks) {
+    FindingSubject subject;
+    subject.rank = rank;
+    if (host != detect::kNowhere)
+      subject.host = view.hosts[host].name;
+    else if (sign.hosts.empty())
+      subject.strength = known / static_cast<double>(sign.ranks.size());
+    f.subjects.push_back(std::move(subject));
+  }
 }
 
 // Adds to the finding what the rule's lines tell together: who wrote them, when, how usual they are.
@@ -174,13 +243,8 @@ Finding complete(const detect::View& view, Sign sign) {
   // What any line of its own says against a host is in the template's score already; this is for what is
   // known of such lines beside it.
   const double known = f.role == FindingRole::kCascade ? 0 : f.fatal ? kFatalWeight : kFatalWeight / 2;
-  if (!f.of_nobody)
-    for (const uint32_t host : sign.hosts)
-      f.subjects.push_back(
-          finding_about(view, host, "", known / static_cast<double>(sign.hosts.size())).subjects[0]);
-  const std::string told = sign.hosts.empty() ? counted(sign.count, "line")
-                                              : counted(sign.hosts.size(), view.by_rank ? "rank" : "host");
-  f.why.push_back(fmt::format("rule {}: {} told it", sign.rule->id, told));
+  if (!f.of_nobody) add_subjects(view, sign, known);
+  f.why.push_back(fmt::format("matched rule {} {}", sign.rule->id, matched_on(view, sign)));
   if (sign.novel) f.why.emplace_back("no successful job of the pool has such a line");
   if (sign.late) f.why.emplace_back("it began when the iterations ended");
   return std::move(sign.finding);
@@ -193,7 +257,9 @@ void corroborate(Sign& sign, const std::vector<Sign>& all) {
   const bool told = std::any_of(all.begin(), all.end(), [&](const Sign& other) {
     return other.alone && other.finding.component == sign.finding.component;
   });
-  if (told) sign.finding.general = sign.rule->general;
+  if (!told) return;
+  sign.finding.general = sign.rule->general;
+  sign.finding.confidence = confidence_of_rule(sign.finding);
 }
 
 }  // namespace
@@ -272,6 +338,22 @@ void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<F
   }
 }
 
+// Which ranks report trouble, and which of their lines are about a peer.
+RankReports reports_by_rank(const logs::JobLog& log, const std::vector<Sign>& signs) {
+  RankReports out;
+  for (const Sign& sign : signs) {
+    const Finding& f = sign.finding;
+    const bool of_peer = f.role == FindingRole::kCascade && f.category == Category::kUnknown;
+    for (const logs::RuleLine* line : sign.lines) {
+      if (const auto rank = log.writers()[line->place.writer].rank) out.any.insert(*rank);
+      if (!of_peer) continue;
+      if (out.of_peers.empty()) out.symptom = f.symptom;
+      out.of_peers.push_back(line);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::RuleRun& run) {
@@ -292,12 +374,12 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
       sign.finding = describe(rule, *line);
       sign.alone = !needs_company(rule, *line) || a.fate.last_iteration < 0;
       sign.finding.general = sign.finding.general || !sign.alone;
+      sign.finding.confidence = confidence_of_rule(sign.finding);
     }
     ++sign.count;
     sign.last = line;
     sign.lines.push_back(line);
-    if (const uint32_t host = subject_of(view, rule, *line); host != detect::kNowhere)
-      sign.hosts.insert(host);
+    sign.add_subject(subject_of(view, rule, *line));
     if (const detect::TemplateScore* score = a.of(cluster)) {
       sign.novel = sign.novel || score->novel;
       sign.late = sign.late || score->late;
@@ -316,8 +398,14 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     kept.push_back(std::move(sign));
   }
   for (Sign& sign : kept) corroborate(sign, kept);
-  for (Sign& sign : kept)
-    if (alone) out.findings.push_back(complete(view, std::move(sign)));
+  std::ranges::stable_sort(kept, {}, [](const Sign& sign) {
+    const logs::LogPlace& place = sign.lines.front()->place;
+    return std::tuple(place.time_ns, place.source, place.line);
+  });
+  if (!alone) kept.clear();
+  std::optional<Finding> quiet = find_quiet_rank(view, reports_by_rank(log, kept));
+  for (Sign& sign : kept) out.findings.push_back(complete(view, std::move(sign)));
+  if (quiet) out.findings.push_back(std::move(*quiet));
   if (!a.fate.ended_well) read_findings(a, run, out.findings);
   return out;
 }

@@ -146,6 +146,24 @@ struct LineParser::Impl {
     }
   }
 
+  // The message behind a bar has the bar's writer and time where it names none.
+  static Header parse_behind(std::string_view bar, std::string_view line, HeaderParser& headers) {
+    const Header before = headers.parse(bar);
+    Header header = headers.parse(line);
+    if (header.host.empty() && header.rank == kNoRank && header.local == kNoRank) {
+      header.host = before.host;
+      header.rank = before.rank;
+      header.local = before.local;
+      header.task = before.task;
+    }
+    if (header.time_ns == kNoTime && !before.kernel_time) header.time_ns = before.time_ns;
+    return header;
+  }
+
+  static std::optional<Progress> progress_of_bar(std::string_view bar) {
+    return bar.empty() ? std::nullopt : progress_of(bar);
+  }
+
   void take(std::string_view line, HeaderParser& headers) {
     const auto index = static_cast<uint32_t>(batch->lines.size());
     if (line.size() > limits::kLineBytes) {
@@ -153,7 +171,9 @@ struct LineParser::Impl {
       ++batch->cut_lines;
     }
     if (returns && std::memchr(line.data(), '\r', line.size())) line = last_overwrite(line);
-    const Header header = headers.parse(line);
+    const std::string_view bar = line.substr(0, text_behind_bar(line));
+    line.remove_prefix(bar.size());
+    const Header header = bar.empty() ? headers.parse(line) : parse_behind(bar, line, headers);
     const bool own_time = header.time_ns != kNoTime && !header.kernel_time;
     if (own_time) time = header.time_ns;
     std::string_view message = line.substr(header.message);
@@ -172,8 +192,9 @@ struct LineParser::Impl {
     } else if (!is_blank(message)) {
       record.form = form_of(message, header.level, index);
       record.group = writer_of(header);
-      if (batch->forms[record.form].shape.progress)
-        if (const auto number = progress_of(message)) batch->numbers.push_back({index, false, *number});
+      const bool counts = batch->forms[record.form].shape.progress;
+      if (const auto number = counts ? progress_of(message) : progress_of_bar(bar))
+        batch->numbers.push_back({index, false, *number});
     }
     batch->lines.push_back(record);
     if (scanner && record.form != kNoForm) scan(index, line, message, header);

@@ -15,7 +15,26 @@ bool is_index(std::string_view message) {
          message.find_first_not_of(" \t\r", end + 2) == std::string_view::npos;
 }
 
+// Whether a traceback's first frame is that of the whole program or of a process it started: what some
+// function caught and printed begins in that function.
+bool is_entry(std::string_view frame) {
+  while (!frame.empty() && (frame.back() == ' ' || frame.back() == '\r')) frame.remove_suffix(1);
+  for (const std::string_view name : {"in <module>", "in _run_module_as_main", "in _bootstrap"})
+    if (frame.ends_with(name)) return true;
+  return false;
+}
+
 }  // namespace
+
+std::string listed_host(std::string_view text) {
+  constexpr std::string_view kHost = " host ";
+  const size_t at = text.find(kHost);
+  if (at == text.npos) return {};
+  const size_t colon = text.find_first_not_of(' ', at + kHost.size());
+  if (colon == text.npos || text[colon] != ':') return {};
+  const size_t begin = text.find_first_not_of(' ', colon + 1);
+  return begin == text.npos ? std::string() : std::string(text.substr(begin, text.find(' ', begin) - begin));
+}
 
 LineRole Record::take(const RecordLine& line, std::optional<RecordEvent>& done,
                       std::vector<Relabel>& relabels) {
@@ -31,13 +50,13 @@ void Record::hold(const RecordLine& line) {
   held_.shape = *line.shape;
   held_.place = line.place;
   held_.text.assign(line.text.substr(0, limits::kEvidenceText + 1));
-  held_.again = false;
+  held_.again = held_.uncaught = false;
   held_.own_time = line.own_time;
 }
 
 LineRole Record::begin(const RecordLine& line) {
   plain(line.form);
-  code_ = false;
+  code_ = entered_ = false;
   ignored_ = line.shape->ignored;
   traceback_ = open_ = line.shape->kind == ShapeKind::kTraceback;
   block_ = line.shape->kind == ShapeKind::kRootCause;
@@ -84,7 +103,10 @@ bool Record::continues(const RecordLine& line, std::optional<RecordEvent>& done,
   relabels.push_back({line.index, form_});
   chained_ = kind == ShapeKind::kChained;
   open_ = kind == ShapeKind::kTraceback;
-  if (open_) held_.again = true;
+  if (open_) {
+    held_.again = true;
+    held_.uncaught = entered_ = false;
+  }
   return true;
 }
 
@@ -99,6 +121,7 @@ bool Record::continues_traceback(const RecordLine& line, std::optional<RecordEve
     return false;
   }
   lines_.push_back(line.index);
+  if (kind == ShapeKind::kFrame && !std::exchange(entered_, true)) held_.uncaught = is_entry(line.text);
   if (!exception) return true;
   held_.shape = *line.shape;
   held_.text.assign(line.text.substr(0, limits::kEvidenceText + 1));

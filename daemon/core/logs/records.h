@@ -39,6 +39,7 @@ struct RecordEvent {
   LogPlace place;         // of its first line
   std::string text;       // the exception of a traceback; all lines of a list
   bool own_time = false;  // of its first line
+  bool uncaught = false;  // its traceback begins where the program or its process does: nothing caught it
   bool again = false;     // a further exception of a chain: counted, told once
 };
 
@@ -54,6 +55,9 @@ enum class LineRole : uint8_t {
   kHeld,       // the first of one that is held back
   kContinues,  // part of an earlier one
 };
+
+// The host in a launcher's list of the processes that failed ("host : node-3"); empty where it names none.
+std::string listed_host(std::string_view text);
 
 class Record {
  public:
@@ -85,6 +89,7 @@ class Record {
   uint32_t form_ = kNoForm;  // of the event that lines may still continue
   bool open_ = false;        // a traceback that has not met its exception
   bool traceback_ = false;   // the last event was one: a chained one may follow
+  bool entered_ = false;     // the open traceback's first frame was seen
   bool code_ = false;        // a frame was seen: the next line is its source, however it is indented
   bool block_ = false;       // a launcher's list: indented lines and "[3]:" belong to it
   bool ignored_ = false;     // "Exception ignored in ...": a traceback that follows is part of it

@@ -69,9 +69,12 @@ constexpr std::array<std::string_view, 10> kAdvice = {
     "might be caused", "may be caused",   "possible cause",       "possible reason", "please try",
     "please check",    "could be caused", "for more information", "to debug",        "can be caused"};
 // The trouble was met and got over: said so in the same line.
-constexpr std::array<std::string_view, 14> kHandled = {
-    "succeeded",    "recovered", "reconnecting", "will retry", "retrying",   "retry in",    "corrected",
-    "falling back", "ignored",   "ignoring",     "handled",    "continuing", "reconnected", "still trying"};
+constexpr std::array<std::string_view, 9> kRetried = {"succeeded",    "recovered",   "reconnecting",
+                                                      "will retry",   "retrying",    "retry in",
+                                                      "falling back", "reconnected", "still trying"};
+// The same, but for an exception: what it says is ignored, corrected or handled are its arguments.
+constexpr std::array<std::string_view, 5> kOverlooked = {"corrected", "ignored", "ignoring", "handled",
+                                                         "continuing"};
 // Launchers speak of the job, communication libraries of their peers, a signal comes from outside.
 constexpr std::array<std::string_view, 29> kOfOthers = {
     "srun:",       "slurmstepd",    "mpirun",     "mpiexec",  "prterun",        "orted",
@@ -131,6 +134,17 @@ bool is_rule(std::string_view f) {
 bool is_bar(std::string_view f) {
   const size_t percent = f.find('%');
   return percent != npos && percent < 80 && f.find('|', percent) != npos && f.find('[', percent) != npos;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// What stands in the brackets that end a tqdm bar: "00:20<00:46,  4.49it/s, loss=2.953".
+bool is_bar_tail(std::string_view inside) {
+  size_t end = 0;
+  while (end < inside.size() && (is_digit(inside[end]) || inside[end] == ':')) ++end;
+  if (end < 4 || end == inside.size() || !is_digit(inside[0]) || inside.find(':') >= end) return false;
+  if (inside[end] != '<' && !inside.substr(end).starts_with(", ")) return false;
+  return inside.find("/s", end) != npos || inside.find("s/", end) != npos;
 }
 
 constexpr std::array<std::string_view, 6> kCounters = {"iteration", "iter",        "global_step",
@@ -218,7 +232,8 @@ FormShape shape_of(std::string_view form) {
     shape.words = 2;
   else if (any_of(text, kTroubleWords))
     shape.words = 1;
-  shape.handled = any_of(text, kHandled);
+  const bool exception = is_exception_line(form);
+  shape.handled = any_of(text, kRetried) || (!exception && any_of(text, kOverlooked));
   if (shape.handled && shape.words == 2) shape.words = 1;
   if (text.starts_with("traceback (most recent call last)")) {
     shape.kind = ShapeKind::kTraceback;
@@ -227,10 +242,21 @@ FormShape shape_of(std::string_view form) {
     shape.kind = ShapeKind::kChained;
   } else if (text.find("root cause (first observed failure)") != npos || text == "failures:") {
     shape.kind = ShapeKind::kRootCause;
-  } else if (!shape.advice && !shape.handled) {
-    if (is_exception_line(form)) shape.kind = ShapeKind::kException;
+  } else if (exception && !shape.advice && !shape.handled) {
+    shape.kind = ShapeKind::kException;
   }
   return shape;
+}
+
+size_t text_behind_bar(std::string_view line) {
+  for (size_t close = line.find(']'); close != npos && close + 1 < line.size();
+       close = line.find(']', close + 1)) {
+    const char next = line[close + 1];
+    if (!is_word(next) && next != '[' && next != '(') continue;
+    const size_t open = line.rfind('[', close);
+    if (open != npos && is_bar_tail(line.substr(open + 1, close - open - 1))) return close + 1;
+  }
+  return 0;
 }
 
 bool names_exception(std::string_view message) {

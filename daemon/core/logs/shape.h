@@ -41,6 +41,10 @@ FormShape shape_of(std::string_view form);
 // end in "Error": a program's own exceptions are named as it likes.
 bool names_exception(std::string_view message);
 
+// Where the text behind a progress bar begins: tqdm ends a bar without a newline, so the next message of the
+// process stands on the bar's line. 0 where no text follows a bar.
+size_t text_behind_bar(std::string_view line);
+
 // The number that a progress line counts: "iteration 120/ 5000" gives 120, a tqdm bar its numerator.
 // `total` is what it counts to, 0 where the line does not say.
 struct Progress {

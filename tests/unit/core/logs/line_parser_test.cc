@@ -40,6 +40,15 @@ BOOST_AUTO_TEST_CASE(a_line_without_time_takes_that_of_the_line_before) {
   BOOST_TEST(!b.lines[2].own_time);
 }
 
+BOOST_AUTO_TEST_CASE(the_message_behind_a_progress_bar_has_the_bars_writer_and_the_bar_still_counts) {
+  const LogBatch b =
+      parse("[rank3]:  16%|#4   | 40/250 [00:20<00:46,  4.49it/s]Traceback (most recent call last):\n");
+  BOOST_TEST(b.message(b.lines.at(0)) == "Traceback (most recent call last):");
+  BOOST_TEST(b.writers.at(0).rank == 3u);
+  BOOST_REQUIRE(b.numbers.size() == 1u);
+  BOOST_TEST(b.numbers[0].progress.iteration == 40);
+}
+
 BOOST_AUTO_TEST_CASE(since_and_until_leave_lines_out_and_keep_numbers) {
   ParseOptions options;
   options.since_ns = 1'795'226'400LL * kNsPerSecond;  // 2026-11-21 02:00

@@ -52,6 +52,38 @@ BOOST_AUTO_TEST_CASE(exceptions_are_told_from_prose) {
     BOOST_TEST_CONTEXT(no) BOOST_TEST((shape(no).kind != ShapeKind::kException));
 }
 
+BOOST_AUTO_TEST_CASE(a_message_on_a_progress_bars_line_is_found) {
+  const struct {
+    const char* line;
+    const char* behind;
+  } rows[] = {
+      {"train:  16%|#4   | 40/250 [00:20<00:46,  4.49it/s, loss=2.9]Traceback (most recent call last):",
+       "Traceback (most recent call last):"},
+      {"  1%|#  | 6/1184 [00:21<1:09:10,  3.52s/it][2026-02-04 15:06:19,825] [INFO] skipped",
+       "[2026-02-04 15:06:19,825] [INFO] skipped"},
+      {"Generating split: 2230 examples [29:59, 1466.92 examples/s][E watch.cpp:475] late",
+       "[E watch.cpp:475] late"},
+      {"  0%|          | 0/993 [00:00<?, ?it/s]Killed", "Killed"},
+      {" 12%|#2        | 1/8 [01:53<13:12, 113.21s/it]", ""},
+      {"[2026-02-04 15:06:19,825][INFO] rate 12/s", ""},
+      {"[12:34:56,789][worker/3] started", ""},
+      {"values[3]next", ""},
+  };
+  for (const auto& row : rows) {
+    BOOST_TEST_CONTEXT(row.line) {
+      const std::string_view line = row.line;
+      const size_t at = text_behind_bar(line);
+      BOOST_TEST((at == 0 ? std::string_view() : line.substr(at)) == row.behind);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_an_exception_calls_ignored_does_not_make_it_handled) {
+  BOOST_TEST(!shape("ValueError: the following variables will be ignored:").handled);
+  BOOST_TEST(shape("ConnectionError: reset, retrying").handled);
+  BOOST_TEST(shape("error in the cache, ignored").handled);
+}
+
 BOOST_AUTO_TEST_CASE(advice_is_no_evidence) {
   const FormShape s = shape("this might be caused by CUDA out of memory, please try a smaller batch");
   BOOST_TEST(s.advice);

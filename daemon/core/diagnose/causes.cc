@@ -1,0 +1,72 @@
+#include "core/diagnose/causes.h"
+
+#include <algorithm>
+
+namespace culprit::diagnose {
+namespace {
+
+// A fault beneath is told late: the kernel's log has whole seconds, a program tells of it at once, and clocks
+// of hosts differ. It may be this much younger than what it causes.
+constexpr TimeNs kToldLate = 5 * kNsPerSecond;
+
+// What rests on what: a program on its libraries, these on communication and the device's runtime, and all on
+// the machine, its resources and what is mounted there.
+int layer(Component component) {
+  switch (component) {
+    case Component::kGpu:
+    case Component::kGpuMemory:
+    case Component::kNvlink:
+    case Component::kPcie:
+    case Component::kNetwork:
+    case Component::kHostMemory:
+    case Component::kHostKernel:
+    case Component::kStorage:
+    case Component::kCpu:
+    case Component::kDriver:
+      return 0;
+    case Component::kCudaRuntime:
+    case Component::kNcclComm:
+    case Component::kDependency:
+      return 1;
+    default:
+      return 2;
+  }
+}
+
+// Before: -1, after: 1; 0 where neither times nor the lines of one file tell.
+int order_in_time(const Finding& x, const Finding& y) {
+  if (x.first_ns != kNoTime && y.first_ns != kNoTime && x.first_ns != y.first_ns)
+    return x.first_ns < y.first_ns ? -1 : 1;
+  if (x.evidence.empty() || y.evidence.empty() || x.evidence[0].file != y.evidence[0].file) return 0;
+  const auto a = x.evidence[0].line, b = y.evidence[0].line;
+  return !a || !b || *a == *b ? 0 : *a < *b ? -1 : 1;
+}
+
+}  // namespace
+
+bool explains(const Finding& cause, const Finding& other) {
+  if (cause.role != FindingRole::kRoot || (cause.general && !other.general)) return false;
+  if (other.fatal && !cause.fatal) return false;
+  if (layer(cause.component) >= layer(other.component)) return false;
+  const bool timed = cause.first_ns != kNoTime && other.first_ns != kNoTime;
+  return order_in_time(cause, other) <= 0 || (timed && cause.first_ns - other.first_ns <= kToldLate);
+}
+
+std::vector<const Finding*> order_faults(const std::vector<Finding>& findings) {
+  std::vector<const Finding*> faults;
+  for (const Finding& f : findings)
+    if (f.kind == FindingKind::kFault) faults.push_back(&f);
+  // Roots before cascades, the particular before catch-alls, the fatal before the others, then the earliest.
+  // Findings come in the order of their lines where these have no times.
+  std::stable_sort(faults.begin(), faults.end(), [](const Finding* x, const Finding* y) {
+    if (x->role != y->role) return x->role == FindingRole::kRoot;
+    if (x->general != y->general) return y->general;
+    if (x->fatal != y->fatal) return x->fatal;
+    return x->first_ns < y->first_ns;
+  });
+  for (auto at = faults.begin(); at != faults.end(); ++at)
+    if (explains(**at, *faults[0])) std::rotate(faults.begin(), at, at + 1);
+  return faults;
+}
+
+}  // namespace culprit::diagnose

@@ -1,0 +1,17 @@
+// Which of several faults is the cause: a cascade never leads a root, and a root that an earlier one beneath
+// it explains does not lead that one. Pure.
+#pragma once
+
+#include <vector>
+
+#include "model/finding.h"
+
+namespace culprit::diagnose {
+
+// The faults among the findings, the best explanation first.
+std::vector<const Finding*> order_faults(const std::vector<Finding>& findings);
+
+// Whether `cause` explains `other`: it is no later, and what failed in it lies beneath what failed there.
+bool explains(const Finding& cause, const Finding& other);
+
+}  // namespace culprit::diagnose

@@ -1,0 +1,69 @@
+#include "core/diagnose/quiet_rank.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace culprit::diagnose {
+namespace {
+
+using detect::Unit;
+using detect::View;
+
+constexpr size_t kLeastPeers = 2;  // one rank's word against another's proves nothing
+constexpr size_t kQuoted = 4;      // peers' lines
+constexpr double kStrength = 1.5;  // as a host that stayed behind while its peers finished (detect/hosts.cc)
+// Nothing but silence: the rank is right more often than not, why it is silent is not known.
+constexpr double kConfidence = 0.6;
+
+FindingSubject subject_of(const View& view, const Unit& rank) {
+  FindingSubject out;
+  out.rank = rank.ranks[0];
+  out.strength = kStrength;
+  if (!view.by_rank && rank.host != detect::kNowhere) out.host = view.hosts[rank.host].name;
+  return out;
+}
+
+}  // namespace
+
+std::optional<Finding> find_quiet_rank(const View& view, const RankReports& reports) {
+  const logs::JobLog& log = *view.log;
+  std::set<uint32_t> peers;
+  TimeNs last = kNoTime;
+  for (const logs::RuleLine* line : reports.of_peers) {
+    const logs::WriterStats& writer = log.writers()[line->place.writer];
+    if (writer.rank) peers.insert(*writer.rank);
+    last = std::max(last, line->place.time_ns);
+  }
+  std::vector<const Unit*> quiet;
+  for (const Unit& rank : view.ranks)
+    if (!rank.ranks.empty() && !reports.any.contains(rank.ranks[0])) quiet.push_back(&rank);
+  // All others have to complain: of two silent ranks one may have been stopped by its launcher.
+  if (quiet.size() != 1 || peers.size() < kLeastPeers || peers.size() + 1 < view.ranks.size()) return {};
+  if (quiet[0]->last_ns != kNoTime && last != kNoTime && quiet[0]->last_ns > last) return {};  // it goes on
+  Finding f;
+  f.kind = FindingKind::kFault;
+  f.detector = "silence";
+  f.general = true;
+  f.confidence = kConfidence;
+  f.symptom = reports.symptom;
+  f.title = fmt::format("Rank {} stopped without a word: {} lost it or wait for it", quiet[0]->ranks[0],
+                        counted(peers.size(), "peer"));
+  f.why.push_back(fmt::format("{} report a lost or late peer, rank {} reports nothing",
+                              counted(peers.size(), "rank"), quiet[0]->ranks[0]));
+  f.remedy = "Look at this rank: the kernel's log of its host for a kill, its stack if it still runs.";
+  f.action = ActionKind::kCheck;
+  f.subjects.push_back(subject_of(view, *quiet[0]));
+  for (const logs::RuleLine* line : reports.of_peers)
+    if (f.evidence.size() < kQuoted) f.evidence.push_back(detect::evidence_at(log, line->place, line->text));
+  f.lines = reports.of_peers.size();
+  f.first_ns = quiet[0]->last_ns;
+  f.last_ns = last;
+  const int64_t iteration = quiet[0]->last_iteration;
+  if (iteration >= 0) f.iteration = iteration;
+  return f;
+}
+
+}  // namespace culprit::diagnose

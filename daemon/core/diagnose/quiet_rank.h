@@ -1,0 +1,23 @@
+// A rank that ended or stands still without a word: its peers report that they lost it or waited for it, and
+// it alone reports nothing. A kill -9 looks like that, and so does a rank that is stuck. Pure.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "core/detect/view.h"
+#include "model/finding.h"
+
+namespace culprit::diagnose {
+
+// The lines of rules that count as a rank's own report of trouble.
+struct RankReports {
+  std::set<uint32_t> any;                       // ranks with a line of any fault
+  std::vector<const logs::RuleLine*> of_peers;  // that somebody else is gone or late
+  Symptom symptom = Symptom::kCrash;            // that these lines report
+};
+
+std::optional<Finding> find_quiet_rank(const detect::View& view, const RankReports& reports);
+
+}  // namespace culprit::diagnose

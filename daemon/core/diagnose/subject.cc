@@ -1,0 +1,95 @@
+#include "core/diagnose/subject.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.h"
+
+namespace culprit::diagnose {
+namespace {
+
+constexpr size_t kTitle = 160;      // bytes; holes in it may be long
+constexpr size_t kSubjects = 2;     // holes shown behind a title
+constexpr size_t kShortQuote = 20;  // bytes of a quote that are still worth reading
+
+// Holes that say nothing without the line around them.
+constexpr std::array<std::string_view, 12> kSilent = {"pid",       "n",    "seq",  "code",   "times", "count",
+                                                      "iteration", "loss", "norm", "number", "codec", "kind"};
+// Holes whose value needs its name.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kNamed = {
+    {{"rank", "rank "},
+     {"rank2", "rank "},
+     {"ranks", "ranks "},
+     {"ranks2", "ranks "},
+     {"local_rank", "local rank "},
+     {"device", "device "},
+     {"gpu", "GPU "},
+     {"node", "node "},
+     {"port", "port "},
+     {"status", "status "},
+     {"signal", "signal "},
+     {"limit", "limit "}}};
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kEdge = " \t\r,;:.'\"`";
+  const size_t begin = text.find_first_not_of(kEdge);
+  if (begin == text.npos) return {};
+  return text.substr(begin, text.find_last_not_of(kEdge) + 1 - begin);
+}
+
+std::string subject_of_hole(std::string_view name, std::string_view value) {
+  const auto named = std::ranges::find(kNamed, name, &std::pair<std::string_view, std::string_view>::first);
+  return std::string(named == kNamed.end() ? std::string_view() : named->second) + std::string(value);
+}
+
+// "<name>" in a title stands for the hole's text, "<text>" for the line; "title: <name>" loses its colon
+// where the hole is empty.
+std::string fill(const rules::Rule& rule, const logs::RuleLine& line, bool& filled) {
+  const std::string& title = rule.title;
+  std::string out;
+  for (size_t at = 0; at < title.size();) {
+    const size_t open = title.find('<', at);
+    const size_t close = open == title.npos ? open : title.find('>', open);
+    if (close == title.npos) {
+      out += title.substr(at);
+      break;
+    }
+    out += title.substr(at, open - at);
+    const std::string name = title.substr(open + 1, close - open - 1);
+    const bool known = name == "text" || std::ranges::find(rule.holes, name) != rule.holes.end();
+    const std::string_view value = name == "text" ? std::string_view(line.text) : hole_of(rule, line, name);
+    out += known ? value : std::string_view(title).substr(open, close + 1 - open);
+    filled = filled || !value.empty();
+    at = close + 1;
+  }
+  while (out.ends_with(' ') || out.ends_with(':')) out.pop_back();
+  return out;
+}
+
+}  // namespace
+
+std::string_view hole_of(const rules::Rule& rule, const logs::RuleLine& line, std::string_view name) {
+  for (size_t i = 0; i < rule.holes.size() && i < line.holes.size(); ++i)
+    if (rule.holes[i] == name && !line.holes[i].empty()) return line.holes[i];
+  return {};
+}
+
+std::string headline(const rules::Rule& rule, const logs::RuleLine& line) {
+  bool filled = false;
+  std::string title = fill(rule, line, filled);
+  if (filled) return shorten(title, kTitle);
+  size_t shown = 0;
+  for (size_t i = 0; i < rule.holes.size() && i < line.holes.size() && shown < kSubjects; ++i) {
+    const std::string_view value = trimmed(line.holes[i]);
+    if (value.empty() || std::ranges::find(kSilent, rule.holes[i]) != kSilent.end()) continue;
+    title += (shown++ == 0 ? ": " : ", ") + subject_of_hole(rule.holes[i], value);
+  }
+  if (shown > 0 || title.size() + kShortQuote > kTitle) return shorten(title, kTitle);
+  const std::string_view words = std::string_view(line.text).substr(0, line.text.find('\n'));
+  return fmt::format("{}: \"{}\"", title, shorten(trimmed(words), kTitle - title.size() - 4));
+}
+
+}  // namespace culprit::diagnose
