@@ -51,6 +51,7 @@ struct TemplateScore {
   bool late = false;                // began when progress ended
   bool widespread = false;  // on more than half of the hosts (or of the ranks, where hosts are unknown)
   bool role = false;        // on few hosts by what they are, not by a fault
+  bool accuses = true;      // that few write it may speak against them: see roles.cc
   TimeNs first_ns = kNoTime;
   int64_t iteration = -1;
   std::vector<UnitCount> hosts;  // ascending
@@ -78,6 +79,7 @@ void score_templates(const View& view, const Pool& pool, const Steps& steps, Ana
 void add_spatial(const View& view, Analysis& analysis);
 void find_odd_iterations(const View& view, Analysis& analysis);
 void find_silent(const View& view, Analysis& analysis);
+void find_accusing(const View& view, Analysis& analysis);
 void score_hosts(const View& view, const Steps& steps, Analysis& analysis);
 void find_odd_ranks(const View& view, Analysis& analysis);
 

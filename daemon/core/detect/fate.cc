@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/detect/analysis.h"
+#include "core/detect/ending.h"
 
 namespace culprit::detect {
 namespace {
@@ -8,26 +9,32 @@ namespace {
 constexpr TimeNs kHangAfter = 60 * kNsPerSecond;  // DETECTORS.md 3: max(60 s, 5 x the median step)
 constexpr TimeNs kHangSteps = 5;
 
-// The last time, but for each the line: the last words of a planned end, of a long phase, of failure.
-struct LastWords {
-  TimeNs well = kNoTime, phase = kNoTime, failure = kNoTime;
-  bool well_untimed = false;
-};
+constexpr size_t kWarmUp = 3;  // progress reports: before them a job compiles and fills its caches
+constexpr TimeNs kPhaseLongest =
+    3600 * kNsPerSecond;  // as in stall.cc: checkpoints, evaluations, compilations
 
-LastWords last_words(const logs::JobLog& log) {
-  LastWords out;
-  for (logs::ClusterId id : log.clusters()) {
+// When a phase was last spoken of: a checkpoint, or other work beside the iterations.
+TimeNs last_phase(const logs::JobLog& log, bool checkpoint) {
+  TimeNs last = kNoTime;
+  for (const logs::ClusterId id : log.clusters()) {
     const logs::TemplateStats& t = log.templates()[id];
-    if (t.shape.well && t.shape.words < 2) {
-      out.well = std::max(out.well, t.last_ns);
-      out.well_untimed = out.well_untimed || t.last_ns == kNoTime;
-    }
-    if (t.shape.stage == Stage::kCheckpoint) out.phase = std::max(out.phase, t.last_ns);
-    const bool failed =
-        t.shape.kind == logs::ShapeKind::kException || t.shape.kind == logs::ShapeKind::kRootCause;
-    if (failed) out.failure = std::max(out.failure, t.last_ns);
+    const bool names = checkpoint
+                           ? t.shape.stage == Stage::kCheckpoint
+                           : !t.is_progress() && t.shape.words < 2 && names_phase(log.miner().text(id));
+    if (names) last = std::max(last, t.last_ns);
   }
-  return out;
+  return last;
+}
+
+// The longest that the job took from one report of progress to the next, once it was warm: an evaluation
+// after each epoch, or a report every thousand iterations.
+TimeNs longest_report(const logs::Iterations& iterations) {
+  const std::vector<logs::ProgressPoint>& track = iterations.track();
+  TimeNs longest = 0;
+  for (size_t i = kWarmUp; i < track.size(); ++i)
+    if (track[i].time_ns != kNoTime && track[i - 1].time_ns != kNoTime)
+      longest = std::max(longest, track[i].time_ns - track[i - 1].time_ns);
+  return longest;
 }
 
 }  // namespace
@@ -40,23 +47,18 @@ Fate find_fate(const View& view) {
   fate.last_progress_ns = iterations.last().time_ns;
   fate.last_iteration = iterations.track().empty() ? -1 : iterations.last().iteration;
   fate.step_ns = iterations.median_step_ns();
-  const LastWords words = last_words(log);
-  // A planned end may be told long after the last step (a final evaluation), but nothing fails after it.
-  fate.ended_well =
-      words.well_untimed ||
-      (words.well != kNoTime && (fate.last_progress_ns == kNoTime || words.well >= fate.last_progress_ns) &&
-       words.failure <= words.well);
-  if (fate.last_progress_ns != kNoTime && fate.last_ns != kNoTime && fate.step_ns > 0) {
-    const TimeNs patience = std::max(kHangAfter, kHangSteps * fate.step_ns);
-    const bool long_phase = words.phase != kNoTime && words.phase >= fate.last_progress_ns;
-    fate.progress_stopped =
-        !fate.ended_well && !long_phase && fate.last_ns - fate.last_progress_ns > patience;
+  fate.ended_well = ended_well(log);
+  const bool timed = fate.last_progress_ns != kNoTime && fate.last_ns != kNoTime;
+  const TimeNs checkpoint = last_phase(log, true);
+  const bool saving = timed && checkpoint != kNoTime && checkpoint >= fate.last_progress_ns;
+  if (timed && fate.step_ns > 0) {
+    const TimeNs patience = std::max({kHangAfter, kHangSteps * fate.step_ns, 2 * longest_report(iterations)});
+    const TimeNs silent = fate.last_ns - fate.last_progress_ns;
+    const bool phase = silent < kPhaseLongest && last_phase(log, false) >= fate.last_progress_ns;
+    fate.progress_stopped = !fate.ended_well && !saving && !phase && silent > patience;
   }
-  if (fate.last_iteration >= 0) {
-    const bool saving =
-        words.phase != kNoTime && fate.last_progress_ns != kNoTime && words.phase >= fate.last_progress_ns;
+  if (fate.last_iteration >= 0)
     fate.stage = saving ? Stage::kCheckpoint : fate.ended_well ? Stage::kTeardown : Stage::kIterative;
-  }
   return fate;
 }
 

@@ -95,7 +95,7 @@ class HostScorer {
       if (s.score < kIndicating) break;  // sorted
       const logs::TemplateStats& t = view_.log->templates()[s.id];
       add_names(t);
-      if (s.widespread || s.hosts.empty()) continue;
+      if (s.widespread || s.hosts.empty() || !s.accuses) continue;
       const bool cascade = t.shape.of_others || t.known == logs::Known::kEcho;
       const double share = strength(s.score) / static_cast<double>(s.hosts.size());
       add_ranks(t);
@@ -143,11 +143,11 @@ class HostScorer {
       const Tally& t = tally_[h];
       tell_own(h);
       if (t.order > 0)
-        tell(h, "temporal", t.order, "its first sign of the failure comes before that of any other host");
+        tell(h, "temporal", t.order, "its first sign of the failure is earlier than that of any other host");
       if (!t.accusers.empty())
         tell(h, "spatial", named(t), fmt::format("{} named by others", counted(t.accusers.size(), "time")));
       if (t.absent > 0)
-        tell(h, "spatial", t.absent, "nearly all others complain at the end, and it does not");
+        tell(h, "spatial", t.absent, "nearly all others log errors at the end, and it does not");
       if (t.behind > 0)
         tell(h, "temporal", t.behind, "it did not finish the iteration that its peers finished");
     }
@@ -158,14 +158,14 @@ class HostScorer {
   // complaints that nearly all have.
   void add_absent() {
     const size_t all = view_.hosts.size();
-    if (all < 4) return;
+    if (all < 3) return;
     std::vector<size_t> times(all, 0);
     std::vector<double> strength(all, 0);
     size_t complaints = 0;
     for (const TemplateScore& s : a_.templates) {
       if (s.score < kIndicating) break;
       const size_t absent = all - s.hosts.size();
-      if (!s.late || absent * 4 > all) continue;
+      if (!s.late || absent > std::max<size_t>(1, all / 4)) continue;
       ++complaints;
       if (absent == 0) continue;
       std::vector<bool> there(all, false);
@@ -200,7 +200,7 @@ class HostScorer {
     TimeNs onset = kNoTime;
     for (const TemplateScore& s : a_.templates) {
       if (s.score < kCertain) break;
-      if (s.widespread || s.first_ns == kNoTime) continue;
+      if (s.widespread || s.first_ns == kNoTime || !s.accuses) continue;
       onset = earlier(onset, s.first_ns);
       for (const UnitCount& c : s.hosts) tally_[c.unit].certain = earlier(tally_[c.unit].certain, c.first_ns);
     }
@@ -289,7 +289,8 @@ class HostScorer {
     Finding f = finding_about(view_, h, "spatial", own);
     f.first_ns = t.onset;
     for (const logs::ClusterId id : t.templates) {
-      f.why.push_back(fmt::format("few others write: {}", shorten(view_.log->miner().text(id), 160)));
+      f.why.push_back(
+          fmt::format("{} logged: {}", who_logged(id), shorten(view_.log->miner().text(id), 160)));
       for (const logs::LogSample& s : view_.log->templates()[id].samples)
         if (view_.host_of_writer[s.place.writer] == h) add_line(s, f);
     }
@@ -302,6 +303,14 @@ class HostScorer {
       f.subjects.back().rank = rank;
     }
     a_.findings.push_back(std::move(f));
+  }
+
+  // "only this host", "3 of 64 hosts".
+  std::string who_logged(logs::ClusterId id) const {
+    const std::string_view unit = view_.by_rank ? "rank" : "host";
+    const TemplateScore* s = a_.of(id);
+    if (!s || s->hosts.size() == 1) return fmt::format("only this {}", unit);
+    return fmt::format("{} of {}", s->hosts.size(), counted(view_.hosts.size(), unit));
   }
 
   // Of the lines that begin it, the place tells the iteration where no time does.

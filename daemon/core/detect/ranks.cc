@@ -34,6 +34,14 @@ bool is_alone_on_its_host(const View& view, uint32_t rank) {
   return host != kNowhere && view.hosts[host].ranks.size() < 2;
 }
 
+// The first and the last rank of the job, and the first of each host, print for others.
+bool is_speaker(const View& view, uint32_t rank) {
+  if (rank == 0 || rank + 1 == view.ranks.size()) return true;
+  const uint32_t host = view.ranks[rank].host;
+  return host != kNowhere && !view.hosts[host].ranks.empty() &&
+         view.hosts[host].ranks.front() == view.ranks[rank].ranks[0];
+}
+
 Finding finding_about_rank(const View& view, uint32_t rank, const OddRank& odd) {
   const Unit& unit = view.ranks[rank];
   Finding f;
@@ -45,7 +53,7 @@ Finding finding_about_rank(const View& view, uint32_t rank, const OddRank& odd) 
   subject.strength = kRankWeight * odd.score;
   f.subjects.push_back(std::move(subject));
   for (const logs::ClusterId id : odd.templates) {
-    f.why.push_back(fmt::format("of {} only {} writes: {}", counted(view.ranks.size(), "rank"), unit.name,
+    f.why.push_back(fmt::format("only {} of {} logged: {}", unit.name, counted(view.ranks.size(), "rank"),
                                 shorten(view.log->miner().text(id), 160)));
     for (const logs::LogSample& s : view.log->templates()[id].samples)
       if (view.rank_of_writer[s.place.writer] == rank)
@@ -71,6 +79,10 @@ void find_odd_ranks(const View& view, Analysis& a) {
     const uint32_t rank =
         counts.size() == 1 ? counts[0].unit : only_one(counts, contrast(counts, exposure), chance);
     if (rank == kNowhere || is_alone_on_its_host(view, rank)) continue;
+    const bool proven = words_class(t) == 2 || (a.has_pool && s.cross_job > 0);
+    // A speaker is a rank; the others of its host are none.
+    const bool plain = !s.accuses && words_class(t) == 0;
+    if (!proven && (plain || is_speaker(view, rank))) continue;
     OddRank& odd = found[rank];
     odd.score = std::max(odd.score, s.score);
     if (odd.templates.size() < kTemplates) odd.templates.push_back(s.id);

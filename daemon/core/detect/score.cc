@@ -34,6 +34,9 @@ constexpr double kClearEnd = 3;               // births beyond what chance bring
 constexpr double kBeforeEnd = -2.0;           // then a seventh of the failure's templates began before it
 constexpr double kBefore = -1.0;              // where the end is not clear, of those seen once or twice
 constexpr double kLasting = 0.1;              // of the job: what goes on until so near its end lasts
+constexpr double kStart = -3.0;               // a twentieth of the faults announce themselves at the launch
+constexpr int64_t kSettled = 10;              // iterations that show that the launch went well
+constexpr double kEndShare = 0.2;             // of a file without times and progress: what is its end
 constexpr double kLateMin = -1.5;             // a fifth of the faults announce themselves early
 constexpr double kNever = -6.0;               // advice, progress, words of a planned end
 constexpr double kShape = 2.0;                // a known kind of fault, beside what its words say
@@ -87,6 +90,7 @@ class Scorer {
   // The window in which the failure's own lines begin: from the last finished iteration on.
   void find_window() {
     from_ = a_.fate.last_progress_ns;
+    untimed_ = from_ == kNoTime && a_.fate.last_iteration >= 0;
     if (from_ == kNoTime || log_.first_ns() == kNoTime) {
       from_ = kNoTime;
       return;
@@ -140,9 +144,34 @@ class Scorer {
     s.known = steps_.cross_job ? known_[id] : nullptr;
     s.novel = pool_.jobs > 0 && !known_[id];
     s.widespread = is_widespread(t, s);
-    s.late = s.first_ns != kNoTime && from_ != kNoTime && s.first_ns >= from_;
+    s.late =
+        untimed_ ? late_by_place(place) : s.first_ns != kNoTime && from_ != kNoTime && s.first_ns >= from_;
     a_.novel_seen += s.novel;
     a_.templates.push_back(std::move(s));
+  }
+
+  // Where no time tells, the lines of its file do: after the last progress, or in the last fifth of a file
+  // that counts nothing.
+  bool late_by_place(const logs::LogPlace& place) const {
+    const int64_t last = last_in_file(place);
+    if (last >= 0) return log_.iterations().iteration_at(kNoTime, place.source, place.line) == last;
+    return position(place) > 1 - kEndShare;
+  }
+
+  // The furthest iteration that a file without times tells of, -1 where it tells of none.
+  int64_t last_in_file(const logs::LogPlace& place) const {
+    return log_.iterations().iteration_at(kNoTime, place.source, log_.lines_of(place.source) + 1);
+  }
+
+  // Whether no times are known, and the template began in a file that tells of progress.
+  bool in_counting_file(const logs::TemplateStats& t) const {
+    return untimed_ && last_in_file(t.places.front()) >= 0;
+  }
+
+  // How far into its file a line stands, 0 to 1.
+  double position(const logs::LogPlace& place) const {
+    return static_cast<double>(place.line) /
+           static_cast<double>(std::max<uint64_t>(1, log_.lines_of(place.source)));
   }
 
   bool is_widespread(const logs::TemplateStats& t, const TemplateScore& s) const {
@@ -165,8 +194,10 @@ class Scorer {
         births_[s.widespread][rare] += fresh;
       else
         see_harmless(t, s);
-      half[s.widespread][rare] +=
-          fresh && !s.late && s.first_ns != kNoTime && from_ != kNoTime && s.first_ns >= from_ - half_of();
+      const bool in_half = untimed_
+                               ? position(t.places.front()) >= 0.5
+                               : s.first_ns != kNoTime && from_ != kNoTime && s.first_ns >= from_ - half_of();
+      half[s.widespread][rare] += fresh && !s.late && in_half;
     }
     std::sort(excesses_.begin(), excesses_.end());
     if (from_ != kNoTime) {
@@ -178,15 +209,20 @@ class Scorer {
         for (int rare : {0, 1})
           expected_births_[wide][rare] = (half[wide][rare] + kSmooth) * std::min({1.0, by_time, by_lines});
     }
+    if (untimed_)
+      for (int wide : {0, 1})
+        for (int rare : {0, 1})
+          expected_births_[wide][rare] = (half[wide][rare] + kSmooth) * kEndShare / (0.5 - kEndShare);
     const double now = sum(births_), expected = std::max(sum(expected_births_), 1e-3);
     a_.birth_surprise =
         now > expected ? now * std::log(now / expected) - (now - expected) : 0;  // Chernoff, Poisson
   }
   void see_harmless(const logs::TemplateStats& t, const TemplateScore& s) {
     // A job that never got to its first iteration has no harmless part, but for what the pool knows.
-    if (from_ == kNoTime && !s.known) return;
+    const bool counts = from_ != kNoTime || in_counting_file(t);
+    if (!counts && !s.known) return;
     ++shares_[t.count <= kRare][words_class(t)];
-    if (from_ == kNoTime) return;
+    if (!counts) return;
     sustained_ += t.count > kRare;
     begun_later_ += t.count > kRare && begins_later(s);
     Class& c = classes_[t.count <= kRare][words_class(t)];
@@ -238,15 +274,22 @@ class Scorer {
       const double expected = expected_births_[s.widespread][rare];
       const double odds =
           (std::max(0.0, births_[s.widespread][rare] - expected) + kSmooth) / (expected + kSmooth);
-      return clamp(std::log(odds) + 1, 0, kTermMax);
+      const double late = clamp(std::log(odds) + 1, 0, kTermMax);
+      return untimed_ ? std::max(late, near_end(t, s)) : late;
     }
-    const bool placed = from_ != kNoTime && s.first_ns != kNoTime;
-    if (placed && t.count > kRare) return lasting(t, s);
-    const double closeness = std::log(0.3 / age(t, s));
+    const bool timed = from_ != kNoTime && s.first_ns != kNoTime;
+    const bool placed = timed || in_counting_file(t);
+    // What a job says before its first iteration, and then trains on, is the way it starts.
+    if (placed && s.iteration < 0 && log_.iterations().span() >= kSettled) return kStart;
+    if (timed && t.count > kRare) return lasting(t, s);
     // Where no time or no iteration tells, being far from the end of a file says nothing against it.
-    if (!placed) return clamp(closeness, 0, kTermMax / 2);
+    if (!placed) return near_end(t, s);
     const double before = clear_end() ? kBeforeEnd : kBefore;
-    return clamp(closeness + before, before - 1, 1);
+    return clamp(std::log(0.3 / age(t, s)) + before, before - 1, 1);
+  }
+
+  double near_end(const logs::TemplateStats& t, const TemplateScore& s) const {
+    return clamp(std::log(0.3 / age(t, s)), 0, kTermMax / 2);
   }
 
   bool clear_end() const { return sum(births_) - sum(expected_births_) >= kClearEnd; }
@@ -327,6 +370,7 @@ class Scorer {
   std::array<std::array<Class, 3>, 2> classes_{};                    // of this job, before its end
   std::array<std::array<double, 3>, 2> shares_{};                    // [rare][words]
   TimeNs from_ = kNoTime;
+  bool untimed_ = false;  // iterations are counted, and no time is known
   double length_ = 0, before_ = 0;
   double sustained_ = 0, begun_later_ = 0;  // harmless templates seen often; those that began in mid-job
   Births births_{}, expected_births_{};     // templates that began in the window; that were to be expected
@@ -360,6 +404,7 @@ Analysis analyse(const View& view, const Pool& pool, const Steps& steps) {
                    });
   a.by_cluster.assign(view.log->templates().size(), kNowhere);
   for (uint32_t i = 0; i < a.templates.size(); ++i) a.by_cluster[a.templates[i].id] = i;
+  find_accusing(view, a);
   if (steps.temporal) find_odd_iterations(view, a);
   if (steps.silence) find_silent(view, a);
   score_hosts(view, steps, a);

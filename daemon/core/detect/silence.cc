@@ -1,12 +1,14 @@
-// Silence: hosts that stopped writing, or fell behind in iterations, before their peers.
+// Silence: hosts and ranks that stopped writing before their peers.
 //
-// A host's silence is judged by its own rhythm: of n gaps the longest being G, the chance that the next is
-// longer is 1/(n+1), and that it is k times longer falls off with k. Only what few hosts do is told: a job
-// that ends or is cut off ends for all.
+// Silence is judged by the unit's own rhythm: of n gaps the longest being G, the chance that the next is
+// longer is 1/(n+1), and that it is k times longer falls off with k. Only what few units do counts: a job
+// that ends or is cut off ends for all. Ranks are looked at beside hosts, since a launcher goes on writing on
+// a host whose ranks are gone.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/text.h"
 #include "core/detect/analysis.h"
@@ -18,56 +20,95 @@ constexpr TimeNs kShortest =
     20 * kNsPerSecond;             // a job's last phases keep its hosts busy for different times
 constexpr double kMuchLonger = 3;  // times its longest gap before
 constexpr uint64_t kGaps = 8;      // a rhythm needs that many
-constexpr double kFewHosts = 0.34;
+constexpr double kFew = 0.34;      // share of the units
 
-struct SilentHost {
-  uint32_t host = kNowhere;
+struct Silent {
+  uint32_t unit = kNowhere;
   double weight = 0;
   TimeNs last_ns = kNoTime, silent_ns = 0;
 };
 
-TimeNs reference_end(const View& view) {
+// The median of the units' last times.
+TimeNs reference_end(const std::vector<Unit>& units) {
   std::vector<TimeNs> ends;
-  for (const Unit& h : view.hosts)
-    if (h.last_ns != kNoTime) ends.push_back(h.last_ns);
+  for (const Unit& u : units)
+    if (u.last_ns != kNoTime) ends.push_back(u.last_ns);
   if (ends.empty()) return kNoTime;
   const auto middle = ends.begin() + static_cast<long>(ends.size() / 2);
   std::nth_element(ends.begin(), middle, ends.end());
   return *middle;
 }
 
+// The first to fall silent first; empty where more than a few did.
+std::vector<Silent> find_silent_units(const std::vector<Unit>& units, TimeNs step_ns) {
+  std::vector<Silent> found;
+  const TimeNs end = reference_end(units);
+  if (end == kNoTime) return found;
+  for (uint32_t u = 0; u < units.size(); ++u) {
+    const Unit& unit = units[u];
+    if (unit.last_ns == kNoTime || unit.rhythm.gaps < kGaps) continue;
+    const TimeNs silent = end - unit.last_ns;
+    const double times = static_cast<double>(silent) /
+                         static_cast<double>(std::max<TimeNs>(unit.rhythm.longest_ns, kNsPerSecond));
+    if (silent < std::max(kShortest, 2 * step_ns) || times < kMuchLonger) continue;
+    const double weight =
+        std::min(3.0, std::log(times) * std::log1p(static_cast<double>(unit.rhythm.gaps)) / 4);
+    found.push_back({u, weight, unit.last_ns, silent});
+  }
+  if (static_cast<double>(found.size()) > std::max(1.0, kFew * static_cast<double>(units.size()))) return {};
+  std::sort(found.begin(), found.end(),
+            [](const Silent& x, const Silent& y) { return x.last_ns < y.last_ns; });
+  return found;
+}
+
+// `order`: how many fell silent before it, who lead.
+Finding finding_of_silence(const View& view, uint32_t host, const Silent& silent, size_t order) {
+  Finding f = finding_about(view, host, "silence", silent.weight / static_cast<double>(order + 1));
+  f.first_ns = silent.last_ns;
+  f.last_ns = silent.last_ns + silent.silent_ns;
+  return f;
+}
+
+// Hosts that themselves write on while most of their ranks are silent, and single ranks.
+void add_silent_ranks(const View& view, const std::vector<bool>& host_silent, Analysis& a) {
+  std::map<uint32_t, std::vector<Silent>> of_host;
+  std::vector<uint32_t> order;
+  for (const Silent& s : find_silent_units(view.ranks, a.fate.step_ns)) {
+    const uint32_t host = view.ranks[s.unit].host;
+    if (host == kNowhere || host_silent[host]) continue;
+    if (of_host[host].empty()) order.push_back(host);
+    of_host[host].push_back(s);
+  }
+  for (size_t i = 0; i < order.size(); ++i) {
+    const std::vector<Silent>& ranks = of_host[order[i]];
+    Finding f = finding_of_silence(view, order[i], ranks.front(), i);
+    const size_t all = view.hosts[order[i]].ranks.size();
+    const FindingSubject host{f.subjects[0].host, {}, {}, {}, 0};
+    for (const Silent& s : ranks) {
+      f.subjects.push_back(host);
+      f.subjects.back().rank = view.ranks[s.unit].ranks[0];
+    }
+    f.why.push_back(fmt::format("{} of its {} fell silent {} before their peers", ranks.size(),
+                                counted(all, "rank"), format_duration(ranks.front().silent_ns)));
+    a.findings.push_back(std::move(f));
+  }
+}
+
 }  // namespace
 
 void find_silent(const View& view, Analysis& a) {
+  std::vector<bool> host_silent(view.hosts.size(), false);
   // Of two that differ only the one that stopped together with the job's progress is odd.
-  if (view.hosts.size() < (a.fate.progress_stopped ? 2 : 3)) return;
-  const TimeNs end = reference_end(view);
-  if (end == kNoTime) return;
-  std::vector<SilentHost> found;
-  for (uint32_t h = 0; h < view.hosts.size(); ++h) {
-    const Unit& host = view.hosts[h];
-    if (host.last_ns == kNoTime || host.rhythm.gaps < kGaps) continue;
-    const TimeNs silent = end - host.last_ns;
-    const double times = static_cast<double>(silent) /
-                         static_cast<double>(std::max<TimeNs>(host.rhythm.longest_ns, kNsPerSecond));
-    if (silent < std::max(kShortest, 2 * a.fate.step_ns) || times < kMuchLonger) continue;
-    const double weight =
-        std::min(3.0, std::log(times) * std::log1p(static_cast<double>(host.rhythm.gaps)) / 4);
-    found.push_back({h, weight, host.last_ns, silent});
+  if (view.hosts.size() >= (a.fate.progress_stopped ? 2u : 3u)) {
+    const std::vector<Silent> found = find_silent_units(view.hosts, a.fate.step_ns);
+    for (size_t i = 0; i < found.size(); ++i) {
+      host_silent[found[i].unit] = true;
+      Finding f = finding_of_silence(view, found[i].unit, found[i], i);
+      f.why.push_back(fmt::format("it fell silent {} before its peers", format_duration(found[i].silent_ns)));
+      a.findings.push_back(std::move(f));
+    }
   }
-  if (static_cast<double>(found.size()) > std::max(1.0, kFewHosts * static_cast<double>(view.hosts.size())))
-    return;
-  std::sort(found.begin(), found.end(),
-            [](const SilentHost& x, const SilentHost& y) { return x.last_ns < y.last_ns; });
-  for (size_t i = 0; i < found.size(); ++i) {
-    const SilentHost& s = found[i];
-    // The first to fall silent leads.
-    Finding f = finding_about(view, s.host, "silence", s.weight / static_cast<double>(i + 1));
-    f.first_ns = s.last_ns;
-    f.last_ns = end;
-    f.why.push_back(fmt::format("it fell silent {} before its peers", format_duration(s.silent_ns)));
-    a.findings.push_back(std::move(f));
-  }
+  if (!view.by_rank && view.ranks.size() >= 4) add_silent_ranks(view, host_silent, a);
 }
 
 }  // namespace culprit::detect

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "core/detect/ending.h"
 #include "core/detect/view.h"
 
 namespace culprit::detect {
@@ -17,30 +18,11 @@ constexpr TimeNs kPhaseLongest = 3600 * kNsPerSecond;
 constexpr size_t kPhases = 65'536;  // open ones: one for each rank
 constexpr size_t kPaces = 64;       // steps whose median is the pace
 
-// Whether the line tells of work beside the iterations. Checkpoints have a stage.
-bool names_phase(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
-  for (const std::string_view word : {"evaluat", "validat", "compil"})
-    if (lower.find(word) != std::string::npos) return true;
-  return false;
-}
-
 TimeNs median(std::vector<TimeNs> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-// The last words of a planned end came with or after the last progress.
-bool ended(const logs::JobLog& log, TimeNs progress) {
-  for (const logs::ClusterId id : log.clusters()) {
-    const logs::TemplateStats& t = log.templates()[id];
-    if (t.shape.well && t.shape.words < 2 && (t.last_ns == kNoTime || t.last_ns >= progress)) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -116,7 +98,7 @@ std::optional<Finding> ProgressWatch::find_stall(const logs::JobLog& log, const 
     step_ns_ = (moved_ns_ - began_ns_) / iterations.span();
   const logs::ProgressPoint last = iterations.last();
   if (step_ns_ == 0 || !may_stall(options, now)) return std::nullopt;
-  if ((counts && ended(log, last.time_ns)) || announced(log, now)) return std::nullopt;
+  if ((counts && ended_well(log)) || announced(log, now)) return std::nullopt;
   Finding f;
   f.detector = "silence";
   f.kind = FindingKind::kFault;

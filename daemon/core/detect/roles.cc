@@ -1,0 +1,71 @@
+// Roles: what one process prints for all is no sign of a fault. The first rank of a job prints evaluations,
+// arguments and bars, the last pipeline stage prints the loss, one process of each host prints for its host.
+//
+// A template that few units write accuses them by its words of failure, or because the pool has that role
+// without it. Plain words of a speaker accuse it of nothing. Speakers are the units of the first and the last
+// rank, and those that alone wrote several templates from the beginning of the job. Plain words of another
+// unit are weaker than words of failure; the correlator asks for an abnormal end beside them.
+#include <algorithm>
+
+#include "core/detect/analysis.h"
+
+namespace culprit::detect {
+namespace {
+
+constexpr double kOwnTemplates = 3;  // alone and from the beginning: a fault on one host brings one or two
+
+bool is_alone(const TemplateScore& s) { return s.hosts.size() == 1; }
+
+// From the first fifth of the iterations on, or where none are counted the first half of its file.
+bool from_beginning(const View& view, const TemplateScore& s) {
+  const logs::JobLog& log = *view.log;
+  const auto& track = log.iterations().track();
+  if (!track.empty() && s.first_ns != kNoTime)
+    return s.iteration < track.front().iteration + log.iterations().span() / 5;
+  const logs::LogPlace& place = log.templates()[s.id].places.front();
+  return place.line * 2 < log.lines_of(place.source);
+}
+
+// The units of the first and of the last rank; where no ranks are known, the first and the last unit.
+std::vector<bool> outer_units(const View& view) {
+  std::vector<bool> out(view.hosts.size(), false);
+  if (out.empty()) return out;
+  uint32_t first = 0, last = static_cast<uint32_t>(out.size() - 1);
+  if (!view.by_rank && !view.ranks.empty()) {
+    if (view.ranks.front().host != kNowhere) first = view.ranks.front().host;
+    if (view.ranks.back().host != kNowhere) last = view.ranks.back().host;
+  }
+  out[first] = out[last] = true;
+  return out;
+}
+
+std::vector<bool> find_speakers(const View& view, const Analysis& a) {
+  std::vector<bool> speakers = outer_units(view);
+  std::vector<double> own(view.hosts.size(), 0);
+  for (const TemplateScore& s : a.templates) {
+    const bool plain = words_class(view.log->templates()[s.id]) < 2;
+    if (plain && is_alone(s) && from_beginning(view, s)) ++own[s.hosts[0].unit];
+  }
+  for (size_t u = 0; u < own.size(); ++u) speakers[u] = speakers[u] || own[u] >= kOwnTemplates;
+  return speakers;
+}
+
+}  // namespace
+
+void find_accusing(const View& view, Analysis& a) {
+  const std::vector<bool> speakers = find_speakers(view, a);
+  for (TemplateScore& s : a.templates) {
+    const bool spoken =
+        std::any_of(s.hosts.begin(), s.hosts.end(), [&](const UnitCount& c) { return speakers[c.unit]; });
+    // Against the pool: it lacks the template, or has it far less often on any host. Arguments and paths
+    // differ from run to run, so that of a speaker only what began at the end counts.
+    if (a.has_pool && s.cross_job > 0 && (s.late || !spoken)) continue;
+    const logs::TemplateStats& t = view.log->templates()[s.id];
+    // What a job says at its launch, and trains on, is a custom even where it reads like an error.
+    const bool survived = s.role && view.log->iterations().span() > 0 && t.known < logs::Known::kFault;
+    if (words_class(t) == 2 && !survived) continue;
+    s.accuses = !spoken;
+  }
+}
+
+}  // namespace culprit::detect
