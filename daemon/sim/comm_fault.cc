@@ -17,6 +17,8 @@ constexpr Kind kKinds[] = {
     {"gpu", "gpu", "one device computes slower, as when it throttles", true},
     {"host", "host", "all ranks of a host compute slower: its processors are busy with something else", true},
     {"stall", "host", "a rank is blocked once, for a while", true},
+    {"stall-periodic", "host", "a rank is blocked again and again, with a period", true},
+    {"spike", "gpu", "one device computes slower in one step of seven or so", true},
     {"nic", "nic", "one card of a host carries less, in both directions", true},
     {"link", "link", "the path between two hosts loses packets", true},
     {"nvlink", "nvlink", "what connects the devices of a host carries less", true},
@@ -24,6 +26,7 @@ constexpr Kind kKinds[] = {
     {"hang-host", "hang", "a rank never enters an operation: its process is stuck", true},
     {"hang-device", "hang", "a rank enters an operation that its peers leave, and never leaves it", true},
     {"gc", "job", "garbage collection pauses, in one process after another: nobody's fault", false},
+    {"burst", "job", "other work takes a host's processors for some steps, once: nobody's fault", false},
     {"imbalance-expert", "job", "batches load experts very unevenly: nobody's fault", false},
     {"imbalance-sequence", "job", "samples are of very different lengths: nobody's fault", false},
     {"imbalance-stage", "job", "the last stage has more to compute than the others: nobody's fault", false},
@@ -35,7 +38,29 @@ constexpr uint64_t kStallNs = 500'000'000;
 
 int64_t units(double value) { return static_cast<int64_t>(value * static_cast<double>(kUnit)); }
 
+bool has_rhythm(const CommFault& fault) { return fault.name == "stall-periodic" || fault.name == "spike"; }
+
+// Steps of a fault that comes back: four to eight stalls, or one step of five to nine.
+void choose_rhythm(CommFault& fault, uint32_t steps, Random random) {
+  const auto stalls = static_cast<uint32_t>(random.range(4, 9));
+  const uint32_t period =
+      fault.name == "spike" ? static_cast<uint32_t>(random.range(5, 10)) : std::max(2u, steps / stalls);
+  const auto first = static_cast<uint32_t>(random.below(period));
+  fault.active.assign(steps, 0);
+  for (uint32_t step = std::min(first, steps - 1); step < steps; step += period) fault.active[step] = 1;
+}
+
+// A preemption or a neighbour's job: 3 to 12 steps of a hundred or more.
+void choose_burst(CommFault& fault, uint32_t steps, Random random) {
+  const auto length = std::clamp(static_cast<uint32_t>(random.range(3, 13)), 1u, std::max(1u, steps / 10));
+  const auto from = static_cast<uint32_t>(random.below(steps - length + 1));
+  fault.active.assign(steps, 0);
+  for (uint32_t step = from; step < from + length; ++step) fault.active[step] = 1;
+}
+
 Status choose_steps(CommFault& fault, const CommJobOptions& o, Random random) {
+  if (has_rhythm(fault)) return choose_rhythm(fault, o.steps, random), Status{};
+  if (fault.name == "burst") return choose_burst(fault, o.steps, random), Status{};
   std::string onset = o.onset;
   const uint32_t last = o.steps - 1;
   if (is_hang(fault) || fault.name == "stall") {
@@ -190,6 +215,8 @@ void choose_stop(CommFault& fault, const CommSite& site, Random& random) {
 void imbalance(CommFault& fault, CommSite& site, Random& random) {
   if (fault.name == "imbalance-expert") site.expert = random.range(kUnit / 3, kUnit * 2 / 3);
   if (fault.name == "imbalance-sequence") site.sequence = random.range(kUnit / 6, kUnit / 2);
+  if (fault.name == "burst" && fault.severity == 1)
+    fault.severity = static_cast<double>(random.range(kUnit * 3 / 2, kUnit * 4)) / static_cast<double>(kUnit);
   if (fault.name == "imbalance-stage") site.stage = random.range(kUnit * 5 / 4, kUnit * 2);
   if (fault.name != "gc") return;
   site.gc_every = static_cast<uint32_t>(std::max<int64_t>(4, random.range(1, 4) * site.world / 8));
@@ -213,7 +240,9 @@ Status choose_place(CommFault& fault, const CommSite& site, Random& random) {
       const uint32_t mine = leaf / site.hosts_per_switch;
       return site.host_of(a) != site.host_of(b) && (below(a) == mine || below(b) == mine);
     });
-  } else if (fault.name != "link" && fault.somebody)
+  } else if (fault.name == "burst" && random.chance(50)) {
+    add_host(fault, site, site.host_of(rank));
+  } else if (fault.name == "burst" || (fault.name != "link" && fault.somebody))
     add_rank(fault, site, rank);
   if (fault.name == "nic") slow_card(fault, site);
   if (fault.name == "nvlink")
@@ -292,14 +321,14 @@ void add_effects(const CommFault& fault, const CommSite& site, uint32_t step, Co
   const int64_t slower = units(fault.severity);
   if (is_hang(fault)) {
     effects.stops.push_back({fault.ranks[0], fault.stop_at, fault.name == "hang-device"});
-  } else if (fault.name == "stall") {
+  } else if (fault.name == "stall" || fault.name == "stall-periodic") {
     // As long as that many times all compute of a micro-batch.
     const uint64_t work = (site.block_ns + site.expert_ns) * site.blocks * site.micro_batches;
-    effects.pauses.push_back(
-        {fault.ranks[0], mix64(fault.key, step), std::max(kStallNs, scaled(work, slower))});
-  } else if (fault.name == "gpu") {
+    effects.pauses.push_back({fault.ranks[0], mix64(fault.key, has_rhythm(fault) ? 0 : step),
+                              std::max(kStallNs, scaled(work, slower))});
+  } else if (fault.name == "gpu" || fault.name == "spike") {
     multiply(effects.compute, site.world, fault.ranks[0], slower);
-  } else if (fault.name == "host") {
+  } else if (fault.name == "host" || fault.name == "burst") {
     // Contention is not the same for all of its ranks, nor from step to step.
     for (const uint32_t r : fault.ranks) {
       const int64_t spread = lognormal_unit(mix64(mix64(fault.key, r), step), kUnit / 4);

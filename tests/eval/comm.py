@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
@@ -22,9 +22,11 @@ SIZES = ((64, 60, 12), (128, 60, 12), (256, 60, 12), (512, 46, 12), (1024, 34, 1
 CULPRITS = ("gpu", "host", "stall", "nic", "link", "nvlink", "switch", "hang-host", "hang-device", "gpu gpu",
             "gpu nic")
 NOBODY = ("none", "none", "gc", "imbalance-expert", "imbalance-sequence", "imbalance-stage")
+LONG = ("burst", "spike", "none", "stall-periodic", "burst", "gc")
 NOBODY_SHARE = 0.3
 ONSETS = ("start", "4", "intermittent")
 DIMENSIONS = (3, 4, 5, 6)
+RANKS_PER_HOST = 8
 SURE = (0, 0.5, 0.7, 0.85, 0.95, 1.01)
 UNKNOWN = ("--unknown-steps", "--unknown-groups", "--unknown-bytes", "--no-joins")
 
@@ -69,23 +71,41 @@ def case(rng: random.Random, fault: str, world: int, steps: int = 12) -> Case:
                 rng.randrange(1, 1 << 31))
 
 
-def plan(seed: int, cases: int) -> List[Case]:
+def without_hosts(one: Case, share_missing: float) -> Case:
+    """The same job without the files of this share of its hosts; a hang is searched among those there are."""
+    hosts = one.world // RANKS_PER_HOST
+    return replace(one, missing=max(1, round(share_missing * hosts))) if "hang" not in one.fault else one
+
+
+def plan(seed: int, cases: int, worlds: Sequence[int] = (), missing: float = 0) -> List[Case]:
     rng = random.Random(seed)
-    total = sum(weight for _, weight, _ in SIZES)
+    sizes = [size for size in SIZES if not worlds or size[0] in worlds]
+    total = sum(weight for _, weight, _ in sizes)
     out = []
-    for world, weight, steps in SIZES:
+    for world, weight, steps in sizes:
         count = max(1, round(cases * weight / total))
         nobody = max(1, round(count * NOBODY_SHARE))
         kinds = [NOBODY[i % len(NOBODY)] for i in range(nobody)]
         first = rng.randrange(len(CULPRITS))
         kinds += [CULPRITS[(first + i) % len(CULPRITS)] for i in range(count - nobody)]
         out += [case(rng, kind, world, steps) for kind in kinds]
+    return [without_hosts(one, missing) for one in out] if missing else out
+
+
+def plan_long(seed: int, cases: int) -> List[Case]:
+    """Small jobs of 100 to 250 steps: what comes once is nobody's fault, what comes back is."""
+    rng = random.Random(seed + 1)
+    out = []
+    for number in range(cases):
+        tp, pp = rng.choice(((1, 1), (1, 2), (2, 1), (2, 2)))
+        out.append(Case(LONG[number % len(LONG)], rng.choice((8, 16, 32)), rng.choice((100, 150, 250)), 3,
+                        "start", tp, pp, 1, 1, (), 0, rng.randrange(1, 1 << 31)))
     return out
 
 
 def names(place: dict, fault: dict) -> bool:
     """Whether a suspect is what the fault sits on."""
-    if fault["kind"] in ("gpu", "hang") or fault["fault"] == "stall":
+    if fault["kind"] in ("gpu", "hang") or fault["fault"].startswith("stall"):
         return place.get("rank") in fault["ranks"]
     if fault["kind"] == "nic":
         devices = place.get("devices") or [place.get("device")]
@@ -102,7 +122,7 @@ def hits(row: dict, fault: dict) -> bool:
 
 def kinds_of(fault: dict) -> set:
     """A stall is of the host's process; whether of the device too nobody can see from outside."""
-    return {"gpu", "host"} if fault["fault"] == "stall" else {fault["kind"]}
+    return {"gpu", "host"} if fault["fault"].startswith("stall") else {fault["kind"]}
 
 
 def steps_of(row: dict, steps: Sequence[int]) -> set:
@@ -238,7 +258,9 @@ def groups(results: Sequence[dict], key) -> List[Dict[str, object]]:
 
 
 def run_simulated(rows: Rows, seed: int, folder: Path, options) -> None:
-    cases = sorted(plan(seed, options.comm_cases), key=lambda one: -one.world)
+    cases = plan(seed, options.comm_cases, options.comm_worlds, options.comm_missing)
+    cases += plan_long(seed, options.comm_long)
+    cases.sort(key=lambda one: -one.world)
     results = []
     with ProcessPoolExecutor(options.processes) as pool:
         for done in as_completed([pool.submit(run_case, one, folder, options.keep) for one in cases]):

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/detect/comm/robust.h"
+#include "core/detect/comm/spells.h"
 
 namespace culprit::comm {
 namespace {
@@ -25,6 +26,9 @@ constexpr uint32_t kHits = 3;
 // A pause stands out where it is as many times as long as the next one, wherever that was. What nine of ten
 // ranks stay below by far is a pause; what is spread over all is uneven work (a checkpoint written by all).
 constexpr double kStandsOut = 2, kPauseBeyond = 8, kPauseWorth = 0.1;
+// A single event is told of as long as it is not one of many steps, and is no verdict.
+constexpr size_t kPauseSteps = 24;
+constexpr double kPauseConfidence = 0.45;
 // Shorter ones than this are what a full collection of garbage takes (some hundred milliseconds in a training
 // process; Megatron and TorchTitan run them by hand for that): they come to any process, and the first one in
 // a trace looks like a fault.
@@ -32,14 +36,17 @@ constexpr double kCollectionMs = 300;
 // A device that is slow is so in all that it does: three quarters of its time, over as many places as tell.
 constexpr double kEven = 0.75;
 constexpr uint32_t kGaps = 8;
+// A step in which the middle rank works so many times as long as usual is of another kind.
+constexpr float kSpecial = 1.3f;
 // One false accusation in a hundred jobs.
 constexpr double kAlpha = 0.01;
 // Ranks of a host that is slow as a whole are so by at least this much of the slowest one's excess.
 constexpr double kAlike = 0.4;
 // A part of the network that explains what is slow as well as two others do is named; one of more is nobody.
 constexpr double kNamed = 0.3;
-// A cost on the step's path below this share of the step makes no step irregular.
-constexpr double kCostWorth = 0.01;
+// A cost on the step's path below this share of the step makes no step irregular, and one below the other
+// accuses nobody: jobs differ by so much from day to day.
+constexpr double kCostWorth = 0.01, kAccuseWorth = 0.045;
 
 // Evidence over steps: a sum that begins again where it falls to nothing, so that a fault which begins late
 // is found as surely as one that was there from the first step.
@@ -85,7 +92,8 @@ double sure_of(double evidence, double bar, size_t steps) {
 
 class Judge {
  public:
-  Judge(const Cluster& cluster, const std::deque<StepResult>& steps) : cluster_(cluster), steps_(steps) {}
+  Judge(const Cluster& cluster, const std::deque<StepResult>& steps, bool live)
+      : cluster_(cluster), steps_(steps), live_(live) {}
 
   Judgement run() {
     find_scale();
@@ -193,12 +201,73 @@ class Judge {
         sums->even += of_[i].even;
       }
     bar_ = std::log(std::max(all_.observed, 1.0) / kAlpha);
-    for (uint32_t i = 0; i < of_.size(); ++i) add_rank(i);
+    find_special();
+    std::vector<bool> named(of_.size(), false);
+    for (uint32_t i = 0; i < of_.size(); ++i) named[i] = of_[i].hits > 0 && add_lasting(i);
+    for (const bool large : {false, true})
+      for (const auto& [level, rank] : most_hit(named, large))
+        named[rank] = named[rank] || add_recurring(rank, large ? 0.5 * level : 0);
   }
 
-  void add_rank(uint32_t rank) {
+  // Ranks that may be slow repeatedly, by the share of their third largest excess in the step, or by how
+  // often they are slow: among many ranks the others stand out less.
+  std::vector<std::pair<double, uint32_t>> most_hit(const std::vector<bool>& named, bool large) const {
+    constexpr size_t kCandidates = 8;
+    std::vector<std::pair<double, uint32_t>> out;
+    std::vector<double> shares;
+    for (uint32_t i = 0; i < of_.size(); ++i) {
+      if (named[i] || of_[i].hits < kHits) continue;
+      shares.clear();
+      for (size_t m = 0; m < of_[i].marks.size(); ++m)
+        if (of_[i].marks[m].hit) shares.push_back(share_of(of_[i].marks[m].step, of_[i].excess[m]));
+      std::nth_element(shares.begin(), shares.begin() + kHits - 1, shares.end(), std::greater<>());
+      out.emplace_back(large ? shares[kHits - 1] : static_cast<double>(of_[i].hits), i);
+    }
+    std::sort(out.begin(), out.end(), std::greater<>());
+    if (out.size() > kCandidates) out.resize(kCandidates);
+    return out;
+  }
+
+  bool hit_at(const OfRank& of, size_t m, double level) const {
+    return of.marks[m].hit && share_of(of.marks[m].step, of.excess[m]) >= level;
+  }
+
+  // By step, whether a rank was slow by this share of the step or more where most did what they usually do.
+  std::vector<bool> hits_of(const OfRank& of, double level) const {
+    std::vector<bool> hits(steps_.size(), false);
+    for (size_t m = 0; m < of.marks.size() && of.hits > 0; ++m)
+      hits[of.marks[m].step] = hit_at(of, m, level) && !special_[of.marks[m].step];
+    return hits;
+  }
+
+  // Steps in which the middle rank works for much longer than usual (a checkpoint, an evaluation): who takes
+  // longest there is another one each time. They are few.
+  void find_special() {
+    std::vector<float> usual, of_step;
+    for (const StepResult& s : steps_) {
+      of_step.clear();
+      for (const RankStep& r : s.ranks) of_step.push_back(r.self - r.excess);
+      usual.push_back(lower_median(of_step));
+    }
+    std::vector<float> sorted = usual;
+    const float middle = lower_median(sorted);
+    special_.clear();
+    for (const float ms : usual) special_.push_back(ms > kSpecial * middle);
+    if (4 * std::count(special_.begin(), special_.end(), true) > static_cast<ptrdiff_t>(special_.size()))
+      special_.assign(special_.size(), false);
+  }
+
+  // Whether so many hits in a stretch of a rank's steps are more than a passing event.
+  bool lasts(const OfRank& of, const Run& run, uint32_t hits) const {
+    double ms = 0;
+    for (size_t i = run.from; i <= run.to; ++i) ms += steps_[of.marks[i].step].step_ms;
+    if (hits >= kLastingHits && ms >= kLastingMs) return true;
+    return kLastingShare * hits >= of.marks.size() && (!live_ || hits >= kLastingLive);
+  }
+
+  // False: it was not slow for long enough, whether innocents are or not.
+  bool add_lasting(uint32_t rank) {
     const OfRank& of = of_[rank];
-    if (of.hits == 0) return;
     // How often innocents are hit: all but those of its host, which may be at fault with it.
     Sums mine = cluster_.hosts().size() > 1 ? by_host_[host_or_last(rank)] : Sums{};
     if (cluster_.hosts().size() < 2)
@@ -209,27 +278,89 @@ class Judge {
     // Of innocents whose work comes in pieces of its own size, one in fifty looks so by chance.
     const double even_floor = std::min((all_.even - mine.even + 0.02) / hits_of_others, kShows);
     const Run run = strongest(of.marks, floor, even_floor);
-    if (run.best < bar_) return;
+    if (run.best < bar_) return false;
     uint32_t hits = 0, even = 0;
     for (size_t i = run.from; i <= run.to; ++i) hits += of.marks[i].hit, even += of.marks[i].even;
-    if (hits < kHits && even < 2) return;
+    if ((hits < kHits && even < 2) || !lasts(of, run, hits)) return false;
     Culprit c;
+    c.evidence = run.best;
+    c.bar = bar_;
+    c.lasting = true;
+    add_rank(rank, run, 0, std::move(c));
+    return true;
+  }
+
+  // Events that come back to one rank, and to no other as often. `level`: those that are as large.
+  bool add_recurring(uint32_t rank, double level) {
+    const OfRank& of = of_[rank];
+    const std::vector<bool> hits = hits_of(of, level);
+    const size_t events = count_events(hits);
+    if (std::count(hits.begin(), hits.end(), true) < kHits) return false;
+    const bool several = cluster_.hosts().size() > 1;
+    std::vector<uint32_t> at_others(hits.size(), 0);
+    size_t ranks = 0, most = 0;
+    double of_others = 1;
+    for (uint32_t i = 0; i < of_.size(); ++i) {
+      if (i == rank || of_[i].marks.empty() || (several && host_or_last(i) == host_or_last(rank))) continue;
+      ++ranks;
+      if (of_[i].hits == 0) continue;
+      const std::vector<bool> its = hits_of(of_[i], level);
+      for (size_t s = 0; s < its.size(); ++s) at_others[s] += its[s];
+      const size_t n = count_events(its);
+      of_others += static_cast<double>(n);
+      most = std::max(most, n);
+    }
+    if (ranks == 0) return false;
+    const Rhythm rhythm = find_rhythm(hits, at_others, ranks);
+    const bool often =
+        events >= kHits && static_cast<double>(events) >= kStandsOut * static_cast<double>(most);
+    const double by_events = often ? recurrence_evidence(events, of_others / static_cast<double>(ranks)) : 0;
+    Culprit c;
+    c.evidence = std::max(rhythm.evidence, by_events) - std::log(4.0);  // one of four guesses
+    c.bar = std::log(static_cast<double>(of_.size()) / kAlpha);
+    if (c.evidence < c.bar || is_habit(rank, rhythm.period, level)) return false;
+    c.period = rhythm.evidence > 0 ? rhythm.period : 0;
+    c.events = c.period > 0 ? rhythm.hits : events;
+    Run run{c.evidence, 0, of.marks.size() - 1};
+    while (!of.marks[run.from].hit) ++run.from;
+    while (!of.marks[run.to].hit) --run.to;
+    add_rank(rank, run, level, std::move(c));
+    return true;
+  }
+
+  // What the first rank alone does every so many steps (its log, its checkpoint) is the program's way, where
+  // the number is one that people choose, and divides the steps.
+  bool is_habit(uint32_t rank, size_t every, double level) const {
+    const OfRank& of = of_[rank];
+    const auto period = static_cast<int64_t>(every);
+    const bool chosen = period > 0 && (period % 5 == 0 || period % 8 == 0);
+    if (cluster_.ranks()[rank].rank != 0 || !chosen) return false;
+    for (size_t m = 0; m < of.marks.size(); ++m) {
+      const int64_t phase = steps_[of.marks[m].step].number % period;
+      if (hit_at(of, m, level) && phase > 1 && phase < period - 1) return false;
+    }
+    return true;
+  }
+
+  void add_rank(uint32_t rank, const Run& run, double level, Culprit c) {
+    const OfRank& of = of_[rank];
     c.kind = "gpu";
     c.ranks = {rank};
     if (const uint32_t host = cluster_.ranks()[rank].host; host != kNone) c.hosts = {host};
-    c.evidence = run.best;
-    c.bar = bar_;
     c.peers = of.peers;
+    uint32_t even = 0;
     double excess = 0, usual = 0;
     for (size_t i = run.from; i <= run.to; ++i) {
-      if (!of.marks[i].hit) continue;
+      if (!hit_at(of, i, level)) continue;
       c.steps.push_back(of.marks[i].step);
       c.costs.push_back(std::max(0.f, of.path[i]));
+      even += of.marks[i].even;
       excess += of.excess[i];
       usual += of.usual[i];
     }
     c.ratio = usual > 0 ? 1 + excess / usual : 1;
     c.excess_ms = excess / static_cast<double>(c.steps.size());
+    c.stalls = !c.lasting && 2 * even < c.steps.size();
     if (!stands_out(rank, run, c)) return;
     out_.culprits.push_back(std::move(c));
   }
@@ -382,7 +513,7 @@ class Judge {
   // A rank that stood still once, as no other did in all the time: where pauses come to one and another they
   // are the processes' way, and nobody's fault.
   void find_pause() {
-    if (steps_.size() < 4) return;
+    if (steps_.size() < 4 || steps_.size() > kPauseSteps) return;
     float most = 0, next = 0;
     size_t at = 0;
     std::vector<Pause> pauses;
@@ -409,7 +540,7 @@ class Judge {
     c.steps = {static_cast<uint32_t>(at)};
     c.costs = {r.path};
     c.excess_ms = r.largest;
-    c.confidence = 0.5;
+    c.confidence = kPauseConfidence;
     out_.culprits.push_back(std::move(c));
   }
 
@@ -525,12 +656,28 @@ class Judge {
     }
     for (Culprit& c : out_.culprits) {
       if (c.hidden && (c.excess_ms < 0.5 * most || most <= 0)) continue;
+      if (!c.hidden && !costs_enough(c)) continue;
+      c.stalls = c.stalls && c.ranks.size() == 1;
+      if (c.stalls) c.kind = "host";
       // What is left of it where another stands nearly as high, or the whole is little: such a one is the
       // culprit, or its neighbour is.
-      c.confidence *= c.pause ? 1 : sure_of(c.evidence, c.bar, c.seen);
+      c.confidence *= c.pause ? 1 : sure_of(c.evidence, c.bar, c.events > 0 ? c.events : c.seen);
       kept.push_back(std::move(c));
     }
     out_.culprits = std::move(kept);
+  }
+
+  // Whether its steps were shorter by enough without it. Several culprits hide each other's costs, and so do
+  // the hosts of a switch; the cost of a sum is an estimate.
+  bool costs_enough(const Culprit& c) const {
+    if (out_.culprits.size() > 1 || c.kind == "switch") return true;
+    double cost = 0, whole = 0;
+    for (size_t i = 0; i < c.steps.size(); ++i) {
+      if (steps_[c.steps[i]].basis == Basis::kSums) return true;
+      cost += c.costs[i];
+      whole += steps_[c.steps[i]].step_ms;
+    }
+    return cost >= kAccuseWorth * (whole - cost);
   }
 
   // Steps that took much longer than their like, of which no culprit is the reason.
@@ -553,10 +700,12 @@ class Judge {
 
   const Cluster& cluster_;
   const std::deque<StepResult>& steps_;
+  const bool live_;
   std::vector<OfRank> of_;
   std::vector<double> means_;  // by rank; of these steps (first and last), and so many of each
   std::tuple<uint32_t, uint32_t, size_t> means_of_;
   double middle_ = 0, spread_ = 0;
+  std::vector<bool> special_;  // by step
   Sums all_;
   std::vector<Sums> by_host_;  // and of those whose host is not known
   double sigma_ = 0, family_sigma_ = 0, bar_ = 0;
@@ -565,8 +714,8 @@ class Judge {
 
 }  // namespace
 
-Judgement judge(const Cluster& cluster, const std::deque<StepResult>& steps) {
-  return Judge(cluster, steps).run();
+Judgement judge(const Cluster& cluster, const std::deque<StepResult>& steps, bool live) {
+  return Judge(cluster, steps, live).run();
 }
 
 }  // namespace culprit::comm

@@ -25,6 +25,10 @@ struct Culprit {
   double ratio = 1;             // of its own time, or its network's, to what is usual
   bool nobody = false;          // one of many parts of the network: it cannot be told which
   bool pause = false;           // a rank that stood still once
+  bool lasting = false;         // of a rank: in a lasting share of the steps
+  bool stalls = false;          // of a rank that comes and goes: at few places of its steps
+  size_t events = 0;            // independent ones, where it was not lasting
+  size_t period = 0;            // steps from one to the next, where there is one
   bool hidden = false;          // it cost nothing only because another cost more
   size_t seen = 0;              // steps in which it was slow, whether it cost anything or not
   uint32_t peers = 0;           // that a rank was compared with
@@ -38,6 +42,7 @@ struct Judgement {
   std::vector<uint32_t> odd;      // steps that took long for nobody's fault: indices, ascending
 };
 
-Judgement judge(const Cluster& cluster, const std::deque<StepResult>& steps);
+// `live`: more steps are to come, and nothing is lost by waiting for them.
+Judgement judge(const Cluster& cluster, const std::deque<StepResult>& steps, bool live = false);
 
 }  // namespace culprit::comm

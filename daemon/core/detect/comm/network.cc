@@ -22,6 +22,9 @@ constexpr double kSigmas = 4;
 // again (times on shared networks have tails like that), until nobody has seen it.
 constexpr double kSlow = 2.9, kNormal = -2.25, kTail = 2, kSlowMost = 12;
 
+// Of a group as many members may be absent: the last to come is one of them as seldom.
+constexpr size_t kOneAbsentOf = 8;
+
 // In a group of more hosts no pair of them stands out.
 constexpr size_t kPairs = 4;
 
@@ -282,9 +285,12 @@ void Network::measure(const Cluster& cluster, Step& step) {
   FlatMap<uint32_t> by_key;
   std::vector<std::vector<float>> times;
   for (Instance& instance : step.instances) {
-    // Those that are there may all have waited for one of whom nothing is recorded.
+    // All recorded members may have waited for a member without records: often in a small group, seldom in a
+    // large one, where the median of its operations shows it.
     const CommInfo& comm = cluster.comms()[cluster.channels()[instance.channel].comm];
-    const bool absent = cluster.sizes_hold() && comm.told_size > comm.members.size() && !is_p2p(instance.op);
+    const size_t missing = comm.told_size - std::min<size_t>(comm.told_size, comm.members.size());
+    const bool absent =
+        cluster.sizes_hold() && kOneAbsentOf * missing > comm.told_size && !is_p2p(instance.op);
     instance.transfer_ms = absent ? -1 : transfer_of(cluster, step, instance);
     if (instance.count == 2 && is_p2p(instance.op)) mark_alone(step, instance);
     if (instance.transfer_ms < 0) continue;

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/detect/comm/judge.h"
+#include "core/detect/comm/unknown.h"
 
 namespace culprit::comm {
 namespace {
@@ -23,6 +24,8 @@ std::string amount(double ms) {
 constexpr double kSure = 0.9;
 // Strength of a finding against its subject (model/finding.h), by confidence.
 constexpr double kStrength = 3;
+// Records may count operations differently from rank to rank, and seldom do.
+constexpr double kMismatch = 0.9;
 constexpr size_t kWhole = 16;  // ranks named one by one of a host or a link
 
 class Teller {
@@ -30,13 +33,15 @@ class Teller {
   explicit Teller(CommTrace& trace) : trace_(trace), cluster_(trace.cluster()), steps_(trace.steps()) {}
 
   Told run(Stopped stopped) {
-    judgement_ = judge(cluster_, steps_);
+    judgement_ = judge(cluster_, steps_, trace_.live());
     for (const Culprit& c : judgement_.culprits)
       if (!c.nobody) out_.findings.push_back(finding_of(c));
     irregularities();
     curve();
     out_.wanted = trace_.ask(judgement_.culprits);
     if (const auto stuck = trace_.stuck(stopped)) hang(*stuck);
+    if (const Mismatch* m = last_mismatch(cluster_, trace_.mismatches())) mismatch(*m);
+    if (out_.findings.empty()) out_.missing = find_unknowns(cluster_, steps_);
     return std::move(out_);
   }
 
@@ -52,12 +57,17 @@ class Teller {
     return out;
   }
 
+  // Whether it is one rank, or what is its own.
+  static bool is_rank(const Culprit& c) { return c.pause || c.stalls || c.kind == "gpu" || c.kind == "nic"; }
+
+  bool has_device(const Culprit& c) const { return cluster_.ranks()[c.ranks[0]].device != kNone; }
+
   std::string host_of(const Culprit& c, size_t i) const {
     return i < c.hosts.size() ? cluster_.hosts()[c.hosts[i]] : "an unknown host";
   }
 
   std::string subject(const Culprit& c) const {
-    if (c.pause || c.kind == "gpu" || c.kind == "nic") return name_of(c.ranks[0]);
+    if (is_rank(c)) return name_of(c.ranks[0]);
     if (c.kind == "link") return fmt::format("{} and {}", host_of(c, 0), host_of(c, 1));
     return host_of(c, 0);
   }
@@ -68,13 +78,14 @@ class Teller {
           fmt::format("{} stood still for {} where its {} did not, in one step of {}", name_of(c.ranks[0]),
                       amount(c.excess_ms), counted(c.peers - 1, "peer"), steps_.size()),
           fmt::format("no other rank did for half as long in any step; it made this one {} longer",
-                      amount(c.cost_ms))};
+                      amount(c.cost_ms)),
+          "a single event: it says nothing of what comes"};
     const std::string often = fmt::format("in {} of {}", c.steps.size(), counted(steps_.size(), "step"));
     if (c.kind == "gpu" || (c.kind == "host" && c.peers > 0))
       return {
           fmt::format("{} takes {} a step longer than its {} of the same stage, {}",
-                      c.kind == "gpu" ? name_of(c.ranks[0]) : "each rank of " + host_of(c, 0),
-                      amount(c.excess_ms), counted(c.peers - 1, "peer"), often),
+                      is_rank(c) ? name_of(c.ranks[0]) : "each rank of " + host_of(c, 0), amount(c.excess_ms),
+                      counted(c.peers - 1, "peer"), often + recurrence(c)),
           fmt::format("its own work takes {:.2f} times as long as theirs, without what it waits for others",
                       c.ratio),
           c.hidden ? "steps are no longer for it only because others take longer still"
@@ -91,6 +102,12 @@ class Teller {
         fmt::format("it costs {} a step{}", amount(c.cost_ms), by_sums(c))};
   }
 
+  static std::string recurrence(const Culprit& c) {
+    if (c.events == 0) return "";
+    if (c.period > 0) return fmt::format(", every {} steps", c.period);
+    return fmt::format(": {} apart from one another", counted(c.events, "spell"));
+  }
+
   // Hosts that were asked for records of its steps did not have them, or not yet; of a large job's groups not
   // all ranks are asked.
   const char* by_sums(const Culprit& c) const {
@@ -104,8 +121,9 @@ class Teller {
     return "";
   }
 
-  static Component component_of(const Culprit& c) {
-    if (c.kind == "gpu") return Component::kGpu;
+  // A rank without a device computes on the host's processors.
+  Component component_of(const Culprit& c) const {
+    if (c.kind == "gpu") return has_device(c) ? Component::kGpu : Component::kCpu;
     if (c.kind == "nvlink") return Component::kNvlink;
     if (c.kind == "host" && c.peers > 0) return Component::kCpu;
     return Component::kNetwork;
@@ -116,7 +134,9 @@ class Teller {
   // Where it is stands beside, in what the finding speaks against.
   std::string title_of(const Culprit& c) const {
     if (c.pause) return fmt::format("Rank {} stood still once, for {}", number_of(c), amount(c.excess_ms));
-    if (c.kind == "gpu") return fmt::format("Rank {} is slow", number_of(c));
+    if (c.stalls) return fmt::format("Rank {} stalls again and again", number_of(c));
+    if (c.kind == "gpu")
+      return fmt::format("Rank {} is slow{}", number_of(c), c.events > 0 ? " again and again" : "");
     if (c.kind == "nic") return fmt::format("The network card of rank {} is slow", number_of(c));
     if (c.kind == "nvlink") return "The links within a host are slow";
     if (c.kind == "link") return "The network between two hosts is slow";
@@ -137,10 +157,12 @@ class Teller {
     f.confidence = c.confidence;
     f.general = c.hidden;  // it comes after those that cost
     f.title = title_of(c);
-    f.category = Category::kHardware;
+    // Timing alone does not make a process without a device, or one that is slow now and then, hardware.
+    const bool hardware = c.peers == 0 || (c.lasting && has_device(c));
+    f.category = hardware ? Category::kHardware : Category::kUnknown;
     f.component = component_of(c);
     f.symptom = Symptom::kSlowdown;
-    f.action = c.confidence >= kSure ? ActionKind::kIsolate : ActionKind::kCheck;
+    f.action = hardware && c.confidence >= kSure ? ActionKind::kIsolate : ActionKind::kCheck;
     f.remedy =
         c.kind == "gpu" || c.kind == "host"
             ? "Check clocks, temperatures and throttling of the device, and what else runs on its host."
@@ -235,7 +257,7 @@ class Teller {
     if (c.kind == "link" && c.hosts.size() > 1)
       out.links.push_back({host_of(c, 0), host_of(c, 1), c.confidence});
     if (c.peers == 0) out.comm = c.comm;
-    if (c.pause || c.kind == "gpu" || c.kind == "nic") {
+    if (is_rank(c)) {
       out.suspects.push_back(suspect_of(c.ranks[0], c.confidence));
     } else {
       for (const uint32_t h : c.hosts) {
@@ -331,6 +353,45 @@ class Teller {
       f.subjects.push_back(std::move(s));
     }
     out_.hang = std::move(hang);
+    out_.findings.push_back(std::move(f));
+  }
+
+  // Who waits for whom is then what the program made of it.
+  void mismatch(const Mismatch& m) {
+    for (Finding& f : out_.findings)
+      if (f.symptom == Symptom::kHang) f.general = true;
+    Finding f;
+    f.detector = "comm";
+    f.kind = FindingKind::kFault;
+    f.first_ns = f.last_ns = m.first_ns;
+    f.iteration = m.step;
+    f.fatal = f.of_nobody = true;
+    f.symptom = out_.hang ? Symptom::kHang : Symptom::kCrash;
+    f.category = Category::kUser;
+    f.component = Component::kUserCode;
+    f.confidence = kMismatch;
+    f.action = ActionKind::kFix;
+    const bool tie = m.ranks.size() == 2 * m.members;
+    const bool sizes = m.most == m.other;
+    const std::string most =
+        sizes ? fmt::format("{} of {} bytes", word(m.most), m.bytes) : word(m.most).data();
+    const std::string other = sizes ? fmt::format("{} bytes", m.other_bytes) : std::string(word(m.other));
+    f.title = tie ? fmt::format("{} entered different operations: {} and {}", who(m.ranks), most, other)
+                  : fmt::format("{} entered {} where {} entered {}", who(m.ranks), other,
+                                counted(m.members, "peer"), most);
+    f.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(f.title[0])));
+    f.why = {fmt::format("operation {} of group {:x}, in step {}, is not the same on all of its ranks", m.seq,
+                         m.comm, m.step),
+             "the group did nothing more after it"};
+    f.remedy =
+        "Compare the control flow of these ranks at that step: every rank of a group must call the same "
+        "collectives in the same order, with the same sizes.";
+    for (const uint32_t r : m.ranks) {
+      FindingSubject s;
+      s.host = cluster_.host_name(r);
+      s.rank = cluster_.ranks()[r].rank;
+      f.subjects.push_back(std::move(s));
+    }
     out_.findings.push_back(std::move(f));
   }
 

@@ -15,7 +15,8 @@ struct Told {
   std::vector<Irregularity> irregularities;  // by step
   std::optional<Hang> hang;
   CommSteps steps;
-  std::vector<StepsWanted> wanted;  // of hosts that tell no records: to be asked for
+  std::vector<std::string> missing;  // what remains unknown where nobody is named
+  std::vector<StepsWanted> wanted;   // of hosts that tell no records: to be asked for
 };
 
 // Settles the trace first.

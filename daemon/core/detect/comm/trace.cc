@@ -29,6 +29,7 @@ void CommTrace::keep(uint32_t host, const CommRecord& record) {
   first_ns_ = std::min(first_ns_, static_cast<int64_t>(record.start_ns));
   last_ns_ = std::max(last_ns_, static_cast<int64_t>(std::max(record.start_ns, record.end_ns)));
   if (record.op == CommOp::kJoin) {
+    open_.note_alive(record);  // tracers write joins again while nothing else happens
     if (condenser_) condenser_->pass(record);
     scattered_ += !cluster_.join(rank, record);
     return;
@@ -146,6 +147,7 @@ void CommTrace::start_again() {
     for (Slot& slot : info.slots) slot.entered = slot.left = 0;  // a communicator may be counted from 0 again
   }
   open_.forget_before(started_ns_);
+  mismatches_.clear();
   asked_.forget();
   for (const auto& [rank, b] : back) note_progress(rank, b.step);
   for (const auto& [number, held] : held_)
@@ -241,6 +243,7 @@ void CommTrace::close_plain(size_t n) {
     held_records_ -= held[i].mapped().records.size();
     closed_to_ = held[i].key();
     duplicates_ += work_[i]->duplicates;
+    find_mismatches(cluster_, *work_[i], mismatches_);
     measure_gaps(cluster_, *work_[i]);
   }
   held.clear();

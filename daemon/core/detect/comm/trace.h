@@ -19,6 +19,7 @@
 #include "core/detect/comm/asked.h"
 #include "core/detect/comm/cluster.h"
 #include "core/detect/comm/hang.h"
+#include "core/detect/comm/mismatch.h"
 #include "core/detect/comm/network.h"
 #include "core/detect/comm/parallel.h"
 #include "core/detect/comm/result.h"
@@ -74,11 +75,14 @@ class CommTrace {
   bool waits() const { return !open_.empty(); }  // somebody is inside of an operation, for all that is known
 
   bool empty() const { return taken_ == 0; }
+  bool live() const { return live_; }
   // Analyses what is held, except in a live job's steps that go on.
   void settle();
 
   const Cluster& cluster() const { return cluster_; }
   const std::deque<StepResult>& steps() const { return steps_; }
+  // In steps that are over.
+  const std::vector<Mismatch>& mismatches() const { return mismatches_; }
   // Operations that had not ended when the records did.
   std::optional<Stuck> stuck(Stopped stopped = Stopped::kRecordsEnd) const;
   // What was dropped, and why: a sentence each.
@@ -153,6 +157,7 @@ class CommTrace {
   size_t again_records_ = 0, again_vectors_ = 0;
   int64_t started_ns_ = 0;  // what was entered before is of the job before it was started again
   std::deque<StepResult> steps_;
+  std::vector<Mismatch> mismatches_;
   Asked asked_;
   Network of_asked_;       // what is usual of operations in the records that were asked for
   size_t rank_steps_ = 0;  // of their ranks; a step itself counts too

@@ -1,0 +1,68 @@
+#include "core/detect/comm/spells.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace culprit::comm {
+namespace {
+
+// The longest passing event covers so many steps, and need not slow each of them: hits that are nearer to one
+// another may be one event.
+constexpr size_t kApart = 12;
+// A rhythm has four beats at least, is kept in half of them, and is looked for in the last steps.
+constexpr size_t kBeats = 4, kStepsOfRhythm = 2048;
+
+double log_likelihood(double hits, double of, double share) {
+  const double misses = of - hits;
+  return (hits > 0 ? hits * std::log(share) : 0) + (misses > 0 ? misses * std::log(1 - share) : 0);
+}
+
+}  // namespace
+
+size_t count_events(const std::vector<bool>& hits) {
+  size_t events = 0, last = 0;
+  for (size_t i = 0; i < hits.size(); ++i) {
+    if (!hits[i]) continue;
+    if (events == 0 || i - last > kApart) ++events;
+    last = i;
+  }
+  return events;
+}
+
+double recurrence_evidence(size_t events, double expected) {
+  const auto k = static_cast<double>(events);
+  if (k <= expected) return 0;
+  // Of a Poisson distribution, the probability of k or more is at most (e * expected / k)^k / e^expected.
+  return expected - k + k * std::log(k / expected);
+}
+
+Rhythm find_rhythm(const std::vector<bool>& hits, const std::vector<uint32_t>& others, size_t ranks) {
+  Rhythm best;
+  const size_t from = hits.size() - std::min(hits.size(), kStepsOfRhythm), steps = hits.size() - from;
+  double all = 0;
+  for (size_t i = from; i < hits.size(); ++i) all += hits[i];
+  if (all < kBeats || ranks == 0) return best;
+  for (size_t period = 2; kBeats * period <= steps; ++period)
+    for (size_t phase = 0; phase < period; ++phase) {
+      double beats = 0, on = 0, of_others = 0;
+      for (size_t i = from + phase; i < hits.size(); i += period) {
+        ++beats;
+        on += hits[i];
+        of_others += others[i];
+      }
+      if (on < kBeats || 2 * on < beats) continue;
+      // How often it would be slow there without a rhythm: as between the beats, or as others are at them.
+      const double usual = std::max((all - on + 1) / (static_cast<double>(steps) - beats + 2),
+                                    (of_others + 1) / (beats * static_cast<double>(ranks) + 1));
+      const double share = std::min(on / beats, 0.999);
+      if (share <= usual) continue;
+      const double evidence = log_likelihood(on, beats, share) - log_likelihood(on, beats, usual);
+      if (evidence > best.evidence) best = {period, static_cast<size_t>(on), evidence};
+    }
+  // One of all periods and phases.
+  const auto n = static_cast<double>(steps);
+  best.evidence -= std::log(std::max(2.0, n * n / (2 * kBeats * kBeats)));
+  return best.evidence > 0 ? best : Rhythm();
+}
+
+}  // namespace culprit::comm

@@ -1,0 +1,89 @@
+#include "core/detect/comm/unknown.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/text.h"
+#include "core/detect/comm/robust.h"
+
+namespace culprit::comm {
+namespace {
+
+// Slower than its own best by more than this a job has lost something, whoever took it.
+constexpr double kBelowBest = 1.05;
+// The first and the last stage hold an embedding and a head as well as layers, up to half of their work; the
+// other stages are alike.
+constexpr double kEndStage = 1.6, kMiddleStage = 1.2;
+constexpr double kWorth = 0.05;  // of a step
+constexpr size_t kSteps = 4;     // fewer have nothing to be compared with
+
+// Of the ranks of a stage, over all steps.
+struct Stage {
+  std::vector<float> self;  // ms of their own work
+  std::vector<uint32_t> hosts;
+  uint32_t first = 0, last = 0;  // ranks
+};
+
+std::string slower_than_best(const std::deque<StepResult>& steps) {
+  std::vector<double> times;
+  for (const StepResult& s : steps) times.push_back(s.step_ms);
+  const double best = quantile(times, 0.1), middle = lower_median(times);
+  if (middle <= kBelowBest * best) return "";
+  return fmt::format(
+      "why steps take {:.3g} ms where the best take {:.3g} ms: no rank, host or link stands out, and what "
+      "slows all ranks alike shows only beside the trace of a run that was fast",
+      middle, best);
+}
+
+std::string slow_stage(const Cluster& cluster, const std::deque<StepResult>& steps) {
+  std::map<uint32_t, Stage> stages;
+  std::vector<double> times;
+  for (const StepResult& s : steps) {
+    times.push_back(s.step_ms);
+    for (const RankStep& r : s.ranks) {
+      Stage& stage = stages[cluster.stage(r.rank)];
+      const uint32_t rank = cluster.ranks()[r.rank].rank;
+      if (stage.self.empty()) stage.first = stage.last = rank;
+      stage.first = std::min(stage.first, rank);
+      stage.last = std::max(stage.last, rank);
+      stage.self.push_back(r.self);
+      const uint32_t host = cluster.ranks()[r.rank].host;
+      if (std::find(stage.hosts.begin(), stage.hosts.end(), host) == stage.hosts.end())
+        stage.hosts.push_back(host);
+    }
+  }
+  if (stages.size() < 3) return "";
+  std::vector<float> all;
+  for (auto& [number, stage] : stages) all.push_back(lower_median(stage.self));
+  std::vector<float> sorted = all;
+  const float usual = lower_median(sorted);
+  const auto worst = std::max_element(all.begin(), all.end());
+  const auto at = std::next(stages.begin(), worst - all.begin());
+  const bool end = at == stages.begin() || std::next(at) == stages.end();
+  if (*worst < (end ? kEndStage : kMiddleStage) * usual || *worst - usual < kWorth * lower_median(times))
+    return "";
+  const Stage& stage = at->second;
+  const bool alone = stage.hosts.size() == 1 && stage.hosts[0] != kNone && cluster.hosts().size() > 1;
+  return fmt::format(
+      "why ranks {} to {}, a stage of the pipeline, work {:.2f} times as long as the other stages: {}",
+      stage.first, stage.last, *worst / usual,
+      alone
+          ? fmt::format("all of them run on {}, so that its share of the layers and a slow host look alike; "
+                        "run the stage on another host",
+                        cluster.hosts()[stage.hosts[0]])
+          : "its share of the layers may be larger by design");
+}
+
+}  // namespace
+
+std::vector<std::string> find_unknowns(const Cluster& cluster, const std::deque<StepResult>& steps) {
+  std::vector<std::string> out;
+  if (steps.size() < kSteps) return out;
+  for (const std::string& sentence : {slower_than_best(steps), slow_stage(cluster, steps)})
+    if (!sentence.empty()) out.push_back(sentence);
+  return out;
+}
+
+}  // namespace culprit::comm
