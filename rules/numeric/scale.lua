@@ -22,22 +22,6 @@ scale {
     "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding." },
   miss = { "[deepscale] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 256, reducing to 128.0" },
 }
--- DeepSpeed, Apex and Megatron-style words for one skipped step; a run of them down to a scale of 1 is
--- divergence.
-scale {
-  id = "scale.collapsed", title = "Steps keep overflowing at a loss scale of one or less", severity = "error",
-  window = { by = "rank", span = "30m", at_least = 3 },
-  regex = { [[OVERFLOW!.*Attempted loss scale: \S+, (?:but hysteresis is \d+\. )?[Rr]educing ]] ..
-      [[(?:hysteresis )?to (?:1|1\.0|0\.\d+|\d\.?\d*e-\d+)\s*$]],
-    [[Gradient overflow\.\s+Skipping step, loss scaler \d+ reducing loss scale to (?:1\.0|0\.\d+|]] ..
-        [[\d\.?\d*e-\d+)\b]],
-    [[loss scale: (?:1\.0|0\.\d+) \|.*number of skipped iterations:\s+[1-9]\d*]] },
-  hit = { "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 2, reducing to 1\nOVERFLOW! Rank 0 " ..
-      "Skipping step. Attempted loss scale: 1, reducing to 1\nOVERFLOW! Rank 0 Skipping step. " ..
-      "Attempted loss scale: 1, reducing to 1" },
-  miss = { "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 256, reducing to 256\nOVERFLOW! Rank " ..
-      "0 Skipping step. Attempted loss scale: 256, reducing to 128.0" },
-}
 scale {
   id = "scale.overflow", title = "Steps were skipped for overflow", severity = "info", action = "none",
   regex = { [[OVERFLOW!.*Skipping step]], [[Gradient overflow\.\s+Skipping step]],

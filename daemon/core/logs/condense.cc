@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "core/logs/condense_format.h"
 #include "core/logs/counter.h"
+#include "core/logs/numbers.h"
 #include "core/logs/records.h"
 
 namespace culprit::logs {
@@ -112,6 +113,7 @@ struct Condenser::Impl {
   size_t pending_lines = 0, pending_text = 0;
   uint64_t block = 1;
   FlatMap<int64_t> furthest{16};  // by writer and what it counts
+  Numbers course;
   std::vector<Pace> pace;
   bool moved = false, ended = false;  // since the last flush
   TimeNs pace_told = kNoTime, moved_ns = kNoTime;
@@ -230,7 +232,8 @@ struct Condenser::Impl {
     form.source = batch.source;
     const bool event = read_record(batch, line, source, out, text);
     if (event) {
-      text = is_sample(form, out.writer) || text;
+      const bool number = take_value(batch, line, source, out);
+      text = is_sample(form, out.writer) || number || text;
       take_number(batch, i, source, out);
     }
     while (next_hit < batch.hits.size() && batch.hits[next_hit].line < i) ++next_hit;
@@ -268,6 +271,14 @@ struct Condenser::Impl {
       return false;
     form.samples[form.sampled++] = writer;
     return true;
+  }
+
+  // Whether the line's own numbers need its text.
+  bool take_value(const LogBatch& batch, const LineRecord& line, const Source& source, const Line& out) {
+    if (out.form + 1 == limits::kForms) return false;
+    NumberLine number;
+    number.place = {batch.source, out.writer, source.lines, out.time_ns};
+    return course.take(out.form, number, batch.message(line));
   }
 
   void take_number(const LogBatch& batch, uint32_t i, Source& source, Line& out) {

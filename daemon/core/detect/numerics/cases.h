@@ -19,6 +19,7 @@ enum class Cause : uint8_t {
   kNotFinite,  // one rank's numbers are not finite, its peers' are
   kApart,      // one rank's local numbers stand apart, in a part of the model and not as its samples' would
   kAudit,      // the same computed elsewhere gave something else
+  kSpoilt,     // values of one rank stopped being finite while its parameters were sound
   kBatch,      // samples of some ranks
   kAllBatch,   // samples of all
   kUnstable,   // the optimiser
@@ -40,6 +41,8 @@ struct Case {
   std::vector<uint32_t> slots;  // ascending; empty: nobody is known, or all
   bool proved = false;          // by a check of the device
   bool shared = false;          // one of the slots, unknown which
+  uint32_t spells = 1;          // times that it came back after some sound steps
+  std::string title;            // empty: by its cause
   std::vector<std::string> metrics;
   double confidence = 0;
   std::optional<int64_t> equal_step;  // when replicas were alike for the last time
@@ -55,6 +58,7 @@ struct Alarm {
   std::vector<std::string> metrics = {};
   double confidence = 0;
   std::string why = {};
+  std::string title = {};
 };
 
 constexpr size_t kMetricsTold = 16;  // of a fault: what a person reads

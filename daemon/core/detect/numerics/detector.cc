@@ -37,6 +37,7 @@ void Detector::take(const MetricRow& row) {
 }
 
 void Detector::take(const LoopEvent& event) {
+  if (event.name == "restart" || event.name == "resume") impl_->judge.announce_restart();
   const auto check = check_of(event);
   if (!check) return;
   impl_->is_empty = false;

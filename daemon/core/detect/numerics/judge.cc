@@ -7,6 +7,8 @@ namespace culprit::core::numerics {
 namespace {
 
 constexpr int64_t kAtOnce = 8;  // steps by which the same beginning may be dated apart
+constexpr uint32_t kAgain =
+    3;  // spells of one rank alone, apart from each other, that samples do not explain
 
 Case begin(Cause cause, const Frame& frame) {
   Case made;
@@ -27,7 +29,8 @@ void goes_on(Case& known, const Frame& frame) {
 bool follows(Cause then, Cause before) {
   if (then == before || is_corruption(before)) return true;
   if (then == Cause::kUnstable) return before == Cause::kAllBatch || before == Cause::kPlanned;
-  return then == Cause::kOverflow && (before == Cause::kAllBatch || before == Cause::kUnstable);
+  return then == Cause::kOverflow &&
+         (before == Cause::kAllBatch || before == Cause::kUnstable || before == Cause::kSpoilt);
 }
 
 }  // namespace
@@ -82,7 +85,8 @@ bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const 
   std::vector<uint32_t> slots, told;
   std::vector<std::string> metrics;
   std::vector<uint8_t> odd(window.slots());
-  bool scaled = false;
+  bool scaled = false, forward = false;
+  std::string first;
   for (uint32_t number = 0; number < frame.values.size(); ++number) {
     scaled |= window.names()[number].role == Role::kLossScale;
   }
@@ -94,30 +98,54 @@ bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const 
     if (is_planned(role) || role == Role::kTiming || (scaled && role == Role::kGradPart)) continue;
     if (scaled && (role == Role::kGradNorm || role == Role::kGradCos)) continue;
     told.clear();
+    const bool is_forward = role != Role::kGradNorm && role != Role::kGradPart && role != Role::kGradCos;
     for (const uint32_t slot : group.slots) {
       const double value = frame.value(number, slot);
       if (!astray_[slot] && is_told(value) && !std::isfinite(value)) told.push_back(slot);
     }
     if (told.empty() || told.size() * 2 > voters || voters < 2) continue;
     for (const uint32_t slot : told) odd[slot] = 1;
-    if (metrics.size() < kMetricsTold) metrics.push_back(window.names()[number].text);
+    const std::string& name = window.names()[number].text;
+    if (first.empty() || role == Role::kLoss) first = name;
+    forward |= is_forward;
+    if (metrics.size() < kMetricsTold) metrics.push_back(name);
   }
   for (const uint32_t slot : group.slots) {
     if (odd[slot]) slots.push_back(slot);
   }
   if (slots.empty()) return false;
-  if (Case* known = cases_.open(Cause::kNotFinite, slots)) {
+  for (const Cause cause : {Cause::kNotFinite, Cause::kSpoilt}) {
+    Case* known = cases_.open(cause, slots);
+    if (known == nullptr) continue;
+    if (cause == Cause::kSpoilt) recur(*known, frame);
     goes_on(*known, frame);
     return true;
   }
-  Case made = begin(Cause::kNotFinite, frame);
+  // With sound parameters a sample gives it (a target that is all masked, a division by nothing), or a device
+  // that errs once: nothing in the numbers tells which, and samples do it more often.
+  Case made = begin(Cause::kSpoilt, frame);
   made.slots = std::move(slots);
-  made.confidence = voters > 2 ? 0.85 : 0.6;
-  made.why.push_back(
-      fmt::format("{} is not finite at step {}, and is on all other replicas", metrics[0], frame.step));
   made.metrics = std::move(metrics);
+  made.confidence = forward ? 0.6 : 0.55;
+  made.why.push_back(fmt::format("{} stopped being finite at step {} on {} of {} replicas first", first,
+                                 frame.step, made.slots.size(), voters));
+  made.why.push_back("parameters were finite before it: it came in with a sample, or a device erred once");
   cases_.add(std::move(made));
   return true;
+}
+
+// Samples go around; what comes back on one rank again and again, and on no other, is the rank's own.
+void Judge::recur(Case& known, const Frame& frame) {
+  if (frame.step - known.last_step <= kAtOnce || ++known.spells < kAgain || known.slots.size() != 1) return;
+  const auto& all = cases_.all();
+  const bool alone = std::none_of(all.begin(), all.end(), [&](const Case& other) {
+    return other.cause == Cause::kSpoilt && other.slots != known.slots;
+  });
+  if (!alone) return;
+  known.cause = Cause::kNotFinite;
+  known.confidence = 0.6;
+  known.why.push_back(
+      fmt::format("it came back {} times until step {}, on this rank alone", known.spells - 1, frame.step));
 }
 
 void Judge::see_sum(const Equal& equal, const Sum::Wrong& wrong, const Frame& frame, const Window& window) {
@@ -199,7 +227,34 @@ bool Judge::is_unstable(const Frame& frame) const {
          });
 }
 
+// Numbers that end right after a leap of the learning rate end by it: what was taken for a planned change, or
+// for samples, since then is the same.
+bool Judge::blame_rate(Alarm& alarm) {
+  const auto leap = together_.leap_before(alarm.since);
+  if (alarm.cause != Cause::kOverflow || !leap) return false;
+  alarm.cause = Cause::kUnstable;
+  alarm.title = Together::title_of(*leap) +
+                fmt::format("; {} is not finite from step {} on", alarm.metrics.at(0), alarm.since);
+  alarm.why = fmt::format("{} went from {:g} to {:g} at step {}, and {}", leap->metric, leap->from, leap->to,
+                          leap->step, alarm.why);
+  alarm.metrics.insert(alarm.metrics.begin(), leap->metric);
+  for (Case& known : cases_.all()) {
+    if (!known.open || known.slots.size() > 0 || known.step < leap->step) continue;
+    if (known.cause != Cause::kPlanned && known.cause != Cause::kUnstable && known.cause != Cause::kAllBatch)
+      continue;
+    known.cause = Cause::kUnstable;
+    known.title = alarm.title;
+    known.metrics = alarm.metrics;
+    known.metrics.resize(std::min(known.metrics.size(), kMetricsTold));
+    known.confidence = alarm.confidence;
+    if (known.why.back() != alarm.why) known.why.push_back(alarm.why);
+    return true;
+  }
+  return false;
+}
+
 void Judge::see_together(Alarm alarm, const Frame& frame) {
+  if (blame_rate(alarm)) return;
   for (Case& known : cases_.all()) {
     const bool is_loose = known.cause == Cause::kUnstable && alarm.cause == Cause::kAllBatch;
     if (!known.open || frame.step - known.last_step > (is_loose ? 4 : 1) * kAftermath) continue;
@@ -215,6 +270,7 @@ void Judge::see_together(Alarm alarm, const Frame& frame) {
   made.metrics = std::move(alarm.metrics);
   made.metrics.resize(std::min(made.metrics.size(), kMetricsTold));
   made.confidence = alarm.confidence;
+  made.title = std::move(alarm.title);
   made.why.push_back(std::move(alarm.why));
   cases_.add(std::move(made));
 }
@@ -223,6 +279,7 @@ void Judge::judge_team(size_t index, const Frame& frame, const Window& window) {
   const Peers::Group& group = peers_.groups()[index];
   if (group.slots.empty()) return;
   Team& team = teams_[index];
+  if (together_.is_restarted()) team.apart = Apart();
   team.apart.set_share(frame.values.size() * teams_.size());
   for (const Apart::Alarm& alarm : team.apart.step(frame, window, group.slots, astray_)) {
     see_apart(alarm, frame, window);

@@ -21,6 +21,8 @@ class Judge {
 
   void step(const Frame& frame, const Window& window);
   void take(const Check& check, TimeNs time_ns, Window& window);
+  // The loop announced that it starts again, with the steps that follow.
+  void announce_restart() { together_.announce_restart(); }
   // A new run begins: what was learned of the last one's course is forgotten, its faults are kept.
   void restart();
 
@@ -45,6 +47,8 @@ class Judge {
   void take_replay(uint32_t slot, const Check& check, TimeNs time_ns);
   void take_audit(uint32_t slot, uint32_t by, const Check& check, TimeNs time_ns);
   bool is_unstable(const Frame& frame) const;
+  bool blame_rate(Alarm& alarm);
+  void recur(Case& known, const Frame& frame);
   void see_together(Alarm alarm, const Frame& frame);
   void see_apart(const Apart::Alarm& alarm, const Frame& frame, const Window& window);
 

@@ -22,14 +22,15 @@ bool holds(const Case& known, uint32_t slot) {
 Case* Judge::suspected(uint32_t slot) {
   auto& all = cases_.all();
   for (auto at = all.rbegin(); at != all.rend(); ++at) {
-    if ((is_corruption(at->cause) || at->cause == Cause::kBatch) && holds(*at, slot)) return &*at;
+    const bool may = is_corruption(at->cause) || at->cause == Cause::kBatch || at->cause == Cause::kSpoilt;
+    if (may && holds(*at, slot)) return &*at;
   }
   return nullptr;
 }
 
 void Judge::prove(uint32_t slot, const Check& check, TimeNs time_ns, std::string why) {
   Case* known = suspected(slot);
-  if (known == nullptr || known->cause == Cause::kBatch) {
+  if (known == nullptr || !is_corruption(known->cause)) {
     Case made;
     made.cause = Cause::kAudit;
     made.step = made.detected_at = made.last_step = check.step;
@@ -68,7 +69,8 @@ void Judge::take_replay(uint32_t slot, const Check& check, TimeNs time_ns) {
     known->confidence *= 0.8;
     return;
   }
-  const bool is_local = known->cause == Cause::kApart || known->cause == Cause::kNotFinite;
+  const bool is_local =
+      known->cause == Cause::kApart || known->cause == Cause::kNotFinite || known->cause == Cause::kSpoilt;
   if (is_local && known->slots.size() == 1) {
     known->cause = Cause::kBatch;
     known->confidence = 0.8;

@@ -14,6 +14,7 @@ std::string_view class_of(Cause cause) {
     case Cause::kUnstable:
       return "optimizer";
     case Cause::kOverflow:
+    case Cause::kSpoilt:
       return "unknown";
     case Cause::kPlanned:
       return "schedule";
@@ -78,6 +79,12 @@ std::string mitigation_of(const Case& known, const Window& window) {
             known.step, who);
       }
       return fmt::format("Take the device of {} out, and {}.", who, back_to(known));
+    case Cause::kSpoilt:
+      return fmt::format(
+          "Skip the step, and look at the samples of {} at step {}; compute it again on the same device, "
+          "then "
+          "elsewhere: not finite there either means the sample, finite elsewhere alone the device.",
+          who, known.step);
     case Cause::kBatch:
       return fmt::format(
           "Skip the samples of {} from step {} on, and check their source; no device is suspected.", who,
@@ -105,6 +112,7 @@ std::string mitigation_of(const Case& known, const Window& window) {
 }
 
 std::string title_of(const Case& known, const Window& window) {
+  if (!known.title.empty()) return known.title;
   const std::string who = known.slots.empty() ? "" : ranks_in_words(known, window);
   switch (known.cause) {
     case Cause::kReplica:
@@ -118,6 +126,8 @@ std::string title_of(const Case& known, const Window& window) {
       return fmt::format("Numbers of {} point to silent corruption", who);
     case Cause::kAudit:
       return fmt::format("{} computed something else than its peers from the same", who);
+    case Cause::kSpoilt:
+      return fmt::format("Numbers stopped being finite at step {}, on {} first", known.step, who);
     case Cause::kBatch:
       return fmt::format("Bad samples on {}", who);
     case Cause::kAllBatch:
@@ -148,6 +158,9 @@ void act(Finding& finding, const Case& known) {
     case Cause::kOverflow:
       finding.category = Category::kUnknown;
       finding.action = ActionKind::kRollback;
+      break;
+    case Cause::kSpoilt:
+      finding.category = Category::kUnknown;
       break;
     case Cause::kPlanned:
       finding.component = Component::kUserConfig;

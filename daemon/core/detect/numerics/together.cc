@@ -22,7 +22,18 @@ const double kGrowth = std::log(1.5);
 constexpr int64_t kPlanSteps = 20;  // in which numbers move after a planned change
 constexpr int64_t kPlanLasts = 64;  // in which a climb is its
 constexpr double kClimb = 6;        // standard errors above the best: one in 1e9 of a normal distribution
-constexpr double kPause = 20;       // times the usual step
+// Each update moves the parameters by more than this share of their norm. In data/sdc stable trainings stay
+// below .0135 after their first steps, unstable ones above .030; this is the geometric mean of the two.
+constexpr double kFast = 0.02;
+// Updates of this share replace the parameters within some steps, whatever the loss says meanwhile.
+constexpr double kTooFast = 0.1;
+constexpr double kClimbFast = 2.5;  // while updates are that large, or just were, a climb is expected
+// Nobody plans a rate this many times the largest before; schedules in data/sdc leap up to 16 times.
+constexpr double kReckless = 100;
+constexpr uint32_t kFirstRates = 3;
+// An update and weight decay cannot move the norm of the parameters farther: beyond, they were replaced.
+constexpr double kReplaced = 2, kReplacedShare = 0.01, kReplacedAlone = 0.05, kReplacedTimes = 20;
+constexpr double kPause = 20;  // times the usual step
 constexpr double kPauseSeconds = 30;
 
 double capped(double change) { return std::clamp(change, -kJump, kJump); }
@@ -76,6 +87,9 @@ void Together::take_medians(const Frame& frame, const Window& window, const Mark
     const Role role = window.names()[number].role;
     if (role == Role::kLoss && !loss_) loss_ = number;
     if (role == Role::kRate && !rate_) rate_ = number;
+    const bool whole = window.names()[number].text.find('/') == std::string::npos;
+    if (role == Role::kParamNorm && whole && !param_) param_ = number;
+    if (role == Role::kUpdateNorm && whole && !update_) update_ = number;
     if (!is_planned(role) && !grows_before_instability(role) && !moves_by_plan(role)) continue;
     medians_[number] = median(frame, number, astray);
   }
@@ -126,7 +140,7 @@ void Together::see_pause(const Frame& frame) {
         static_cast<double>(frame.first_ns - last_ns_) / 1e9 / static_cast<double>(frame.step - step_);
     const double usual = median_of(pauses_);
     if (pauses_.size() >= 8 && seconds > kPause * usual && seconds > kPauseSeconds) {
-      plan(frame.step, fmt::format("a pause of {:.0f} s ended, as of a restart", seconds));
+      restart(frame.step, fmt::format("a pause of {:.0f} s ended, as of a restart", seconds));
     } else {
       keep(pauses_, seconds, 32);
     }
@@ -134,8 +148,81 @@ void Together::see_pause(const Frame& frame) {
   last_ns_ = frame.first_ns;
 }
 
+void Together::restart(int64_t step, std::string what) {
+  plan(step, std::move(what));
+  restart_step_ = step;
+  usual_loss_.clear();
+  oddness_.clear();
+  drifts_.clear();
+}
+
+std::string Together::title_of(const Leap& leap) {
+  return fmt::format("The learning rate rose from {:g} to {:g} at step {}", leap.from, leap.to, leap.step);
+}
+
+std::optional<Together::Leap> Together::leap_before(int64_t step) const {
+  if (!leap_ || step < leap_->step || step - leap_->step > kPlanSteps) return {};
+  return leap_;
+}
+
+void Together::see_rate(double was, double now, const Frame& frame, const std::string& name) {
+  const double change = std::abs(std::log(now / was));
+  const double most =
+      rate_changes_.empty() ? 0 : *std::max_element(rate_changes_.begin(), rate_changes_.end());
+  // A schedule bends; what leaps by a fifth and four times its bends was set.
+  const bool is_set = rate_changes_.size() >= 8 && change > std::max(0.2, 4 * most);
+  const bool is_reckless = ++rates_ > kFirstRates && now > kReckless * rate_most_;
+  if (is_set || is_reckless) plan(frame.step, fmt::format("{} went from {:g} to {:g}", name, was, now));
+  if ((is_set || is_reckless) && now > rate_most_) leap_ = Leap{frame.step, was, now, rate_most_, name};
+  rate_most_ = std::max({rate_most_, was, now});
+  keep(rate_changes_, change, 16);
+}
+
+// Parameters that no update explains: others were loaded.
+void Together::see_weights(const Frame& frame, const Window& window) {
+  if (!param_ || !medians_[*param_] || !before_[*param_]) return;
+  const double now = *medians_[*param_], was = *before_[*param_];
+  if (!std::isfinite(now) || !(was > 0) || !std::isfinite(was)) return;
+  const double drift = std::abs(now - was);
+  bool replaced = false;
+  if (update_ && medians_[*update_]) {
+    const double update = *medians_[*update_];
+    replaced = std::isfinite(update) && drift > kReplaced * update + kReplacedShare * was;
+  } else if (drifts_.size() >= 8) {
+    replaced = drift > kReplacedAlone * was && drift / was > kReplacedTimes * median_of(drifts_);
+  }
+  if (replaced)
+    restart(frame.step, fmt::format("other weights were loaded: {} went from {:g} to {:g}",
+                                    window.names()[*param_].text, was, now));
+  else
+    keep(drifts_, drift / was, 16);
+}
+
+void Together::see_pace(const Frame& frame, const Window& window, std::vector<Alarm>& alarms) {
+  if (!param_ || !update_ || !medians_[*param_] || !medians_[*update_]) return;
+  const double ratio = *medians_[*update_] / *medians_[*param_];
+  fast_steps_ = ratio > kFast ? fast_steps_ + 1 : 0;
+  // The first steps of a new model are large in every training.
+  if (fast_steps_ >= kGrowthSteps && steps_ >= int64_t{2 * kGrowthSteps}) fast_at_ = steps_;
+  if (ratio <= kTooFast) rush_.reset();
+  if (ratio <= kTooFast || steps_ < int64_t{kGrowthSteps}) return;
+  if (!rush_) rush_ = Rush{frame.step, 0};
+  if (++rush_->steps != 2 * kGrowthSteps) return;
+  Alarm alarm{.cause = Cause::kUnstable, .since = frame.step, .confidence = 0.8};
+  alarm.metrics = {window.names()[*update_].text, window.names()[*param_].text};
+  alarm.why =
+      fmt::format("each update moves the parameters by more than {:g} % of their norm from step {} on",
+                  100 * kTooFast, rush_->since);
+  raise(std::move(alarm), alarms);
+}
+
+bool Together::is_fast() const { return fast_at_ && steps_ - *fast_at_ <= kPlanLasts; }
+
 void Together::see_plan(const Frame& frame, const Window& window) {
   see_pause(frame);
+  see_weights(frame, window);
+  if (is_announced_) restart(frame.step, "a restart was announced");
+  is_announced_ = false;
   for (uint32_t number = 0; number < medians_.size(); ++number) {
     const Role role = window.names()[number].role;
     if (!is_planned(role) || !medians_[number] || !before_[number]) continue;
@@ -151,16 +238,7 @@ void Together::see_plan(const Frame& frame, const Window& window) {
       }
       tokens_alike_ = now == was ? tokens_alike_ + 1 : 0;
     }
-    if (role == Role::kRate && now > 0 && was > 0) {
-      const double change = std::abs(std::log(now / was));
-      const double most =
-          rate_changes_.empty() ? 0 : *std::max_element(rate_changes_.begin(), rate_changes_.end());
-      // A schedule bends; what leaps by a fifth and four times its bends was set.
-      if (rate_changes_.size() >= 8 && change > std::max(0.2, 4 * most)) {
-        what = fmt::format("{} went from {:g} to {:g}", window.names()[number].text, was, now);
-      }
-      keep(rate_changes_, change, 16);
-    }
+    if (role == Role::kRate && now > 0 && was > 0) see_rate(was, now, frame, window.names()[number].text);
     if (what.empty()) continue;
     plan(frame.step, std::move(what));
   }
@@ -168,7 +246,8 @@ void Together::see_plan(const Frame& frame, const Window& window) {
 
 void Together::follow_plan(const Frame& frame, const Window& window, std::vector<Alarm>& alarms) {
   if (!plan_ || plan_->told || frame.step - plan_->step > kPlanSteps) return;
-  Alarm alarm{.cause = Cause::kPlanned, .since = plan_->step};
+  const bool is_reckless = leap_ && leap_->step == plan_->step && leap_->to > kReckless * leap_->most;
+  Alarm alarm{.cause = is_reckless ? Cause::kUnstable : Cause::kPlanned, .since = plan_->step};
   for (const Series& series : series_) {
     if (std::max(series.moved[0], series.moved[1]) < 8) continue;
     alarm.metrics.push_back(window.names()[series.column].text);
@@ -177,6 +256,7 @@ void Together::follow_plan(const Frame& frame, const Window& window, std::vector
   plan_->told = true;
   alarm.confidence = 0.8;
   alarm.why = fmt::format("{} moved after step {}, at which {}", alarm.metrics[0], plan_->step, plan_->what);
+  if (is_reckless) alarm.title = title_of(*leap_);
   alarms.push_back(std::move(alarm));
   for (Series& series : series_) series.moved[0] = series.moved[1] = 0;
 }
@@ -241,12 +321,15 @@ void Together::see_losses(const Frame& frame, const Window& window, const Marks&
   if (rarest > kByChance || told_) return;
   const int64_t since = frame.step - static_cast<int64_t>(steps) + 1;
   told_ = true;
-  Alarm alarm{.cause = grown_ ? Cause::kUnstable : Cause::kAllBatch, .since = since};
+  const bool is_unstable = grown_ || is_fast();
+  Alarm alarm{.cause = is_unstable ? Cause::kUnstable : Cause::kAllBatch, .since = since};
   alarm.metrics = {window.names()[*loss_].text};
   alarm.confidence = 0.8;
-  alarm.why = fmt::format("{} rose far above its usual on all ranks at step {}, {}", alarm.metrics[0], since,
-                          grown_ ? "after norms of the model had grown by half within a few steps"
-                                 : "and nothing showed in the model before");
+  alarm.why =
+      fmt::format("{} rose far above its usual on all ranks at step {}, {}", alarm.metrics[0], since,
+                  grown_      ? "after norms of the model had grown by half within a few steps"
+                  : is_fast() ? "after updates that each moved the parameters by more than 2 % of their norm"
+                              : "and nothing showed in the model before");
   raise(std::move(alarm), alarms);
 }
 
@@ -282,7 +365,7 @@ void Together::see_climb(const Frame& frame, const Window& window, std::vector<A
   if (!told || !(*told > 0) || !std::isfinite(*told)) return;
   const std::string& metric = window.names()[*loss_].text;
   const double value = std::log(*told);
-  if (steps_ == 0) fast_ = slow_ = best_ = value;
+  if (steps_ == 0 || restart_step_ == frame.step) fast_ = slow_ = best_ = value;
   see_start(frame, window, alarms);
   keep(roughness_, std::abs(value - fast_), kPastSteps);
   fast_ += (value - fast_) / 4;
@@ -298,23 +381,27 @@ void Together::see_climb(const Frame& frame, const Window& window, std::vector<A
     climbs_since_ = frame.step + 1;
     climb_told_ = false;
   }
-  if (climb < kClimb || climb_told_) return;
+  if (climb < (is_fast() ? kClimbFast : kClimb) || climb_told_) return;
   climb_told_ = true;
   // Samples come at once, what comes loose gathers way.
-  const bool sudden = !grown_ && frame.step - climbs_since_ < static_cast<int64_t>(kGrowthSteps);
+  const bool sudden =
+      !grown_ && !is_fast() && frame.step - climbs_since_ < static_cast<int64_t>(kGrowthSteps);
   Alarm alarm{
       .cause = sudden ? Cause::kAllBatch : Cause::kUnstable, .since = climbs_since_, .metrics = {metric}};
   alarm.confidence = 0.7;
-  alarm.why =
-      fmt::format("{} climbs on all ranks above the best it was, from step {} on", metric, climbs_since_);
+  alarm.why = fmt::format(
+      "{} climbs on all ranks above the best it was, from step {} on{}", metric, climbs_since_,
+      is_fast() ? ", after updates that each moved the parameters by more than 2 % of their norm" : "");
   raise(std::move(alarm), alarms);
 }
 
 // What follows a planned change is its.
 void Together::raise(Alarm alarm, std::vector<Alarm>& alarms) const {
   if (plan_ && step_ - plan_->step <= kPlanLasts && alarm.since >= plan_->step - 2) {
-    alarm.cause = Cause::kPlanned;
+    const bool is_reckless = leap_ && leap_->step == plan_->step && leap_->to > kReckless * leap_->most;
+    alarm.cause = is_reckless ? Cause::kUnstable : Cause::kPlanned;
     alarm.since = plan_->step;
+    if (is_reckless) alarm.title = title_of(*leap_);
     alarm.why =
         fmt::format("{} moved after step {}, at which {}", alarm.metrics[0], plan_->step, plan_->what);
   }
@@ -328,6 +415,7 @@ std::vector<Alarm> Together::step(const Frame& frame, const Window& window, cons
   see_plan(frame, window);
   follow(frame, window);
   step_ = frame.step;
+  see_pace(frame, window, alarms);
   follow_plan(frame, window, alarms);
   see_growth();
   if (loss_ && *loss_ < frame.values.size()) {

@@ -23,8 +23,22 @@ namespace culprit::core::numerics {
 class Together {
  public:
   std::vector<Alarm> step(const Frame& frame, const Window& window, const Marks& astray);
-  // Norms grow as before an instability.
-  bool is_loose() const { return grown_.has_value(); }
+  // A learning rate that was set above all that it was before.
+  struct Leap {
+    int64_t step = 0;
+    double from = 0, to = 0, most = 0;  // `most`: the largest rate before
+    std::string metric;
+  };
+
+  // Norms grow as before an instability, or each step moves the model too far, or the rate just leapt.
+  bool is_loose() const { return grown_.has_value() || is_fast() || leap_before(step_).has_value(); }
+  // The leap of the rate that explains what began at `step`.
+  std::optional<Leap> leap_before(int64_t step) const;
+  static std::string title_of(const Leap& leap);
+  // Whether the job began anew at this step: what was usual before says nothing of what follows.
+  bool is_restarted() const { return restart_step_ == step_ && steps_ > 0; }
+  // The loop announced a restart; it holds from the next step on.
+  void announce_restart() { is_announced_ = true; }
 
  private:
   // The medians over ranks of one metric.
@@ -35,6 +49,10 @@ class Together {
     double level = 0, scale = 0;  // slow mean, and mean distance from it
     double moved[2] = {0, 0};     // since a planned change, down and up
     uint32_t steps = 0;
+  };
+  struct Rush {
+    int64_t since = 0;
+    size_t steps = 0;
   };
   struct Plan {
     int64_t step = 0;
@@ -48,6 +66,11 @@ class Together {
   void plan(int64_t step, std::string what);
   void see_plan(const Frame& frame, const Window& window);
   void see_pause(const Frame& frame);
+  void see_rate(double was, double now, const Frame& frame, const std::string& name);
+  void see_weights(const Frame& frame, const Window& window);
+  void see_pace(const Frame& frame, const Window& window, std::vector<Alarm>& alarms);
+  void restart(int64_t step, std::string what);
+  bool is_fast() const;
   void follow_plan(const Frame& frame, const Window& window, std::vector<Alarm>& alarms);
   void see_growth();
   void see_losses(const Frame& frame, const Window& window, const Marks& astray, std::vector<Alarm>& alarms);
@@ -58,9 +81,18 @@ class Together {
   std::vector<std::optional<double>> medians_;  // of this step, by column
   std::vector<std::optional<double>> before_;   // of the step before
   std::vector<Series> series_;
-  std::optional<uint32_t> loss_, rate_;
+  std::optional<uint32_t> loss_, rate_, param_, update_;
   std::optional<uint32_t> grown_;  // the column
   std::optional<Plan> plan_;
+  std::optional<Leap> leap_;
+  std::optional<int64_t> restart_step_;
+  bool is_announced_ = false;
+  double rate_most_ = 0;
+  uint32_t rates_ = 0;
+  std::deque<double> drifts_;       // changes of the parameters' norm by step, relative
+  uint32_t fast_steps_ = 0;         // in a row
+  std::optional<Rush> rush_;        // updates that are far too large
+  std::optional<int64_t> fast_at_;  // of steps_, the last one of a row long enough
   int64_t step_ = 0, steps_ = 0, first_step_ = 0;
   // Rate and tokens: how long and how evenly they went on.
   std::deque<double> rate_changes_;

@@ -96,13 +96,55 @@ const std::vector<Case> kCases = {
      "sdc",
      61,
      {}},
-    {"not finite on one rank",
+    {"a gradient that is not finite on one rank, once",
      [](Row& r) {
        if (is(r, 1, 44)) r.values["grad_norm"] = kNan;
      },
-     "sdc",
+     "unknown",
      44,
      {1}},
+    {"a loss that is NaN on one rank first, then on all",
+     [](Row& r) {
+       if (is(r, 1, 44)) r.values["loss"] = kNan;
+       if (r.step >= 45) r.values["loss"] = r.values["param_norm"] = kNan;
+     },
+     "unknown",
+     44,
+     {1}},
+    {"not finite on one rank alone, again and again",
+     [](Row& r) {
+       if (r.rank == 1 && r.step >= 40 && r.step % 15 == 0) r.values["grad_norm"] = kNan;
+     },
+     "sdc",
+     45,
+     {1}},
+    {"a learning rate that leaps, and NaN one step later",
+     [](Row& r) {
+       if (r.step >= 60) scale(r, "lr", 1e7);
+       if (r.step >= 61) r.values["loss"] = r.values["param_norm"] = r.values["grad_norm"] = kNan;
+     },
+     "optimizer",
+     61,
+     {},
+     1},
+    {"updates that replace the model",
+     [](Row& r) {
+       if (r.step >= 40) r.values["update_norm"] = 0.15 * r.values["param_norm"];
+     },
+     "optimizer",
+     55,
+     {}},
+    {"other weights after a restart that nobody announced",
+     [](Row& r) {
+       if (r.step < 60) return;
+       scale(r, "param_norm", 0.5), scale(r, "loss", 2), scale_local(r, 3);
+     },
+     "schedule",
+     60,
+     {},
+     0,
+     {},
+     true},
     {"activations of one rank, in every step",
      [](Row& r) {
        if (from(r, 2, 60)) scale(r, "act_max/layer.1", 1.6);
