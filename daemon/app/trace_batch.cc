@@ -52,7 +52,8 @@ void add_event(TraceBatch& batch, const ingest::TraceLine& line, std::string_vie
     append_line(text, field.name);
     text += '=';
     append_line(text, unquoted(field.json));
-    if (line.name == kJobEnd && field.name == "exit_code" && field.json != "0") batch.failed = true;
+    if (line.name == kJobEnd && field.name == "exit_code")
+      (field.json == "0" ? batch.succeeded : batch.failed) = true;
   }
   text += '\n';
   batch.events.times.push_back(line.time_ns);

@@ -56,8 +56,9 @@ struct TraceBatch {
   uint64_t loop_bytes = 0, loop_lines = 0;  // of records of metrics
   std::vector<detect::ProgressSeen> beats;
   std::vector<detect::PhaseSeen> phases;
-  bool ends = false, failed = false;  // {"kind":"event","name":"job_end"}, with an exit_code other than 0
-  uint64_t understood = 0;            // lines
+  // {"kind":"event","name":"job_end"}; with an exit_code other than 0; with the exit_code 0.
+  bool ends = false, failed = false, succeeded = false;
+  uint64_t understood = 0;  // lines
   BrokenLines broken;
 };
 

@@ -41,6 +41,24 @@ std::string drops(const Json& host) {
   return out.empty() ? "none" : out;
 }
 
+// "0.82: GPU has fallen off the bus (job llama)": what a verdict says of it; else why it is away or unwell.
+std::string reason(const Json& host) {
+  const auto told = [&](const char* name) {
+    const auto at = host.find(name);
+    return at != host.end() && at->is_string() ? text_field(host, name) : std::string();
+  };
+  std::string out;
+  if (const std::string verdict = told("reason"); !verdict.empty()) {
+    const auto score = host.find("score");
+    if (score != host.end() && score->is_number()) out = fmt::format("{:.2f}: ", score->get<double>());
+    out += fmt::format("{} (job {})", verdict, told("job"));
+  }
+  const std::string trouble = told("trouble");
+  const std::string away = trouble.empty() ? told("left") : trouble;
+  if (!away.empty()) out += (out.empty() ? "" : "; ") + away;
+  return out.empty() ? "-" : out;
+}
+
 // A clock that is off by less says nothing: the hello was on its way for as long.
 std::string clock(const Json& host) {
   const auto ahead = host.find("clock_ahead_ns");
@@ -72,12 +90,10 @@ int hosts(RemoteOptions& o) {
         {"HOST", "STATE", "SUSPECTED", "LAST SEEN", "LAG", "DROPPED", "CLOCK", "VERSION", "WHY"}};
     if (const auto items = json.find("items"); items != json.end())
       for (const Json& host : *items)
-        if (host.is_object()) {
-          const std::string trouble = text_field(host, "trouble");
+        if (host.is_object())
           rows.push_back({text_field(host, "host"), text_field(host, "state"), text_field(host, "suspected"),
                           time_field(host, "last_ns", o.zone), lag(host), drops(host), clock(host),
-                          text_field(host, "version"), trouble == "-" ? text_field(host, "left") : trouble});
-        }
+                          text_field(host, "version"), reason(host)});
     return rows.size() > 1 ? table(rows, wants_color()) : std::string("no host was seen yet\n");
   });
 }

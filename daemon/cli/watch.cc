@@ -37,7 +37,12 @@ std::string word_of_event(const app::ServerEvent& event, const Json& data) {
   if (event.kind == "job_started") return "started";
   if (event.kind == "job_ended") return "ended";
   if (event.kind == "diagnosis_gone") return "withdrawn";
-  return event.kind == "diagnosis" && data.value("verdict", false) ? "verdict" : event.kind;
+  if (event.kind != "diagnosis") return event.kind;
+  const auto change = data.find("change");
+  const std::string changed = change != data.end() && change->is_string() ? change->get<std::string>() : "";
+  if (changed == "withdrawn") return changed;
+  if (!data.value("verdict", false)) return event.kind;
+  return changed == "revised" ? changed : "verdict";
 }
 
 std::string hosts_of(const Json& data) {
@@ -61,10 +66,10 @@ std::string text_line(const app::ServerEvent& event, const Json& data, const Zon
   const bool of_job = event.kind == "job_started" || event.kind == "job_ended";
   const std::string word = word_of_event(event, data);
   const char* time = event.kind == "job_started" ? "first_ns" : of_job ? "last_ns" : "time_ns";
-  std::string out =
-      time_field(data, time, zone) + "  " +
-      inked(padded(to_terminal(word), kWordColumns), word == "verdict" ? Ink::kAlarm : Ink::kDim, color) +
-      "  " + text_field(data, of_job ? "id" : "job");
+  std::string out = time_field(data, time, zone) + "  " +
+                    inked(padded(to_terminal(word), kWordColumns),
+                          word == "verdict" || word == "revised" ? Ink::kAlarm : Ink::kDim, color) +
+                    "  " + text_field(data, of_job ? "id" : "job");
   if (event.kind == "job_ended") out += "  " + text_field(data, "state");
   for (const char* name : {"title", "verdict"})
     if (const auto text = data.find(name); text != data.end() && text->is_string())
@@ -72,6 +77,8 @@ std::string text_line(const app::ServerEvent& event, const Json& data, const Zon
   if (const std::string hosts = of_job ? "" : hosts_of(data); !hosts.empty()) out += "  on " + hosts;
   if (const auto c = data.find("confidence"); c != data.end() && c->is_number())
     out += fmt::format("  ({:.0f} %)", 100 * c->get<double>());
+  if (const auto before = data.find("replaces"); before != data.end() && before->is_object())
+    out += "  instead of: " + text_field(*before, "title");
   if (event.kind.starts_with("diagnosis")) out += "  " + text_field(data, "id");  // what `confirm` asks for
   return out + "\n";
 }

@@ -12,7 +12,9 @@
 #include "base/limits.h"
 #include "core/detect/comm/tell.h"
 #include "core/detect/flight.h"
+#include "core/detect/lost_numbers.h"
 #include "core/diagnose/correlator.h"
+#include "core/diagnose/proof.h"
 #include "core/diagnose/signs.h"
 #include "core/loop_order.h"
 #include "core/loop_ranks.h"
@@ -38,6 +40,7 @@ struct Engine::Impl {
   LoopOrder order{{[this](const MetricRow& row) { numbers.take(row); },
                    [this](const LoopEvent& event) { numbers.take(event); }}};
   LoopRanks loop_ranks;
+  detect::RankExits exits;
   ReadBeside beside;
 
   explicit Impl(EngineOptions o)
@@ -90,6 +93,7 @@ struct Engine::Impl {
     beside.bytes += input.bytes;
     beside.lines += input.lines;
   }
+  void take(detect::RankExited& input, TimeNs now) { exits.take(input, now); }
   void take(RuleOverran& input, TimeNs) {
     for (auto* run : {&live, &whole})
       if (*run) (*run)->overrun(input.rule);
@@ -177,6 +181,24 @@ struct Engine::Impl {
     findings.erase(stall);
   }
 
+  // A job that crashed, hangs or computes wrong numbers has worse than a slow rank, however sure that one is.
+  static void put_slowness_behind(std::vector<Finding>& findings) {
+    const auto is_worse = [](const Finding& f) {
+      const bool fault = f.kind == FindingKind::kFault && f.role == FindingRole::kRoot;
+      return fault && f.symptom != Symptom::kSlowdown && f.symptom != Symptom::kOther &&
+             (f.fatal || f.confidence >= 0.5);
+    };
+    double worst = 0;
+    for (const Finding& f : findings)
+      if (is_worse(f)) worst = std::max(worst, f.confidence);
+    if (worst <= 0) return;
+    for (Finding& f : findings) {
+      if (f.kind != FindingKind::kFault || f.detector != "comm" || f.symptom != Symptom::kSlowdown) continue;
+      f.general = true;
+      f.confidence = std::min(f.confidence, worst);
+    }
+  }
+
   // What the dumps tell, merged into what the clock told of a hang.
   std::vector<std::string> add_flights(const detect::View& view, detect::Analysis& analysis, Report& report) {
     if (went_on()) {
@@ -201,6 +223,7 @@ struct Engine::Impl {
     for (size_t i = 0; i < records.size();) {
       detect::ProgressSeen seen{-1, records[i].rank};
       for (; i < records.size() && records[i].rank == seen.rank; ++i) {
+        exits.returned(records[i].rank);
         if (records[i].op == CommOp::kJoin) continue;
         if (records[i].step == kCommUnknown)
           progress.moves(now);
@@ -222,8 +245,9 @@ struct Engine::Impl {
     for (std::string& what : comm.told_drops()) out.push_back({"", std::nullopt, std::move(what)});
   }
 
-  void add_comm(detect::Analysis& analysis, Report& report, TimeNs now) {
-    if (comm.empty()) return;
+  // What remains unknown of it.
+  std::vector<std::string> add_comm(detect::Analysis& analysis, Report& report, TimeNs now) {
+    if (comm.empty()) return {};
     // In a job that runs some ranks are always inside of an operation.
     const bool by_clock = now != kNoTime && progress.may_stall(options.hang, now);
     const comm::Stopped stopped = by_clock        ? comm::Stopped::kByClock
@@ -235,10 +259,27 @@ struct Engine::Impl {
     report.irregularities = std::move(said.irregularities);
     report.comm = std::move(said.steps);
     if (said.hang) report.hang = std::move(said.hang);
+    return std::move(said.missing);
+  }
+
+  // Who waited in an operation when its process ended was ended with the others.
+  void judge_exits(const detect::View& view, detect::Analysis& analysis) const {
+    if (exits.empty()) return;
+    detect::RankExits first = exits;
+    for (const CommRecord& record : comm.standing())
+      if (record.end_ns == 0) first.returned(record.rank);
+    JobSummary known;
+    comm::add_summary(comm, known);
+    const detect::RankExits& judged = first.empty() ? exits : first;
+    judged.judge({view, analysis.fate, known.ranks, progress.last_move_ns()}, analysis.findings);
   }
 
   void add_numerics(const detect::View& view, detect::Analysis& analysis, Report& report) {
-    if (numbers.empty()) return;
+    if (!numbers.empty()) add_metrics(view, analysis, report);
+    if (auto lost = detect::find_lost_numbers(view, analysis)) join_lost(std::move(*lost), analysis, report);
+  }
+
+  void add_metrics(const detect::View& view, detect::Analysis& analysis, Report& report) {
     numerics::Told said = numbers.told();
     for (Finding& finding : said.findings) {
       for (FindingSubject& subject : finding.subjects) {
@@ -253,6 +294,37 @@ struct Engine::Impl {
     for (std::string& what : said.problems) report.problems.push_back({"", std::nullopt, std::move(what)});
     report.numerics = std::move(said.faults);
     report.curves = std::move(said.curves);
+  }
+
+  // Numbers that the logs show to be lost: where metrics or a rule know of it too, it is one fault.
+  static void join_lost(detect::LostNumbers lost, detect::Analysis& analysis, Report& report) {
+    const auto is_numeric = [](const Finding& f) {
+      return f.kind == FindingKind::kFault && f.symptom == Symptom::kNumeric;
+    };
+    auto& all = analysis.findings;
+    const auto metric = std::find_if(all.begin(), all.end(), [&](const Finding& f) {
+      return is_numeric(f) && f.rule.empty() && f.detector == "numerics";
+    });
+    if (metric != all.end()) {
+      std::move(lost.finding.evidence.begin(), lost.finding.evidence.end(),
+                std::back_inserter(metric->evidence));
+      metric->lines += lost.finding.lines;
+      return;
+    }
+    Finding& finding = lost.finding;
+    for (Finding& f : all) {
+      if (!is_numeric(f) || f.rule.empty()) continue;
+      if (finding.rule.empty()) finding.rule = f.rule;
+      finding.fatal |= f.fatal;
+      finding.confidence = std::max(finding.confidence, f.confidence);
+      std::move(f.why.begin(), f.why.end(), std::back_inserter(finding.why));
+      std::move(f.evidence.begin(), f.evidence.end(), std::back_inserter(finding.evidence));
+      finding.lines += f.lines;
+      finding.last_ns = std::max(finding.last_ns, f.last_ns);
+    }
+    std::erase_if(all, [&](const Finding& f) { return is_numeric(f) && !f.rule.empty(); });
+    report.numerics.push_back(std::move(lost.fault));
+    all.push_back(std::move(finding));
   }
 
   // Whether the sources fall into times so far apart that no job bridges them: then a good end in one of them
@@ -341,7 +413,7 @@ std::vector<std::string> Engine::told_drops() const {
   return out;
 }
 
-Report Engine::report(TimeNs now) {
+Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   Report report;
   impl_->log.settle();
   const detect::View view = detect::make_view(impl_->log);
@@ -361,11 +433,15 @@ Report Engine::report(TimeNs now) {
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
   }
-  impl_->add_comm(analysis, report, now);
+  std::vector<std::string> missing = impl_->add_comm(analysis, report, now);
   impl_->add_numerics(view, analysis, report);
-  std::vector<std::string> missing;
-  if (!impl_->flights.empty()) missing = impl_->add_flights(view, analysis, report);
+  if (!impl_->flights.empty())
+    std::ranges::move(impl_->add_flights(view, analysis, report), std::back_inserter(missing));
   Impl::join_stall(analysis.findings);
+  impl_->judge_exits(view, analysis);
+  detect::leave_out(unheard, analysis.findings);
+  if (report.hang) detect::leave_out(unheard, *report.hang);
+  Impl::put_slowness_behind(analysis.findings);
   diagnose::correlate(view, analysis, report);
   comm::add_summary(impl_->comm, report.job);
   impl_->loop_ranks.add_summary(report.job);
@@ -379,6 +455,9 @@ Report Engine::report(TimeNs now) {
   impl_->tell_drops(report.problems);
   impl_->tell_several_jobs(report);
   impl_->tell_troubles(report.problems);
+  const bool traces = !impl_->comm.empty() || !impl_->numbers.empty() || !impl_->flights.empty();
+  if (now == kNoTime || report.job.lines > 0)  // a job that just began has nothing yet
+    diagnose::ask_for_proof({analysis.fate.ended_well, impl_->log.iterations().moves() > 0, traces}, report);
   // Threads tell them as they come.
   std::sort(report.problems.begin(), report.problems.end(), [](const Problem& a, const Problem& b) {
     return std::tie(a.file, a.offset, a.what) < std::tie(b.file, b.offset, b.what);
@@ -387,6 +466,7 @@ Report Engine::report(TimeNs now) {
 }
 
 bool Engine::may_stall(TimeNs now) const { return impl_->progress.may_stall(impl_->options.hang, now); }
+TimeNs Engine::progressed_ns() const { return impl_->progress.last_move_ns(); }
 bool Engine::ended_well() const { return impl_->fate.ended_well; }
 
 std::vector<comm::StepsWanted> Engine::take_wanted() { return std::exchange(impl_->wanted, {}); }

@@ -13,7 +13,9 @@
 #include "core/detect/comm/asked.h"
 #include "core/detect/comm/parallel.h"
 #include "core/detect/comm/vectors.h"
+#include "core/detect/rank_exits.h"
 #include "core/detect/stall.h"
+#include "core/detect/unheard.h"
 #include "core/logs/batch.h"
 #include "core/logs/line_parser.h"
 #include "core/rules/run.h"
@@ -80,9 +82,9 @@ struct EventInput {
 struct ReadBeside {
   uint64_t bytes = 0, lines = 0;
 };
-using Input =
-    std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen, detect::PhaseSeen,
-                 CommInput, CommCondensed, FlightInput, MetricInput, EventInput, ReadBeside>;
+using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
+                           detect::PhaseSeen, CommInput, CommCondensed, FlightInput, MetricInput, EventInput,
+                           ReadBeside, detect::RankExited>;
 
 // What the shell is asked to do or may want to show: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;
@@ -115,12 +117,14 @@ class Engine {
   bool settle_loop(TimeNs until);
 
   // What is known so far. May be asked at any time, again and again. With the time, on the clock of step()'s,
-  // a job that stopped making progress is told too.
-  Report report(TimeNs now = kNoTime);
+  // a job that stopped making progress is told too. `unheard`: hosts whose silence says nothing.
+  Report report(TimeNs now = kNoTime, const detect::Unheard& unheard = {});
   // Records that hosts' agents are to be asked for, by the reports since the last call.
   std::vector<comm::StepsWanted> take_wanted();
   // Cheap: whether a report at this time may tell of such a stop.
   bool may_stall(TimeNs now) const;
+  // When something last told of progress, on the clock of step()'s; kNoTime: nothing did.
+  TimeNs progressed_ns() const;
   // As the last report saw it: the job reached its planned end.
   bool ended_well() const;
   // The furthest iteration, as the last report saw it, or heartbeats since.

@@ -31,7 +31,8 @@ enum Kind : uint8_t {
   kFlight,
   kMetrics,
   kEvent,
-  kBeside
+  kBeside,
+  kExited
 };
 
 template <class... F>
@@ -160,6 +161,14 @@ void InputWriter::add(const Input& input, TimeNs now) {
         out.byte(i.begins);
         out.number(i.rank);
         note(kPhase, now, out.bytes());
+      },
+      [&](const detect::RankExited& i) {
+        PackedWriter out;
+        out.number(i.rank);
+        put(out, i.pid);
+        out.text(std::string_view(i.host).substr(0, limits::kNameBytes));
+        note(kExited, now, out.bytes());
+        hurries_ = true;
       },
       [&](const CommInput& i) { take_comm(i, now); },
       [&](const MetricInput& i) { take_rows(i.rows, now); },
@@ -293,7 +302,7 @@ struct InputReader::Note {
   };
   TimeNs now = kNoTime;
   std::variant<SourceOpened, ProblemSeen, detect::ProgressSeen, detect::PhaseSeen, std::pair<Kind, bool>,
-               Comm, FlightInput, LoopBatch, ReadBeside>
+               Comm, FlightInput, LoopBatch, ReadBeside, detect::RankExited>
       what;
 };
 
@@ -342,6 +351,11 @@ bool InputReader::read_notes(PackedReader& in, std::vector<Note>& out) {
       out.push_back({now, ReadBeside{bytes, body.number(kMostRead)}});
     } else if (kind == kComm || kind == kMetrics || kind == kEvent) {
       if (!(kind == kComm ? read_comm(body, now, out) : read_loop(kind, body, now, out))) return false;
+    } else if (kind == kExited) {
+      detect::RankExited exited{static_cast<uint32_t>(body.number(UINT32_MAX)), {}, {}};
+      exited.pid = get_optional(body);
+      exited.host = std::string(body.text(limits::kNameBytes));
+      out.push_back({now, std::move(exited)});
     } else
       ++unknown_notes_;
     if (!body.ok()) return false;  // more than is known may stand behind

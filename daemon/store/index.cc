@@ -158,9 +158,10 @@ Result<std::vector<DiagnosisRow>> Index::diagnoses(const DiagnosisQuery& query) 
   Statement get(
       database_,
       "SELECT job, run, id, kind, first_ns, last_ns, json, state, judged_by, judged_ns FROM diagnoses WHERE "
-      "(?1 = '' OR job = ?1) AND (?2 IS NULL OR run = ?2) AND (?3 IS NULL OR last_ns >= ?3) ORDER BY "
-      "first_ns DESC, rowid DESC LIMIT ?4");
+      "(?1 = '' OR job = ?1) AND (?2 IS NULL OR run = ?2) AND (?3 IS NULL OR last_ns >= ?3) AND (?5 = 0 OR "
+      "judged_by <> '') ORDER BY first_ns DESC, rowid DESC LIMIT ?4");
   get.bind(query.job).bind_number(query.run).bind_time(query.since_ns).bind(query.limit);
+  get.bind(static_cast<int64_t>(query.judged));
   return get.rows<DiagnosisRow>([](const auto& row) {
     return DiagnosisRow{row.text(0), static_cast<uint32_t>(row.integer(1)),
                         row.text(2), row.text(3),

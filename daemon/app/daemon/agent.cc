@@ -230,6 +230,7 @@ Status Agent::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   live.ended_after_ns = config_.jobs.ended_after_ns;
   live.uid = getuid();
   live.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
+  live.looked_ns = [watch = processes_.get()] { return watch->looked_ns(); };
   live.seen = follower();
   live.healthy = config_.collector.healthy;
   if (collects(config_)) live.jobs_max = kCollectorJobs;
@@ -337,6 +338,7 @@ void Agent::restore() {
   options.done = [this](std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {
     restored(std::move(rest), damage);
   };
+  load_judgements();
   const std::vector<RunEnd> ends = options.ends;
   restore_ = std::make_unique<Restore>(std::move(options));
   if (!collecting_) return restore_->begin();
@@ -347,6 +349,23 @@ void Agent::restore() {
   diagnoser_->ask([ends](LiveJobs& live, TimeNs) { live.restoring(ends); });
   collecting_->restore(std::move(ended), [this] { restore_->begin(); });
   collecting_->listen();
+}
+
+// What people said of diagnoses counts for the reports of jobs that go on.
+void Agent::load_judgements() {
+  const auto said = std::make_shared<std::vector<LiveJobs::Judgement>>();
+  recorder_->ask(
+      [said](store::Spool&, store::Index& index) {
+        if (const auto rows = index.diagnoses({.judged = true}))
+          for (const store::DiagnosisRow& row : *rows)
+            said->push_back({row.job, row.id, row.run, row.state == "confirmed"});
+      },
+      [this, said] {
+        if (said->empty()) return;
+        diagnoser_->ask([said](LiveJobs& live, TimeNs now) {
+          for (const LiveJobs::Judgement& one : *said) live.judge(one, now);
+        });
+      });
 }
 
 void Agent::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {
@@ -447,16 +466,22 @@ void Agent::take_events(std::vector<LiveEvent>&& events) {
       if (collecting_) collecting_->want_steps(event.hosts, {event.job, event.steps});
       continue;
     }
-    if (event.replayed && event.kind == LiveEventKind::kDiagnosis) tell_if_new(event);
+    if (event.replayed && event.publish && event.kind == LiveEventKind::kDiagnosis) tell_if_new(event);
     record_event(event);
-    if (!event.replayed && event.kind != LiveEventKind::kPoolChanged) tell(event);
+    if (event.replayed || event.kind == LiveEventKind::kPoolChanged) continue;
+    want_evidence(event);
+    if (event.publish) tell(event);
   }
+}
+
+// Also of what may still change: hosts keep it for a while only.
+void Agent::want_evidence(const LiveEvent& event) {
+  if (collecting_ && (event.kind == LiveEventKind::kFinding || event.kind == LiveEventKind::kDiagnosis))
+    collecting_->want(event.hosts, event.told_ns, "a fault was found in job " + event.job);
 }
 
 void Agent::tell(const LiveEvent& event) {
   if (api_) api_->events().publish({std::string(word(event.kind)), event.job, event.json});
-  if (collecting_ && (event.kind == LiveEventKind::kFinding || event.kind == LiveEventKind::kDiagnosis))
-    collecting_->want(event.hosts, event.told_ns, "a fault was found in job " + event.job);
   if (!event.sentence.empty()) log_.info(fmt::format("job {}: {}", event.job, event.sentence));
 }
 
@@ -466,11 +491,14 @@ void Agent::tell_if_new(const LiveEvent& event) {
   recorder_->ask(
       [event, known](store::Spool&, store::Index& index) {
         const auto rows = index.diagnoses({.job = event.job, .run = event.run});
-        *known = !rows || std::any_of(rows->begin(), rows->end(),
-                                      [&](const store::DiagnosisRow& row) { return row.id == event.id; });
+        *known = !rows || std::any_of(rows->begin(), rows->end(), [&](const store::DiagnosisRow& row) {
+          return row.id == event.id && was_announced(row.json);
+        });
       },
       [this, event, known] {
-        if (!*known) tell(event);
+        if (*known) return;
+        want_evidence(event);
+        tell(event);
       });
 }
 

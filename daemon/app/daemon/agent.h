@@ -75,6 +75,8 @@ class Agent {
   void take_events(std::vector<LiveEvent>&& events);
   void tell(const LiveEvent& event);
   void tell_if_new(const LiveEvent& event);
+  void want_evidence(const LiveEvent& event);
+  void load_judgements();
   void record_event(const LiveEvent& event);
   void record_job(const LiveEvent& event);
   void refuse_reload(const std::string& why);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/daemon/device_past.h"
+#include "app/daemon/judgement.h"
 #include "base/time.h"
 
 namespace culprit::app {
@@ -17,6 +18,8 @@ using nlohmann::json;
 
 // Each has a thread, out of the unit's 64 tasks, while its client takes what it reads.
 constexpr size_t kEvidenceReaders = 8;
+// Of the verdict by which a host is suspected; null where it is not.
+constexpr const char* kSuspicion[] = {"score", "reason", "job", "diagnosis"};
 
 json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
 
@@ -102,7 +105,88 @@ struct Said {
       if (!row.judged_by.empty() && row.job == job && text_of(diagnosis, "id") == row.id)
         out["by"] = row.judged_by, out["this"] = row.state == "confirmed";
   }
+
+  // What became of it: "open", "withdrawn", "confirmed", "refuted"; rows are of one run.
+  void mark_state(json& diagnosis) const {
+    if (!diagnosis.is_object()) return;
+    const std::string id = text_of(diagnosis, "id");
+    for (const store::DiagnosisRow& row : rows)
+      if (row.id == id) diagnosis["state"] = row.state;
+  }
+
+  Judgements judgements() const {
+    Judgements out;
+    for (const store::DiagnosisRow& row : rows)
+      if (!row.judged_by.empty()) out[row.id] = row.state == "confirmed";
+    return out;
+  }
 };
+
+double number_of(const json& object, const char* name) {
+  const auto at = object.find(name);
+  return at != object.end() && at->is_number() ? at->get<double>() : 0;
+}
+
+// The hosts that a diagnosis names.
+std::set<std::string> hosts_of(const json& diagnosis) {
+  std::set<std::string> out;
+  const auto hosts = diagnosis.find("hosts");
+  if (hosts == diagnosis.end() || !hosts->is_array()) return out;
+  for (const json& place : *hosts)
+    if (place.is_object() && !text_of(place, "host").empty()) out.insert(text_of(place, "host"));
+  return out;
+}
+
+// A person's word on a report that was made before: a refuted diagnosis stands last, is no verdict, and hosts
+// that it alone names are no suspects.
+void apply_to(json& report, const Judgements& judgements) {
+  const json given = report.value("diagnoses", json::array());
+  if (judgements.empty() || !given.is_array()) return;
+  std::vector<RankedDiagnosis> ranked;
+  std::optional<size_t> verdict;
+  const json told = report.value("verdict", json());
+  for (const json& d : given) {
+    if (told.is_object() && text_of(told, "id") == text_of(d, "id")) verdict = ranked.size();
+    ranked.push_back({text_of(d, "id"), number_of(d, "confidence")});
+  }
+  const JudgedOrder judged = order_of(ranked, verdict, judgements);
+  json diagnoses = json::array();
+  std::set<std::string> refuted, named;
+  for (const size_t i : judged.order) {
+    const auto said = judgements.find(ranked[i].id);
+    const bool wrong = said != judgements.end() && !said->second;
+    (wrong ? refuted : named).merge(hosts_of(given[i]));
+    diagnoses.push_back(given[i]);
+  }
+  report["verdict"] = judged.verdict ? given[*judged.verdict] : json();
+  report["diagnoses"] = std::move(diagnoses);
+  json suspects = json::array();
+  for (const json& place : report.value("suspects", json::array())) {
+    const std::string host = text_of(place, "host");
+    if (!refuted.contains(host) || named.contains(host)) suspects.push_back(place);
+  }
+  report["suspects"] = std::move(suspects);
+  if (verdict && !judged.verdict)
+    report["missing"].push_back("another explanation: the diagnosis that led was refuted");
+}
+
+// What a run's rows say in place of its verdict, once a person spoke: null where nothing is left.
+json judged_verdict(std::vector<store::DiagnosisRow> rows) {
+  std::vector<RankedDiagnosis> ranked;
+  std::vector<std::string> titles;
+  std::optional<size_t> verdict;
+  Said said;
+  for (store::DiagnosisRow& row : rows) {
+    const json d = json::parse(row.json, nullptr, false);
+    if (!d.is_object() || row.state == "withdrawn") continue;
+    if (d.value("verdict", false)) verdict = ranked.size();
+    ranked.push_back({row.id, number_of(d, "confidence")});
+    titles.push_back(text_of(d, "title"));
+    said.rows.push_back(std::move(row));
+  }
+  const JudgedOrder judged = order_of(ranked, verdict, said.judgements());
+  return judged.verdict ? json(titles[*judged.verdict]) : json();
+}
 
 void add_forward(json& out, const std::string& to, const UplinkFigures& f) {
   out["jobs"] = f.jobs;
@@ -139,16 +223,47 @@ void add_forward(json& out, const std::string& to, const UplinkFigures& f) {
 // Whether something was held against the host: a diagnosis that names it.
 bool names_host(const store::DiagnosisRow& row, const std::string& host) {
   const json diagnosis = json::parse(row.json, nullptr, false);
-  if (!diagnosis.is_object()) return false;
-  const auto hosts = diagnosis.find("hosts");
-  if (hosts == diagnosis.end() || !hosts->is_array()) return false;
-  return std::any_of(hosts->begin(), hosts->end(),
-                     [&](const json& place) { return place.is_object() && text_of(place, "host") == host; });
+  return diagnosis.is_object() && hosts_of(diagnosis).contains(host);
+}
+
+// A host that the verdict of a job's last run names, unless somebody cleared it after the evidence came.
+void add_suspects(const store::DiagnosisRow& row, const std::map<std::string, TimeNs>& cleared,
+                  std::vector<std::pair<double, json>>& out) {
+  const json d = json::parse(row.json, nullptr, false);
+  const bool stands = row.state == "open" || row.state == "confirmed";
+  if (!stands || !d.is_object() || !d.value("settled", true)) return;
+  if (row.state != "confirmed" && !d.value("verdict", false)) return;
+  const json accused = d.value("accused_ns", json::object());
+  for (const json& place : d.value("hosts", json::array())) {
+    const std::string host = place.is_object() ? text_of(place, "host") : "";
+    if (host.empty()) continue;
+    const json since = accused.is_object() ? accused.value(host, json()) : json();
+    const TimeNs last = since.is_number_integer() ? since.get<TimeNs>() : row.last_ns;
+    const auto at = cleared.find(host);
+    if (at != cleared.end() && (last == kNoTime || last <= at->second)) continue;
+    json item = {{"job", row.job},
+                 {"run", row.run},
+                 {"host", host},
+                 {"score", number_of(place, "score")},
+                 {"ranks", place.value("ranks", json::array())},
+                 {"devices", place.value("devices", json::array())},
+                 {"why", place.value("why", json::array())},
+                 {"last_ns", time_or_null(last)},
+                 {"diagnosis", row.id},
+                 {"reason", text_of(d, "title")},
+                 {"confidence", number_of(d, "confidence")}};
+    out.emplace_back(number_of(place, "score"), std::move(item));
+  }
 }
 
 }  // namespace
 
 std::string kind_of_diagnosis(std::string_view text) { return kind_of(json::parse(text, nullptr, false)); }
+
+bool was_announced(std::string_view text) {
+  const json diagnosis = json::parse(text, nullptr, false);
+  return !diagnosis.is_object() || diagnosis.value("settled", true);
+}
 
 serve::Health AgentApi::health() {
   const TimeNs now = env_.now(io::Clock::kMonotonic);
@@ -213,6 +328,25 @@ void AgentApi::status(Answer answer) {
   answer(dump(out));
 }
 
+namespace {
+
+using JudgedVerdicts = std::map<std::pair<std::string, uint32_t>, json>;  // titles, by job and run
+
+JudgedVerdicts judged_verdicts(store::Index& index) {
+  JudgedVerdicts out;
+  const auto judged = index.diagnoses({.judged = true});
+  if (!judged) return out;
+  for (const store::DiagnosisRow& row : *judged) {
+    const std::pair key(row.job, row.run);
+    if (out.contains(key)) continue;
+    if (auto rows = index.diagnoses({.job = row.job, .run = row.run}))
+      out[key] = judged_verdict(std::move(*rows));
+  }
+  return out;
+}
+
+}  // namespace
+
 // Those that are known live, then those that the index remembers.
 void AgentApi::jobs(Answer answer) {
   auto items = std::make_shared<json>(json::array());
@@ -226,15 +360,21 @@ void AgentApi::jobs(Answer answer) {
       },
       [this, items, answer = std::move(answer)] {
         auto rows = std::make_shared<std::vector<store::JobRow>>();
+        auto verdicts = std::make_shared<JudgedVerdicts>();
         parts_.recorder->ask(
-            [rows](store::Spool&, store::Index& index) {
+            [rows, verdicts](store::Spool&, store::Index& index) {
               if (auto found = index.jobs()) *rows = std::move(*found);
+              *verdicts = judged_verdicts(index);
             },
-            [items, rows, answer] {
+            [items, rows, verdicts, answer] {
               std::set<std::pair<std::string, uint32_t>> live;
               for (const json& item : *items) live.emplace(text_of(item, "id"), item.value("run", 0u));
               for (const store::JobRow& row : *rows)
                 if (!live.contains({row.id, row.run})) items->push_back(row_json(row));
+              for (json& item : *items)
+                if (const auto at = verdicts->find({text_of(item, "id"), item.value("run", 0u)});
+                    at != verdicts->end())
+                  item["verdict"] = at->second;
               const auto began = [](const json& item) {
                 const json at = item.value("first_ns", json());
                 return at.is_number() ? at.get<TimeNs>() : kNoTime;
@@ -250,6 +390,7 @@ void AgentApi::report(const serve::ReportQuery& query, Answer answer) {
   struct Found {
     std::optional<std::string> text;
     std::optional<uint32_t> run;  // that the text is of
+    bool settled = true;
     Said said;
   };
   const auto found = std::make_shared<Found>();
@@ -258,10 +399,12 @@ void AgentApi::report(const serve::ReportQuery& query, Answer answer) {
   parts_.diagnoser->ask(
       [found, of, charts](LiveJobs& live, TimeNs now) {
         found->run = live.run_of(of.job);
-        if (found->run && of.run.value_or(*found->run) == *found->run)
+        if (found->run && of.run.value_or(*found->run) == *found->run) {
           found->text = live.report_json(of.job, now, charts);
-        else
+          found->settled = live.settled(of.job);
+        } else {
           found->run = of.run;
+        }
       },
       [this, found, of, charts, answer = std::move(answer)] {
         parts_.recorder->ask(
@@ -284,7 +427,10 @@ void AgentApi::report(const serve::ReportQuery& query, Answer answer) {
               if (!report.is_object()) return answer(std::move(*found->text));
               if (charts == Charts::kLeftOut) report.erase("charts");  // those that are kept have them
               report["job"]["run"] = *found->run;
+              report["settled"] = found->settled;
+              apply_to(report, found->said.judgements());
               const auto mark = [&](json& d) {
+                found->said.mark_state(d);
                 found->said.mark(d, of.job);
                 found->said.remember(d, {of.job, *found->run});
               };
@@ -320,29 +466,32 @@ void AgentApi::diagnoses(const serve::DiagnosisQuery& query, Answer answer) {
                        });
 }
 
-// What spoke against a host before it was cleared counts no more.
+// Whom the verdict of a job's last run names. What spoke against a host before it was cleared counts no more.
 void AgentApi::suspects(const std::optional<std::string>& job, Answer answer) {
-  auto text = std::make_shared<std::string>();
-  auto cleared = std::make_shared<std::map<std::string, TimeNs>>();
-  parts_.diagnoser->ask(
-      [text, job](LiveJobs& live, TimeNs) { *text = live.suspects_json(job.value_or("")); },
-      [this, text, cleared, answer = std::move(answer)] {
-        parts_.recorder->ask(
-            [cleared](store::Spool&, store::Index& index) {
-              if (auto found = index.cleared()) *cleared = std::move(*found);
-            },
-            [text, cleared, answer] {
-              json all = json::parse(*text, nullptr, false);
-              json items = json::array();
-              for (json& item : all["items"]) {
-                const json host = item.value("host", json());
-                const auto at = host.is_string() ? cleared->find(host.get<std::string>()) : cleared->end();
-                const json accused = item.value("last_ns", json());
-                if (at == cleared->end() || (accused.is_number() && accused.get<TimeNs>() > at->second))
-                  items.push_back(std::move(item));
-              }
-              answer(dump({{"items", items}}));
-            });
+  const auto found = std::make_shared<std::vector<std::pair<double, json>>>();
+  const auto read = std::make_shared<Status>();
+  parts_.recorder->ask(
+      [found, read, job](store::Spool&, store::Index& index) {
+        const auto rows = index.diagnoses({.job = job.value_or("")});
+        const auto cleared = index.cleared();
+        if (!rows) *read = tl::unexpected(rows.error());
+        if (!cleared) *read = tl::unexpected(cleared.error());
+        if (!*read) return;
+        std::map<std::string, uint32_t> last;  // run of each job
+        for (const store::DiagnosisRow& row : *rows)
+          if (!last.contains(row.job))
+            if (const auto known = index.job(row.job); known && *known) last[row.job] = (*known)->run;
+        for (const store::DiagnosisRow& row : *rows)
+          if (const auto run = last.find(row.job); run != last.end() && run->second == row.run)
+            add_suspects(row, *cleared, *found);
+      },
+      [found, read, answer = std::move(answer)] {
+        if (!*read) return answer(tl::unexpected(read->error()));
+        std::stable_sort(found->begin(), found->end(),
+                         [](const auto& a, const auto& b) { return a.first > b.first; });
+        json items = json::array();
+        for (auto& [score, item] : *found) items.push_back(std::move(item));
+        answer(dump({{"items", items}}));
       });
 }
 
@@ -363,22 +512,31 @@ void AgentApi::hosts(Answer answer) {
                 {"lag_bytes", lag},
                 {"gaps", gaps},
                 {"version", CULPRIT_VERSION}};
-    for (const json& s : suspects["items"])
-      if (s.value("host", json()) == parts_.config->host.name) own["suspected"] = true;
-    items.push_back(std::move(own));
-    // Logs of other hosts may be read here too: what speaks against these is shown with them.
-    std::set<std::string> told = {parts_.config->host.name};
+    const auto suspect = [](json& row, const json& s) {
+      row["suspected"] = true;
+      for (const char* name : kSuspicion) row[name] = s.value(name, json());
+    };
+    for (const char* name : kSuspicion) own[name] = nullptr;
+    // Logs of other hosts may be read here too: what speaks against these is shown with them. Of several
+    // verdicts on one host the one with the highest score comes first.
+    std::set<std::string> told;
     for (const json& s : suspects["items"]) {
-      const json host = s.value("host", json());
-      if (!host.is_string() || !told.insert(host.get<std::string>()).second) continue;
-      items.push_back({{"host", host},
-                       {"state", "not watched here"},
-                       {"suspected", true},
-                       {"last_ns", s.value("last_ns", json())},
-                       {"lag_bytes", nullptr},
-                       {"gaps", nullptr},
-                       {"version", nullptr}});
+      const std::string host = text_of(s, "host");
+      if (host.empty() || !told.insert(host).second) continue;
+      if (host == parts_.config->host.name) {
+        suspect(own, s);
+        continue;
+      }
+      json row = {{"host", host},
+                  {"state", "not watched here"},
+                  {"last_ns", s.value("last_ns", json())},
+                  {"lag_bytes", nullptr},
+                  {"gaps", nullptr},
+                  {"version", nullptr}};
+      suspect(row, s);
+      items.push_back(std::move(row));
     }
+    items.insert(items.begin(), std::move(own));
     answer(dump({{"items", items}}));
   });
 }
@@ -487,12 +645,21 @@ void AgentApi::pool(Answer answer) {
 
 void AgentApi::judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) {
   auto outcome = std::make_shared<Status>();
+  const auto run = std::make_shared<std::optional<uint32_t>>();  // the last one that has it
   store::Index::Judgement j{judgement.of.job, judgement.id, judgement.of.run,
                             judgement.right,  who(by),      env_.now(io::Clock::kWall)};
   parts_.recorder->ask(
-      [outcome, j](store::Spool&, store::Index& index) { *outcome = index.judge(j); },
-      [outcome, j, answer = std::move(answer)] {
+      [outcome, run, j](store::Spool&, store::Index& index) {
+        *outcome = index.judge(j);
+        if (const auto rows = index.diagnoses({.job = j.job, .run = j.run, .judged = true}))
+          for (const store::DiagnosisRow& row : *rows)
+            if (row.id == j.id) *run = std::max(run->value_or(0), row.run);
+      },
+      [this, outcome, run, j, answer = std::move(answer)] {
         if (!*outcome) return answer(tl::unexpected(outcome->error()));
+        if (parts_.diagnoser && *run)
+          parts_.diagnoser->ask([word = LiveJobs::Judgement{j.job, j.id, **run, j.right}](
+                                    LiveJobs& live, TimeNs now) { live.judge(word, now); });
         answer(dump({{"job", j.job}, {"id", j.id}, {j.right ? "confirmed" : "refuted", {{"by", j.by}}}}));
       });
 }
@@ -502,25 +669,20 @@ void AgentApi::clear(const std::string& host, const serve::Actor& by, Answer ans
   const auto known = std::make_shared<bool>(host == parts_.config->host.name);
   const auto outcome = std::make_shared<Status>();
   const TimeNs now = env_.now(io::Clock::kWall);
-  parts_.diagnoser->ask(
-      [known, host](LiveJobs& live, TimeNs) { *known = *known || live.suspects(host); },
-      [this, known, outcome, host, now, by, answer = std::move(answer)] {
-        parts_.recorder->ask(
-            [known, outcome, host, now, by](store::Spool&, store::Index& index) {
-              if (const auto cleared = index.cleared()) *known = *known || cleared->contains(host);
-              if (!*known)
-                if (const auto rows = index.diagnoses({}))
-                  *known = std::any_of(rows->begin(), rows->end(),
-                                       [&](const auto& row) { return names_host(row, host); });
-              *outcome = *known
-                             ? index.clear_host(host, now, who(by))
-                             : fail(ErrorCode::kNotFound,
-                                    fmt::format("no host {} here: nothing was ever held against it", host));
-            },
-            [outcome, host, now, answer] {
-              if (!*outcome) return answer(tl::unexpected(outcome->error()));
-              answer(dump({{"host", host}, {"cleared_ns", now}}));
-            });
+  parts_.recorder->ask(
+      [known, outcome, host, now, by](store::Spool&, store::Index& index) {
+        if (const auto cleared = index.cleared()) *known = *known || cleared->contains(host);
+        if (!*known)
+          if (const auto rows = index.diagnoses({}))
+            *known = std::any_of(rows->begin(), rows->end(),
+                                 [&](const auto& row) { return names_host(row, host); });
+        *outcome = *known ? index.clear_host(host, now, who(by))
+                          : fail(ErrorCode::kNotFound,
+                                 fmt::format("no host {} here: nothing was ever held against it", host));
+      },
+      [outcome, host, now, answer = std::move(answer)] {
+        if (!*outcome) return answer(tl::unexpected(outcome->error()));
+        answer(dump({{"host", host}, {"cleared_ns", now}}));
       });
 }
 

@@ -225,6 +225,7 @@ void Collecting::connected(const std::string& host, const peer::Hello& hello, co
                             to_terminal(hello.program)));
   facts.noted_ns = now;
   note(facts);
+  tell_engine(host, kNoTime);
   if (const auto wanted = wanted_.find(host); wanted != wanted_.end())
     for (const peer::Wanted& one : wanted->second) collector_->want(host, one);
 }
@@ -234,8 +235,16 @@ void Collecting::disconnected(const std::string& host, const std::string& why) {
   facts.connected = false;
   facts.left = why;
   facts.since_ns = facts.seen_ns = env_.now(io::Clock::kWall);
-  if (!stopping_) note(facts);  // the collector's own end is no reason of the host
+  if (!stopping_) {  // the collector's own end is no reason of the host
+    note(facts);
+    tell_engine(host, facts.since_ns);
+  }
   options_.info(fmt::format("host {} is not connected any more: {}", to_terminal(host), to_terminal(why)));
+}
+
+// Its silence is the agent's, not the host's.
+void Collecting::tell_engine(const std::string& host, TimeNs away_since) {
+  options_.diagnoser->ask([host, away_since](LiveJobs& live, TimeNs) { live.agent_away(host, away_since); });
 }
 
 void Collecting::refused(peer::Refusal code, const std::string& sentence) {

@@ -107,6 +107,7 @@ class Collecting : private collect::FrameSink {
   void disconnected(const std::string& host, const std::string& why) override;
   void refused(peer::Refusal code, const std::string& sentence) override;
 
+  void tell_engine(const std::string& host, TimeNs away_since);
   void pump();
   void run(Work& work);
   void append(Work& work, Item& item);

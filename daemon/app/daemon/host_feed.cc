@@ -254,6 +254,16 @@ struct HostFeed::Impl {
     }
   }
 
+  // Its line without an end was taken.
+  void mark_cut_line(StreamId id) {
+    const auto known = streams.find(id);
+    if (known == streams.end() || known->second.mark == known->second.end) return;
+    known->second.mark = known->second.end;
+    known->second.told_at_mark = 0;
+    ++known->second.lines;
+    move(known->second);
+  }
+
   void move(FeedStream& stream) {
     if (!std::exchange(stream.moved, true))
       mark_bytes += kRecordBytes + stream.live.info.path.size() + stream.live.info.job.size();
@@ -292,7 +302,7 @@ struct HostFeed::Impl {
     } else if (info.kind == OriginKind::kFile) {
       job->sources.take_file(stream.live, piece, at);
     } else if (info.kind == OriginKind::kRing) {
-      job->sources.take_ring(piece, at);
+      job->sources.take_ring(stream.live, piece, at);
     } else if (info.kind == OriginKind::kDump) {
       job->sources.take_dump(stream.live, piece, at);
     }
@@ -349,6 +359,7 @@ struct HostFeed::Impl {
 
   void tick(const std::string& id, FeedJob& job, TimeNs now) {
     settle_dumps(job, now);
+    for (const StreamId cut : job.sources.settle_files(now).cut) mark_cut_line(cut);
     if (job.asked_ns != kNoTime && now >= job.asked_ns && now - job.asked_ns < kAskEvery) return;
     job.asked_ns = now;
     job.writer->tick(now);
@@ -373,13 +384,8 @@ struct HostFeed::Impl {
     if (std::exchange(job.over, true)) return;
     job.sources.end(now);
     for (const auto& [id, ended] : job.streams) {
-      const auto known = streams.find(id);
-      if (known == streams.end() || known->second.mark == known->second.end) continue;
-      known->second.mark = known->second.end;
-      known->second.told_at_mark = 0;
-      ++known->second.lines;
-      move(known->second);
-      known->second.live.rest.clear();
+      mark_cut_line(id);
+      if (const auto known = streams.find(id); known != streams.end()) known->second.live.rest.clear();
     }
   }
 

@@ -29,6 +29,25 @@ void JobHosts::alive(const std::string& host, bool alive) {
   change(hosts_[host], [&](Host& h) { h.alive = alive; });
 }
 
+bool JobHosts::away(const std::string& host, TimeNs since) {
+  const auto known = hosts_.find(host);
+  if (known == hosts_.end()) return false;
+  const bool was = known->second.away_ns.value_or(kNoTime) != kNoTime;
+  known->second.away_ns = since;
+  return was != (since != kNoTime);
+}
+
+std::map<std::string, TimeNs> JobHosts::away(TimeNs now) const {
+  std::map<std::string, TimeNs> out;
+  for (const auto& [name, host] : hosts_) {
+    if (host.gone()) continue;
+    const bool silent = host.heard_ns != kNoTime && !is_heard(host, now);
+    const TimeNs since = host.away_ns ? *host.away_ns : silent ? host.heard_ns : kNoTime;
+    if (since != kNoTime) out[name] = since;
+  }
+  return out;
+}
+
 template <class Change>
 void JobHosts::change(Host& host, const Change& change) {
   by_until_.erase({host.until_ns, &host});

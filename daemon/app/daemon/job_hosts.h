@@ -21,6 +21,11 @@ class JobHosts {
   // The host has told everything up to `until`. `active`: with lines, not only that it is there.
   void told(const std::string& host, TimeNs until, TimeNs now, bool active);
   void alive(const std::string& host, bool alive);
+  // Its agent is away since then (ours); kNoTime: it is connected. Whether that is news.
+  bool away(const std::string& host, TimeNs since);
+  // Hosts that may still have the job and whose agents are away: since when. Of one whose connection nobody
+  // told, its silence tells.
+  std::map<std::string, TimeNs> away(TimeNs now) const;
   // After a restart: they have not been silent, we were.
   void back(TimeNs now);
 
@@ -39,8 +44,9 @@ class JobHosts {
 
  private:
   struct Host {
-    TimeNs until_ns = kNoTime;  // its clock
-    TimeNs heard_ns = kNoTime;  // ours
+    TimeNs until_ns = kNoTime;      // its clock
+    TimeNs heard_ns = kNoTime;      // ours
+    std::optional<TimeNs> away_ns;  // ours: since when it is not connected; kNoTime: it is
     std::optional<bool> alive;
     bool gone() const { return alive == false; }
   };

@@ -21,8 +21,8 @@ constexpr TimeNs kRepeatEvery = 10 * kNsPerSecond;
 constexpr size_t kRepeats = 4096;
 // Agents that are remembered of a host that their logs name: several may read one file that they share.
 constexpr size_t kTellers = 4;
-// A confidence that changes by less is no news.
-constexpr double kNews = 0.1;
+// Accusations without evidence that tells a time.
+constexpr size_t kAccused = 4096;
 
 core::EngineOptions engine_options(const std::string& id, const LiveOptions& options) {
   core::EngineOptions out;
@@ -49,13 +49,6 @@ std::string key_of(const Diagnosis& d) {
   std::string out = fmt::format("{}:{}", d.detector.value_or(""), word(d.symptom));
   // Of wrong numbers each first step is a fault of its own.
   if (d.detector == "numerics" && d.iteration) out += fmt::format(":{}", *d.iteration);
-  return out;
-}
-
-std::string signature_of(const Diagnosis& d, bool verdict) {
-  std::string out =
-      fmt::format("{}|{}|{}|{}", d.title, word(d.symptom), verdict, static_cast<int>(d.confidence / kNews));
-  for (const Suspect& s : d.hosts) out += "|" + s.host.value_or("");
   return out;
 }
 
@@ -130,7 +123,10 @@ void LiveJob::note(const LiveStream& stream, const Piece& piece, TimeNs now) {
 void LiveJob::take(const LiveStream& stream, const Piece& piece, TimeNs now) {
   note(stream, piece, now);
   if (stream.info.kind == OriginKind::kFile) sources_.take_file(stream, piece, now);
-  if (stream.info.kind == OriginKind::kRing) sources_.take_ring(piece, now);
+  if (stream.info.kind == OriginKind::kRing) {
+    sources_.take_ring(stream, piece, now);
+    if (piece.ends) due.urgent = true;
+  }
   if (stream.info.kind == OriginKind::kDump && sources_.take_dump(stream, piece, now)) due.urgent = true;
 }
 
@@ -138,11 +134,17 @@ void LiveJob::settle_dumps(TimeNs now) {
   if (sources_.settle_dumps(now)) due.urgent = dirty_ = true;
 }
 
+void LiveJob::settle_files(TimeNs now) {
+  if (!sources_.settle_files(now).news) return;
+  due.urgent = dirty_ = true;
+}
+
 void LiveJob::take_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) {
   note(stream, piece, now);
   sources_.take_trace(stream, batch, now);
   said_end_ = said_end_ || batch.ends;
   said_failed_ = said_failed_ || batch.failed;
+  said_success_ = said_success_ || batch.succeeded;
 }
 
 void LiveJob::take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now) {
@@ -182,8 +184,45 @@ void LiveJob::take_remote(const std::string& host, core::Input input, TimeNs at)
   if (const auto* lines = std::get_if<core::LogInput>(&input))
     for (const logs::WriterKey& writer : lines->batch->writers) tells_of(host, writer.host);
   dirty_ = true;
-  if (std::holds_alternative<core::FlightInput>(input)) due.urgent = true;
+  if (std::holds_alternative<core::FlightInput>(input) || std::holds_alternative<detect::RankExited>(input))
+    due.urgent = true;
+  const TimeNs before = engine_ ? engine_->progressed_ns() : kNoTime;
   sources_.give(std::move(input), at);
+  if (engine_ && engine_->progressed_ns() != before) progress_of_.insert(host);
+}
+
+void LiveJob::agent_away(const std::string& host, TimeNs since) {
+  if (hosts_.away(host, since) && running()) dirty_ = due.urgent = true;
+}
+
+// Hosts, by the names that logs have for them, whose lines no agent reads that is here.
+detect::Unheard LiveJob::unheard(const std::map<std::string, TimeNs>& away) const {
+  detect::Unheard out;
+  for (const auto& [host, since] : away) out.insert(host);
+  for (const auto& [host, agents] : tellers_)
+    if (!hosts_.contains(host) &&
+        std::all_of(agents.begin(), agents.end(), [&](const std::string& a) { return away.contains(a); }))
+      out.insert(host);
+  return out;
+}
+
+// Silence is the job's where somebody who told of its progress is still heard.
+bool LiveJob::hears_progress(const std::map<std::string, TimeNs>& away) const {
+  if (away.empty() || progress_of_.empty() || is_local()) return true;
+  return std::any_of(progress_of_.begin(), progress_of_.end(),
+                     [&](const std::string& host) { return !away.contains(host); });
+}
+
+void LiveJob::tell_away(const std::map<std::string, TimeNs>& away) {
+  constexpr size_t kNamed = 8;
+  size_t named = 0;
+  for (const auto& [host, since] : away)
+    if (named++ < kNamed)
+      report_.missing.push_back(
+          fmt::format("{}'s agent has been away since {} UTC; what it wrote since is unknown", host,
+                      format_time(since).substr(11, 8)));
+  if (named > kNamed)
+    report_.missing.push_back(fmt::format("{} more are away", counted(named - kNamed, "agent")));
 }
 
 void LiveJob::remote_ends(bool failed, TimeNs at, TimeNs now) {
@@ -242,11 +281,11 @@ bool LiveJob::tell_findings(TimeNs now, std::vector<LiveEvent>& out) {
   for (const Finding& f : sources_.take_findings()) {
     const std::string host = f.evidence.empty() ? "" : f.evidence.front().host.value_or("");
     const std::string key = f.rule + "@" + host;
-    if (const auto accused = accused_.find(host); accused != accused_.end()) accused->second = now;
     const auto known = repeats_.find(key);
     if (known == repeats_.end() && repeats_.size() >= kRepeats) continue;  // the report tells it
     Repeat& repeat = known == repeats_.end() ? repeats_[key] : known->second;
     fresh = fresh || repeat.told_ns == kNoTime;
+    repeat.last_ns = now;
     if (repeat.told_ns != kNoTime && now - repeat.told_ns < kRepeatEvery) {
       ++repeat.more;
       continue;
@@ -255,9 +294,10 @@ bool LiveJob::tell_findings(TimeNs now, std::vector<LiveEvent>& out) {
     e.id = id_of(f, host, now);
     if (!host.empty()) add_tellers(host, e.hosts);
     e.json = finding_json(f, repeat.more, now);
-    repeat = {now, 0};
+    repeat = {now, now, 0};
     out.push_back(std::move(e));
   }
+  if (fresh) announcer_.new_finding(now);
   return fresh;
 }
 
@@ -289,56 +329,87 @@ std::vector<LiveEvent::Device> LiveJob::corrupting(const Diagnosis& d) const {
   return out;
 }
 
-void LiveJob::tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out) {
-  for (auto& [id, told] : told_) told.there = false;
-  for (size_t i = 0; i < report_.diagnoses.size(); ++i) {
-    const Diagnosis& d = report_.diagnoses[i];
-    Told& told = told_[d.id];
-    told.there = true;
-    std::string signature = signature_of(d, report_.verdict == i);
-    if (signature == told.signature) continue;
-    told.signature = std::move(signature);
-    LiveEvent e = event(LiveEventKind::kDiagnosis, now);
-    e.id = d.id;
-    // The members of the job stand in front of the diagnosis's own.
-    e.json = fmt::format("{{\"job\":{},\"run\":{},\"verdict\":{},{}", Json(to_utf8(summary_.id)).dump(),
-                         summary_.run, report_.verdict == i, culprit::to_json(d).substr(1));
-    told.json = e.json;
-    e.devices = corrupting(d);
-    e.step = d.iteration;
-    if (report_.verdict == i) e.sentence = sentence_of(d);
-    for (const Suspect& s : d.hosts)
-      if (s.host) add_tellers(*s.host, e.hosts);
-    out.push_back(std::move(e));
-  }
-  for (auto it = told_.begin(); it != told_.end();) {
-    if (it->second.there) {
-      ++it;
-      continue;
+// When the newest evidence came on which this diagnosis accuses the host: read from pieces of the spool or
+// told by the lines, so that it is the same after a restart.
+TimeNs LiveJob::accused_ns(const Diagnosis& d, const std::string& host) {
+  if (d.rule)
+    if (const auto told = repeats_.find(*d.rule + "@" + host); told != repeats_.end())
+      return told->second.last_ns;
+  TimeNs last = kNoTime;
+  for (const Evidence& e : d.evidence)
+    if (!e.host || *e.host == host) last = std::max(last, e.time_ns);
+  if (last == kNoTime) last = d.time_ns;
+  // A log's clock may be ahead of ours: then it counts from when it was read.
+  if (last != kNoTime && last <= summary_.last_ns) return last;
+  const std::string key = fmt::format("{}@{}@{}", d.id, host, last);
+  if (accused_.size() >= kAccused && !accused_.contains(key)) return summary_.last_ns;
+  return accused_.try_emplace(key, summary_.last_ns).first->second;
+}
+
+std::string LiveJob::accused_json(const Diagnosis& d) {
+  Json out = Json::object();
+  for (const Suspect& s : d.hosts)
+    if (s.host) out[to_utf8(*s.host)] = time_or_null(accused_ns(d, *s.host));
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The members of the job stand in front of the diagnosis's own.
+LiveEvent LiveJob::diagnosis_event(const Announcement& a, const std::string& accused, TimeNs now) {
+  LiveEvent e = event(a.index ? LiveEventKind::kDiagnosis : LiveEventKind::kDiagnosisGone, now);
+  e.id = a.id;
+  e.publish = a.publish;
+  Json head;
+  head["job"] = to_utf8(summary_.id);
+  head["run"] = summary_.run;
+  head["verdict"] = a.index && a.verdict;
+  head["settled"] = a.settled;
+  head["change"] = word(a.change);
+  head["replaces"] = nullptr;
+  if (!a.replaced_verdict_id.empty())
+    head["replaces"] = {{"id", a.replaced_verdict_id}, {"title", a.replaced_title}};
+  const std::string members = head.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string& body = told_[a.id];
+  if (a.index)
+    body =
+        fmt::format("\"accused_ns\":{},{}", accused, culprit::to_json(report_.diagnoses[*a.index]).substr(1));
+  if (body.empty()) body = "\"id\":" + Json(a.id).dump() + "}";
+  e.json = fmt::format("{},{}", members.substr(0, members.size() - 1), body);
+  if (!a.index) told_.erase(a.id);
+  if (a.publish && a.change == Change::kWithdrawn && (a.verdict || a.index))
+    e.sentence = "withdrawn: " + a.title;
+  return e;
+}
+
+void LiveJob::tell_diagnoses(TimeNs now, bool at_once, std::vector<LiveEvent>& out) {
+  std::vector<std::string> accused;
+  for (const Diagnosis& d : report_.diagnoses) accused.push_back(accused_json(d));
+  for (const Announcement& a : announcer_.update(report_, accused, now, at_once)) {
+    LiveEvent e = diagnosis_event(a, a.index ? accused[*a.index] : "", now);
+    if (a.index) {
+      const Diagnosis& d = report_.diagnoses[*a.index];
+      e.devices = corrupting(d);
+      e.step = d.iteration;
+      if (a.publish && a.verdict)
+        e.sentence = (a.change == Change::kRevised ? "revised: " : "") + sentence_of(d);
+      for (const Suspect& s : d.hosts)
+        if (s.host) add_tellers(*s.host, e.hosts);
     }
-    LiveEvent e = event(LiveEventKind::kDiagnosisGone, now);
-    e.id = it->first;
-    e.json = std::move(it->second.json);
     out.push_back(std::move(e));
-    it = told_.erase(it);
   }
 }
 
-void LiveJob::make_report(TimeNs now, bool hangs, std::vector<LiveEvent>& out) {
+void LiveJob::make_report(TimeNs now, bool hangs, bool at_once, std::vector<LiveEvent>& out) {
   if (!engine_) return;
-  report_ = engine_->report(hangs ? known_until(now) : kNoTime);
+  const std::map<std::string, TimeNs> away = hosts_.away(now);
+  const bool may_hang = hangs && hears_progress(away);
+  report_ = engine_->report(may_hang ? known_until(now) : kNoTime, unheard(away));
+  tell_away(away);
   report_.activity = {};  // for showing by those who read files themselves
   sources_.tell_broken(report_);
   dirty_ = false;
-  std::map<std::string, TimeNs> accused;
-  for (const Suspect& s : report_.suspects)
-    if (s.host) {
-      const auto before = accused_.find(*s.host);
-      accused[*s.host] = before == accused_.end() ? now : before->second;
-    }
-  accused_ = std::move(accused);
   name_diagnoses();
-  tell_diagnoses(now, out);
+  apply_judgements(judgements_, report_);
+  tell_diagnoses(now, at_once, out);
   for (comm::StepsWanted& wanted : engine_->take_wanted()) {
     LiveEvent e = event(LiveEventKind::kStepsWanted, now);
     e.hosts = std::move(wanted.hosts);
@@ -347,9 +418,16 @@ void LiveJob::make_report(TimeNs now, bool hangs, std::vector<LiveEvent>& out) {
   }
 }
 
-TimeNs LiveJob::accused_ns(const std::string& host) const {
-  const auto found = accused_.find(host);
-  return found == accused_.end() ? kNoTime : found->second;
+// Also of a run that is over: its report is still answered for.
+void LiveJob::judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out) {
+  judgements_ = judgements;
+  apply_judgements(judgements_, report_);
+  tell_diagnoses(now, true, out);
+  if (!running()) summary_.verdict = announced_verdict();
+}
+
+std::optional<std::string> LiveJob::announced_verdict() const {
+  return announcer_.verdict().empty() ? std::nullopt : std::optional(announcer_.verdict());
 }
 
 bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
@@ -357,7 +435,7 @@ bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
   tell_findings(now, out);
   engine_->settle_loop(std::numeric_limits<TimeNs>::max());
   // Whoever ends a job that hangs has not mended it.
-  make_report(now, report_.hang.has_value(), out);
+  make_report(now, report_.hang.has_value(), true, out);
   const bool reached = engine_->ended_well() || said_end_;
   const bool nothing = report_.diagnoses.empty() && report_.suspects.empty() && report_.missing.empty();
   const bool well = reached && nothing && !said_failed_ && engine_->log().events() > 0;
@@ -367,7 +445,9 @@ bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
   if (learned) engine_->add_to(pool);
   summary_ = summary();
   summary_.well = well;
-  summary_.state = report_.diagnoses.empty() && !said_failed_ ? JobState::kEnded : JobState::kFailed;
+  // Whose processes all ended with 0 did not fail, whatever was wrong on the way.
+  const bool failed = said_failed_ || (!said_success_ && !report_.diagnoses.empty());
+  summary_.state = failed ? JobState::kFailed : JobState::kEnded;
   engine_.reset();
   LiveEvent e = event(LiveEventKind::kJobEnded, now);
   e.json = to_json(summary_);
@@ -404,7 +484,7 @@ LiveJobSummary LiveJob::summary() const {
   out.sources = sources_.size();
   out.lines = engine_->log().lines();
   out.iteration = engine_->iteration();
-  if (report_.verdict) out.verdict = report_.diagnoses[*report_.verdict].title;
+  out.verdict = announced_verdict();
   return out;
 }
 

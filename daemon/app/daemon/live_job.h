@@ -8,7 +8,9 @@
 #include <tuple>
 #include <vector>
 
+#include "app/daemon/announcer.h"
 #include "app/daemon/job_hosts.h"
+#include "app/daemon/judgement.h"
 #include "app/daemon/live_jobs.h"
 #include "app/daemon/live_source.h"
 #include "core/engine.h"
@@ -28,6 +30,8 @@ class LiveJob {
   }
   // Dumps that stood still: one that is whole is news.
   void settle_dumps(TimeNs now);
+  // Files that stood still with trouble at their ends.
+  void settle_files(TimeNs now);
   void take_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now);
   void take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
   // What agents of other hosts tell: inputs with the numbers that open_remote() gave (nothing: there are too
@@ -40,6 +44,8 @@ class LiveJob {
   void heard(const std::string& host, TimeNs until, TimeNs now, bool active);
   void back(TimeNs now) { hosts_.back(now); }
   const JobHosts& hosts() const { return hosts_; }
+  // The agent of a host is away since then (our clock); kNoTime: it is back.
+  void agent_away(const std::string& host, TimeNs since);
   bool is_local() const { return local_ns_ != kNoTime; }
   // Since when nothing came of it, on our clock.
   TimeNs silent_since() const;
@@ -49,8 +55,12 @@ class LiveJob {
   // The findings of rules since the last call, as events. Whether one of them was new.
   bool tell_findings(TimeNs now, std::vector<LiveEvent>& out);
 
-  // A report, and what it changed. `hangs`: whether silence may be a hang.
-  void make_report(TimeNs now, bool hangs, std::vector<LiveEvent>& out);
+  // A report, and what it changed. `hangs`: whether silence may be a hang; `at_once`: as Announcer::update.
+  void make_report(TimeNs now, bool hangs, bool at_once, std::vector<LiveEvent>& out);
+  void judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out);
+  // When a report is due for the sake of what waits to be announced.
+  std::optional<TimeNs> announces_at() const { return announcer_.due_ns(); }
+  bool settled() const { return announcer_.settled(); }
   // The last report; the engine is given back. `pool` takes the job if it ended well: whether it did.
   bool end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out);
   void replace_rules(const std::shared_ptr<rules::Ruleset>& rules);
@@ -67,8 +77,6 @@ class LiveJob {
   bool said_end() const { return said_end_; }
   bool streams_ended() const { return !streams_.empty() && ended_ == streams_.size(); }
   const Report& report() const { return report_; }
-  // When something last came to speak against a host: it became a suspect, or a fault was found on it.
-  TimeNs accused_ns(const std::string& host) const;
   LiveJobSummary summary() const;
   std::string report_json(Charts charts) const { return culprit::to_json(report_, charts); }
   uint64_t lines() const { return running() ? engine_->log().lines() : summary_.lines; }
@@ -82,17 +90,15 @@ class LiveJob {
     TimeNs report_ns = kNoTime;  // the next slow one
     bool urgent = false;         // an error was found
     TimeNs asked_alive_ns = kNoTime, asked_stall_ns = kNoTime;
+    TimeNs stalled_ns = kNoTime;  // when it was first seen to stand still
     std::optional<bool> alive;
-    TimeNs end_ns = kNoTime;  // its end is told, and comes at this time
+    TimeNs looked_ns = kNoTime;  // of the look that told it
+    TimeNs end_ns = kNoTime;     // its end is told, and comes at this time
   } due;
 
  private:
-  struct Told {  // a diagnosis, as it was told last
-    std::string signature, json;
-    bool there = false;
-  };
   struct Repeat {
-    TimeNs told_ns = kNoTime;
+    TimeNs told_ns = kNoTime, last_ns = kNoTime;
     uint64_t more = 0;
   };
 
@@ -100,8 +106,15 @@ class LiveJob {
   void note(const LiveStream& stream, const Piece& piece, TimeNs now);
   void tells_of(const std::string& agent, const std::string& host);
   void add_tellers(const std::string& host, std::vector<std::string>& out) const;
+  detect::Unheard unheard(const std::map<std::string, TimeNs>& away) const;
+  bool hears_progress(const std::map<std::string, TimeNs>& away) const;
+  void tell_away(const std::map<std::string, TimeNs>& away);
   void name_diagnoses();
-  void tell_diagnoses(TimeNs now, std::vector<LiveEvent>& out);
+  void tell_diagnoses(TimeNs now, bool at_once, std::vector<LiveEvent>& out);
+  std::optional<std::string> announced_verdict() const;
+  LiveEvent diagnosis_event(const Announcement& announcement, const std::string& accused, TimeNs now);
+  TimeNs accused_ns(const Diagnosis& diagnosis, const std::string& host);
+  std::string accused_json(const Diagnosis& diagnosis);
   LiveEvent event(LiveEventKind kind, TimeNs now) const;
   std::vector<LiveEvent::Device> corrupting(const Diagnosis& diagnosis) const;
   std::string finding_json(const Finding& finding, uint64_t repeated, TimeNs now) const;
@@ -112,18 +125,21 @@ class LiveJob {
   EngineSink sink_;
   LiveSources sources_;
   Report report_;
-  JobHosts hosts_;  // of agents elsewhere
+  JobHosts hosts_;                     // of agents elsewhere
+  std::set<std::string> progress_of_;  // of these, who told of progress
   // By agent, file and kind: an agent that was restarted goes on where it was.
   std::map<std::tuple<std::string, std::string, SourceKind>, SourceId> remote_sources_;
   std::map<std::string, std::vector<std::string>> tellers_;  // by host: other agents whose logs name it
   TimeNs local_ns_ = kNoTime;     // when something last came of a source of this host
   TimeNs end_told_ns_ = kNoTime;  // when an agent saw its end told, on its clock
-  bool dirty_ = false, said_end_ = false, said_failed_ = false;
+  bool dirty_ = false, said_end_ = false, said_failed_ = false, said_success_ = false;
   std::map<StreamId, bool> streams_;  // its own, and whether they ended
   size_t ended_ = 0;
-  std::map<std::string, TimeNs> accused_;  // by host
-  std::map<std::string, Told> told_;       // diagnoses, by id
-  std::map<std::string, Repeat> repeats_;  // findings, by rule and host
+  std::map<std::string, TimeNs> accused_;    // since when, where no evidence tells; by host and diagnosis
+  std::map<std::string, std::string> told_;  // diagnoses as they were told last, by id
+  std::map<std::string, Repeat> repeats_;    // findings, by rule and host
+  Announcer announcer_;
+  Judgements judgements_;
 };
 
 }  // namespace culprit::app

@@ -34,6 +34,8 @@ constexpr TimeNs kTimesEnd = TimeNs{1} << 62;
 constexpr TimeNs kAskEvery = kNsPerSecond;
 // Who was never seen alive cannot be seen to be gone: running jobs' processes are looked for too.
 constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
+// A look at the processes that takes longer than this hangs: what the last one showed counts then.
+constexpr TimeNs kLookWithin = 10 * kNsPerSecond;
 // A possible hang that is none (a phase was announced) is looked at again.
 constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
 // What depends on time alone (hangs, ends, slow reports) takes tens of seconds.
@@ -68,6 +70,8 @@ struct LiveJobs::Impl {
   bool behind = false;                 // what is taken is late
   std::map<std::string, TimeNs> over;  // while restoring: the end of the last run that is over
   TimeNs report_allowed_ns = kNoTime, reported_ns = kNoTime;
+  std::map<std::string, TimeNs> agents;  // of other hosts: since when they are away; kNoTime: connected
+  std::map<std::pair<std::string, uint32_t>, Judgements> judgements;  // of diagnoses, by job and run
 
   explicit Impl(LiveOptions o) : options(std::move(o)), parsing(options.host, options.roots) {
     parsing.use(options.rules.get(), options.zone);
@@ -116,6 +120,9 @@ struct LiveJobs::Impl {
     auto job = std::make_unique<LiveJob>(id, next_run[id]++, options, parsing);
     LiveJob& out = *jobs.emplace(id, std::move(job)).first->second;
     out.due.report_ns = at + options.report_every_ns;
+    std::vector<LiveEvent> started;
+    if (const auto said = judgements.find({id, out.run()}); said != judgements.end())
+      out.judge(said->second, at, started);
     ++counts.jobs_started;
     LiveEvent e;
     e.kind = LiveEventKind::kJobStarted;
@@ -125,7 +132,6 @@ struct LiveJobs::Impl {
     e.summary = out.summary();
     e.summary->first_ns = e.summary->last_ns = at;  // what begins it is yet to be taken
     e.json = to_json(*e.summary);
-    std::vector<LiveEvent> started;
     started.push_back(std::move(e));
     push(started);
     backlog.give(at, [&](StreamId stream, const KernelLine& line) {
@@ -252,6 +258,8 @@ struct LiveJobs::Impl {
         counts.remote_lost_of = batch.host;
       }
       if (job) after(*job, at);
+      const auto agent = agents.find(batch.host);
+      if (job && agent != agents.end()) job->agent_away(batch.host, agent->second);
     }
     if (piece.ends) remote.end(key);
   }
@@ -272,6 +280,7 @@ struct LiveJobs::Impl {
     const bool stepped_back = now < due.asked_alive_ns;
     if (options.alive && (job.hosts().empty() || job.is_local()) &&
         (due.asked_alive_ns == kNoTime || stepped_back || now - due.asked_alive_ns >= kAskEvery)) {
+      due.looked_ns = options.looked_ns ? options.looked_ns() : now;  // first: another look may end meanwhile
       due.alive = options.alive(job.id());
       due.asked_alive_ns = now;
     }
@@ -286,10 +295,10 @@ struct LiveJobs::Impl {
     return report_allowed_ns == kNoTime || now >= report_allowed_ns || now < reported_ns;
   }
 
-  void report(LiveJob& job, TimeNs now, bool hangs) {
+  void report(LiveJob& job, TimeNs now, bool hangs, bool at_once = false) {
     const TimeNs began = options.timer ? options.timer() : 0;
     std::vector<LiveEvent> out;
-    job.make_report(now, hangs, out);
+    job.make_report(now, hangs, at_once || restoring, out);
     push(out);
     const TimeNs cost = options.timer ? options.timer() - began : 0;
     ++counts.reports;
@@ -300,8 +309,19 @@ struct LiveJobs::Impl {
     job.due.report_ns = now + std::min(kSlowest, std::max(options.report_every_ns, kSlowShare * cost));
   }
 
-  // Whether silence is a hang, as far as its processes tell: who is asked only where it may be one.
-  bool may_hang(LiveJob& job, TimeNs now) { return !job.may_stall(now) || alive(job, now) != false; }
+  // Whether silence is a hang, as far as its processes tell: a finished job is silent too. They are asked
+  // again once the job stands still: a look of before says nothing.
+  bool may_hang(LiveJob& job, TimeNs now) {
+    if (!job.may_stall(now)) {
+      job.due.stalled_ns = kNoTime;
+      return true;
+    }
+    TimeNs& since = job.due.stalled_ns;
+    if (since == kNoTime || now < since) since = now;
+    if (alive(job, now) == false) return false;
+    const bool asked = options.looked_ns && (job.hosts().empty() || job.is_local());
+    return !asked || job.due.looked_ns >= since || now - since >= kLookWithin;
+  }
 
   // Whether the job's hang began or ended since its last report; asked now and then where it may have begun.
   bool stall_changed(LiveJob& job, TimeNs now) {
@@ -310,8 +330,9 @@ struct LiveJobs::Impl {
     if (hangs) return false;
     const TimeNs asked = job.due.asked_stall_ns;
     if (asked != kNoTime && now >= asked && now - asked < kLookAgain) return false;
+    if (!may_hang(job, now)) return false;
     job.due.asked_stall_ns = now;
-    return alive(job, now) != false;
+    return true;
   }
 
   bool is_over(LiveJob& job, TimeNs now) {
@@ -343,9 +364,13 @@ struct LiveJobs::Impl {
     if (asked == kNoTime || now - asked >= kAskRunning) alive(job, now);
     job.settle_dumps(now);
     job.settle_loop(now);
+    job.settle_files(now);
+    after(job, now);
+    const auto announces = job.announces_at();
     const bool set_back = job.due.report_ns > now + kSlowest;  // the clock was
     const bool slow = job.dirty() && (set_back || now >= job.due.report_ns);
-    if (may_report(now) && (job.due.urgent || slow || stall_changed(job, now)))
+    const bool settled = announces && now >= *announces;
+    if (may_report(now) && (job.due.urgent || slow || settled || stall_changed(job, now)))
       report(job, now, may_hang(job, now));
     if (is_over(job, now)) end(job, now);
   }
@@ -372,6 +397,13 @@ void LiveJobs::take(const RemoteBatch& batch, TimeNs now) {
   impl_->count_lines_taken();
 }
 
+void LiveJobs::agent_away(const std::string& host, TimeNs since) {
+  constexpr size_t kAgents = 16'384;
+  if (impl_->agents.size() < kAgents || impl_->agents.contains(host)) impl_->agents[host] = since;
+  for (auto& [id, job] : impl_->jobs)
+    if (job->running()) job->agent_away(host, since);
+}
+
 std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
   if (impl_->behind) return std::nullopt;
   std::optional<TimeNs> next;
@@ -396,7 +428,7 @@ void LiveJobs::restoring(std::span<const RunEnd> ends) {
 
 void LiveJobs::replayed(TimeNs now) {
   for (auto& [id, job] : impl_->jobs)
-    if (job->running()) impl_->report(*job, now, false);
+    if (job->running()) impl_->report(*job, now, false, true);
   std::move(impl_->replayed.begin(), impl_->replayed.end(), std::back_inserter(impl_->events));
   impl_->replayed.clear();
   impl_->restoring = false;
@@ -440,51 +472,22 @@ std::vector<LiveJobSummary> LiveJobs::jobs() const {
   return out;
 }
 
-std::string LiveJobs::diagnoses_json(const std::string& job, TimeNs since_ns) const {
-  struct Row {
-    TimeNs time;
-    std::string json;
-  };
-  std::vector<Row> rows;
-  for (const auto& [id, j] : impl_->jobs) {
-    if (!job.empty() && id != job) continue;
-    for (const Diagnosis& d : j->report().diagnoses)
-      if (since_ns == kNoTime || (d.time_ns != kNoTime && d.time_ns >= since_ns))
-        rows.push_back({d.time_ns, fmt::format("{{\"job\":{},\"run\":{},{}", Json(to_utf8(id)).dump(),
-                                               j->summary().run, culprit::to_json(d).substr(1))});
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.time > b.time; });
-  std::string out = "{\"items\":[";
-  for (size_t i = 0; i < rows.size(); ++i) out += (i ? "," : "") + rows[i].json;
-  return out + "]}";
+bool LiveJobs::settled(const std::string& job) const {
+  const auto known = impl_->jobs.find(job);
+  return known == impl_->jobs.end() || known->second->settled();
 }
 
-std::string LiveJobs::suspects_json(const std::string& job) const {
-  std::vector<std::pair<double, Json>> rows;
-  for (const auto& [id, j] : impl_->jobs) {
-    if (!job.empty() && id != job) continue;
-    for (const Suspect& s : j->report().suspects) {
-      Json row;
-      row["job"] = id;
-      row["run"] = j->summary().run;
-      row["host"] = s.host ? Json(*s.host) : Json(nullptr);
-      row["score"] = std::clamp(s.score, 0.0, 1.0);
-      row["ranks"] = s.ranks;
-      row["devices"] = s.devices;
-      row["why"] = s.why;
-      row["last_ns"] = s.host ? Json(j->accused_ns(*s.host)) : Json(nullptr);
-      rows.emplace_back(s.score, std::move(row));
-    }
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  Json items = Json::array();
-  for (auto& [score, row] : rows) items.push_back(std::move(row));
-  return Json{{"items", std::move(items)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-bool LiveJobs::suspects(const std::string& host) const {
-  return std::any_of(impl_->jobs.begin(), impl_->jobs.end(),
-                     [&](const auto& j) { return j.second->accused_ns(host) != kNoTime; });
+void LiveJobs::judge(const Judgement& judgement, TimeNs now) {
+  constexpr size_t kRuns = 10'000;  // with a person's word each
+  const std::pair key(judgement.job, judgement.run);
+  if (impl_->judgements.size() >= kRuns && !impl_->judgements.contains(key)) return;
+  Judgements& said = impl_->judgements[key];
+  said[judgement.id] = judgement.right;
+  const auto known = impl_->jobs.find(judgement.job);
+  if (known == impl_->jobs.end() || known->second->run() != judgement.run) return;
+  std::vector<LiveEvent> out;
+  known->second->judge(said, now, out);
+  impl_->push(out);
 }
 
 std::string LiveJobs::rules_json() const {

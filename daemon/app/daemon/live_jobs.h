@@ -44,6 +44,8 @@ struct LiveOptions {
   // Whether processes of the job are on this host; nothing where that cannot be told. Asked at most once a
   // second for a silent job, and now and then while it runs. Empty: it can never be told.
   std::function<std::optional<bool>(const std::string& job)> alive = {};
+  // When the look began from which `alive` answers (wall clock). Empty: each answer is of its own time.
+  std::function<TimeNs()> looked_ns = {};
   // Told of each piece that a job takes, so that `alive` knows whose files and processes to look for.
   std::function<void(const std::string& job, const StreamInfo&, const Piece&)> seen = {};
   // A monotonic clock, for what a report costs; empty: nothing.
@@ -51,10 +53,13 @@ struct LiveOptions {
 };
 
 enum class LiveEventKind : uint8_t {
-  kJobStarted,     // json: LiveJobSummary
-  kFinding,        // json: {"job","run","time_ns","rule","title",…,"host","file","line","text","repeated"}
-  kDiagnosis,      // json: a DIAGNOSIS of FORMATS.md section 7, "job" and "run" beside; new or changed
-  kDiagnosisGone,  // json: as it was told last
+  kJobStarted,  // json: LiveJobSummary
+  kFinding,     // json: {"job","run","time_ns","rule","title",…,"host","file","line","text","repeated"}
+  // json: a DIAGNOSIS of FORMATS.md section 7; beside it "job", "run", "verdict", "settled", "change" (new,
+  // revised, withdrawn), "replaces" (the verdict whose place it takes: "id", "title"; else null) and
+  // "accused_ns" (by host: when the newest evidence against it came)
+  kDiagnosis,
+  kDiagnosisGone,  // the same, as it was told last
   kJobEnded,       // json: LiveJobSummary; `report` is the final one
   kPoolChanged,    // pool() has another job: save it
   kStepsWanted,    // the agents of `hosts` are to be asked for records of `steps`; never replayed
@@ -87,6 +92,7 @@ struct LiveEvent {
   uint32_t run = 0;
   std::string id;  // of a diagnosis or finding: alike for as long as the run lasts, also over restarts
   std::string json;
+  bool publish = true;                    // of a diagnosis: false where it is to be kept and may still change
   std::string sentence;                   // of a diagnosis that is the verdict: for people
   std::string report;                     // of kJobEnded: FORMATS.md section 7, with charts
   std::optional<LiveJobSummary> summary;  // of kJobStarted and kJobEnded
@@ -142,6 +148,8 @@ class LiveJobs {
   // The same of an agent on another host: a block of inputs for each piece that has bytes. Jobs run over all
   // hosts that speak of them; one is over when all of these say that its processes are gone, or by silence.
   void take(const RemoteBatch& batch, TimeNs now);
+  // The agent of a host is away since then (wall clock), or back (kNoTime): its silence says nothing.
+  void agent_away(const std::string& host, TimeNs since);
   // What depends on time alone: hangs, ends, reports that are due; nothing before caught_up(). Call it after
   // take() and at the latest at the time that it gives, if any; cheap where nothing is due.
   std::optional<TimeNs> tick(TimeNs now);
@@ -162,11 +170,15 @@ class LiveJobs {
   std::optional<std::string> report_json(const std::string& job, TimeNs now, Charts = Charts::kLeftOut);
   std::optional<uint32_t> run_of(const std::string& job) const;  // that report_json() is of
   std::vector<LiveJobSummary> jobs() const;                      // newest first
-  // {"items": [ … ]} of the reports made last, "job" and "run" beside; `job` empty: of all. Diagnoses newest
-  // first, suspects best first.
-  std::string diagnoses_json(const std::string& job, TimeNs since_ns) const;
-  std::string suspects_json(const std::string& job) const;
-  bool suspects(const std::string& host) const;  // whether one of these reports does
+  // Whether what the last report of the job says was announced as it is.
+  bool settled(const std::string& job) const;
+  // Somebody says that a diagnosis is right or wrong. It may be of a run that is yet to be restored.
+  struct Judgement {
+    std::string job, id;
+    uint32_t run = 0;
+    bool right = true;
+  };
+  void judge(const Judgement& judgement, TimeNs now);
   std::string rules_json() const;
 
   // For what comes from now on. What was found stays where a rule of the same id and text is there; the next

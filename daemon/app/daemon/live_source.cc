@@ -21,8 +21,21 @@ constexpr SourceId kRemoteSources = 4 * limits::kLiveSources;
 constexpr size_t kGapsTold = 100;  // of a job: the store counts all of them
 constexpr const char* kTooLong = "a line that is too long";
 
+// Nothing followed for so long: what a file holds at its end is judged.
+constexpr TimeNs kQuiet = kNsPerSecond;
+// Buffers of the C library and of Python end on such a boundary, within a line: its rest comes later.
+constexpr uint64_t kBufferBytes = 4096;
+
 // A file that is being written tells times of up to now; its clock may be ahead of ours.
 constexpr TimeNs kClocksApart = 24 * 3600 * kNsPerSecond;
+
+bool tells_failure(const logs::LogBatch& batch) {
+  return std::any_of(batch.forms.begin(), batch.forms.end(), [](const logs::FormSeen& form) {
+    const logs::ShapeKind kind = form.shape.kind;
+    return kind == logs::ShapeKind::kTraceback || kind == logs::ShapeKind::kException ||
+           kind == logs::ShapeKind::kRootCause;
+  });
+}
 
 }  // namespace
 
@@ -138,7 +151,8 @@ LiveSources::Source* LiveSources::open(const LiveStream& stream, Part part, Time
     return &known->second;
   }
   if (sources_.size() >= limits::kLiveSources) return nullptr;
-  Source source{{}, logs::LineFeed(next_++), {}};
+  Source source;
+  source.feed = logs::LineFeed(next_++);
   source.info.file = stream.info.path;
   source.info.host = parsing_.host;
   source.info.modified_ns = now + kClocksApart;
@@ -154,9 +168,10 @@ LiveSources::Source* LiveSources::open(const LiveStream& stream, Part part, Time
   return &out;
 }
 
-logs::LineFeed::Take LiveSources::taker(const Source& source, TimeNs now) {
+logs::LineFeed::Take LiveSources::taker(Source& source, TimeNs now) {
   return [this, &source, now](const TextChunk& chunk) {
     parsing_.parser->parse(chunk, source.info, parsing_.batch);
+    source.trouble = source.trouble || tells_failure(parsing_.batch);
     step(core::LogInput{&parsing_.batch}, now);
   };
 }
@@ -171,6 +186,36 @@ void LiveSources::take_file(const LiveStream& stream, const Piece& piece, TimeNs
   if (piece.gap) source->feed.break_line(take);
   source->feed.feed(piece.bytes, take);
   if (piece.ends) source->feed.end(take);
+  source->last_ns = now;
+  source->end = piece.offset + piece.bytes.size();
+  source->unsettled = !piece.bytes.empty() && !piece.ends;
+}
+
+// Whether its last line, which has no end, is worth more than waiting for the rest of it.
+bool LiveSources::ends_in_trouble(const Source& source) {
+  const std::string_view rest = source.feed.rest();
+  if (rest.empty() || source.end % kBufferBytes == 0) return false;
+  logs::LogBatch& batch = parsing_.batch;
+  parsing_.parser->parse({source.feed.source(), 0, 0, rest, rest.size(), true}, source.info, batch);
+  return tells_failure(batch) ||
+         std::any_of(batch.hits.begin(), batch.hits.end(),
+                     [](const logs::LineHit& hit) { return hit.known > logs::Known::kNote; });
+}
+
+LiveSources::SettledFiles LiveSources::settle_files(TimeNs now) {
+  SettledFiles out;
+  for (auto& [key, source] : sources_) {
+    const bool waits = now >= source.last_ns && now - source.last_ns < kQuiet;
+    if (!source.unsettled || waits) continue;
+    source.unsettled = false;
+    const bool cut = ends_in_trouble(source);
+    if (!cut && !source.trouble) continue;
+    source.feed.pause(cut, taker(source, now));
+    source.trouble = false;
+    out.news = true;
+    if (cut) out.cut.push_back(key.first);
+  }
+  return out;
 }
 
 bool LiveSources::take_dump(const LiveStream& stream, const Piece& piece, TimeNs now) {
@@ -246,10 +291,18 @@ void LiveSources::take_kernel(const LiveStream& stream, std::span<const KernelLi
   source->feed.feed(text, taker(*source, now));
 }
 
-void LiveSources::take_ring(const Piece& piece, TimeNs now) {
+void LiveSources::take_ring(const LiveStream& stream, const Piece& piece, TimeNs now) {
   std::vector<CommRecord> records(piece.bytes.size() / kCommRecordBytes);
+  const auto rank = ring_ranks_.find(stream.info.id);
+  if (piece.ends && rank != ring_ranks_.end()) {
+    // With a gap the daemon was away: when the process ended is not known.
+    if (!piece.gap) step(detect::RankExited{rank->second, parsing_.host, stream.info.pid}, now);
+    ring_ranks_.erase(rank);
+  }
   if (records.empty()) return;
   std::memcpy(records.data(), piece.bytes.data(), records.size() * kCommRecordBytes);
+  if (!piece.ends && ring_ranks_.size() < limits::kLiveSources)
+    ring_ranks_[stream.info.id] = records.back().rank;
   step(core::CommInput{parsing_.host, records}, now);
   step(core::ReadBeside{piece.bytes.size(), 0}, now);
 }

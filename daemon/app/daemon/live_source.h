@@ -110,14 +110,21 @@ class LiveSources {
       : sink_(sink), parsing_(parsing), dumps_(parsing.dump_bytes) {}
 
   void take_file(const LiveStream& stream, const Piece& piece, TimeNs now);
+  // What files hold at their ends once nothing followed for a second: records that wait for their last line,
+  // and a line without an end that tells of trouble. `cut`: files whose last line was taken without its end.
+  struct SettledFiles {
+    bool news = false;
+    std::vector<StreamId> cut;
+  };
+  SettledFiles settle_files(TimeNs now);
   // Whether a dump became whole, or one was given up; the same of settle_dumps(), for what time alone tells.
   bool take_dump(const LiveStream& stream, const Piece& piece, TimeNs now);
   bool settle_dumps(TimeNs now);
   bool dump_pending(StreamId stream) const { return dumps_.pending(stream); }
   void take_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now);
   void take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
-  // Whole records.
-  void take_ring(const Piece& piece, TimeNs now);
+  // Whole records. A ring ends with its process.
+  void take_ring(const LiveStream& stream, const Piece& piece, TimeNs now);
   // What is missing from a source.
   void take_gap(const LiveStream& stream, const Piece& piece, TimeNs now);
   // Lines that were not understood, as problems of the report, at their place.
@@ -142,6 +149,10 @@ class LiveSources {
     SourceInfo info;
     logs::LineFeed feed;
     std::optional<std::string> guessed;  // the host by its file's name, where others may yet prove it
+    TimeNs last_ns = kNoTime;            // of a file: when its last bytes came
+    uint64_t end = 0;                    // of them, in the evidence
+    bool unsettled = false;              // they came since settle_files()
+    bool trouble = false;                // an exception or a list of failures was among them
   };
   enum class Part : uint8_t { kLines, kEvents };
 
@@ -151,12 +162,14 @@ class LiveSources {
   void place(const std::string& path, Source& source);
   void prove_guess(const std::string& guessed);
   void step(core::Input input, TimeNs now);
-  logs::LineFeed::Take taker(const Source& source, TimeNs now);
+  bool ends_in_trouble(const Source& source);
+  logs::LineFeed::Take taker(Source& source, TimeNs now);
 
   LiveSink& sink_;
   LiveParsing& parsing_;
   LiveDumps dumps_;
   std::map<std::pair<StreamId, Part>, Source> sources_;
+  std::map<StreamId, uint32_t> ring_ranks_;  // of rings that go on
   SourceId next_ = 0;
   std::map<std::string, std::set<std::string>> guesses_;  // by stem, names
   std::vector<Finding> findings_;

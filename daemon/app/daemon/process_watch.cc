@@ -120,6 +120,11 @@ std::optional<bool> ProcessWatch::alive(const std::string& job) {
   return shared_->jobs.alive(job);
 }
 
+TimeNs ProcessWatch::looked_ns() {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->view ? shared_->view->began_ns : kNoTime;
+}
+
 void ProcessWatch::follow_file(const std::string& job, uint64_t device, uint64_t inode) {
   const std::lock_guard lock(shared_->mutex);
   shared_->jobs.follow_file(job, device, inode);

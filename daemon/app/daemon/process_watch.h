@@ -56,6 +56,8 @@ class ProcessWatch {
 
   // As of the last look; asks for another.
   std::optional<bool> alive(const std::string& job);
+  // When the look began from which alive() answers (wall clock); kNoTime where there was none.
+  TimeNs looked_ns();
   void follow_file(const std::string& job, uint64_t device, uint64_t inode);
   void follow_process(const std::string& job, uint32_t pid);
   // A look that began at `since_ns` (wall clock) or later, waited for at most `patience_ns`; else the last

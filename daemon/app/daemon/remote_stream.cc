@@ -91,6 +91,7 @@ void RemoteStream::take(core::Input input, TimeNs now) {
   // What tells of reading alone comes behind an end too.
   const bool begins = lines ? !lines->batch->lines.empty()
                             : !std::holds_alternative<core::ProblemSeen>(input) &&
+                                  !std::holds_alternative<detect::RankExited>(input) &&
                                   !std::holds_alternative<core::ReadBeside>(input);
   LiveJob* job = job_for(begins);
   if (job && begins) took_ = job;

@@ -47,7 +47,8 @@ class ProgressWatch {
   std::optional<Finding> find_stall(const logs::JobLog& log, const StallOptions& options, TimeNs now);
   // When the job last moved on, as its lines tell, else when they came.
   TimeNs moved_ns(const logs::JobLog& log) const;
-  int64_t beaten() const { return furthest_; }  // the furthest step of heartbeats, -1: none
+  TimeNs last_move_ns() const { return moved_ns_; }  // on step()'s clock
+  int64_t beaten() const { return furthest_; }       // the furthest step of heartbeats, -1: none
 
  private:
   bool announced(const logs::JobLog& log, TimeNs now) const;

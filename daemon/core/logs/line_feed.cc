@@ -60,4 +60,9 @@ void LineFeed::break_line(const Take& take) {
 
 void LineFeed::end(const Take& take) { give_rest(true, take); }
 
+void LineFeed::pause(bool with_rest, const Take& take) {
+  if (with_rest) return give_rest(true, take);
+  take({source_, index_++, offset_, {}, 0, true});
+}
+
 }  // namespace culprit::logs

@@ -21,6 +21,9 @@ class LineFeed {
   void break_line(const Take& take);
   // Nothing follows.
   void end(const Take& take);
+  // Nothing came for a while: records are complete; with_rest: so is the line that has no end.
+  void pause(bool with_rest, const Take& take);
+  std::string_view rest() const { return rest_; }
   SourceId source() const { return source_; }
 
  private:

@@ -49,6 +49,28 @@ function told(x) {
   return [x.job || x.id, x.title || x.verdict, hosts].filter(Boolean).join(" · ");
 }
 
+// What an event is called: people wait for a verdict and for what becomes of it.
+function nameOf(type, x) {
+  if (type === "diagnosis_gone" || x.change === "withdrawn") return "withdrawn";
+  if (type === "diagnosis" && x.verdict) return x.change === "revised" ? "revised" : "verdict";
+  return type.replace("_", " ");
+}
+
+function diagnosisRow(x) {
+  const refuted = x.state === "refuted";
+  const said = x.state === "confirmed" || refuted ? " · " + x.state : "";
+  const out = line(x.time_ns, told(x) + said);
+  if (refuted) out.className = "empty";
+  return out;
+}
+
+// What may still change is not shown yet; a confirmed diagnosis stands first, a refuted one last.
+function diagnosisRows(list) {
+  const place = { confirmed: 0, open: 1, withdrawn: 2, refuted: 2 };
+  const shown = list.filter((x) => x.settled !== false && x.state !== "withdrawn");
+  return shown.sort((a, b) => place[a.state] - place[b.state]).map(diagnosisRow);
+}
+
 function fill(id, rows) {
   byId(id).replaceChildren(...(rows.length ? rows : [element("li", "none", "empty")]));
 }
@@ -59,7 +81,8 @@ async function refresh() {
   refreshing = true;
   try {
     byId("jobs").replaceChildren(...(await items("v1/jobs")).map(jobRow));
-    fill("diagnoses", (await items("v1/diagnoses")).map((x) => line(x.time_ns, told(x))));
+    fill("diagnoses", diagnosisRows(await items("v1/diagnoses")));
+    fill("suspects", (await items("v1/suspects")).map((x) => line(x.last_ns, [x.host, x.reason, x.job].join(" · "))));
   } catch (error) {
     say(error.message, true);
   } finally {
@@ -72,7 +95,7 @@ stream.onopen = () => say("live", false);
 stream.onerror = () => say("not connected; trying again", true);
 function show(event) {
   const x = JSON.parse(event.data);
-  byId("events").prepend(line(x.time_ns || x.last_ns, event.type.replace("_", " ") + ": " + told(x)));
+  byId("events").prepend(line(x.time_ns || x.last_ns, nameOf(event.type, x) + ": " + told(x)));
   while (byId("events").childElementCount > EVENTS_SHOWN) byId("events").lastElementChild.remove();
   if (event.type !== "finding") refresh();
 }

@@ -41,6 +41,8 @@ struct Collector final : InputSink {
       told.push_back(fmt::format("step {} {}", std::get<detect::ProgressSeen>(input).step, now));
     if (std::holds_alternative<detect::PhaseSeen>(input))
       told.push_back("phase " + std::get<detect::PhaseSeen>(input).name);
+    if (const auto* exited = std::get_if<detect::RankExited>(&input))
+      told.push_back(fmt::format("exited {} {} {}", exited->rank, exited->host, exited->pid.value_or(0)));
     engine.step({&input, 1}, now);
   }
   void ends(bool failed, TimeNs) override { told.push_back(failed ? "failed" : "ended"); }
@@ -147,6 +149,7 @@ BOOST_AUTO_TEST_CASE(all_other_inputs_arrive_with_their_times_in_order) {
   agent.give(ProblemSeen{{"a.log", 7, "10 bytes of it are missing here"}});
   agent.give(detect::ProgressSeen{12, 3});
   agent.give(detect::PhaseSeen{"checkpoint", true, 3});
+  agent.give(detect::RankExited{3, "node-1", 4711});
   agent.writer.alive(true, kNsPerSecond);
   agent.writer.ends(true, kNsPerSecond);
   BOOST_TEST(agent.writer.urgent());
@@ -156,6 +159,7 @@ BOOST_AUTO_TEST_CASE(all_other_inputs_arrive_with_their_times_in_order) {
                                              "10 bytes of it are missing here",
                                              "step 12 1000000000",
                                              "phase checkpoint",
+                                             "exited 3 node-1 4711",
                                              "alive",
                                              "failed"};
   BOOST_TEST(collector.told == expected, boost::test_tools::per_element());

@@ -126,6 +126,12 @@ inline const LiveEvent* first(const std::vector<LiveEvent>& events, LiveEventKin
   return nullptr;
 }
 
+// Those that people hear of.
+inline std::vector<LiveEvent> published(std::vector<LiveEvent> events) {
+  std::erase_if(events, [](const LiveEvent& e) { return !e.publish; });
+  return events;
+}
+
 // Four hosts with a file each; one has lost a GPU.
 inline std::vector<std::string> failing_files() {
   std::vector<std::string> out(4);

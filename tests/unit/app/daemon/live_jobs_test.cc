@@ -139,10 +139,13 @@ BOOST_AUTO_TEST_CASE(a_host_is_accused_when_something_new_speaks_against_it) {
   const StreamId log = feed.open(OriginKind::kFile, "j", "/logs/a.log");
   TimeNs now = kStart;
   for (int64_t s = 0; s < 30; ++s, now += kNsPerSecond) feed.write(log, step_line(s), now);
+  TimeNs last = kNoTime;  // as it is kept
   const auto accused = [&] {
-    const std::string text = jobs.suspects_json("j");
-    const size_t at = text.find("\"last_ns\":");
-    return at == text.npos ? kNoTime : static_cast<TimeNs>(std::stoll(text.substr(at + 10)));
+    const std::string name = "\"accused_ns\":{\"node-0\":";
+    for (const LiveEvent& e : jobs.poll_events())
+      if (const size_t at = e.json.find(name); at != std::string::npos)
+        last = static_cast<TimeNs>(std::stoll(e.json.substr(at + name.size())));
+    return last;
   };
   feed.write(log, xid_line(now), now);
   jobs.tick(now);
@@ -154,8 +157,18 @@ BOOST_AUTO_TEST_CASE(a_host_is_accused_when_something_new_speaks_against_it) {
   BOOST_TEST(accused() == first, "a line of progress is nothing new");
   now += 60 * kNsPerSecond;
   feed.write(log, xid_line(now), now);
-  jobs.tick(now);
+  jobs.tick(now + kNsPerSecond);
   BOOST_TEST(accused() == now);
+  // The same after a restart, however late the report is made.
+  LiveJobs after(live_options());
+  after.restoring({});
+  feed.replay(after);
+  after.replayed(now + 600 * kNsPerSecond);
+  const auto events = after.poll_events();
+  const LiveEvent* again = culprit::app::first(events, LiveEventKind::kDiagnosis);
+  BOOST_REQUIRE(again);
+  BOOST_TEST(again->json.find(fmt::format("\"accused_ns\":{{\"node-0\":{}", now)) != std::string::npos,
+             again->json);
 }
 
 BOOST_AUTO_TEST_CASE(an_error_is_diagnosed_with_the_next_tick) {

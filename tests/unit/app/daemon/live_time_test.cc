@@ -57,18 +57,20 @@ BOOST_AUTO_TEST_CASE(a_hang_is_told_after_a_minute_and_taken_back_with_progress)
   tick(jobs, 60, 119);
   BOOST_TEST(!hangs(jobs));
   jobs.poll_events();
-  tick(jobs, 119, 122);
-  auto events = jobs.poll_events();
+  tick(jobs, 119, 128);
+  auto events = published(jobs.poll_events());
   const LiveEvent* told = first(events, LiveEventKind::kDiagnosis);
   BOOST_REQUIRE(told);
   BOOST_TEST(told->json.find("\"symptom\":\"hang\"") != std::string::npos, told->json);
   BOOST_TEST(told->json.find("step=59") != std::string::npos, "its last progress is quoted");
   const std::string report = *jobs.report_json("j", s(122));
   BOOST_TEST(report.find(fmt::format("\"hang\":{{\"since_ns\":{}", s(59))) != std::string::npos, report);
-  tick(jobs, 122, 200);
+  tick(jobs, 128, 200);
   BOOST_TEST(jobs.poll_events().empty(), "told once");
   feed.write(log, step_line(60), s(200));
   jobs.tick(s(200));
+  BOOST_TEST(published(jobs.poll_events()).empty(), "it settles");
+  tick(jobs, 201, 207);
   events = jobs.poll_events();
   BOOST_TEST(count(events, LiveEventKind::kDiagnosisGone) == 1u);
   BOOST_TEST(!hangs(jobs));
@@ -191,6 +193,124 @@ BOOST_AUTO_TEST_CASE(a_dead_job_does_not_hang) {
   const auto events = jobs.poll_events();
   BOOST_TEST(count(events, LiveEventKind::kDiagnosis) == 0u);
   BOOST_TEST(count(events, LiveEventKind::kJobEnded) == 1u);
+}
+
+// A look of before the silence shows processes that are gone by now.
+BOOST_AUTO_TEST_CASE(a_finished_job_does_not_hang_where_the_last_look_is_old) {
+  for (const bool ended : {true, false}) {
+    LiveOptions options = live_options();
+    options.hang.after_ns = 10 * kNsPerSecond;
+    TimeNs looked = s(59), now = s(0);
+    options.looked_ns = [&] { return looked; };
+    options.alive = [&](const std::string&) {
+      const bool there = !ended || looked < s(61);
+      if (now >= looked + 2 * kNsPerSecond && now > s(70)) looked = now;  // asked, it looks
+      return std::optional(there);
+    };
+    LiveJobs jobs(std::move(options));
+    Feed feed(jobs);
+    run_a_minute(jobs, feed);
+    for (int64_t i = 60; i < 90; ++i) jobs.tick(now = s(i));
+    BOOST_TEST(hangs(jobs) == !ended);
+    BOOST_TEST(count(jobs.poll_events(), LiveEventKind::kDiagnosis) == (ended ? 0u : 2u));
+  }
+}
+
+// Its like is the launcher's list at the end of its log, and what died within a line.
+BOOST_AUTO_TEST_CASE(what_a_file_holds_at_its_end_is_judged_after_a_second) {
+  const std::string list =
+      "============================================================\n"
+      "train.py FAILED\n"
+      "------------------------------------------------------------\n"
+      "Root Cause (first observed failure):\n"
+      "[0]:\n"
+      "  time      : 2026-11-21_02:01:00\n"
+      "  host      : node-0\n"
+      "  rank      : 0 (local_rank: 0)\n"
+      "  exitcode  : -9 (pid: 1234)\n"
+      "  traceback : Signal 9 (SIGKILL) received by PID 1234\n";
+  std::string cut = xid_line(s(60));
+  cut.pop_back();
+  for (const std::string& end : {list, cut}) {
+    LiveJobs jobs(live_options());
+    Feed feed(jobs);
+    const StreamId log = run_a_minute(jobs, feed);
+    feed.write(log, end, s(60));
+    jobs.poll_events();
+    tick(jobs, 61, 64);
+    BOOST_TEST(count(jobs.poll_events(), LiveEventKind::kFinding) > 0u, end);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_line_under_way_waits_for_its_end) {
+  LiveJobs jobs(live_options());
+  Feed feed(jobs);
+  const StreamId log = run_a_minute(jobs, feed);
+  const std::string line = step_line(60);
+  feed.write(log, line.substr(0, 30), s(60));
+  tick(jobs, 61, 70);
+  feed.write(log, line.substr(30), s(70));
+  jobs.tick(s(70));
+  BOOST_TEST(jobs.counts().lines == 61u);
+  BOOST_TEST(*jobs.jobs().at(0).iteration >= 59);
+}
+
+// Peers tell of a lost connection, the launcher a moment later who died.
+BOOST_AUTO_TEST_CASE(a_verdict_settles_and_what_changes_is_revised) {
+  LiveOptions options = live_options();
+  const std::string both = rule_text("own.a", "alpha") + rule_text("own.b", "beta");
+  const std::vector<rules::RuleText> files = {{"own.lua", both}};
+  options.rules = *rules::Ruleset::load(files);
+  LiveJobs jobs(std::move(options));
+  Feed feed(jobs);
+  const StreamId log = run_a_minute(jobs, feed);
+  jobs.poll_events();
+  feed.write(log, said("beta", 62), s(62));
+  jobs.tick(s(62));
+  auto events = jobs.poll_events();
+  const LiveEvent* kept = first(events, LiveEventKind::kDiagnosis);
+  BOOST_REQUIRE(kept);
+  BOOST_TEST(!kept->publish);
+  BOOST_TEST(kept->json.find("\"settled\":false") != std::string::npos, kept->json);
+  BOOST_TEST(!jobs.settled("j"));
+  BOOST_TEST(!jobs.jobs().at(0).verdict.has_value(), "no list shows what may change");
+  feed.write(log, said("alpha", 61), s(64));
+  tick(jobs, 64, 69);
+  BOOST_TEST(count(published(jobs.poll_events()), LiveEventKind::kDiagnosis) == 0u);
+  tick(jobs, 69, 71);
+  events = published(jobs.poll_events());
+  BOOST_TEST(count(events, LiveEventKind::kDiagnosis) == 2u);
+  BOOST_TEST(jobs.settled("j"));
+  BOOST_TEST(jobs.jobs().at(0).verdict->starts_with("alpha was said"));
+  // A person says that it was something else.
+  for (const LiveEvent& e : events)
+    if (e.json.find("alpha was said") != std::string::npos) jobs.judge({"j", e.id, 0, false}, s(80));
+  events = published(jobs.poll_events());
+  BOOST_REQUIRE(!events.empty());
+  const LiveEvent& next = events[0];
+  BOOST_TEST(next.json.find("\"change\":\"revised\",\"replaces\":{\"id\"") != std::string::npos, next.json);
+  BOOST_TEST(next.sentence.starts_with("revised: beta was said"), next.sentence);
+  BOOST_TEST(jobs.jobs().at(0).verdict->starts_with("beta was said"));
+  BOOST_TEST(jobs.report_json("j", s(80))->find("\"verdict\":{\"id\":\"" + next.id) != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_refuted_diagnosis_leads_nothing_after_a_restart) {
+  LiveJobs before(live_options());
+  Feed feed(before);
+  const StreamId log = run_a_minute(before, feed);
+  feed.write(log, xid_line(s(60)), s(60));
+  before.tick(s(60));
+  const auto events = before.poll_events();
+  const LiveEvent* told = first(events, LiveEventKind::kDiagnosis);
+  BOOST_REQUIRE(told);
+  LiveJobs after(live_options());
+  after.judge({"j", told->id, 0, false}, s(61));
+  after.restoring({});
+  feed.replay(after);
+  after.replayed(s(61));
+  after.caught_up(s(61));
+  BOOST_TEST(after.report_json("j", s(61))->find("\"verdict\":null") != std::string::npos);
+  BOOST_TEST(!after.jobs().at(0).verdict.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(silence_of_a_job_whose_processes_nobody_sees_is_no_end) {

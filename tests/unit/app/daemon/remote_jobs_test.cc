@@ -199,6 +199,50 @@ BOOST_AUTO_TEST_CASE(a_host_that_was_not_heard_for_long_is_waited_for_again_when
   BOOST_TEST(collector.jobs.jobs().at(0).lines == 60u + 60u + 3600u);
 }
 
+BOOST_AUTO_TEST_CASE(an_agent_that_is_away_is_stated_and_its_host_is_not_accused) {
+  Collector collector;
+  Agent a(0), b(1), c(2), d(3);
+  for (Agent* agent : {&a, &b, &c, &d}) run_for(collector, *agent, {0, 60});
+  collector.jobs.agent_away("node-1", kStart + 61 * kSecond);
+  for (Agent* agent : {&a, &c, &d}) run_for(collector, *agent, {60, 200});
+  collector.tick(kStart + 201 * kSecond);
+  auto report = nlohmann::json::parse(collector.report(kStart + 201 * kSecond));
+  BOOST_TEST(report["missing"].dump().find("node-1's agent has been away since 02:01:01 UTC; what it wrote "
+                                           "since is unknown") != std::string::npos,
+             report["missing"].dump());
+  BOOST_TEST(report["suspects"].empty(), report["suspects"].dump());
+  BOOST_TEST(report["diagnoses"].empty(), report["diagnoses"].dump());
+  // It is back, and tells of the time between.
+  collector.jobs.agent_away("node-1", kNoTime);
+  run_for(collector, b, {60, 200});
+  collector.tick(kStart + 202 * kSecond);
+  report = nlohmann::json::parse(collector.report(kStart + 202 * kSecond));
+  BOOST_TEST(report["missing"].empty(), report["missing"].dump());
+}
+
+// Nobody tells of progress but who is away: that says nothing of the job.
+BOOST_AUTO_TEST_CASE(a_job_does_not_hang_because_the_agent_that_tells_of_progress_is_away) {
+  for (const bool away : {true, false}) {
+    Collector collector;
+    Agent a(0), b(1);
+    run_for(collector, a, {0, 60});
+    b.write(clock(kStart) + " INFO hello\n", kStart);
+    b.writer().alive(true, kStart + 60 * kSecond);
+    collector.take(b.block(kStart + 60 * kSecond), kStart + 60 * kSecond);
+    if (away) collector.jobs.agent_away("node-0", kStart + 61 * kSecond);
+    for (int64_t s = 61; s <= 400; ++s) {
+      const auto still = [&](Agent& agent) {
+        agent.writer().alive(true, kStart + s * kSecond);
+        collector.take(agent.block(kStart + s * kSecond), kStart + s * kSecond);
+      };
+      if (s % 30 == 0) still(b);
+      if (s % 30 == 0 && !away) still(a);
+      collector.tick(kStart + s * kSecond);
+    }
+    BOOST_TEST(collector.jobs.jobs().at(0).hangs == !away);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_time_that_no_clock_tells_is_taken_for_now) {
   for (const TimeNs time :
        {std::numeric_limits<TimeNs>::min() + 1, TimeNs{-1}, std::numeric_limits<TimeNs>::max()}) {
@@ -360,8 +404,13 @@ BOOST_AUTO_TEST_CASE(what_hosts_say_of_life_counts_while_they_are_heard) {
   BOOST_TEST(hosts.somebody_missing(later));
   BOOST_TEST(hosts.known_until(later) == 200);
   BOOST_TEST(hosts.have_told_of(200, later));
+  BOOST_TEST((hosts.away(later) == std::map<std::string, TimeNs>{{"a", 1000}}), "it is not heard of");
+  hosts.away("b", later);
+  BOOST_TEST(hosts.away(later).size() == 2u);
+  hosts.away("b", kNoTime);
   hosts.alive("a", false);
   hosts.alive("b", false);
+  BOOST_TEST(hosts.away(later).empty(), "their processes are gone");
   BOOST_TEST((hosts.alive(later) == false));
   BOOST_TEST(!hosts.somebody_missing(later));
   hosts.told("b", 300, later, true);  // it came back

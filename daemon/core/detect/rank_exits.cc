@@ -1,0 +1,149 @@
+#include "core/detect/rank_exits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace culprit::detect {
+namespace {
+
+// Where more end without a word, they were all ended: by a scheduler, a person, a shutdown.
+constexpr size_t kFewOf = 3;
+// Against its host: it tells where the fault shows, and no more of what it is.
+constexpr double kStrength = 1.5;
+// As sure as a rule that is no catch-all: peers or a launcher confirm it.
+constexpr double kConfidence = 0.8;
+constexpr size_t kQuoted = 4;  // lines of launchers
+// Peers of a lost rank stop at their next collective operation: within a step.
+constexpr TimeNs kWentOn = 30 * kNsPerSecond;
+
+// "12:01:02 UTC"
+std::string clock_of(TimeNs time) { return format_time(time).substr(11, 8) + " UTC"; }
+
+// Ranks that told of a failure of their own, or of a peer's: by a rule or by an exception.
+std::set<uint32_t> ranks_with_words(const View& view) {
+  std::set<uint32_t> out;
+  const logs::JobLog& log = *view.log;
+  const auto add = [&](uint32_t writer) {
+    if (const auto rank = log.writers()[writer].rank) out.insert(*rank);
+  };
+  for (const logs::RuleLine& line : log.rule_lines())
+    if (!line.handled && line.known >= logs::Known::kEcho) add(line.place.writer);
+  for (const logs::ClusterId id : log.clusters()) {
+    const logs::TemplateStats& t = log.templates()[id];
+    if (t.shape.kind != logs::ShapeKind::kException || t.shape.handled) continue;
+    for (const logs::GroupStats& group : t.groups) add(group.writer);
+  }
+  return out;
+}
+
+// Whether somebody else says that a peer of theirs is lost.
+bool others_miss_a_peer(const View& view, const std::set<uint32_t>& gone) {
+  const logs::JobLog& log = *view.log;
+  return std::any_of(log.rule_lines().begin(), log.rule_lines().end(), [&](const logs::RuleLine& line) {
+    const auto rank = log.writers()[line.place.writer].rank;
+    return line.known == logs::Known::kEcho && !line.handled && !(rank && gone.contains(*rank));
+  });
+}
+
+bool names_pid(std::string_view text, uint32_t pid) {
+  const std::string number = std::to_string(pid);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (size_t at = text.find(number); at != text.npos; at = text.find(number, at + 1)) {
+    const size_t end = at + number.size();
+    if ((at == 0 || !is_digit(text[at - 1])) && (end == text.size() || !is_digit(text[end]))) return true;
+  }
+  return false;
+}
+
+// A hang whose only news is that such ranks did not come.
+bool waits_for(const Finding& f, const std::set<uint32_t>& gone) {
+  if (f.kind != FindingKind::kFault || f.symptom != Symptom::kHang || f.subjects.empty()) return false;
+  return f.rule.empty() && std::all_of(f.subjects.begin(), f.subjects.end(), [&](const FindingSubject& s) {
+           return s.rank && gone.contains(*s.rank);
+         });
+}
+
+}  // namespace
+
+void RankExits::take(const RankExited& exited, TimeNs now) {
+  if (exits_.size() >= limits::kWriters && !exits_.contains(exited.rank)) return;
+  exits_[exited.rank] = {exited, now};
+}
+
+// A job that went on for long after was not hurt by it.
+std::vector<const RankExits::Exit*> RankExits::wordless(const Job& job) const {
+  const std::set<uint32_t> told = ranks_with_words(job.view);
+  std::vector<const Exit*> out;
+  for (const auto& [rank, exit] : exits_) {
+    const bool went_on = job.progressed_ns != kNoTime && job.progressed_ns - exit.time_ns > kWentOn;
+    if (!told.contains(rank) && !went_on) out.push_back(&exit);
+  }
+  return out;
+}
+
+Finding RankExits::fault_of(const View& view, const std::vector<const Exit*>& gone) {
+  Finding f;
+  f.detector = "silence";
+  f.kind = FindingKind::kFault;
+  f.fatal = true;
+  f.confidence = kConfidence;
+  f.symptom = Symptom::kCrash;
+  f.action = ActionKind::kCheck;
+  f.remedy =
+      "Find out what ended the process: the kernel's out-of-memory lines, the exit status at its launcher or "
+      "scheduler, somebody's kill.";
+  for (const Exit* exit : gone) {
+    const RankExited& of = exit->of;
+    f.why.push_back(fmt::format("Rank {} ({}{}) ended without a word at {}", of.rank,
+                                of.host.empty() ? "host unknown" : of.host,
+                                of.pid ? fmt::format(", pid {}", *of.pid) : "", clock_of(exit->time_ns)));
+    f.first_ns = f.first_ns == kNoTime ? exit->time_ns : std::min(f.first_ns, exit->time_ns);
+    f.last_ns = std::max(f.last_ns, exit->time_ns);
+    FindingSubject s;
+    if (!of.host.empty()) s.host = of.host;
+    s.rank = of.rank;
+    s.strength = kStrength / static_cast<double>(gone.size());
+    f.subjects.push_back(std::move(s));
+    for (const logs::RuleLine& line : view.log->rule_lines())
+      if (of.pid && f.evidence.size() < kQuoted && names_pid(line.text, *of.pid))
+        f.evidence.push_back(evidence_at(*view.log, line.place, line.text));
+  }
+  f.lines = f.evidence.size();
+  f.title = f.why[0];
+  if (gone.size() > 1) f.title += fmt::format(", and {} more", counted(gone.size() - 1, "rank"));
+  return f;
+}
+
+void RankExits::judge(const Job& job, std::vector<Finding>& findings) const {
+  if (exits_.empty() || job.fate.ended_well) return;
+  const std::vector<const Exit*> gone = wordless(job);
+  const size_t all = std::max({job.ranks, job.view.ranks.size(), exits_.size()});
+  if (gone.empty() || gone.size() > std::max<size_t>(1, all / kFewOf) || gone.size() == all) return;
+  std::set<uint32_t> numbers;
+  for (const Exit* exit : gone) numbers.insert(exit->of.rank);
+  const bool missed = others_miss_a_peer(job.view, numbers);
+  const bool waited =
+      std::any_of(findings.begin(), findings.end(), [&](const Finding& f) { return waits_for(f, numbers); });
+  if (!missed && !waited) return;
+  Finding fault = fault_of(job.view, gone);
+  // What a kernel or a launcher says of it tells more.
+  fault.general = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
+    return f.kind == FindingKind::kFault && f.role == FindingRole::kRoot && !f.rule.empty();
+  });
+  if (missed) fault.why.emplace_back("its peers tell of a lost connection, and of nothing of their own");
+  for (Finding& wait : findings)
+    if (waits_for(wait, numbers)) {
+      std::move(wait.why.begin(), wait.why.end(), std::back_inserter(fault.why));
+      if (!fault.iteration) fault.iteration = wait.iteration;
+    }
+  std::erase_if(findings, [&](const Finding& wait) { return waits_for(wait, numbers); });
+  findings.push_back(std::move(fault));
+}
+
+}  // namespace culprit::detect
