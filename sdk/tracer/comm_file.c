@@ -7,6 +7,11 @@
 /* As many as tracer.c makes. */
 enum { RINGS_MAX = 128 };
 enum { ROUND_MS = 20, FINISH_MS = 2000 };
+/* After so long without a record the process writes its joins again, with the time: a reader of the file then
+ * knows that it lived on while what it entered did not end. Longer than the steps of most jobs. */
+enum { HEARTBEAT_MS = 5000 };
+/* Ranks of a process that joins are kept of; most have one. */
+enum { JOINS_MAX = 16 };
 /* Records copied at a time: 64 KiB, on the writing thread's stack. */
 enum { BATCH = 1024 };
 
@@ -26,6 +31,8 @@ static struct {
   int running;
   ring_place places[RINGS_MAX];
   uint64_t dropped;
+  culprit_record joins[JOINS_MAX]; /* of each rank that of its largest communicator; the writing thread's */
+  int join_count, quiet_rounds;
   pthread_mutex_t mutex; /* of the three below; never held while anything is written */
   pthread_cond_t changed;
   int stopping, stopped;
@@ -51,30 +58,58 @@ static void put(const culprit_record* records, size_t count) {
   __atomic_fetch_add(&file.dropped, count, __ATOMIC_RELAXED);
 }
 
-static void drain(ring_place* place) {
+static void keep_join(const culprit_record* record) {
+  int i = 0;
+  while (i < file.join_count && file.joins[i].rank != record->rank) ++i;
+  if (i == JOINS_MAX) return;
+  if (i == file.join_count)
+    ++file.join_count;
+  else if (file.joins[i].comm_size > record->comm_size)
+    return;
+  file.joins[i] = *record;
+}
+
+static void put_heartbeat(void) {
+  for (int i = 0; i < file.join_count; ++i) file.joins[i].start_ns = file.joins[i].end_ns = culprit_now_ns();
+  if (file.join_count && file.descriptor >= 0) put(file.joins, (size_t)file.join_count);
+}
+
+/* Whether there was anything. */
+static int drain(ring_place* place) {
   culprit_record batch[BATCH];
   const uint64_t mask = place->header->capacity - 1;
   uint64_t next = place->header->read;
   const uint64_t written = __atomic_load_n(&place->header->written, __ATOMIC_ACQUIRE);
+  const int any = next != written;
   while (next != written) {
     size_t count = 0;
-    while (count < BATCH && next != written) batch[count++] = place->records[next++ & mask];
+    while (count < BATCH && next != written) {
+      batch[count] = place->records[next++ & mask];
+      if (batch[count].op == CULPRIT_JOIN) keep_join(&batch[count]);
+      ++count;
+    }
     __atomic_store_n(&place->header->read, next, __ATOMIC_RELEASE);
     put(batch, count);
   }
+  return any;
 }
 
 static void round_of_all(void) {
+  int any = 0;
   for (int i = 0; i < RINGS_MAX; ++i) {
     ring_place* place = &file.places[i];
     const int state = __atomic_load_n(&place->state, __ATOMIC_ACQUIRE);
     if (state != LIVE && state != GIVEN_BACK) continue;
-    drain(place);
+    any |= drain(place);
     if (state != GIVEN_BACK) continue;
     __atomic_fetch_add(&file.dropped, culprit_ring_dropped(place->ring), __ATOMIC_RELAXED);
     culprit_ring_close(place->ring);
     __atomic_store_n(&place->state, FREE, __ATOMIC_RELEASE);
   }
+  file.quiet_rounds = any ? 0 : file.quiet_rounds + 1;
+  if (file.quiet_rounds < HEARTBEAT_MS / ROUND_MS) return;
+  file.quiet_rounds = 0;
+  put_heartbeat();
 }
 
 static void after(struct timespec* at, long milliseconds) {

@@ -1,7 +1,8 @@
 /* Records into a .comm file (FORMATS.md section 3), for jobs without a daemon. Rings lie in memory of the
  * process, and a thread of its own writes what it finds in them every 20 ms: whoever pushes never waits for a
  * disk, and a disk that stands still costs records, which are counted. A process that is killed loses what
- * was not written yet. */
+ * was not written yet. One that records nothing for five seconds writes its joins again, with the time: the
+ * trace of a hang shows that the process lived on. */
 #ifndef CULPRIT_COMM_FILE_H
 #define CULPRIT_COMM_FILE_H
 

@@ -59,6 +59,20 @@ static uint32_t visible_device(uint32_t local) {
   return local < count ? found[local] : local;
 }
 
+/* A local rank is a device only where there are some: shown to this process, or on this host. */
+static int has_devices(void) {
+  static const char* const shown[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                                      "ASCEND_RT_VISIBLE_DEVICES"};
+  int known = 0;
+  for (size_t i = 0; i < sizeof shown / sizeof *shown; ++i) {
+    const char* text = getenv(shown[i]);
+    if (text && *text && strcmp(text, "-1") != 0) return 1;
+    known |= text != NULL;
+  }
+  return !known && (access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0 ||
+                    access("/dev/davinci_manager", F_OK) == 0);
+}
+
 tracer_launch tracer_launched(void) {
   static const char* const kinds[][3] = {
       {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
@@ -74,8 +88,7 @@ tracer_launch tracer_launched(void) {
     if (launch.rank < launch.size && launch.size != CULPRIT_UNKNOWN) break;
     launch.rank = launch.size = launch.device = CULPRIT_UNKNOWN;
   }
-  /* A local rank is a device only where there are some. */
-  if (getenv("CUDA_VISIBLE_DEVICES") || access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0)
+  if (has_devices())
     launch.device = visible_device(launch.device);
   else
     launch.device = CULPRIT_UNKNOWN;

@@ -16,6 +16,7 @@ from daemon import PassOver, need, wait_until
 
 RANKS, SLOW_RANK, SLOW_FACTOR = 8, 5, 3
 STEPS, WORK_US = 30, 50000
+HANG_S = 13  # two heartbeats of five seconds
 COST_ROUNDS, RING_RECORDS = 3, 16384
 # Work is a sleep; what an operation takes on a busy machine with more ranks than cores is in the rest.
 SLOWED_AT_LEAST = 1.5
@@ -123,6 +124,41 @@ def a_slowed_rank_of_mpi_is_named(context: Context) -> str:
     suspects = [place["rank"] for place in costly[0]["suspects"]]
     need(suspects[:1] == [SLOW_RANK], f"{len(costly)} irregularities; the costliest: {costly[0]}")
     return f"rank {SLOW_RANK}, {costly[0]['cost_ms']:.0f} ms a step, kind {costly[0]['kind']}"
+
+
+def rank_pids(launcher: int) -> Dict[int, int]:
+    """Of mpirun's children, by what it gave them."""
+    out = {}
+    for pid in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():
+        for given in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if given.startswith(b"OMPI_COMM_WORLD_RANK="):
+                out[int(given.split(b"=")[1])] = int(pid)
+    return out
+
+
+@case
+def a_hang_of_mpi_shows_in_files_without_a_daemon(context: Context) -> str:
+    """One rank is stopped. The others write their joins again, which shows for how long they waited."""
+    folder = context.folder / "trace"
+    command = Mpi(context).command(4, ring(steps=2000, work_us=20000), {"CULPRIT_COMM_DIR": str(folder)})
+    quiet = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    process = subprocess.Popen(command, env=quiet, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    context.undo.append(process.kill)
+    wait_until(lambda: sum(path.stat().st_size for path in folder.glob("*.comm")) > 64 << 10, 60, "it runs")
+    pids = rank_pids(process.pid)
+    os.kill(pids[1], signal.SIGSTOP)
+    time.sleep(HANG_S)
+    for pid in pids.values():
+        os.kill(pid, signal.SIGKILL)
+    process.wait(timeout=60)
+    done = subprocess.run([str(context.bin_dir / "culprit"), "diagnose", "--format", "json", str(folder)],
+                          capture_output=True, text=True, timeout=120, check=False)
+    hang = json.loads(done.stdout)["hang"]
+    need(hang, "no hang is reported")
+    # Stopped inside of an operation, it entered what the others wait in.
+    suspects = [place["rank"] for place in hang["suspects"]]
+    need(suspects in ([1], []), f"suspects {hang['suspects']}")
+    return "a hang" + (", rank 1 is the one that the others wait for" if suspects else "")
 
 
 def rings_of(context: Context) -> Dict[str, str]:

@@ -121,7 +121,7 @@ FAULTS: List[Run] = [
     _fault("interrupted", SHARD, _crash(r"(?i)KeyboardInterrupt|SIGINT|interrupt", None, "user"),
            callback="kind=raise first=40 error=interrupt"),
     _fault("terminated", CNN,
-           _crash(r"(?i)SIGTERM|terminat|cancel|signal 15|15 death signal", None, "user", "platform"),
+           _crash(r"(?i)SIGTERM|terminat|cancel|signal:? 15|15 death signal", None, "user", "platform"),
            around="sigterm"),
     _fault("mpi_kill9", MPI, _crash(GONE, 1), around="kill_rank_1", options=("120", "60000")),
     _fault("mpi_slow", MPI, Truth((SLOW,), "", 2), logs=False, options=("120", "40000", "2", "4")),

@@ -201,10 +201,14 @@ class Search {
 
 }  // namespace
 
-bool OpenOperations::take(const CommRecord& record) {
+void OpenOperations::note_alive(const CommRecord& record) {
   if (record.rank >= last_ns_.size()) last_ns_.resize(record.rank + 1, 0);
   int64_t& last = last_ns_[record.rank];
   last = std::max(last, static_cast<int64_t>(std::max(record.start_ns, record.end_ns)));
+}
+
+bool OpenOperations::take(const CommRecord& record) {
+  note_alive(record);
   if (record.end_ns != 0 && open_.empty()) return true;
   const Key key{record.comm, record.seq, record.rank, record.peer, static_cast<uint16_t>(record.op)};
   if (record.end_ns != 0) {

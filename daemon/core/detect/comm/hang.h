@@ -37,6 +37,9 @@ struct Stuck {
 // Operations that were begun and have not ended yet.
 class OpenOperations {
  public:
+  // The rank lived at the record's time.
+  void note_alive(const CommRecord& record);
+
   // False where nobody can say who it was: there are too many.
   bool take(const CommRecord& record);
   bool empty() const { return open_.empty(); }

@@ -297,6 +297,38 @@ BOOST_AUTO_TEST_CASE(who_would_wait_for_the_culprit_himself_is_not_named_beside_
   BOOST_TEST(told.hang->suspects[0].rank.value() == 1u);
 }
 
+// Three ranks wait for the fourth, and nothing is entered or left any more: only later joins tell that time
+// passed.
+BOOST_AUTO_TEST_CASE(joins_that_are_written_again_show_that_a_trace_ends_in_a_hang) {
+  for (const bool again : {false, true}) {
+    const JobFile job;
+    comm::CommTrace trace(&job, false);
+    constexpr uint64_t kMs = 1'000'000;
+    std::vector<CommRecord> records;
+    for (uint64_t seq = 0; seq < 6; ++seq)
+      for (uint32_t rank = 0; rank < (seq == 5 ? 3 : 4); ++rank) {
+        CommRecord one;
+        one.rank = rank, one.seq = seq, one.step = static_cast<uint32_t>(seq);
+        one.op = CommOp::kAllReduce, one.bytes = 1 << 20;
+        one.comm = 1, one.comm_size = 4, one.group = CommGroup::kWorld;
+        one.start_ns = (100 * seq + 10 + rank) * kMs, one.end_ns = 0;
+        records.push_back(one);  // at its entry, and again at its exit
+        one.end_ns = (100 * seq + 20) * kMs;
+        if (seq < 5) records.push_back(one);
+      }
+    for (uint32_t rank = 0; again && rank < 4; ++rank) {
+      CommRecord join;
+      join.rank = rank, join.op = CommOp::kJoin, join.comm = 1, join.comm_size = 4;
+      join.group = CommGroup::kWorld, join.start_ns = join.end_ns = 5'000 * kMs;
+      records.push_back(join);
+    }
+    trace.take("node-0", records);
+    const comm::Told told = comm::tell(trace);
+    BOOST_REQUIRE(told.hang.has_value() == again);
+    if (again) BOOST_TEST(told.hang->suspects.at(0).rank.value() == 3u);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(hosts_of_which_nothing_is_recorded_are_told_and_blame_nobody) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
@@ -444,6 +476,14 @@ struct Results {
     }
   }
 
+  // A rank that takes so many milliseconds longer in a step, which is as much longer for it.
+  void slow(uint32_t rank, uint32_t step, float ms) {
+    comm::RankStep& of = steps[step].ranks[rank];
+    of.excess = of.closer = of.largest = of.path = ms;
+    of.self += ms;
+    steps[step].step_ms += double{ms};
+  }
+
   void slow_way_out(uint32_t host, uint32_t from, uint32_t to) {
     for (uint32_t s = from; s < to; ++s)
       steps[s].network.push_back({comm::NetKind::kHost, host, 0, 2, 10, 0.9f});
@@ -478,6 +518,105 @@ BOOST_FIXTURE_TEST_CASE(ranks_are_compared_over_the_same_steps_where_one_lacks_s
   for (const comm::Culprit& c : culprits) BOOST_TEST(c.confidence > 0.95);
 }
 
+BOOST_FIXTURE_TEST_CASE(a_burst_of_slow_steps_is_one_event_and_names_nobody, Results) {
+  for (uint32_t s = 40; s < 52; ++s) slow(5, s, 60);
+  BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_lasting_share_of_the_steps_is_a_fault, Results) {
+  for (uint32_t s = 60; s < kSteps; ++s) slow(5, s, 30);
+  const auto culprits = comm::judge(cluster, steps).culprits;
+  BOOST_REQUIRE(culprits.size() == 1u);
+  BOOST_TEST((culprits[0].ranks == Ranks{5}));
+  BOOST_TEST(culprits[0].lasting);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_live_job_is_given_time_before_a_rank_is_named, Results) {
+  steps.resize(40);
+  for (uint32_t s = 30; s < 40; ++s) slow(5, s, 30);
+  BOOST_TEST(comm::judge(cluster, steps).culprits.size() == 1u);
+  BOOST_TEST(comm::judge(cluster, steps, true).culprits.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_rank_that_is_slow_in_one_of_seven_steps_is_named, Results) {
+  for (uint32_t s = 3; s < kSteps; s += 7) slow(5, s, 30);
+  const auto culprits = comm::judge(cluster, steps).culprits;
+  BOOST_REQUIRE(culprits.size() == 1u);
+  BOOST_TEST((culprits[0].ranks == Ranks{5}));
+  BOOST_TEST(culprits[0].period == 7u);
+}
+
+BOOST_FIXTURE_TEST_CASE(four_stalls_of_one_rank_name_it, Results) {
+  for (const uint32_t s : {8u, 31u, 64u, 90u}) slow(5, s, 600);
+  const auto culprits = comm::judge(cluster, steps).culprits;
+  BOOST_REQUIRE(culprits.size() == 1u);
+  BOOST_TEST((culprits[0].ranks == Ranks{5}));
+  BOOST_TEST(culprits[0].stalls);
+  BOOST_TEST(culprits[0].events == 4u);
+}
+
+BOOST_FIXTURE_TEST_CASE(stalls_of_one_rank_and_another_name_nobody, Results) {
+  for (uint32_t s = 4; s < kSteps; s += 6) slow(static_cast<uint32_t>(mix64(s, 1) % kRanks), s, 600);
+  BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(what_rank_0_does_every_ten_steps_is_the_program, Results) {
+  for (uint32_t s = 9; s < kSteps; s += 10) slow(0, s, 600);
+  BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_job_slower_by_some_percent_accuses_nobody, Results) {
+  for (uint32_t s = 0; s < kSteps; ++s) slow(5, s, 4);
+  BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
+}
+
+// Ranks 0 to 3 of one group; what each enters as its operation number 5.
+comm::Told tell_calls(const std::vector<std::pair<CommOp, uint64_t>>& calls, uint64_t last = 5) {
+  static const JobFile job;
+  comm::CommTrace trace(&job, false);
+  for (uint32_t rank = 0; rank < calls.size(); ++rank)
+    for (uint64_t seq = 0; seq <= last; ++seq) {
+      CommRecord one;
+      one.rank = rank, one.seq = seq, one.step = static_cast<uint32_t>(seq), one.comm = 7;
+      one.comm_size = static_cast<uint32_t>(calls.size());
+      one.op = seq == 5 ? calls[rank].first : CommOp::kAllReduce;
+      one.bytes = seq == 5 ? calls[rank].second : 1024;
+      one.start_ns = (1000 + 100 * seq + rank) * 1'000'000;
+      one.end_ns = (1010 + 100 * seq) * 1'000'000;
+      trace.take("node-" + std::to_string(rank), {&one, 1});
+    }
+  return comm::tell(trace);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_enters_another_collective_than_its_peers_is_the_programs_fault) {
+  using enum CommOp;
+  const comm::Told told =
+      tell_calls({{kAllReduce, 1024}, {kAllReduce, 1024}, {kAllGather, 1024}, {kAllReduce, 1024}});
+  BOOST_REQUIRE(told.findings.size() == 1u);
+  const Finding& f = told.findings[0];
+  BOOST_TEST(f.title == "Rank 2 (node-2) entered all_gather where 3 peers entered all_reduce");
+  BOOST_TEST((f.category == Category::kUser));
+  BOOST_TEST(f.iteration.value() == 5);
+  BOOST_TEST(f.of_nobody);
+}
+
+BOOST_AUTO_TEST_CASE(sizes_that_differ_are_a_fault_only_where_they_must_be_alike) {
+  using enum CommOp;
+  const auto sizes = [](CommOp op, uint64_t other) {
+    return tell_calls({{op, 1024}, {op, 1024}, {op, other}, {op, 1024}}).findings.size();
+  };
+  BOOST_TEST(sizes(kAllReduce, 2048) == 1u);
+  BOOST_TEST(sizes(kBroadcast, 0) == 0u);  // nobody told it
+  BOOST_TEST(sizes(kAllToAll, 2048) == 0u);
+  BOOST_TEST(sizes(kAllGather, 2048) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(ranks_that_go_on_after_a_mismatch_only_count_differently) {
+  using enum CommOp;
+  BOOST_TEST(
+      tell_calls({{kAllReduce, 8}, {kAllReduce, 8}, {kAllGather, 8}, {kAllReduce, 8}}, 12).findings.empty());
+}
+
 BOOST_FIXTURE_TEST_CASE(answers_that_nobody_asked_for_take_no_place_of_those_that_are, Results) {
   cluster.settle();
   for (comm::StepResult& step : steps) step.basis = comm::Basis::kSums;
@@ -493,6 +632,20 @@ BOOST_FIXTURE_TEST_CASE(answers_that_nobody_asked_for_take_no_place_of_those_tha
   for (const int64_t step : complete) asked.done(step);
   asked.take({0, 5000, {CommRecord()}, {}}, 1);
   BOOST_TEST((asked.complete(1000 * kNsPerSecond) == std::vector<int64_t>{5000}));
+}
+
+// Stages of one host each: nobody can tell a slow host from a stage with more layers.
+BOOST_AUTO_TEST_CASE(a_stage_that_one_host_runs_alone_and_slowly_is_told_as_unknown) {
+  const JobFile job;
+  comm::CommTrace slow(&job, false), healthy(&job, false);
+  const plain::Layout layout{2, 4, 4, 8, 2, 8};
+  feed(layout, chance(), slow_work([](uint32_t r, uint32_t) { return host(r) == 1 ? 1.8 : 1.0; }), slow);
+  const comm::Told told = comm::tell(slow);
+  BOOST_TEST(told.findings.empty());
+  BOOST_REQUIRE(told.missing.size() == 1u);
+  BOOST_TEST(told.missing[0].find("all of them run on node-1") != std::string::npos, told.missing[0]);
+  feed(layout, chance(), {}, healthy);
+  BOOST_TEST(comm::tell(healthy).missing.empty());
 }
 
 BOOST_AUTO_TEST_CASE(what_is_wrong_with_records_is_counted_and_told) {
