@@ -97,6 +97,9 @@ def a_rank_that_dies_without_a_word_is_named(context: Context) -> str:
     ranks = [rank for place in verdict["hosts"] for rank in place["ranks"]]
     need(ranks == [2], f"ranks {ranks} are named")
     need(verdict["category"] == "unknown", verdict["category"])
+    # The index has a verdict a moment after the event.
+    wait_until(lambda: daemon.items("/v1/suspects"), 15,
+               f"a suspect; the verdict is {json.dumps(verdict)[:1500]}")
     suspects = daemon.items("/v1/suspects")
     need([one["host"] for one in suspects] == [HOST], f"suspects: {suspects}")
     need(suspects[0]["reason"] == verdict["title"] and suspects[0]["job"] == JOB, f"suspects: {suspects}")

@@ -53,7 +53,10 @@ class Court {
                                               : "rank " + std::to_string(subject.rank.value_or(0));
     const auto [at, fresh] = blames_.try_emplace({unit, name});
     Blame& b = at->second;
-    if (!fresh) return b;
+    if (!fresh) {
+      if (!b.suspect.host) b.suspect.host = host;  // an earlier finding knew the rank alone
+      return b;
+    }
     b.unit = unit;
     b.name = name;
     if (unit == kNowhere || view_.by_rank)
