@@ -245,8 +245,12 @@ struct Engine::Impl {
     for (std::string& what : comm.told_drops()) out.push_back({"", std::nullopt, std::move(what)});
   }
 
-  // What remains unknown of it.
-  std::vector<std::string> add_comm(detect::Analysis& analysis, Report& report, TimeNs now) {
+  // What remains unknown of it, and a rank that may have left out an operation.
+  struct CommBeside {
+    std::vector<std::string> missing;
+    std::optional<comm::RankLeftOut> left_out;
+  };
+  CommBeside add_comm(detect::Analysis& analysis, Report& report, TimeNs now) {
     if (comm.empty()) return {};
     // In a job that runs some ranks are always inside of an operation.
     const bool by_clock = now != kNoTime && progress.may_stall(options.hang, now);
@@ -259,7 +263,34 @@ struct Engine::Impl {
     report.irregularities = std::move(said.irregularities);
     report.comm = std::move(said.steps);
     if (said.hang) report.hang = std::move(said.hang);
-    return std::move(said.missing);
+    return {std::move(said.missing), std::move(said.left_out)};
+  }
+
+  // Replicas differ from the step on in which a rank left out a reduction: the program's fault, no device's.
+  static void join_left_out(comm::RankLeftOut said, std::vector<Finding>& findings) {
+    constexpr int64_t kNear = 1;  // steps: the numbers of a step may be logged in the next
+    Finding& fault = said.finding;
+    const auto follows = [&](const Finding& f) {
+      if (f.detector != "numerics" || !f.iteration || std::abs(*f.iteration - *fault.iteration) > kNear)
+        return false;
+      return std::any_of(f.subjects.begin(), f.subjects.end(),
+                         [&](const FindingSubject& s) { return s.rank == fault.subjects[0].rank; });
+    };
+    for (const Finding& f : findings) {
+      if (!follows(f)) continue;
+      if (!said.stopped) fault.symptom = Symptom::kNumeric;
+      if (fault.first_ns == kNoTime) fault.first_ns = fault.last_ns = f.first_ns;
+      fault.why.push_back(f.title);
+      fault.why.insert(fault.why.end(), f.why.begin(), f.why.end());
+    }
+    const bool agreed = std::erase_if(findings, follows) > 0;
+    if (agreed || said.stopped) findings.push_back(std::move(fault));
+  }
+
+  // The last that lines or heartbeats show.
+  std::optional<int64_t> iteration() const {
+    const int64_t last = std::max(fate.last_iteration, progress.beaten());
+    return last < 0 ? std::nullopt : std::optional(last);
   }
 
   // Who waited in an operation when its process ended was ended with the others.
@@ -271,7 +302,12 @@ struct Engine::Impl {
     JobSummary known;
     comm::add_summary(comm, known);
     const detect::RankExits& judged = first.empty() ? exits : first;
-    judged.judge({view, analysis.fate, known.ranks, progress.last_move_ns()}, analysis.findings);
+    const auto& groups = comm.cluster().comms();
+    const bool one_host = known.hosts == 1 && std::ranges::all_of(groups, [&](const comm::CommInfo& group) {
+                            return group.told_size <= known.ranks;
+                          });
+    judged.judge({view, analysis.fate, known.ranks, progress.last_move_ns(), one_host, iteration()},
+                 analysis.findings);
   }
 
   void add_numerics(const detect::View& view, detect::Analysis& analysis, Report& report) {
@@ -421,6 +457,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   static const detect::Pool kNone;
   const bool fits = !impl_->options.live || impl_->options.pool.resembles(impl_->log);
   detect::Analysis analysis = detect::analyse(view, fits ? impl_->options.pool : kNone, impl_->options.steps);
+  analysis.fate.trained = analysis.fate.last_iteration >= 0 || impl_->progress.beaten() > 0;
   impl_->fate = analysis.fate;
   if (now != kNoTime) {
     if (auto stall = impl_->progress.find_stall(impl_->log, impl_->options.hang, now)) {
@@ -433,8 +470,9 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
   }
-  std::vector<std::string> missing = impl_->add_comm(analysis, report, now);
+  auto [missing, left_out] = impl_->add_comm(analysis, report, now);
   impl_->add_numerics(view, analysis, report);
+  if (left_out) Impl::join_left_out(std::move(*left_out), analysis.findings);
   if (!impl_->flights.empty())
     std::ranges::move(impl_->add_flights(view, analysis, report), std::back_inserter(missing));
   Impl::join_stall(analysis.findings);
@@ -471,10 +509,7 @@ bool Engine::ended_well() const { return impl_->fate.ended_well; }
 
 std::vector<comm::StepsWanted> Engine::take_wanted() { return std::exchange(impl_->wanted, {}); }
 
-std::optional<int64_t> Engine::iteration() const {
-  const int64_t last = std::max(impl_->fate.last_iteration, impl_->progress.beaten());
-  return last < 0 ? std::nullopt : std::optional(last);
-}
+std::optional<int64_t> Engine::iteration() const { return impl_->iteration(); }
 
 std::optional<std::string> Engine::device_name(uint32_t rank) const {
   return impl_->loop_ranks.device_of(rank);

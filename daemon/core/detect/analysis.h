@@ -38,6 +38,7 @@ struct Fate {
   TimeNs last_progress_ns = kNoTime;
   TimeNs last_ns = kNoTime;
   int64_t last_iteration = -1;
+  bool trained = false;        // lines or heartbeats show that steps were done
   std::optional<Stage> stage;  // in which it ended
   TimeNs step_ns = 0;          // median
 };

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
+#include <limits>
 #include <set>
 
 #include "base/limits.h"
@@ -21,25 +23,55 @@ constexpr double kConfidence = 0.8;
 constexpr size_t kQuoted = 4;  // lines of launchers
 // Peers of a lost rank stop at their next collective operation: within a step.
 constexpr TimeNs kWentOn = 30 * kNsPerSecond;
+// Ends that are seen this close together have no order: rings and sockets are looked at in turn.
+constexpr TimeNs kTogether = kNsPerSecond / 2;
 
 // "12:01:02 UTC"
 std::string clock_of(TimeNs time) { return format_time(time).substr(11, 8) + " UTC"; }
 
-// Ranks that told of a failure of their own, or of a peer's: by a rule or by an exception.
-std::set<uint32_t> ranks_with_words(const View& view) {
-  std::set<uint32_t> out;
+// Who logged a failure of its own, or of a peer: by a rule or by an exception.
+struct Speakers {
+  std::set<uint32_t> ranks;
+  // Hosts where a process logged a fault of its own under a local rank: which rank that is, is not known.
+  std::set<std::string> hosts;
+  bool contains(const RankExited& of) const { return ranks.contains(of.rank) || hosts.contains(of.host); }
+};
+
+Speakers find_speakers(const View& view, bool one_host) {
+  Speakers out;
   const logs::JobLog& log = *view.log;
-  const auto add = [&](uint32_t writer) {
-    if (const auto rank = log.writers()[writer].rank) out.insert(*rank);
+  const auto add = [&](uint32_t writer, bool own) {
+    const logs::WriterStats& w = log.writers()[writer];
+    const std::optional<uint32_t> rank = w.rank || !one_host ? w.rank : w.device;
+    if (rank)
+      out.ranks.insert(*rank);
+    else if (own && w.device && w.host)
+      out.hosts.insert(*w.host);
   };
   for (const logs::RuleLine& line : log.rule_lines())
-    if (!line.handled && line.known >= logs::Known::kEcho) add(line.place.writer);
+    if (!line.handled && line.known >= logs::Known::kEcho)
+      add(line.place.writer, line.known == logs::Known::kFault);
   for (const logs::ClusterId id : log.clusters()) {
     const logs::TemplateStats& t = log.templates()[id];
     if (t.shape.kind != logs::ShapeKind::kException || t.shape.handled) continue;
-    for (const logs::GroupStats& group : t.groups) add(group.writer);
+    for (const logs::GroupStats& group : t.groups) add(group.writer, false);
   }
   return out;
+}
+
+// The status that the launcher states for a process: "exitcode  : 3 (pid: 15703)". 1 is Python's for any
+// exception.
+std::optional<int> exit_code_in(std::string_view text) {
+  for (const std::string_view word : {"exitcode", "exit code", "exit status"}) {
+    size_t at = text.find(word);
+    if (at == text.npos) continue;
+    at = text.find_first_not_of(" :=", at + word.size());
+    if (at == text.npos) continue;
+    int code = 0;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), code);
+    if (error == std::errc() && code > 1) return code;
+  }
+  return std::nullopt;
 }
 
 // Whether somebody else says that a peer of theirs is lost.
@@ -76,13 +108,25 @@ void RankExits::take(const RankExited& exited, TimeNs now) {
   exits_[exited.rank] = {exited, now};
 }
 
-// A job that went on for long after was not hurt by it.
+// A job that went on for long after was not hurt by it. Who ended well after a rank with words was ended with
+// it: by its launcher, or by the lost connection.
 std::vector<const RankExits::Exit*> RankExits::wordless(const Job& job) const {
-  const std::set<uint32_t> told = ranks_with_words(job.view);
+  const Speakers speakers = find_speakers(job.view, job.one_host);
+  TimeNs first_with_words = std::numeric_limits<TimeNs>::max();
+  for (const auto& [rank, exit] : exits_)
+    if (speakers.contains(exit.of)) first_with_words = std::min(first_with_words, exit.time_ns);
+  // What torch's elastic agent logs when it ends the ranks that are left.
+  const auto closed = [&](const RankExited& of) {
+    const auto& lines = job.view.log->rule_lines();
+    return of.pid && std::any_of(lines.begin(), lines.end(), [&](const logs::RuleLine& line) {
+             return line.text.find("closing signal") != line.text.npos && names_pid(line.text, *of.pid);
+           });
+  };
   std::vector<const Exit*> out;
   for (const auto& [rank, exit] : exits_) {
     const bool went_on = job.progressed_ns != kNoTime && job.progressed_ns - exit.time_ns > kWentOn;
-    if (!told.contains(rank) && !went_on) out.push_back(&exit);
+    const bool followed = exit.time_ns - kTogether > first_with_words;
+    if (!speakers.contains(exit.of) && !went_on && !followed && !closed(exit.of)) out.push_back(&exit);
   }
   return out;
 }
@@ -100,9 +144,16 @@ Finding RankExits::fault_of(const View& view, const std::vector<const Exit*>& go
       "scheduler, somebody's kill.";
   for (const Exit* exit : gone) {
     const RankExited& of = exit->of;
-    f.why.push_back(fmt::format("Rank {} ({}{}) ended without a word at {}", of.rank,
-                                of.host.empty() ? "host unknown" : of.host,
-                                of.pid ? fmt::format(", pid {}", *of.pid) : "", clock_of(exit->time_ns)));
+    std::optional<int> code;
+    for (const logs::RuleLine& line : view.log->rule_lines()) {
+      if (!of.pid || !names_pid(line.text, *of.pid)) continue;
+      if (!code) code = exit_code_in(line.text);
+      if (f.evidence.size() < kQuoted) f.evidence.push_back(evidence_at(*view.log, line.place, line.text));
+    }
+    f.why.push_back(fmt::format(
+        "Rank {} ({}{}) ended {}without a word at {}", of.rank, of.host.empty() ? "host unknown" : of.host,
+        of.pid ? fmt::format(", pid {}", *of.pid) : "",
+        code ? fmt::format("with exit code {} and ", *code) : "", clock_of(exit->time_ns)));
     f.first_ns = f.first_ns == kNoTime ? exit->time_ns : std::min(f.first_ns, exit->time_ns);
     f.last_ns = std::max(f.last_ns, exit->time_ns);
     FindingSubject s;
@@ -110,9 +161,6 @@ Finding RankExits::fault_of(const View& view, const std::vector<const Exit*>& go
     s.rank = of.rank;
     s.strength = kStrength / static_cast<double>(gone.size());
     f.subjects.push_back(std::move(s));
-    for (const logs::RuleLine& line : view.log->rule_lines())
-      if (of.pid && f.evidence.size() < kQuoted && names_pid(line.text, *of.pid))
-        f.evidence.push_back(evidence_at(*view.log, line.place, line.text));
   }
   f.lines = f.evidence.size();
   f.title = f.why[0];
@@ -132,11 +180,13 @@ void RankExits::judge(const Job& job, std::vector<Finding>& findings) const {
       std::any_of(findings.begin(), findings.end(), [&](const Finding& f) { return waits_for(f, numbers); });
   if (!missed && !waited) return;
   Finding fault = fault_of(job.view, gone);
+  fault.iteration = job.iteration;
   // What a kernel or a launcher says of it tells more.
   fault.general = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
     return f.kind == FindingKind::kFault && f.role == FindingRole::kRoot && !f.rule.empty();
   });
-  if (missed) fault.why.emplace_back("its peers tell of a lost connection, and of nothing of their own");
+  if (missed)
+    fault.why.emplace_back("its peers report that they lost or miss a peer, and nothing of their own");
   for (Finding& wait : findings)
     if (waits_for(wait, numbers)) {
       std::move(wait.why.begin(), wait.why.end(), std::back_inserter(fault.why));

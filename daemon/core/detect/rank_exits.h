@@ -36,7 +36,9 @@ class RankExits {
     const View& view;
     const Fate& fate;
     size_t ranks = 0;
-    TimeNs progressed_ns = kNoTime;  // when it last told of progress, on the clock of take()
+    TimeNs progressed_ns = kNoTime;    // when it last told of progress, on the clock of take()
+    bool one_host = false;             // all ranks run on one: local numbers are ranks
+    std::optional<int64_t> iteration;  // the last that lines, heartbeats or traces show
   };
   void judge(const Job& job, std::vector<Finding>& findings) const;
 

@@ -179,6 +179,7 @@ class Correlator {
   // lines of the start-up. Of a job without a line of progress nobody knows how far it was.
   std::optional<Stage> stage_at(const Finding* f) const {
     if (log_.events() == 0) return std::nullopt;
+    if (a_.fate.trained && a_.fate.last_iteration < 0) return Stage::kIterative;
     const int64_t iteration = f ? f->iteration.value_or(-1) : a_.fate.last_iteration;
     if (iteration >= 0) return a_.fate.stage == Stage::kCheckpoint ? Stage::kCheckpoint : Stage::kIterative;
     const bool timed = f && f->first_ns != kNoTime;
@@ -232,8 +233,8 @@ class Correlator {
     if (f.symptom == Symptom::kNumeric || f.symptom == Symptom::kHang) return f.symptom;
     if (stage_at(&f) == Stage::kLaunch) return Symptom::kLaunchFailure;
     // A job that trained has started, whatever kind of fault ended it.
-    const bool trained = f.iteration && f.symptom == Symptom::kLaunchFailure;
-    return trained ? Symptom::kCrash : f.symptom;
+    const bool started = (f.iteration || stage_at(&f) == Stage::kIterative);
+    return started && f.symptom == Symptom::kLaunchFailure ? Symptom::kCrash : f.symptom;
   }
 
   // Whether a host's first sign came well before the last iteration.

@@ -99,6 +99,38 @@ BOOST_AUTO_TEST_CASE(one_that_says_why_it_ends_is_not_silent) {
   BOOST_TEST(!silent_death(job.report()));
 }
 
+BOOST_AUTO_TEST_CASE(one_that_ends_after_a_rank_with_words_was_ended_with_it) {
+  Job job;
+  job.write(2, 40, "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB");
+  job.exits(2, 41);
+  job.loses_connection(1, 42);
+  job.exits(3, 43);
+  BOOST_TEST(!silent_death(job.report()));
+}
+
+BOOST_AUTO_TEST_CASE(one_that_its_launcher_ended_is_not_named) {
+  Job job;
+  job.loses_connection(1, 40);
+  job.write(
+      0, 41,
+      "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 4702 closing signal SIGTERM");
+  job.exits(2, 41);
+  BOOST_TEST(!silent_death(job.report()));
+}
+
+BOOST_AUTO_TEST_CASE(the_exit_code_that_a_launcher_states_is_named_and_the_job_had_started) {
+  Job job;
+  job.exits(2, 41);
+  job.loses_connection(1, 41);
+  job.write(0, 42, "  exitcode  : 3 (pid: 4702)");
+  const Report report = job.report();
+  BOOST_REQUIRE_MESSAGE(report.verdict, to_json(report));
+  const Diagnosis& d = report.diagnoses[*report.verdict];
+  BOOST_TEST(d.title ==
+             "Rank 2 (node-0, pid 4702) ended with exit code 3 and without a word at 02:00:41 UTC");
+  BOOST_TEST((d.symptom == Symptom::kCrash));
+}
+
 BOOST_AUTO_TEST_CASE(a_job_that_goes_on_was_not_hurt) {
   Job job;
   job.exits(2, 41);

@@ -26,6 +26,9 @@ constexpr double kSure = 0.9;
 constexpr double kStrength = 3;
 // Records may count operations differently from rank to rank, and seldom do.
 constexpr double kMismatch = 0.9;
+constexpr std::string_view kSameCalls =
+    "Compare the control flow of these ranks at that step: every rank of a group must call the same "
+    "collectives in the same order, with the same sizes.";
 constexpr size_t kWhole = 16;  // ranks named one by one of a host or a link
 
 class Teller {
@@ -40,7 +43,16 @@ class Teller {
     curve();
     out_.wanted = trace_.ask(judgement_.culprits);
     if (const auto stuck = trace_.stuck(stopped)) hang(*stuck);
-    if (const Mismatch* m = last_mismatch(cluster_, trace_.mismatches())) mismatch(*m);
+    const std::vector<Mismatch> mismatches = trace_.mismatches(stopped);
+    const Mismatch* m = last_mismatch(cluster_, mismatches);
+    if (const auto left = trace_.left_out()) {
+      out_.left_out = {finding_of(*left), m || out_.hang};
+      // What does not match, or never ends, does so for the operation that was left out.
+      for (Finding& f : out_.findings)
+        if (f.symptom == Symptom::kHang) f.general = true;
+    } else if (m) {
+      mismatch(*m);
+    }
     if (out_.findings.empty()) out_.missing = find_unknowns(cluster_, steps_);
     return std::move(out_);
   }
@@ -323,10 +335,13 @@ class Teller {
     f.first_ns = f.last_ns = stuck.since_ns;
     f.fatal = true;
     f.symptom = Symptom::kHang;
-    f.component = stuck.ranks.empty() ? Component::kNcclComm
-                  : stuck.on_device   ? Component::kGpu
-                                      : Component::kUnknown;
-    f.category = stuck.ranks.empty() ? Category::kUnknown : Category::kHardware;
+    // Who never entered may as well wait for data or for a lock: only a device that does not finish what it
+    // began points at hardware.
+    const bool device = stuck.on_device && !stuck.ranks.empty() &&
+                        std::all_of(stuck.ranks.begin(), stuck.ranks.end(),
+                                    [&](uint32_t r) { return cluster_.ranks()[r].device != kNone; });
+    f.component = stuck.ranks.empty() ? Component::kNcclComm : device ? Component::kGpu : Component::kUnknown;
+    f.category = device ? Category::kHardware : Category::kUnknown;
     // One in a hundred accusations is wrong where one is missing, more where several are.
     f.confidence = stuck.ranks.empty() ? 0.4 : 0.6 + 0.35 / static_cast<double>(stuck.ranks.size());
     f.action = stuck.ranks.empty() ? ActionKind::kNone : ActionKind::kCheck;
@@ -336,7 +351,9 @@ class Teller {
                                 stuck.on_device ? "did not leave an operation that its peers left"
                                                 : "did not enter an operation that its peers wait in");
     f.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(f.title[0])));
-    f.remedy = "Take its stack and the device's state before the job is ended; then check the host.";
+    f.remedy = device ? "Take its stack and the device's state before the job is ended; then check the host."
+                      : "Take its stack before the job is ended (py-spy dump --pid, gdb): it shows what the "
+                        "rank does while its peers wait.";
     f.why.push_back(
         fmt::format("{} wait in operations that never ended, {} number {} of group {:x} among them",
                     counted(stuck.waiting, "rank"), word(stuck.op), stuck.seq, stuck.comm));
@@ -354,6 +371,33 @@ class Teller {
     }
     out_.hang = std::move(hang);
     out_.findings.push_back(std::move(f));
+  }
+
+  Finding finding_of(const LeftOut& left) const {
+    Finding f;
+    f.detector = "comm";
+    f.kind = FindingKind::kFault;
+    f.iteration = left.step;
+    f.fatal = f.of_nobody = true;
+    f.symptom = out_.hang ? Symptom::kHang : Symptom::kCrash;
+    f.category = Category::kUser;
+    f.component = Component::kUserCode;
+    f.confidence = kMismatch;
+    f.action = ActionKind::kFix;
+    f.title = fmt::format(
+        "{} left out {} in step {}: it is behind {} since", who({left.rank}),
+        left.count == 1 ? fmt::format("an operation ({})", word(left.op)) : counted(left.count, "operation"),
+        left.step, counted(left.peers, "peer"));
+    f.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(f.title[0])));
+    f.why = {
+        fmt::format("in group {:x} each of its operations meets a later one of its peers, from step {} on",
+                    left.comm, left.step + 1)};
+    f.remedy = kSameCalls;
+    FindingSubject s;
+    s.host = cluster_.host_name(left.rank);
+    s.rank = cluster_.ranks()[left.rank].rank;
+    f.subjects.push_back(std::move(s));
+    return f;
   }
 
   // Who waits for whom is then what the program made of it.
@@ -383,9 +427,7 @@ class Teller {
     f.why = {fmt::format("operation {} of group {:x}, in step {}, is not the same on all of its ranks", m.seq,
                          m.comm, m.step),
              "the group did nothing more after it"};
-    f.remedy =
-        "Compare the control flow of these ranks at that step: every rank of a group must call the same "
-        "collectives in the same order, with the same sizes.";
+    f.remedy = kSameCalls;
     for (const uint32_t r : m.ranks) {
       FindingSubject s;
       s.host = cluster_.host_name(r);

@@ -10,13 +10,21 @@
 
 namespace culprit::comm {
 
+// A rank that left out an operation, as its sequence numbers show: a fault where the job stopped at it, or
+// where other evidence agrees.
+struct RankLeftOut {
+  Finding finding;
+  bool stopped = false;
+};
+
 struct Told {
   std::vector<Finding> findings;
   std::vector<Irregularity> irregularities;  // by step
   std::optional<Hang> hang;
   CommSteps steps;
   std::vector<std::string> missing;  // what remains unknown where nobody is named
-  std::vector<StepsWanted> wanted;   // of hosts that tell no records: to be asked for
+  std::optional<RankLeftOut> left_out;
+  std::vector<StepsWanted> wanted;  // of hosts that tell no records: to be asked for
 };
 
 // Settles the trace first.

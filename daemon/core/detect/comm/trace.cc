@@ -148,6 +148,7 @@ void CommTrace::start_again() {
   }
   open_.forget_before(started_ns_);
   mismatches_.clear();
+  left_out_.clear();
   asked_.forget();
   for (const auto& [rank, b] : back) note_progress(rank, b.step);
   for (const auto& [number, held] : held_)
@@ -244,6 +245,7 @@ void CommTrace::close_plain(size_t n) {
     closed_to_ = held[i].key();
     duplicates_ += work_[i]->duplicates;
     find_mismatches(cluster_, *work_[i], mismatches_);
+    left_out_.take(cluster_, *work_[i]);
     measure_gaps(cluster_, *work_[i]);
   }
   held.clear();
@@ -541,6 +543,18 @@ void CommTrace::settle() {
   }
   look_at_answers();
   cluster_.settle();  // with ranks of steps that go on
+}
+
+std::vector<Mismatch> CommTrace::mismatches(Stopped stopped) const {
+  std::vector<Mismatch> out = mismatches_;
+  if (stopped != Stopped::kByClock) return out;
+  for (const auto& [number, held] : held_) {
+    if (!held.ranks.empty()) continue;
+    Step step;
+    build(number, held.records, step);
+    find_mismatches(cluster_, step, out);
+  }
+  return out;
 }
 
 std::optional<Stuck> CommTrace::stuck(Stopped stopped) const {

@@ -19,6 +19,7 @@
 #include "core/detect/comm/asked.h"
 #include "core/detect/comm/cluster.h"
 #include "core/detect/comm/hang.h"
+#include "core/detect/comm/left_out.h"
 #include "core/detect/comm/mismatch.h"
 #include "core/detect/comm/network.h"
 #include "core/detect/comm/parallel.h"
@@ -81,8 +82,9 @@ class CommTrace {
 
   const Cluster& cluster() const { return cluster_; }
   const std::deque<StepResult>& steps() const { return steps_; }
-  // In steps that are over.
-  const std::vector<Mismatch>& mismatches() const { return mismatches_; }
+  // In steps that are over, and of a job that stands still in those that it is in.
+  std::vector<Mismatch> mismatches(Stopped stopped) const;
+  std::optional<LeftOut> left_out() const { return left_out_.find(); }
   // Operations that had not ended when the records did.
   std::optional<Stuck> stuck(Stopped stopped = Stopped::kRecordsEnd) const;
   // What was dropped, and why: a sentence each.
@@ -158,6 +160,7 @@ class CommTrace {
   int64_t started_ns_ = 0;  // what was entered before is of the job before it was started again
   std::deque<StepResult> steps_;
   std::vector<Mismatch> mismatches_;
+  LeftOutWatch left_out_;
   Asked asked_;
   Network of_asked_;       // what is usual of operations in the records that were asked for
   size_t rank_steps_ = 0;  // of their ranks; a step itself counts too
