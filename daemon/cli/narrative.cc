@@ -94,7 +94,7 @@ std::string healthy(const Report& report, const RenderOptions& options) {
 }
 
 bool is_suspicious(const Report& r) {
-  const bool noticed = r.hang || !r.numerics.empty() || !r.irregularities.empty() || !r.iterations.empty();
+  const bool noticed = r.hang || !r.numerics.empty();
   return !r.diagnoses.empty() || !r.suspects.empty() || !r.indicating.empty() ||
          (noticed && !r.missing.empty());
 }

@@ -44,6 +44,7 @@ struct Advice {
 Advice advice(const Diagnosis& diagnosis);
 // Why nothing more is known when the reading was stopped; empty when it was not.
 std::string interruption(const Report& report);
+inline constexpr std::string_view kSettling = "New evidence came seconds ago: this answer may still change.";
 // What a slow spell, a numeric fault, a hang says, in one sentence.
 std::string sentence(const Irregularity& irregularity);
 std::string sentence(const NumericFault& fault);

@@ -13,7 +13,8 @@ struct RenderOptions {
   size_t width = 100;  // columns
   Zone zone;           // in which times are shown
   std::string zone_name = "UTC";
-  size_t lines_max = 8;  // evidence and indicating lines shown
+  size_t lines_max = 8;   // evidence and indicating lines shown
+  bool settling = false;  // of a running job: new evidence came seconds ago, the answer may still change
 };
 
 std::string render_text(const Report& report, const RenderOptions& options);

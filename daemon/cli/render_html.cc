@@ -65,6 +65,7 @@ class HtmlReport {
     h_.open("header", result == Outcome::kVerdict ? "alarm" : result == Outcome::kHealthy ? "" : "caution");
     h_.element("h1", "", headline(r_, o_));
     if (r_.interrupted) h_.element("p", "stopped", interruption(r_));
+    if (o_.settling) h_.element("p", "stopped", kSettling);
     if (const Diagnosis* d = leading(r_)) {
       h_.element("p", "", classified(*d, o_));
       h_.element("p", "soft", told_by(*d));

@@ -94,6 +94,7 @@ class TextReport {
                : result == Outcome::kHealthy || result == Outcome::kNoticed ? Ink::kPlain
                                                                             : Ink::kCaution);
     if (r_.interrupted) page_.item("  ", interruption(r_), Ink::kCaution);
+    if (o_.settling) page_.item("  ", kSettling, Ink::kCaution);
     if (result == Outcome::kHealthy || result == Outcome::kEmpty || result == Outcome::kUnknown) {
       missing("What would tell more");
       problems();

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/text.h"
 #include "cli/remote.h"
 #include "cli/render.h"
@@ -38,6 +40,8 @@ int report(Options& o) {
   options.width = page_width();
   options.zone = o.remote.zone;
   options.zone_name = o.remote.timezone;
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  options.settling = json.is_object() && !json.value("settled", true);
   const std::string out = format == "json"   ? *text
                           : format == "html" ? render_html(*read, options)
                                              : render_text(*read, options);

@@ -46,7 +46,8 @@ def _crash(words: str, rank: Optional[int] = None, *categories: str) -> Truth:
     return Truth((CRASH, LAUNCH), words, rank, categories)
 
 
-GONE = r"SIGKILL|[Ss]ignal 9|exitcode: -9|killed|died|disappeared|ended|closed its connection|silent"
+GONE = (r"SIGKILL|[Ss]ignal 9|exitcode: -9|killed|died|disappeared|ended|closed its connection|silent|"
+        "without a word")
 # torch.save hides the reason.
 UNWRITTEN = r"[Nn]o space left|[Ff]ile too large|could not be written|write failed"
 AGAIN = r"^(?!.*\bonce\b)"
@@ -118,7 +119,8 @@ FAULTS: List[Run] = [
            callback="kind=raise rank=1 first=30 error=recursion"),
     _fault("assertion", GPT, _crash(r"AssertionError|50257", 0, "user"),
            callback="kind=raise rank=0 first=30 error=assertion"),
-    _fault("interrupted", SHARD, _crash(r"(?i)KeyboardInterrupt|SIGINT|interrupt", None, "user"),
+    _fault("interrupted", SHARD,
+           Truth((CRASH, "other"), r"(?i)KeyboardInterrupt|SIGINT|interrupt", None, ("user",)),
            callback="kind=raise first=40 error=interrupt"),
     _fault("terminated", CNN,
            _crash(r"(?i)SIGTERM|terminat|cancel|signal:? 15|15 death signal", None, "user", "platform"),

@@ -77,6 +77,7 @@ class Job:
             taken = socket.socket()
             taken.bind(("127.0.0.1", self.port))
             taken.listen()
+            self.struck_path.write_text(str(time.time()))  # the ranks that connect to it wait
             self.undo.append(taken.close)
         elif around == "truncated":
             subprocess.run([PYTHON, "-c",
