@@ -10,6 +10,9 @@
 namespace culprit::cli {
 namespace {
 
+constexpr std::string_view kCounters[] = {"iteration", "step"};  // as titles name them
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 constexpr size_t kHostsInHeadline = 3;
 constexpr size_t kTitleBytes = 240;   // titles may hold an exception's message, which has no end
 constexpr size_t kRunsOfNumbers = 6;  // more ranges than this are counted, not read
@@ -24,6 +27,14 @@ std::string spaced(std::string_view word) {
 bool names_host(const Diagnosis& d) {
   return std::any_of(d.hosts.begin(), d.hosts.end(), [&](const Suspect& s) {
     return s.host && !s.host->empty() && d.title.find(*s.host) != std::string::npos;
+  });
+}
+
+bool names_iteration(std::string_view title, int64_t iteration) {
+  return std::any_of(std::begin(kCounters), std::end(kCounters), [&](std::string_view word) {
+    const std::string text = fmt::format("{} {}", word, iteration);
+    const size_t at = title.find(text);
+    return at != title.npos && (at + text.size() == title.size() || !is_digit(title[at + text.size()]));
   });
 }
 
@@ -50,7 +61,7 @@ std::string told_as_sentence(const Diagnosis& d) {
       out += fmt::format(" ({})", ranks(d.hosts[0].ranks));
     }
   }
-  out += when_in_job(d);
+  if (!d.iteration || !names_iteration(d.title, *d.iteration)) out += when_in_job(d);
   return out + fmt::format(" ({} confidence)", percent(d.confidence));
 }
 
