@@ -90,6 +90,22 @@ def iteration_right(verdict: Optional[dict], truth: dict) -> Optional[bool]:
     return told is not None and abs(told - truth["iteration"]) <= 2
 
 
+def is_right(report: dict, truth: dict) -> bool:
+    """There is a verdict, and its first host is at fault; where no host is, its category is right."""
+    if report["verdict"] is None:
+        return False
+    if not truth["faulty_hosts"]:
+        return report["verdict"]["category"] == truth["category"]
+    hosts = [place["host"] for place in report["suspects"] if place["host"] is not None]
+    return bool(hosts) and hosts[0] in truth["faulty_hosts"]
+
+
+def mean_f1(results: Sequence[dict]) -> Optional[float]:
+    """Each job counts the same, however many templates it has; where nothing was found, 0."""
+    return mean([2 * one["tp"] / (2 * one["tp"] + one["fp"] + one["fn"])
+                 for one in results if one["tp"] + one["fn"] > 0])
+
+
 def shares(results: Sequence[dict], keys: Iterable[str]) -> Dict[str, Optional[float]]:
     return {key: mean([float(one[key]) for one in results if one.get(key) is not None]) for key in keys}
 

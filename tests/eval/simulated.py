@@ -96,6 +96,9 @@ def judge(spec: Spec, out: Path) -> Dict[str, object]:
     report = culprit.diagnose(["job"], healthy, cwd=out)
     templates = measure.LineTemplates(out / "job")
     result = measure.of_report(report, truth, templates)
+    alone = culprit.diagnose(["job"], cwd=out) if healthy else report
+    result["alone"] = {**measure.of_report(alone, truth, templates), "right": measure.is_right(alone, truth)}
+    result["right"] = measure.is_right(report, truth)
     result.update(framework=truth["framework"], words=where_words_are(truth), lines=templates.lines,
                   bytes=report["job"]["bytes"], truth_component=truth["component"],
                   told_component=(report["verdict"] or {}).get("component"))
@@ -142,6 +145,22 @@ def baseline_rows(results: Sequence[dict]) -> List[Dict[str, object]]:
     return rows
 
 
+def history_rows(results: Sequence[dict]) -> List[Dict[str, object]]:
+    """The same jobs with their healthy ones, as far as they have any, and without."""
+    rows = []
+    for name, them in (("as given", list(results)), ("without history", [one["alone"] for one in results])):
+        row = measure.summary(name, them)
+        right = mean([float(one["right"]) for one in them])
+        row.update({"F1 of a job": measure.mean_f1(them), "right": right})
+        rows.append(row)
+    return rows
+
+
+def made_worse(results: Sequence[dict]) -> List[dict]:
+    """Jobs whose answer was right without history and is wrong with it."""
+    return [one for one in results if one["alone"]["right"] and not one["right"]]
+
+
 def ablation_rows(results: Sequence[dict]) -> List[Dict[str, object]]:
     sample = [one for one in results if "ablation" in one]
     if not sample:
@@ -180,6 +199,9 @@ def run(rows: Rows, seed: int, folder: Path, options) -> None:
         rows.table(f"simulated {section}", f"Simulated jobs {title}", groups(results, key))
     total = measure.summary("all", results)
     rows.table("simulated", "Simulated jobs, all", [total])
+    rows.table("history", "The same jobs with and without healthy ones", history_rows(results))
+    for one in made_worse(results):
+        print(f"worse with history: {one['fault']} {one['seed']}")
     rows.table("baselines", "Faulty hosts beside the baselines", baseline_rows(results))
     rows.table("ablation", "Ablation, on a sample", ablation_rows(results))
     print_misses(results, options.show)
@@ -190,6 +212,10 @@ def note_goals(rows: Rows, results: Sequence[dict], total: Dict[str, object]) ->
     wordless = mean([float(one["words"] == NO_WORD) for one in results])
     rows.goal("simulated jobs without an error word", wordless, 0.3)
     rows.goal("F1 of indicating templates", total["F1"], 0.95)
+    alone = history_rows(results)[1]
+    rows.goal("F1 of indicating templates without history", alone["F1"], 0.85)
+    rows.goal("the same, mean of the jobs", alone["F1 of a job"], 0.85)
+    rows.goal("answers that history made wrong", len(made_worse(results)), 0, at_least=False)
     rows.goal("Top-1 of faulty hosts", total["top1"], 0.9)
     rows.goal("Top-8 of faulty hosts", total["top8"], 0.98)
     seconds = [one["seconds"] for one in results]
