@@ -36,6 +36,8 @@ constexpr double kCollectionMs = 300;
 // A device that is slow is so in all that it does: three quarters of its time, over as many places as tell.
 constexpr double kEven = 0.75;
 constexpr uint32_t kGaps = 8;
+// Of so few ranks each one is an eighth or more of what they differ by.
+constexpr size_t kFew = 8;
 // A step in which the middle rank works so many times as long as usual is of another kind.
 constexpr float kSpecial = 1.3f;
 // One false accusation in a hundred jobs.
@@ -45,7 +47,7 @@ constexpr double kAlike = 0.4;
 // A part of the network that explains what is slow as well as two others do is named; one of more is nobody.
 constexpr double kNamed = 0.3;
 // A cost on the step's path below this share of the step makes no step irregular, and one below the other
-// accuses nobody: jobs differ by so much from day to day.
+// accuses nobody: jobs differ by so much from day to day. Nor does one below what the steps differ by.
 constexpr double kCostWorth = 0.01, kAccuseWorth = 0.045;
 
 // Evidence over steps: a sum that begins again where it falls to nothing, so that a fault which begins late
@@ -92,10 +94,11 @@ double sure_of(double evidence, double bar, size_t steps) {
 
 class Judge {
  public:
-  Judge(const Cluster& cluster, const std::deque<StepResult>& steps, bool live)
-      : cluster_(cluster), steps_(steps), live_(live) {}
+  Judge(const Cluster& cluster, const std::deque<StepResult>& steps, bool live, const Announced* phases)
+      : cluster_(cluster), steps_(steps), live_(live), phases_(phases) {}
 
   Judgement run() {
+    find_special();
     find_scale();
     find_ranks();
     find_network();
@@ -137,6 +140,35 @@ class Judge {
       }
     sigma_ = kMadToSigma * lower_median(role);
     family_sigma_ = kMadToSigma * lower_median(family);
+    for (uint32_t i = 0; i < cluster_.ranks().size() && cluster_.ranks().size() <= kFew; ++i)
+      if (const double sigma = sigma_without(i); sigma > 0) sigma_without_[i] = sigma;
+  }
+
+  // The same of a job of few ranks without one of them, which would hide in a scale that it makes itself. 0:
+  // the others have no peers.
+  double sigma_without(uint32_t rank) const {
+    std::vector<float> values;
+    for (uint32_t s = 0; s < steps_.size(); ++s) {
+      if (special_[s]) continue;
+      std::map<uint32_t, std::vector<float>> roles;
+      for (const RankStep& r : steps_[s].ranks)
+        if (r.rank != rank && r.peers > 1) roles[r.role].push_back(r.self);
+      for (auto& [role, times] : roles) {
+        const auto n = static_cast<float>(times.size());
+        if (times.size() < 2) continue;
+        std::sort(times.begin(), times.end());
+        const float middle = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2;
+        for (const float ms : times)
+          values.push_back(std::abs(ms - middle) * std::sqrt(n / (n - 1)) /
+                           static_cast<float>(steps_[s].step_ms));
+      }
+    }
+    return kMadToSigma * lower_median(values);
+  }
+
+  double sigma_for(uint32_t rank, double of_all) const {
+    const auto at = sigma_without_.find(rank);
+    return at == sigma_without_.end() ? of_all : at->second;
   }
 
   // The same of one step: where all do what they seldom do (a checkpoint), they differ by more.
@@ -165,22 +197,32 @@ class Judge {
     return out;
   }
 
-  static bool differs(const RankStep& r, float excess) { return excess > kDevicesDiffer * (r.self - excess); }
+  // What it takes in a phase that it announced says nothing.
+  bool is_comparable(const StepResult& s, const RankStep& r) const {
+    if (r.peers < 2 || s.step_ms <= 0) return false;
+    const auto ns = static_cast<TimeNs>(s.step_ms * kNsPerMs);
+    return !phases_ || !phases_->covers(cluster_.ranks()[r.rank].rank, s.last_ns - ns, s.last_ns);
+  }
+
+  static bool differs(float excess, float usual) { return excess > kDevicesDiffer * usual; }
 
   void find_ranks() {
     of_.assign(cluster_.ranks().size(), {});
     for (uint32_t s = 0; s < steps_.size(); ++s) {
-      const double sigma = sigma_of(steps_[s]);
+      if (special_[s]) continue;
+      const double of_all = sigma_of(steps_[s]);
       const auto beyond_role = [&](const RankStep& r) {
         const double x = r.excess / steps_[s].step_ms;
-        return r.peers > 1 && x > kSigmas * sigma && x > kWorth && differs(r, r.excess);
+        return r.peers > 1 && x > kSigmas * sigma_for(r.rank, of_all) && x > kWorth &&
+               differs(r.excess, r.self - r.excess);
       };
       const std::vector<OnHost> on_host = count_hosts(steps_[s], beyond_role);
       for (const RankStep& r : steps_[s].ranks) {
-        if (r.peers < 2 || steps_[s].step_ms <= 0) continue;
+        if (!is_comparable(steps_[s], r)) continue;
         OfRank& of = of_[r.rank];
         const double y = r.closer / steps_[s].step_ms;
-        const bool by_family = y > kSigmas * family_sigma_ && y > kWorth && differs(r, r.closer);
+        const bool by_family = y > kSigmas * sigma_for(r.rank, family_sigma_) && y > kWorth &&
+                               differs(r.closer, r.self - r.closer);
         const bool hit = by_family || (beyond_role(r) &&
                                        (2 * r.closer > r.excess || on_host[host_or_last(r.rank)].most()));
         const bool even = hit && r.even >= kEven && r.gaps >= kGaps;
@@ -201,7 +243,6 @@ class Judge {
         sums->even += of_[i].even;
       }
     bar_ = std::log(std::max(all_.observed, 1.0) / kAlpha);
-    find_special();
     std::vector<bool> named(of_.size(), false);
     for (uint32_t i = 0; i < of_.size(); ++i) named[i] = of_[i].hits > 0 && add_lasting(i);
     for (const bool large : {false, true})
@@ -235,8 +276,7 @@ class Judge {
   // By step, whether a rank was slow by this share of the step or more where most did what they usually do.
   std::vector<bool> hits_of(const OfRank& of, double level) const {
     std::vector<bool> hits(steps_.size(), false);
-    for (size_t m = 0; m < of.marks.size() && of.hits > 0; ++m)
-      hits[of.marks[m].step] = hit_at(of, m, level) && !special_[of.marks[m].step];
+    for (size_t m = 0; m < of.marks.size() && of.hits > 0; ++m) hits[of.marks[m].step] = hit_at(of, m, level);
     return hits;
   }
 
@@ -258,9 +298,20 @@ class Judge {
   }
 
   // Whether so many hits in a stretch of a rank's steps are more than a passing event.
-  bool lasts(const OfRank& of, const Run& run, uint32_t hits) const {
+  bool lasts(uint32_t rank, const Run& run, uint32_t hits) const {
+    const OfRank& of = of_[rank];
     double ms = 0;
-    for (size_t i = run.from; i <= run.to; ++i) ms += steps_[of.marks[i].step].step_ms;
+    uint32_t behind = 0;
+    for (size_t i = run.from; i <= run.to; ++i) {
+      ms += steps_[of.marks[i].step].step_ms;
+      behind += differs(of.excess[i], of.usual[i]);
+    }
+    // What takes a core from a process comes and goes, by the second: where work on cores differs by as much
+    // as one would act on, a rank has to be behind its peers in nearly all of a longer time.
+    if (cluster_.ranks()[rank].device == kNone && sigma_for(rank, sigma_) > kWorth &&
+        (hits < kLastingLive || ms < kLastingOnCoresMs ||
+         behind < kBehindOnCores * static_cast<double>(run.to - run.from + 1)))
+      return false;
     if (hits >= kLastingHits && ms >= kLastingMs) return true;
     return kLastingShare * hits >= of.marks.size() && (!live_ || hits >= kLastingLive);
   }
@@ -281,7 +332,7 @@ class Judge {
     if (run.best < bar_) return false;
     uint32_t hits = 0, even = 0;
     for (size_t i = run.from; i <= run.to; ++i) hits += of.marks[i].hit, even += of.marks[i].even;
-    if ((hits < kHits && even < 2) || !lasts(of, run, hits)) return false;
+    if ((hits < kHits && even < 2) || !lasts(rank, run, hits)) return false;
     Culprit c;
     c.evidence = run.best;
     c.bar = bar_;
@@ -491,7 +542,7 @@ class Judge {
     Pause out;
     std::vector<float> all;
     for (const RankStep& r : s.ranks) {
-      if (r.peers < 2) continue;
+      if (!is_comparable(s, r)) continue;
       all.push_back(r.largest);
       if (!out.rank || r.largest > out.rank->largest) out.rank = &r;
     }
@@ -508,6 +559,12 @@ class Judge {
     if (other && other->path > 0) out.next = other->largest;
     out.sparse = out.rank->largest > kPauseBeyond * quantile(all, 0.9);
     return out;
+  }
+
+  double usual_step() const {
+    std::vector<double> times;
+    for (const StepResult& s : steps_) times.push_back(s.step_ms);
+    return lower_median(times);
   }
 
   // A rank that stood still once, as no other did in all the time: where pauses come to one and another they
@@ -527,7 +584,10 @@ class Judge {
         next = std::max(next, p.next);
       else if (p.sparse)
         next = std::max(next, p.rank->rank == r.rank ? p.next : p.rank->largest);
-    if (most < kStandsOut * next || r.path < kPauseWorth * steps_[at].step_ms) return;
+    // A path that lost records lead astray misses what the step itself shows: it is longer by the pause.
+    const double longer = steps_[at].step_ms - usual_step();
+    const double cost = std::max(double{r.path}, std::min(longer, double{r.largest}));
+    if (most < kStandsOut * next || cost < kPauseWorth * steps_[at].step_ms) return;
     if (2 * r.closer < r.largest) return;  // its family was as late: that is their batch
     for (const Culprit& c : out_.culprits)
       if (std::find(c.ranks.begin(), c.ranks.end(), r.rank) != c.ranks.end()) return;
@@ -538,7 +598,7 @@ class Judge {
     if (const uint32_t host = cluster_.ranks()[r.rank].host; host != kNone) c.hosts = {host};
     c.peers = r.peers;
     c.steps = {static_cast<uint32_t>(at)};
-    c.costs = {r.path};
+    c.costs = {cost};
     c.excess_ms = r.largest;
     c.confidence = kPauseConfidence;
     out_.culprits.push_back(std::move(c));
@@ -677,7 +737,20 @@ class Judge {
       cost += c.costs[i];
       whole += steps_[c.steps[i]].step_ms;
     }
-    return cost >= kAccuseWorth * (whole - cost);
+    return cost >= std::max(kAccuseWorth, scatter_without(c)) * (whole - cost);
+  }
+
+  // What steps would differ by without it, of their middle one.
+  double scatter_without(const Culprit& c) const {
+    std::map<uint32_t, double> costs;
+    for (size_t i = 0; i < c.steps.size(); ++i) costs[c.steps[i]] = c.costs[i];
+    std::vector<double> times;
+    for (uint32_t s = 0; s < steps_.size(); ++s)
+      if (!special_[s]) times.push_back(steps_[s].step_ms - (costs.contains(s) ? costs[s] : 0));
+    if (times.size() < 4) return 0;
+    const double middle = lower_median(times);
+    for (double& t : times) t = std::abs(t - middle);
+    return middle > 0 ? kMadToSigma * lower_median(times) / middle : 0;
   }
 
   // Steps that took much longer than their like, of which no culprit is the reason.
@@ -701,6 +774,7 @@ class Judge {
   const Cluster& cluster_;
   const std::deque<StepResult>& steps_;
   const bool live_;
+  const Announced* phases_;
   std::vector<OfRank> of_;
   std::vector<double> means_;  // by rank; of these steps (first and last), and so many of each
   std::tuple<uint32_t, uint32_t, size_t> means_of_;
@@ -709,13 +783,15 @@ class Judge {
   Sums all_;
   std::vector<Sums> by_host_;  // and of those whose host is not known
   double sigma_ = 0, family_sigma_ = 0, bar_ = 0;
+  std::map<uint32_t, double> sigma_without_;  // by rank, of jobs of few
   Judgement out_;
 };
 
 }  // namespace
 
-Judgement judge(const Cluster& cluster, const std::deque<StepResult>& steps, bool live) {
-  return Judge(cluster, steps, live).run();
+Judgement judge(const Cluster& cluster, const std::deque<StepResult>& steps, bool live,
+                const Announced* phases) {
+  return Judge(cluster, steps, live, phases).run();
 }
 
 }  // namespace culprit::comm

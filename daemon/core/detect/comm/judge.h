@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/detect/comm/announced.h"
 #include "core/detect/comm/cluster.h"
 #include "core/detect/comm/result.h"
 
@@ -42,7 +43,9 @@ struct Judgement {
   std::vector<uint32_t> odd;      // steps that took long for nobody's fault: indices, ascending
 };
 
-// `live`: more steps are to come, and nothing is lost by waiting for them.
-Judgement judge(const Cluster& cluster, const std::deque<StepResult>& steps, bool live = false);
+// `live`: more steps are to come, and nothing is lost by waiting for them. `phases`: that ranks announced;
+// null: none.
+Judgement judge(const Cluster& cluster, const std::deque<StepResult>& steps, bool live = false,
+                const Announced* phases = nullptr);
 
 }  // namespace culprit::comm

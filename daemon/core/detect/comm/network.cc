@@ -14,6 +14,9 @@ constexpr double kMs = 1e-6;
 constexpr size_t kSteps = 32;  // whose medians say what is usual
 // Kinds of operations of which it is known: a job has some tens of each size; some 200 bytes each.
 constexpr size_t kKinds = 1 << 20;
+// Of operations of a kind: what is usual. Below a switch may be one stage of four, whose sends and those to
+// it are half of all.
+constexpr double kUsual = 0.4;
 // Slower by less than this is nothing to act on, and within what neighbours on a network do to one another.
 constexpr double kSlowLog = 0.25;
 constexpr double kSigmas = 4;
@@ -93,6 +96,22 @@ struct Part {
   }
 };
 
+// What circuits differ by: half of the shortest span that half of them lie in, which is their median absolute
+// deviation, and holds where the other half is slow. The median absolute deviation itself of few.
+double spread_of(std::vector<double>& values) {
+  constexpr size_t kFew = 16;
+  if (values.size() < kFew) {
+    const double middle = lower_median(values);
+    for (double& v : values) v = std::abs(v - middle);
+    return lower_median(values);
+  }
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  double least = values.back() - values.front();
+  for (size_t i = 0; i + half < values.size(); ++i) least = std::min(least, values[i + half] - values[i]);
+  return least / 2;
+}
+
 class Explain {
  public:
   Explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step)
@@ -104,9 +123,7 @@ class Explain {
     double most = 0;
     std::vector<double> values;
     for (const Circuit& c : circuits_) most = std::max(most, c.usual), values.push_back(c.slow);
-    const double middle = lower_median(values);
-    for (double& v : values) v = std::abs(v - middle);
-    const double bar = std::max(kSlowLog, kSigmas * kMadToSigma * lower_median(values));
+    const double bar = std::max(kSlowLog, kSigmas * kMadToSigma * spread_of(values));
     bool any = false;
     for (Circuit& c : circuits_) {
       c.is_slow = c.slow > bar;
@@ -303,7 +320,7 @@ void Network::measure(const Cluster& cluster, Step& step) {
     instance.kind = *at;
     times[*at].push_back(static_cast<float>(instance.transfer_ms));
   }
-  for (size_t k = 0; k < times.size(); ++k) step.kinds[k].here = lower_median(times[k]);
+  for (size_t k = 0; k < times.size(); ++k) step.kinds[k].here = quantile(times[k], kUsual);
 }
 
 void Network::learn(Step& step) {

@@ -25,6 +25,7 @@ class Role {
     const size_t n = members_.size();
     gaps_.assign(places_.size() * n, NAN);
     ops_.assign(places_.size() * n, kNone);
+    lost_.assign(places_.size() * n, false);
     for (uint32_t m = 0; m < n; ++m) place(m);
     for (uint32_t m = 0; m < n; ++m) {
       RankStep& out = step_.result.ranks[members_[m]];
@@ -98,7 +99,7 @@ class Role {
     for (uint32_t p = 0; p < places_.size(); ++p) {
       if (ops_[p * n + member] != kNone) continue;
       for (const uint32_t q : {p + 1, behind_[p]})
-        if (q < places_.size()) gaps_[q * n + member] = NAN;
+        if (q < places_.size()) gaps_[q * n + member] = NAN, lost_[q * n + member] = true;
     }
   }
 
@@ -162,7 +163,8 @@ class Role {
     values_.clear();
     for (uint32_t m = 0; m < n; ++m)
       if (const float gap = gaps_[p * n + m]; !std::isnan(gap)) values_.push_back(gap);
-    if (2 * values_.size() < n || values_.size() < 2) {
+    const bool compared = 2 * values_.size() >= n && values_.size() > 1;
+    if (!compared) {
       for (uint32_t m = 0; m < n; ++m) gaps_[p * n + m] = NAN;
     } else {
       usual_[p] = lower_median(values_);
@@ -171,8 +173,12 @@ class Role {
         for (uint32_t m = 0; m < n; ++m) gaps_[p * n + m] = usual_[p];
     }
     for (uint32_t m = 0; m < n; ++m)
-      if (const uint32_t k = ops_[p * n + m]; k != kNone)
-        step_.ops[k].excess_ms = gaps_[p * n + m] - usual_[p];
+      if (const uint32_t k = ops_[p * n + m]; k != kNone) {
+        Op& op = step_.ops[k];
+        op.excess_ms = gaps_[p * n + m] - usual_[p];
+        // A wait whose record was lost is no work.
+        if (compared && lost_[p * n + m] && op.gap_ms > usual_[p]) op.gap_ms = usual_[p];
+      }
   }
 
   void add_up(uint32_t m) {
@@ -208,30 +214,47 @@ class Role {
   std::vector<uint32_t> behind_;              // by place
   std::vector<float> gaps_, usual_, values_;  // gaps_ and ops_ by place, then member
   std::vector<uint32_t> ops_;
+  std::vector<bool> lost_;  // the same: the record before was
 };
 
 // Data that differs from replica to replica is the same for all of a pipeline: what most of it shows, on one
-// host and another, relative to their usual work, is the data's doing.
+// host and another, relative to their usual work, is the data's doing. Where the rest of a pipeline is not
+// recorded, as much is its doing as nine in ten of the others show, and as much again.
+constexpr double kOfMost = 0.9, kSlack = 2;
+constexpr size_t kOthers = 4;  // that say how much data differ
+
 void leave_out_data(const Cluster& cluster, Step& step) {
   std::map<uint32_t, std::vector<uint32_t>> mates;
   for (uint32_t i = 0; i < step.ranks.size(); ++i)
     if (step.result.ranks[i].peers > 1) mates[cluster.data_of(step.ranks[i])].push_back(i);
   if (mates.size() < 2) return;
+  std::vector<float> known;
+  std::vector<uint32_t> alone;
   for (const auto& [data, list] : mates) {
     const auto host_of = [&](uint32_t i) { return cluster.ranks()[step.ranks[i]].host; };
     const bool one_host =
         std::all_of(list.begin(), list.end(), [&](uint32_t i) { return host_of(i) == host_of(list[0]); });
-    if (list.size() < 3 || one_host) continue;
+    if (list.size() < 3 || one_host) {
+      alone.insert(alone.end(), list.begin(), list.end());
+      continue;
+    }
     std::vector<float> shares;
     for (const uint32_t i : list) {
       const RankStep& r = step.result.ranks[i];
       shares.push_back(r.self > r.excess ? r.excess / (r.self - r.excess) : 0);
     }
     const float share = lower_median(shares);
+    known.push_back(std::abs(share));
     for (const uint32_t i : list) {
       RankStep& r = step.result.ranks[i];
       r.excess -= share * (r.self - r.excess);
     }
+  }
+  if (known.size() < kOthers) return;
+  const auto slack = static_cast<float>(kSlack) * quantile(known, kOfMost);
+  for (const uint32_t i : alone) {
+    RankStep& r = step.result.ranks[i];
+    if (r.excess > 0) r.excess = std::max(0.f, r.excess - slack * (r.self - r.excess));
   }
 }
 

@@ -9,8 +9,9 @@ namespace {
 // The longest passing event covers so many steps, and need not slow each of them: hits that are nearer to one
 // another may be one event.
 constexpr size_t kApart = 12;
-// A rhythm has four beats at least, is kept in half of them, and is looked for in the last steps.
-constexpr size_t kBeats = 4, kStepsOfRhythm = 2048;
+// A rhythm has four beats at least, is kept in half of them, and is looked for in the last steps. Three do
+// where each is an event of its own and none is left out.
+constexpr size_t kBeats = 4, kBeatsApart = 3, kStepsOfRhythm = 2048;
 
 double log_likelihood(double hits, double of, double share) {
   const double misses = of - hits;
@@ -39,21 +40,24 @@ double recurrence_evidence(size_t events, double expected) {
 Rhythm find_rhythm(const std::vector<bool>& hits, const std::vector<uint32_t>& others, size_t ranks) {
   Rhythm best;
   const size_t from = hits.size() - std::min(hits.size(), kStepsOfRhythm), steps = hits.size() - from;
-  double all = 0;
-  for (size_t i = from; i < hits.size(); ++i) all += hits[i];
-  if (all < kBeats || ranks == 0) return best;
-  for (size_t period = 2; kBeats * period <= steps; ++period)
+  double all = 0, all_of_others = 0;
+  for (size_t i = from; i < hits.size(); ++i) all += hits[i], all_of_others += others[i];
+  if (all < kBeatsApart || ranks == 0) return best;
+  const double others_usual = (all_of_others + 1) / (static_cast<double>(steps * ranks) + 2);
+  for (size_t period = 2; kBeatsApart * period <= steps; ++period)
     for (size_t phase = 0; phase < period; ++phase) {
       double beats = 0, on = 0, of_others = 0;
       for (size_t i = from + phase; i < hits.size(); i += period) {
+        if (on == 0 && !hits[i]) continue;  // it began later
         ++beats;
         on += hits[i];
         of_others += others[i];
       }
-      if (on < kBeats || 2 * on < beats) continue;
+      const bool apart = on >= kBeatsApart && on == beats && on == all && period > kApart;
+      if (!apart && (on < kBeats || 2 * on < beats)) continue;
       // How often it would be slow there without a rhythm: as between the beats, or as others are at them.
       const double usual = std::max((all - on + 1) / (static_cast<double>(steps) - beats + 2),
-                                    (of_others + 1) / (beats * static_cast<double>(ranks) + 1));
+                                    (of_others + others_usual) / (beats * static_cast<double>(ranks) + 1));
       const double share = std::min(on / beats, 0.999);
       if (share <= usual) continue;
       const double evidence = log_likelihood(on, beats, share) - log_likelihood(on, beats, usual);
@@ -61,7 +65,7 @@ Rhythm find_rhythm(const std::vector<bool>& hits, const std::vector<uint32_t>& o
     }
   // One of all periods and phases.
   const auto n = static_cast<double>(steps);
-  best.evidence -= std::log(std::max(2.0, n * n / (2 * kBeats * kBeats)));
+  best.evidence -= std::log(std::max(2.0, n * n / (2 * kBeatsApart * kBeatsApart)));
   return best.evidence > 0 ? best : Rhythm();
 }
 

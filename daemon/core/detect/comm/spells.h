@@ -17,6 +17,9 @@ constexpr size_t kLastingLive = 16;
 // The same where most of a job went well for thousands of steps: hits, and a minute of the job's time.
 constexpr size_t kLastingHits = 48;
 constexpr double kLastingMs = 60'000;
+// Where the work is done on a host's cores: a neighbour's work came in pieces of up to 3 s in runs next to a
+// load, and left the rank behind in three of four steps; a rank that was slowed on purpose was so in nine.
+constexpr double kLastingOnCoresMs = 5'000, kBehindOnCores = 0.85;
 
 // `hits`: by step, whether the rank was slow. How many independent events that is.
 size_t count_events(const std::vector<bool>& hits);

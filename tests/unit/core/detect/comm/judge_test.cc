@@ -232,6 +232,42 @@ BOOST_AUTO_TEST_CASE(suspects_the_device_that_does_not_leave_the_last_operation)
   BOOST_TEST(told.hang->suspects[0].rank.value() == 21u);
 }
 
+// Three ranks on the cores of one host, next to other work: steps of 300 to 400 ms, each late by up to
+// a fifth. Rank 1 loses 120 ms more in some of them.
+comm::Told three_on_cores(const std::function<bool(uint64_t)>& slow) {
+  const JobFile job;
+  comm::CommTrace trace(&job, false);
+  constexpr uint64_t kMs = 1'000'000;
+  uint64_t at = 1'000 * kMs;
+  for (uint64_t seq = 0; seq < 60; ++seq) {
+    std::array<uint64_t, 3> begin{};
+    for (uint32_t r = 0; r < 3; ++r)
+      begin[r] = at + (300 + mix64(seq, r) % 60 + (slow(seq) && r == 1 ? 120 : 0)) * kMs;
+    at = *std::max_element(begin.begin(), begin.end()) + 3 * kMs;
+    for (uint32_t r = 0; r < 3; ++r) {
+      CommRecord one;
+      one.rank = r, one.seq = seq, one.step = static_cast<uint32_t>(seq), one.bytes = 1 << 20;
+      one.op = CommOp::kAllReduce, one.comm = 1, one.comm_size = 3, one.group = CommGroup::kWorld;
+      one.start_ns = begin[r], one.end_ns = at;
+      trace.take("node-0", {&one, 1});
+    }
+  }
+  return comm::tell(trace);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_on_cores_is_named_where_it_is_behind_in_nearly_all_steps_of_a_longer_time) {
+  const comm::Told told = three_on_cores([](uint64_t step) { return step >= 20; });
+  BOOST_REQUIRE(told.findings.size() == 1u);
+  BOOST_TEST(told.findings[0].subjects[0].rank.value() == 1u);
+  BOOST_TEST((told.findings[0].component == Component::kCpu));
+  BOOST_TEST((told.findings[0].category == Category::kUnknown));
+}
+
+BOOST_AUTO_TEST_CASE(work_that_takes_a_core_now_and_then_accuses_nobody) {
+  BOOST_TEST(three_on_cores([](uint64_t step) { return step % 20 >= 14; }).findings.empty());
+  BOOST_TEST(three_on_cores([](uint64_t step) { return step >= 30 && step < 42; }).findings.empty());
+}
+
 // Each rank sends to its neighbour and receives from it in one launch, whose stamps both have; then all
 // reduce. Rank 5 is 60 ms late, and without it all would wait for rank 2, which is 45 ms late.
 BOOST_AUTO_TEST_CASE(what_a_rank_costs_is_told_where_operations_are_launched_as_one) {

@@ -47,3 +47,10 @@ BOOST_AUTO_TEST_CASE(a_burst_has_no_rhythm) {
   BOOST_TEST(comm::find_rhythm(at(150, {40, 42, 44, 46, 48, 50}), std::vector<uint32_t>(150, 0), 7).period ==
              0u);
 }
+
+BOOST_AUTO_TEST_CASE(three_beats_are_a_rhythm_where_each_is_an_event_and_none_is_left_out) {
+  const std::vector<uint32_t> others(80, 0);
+  BOOST_TEST(comm::find_rhythm(at(80, {20, 40, 60}), others, 1).period == 20u);
+  BOOST_TEST(comm::find_rhythm(at(80, {20, 40, 61}), others, 1).period == 0u);
+  BOOST_TEST(comm::find_rhythm(at(80, {20, 28, 36}), others, 1).period == 0u);
+}
