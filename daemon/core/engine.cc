@@ -32,6 +32,8 @@ struct Engine::Impl {
   detect::ProgressWatch progress;
   detect::Fate fate;  // of the last report
   comm::CommTrace comm;
+  comm::HostLoad load;
+  comm::Announced announced;
   std::vector<comm::StepsWanted> wanted;  // since take_wanted()
   std::vector<FlightDump> flights;
   std::map<uint32_t, size_t> flight_of;  // rank
@@ -65,7 +67,10 @@ struct Engine::Impl {
   }
   void take(ProblemSeen& input, TimeNs) { problems.push_back(std::move(input.problem)); }
   void take(detect::ProgressSeen& input, TimeNs now) { progress.beat(input, now); }
-  void take(detect::PhaseSeen& input, TimeNs now) { progress.phase(input, now); }
+  void take(detect::PhaseSeen& input, TimeNs now) {
+    announced.take(input.rank, input.name, input.begins, now);
+    progress.phase(input, now);
+  }
   void take(CommInput& input, TimeNs now) {
     comm.take(input.host, input.records);
     if (options.live) beat(input.records, now);
@@ -81,6 +86,7 @@ struct Engine::Impl {
       std::optional<std::string> placed;
       if (row.host.empty() && (placed = host_of_rank(options.job, row.rank))) row.host = *placed;
       loop_ranks.take(row);
+      load.take(row);
       if (!options.live) numbers.take(row);  // files come in the order of steps
     }
     if (options.live) order.add(input.rows, now, input.afar);
@@ -257,7 +263,7 @@ struct Engine::Impl {
     const comm::Stopped stopped = by_clock        ? comm::Stopped::kByClock
                                   : !options.live ? comm::Stopped::kRecordsEnd
                                                   : comm::Stopped::kNo;
-    comm::Told said = comm::tell(comm, stopped);
+    comm::Told said = comm::tell(comm, stopped, {&load, &announced});
     std::move(said.wanted.begin(), said.wanted.end(), std::back_inserter(wanted));
     std::move(said.findings.begin(), said.findings.end(), std::back_inserter(analysis.findings));
     report.irregularities = std::move(said.irregularities);

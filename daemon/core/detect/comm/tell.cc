@@ -33,10 +33,11 @@ constexpr size_t kWhole = 16;  // ranks named one by one of a host or a link
 
 class Teller {
  public:
-  explicit Teller(CommTrace& trace) : trace_(trace), cluster_(trace.cluster()), steps_(trace.steps()) {}
+  Teller(CommTrace& trace, const Beside& beside)
+      : trace_(trace), cluster_(trace.cluster()), steps_(trace.steps()), beside_(beside) {}
 
   Told run(Stopped stopped) {
-    judgement_ = judge(cluster_, steps_, trace_.live());
+    judgement_ = judge(cluster_, steps_, trace_.live(), beside_.phases);
     for (const Culprit& c : judgement_.culprits)
       if (!c.nobody) out_.findings.push_back(finding_of(c));
     irregularities();
@@ -133,9 +134,17 @@ class Teller {
     return "";
   }
 
-  // A rank without a device computes on the host's processors.
+  // Whether it is slow in its own work.
+  static bool is_work(const Culprit& c) { return c.kind == "gpu" || (c.kind == "host" && c.peers > 0); }
+
+  CoreUse cores_of(const Culprit& c) const {
+    return beside_.load && is_work(c) ? beside_.load->of(number_of(c)) : CoreUse();
+  }
+
+  // A rank without a device computes on the host's processors, and one that has to wait for them may be slow
+  // for nothing else.
   Component component_of(const Culprit& c) const {
-    if (c.kind == "gpu") return has_device(c) ? Component::kGpu : Component::kCpu;
+    if (c.kind == "gpu") return has_device(c) && !cores_of(c).contended() ? Component::kGpu : Component::kCpu;
     if (c.kind == "nvlink") return Component::kNvlink;
     if (c.kind == "host" && c.peers > 0) return Component::kCpu;
     return Component::kNetwork;
@@ -147,6 +156,9 @@ class Teller {
   std::string title_of(const Culprit& c) const {
     if (c.pause) return fmt::format("Rank {} stood still once, for {}", number_of(c), amount(c.excess_ms));
     if (c.stalls) return fmt::format("Rank {} stalls again and again", number_of(c));
+    if (c.kind == "gpu" && cores_of(c).contended())
+      return fmt::format("Rank {} is slow{}, and its host has more to run than cores", number_of(c),
+                         c.events > 0 ? " again and again" : "");
     if (c.kind == "gpu")
       return fmt::format("Rank {} is slow{}", number_of(c), c.events > 0 ? " again and again" : "");
     if (c.kind == "nic") return fmt::format("The network card of rank {} is slow", number_of(c));
@@ -170,7 +182,8 @@ class Teller {
     f.general = c.hidden;  // it comes after those that cost
     f.title = title_of(c);
     // Timing alone does not make a process without a device, or one that is slow now and then, hardware.
-    const bool hardware = c.peers == 0 || (c.lasting && has_device(c));
+    const CoreUse cores = cores_of(c);
+    const bool hardware = c.peers == 0 || (c.lasting && has_device(c) && !cores.contended());
     f.category = hardware ? Category::kHardware : Category::kUnknown;
     f.component = component_of(c);
     f.symptom = Symptom::kSlowdown;
@@ -180,6 +193,10 @@ class Teller {
             ? "Check clocks, temperatures and throttling of the device, and what else runs on its host."
             : "Check link errors and speeds of the ports and cables on this way.";
     f.why = why(c);
+    if (std::string said = cores.sentence(); !said.empty()) f.why.push_back(std::move(said));
+    if (cores.contended())
+      f.remedy =
+          "See what else runs on the cores of its host: another job, a service, more processes than cores.";
     const double strength = kStrength * c.confidence;
     for (const uint32_t r : c.ranks) {
       FindingSubject s;
@@ -448,6 +465,7 @@ class Teller {
   CommTrace& trace_;
   const Cluster& cluster_;
   const std::deque<StepResult>& steps_;
+  const Beside beside_;
   Judgement judgement_;
   std::map<uint32_t, double> without_;  // by step: its time without the excess
   double usual_ = -1;
@@ -456,9 +474,9 @@ class Teller {
 
 }  // namespace
 
-Told tell(CommTrace& trace, Stopped stopped) {
+Told tell(CommTrace& trace, Stopped stopped, const Beside& beside) {
   trace.settle();
-  return Teller(trace).run(stopped);
+  return Teller(trace, beside).run(stopped);
 }
 
 void add_summary(const CommTrace& trace, JobSummary& job) {

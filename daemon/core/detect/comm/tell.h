@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "core/detect/comm/announced.h"
+#include "core/detect/comm/host_load.h"
 #include "core/detect/comm/trace.h"
 #include "model/finding.h"
 #include "model/report.h"
@@ -27,8 +29,14 @@ struct Told {
   std::vector<StepsWanted> wanted;  // of hosts that tell no records: to be asked for
 };
 
+// What ranks report beside their records; borrowed, null where there is nothing.
+struct Beside {
+  const HostLoad* load = nullptr;
+  const Announced* phases = nullptr;
+};
+
 // Settles the trace first.
-Told tell(CommTrace& trace, Stopped stopped = Stopped::kRecordsEnd);
+Told tell(CommTrace& trace, Stopped stopped = Stopped::kRecordsEnd, const Beside& beside = {});
 
 // What the trace knows of the job, where its logs do not.
 void add_summary(const CommTrace& trace, JobSummary& job);

@@ -1,0 +1,41 @@
+#include "core/detect/comm/host_load.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "base/time.h"
+
+using namespace culprit;
+
+namespace {
+
+// A minute of samples: what rank 0 and rank 1 report of one host.
+comm::HostLoad minute(double runnable, double pressure, double switches_of_0) {
+  comm::HostLoad load;
+  for (int s = 0; s < 60; ++s)
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      const MetricValue values[] = {{"loss", 1},
+                                    {"host/nonvoluntary_ctxt_switches", s * (rank == 0 ? switches_of_0 : 2)},
+                                    {"host/psi_cpu_some_avg10", pressure},
+                                    {"host/runnable_per_core", runnable}};
+      MetricRow row;
+      row.rank = rank, row.step = s, row.time_ns = s * kNsPerSecond, row.values = values;
+      load.take(row);
+    }
+  return load;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_host_with_more_tasks_than_cores_is_contended) {
+  BOOST_TEST(minute(2.5, 80, 40).of(0).contended());
+  BOOST_TEST(minute(0.4, 45, 40).of(0).contended());
+  BOOST_TEST(!minute(0.4, 3, 40).of(0).contended());
+  BOOST_TEST(!comm::HostLoad().of(0).contended());
+}
+
+BOOST_AUTO_TEST_CASE(how_often_a_rank_loses_its_core_stands_beside_its_peers) {
+  const comm::CoreUse use = minute(2.5, 80, 40).of(0);
+  BOOST_TEST(use.switches == 40, boost::test_tools::tolerance(0.01));
+  BOOST_TEST(use.others == 2, boost::test_tools::tolerance(0.01));
+  BOOST_TEST(use.sentence().find("40 times a second, from others 2") != std::string::npos);
+}
