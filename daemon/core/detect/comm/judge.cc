@@ -344,7 +344,8 @@ class Judge {
   // Events that come back to one rank, and to no other as often. `level`: those that are as large.
   bool add_recurring(uint32_t rank, double level) {
     const OfRank& of = of_[rank];
-    const std::vector<bool> hits = hits_of(of, level);
+    std::vector<bool> hits = hits_of(of, level);
+    if (!of.marks.empty()) hits.resize(of.marks.back().step + 1);  // the last step may go on
     const size_t events = count_events(hits);
     if (std::count(hits.begin(), hits.end(), true) < kHits) return false;
     const bool several = cluster_.hosts().size() > 1;
@@ -356,7 +357,7 @@ class Judge {
       ++ranks;
       if (of_[i].hits == 0) continue;
       const std::vector<bool> its = hits_of(of_[i], level);
-      for (size_t s = 0; s < its.size(); ++s) at_others[s] += its[s];
+      for (size_t s = 0; s < hits.size(); ++s) at_others[s] += its[s];
       const size_t n = count_events(its);
       of_others += static_cast<double>(n);
       most = std::max(most, n);

@@ -46,14 +46,15 @@ Rhythm find_rhythm(const std::vector<bool>& hits, const std::vector<uint32_t>& o
   const double others_usual = (all_of_others + 1) / (static_cast<double>(steps * ranks) + 2);
   for (size_t period = 2; kBeatsApart * period <= steps; ++period)
     for (size_t phase = 0; phase < period; ++phase) {
-      double beats = 0, on = 0, of_others = 0;
+      double beats = 0, on = 0, of_others = 0, before = 0;
       for (size_t i = from + phase; i < hits.size(); i += period) {
-        if (on == 0 && !hits[i]) continue;  // it began later
         ++beats;
         on += hits[i];
         of_others += others[i];
+        before += on == 0;
       }
-      const bool apart = on >= kBeatsApart && on == beats && on == all && period > kApart;
+      const bool apart = on >= kBeatsApart && on == beats - before && on == all && period > kApart;
+      if (apart) beats = on;  // it began later
       if (!apart && (on < kBeats || 2 * on < beats)) continue;
       // How often it would be slow there without a rhythm: as between the beats, or as others are at them.
       const double usual = std::max((all - on + 1) / (static_cast<double>(steps) - beats + 2),

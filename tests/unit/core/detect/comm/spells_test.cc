@@ -48,6 +48,12 @@ BOOST_AUTO_TEST_CASE(a_burst_has_no_rhythm) {
              0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_burst_at_the_end_has_no_rhythm) {
+  std::vector<size_t> hits;
+  for (size_t s = 138; s < 150; ++s) hits.push_back(s);
+  BOOST_TEST(comm::find_rhythm(at(150, hits), std::vector<uint32_t>(150, 0), 7).period == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(three_beats_are_a_rhythm_where_each_is_an_event_and_none_is_left_out) {
   const std::vector<uint32_t> others(80, 0);
   BOOST_TEST(comm::find_rhythm(at(80, {20, 40, 60}), others, 1).period == 20u);
