@@ -31,7 +31,7 @@ void append(std::vector<Entry>& to, std::vector<Entry>&& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// What is recognised and not analysed.
+// The kind of a file that is recognised but not analysed.
 ingest::UnreadKind unread_kind(const ingest::SourceFile& file) {
   if (file.kind == ingest::FileKind::kUnread) return file.unread;
   if (file.kind == ingest::FileKind::kStacksJson)
@@ -39,7 +39,7 @@ ingest::UnreadKind unread_kind(const ingest::SourceFile& file) {
   return {};
 }
 
-// Arguments below which there are files, and none that can be read: what they are.
+// One error per argument whose files are all unreadable, with the kinds of these files.
 std::vector<Error> unreadable_arguments(const std::vector<ingest::SourceFile>& files) {
   std::map<std::string, std::set<std::string_view>> unread;
   std::map<std::string, size_t> count;
@@ -85,8 +85,8 @@ Status read_job_file(const ingest::SourceFile& file, JobFiles& out) {
   return {};
 }
 
-// Who wrote each file, as all their names together tell. A name such as "gpu7" is a host's where the job has
-// another of its kind.
+// The writer of each file, from the names of all files together. A name such as "gpu7" is a host's only if
+// the job has another of its kind.
 std::vector<logs::PathOwner> owners_of(const std::vector<ingest::SourceFile>& files,
                                        const logs::Placement& placement, const JobFile& job) {
   std::vector<std::string> paths;
@@ -444,7 +444,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   engine.step(told, kNoTime);
   Diagnosed out{engine.report(), std::move(files->errors), true, std::move(picked.others)};
   if (!picked.there) out.report.job.id.reset();
-  // Without any argument that is there is nothing to answer.
+  // Where no argument exists, there is nothing to answer.
   out.anything = out.errors.size() < options.paths.size();
   append(out.errors, std::move(files->unreadable));
   if (!options.note.empty() && !out.report.verdict) out.report.missing.push_back(options.note);

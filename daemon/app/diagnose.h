@@ -25,7 +25,7 @@ struct DiagnoseOptions {
   RuleOptions rules;
   unsigned threads = 1;
   std::string job;  // of several that lines of metrics name, this one; empty: job.toml's, or the first
-  // Of a part of the paths that split_jobs() tells apart: its files, the job that they are of, a doubt.
+  // Of one JobPaths of split_jobs(): its files, the job's id, the doubt about it.
   std::set<std::string> only;  // empty: all
   std::string id, note;
 };
@@ -47,7 +47,7 @@ struct JobFiles {
   std::vector<Problem> problems;
   std::vector<Error> errors;
   std::vector<Error> unreadable;  // arguments that hold files, and none that can be read
-  std::set<std::string> instead;  // what of the files that are passed over could be read
+  std::set<std::string> instead;  // what could be read in place of the files passed over
   uint64_t bytes = 0;             // of those to read, on disk
 };
 // Streams among them are read as far as recognition needs, or until progress.stop; `progress` must outlive

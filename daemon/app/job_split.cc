@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of more files than this is one job: nobody keeps the runs of a month in it.
+// A folder of more files than this counts as one job: walking it to split it would take too long.
 constexpr size_t kFilesMost = 100'000;
 constexpr size_t kFilesTimed = 12;        // of a job, to know when it ran
 constexpr size_t kTimedBytes = 64 << 10;  // of a file's beginning and end
@@ -56,7 +56,7 @@ struct JobFileName {
   std::optional<std::string> host;
 };
 
-// All regular files below the paths. Nothing where a path is a stream, or there are too many.
+// All regular files below the paths; nullopt where a path is a stream or there are too many files.
 std::optional<std::vector<JobFileName>> walk(const std::vector<std::string>& paths) {
   std::vector<JobFileName> out;
   std::error_code error;
@@ -131,7 +131,7 @@ Span span_of(const Files& files) {
   return span;
 }
 
-// Whether each group of files was written at a time of its own; false where a time is unknown.
+// Whether the times of the groups do not overlap; false where a time is unknown.
 bool are_apart(const std::map<std::string, Files>& groups) {
   std::vector<std::pair<TimeNs, TimeNs>> spans;
   for (const auto& [name, files] : groups) {
@@ -198,8 +198,8 @@ std::string job_number(const logs::FileName& name) {
   return name.job.size() > 8 || date ? "" : std::string(name.job);
 }
 
-// Files whose names have the numbers that Slurm, PBS or LSF gave to their jobs. A number without a word that
-// says so may be a process: those of one job run at a time on hosts of their own.
+// Splits by the job numbers of Slurm, PBS or LSF in file names. A number without a word such as "slurm" may
+// be a process id: the processes of one job run at the same time, on different hosts.
 std::vector<JobPaths> by_number(const std::vector<std::string>& paths, const std::vector<JobFileName>& all) {
   std::map<std::string, Files> groups;
   bool named = true;
@@ -231,7 +231,7 @@ std::vector<JobPaths> by_number(const std::vector<std::string>& paths, const std
       {paths, {}, "", doubt(fmt::format("the {} numbers of jobs in their names", groups.size()), groups)}};
 }
 
-// Of a folder: what its name says that it holds.
+// What a folder holds, by its name.
 enum class FolderKind : uint8_t { kRun, kPart, kDate, kOther };
 FolderKind kind_of_folder(std::string_view name) {
   constexpr std::string_view kRuns[] = {"run", "exp", "experiment", "trial", "job", "sweep", "seed"};
@@ -246,7 +246,8 @@ FolderKind kind_of_folder(std::string_view name) {
   return std::ranges::find(kRuns, word) != std::end(kRuns) ? FolderKind::kRun : FolderKind::kOther;
 }
 
-// Sibling folders that hold the same files: runs of one program, if they are no hosts and no parts of a run.
+// Splits by sibling folders with the same files: runs of one program, unless they are hosts or parts of a
+// run.
 std::vector<JobPaths> by_folder(const std::vector<std::string>& paths, const std::vector<JobFileName>& all) {
   std::map<std::string, Files> groups;
   size_t above = all.empty() ? 0 : all[0].below.rfind('/') + 1;  // of the folder that all are in

@@ -56,7 +56,7 @@ struct TraceBatch {
   uint64_t loop_bytes = 0, loop_lines = 0;  // of records of metrics
   std::vector<detect::ProgressSeen> beats;
   std::vector<detect::PhaseSeen> phases;
-  // {"kind":"event","name":"job_end"}; with an exit_code other than 0; with the exit_code 0.
+  // A line {"kind":"event","name":"job_end"}; one with an exit_code other than 0; one with the exit_code 0.
   bool ends = false, failed = false, succeeded = false;
   uint64_t understood = 0;  // lines
   BrokenLines broken;

@@ -41,7 +41,8 @@ std::string drops(const Json& host) {
   return out.empty() ? "none" : out;
 }
 
-// "0.82: GPU has fallen off the bus (job llama)": what a verdict says of it; else why it is away or unwell.
+// "0.82: GPU has fallen off the bus (job llama)": the verdict against the host, then why the host is away or
+// unwell.
 std::string reason(const Json& host) {
   const auto told = [&](const char* name) {
     const auto at = host.find(name);

@@ -116,7 +116,7 @@ std::string unknown(const Report& report, const RenderOptions& options) {
   return out + "; whether the job is well is unknown";
 }
 
-// What was there and could not be read, in short: "2 files, a core dump, no text".
+// The files that could not be read, in short: "2 files, a core dump, no text".
 std::string nothing_read(const Report& report) {
   constexpr size_t kReasons = 3;
   std::vector<std::string> reasons;

@@ -187,7 +187,7 @@ struct Engine::Impl {
     findings.erase(stall);
   }
 
-  // A job that crashed, hangs or computes wrong numbers has worse than a slow rank, however sure that one is.
+  // A crash, a hang or wrong numbers outrank a slow rank, whatever its confidence.
   static void put_slowness_behind(std::vector<Finding>& findings) {
     const auto is_worse = [](const Finding& f) {
       const bool fault = f.kind == FindingKind::kFault && f.role == FindingRole::kRoot;
@@ -251,7 +251,7 @@ struct Engine::Impl {
     for (std::string& what : comm.told_drops()) out.push_back({"", std::nullopt, std::move(what)});
   }
 
-  // What remains unknown of it, and a rank that may have left out an operation.
+  // Open questions of the trace, and a rank that may have left out an operation.
   struct CommBeside {
     std::vector<std::string> missing;
     std::optional<comm::RankLeftOut> left_out;
@@ -272,7 +272,7 @@ struct Engine::Impl {
     return {std::move(said.missing), std::move(said.left_out)};
   }
 
-  // Replicas differ from the step on in which a rank left out a reduction: the program's fault, no device's.
+  // Replicas differ from the step in which a rank left out a reduction: the program's fault, not a device's.
   static void join_left_out(comm::RankLeftOut said, std::vector<Finding>& findings) {
     constexpr int64_t kNear = 1;  // steps: the numbers of a step may be logged in the next
     Finding& fault = said.finding;
@@ -293,13 +293,13 @@ struct Engine::Impl {
     if (agreed || said.stopped) findings.push_back(std::move(fault));
   }
 
-  // The last that lines or heartbeats show.
+  // The last iteration in lines or heartbeats.
   std::optional<int64_t> iteration() const {
     const int64_t last = std::max(fate.last_iteration, progress.beaten());
     return last < 0 ? std::nullopt : std::optional(last);
   }
 
-  // Who waited in an operation when its process ended was ended with the others.
+  // A rank whose process ended while it waited in an operation was ended with the others.
   void judge_exits(const detect::View& view, detect::Analysis& analysis) const {
     if (exits.empty()) return;
     detect::RankExits first = exits;
@@ -338,7 +338,7 @@ struct Engine::Impl {
     report.curves = std::move(said.curves);
   }
 
-  // Numbers that the logs show to be lost: where metrics or a rule know of it too, it is one fault.
+  // Adds lost numbers of the logs. If metrics or a rule report them too, it is one fault.
   static void join_lost(detect::LostNumbers lost, detect::Analysis& analysis, Report& report) {
     const auto is_numeric = [](const Finding& f) {
       return f.kind == FindingKind::kFault && f.symptom == Symptom::kNumeric;

@@ -117,13 +117,13 @@ class Engine {
   bool settle_loop(TimeNs until);
 
   // What is known so far. May be asked at any time, again and again. With the time, on the clock of step()'s,
-  // a job that stopped making progress is told too. `unheard`: hosts whose silence says nothing.
+  // a job that stopped making progress is reported too. `unheard`: hosts whose silence proves nothing.
   Report report(TimeNs now = kNoTime, const detect::Unheard& unheard = {});
   // Records that hosts' agents are to be asked for, by the reports since the last call.
   std::vector<comm::StepsWanted> take_wanted();
   // Cheap: whether a report at this time may tell of such a stop.
   bool may_stall(TimeNs now) const;
-  // When something last told of progress, on the clock of step()'s; kNoTime: nothing did.
+  // Time of the last sign of progress, on step()'s clock; kNoTime: none yet.
   TimeNs progressed_ns() const;
   // As the last report saw it: the job reached its planned end.
   bool ended_well() const;

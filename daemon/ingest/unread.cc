@@ -34,7 +34,7 @@ constexpr Magic kMagics[] = {
     {"\xff\xfe"sv, kWideText},
     {"\xfe\xff"sv, kWideText}};
 
-// Words between quotes: a value that was written to be read has spaces in it.
+// Whether a quoted value has spaces, as text for people does.
 bool has_sentence(std::string_view text) {
   for (size_t at = text.find('"'); at != text.npos;) {
     const size_t end = text.find('"', at + 1);
@@ -58,7 +58,7 @@ bool is_profile(std::string_view head) {
   return has_key(head, "traceEvents") || (has_key(head, "ph") && has_key(head, "ts") && has_key(head, "pid"));
 }
 
-// Keys of what a job says of itself.
+// Whether the JSON has a key or a sentence of a job's own log.
 bool speaks(std::string_view head) {
   constexpr std::string_view kKeys[] = {"msg",   "message",   "log",       "text",       "event",
                                         "error", "exception", "iteration", "iter",       "step",

@@ -1,4 +1,4 @@
-// What a file that is no log, trace or dump is, in words, from its first bytes. Pure functions; any thread.
+// Names the kind of a file that is no log, trace or dump, by its first bytes. Pure functions; any thread.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@ namespace culprit::ingest {
 
 struct UnreadKind {
   std::string_view what;     // "a core dump"
-  std::string_view instead;  // what of it could be read; empty: nothing
+  std::string_view instead;  // what to give in its place; empty: nothing
 };
 UnreadKind unread_kind(std::string_view head);
 

@@ -80,7 +80,7 @@ struct DiagnosisQuery {
   std::optional<uint32_t> run;  // none: all
   TimeNs since_ns = kNoTime;
   size_t limit = 1000;
-  bool judged = false;  // those alone that people judged
+  bool judged = false;  // only those that people judged
 };
 
 // Rows that are kept; the oldest go first, of jobs those that ended.

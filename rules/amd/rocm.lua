@@ -38,7 +38,7 @@ rocm {
   miss = { "amdgpu 0000:83:00.0: amdgpu: GPU reset(2) succeeded!" },
 }
 rocm {
-  id = "driver", title = "ROCm's kernel driver is not loaded or not in reach", category = "platform",
+  id = "driver", title = "ROCm's kernel driver is not loaded or not accessible", category = "platform",
   component = "driver", symptom = "launch_failure", action = "fix",
   regex = { [[ROCk module is NOT loaded]], [[Unable to open /dev/kfd read-write: (?P<what>.*)]],
     [[hsa_init(?:\(\))? failed|Failed to initialize HSA|HSA_STATUS_ERROR_OUT_OF_RESOURCES]],

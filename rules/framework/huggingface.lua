@@ -44,7 +44,7 @@ hf {
   miss = { "huggingface_hub.utils.HfHubHTTPError: 404 Client Error: Not Found for url: https://hf.co/x" },
 }
 hf {
-  id = "map_worker", title = "Process that prepared the data was killed, most likely for host memory",
+  id = "map_worker", title = "Data preparation was killed, most likely because host memory ran out",
   component = "host_memory",
   regex = { [[One of the subprocesses has abruptly died during map operation]] },
   remedy = "Fewer processes (num_proc), smaller writer batches, more host memory.",

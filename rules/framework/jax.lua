@@ -138,7 +138,7 @@ xla {
   miss = { "memory space vmem: 2.1M used" },
 }
 xla {
-  id = "jax.coordinator", title = "JAX was started without what it needs to find its processes",
+  id = "jax.coordinator", title = "JAX was started without the addresses and numbers of its processes",
   category = "user", component = "user_config", symptom = "launch_failure", action = "fix",
   regex = { [[ValueError: (?:coordinator_address|num_processes|process_id|Number of ]] ..
       [[processes)\b.*(?:must|should)]],

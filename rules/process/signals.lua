@@ -146,7 +146,7 @@ ends {
 }
 -- The kernel's word on a crash: which library the process was in.
 rule {
-  id = "process.segfault_kernel", engine = 1, title = "Process crashed inside of a library",
+  id = "process.segfault_kernel", engine = 1, title = "Process crashed inside a library",
   category = "framework", component = "framework", severity = "error", general = true,
   source = { "kernel", "log" },
   match = { regex = { [[\w[\w.-]*\[\d+\]: segfault at \S+ ip .* in (?P<library>[\w.+-]+)\[]],

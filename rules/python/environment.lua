@@ -19,7 +19,7 @@ environment {
   miss = { "Collecting package metadata (current_repodata.json): done" },
 }
 environment {
-  id = "module", title = "Environment module is not there", severity = "error",
+  id = "module", title = "Environment module does not exist", severity = "error",
   regex = { [[Unable to locate a modulefile for '(?P<module>[^']+)']],
     [[The following module\(s\) are unknown: (?P<module>\S.*)]],
     [[These module\(s\) or extension\(s\) exist but cannot be loaded as requested: (?P<module>\S.*)]] },

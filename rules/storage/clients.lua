@@ -26,7 +26,7 @@ client {
   miss = { "INFO botocore.credentials: Found credentials in environment variables." },
 }
 client {
-  id = "missing", title = "Bucket or object is not there", component = "user_config",
+  id = "missing", title = "Bucket or object does not exist", component = "user_config",
   regex = { [[An error occurred \((?P<what>NoSuchBucket|NoSuchKey|404)\) when calling]],
     [[google\.api_core\.exceptions\.NotFound: (?P<what>.*)]],
     [[\bResourceNotFoundError: (?P<what>.*)]] },

@@ -7,10 +7,10 @@
 /* As many as tracer.c makes. */
 enum { RINGS_MAX = 128 };
 enum { ROUND_MS = 20, FINISH_MS = 2000 };
-/* After so long without a record the process writes its joins again, with the time: a reader of the file then
- * knows that it lived on while what it entered did not end. Longer than the steps of most jobs. */
+/* After this time without a record the process writes its joins again, with the time: then a reader of the
+ * file knows that it was alive while its operations did not end. Longer than the steps of most jobs. */
 enum { HEARTBEAT_MS = 5000 };
-/* Ranks of a process that joins are kept of; most have one. */
+/* Ranks of a process whose joins are kept; most processes have one. */
 enum { JOINS_MAX = 16 };
 /* Records copied at a time: 64 KiB, on the writing thread's stack. */
 enum { BATCH = 1024 };
@@ -31,7 +31,7 @@ static struct {
   int running;
   ring_place places[RINGS_MAX];
   uint64_t dropped;
-  culprit_record joins[JOINS_MAX]; /* of each rank that of its largest communicator; the writing thread's */
+  culprit_record joins[JOINS_MAX]; /* per rank, of its largest communicator; the writing thread's */
   int join_count, quiet_rounds;
   pthread_mutex_t mutex; /* of the three below; never held while anything is written */
   pthread_cond_t changed;
@@ -74,7 +74,7 @@ static void put_heartbeat(void) {
   if (file.join_count && file.descriptor >= 0) put(file.joins, (size_t)file.join_count);
 }
 
-/* Whether there was anything. */
+/* Whether the ring held any record. */
 static int drain(ring_place* place) {
   culprit_record batch[BATCH];
   const uint64_t mask = place->header->capacity - 1;

@@ -351,7 +351,7 @@ void Agent::restore() {
   collecting_->listen();
 }
 
-// What people said of diagnoses counts for the reports of jobs that go on.
+// People's judgements of diagnoses also count for the reports of running jobs.
 void Agent::load_judgements() {
   const auto said = std::make_shared<std::vector<LiveJobs::Judgement>>();
   recorder_->ask(
@@ -474,7 +474,7 @@ void Agent::take_events(std::vector<LiveEvent>&& events) {
   }
 }
 
-// Also of what may still change: hosts keep it for a while only.
+// Also for diagnoses that may still change: hosts keep evidence only for a while.
 void Agent::want_evidence(const LiveEvent& event) {
   if (collecting_ && (event.kind == LiveEventKind::kFinding || event.kind == LiveEventKind::kDiagnosis))
     collecting_->want(event.hosts, event.told_ns, "a fault was found in job " + event.job);

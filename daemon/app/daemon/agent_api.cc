@@ -18,7 +18,7 @@ using nlohmann::json;
 
 // Each has a thread, out of the unit's 64 tasks, while its client takes what it reads.
 constexpr size_t kEvidenceReaders = 8;
-// Of the verdict by which a host is suspected; null where it is not.
+// Members that copy the verdict against a suspected host; null for other hosts.
 constexpr const char* kSuspicion[] = {"score", "reason", "job", "diagnosis"};
 
 json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
@@ -106,7 +106,7 @@ struct Said {
         out["by"] = row.judged_by, out["this"] = row.state == "confirmed";
   }
 
-  // What became of it: "open", "withdrawn", "confirmed", "refuted"; rows are of one run.
+  // Adds the state: "open", "withdrawn", "confirmed", "refuted". All rows belong to one run.
   void mark_state(json& diagnosis) const {
     if (!diagnosis.is_object()) return;
     const std::string id = text_of(diagnosis, "id");
@@ -137,8 +137,8 @@ std::set<std::string> hosts_of(const json& diagnosis) {
   return out;
 }
 
-// A person's word on a report that was made before: a refuted diagnosis stands last, is no verdict, and hosts
-// that it alone names are no suspects.
+// Applies people's judgements to a finished report: a refuted diagnosis is listed last and is no verdict.
+// Hosts that only refuted diagnoses name are no suspects.
 void apply_to(json& report, const Judgements& judgements) {
   const json given = report.value("diagnoses", json::array());
   if (judgements.empty() || !given.is_array()) return;
@@ -170,7 +170,7 @@ void apply_to(json& report, const Judgements& judgements) {
     report["missing"].push_back("another explanation: the diagnosis that led was refuted");
 }
 
-// What a run's rows say in place of its verdict, once a person spoke: null where nothing is left.
+// The title of a run's verdict after people judged its diagnoses; null: no verdict is left.
 json judged_verdict(std::vector<store::DiagnosisRow> rows) {
   std::vector<RankedDiagnosis> ranked;
   std::vector<std::string> titles;
@@ -226,7 +226,7 @@ bool names_host(const store::DiagnosisRow& row, const std::string& host) {
   return diagnosis.is_object() && hosts_of(diagnosis).contains(host);
 }
 
-// A host that the verdict of a job's last run names, unless somebody cleared it after the evidence came.
+// Adds each host that a standing verdict names, unless a person cleared it after its newest evidence.
 void add_suspects(const store::DiagnosisRow& row, const std::map<std::string, TimeNs>& cleared,
                   std::vector<std::pair<double, json>>& out) {
   const json d = json::parse(row.json, nullptr, false);
@@ -466,7 +466,8 @@ void AgentApi::diagnoses(const serve::DiagnosisQuery& query, Answer answer) {
                        });
 }
 
-// Whom the verdict of a job's last run names. What spoke against a host before it was cleared counts no more.
+// The hosts that the verdict of a job's last run names. Evidence from before a host was cleared does not
+// count.
 void AgentApi::suspects(const std::optional<std::string>& job, Answer answer) {
   const auto found = std::make_shared<std::vector<std::pair<double, json>>>();
   const auto read = std::make_shared<Status>();
@@ -517,8 +518,8 @@ void AgentApi::hosts(Answer answer) {
       for (const char* name : kSuspicion) row[name] = s.value(name, json());
     };
     for (const char* name : kSuspicion) own[name] = nullptr;
-    // Logs of other hosts may be read here too: what speaks against these is shown with them. Of several
-    // verdicts on one host the one with the highest score comes first.
+    // Logs of other hosts may be read here too: these hosts are listed with what accuses them. Of
+    // several verdicts on one host, the one with the highest score counts.
     std::set<std::string> told;
     for (const json& s : suspects["items"]) {
       const std::string host = text_of(s, "host");

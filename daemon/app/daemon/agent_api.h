@@ -76,7 +76,7 @@ class AgentApi : public serve::ApiSource {
 // What makes two diagnoses, as JSON, the same fault, in whatever job: "rule:nvidia.xid.79".
 std::string kind_of_diagnosis(std::string_view json);
 
-// Whether people heard of the diagnosis as it is kept; false while it may still change.
+// Whether the stored version of the diagnosis was announced; false while it may still change.
 bool was_announced(std::string_view json);
 
 // Everything that the daemon counts, as Prometheus reads it.

@@ -11,7 +11,7 @@ namespace {
 
 // A confidence that changes by less is no news.
 constexpr double kNews = 0.1;
-// A rule for hardware that is right nine times in ten: no later line takes it back.
+// A hardware rule of this confidence: no later line withdraws its diagnosis.
 constexpr double kCertain = 0.9;
 
 bool is_certain(const Diagnosis& d) {
@@ -35,7 +35,7 @@ bool Announcer::differs(const Face& a, const Face& b) {
   return a.text != b.text || a.verdict != b.verdict || std::abs(a.confidence - b.confidence) >= kNews;
 }
 
-// Whether people would see something else than at the last report.
+// Whether the report shows people anything else than the last one.
 bool Announcer::compare(const Report& report, std::span<const std::string> marks) {
   bool changed = false;
   for (auto& [id, known] : known_) {
@@ -128,7 +128,7 @@ void Announcer::announce(const Report& report, std::vector<Announcement>& out) {
   verdict_title_ = report.verdict ? report.diagnoses[*report.verdict].title : "";
 }
 
-// What is to be kept and was not announced just now; what is gone and was never announced.
+// Adds changed diagnoses that were not announced now, and removed ones that were never announced.
 void Announcer::keep(const Report& report, std::vector<Announcement>& out) {
   for (size_t i = 0; i < report.diagnoses.size(); ++i) {
     const Known& known = known_[report.diagnoses[i].id];

@@ -1,6 +1,6 @@
-// Decides when what a job's reports say is announced: once it has stood still for some seconds, so that the
-// first line of a failing job makes no verdict that its next line takes back. A verdict that is certain by
-// itself does not wait. What was announced and has changed is revised, what is gone is withdrawn.
+// Decides when a job's diagnoses are announced: once they are unchanged for some seconds, so that the next
+// line of a failing job does not withdraw them at once. A verdict that is certain by itself does not wait. An
+// announced diagnosis that changes is revised; one that disappears is withdrawn.
 //
 // Pure: time is an argument. One thread.
 #pragma once
@@ -21,32 +21,32 @@ namespace culprit::app {
 enum class Change : uint8_t { kNew, kRevised, kWithdrawn };
 std::string_view word(Change change);  // "new", "revised", "withdrawn"
 
-// A diagnosis that differs from what was kept of it, or is announced now.
+// A diagnosis that differs from its stored version, or is announced now.
 struct Announcement {
   std::string id;
   std::optional<size_t> index;  // in Report::diagnoses; nothing: the diagnosis is gone
   Change change = Change::kNew;
-  bool publish = false;  // people hear of it now; otherwise it is only kept
-  bool settled = false;  // what is kept of it was announced
+  bool publish = false;  // it is announced now; otherwise it is only stored
+  bool settled = false;  // its stored version was announced
   bool verdict = false;
-  std::string title;                                // of the diagnosis, also of one that is gone
+  std::string title;                                // of the diagnosis, also of one that disappeared
   std::string replaced_verdict_id, replaced_title;  // of the verdict whose place it takes
 };
 
 class Announcer {
  public:
-  // torchrun asks after its processes every 5 s by default: its word on a rank comes that late.
+  // torchrun checks its processes every 5 s by default: its report on a rank comes that late.
   static constexpr TimeNs kSettle = 5 * kNsPerSecond;
   // A storm of findings delays no verdict for longer.
   static constexpr TimeNs kSettleLongest = 20 * kNsPerSecond;
 
-  // After each report. `marks`: by diagnosis, what is kept beside it and is no news to people. `at_once`:
-  // nothing is waited for (the job is over, a person spoke, a restart).
+  // After each report. `marks`: by diagnosis, stored members whose change is not announced. `at_once`:
+  // announces without waiting (the job is over, a person judged, a restart).
   std::vector<Announcement> update(const Report& report, std::span<const std::string> marks, TimeNs now,
                                    bool at_once);
-  // A finding of weight came: the next reports may say something else.
+  // A new finding came: the next reports may differ.
   void new_finding(TimeNs now);
-  // When a report is to be made for the sake of what waits, if something does.
+  // When the next report is due because a diagnosis waits to be announced, if one does.
   std::optional<TimeNs> due_ns() const;
   // The title of the verdict that was announced; empty: there is none.
   const std::string& verdict() const { return verdict_title_; }

@@ -242,7 +242,7 @@ void Collecting::disconnected(const std::string& host, const std::string& why) {
   options_.info(fmt::format("host {} is not connected any more: {}", to_terminal(host), to_terminal(why)));
 }
 
-// Its silence is the agent's, not the host's.
+// The engine must not take the agent's silence for the host's.
 void Collecting::tell_engine(const std::string& host, TimeNs away_since) {
   options_.diagnoser->ask([host, away_since](LiveJobs& live, TimeNs) { live.agent_away(host, away_since); });
 }

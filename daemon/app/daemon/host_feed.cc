@@ -254,7 +254,7 @@ struct HostFeed::Impl {
     }
   }
 
-  // Its line without an end was taken.
+  // The stream's last line was taken although it has no newline.
   void mark_cut_line(StreamId id) {
     const auto known = streams.find(id);
     if (known == streams.end() || known->second.mark == known->second.end) return;

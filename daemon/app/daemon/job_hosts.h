@@ -21,10 +21,10 @@ class JobHosts {
   // The host has told everything up to `until`. `active`: with lines, not only that it is there.
   void told(const std::string& host, TimeNs until, TimeNs now, bool active);
   void alive(const std::string& host, bool alive);
-  // Its agent is away since then (ours); kNoTime: it is connected. Whether that is news.
+  // The host's agent is away since then (our clock); kNoTime: it is connected. Returns whether that is new.
   bool away(const std::string& host, TimeNs since);
-  // Hosts that may still have the job and whose agents are away: since when. Of one whose connection nobody
-  // told, its silence tells.
+  // Hosts that may still run the job and whose agents are away, with the time since when. Without a reported
+  // connection state, silence counts as away.
   std::map<std::string, TimeNs> away(TimeNs now) const;
   // After a restart: they have not been silent, we were.
   void back(TimeNs now);

@@ -1,5 +1,5 @@
-// What people said of a job's diagnoses, applied to its report: a confirmed diagnosis leads, a refuted one
-// leads nothing. Pure.
+// Applies people's judgements of diagnoses to a job's report: a confirmed diagnosis leads, a refuted one
+// never does. Pure.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ struct RankedDiagnosis {
   double confidence = 0;
 };
 
-// The order in which they stand, and which of them (by its place before) is the verdict.
+// The new order of the diagnoses, by their old indices, and the old index of the verdict.
 struct JudgedOrder {
   std::vector<size_t> order;
   std::optional<size_t> verdict;

@@ -21,7 +21,7 @@ constexpr TimeNs kRepeatEvery = 10 * kNsPerSecond;
 constexpr size_t kRepeats = 4096;
 // Agents that are remembered of a host that their logs name: several may read one file that they share.
 constexpr size_t kTellers = 4;
-// Accusations without evidence that tells a time.
+// Accusations whose evidence has no usable time.
 constexpr size_t kAccused = 4096;
 
 core::EngineOptions engine_options(const std::string& id, const LiveOptions& options) {
@@ -195,7 +195,7 @@ void LiveJob::agent_away(const std::string& host, TimeNs since) {
   if (hosts_.away(host, since) && running()) dirty_ = due.urgent = true;
 }
 
-// Hosts, by the names that logs have for them, whose lines no agent reads that is here.
+// Hosts whose lines no connected agent reads, by their names in the logs.
 detect::Unheard LiveJob::unheard(const std::map<std::string, TimeNs>& away) const {
   detect::Unheard out;
   for (const auto& [host, since] : away) out.insert(host);
@@ -206,7 +206,7 @@ detect::Unheard LiveJob::unheard(const std::map<std::string, TimeNs>& away) cons
   return out;
 }
 
-// Silence is the job's where somebody who told of its progress is still heard.
+// Whether a connected host has reported progress before: only then is silence the job's own.
 bool LiveJob::hears_progress(const std::map<std::string, TimeNs>& away) const {
   if (away.empty() || progress_of_.empty() || is_local()) return true;
   return std::any_of(progress_of_.begin(), progress_of_.end(),
@@ -329,8 +329,8 @@ std::vector<LiveEvent::Device> LiveJob::corrupting(const Diagnosis& d) const {
   return out;
 }
 
-// When the newest evidence came on which this diagnosis accuses the host: read from pieces of the spool or
-// told by the lines, so that it is the same after a restart.
+// The time of the newest evidence by which this diagnosis accuses the host. It is taken from the spool or the
+// lines, so that it is the same after a restart.
 TimeNs LiveJob::accused_ns(const Diagnosis& d, const std::string& host) {
   if (d.rule)
     if (const auto told = repeats_.find(*d.rule + "@" + host); told != repeats_.end())
@@ -339,7 +339,7 @@ TimeNs LiveJob::accused_ns(const Diagnosis& d, const std::string& host) {
   for (const Evidence& e : d.evidence)
     if (!e.host || *e.host == host) last = std::max(last, e.time_ns);
   if (last == kNoTime) last = d.time_ns;
-  // A log's clock may be ahead of ours: then it counts from when it was read.
+  // A log's clock may be ahead of ours: then the time at which the line was read counts.
   if (last != kNoTime && last <= summary_.last_ns) return last;
   const std::string key = fmt::format("{}@{}@{}", d.id, host, last);
   if (accused_.size() >= kAccused && !accused_.contains(key)) return summary_.last_ns;
@@ -353,7 +353,7 @@ std::string LiveJob::accused_json(const Diagnosis& d) {
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The members of the job stand in front of the diagnosis's own.
+// The JSON begins with the job's members; the diagnosis's own follow.
 LiveEvent LiveJob::diagnosis_event(const Announcement& a, const std::string& accused, TimeNs now) {
   LiveEvent e = event(a.index ? LiveEventKind::kDiagnosis : LiveEventKind::kDiagnosisGone, now);
   e.id = a.id;
@@ -418,7 +418,7 @@ void LiveJob::make_report(TimeNs now, bool hangs, bool at_once, std::vector<Live
   }
 }
 
-// Also of a run that is over: its report is still answered for.
+// Also for a run that is over: the API still serves its report.
 void LiveJob::judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out) {
   judgements_ = judgements;
   apply_judgements(judgements_, report_);
@@ -445,7 +445,7 @@ bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
   if (learned) engine_->add_to(pool);
   summary_ = summary();
   summary_.well = well;
-  // Whose processes all ended with 0 did not fail, whatever was wrong on the way.
+  // A job whose processes all exited with 0 did not fail, whatever its diagnoses say.
   const bool failed = said_failed_ || (!said_success_ && !report_.diagnoses.empty());
   summary_.state = failed ? JobState::kFailed : JobState::kEnded;
   engine_.reset();

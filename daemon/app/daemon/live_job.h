@@ -30,7 +30,7 @@ class LiveJob {
   }
   // Dumps that stood still: one that is whole is news.
   void settle_dumps(TimeNs now);
-  // Files that stood still with trouble at their ends.
+  // Files that are quiet and end in an error.
   void settle_files(TimeNs now);
   void take_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now);
   void take_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
@@ -58,7 +58,7 @@ class LiveJob {
   // A report, and what it changed. `hangs`: whether silence may be a hang; `at_once`: as Announcer::update.
   void make_report(TimeNs now, bool hangs, bool at_once, std::vector<LiveEvent>& out);
   void judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out);
-  // When a report is due for the sake of what waits to be announced.
+  // When a report is due because a diagnosis waits to be announced.
   std::optional<TimeNs> announces_at() const { return announcer_.due_ns(); }
   bool settled() const { return announcer_.settled(); }
   // The last report; the engine is given back. `pool` takes the job if it ended well: whether it did.
@@ -90,10 +90,10 @@ class LiveJob {
     TimeNs report_ns = kNoTime;  // the next slow one
     bool urgent = false;         // an error was found
     TimeNs asked_alive_ns = kNoTime, asked_stall_ns = kNoTime;
-    TimeNs stalled_ns = kNoTime;  // when it was first seen to stand still
+    TimeNs stalled_ns = kNoTime;  // when its stall was first seen
     std::optional<bool> alive;
-    TimeNs looked_ns = kNoTime;  // of the look that told it
-    TimeNs end_ns = kNoTime;     // its end is told, and comes at this time
+    TimeNs looked_ns = kNoTime;  // when the look behind `alive` began
+    TimeNs end_ns = kNoTime;     // its end was announced for this time
   } due;
 
  private:
@@ -126,7 +126,7 @@ class LiveJob {
   LiveSources sources_;
   Report report_;
   JobHosts hosts_;                     // of agents elsewhere
-  std::set<std::string> progress_of_;  // of these, who told of progress
+  std::set<std::string> progress_of_;  // of these, the ones that reported progress
   // By agent, file and kind: an agent that was restarted goes on where it was.
   std::map<std::tuple<std::string, std::string, SourceKind>, SourceId> remote_sources_;
   std::map<std::string, std::vector<std::string>> tellers_;  // by host: other agents whose logs name it
@@ -135,8 +135,8 @@ class LiveJob {
   bool dirty_ = false, said_end_ = false, said_failed_ = false, said_success_ = false;
   std::map<StreamId, bool> streams_;  // its own, and whether they ended
   size_t ended_ = 0;
-  std::map<std::string, TimeNs> accused_;    // since when, where no evidence tells; by host and diagnosis
-  std::map<std::string, std::string> told_;  // diagnoses as they were told last, by id
+  std::map<std::string, TimeNs> accused_;    // since when, where evidence has no time; by diagnosis and host
+  std::map<std::string, std::string> told_;  // JSON of each diagnosis as last emitted, by id
   std::map<std::string, Repeat> repeats_;    // findings, by rule and host
   Announcer announcer_;
   Judgements judgements_;

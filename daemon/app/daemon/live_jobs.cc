@@ -34,7 +34,7 @@ constexpr TimeNs kTimesEnd = TimeNs{1} << 62;
 constexpr TimeNs kAskEvery = kNsPerSecond;
 // Who was never seen alive cannot be seen to be gone: running jobs' processes are looked for too.
 constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
-// A look at the processes that takes longer than this hangs: what the last one showed counts then.
+// A look at the processes that takes longer than this hangs: then the result of the last one counts.
 constexpr TimeNs kLookWithin = 10 * kNsPerSecond;
 // A possible hang that is none (a phase was announced) is looked at again.
 constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
@@ -280,7 +280,7 @@ struct LiveJobs::Impl {
     const bool stepped_back = now < due.asked_alive_ns;
     if (options.alive && (job.hosts().empty() || job.is_local()) &&
         (due.asked_alive_ns == kNoTime || stepped_back || now - due.asked_alive_ns >= kAskEvery)) {
-      due.looked_ns = options.looked_ns ? options.looked_ns() : now;  // first: another look may end meanwhile
+      due.looked_ns = options.looked_ns ? options.looked_ns() : now;  // first: another look may end now
       due.alive = options.alive(job.id());
       due.asked_alive_ns = now;
     }
@@ -309,8 +309,8 @@ struct LiveJobs::Impl {
     job.due.report_ns = now + std::min(kSlowest, std::max(options.report_every_ns, kSlowShare * cost));
   }
 
-  // Whether silence is a hang, as far as its processes tell: a finished job is silent too. They are asked
-  // again once the job stands still: a look of before says nothing.
+  // Whether the job's processes allow its silence to be a hang: a finished job is silent too. The processes
+  // are looked at again after the stall began: an earlier look proves nothing.
   bool may_hang(LiveJob& job, TimeNs now) {
     if (!job.may_stall(now)) {
       job.due.stalled_ns = kNoTime;
@@ -478,7 +478,7 @@ bool LiveJobs::settled(const std::string& job) const {
 }
 
 void LiveJobs::judge(const Judgement& judgement, TimeNs now) {
-  constexpr size_t kRuns = 10'000;  // with a person's word each
+  constexpr size_t kRuns = 10'000;  // that people judged
   const std::pair key(judgement.job, judgement.run);
   if (impl_->judgements.size() >= kRuns && !impl_->judgements.contains(key)) return;
   Judgements& said = impl_->judgements[key];

@@ -44,7 +44,7 @@ struct LiveOptions {
   // Whether processes of the job are on this host; nothing where that cannot be told. Asked at most once a
   // second for a silent job, and now and then while it runs. Empty: it can never be told.
   std::function<std::optional<bool>(const std::string& job)> alive = {};
-  // When the look began from which `alive` answers (wall clock). Empty: each answer is of its own time.
+  // When the look began that `alive` answers from (wall clock). Empty: each answer is current.
   std::function<TimeNs()> looked_ns = {};
   // Told of each piece that a job takes, so that `alive` knows whose files and processes to look for.
   std::function<void(const std::string& job, const StreamInfo&, const Piece&)> seen = {};
@@ -55,11 +55,11 @@ struct LiveOptions {
 enum class LiveEventKind : uint8_t {
   kJobStarted,  // json: LiveJobSummary
   kFinding,     // json: {"job","run","time_ns","rule","title",…,"host","file","line","text","repeated"}
-  // json: a DIAGNOSIS of FORMATS.md section 7; beside it "job", "run", "verdict", "settled", "change" (new,
+  // json: a DIAGNOSIS of FORMATS.md section 7, with "job", "run", "verdict", "settled", "change" (new,
   // revised, withdrawn), "replaces" (the verdict whose place it takes: "id", "title"; else null) and
   // "accused_ns" (by host: when the newest evidence against it came)
   kDiagnosis,
-  kDiagnosisGone,  // the same, as it was told last
+  kDiagnosisGone,  // the same, as it was emitted last
   kJobEnded,       // json: LiveJobSummary; `report` is the final one
   kPoolChanged,    // pool() has another job: save it
   kStepsWanted,    // the agents of `hosts` are to be asked for records of `steps`; never replayed
@@ -92,7 +92,7 @@ struct LiveEvent {
   uint32_t run = 0;
   std::string id;  // of a diagnosis or finding: alike for as long as the run lasts, also over restarts
   std::string json;
-  bool publish = true;                    // of a diagnosis: false where it is to be kept and may still change
+  bool publish = true;                    // of a diagnosis: false where it is only stored so far
   std::string sentence;                   // of a diagnosis that is the verdict: for people
   std::string report;                     // of kJobEnded: FORMATS.md section 7, with charts
   std::optional<LiveJobSummary> summary;  // of kJobStarted and kJobEnded
@@ -170,9 +170,9 @@ class LiveJobs {
   std::optional<std::string> report_json(const std::string& job, TimeNs now, Charts = Charts::kLeftOut);
   std::optional<uint32_t> run_of(const std::string& job) const;  // that report_json() is of
   std::vector<LiveJobSummary> jobs() const;                      // newest first
-  // Whether what the last report of the job says was announced as it is.
+  // Whether the last report of the job was announced as it is.
   bool settled(const std::string& job) const;
-  // Somebody says that a diagnosis is right or wrong. It may be of a run that is yet to be restored.
+  // A person's judgement of a diagnosis. Its run may still have to be restored.
   struct Judgement {
     std::string job, id;
     uint32_t run = 0;

@@ -21,9 +21,9 @@ constexpr SourceId kRemoteSources = 4 * limits::kLiveSources;
 constexpr size_t kGapsTold = 100;  // of a job: the store counts all of them
 constexpr const char* kTooLong = "a line that is too long";
 
-// Nothing followed for so long: what a file holds at its end is judged.
+// Quiet time after which the end of a file is judged.
 constexpr TimeNs kQuiet = kNsPerSecond;
-// Buffers of the C library and of Python end on such a boundary, within a line: its rest comes later.
+// The C library and Python flush full buffers in mid-line: a line cut at such a boundary is continued later.
 constexpr uint64_t kBufferBytes = 4096;
 
 // A file that is being written tells times of up to now; its clock may be ahead of ours.
@@ -191,7 +191,7 @@ void LiveSources::take_file(const LiveStream& stream, const Piece& piece, TimeNs
   source->unsettled = !piece.bytes.empty() && !piece.ends;
 }
 
-// Whether its last line, which has no end, is worth more than waiting for the rest of it.
+// Whether the last line has no newline and reports an error: then it is taken without waiting for its rest.
 bool LiveSources::ends_in_trouble(const Source& source) {
   const std::string_view rest = source.feed.rest();
   if (rest.empty() || source.end % kBufferBytes == 0) return false;
@@ -295,7 +295,7 @@ void LiveSources::take_ring(const LiveStream& stream, const Piece& piece, TimeNs
   std::vector<CommRecord> records(piece.bytes.size() / kCommRecordBytes);
   const auto rank = ring_ranks_.find(stream.info.id);
   if (piece.ends && rank != ring_ranks_.end()) {
-    // With a gap the daemon was away: when the process ended is not known.
+    // A gap means that the daemon was away: the time of the process's end is unknown.
     if (!piece.gap) step(detect::RankExited{rank->second, parsing_.host, stream.info.pid}, now);
     ring_ranks_.erase(rank);
   }

@@ -110,8 +110,8 @@ class LiveSources {
       : sink_(sink), parsing_(parsing), dumps_(parsing.dump_bytes) {}
 
   void take_file(const LiveStream& stream, const Piece& piece, TimeNs now);
-  // What files hold at their ends once nothing followed for a second: records that wait for their last line,
-  // and a line without an end that tells of trouble. `cut`: files whose last line was taken without its end.
+  // Takes the ends of files that are quiet for a second: records that wait for their last line, and a last
+  // line with an error but without a newline. `cut`: files whose last line was taken without a newline.
   struct SettledFiles {
     bool news = false;
     std::vector<StreamId> cut;
@@ -149,10 +149,10 @@ class LiveSources {
     SourceInfo info;
     logs::LineFeed feed;
     std::optional<std::string> guessed;  // the host by its file's name, where others may yet prove it
-    TimeNs last_ns = kNoTime;            // of a file: when its last bytes came
-    uint64_t end = 0;                    // of them, in the evidence
-    bool unsettled = false;              // they came since settle_files()
-    bool trouble = false;                // an exception or a list of failures was among them
+    TimeNs last_ns = kNoTime;            // when the file's last bytes came
+    uint64_t end = 0;                    // end offset of these bytes
+    bool unsettled = false;              // bytes came since settle_files()
+    bool trouble = false;                // these bytes hold an exception or a list of failures
   };
   enum class Part : uint8_t { kLines, kEvents };
 

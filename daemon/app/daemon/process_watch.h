@@ -56,7 +56,7 @@ class ProcessWatch {
 
   // As of the last look; asks for another.
   std::optional<bool> alive(const std::string& job);
-  // When the look began from which alive() answers (wall clock); kNoTime where there was none.
+  // When the look began that alive() answers from (wall clock); kNoTime: there was none.
   TimeNs looked_ns();
   void follow_file(const std::string& job, uint64_t device, uint64_t inode);
   void follow_process(const std::string& job, uint32_t pid);

@@ -52,7 +52,7 @@ struct TemplateScore {
   bool late = false;                // began when progress ended
   bool widespread = false;  // on more than half of the hosts (or of the ranks, where hosts are unknown)
   bool role = false;        // on few hosts by what they are, not by a fault
-  bool accuses = true;      // that few write it may speak against them: see roles.cc
+  bool accuses = true;      // it may accuse the few units that write it: see roles.cc
   TimeNs first_ns = kNoTime;
   int64_t iteration = -1;
   std::vector<UnitCount> hosts;  // ascending

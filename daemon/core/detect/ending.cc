@@ -44,7 +44,7 @@ bool subject_ends(std::string_view text) {
   bool subject = false;
   for (size_t at = 0; at < text.size();) {
     if (!is_letter(text[at])) {
-      // A clause that ends takes its subject along.
+      // The end of a clause ends its subject too.
       if (text[at] == '.' || text[at] == ';') subject = false;
       ++at;
       continue;
@@ -62,7 +62,7 @@ bool subject_ends(std::string_view text) {
   return false;
 }
 
-// "exit code 0", "ExitCode=0:0": all exit codes that the text names are 0, and there is one.
+// "exit code 0", "ExitCode=0:0": the text names at least one exit code, and all of them are 0.
 bool exits_with_zero(std::string_view text) {
   bool zero = false;
   for (const std::string_view name : kExitCodes) {
@@ -104,7 +104,7 @@ struct Statements {
   std::vector<logs::LogPlace> succeeded, planned, failed;
 };
 
-// An exit code is a number, which templates do not keep: the samples do, if they are all there is.
+// Templates do not keep numbers such as an exit code. The samples do, if they are all lines of the template.
 bool succeeds(const logs::JobLog& log, logs::ClusterId id) {
   const logs::TemplateStats& t = log.templates()[id];
   if (states_success(log.miner().text(id))) return true;

@@ -13,7 +13,7 @@ namespace culprit::detect {
 // Whether a line states that the job as a whole succeeded, by its own words.
 bool states_success(std::string_view text);
 
-// Whether a line names work beside the iterations: evaluation, validation, compilation.
+// Whether a line names work outside the iterations: evaluation, validation, compilation.
 bool names_phase(std::string_view text);
 
 bool ended_well(const logs::JobLog& log);

@@ -10,10 +10,10 @@ constexpr TimeNs kHangAfter = 60 * kNsPerSecond;  // DETECTORS.md 3: max(60 s, 5
 constexpr TimeNs kHangSteps = 5;
 
 constexpr size_t kWarmUp = 3;  // progress reports: before them a job compiles and fills its caches
-constexpr TimeNs kPhaseLongest =
-    3600 * kNsPerSecond;  // as in stall.cc: checkpoints, evaluations, compilations
+// As in stall.cc: checkpoints, evaluations, compilations.
+constexpr TimeNs kPhaseLongest = 3600 * kNsPerSecond;
 
-// When a phase was last spoken of: a checkpoint, or other work beside the iterations.
+// When a line last named a phase: a checkpoint, or other work outside the iterations.
 TimeNs last_phase(const logs::JobLog& log, bool checkpoint) {
   TimeNs last = kNoTime;
   for (const logs::ClusterId id : log.clusters()) {

@@ -17,7 +17,7 @@ using logs::WriterNumbers;
 // Lines in a row that make a spell certain: one may be a skipped step, two its neighbours.
 constexpr uint64_t kCertain = 3;
 // A dynamic scale of the loss begins at 2^16 (PyTorch, DeepSpeed) or 2^32 (Megatron) and is halved at each
-// overflow: so many lost norms in a row may still be the search for it.
+// overflow: this many lost norms in a row may still be the search for it.
 constexpr uint64_t kUsualSearch = 16, kLongestSearch = 32;
 constexpr double kSpike = 1.5;  // times the best loss, above which the last losses before are a rise
 constexpr int64_t kGoneOn = 3;  // iterations after the last overflow with which a job has recovered
@@ -25,7 +25,7 @@ constexpr size_t kEvidence = 4;
 
 enum class What : uint8_t { kLoss, kNorm, kScale };
 
-// A number of one writer that is lost until its last line.
+// A number of one writer that stays NaN or infinite until the writer's last line.
 struct Spell {
   const WriterNumbers* of = nullptr;
   What what = What::kLoss;
@@ -75,8 +75,8 @@ class Search {
     return x.first->place.time_ns < y.first->place.time_ns;
   }
 
-  // Whether another writer's values are finite after this one's last line: then the job has recovered, or the
-  // number is one that most writers do not have.
+  // Whether another writer has finite values after this writer's last line: then the job has recovered, or
+  // the number is not the job's.
   bool is_contradicted(const Spell& s) const {
     const NumberLine& end = s.of->newest;
     for (const WriterNumbers& w : log_.numbers().writers()) {
@@ -100,13 +100,13 @@ class Search {
       return s.lines >= kCertain && (loss_too || at < 0 || end - at <= kGoneOn);
     }
     if (loss_too) return true;
-    // Norms alone: while a scale is searched for, they overflow by plan.
+    // Norms alone: during the search for a loss scale they overflow as planned.
     const bool scaled = s.of->scale && *s.of->scale > 1;
     const uint64_t search = scaled ? kLongestSearch : s.finite == 0 && !s.of->scale ? kUsualSearch : 0;
     return s.lines >= kCertain && s.lines > search;
   }
 
-  // By the longest spell, and whether values were finite before.
+  // By the longest spell and by whether values were finite before it.
   double confidence() const {
     double best = 0;
     for (const Spell& s : spells_) {
@@ -170,7 +170,7 @@ class Search {
       why.push_back(fmt::format("the loss scale fell from {:g} to {:g}", *w.scale_most, *w.scale));
   }
 
-  // Who printed it first, where ranks print their own.
+  // The rank that printed it first, where ranks print their own values.
   void add_ranks(const Spell& lead, std::vector<std::string>& why) const {
     size_t same = 0, later = 0;
     for (const Spell& s : spells_) {
@@ -185,7 +185,7 @@ class Search {
       why.push_back(fmt::format("{} print it", counted(same, "writer")));
   }
 
-  // The leap of the learning rate that came right before.
+  // The leap of the learning rate right before the spell.
   const logs::RateJump* jump_before(const Spell& lead) const {
     const logs::RateJump* found = nullptr;
     for (const WriterNumbers& w : log_.numbers().writers()) {

@@ -1,6 +1,6 @@
-// Losses and gradients in a job's logs that stopped being finite and stay so: since which iteration, what
-// went first and what came before. Recovered values are no fault: a scale of the loss is found by overflows,
-// and one bad step is skipped. Pure.
+// Losses and gradient norms in a job's logs that became NaN or infinite and stay so: the first iteration,
+// which number was first, and what preceded it. Recovered values are no fault: the search for a loss scale
+// overflows, and one bad step is skipped. Pure.
 #pragma once
 
 #include <optional>

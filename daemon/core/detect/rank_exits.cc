@@ -14,9 +14,9 @@
 namespace culprit::detect {
 namespace {
 
-// Where more end without a word, they were all ended: by a scheduler, a person, a shutdown.
+// If more than one in this many ranks end without a word, a scheduler, a person or a shutdown ended them.
 constexpr size_t kFewOf = 3;
-// Against its host: it tells where the fault shows, and no more of what it is.
+// Strength against the host: the exit shows where the fault is, not what it is.
 constexpr double kStrength = 1.5;
 // As sure as a rule that is no catch-all: peers or a launcher confirm it.
 constexpr double kConfidence = 0.8;
@@ -29,10 +29,10 @@ constexpr TimeNs kTogether = kNsPerSecond / 2;
 // "12:01:02 UTC"
 std::string clock_of(TimeNs time) { return format_time(time).substr(11, 8) + " UTC"; }
 
-// Who logged a failure of its own, or of a peer: by a rule or by an exception.
+// Ranks that logged a failure, their own or a peer's, by a rule or an exception.
 struct Speakers {
   std::set<uint32_t> ranks;
-  // Hosts where a process logged a fault of its own under a local rank: which rank that is, is not known.
+  // Hosts where a process logged its own fault under a local rank: the global rank is unknown.
   std::set<std::string> hosts;
   bool contains(const RankExited& of) const { return ranks.contains(of.rank) || hosts.contains(of.host); }
 };
@@ -74,7 +74,7 @@ std::optional<int> exit_code_in(std::string_view text) {
   return std::nullopt;
 }
 
-// Whether somebody else says that a peer of theirs is lost.
+// Whether any other rank reports a lost peer.
 bool others_miss_a_peer(const View& view, const std::set<uint32_t>& gone) {
   const logs::JobLog& log = *view.log;
   return std::any_of(log.rule_lines().begin(), log.rule_lines().end(), [&](const logs::RuleLine& line) {
@@ -93,7 +93,7 @@ bool names_pid(std::string_view text, uint32_t pid) {
   return false;
 }
 
-// A hang whose only news is that such ranks did not come.
+// A hang that reports only that these ranks did not come.
 bool waits_for(const Finding& f, const std::set<uint32_t>& gone) {
   if (f.kind != FindingKind::kFault || f.symptom != Symptom::kHang || f.subjects.empty()) return false;
   return f.rule.empty() && std::all_of(f.subjects.begin(), f.subjects.end(), [&](const FindingSubject& s) {
@@ -108,8 +108,8 @@ void RankExits::take(const RankExited& exited, TimeNs now) {
   exits_[exited.rank] = {exited, now};
 }
 
-// A job that went on for long after was not hurt by it. Who ended well after a rank with words was ended with
-// it: by its launcher, or by the lost connection.
+// The ranks that ended without a word. A job that went on for long was not hurt. A rank that ended later than
+// one with words was ended by its launcher or by the lost connection.
 std::vector<const RankExits::Exit*> RankExits::wordless(const Job& job) const {
   const Speakers speakers = find_speakers(job.view, job.one_host);
   TimeNs first_with_words = std::numeric_limits<TimeNs>::max();
@@ -181,7 +181,7 @@ void RankExits::judge(const Job& job, std::vector<Finding>& findings) const {
   if (!missed && !waited) return;
   Finding fault = fault_of(job.view, gone);
   fault.iteration = job.iteration;
-  // What a kernel or a launcher says of it tells more.
+  // A line of the kernel or the launcher says more.
   fault.general = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
     return f.kind == FindingKind::kFault && f.role == FindingRole::kRoot && !f.rule.empty();
   });

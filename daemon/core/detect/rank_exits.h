@@ -1,5 +1,5 @@
 // Ranks whose processes are gone while the job did not end: killed, or ended by themselves without a word.
-// Their peers only tell of a connection that closed, or wait for them.
+// Their peers only report a closed connection, or wait for them.
 //
 // Pure; one thread.
 #pragma once
@@ -27,16 +27,16 @@ struct RankExited {
 class RankExits {
  public:
   void take(const RankExited& exited, TimeNs now);
-  // A process of the rank is there (again): it told something.
+  // A process of the rank sent records (again), so it is alive.
   void returned(uint32_t rank) { exits_.erase(rank); }
   bool empty() const { return exits_.empty(); }
-  // Adds a fault for ranks that ended without a word while others complain of a lost peer or wait for them;
-  // what tells of the waiting alone is joined to it.
+  // Adds a fault for ranks that ended without a word while other ranks report a lost peer or wait for them.
+  // Findings of that waiting alone are merged into it.
   struct Job {
     const View& view;
     const Fate& fate;
     size_t ranks = 0;
-    TimeNs progressed_ns = kNoTime;    // when it last told of progress, on the clock of take()
+    TimeNs progressed_ns = kNoTime;    // its last progress, on the clock of take()
     bool one_host = false;             // all ranks run on one: local numbers are ranks
     std::optional<int64_t> iteration;  // the last that lines, heartbeats or traces show
   };

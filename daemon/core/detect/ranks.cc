@@ -80,7 +80,7 @@ void find_odd_ranks(const View& view, Analysis& a) {
         counts.size() == 1 ? counts[0].unit : only_one(counts, contrast(counts, exposure), chance);
     if (rank == kNowhere || is_alone_on_its_host(view, rank)) continue;
     const bool proven = words_class(t) == 2 || (a.has_pool && s.cross_job > 0);
-    // A speaker is a rank; the others of its host are none.
+    // Plain lines of a speaker prove nothing against its rank.
     const bool plain = !s.accuses && words_class(t) == 0;
     if (!proven && (plain || is_speaker(view, rank))) continue;
     OddRank& odd = found[rank];

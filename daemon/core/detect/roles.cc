@@ -1,10 +1,11 @@
-// Roles: what one process prints for all is no sign of a fault. The first rank of a job prints evaluations,
-// arguments and bars, the last pipeline stage prints the loss, one process of each host prints for its host.
+// Roles: a line that one process prints for all is no sign of a fault. The first rank of a job prints
+// arguments, evaluations and bars, the last pipeline stage prints the loss, one process of each host prints
+// for its host.
 //
 // A template that few units write accuses them by its words of failure, or because the pool has that role
-// without it. Plain words of a speaker accuse it of nothing. Speakers are the units of the first and the last
-// rank, and those that alone wrote several templates from the beginning of the job. Plain words of another
-// unit are weaker than words of failure; the correlator asks for an abnormal end beside them.
+// without it. Plain lines of a speaker do not accuse it. Speakers are the units of the first and the last
+// rank, and those that alone wrote several templates from the beginning of the job. Plain lines of another
+// unit are weaker than words of failure; the correlator also requires an abnormal end.
 #include <algorithm>
 
 #include "core/detect/analysis.h"
@@ -57,11 +58,11 @@ void find_accusing(const View& view, Analysis& a) {
   for (TemplateScore& s : a.templates) {
     const bool spoken =
         std::any_of(s.hosts.begin(), s.hosts.end(), [&](const UnitCount& c) { return speakers[c.unit]; });
-    // Against the pool: it lacks the template, or has it far less often on any host. Arguments and paths
-    // differ from run to run, so that of a speaker only what began at the end counts.
+    // The pool lacks the template, or has it far less often on any host. Arguments and paths differ from run
+    // to run, so a speaker's template counts only if it began at the end.
     if (a.has_pool && s.cross_job > 0 && (s.late || !spoken)) continue;
     const logs::TemplateStats& t = view.log->templates()[s.id];
-    // What a job says at its launch, and trains on, is a custom even where it reads like an error.
+    // A line at launch after which the job trained is normal, even if it reads like an error.
     const bool survived = s.role && view.log->iterations().span() > 0 && t.known < logs::Known::kFault;
     if (words_class(t) == 2 && !survived) continue;
     s.accuses = !spoken;

@@ -34,9 +34,9 @@ constexpr double kClearEnd = 3;               // births beyond what chance bring
 constexpr double kBeforeEnd = -2.0;           // then a seventh of the failure's templates began before it
 constexpr double kBefore = -1.0;              // where the end is not clear, of those seen once or twice
 constexpr double kLasting = 0.1;              // of the job: what goes on until so near its end lasts
-constexpr double kStart = -3.0;               // a twentieth of the faults announce themselves at the launch
+constexpr double kStart = -3.0;               // a twentieth of the faults are logged first at the launch
 constexpr int64_t kSettled = 10;              // iterations that show that the launch went well
-constexpr double kEndShare = 0.2;             // of a file without times and progress: what is its end
+constexpr double kEndShare = 0.2;             // of a file without times and progress: this share is its end
 constexpr double kLateMin = -1.5;             // a fifth of the faults announce themselves early
 constexpr double kNever = -6.0;               // advice, progress, words of a planned end
 constexpr double kShape = 2.0;                // a known kind of fault, beside what its words say
@@ -150,20 +150,20 @@ class Scorer {
     a_.templates.push_back(std::move(s));
   }
 
-  // Where no time tells, the lines of its file do: after the last progress, or in the last fifth of a file
-  // that counts nothing.
+  // Without times, the line number decides: after the last progress, or in the last fifth of a file without
+  // progress.
   bool late_by_place(const logs::LogPlace& place) const {
     const int64_t last = last_in_file(place);
     if (last >= 0) return log_.iterations().iteration_at(kNoTime, place.source, place.line) == last;
     return position(place) > 1 - kEndShare;
   }
 
-  // The furthest iteration that a file without times tells of, -1 where it tells of none.
+  // The furthest iteration in a file without times; -1: none.
   int64_t last_in_file(const logs::LogPlace& place) const {
     return log_.iterations().iteration_at(kNoTime, place.source, log_.lines_of(place.source) + 1);
   }
 
-  // Whether no times are known, and the template began in a file that tells of progress.
+  // Whether no times are known and the template began in a file with progress lines.
   bool in_counting_file(const logs::TemplateStats& t) const {
     return untimed_ && last_in_file(t.places.front()) >= 0;
   }
@@ -279,7 +279,7 @@ class Scorer {
     }
     const bool timed = from_ != kNoTime && s.first_ns != kNoTime;
     const bool placed = timed || in_counting_file(t);
-    // What a job says before its first iteration, and then trains on, is the way it starts.
+    // A line before the first iteration after which the job trained belongs to its normal start.
     if (placed && s.iteration < 0 && log_.iterations().span() >= kSettled) return kStart;
     if (timed && t.count > kRare) return lasting(t, s);
     // Where no time or no iteration tells, being far from the end of a file says nothing against it.

@@ -2,8 +2,8 @@
 //
 // Silence is judged by the unit's own rhythm: of n gaps the longest being G, the chance that the next is
 // longer is 1/(n+1), and that it is k times longer falls off with k. Only what few units do counts: a job
-// that ends or is cut off ends for all. Ranks are looked at beside hosts, since a launcher goes on writing on
-// a host whose ranks are gone.
+// that ends or is cut off ends for all. Ranks are checked as well as hosts, since a launcher goes on writing
+// on a host whose ranks are gone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ TimeNs reference_end(const std::vector<Unit>& units) {
   return *middle;
 }
 
-// The first to fall silent first; empty where more than a few did.
+// In the order in which they fell silent; empty where more than a few did.
 std::vector<Silent> find_silent_units(const std::vector<Unit>& units, TimeNs step_ns) {
   std::vector<Silent> found;
   const TimeNs end = reference_end(units);
@@ -61,7 +61,7 @@ std::vector<Silent> find_silent_units(const std::vector<Unit>& units, TimeNs ste
   return found;
 }
 
-// `order`: how many fell silent before it, who lead.
+// `order`: the number of units that fell silent earlier; earlier ones weigh more.
 Finding finding_of_silence(const View& view, uint32_t host, const Silent& silent, size_t order) {
   Finding f = finding_about(view, host, "silence", silent.weight / static_cast<double>(order + 1));
   f.first_ns = silent.last_ns;
@@ -69,7 +69,7 @@ Finding finding_of_silence(const View& view, uint32_t host, const Silent& silent
   return f;
 }
 
-// Hosts that themselves write on while most of their ranks are silent, and single ranks.
+// Adds silent ranks whose host itself goes on writing.
 void add_silent_ranks(const View& view, const std::vector<bool>& host_silent, Analysis& a) {
   std::map<uint32_t, std::vector<Silent>> of_host;
   std::vector<uint32_t> order;

@@ -5,14 +5,14 @@
 namespace culprit::detect {
 namespace {
 
-// Of a hang alone as often as not.
+// A hang alone: slightly more often right than wrong.
 constexpr double kHangAlone = 0.6;
 
 bool names(const Unheard& unheard, const std::optional<std::string>& host) {
   return host && unheard.contains(*host);
 }
 
-// Whether the finding rests on a comparison with peers, to which missing lines and records look like a fault.
+// Whether the finding rests on a comparison in which missing lines or records look like a fault.
 bool rests_on_absence(const Finding& f) {
   if (!f.rule.empty()) return false;
   if (f.detector == "comm" || f.detector == "flight") return f.symptom == Symptom::kHang;

@@ -1,5 +1,5 @@
-// Hosts of which nothing more is heard though they may go on: the agent that reads them is away. What their
-// silence would say against them is taken back. Pure.
+// Hosts whose agent is away: they may still work although nothing arrives from them. Findings that rest on
+// their silence are withdrawn. Pure.
 #pragma once
 
 #include <set>
@@ -13,8 +13,8 @@ namespace culprit::detect {
 
 using Unheard = std::set<std::string>;  // names of hosts, as the job's logs have them
 
-// Removes such hosts from findings that rest on what was not seen of them: missing lines, operations that
-// were never entered. What their own lines say counts.
+// Removes such hosts from findings that rest on missing lines or on operations that were never entered.
+// Findings by their own lines stay.
 void leave_out(const Unheard& unheard, std::vector<Finding>& findings);
 void leave_out(const Unheard& unheard, Hang& hang);
 

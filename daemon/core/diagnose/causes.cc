@@ -5,12 +5,12 @@
 namespace culprit::diagnose {
 namespace {
 
-// A fault beneath is told late: the kernel's log has whole seconds, a program tells of it at once, and clocks
-// of hosts differ. It may be this much younger than what it causes.
+// A fault of a lower layer may be logged this much later than what it causes: the kernel's log has whole
+// seconds, a program reports at once, and clocks of hosts differ.
 constexpr TimeNs kToldLate = 5 * kNsPerSecond;
 
-// What rests on what: a program on its libraries, these on communication and the device's runtime, and all on
-// the machine, its resources and what is mounted there.
+// The layer of a component, lowest first: the machine with its resources and mounts; the device's runtime and
+// communication; libraries and the program.
 int layer(Component component) {
   switch (component) {
     case Component::kGpu:
@@ -33,7 +33,7 @@ int layer(Component component) {
   }
 }
 
-// Before: -1, after: 1; 0 where neither times nor the lines of one file tell.
+// -1: x is earlier, 1: x is later, 0: neither times nor the lines of one file decide.
 int order_in_time(const Finding& x, const Finding& y) {
   if (x.first_ns != kNoTime && y.first_ns != kNoTime && x.first_ns != y.first_ns)
     return x.first_ns < y.first_ns ? -1 : 1;
@@ -56,7 +56,7 @@ std::vector<const Finding*> order_faults(const std::vector<Finding>& findings) {
   std::vector<const Finding*> faults;
   for (const Finding& f : findings)
     if (f.kind == FindingKind::kFault) faults.push_back(&f);
-  // Roots before cascades, the particular before catch-alls, the fatal before the others, then the earliest.
+  // Roots before cascades, specific rules before catch-alls, fatal before others, then the earliest.
   // Findings come in the order of their lines where these have no times.
   std::stable_sort(faults.begin(), faults.end(), [](const Finding* x, const Finding* y) {
     if (x->role != y->role) return x->role == FindingRole::kRoot;

@@ -1,5 +1,5 @@
-// Which of several faults is the cause: a cascade never leads a root, and a root that an earlier one beneath
-// it explains does not lead that one. Pure.
+// Which of several faults is the cause: a cascade never leads a root, and a root never leads an earlier root
+// of a lower layer that explains it. Pure.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace culprit::diagnose {
 // The faults among the findings, the best explanation first.
 std::vector<const Finding*> order_faults(const std::vector<Finding>& findings);
 
-// Whether `cause` explains `other`: it is no later, and what failed in it lies beneath what failed there.
+// Whether `cause` explains `other`: it is no later, and its component lies in a lower layer.
 bool explains(const Finding& cause, const Finding& other);
 
 }  // namespace culprit::diagnose

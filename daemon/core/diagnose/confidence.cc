@@ -23,7 +23,7 @@ constexpr double kDoubtLeft = 0.6;
 // A second root of another component: right in 4 of 5.
 constexpr double kContradicted = 0.9;
 
-// Lines that two rules share are one sight.
+// Two rules that match the same line are one piece of evidence.
 bool same_place(const Finding& a, const Finding& b) {
   if (a.evidence.empty() || b.evidence.empty()) return false;
   return a.evidence[0].file == b.evidence[0].file && a.evidence[0].line == b.evidence[0].line;

@@ -7,10 +7,10 @@
 
 namespace culprit::diagnose {
 
-// Of one rule that fired, by its kind.
+// For one rule that fired, by its kind.
 double confidence_of_rule(const Finding& finding);
 
-// Of the best fault, by what the other faults of the job say. Findings that come from no rule keep theirs.
+// For the best fault, adjusted by the job's other faults. Findings without a rule keep their confidence.
 double confidence_beside(const Finding& best, std::span<const Finding* const> faults);
 
 }  // namespace culprit::diagnose

@@ -32,8 +32,8 @@ constexpr double kSuspicious =
     0.4;                           // a host's weight from which all is not well; healthy jobs stay at nought
 constexpr size_t kDiagnoses = 64;  // of single findings: what comes after them explains nothing more
 constexpr double kSuspectFloor = 0.02;
-// Of statistical answers. No labelled real set has enough of them to measure a share; on logs of other sites
-// all that were wrong said 0.7 to 0.82, so that none says more than a specific rule.
+// Confidence of statistical answers. No labelled real set has enough of them to measure a share. On logs of
+// other sites all wrong ones had 0.7 to 0.82, so none may exceed a specific rule.
 constexpr double kUnclear = 0.4, kStatistical = 0.35;
 constexpr double kSecond = 0.6;  // of a fault that is not the best explanation
 
@@ -144,7 +144,7 @@ class Correlator {
     return detect::words_class(log_.templates()[t.id]) == 2 || (a_.has_pool && t.cross_job > 0);
   }
 
-  // Whether an own line of the host proves something against it.
+  // Whether one of the host's own lines is proof against it.
   bool has_proof(const Blame& host) const {
     return std::any_of(a_.templates.begin(), a_.templates.end(), [&](const TemplateScore& t) {
       return t.score >= kIndicating && t.accuses && !t.widespread && proves(t) &&
@@ -175,8 +175,8 @@ class Correlator {
     return false;
   }
 
-  // The stage of a fault, where the logs tell it: by the iteration, by how a job that made progress ended, by
-  // lines of the start-up. Of a job without a line of progress nobody knows how far it was.
+  // The stage of a fault, where the logs show it: by the iteration, by the end of a job that made progress,
+  // or by lines of the start-up. Without a line of progress the stage may be unknown.
   std::optional<Stage> stage_at(const Finding* f) const {
     if (log_.events() == 0) return std::nullopt;
     if (a_.fate.trained && a_.fate.last_iteration < 0) return Stage::kIterative;
@@ -222,7 +222,7 @@ class Correlator {
     report_.diagnoses.push_back(std::move(d));
   }
 
-  // Where ranks are compared, those of one host are apart.
+  // Where ranks are compared, the ranks of one host are separate units.
   bool is_of(const FindingSubject& subject, const Blame& host) const {
     if (subject.rank && (view_.by_rank || !host.suspect.host))
       return !host.suspect.ranks.empty() && host.suspect.ranks[0] == *subject.rank;
@@ -274,8 +274,8 @@ class Correlator {
     return component_by_words(texts);
   }
 
-  // Who as a rule has to mend it. A host that falls silent as a whole has lost its power, its kernel or its
-  // network; lines that name no part of a machine point at nobody.
+  // The usual category of a component. A host that falls silent as a whole has lost its power, its kernel or
+  // its network. Lines that name no part of a machine leave the category unknown.
   static Category category_of(Component component, bool silent_host) {
     switch (component) {
       case Component::kUnknown:
@@ -290,7 +290,8 @@ class Correlator {
     }
   }
 
-  // Silence and lines of failure stand on two legs, the sight and the peers that lack it; plain words on one.
+  // Silence and lines of failure are evidence in themselves and by comparison with peers; plain lines only by
+  // comparison.
   double confidence_against(const Blame& host) const {
     if (!host.silent && !has_proof(host)) return kConclusive;
     return kConclusive + kStatistical * host.suspect.score;

@@ -1,4 +1,4 @@
-// What a report without a fault may claim: that a job is well needs a proof, its progress or a stated good
+// What a report without a fault may claim: "nothing wrong" needs proof, such as progress or a stated good
 // end. Pure.
 #pragma once
 
@@ -7,15 +7,15 @@
 
 namespace culprit::diagnose {
 
-// What speaks for a job's health beside its lines.
+// Evidence of a job's health.
 struct Proof {
   bool ended_well = false;
   bool progress = false;
-  bool traces =
-      false;  // records of communication, numbers of the loop, dumps: they were judged by themselves
+  // Records of communication, metrics of the loop, dumps: their own detectors judged them.
+  bool traces = false;
 };
 
-// Where nothing was found and nothing proves that all is well, says in `missing` what would.
+// If nothing was found and nothing proves health, adds the missing proof to `missing`.
 void ask_for_proof(const Proof& proof, Report& report);
 
 }  // namespace culprit::diagnose

@@ -15,7 +15,7 @@ using detect::View;
 constexpr size_t kLeastPeers = 2;  // one rank's word against another's proves nothing
 constexpr size_t kQuoted = 4;      // peers' lines
 constexpr double kStrength = 1.5;  // as a host that stayed behind while its peers finished (detect/hosts.cc)
-// Nothing but silence: the rank is right more often than not, why it is silent is not known.
+// By silence alone: the rank is right more often than not; the reason of its silence is unknown.
 constexpr double kConfidence = 0.6;
 
 FindingSubject subject_of(const View& view, const Unit& rank) {
@@ -40,7 +40,7 @@ std::optional<Finding> find_quiet_rank(const View& view, const RankReports& repo
   std::vector<const Unit*> quiet;
   for (const Unit& rank : view.ranks)
     if (!rank.ranks.empty() && !reports.any.contains(rank.ranks[0])) quiet.push_back(&rank);
-  // All others have to complain: of two silent ranks one may have been stopped by its launcher.
+  // All other ranks must report trouble: of two silent ranks, the launcher may have stopped one.
   if (quiet.size() != 1 || peers.size() < kLeastPeers || peers.size() + 1 < view.ranks.size()) return {};
   if (quiet[0]->last_ns != kNoTime && last != kNoTime && quiet[0]->last_ns > last) return {};  // it goes on
   Finding f;

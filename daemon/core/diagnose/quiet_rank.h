@@ -1,5 +1,5 @@
-// A rank that ended or stands still without a word: its peers report that they lost it or waited for it, and
-// it alone reports nothing. A kill -9 looks like that, and so does a rank that is stuck. Pure.
+// A rank that ended or stands still without a word: all peers report that they lost it or waited for it, and
+// it alone reports nothing. Both a kill -9 and a stuck rank look like that. Pure.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace culprit::diagnose {
 // The lines of rules that count as a rank's own report of trouble.
 struct RankReports {
   std::set<uint32_t> any;                       // ranks with a line of any fault
-  std::vector<const logs::RuleLine*> of_peers;  // that somebody else is gone or late
+  std::vector<const logs::RuleLine*> of_peers;  // that a peer is gone or late
   Symptom symptom = Symptom::kCrash;            // that these lines report
 };
 

@@ -25,7 +25,7 @@ constexpr TimeNs kRunning = 2;         // steps after its last progress in which
 constexpr int64_t kTrained = 50;       // iterations that no bar of loading shards counts
 constexpr int64_t kSurvived = 2;  // iterations after it: all ranks meet in each, so one at most is under way
 
-// Whom a line is about: its writer, or whom it names.
+// The subject of a line: its writer, or the host or rank that it names.
 struct About {
   uint32_t host = detect::kNowhere;  // a unit of view.hosts
   std::optional<uint32_t> rank;      // named by the line, where that names no unit by itself
@@ -86,7 +86,7 @@ About subject_of(const detect::View& view, const rules::Rule& rule, const logs::
   if (const std::string_view name = hole_of(rule, line, "host"); !name.empty())
     if (const uint32_t host = view.host_named(name); host != detect::kNowhere) return {host, {}};
   if (const auto rank = rank_in(view, rule, line)) return about_rank(view, *rank);
-  // A line about a peer accuses the peer, or if its address belongs to no known host, nobody.
+  // A line about a peer accuses the peer. If the peer's address belongs to no known host, it accuses no host.
   if (const std::string_view peer = hole_of(rule, line, "peer"); !peer.empty())
     return {view.host_named(without_port(peer)), {}};
   return {view.host_of_writer[line.place.writer], {}};
@@ -116,8 +116,8 @@ bool needs_company(const rules::Rule& rule, const logs::RuleLine& line) {
   return line.kernel && (rule.category == Category::kUser || rule.role == rules::Role::kCascade);
 }
 
-// Whether the line came before the first iteration of a job that then trained for long: a helper step of the
-// launch that failed and was survived.
+// Whether the line precedes the first iteration of a job that then trained for long: a failed step of the
+// launch that the job survived.
 bool precedes_training(const detect::View& view, const logs::RuleLine& line) {
   const logs::Iterations& iterations = view.log->iterations();
   if (iterations.track().empty() || iterations.span() < kTrained) return false;
@@ -127,9 +127,9 @@ bool precedes_training(const detect::View& view, const logs::RuleLine& line) {
          line.place.time_ns < first.time_ns;
 }
 
-// Whether going on for long after such a line means that it was survived: after an exception, and after an
-// error of the program or its surroundings where nothing else tells of a failure. What hardware reports says
-// nothing of the process that logs it.
+// Whether a job that goes on for long after such a line has survived it. True for an exception, and for an
+// error of the program where no other line reports a failure. A report of hardware says nothing of its
+// writer.
 bool outlived(const Finding& f, const logs::RuleLine& line, bool told) {
   const bool of_program = f.role == FindingRole::kRoot && !line.kernel && f.category != Category::kHardware;
   return line.exception || (!told && of_program);
@@ -146,8 +146,8 @@ uint64_t last_words(const logs::JobLog& log, const logs::RuleLine& line) {
   return log.writers()[line.place.writer].rank ? kLastOfRank : kLastEvents;
 }
 
-// Whether a process ended with this line: an uncaught exception among the last records of its file. Where the
-// line has no time of its own, what other files tell of that time proves nothing against it.
+// Whether a process ended with this line: an uncaught exception among the last records of its file. Without a
+// time in the line, later times in other files do not disprove the death.
 bool is_death(const logs::JobLog& log, const logs::RuleLine& line) {
   return line.death && !line.own_time && events_after(log, line) <= last_words(log, line);
 }

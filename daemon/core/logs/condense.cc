@@ -273,7 +273,7 @@ struct Condenser::Impl {
     return true;
   }
 
-  // Whether the line's own numbers need its text.
+  // Whether the text must be passed on for the line's own numbers.
   bool take_value(const LogBatch& batch, const LineRecord& line, const Source& source, const Line& out) {
     if (out.form + 1 == limits::kForms) return false;
     NumberLine number;

@@ -1,5 +1,5 @@
-// What one component of a path tells: the host, the rank, the job in "train_48211_dgx-h100-003_5". Judged by
-// itself; where several readings are possible the names of the other files decide (placement.h). Views point
+// What one component of a path names: the host, the rank, the job in "train_48211_dgx-h100-003_5". Judged
+// alone; where several readings are possible, the names of the other files decide (placement.h). Views point
 // into the name. Pure, any thread.
 #pragma once
 
@@ -28,7 +28,7 @@ struct FileName {
 // `name`: a folder's name, or a file's without its extension (file_stem).
 FileName read_file_name(std::string_view name);
 
-// A file's name without what tells its kind or its generation: "node-3.log.1" is "node-3".
+// A file's name without the suffixes of its kind and generation: "node-3.log.1" is "node-3".
 std::string_view file_stem(std::string_view name);
 
 // The digits of a text as a number of at most seven digits.

@@ -11,7 +11,7 @@ namespace culprit::logs {
 namespace {
 
 // Of the lines of an owner that name the machine it runs on. NCCL names it in each of its lines, which are
-// half of a log's beginning; a host that is only spoken of stands in few.
+// half of a log's beginning; a host that is only mentioned is in few.
 constexpr double kNamedShare = 0.25;
 
 std::string_view without_domain(std::string_view name) {
@@ -52,8 +52,8 @@ void HostAliases::count(const std::string& owner, const std::string& host, uint6
   named->second += lines;
 }
 
-// Where every owner's lines name one machine, and each another one, owners and machines are the same hosts
-// under two names.
+// If the lines of each owner name exactly one machine, and no two owners the same one, owners and machines
+// are the same hosts under two names.
 std::map<std::string, std::string> HostAliases::machines_of_owners(
     const std::vector<std::string>& job_hosts) const {
   std::map<std::string, std::string> owner_of;

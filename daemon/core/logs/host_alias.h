@@ -1,6 +1,6 @@
-// Under which names one host stands in the logs of a job: with and without its domain, by its address, by the
-// name of an interface, and as a pod or an agent whose lines name the machine that it runs on. Memory is
-// bounded by the writers of a job. One thread; pure.
+// The names of one host in the logs of a job: with and without its domain, its address, the name of an
+// interface, and a pod or an agent whose lines name the machine that it runs on. Memory is bounded by the
+// writers of a job. One thread; pure.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class HostAliases {
   // Lines of sources that belong to `owner` by their path or agent, and name `host` themselves.
   void count(const std::string& owner, const std::string& host, uint64_t lines);
 
-  // For each of the names that is another's too: the one to use. `job_hosts` are used before all others, then
+  // For each name of a host that has several: the name to use. `job_hosts` are preferred to all others, then
   // owners.
   std::map<std::string, std::string> resolve(const std::vector<std::string>& names,
                                              const std::vector<std::string>& job_hosts) const;

@@ -225,7 +225,7 @@ Runs runs_of(std::string_view name) {
   return runs;
 }
 
-// Letters and numbers that a name has where nothing but a host can stand: "w001", "b200-01".
+// A form that counts only where nothing but a host can stand: "w001", "b200-01".
 HostForm weak_form(std::string_view label, const Runs& runs) {
   if (runs.underscore || runs.last_word.empty() || runs.other) return HostForm::kNone;
   if (is_common_word(word_of(label)) || is_common_word(runs.last_word)) return HostForm::kNone;
@@ -234,7 +234,7 @@ HostForm weak_form(std::string_view label, const Runs& runs) {
   return code ? HostForm::kNone : HostForm::kPossible;
 }
 
-// Of a name that ends in a number: the word before it tells.
+// The form of a name that ends in a number, by the word before it.
 HostForm numbered_form(std::string_view label) {
   const Runs runs = runs_of(label);
   if (runs.last_word.empty()) return HostForm::kNone;

@@ -20,7 +20,7 @@ enum class HostForm : uint8_t {
 
 HostForm host_form(std::string_view name);
 
-// A name that stands for a host wherever it stands.
+// A name that means a host at any place.
 inline bool is_host_name(std::string_view name) { return host_form(name) >= HostForm::kNumbered; }
 
 // Whether a name needs no further number: "node-17", "ip-10-0-3-7", "trainer-0"; "dgx-h100" does.

@@ -51,8 +51,8 @@ void widen(TimeNs& first, TimeNs& last, TimeNs time) {
 }  // namespace
 
 struct JobLog::Impl {
-  // The program's line that a traceback shows last. Where the exception says nothing ("AssertionError"), that
-  // line does.
+  // The last source line that a traceback shows. It explains an exception without a message
+  // ("AssertionError").
   struct CodeLine {
     std::string text;
     std::vector<RuleLine> found;
@@ -360,7 +360,7 @@ struct JobLog::Impl {
       const uint64_t moves = iterations.moves();
       const bool rose = iterations.progress(group.writer, key, kind,
                                             {place.time_ns, progress->iteration, place.source, place.line});
-      // Of a message behind a bar it is the bar that counts.
+      // Behind a progress bar stands another message: the bar counts, not that message.
       const bool counts = seen.shape.progress || kind == CounterKind::kCounts;
       templates[form.cluster].rises += counts && rose;
       if (iterations.moves() > moves && !batch.condensed) keep_progress(place, message);

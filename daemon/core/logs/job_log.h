@@ -156,7 +156,7 @@ class JobLog {
   TimeNs first_ns() const;
   TimeNs last_ns() const;
   const JobFile& job() const;
-  // The host of the job that has this name too ("node7" for "node7.cluster.local"); empty: none.
+  // The job's host that also has this name ("node7" for "node7.cluster.local"); empty: none.
   std::string host_called(std::string_view name) const;
 
  private:

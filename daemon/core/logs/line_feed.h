@@ -21,7 +21,7 @@ class LineFeed {
   void break_line(const Take& take);
   // Nothing follows.
   void end(const Take& take);
-  // Nothing came for a while: records are complete; with_rest: so is the line that has no end.
+  // The source is quiet: records are complete; with_rest: so is the last line, which has no newline.
   void pause(bool with_rest, const Take& take);
   std::string_view rest() const { return rest_; }
   SourceId source() const { return source_; }

@@ -10,7 +10,7 @@
 
 namespace culprit::logs {
 
-// What a word's place says of it.
+// The kind of a word by its place.
 enum class Place : uint8_t {
   kText,
   kAssigned,  // "name=root": the value of a key

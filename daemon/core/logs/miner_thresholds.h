@@ -13,11 +13,11 @@ struct MinerThresholds {
   size_t values_of_three = 3, values_of_two = 8, values_of_one = 24;
   // The first word usually names the event or its subject ("cupsd startup succeeded", "boot (command <*>)").
   size_t values_first = 16;
-  // "alt<*>", "ee<*>": what varies was found already, and what is left tells the kind.
+  // "alt<*>", "ee<*>": the varying part is a hole already, and the rest names a kind.
   size_t values_typed = 8;
   // Names with parts ("host.example.com", "a-b") are values far more often than words of a sentence.
   size_t values_qualified = 2;
-  // What stands behind an equals sign is a value by grammar: a second one proves it.
+  // A word behind an equals sign is a value by grammar: a second one proves it.
   size_t values_assigned = 2;
   // Values that prove a column open to any word, though some look like verbs or enumerators.
   size_t vocabulary = 16;

@@ -118,7 +118,7 @@ class GapFinder {
     bool empty = false;  // of some row
   };
 
-  // A numbered name tells its kind ("eth<*>"), other names and numbers alone do not.
+  // A numbered name is a kind ("eth<*>"); other names and bare numbers are values.
   bool value(WordId id) const { return !words_[id].traits.numbered; }
   bool name(WordId id) const { return is_name(words_[id].traits); }
 

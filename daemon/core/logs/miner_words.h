@@ -1,5 +1,5 @@
 // Compares templates by their words alone, without holes and punctuation. So an optional part in brackets, a
-// list of another length or a value of two words does not split a template. Used by the miner alone; pure;
+// longer or shorter list, or a value of two words, does not split a template. Used by the miner alone; pure;
 // the answer does not depend on the order of the rows.
 #pragma once
 

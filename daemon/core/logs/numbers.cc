@@ -16,7 +16,7 @@ constexpr size_t kText = 400;  // bytes of a line that is evidence
 constexpr double kLeap = 10, kFirstLeap = 1000;
 constexpr uint32_t kFirstRates = 4;
 
-// Of a spell, lines that are passed on: the first ones, then at powers of two.
+// Which lines of a spell are passed on: the first three, then those at powers of two.
 bool is_notable(uint64_t n) { return n <= 3 || std::has_single_bit(n); }
 
 NumberLine with(NumberLine line, double value) {

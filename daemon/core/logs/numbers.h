@@ -1,7 +1,7 @@
 // The course of a training's own numbers in its logs, by writer: the loss, the norm of the gradient, the
-// loss scale, the learning rate. Of each only what a judgement needs is kept: the spell of values that are
-// not finite, and what came before it. Where lines pass on a few texts only (condense.h), take() says which
-// of them have to be among those. Owned by one thread; pure.
+// loss scale, the learning rate. Of each only what a judgement needs is kept: the spell of values that
+// are not finite, and the values before it. Where only a few texts are passed on (condense.h), take() says
+// which must be among them. Owned by one thread; pure.
 #pragma once
 
 #include <array>
@@ -39,13 +39,13 @@ struct Course {
   void take(double value, const NumberLine& line);
 };
 
-// A learning rate that was another from one line to the next.
+// A leap of the learning rate from one line to the next.
 struct RateJump {
   double from = 0, to = 0;
   NumberLine at;
 };
 
-// What one writer tells in one source, in the order of its lines.
+// The numbers of one writer in one source, in the order of its lines.
 struct WriterNumbers {
   Course loss, norm;
   uint64_t starved = 0;  // lines in a row of steps that were skipped at a scale of the loss of one or less

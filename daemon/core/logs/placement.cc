@@ -82,7 +82,7 @@ struct Candidate {
   size_t others = 0;  // hosts of other names that stand in the same place
 };
 
-// What a path says, before the other paths are asked.
+// The readings of one path, before they are compared with the other paths.
 struct PathReading {
   std::vector<Candidate> candidates;
   std::optional<uint32_t> rank, local;
@@ -159,7 +159,7 @@ PathReading read_path(std::string_view path, size_t number) {
   return out;
 }
 
-// The paths of one job, read together: what varies among them tells hosts and ranks.
+// The paths of one job, read together: hosts and ranks are the parts that vary.
 class PathSet {
  public:
   explicit PathSet(const std::vector<std::string>& paths) {
@@ -211,7 +211,7 @@ class PathSet {
     return best;
   }
 
-  // "node17-3": is 3 the task on node17, or the host called so? Tasks are numbered from 0 on without gaps
+  // "node17-3": is it task 3 on node17, or is that the host's name? Tasks are numbered from 0 on without gaps
   // and zeros in front, each once in the job or as many on every host.
   void split_tasks() {
     std::map<std::string, std::vector<Candidate*>> groups;

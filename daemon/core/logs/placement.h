@@ -41,7 +41,7 @@ class Placement {
 
   // `path` is below the argument, '/'-separated, with the suffixes .zst .gz .xz already removed.
   PathOwner owner(std::string_view path) const;
-  // Of all files of a job at once: what differs among their names tells hosts and ranks.
+  // For all files of a job at once: hosts and ranks are the parts of names that vary.
   std::vector<PathOwner> owners(const std::vector<std::string>& paths) const;
   // Whether the user's own pattern, not a rule of ours, said so: it then wins over the line's prefix.
   bool has_host_pattern() const;

@@ -15,8 +15,8 @@ bool is_index(std::string_view message) {
          message.find_first_not_of(" \t\r", end + 2) == std::string_view::npos;
 }
 
-// Whether a traceback's first frame is that of the whole program or of a process it started: what some
-// function caught and printed begins in that function.
+// Whether a traceback's first frame is the entry point of a program or process. The traceback of an exception
+// that a function caught and printed begins in that function.
 bool is_entry(std::string_view frame) {
   while (!frame.empty() && (frame.back() == ' ' || frame.back() == '\r')) frame.remove_suffix(1);
   for (const std::string_view name : {"in <module>", "in _run_module_as_main", "in _bootstrap"})

@@ -39,7 +39,7 @@ struct RecordEvent {
   LogPlace place;         // of its first line
   std::string text;       // the exception of a traceback; all lines of a list
   bool own_time = false;  // of its first line
-  bool uncaught = false;  // its traceback begins where the program or its process does: nothing caught it
+  bool uncaught = false;  // its traceback begins at the entry point of a process: nothing caught it
   bool again = false;     // a further exception of a chain: counted, told once
 };
 

@@ -72,7 +72,7 @@ constexpr std::array<std::string_view, 10> kAdvice = {
 constexpr std::array<std::string_view, 9> kRetried = {"succeeded",    "recovered",   "reconnecting",
                                                       "will retry",   "retrying",    "retry in",
                                                       "falling back", "reconnected", "still trying"};
-// The same, but for an exception: what it says is ignored, corrected or handled are its arguments.
+// The same, except in an exception, where these words describe its arguments.
 constexpr std::array<std::string_view, 5> kOverlooked = {"corrected", "ignored", "ignoring", "handled",
                                                          "continuing"};
 // Launchers speak of the job, communication libraries of their peers, a signal comes from outside.

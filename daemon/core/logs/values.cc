@@ -24,7 +24,7 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, N>& lis
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-// Words beside "loss" with which it is the whole training loss still.
+// Words that may stand with "loss" in the name of the whole training loss.
 constexpr std::array<std::string_view, 30> kWholeWords = {
     "train",   "training", "lm",     "total",    "mean",  "average", "avg", "reduced", "global",  "batch",
     "running", "current",  "smooth", "smoothed", "model", "step",    "the", "value",   "epoch",   "iter",

@@ -3,7 +3,7 @@
 //   iter 200: loss nan, time 12.3ms        | lm loss: 1.2E+01 | loss scale: 1.0 | grad norm: nan |
 //   {'loss': 2.1, 'grad_norm': inf, 'learning_rate': 5e-05}        epoch: 1 step: 10, loss is nan
 //
-// Only the training's own loss counts: of an evaluation, or of an auxiliary term beside the whole, NaN says
+// Only the training's own loss counts: NaN in an evaluation or in an auxiliary term of the loss proves
 // little. Pure, any thread.
 #pragma once
 

@@ -49,7 +49,7 @@ function told(x) {
   return [x.job || x.id, x.title || x.verdict, hosts].filter(Boolean).join(" · ");
 }
 
-// What an event is called: people wait for a verdict and for what becomes of it.
+// The name of an event: verdicts, revisions and withdrawals have names of their own.
 function nameOf(type, x) {
   if (type === "diagnosis_gone" || x.change === "withdrawn") return "withdrawn";
   if (type === "diagnosis" && x.verdict) return x.change === "revised" ? "revised" : "verdict";
@@ -64,7 +64,7 @@ function diagnosisRow(x) {
   return out;
 }
 
-// What may still change is not shown yet; a confirmed diagnosis stands first, a refuted one last.
+// Unsettled diagnoses are not shown yet; a confirmed one comes first, a refuted one last.
 function diagnosisRows(list) {
   const place = { confirmed: 0, open: 1, withdrawn: 2, refuted: 2 };
   const shown = list.filter((x) => x.settled !== false && x.state !== "withdrawn");

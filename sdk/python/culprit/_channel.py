@@ -21,7 +21,7 @@ SEND_S = 0.2           # how long a write may wait for a daemon that does not re
 BLOCK_BYTES = 64 << 10
 RETRY_S = (0.5, 5.0)   # after a refused connection, doubled up to the second
 FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
-BEAT_S = 5.0           # between beats, where somebody asked for them
+BEAT_S = 5.0           # between beats, once beats() was called
 EXIT_S = 1.0           # how long the end of the process may wait for what is queued
 
 
@@ -137,7 +137,7 @@ class Channel:
             self._start()
 
     def beats(self, work: Callable[[], None]) -> None:
-        """Has `work` done by the thread every five seconds from the next line or call on."""
+        """Makes the thread call `work` every five seconds, from the next line or call on."""
         self._beat, self._beat_at = work, time.monotonic() + BEAT_S
 
     def _start(self) -> None:

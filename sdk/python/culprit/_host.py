@@ -1,6 +1,5 @@
-"""What the host knows of who else wants its cores, as metrics of the job: with them a rank that was
-preempted by a
-neighbour is told from one whose device is slow. At most once a second, some 50 us."""
+"""The host's figures on contention for its cores, as metrics of the job. They separate a rank that a
+neighbour preempted from a rank with a slow device. At most once a second, some 50 us."""
 import os
 import resource
 import time
@@ -9,12 +8,12 @@ from typing import Dict
 EVERY_S = 1.0
 ALONE_S = 10.0  # without metrics of the loop, before the values go out in lines of their own
 SWITCHES = "host/nonvoluntary_ctxt_switches"  # as /proc/PID/status: of this process, since it began
-PRESSURE = "host/psi_cpu_some_avg10"          # percent of the time in which somebody waited for a core
-RUNNABLE = "host/runnable_per_core"           # who runs or wants to, on the whole host
+PRESSURE = "host/psi_cpu_some_avg10"          # percent of the time in which a task waited for a core
+RUNNABLE = "host/runnable_per_core"           # runnable tasks of the whole host
 
 
 def _pressure() -> Dict[str, float]:
-    """Not of a kernel without PSI."""
+    """Empty on a kernel without PSI."""
     try:
         with open("/proc/pressure/cpu", "rb", buffering=0) as text:
             some = text.read(256).split(b"\n")[0]
@@ -33,15 +32,15 @@ def _runnable() -> Dict[str, float]:
 
 
 class HostMeter:
-    """Raises nothing. The loop's metrics of a step carry the values; where there are none, lines of their own
-    do: beside metrics that come late those would be taken for the step's. Of two threads that come at once
-    both may get the values."""
+    """Raises nothing. The loop's metrics of a step carry the values; a loop without metrics
+    gets separate lines. A loop with late metrics must not: such a line would be taken for the step's metrics.
+    Two threads that come at once may both get the values."""
 
     def __init__(self) -> None:
         self._next, self._logged = float("-inf"), time.monotonic()
 
     def of_metrics(self) -> Dict[str, float]:
-        """Of a line that the loop sends; {} where they are not due yet."""
+        """The values for a line of the loop; {} where they are not due yet."""
         self._logged = time.monotonic()
         return self._take(self._logged)
 

@@ -127,7 +127,7 @@ class Tracer:
             self.tell(f"a line was not taken: {type(error).__name__}: {error}")
 
     def host_lines(self) -> Iterator[bytes]:
-        """Of a loop that logs no metrics, with the step that has ended."""
+        """Lines for a loop that logs no metrics, with the step that has ended."""
         rank, values = self.rank(), self.host.alone() if self.step != UNKNOWN else {}
         if values and rank is not None:
             yield from _lines.metric({"kind": "metric", **self.head(), "step": self.step,

@@ -7,9 +7,8 @@ CRASH, HANG, SLOW, NUMERIC, LAUNCH = "crash", "hang", "slowdown", "numeric", "la
 
 @dataclass(frozen=True)
 class Truth:
-    """`words`: a regular expression that the verdict's title, reasons or evidence must match; `rank`: the
-    one at
-    fault, None where it is all of them or nobody; `categories`: that are not wrong, () for any."""
+    """`words`: a regular expression that the verdict's title, reasons or evidence must match;
+    `rank`: the faulty one, None where all or none are; `categories`: the right ones, () for any."""
     symptoms: Tuple[str, ...]
     words: str
     rank: Optional[int] = None
@@ -25,8 +24,8 @@ class Run:
     options: Tuple[str, ...] = ()
     callback: str = ""       # see trainers/callbacks.py
     live: Optional[Truth] = None   # None: a healthy run
-    logs: Optional[Truth] = None   # None: logs alone cannot show it, unless the run is healthy
-    around: str = ""         # what job.py does to the run from outside
+    logs: Optional[Truth] = None   # None: logs alone cannot show the fault, unless the run is healthy
+    around: str = ""         # the fault that job.py injects from outside
     env: Dict[str, str] = field(default_factory=dict)
     again: Tuple[str, ...] = ()    # options of a second start
 
@@ -36,7 +35,7 @@ class Run:
 
 
 def _fault(name: str, launch: Tuple[str, str, int], truth: Truth, logs: object = True, **more) -> Run:
-    """`logs`: True, the logs show the same; False, they cannot; else what they show."""
+    """`logs`: True: the logs show the same; False: they cannot; a Truth: what they show instead."""
     trainer, launcher, ranks = launch
     seen = truth if logs is True else logs if isinstance(logs, Truth) else None
     return Run(name, trainer, launcher, ranks, live=truth, logs=seen, **more)

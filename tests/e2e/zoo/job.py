@@ -1,6 +1,5 @@
-"""Starts a run's processes as its launcher would, with their logs in a folder, and does to them from
-outside what the
-run asks for."""
+"""Starts a run's processes as its launcher would, with their logs in a folder, and injects the run's outside
+faults."""
 import contextlib
 import os
 import resource
@@ -19,7 +18,7 @@ from training import PYTHON
 
 TRAINERS = Path(__file__).resolve().parent / "trainers"
 SDK = Path(__file__).resolve().parents[3] / "sdk/python"
-SOON_S = 6.0       # after the first progress, for what comes from outside
+SOON_S = 6.0       # from the first progress to a fault from outside
 FSIZE_BYTES = 64 << 10
 DROPPED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search",
            "--inh-caps=-dac_override,-dac_read_search")
@@ -32,7 +31,7 @@ def free_port() -> int:
 
 
 class Job:
-    """`env`: how the daemon is reached. The caller calls step() now and then, and close() at the end."""
+    """`env`: the daemon's addresses. The caller calls step() now and then, and close() at the end."""
 
     def __init__(self, run: Run, folder: Path, logs: Path, env: Dict[str, str], bin_dir: Path):
         self.run, self.folder, self.logs, self.bin_dir = run, folder, logs, bin_dir
@@ -52,7 +51,7 @@ class Job:
         self._prepare()
         self._start(run.options)
 
-    # ---- what stands ready before
+    # ---- preparation
 
     def _prepare(self) -> None:
         around = self.run.around
@@ -77,7 +76,7 @@ class Job:
             taken = socket.socket()
             taken.bind(("127.0.0.1", self.port))
             taken.listen()
-            self.struck_path.write_text(str(time.time()))  # the ranks that connect to it wait
+            self.struck_path.write_text(str(time.time()))  # the ranks that connect to this port wait
             self.undo.append(taken.close)
         elif around == "truncated":
             subprocess.run([PYTHON, "-c",
@@ -138,7 +137,7 @@ class Job:
     # ---- while it runs
 
     def ended(self) -> bool:
-        """Also starts the second part of a run that has two."""
+        """Whether all processes ended; starts the second part of a run that has two."""
         for rank, process in list(self.running.items()):
             if process.poll() is not None:
                 self.codes[rank] = process.returncode
@@ -152,7 +151,7 @@ class Job:
         return not self.running
 
     def _cancel(self, rank: int, code: int) -> None:
-        """As srun --kill-on-bad-exit has it."""
+        """Cancels the job as srun --kill-on-bad-exit does."""
         how = f"Exited with exit code {code}" if code > 0 else signal.strsignal(-code)
         host, now = socket.gethostname(), time.strftime("%Y-%m-%dT%H:%M:%S")
         text = f"srun: error: {host}: task {rank}: {how}\n"
@@ -166,7 +165,7 @@ class Job:
             process.terminate()
 
     def step(self) -> None:
-        """What happens to it from outside, once it runs for a while."""
+        """Injects the fault from outside, once the run has made progress for a while."""
         around = self.run.around
         if around not in ("sigterm", "kill_rank_1", "stop_rank_1") or self.struck_path.exists():
             return
@@ -182,7 +181,7 @@ class Job:
                 os.kill(self._rank_pids()[1], signal.SIGKILL if around == "kill_rank_1" else signal.SIGSTOP)
 
     def _rank_pids(self) -> Dict[int, int]:
-        """Of mpirun's children, by what it gave them."""
+        """Process ids of mpirun's children by rank, from their environment."""
         out = {}
         for process in self.running.values():
             for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
@@ -208,7 +207,7 @@ class Job:
 
 
 class Hog:
-    """Bursts of work beside the runs, one process for each core."""
+    """Bursts of other work on the same cores, one process per core."""
 
     CODE = ("import random, sys, time\nrng = random.Random(int(sys.argv[1]))\n"
             "while True:\n    until = time.time() + rng.uniform(0.2, 3)\n"

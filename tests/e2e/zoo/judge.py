@@ -8,7 +8,7 @@ RIGHT, PART, WRONG, NOTHING = "right", "in part", "wrong", "nothing"
 
 
 def accusations(report: Dict) -> List[str]:
-    """What of a healthy run's report is none of its business."""
+    """The accusations in a report; a healthy run's report has none."""
     out = [f"{one['title']} ({one['confidence']:.0%})" for one in report.get("diagnoses", [])]
     if report.get("hang"):
         out.append("a hang")
@@ -18,7 +18,7 @@ def accusations(report: Dict) -> List[str]:
 
 
 def ranks_named(verdict: Dict) -> List[int]:
-    """By the places first, else by the title, else by where the evidence lies."""
+    """Ranks by the verdict's places, else by its title, else by its evidence."""
     places = [rank for place in verdict["hosts"] for rank in place["ranks"]]
     if places:
         return places
@@ -31,7 +31,7 @@ def ranks_named(verdict: Dict) -> List[int]:
 
 
 def answer(report: Optional[Dict], truth: Truth) -> str:
-    """`in part`: the right kind of fault, and nobody or somebody else named."""
+    """`in part`: the right kind of fault, but a wrong or missing rank or category."""
     verdict = (report or {}).get("verdict")
     if not verdict:
         return NOTHING
@@ -46,7 +46,7 @@ def answer(report: Optional[Dict], truth: Truth) -> str:
 
 
 def summary(report: Optional[Dict]) -> Dict:
-    """What a row says of a report."""
+    """The members of a row that describe a report."""
     verdict = (report or {}).get("verdict")
     if not verdict:
         return {"title": None, "missing": (report or {}).get("missing", []),

@@ -1,4 +1,4 @@
-"""One run: under a daemon of its own while it lasts, and from its logs afterwards."""
+"""One run: judged under its own daemon while it lasts, and from its logs afterwards."""
 import contextlib
 import http.client
 import json
@@ -19,14 +19,14 @@ HANG = '[hang]\nafter = "10s"\nsteps = 5\n'  # as examples/pytorch has it
 POLL_S = 0.5
 RUN_S = 240.0         # a run's whole length at most
 ANSWER_S = 30.0       # from the fault to the answer that counts
-SETTLED_S = 6.0       # so long an answer stands, with the job at its end
-STANDS_S = 10.0       # the same where it goes on, or hangs, and the answer is right
+SETTLED_S = 6.0       # an unchanged answer counts after this, once the job ended
+STANDS_S = 10.0       # the same for a right answer of a job that goes on or hangs
 HEALTHY_AFTER_S = 13.0  # a finished job must not begin to hang
 COMM_HEADER = struct.Struct("<8sII64s48s")
 
 
 class Watch:
-    """What the daemon answers, while it changes."""
+    """The daemon's answers over time."""
 
     def __init__(self, daemon: Daemon, run: Run):
         self.daemon, self.run = daemon, run
@@ -47,14 +47,14 @@ class Watch:
             self.changes.append({"time": self.changed_at, "title": said["title"], "right": now})
 
     def answered_at(self) -> Optional[float]:
-        """Since when it is right, if it is at the end."""
+        """When the answer became right for good; None if the last one is not right."""
         at = None
         for change in self.changes:
             at = (change["time"] if at is None else at) if change["right"] == RIGHT else None
         return at
 
     def other_verdicts(self) -> List[str]:
-        """Titles that were the verdict and are not any more, and were not right."""
+        """Titles of earlier verdicts that were not right and did not stay."""
         last = self.changes[-1]["title"] if self.changes else None
         return [one["title"] for one in self.changes
                 if one["title"] and one["title"] != last and one["right"] != RIGHT]
@@ -74,7 +74,8 @@ def enough(run: Run, job: Job, watch: Watch, ended_at: Optional[float]) -> bool:
 
 
 def follow(run: Run, job: Job, watch: Watch) -> float:
-    """Until the answer counts. When the fault began. A machine that is too busy for the run is no answer."""
+    """Follows the run until its answer counts; returns when the fault began. A machine too busy for the run
+    makes it pass over."""
     began, ended_at = time.time(), None
     while time.time() - began < RUN_S and not enough(run, job, watch, ended_at):
         job.step()

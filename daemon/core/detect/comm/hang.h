@@ -37,7 +37,7 @@ struct Stuck {
 // Operations that were begun and have not ended yet.
 class OpenOperations {
  public:
-  // The rank lived at the record's time.
+  // Notes that the rank was alive at the record's time.
   void note_alive(const CommRecord& record);
 
   // False where nobody can say who it was: there are too many.

@@ -7,7 +7,7 @@ namespace culprit::comm {
 namespace {
 
 constexpr uint32_t kLasts = 3;      // steps: a label that is late in one step is right again in the next
-constexpr size_t kFollowed = 1024;  // ranks that are behind
+constexpr size_t kFollowed = 1024;  // ranks that are behind at once
 constexpr uint32_t kCompared = 16;  // channels of a step: lost records leave more of them incomplete
 
 }  // namespace
@@ -46,7 +46,7 @@ void LeftOutWatch::compare(const Cluster& cluster, const Step& step, uint32_t ch
   for (const auto& [rank, op] : first) ++counts[op->seq];
   const auto most = std::max_element(counts.begin(), counts.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  // Of two ranks nobody can say which one left something out.
+  // Of two ranks, either may have left an operation out.
   const bool clear = most != counts.end() && most->second >= 2 && 2 * most->second > first.size();
   for (const auto& [rank, op] : first) {
     const std::pair key(channel, rank);

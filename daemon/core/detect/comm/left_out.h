@@ -1,6 +1,6 @@
-// Ranks that left out a collective which their peers entered: from then on each of their operations meets the
-// next one of the others. Sequence numbers are counted by each rank for itself, so they show it: the rank's
-// first number of a step is lower than that of its peers, in every step from then on. Pure.
+// Ranks that left out a collective which their peers entered: from then on each of their operations meets a
+// later operation of their peers. Each rank counts its own sequence numbers. So the rank's first number of a
+// step is lower than that of its peers, in every later step. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct LeftOut {
   int64_t step = 0;                // in which it happened
   uint64_t comm = 0;               // id
   uint32_t rank = 0;               // index in the cluster
-  uint32_t peers = 0;              // ranks that agree with one another
-  uint64_t count = 0;              // operations that it is behind
+  uint32_t peers = 0;              // ranks whose numbers agree
+  uint64_t count = 0;              // operations that the rank is behind
   CommOp op = CommOp::kAllReduce;  // what its peers enter first in a step
 };
 
@@ -26,7 +26,7 @@ class LeftOutWatch {
  public:
   // Steps in their order, each once, with all of their records.
   void take(const Cluster& cluster, const Step& step);
-  // One that lasts. A rank whose steps are labelled differently looks the same: other evidence has to agree.
+  // The earliest one that lasts. A rank with other step labels looks the same: other evidence must agree.
   std::optional<LeftOut> find() const;
   void clear() { behind_.clear(), aligned_.clear(); }
 
@@ -38,7 +38,7 @@ class LeftOutWatch {
   void compare(const Cluster& cluster, const Step& step, uint32_t channel);
 
   std::map<std::pair<uint32_t, uint32_t>, Behind> behind_;  // by channel and rank
-  std::set<uint32_t> aligned_;                              // channels of which a whole step matched
+  std::set<uint32_t> aligned_;                              // channels that matched in a whole step
 };
 
 }  // namespace culprit::comm

@@ -9,14 +9,14 @@ namespace culprit::comm {
 namespace {
 
 constexpr size_t kKept = 64;
-// Operations that ranks may have entered behind one that did not match: they run in the background.
+// Operations that ranks may enter after a mismatch: they run in the background.
 constexpr uint64_t kBehind = 2;
 
 bool same_size_for_all(CommOp op) {
   return op == CommOp::kAllReduce || op == CommOp::kBroadcast || op == CommOp::kReduce;
 }
 
-// What a side entered: the operation, and the size where it must be everyone's.
+// What a side entered: the operation, and the size where all ranks must use the same.
 using Call = std::pair<CommOp, uint64_t>;
 Call call_of(const Op& op) { return {op.op, same_size_for_all(op.op) ? op.bytes : 0}; }
 
@@ -32,7 +32,7 @@ void find_mismatches(const Cluster& cluster, const Step& step, std::vector<Misma
       same = call_of(step.ops[step.sides[instance.first + k]]) == first;
     if (same) continue;
     std::map<Call, std::vector<uint32_t>> calls;  // by what was entered: sides
-    bool unknown = false;                         // a size that nobody told
+    bool unknown = false;                         // some rank recorded no size
     for (uint32_t k = 0; k < instance.count; ++k) {
       const uint32_t side = step.sides[instance.first + k];
       const Call call = call_of(step.ops[side]);

@@ -25,7 +25,7 @@ constexpr double kSigmas = 4;
 // again (times on shared networks have tails like that), until nobody has seen it.
 constexpr double kSlow = 2.9, kNormal = -2.25, kTail = 2, kSlowMost = 12;
 
-// Of a group as many members may be absent: the last to come is one of them as seldom.
+// One in this many members of a group may have no records: so seldom is the last to come one of them.
 constexpr size_t kOneAbsentOf = 8;
 
 // In a group of more hosts no pair of them stands out.

@@ -12,8 +12,8 @@
 
 namespace culprit::comm {
 
-// A rank that left out an operation, as its sequence numbers show: a fault where the job stopped at it, or
-// where other evidence agrees.
+// A rank that left out an operation, by its sequence numbers. It is a fault only if the job stopped there or
+// other evidence agrees.
 struct RankLeftOut {
   Finding finding;
   bool stopped = false;
@@ -24,7 +24,7 @@ struct Told {
   std::vector<Irregularity> irregularities;  // by step
   std::optional<Hang> hang;
   CommSteps steps;
-  std::vector<std::string> missing;  // what remains unknown where nobody is named
+  std::vector<std::string> missing;  // what remains unknown where no rank is named
   std::optional<RankLeftOut> left_out;
   std::vector<StepsWanted> wanted;  // of hosts that tell no records: to be asked for
 };

@@ -82,7 +82,7 @@ class CommTrace {
 
   const Cluster& cluster() const { return cluster_; }
   const std::deque<StepResult>& steps() const { return steps_; }
-  // In steps that are over, and of a job that stands still in those that it is in.
+  // In finished steps; in a job that stands still, also in the steps under way.
   std::vector<Mismatch> mismatches(Stopped stopped) const;
   std::optional<LeftOut> left_out() const { return left_out_.find(); }
   // Operations that had not ended when the records did.

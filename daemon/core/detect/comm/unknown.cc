@@ -11,10 +11,10 @@
 namespace culprit::comm {
 namespace {
 
-// Slower than its own best by more than this a job has lost something, whoever took it.
+// A job slower than its own best by more than this has lost time, whatever the cause.
 constexpr double kBelowBest = 1.05;
-// The first and the last stage hold an embedding and a head as well as layers, up to half of their work; the
-// other stages are alike.
+// The first and the last stage also hold an embedding and a head, up to half of their work; the other stages
+// are alike.
 constexpr double kEndStage = 1.6, kMiddleStage = 1.2;
 constexpr double kWorth = 0.05;  // of a step
 constexpr size_t kSteps = 4;     // fewer have nothing to be compared with

@@ -1,5 +1,5 @@
-// What a trace that names nobody leaves open, in sentences: steps that are slower than the job's own best, a
-// stage that works for longer than the others and that one host runs alone. Pure.
+// Open questions of a trace without a culprit, in sentences: steps slower than the job's own best, and a
+// pipeline stage that works longer than the other stages. Pure.
 #pragma once
 
 #include <deque>

@@ -41,7 +41,7 @@ struct Case {
   std::vector<uint32_t> slots;  // ascending; empty: nobody is known, or all
   bool proved = false;          // by a check of the device
   bool shared = false;          // one of the slots, unknown which
-  uint32_t spells = 1;          // times that it came back after some sound steps
+  uint32_t spells = 1;          // occurrences, apart from each other by sound steps
   std::string title;            // empty: by its cause
   std::vector<std::string> metrics;
   double confidence = 0;

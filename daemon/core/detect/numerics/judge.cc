@@ -7,8 +7,8 @@ namespace culprit::core::numerics {
 namespace {
 
 constexpr int64_t kAtOnce = 8;  // steps by which the same beginning may be dated apart
-constexpr uint32_t kAgain =
-    3;  // spells of one rank alone, apart from each other, that samples do not explain
+// Separate spells on one rank alone that bad samples do not explain.
+constexpr uint32_t kAgain = 3;
 
 Case begin(Cause cause, const Frame& frame) {
   Case made;
@@ -121,8 +121,8 @@ bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const 
     goes_on(*known, frame);
     return true;
   }
-  // With sound parameters a sample gives it (a target that is all masked, a division by nothing), or a device
-  // that errs once: nothing in the numbers tells which, and samples do it more often.
+  // With sound parameters the cause is a sample (a fully masked target, a division by zero) or a device that
+  // errs once. The numbers do not tell the two apart; samples are the more frequent cause.
   Case made = begin(Cause::kSpoilt, frame);
   made.slots = std::move(slots);
   made.metrics = std::move(metrics);
@@ -134,7 +134,7 @@ bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const 
   return true;
 }
 
-// Samples go around; what comes back on one rank again and again, and on no other, is the rank's own.
+// Samples move between ranks: values that are lost repeatedly on one rank alone are that rank's fault.
 void Judge::recur(Case& known, const Frame& frame) {
   if (frame.step - known.last_step <= kAtOnce || ++known.spells < kAgain || known.slots.size() != 1) return;
   const auto& all = cases_.all();
@@ -227,8 +227,8 @@ bool Judge::is_unstable(const Frame& frame) const {
          });
 }
 
-// Numbers that end right after a leap of the learning rate end by it: what was taken for a planned change, or
-// for samples, since then is the same.
+// The learning rate is the cause of values lost right after its leap. A planned change or bad samples that
+// were reported since the leap are the same fault.
 bool Judge::blame_rate(Alarm& alarm) {
   const auto leap = together_.leap_before(alarm.since);
   if (alarm.cause != Cause::kOverflow || !leap) return false;

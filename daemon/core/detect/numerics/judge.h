@@ -21,7 +21,7 @@ class Judge {
 
   void step(const Frame& frame, const Window& window);
   void take(const Check& check, TimeNs time_ns, Window& window);
-  // The loop announced that it starts again, with the steps that follow.
+  // The loop announced a restart, which begins with the next step.
   void announce_restart() { together_.announce_restart(); }
   // A new run begins: what was learned of the last one's course is forgotten, its faults are kept.
   void restart();

@@ -25,13 +25,13 @@ constexpr double kClimb = 6;        // standard errors above the best: one in 1e
 // Each update moves the parameters by more than this share of their norm. In data/sdc stable trainings stay
 // below .0135 after their first steps, unstable ones above .030; this is the geometric mean of the two.
 constexpr double kFast = 0.02;
-// Updates of this share replace the parameters within some steps, whatever the loss says meanwhile.
+// Updates of this share replace the parameters within a few steps, whatever the loss does.
 constexpr double kTooFast = 0.1;
 constexpr double kClimbFast = 2.5;  // while updates are that large, or just were, a climb is expected
-// Nobody plans a rate this many times the largest before; schedules in data/sdc leap up to 16 times.
+// No schedule raises the rate this many times above its maximum; those in data/sdc leap up to 16 times.
 constexpr double kReckless = 100;
 constexpr uint32_t kFirstRates = 3;
-// An update and weight decay cannot move the norm of the parameters farther: beyond, they were replaced.
+// An update and weight decay cannot move the parameters' norm farther than this: it means other parameters.
 constexpr double kReplaced = 2, kReplacedShare = 0.01, kReplacedAlone = 0.05, kReplacedTimes = 20;
 constexpr double kPause = 20;  // times the usual step
 constexpr double kPauseSeconds = 30;
@@ -178,7 +178,7 @@ void Together::see_rate(double was, double now, const Frame& frame, const std::s
   keep(rate_changes_, change, 16);
 }
 
-// Parameters that no update explains: others were loaded.
+// Parameters whose change no update explains: other weights were loaded.
 void Together::see_weights(const Frame& frame, const Window& window) {
   if (!param_ || !medians_[*param_] || !before_[*param_]) return;
   const double now = *medians_[*param_], was = *before_[*param_];

@@ -23,19 +23,19 @@ namespace culprit::core::numerics {
 class Together {
  public:
   std::vector<Alarm> step(const Frame& frame, const Window& window, const Marks& astray);
-  // A learning rate that was set above all that it was before.
+  // A learning rate that was set above its earlier maximum.
   struct Leap {
     int64_t step = 0;
     double from = 0, to = 0, most = 0;  // `most`: the largest rate before
     std::string metric;
   };
 
-  // Norms grow as before an instability, or each step moves the model too far, or the rate just leapt.
+  // Norms grow as before an instability, each step moves the model too far, or the rate just leapt.
   bool is_loose() const { return grown_.has_value() || is_fast() || leap_before(step_).has_value(); }
   // The leap of the rate that explains what began at `step`.
   std::optional<Leap> leap_before(int64_t step) const;
   static std::string title_of(const Leap& leap);
-  // Whether the job began anew at this step: what was usual before says nothing of what follows.
+  // Whether the job restarted at this step: earlier values are no baseline for later ones.
   bool is_restarted() const { return restart_step_ == step_ && steps_ > 0; }
   // The loop announced a restart; it holds from the next step on.
   void announce_restart() { is_announced_ = true; }
@@ -92,7 +92,7 @@ class Together {
   std::deque<double> drifts_;       // changes of the parameters' norm by step, relative
   uint32_t fast_steps_ = 0;         // in a row
   std::optional<Rush> rush_;        // updates that are far too large
-  std::optional<int64_t> fast_at_;  // of steps_, the last one of a row long enough
+  std::optional<int64_t> fast_at_;  // value of steps_ at the end of the last long enough row
   int64_t step_ = 0, steps_ = 0, first_step_ = 0;
   // Rate and tokens: how long and how evenly they went on.
   std::deque<double> rate_changes_;
