@@ -11,7 +11,8 @@ local function meeting(row)
 end
 
 meeting {
-  id = "unreachable", title = "Ranks could not reach the meeting point",
+  -- Address, port, name, firewall, or a first host that never started: the line does not tell which.
+  id = "unreachable", title = "Ranks could not reach the meeting point", general = true,
   regex = { [[\bRendezvousConnectionError\b]], [[The connection to the C10d store has failed]],
     [[The client socket has (?:failed to connect to any network address of|timed out after .* while ]] ..
         [[trying to connect)]],
@@ -28,13 +29,22 @@ meeting {
   id = "name", title = "Name of the meeting point cannot be resolved",
   regex = { [[The IPv[46] network addresses of \(.*\) cannot be retrieved]],
     [[\bsocket\.gaierror: \[Errno -\d+]],
-    [[(?:getaddrinfo|gethostbyname).{0,60}(?:Name or service not known|Temporary failure in name ]] ..
-        [[resolution)]] },
+    [[(?:getaddrinfo|gethostbyname).{0,60}Name or service not known]] },
+  except = { [[Temporary failure in name resolution]] },
   severity = "error", remedy = "Correct the host name, or use an address; check DNS and headless services.",
   hit = { "[W socket.cpp:697] [c10d] The IPv6 network addresses of (trainer-0, 29500) cannot be " ..
       "retrieved (gai error: -2)",
     "socket.gaierror: [Errno -2] Name or service not known" },
   miss = { "INFO resolved trainer-0 to 10.0.0.3" },
+}
+meeting {
+  id = "resolver", title = "Name service did not answer", category = "platform", component = "network",
+  severity = "error", action = "check",
+  regex = { [=[\bgaierror: \[Errno -3\]]=], [[Temporary failure in name resolution]] },
+  remedy = "Check DNS from that host or container (resolv.conf, the cluster's name service).",
+  hit = { "socket.gaierror: [Errno -3] Temporary failure in name resolution",
+    "ssh: Could not resolve hostname n3: Temporary failure in name resolution" },
+  miss = { "socket.gaierror: [Errno -2] Name or service not known" },
 }
 meeting {
   id = "missing", title = "Not all ranks or hosts arrived at the start", category = "unknown",
@@ -59,7 +69,7 @@ meeting {
   symptom = "crash", severity = "error", action = "none",
   regex = { [[\bDistNetworkError: (?:Connection reset by peer|Failed to recv|failed to recv|Broken pipe)]],
     [[(?:sendBytes|recvValue|recvVector|recvBytes|recv|send) failed on .*(?:Connection reset by peer|]] ..
-        [[Broken pipe|Connection was likely closed)]],
+        [[Broken pipe|Connection was likely closed|failed to recv, got 0 bytes)]],
     [[(?:RuntimeError|DistStoreError|DistNetworkError): (?:Socket Timeout|Broken pipe|Connection reset ]] ..
         [[by peer|Stop_waiting response is expected)]],
     [[DistStoreError: .*(?:Timeout|[Tt]imed out|wait timeout)]],
@@ -68,6 +78,7 @@ meeting {
   remedy = "Look at the host that held the store (rank 0): why it ended or hangs.",
   hit = { "torch.distributed.DistNetworkError: Connection reset by peer",
     "[W TCPStore.cpp:106] [c10d] sendBytes failed on SocketImpl(fd=4): Broken pipe",
+    "[c10d] recvValue failed on SocketImpl(fd=7, addr=[n1]:5, remote=[n0]:9): failed to recv, got 0 bytes",
     "torch.distributed.DistStoreError: Socket Timeout" },
   miss = { "TCPStore server started on port 29500" },
 }
@@ -97,6 +108,18 @@ meeting {
   hit = { "RuntimeError: [../gloo/transport/tcp/pair.cc:525] Connection closed by peer [10.0.0.3]:27711",
     "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv " ..
         "operation" },
+  miss = { "gloo transport tcp selected" },
+}
+meeting {
+  id = "gloo_size", title = "Ranks gave different sizes to one operation", component = "user_code",
+  symptom = "crash",
+  regex = { [[\bop\.preamble\.length <= op\.nbytes\b\. (?P<size>\d+ vs \d+)]],
+    [[gloo/\S+\].*(?:tensors|inputs|sizes?) .{0,40}(?:mismatch|must (?:be|have) the same|differ)]] },
+  remedy = "Make every rank call the same operation with the same shape: look at its last batch and " ..
+      "branches.",
+  hit = { "  what():  [enforce fail at ../gloo/transport/tcp/pair.cc:446] op.preamble.length <= " ..
+      "op.nbytes. " ..
+      "8192 vs 4096" },
   miss = { "gloo transport tcp selected" },
 }
 meeting {

@@ -182,6 +182,25 @@ def run_cases(rows: Rows, data: Path, folder: Path) -> List[Tuple[float, bool, s
 
 # ---- confidence
 
+def share_in(stated: Sequence[Tuple[float, bool, str]], low: float, high: float) -> Optional[float]:
+    """Of the answers in a bin, how many were right; shrunk by one right and one wrong, as bins are small."""
+    rights = [right for said, right, _ in stated if low <= said < high]
+    return (sum(rights) + 1) / (len(rights) + 2) if rights else None
+
+
+def left_out(stated: Sequence[Tuple[float, bool, str]], name: str) -> Dict[str, object]:
+    """One set beside the others: expected are as many right answers as the others' bins promise."""
+    own = [one for one in stated if one[2] == name]
+    others = [one for one in stated if one[2] != name]
+    expected = [share for low, high in BINS for share in [share_in(others, low, high)]
+                for said, _, _ in own if share is not None and low <= said < high]
+    sure = [right for said, right, _ in own if said >= 0.9]
+    return {"row": name, "answers": len(own), "stated": ratio(sum(said for said, _, _ in own), len(own)),
+            "others promise": ratio(sum(expected), len(expected)),
+            "right": ratio(sum(right for _, right, _ in own), len(own)),
+            "at 90 %": f"{sum(sure)}/{len(sure)}"}
+
+
 def run_reliability(rows: Rows, stated: Sequence[Tuple[float, bool, str]]) -> None:
     """Of the answers with about the same stated confidence, how many were right, over all sets and by set."""
     table = []
@@ -195,6 +214,8 @@ def run_reliability(rows: Rows, stated: Sequence[Tuple[float, bool, str]]) -> No
             row[name] = f"{sum(own)}/{len(own)}"
         table.append(row)
     rows.table("reliability", "Stated confidence and share of right answers", table)
+    rows.table("left out", "A set's answers by what the other sets say of the same confidence",
+               [left_out(stated, name) for name in sorted({name for _, _, name in stated})])
     sure = [right for said, right, _ in stated if said >= 0.9]
     rows.goal("right where 90 % or more is stated", ratio(sum(sure), len(sure)), 0.90)
 

@@ -44,7 +44,8 @@ bool contradicts(const Finding& best, const Finding& other) {
 
 double confidence_of_rule(const Finding& finding) {
   if (finding.role == FindingRole::kCascade) return kCascade;
-  if (finding.general) return kGeneral;
+  // A sign that leaves open who has to act says no more than a catch-all.
+  if (finding.general || finding.category == Category::kUnknown) return kGeneral;
   if (finding.category == Category::kFramework) return kFramework;
   return finding.fatal ? kFatal : kSpecific;
 }
