@@ -12,14 +12,15 @@ end
 framework {
   id = "deepspeed.config", title = "DeepSpeed's configuration is not accepted", symptom = "launch_failure",
   regex = { [[\bDeepSpeedConfigError\b]], [[Check batch related parameters\. train_batch_size is not equal]],
-    [[(?:AssertionError|ValueError): (?:DeepSpeed|Zero|ZeRO)\b.*(?:requires?|must|not supported|only)]],
+    [[(?:AssertionError|ValueError): (?:DeepSpeed|[Zz]ero|ZeRO)\b.*(?:requires?|must|not supported|only)]],
     [[deepspeed\.(?:runtime\.)?config\S*: .*(?:not supported|invalid)]],
     [[Please correct the following DeepSpeed config values that mismatch TrainingArguments]] },
   remedy = "Correct the DeepSpeed file; batch sizes must multiply to the global one.",
   hit = { "deepspeed.runtime.config.DeepSpeedConfigError: DeepSpeedConfig: Floating-point 16 and " ..
       "bfloat16 cannot both be enabled",
     "AssertionError: Check batch related parameters. train_batch_size is not equal to " ..
-        "micro_batch_per_gpu * gradient_acc_step * world_size" },
+        "micro_batch_per_gpu * gradient_acc_step * world_size",
+    "AssertionError: zero stage 3 requires a client optimizer" },
   miss = { "[INFO] [config.py:752:print]   checkpoint_tag_validation_fail  False" },
 }
 framework {
@@ -70,8 +71,8 @@ framework {
 framework {
   id = "deepspeed.launcher", title = "DeepSpeed's launcher reports that a child ended", role = "cascade",
   category = "unknown", component = "unknown", severity = "error", action = "none",
-  regex = { [[\] exits with return code = (?P<code>-?[1-9]\d*)]],
-    [[Process \d+ exits with return code = -?[1-9]\d*]],
+  regex = { [[\] exits with return code = (?P<code>[1-9]\d*)]],
+    [[Process \d+ exits with return code = [1-9]\d*]],
     [[pdsh@\S+: \S+: ssh exited with exit code [1-9]\d*]] },
   remedy = "Look at the first error of that child.",
   hit = { "[ERROR] [launch.py:321:sigkill_handler] ['python', '-u', 'train.py'] exits with return code = 1" },
@@ -111,9 +112,11 @@ framework {
 framework {
   id = "horovod.shutdown", title = "Horovod was shut down because a rank ended", category = "unknown",
   component = "unknown", severity = "error", role = "cascade", action = "none",
-  regex = { [[Horovod has been shut down\. This was caused by an exception on one of the ranks]] },
+  regex = { [[Horovod has been shut down\. This (?:was|has been) caused by an exception on one of the ]] ..
+      [[rank]] },
   remedy = "Look at the first exception of any rank.",
-  hit = { "horovod.common.exceptions.HorovodInternalError: Horovod has been shut down. This was caused " ..
+  hit = { "Horovod has been shut down. This has been caused by an exception on one of the rank or an attempt",
+    "horovod.common.exceptions.HorovodInternalError: Horovod has been shut down. This was caused " ..
       "by an " ..
       "exception on one of the ranks or an attempt to allreduce after one of the ranks finished execution." },
   miss = { "Horovod shut down normally" },

@@ -72,7 +72,8 @@ hf {
   id = "lightning.deadlock", title = "Lightning: a rank failed and the others were stopped", role = "cascade",
   category = "unknown", component = "unknown", severity = "error", action = "none",
   regex = { [[\bDeadlockDetectedException\b]], [[DeadLock detected from rank]],
-    [[[Cc]hild process with PID \d+ terminated with code (?P<code>-?[1-9]\d*)\. Forcefully ]] ..
+    [[(?:\[rank: (?P<failed_rank>\d+)\] )?[Cc]hild process with PID \d+ terminated with code ]] ..
+      [[(?P<code>[1-9]\d*)\. Forcefully ]] ..
       [[terminating all other processes]] },
   remedy = "Look at the rank that failed first.",
   hit = { "[rank: 3] Child process with PID 4021 terminated with code 1. Forcefully terminating all " ..

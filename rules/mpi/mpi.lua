@@ -52,9 +52,7 @@ mpi {
   component = "platform",
   symptom = "launch_failure", action = "check",
   regex = { [[ORTE was unable to reliably start one or more daemons]],
-    [[PRTE has lost communication with a remote daemon]],
     [[An ORTE daemon has unexpectedly failed after launch]],
-    [[ORTE has lost communication with a remote daemon]],
     [[HYDU_sock_connect .*unable to connect]], [[Host key verification failed\.]],
     [[ssh: connect to host (?P<host>\S+) port (?P<port>\d+): ]],
     [[ssh: Could not resolve hostname (?P<host>[^\s:]+)]],
@@ -67,10 +65,30 @@ mpi {
   miss = { "Warning: Permanently added 'node12' (ED25519) to the list of known hosts." },
 }
 mpi {
+  id = "init", title = "MPI could not start in a process", general = true, severity = "error",
+  category = "unknown", component = "unknown", symptom = "launch_failure", action = "check",
+  regex = { [[An error occurred in (?:MPI|PMPI)_(?P<call>Init\w*)]], [[\bMPI runtime init failed]],
+    [[It looks like (?:MPI_INIT|MPI_Init|orte_init|opal_init|prte_init) failed]],
+    [[Fatal error in (?:MPI|PMPI)_(?P<call>Init\w*): ]] },
+  remedy = "Start with mpirun, or with the srun --mpi type that the library was built for; read the " ..
+      "lines above.",
+  hit = { "*** An error occurred in MPI_Init_thread", "It looks like MPI runtime init failed for some reason",
+    "Fatal error in PMPI_Init: Other MPI error, error stack:" },
+  miss = { "MPI_Init took 1.2 s" },
+}
+mpi {
+  id = "daemon_lost", title = "MPI lost its daemon on a host: its host, container or network is gone",
+  role = "cascade", category = "unknown", component = "network", severity = "error", action = "check",
+  regex = { [[(?:ORTE|PRTE) has lost communication with a remote daemon]] },
+  remedy = "Look what ended that host's daemon: memory, the container, the network.",
+  hit = { "ORTE has lost communication with a remote daemon." },
+  miss = { "ORTE was unable to reliably start one or more daemons." },
+}
+mpi {
   id = "abort", title = "A rank called MPI_Abort", role = "cascade", category = "unknown",
   component = "unknown", severity = "error",
   action = "none",
-  regex = { [[MPI_ABORT was invoked on rank (?P<rank>\d+)]], [[application called MPI_Abort\(]],
+  regex = { [[MPI_ABORT was invoked on rank (?P<failed_rank>\d+)]], [[application called MPI_Abort\(]],
     [[Abort\(\d+\) on node \d+ \(rank (?P<rank2>\d+)]],
     [[MPI_Abort\(MPI_COMM_WORLD]] },
   remedy = "Read what that rank printed before.",

@@ -11,6 +11,23 @@ local function ends(row)
   }
 end
 
+-- A death by signal in the words of launchers, shells and schedulers: the negative number of Python's
+-- subprocess, 128 + number of shells and containers, or the signal itself. `name` without SIG.
+local function died(number, name)
+  local said = {
+    [[\b(?:exit|return)[ _-]?(?:code|status)s?(?: was| is| of)?[ =:("']{0,4}-]] .. number .. [[\b]],
+    [[\b(?:exited|terminated|died|crashed|ended)\b.{0,20}[ =:(]-]] .. number .. [[\b]],
+    [[\b(?:killed|terminated|died|exited|crashed|ended|stopped)\b.{0,24}\bsignal[ =:#(]{1,3}(?:]] .. number ..
+      [[|SIG]] .. name .. [[)\b]],
+    [[<Signals\.SIG]] .. name .. [[: ]] .. number .. [[>]],
+    [[\b(?:exit|return)(?:ed)?.{0,24}(?:code|status)s?(?: was| is| of)?[ =:(]{0,3}]] .. (128 + number) ..
+      [[\b]],
+  }
+  local any = "(?:" .. said[1] .. "|" .. said[2] .. "|" .. said[3] .. "|" .. said[4] .. "|" .. said[5] .. ")"
+  return [[(?i)\brank\W{0,3}(?P<rank>\d+)\b.{0,60}]] .. any,
+    [[(?i)\bworkers?[ _:#-]{0,2}[a-z]?(?P<worker>\d{1,4})\b.{0,60}]] .. any, [[(?i)]] .. any
+end
+
 ends {
   id = "segfault", title = "Process crashed (segmentation fault)", severity = "error", general = true,
   regex = { [[Fatal Python error: (?:Segmentation fault|Bus error)]],
@@ -20,17 +37,21 @@ ends {
     [[^\s*Segmentation fault\s*$]],
     [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 11\b]],
     [[\brank (?P<rank>\d+) died from signal 11\b]],
-    [[EXIT STRING: Segmentation fault \(signal 11\)]], [[exit(?:ed)? (?:with )?(?:code|status):? 139\b]],
-    [[: task \d+: Segmentation fault]], [[Fatal error condition occurred .*signal 11]] },
+    [[EXIT STRING: Segmentation fault \(signal 11\)]],
+    [[: task \d+: Segmentation fault]], [[Fatal error condition occurred .*signal 11]],
+    died(11, "SEGV") },
   remedy = "Look at the native frames or the core file; suspect compiled extensions; one host only: " ..
       "check its memory.",
-  hit = { "Fatal Python error: Segmentation fault",
+  hit = { "launcher: worker w1 exited with code -11", "trainer (exitcode: -11) is gone",
+    "child returned non-zero exit status 139", "[rank: 2] child process 811 died by signal 11",
+    "Fatal Python error: Segmentation fault",
     "run.sh: line 12: 48151 Segmentation fault      (core dumped) python train.py",
     "srun: error: n7: task 640: Segmentation fault",
     "*** SIGSEGV (@0x0) received by PID 4055 (TID 0x7f) from PID 0; stack trace: ***",
     "mpirun noticed that process rank 5 with PID 4055 on node n3 exited on signal 11 (Segmentation fault).",
     "Segmentation fault" },
-  miss = { "faulthandler enabled for segmentation faults" },
+  miss = { "firmware load failed with error -11", "recv returned -11, trying again",
+    "faulthandler enabled for segmentation faults" },
 }
 ends {
   id = "buserror", title = "Process crashed (bus error): a mapped file or shared memory went away",
@@ -40,11 +61,13 @@ ends {
     [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 7\b]],
     [[\brank (?P<rank>\d+) died from signal 7\b]], [[Signal 7 \(SIGBUS\) received by PID]],
     [[failed \(exitcode: -7\) local_rank: (?P<local_rank>\d+)]], [[exitcode\s+: -7 \(pid: \d+\)]],
-    [[exit(?:ed)? (?:with )?(?:code|status):? 135\b]], [[\*\*\* SIGBUS \(@]], [[Caught signal 7 \(Bus error]],
-    [[received signal SIGBUS]] },
+    [[\*\*\* SIGBUS \(@]], [[Caught signal 7 \(Bus error]],
+    [[received signal SIGBUS]],
+    died(7, "BUS") },
   except = { [[DataLoader worker]] },
   remedy = "Check the space in /dev/shm and files that were cut while mapped; else the host's memory.",
-  hit = { "run.sh: line 3: 771 Bus error               (core dumped) python train.py",
+  hit = { "job ended with exit code 135", "rank 3 terminated by signal 7",
+    "run.sh: line 3: 771 Bus error               (core dumped) python train.py",
     "srun: error: n7: task 3: Bus error", "Bus error (core dumped)",
     "  traceback : Signal 7 (SIGBUS) received by PID 1207" },
   miss = { "PCIe Bus Error: severity=Corrected" },
@@ -58,13 +81,30 @@ ends {
     [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 9\b]],
     [[\brank (?P<rank>\d+) died from signal 9\b]],
     [[exited on signal 9 \(Killed\)]], [[died from signal 9\b]],
-    [[Command terminated by signal 9\b]], [[exit(?:ed)? (?:with )?(?:code|status):? 137\b]],
-    [[EXIT STRING: Killed \(signal 9\)]] },
+    [[Command terminated by signal 9\b]],
+    [[EXIT STRING: Killed \(signal 9\)]],
+    died(9, "KILL") },
   remedy = "Look for the kernel's out-of-memory lines on that host; if there are none, ask who killed it.",
-  hit = { "/var/spool/slurmd/job17/slurm_script: line 48: 880015 Killed                  python3 train.py",
+  hit = { "rank 5 (pid 7712) terminated by signal 9", "main: worker 4 exited with code -9",
+    "command terminated with exit code 137",
+    "/var/spool/slurmd/job17/slurm_script: line 48: 880015 Killed                  python3 train.py",
     "srun: error: n7: task 3: Killed", "Killed" },
   miss = { "Killing subprocess 1204", "mpirun noticed that process rank 1 with PID 7 on node n3 exited on " ..
       "signal 15 (Terminated).", "run.sh: line 3: 771 Terminated              python train.py" },
+}
+-- What a program or a broker of its own says of a rank that it no longer hears.
+ends {
+  id = "rank_lost", title = "A rank stopped answering", role = "cascade", general = true,
+  category = "unknown", component = "unknown", severity = "error", action = "check",
+  regex = { [[(?i)\brank\W{0,3}(?P<rank>\d+)\b.{0,24}\b(?:disconnected|stopped responding|not responding|]] ..
+    [[unreachable|went away|(?:missed|lost|no) (?:its )?heartbeats?|(?:is|was|has been) ]] ..
+      [[(?:lost|dead|gone))\b]],
+    [[(?i)\b(?:lost (?:connection to|contact with)|no (?:heartbeat|answer) from) (?:the )?]] ..
+      [[rank\W{0,3}(?P<rank>\d+)\b]] },
+  except = { [[(?i)\b(?:if|until|again|reconnect\w*|recovered)\b]] },
+  remedy = "Look at that rank's own last lines and at its host.",
+  hit = { "rank 2 disconnected: aborting the job", "coordinator: lost contact with rank 17" },
+  miss = { "rank 2 reconnected", "ranks 0 and 1 are connected" },
 }
 ends {
   id = "terminated", title = "Process was asked to end (SIGTERM)", role = "cascade", category = "unknown",
@@ -72,10 +112,12 @@ ends {
   severity = "error", action = "none",
   regex = { [[: task \d+: Terminated\b]], [[line \d+: +\d+ Terminated\b]], [[\*\*\* SIGTERM \(@]],
     [[died from signal 15\b]],
-    [[(?i)received (?:signal )?(?:SIGTERM|signal 15)\b]], [[exit(?:ed)? (?:with )?(?:code|status):? 143\b]] },
+    [[(?i)received (?:signal )?(?:SIGTERM|signal 15)\b]],
+    died(15, "TERM") },
   except = { [[(?i)will|handler|requeue]] },
   remedy = "Look for what made the launcher or scheduler stop the job.",
-  hit = { "srun: error: n7: task 3: Terminated", "*** SIGTERM (@0x3e80) received by PID 4055 from PID 1" },
+  hit = { "worker 4 exited with code -15", "task ended with exit code 143",
+    "srun: error: n7: task 3: Terminated", "*** SIGTERM (@0x3e80) received by PID 4055 from PID 1" },
   miss = { "Setting signal handlers. SIGTERM will save a checkpoint" },
 }
 ends {
@@ -86,10 +128,11 @@ ends {
     [[Fatal Python error: Aborted]], [[libc\+\+abi: terminating]], [[: task \d+: Aborted\b]],
     [[line \d+: +\d+ Aborted\b]], [[^\s*Aborted(?: \(core dumped\))?\s*$]],
     [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 6\b]],
-    [[exit(?:ed)? (?:with )?(?:code|status):? 134\b]] },
+    died(6, "ABRT") },
   except = { [[std::bad_alloc]], [[c10::Dist\w*Error]] },
   remedy = "Read `what():` below it and the error before it.",
-  hit = { "terminate called after throwing an instance of 'c10::Error'", "Fatal Python error: Aborted" },
+  hit = { "worker 2 exited with exit status 134", "rank 1 exited with code -6",
+    "terminate called after throwing an instance of 'c10::Error'", "Fatal Python error: Aborted" },
   miss = { "Aborted request 17, will be sent again" },
 }
 ends {
@@ -123,12 +166,14 @@ ends {
   component = "dependency",
   regex = { [[(?:: |\d+ |^\s*)Illegal instruction\b]],
     [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 4\b]],
-    [[exit(?:ed)? (?:with )?(?:code|status):? 132\b]], [[Fatal Python error: Illegal instruction]],
+    [[Fatal Python error: Illegal instruction]],
     [[\*\*\* SIGILL \(@]],
-    [[Caught signal 4 \(Illegal instruction]], [[This CPU does not support .{0,60}(?:AVX|instructions)]] },
+    [[Caught signal 4 \(Illegal instruction]], [[This CPU does not support .{0,60}(?:AVX|instructions)]],
+    died(4, "ILL") },
   remedy = "Build for this processor, or use hosts of the same kind; same kind: check the processor.",
   action = "fix",
-  hit = { "run.sh: line 3: 771 Illegal instruction     (core dumped) python train.py" },
+  hit = { "rank 1 died with signal SIGILL",
+    "run.sh: line 3: 771 Illegal instruction     (core dumped) python train.py" },
   miss = { "CUDA error: an illegal instruction was encountered" },
 }
 ends {

@@ -66,7 +66,8 @@ exception {
 }
 -- The catch-all: an exception of any other name, told without "it was caught".
 exception {
-  except = [[\b(?:NameError|UnboundLocalError|TypeError|AttributeError|IndexError|ZeroDivisionError|]] ..
+  except = [[died with <Signals|\bSignalException: |CalledProcessError: .*returned non-zero exit status|]] ..
+    [[\b(?:NameError|UnboundLocalError|TypeError|AttributeError|IndexError|ZeroDivisionError|]] ..
       [[ValueError|]] ..
     [[NotImplementedError|RecursionError|StopIteration|OverflowError|KeyError|SyntaxError|]] ..
         [[IndentationError|TabError|]] ..
@@ -108,7 +109,7 @@ rule {
 -- Stopped by hand (Ctrl-C, or a launcher's SIGINT): no fault, but it ends the run.
 rule {
   id = "python.interrupt", engine = 1, title = "Program was interrupted (SIGINT)", category = "user",
-  component = "platform", severity = "error", role = "cascade", symptom = "other",
+  component = "platform", severity = "error", role = "cascade",
   match = { regex = [[(?:^|[\]\s:])KeyboardInterrupt\s*$]] },
   remedy = "Nothing to mend if somebody stopped it; else ask what sent SIGINT.",
   examples = { hit = { "KeyboardInterrupt", "[rank2]: KeyboardInterrupt" },

@@ -13,14 +13,15 @@ end
 
 launcher {
   id = "child", title = "Launcher reports that a child process failed", role = "cascade",
+  general = true,  -- a signal or a status of its own, in the same list, says more
   regex = { [[\bChildFailedError\b]],
-    [[failed \(exitcode: \d+\) local_rank: (?P<local_rank>\d+) \(pid: \d+\)]],
-    [[exitcode\s+: (?P<code>[1-9]\d*) \(pid: \d+\)]],
+    [[failed \(exitcode: 1\) local_rank: (?P<local_rank>\d+) \(pid: \d+\)]],
+    [[exitcode\s+: 1 \(pid: \d+\)]],
     [[\bProcessExitedException: process \d+ terminated with exit code]],
     [[\bProcessRaisedException:]],
     [[subprocess\.CalledProcessError: Command .* returned non-zero exit status]],
     [[ERROR: torch\.distributed\.elastic\.multiprocessing\.api:failed]] },
-  except = { [[exitcode: -\d]] },  -- the signal says more
+  except = { [[exitcode: -\d]], [[exit status 1[34]\d\b]] },  -- the signal says more
   remedy = "Look at the first error of the rank that the block names as the root cause.",
   hit = { "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
     "  exitcode  : 1 (pid: 254133)",
@@ -67,15 +68,38 @@ launcher {
 }
 launcher {
   id = "stopping", title = "Launcher stops the other ranks", severity = "warning", role = "cascade",
-  regex = { [[Sending process \d+ closing signal SIG\w+]],
-    [[Received (?:Signals\.SIG\w+|\d+) death signal, shutting down workers]],
-    [[\bSignalException: Process \d+ got signal: (?P<signal>\d+)]], [[Signal 15 \(SIGTERM\) received by PID]],
+  regex = { [[Sending process \d+ closing signal SIG\w+]], [[Signal 15 \(SIGTERM\) received by PID]],
     [[Unable to shutdown process \d+ via]], [[Killing subprocess \d+]] },
   remedy = "Nothing: it follows from another failure, or from a stop that somebody asked for.",
-  hit = { "Sending process 48041 closing signal SIGTERM",
-    "Received 15 death signal, shutting down workers",
+  hit = { "Sending process 48041 closing signal SIGTERM", "Killing subprocess 8711" },
+  miss = { "Setting signal handlers" },
+}
+-- The launcher itself was asked to end: by the scheduler, by its owner, or by srun after another task failed.
+launcher {
+  id = "stopped", title = "Launcher was stopped from outside (SIGTERM or SIGINT)", role = "cascade",
+  category = "platform", component = "platform",
+  regex = { [[Received (?:Signals\.)?(?:SIG(?P<signal>\w+)|\d+) death signal, shutting down workers]],
+    [[\bSignalException: Process \d+ got signal: (?P<signal>\d+)]] },
+  remedy = "Ask who stopped it: time limit, preemption, its owner, or the failure of another task.",
+  hit = { "Received 15 death signal, shutting down workers",
+    "Received Signals.SIGTERM death signal, shutting down workers",
     "torch.distributed.elastic.multiprocessing.api.SignalException: Process 87 got signal: 15" },
   miss = { "Setting signal handlers" },
+}
+-- An exit status of its own, neither an exception's nor a signal's: the program decided to end.
+launcher {
+  id = "status", title = "Rank ended by itself", general = true, blames = "few",
+  regex = { [[exitcode\s+: (?P<code>[2-9]|[1-9]\d|1[01]\d|12[0-7]) \(pid: \d+\)]],
+    [[failed \(exitcode: (?P<code>[2-9]|[1-9]\d|1[01]\d|12[0-7])\) local_rank: (?P<local_rank>\d+)]],
+    [[(?i)\brank\W{0,3}(?P<rank>\d+)\b.{0,60}\b(?:exited|ended|terminated|finished|failed)\b.{0,16}]] ..
+      [[\b(?:code|status)[ =:]{0,3}(?P<code>[2-9]|[1-9]\d|1[01]\d|12[0-7])\b]],
+    [[(?i)\bworkers?[ _:#-]{0,2}[a-z]?(?P<worker>\d{1,4})\b.{0,60}\b(?:exited|ended|terminated|failed)\b]] ..
+      [[.{0,16}\b(?:code|status)[ =:]{0,3}(?P<code>[2-9]|[1-9]\d|1[01]\d|12[0-7])\b]] },
+  remedy = "Look in that rank's program for the exit with this code, and at its last lines.",
+  hit = { "  exitcode  : 3 (pid: 254133)", "main: worker w2 exited with code 17",
+    "failed (exitcode: 5) local_rank: 3 (pid: 4021) of binary: /usr/bin/python" },
+  miss = { "  exitcode  : 1 (pid: 254133)", "  exitcode  : -9 (pid: 254133)",
+    "worker w2 exited with code 0" },
 }
 launcher {
   id = "peers", title = "Agent lost the other agents", role = "cascade", component = "network",

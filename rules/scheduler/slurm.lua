@@ -72,15 +72,23 @@ slurm {
   id = "aborted", title = "Job step ends because one of its tasks ended", role = "cascade",
   category = "unknown", component = "unknown",
   severity = "error", action = "none",
-  regex = { [[srun: error: \S+: tasks? [^:]+: (?:Exited with exit code [1-9]|Aborted)]],
-    [[srun: Job step aborted: Waiting up to]],
+  regex = { [[srun: Job step aborted: Waiting up to]],
     [[srun: (?:Force )?Terminat(?:ing|ed) (?:StepId=|job step )]],
     [[srun: error: \S+: tasks? .*unknown error: -1]],
     [[srun: error: .*Timed out waiting for job step to complete]] },
   remedy = "Look at the task that ended first.",
-  hit = { "srun: error: n17: task 3: Exited with exit code 1",
-    "srun: Job step aborted: Waiting up to 32 seconds for job step to finish." },
+  hit = { "srun: Job step aborted: Waiting up to 32 seconds for job step to finish." },
   miss = { "srun: job 17 queued and waiting for resources" },
+}
+slurm {
+  id = "task", title = "A task of the job step ended with an error", role = "cascade",
+  category = "unknown", component = "unknown", severity = "error", action = "none", symptom = "crash",
+  regex = { [[srun: error: \S+: tasks? (?:(?P<failed_rank>\d+)|[^:]+): (?:Exited with exit code ]] ..
+      [[[1-9]|Aborted)]] },
+  remedy = "Look at the task that ended first.",
+  hit = { "srun: error: n17: task 3: Exited with exit code 1",
+    "srun: error: n17: tasks 0-3: Exited with exit code 2" },
+  miss = { "srun: error: n17: task 3: Exited with exit code 0" },
 }
 slurm {
   id = "kill", title = "Slurm could not end the job's processes on a host", component = "host_kernel",

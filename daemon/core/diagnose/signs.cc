@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,6 +12,7 @@
 #include "core/diagnose/confidence.h"
 #include "core/diagnose/quiet_rank.h"
 #include "core/diagnose/subject.h"
+#include "core/diagnose/whose.h"
 
 namespace culprit::diagnose {
 namespace {
@@ -49,18 +49,15 @@ struct Sign {
   }
 };
 
-std::optional<uint32_t> number_in(std::string_view text) {
-  uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() ? std::optional(number) : std::nullopt;
-}
-
 // The global rank that a line names; a local one is global where one host at most is known.
 std::optional<uint32_t> rank_in(const detect::View& view, const rules::Rule& rule,
                                 const logs::RuleLine& line) {
-  for (const std::string_view name : {"rank", "rank2"})
+  for (const std::string_view name : {"rank", "rank2", "failed_rank"})
     if (const auto rank = number_in(hole_of(rule, line, name))) return rank;
-  return view.known_hosts < 2 ? number_in(hole_of(rule, line, "local_rank")) : std::nullopt;
+  if (view.known_hosts > 1) return std::nullopt;
+  for (const std::string_view name : {"local_rank", "worker"})
+    if (const auto rank = number_in(hole_of(rule, line, name))) return rank;
+  return std::nullopt;
 }
 
 About about_rank(const detect::View& view, uint32_t rank) {
@@ -75,7 +72,9 @@ std::string_view without_port(std::string_view peer) { return peer.substr(0, pee
 
 About subject_of(const detect::View& view, const rules::Rule& rule, const logs::RuleLine& line) {
   if (!line.about.empty())
-    if (const uint32_t host = view.host_named(line.about); host != detect::kNowhere) return {host, {}};
+    if (const uint32_t host = view.host_named(line.about); host != detect::kNowhere)
+      return {host, view.by_rank ? std::nullopt : line.about_rank};
+  if (line.about_rank) return about_rank(view, *line.about_rank);
   // srun tells of tasks on other hosts: "srun: error: node-3: task 25: Killed".
   constexpr std::string_view kSrun = "srun: error: ";
   if (line.text.starts_with(kSrun)) {
@@ -194,6 +193,18 @@ void drop_survived(const detect::View& view, const detect::Analysis& a, Sign& si
   for (const logs::RuleLine* line : sign.lines) sign.add_subject(subject_of(view, *sign.rule, *line));
 }
 
+// Where ranks share a file, the launcher's word tells whose the one exception above it is.
+void name_by_launcher(const logs::JobLog& log, const Whose& whose, Sign& sign) {
+  const logs::RuleLine& line = *sign.lines.front();
+  if (sign.lines.size() != 1 || sign.finding.role != FindingRole::kRoot || !sign.ranks.empty()) return;
+  if (!line.exception || log.writers()[line.place.writer].rank) return;
+  const auto rank = whose.first_to_fail(line);
+  if (!rank) return;
+  sign.finding.title += fmt::format(", rank {}", *rank);
+  sign.finding.why.push_back(fmt::format("rank {} is the first that the launcher saw fail", *rank));
+  sign.ranks.emplace(detect::kNowhere, *rank);
+}
+
 bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool told) {
   if (a.fate.ended_well) return true;
   if (a.has_pool && !sign.novel && sign.known) return true;
@@ -246,6 +257,8 @@ Finding complete(const detect::View& view, Sign sign) {
   if (!f.of_nobody) add_subjects(view, sign, known);
   f.why.push_back(fmt::format("matched rule {} {}", sign.rule->id, matched_on(view, sign)));
   if (sign.novel) f.why.emplace_back("no successful job of the pool has such a line");
+  if (f.role == FindingRole::kCascade)
+    f.why.emplace_back("it is a consequence: these logs do not show what failed first");
   if (sign.late) f.why.emplace_back("it began when the iterations ended");
   return std::move(sign.finding);
 }
@@ -359,6 +372,7 @@ RankReports reports_by_rank(const logs::JobLog& log, const std::vector<Sign>& si
 Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::RuleRun& run) {
   const logs::JobLog& log = *view.log;
   run.clear();
+  const Whose whose(log, run.ruleset());
   Signs out;
   std::map<uint32_t, Sign> by_rule;
   for (const logs::RuleLine* line : in_time(log)) {
@@ -394,6 +408,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   for (auto& [index, sign] : by_rule) {
     if (is_harmless(view, a, sign, told)) continue;
     drop_survived(view, a, sign);
+    name_by_launcher(log, whose, sign);
     alone = alone || sign.alone;
     kept.push_back(std::move(sign));
   }

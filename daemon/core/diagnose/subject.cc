@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "base/text.h"
@@ -16,11 +17,14 @@ constexpr size_t kSubjects = 2;     // holes shown behind a title
 constexpr size_t kShortQuote = 20;  // bytes of a quote that are still worth reading
 
 // Holes that say nothing without the line around them.
-constexpr std::array<std::string_view, 12> kSilent = {"pid",       "n",    "seq",  "code",   "times", "count",
-                                                      "iteration", "loss", "norm", "number", "codec", "kind"};
+constexpr std::array<std::string_view, 11> kSilent = {"pid",  "n",    "seq",    "times", "count", "iteration",
+                                                      "loss", "norm", "number", "codec", "kind"};
 // Holes whose value needs its name.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kNamed = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kNamed = {
     {{"rank", "rank "},
+     {"failed_rank", "rank "},
+     {"worker", "worker "},
+     {"code", "exit code "},
      {"rank2", "rank "},
      {"ranks", "ranks "},
      {"ranks2", "ranks "},
@@ -70,6 +74,12 @@ std::string fill(const rules::Rule& rule, const logs::RuleLine& line, bool& fill
 }
 
 }  // namespace
+
+std::optional<uint32_t> number_in(std::string_view text) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
 
 std::string_view hole_of(const rules::Rule& rule, const logs::RuleLine& line, std::string_view name) {
   for (size_t i = 0; i < rule.holes.size() && i < line.holes.size(); ++i)

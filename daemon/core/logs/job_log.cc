@@ -483,7 +483,9 @@ struct JobLog::Impl {
     for (RuleLine& r : found) {
       r.own_time = event.own_time;
       r.death = event.uncaught || event.shape.kind == ShapeKind::kRootCause;
-      if (event.shape.kind == ShapeKind::kRootCause) r.about = listed_host(event.text);
+      if (event.shape.kind != ShapeKind::kRootCause) continue;
+      r.about = listed_host(event.text);
+      r.about_rank = listed_rank(event.text, r.text);
     }
     if (event.again) std::erase_if(found, [](const RuleLine& r) { return r.general; });
     if (event.again && event.uncaught) mark_death(event.place);

@@ -83,8 +83,9 @@ struct RuleLine {
   bool death = false;    // an uncaught exception, or a launcher's list of failures: the process ends with it
   bool handled = false;  // the line itself says that it was mended or is no failure
   std::string text;
-  std::vector<std::string> holes;  // in the order of the rule's
-  std::string about;               // the host that a launcher's list names; empty: its writer's
+  std::vector<std::string> holes;      // in the order of the rule's
+  std::string about;                   // the host that a launcher's list names; empty: its writer's
+  std::optional<uint32_t> about_rank;  // the rank whose entry of a launcher's list this is
 };
 
 // Lines written over time by one writer, in bins that double as the job grows.

@@ -1,5 +1,7 @@
 #include "core/logs/records.h"
 
+#include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "base/limits.h"
@@ -34,6 +36,18 @@ std::string listed_host(std::string_view text) {
   if (colon == text.npos || text[colon] != ':') return {};
   const size_t begin = text.find_first_not_of(' ', colon + 1);
   return begin == text.npos ? std::string() : std::string(text.substr(begin, text.find(' ', begin) - begin));
+}
+
+std::optional<uint32_t> listed_rank(std::string_view list, std::string_view line) {
+  constexpr std::string_view kRank = " rank ";
+  const size_t here = list.find(line);
+  const size_t at = here == list.npos ? here : list.rfind(kRank, here);
+  if (at == list.npos) return std::nullopt;
+  const size_t digit = list.find_first_not_of(" :", at + kRank.size());
+  uint32_t rank = 0;
+  const auto [end, error] =
+      std::from_chars(list.data() + std::min(digit, list.size()), list.data() + list.size(), rank);
+  return error == std::errc() ? std::optional(rank) : std::nullopt;
 }
 
 LineRole Record::take(const RecordLine& line, std::optional<RecordEvent>& done,

@@ -59,6 +59,9 @@ enum class LineRole : uint8_t {
 // The host in a launcher's list of the processes that failed ("host : node-3"); empty where it names none.
 std::string listed_host(std::string_view text);
 
+// The rank in the entry of such a list that holds `line` ("rank : 3 (local_rank: 3)", "exitcode : 1").
+std::optional<uint32_t> listed_rank(std::string_view list, std::string_view line);
+
 class Record {
  public:
   // Whether a plain line may be more than an event of its own.

@@ -110,6 +110,16 @@ BOOST_AUTO_TEST_CASE(a_launchers_list_of_failures_is_one_event_with_all_its_text
   BOOST_TEST(f.log.rule_lines()[0].text == "exitcode  : -9 (pid: 77)");
 }
 
+BOOST_AUTO_TEST_CASE(a_line_of_a_launchers_list_belongs_to_the_rank_of_its_entry) {
+  const std::string list =
+      "Failures: [1]: rank      : 3 (local_rank: 1) exitcode  : 17 (pid: 77) "
+      "[2]: rank      : 12 (local_rank: 4) exitcode  : 1 (pid: 80)";
+  BOOST_TEST((listed_rank(list, "exitcode  : 17 (pid: 77)") == std::optional<uint32_t>(3)));
+  BOOST_TEST((listed_rank(list, "exitcode  : 1 (pid: 80)") == std::optional<uint32_t>(12)));
+  BOOST_TEST(!listed_rank(list, "exitcode  : 2 (pid: 81)"));
+  BOOST_TEST(!listed_rank("Failures: exitcode  : 17 (pid: 77)", "exitcode  : 17 (pid: 77)"));
+}
+
 BOOST_AUTO_TEST_CASE(program_text_within_a_traceback_is_no_hit_of_a_rule) {
   const Fed f(
       "Traceback (most recent call last):\n"

@@ -1,0 +1,58 @@
+// What launchers say of processes that end: a cause where it is one, and whose it is.
+#include <boost/test/unit_test.hpp>
+#include <string>
+
+#include "culprit/embed.h"
+
+namespace {
+
+std::string verdict_on(const std::string& log) {
+  culprit_job* job = culprit_create(nullptr, nullptr, 0);
+  const culprit_source info{sizeof info, "job.log", nullptr, -1, -1};
+  const int source = culprit_open(job, &info);
+  culprit_feed(job, source, log.data(), log.size());
+  culprit_close(job, source);
+  char* text = culprit_report(job);
+  std::string report = text;
+  culprit_free(text);
+  culprit_destroy(job);
+  const size_t title = report.find("\"title\":");
+  return title == report.npos ? std::string() : report.substr(title, 200);
+}
+
+struct Row {
+  const char* log;
+  const char* said;
+};
+
+const std::string kLost =
+    "RuntimeError: [gloo/transport/tcp/pair.cc:589] Read error [10.0.0.3]:5906: Connection reset by peer\n";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(exits)
+
+BOOST_AUTO_TEST_CASE(an_exit_by_signal_in_any_words_leads_a_lost_peer) {
+  const Row rows[] = {
+      {"main: worker w1 exited with code -11\n", "Process crashed (segmentation fault): worker 1"},
+      {"rank 5 (pid 7712) terminated by signal 9\n", "Process was killed (SIGKILL)"},
+      {"command terminated with exit code 137\n", "Process was killed (SIGKILL)"},
+      {"subprocess.CalledProcessError: Command 'train.py' died with <Signals.SIGSEGV: 11>.\n",
+       "Process crashed (segmentation fault)"},
+      {"worker w1 exited with code 3\n", "Rank ended by itself: worker 1, exit code 3"},
+  };
+  for (const Row& row : rows) BOOST_TEST(verdict_on(kLost + row.log).find(row.said) != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(the_first_task_that_srun_sees_fail_owns_the_exception_above_it) {
+  const std::string exception =
+      "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    main()\n"
+      "ValueError: bad label\n";
+  const std::string first = "srun: error: n1: task 1: Exited with exit code 1\n";
+  BOOST_TEST(verdict_on(exception + first).find("bad label, rank 1") != std::string::npos);
+  const std::string several = "srun: error: n1: tasks 0-3: Exited with exit code 1\n";
+  BOOST_TEST(verdict_on(exception + several).find("rank") == std::string::npos);
+  BOOST_TEST(verdict_on(exception + exception + first).find(", rank 1") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
