@@ -77,6 +77,16 @@ cann {
   miss = { "EZ9999: Inner Error!" },
 }
 cann {
+  id = "driver", title = "NPU driver or device did not do what the runtime asked", category = "platform",
+    component = "driver", general = true,
+  regex = { [=[reason=\[driver error:(?P<what>[^\]]+)\]]=],
+    [[tsd client wait response fail]], [[Failed to obtain the device ID]] },
+  remedy = "Check npu-smi, the driver's version and log, and that the container may use the devices.",
+  hit = { "rtGetDevMsg execute failed, reason=[driver error:internal error]",
+    "tsd client wait response fail, device response code[1]" },
+  miss = { "driver version 24.1.0" },
+}
+cann {
   id = "graph_input", title = "Graph or model settings are invalid", category = "user",
     component = "user_config",
   regex = { [[\bE10\d{3}: ]], [[\bEH000\d: ]] },

@@ -20,6 +20,7 @@ memory {
     [[\bOutOfMemoryError: (?:CUDA|HIP|Allocation on device)]],
     [[RESOURCE_EXHAUSTED: (?:Out of memory (?:while trying to allocate|allocating)|Ran out of memory in ]] ..
         [[memory space hbm)]],
+    [[RESOURCE_EXHAUSTED: .{0,40}(?:allocating device buffer|while allocating)]],
     [[(?i)OOM when allocating tensor with shape]],
     [[failed to allocate \S+ ?\(\d+ bytes\) (?:from device|on device).*out of memory]],
     [[(?:CUDA|HIP)_ERROR_OUT_OF_MEMORY]], [[cupy\.cuda\.memory\.OutOfMemoryError]],
@@ -31,7 +32,8 @@ memory {
       "total capacity)",
     "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB",
     "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate " ..
-        "17179869184 bytes." },
+        "17179869184 bytes.",
+    "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 2.00G." },
   miss = { "CUDA out of memory, retrying with half the batch", "RuntimeError: CUDA error: out of memory" },
 }
 -- Not from PyTorch's own allocator: a context, NCCL or a first call found no memory. Then it is often another

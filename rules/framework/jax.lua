@@ -122,10 +122,13 @@ xla {
   component = "unknown", severity = "error", action = "none",
   regex = { [[errors_impl\.(?:UnavailableError|AbortedError|CancelledError|DeadlineExceededError): ]],
     [[RPC failed with status = "UNAVAILABLE: Socket closed"]],
-    [[Session master .* lost|Collective ops is aborted by]] },
+    [[Session master .* lost|Collective ops is aborted by]],
+    [[(?:Aborting \w+ with|CollectiveExecutor::StartAbort) (?:Unavailable|UNAVAILABLE)]] },
   remedy = "Look which worker ended first.",
   hit = { "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: " ..
-      "failed to connect to all addresses" }, miss = { "Started server with target: grpc://localhost:2222" },
+      "failed to connect to all addresses",
+    "E ring_alg.cc:283] Aborting RingGather with Unavailable: Connection reset by peer" },
+    miss = { "Started server with target: grpc://localhost:2222" },
 }
 xla {
   id = "tpu.vmem", title = "Kernel needs more of the TPU's vector memory than there is", category = "user",

@@ -37,9 +37,11 @@ ray {
   regex = { [[No available node types can fulfill resource request (?P<what>.*)]],
     [[Total available GPUs (?P<have>[\d.]+) is less than total desired GPUs (?P<want>[\d.]+)]],
     [[(?:placement group|[Pp]lacementGroup).{0,80}(?:infeasible|cannot be (?:created|placed))]],
+    [[Cannot provide a placement group of (?P<what>.{0,80})]],
     [[Ray component \w+ is trying to use a port number (?P<port>\d+) that is used by other]] },
   remedy = "Ask for what `ray status` shows, or wait for the missing hosts.",
-  hit = { "ValueError: Total available GPUs 4.0 is less than total desired GPUs 8" },
+  hit = { "ValueError: Total available GPUs 4.0 is less than total desired GPUs 8",
+    "ValueError: Cannot provide a placement group of bundles=[{'GPU': 4.0}] within 600 seconds." },
   miss = { "Resources: 64.0 CPU, 8.0 GPU" },
 }
 ray {

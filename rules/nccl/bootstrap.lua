@@ -17,11 +17,15 @@ start {
   id = "bootstrap.no_interface", title = "No network interface matches what NCCL was told to use",
   regex = { [[Bootstrap ?: no socket interface found]], [[no socket interface found]],
     [[No socket interface found]],
-    [[No interface found (?:in the same subnet|starting with)]], [[NET/Socket : [Nn]o interface found]] },
+    [[No interface found (?:in the same subnet|starting with)]], [[NET/Socket : [Nn]o interface found]],
+    [[Socket creation failed : Address family not supported]],
+    [[connecting to address .{0,60}with family \d+ is neither]] },
   except = { [[NET/IB : No device found]] },
   remedy = "Correct NCCL_SOCKET_IFNAME; list the interfaces of the hosts.",
   hit = { "NCCL WARN Bootstrap : no socket interface found",
-    "NCCL WARN No interface found starting with eth9" },
+    "NCCL WARN No interface found starting with eth9",
+    "include/socket.h:344 WARN Socket creation failed : Address family not supported by protocol",
+    "ncclSocketInit: connecting to address  with family 512 is neither AF_INET(2) nor AF_INET6(10)" },
   miss = { "NCCL INFO NET/IB : No device found." },
 }
 -- (Files that cannot be extended: rules/storage/disk.lua.) A peer that refuses is not (or no longer) there;
@@ -45,12 +49,16 @@ start {
   severity = "error",
   symptom = "crash", action = "check",
   regex = { W .. [[(?:No route to host|Network is unreachable|Connection timed out|Host is unreachable|]] ..
-      [[Operation timed out)]],
+      [[Operation timed out|Software caused connection abort)]],
+    -- Old versions leave their name out.
+    [[\bCall to connect failed : (?:No route to host|Network is unreachable|Connection timed out)]],
     [[socketPollConnect.*(?:No route to host|Connection timed out|Network is unreachable)]] },
   remedy = "Check interface choice, routes and firewall between the two hosts.",
   hit = { "NCCL WARN Net : Connect to 10.0.0.9<41231> failed : No route to host",
     "n1:4:9 [0] misc/socket.cc:471 NCCL WARN socketStartConnect: Connect to 10.1.1.1<3333> failed : " ..
-        "Connection timed out" },
+        "Connection timed out",
+        "n1:8:9 [0] include/socket.h:360 WARN Call to connect failed : Connection timed out",
+    "NCCL WARN socketStartConnect: Connect to 10.0.0.2<4576> failed : Software caused connection abort" },
   miss = { "NCCL INFO Call to connect timeout, retrying" },
 }
 start {
@@ -68,10 +76,12 @@ start {
   regex = { W .. [[(?:Connection closed by (?:remote )?peer|Connection reset by peer|Broken pipe)]],
     W .. [[(?:socketProgress|ncclSocketProgress|recv).*(?:[Cc]onnection closed|failed)]],
     [[socketProgress: Connection closed by remote peer]],
-    [[Accept failed.*Software caused connection abort]] },
+    [[Accept failed.*Software caused connection abort]],
+    [[remote process (?:has )?exited or there was a network error]] },
   remedy = "Look for what ended the peer.",
   hit = { "NCCL WARN socketProgress: Connection closed by remote peer node7<49152>",
-    "NCCL WARN Net : Call to recv from 10.0.0.3<4021> failed : Connection reset by peer" },
+    "NCCL WARN Net : Call to recv from 10.0.0.3<4021> failed : Connection reset by peer",
+    "n1: Test NCCL failure common.cu:303 'remote process exited or there was a network error / '" },
   miss = { "NCCL INFO Connected all rings" },
 }
 start {

@@ -79,8 +79,8 @@ wrong {
 }
 wrong {
   id = "test", title = "NCCL test program failed", general = true, severity = "error",
-  regex = { [[Test NCCL failure \S+:\d+ '(?P<what>[^']+)]], [[Test CUDA failure \S+:\d+ '(?P<what>[^']+)]],
-    [[\.\. \S+ pid \d+: Test failure]] },
+  regex = { [[Test NCCL failure \S+:\d+ '(?P<what>[^']+)]], [[Test CUDA failure \S+:\d+ '(?P<what>[^']+)]] },
+  except = { [[remote process exited]] },
   remedy = "Repeat with NCCL_DEBUG=WARN and read the warning before it.", action = "check",
   hit = { "node1: Test NCCL failure common.cu:958 'unhandled system error (run with NCCL_DEBUG=INFO " ..
       "for details)'" },

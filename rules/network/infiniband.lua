@@ -97,10 +97,13 @@ fabric {
   id = "create", title = "Queue pairs cannot be created: locked memory or devices are limited",
     general = true, category = "platform", action = "fix",
   regex = { [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\b.{0,40}[Ff]ailed]],
-    [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\(.*\) failed]] },
+    [[ibv_(?:create_qp|reg_mr\w*|create_cq|alloc_pd)\(.*\) failed]],
+    [[UCX +ERROR .*(?:create|obj_create).{0,12}\b(?:QP|CQ|qp|cq)\b.*(?:Cannot allocate memory|failed)]] },
+  except = { [[UCX +(?:WARN|DIAG|INFO|DEBUG)\b]] },
   remedy = "Set memlock to unlimited for jobs and containers; see that the adapter's devices are passed in.",
   hit = { "NCCL WARN Call to ibv_create_qp failed",
     "ib_md.c:379 UCX ERROR ibv_reg_mr(address=0x7f, length=4096, access=0xf) failed: Cannot allocate " ..
-      "memory" },
-  miss = { "ibv_create_qp ok" },
+      "memory",
+    "ib_iface.c:988  UCX  ERROR iface=0x22: failed to create UD QP TX wr:64 sge:6: Cannot allocate memory" },
+  miss = { "ibv_create_qp ok", "UCX  WARN mlx5_1: ibv_create_cq() failed, device is not used" },
 }

@@ -20,6 +20,7 @@ number {
     [[(?i)\bfound (?:nan|inf) in (?:local )?(?:forward loss|grad norm|param)]],
     [[Unexpected result (?:nan|inf|-inf) ?\(message=]], [[FloatingPointError: (?P<what>\S.*)]],
     [[Function '\w+' returned nan values in its \d+th output]],
+    [[\bNanLossDuringTrainingError\b]], [[(?i)\bmodel diverged with loss ?= ?(?:nan|inf)]],
     [[(?i)loss (?:is|was|became) (?:nan|inf|non-?finite|not finite)[,!. ]+.{0,40}(?:stop|exit|abort|]] ..
         [[terminat)]], [[Detected nan and/or inf values in `?\S+]],
     [[(?i)(?:nan|inf|non-finite) (?:loss|grad(?:ient)?(?: norm)?)\b.{0,40}(?:encountered|detected|]] ..
@@ -27,7 +28,7 @@ number {
   except = { [[(?i)check_for_nan|nan_check|skipping (?:step|iteration|batch)|=True|=False]] },
   hit = { "AssertionError: Rank 3: found NaN in local forward loss calculation. Device: 3",
     "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
-    "Loss is nan, stopping training",
+    "Loss is nan, stopping training", "ERROR:tensorflow:Model diverged with loss = NaN.",
     "FloatingPointError: invalid value (nan) encountered in jit(train_step)" },
   miss = { "check_for_nan_in_loss_and_grad ... True", "number of nan iterations:   0 |" },
 }

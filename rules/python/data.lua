@@ -59,11 +59,15 @@ data {
     [[ArrowInvalid: Not an Arrow file|ArrowInvalid: Parquet magic bytes not found]],
     [[ArrowInvalid: (?:Could not open Parquet|Tried reading schema message, was null)]],
     [[DataLossError: (?:truncated record|corrupted record) at]],
-    [[ZstdError: .*(?:Data corruption|incomplete)]] },
+    [[ZstdError: .*(?:Data corruption|incomplete)]],
+    [[(?:Error|Exception|Invalid): (?:\S+ ){0,6}?[Cc]orrupt(?:ed)? (?:\w+ ]] ..
+      [[){0,3}(?:data|records?|blocks?|stream|]] ..
+      [[archive|image|parquet|tfrecord)\b]] },
   remedy = "Check the file's size and checksum against its source, fetch it again, and skip it until then.",
   hit = { "zipfile.BadZipFile: File is not a zip file",
     "OSError: image file is truncated (12 bytes not processed)",
     "pyarrow.lib.ArrowInvalid: Parquet magic bytes not found in footer.",
+    "OSError: Corrupt zstd compressed data.",
     "tensorflow.python.framework.errors_impl.DataLossError: truncated record at 1847211" },
   miss = { "Token indices sequence length is longer than the specified maximum, text is truncated" },
 }

@@ -79,12 +79,17 @@ given {
     [[(?i)(?:batch[_ ]?size|num_layers|hidden[_ ]?size|num[_ ]attention[_ ]heads|vocab[_ ]?size|seq[_]] ..
         [[ ]?len(?:gth)?)\b.{0,80}(?:not|must be|should be) (?:be )?(?:evenly )?(?:divisible|a multiple)]],
     [[(?:AssertionError|ValueError): (?P<number>\d+) (?:is )?not divisible by (?P<by>\d+)]],
+    [[(?:AssertionError|ValueError|RuntimeError): .{0,120}\b(?:divisible by|multiple of|divide evenly)\b]] ..
+      [[.{0,40}(?i:parallel|world|degree|gpus?\b|ranks?\b|heads|stages?\b|devices|\b[tpdce]p\b)]],
+    [[(?i)\b(?:mpi|world)_?size\b ?[!=]= ?(?:tp|pp|dp|tensor|pipeline|data)]],
     [[(?i)check batch related parameters\. train_batch_size is not equal to micro_batch]] },
   remedy = "Choose sizes whose product fits the number of ranks.",
   hit = { "RuntimeError: world_size (24) is not divisible by tensor_model_parallel_size (16)",
     "AssertionError: 30522 is not divisible by 4",
     "AssertionError: global batch size (100) must be divisible by micro batch size (3) times data " ..
-        "parallel (8)" },
+        "parallel (8)",
+    "AssertionError: first dimension of the input should be divisible by tensor parallel size",
+    "Assertion failed: worldSize == tp * pp * cp" },
   miss = { "Padded vocab (size: 50257) with 943 dummy tokens (new size: 51200), a multiple of 128" },
 }
 given {

@@ -47,7 +47,8 @@ package {
 }
 package {
   id = "library", title = "Shared library is missing",
-  except = { optional[1], optional[2], optional[3], [[plugin_load_from_file]] },  -- the last: Slurm's own
+  -- Slurm's own; and what TensorFlow tries to load, with its reason behind `dlerror`.
+  except = { optional[1], optional[2], optional[3], [[plugin_load_from_file]], [[; dlerror: ]] },
   regex = { [[(?P<library>lib[\w.+-]+\.so[\w.]*): cannot open shared object file]],
     [[error while loading shared libraries: (?P<library>\S+):]],
     [[Unable to load any of \{?libcudnn]], [[Could not load library (?P<library>lib[\w.+-]+)\b.*[Ee]rror]],

@@ -11,14 +11,16 @@ end
 
 worker {
   id = "shm", title = "Data loader ran out of shared memory", component = "host_memory",
-  category = "platform",
-  -- (Files in /dev/shm that cannot be written: rules/storage/disk.lua.)
-  regex = { [[dataloader's workers are out of shared memory]],
+  -- The message speaks of the limit, an option of the container. (A full /dev/shm: rules/storage/disk.lua.)
+  regex = { [[dataloader's workers are out of shared memory]], [[(?i)insufficient shared memory \(shm\)]],
+    [[(?i)out of shared memory\. Please try to raise your shared memory limit]],
     [[DataLoader worker \(pid\(?s?\)? ?[\d, ]+\) is killed by signal: Bus error]],
     [[OSError: \[Errno 28\] No space left on device: '/(?:psm_|torch_)]] },
   remedy = "Enlarge /dev/shm (docker --shm-size, emptyDir medium Memory), or fewer workers and less " ..
       "prefetch.",
-  hit = { "RuntimeError: DataLoader worker (pid 30882) is killed by signal: Bus error." },
+  hit = { "RuntimeError: DataLoader worker (pid 30882) is killed by signal: Bus error.",
+    "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared " ..
+        "memory (shm)." },
   miss = { "RuntimeError: DataLoader worker (pid 30882) is killed by signal: Segmentation fault." },
 }
 worker {

@@ -29,7 +29,7 @@ collective {
 collective {
   id = "heartbeat", title = "Watchdog thread of the communicator is stuck",
   regex = { [[ProcessGroupNCCL's watchdog got stuck for \d+ seconds]], [[Heartbeat monitor timed out!]],
-    [[terminat\w+ the process after attempting to dump debug info]],
+    [[(?i)terminat\w+ the process after attempting to dump debug info]],
     [[Process group watchdog thread terminated with exception]],
     [[NCCL watchdog thread terminated with exception]],
     [[To avoid data inconsistency, we are taking the entire process down]],
@@ -37,6 +37,7 @@ collective {
   remedy = "Look at what the rank did before: a blocked driver call, the GIL, a dead GPU.",
   hit = { "ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring " ..
       "enqueued collectives.",
+    "Terminating the process after attempting to dump debug info, due to ProcessGroupNCCL watchdog hang.",
     "[Rank 0] Process group watchdog thread terminated with exception: CUDA error: unspecified launch " ..
         "failure" },
   miss = { "Heartbeat monitor started" },

@@ -90,7 +90,9 @@ kube {
       [[status 32]] }, miss = { "AttachVolume.Attach succeeded for volume \"pvc-1\"" },
 }
 kube {
+  -- Says that it failed; the runtime's own line says why (a hook, the driver, a mount).
   id = "container", title = "Container could not be created", category = "user", component = "user_config",
+  general = true,
   symptom = "launch_failure", severity = "fatal", action = "fix",
   regex = { [[\b(?:CreateContainerConfigError|CreateContainerError|RunContainerError|ContainerCannotRun|]] ..
       [[StartError)\b]], [[OCI runtime create failed: ]], [[(?:configmap|secret) "\S+" not found]],

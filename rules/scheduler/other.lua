@@ -70,6 +70,17 @@ other {
   miss = { "(pid=4021) actor ready" },
 }
 other {
+  id = "dask.memory", title = "Dask stopped a worker at its memory limit", category = "user",
+  component = "host_memory", action = "fix", symptom = "crash",
+  regex = { [[Worker .{0,60}exceeded \d+% memory budget]],
+    [[Worker is at \d+% memory usage\. Pausing worker]] },
+  remedy = "Fewer threads or partitions per worker, a higher memory_limit, more memory.",
+  hit = { "distributed.nanny - WARNING - Worker tcp://10.0.0.3:4021 (pid=99) exceeded 95% memory budget. " ..
+      "Restarting...",
+      "distributed.worker_memory - WARNING - Worker is at 86% memory usage. Pausing worker." },
+  miss = { "Worker is at 40% memory usage. Resuming worker." },
+}
+other {
   id = "dependency", title = "Job it depends on did not end well", category = "user",
   component = "user_config", severity = "error", action = "none", symptom = "launch_failure",
   regex = { [[\bDependencyNeverSatisfied\b]], [[Job dependency problem]] },
@@ -92,10 +103,12 @@ other {
   regex = { [[(?i)\bjob\b.{0,40}\b(?:was |is |being )?preempted\b]],
     [[(?i)\b(?:received|got) (?:a )?(?:spot )?(?:preemption|interruption|termination) ]] ..
         [[(?:notice|warning|signal)\b]],
-    [[(?i)\b(?:node|instance|host|vm)\b.{0,40}\b(?:is being |was )preempted\b]] },
+    [[(?i)\b(?:preemption|interruption|termination) (?:notice|warning) (?:was |has been )?received\b]],
+    [[(?i)\b(?:node|instance|host|vm|tpu|pod|task|worker)\b.{0,40}\b(?:is being |was )preempted\b]] },
   except = { [[(?i)\b(?:not|never|if|may be|can be) preempted\b]] },
   remedy = "Requeue it; save on the warning signal.",
   hit = { "srun: Job 391256 preempted by a job of partition urgent, requeue in 30 seconds",
-    "Received preemption notice from the node pool, draining in 30 s" },
+    "Received preemption notice from the node pool, draining in 30 s",
+    "spot interruption notice received: the host ends in 2 minutes", "TPU worker 3 was preempted" },
   miss = { "preemption: enabled, mode requeue", "this job can be preempted" },
 }

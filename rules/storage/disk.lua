@@ -33,18 +33,15 @@ disk {
     "inotify_add_watch: No space left on device" },
 }
 disk {
-  id = "shm", title = "Shared memory (/dev/shm) is full or too small", component = "host_memory",
+  id = "shm", title = "Shared memory (/dev/shm) is full", component = "host_memory",
   regex = { [[(?:/dev/shm|shm_open|shared memory).{0,120}No space left on device]],
     [[No space left on device.{0,80}(?:/dev/shm|shared memory)]],
-    [[failed to extend /dev/shm/\S+]], [[(?i)insufficient shared memory \(shm\)]],
-      [[(?i)out of shared memory\. Please try to raise your shared memory limit]],
+    [[failed to extend /dev/shm/\S+]],
     [[unable to (?:write to file|mmap \d+ bytes from file) </torch_]] },
   remedy = "Give the container more shared memory (--shm-size, an emptyDir of medium Memory, --ipc=host) " ..
     "and clear files of dead jobs.",
   hit = { "NCCL WARN Error: failed to extend /dev/shm/nccl-03v824 to 4194660 bytes",
-    "RuntimeError: unable to write to file </torch_4811_2907_0>: No space left on device (28)",
-    "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared " ..
-      "memory (shm)." },
+    "RuntimeError: unable to write to file </torch_4811_2907_0>: No space left on device (28)" },
   miss = { "df: /dev/shm 503G 1% used" },
 }
 disk {
