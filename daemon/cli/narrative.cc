@@ -75,9 +75,7 @@ std::string strongest_suspect(const Report& report, const Diagnosis* told) {
 std::string inconclusive(const Report& report) {
   std::string out = "No conclusive cause found";
   const Diagnosis* best = leading(report);
-  if (best) out += "; most likely: " + told_as_sentence(*best);
-  out += strongest_suspect(report, best);
-  if (best || !report.suspects.empty()) return out;
+  if (best) return out + "; most likely: " + told_as_sentence(*best) + strongest_suspect(report, best);
   if (!report.indicating.empty()) {
     out += fmt::format("; {} out of the ordinary",
                        report.indicating.size() == 1
@@ -101,7 +99,7 @@ std::string noticed(const Report& report, const RenderOptions& options) {
 std::string healthy(const Report& report, const RenderOptions& options) {
   std::string out = fmt::format("Nothing wrong found in {}", job_size(report.job));
   if (const std::string range = job_range(report.job, options); !range.empty()) out += ", " + range;
-  return report.problems.empty() ? out : out + "; not all of it could be read";
+  return out;
 }
 
 bool is_suspicious(const Report& r) {
@@ -110,10 +108,17 @@ bool is_suspicious(const Report& r) {
          (noticed && !r.missing.empty());
 }
 
+// Whether part of a log is missing: the fault may stand in it. What is no log at all was passed over.
+bool is_partly_read(const Report& report) {
+  return std::any_of(report.problems.begin(), report.problems.end(),
+                     [](const Problem& p) { return !p.what.starts_with("passed over: "); });
+}
+
 std::string unknown(const Report& report, const RenderOptions& options) {
   std::string out = fmt::format("No fault found in {}", job_size(report.job));
   if (const std::string range = job_range(report.job, options); !range.empty()) out += ", " + range;
-  return out + "; whether the job is well is unknown";
+  return out + (is_partly_read(report) ? "; not all could be read, so whether the job is well is unknown"
+                                       : "; whether the job is well is unknown");
 }
 
 // The files that could not be read, in short: "2 files, a core dump, no text".
@@ -164,7 +169,7 @@ Outcome outcome(const Report& r) {
     return Outcome::kNoticed;
   }
   if (r.job.lines == 0 && r.job.bytes == 0 && r.job.ranks == 0) return Outcome::kEmpty;
-  return r.missing.empty() ? Outcome::kHealthy : Outcome::kUnknown;
+  return r.missing.empty() && !is_partly_read(r) ? Outcome::kHealthy : Outcome::kUnknown;
 }
 
 const Diagnosis* leading(const Report& r) {

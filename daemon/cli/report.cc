@@ -41,7 +41,7 @@ int report(Options& o) {
   options.zone = o.remote.zone;
   options.zone_name = o.remote.timezone;
   const auto json = nlohmann::json::parse(*text, nullptr, false);
-  options.settling = json.is_object() && !json.value("settled", true);
+  options.settling = json.is_object() && json.value("settled", nlohmann::json(true)) == false;
   const std::string out = format == "json"   ? *text
                           : format == "html" ? render_html(*read, options)
                                              : render_text(*read, options);

@@ -12,6 +12,7 @@ end
 setup {
   id = "driver_old", title = "Driver is too old for this CUDA",
   regex = { [[CUDA driver version is insufficient for CUDA runtime version]],
+    [[Possibly insufficient driver version: (?P<version>[\d.]+)]],
     [[The NVIDIA driver on your system is too old]],
     [[CUDA_ERROR_(?:INSUFFICIENT_DRIVER|COMPAT_NOT_SUPPORTED_ON_DEVICE|SYSTEM_DRIVER_MISMATCH)]],
     [[cudaErrorInsufficientDriver]],

@@ -75,7 +75,7 @@ adapter {
 }
 adapter {
   id = "link_down", title = "Port of an adapter lost its link", severity = "error", action = "check",
-  regex = { [[mlx5_core (?P<pci>\S+):? (?P<nic>[\w.]+): Link down]],
+  regex = { [[mlx5_core (?P<pci>\S+):? (?P<nic>[\w.]+): (?:Port: \d+ )?Link (?:down|DOWN)]],
     [[mlx5_core (?P<pci>\S+):? .*mlx5_query_port\w* .*\bdown\b]], [[mlx4_en: (?P<nic>\w+): Link Down]] },
   remedy = "Check cable, transceiver and switch port; isolate the host if the link flaps.",
   hit = { "mlx5_core 0000:5c:00.0 eth2: Link down", "mlx5_core 0000:5c:00.0 ibp92s0: Link down" },

@@ -28,6 +28,15 @@ local function died(number, name)
     [[(?i)\bworkers?[ _:#-]{0,2}[a-z]?(?P<worker>\d{1,4})\b.{0,60}]] .. any, [[(?i)]] .. any
 end
 
+-- What started the program says that it failed, and nothing else.
+ends {
+  id = "command", title = "Command failed: <what>", category = "unknown", component = "unknown",
+  severity = "error", role = "cascade", general = true, blames = "job",
+  regex = { [[^g?make(?:\[\d+\])?: \*\*\* (?P<what>\[.*\] Error \d+)\s*$]] },
+  remedy = "Read what the command wrote before it ended.",
+  hit = { "make: *** [Makefile:12: train] Error 1" },
+  miss = { "make: Nothing to be done for 'all'.", "make: *** [Makefile:12: train] Error 1 (ignored)" },
+}
 ends {
   id = "segfault", title = "Process crashed (segmentation fault)", severity = "error", general = true,
   regex = { [[Fatal Python error: (?:Segmentation fault|Bus error)]],

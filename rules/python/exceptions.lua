@@ -110,9 +110,10 @@ rule {
 rule {
   id = "python.interrupt", engine = 1, title = "Program was interrupted (SIGINT)", category = "user",
   component = "platform", severity = "error", role = "cascade",
-  match = { regex = [[(?:^|[\]\s:])KeyboardInterrupt\s*$]] },
+  match = { regex = [[(?:^|[\]\s:])KeyboardInterrupt\s*$|^Detected KeyboardInterrupt\b]] },
   remedy = "Nothing to mend if somebody stopped it; else ask what sent SIGINT.",
-  examples = { hit = { "KeyboardInterrupt", "[rank2]: KeyboardInterrupt" },
+  examples = { hit = { "KeyboardInterrupt", "[rank2]: KeyboardInterrupt",
+    "Detected KeyboardInterrupt, attempting graceful shutdown ..." },
     miss = { "except KeyboardInterrupt:" } },
 }
 rule {

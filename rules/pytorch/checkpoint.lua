@@ -27,6 +27,7 @@ checkpoint {
     [[SafetensorError: (?P<what>\S.*)]], [[Error while deserializing header: (?P<what>\S.*)]],
     [[storage has wrong byte size: expected]],
     [[RuntimeError: PytorchStreamReader .* file (?:not found|is corrupt)]] },
+  except = { [[(?i)no space left|StorageFull|quota exceeded|file too large|permission denied]] },
   remedy = "Load an earlier checkpoint; find out what interrupted the writing of this one.",
   action = "rollback",
   hit = { "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",

@@ -35,11 +35,22 @@ end
 slurm {
   id = "cancelled", title = "Job was cancelled by its owner or an operator", category = "user",
   severity = "error", action = "none", role = "cascade",  -- srun cancels a step when one of its tasks fails
-  regex = { [[\*\*\* (?:JOB|STEP) \S+ ON (?P<host>\S+) CANCELLED AT \S+ (?:DUE to SIGNAL \w+ )?\*\*\*]],
-    [[(?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ by uid]] },
+  regex = { [[\*\*\* STEP \S+ ON (?P<host>\S+) CANCELLED AT \S+ (?:DUE to SIGNAL \w+ )?\*\*\*]],
+    [[STEP \S+ ON \S+ CANCELLED AT \S+ by uid]] },
   remedy = "Ask who cancelled it (sacct); nothing is broken by itself.",
   hit = { "slurmstepd: error: *** STEP 1809579.0 ON r8i3n1 CANCELLED AT 2024-05-23T08:45:57 ***" },
   miss = { "slurmstepd: error: *** JOB 17 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO TIME LIMIT ***" },
+}
+-- A task that fails ends its step; a whole job is cancelled by scancel or by the scheduler, which says why.
+slurm {
+  id = "cancelled_job", title = "Job was cancelled by its owner or an operator (scancel)", category = "user",
+  severity = "error", action = "none", general = true,
+  regex = { [[\*\*\* JOB (?P<job>\S+) ON \S+ CANCELLED AT \S+ (?:DUE to SIGNAL \w+ )?\*\*\*]],
+    [[JOB (?P<job>\S+) ON \S+ CANCELLED AT \S+ by uid]] },
+  remedy = "Ask who cancelled it (sacct); nothing is broken by itself.",
+  hit = { "slurmstepd: error: *** JOB 1809579 ON r8i3n1 CANCELLED AT 2024-05-23T08:45:57 ***" },
+  miss = { "slurmstepd: error: *** JOB 17 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO TIME LIMIT ***",
+    "slurmstepd: error: *** STEP 1809579.0 ON r8i3n1 CANCELLED AT 2024-05-23T08:45:57 ***" },
 }
 slurm {
   id = "oom", title = "Slurm's memory limit was exceeded, tasks were killed", category = "user",

@@ -301,7 +301,8 @@ void LiveSources::take_ring(const LiveStream& stream, const Piece& piece, TimeNs
   }
   if (records.empty()) return;
   std::memcpy(records.data(), piece.bytes.data(), records.size() * kCommRecordBytes);
-  if (!piece.ends && ring_ranks_.size() < limits::kLiveSources)
+  const bool sound = comm_record_fault(records.back()).empty();
+  if (sound && !piece.ends && ring_ranks_.size() < limits::kLiveSources)
     ring_ranks_[stream.info.id] = records.back().rank;
   step(core::CommInput{parsing_.host, records}, now);
   step(core::ReadBeside{piece.bytes.size(), 0}, now);

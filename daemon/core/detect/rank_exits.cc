@@ -104,6 +104,7 @@ bool waits_for(const Finding& f, const std::set<uint32_t>& gone) {
 }  // namespace
 
 void RankExits::take(const RankExited& exited, TimeNs now) {
+  if (exited.rank >= limits::kCommRanks) return;
   if (exits_.size() >= limits::kWriters && !exits_.contains(exited.rank)) return;
   exits_[exited.rank] = {exited, now};
 }

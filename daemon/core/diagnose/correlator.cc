@@ -183,7 +183,8 @@ class Correlator {
     const int64_t iteration = f ? f->iteration.value_or(-1) : a_.fate.last_iteration;
     if (iteration >= 0) return a_.fate.stage == Stage::kCheckpoint ? Stage::kCheckpoint : Stage::kIterative;
     const bool timed = f && f->first_ns != kNoTime;
-    if (a_.fate.last_iteration >= 0 && !timed) return a_.fate.stage;
+    // What ends a job that trained is no fault of its start: an untimed line has the time of an earlier one.
+    if (a_.fate.last_iteration >= 0 && (!timed || f->fatal)) return a_.fate.stage;
     for (const logs::WriterStats& w : log_.writers())
       if (w.stage && *w.stage == Stage::kInit) return Stage::kInit;
     const bool launching = a_.fate.last_iteration >= 0 || (f && f->symptom == Symptom::kLaunchFailure);

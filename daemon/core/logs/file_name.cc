@@ -253,16 +253,17 @@ std::string_view file_stem(std::string_view name) {
   constexpr std::string_view kKinds[] = {"log",    "out",    "err",    "txt", "json", "jsonl",
                                          "stdout", "stderr", "ndjson", "csv", "comm", "dump",
                                          "old",    "output", "error",  "logs"};
-  for (;;) {
-    const size_t dot = name.rfind('.');
+  std::string_view rest = name;
+  while (true) {
+    const size_t dot = rest.rfind('.');
     if (dot == std::string_view::npos || dot == 0) return name;
-    const std::string_view last = name.substr(dot + 1);
+    const std::string_view last = rest.substr(dot + 1);
     const bool kind = std::find(std::begin(kKinds), std::end(kKinds), last) != std::end(kKinds);
-    // a generation: one or two digits behind a kind
-    const bool generation = last.size() <= 2 && to_number(last) && name.find('.') != dot && !is_ipv4(name) &&
-                            file_stem(name.substr(0, dot)).size() < dot;
+    // A generation: one or two digits, which go only together with the kind before them.
+    const bool generation = last.size() <= 2 && to_number(last) && rest.find('.') != dot && !is_ipv4(rest);
     if (!kind && !generation) return name;
-    name = name.substr(0, dot);
+    rest = rest.substr(0, dot);
+    if (kind) name = rest;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <string>
+#include <utility>
 
 #include "base/hash.h"
 
@@ -249,12 +250,18 @@ FormShape shape_of(std::string_view form) {
 }
 
 size_t text_behind_bar(std::string_view line) {
-  for (size_t close = line.find(']'); close != npos && close + 1 < line.size();
-       close = line.find(']', close + 1)) {
-    const char next = line[close + 1];
-    if (!is_word(next) && next != '[' && next != '(') continue;
-    const size_t open = line.rfind('[', close);
-    if (open != npos && is_bar_tail(line.substr(open + 1, close - open - 1))) return close + 1;
+  constexpr size_t kTailBytes = 256;  // of a bar's brackets
+  size_t open = npos;                 // the last that is not closed
+  for (size_t at = line.find_first_of("[]"); at != npos && at + 1 < line.size();
+       at = line.find_first_of("[]", at + 1)) {
+    if (line[at] == '[') {
+      open = at;
+      continue;
+    }
+    const size_t begin = std::exchange(open, npos);
+    const char next = line[at + 1];
+    if (begin == npos || at - begin > kTailBytes || (!is_word(next) && next != '[' && next != '(')) continue;
+    if (is_bar_tail(line.substr(begin + 1, at - begin - 1))) return at + 1;
   }
   return 0;
 }

@@ -231,8 +231,10 @@ BOOST_AUTO_TEST_CASE(what_could_not_be_read_is_said_in_the_first_line) {
   BOOST_TEST(first_line(render_text(r, {})) ==
              "Nothing was read: 1 file could not be understood (it is cut)");
   r.job.lines = 12, r.job.bytes = 400, r.job.hosts = 1;
-  BOOST_TEST(first_line(render_text(r, {})) ==
-             "Nothing wrong found in 12 lines (400 B) of 1 host; not all of it could be read");
+  BOOST_TEST(
+      first_line(render_text(r, {})) ==
+      "No fault found in 12 lines (400 B) of 1 host; not all could be read, so whether the job is well is "
+      "unknown");
 }
 
 BOOST_AUTO_TEST_CASE(a_report_without_proof_of_health_does_not_say_that_nothing_is_wrong) {

@@ -435,7 +435,7 @@ class Teller {
     const bool tie = m.ranks.size() == 2 * m.members;
     const bool sizes = m.most == m.other;
     const std::string most =
-        sizes ? fmt::format("{} of {} bytes", word(m.most), m.bytes) : word(m.most).data();
+        sizes ? fmt::format("{} of {} bytes", word(m.most), m.bytes) : std::string(word(m.most));
     const std::string other = sizes ? fmt::format("{} bytes", m.other_bytes) : std::string(word(m.other));
     f.title = tie ? fmt::format("{} entered different operations: {} and {}", who(m.ranks), most, other)
                   : fmt::format("{} entered {} where {} entered {}", who(m.ranks), other,
