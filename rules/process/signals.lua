@@ -12,7 +12,9 @@ local function ends(row)
 end
 
 -- A death by signal in the words of launchers, shells and schedulers: the negative number of Python's
--- subprocess, 128 + number of shells and containers, or the signal itself. `name` without SIG.
+-- subprocess, 128 + number of shells and containers, or the signal itself. `name` without SIG. What torchrun
+-- says of its ranks belongs to rules/pytorch/launcher.lua.
+local torchrun = { [[\(exitcode: -\d+\) local_rank: ]], [[\bexitcode\s+: -\d+ \(pid: ]] }
 local function died(number, name)
   local said = {
     [[\b(?:exit|return)[ _-]?(?:code|status)s?(?: was| is| of)?[ =:("']{0,4}-]] .. number .. [[\b]],
@@ -49,6 +51,7 @@ ends {
     [[EXIT STRING: Segmentation fault \(signal 11\)]],
     [[: task \d+: Segmentation fault]], [[Fatal error condition occurred .*signal 11]],
     died(11, "SEGV") },
+  except = torchrun,
   remedy = "Look at the native frames or the core file; suspect compiled extensions; one host only: " ..
       "check its memory.",
   hit = { "launcher: worker w1 exited with code -11", "trainer (exitcode: -11) is gone",
@@ -138,7 +141,7 @@ ends {
     [[line \d+: +\d+ Aborted\b]], [[^\s*Aborted(?: \(core dumped\))?\s*$]],
     [[process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal 6\b]],
     died(6, "ABRT") },
-  except = { [[std::bad_alloc]], [[c10::Dist\w*Error]] },
+  except = { [[std::bad_alloc]], [[c10::Dist\w*Error]], torchrun[1], torchrun[2] },
   remedy = "Read `what():` below it and the error before it.",
   hit = { "worker 2 exited with exit status 134", "rank 1 exited with code -6",
     "terminate called after throwing an instance of 'c10::Error'", "Fatal Python error: Aborted" },
@@ -179,6 +182,7 @@ ends {
     [[\*\*\* SIGILL \(@]],
     [[Caught signal 4 \(Illegal instruction]], [[This CPU does not support .{0,60}(?:AVX|instructions)]],
     died(4, "ILL") },
+  except = torchrun,
   remedy = "Build for this processor, or use hosts of the same kind; same kind: check the processor.",
   action = "fix",
   hit = { "rank 1 died with signal SIGILL",

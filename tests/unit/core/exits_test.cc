@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(an_exit_by_signal_in_any_words_leads_a_lost_peer) {
       {"command terminated with exit code 137\n", "Process was killed (SIGKILL)"},
       {"subprocess.CalledProcessError: Command 'train.py' died with <Signals.SIGSEGV: 11>.\n",
        "Process crashed (segmentation fault)"},
-      {"worker w1 exited with code 3\n", "Rank ended by itself: worker 1, exit code 3"},
+      {"worker w1 exited with code 3\n", "Rank ended by itself: exit code 3, worker 1"},
   };
   for (const Row& row : rows) BOOST_TEST(verdict_on(kLost + row.log).find(row.said) != std::string::npos);
 }
