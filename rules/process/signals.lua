@@ -26,8 +26,8 @@ local function died(number, name)
       [[\b]],
   }
   local any = "(?:" .. said[1] .. "|" .. said[2] .. "|" .. said[3] .. "|" .. said[4] .. "|" .. said[5] .. ")"
-  return [[(?i)\brank\W{0,3}(?P<rank>\d+)\b.{0,60}]] .. any,
-    [[(?i)\bworkers?[ _:#-]{0,2}[a-z]?(?P<worker>\d{1,4})\b.{0,60}]] .. any, [[(?i)]] .. any
+  return [[(?i)(?:\brank\W{0,3}(?P<rank>\d+)\b.{0,60}|]] ..
+    [[\bworkers?[ _:#-]{0,2}[a-z]?(?P<worker>\d{1,4})\b.{0,60})?]] .. any
 end
 
 -- What started the program says that it failed, and nothing else.

@@ -93,8 +93,9 @@ launcher {
     [[failed \(exitcode: (?P<code>[2-9]|[1-9]\d|1[01]\d|12[0-7])\) local_rank: (?P<local_rank>\d+)]],
     [[(?i)\brank\W{0,3}(?P<rank>\d+)\b.{0,60}\b(?:exited|ended|terminated|finished|failed)\b.{0,16}]] ..
       [[\b(?:code|status)[ =:]{0,3}(?P<code>[2-9]|[1-9]\d|1[01]\d|12[0-7])\b]],
-    [[(?i)\bworkers?[ _:#-]{0,2}[a-z]?(?P<worker>\d{1,4})\b.{0,60}\b(?:exited|ended|terminated|failed)\b]] ..
-      [[.{0,16}\b(?:code|status)[ =:]{0,3}(?P<code>[2-9]|[1-9]\d|1[01]\d|12[0-7])\b]] },
+    [[(?i)\bwork\w{2,3}[ _:#-]{0,2}[a-z]?(?P<worker>\d{1,4})\b.{0,60}]] ..
+      [[\b(?:exited|ended|terminated|failed)\b.{0,16}]] ..
+      [[\b(?:code|status)[ =:]{0,3}(?P<code>[2-9]|[1-9]\d|1[01]\d|12[0-7])\b]] },
   remedy = "Look in that rank's program for the exit with this code, and at its last lines.",
   hit = { "  exitcode  : 3 (pid: 254133)", "main: worker w2 exited with code 17",
     "failed (exitcode: 5) local_rank: 3 (pid: 4021) of binary: /usr/bin/python" },

@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(an_inconclusive_report_says_so_first_and_what_is_missing) {
   r.missing = {"logs of successful jobs"};
   const std::string text = render_text(r, {});
   BOOST_TEST(first_line(text).starts_with("No conclusive cause found"));
-  BOOST_TEST(has(first_line(text), "node-17"));
+  BOOST_TEST(!has(first_line(text), "node-17"), "no diagnosis, no accusation");
   BOOST_TEST(text.find("logs of successful jobs") < text.find("Suspects"));
 }
 
@@ -231,10 +231,12 @@ BOOST_AUTO_TEST_CASE(what_could_not_be_read_is_said_in_the_first_line) {
   BOOST_TEST(first_line(render_text(r, {})) ==
              "Nothing was read: 1 file could not be understood (it is cut)");
   r.job.lines = 12, r.job.bytes = 400, r.job.hosts = 1;
+  RenderOptions wide;
+  wide.width = 140;
   BOOST_TEST(
-      first_line(render_text(r, {})) ==
-      "No fault found in 12 lines (400 B) of 1 host; not all could be read, so whether the job is well is "
-      "unknown");
+      first_line(render_text(r, wide)) ==
+      "No fault found in 12 lines (400 B) of 1 host; not all could be read, so whether the job is well "
+      "is unknown");
 }
 
 BOOST_AUTO_TEST_CASE(a_report_without_proof_of_health_does_not_say_that_nothing_is_wrong) {
