@@ -83,12 +83,16 @@ bool others_miss_a_peer(const View& view, const std::set<uint32_t>& gone) {
   });
 }
 
+// "pid: 4702", "process 4702", "PID 4702": in a container pids are as small as ranks, so the word counts too.
 bool names_pid(std::string_view text, uint32_t pid) {
   const std::string number = std::to_string(pid);
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   for (size_t at = text.find(number); at != text.npos; at = text.find(number, at + 1)) {
     const size_t end = at + number.size();
-    if ((at == 0 || !is_digit(text[at - 1])) && (end == text.size() || !is_digit(text[end]))) return true;
+    const size_t word = text.substr(0, at).find_last_not_of(" :=#[(");
+    if (word == text.npos || word + 1 == at || (end < text.size() && is_digit(text[end]))) continue;
+    const std::string_view before = text.substr(0, word + 1);
+    if (before.ends_with("pid") || before.ends_with("PID") || before.ends_with("rocess")) return true;
   }
   return false;
 }
