@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
+#include "core/logs/file_name.h"
 #include "core/logs/host_name.h"
 
 namespace culprit::logs {
@@ -126,6 +127,17 @@ BOOST_AUTO_TEST_CASE(the_users_patterns_win_in_both_spellings) {
 BOOST_AUTO_TEST_CASE(text_that_only_looks_like_a_group_is_kept) {
   const Placement placement = made(R"([(?<]x\(?<(?P<host>\w+))");
   BOOST_TEST(told(placement, "<x<abc") == "abc - -");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_name_loses_its_kinds_and_generations_however_many_they_are) {
+  BOOST_TEST(file_stem("rank_3.log") == "rank_3");
+  BOOST_TEST(file_stem("rank_3.log.1") == "rank_3");
+  BOOST_TEST(file_stem("rank.3.log") == "rank.3");
+  BOOST_TEST(file_stem("10.0.2.14.log") == "10.0.2.14");
+  BOOST_TEST(file_stem("node.7") == "node.7");
+  std::string many = "a.log";
+  for (int i = 0; i < 100; ++i) many += ".1";
+  BOOST_TEST(file_stem(many) == "a");
 }
 
 BOOST_AUTO_TEST_CASE(a_bad_pattern_is_refused_with_its_text_and_the_reason) {
