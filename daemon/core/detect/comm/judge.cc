@@ -49,6 +49,7 @@ constexpr double kNamed = 0.3;
 // A cost on the step's path below this share of the step makes no step irregular, and one below the other
 // accuses nobody: jobs differ by so much from day to day. Nor does one below what the steps differ by.
 constexpr double kCostWorth = 0.01, kAccuseWorth = 0.045;
+constexpr size_t kCheap = 4;  // that are stated
 
 // Evidence over steps: a sum that begins again where it falls to nothing, so that a fault which begins late
 // is found as surely as one that was there from the first step.
@@ -717,7 +718,10 @@ class Judge {
     }
     for (Culprit& c : out_.culprits) {
       if (c.hidden && (c.excess_ms < 0.5 * most || most <= 0)) continue;
-      if (!c.hidden && !costs_enough(c)) continue;
+      if (!c.hidden && !costs_enough(c)) {
+        if (!c.nobody && !c.pause && out_.cheap.size() < kCheap) out_.cheap.push_back(std::move(c));
+        continue;
+      }
       c.stalls = c.stalls && c.ranks.size() == 1;
       if (c.stalls) c.kind = "host";
       // What is left of it where another stands nearly as high, or the whole is little: such a one is the

@@ -40,6 +40,7 @@ struct Culprit {
 
 struct Judgement {
   std::vector<Culprit> culprits;  // the costliest first
+  std::vector<Culprit> cheap;     // as sure, and they cost a step less than jobs differ by: to be stated
   std::vector<uint32_t> odd;      // steps that took long for nobody's fault: indices, ascending
 };
 

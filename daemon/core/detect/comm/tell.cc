@@ -54,7 +54,14 @@ class Teller {
     } else if (m) {
       mismatch(*m);
     }
-    if (out_.findings.empty()) out_.missing = find_unknowns(cluster_, steps_);
+    if (out_.findings.empty()) {
+      out_.missing = find_unknowns(cluster_, steps_);
+      for (const Culprit& c : judgement_.cheap)
+        out_.missing.push_back(
+            fmt::format("whether it matters: {}; it makes a step {} longer, and jobs differ by "
+                        "as much from day to day",
+                        why(c).front(), amount(c.cost_ms)));
+    }
     return std::move(out_);
   }
 
