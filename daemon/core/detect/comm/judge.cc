@@ -49,7 +49,7 @@ constexpr double kNamed = 0.3;
 // A cost on the step's path below this share of the step makes no step irregular, and one below the other
 // accuses nobody: jobs differ by so much from day to day. Nor does one below what the steps differ by.
 constexpr double kCostWorth = 0.01, kAccuseWorth = 0.045;
-constexpr size_t kCheap = 4;  // that are stated
+constexpr size_t kCheap = 4;  // culprits below the bar that are stated
 
 // Evidence over steps: a sum that begins again where it falls to nothing, so that a fault which begins late
 // is found as surely as one that was there from the first step.
@@ -441,9 +441,8 @@ class Judge {
     values.clear();
     for (size_t i = 0; i < of_.size(); ++i)
       if (!of_[i].marks.empty()) values.push_back(means_[i]);
-    middle_ = lower_median(values);
-    for (double& v : values) v = std::abs(v - middle_);
-    spread_ = kMadToSigma * lower_median(values);
+    const auto [middle, sigma] = spread_around(std::move(values));
+    middle_ = middle, spread_ = sigma;
   }
 
   // Whether its excess in its steps is beyond what ranks differ by in as many of theirs, each in those in
@@ -753,9 +752,8 @@ class Judge {
     for (uint32_t s = 0; s < steps_.size(); ++s)
       if (!special_[s]) times.push_back(steps_[s].step_ms - (costs.contains(s) ? costs[s] : 0));
     if (times.size() < 4) return 0;
-    const double middle = lower_median(times);
-    for (double& t : times) t = std::abs(t - middle);
-    return middle > 0 ? kMadToSigma * lower_median(times) / middle : 0;
+    const auto [middle, sigma] = spread_around(std::move(times));
+    return middle > 0 ? sigma / middle : 0;
   }
 
   // Steps that took much longer than their like, of which no culprit is the reason.
@@ -766,11 +764,8 @@ class Judge {
     std::vector<double> times;
     for (const StepResult& s : steps_) times.push_back(s.step_ms);
     if (times.size() < 4) return;  // nothing to compare with
-    std::vector<double> copy = times;
-    const double middle = lower_median(copy);
-    for (double& t : copy) t = std::abs(t - middle);
+    const auto [middle, sigma] = spread_around(times);
     // The largest of n normal values lies at sqrt(2 ln n) deviations.
-    const double sigma = kMadToSigma * lower_median(copy);
     const double far = std::max(kSigmas, std::sqrt(2 * std::log(static_cast<double>(times.size()) / kAlpha)));
     for (uint32_t s = 0; s < times.size(); ++s)
       if (!told.contains(s) && times[s] > middle + std::max(far * sigma, 0.1 * middle)) out_.odd.push_back(s);

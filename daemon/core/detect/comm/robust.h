@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -24,5 +25,19 @@ Number lower_median(std::vector<Number>& values) {
 
 // A normal distribution's standard deviation by its median absolute deviation.
 constexpr double kMadToSigma = 1.4826;
+
+// The lower median and the standard deviation around it, by the median absolute deviation. 0 of none.
+template <class Number>
+struct Spread {
+  Number middle = 0;
+  double sigma = 0;
+};
+
+template <class Number>
+Spread<Number> spread_around(std::vector<Number> values) {
+  const Number middle = lower_median(values);
+  for (Number& v : values) v = std::abs(v - middle);
+  return {middle, kMadToSigma * lower_median(values)};
+}
 
 }  // namespace culprit::comm
