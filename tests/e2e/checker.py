@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import List, Sequence, Tuple
 
 PROBE = 160  # bytes that name a place of a journal: more than a line has, so that a stamp is among them
+SHORT = (80, 40)  # of a fragment between two losses, which is looked for ahead alone
 STAMP = re.compile(rb"^(?P<body>.*#(?P<source>[\w.-]+) (?P<number>\d{10}) .*)\|(?P<sum>[0-9a-f]{8})$", re.S)
 
 
@@ -61,12 +62,15 @@ def compare(evidence: bytes, journal: bytes) -> Comparison:
             break
         probe = evidence[at:at + PROBE]
         ahead = journal.find(probe, place)
+        behind = -1 if ahead >= 0 else journal.find(probe)
+        if ahead < 0 and behind < 0:
+            shorter = (journal.find(evidence[at:at + size], place) for size in SHORT)
+            ahead = next((found for found in shorter if found >= 0), -1)
         if ahead >= 0:
             out.breaks.append((at, ahead - place))
             out.lost += ahead - place
             place = ahead
             continue
-        behind = journal.find(probe)
         if behind >= 0:
             # The furthest that was reached stays where loss is counted from.
             again = common(evidence, at, journal, behind)

@@ -34,6 +34,11 @@ def cut_within_lines() -> bool:
     return found.lost == 11_006 and not found.altered
 
 
+def fragment_between_two_losses() -> bool:
+    found = compare(JOURNAL[:1000] + JOURNAL[1500:1600] + JOURNAL[2300:], JOURNAL)
+    return found.lost == 1200 and len(found.breaks) == 2 and not found.altered and not found.doubled
+
+
 def doubled() -> bool:
     found = compare(joined((0, 700), (500, 2000)), JOURNAL)
     return found.doubled == len(joined((500, 700))) and not found.lost and not found.altered
