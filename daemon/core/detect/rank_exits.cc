@@ -51,6 +51,7 @@ Speakers find_speakers(const View& view, bool one_host) {
   for (const logs::RuleLine& line : log.rule_lines())
     if (!line.handled && line.known >= logs::Known::kEcho)
       add(line.place.writer, line.known == logs::Known::kFault);
+  for (const logs::RuleLine& line : log.uncaught()) add(line.place.writer, true);
   for (const logs::ClusterId id : log.clusters()) {
     const logs::TemplateStats& t = log.templates()[id];
     if (t.shape.kind != logs::ShapeKind::kException || t.shape.handled) continue;

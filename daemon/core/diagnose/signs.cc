@@ -17,8 +17,10 @@
 namespace culprit::diagnose {
 namespace {
 
-constexpr size_t kEvidence = 20;       // lines of a sign, quoted
-constexpr double kFatalWeight = 1.0;   // against its host: as much as a certain line of an unknown kind
+constexpr size_t kEvidence = 20;      // lines of a sign, quoted
+constexpr double kFatalWeight = 1.0;  // against its host: as much as a certain line of an unknown kind
+constexpr size_t kTitle = 160;        // bytes
+constexpr std::string_view kTraceback = "Traceback (most recent call last)";
 constexpr uint64_t kLastEvents = 400;  // a dying process with its launcher and peers writes no more than that
 constexpr uint64_t kLastOfRank = 60;   // one process alone: its other threads and its exit handlers
 constexpr TimeNs kRunning = 2;         // steps after its last progress in which a job may still be running
@@ -145,10 +147,38 @@ uint64_t last_words(const logs::JobLog& log, const logs::RuleLine& line) {
   return log.writers()[line.place.writer].rank ? kLastOfRank : kLastEvents;
 }
 
+// Whether the job's iterations go on below the line in its own file.
+bool trains_below(const logs::JobLog& log, const logs::LogPlace& place) {
+  int64_t n = 0;
+  for (const logs::ProgressPoint& p : log.iterations().track())
+    n += p.source == place.source && p.line > place.line;
+  return n > kSurvived;
+}
+
 // Whether a process ended with this line: an uncaught exception among the last records of its file. Without a
 // time in the line, later times in other files do not disprove the death.
 bool is_death(const logs::JobLog& log, const logs::RuleLine& line) {
-  return line.death && !line.own_time && events_after(log, line) <= last_words(log, line);
+  return line.death && !line.own_time && events_after(log, line) <= last_words(log, line) &&
+         !trains_below(log, line.place);
+}
+
+// Whether a kernel tells of trouble that stops no job by itself, and the job still makes progress where its
+// log ends: then only what follows can tell. A job that ended says so: a later line of failure, a host that
+// is silent.
+bool is_pending(const detect::View& view, const detect::Analysis& a, const Sign& sign) {
+  const detect::Fate& fate = a.fate;
+  if (sign.finding.fatal || fate.last_progress_ns == kNoTime || fate.step_ns <= 0) return false;
+  if (fate.last_ns - fate.last_progress_ns >= kRunning * fate.step_ns) return false;
+  if (!std::ranges::all_of(sign.lines, [](const logs::RuleLine* line) { return line->kernel; })) return false;
+  const auto is_silence = [](const Finding& f) { return f.detector == "silence"; };
+  if (std::ranges::any_of(a.findings, is_silence)) return false;
+  const TimeNs first = sign.lines.front()->place.time_ns;
+  std::set<logs::ClusterId> own;
+  for (const logs::RuleLine* line : sign.lines) own.insert(view.log->miner().resolve(line->cluster));
+  return std::ranges::none_of(a.templates, [&](const detect::TemplateScore& t) {
+    const bool fails = detect::words_class(view.log->templates()[t.id]) == 2;
+    return fails && t.late && t.first_ns > first && !own.contains(t.id);
+  });
 }
 
 // Whether the job went on after the sign's last line as if nothing had been.
@@ -170,6 +200,7 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
                           a.fate.last_ns - a.fate.last_progress_ns < kRunning * a.fate.step_ns;
   if (at < 0 && to_the_end && !told && !(f.fatal && f.category == Category::kHardware)) return true;
+  if (!told && is_pending(view, a, sign)) return true;
   if (precedes_training(view, last)) return true;
   if (!outlived(f, last, told)) return false;
   const bool few = view.log->writers()[last.place.writer].rank || (!last.exception && !f.fatal);
@@ -255,7 +286,9 @@ Finding complete(const detect::View& view, Sign sign) {
   // known of such lines beside it.
   const double known = f.role == FindingRole::kCascade ? 0 : f.fatal ? kFatalWeight : kFatalWeight / 2;
   if (!f.of_nobody) add_subjects(view, sign, known);
-  f.why.push_back(fmt::format("matched rule {} {}", sign.rule->id, matched_on(view, sign)));
+  f.why.push_back(sign.rule->id.empty()
+                      ? fmt::format("nothing caught it, {}", matched_on(view, sign))
+                      : fmt::format("matched rule {} {}", sign.rule->id, matched_on(view, sign)));
   if (sign.novel) f.why.emplace_back("no successful job of the pool has such a line");
   if (f.role == FindingRole::kCascade)
     f.why.emplace_back("it is a consequence: these logs do not show what failed first");
@@ -351,6 +384,61 @@ void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<F
   }
 }
 
+// "mylib.errors.ShardGap: shard 17 ..." is of the kind mylib.errors.ShardGap; a traceback without its
+// exception is of none.
+std::string_view exception_kind(std::string_view text) {
+  return text.starts_with(kTraceback) ? std::string_view() : text.substr(0, text.find(':'));
+}
+
+void describe_uncaught(std::string_view text, Finding& f) {
+  f.title = shorten(fmt::format("Program ended with an exception: {}", text), kTitle);
+  if (!exception_kind(text).empty()) return;
+  f.title = "Program ended in a traceback whose exception is cut off";
+  f.category = Category::kUnknown;
+  f.component = Component::kUnknown;
+}
+
+// An exception that ended its process, in the words of none of the rules.
+const rules::Rule& rule_of_uncaught() {
+  static const rules::Rule kRule = [] {
+    rules::Rule rule;
+    rule.title = "Program ended with an exception";
+    rule.remedy = "Read the traceback: its last lines name the place in the program.";
+    rule.category = Category::kUser;
+    rule.component = Component::kUserCode;
+    rule.action = ActionKind::kCheck;
+    rule.general = true;
+    return rule;
+  }();
+  return kRule;
+}
+
+struct Hit {
+  const rules::Rule& rule;
+  const logs::RuleLine& line;
+};
+
+void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hit, Sign& sign) {
+  const auto& [rule, line] = hit;
+  if (!sign.rule) {
+    sign.rule = &rule;
+    sign.finding = describe(rule, line);
+    if (rule.id.empty()) describe_uncaught(line.text, sign.finding);
+    sign.alone = !needs_company(rule, line) || a.fate.last_iteration < 0;
+    sign.finding.general = sign.finding.general || !sign.alone;
+    sign.finding.confidence = confidence_of_rule(sign.finding);
+  }
+  ++sign.count;
+  sign.last = &line;
+  sign.lines.push_back(&line);
+  sign.add_subject(subject_of(view, rule, line));
+  if (const detect::TemplateScore* score = a.of(view.log->miner().resolve(line.cluster))) {
+    sign.novel = sign.novel || score->novel;
+    sign.late = sign.late || score->late;
+    sign.known = sign.known || score->cross_job < 0;
+  }
+}
+
 // Which ranks report trouble, and which of their lines are about a peer.
 RankReports reports_by_rank(const logs::JobLog& log, const std::vector<Sign>& signs) {
   RankReports out;
@@ -374,38 +462,24 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   run.clear();
   const Whose whose(log, run.ruleset());
   Signs out;
-  std::map<uint32_t, Sign> by_rule;
+  std::map<std::pair<uint32_t, std::string_view>, Sign> by_rule;  // and by the kind of exception
   for (const logs::RuleLine* line : in_time(log)) {
     if (!run.add(hit_of(log, *line))) continue;
     const rules::Rule& rule = run.ruleset().rules()[line->rule];
-    const logs::ClusterId cluster = log.miner().resolve(line->cluster);
-    std::vector<std::string>& ids = out.rules[cluster];
+    std::vector<std::string>& ids = out.rules[log.miner().resolve(line->cluster)];
     if (std::find(ids.begin(), ids.end(), rule.id) == ids.end()) ids.push_back(rule.id);
     if (rule.severity < Severity::kError || line->handled) continue;
-    Sign& sign = by_rule[line->rule];
-    if (!sign.rule) {
-      sign.rule = &rule;
-      sign.finding = describe(rule, *line);
-      sign.alone = !needs_company(rule, *line) || a.fate.last_iteration < 0;
-      sign.finding.general = sign.finding.general || !sign.alone;
-      sign.finding.confidence = confidence_of_rule(sign.finding);
-    }
-    ++sign.count;
-    sign.last = line;
-    sign.lines.push_back(line);
-    sign.add_subject(subject_of(view, rule, *line));
-    if (const detect::TemplateScore* score = a.of(cluster)) {
-      sign.novel = sign.novel || score->novel;
-      sign.late = sign.late || score->late;
-      sign.known = sign.known || score->cross_job < 0;
-    }
+    add_line(view, a, {rule, *line}, by_rule[{line->rule, ""}]);
   }
+  for (const logs::RuleLine& line : log.uncaught())
+    if (is_death(log, line))
+      add_line(view, a, {rule_of_uncaught(), line}, by_rule[{line.rule, exception_kind(line.text)}]);
   bool told = false, alone = false;
-  for (auto& [index, sign] : by_rule)
+  for (auto& [key, sign] : by_rule)
     told = told ||
            (sign.finding.role == FindingRole::kCascade && sign.alone && !is_harmless(view, a, sign, false));
   std::vector<Sign> kept;
-  for (auto& [index, sign] : by_rule) {
+  for (auto& [key, sign] : by_rule) {
     if (is_harmless(view, a, sign, told)) continue;
     drop_survived(view, a, sign);
     name_by_launcher(log, whose, sign);

@@ -14,23 +14,14 @@
 #include "core/logs/counter.h"
 #include "core/logs/host_alias.h"
 #include "core/logs/mask.h"
+#include "core/logs/rule_lines.h"
 
 namespace culprit::logs {
 namespace {
 
 constexpr uint32_t kNamedTracks = 0x80000000;  // keys of tracks that a name tells, above those of forms
+constexpr size_t kListLines = 1000;            // with rules, of a launcher's list
 constexpr size_t kSamples = 8;                 // writers whose first line of a template is kept as text
-// Lines of rules that are kept, of one rule by one writer, of one rule, of all, and the bytes of their texts:
-// a storm must neither fill the memory nor crowd out other rules. What a window may ask for fits.
-constexpr uint32_t kRuleLinesOfWriter = 1000;
-constexpr uint32_t kRuleLinesOfOne = 5000;
-constexpr size_t kRuleLines = 50'000;
-constexpr size_t kRuleBytes = 16 << 20;
-// Of a rule by a writer these are kept beyond the bounds of one rule and of their texts, so that a storm on
-// some hosts hides neither the other hosts nor other rules.
-constexpr uint32_t kFirstLines = 2;
-constexpr size_t kFirstLinesTotal = 200'000;
-constexpr size_t kFirstText = 100;  // bytes of such a line
 // Writers whose activity is kept in full: beyond, four ranks of a host share what one had.
 constexpr size_t kFineWriters = 16'384;
 constexpr size_t kCoarseBins = 64;
@@ -97,10 +88,7 @@ struct JobLog::Impl {
   std::vector<TemplateStats> templates;
   FlatMap<uint32_t> group_ids{4096};  // (writer, cluster) -> index into the template's groups
   std::vector<ClusterId> clusters;
-  std::vector<RuleLine> rule_lines;
-  std::vector<uint32_t> lines_of_rule;
-  FlatMap<uint32_t> lines_of_writer{256};  // (writer, rule) -> kept
-  size_t rule_bytes = 0;
+  RuleLines rule_lines;
   std::vector<ActivityBins> activity;
   Iterations iterations;
   Numbers course;
@@ -273,27 +261,9 @@ struct JobLog::Impl {
       line.source_event = sources[place.source].events;
       TemplateStats& stats = templates[forms[form].cluster];
       stats.known = std::max(stats.known, line.known);
-      keep_rule(std::move(line));
+      if (!rule_lines.add(std::move(line))) drops.add(Drop::kRules);
     }
     found.clear();
-  }
-
-  void keep_rule(RuleLine line) {
-    const uint32_t of_rule = line.rule < lines_of_rule.size() ? lines_of_rule[line.rule] : 0;
-    const uint32_t* seen = lines_of_writer.find(pair_key(line.place.writer, line.rule));
-    const uint32_t of_writer = seen ? *seen : 0;
-    size_t size = line.text.size();
-    for (const std::string& hole : line.holes) size += hole.size();
-    const bool room = rule_lines.size() < kRuleLines && rule_bytes + size <= kRuleBytes &&
-                      of_rule < kRuleLinesOfOne && of_writer < kRuleLinesOfWriter;
-    const bool early = of_writer < kFirstLines && rule_lines.size() < kFirstLinesTotal;
-    if (!room && !early) return drops.add(Drop::kRules);
-    if (!room && rule_bytes + size > kRuleBytes) {
-      line.text = shorten(line.text, kFirstText);
-      line.holes.clear();
-    }
-    count_rule(line);
-    rule_lines.push_back(std::move(line));
   }
 
   // The rules found in line i of the batch.
@@ -380,26 +350,10 @@ struct JobLog::Impl {
     last_progress.back().text.assign(message.substr(0, limits::kEvidenceText));
   }
 
-  void renumber(const std::vector<uint32_t>& to) {
-    const auto renumber_lines = [&](std::vector<RuleLine>& list) {
-      for (RuleLine& line : list) line.rule = line.rule < to.size() ? to[line.rule] : JobLog::kNoRule;
-      std::erase_if(list, [](const RuleLine& line) { return line.rule == JobLog::kNoRule; });
-    };
-    renumber_lines(rule_lines);
+  void renumber_rules(const std::vector<uint32_t>& to) {
+    rule_lines.renumber(to);
     for (Source& source : sources)
-      for (auto& [record, held] : source.held) renumber_lines(held);
-    lines_of_rule.clear();
-    lines_of_writer = FlatMap<uint32_t>(256);
-    rule_bytes = 0;
-    for (const RuleLine& line : rule_lines) count_rule(line);
-  }
-
-  void count_rule(const RuleLine& line) {
-    if (line.rule >= lines_of_rule.size()) lines_of_rule.resize(line.rule + 1);
-    ++*lines_of_writer.try_emplace(pair_key(line.place.writer, line.rule), 0).first;
-    ++lines_of_rule[line.rule];
-    rule_bytes += line.text.size();
-    for (const std::string& hole : line.holes) rule_bytes += hole.size();
+      for (auto& [record, held] : source.held) renumber(held, to);
   }
 
   void walk_lines(LogBatch& batch, Source& source) {
@@ -460,16 +414,9 @@ struct JobLog::Impl {
     if (role != LineRole::kEvent && record.list() && !found.empty()) {
       std::vector<RuleLine>& held = source.held[group.record];
       if (!list) held.clear();
-      if (held.size() < kRuleLinesOfWriter) held.insert(held.end(), found.begin(), found.end());
+      if (held.size() < kListLines) held.insert(held.end(), found.begin(), found.end());
     }
     return role == LineRole::kEvent;
-  }
-
-  // The last exception of a chain was not caught: the process ends with the first as well.
-  void mark_death(const LogPlace& place) {
-    for (size_t i = rule_lines.size(), n = 0; i-- > 0 && n < kRuleLinesOfWriter; ++n)
-      if (rule_lines[i].place.source == place.source && rule_lines[i].place.line == place.line)
-        rule_lines[i].death = true;
   }
 
   static void add_code(CodeLine& code, const RecordEvent& event, std::vector<RuleLine>& found) {
@@ -478,7 +425,8 @@ struct JobLog::Impl {
     for (RuleLine& r : found) r.text = fmt::format("{}: {}", event.text, code.text);
   }
 
-  void close_held(const RecordEvent& event, std::vector<RuleLine>& found) {
+  // `at_end`: nothing follows in its source.
+  void close_held(const RecordEvent& event, std::vector<RuleLine>& found, bool at_end = false) {
     add_held(event);
     for (RuleLine& r : found) {
       r.own_time = event.own_time;
@@ -488,15 +436,28 @@ struct JobLog::Impl {
       r.about_rank = listed_rank(event.text, r.text);
     }
     if (event.again) std::erase_if(found, [](const RuleLine& r) { return r.general; });
-    if (event.again && event.uncaught) mark_death(event.place);
+    const bool known =
+        !found.empty() || (event.again && event.uncaught && rule_lines.mark_death(event.place));
+    const bool whole = event.shape.kind != ShapeKind::kTraceback || at_end;
+    if (event.uncaught && !known && whole && !event.shape.handled) found.push_back(uncaught(event));
     add_rules(found, event.form, event.place);
+  }
+
+  // An exception that ended its process and that no rule knows.
+  static RuleLine uncaught(const RecordEvent& event) {
+    RuleLine line;
+    line.rule = JobLog::kNoRule;
+    line.exception = line.death = true;
+    line.own_time = event.own_time;
+    line.text = event.text;
+    return line;
   }
 
   void end(Source& source) {
     std::optional<RecordEvent> done;
     for (uint32_t i = 0; i < source.records.size(); ++i) {
       source.records[i].finish(done, relabels);
-      if (done) close_held(*std::exchange(done, std::nullopt), source.held[i]);
+      if (done) close_held(*std::exchange(done, std::nullopt), source.held[i], true);
     }
     source.records = {};
     source.held = {};
@@ -737,7 +698,7 @@ void JobLog::add(LogBatch& batch) {
   s.bytes += batch.range_bytes;
 }
 
-void JobLog::renumber_rules(const std::vector<uint32_t>& to) { impl_->renumber(to); }
+void JobLog::renumber_rules(const std::vector<uint32_t>& to) { impl_->renumber_rules(to); }
 
 void JobLog::settle() {
   Impl& s = *impl_;
@@ -761,7 +722,8 @@ const std::vector<uint32_t>& JobLog::last_forms() const { return impl_->last_for
 const Iterations& JobLog::iterations() const { return impl_->iterations; }
 const Numbers& JobLog::numbers() const { return impl_->course; }
 const std::vector<LogSample>& JobLog::last_progress() const { return impl_->last_progress; }
-const std::vector<RuleLine>& JobLog::rule_lines() const { return impl_->rule_lines; }
+const std::vector<RuleLine>& JobLog::rule_lines() const { return impl_->rule_lines.lines(); }
+const std::vector<RuleLine>& JobLog::uncaught() const { return impl_->rule_lines.uncaught(); }
 const std::vector<ActivityBins>& JobLog::activity() const { return impl_->activity; }
 uint64_t JobLog::lines() const { return impl_->lines; }
 uint64_t JobLog::bytes() const { return impl_->bytes; }

@@ -144,6 +144,7 @@ class JobLog {
   // The last lines that told of progress, oldest first: a few.
   const std::vector<LogSample>& last_progress() const;
   const std::vector<RuleLine>& rule_lines() const;    // in the order in which they came
+  const std::vector<RuleLine>& uncaught() const;      // exceptions that ended a process and no rule knows
   const std::vector<ActivityBins>& activity() const;  // by writer
   uint64_t lines() const;
   uint64_t bytes() const;

@@ -70,11 +70,72 @@ BOOST_AUTO_TEST_CASE(an_uncaught_exception_that_ends_a_file_without_times_is_a_d
   BOOST_TEST((d.stage == Stage::kIterative));
 }
 
+BOOST_AUTO_TEST_CASE(an_uncaught_exception_that_no_rule_knows_is_the_verdict_in_its_own_words) {
+  const std::string gap = uncaught("mylib.errors.ShardGap: shard 17 jumps from record 4410 to 4512");
+  struct Case {
+    std::string name, log, says;
+    std::optional<uint32_t> rank;
+  };
+  const Case cases[] = {
+      {"an unusual name", steps(80) + gap, "ShardGap: shard 17 jumps from record 4410 to 4512", {}},
+      {"a name without a message",
+       steps(80) + uncaught("mylib.errors.ShardGap"),
+       "mylib.errors.ShardGap",
+       {}},
+      {"before the first step", gap, "ShardGap", {}},
+      {"a rank's own file", steps(80) + gap, "ShardGap", 3},
+      {"below the launcher's word",
+       steps(80) + gap + "srun: error: n01: task 0: Exited with exit code 1\n",
+       "ShardGap",
+       {}},
+      {"at the end of a chain",
+       steps(80) +
+           "Traceback (most recent call last):\n  File \"/app/run.py\", line 9, in load\n    read()\n"
+           "mylib.errors.ShardGap: shard 17\n\n"
+           "During handling of the above exception, another exception occurred:\n\n" +
+           uncaught("mylib.errors.NoData: none left"),
+       "NoData: none left",
+       {}},
+  };
+  for (const Case& c : cases) BOOST_TEST_CONTEXT(c.name) {
+      const Diagnosis& d = verdict(report_of({{"run.log", c.log, c.rank}}));
+      BOOST_TEST(d.title.find(c.says) != std::string::npos, d.title);
+      BOOST_TEST(d.confidence < 0.75);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_log_that_ends_within_a_traceback_is_no_good_end) {
+  const std::string whole = uncaught("ValueError: class 12 is out of range");
+  const Diagnosis& d =
+      verdict(report_of({{"run.log", steps(80) + whole.substr(0, whole.rfind("ValueError")), {}}}));
+  BOOST_TEST(d.title.find("cut off") != std::string::npos, d.title);
+}
+
+BOOST_AUTO_TEST_CASE(an_exception_of_unknown_name_that_the_job_survived_is_no_verdict) {
+  const std::string early = uncaught("mylib.errors.ShardGap: shard 17");
+  BOOST_TEST(!report_of({{"run.log", early + steps(80), {}}}).verdict.has_value());
+}
+
 BOOST_AUTO_TEST_CASE(a_traceback_that_a_function_caught_and_printed_is_no_death) {
   const std::string caught =
       "Traceback (most recent call last):\n  File \"/app/cache.py\", line 9, in load\n    read()\n"
       "ValueError: cache is cold\n";
   BOOST_TEST(!report_of({{"job.err", caught, {}}, {"job.out", steps(80), {}}}).verdict.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_kernels_word_of_waiting_is_a_verdict_only_once_the_job_makes_no_progress) {
+  const auto kernel = [](int from, int to) {
+    std::string out;
+    for (int second = from; second < to; second += 10)
+      out += fmt::format(
+          "2026-03-01T09:{:02}:{:02}.000000+00:00 n1 kernel: nfs: server fs1 not responding, still "
+          "trying\n",
+          second / 60, second % 60);
+    return out;
+  };
+  BOOST_TEST(!report_of({{"run.log", steps(80), {}}, {"kern.log", kernel(60, 79), {}}}).verdict.has_value());
+  const Report stopped = report_of({{"run.log", steps(80), {}}, {"kern.log", kernel(79, 900), {}}});
+  BOOST_TEST((verdict(stopped).category == Category::kPlatform));
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_could_not_be_written_is_the_storages_although_all_ranks_end) {

@@ -1,0 +1,88 @@
+#include "core/logs/rule_lines.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+
+namespace culprit::logs {
+namespace {
+
+// Lines that are kept, of one rule by one writer, of one rule, of all, and the bytes of their texts: a storm
+// must neither fill the memory nor crowd out other rules. The largest window of a rule fits.
+constexpr uint32_t kOfWriter = 1000;
+constexpr uint32_t kOfRule = 5000;
+constexpr size_t kLines = 50'000;
+constexpr size_t kBytes = 16 << 20;
+// Of a rule by a writer these are kept beyond the bounds of one rule and of their texts, so that a storm on
+// some hosts hides neither the other hosts nor other rules.
+constexpr uint32_t kFirstLines = 2;
+constexpr size_t kFirstLinesTotal = 200'000;
+constexpr size_t kFirstText = 100;  // bytes of such a line
+constexpr size_t kUncaught = 4096;  // of which no rule knows the exception: the first ones tell
+
+uint64_t key_of(const RuleLine& line) { return (uint64_t{line.place.writer} << 32) | line.rule; }
+
+size_t bytes_of(const RuleLine& line) {
+  size_t size = line.text.size();
+  for (const std::string& hole : line.holes) size += hole.size();
+  return size;
+}
+
+bool is_at(const RuleLine& line, const LogPlace& place) {
+  return line.place.source == place.source && line.place.line == place.line;
+}
+
+}  // namespace
+
+bool RuleLines::add(RuleLine line) {
+  if (line.rule == JobLog::kNoRule) {
+    if (uncaught_.size() >= kUncaught) return false;
+    uncaught_.push_back(std::move(line));
+    return true;
+  }
+  const uint32_t of_rule = line.rule < of_rule_.size() ? of_rule_[line.rule] : 0;
+  const uint32_t* seen = of_writer_.find(key_of(line));
+  const uint32_t of_writer = seen ? *seen : 0;
+  const size_t size = bytes_of(line);
+  const bool room =
+      lines_.size() < kLines && bytes_ + size <= kBytes && of_rule < kOfRule && of_writer < kOfWriter;
+  const bool early = of_writer < kFirstLines && lines_.size() < kFirstLinesTotal;
+  if (!room && !early) return false;
+  if (!room && bytes_ + size > kBytes) {
+    line.text = shorten(line.text, kFirstText);
+    line.holes.clear();
+  }
+  count(line);
+  lines_.push_back(std::move(line));
+  return true;
+}
+
+void RuleLines::renumber(const std::vector<uint32_t>& to) {
+  logs::renumber(lines_, to);
+  of_rule_.clear();
+  of_writer_ = FlatMap<uint32_t>(256);
+  bytes_ = 0;
+  for (const RuleLine& line : lines_) count(line);
+}
+
+bool RuleLines::mark_death(const LogPlace& place) {
+  bool marked = false;
+  for (size_t i = lines_.size(), n = 0; i-- > 0 && n < kOfWriter; ++n)
+    if (is_at(lines_[i], place)) marked = lines_[i].death = true;
+  return marked || (!uncaught_.empty() && is_at(uncaught_.back(), place));
+}
+
+void RuleLines::count(const RuleLine& line) {
+  if (line.rule >= of_rule_.size()) of_rule_.resize(line.rule + 1);
+  ++*of_writer_.try_emplace(key_of(line), 0).first;
+  ++of_rule_[line.rule];
+  bytes_ += bytes_of(line);
+}
+
+void renumber(std::vector<RuleLine>& lines, const std::vector<uint32_t>& to) {
+  for (RuleLine& line : lines) line.rule = line.rule < to.size() ? to[line.rule] : JobLog::kNoRule;
+  std::erase_if(lines, [](const RuleLine& line) { return line.rule == JobLog::kNoRule; });
+}
+
+}  // namespace culprit::logs
