@@ -471,12 +471,15 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
       analysis.findings.push_back(std::move(*stall));
     }
   }
+  std::vector<std::string> pending;
   if (impl_->options.steps.shapes && impl_->whole) {
     diagnose::Signs signs = diagnose::find_signs(view, analysis, *impl_->whole);
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
+    pending = std::move(signs.missing);
   }
   auto [missing, left_out] = impl_->add_comm(analysis, report, now);
+  std::ranges::move(pending, std::back_inserter(missing));
   impl_->add_numerics(view, analysis, report);
   if (left_out) Impl::join_left_out(std::move(*left_out), analysis.findings);
   if (!impl_->flights.empty())

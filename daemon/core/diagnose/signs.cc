@@ -162,9 +162,9 @@ bool is_death(const logs::JobLog& log, const logs::RuleLine& line) {
          !trains_below(log, line.place);
 }
 
-// Whether a kernel tells of trouble that stops no job by itself, and the job still makes progress where its
-// log ends: then only what follows can tell. A job that ended says so: a later line of failure, a host that
-// is silent.
+// Whether a kernel reports trouble that stops no job by itself, and the job still makes progress where its
+// log ends: only what follows shows whether it matters. A job that ended has a later line of failure, or a
+// silent host.
 bool is_pending(const detect::View& view, const detect::Analysis& a, const Sign& sign) {
   const detect::Fate& fate = a.fate;
   if (sign.finding.fatal || fate.last_progress_ns == kNoTime || fate.step_ns <= 0) return false;
@@ -200,7 +200,6 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
                           a.fate.last_ns - a.fate.last_progress_ns < kRunning * a.fate.step_ns;
   if (at < 0 && to_the_end && !told && !(f.fatal && f.category == Category::kHardware)) return true;
-  if (!told && is_pending(view, a, sign)) return true;
   if (precedes_training(view, last)) return true;
   if (!outlived(f, last, told)) return false;
   const bool few = view.log->writers()[last.place.writer].rank || (!last.exception && !f.fatal);
@@ -481,6 +480,10 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   std::vector<Sign> kept;
   for (auto& [key, sign] : by_rule) {
     if (is_harmless(view, a, sign, told)) continue;
+    if (!told && is_pending(view, a, sign)) {
+      out.missing.push_back(fmt::format("whether the job goes on: {}", sign.finding.title));
+      continue;
+    }
     drop_survived(view, a, sign);
     name_by_launcher(log, whose, sign);
     alone = alone || sign.alone;

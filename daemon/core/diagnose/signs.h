@@ -24,6 +24,7 @@ Finding finding_of(const logs::JobLog& log, const logs::RuleLine& line, const ru
 
 struct Signs {
   std::vector<Finding> findings;
+  std::vector<std::string> missing;  // as the report's: what is not decided yet
   // Ids of the rules that fired on lines of a template, by cluster (resolved).
   std::map<logs::ClusterId, std::vector<std::string>> rules;
 };
