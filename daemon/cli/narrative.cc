@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/text.h"
 
@@ -48,12 +49,33 @@ std::string when_in_job(const Diagnosis& d) {
   return fmt::format(", during {}", word(*d.stage));
 }
 
-std::string told_as_sentence(const Diagnosis& d) {
+bool names_rank(std::string_view title) { return title.find("ank") != title.npos; }  // "rank", "Ranks"
+
+// Who wrote the quoted lines, where they name one host or rank of several and the title does not:
+// ", logged by rank 3 on node-7". It is the place of the lines, no accusation.
+std::string logged_by(const Diagnosis& d, const JobSummary& job) {
+  std::set<uint32_t> ranks;
+  std::set<std::string> hosts;
+  for (const Evidence& e : d.evidence) {
+    if (e.rank) ranks.insert(*e.rank);
+    if (e.host) hosts.insert(*e.host);
+  }
+  std::string out;
+  if (job.ranks > 1 && ranks.size() == 1 && !names_rank(d.title))
+    out += fmt::format(" by rank {}", *ranks.begin());
+  if (job.hosts > 1 && hosts.size() == 1 && d.title.find(*hosts.begin()) == d.title.npos)
+    out += " on " + *hosts.begin();
+  return out.empty() ? "" : ", logged" + out;
+}
+
+std::string told_as_sentence(const Diagnosis& d, const JobSummary& job) {
   std::string out = title_of(d);
-  if (!d.hosts.empty()) {
+  if (d.hosts.empty()) {
+    out += logged_by(d, job);
+  } else {
     const bool named = names_host(d);
     const bool placed = std::any_of(d.hosts.begin(), d.hosts.end(), [](const Suspect& s) { return s.host; });
-    if (!named && !placed && title_of(d).find("ank") != std::string::npos) {
+    if (!named && !placed && names_rank(d.title)) {
       // Ranks of no known host are named already.
     } else if (!named) {
       out += " on " + places(d.hosts, kHostsInHeadline);
@@ -75,7 +97,8 @@ std::string strongest_suspect(const Report& report, const Diagnosis* told) {
 std::string inconclusive(const Report& report) {
   std::string out = "No conclusive cause found";
   const Diagnosis* best = leading(report);
-  if (best) return out + "; most likely: " + told_as_sentence(*best) + strongest_suspect(report, best);
+  if (best)
+    return out + "; most likely: " + told_as_sentence(*best, report.job) + strongest_suspect(report, best);
   if (!report.indicating.empty()) {
     out += fmt::format("; {} out of the ordinary",
                        report.indicating.size() == 1
@@ -207,7 +230,7 @@ std::string title_of(const Diagnosis& d) {
 std::string headline(const Report& report, const RenderOptions& options) {
   switch (outcome(report)) {
     case Outcome::kVerdict:
-      return told_as_sentence(*leading(report)) + strongest_suspect(report, leading(report));
+      return told_as_sentence(*leading(report), report.job) + strongest_suspect(report, leading(report));
     case Outcome::kInconclusive:
       return inconclusive(report);
     case Outcome::kNoticed:

@@ -614,6 +614,29 @@ struct JobLog::Impl {
     return aliases.resolve(all, job.hosts);
   }
 
+  // A launcher numbers its processes on a host, and writes a folder for each ("attempt_0/3"): where lines of
+  // two at least tell both numbers, their difference gives the ranks of those whose lines tell one.
+  void infer_ranks() {
+    struct Seen {
+      std::set<uint32_t> ranks;
+      std::set<int64_t> differences;
+    };
+    std::map<std::optional<std::string>, Seen> by_host;
+    for (const WriterStats& w : writers) {
+      if (!w.rank || w.key.task || w.key.local == kNoRank) continue;
+      Seen& seen = by_host[w.host];
+      seen.ranks.insert(*w.rank);
+      seen.differences.insert(int64_t{*w.rank} - w.key.local);
+    }
+    for (WriterStats& w : writers) {
+      const auto seen = w.rank || w.key.local == kNoRank ? by_host.end() : by_host.find(w.host);
+      if (seen == by_host.end() || seen->second.ranks.size() < 2 || seen->second.differences.size() > 1)
+        continue;
+      const int64_t rank = w.key.local + *seen->second.differences.begin();
+      if (rank >= 0 && rank < kNoRank) w.rank = static_cast<uint32_t>(rank);
+    }
+  }
+
   void resolve_writers() {
     const bool hosts_by_task = tasks_are_hosts();
     names = other_names();
@@ -632,6 +655,7 @@ struct JobLog::Impl {
       if (!w.rank && w.host && w.device) w.rank = rank_of_local(job, *w.host, *w.device);
       if (!w.device && w.rank) w.device = device_of_rank(job, *w.rank);
     }
+    infer_ranks();
     host_of_common.clear();
     for (const WriterStats& w : writers) {
       if (!w.host) continue;

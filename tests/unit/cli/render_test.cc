@@ -175,6 +175,23 @@ BOOST_AUTO_TEST_CASE(a_title_that_names_its_host_does_not_name_it_twice) {
   BOOST_TEST(count(first_line(render_text(r, {})), "node-17") == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(a_verdict_that_accuses_no_host_says_where_its_lines_were_logged) {
+  Report r = failed();
+  Diagnosis& d = r.diagnoses[0];
+  d.hosts.clear();
+  r.suspects.clear();
+  const auto says = [&](std::string_view words) { return headline(r, {}).find(words) != std::string::npos; };
+  BOOST_TEST(says("GPU has fallen off the bus, logged by rank 139 on node-17, at iteration 1120"));
+  d.evidence.push_back(d.evidence[0]);
+  d.evidence[1].rank = 140;
+  BOOST_TEST(says("bus, logged on node-17, at"));
+  d.evidence[1].host = "node-16";
+  BOOST_TEST(says("bus, at iteration"));
+  d.evidence.pop_back();
+  r.job.hosts = r.job.ranks = 1;
+  BOOST_TEST(says("bus, at iteration"));
+}
+
 BOOST_AUTO_TEST_CASE(an_endless_title_leaves_the_rest_of_the_first_line) {
   Report r = failed();
   r.diagnoses[0].title = "KeyError: " + std::string(50'000, 'k') + "\nnext line.";

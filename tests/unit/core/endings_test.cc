@@ -12,7 +12,7 @@ namespace {
 
 struct File {
   std::string name, text;
-  std::optional<uint32_t> rank;
+  std::optional<uint32_t> rank, local = {};
 };
 
 Report report_of(const std::vector<File>& files) {
@@ -25,6 +25,7 @@ Report report_of(const std::vector<File>& files) {
     SourceInfo info;
     info.file = files[f].name;
     info.rank = files[f].rank;
+    info.local = files[f].local;
     Input opened = SourceOpened{info};
     engine.step({&opened, 1}, kNoTime);
     const std::string& text = files[f].text;
@@ -121,6 +122,28 @@ BOOST_AUTO_TEST_CASE(a_traceback_that_a_function_caught_and_printed_is_no_death)
       "Traceback (most recent call last):\n  File \"/app/cache.py\", line 9, in load\n    read()\n"
       "ValueError: cache is cold\n";
   BOOST_TEST(!report_of({{"job.err", caught, {}}, {"job.out", steps(80), {}}}).verdict.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_without_a_prefix_is_numbered_as_its_neighbours_of_one_launcher_are) {
+  struct Case {
+    std::string name;
+    int prefixes[3];  // of local ranks 0, 1 and 2; the exception of local rank 3 has none
+    std::optional<uint32_t> rank;
+  };
+  const Case cases[] = {
+      {"one host", {0, 1, 2}, 3}, {"the second host", {8, 9, 10}, 11}, {"no order", {4, 9, 2}, {}}};
+  for (const Case& c : cases) BOOST_TEST_CONTEXT(c.name) {
+      std::vector<File> files;
+      for (int local = 0; local < 3; ++local)
+        files.push_back({fmt::format("run/attempt_0/{}/stderr.log", local),
+                         fmt::format("[rank{}]: {}\n", c.prefixes[local], kLostPeer),
+                         {},
+                         uint32_t(local)});
+      files.push_back({"run/attempt_0/3/stderr.log", uncaught("KeyError: 'tokens'"), {}, 3u});
+      const Diagnosis& d = verdict(report_of(files));
+      BOOST_REQUIRE(!d.evidence.empty());
+      BOOST_TEST((d.evidence[0].rank == c.rank));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_kernels_word_of_waiting_is_a_verdict_only_once_the_job_makes_no_progress) {
