@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "core/detect/pace.h"
 #include "core/detect/pool.h"
 #include "core/detect/view.h"
 #include "model/finding.h"
@@ -38,21 +39,25 @@ struct Fate {
   TimeNs last_progress_ns = kNoTime;
   TimeNs last_ns = kNoTime;
   int64_t last_iteration = -1;
-  bool trained = false;        // lines or heartbeats show that steps were done
-  std::optional<Stage> stage;  // in which it ended
-  TimeNs step_ns = 0;          // median
+  bool trained = false;              // lines or heartbeats show that steps were done
+  std::optional<Stage> stage;        // in which it ended
+  TimeNs step_ns = 0;                // median
+  std::optional<SlowerPace> slower;  // than at its beginning
 };
 
 struct TemplateScore {
   logs::ClusterId id = 0;
   double cross_job = 0, temporal = 0, spatial = 0, words = 0, shape = 0;  // log likelihood ratios
-  double score = 0;                 // posterior probability that it indicates the failure
+  double score = 0;      // posterior probability that it indicates the failure: accuses hosts, gives verdicts
+  double course = 0;     // what the job's own course says further: it lists, and accuses no host
+  double indicates = 0;  // the posterior probability with it
   const PoolForm* known = nullptr;  // what the pool has of it (borrowed), where that step is on
   bool novel = false;               // the pool has none of it
   bool late = false;                // began when progress ended
-  bool widespread = false;  // on more than half of the hosts (or of the ranks, where hosts are unknown)
-  bool role = false;        // on few hosts by what they are, not by a fault
-  bool accuses = true;      // it may accuse the few units that write it: see roles.cc
+  bool widespread = false;     // on more than half of the hosts (or of the ranks, where hosts are unknown)
+  bool role = false;           // on few hosts by what they are, not by a fault
+  bool with_slowdown = false;  // written again and again since the iterations take longer
+  bool accuses = true;         // it may accuse the few units that write it: see roles.cc
   TimeNs first_ns = kNoTime;
   int64_t iteration = -1;
   std::vector<UnitCount> hosts;  // ascending

@@ -46,6 +46,7 @@ Fate find_fate(const View& view) {
   fate.last_ns = log.last_ns();
   fate.last_progress_ns = iterations.last().time_ns;
   fate.last_iteration = iterations.track().empty() ? -1 : iterations.last().iteration;
+  fate.slower = find_slower_pace(iterations.track());
   fate.step_ns = iterations.median_step_ns();
   fate.ended_well = ended_well(log);
   const bool timed = fate.last_progress_ns != kNoTime && fate.last_ns != kNoTime;

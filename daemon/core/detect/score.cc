@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "core/detect/analysis.h"
 
@@ -38,9 +39,14 @@ constexpr double kStart = -3.0;               // a twentieth of the faults are l
 constexpr int64_t kSettled = 10;              // iterations that show that the launch went well
 constexpr double kEndShare = 0.2;             // of a file without times and progress: this share is its end
 constexpr double kLateMin = -1.5;             // a fifth of the faults announce themselves early
-constexpr double kNever = -6.0;               // advice, progress, words of a planned end
-constexpr double kShape = 2.0;                // a known kind of fault, beside what its words say
-constexpr uint64_t kRare = 3;  // lines: what is seen once or twice is another kind than what is always seen
+constexpr double kUnseen = 0.05;              // beside a rate that counts two more looks already
+constexpr int64_t kOutlived = 5;              // iterations: a fault that kills does so sooner
+constexpr double kWithSlowdown = 0.8;         // of its templates, the share that begins where it begins
+constexpr int64_t kSlowdownSteps = 5;         // around its beginning, or this share of the slower part
+constexpr double kSlowdownShare = 0.1;
+constexpr double kNever = -6.0;  // advice, progress, words of a planned end
+constexpr double kShape = 2.0;   // a known kind of fault, beside what its words say
+constexpr uint64_t kRare = 3;    // lines: what is seen once or twice is another kind than what is always seen
 // Known, but more often on one host than on any of the pool: as a difference of 2 sqrt(n) (spread 1).
 constexpr double kFrequentFrom = 4.0, kFrequentMax = 4.0;
 
@@ -144,6 +150,8 @@ class Scorer {
     s.known = steps_.cross_job ? known_[id] : nullptr;
     s.novel = pool_.jobs > 0 && !known_[id];
     s.widespread = is_widespread(t, s);
+    s.with_slowdown = begins_with_slowdown(t, s);
+    if (s.first_ns != kNoTime) timed_sources_.insert(place.source);
     s.late =
         untimed_ ? late_by_place(place) : s.first_ns != kNoTime && from_ != kNoTime && s.first_ns >= from_;
     a_.novel_seen += s.novel;
@@ -205,9 +213,12 @@ class Scorer {
       const double by_time = length_ / (before_ / 2);
       const double by_lines =
           lines_between(from_, log_.last_ns()) / std::max(1.0, lines_between(from_ - half_of(), from_));
+      const double window = std::min({1.0, by_time, by_lines});
       for (int wide : {0, 1})
-        for (int rare : {0, 1})
-          expected_births_[wide][rare] = (half[wide][rare] + kSmooth) * std::min({1.0, by_time, by_lines});
+        for (int rare : {0, 1}) expected_births_[wide][rare] = (half[wide][rare] + kSmooth) * window;
+      // New lines come with new work, and a job that stopped did no more than one further iteration.
+      const double by_work = 2.0 / std::max(2.0, static_cast<double>(log_.iterations().span()));
+      if (a_.fate.progress_stopped) by_work_ = std::min(1.0, by_work / window);
     }
     if (untimed_)
       for (int wide : {0, 1})
@@ -310,6 +321,67 @@ class Scorer {
     return clamp(begun, kBefore, kTermMax / 2) + until + before;
   }
 
+  // What the job's own course says beyond these terms: for the list of indicating templates. Hosts are not
+  // accused by it.
+  double course(const logs::TemplateStats& t, const TemplateScore& s) const {
+    if (says_nothing(t)) return 0;
+    if (s.late) return std::max(0.0, late_by_work(t, s) - s.temporal);
+    double said = 0;
+    if (is_outlived(t, s)) {
+      const uint32_t words = words_class(t);
+      said = words_term(t, std::min<uint32_t>(words, 1)) - words_term(t, words) - s.shape;
+    }
+    if (s.with_slowdown) return said + with_slowdown() - s.temporal;
+    const bool start = s.iteration < 0 && log_.iterations().span() >= kSettled;
+    if (start && precedes_times(t)) return said + std::min(0.0, kStart - s.temporal);
+    const bool early = a_.fate.slower && t.count > kRare && s.iteration >= 0 &&
+                       a_.fate.last_iteration - s.iteration > kOutlived;
+    if (early) return said + std::min(0.0, kBefore - s.temporal);
+    return said;
+  }
+
+  double late_by_work(const logs::TemplateStats& t, const TemplateScore& s) const {
+    const bool rare = t.count <= kRare;
+    const double expected = expected_births_[s.widespread][rare] * by_work_;
+    const double odds =
+        (std::max(0.0, births_[s.widespread][rare] - expected) + kSmooth) / (expected + kUnseen);
+    return clamp(std::log(odds) + 1, 0, kTermMax);
+  }
+
+  // The iterations around the beginning of the slower part that count for it.
+  int64_t slowdown_width() const {
+    const auto slower = static_cast<double>(a_.fate.last_iteration - a_.fate.slower->iteration);
+    return std::max(kSlowdownSteps, static_cast<int64_t>(kSlowdownShare * slower));
+  }
+
+  // Whether it began where the job became slower, and goes on until near its end.
+  bool begins_with_slowdown(const logs::TemplateStats& t, const TemplateScore& s) const {
+    if (!a_.fate.slower || t.count <= kRare || s.first_ns == kNoTime || s.iteration < 0) return false;
+    if (std::abs(s.iteration - a_.fate.slower->iteration) > slowdown_width()) return false;
+    const auto slower = static_cast<double>(from_ - a_.fate.slower->from_ns);
+    return static_cast<double>(from_ - t.last_ns) < slower / 3;
+  }
+
+  // Against the share of the job in which a harmless one may have begun so.
+  double with_slowdown() const {
+    const double share = 2 * static_cast<double>(slowdown_width()) /
+                         std::max(1.0, static_cast<double>(log_.iterations().span()));
+    return clamp(std::log(kWithSlowdown / share), 0, kTermMax);
+  }
+
+  // Whether it has no time and stands in a file with times: before the first of them.
+  bool precedes_times(const logs::TemplateStats& t) const {
+    return t.untimed && from_ != kNoTime && timed_sources_.contains(t.places.front().source);
+  }
+
+  // Whether the job iterated on after the last of its lines.
+  bool is_outlived(const logs::TemplateStats& t, const TemplateScore& s) const {
+    if (s.late || t.last_ns == kNoTime || from_ == kNoTime) return false;
+    const logs::LogPlace& place = t.places.front();
+    const int64_t at = log_.iterations().iteration_at(t.last_ns, place.source, place.line);
+    return a_.fate.last_iteration - at > kOutlived;
+  }
+
   // After the first fifth of the job's iterations.
   bool begins_later(const TemplateScore& s) const {
     const auto& track = log_.iterations().track();
@@ -349,6 +421,7 @@ class Scorer {
     if (steps_.shapes && !t.shape.advice) s.shape = shape_term(t);
     if (says_nothing(t)) s.words = kNever;
     s.role = is_role(s);
+    if (steps_.temporal) s.course = course(t, s);
   }
 
   const View& view_;
@@ -369,6 +442,8 @@ class Scorer {
   std::array<std::array<double, 3>, 2> pool_all_{}, pool_single_{};  // [rare][words]
   std::array<std::array<Class, 3>, 2> classes_{};                    // of this job, before its end
   std::array<std::array<double, 3>, 2> shares_{};                    // [rare][words]
+  std::set<uint32_t> timed_sources_;
+  double by_work_ = 1;  // the births of a job that stopped, beside those its time lets expect
   TimeNs from_ = kNoTime;
   bool untimed_ = false;  // iterations are counted, and no time is known
   double length_ = 0, before_ = 0;
@@ -397,6 +472,7 @@ Analysis analyse(const View& view, const Pool& pool, const Steps& steps) {
   for (TemplateScore& s : a.templates) {
     const double logit = prior + s.cross_job + s.temporal + s.words + s.shape + s.spatial;
     s.score = 1 / (1 + std::exp(-logit));
+    s.indicates = 1 / (1 + std::exp(-logit - s.course));
   }
   std::stable_sort(a.templates.begin(), a.templates.end(),
                    [](const TemplateScore& x, const TemplateScore& y) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -48,7 +49,10 @@ class Correlator {
     faults_ = order_faults(a_.findings);
     failed_ = !faults_.empty() || stands_out();
     activity();
-    if (!failed_ && !uneasy()) return;
+    if (!failed_ && !uneasy()) {
+      if (slows_down()) state_slower_pace();
+      return;
+    }
     for (size_t i = 0; i < faults_.size() && i < kDiagnoses; ++i) add_fault(*faults_[i], i == 0);
     if (faults_.size() > kDiagnoses) report_.cut["diagnoses"] = faults_.size() - kDiagnoses;
     if (failed_ && (faults_.empty() || faults_[0]->role == FindingRole::kCascade)) add_statistical();
@@ -114,6 +118,21 @@ class Correlator {
     const bool host = !hosts_.empty() && hosts_[0].weight >= kSuspicious;
     return host || speaks_of_failure() || singled_out().any() || failures_of_most() > 0 ||
            (late_evidence() >= 1 && a_.birth_surprise > 4);
+  }
+
+  // Whether templates began with a slower pace of the job that lasts until its end.
+  bool slows_down() const {
+    const auto with_it = [](const TemplateScore& t) { return t.with_slowdown && t.indicates >= kSure; };
+    return !a_.fate.ended_well && std::ranges::any_of(a_.templates, with_it);
+  }
+
+  // Both are stated, and no host is suspected: the pace is that of all, and its cause may stand elsewhere.
+  void state_slower_pace() {
+    list_indicating();
+    const detect::SlowerPace& pace = *a_.fate.slower;
+    report_.missing.push_back(fmt::format(
+        "why an iteration takes {} since iteration {} and took {} before (metrics of the hosts at that time)",
+        format_duration(pace.after_ns), pace.iteration, format_duration(pace.before_ns)));
   }
 
   // Whether a job that never made progress tells of failure.
@@ -375,11 +394,11 @@ class Correlator {
 
   void list_indicating() {
     for (const TemplateScore& t : a_.templates) {
-      if (t.score < kIndicating) break;
+      if (t.indicates < kIndicating) continue;
       const logs::TemplateStats& stats = log_.templates()[t.id];
       Indicating out;
       out.template_text = log_.miner().text(t.id);
-      out.score = t.score;
+      out.score = t.indicates;
       out.count = stats.count;
       out.why = why_of(t);
       out.first_ns = t.first_ns;
@@ -388,6 +407,7 @@ class Correlator {
         out.where.push_back({host_of(p.writer), log_.sources()[p.source].file, p.line});
       report_.indicating.push_back(std::move(out));
     }
+    std::ranges::stable_sort(report_.indicating, std::greater(), &Indicating::score);
   }
 
   void finish() {
@@ -438,7 +458,7 @@ class Correlator {
 
   void mark_indicating(Activity& out, TimeNs bins) {
     for (const TemplateScore& t : a_.templates) {
-      if (t.score < kIndicating || !failed_) break;
+      if (t.indicates < kIndicating || !failed_) continue;
       for (const logs::LogPlace& p : log_.templates()[t.id].places) {
         const uint32_t host = view_.host_of_writer[p.writer];
         if (host == kNowhere || p.time_ns == kNoTime) continue;

@@ -2,6 +2,7 @@
 // times is seen.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 
 #include "app/diagnose.h"
@@ -133,4 +134,52 @@ BOOST_AUTO_TEST_CASE(ranks_that_stop_while_their_launcher_writes_on_are_found_by
   const Report report = report_of(folder);
   BOOST_REQUIRE(!report.suspects.empty());
   BOOST_TEST(report.suspects[0].host.value_or("") == "a2");
+}
+
+BOOST_AUTO_TEST_CASE(lines_that_begin_with_a_slower_pace_are_listed_and_accuse_no_host) {
+  for (const bool slower : {true, false}) {
+    Folder folder;
+    std::string text;
+    int now = 0;
+    for (int s = 0; s < 200; ++s) {
+      now += slower && s >= 150 ? 6 : 3;
+      for (int r = 0; r < 8; ++r)
+        text += fmt::format("[rank{}]: {}INFO fetched batch {} in {} ms\n", r, at(now), s, 3 + r);
+      if (s >= 150 && s % 2 == 0)
+        text += fmt::format("[rank4]: {}DEBUG slow read from replica {}, buffer is reused\n", at(now),
+                            "xbq"[s % 3]);
+      text += fmt::format("[rank0]: {}INFO step {}/1000 loss 2.{}\n", at(now), s, 100 + s);
+    }
+    folder.write("job/job.toml", "[job]\nhosts = [\"a0\", \"a1\", \"a2\", \"a3\"]\nranks_per_host = 2\n");
+    folder.write("job/train.log", text);
+    const Report report = report_of(folder);
+    BOOST_TEST(report.diagnoses.empty());
+    BOOST_TEST(report.suspects.empty());
+    BOOST_TEST(report.indicating.size() == (slower ? 3u : 0u));
+    BOOST_TEST(report.missing.size() == (slower ? 1u : 0u));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_alarm_that_the_job_outlived_is_no_indication) {
+  const std::string alarm = "ERROR lease of shard 9 could not be renewed\n";
+  const struct {
+    std::string_view name;
+    int step;  // -1: before the first time of the file
+    bool listed;
+  } kCases[] = {{"before the first time", -1, false}, {"in mid-job", 20, false}, {"at the end", 59, true}};
+  for (const auto& one : kCases) {
+    Folder folder;
+    std::string text = one.step < 0 ? "[rank3]: " + alarm : "";
+    for (int s = 0; s < 60; ++s) {
+      for (int r = 0; r < 8; ++r)
+        text += fmt::format("[rank{}]: {}INFO fetched batch {} in {} ms\n", r, at(s * 2), s, 3 + r);
+      text += fmt::format("[rank0]: {}INFO step {}/1000 loss 2.{}\n", at(s * 2), s, 100 + s);
+      if (s == one.step) text += "[rank3]: " + at(s * 2) + alarm;
+    }
+    folder.write("job/train.log", text + "[rank4]: " + at(120) + "RuntimeError: read of shard 7 failed\n");
+    const Report report = report_of(folder);
+    BOOST_TEST(!report.diagnoses.empty(), one.name);
+    const auto is_alarm = [](const Indicating& x) { return x.sample.find("lease") != std::string::npos; };
+    BOOST_TEST(std::ranges::any_of(report.indicating, is_alarm) == one.listed, one.name);
+  }
 }

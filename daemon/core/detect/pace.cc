@@ -1,0 +1,109 @@
+#include "core/detect/pace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+namespace culprit::detect {
+namespace {
+
+constexpr size_t kWarmUp = 3;    // steps in which a job compiles and fills its caches
+constexpr size_t kSteps = 14;    // fewer show no pace
+constexpr size_t kPart = 6;      // steps of either part
+constexpr size_t kBlocks = 48;   // steps are joined to so many: time stamps of whole seconds hide one step
+constexpr double kSpike = 1.5;   // times the median of its neighbours: an evaluation, a checkpoint
+constexpr size_t kBeside = 4;    // neighbours on either side
+constexpr double kStamp = 1e9;   // ns: times may be written in whole seconds
+constexpr double kSlower = 1.1;  // below that a job's own drift is as large
+// Of a sum of deviations (CUSUM) in units of its spread: chance alone gives 2 in one of 1,500 series, and a
+// slower pace is stated only where templates begin with it.
+constexpr double kSure = 2;
+constexpr double kScatter = 0.02;  // of a step, at least
+constexpr double kLasts = 0.5;     // of the excess, in the last third of the slower part
+
+struct Step {
+  double ns = 0;
+  const logs::ProgressPoint* end = nullptr;
+};
+
+// Single long steps as long as their neighbours: what lasts is looked for.
+std::vector<Step> without_spikes(const std::vector<Step>& steps) {
+  std::vector<Step> out = steps;
+  std::vector<double> near;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    near.clear();
+    const size_t first = i > kBeside ? i - kBeside : 0;
+    for (size_t k = first; k < std::min(steps.size(), i + kBeside + 1); ++k) near.push_back(steps[k].ns);
+    const auto middle = near.begin() + static_cast<long>(near.size() / 2);
+    std::nth_element(near.begin(), middle, near.end());
+    // Where most stamps are alike the median is nought, and one second is no spike.
+    if (*middle > 0 && out[i].ns > kSpike * *middle + kStamp) out[i].ns = *middle;
+  }
+  return out;
+}
+
+std::vector<Step> steps_of(const std::vector<logs::ProgressPoint>& track) {
+  std::vector<Step> steps;
+  for (size_t i = kWarmUp; i < track.size(); ++i) {
+    const logs::ProgressPoint& a = track[i - 1];
+    const logs::ProgressPoint& b = track[i];
+    if (a.time_ns == kNoTime || b.time_ns == kNoTime || b.time_ns < a.time_ns) continue;
+    const auto iterations = static_cast<double>(std::max<int64_t>(1, b.iteration - a.iteration));
+    steps.push_back({static_cast<double>(b.time_ns - a.time_ns) / iterations, &b});
+  }
+  return without_spikes(steps);
+}
+
+double mean(std::span<const Step> steps) {
+  double sum = 0;
+  for (const Step& s : steps) sum += s.ns;
+  return sum / static_cast<double>(steps.size());
+}
+
+// How many steps the part before the change has: where the sum of deviations is farthest from zero.
+size_t change_of(std::span<const Step> steps) {
+  const double middle = mean(steps);
+  double sum = 0, farthest = 0;
+  size_t at = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    sum += steps[i].ns - middle;
+    if (sum < farthest) farthest = sum, at = i + 1;
+  }
+  return at;
+}
+
+// The farthest sum of deviations, in units of what chance gives.
+double surprise(std::span<const Step> steps, size_t change) {
+  const size_t width = (steps.size() + kBlocks - 1) / kBlocks;
+  const double before = mean(steps.first(change)), after = mean(steps.subspan(change));
+  double squares = 0, blocks = 0;
+  for (size_t at = 0; at + width <= steps.size(); at += width, ++blocks) {
+    double residual = 0;
+    for (size_t i = at; i < at + width; ++i) residual += steps[i].ns - (i < change ? before : after);
+    squares += residual * residual;
+  }
+  const double floor = kScatter * before * static_cast<double>(width);
+  const double spread = std::sqrt(std::max(squares, floor * floor * blocks));
+  const auto n = static_cast<double>(steps.size()), first = static_cast<double>(change);
+  return (after - before) * first * (n - first) / n / spread;
+}
+
+}  // namespace
+
+std::optional<SlowerPace> find_slower_pace(const std::vector<logs::ProgressPoint>& track) {
+  const std::vector<Step> all = steps_of(track);
+  if (all.size() < kSteps) return std::nullopt;
+  const std::span<const Step> steps(all);
+  const size_t change = change_of(steps);
+  if (change < kPart || steps.size() - change < kPart) return std::nullopt;
+  const std::span<const Step> later = steps.subspan(change);
+  const double before = mean(steps.first(change)), after = mean(later);
+  if (before <= 0 || after < kSlower * before || surprise(steps, change) < kSure) return std::nullopt;
+  const double last = mean(later.subspan(later.size() - later.size() / 3));
+  if (last < before + kLasts * (after - before)) return std::nullopt;
+  const logs::ProgressPoint& from = *steps[change - 1].end;
+  return SlowerPace{from.time_ns, from.iteration, static_cast<TimeNs>(before), static_cast<TimeNs>(after)};
+}
+
+}  // namespace culprit::detect
