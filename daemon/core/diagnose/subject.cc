@@ -37,11 +37,29 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kNamed =
      {"signal", "signal "},
      {"limit", "limit "}}};
 
+// Without blanks, punctuation and quotes at its edges. A quote whose mate stands within the text stays.
 std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kEdge = " \t\r,;:.'\"`";
-  const size_t begin = text.find_first_not_of(kEdge);
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(kEdge) + 1 - begin);
+  constexpr std::string_view kEdge = " \t\r,;:.", kQuotes = "'\"`";
+  for (;;) {
+    const size_t begin = text.find_first_not_of(kEdge);
+    if (begin == text.npos) return {};
+    text = text.substr(begin, text.find_last_not_of(kEdge) + 1 - begin);
+    const auto lone = [&](char c) {
+      return kQuotes.find(c) != kQuotes.npos && (std::ranges::count(text, c) % 2 == 1 || text.size() == 1);
+    };
+    const bool pair = text.size() > 1 && text.front() == text.back() &&
+                      kQuotes.find(text.front()) != kQuotes.npos &&
+                      std::ranges::count(text, text.front()) == 2;
+    if (pair)
+      text = text.substr(1, text.size() - 2);
+    else if (lone(text.front()))
+      text.remove_prefix(1);
+    else if (lone(text.back()))
+      text.remove_suffix(1);
+    else
+      return text;
+    if (text.empty()) return {};
+  }
 }
 
 std::string subject_of_hole(std::string_view name, std::string_view value) {
