@@ -95,8 +95,9 @@ slurm {
   id = "task", title = "A task of the job step ended with an error", role = "cascade",
   category = "unknown", component = "unknown", severity = "error", action = "none", symptom = "crash",
   regex = { [[srun: error: \S+: tasks? (?:(?P<failed_rank>\d+)|[^:]+): (?:Exited with exit code ]] ..
-      [[[1-9]|Aborted)]] },
-  remedy = "Look at the task that ended first.",
+      [[(?P<code>[1-9]\d*)|Aborted)]] },
+  remedy = "Look at the task that ended first. An exit code above 128 is a signal: 137 is SIGKILL, often " ..
+    "the out-of-memory killer's.",
   hit = { "srun: error: n17: task 3: Exited with exit code 1",
     "srun: error: n17: tasks 0-3: Exited with exit code 2" },
   miss = { "srun: error: n17: task 3: Exited with exit code 0" },
