@@ -390,6 +390,7 @@ std::string_view exception_kind(std::string_view text) {
 }
 
 void describe_uncaught(std::string_view text, Finding& f) {
+  f.detector = "traceback";
   f.title = shorten(fmt::format("Program ended with an exception: {}", text), kTitle);
   if (!exception_kind(text).empty()) return;
   f.title = "Program ended in a traceback whose exception is cut off";

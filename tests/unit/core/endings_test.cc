@@ -102,6 +102,7 @@ BOOST_AUTO_TEST_CASE(an_uncaught_exception_that_no_rule_knows_is_the_verdict_in_
       const Diagnosis& d = verdict(report_of({{"run.log", c.log, c.rank}}));
       BOOST_TEST(d.title.find(c.says) != std::string::npos, d.title);
       BOOST_TEST(d.confidence < 0.75);
+      BOOST_TEST((!d.rule && d.detector == "traceback"));
     }
 }
 
