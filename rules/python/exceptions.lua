@@ -74,8 +74,8 @@ exception {
     [[AssertionError|MemoryError|Dist(?:Backend|Network|Store)?Error|ConnectionResetError|]] ..
     [[BrokenPipeError|EOFError): ]],
   id = "exception", title = "Program ended with an exception", severity = "error", blames = "few",
-  regex = { [[(?:^|[^\w'"(])(?P<kind>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Failure)): ]] ..
-      [[(?P<what>[^\s\d.+-].*)]] },
+  regex = { [[(?:^|[^\w'"(])(?P<what>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Failure): ]] ..
+      [[[^\s\d.+-].*)]] },
   remedy = "Read the traceback above the line.",
   hit = { "mypackage.errors.PipelineError: stage 3 is empty", "RuntimeError: no such optimizer" },
   miss = { "srun: error: node17: task 3: Exited with exit code 1",

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "core/detect/analysis.h"
 #include "core/detect/ending.h"
@@ -37,6 +38,16 @@ TimeNs longest_report(const logs::Iterations& iterations) {
   return longest;
 }
 
+// Whether one file reports progress again and again. Single numbers of many files ("profiler ... step 18015")
+// rise too, and their end is no stop.
+bool reports_steadily(const logs::Iterations& iterations) {
+  constexpr size_t kReports = 3;
+  std::map<uint32_t, size_t> of_source;
+  return std::ranges::any_of(iterations.track(), [&](const logs::ProgressPoint& point) {
+    return ++of_source[point.source] >= kReports;
+  });
+}
+
 }  // namespace
 
 Fate find_fate(const View& view) {
@@ -56,7 +67,8 @@ Fate find_fate(const View& view) {
     const TimeNs patience = std::max({kHangAfter, kHangSteps * fate.step_ns, 2 * longest_report(iterations)});
     const TimeNs silent = fate.last_ns - fate.last_progress_ns;
     const bool phase = silent < kPhaseLongest && last_phase(log, false) >= fate.last_progress_ns;
-    fate.progress_stopped = !fate.ended_well && !saving && !phase && silent > patience;
+    const bool stopped = silent > patience && reports_steadily(iterations);
+    fate.progress_stopped = !fate.ended_well && !saving && !phase && stopped;
   }
   if (fate.last_iteration >= 0)
     fate.stage = saving ? Stage::kCheckpoint : fate.ended_well ? Stage::kTeardown : Stage::kIterative;

@@ -13,6 +13,7 @@
 #include "core/diagnose/quiet_rank.h"
 #include "core/diagnose/subject.h"
 #include "core/diagnose/whose.h"
+#include "core/logs/shape.h"
 
 namespace culprit::diagnose {
 namespace {
@@ -147,19 +148,23 @@ uint64_t last_words(const logs::JobLog& log, const logs::RuleLine& line) {
   return log.writers()[line.place.writer].rank ? kLastOfRank : kLastEvents;
 }
 
-// Whether the job's iterations go on below the line in its own file.
+// Whether the job's iterations went on below the line in its own file.
 bool trains_below(const logs::JobLog& log, const logs::LogPlace& place) {
-  int64_t n = 0;
+  int64_t above = -1, below = -1;
   for (const logs::ProgressPoint& p : log.iterations().track())
-    n += p.source == place.source && p.line > place.line;
-  return n > kSurvived;
+    if (p.source == place.source) (p.line > place.line ? below : above) = p.iteration;
+  return below >= 0 && below - above > kSurvived;
+}
+
+// Whether little follows in its file, and no iteration.
+bool is_at_end(const logs::JobLog& log, const logs::RuleLine& line) {
+  return events_after(log, line) <= last_words(log, line) && !trains_below(log, line.place);
 }
 
 // Whether a process ended with this line: an uncaught exception among the last records of its file. Without a
 // time in the line, later times in other files do not disprove the death.
 bool is_death(const logs::JobLog& log, const logs::RuleLine& line) {
-  return line.death && !line.own_time && events_after(log, line) <= last_words(log, line) &&
-         !trains_below(log, line.place);
+  return line.death && !line.own_time && is_at_end(log, line);
 }
 
 // Whether a kernel reports trouble that stops no job by itself, and the job still makes progress where its
@@ -383,16 +388,17 @@ void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<F
   }
 }
 
-// "mylib.errors.ShardGap: shard 17 ..." is of the kind mylib.errors.ShardGap; a traceback without its
-// exception is of none.
+// "mylib.errors.ShardGap: shard 17 ..." is of the kind mylib.errors.ShardGap; other words are of none.
 std::string_view exception_kind(std::string_view text) {
-  return text.starts_with(kTraceback) ? std::string_view() : text.substr(0, text.find(':'));
+  return logs::names_exception(text) ? text.substr(0, text.find(':')) : std::string_view();
 }
+
+bool is_planned_exit(std::string_view text) { return text == "SystemExit" || text == "SystemExit: 0"; }
 
 void describe_uncaught(std::string_view text, Finding& f) {
   f.detector = "traceback";
   f.title = shorten(fmt::format("Program ended with an exception: {}", text), kTitle);
-  if (!exception_kind(text).empty()) return;
+  if (!text.starts_with(kTraceback)) return;
   f.title = "Program ended in a traceback whose exception is cut off";
   f.category = Category::kUnknown;
   f.component = Component::kUnknown;
@@ -439,6 +445,29 @@ void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hi
   }
 }
 
+// Where one process alone raised an exception of its kind, those that several raised about a peer ("peer 3
+// closed the connection") are its consequence.
+void lead_with_the_one(const detect::View& view, std::vector<Sign>& signs) {
+  const auto is_catch_all = [](const Sign& sign) { return sign.finding.general && sign.lines[0]->exception; };
+  const auto writers = [](const Sign& sign) {
+    std::set<uint32_t> out;
+    for (const logs::RuleLine* line : sign.lines) out.insert(line->place.writer);
+    return out.size();
+  };
+  const auto of_peer = [&](const Sign& sign) {
+    const logs::ClusterId cluster = view.log->miner().resolve(sign.lines[0]->cluster);
+    return view.log->templates()[cluster].shape.of_others;
+  };
+  const bool one = std::ranges::any_of(
+      signs, [&](const Sign& sign) { return is_catch_all(sign) && writers(sign) == 1 && !of_peer(sign); });
+  if (!one) return;
+  for (Sign& sign : signs)
+    if (is_catch_all(sign) && writers(sign) > 1 && of_peer(sign)) {
+      sign.finding.role = FindingRole::kCascade;
+      sign.finding.confidence = confidence_of_rule(sign.finding);
+    }
+}
+
 // Which ranks report trouble, and which of their lines are about a peer.
 RankReports reports_by_rank(const logs::JobLog& log, const std::vector<Sign>& signs) {
   RankReports out;
@@ -469,10 +498,11 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     std::vector<std::string>& ids = out.rules[log.miner().resolve(line->cluster)];
     if (std::find(ids.begin(), ids.end(), rule.id) == ids.end()) ids.push_back(rule.id);
     if (rule.severity < Severity::kError || line->handled) continue;
-    add_line(view, a, {rule, *line}, by_rule[{line->rule, ""}]);
+    const bool by_kind = rule.general && line->exception;
+    add_line(view, a, {rule, *line}, by_rule[{line->rule, by_kind ? exception_kind(line->text) : ""}]);
   }
   for (const logs::RuleLine& line : log.uncaught())
-    if (is_death(log, line))
+    if (is_at_end(log, line) && !is_planned_exit(line.text))
       add_line(view, a, {rule_of_uncaught(), line}, by_rule[{line.rule, exception_kind(line.text)}]);
   bool told = false, alone = false;
   for (auto& [key, sign] : by_rule)
@@ -491,6 +521,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
     kept.push_back(std::move(sign));
   }
   for (Sign& sign : kept) corroborate(sign, kept);
+  lead_with_the_one(view, kept);
   std::ranges::stable_sort(kept, {}, [](const Sign& sign) {
     const logs::LogPlace& place = sign.lines.front()->place;
     return std::tuple(place.time_ns, place.source, place.line);

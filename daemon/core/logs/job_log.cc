@@ -428,7 +428,10 @@ struct JobLog::Impl {
   // `at_end`: nothing follows in its source.
   void close_held(const RecordEvent& event, std::vector<RuleLine>& found, bool at_end = false) {
     add_held(event);
+    const bool handled = was_handled(event);
     for (RuleLine& r : found) {
+      r.handled = r.handled || handled;
+      if (handled) r.known = Known::kNote;
       r.own_time = event.own_time;
       r.death = event.uncaught || event.shape.kind == ShapeKind::kRootCause;
       if (event.shape.kind != ShapeKind::kRootCause) continue;
@@ -441,6 +444,13 @@ struct JobLog::Impl {
     const bool whole = event.shape.kind != ShapeKind::kTraceback || at_end;
     if (event.uncaught && !known && whole && !event.shape.handled) found.push_back(uncaught(event));
     add_rules(found, event.form, event.place);
+  }
+
+  // A traceback that belongs to its writer's line before it ("upload failed, will retry in 30 s") and that
+  // does not begin at the entry of a process.
+  bool was_handled(const RecordEvent& event) const {
+    if (event.uncaught || event.before == kNoForm || event.shape.kind == ShapeKind::kRootCause) return false;
+    return templates[forms[event.before].cluster].shape.handled;
   }
 
   // An exception that ended its process and that no rule knows.

@@ -69,6 +69,7 @@ void Record::hold(const RecordLine& line) {
 }
 
 LineRole Record::begin(const RecordLine& line) {
+  const uint32_t before = form_;
   plain(line.form);
   code_ = entered_ = false;
   ignored_ = line.shape->ignored;
@@ -76,6 +77,7 @@ LineRole Record::begin(const RecordLine& line) {
   block_ = line.shape->kind == ShapeKind::kRootCause;
   if (!open_ && !block_) return LineRole::kEvent;
   hold(line);
+  held_.before = before;
   if (open_) lines_.push_back(line.index);
   return LineRole::kHeld;
 }

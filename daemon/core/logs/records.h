@@ -36,11 +36,12 @@ struct RecordLine {
 struct RecordEvent {
   uint32_t form = kNoForm;
   FormShape shape;
-  LogPlace place;         // of its first line
-  std::string text;       // the exception of a traceback; all lines of a list
-  bool own_time = false;  // of its first line
-  bool uncaught = false;  // its traceback begins at the entry point of a process: nothing caught it
-  bool again = false;     // a further exception of a chain: counted, told once
+  LogPlace place;             // of its first line
+  std::string text;           // the exception of a traceback; all lines of a list
+  bool own_time = false;      // of its first line
+  bool uncaught = false;      // its traceback begins at the entry point of a process: nothing caught it
+  bool again = false;         // a further exception of a chain: counted, told once
+  uint32_t before = kNoForm;  // of the event before it, by the same writer
 };
 
 // The form that a line of the batch under way has as part of an event.

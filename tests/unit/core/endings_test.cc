@@ -50,7 +50,7 @@ std::string uncaught(std::string_view exception) {
       exception);
 }
 
-const Diagnosis& verdict(const Report& r) {
+Diagnosis verdict(const Report& r) {
   BOOST_REQUIRE(r.verdict.has_value());
   return r.diagnoses[*r.verdict];
 }
@@ -65,7 +65,7 @@ constexpr std::string_view kLostPeer =
 BOOST_AUTO_TEST_CASE(an_uncaught_exception_that_ends_a_file_without_times_is_a_death) {
   const Report r = report_of(
       {{"job.err", uncaught("ValueError: class 12 is out of range"), {}}, {"job.out", steps(80), {}}});
-  const Diagnosis& d = verdict(r);
+  const Diagnosis d = verdict(r);
   BOOST_TEST((d.category == Category::kUser));
   BOOST_TEST(d.title.find("class 12") != std::string::npos);
   BOOST_TEST((d.stage == Stage::kIterative));
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(an_uncaught_exception_that_no_rule_knows_is_the_verdict_in_
        {}},
   };
   for (const Case& c : cases) BOOST_TEST_CONTEXT(c.name) {
-      const Diagnosis& d = verdict(report_of({{"run.log", c.log, c.rank}}));
+      const Diagnosis d = verdict(report_of({{"run.log", c.log, c.rank}}));
       BOOST_TEST(d.title.find(c.says) != std::string::npos, d.title);
       BOOST_TEST(d.confidence < 0.75);
       BOOST_TEST((!d.rule && d.detector == "traceback"));
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(an_uncaught_exception_that_no_rule_knows_is_the_verdict_in_
 
 BOOST_AUTO_TEST_CASE(a_log_that_ends_within_a_traceback_is_no_good_end) {
   const std::string whole = uncaught("ValueError: class 12 is out of range");
-  const Diagnosis& d =
+  const Diagnosis d =
       verdict(report_of({{"run.log", steps(80) + whole.substr(0, whole.rfind("ValueError")), {}}}));
   BOOST_TEST(d.title.find("cut off") != std::string::npos, d.title);
 }
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(a_rank_without_a_prefix_is_numbered_as_its_neighbours_of_on
                          {},
                          uint32_t(local)});
       files.push_back({"run/attempt_0/3/stderr.log", uncaught("KeyError: 'tokens'"), {}, 3u});
-      const Diagnosis& d = verdict(report_of(files));
+      const Diagnosis d = verdict(report_of(files));
       BOOST_REQUIRE(!d.evidence.empty());
       BOOST_TEST((d.evidence[0].rank == c.rank));
     }
@@ -162,6 +162,16 @@ BOOST_AUTO_TEST_CASE(a_kernels_word_of_waiting_is_a_verdict_only_once_the_job_ma
   BOOST_TEST((going.missing.size() == 1 && going.missing[0].find("fs1") != std::string::npos));
   const Report stopped = report_of({{"run.log", steps(80), {}}, {"kern.log", kernel(79, 900), {}}});
   BOOST_TEST((verdict(stopped).category == Category::kPlatform));
+}
+
+BOOST_AUTO_TEST_CASE(a_traceback_below_a_line_that_says_it_will_retry_is_no_failure) {
+  const auto log = [](std::string_view before) {
+    return steps(80) + fmt::format("2026-03-01 09:01:20,000 WARNING {}\n", before) +
+           "Traceback (most recent call last):\n  File \"/app/push.py\", line 41, in push\n    r.check()\n"
+           "requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: http://m/push\n";
+  };
+  BOOST_TEST(!report_of({{"run.log", log("upload failed, will retry in 30 s"), {}}}).verdict.has_value());
+  BOOST_TEST(report_of({{"run.log", log("upload failed"), {}}}).verdict.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_could_not_be_written_is_the_storages_although_all_ranks_end) {
@@ -188,7 +198,7 @@ BOOST_AUTO_TEST_CASE(the_rank_that_says_nothing_while_its_peers_lose_it_is_named
                               {"rank_1.log", rank_log(41, ""), 1},
                               {"rank_2.log", rank_log(41, uncaught(kLostPeer)), 2},
                               {"rank_3.log", rank_log(41, uncaught(kLostPeer)), 3}});
-  const Diagnosis& d = verdict(r);
+  const Diagnosis d = verdict(r);
   BOOST_TEST((d.category == Category::kUnknown));
   BOOST_TEST((d.component == Component::kUnknown));
   BOOST_REQUIRE(d.hosts.size() == 1u);
@@ -220,7 +230,7 @@ BOOST_AUTO_TEST_CASE(the_launchers_line_names_the_rank_that_crashed) {
                   "local_rank: 1 (pid: 77) of binary: /usr/bin/python3\n" +
                       uncaught("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "),
                   {}}});
-  const Diagnosis& d = verdict(r);
+  const Diagnosis d = verdict(r);
   BOOST_TEST(d.rule.value_or("") == "pytorch.launcher.crash");
   BOOST_TEST(d.title.find("local rank 1") != std::string::npos);
   BOOST_TEST(!d.stage.has_value());
