@@ -26,6 +26,17 @@ bool is_entry(std::string_view frame) {
   return false;
 }
 
+// Python 3.13 colours tracebacks: names and frames are read without the colours.
+std::string without_colours(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size(); ++at)
+    if (text[at] != '\x1b')
+      out += text[at];
+    else
+      at = std::min(text.find('m', at), text.size());
+  return out;
+}
+
 }  // namespace
 
 std::string listed_host(std::string_view text) {
@@ -129,18 +140,21 @@ bool Record::continues(const RecordLine& line, std::optional<RecordEvent>& done,
 bool Record::continues_traceback(const RecordLine& line, std::optional<RecordEvent>& done,
                                  std::vector<Relabel>& relabels) {
   const ShapeKind kind = line.shape->kind;
+  const bool coloured = line.text.find('\x1b') != line.text.npos;
+  const std::string bare = coloured ? without_colours(line.text) : std::string();
+  const std::string_view text = coloured ? std::string_view(bare) : line.text;
   const bool code = std::exchange(code_, kind == ShapeKind::kFrame);
   const bool frame = kind == ShapeKind::kFrame || line.indented || (code && kind != ShapeKind::kException);
-  const bool exception = !frame && (kind == ShapeKind::kException || names_exception(line.text));
+  const bool exception = !frame && (kind == ShapeKind::kException || names_exception(text));
   if (!frame && !exception) {  // cut off, or another one's lines between
     close(held_.form, done, relabels);
     return false;
   }
   lines_.push_back(line.index);
-  if (kind == ShapeKind::kFrame && !std::exchange(entered_, true)) held_.uncaught = is_entry(line.text);
+  if (kind == ShapeKind::kFrame && !std::exchange(entered_, true)) held_.uncaught = is_entry(text);
   if (!exception) return true;
   held_.shape = *line.shape;
-  held_.text.assign(line.text.substr(0, limits::kEvidenceText + 1));
+  held_.text.assign(text.substr(0, limits::kEvidenceText + 1));
   close(line.form, done, relabels);
   return true;
 }
