@@ -143,7 +143,9 @@ bool Record::continues_traceback(const RecordLine& line, std::optional<RecordEve
   const bool coloured = line.text.find('\x1b') != line.text.npos;
   const std::string bare = coloured ? without_colours(line.text) : std::string();
   const std::string_view text = coloured ? std::string_view(bare) : line.text;
-  const bool code = std::exchange(code_, kind == ShapeKind::kFrame);
+  // Carets below a source line are a frame's too, and no source line follows them.
+  const bool carets = text.find_first_not_of("^~ ") == text.npos;
+  const bool code = std::exchange(code_, kind == ShapeKind::kFrame && !carets);
   const bool frame = kind == ShapeKind::kFrame || line.indented || (code && kind != ShapeKind::kException);
   const bool exception = !frame && (kind == ShapeKind::kException || names_exception(text));
   if (!frame && !exception) {  // cut off, or another one's lines between

@@ -89,6 +89,11 @@ BOOST_AUTO_TEST_CASE(an_uncaught_exception_that_no_rule_knows_is_the_verdict_in_
        steps(80) + gap + "srun: error: n01: task 0: Exited with exit code 1\n",
        "ShardGap",
        {}},
+      {"below carets",
+       steps(80) + "Traceback (most recent call last):\n  File \"/app/run.py\", line 5, in <module>\n"
+                   "    main()\n    ~~~~^^\nmylib.ShardGap: shard 17\n",
+       "mylib.ShardGap: shard 17",
+       {}},
       {"in colours",
        steps(80) + "Traceback (most recent call last):\n  File \x1b[35m\"/app/run.py\"\x1b[0m, line "
                    "\x1b[35m5\x1b[0m, in \x1b[35m<module>\x1b[0m\n    \x1b[31mmain\x1b[0m()\n"
