@@ -189,7 +189,7 @@ def share_in(stated: Sequence[Tuple[float, bool, str]], low: float, high: float)
 
 
 def left_out(stated: Sequence[Tuple[float, bool, str]], name: str) -> Dict[str, object]:
-    """One set beside the others: expected are as many right answers as the others' bins promise."""
+    """Each set against the others: their bins of confidence promise a share of right answers."""
     own = [one for one in stated if one[2] == name]
     others = [one for one in stated if one[2] != name]
     expected = [share for low, high in BINS for share in [share_in(others, low, high)]

@@ -39,7 +39,7 @@ TimeNs longest_report(const logs::Iterations& iterations) {
 }
 
 // Whether one file reports progress again and again. Single numbers of many files ("profiler ... step 18015")
-// rise too, and their end is no stop.
+// may rise by chance; their end is no stop.
 bool reports_steadily(const logs::Iterations& iterations) {
   constexpr size_t kReports = 3;
   std::map<uint32_t, size_t> of_source;

@@ -27,7 +27,7 @@ struct Step {
   const logs::ProgressPoint* end = nullptr;
 };
 
-// Single long steps as long as their neighbours: what lasts is looked for.
+// Replaces single long steps by their neighbours' median: only lasting changes count.
 std::vector<Step> without_spikes(const std::vector<Step>& steps) {
   std::vector<Step> out = steps;
   std::vector<double> near;
@@ -37,7 +37,7 @@ std::vector<Step> without_spikes(const std::vector<Step>& steps) {
     for (size_t k = first; k < std::min(steps.size(), i + kBeside + 1); ++k) near.push_back(steps[k].ns);
     const auto middle = near.begin() + static_cast<long>(near.size() / 2);
     std::nth_element(near.begin(), middle, near.end());
-    // Where most stamps are alike the median is nought, and one second is no spike.
+    // With equal stamps the median is 0, and a step of one second is no spike.
     if (*middle > 0 && out[i].ns > kSpike * *middle + kStamp) out[i].ns = *middle;
   }
   return out;

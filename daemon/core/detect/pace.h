@@ -1,5 +1,5 @@
-// The pace of a job: whether its iterations took longer from some point on until its end. What a job logs
-// tells so without a word of trouble. Pure.
+// The pace of a job: whether its iterations took longer from some point on until its end. Shows a slowdown in
+// logs without any message of trouble. Pure; any thread.
 #pragma once
 
 #include <cstdint>

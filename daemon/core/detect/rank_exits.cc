@@ -23,7 +23,7 @@ constexpr double kConfidence = 0.8;
 constexpr size_t kQuoted = 4;  // lines of launchers
 // Peers of a lost rank stop at their next collective operation: within a step.
 constexpr TimeNs kWentOn = 30 * kNsPerSecond;
-// Ends that are seen this close together have no order: rings and sockets are looked at in turn.
+// Ends that are seen this close together have no order: rings and sockets are polled in turn.
 constexpr TimeNs kTogether = kNsPerSecond / 2;
 
 // "12:01:02 UTC"

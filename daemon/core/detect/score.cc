@@ -39,7 +39,7 @@ constexpr double kStart = -3.0;               // a twentieth of the faults are l
 constexpr int64_t kSettled = 10;              // iterations that show that the launch went well
 constexpr double kEndShare = 0.2;             // of a file without times and progress: this share is its end
 constexpr double kLateMin = -1.5;             // a fifth of the faults announce themselves early
-constexpr double kUnseen = 0.05;              // beside a rate that counts two more looks already
+constexpr double kUnseen = 0.05;              // added to a rate that counts two more looks already
 constexpr int64_t kOutlived = 5;              // iterations: a fault that kills does so sooner
 constexpr double kWithSlowdown = 0.8;         // of its templates, the share that begins where it begins
 constexpr int64_t kSlowdownSteps = 5;         // around its beginning, or this share of the slower part
@@ -443,7 +443,7 @@ class Scorer {
   std::array<std::array<Class, 3>, 2> classes_{};                    // of this job, before its end
   std::array<std::array<double, 3>, 2> shares_{};                    // [rare][words]
   std::set<uint32_t> timed_sources_;
-  double by_work_ = 1;  // the births of a job that stopped, beside those its time lets expect
+  double by_work_ = 1;  // the expected births of a job that stopped, as a share of those by its time
   TimeNs from_ = kNoTime;
   bool untimed_ = false;  // iterations are counted, and no time is known
   double length_ = 0, before_ = 0;

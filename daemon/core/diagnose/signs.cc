@@ -12,16 +12,14 @@
 #include "core/diagnose/confidence.h"
 #include "core/diagnose/quiet_rank.h"
 #include "core/diagnose/subject.h"
+#include "core/diagnose/uncaught.h"
 #include "core/diagnose/whose.h"
-#include "core/logs/shape.h"
 
 namespace culprit::diagnose {
 namespace {
 
-constexpr size_t kEvidence = 20;      // lines of a sign, quoted
-constexpr double kFatalWeight = 1.0;  // against its host: as much as a certain line of an unknown kind
-constexpr size_t kTitle = 160;        // bytes
-constexpr std::string_view kTraceback = "Traceback (most recent call last)";
+constexpr size_t kEvidence = 20;       // lines of a sign, quoted
+constexpr double kFatalWeight = 1.0;   // against its host: as much as a certain line of an unknown kind
 constexpr uint64_t kLastEvents = 400;  // a dying process with its launcher and peers writes no more than that
 constexpr uint64_t kLastOfRank = 60;   // one process alone: its other threads and its exit handlers
 constexpr TimeNs kRunning = 2;         // steps after its last progress in which a job may still be running
@@ -132,9 +130,9 @@ bool precedes_training(const detect::View& view, const logs::RuleLine& line) {
 // Whether a job that goes on for long after such a line has survived it. True for an exception, and for an
 // error of the program where no other line reports a failure. A report of hardware says nothing of its
 // writer.
-bool outlived(const Finding& f, const logs::RuleLine& line, bool told) {
+bool outlived(const Finding& f, const logs::RuleLine& line, bool reported) {
   const bool of_program = f.role == FindingRole::kRoot && !line.kernel && f.category != Category::kHardware;
-  return line.exception || (!told && of_program);
+  return line.exception || (!reported && of_program);
 }
 
 // Events that its writer's process wrote after a line. One process may write several files, and several
@@ -187,8 +185,8 @@ bool is_pending(const detect::View& view, const detect::Analysis& a, const Sign&
 }
 
 // Whether the job went on after the sign's last line as if nothing had been.
-// `told`: others say that a process of the job failed.
-bool survived(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool told) {
+// `reported`: others say that a process of the job failed.
+bool survived(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool reported) {
   const Finding& f = sign.finding;
   if (f.symptom == Symptom::kNumeric) return false;
   const logs::JobLog& log = *view.log;
@@ -198,15 +196,15 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   const int64_t at = log.iterations().iteration_at(last.place.time_ns, last.place.source, last.place.line);
   // A line without a time has that of the line before, which may be an old one; where others tell of a
   // failure and no successful job has such a line, that proves nothing.
-  const bool dated = last.own_time || !told || !sign.novel;
+  const bool dated = last.own_time || !reported || !sign.novel;
   if (at >= 0 && dated && a.fate.last_iteration - at >= kSurvived) return true;
   // Of hardware that broke one line is enough. Another fault whose time nobody knows, in a job that made
   // progress until its log ends, stopped nothing.
   const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
                           a.fate.last_ns - a.fate.last_progress_ns < kRunning * a.fate.step_ns;
-  if (at < 0 && to_the_end && !told && !(f.fatal && f.category == Category::kHardware)) return true;
+  if (at < 0 && to_the_end && !reported && !(f.fatal && f.category == Category::kHardware)) return true;
   if (precedes_training(view, last)) return true;
-  if (!outlived(f, last, told)) return false;
+  if (!outlived(f, last, reported)) return false;
   const bool few = view.log->writers()[last.place.writer].rank || (!last.exception && !f.fatal);
   return events_after(log, last) > (few ? kLastOfRank : kLastEvents);
 }
@@ -240,10 +238,10 @@ void name_by_launcher(const logs::JobLog& log, const Whose& whose, Sign& sign) {
   sign.ranks.emplace(detect::kNowhere, *rank);
 }
 
-bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool told) {
+bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool reported) {
   if (a.fate.ended_well) return true;
   if (a.has_pool && !sign.novel && sign.known) return true;
-  return survived(view, a, sign, told);
+  return survived(view, a, sign, reported);
 }
 
 // "on 1 host (node-7)", "in 3 lines": hosts are counted as hosts and ranks as ranks.
@@ -291,7 +289,7 @@ Finding complete(const detect::View& view, Sign sign) {
   const double known = f.role == FindingRole::kCascade ? 0 : f.fatal ? kFatalWeight : kFatalWeight / 2;
   if (!f.of_nobody) add_subjects(view, sign, known);
   f.why.push_back(sign.rule->id.empty()
-                      ? fmt::format("nothing caught it, {}", matched_on(view, sign))
+                      ? fmt::format("the program did not catch the exception, {}", matched_on(view, sign))
                       : fmt::format("matched rule {} {}", sign.rule->id, matched_on(view, sign)));
   if (sign.novel) f.why.emplace_back("no successful job of the pool has such a line");
   if (f.role == FindingRole::kCascade)
@@ -304,10 +302,10 @@ Finding complete(const detect::View& view, Sign sign) {
 // be the same: launchers tell of others' processes.
 void corroborate(Sign& sign, const std::vector<Sign>& all) {
   if (sign.alone || sign.finding.role == FindingRole::kCascade) return;
-  const bool told = std::any_of(all.begin(), all.end(), [&](const Sign& other) {
+  const bool supported = std::any_of(all.begin(), all.end(), [&](const Sign& other) {
     return other.alone && other.finding.component == sign.finding.component;
   });
-  if (!told) return;
+  if (!supported) return;
   sign.finding.general = sign.rule->general;
   sign.finding.confidence = confidence_of_rule(sign.finding);
 }
@@ -374,49 +372,18 @@ void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<F
       if (f.iteration) hit.step = *f.iteration;
       const rules::Rule& rule = run.ruleset().rules()[m.rule];
       if (!run.add(hit) || rule.severity < Severity::kError) continue;
-      Finding told = describe(rule, line);
-      told.detector = f.detector;
-      if (!told.of_nobody) told.subjects = f.subjects;
-      told.first_ns = f.first_ns;
-      told.last_ns = f.last_ns;
-      told.iteration = f.iteration;
-      told.evidence = f.evidence;
-      told.lines = f.lines;
-      told.why.push_back(fmt::format("rule {}: {}", rule.id, text));
-      out.push_back(std::move(told));
+      Finding fault = describe(rule, line);
+      fault.detector = f.detector;
+      if (!fault.of_nobody) fault.subjects = f.subjects;
+      fault.first_ns = f.first_ns;
+      fault.last_ns = f.last_ns;
+      fault.iteration = f.iteration;
+      fault.evidence = f.evidence;
+      fault.lines = f.lines;
+      fault.why.push_back(fmt::format("rule {}: {}", rule.id, text));
+      out.push_back(std::move(fault));
     }
   }
-}
-
-// "mylib.errors.ShardGap: shard 17 ..." is of the kind mylib.errors.ShardGap; other words are of none.
-std::string_view exception_kind(std::string_view text) {
-  return logs::names_exception(text) ? text.substr(0, text.find(':')) : std::string_view();
-}
-
-bool is_planned_exit(std::string_view text) { return text == "SystemExit" || text == "SystemExit: 0"; }
-
-void describe_uncaught(std::string_view text, Finding& f) {
-  f.detector = "traceback";
-  f.title = shorten(fmt::format("Program ended with an exception: {}", text), kTitle);
-  if (!text.starts_with(kTraceback)) return;
-  f.title = "Program ended in a traceback whose exception is cut off";
-  f.category = Category::kUnknown;
-  f.component = Component::kUnknown;
-}
-
-// An exception that ended its process, in the words of none of the rules.
-const rules::Rule& rule_of_uncaught() {
-  static const rules::Rule kRule = [] {
-    rules::Rule rule;
-    rule.title = "Program ended with an exception";
-    rule.remedy = "Read the traceback: its last lines name the place in the program.";
-    rule.category = Category::kUser;
-    rule.component = Component::kUserCode;
-    rule.action = ActionKind::kCheck;
-    rule.general = true;
-    return rule;
-  }();
-  return kRule;
 }
 
 struct Hit {
@@ -504,14 +471,14 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   for (const logs::RuleLine& line : log.uncaught())
     if (is_at_end(log, line) && !is_planned_exit(line.text))
       add_line(view, a, {rule_of_uncaught(), line}, by_rule[{line.rule, exception_kind(line.text)}]);
-  bool told = false, alone = false;
+  bool reported = false, alone = false;
   for (auto& [key, sign] : by_rule)
-    told = told ||
-           (sign.finding.role == FindingRole::kCascade && sign.alone && !is_harmless(view, a, sign, false));
+    reported = reported || (sign.finding.role == FindingRole::kCascade && sign.alone &&
+                            !is_harmless(view, a, sign, false));
   std::vector<Sign> kept;
   for (auto& [key, sign] : by_rule) {
-    if (is_harmless(view, a, sign, told)) continue;
-    if (!told && is_pending(view, a, sign)) {
+    if (is_harmless(view, a, sign, reported)) continue;
+    if (!reported && is_pending(view, a, sign)) {
       out.missing.push_back(fmt::format("whether the job goes on: {}", sign.finding.title));
       continue;
     }

@@ -1,4 +1,5 @@
-// Whose a line is, where another line of its file says so. Pure.
+// The rank of an exception, from the launcher's list of failures further down in the same file. Pure; one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ class Whose {
  public:
   Whose(const logs::JobLog& log, const rules::Ruleset& rules);
 
-  // The rank that a launcher tells of first after this line; nothing where it tells of several at once.
+  // The first rank that a launcher reports as failed after this line; nothing where it reports several at
+  // once.
   std::optional<uint32_t> first_to_fail(const logs::RuleLine& line) const;
 
  private:

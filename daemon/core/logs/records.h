@@ -40,7 +40,7 @@ struct RecordEvent {
   std::string text;           // the exception of a traceback; all lines of a list
   bool own_time = false;      // of its first line
   bool uncaught = false;      // its traceback begins at the entry point of a process: nothing caught it
-  bool again = false;         // a further exception of a chain: counted, told once
+  bool again = false;         // a further exception of a chain: counted, reported once
   uint32_t before = kNoForm;  // of the event before it, by the same writer
 };
 

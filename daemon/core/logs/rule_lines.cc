@@ -19,7 +19,7 @@ constexpr size_t kBytes = 16 << 20;
 constexpr uint32_t kFirstLines = 2;
 constexpr size_t kFirstLinesTotal = 200'000;
 constexpr size_t kFirstText = 100;  // bytes of such a line
-constexpr size_t kUncaught = 4096;  // of which no rule knows the exception: the first ones tell
+constexpr size_t kUncaught = 4096;  // exceptions that no rule knows: the first ones are enough
 
 uint64_t key_of(const RuleLine& line) { return (uint64_t{line.place.writer} << 32) | line.rule; }
 

@@ -7,7 +7,7 @@ namespace {
 
 // Lines are read some tenths of a second after they were written.
 constexpr TimeNs kLate = kNsPerSecond / 2;
-// As core/detect/stall: a process that died in a phase never tells its end.
+// As in core/detect/stall: a process that died in a phase never reports its end.
 constexpr TimeNs kLongest = 3600 * kNsPerSecond;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Phases that ranks announced (a checkpoint, an evaluation): what they take there beyond their peers is what
-// they said they would do. The last phases of each rank are kept; at most kRanks ranks. Owned by the engine,
-// one thread, pure.
+// Phases that ranks announced (a checkpoint, an evaluation): time that they spend there beyond their peers is
+// expected. Keeps the last phases of each rank, for at most kRanks ranks. Owned by the engine, one thread,
+// pure.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ class Announced {
  public:
   static constexpr size_t kPhases = 64, kRanks = 1 << 14;
 
-  // `now`: when it came, which is shortly after it was so.
+  // `now`: when the report arrived, shortly after the phase changed.
   void take(uint32_t rank, const std::string& name, bool begins, TimeNs now);
-  // Whether the rank was in a phase at some time of these.
+  // Whether the rank was in a phase at any time within the range.
   bool covers(uint32_t rank, TimeNs from, TimeNs to) const;
 
  private:

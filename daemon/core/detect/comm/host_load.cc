@@ -13,8 +13,8 @@ namespace {
 constexpr std::string_view kSwitches = "host/nonvoluntary_ctxt_switches";
 constexpr std::string_view kPressure = "host/psi_cpu_some_avg10";
 constexpr std::string_view kRunnable = "host/runnable_per_core";
-// More tasks than cores, or a task that waits for a core in a fifth of the time: hosts of devices whose cores
-// only load data and launch work show some percent.
+// Overload: more runnable tasks than cores, or a task that waits for a core in a fifth of the time. Hosts
+// whose cores only load data and launch work show a few percent.
 constexpr double kRunnableMost = 1, kPressureMost = 20;
 constexpr size_t kLeast = 3;  // samples: one of them is a moment
 
@@ -48,7 +48,7 @@ void HostLoad::take(const MetricRow& row) {
   if (sample.switches < 0 && sample.pressure < 0 && sample.runnable < 0) return;
   if (samples_.size() >= kRanks && !samples_.contains(row.rank)) return;
   std::deque<Sample>& samples = samples_[row.rank];
-  // A process that was started again counts from nought.
+  // A restarted process counts from zero.
   if (!samples.empty() && sample.switches >= 0 && sample.switches < samples.back().switches) samples.clear();
   samples.push_back(sample);
   if (samples.size() > kSamples) samples.pop_front();

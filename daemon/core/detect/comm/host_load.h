@@ -1,6 +1,6 @@
-// Who wants the cores of the ranks' hosts, as the ranks' metrics host/* say (FORMATS.md section 4): with it a
-// rank that loses its core to other work is told from one whose device is slow. The last samples of each rank
-// are kept, about 2 KB; at most kRanks ranks. Owned by the engine, one thread, pure.
+// The load on the cores of the ranks' hosts, from the ranks' metrics host/* (FORMATS.md section 4). It
+// separates a rank that loses its core to other work from one whose device is slow. Keeps the last samples of
+// each rank, about 2 KB, for at most kRanks ranks. Owned by the engine, one thread, pure.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace culprit::comm {
 
-// Of the last samples of a rank; negative: not known.
+// Means over a rank's last samples; negative: unknown.
 struct CoreUse {
   double pressure = -1;  // percent of the time in which a task of its host waited for a core
   double runnable = -1;  // tasks of its host that run or want to, per core

@@ -36,7 +36,7 @@ constexpr double kCollectionMs = 300;
 // A device that is slow is so in all that it does: three quarters of its time, over as many places as tell.
 constexpr double kEven = 0.75;
 constexpr uint32_t kGaps = 8;
-// Of so few ranks each one is an eighth or more of what they differ by.
+// With so few ranks, each one makes up an eighth or more of their spread.
 constexpr size_t kFew = 8;
 // A step in which the middle rank works so many times as long as usual is of another kind.
 constexpr float kSpecial = 1.3f;
@@ -47,7 +47,7 @@ constexpr double kAlike = 0.4;
 // A part of the network that explains what is slow as well as two others do is named; one of more is nobody.
 constexpr double kNamed = 0.3;
 // A cost on the step's path below this share of the step makes no step irregular, and one below the other
-// accuses nobody: jobs differ by so much from day to day. Nor does one below what the steps differ by.
+// accuses no rank: jobs differ by so much from day to day. Nor does a cost below the steps' own scatter.
 constexpr double kCostWorth = 0.01, kAccuseWorth = 0.045;
 constexpr size_t kCheap = 4;  // culprits below the bar that are stated
 
@@ -145,8 +145,8 @@ class Judge {
       if (const double sigma = sigma_without(i); sigma > 0) sigma_without_[i] = sigma;
   }
 
-  // The same of a job of few ranks without one of them, which would hide in a scale that it makes itself. 0:
-  // the others have no peers.
+  // The scale of a small job without this rank, which would hide in a scale that it sets itself. 0: the
+  // others have no peers.
   double sigma_without(uint32_t rank) const {
     std::vector<float> values;
     for (uint32_t s = 0; s < steps_.size(); ++s) {
@@ -198,7 +198,7 @@ class Judge {
     return out;
   }
 
-  // What it takes in a phase that it announced says nothing.
+  // Time in an announced phase is no evidence.
   bool is_comparable(const StepResult& s, const RankStep& r) const {
     if (r.peers < 2 || s.step_ms <= 0) return false;
     const auto ns = static_cast<TimeNs>(s.step_ms * kNsPerMs);
@@ -307,8 +307,8 @@ class Judge {
       ms += steps_[of.marks[i].step].step_ms;
       behind += differs(of.excess[i], of.usual[i]);
     }
-    // What takes a core from a process comes and goes, by the second: where work on cores differs by as much
-    // as one would act on, a rank has to be behind its peers in nearly all of a longer time.
+    // Competition for cores comes and goes by the second. Where work on cores scatters by as much as an
+    // actionable slowdown, a rank must lag its peers in nearly all steps of a longer time.
     if (cluster_.ranks()[rank].device == kNone && sigma_for(rank, sigma_) > kWorth &&
         (hits < kLastingLive || ms < kLastingOnCoresMs ||
          behind < kBehindOnCores * static_cast<double>(run.to - run.from + 1)))
@@ -585,7 +585,7 @@ class Judge {
         next = std::max(next, p.next);
       else if (p.sparse)
         next = std::max(next, p.rank->rank == r.rank ? p.next : p.rank->largest);
-    // A path that lost records lead astray misses what the step itself shows: it is longer by the pause.
+    // Lost records may lead the path astray. The step itself still shows the pause: it is longer by it.
     const double longer = steps_[at].step_ms - usual_step();
     const double cost = std::max(double{r.path}, std::min(longer, double{r.largest}));
     if (most < kStandsOut * next || cost < kPauseWorth * steps_[at].step_ms) return;
@@ -744,7 +744,7 @@ class Judge {
     return cost >= std::max(kAccuseWorth, scatter_without(c)) * (whole - cost);
   }
 
-  // What steps would differ by without it, of their middle one.
+  // The steps' scatter without its cost, relative to the median step.
   double scatter_without(const Culprit& c) const {
     std::map<uint32_t, double> costs;
     for (size_t i = 0; i < c.steps.size(); ++i) costs[c.steps[i]] = c.costs[i];

@@ -44,8 +44,7 @@ struct Judgement {
   std::vector<uint32_t> odd;      // steps that took long for nobody's fault: indices, ascending
 };
 
-// `live`: more steps are to come, and nothing is lost by waiting for them. `phases`: that ranks announced;
-// null: none.
+// `live`: more steps will come, so the judge may wait for them. `phases`: announced by ranks; null: none.
 Judgement judge(const Cluster& cluster, const std::deque<StepResult>& steps, bool live = false,
                 const Announced* phases = nullptr);
 

@@ -14,8 +14,8 @@ constexpr double kMs = 1e-6;
 constexpr size_t kSteps = 32;  // whose medians say what is usual
 // Kinds of operations of which it is known: a job has some tens of each size; some 200 bytes each.
 constexpr size_t kKinds = 1 << 20;
-// Of operations of a kind: what is usual. Below a switch may be one stage of four, whose sends and those to
-// it are half of all.
+// The quantile of a kind's operations that counts as usual. One stage of four may be below a switch; its
+// sends and those to it are half of all.
 constexpr double kUsual = 0.4;
 // Slower by less than this is nothing to act on, and within what neighbours on a network do to one another.
 constexpr double kSlowLog = 0.25;
@@ -25,7 +25,7 @@ constexpr double kSigmas = 4;
 // again (times on shared networks have tails like that), until nobody has seen it.
 constexpr double kSlow = 2.9, kNormal = -2.25, kTail = 2, kSlowMost = 12;
 
-// One in this many members of a group may have no records: so seldom is the last to come one of them.
+// One member in this many of a group may lack records: the last to arrive is then seldom one of them.
 constexpr size_t kOneAbsentOf = 8;
 
 // In a group of more hosts no pair of them stands out.
@@ -96,8 +96,9 @@ struct Part {
   }
 };
 
-// What circuits differ by: half of the shortest span that half of them lie in, which is their median absolute
-// deviation, and holds where the other half is slow. The median absolute deviation itself of few.
+// The spread of circuits: half of the shortest interval that holds half of them. It equals the median
+// absolute deviation, and stays valid when the other half is slow. For few, the median absolute deviation
+// itself.
 double spread_of(std::vector<double>& values) {
   constexpr size_t kFew = 16;
   if (values.size() < kFew) {

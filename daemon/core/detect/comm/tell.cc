@@ -33,11 +33,11 @@ constexpr size_t kWhole = 16;  // ranks named one by one of a host or a link
 
 class Teller {
  public:
-  Teller(CommTrace& trace, const Beside& beside)
-      : trace_(trace), cluster_(trace.cluster()), steps_(trace.steps()), beside_(beside) {}
+  Teller(CommTrace& trace, const RankContext& context)
+      : trace_(trace), cluster_(trace.cluster()), steps_(trace.steps()), context_(context) {}
 
   Told run(Stopped stopped) {
-    judgement_ = judge(cluster_, steps_, trace_.live(), beside_.phases);
+    judgement_ = judge(cluster_, steps_, trace_.live(), context_.phases);
     for (const Culprit& c : judgement_.culprits)
       if (!c.nobody) out_.findings.push_back(finding_of(c));
     irregularities();
@@ -48,7 +48,7 @@ class Teller {
     const Mismatch* m = last_mismatch(cluster_, mismatches);
     if (const auto left = trace_.left_out()) {
       out_.left_out = {finding_of(*left), m || out_.hang};
-      // What does not match, or never ends, does so for the operation that was left out.
+      // Mismatches and unfinished operations follow from the operation that was left out.
       for (Finding& f : out_.findings)
         if (f.symptom == Symptom::kHang) f.general = true;
     } else if (m) {
@@ -145,11 +145,10 @@ class Teller {
   static bool is_work(const Culprit& c) { return c.kind == "gpu" || (c.kind == "host" && c.peers > 0); }
 
   CoreUse cores_of(const Culprit& c) const {
-    return beside_.load && is_work(c) ? beside_.load->of(number_of(c)) : CoreUse();
+    return context_.load && is_work(c) ? context_.load->of(number_of(c)) : CoreUse();
   }
 
-  // A rank without a device computes on the host's processors, and one that has to wait for them may be slow
-  // for nothing else.
+  // A rank without a device computes on the host's cores, and waiting for them may be the whole cause.
   Component component_of(const Culprit& c) const {
     if (c.kind == "gpu") return has_device(c) && !cores_of(c).contended() ? Component::kGpu : Component::kCpu;
     if (c.kind == "nvlink") return Component::kNvlink;
@@ -359,7 +358,7 @@ class Teller {
     f.first_ns = f.last_ns = stuck.since_ns;
     f.fatal = true;
     f.symptom = Symptom::kHang;
-    // Who never entered may as well wait for data or for a lock: only a device that does not finish what it
+    // A rank that never entered may wait for data or for a lock. Only a device that does not finish what it
     // began points at hardware.
     const bool device = stuck.on_device && !stuck.ranks.empty() &&
                         std::all_of(stuck.ranks.begin(), stuck.ranks.end(),
@@ -397,17 +396,24 @@ class Teller {
     out_.findings.push_back(std::move(f));
   }
 
-  Finding finding_of(const LeftOut& left) const {
+  // Ranks of the program did not make the same calls in a step.
+  Finding fault_of_program(int64_t step) const {
     Finding f;
     f.detector = "comm";
     f.kind = FindingKind::kFault;
-    f.iteration = left.step;
+    f.iteration = step;
     f.fatal = f.of_nobody = true;
     f.symptom = out_.hang ? Symptom::kHang : Symptom::kCrash;
     f.category = Category::kUser;
     f.component = Component::kUserCode;
     f.confidence = kMismatch;
     f.action = ActionKind::kFix;
+    f.remedy = kSameCalls;
+    return f;
+  }
+
+  Finding finding_of(const LeftOut& left) const {
+    Finding f = fault_of_program(left.step);
     f.title = fmt::format(
         "{} left out {} in step {}: it is behind {} since", who({left.rank}),
         left.count == 1 ? fmt::format("an operation ({})", word(left.op)) : counted(left.count, "operation"),
@@ -416,7 +422,6 @@ class Teller {
     f.why = {
         fmt::format("in group {:x} each of its operations meets a later one of its peers, from step {} on",
                     left.comm, left.step + 1)};
-    f.remedy = kSameCalls;
     FindingSubject s;
     s.host = cluster_.host_name(left.rank);
     s.rank = cluster_.ranks()[left.rank].rank;
@@ -424,21 +429,12 @@ class Teller {
     return f;
   }
 
-  // Who waits for whom is then what the program made of it.
+  // The waits are then a consequence of the program's fault.
   void mismatch(const Mismatch& m) {
     for (Finding& f : out_.findings)
       if (f.symptom == Symptom::kHang) f.general = true;
-    Finding f;
-    f.detector = "comm";
-    f.kind = FindingKind::kFault;
+    Finding f = fault_of_program(m.step);
     f.first_ns = f.last_ns = m.first_ns;
-    f.iteration = m.step;
-    f.fatal = f.of_nobody = true;
-    f.symptom = out_.hang ? Symptom::kHang : Symptom::kCrash;
-    f.category = Category::kUser;
-    f.component = Component::kUserCode;
-    f.confidence = kMismatch;
-    f.action = ActionKind::kFix;
     const bool tie = m.ranks.size() == 2 * m.members;
     const bool sizes = m.most == m.other;
     const std::string most =
@@ -451,7 +447,6 @@ class Teller {
     f.why = {fmt::format("operation {} of group {:x}, in step {}, is not the same on all of its ranks", m.seq,
                          m.comm, m.step),
              "the group did nothing more after it"};
-    f.remedy = kSameCalls;
     for (const uint32_t r : m.ranks) {
       FindingSubject s;
       s.host = cluster_.host_name(r);
@@ -472,7 +467,7 @@ class Teller {
   CommTrace& trace_;
   const Cluster& cluster_;
   const std::deque<StepResult>& steps_;
-  const Beside beside_;
+  const RankContext context_;
   Judgement judgement_;
   std::map<uint32_t, double> without_;  // by step: its time without the excess
   double usual_ = -1;
@@ -481,9 +476,9 @@ class Teller {
 
 }  // namespace
 
-Told tell(CommTrace& trace, Stopped stopped, const Beside& beside) {
+Told tell(CommTrace& trace, Stopped stopped, const RankContext& context) {
   trace.settle();
-  return Teller(trace, beside).run(stopped);
+  return Teller(trace, context).run(stopped);
 }
 
 void add_summary(const CommTrace& trace, JobSummary& job) {

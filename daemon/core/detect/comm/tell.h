@@ -29,14 +29,14 @@ struct Told {
   std::vector<StepsWanted> wanted;  // of hosts that tell no records: to be asked for
 };
 
-// What ranks report beside their records; borrowed, null where there is nothing.
-struct Beside {
+// What ranks report about their hosts and phases; borrowed, null where there is nothing.
+struct RankContext {
   const HostLoad* load = nullptr;
   const Announced* phases = nullptr;
 };
 
 // Settles the trace first.
-Told tell(CommTrace& trace, Stopped stopped = Stopped::kRecordsEnd, const Beside& beside = {});
+Told tell(CommTrace& trace, Stopped stopped = Stopped::kRecordsEnd, const RankContext& context = {});
 
 // What the trace knows of the job, where its logs do not.
 void add_summary(const CommTrace& trace, JobSummary& job);

@@ -137,10 +137,10 @@ BOOST_DATA_TEST_CASE(names_who_was_slow_and_nobody_where_nobody_was, boost::unit
   const JobFile job;
   comm::CommTrace trace(&job, false);
   feed(kLayout, c.chance, c.faults, trace);
-  const comm::Told told = comm::tell(trace);
-  BOOST_TEST(told.findings.size() == (c.kind.empty() ? 0u : 1u));
+  const comm::Told answer = comm::tell(trace);
+  BOOST_TEST(answer.findings.size() == (c.kind.empty() ? 0u : 1u));
   bool named = false;
-  for (const Irregularity& i : told.irregularities) {
+  for (const Irregularity& i : answer.irregularities) {
     if (i.suspects.empty()) {
       BOOST_TEST(i.kind == "job");
       continue;
@@ -164,10 +164,10 @@ BOOST_AUTO_TEST_CASE(finds_the_second_culprit_behind_the_first) {
                                                                       : r == 50 ? 1.3
                                                                                 : 1.0; }),
        trace);
-  const comm::Told told = comm::tell(trace);
-  BOOST_REQUIRE(told.findings.size() == 2u);
-  BOOST_TEST(told.findings[0].subjects[0].rank.value() == 21u);
-  BOOST_TEST(told.findings[1].subjects[0].rank.value() == 50u);
+  const comm::Told answer = comm::tell(trace);
+  BOOST_REQUIRE(answer.findings.size() == 2u);
+  BOOST_TEST(answer.findings[0].subjects[0].rank.value() == 21u);
+  BOOST_TEST(answer.findings[1].subjects[0].rank.value() == 50u);
 }
 
 BOOST_AUTO_TEST_CASE(tells_what_a_step_would_have_taken_without_the_excess) {
@@ -226,10 +226,10 @@ BOOST_AUTO_TEST_CASE(suspects_the_device_that_does_not_leave_the_last_operation)
       trace.take("node-" + std::to_string(h), step[h]);
     }
   }
-  const comm::Told told = comm::tell(trace);
-  BOOST_REQUIRE(told.hang);
-  BOOST_REQUIRE(told.hang->suspects.size() == 1u);
-  BOOST_TEST(told.hang->suspects[0].rank.value() == 21u);
+  const comm::Told answer = comm::tell(trace);
+  BOOST_REQUIRE(answer.hang);
+  BOOST_REQUIRE(answer.hang->suspects.size() == 1u);
+  BOOST_TEST(answer.hang->suspects[0].rank.value() == 21u);
 }
 
 // Three ranks on the cores of one host, next to other work: steps of 300 to 400 ms, each late by up to
@@ -256,11 +256,11 @@ comm::Told three_on_cores(const std::function<bool(uint64_t)>& slow) {
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_on_cores_is_named_where_it_is_behind_in_nearly_all_steps_of_a_longer_time) {
-  const comm::Told told = three_on_cores([](uint64_t step) { return step >= 20; });
-  BOOST_REQUIRE(told.findings.size() == 1u);
-  BOOST_TEST(told.findings[0].subjects[0].rank.value() == 1u);
-  BOOST_TEST((told.findings[0].component == Component::kCpu));
-  BOOST_TEST((told.findings[0].category == Category::kUnknown));
+  const comm::Told answer = three_on_cores([](uint64_t step) { return step >= 20; });
+  BOOST_REQUIRE(answer.findings.size() == 1u);
+  BOOST_TEST(answer.findings[0].subjects[0].rank.value() == 1u);
+  BOOST_TEST((answer.findings[0].component == Component::kCpu));
+  BOOST_TEST((answer.findings[0].category == Category::kUnknown));
 }
 
 BOOST_AUTO_TEST_CASE(work_that_takes_a_core_now_and_then_accuses_nobody) {
@@ -297,9 +297,9 @@ BOOST_AUTO_TEST_CASE(what_a_rank_costs_is_told_where_operations_are_launched_as_
     }
     at = all + 5 * kMs;
   }
-  const comm::Told told = comm::tell(trace);
-  BOOST_REQUIRE(told.irregularities.size() == 1u);
-  const Irregularity& slow = told.irregularities[0];
+  const comm::Told answer = comm::tell(trace);
+  BOOST_REQUIRE(answer.irregularities.size() == 1u);
+  const Irregularity& slow = answer.irregularities[0];
   BOOST_TEST(slow.suspects.at(0).rank.value() == 5u);
   BOOST_TEST(slow.cost_ms == 15, boost::test_tools::tolerance(0.1));
 }
@@ -327,10 +327,10 @@ BOOST_AUTO_TEST_CASE(who_would_wait_for_the_culprit_himself_is_not_named_beside_
       hosts[rank / 2].push_back(one);
     }
   for (size_t h = 0; h < hosts.size(); ++h) trace.take("node-" + std::to_string(h), hosts[h]);
-  const comm::Told told = comm::tell(trace);
-  BOOST_REQUIRE(told.hang);
-  BOOST_REQUIRE(told.hang->suspects.size() == 1u);
-  BOOST_TEST(told.hang->suspects[0].rank.value() == 1u);
+  const comm::Told answer = comm::tell(trace);
+  BOOST_REQUIRE(answer.hang);
+  BOOST_REQUIRE(answer.hang->suspects.size() == 1u);
+  BOOST_TEST(answer.hang->suspects[0].rank.value() == 1u);
 }
 
 // Three ranks wait for the fourth, and nothing is entered or left any more: only later joins tell that time
@@ -359,9 +359,9 @@ BOOST_AUTO_TEST_CASE(joins_that_are_written_again_show_that_a_trace_ends_in_a_ha
       records.push_back(join);
     }
     trace.take("node-0", records);
-    const comm::Told told = comm::tell(trace);
-    BOOST_REQUIRE(told.hang.has_value() == again);
-    if (again) BOOST_TEST(told.hang->suspects.at(0).rank.value() == 3u);
+    const comm::Told answer = comm::tell(trace);
+    BOOST_REQUIRE(answer.hang.has_value() == again);
+    if (again) BOOST_TEST(answer.hang->suspects.at(0).rank.value() == 3u);
   }
 }
 
@@ -370,9 +370,9 @@ BOOST_AUTO_TEST_CASE(hosts_of_which_nothing_is_recorded_are_told_and_blame_nobod
   comm::CommTrace trace(&job, false);
   plain::Job plain(kLayout, chance());
   for (int s = 0; s < 6; ++s) trace.take("node-3", plain.step()[3]);
-  const comm::Told told = comm::tell(trace);
-  BOOST_TEST(told.findings.empty());
-  BOOST_TEST(!told.hang.has_value());
+  const comm::Told answer = comm::tell(trace);
+  BOOST_TEST(answer.findings.empty());
+  BOOST_TEST(!answer.hang.has_value());
   BOOST_REQUIRE(trace.told_drops().size() == 1u);
   BOOST_TEST(trace.told_drops()[0] ==
              "not there: communication records of 56 of 64 ranks that communicators speak of: ranks 0 to 23, "
@@ -425,10 +425,10 @@ BOOST_AUTO_TEST_CASE(is_the_surer_the_more_steps_a_culprit_shows_in) {
     comm::CommTrace trace(&job, false);
     feed(kLayout, chance(),
          slow_work([&](uint32_t r, uint32_t s) { return r == 21 && s >= from ? 1.5 : 1.0; }), trace);
-    const comm::Told told = comm::tell(trace);
-    BOOST_REQUIRE(told.findings.size() == 1u);
-    BOOST_TEST(told.findings[0].confidence > sure);
-    sure = told.findings[0].confidence;
+    const comm::Told answer = comm::tell(trace);
+    BOOST_REQUIRE(answer.findings.size() == 1u);
+    BOOST_TEST(answer.findings[0].confidence > sure);
+    sure = answer.findings[0].confidence;
   }
   BOOST_TEST(sure < 1);
 }
@@ -440,10 +440,10 @@ BOOST_AUTO_TEST_CASE(suspects_the_rank_that_does_not_come) {
   faults.stuck_rank = 21;
   faults.stuck_step = 11;
   feed(kLayout, chance(), faults, trace);
-  const comm::Told told = comm::tell(trace);
-  BOOST_REQUIRE(told.hang);
-  BOOST_REQUIRE(told.hang->suspects.size() == 1u);
-  BOOST_TEST(told.hang->suspects[0].rank.value() == 21u);
+  const comm::Told answer = comm::tell(trace);
+  BOOST_REQUIRE(answer.hang);
+  BOOST_REQUIRE(answer.hang->suspects.size() == 1u);
+  BOOST_TEST(answer.hang->suspects[0].rank.value() == 21u);
 }
 
 BOOST_AUTO_TEST_CASE(the_order_of_records_changes_nothing) {
@@ -626,10 +626,10 @@ comm::Told tell_calls(const std::vector<std::pair<CommOp, uint64_t>>& calls, uin
 
 BOOST_AUTO_TEST_CASE(a_rank_that_enters_another_collective_than_its_peers_is_the_programs_fault) {
   using enum CommOp;
-  const comm::Told told =
+  const comm::Told answer =
       tell_calls({{kAllReduce, 1024}, {kAllReduce, 1024}, {kAllGather, 1024}, {kAllReduce, 1024}});
-  BOOST_REQUIRE(told.findings.size() == 1u);
-  const Finding& f = told.findings[0];
+  BOOST_REQUIRE(answer.findings.size() == 1u);
+  const Finding& f = answer.findings[0];
   BOOST_TEST(f.title == "Rank 2 (node-2) entered all_gather where 3 peers entered all_reduce");
   BOOST_TEST((f.category == Category::kUser));
   BOOST_TEST(f.iteration.value() == 5);
@@ -676,10 +676,10 @@ BOOST_AUTO_TEST_CASE(a_stage_that_one_host_runs_alone_and_slowly_is_told_as_unkn
   comm::CommTrace slow(&job, false), healthy(&job, false);
   const plain::Layout layout{2, 4, 4, 8, 2, 8};
   feed(layout, chance(), slow_work([](uint32_t r, uint32_t) { return host(r) == 1 ? 1.8 : 1.0; }), slow);
-  const comm::Told told = comm::tell(slow);
-  BOOST_TEST(told.findings.empty());
-  BOOST_REQUIRE(told.missing.size() == 1u);
-  BOOST_TEST(told.missing[0].find("all of them run on node-1") != std::string::npos, told.missing[0]);
+  const comm::Told answer = comm::tell(slow);
+  BOOST_TEST(answer.findings.empty());
+  BOOST_REQUIRE(answer.missing.size() == 1u);
+  BOOST_TEST(answer.missing[0].find("all of them run on node-1") != std::string::npos, answer.missing[0]);
   feed(layout, chance(), {}, healthy);
   BOOST_TEST(comm::tell(healthy).missing.empty());
 }

@@ -41,11 +41,11 @@ struct Program {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_rank_that_leaves_out_a_collective_is_behind_from_then_on) {
-  const comm::Told told = Program{.skips = 2}.tell();
-  BOOST_REQUIRE(told.left_out.has_value());
-  BOOST_TEST(told.left_out->finding.title ==
+  const comm::Told answer = Program{.skips = 2}.tell();
+  BOOST_REQUIRE(answer.left_out.has_value());
+  BOOST_TEST(answer.left_out->finding.title ==
              "Rank 2 (node-2) left out an operation (all_reduce) in step 10: it is behind 3 peers since");
-  BOOST_TEST(told.left_out->finding.iteration.value() == 10);
+  BOOST_TEST(answer.left_out->finding.iteration.value() == 10);
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_that_counts_steps_differently_from_the_first_on_left_out_nothing) {
