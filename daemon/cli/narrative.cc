@@ -122,7 +122,9 @@ std::string noticed(const Report& report, const RenderOptions& options) {
 std::string healthy(const Report& report, const RenderOptions& options) {
   std::string out = fmt::format("Nothing wrong found in {}", job_size(report.job));
   if (const std::string range = job_range(report.job, options); !range.empty()) out += ", " + range;
-  return out;
+  // Steps that are slow alike from the first one on look healthy in logs.
+  const bool speed_unknown = !report.activity.progress.empty() && report.comm.steps.empty();
+  return speed_unknown ? out + "; whether its speed is normal, logs alone do not show" : out;
 }
 
 bool is_suspicious(const Report& r) {

@@ -38,13 +38,13 @@ TimeNs longest_report(const logs::Iterations& iterations) {
   return longest;
 }
 
-// Whether one file reports progress again and again. Single numbers of many files ("profiler ... step 18015")
-// may rise by chance; their end is no stop.
+// Whether one file reports progress again and again with the same line. Single numbers of many files
+// ("profiler ... step 18015") may rise by chance; their end is no stop.
 bool reports_steadily(const logs::Iterations& iterations) {
   constexpr size_t kReports = 3;
-  std::map<uint32_t, size_t> of_source;
+  std::map<std::pair<uint32_t, uint32_t>, size_t> reports;
   return std::ranges::any_of(iterations.track(), [&](const logs::ProgressPoint& point) {
-    return ++of_source[point.source] >= kReports;
+    return ++reports[{point.source, point.form}] >= kReports;
   });
 }
 

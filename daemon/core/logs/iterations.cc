@@ -26,6 +26,9 @@ constexpr double kSigmaFloor = 0.05;  // one event in twenty comes and goes in a
 constexpr double kSigmas = 3;         // L4's bound
 constexpr uint64_t kWarmUp = 5;       // distances before a writer's mean is worth comparing with
 
+// Of so many lines of a track, or more, at least one in so many is of one form.
+constexpr uint64_t kLoopLines = 4, kLoopForms = 4;
+
 struct Track {
   uint32_t key = 0;
   CounterKind kind = CounterKind::kCounts;
@@ -36,6 +39,8 @@ struct Track {
   ProgressPoint last;                                      // the first line of the furthest iteration
   std::map<uint32_t, std::vector<ProgressPoint>> untimed;  // by source, where lines have no time
   FlatMap<int64_t> of_writer{16};
+  FlatMap<uint64_t> of_form{4};  // lines
+  uint64_t most_of_form = 0;
 
   static void thin(std::vector<ProgressPoint>& list) {
     size_t kept = 0;
@@ -54,6 +59,7 @@ struct Track {
 
   void add(const ProgressPoint& point) {
     ++lines;
+    most_of_form = std::max(most_of_form, ++*of_form.try_emplace(point.form, 0).first);
     if (point.iteration > max) {
       max = point.iteration;
       last = point;
@@ -73,11 +79,14 @@ struct Track {
     return std::max<TimeNs>(0, last.time_ns - points.front().time_ns);
   }
 
+  // A loop repeats its lines. Single lines of many programs that mention a step each are no loop.
+  bool is_loop() const { return lines < kLoopLines || kLoopForms * most_of_form >= lines; }
+
   // Named ones first, then the one that counted most and longest: what loads at the beginning counts far and
   // fast. A number that falls as often as it rises counts nothing.
   double weight(TimeNs longest) const {
     const double distinct = static_cast<double>(points.size() * stride);
-    if (falls * 4 > rises || distinct < (kind == CounterKind::kCounts ? 8 : 2)) return 0;
+    if (falls * 4 > rises || !is_loop() || distinct < (kind == CounterKind::kCounts ? 8 : 2)) return 0;
     const double share = longest > 0 ? static_cast<double>(duration()) / static_cast<double>(longest) : 1;
     return distinct * (0.05 + share) *
            (kind == CounterKind::kNamed ? 1e6

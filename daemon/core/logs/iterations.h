@@ -31,6 +31,7 @@ struct ProgressPoint {
   TimeNs time_ns = kNoTime;
   int64_t iteration = 0;
   uint32_t source = 0;
+  uint32_t form = 0;  // of the line
   uint64_t line = 0;
 };
 

@@ -328,8 +328,8 @@ struct JobLog::Impl {
                                : kNamedTracks | static_cast<uint32_t>(mix64(
                                                     progress->name, static_cast<uint64_t>(progress->total)));
       const uint64_t moves = iterations.moves();
-      const bool rose = iterations.progress(group.writer, key, kind,
-                                            {place.time_ns, progress->iteration, place.source, place.line});
+      const bool rose = iterations.progress(
+          group.writer, key, kind, {place.time_ns, progress->iteration, place.source, form.key, place.line});
       // Behind a progress bar stands another message: the bar counts, not that message.
       const bool counts = seen.shape.progress || kind == CounterKind::kCounts;
       templates[form.cluster].rises += counts && rose;

@@ -42,8 +42,9 @@ class Replay {
   struct Entry {
     uint32_t after = kNone;  // an operation; of kEnds: a place in launches_
     uint32_t instance = kNone;
-    uint32_t end = kNone;  // its instance, or what comes behind those: an end of its own
-    float gap_ms = 0, excess_ms = 0;
+    uint32_t end = kNone;      // its instance, or what comes behind those: an end of its own
+    uint32_t entered = kNone;  // as Op::entered; after_ms: from there
+    float gap_ms = 0, excess_ms = 0, after_ms = 0;
     After how = After::kNothing;
     bool alone = false;  // as Op::alone
   };
@@ -81,6 +82,7 @@ class Replay {
     return false;
   }
 
+  int64_t entered_ns(const Op& op) const { return step_.aligned(op.entered, step_.ops[op.entered].start); }
   static double span_ms(const Op& op) { return kMs * static_cast<double>(op.end - op.start); }
 
   // What an operation took when all were there. Where some are not recorded it is what those that are had in
@@ -112,6 +114,10 @@ class Replay {
       if (op.excess_ms > 0) entry.excess_ms = std::min(op.excess_ms, op.gap_ms);
       entry.end = entry.instance = op.instance;
       entry.alone = op.alone;
+      entry.entered = op.entered;
+      if (op.entered != kNone)
+        entry.after_ms =
+            static_cast<float>(kMs * static_cast<double>(step_.aligned(k, op.start) - entered_ns(op)));
       if (const double span = span_ms(op); op.alone || span < took_[op.instance] - kTogetherMs) {
         entry.end = static_cast<uint32_t>(took_.size());
         took_.push_back(span);
@@ -166,6 +172,7 @@ class Replay {
     std::vector<uint32_t> missing(step_.instances.size());
     // Of an instance the rank that came last to wait for it, of a rank the one that had come before.
     std::vector<uint32_t> waiting(step_.instances.size(), kNone), earlier(ranks, kNone);
+    std::vector<std::pair<uint32_t, uint32_t>> hidden;  // operations whose entries ranks wait for; few
     for (size_t i = 0; i < missing.size(); ++i) missing[i] = step_.instances[i].count;
     for (uint32_t i = 0; i < ranks; ++i) ready[i] = ranks - 1 - i;
     while (!ready.empty()) {
@@ -177,7 +184,15 @@ class Replay {
           earlier[rank] = std::exchange(waiting[on], rank);
           break;
         }
+        if (const uint32_t e = entries_[k].entered; e != kNone && next[step_.owner[e]] <= e) {
+          hidden.emplace_back(e, rank);
+          break;
+        }
         order_.push_back(k);
+        std::erase_if(hidden, [&](const auto& h) {
+          if (h.first == k) ready.push_back(h.second);
+          return h.first == k;
+        });
         const uint32_t instance = entries_[k].instance;
         if (--missing[instance] > 0) continue;
         for (uint32_t r = std::exchange(waiting[instance], kNone); r != kNone; r = earlier[r])
@@ -192,7 +207,9 @@ class Replay {
     for (const uint32_t k : order_) {
       const Entry& entry = entries_[k];
       double at = after(k, entry) + entry.gap_ms;
-      if (excess.host != kNone && left_out_[step_.owner[k]]) at -= entry.excess_ms;
+      const bool waited = entry.entered != kNone;
+      if (waited || (excess.host != kNone && left_out_[step_.owner[k]])) at -= entry.excess_ms;
+      if (waited) at = std::max(at, starts_[entry.entered] + entry.after_ms);
       starts_[k] = at;
       ends_[entry.instance].entry = std::max(ends_[entry.instance].entry, at);
       if (entry.end != entry.instance) ends_[entry.end].entry = at;

@@ -12,6 +12,10 @@ namespace {
 // places and members. What fewer than half of them do is compared with nobody.
 constexpr size_t kPlaces = 4, kPlacesMore = 64;
 
+// Groups of a role differ where their middle ranks do by so many times what ranks of a group do, and by this
+// share of the step.
+constexpr float kOfWidth = 3, kDiffers = 0.02f;
+
 // Ranks of one role in a step, and their gaps place by place. The places are those of the member with most of
 // them, but for one that has many times as many as others; a place is an operation by its kind and its number
 // in the step, so that a lost record moves nothing.
@@ -276,6 +280,65 @@ void compare_families(const Cluster& cluster, Step& step) {
   }
 }
 
+// Groups of one shape that cross hosts, each rank of a role in one of them.
+using Groups = std::map<uint32_t, std::vector<uint32_t>>;  // by communicator: indices into Step::ranks
+
+std::map<uint64_t, Groups> groups_of(const Cluster& cluster, const Step& step,
+                                     const std::vector<uint32_t>& role) {
+  std::map<uint64_t, Groups> by_shape;
+  for (const uint32_t i : role)
+    for (const Slot& slot : cluster.ranks()[step.ranks[i]].slots) {
+      const uint32_t comm = cluster.channels()[slot.channel].comm;
+      const CommInfo& info = cluster.comms()[comm];
+      if (slot.peer != kNone || info.hosts < 2 || info.members.size() >= role.size()) continue;
+      by_shape[info.shape][comm].push_back(i);
+    }
+  std::erase_if(by_shape, [&](const auto& entry) {
+    size_t ranks = 0;
+    for (const auto& [comm, list] : entry.second) ranks += list.size();
+    return ranks != role.size() || entry.second.size() < 2;
+  });
+  return by_shape;
+}
+
+// Whether groups differ from one another, each as a whole, by what would look like a fault of its ranks.
+bool groups_differ(const Step& step, const Groups& groups) {
+  std::vector<float> middles, widths;
+  for (const auto& [comm, list] : groups) {
+    if (list.size() < 2) return false;
+    std::vector<float> self;
+    for (const uint32_t i : list) {
+      float ms = 0;
+      for (uint32_t k = step.begin[i]; k < step.begin[i + 1]; ++k)
+        if (!std::isnan(step.ops[k].gap_ms)) ms += step.ops[k].gap_ms;
+      self.push_back(ms);
+    }
+    const auto [least, most] = std::minmax_element(self.begin(), self.end());
+    widths.push_back(*most - *least);
+    middles.push_back(lower_median(self));
+  }
+  const float usual = lower_median(middles), width = lower_median(widths);
+  const float most = *std::max_element(middles.begin(), middles.end());
+  return most - usual > std::max(kOfWidth * width, kDiffers * static_cast<float>(step.result.step_ms));
+}
+
+// Stages whose sends are not recorded look alike by their operations. Their reductions tell them apart: where
+// all ranks of one group take longer than those of another, on several hosts, their work is another one. Then
+// only ranks of one group are peers.
+void split_by_group(const Cluster& cluster, const Step& step, size_t role,
+                    std::vector<std::vector<uint32_t>>& members) {
+  for (const auto& [shape, groups] : groups_of(cluster, step, members[role])) {
+    if (!groups_differ(step, groups)) continue;
+    members[role].clear();
+    for (const auto& [comm, list] : groups)
+      if (members[role].empty())
+        members[role] = list;
+      else
+        members.push_back(list);
+    return;
+  }
+}
+
 }  // namespace
 
 uint64_t side_kind(const Cluster& cluster, uint32_t rank, const Op& op) {
@@ -307,6 +370,7 @@ void compare_roles(const Cluster& cluster, Step& step) {
     if (fresh) members.emplace_back();
     members[*at].push_back(i);
   }
+  for (size_t r = 0; r < members.size(); ++r) split_by_group(cluster, step, r, members);
   for (uint32_t r = 0; r < members.size(); ++r) {
     Role role(cluster, step, std::move(members[r]));
     role.compare(r);

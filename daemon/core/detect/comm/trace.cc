@@ -149,6 +149,7 @@ void CommTrace::start_again() {
   open_.forget_before(started_ns_);
   mismatches_.clear();
   left_out_.clear();
+  hidden_waits_.clear();
   asked_.forget();
   for (const auto& [rank, b] : back) note_progress(rank, b.step);
   for (const auto& [number, held] : held_)
@@ -254,8 +255,12 @@ void CommTrace::close_plain(size_t n) {
     compare_roles(cluster_, *work_[i]);
     Network::measure(cluster_, *work_[i]);
   });
-  for (size_t i = 0; i < n; ++i) network_.learn(*work_[i]);
+  for (size_t i = 0; i < n; ++i) {
+    network_.learn(*work_[i]);
+    hidden_waits_.learn(cluster_, *work_[i], steps_);
+  }
   parallel_.run(n, [this](size_t i) {
+    hidden_waits_.mark(*work_[i]);
     Network::compare(*work_[i]);
     const std::vector<double> on_path = walk_path(cluster_, *work_[i]);
     Network::explain(cluster_, on_path, *work_[i]);

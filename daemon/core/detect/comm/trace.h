@@ -19,6 +19,7 @@
 #include "core/detect/comm/asked.h"
 #include "core/detect/comm/cluster.h"
 #include "core/detect/comm/hang.h"
+#include "core/detect/comm/hidden_waits.h"
 #include "core/detect/comm/left_out.h"
 #include "core/detect/comm/mismatch.h"
 #include "core/detect/comm/network.h"
@@ -161,6 +162,7 @@ class CommTrace {
   std::deque<StepResult> steps_;
   std::vector<Mismatch> mismatches_;
   LeftOutWatch left_out_;
+  HiddenWaits hidden_waits_;
   Asked asked_;
   Network of_asked_;       // what is usual of operations in the records that were asked for
   size_t rank_steps_ = 0;  // of their ranks; a step itself counts too

@@ -9,9 +9,23 @@ using namespace culprit::logs;
 
 namespace {
 ProgressPoint at(int64_t iteration, TimeNs second, uint64_t line = 0) {
-  return {second * kNsPerSecond, iteration, 0, line};
+  return {second * kNsPerSecond, iteration, 0, 0, line};
 }
 }  // namespace
+
+BOOST_AUTO_TEST_CASE(single_lines_that_mention_steps_are_no_loop) {
+  Iterations loop, scattered;
+  for (uint32_t i = 1; i <= 10; ++i) {
+    ProgressPoint point = at(1800 + i, i);
+    loop.progress(0, 1, CounterKind::kNamed, point);
+    point.form = i;
+    scattered.progress(0, 1, CounterKind::kNamed, point);
+  }
+  loop.choose();
+  scattered.choose();
+  BOOST_TEST(loop.track().size() == 10);
+  BOOST_TEST(scattered.track().empty());
+}
 
 BOOST_AUTO_TEST_CASE(the_iteration_under_way_is_told_by_time) {
   Iterations it;
@@ -26,7 +40,7 @@ BOOST_AUTO_TEST_CASE(the_iteration_under_way_is_told_by_time) {
 BOOST_AUTO_TEST_CASE(without_times_the_lines_of_the_source_tell) {
   Iterations it;
   for (uint64_t i = 1; i <= 5; ++i)
-    it.progress(0, 1, CounterKind::kNamed, {kNoTime, static_cast<int64_t>(i), 3, i * 100});
+    it.progress(0, 1, CounterKind::kNamed, {kNoTime, static_cast<int64_t>(i), 3, 0, i * 100});
   it.choose();
   BOOST_TEST(it.iteration_at(kNoTime, 3, 250) == 2);
   BOOST_TEST(it.iteration_at(kNoTime, 3, 50) == -1);
