@@ -97,7 +97,7 @@ int run(int argc, char** argv) {
   cli.set_help_flag("--help,-h", "Print this help and exit");
   cli.footer(kExamples);
   cli.add_option("--config", arguments.config,
-                 std::string("Configuration; conf.d/*.toml beside it is read too (default ") +
+                 std::string("Configuration; conf.d/*.toml in its folder is read too (default ") +
                      app::kConfigFile + ", where it is there)")
       ->type_name("FILE");
   cli.add_flag("--check", arguments.check,

@@ -24,7 +24,7 @@
 ---@field title string what happened, in a few words; the report shows it. `<name>` in it is the text of that hole in the first hit, `<text>` the line
 ---@field category "hardware"|"user"|"framework"|"platform"|"unknown" who has to act
 ---@field component "gpu"|"gpu_memory"|"nvlink"|"pcie"|"network"|"nccl_comm"|"host_memory"|"host_kernel"|"storage"|"cpu"|"cuda_runtime"|"driver"|"framework"|"user_code"|"user_config"|"user_data"|"dependency"|"platform"|"numeric"|"unknown" what broke
----@field severity "info"|"warning"|"error"|"fatal" `fatal`: no process goes on after it; `error`: some do; `warning` and `info` make no diagnosis by themselves, they serve the windows of other rules and stand beside a diagnosis as evidence
+---@field severity "info"|"warning"|"error"|"fatal" `fatal`: no process goes on after it; `error`: some do; `warning` and `info` make no diagnosis by themselves, they serve the windows of other rules and add evidence to a diagnosis
 ---@field symptom? "launch_failure"|"crash"|"hang"|"slowdown"|"numeric"|"other" how the job shows it
 ---@field source? "log"|"kernel"|"finding"|"event"|"metric"|("log"|"kernel"|"finding"|"event"|"metric")[] what the text is: a line of a log, a kernel's message, a detector's finding (`silence: ...`, `spatial: ...`), an event or a metric of a trace (its fields as `name=value`)
 ---@field match culprit.rule.match the wordings; a line that has one of them is a hit

@@ -44,7 +44,7 @@ const Option kOptions[] = {
     {"runtime_dir", TEXT(runtime_dir, check_absolute_path, kPath), false, nullptr, "Folder of the sockets."},
     {"rules", TextsType{OF(std::vector<std::string>, rules), check_absolute_path, "list of absolute paths"},
      true, nullptr,
-     "Rule files and folders of them, beside the library that is built in. The default folders may be "
+     "Rule files and folders of them, besides the built-in library. The default folders may be "
      "missing."},
     {"plugins",
      TextsType{OF(std::vector<std::string>, plugins), check_absolute_path, "list of absolute paths"}, false,
@@ -63,14 +63,15 @@ const Option kOptions[] = {
     {"dump.path", TEXT(dumps.back().path, check_glob, "absolute glob"), true, "\"/tmp/nccl_trace_rank_*\"",
      "Files to pick up, a glob as log.path: what TORCH_NCCL_DEBUG_INFO_TEMP_FILE names, with the rank "
      "behind. "
-     "One that is written again counts anew."},
+     "A rewritten dump replaces the earlier one."},
     {"dump.job", TEXT(dumps.back().job, check_job, "name"), true, "\"llama-70b-0412\"",
      "The job that leaves them. Without it and job_pattern: the only one that runs."},
     {"dump.job_pattern", TEXT(dumps.back().job_pattern, check_job_pattern, "regular expression"), true,
      "'/train/(?P<job>[^/]+)/'", "Instead of job: as log.job_pattern."},
     {"jobs.ended_after", DurationType{OF(TimeNs, jobs.ended_after_ns), kSecond, 7 * kDay}, true, nullptr,
-     "A job has ended when nothing came from it for this long and its processes are gone. Where nobody sees "
-     "those, it must have failed or said its end; else silence may be a hang, and it ends after 6 hours."},
+     "A job has ended when nothing came from it for this long and its processes are gone. If its processes "
+     "are not visible, it must have failed or reported its end; else silence may be a hang, and it ends "
+     "after 6 hours."},
     {"trace.socket", TEXT(trace.socket, check_socket_name, "name in runtime_dir, or absolute path"), false,
      nullptr, "Stream socket that takes metrics, stacks, events and lines as NDJSON, from any user."},
     {"trace.job", TEXT(trace.job, check_job, "name"), true, "\"llama-70b-0412\"",
@@ -81,7 +82,7 @@ const Option kOptions[] = {
     {"kernel.enabled", FlagType{OF(bool, kernel.enabled)}, false, nullptr,
      "Follow the kernel's messages: the descriptor that systemd hands over, or /dev/kmsg."},
     {"spool.max_size", SizeType{OF(uint64_t, spool.max_size), 16 * kMiB, 64 * kTiB}, false, nullptr,
-     "How much of the disk the evidence may take. Beyond it the oldest goes first, counted and told."},
+     "How much of the disk the evidence may take. Beyond it the oldest goes first and is counted."},
     {"forward.to", TEXT(forward.to, check_tcp_address, "HOST:PORT"), false, "\"collector.example:7421\"",
      "The collector to send to. Beyond loopback it needs forward.tls."},
     {"forward.tls.cert", TEXT(forward.tls.cert, check_absolute_path, kPath), false,
@@ -119,7 +120,7 @@ const Option kOptions[] = {
     {"collector.healthy",
      TextsType{OF(std::vector<std::string>, collector.healthy), check_job, "list of names"}, true,
      "[\"llama-70b-0411\"]",
-     "Jobs whose messages count as normal when they end, whatever was said of them, beside those that ended "
+     "Jobs whose messages count as normal when they end, whatever was said of them, besides those that ended "
      "well and are learned by themselves."},
     {"http.listen", TEXT(http.listen, check_listen_address, "\"unix:NAME\" or HOST:PORT"), false, nullptr,
      "Where `culprit` and the page ask: a socket in runtime_dir, or an address. Beyond loopback it needs "

@@ -159,7 +159,7 @@ def train(options: argparse.Namespace) -> None:
 
 
 def tell_failure(rank: int, process: "subprocess.Popen[bytes]", out: IO[str]) -> None:
-    """In torchrun's words, which whoever reads logs knows."""
+    """Reports the failure in torchrun's words, which log readers know."""
     code = process.returncode
     word = f"Signal {-code} ({signal.Signals(-code).name}) received by PID {process.pid}" if code < 0 else \
         "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"

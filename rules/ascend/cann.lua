@@ -182,7 +182,7 @@ for number, row in pairs(returns) do
   cann {
     id = "ret." .. number, title = "NPU call failed: " .. row[1], category = row[2], component = row[3],
       severity = row[4], role = row[5], general = true,
-    remedy = "Read the Ascend error message beside it; look the code up in CANN's list.",
+    remedy = "Read the Ascend error message next to it; look the code up in CANN's list.",
     regex = { [[(?:error code is|ErrCode=|[Rr]et[Cc]ode(?:=|: ?)|\bret(?:=|\[|: ?)|runtime result(?:=| ]] ..
       [[?= ?)) ?]] .. number .. [[\b]] },
     hit = { "RuntimeError: copy_between_host_and_device: NPU function error: aclrtSynchronizeStream, " ..

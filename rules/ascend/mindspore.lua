@@ -125,7 +125,7 @@ ms {
     component = "framework", role = "cascade", general = true, severity = "error",
   regex = { [[[Ss]ync [Ss]tream (?:failed|error)]], [[SyncStream failed]],
     [[Call runtime aclrtSynchronizeStream\w* error]], [[Run task (?:for graph:\S+ )?error]] },
-  remedy = "Read the Ascend error message beside it.",
+  remedy = "Read the Ascend error message next to it.",
   hit = { "RuntimeError: Sync stream failed:Ascend_0",
     "Call runtime aclrtSynchronizeStreamWithTimeout error." }, miss = { "Sync stream success" },
 }

@@ -1,5 +1,5 @@
--- Ascend hosts beside the NPU event codes: what the driver prints in words, hccn_tool, and the management
--- controller's alarms.
+-- Messages of Ascend hosts without NPU event codes: the driver's text, hccn_tool, and alarms of the
+-- management controller.
 
 local function host(row)
   rule {

@@ -44,7 +44,7 @@ memory {
     [[Cuda failure (?:2 )?'out of memory']],
     [[cuda\w*\(\d*\).*cudaErrorMemoryAllocation|cudaErrorMemoryAllocation: ?out of memory]] },
   severity = "error", action = "check", except = tried, general = true,
-  remedy = "See with nvidia-smi who else uses the card; where nobody does, have it checked.",
+  remedy = "See with nvidia-smi which processes use the card; if there are none, have it checked.",
   hit = { "RuntimeError: CUDA error: out of memory" },
   miss = { "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB" },
 }

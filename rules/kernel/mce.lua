@@ -95,7 +95,7 @@ hardware {
     miss = { "mce: CPU0: Thermal monitoring enabled (TM1)" },
 }
 hardware {
-  id = "nmi", title = "Hardware raised an interrupt that nobody explains", severity = "error",
+  id = "nmi", title = "Hardware raised an unexplained interrupt (NMI)", severity = "error",
     action = "check",
   regex = { [[NMI: (?:PCI system error|IOCK error|memory parity error)]],
     [[Uhhuh\. NMI received for unknown reason]],

@@ -14,7 +14,7 @@ local function start(row)
 end
 
 start {
-  id = "bootstrap.no_interface", title = "No network interface matches what NCCL was told to use",
+  id = "bootstrap.no_interface", title = "No network interface matches the NCCL settings",
   regex = { [[Bootstrap ?: no socket interface found]], [[no socket interface found]],
     [[No socket interface found]],
     [[No interface found (?:in the same subnet|starting with)]], [[NET/Socket : [Nn]o interface found]],

@@ -65,7 +65,7 @@ adapter {
     "0, Cable error, High Temperature" },
   miss = { "mlx5_core 0000:5c:00.0: Port module event: module 0, Cable plugged" },
 }
--- An unplugged port may simply be unused: it says something only beside a job that lost its link.
+-- An unplugged port may simply be unused: it matters only if a job lost its link too.
 adapter {
   id = "unplugged", title = "Cable of an adapter was unplugged", severity = "warning", action = "check",
   regex = { [[mlx5_core (?P<pci>\S+):? .*Port module event: module \d+, Cable unplugged]] },

@@ -64,7 +64,7 @@ exception {
   hit = { "AssertionError", "[rank0]: AssertionError: sequence length must be divisible by 8" },
   miss = { "raise AssertionError(msg)" },
 }
--- The catch-all: an exception of any other name, told without "it was caught".
+-- The catch-all: an exception of any other name that was not reported as caught.
 exception {
   except = [[died with <Signals|\bSignalException: |CalledProcessError: .*returned non-zero exit status|]] ..
     [[\b(?:NameError|UnboundLocalError|TypeError|AttributeError|IndexError|ZeroDivisionError|]] ..

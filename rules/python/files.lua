@@ -1,4 +1,4 @@
--- Files, options and configuration: what the program was told does not exist or does not fit.
+-- Files, options and configuration: a name or value given to the program does not exist or does not fit.
 
 local function given(row)
   rule {

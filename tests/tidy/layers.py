@@ -14,7 +14,7 @@ FILE_LINES_MAX = 800
 LINE_COLUMNS_MAX = 110
 
 SHELL_ROOMS = ("ingest", "store", "forward", "collect", "respond", "serve")
-# The rooms that a room may include beside itself; "culprit" is sdk/include.
+# The rooms that a room may include besides itself; "culprit" is sdk/include.
 MAY_INCLUDE = {
     "base": (), "model": ("base",), "core": ("base", "model", "culprit"), "io": ("base",),
     **{room: ("base", "model", "io") for room in SHELL_ROOMS},

@@ -29,7 +29,7 @@ constexpr Key kRuleKeys[] = {
     {"severity", T::kWord, true, kSeverities, "",
      "`fatal`: no process goes on after it; `error`: some do; `warning` and `info` make no diagnosis by "
      "themselves, "
-     "they serve the windows of other rules and stand beside a diagnosis as evidence"},
+     "they serve the windows of other rules and add evidence to a diagnosis"},
     {"symptom", T::kWord, false, "launch_failure crash hang slowdown numeric other", "crash",
      "how the job shows it"},
     {"source", T::kWords, false, "log kernel finding event metric", "{ \"log\", \"kernel\" }",
