@@ -1,5 +1,5 @@
-// Little-endian numbers into and out of bytes, for formats of our own. A Cursor never reads behind its end:
-// it becomes bad, and gives zeros from then on.
+// Little-endian numbers in bytes, for our own formats. A Cursor never reads past its end: it becomes bad and
+// returns zeros from then on.
 #pragma once
 
 #include <bit>
@@ -35,7 +35,7 @@ class Cursor {
     const std::string_view bytes = take(sizeof(T));
     return bytes.empty() ? T{} : get_at<T>(bytes, 0);
   }
-  // `size` bytes, or none where fewer are left.
+  // `size` bytes; empty if fewer are left.
   std::string_view take(size_t size) {
     if (size > rest_.size()) {
       bad_ = true;

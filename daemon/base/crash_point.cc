@@ -35,7 +35,7 @@ bool crash_point_armed = false;
 void pass_crash_point(std::string_view name) {
   if (name != armed_name || passings_left.fetch_sub(1) != 1) return;
   kill(getpid(), SIGKILL);
-  _exit(137);  // where a sandbox takes the signal away
+  _exit(137);  // if a sandbox blocks the signal
 }
 
 }  // namespace detail

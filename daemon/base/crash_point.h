@@ -1,5 +1,5 @@
-// Named places at which a test lets the process die as `kill -9` would, to prove what survives. The main
-// program arms one of them before there are threads; any thread passes them. Unarmed they cost one load.
+// Named places where a test kills the process as `kill -9` would, to prove what survives. The main program
+// arms one of them before it starts threads; any thread passes them. An unarmed one costs one load.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace culprit {
 
-// `what` is "NAME" or "NAME:N": the process kills itself at the N-th passing (from 1) of crash_point(NAME).
+// `what` is "NAME" or "NAME:N": the process kills itself at the N-th pass (from 1) of crash_point(NAME).
 Status arm_crash_point(std::string_view what);
 
 namespace detail {

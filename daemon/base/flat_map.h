@@ -1,4 +1,4 @@
-// An open-addressing map from 64-bit keys to small values, for the counters of hot loops. Keys are mixed, so
+// An open-addressing map from 64-bit keys to small values, for counters in hot loops. It mixes the keys, so
 // any bits may vary. No erase. One thread.
 #pragma once
 
@@ -19,7 +19,7 @@ class FlatMap {
     slots_.resize(slots);
   }
 
-  // The value of `key`, made from `fresh` where there is none; second tells whether it was made.
+  // The value of `key`, created from `fresh` if missing; second: whether it was created.
   std::pair<Value*, bool> try_emplace(uint64_t key, const Value& fresh) {
     if ((size_ + 1) * 2 > slots_.size()) grow();
     Slot& slot = find_slot(key);
@@ -34,13 +34,13 @@ class FlatMap {
     return slot.life == life_ ? &slot.value : nullptr;
   }
 
-  // Fetches what looking for `key` will read: a large map is not in the core's own cache, and where the keys
-  // of the next look-ups are known their waits overlap.
+  // Prefetches the slot of `key`. A large map does not fit the core's own cache, and the waits of several
+  // known look-ups overlap.
   void prefetch(uint64_t key) const { __builtin_prefetch(&slots_[slot_of(key)]); }
 
   size_t size() const { return size_; }
 
-  // Keeps the memory, and does not touch it: a map that was large once costs a small use no more.
+  // Keeps the memory and does not touch it, so a map that was large once stays cheap for small uses.
   void clear() {
     size_ = 0;
     if (++life_ != 0) return;
@@ -52,7 +52,7 @@ class FlatMap {
   struct Slot {
     uint64_t key = 0;
     Value value{};
-    uint32_t life = 0;  // it is in use in this life of the map, which clear() ends; 0: in none
+    uint32_t life = 0;  // the slot is in use in this life of the map, which clear() ends; 0: never
   };
 
   size_t slot_of(uint64_t key) const { return mix64(key, 0) & (slots_.size() - 1); }

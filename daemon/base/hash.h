@@ -1,4 +1,4 @@
-// 64-bit hashes. Stable across machines and versions: template names are made of them.
+// 64-bit hashes, stable across machines and versions: template names contain them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Every bound of the program, each with its reason. What goes beyond one is cut or dropped, counted and told.
+// Every limit of the program, each with its reason. Input beyond a limit is cut or dropped, counted and
+// reported.
 #pragma once
 
 #include <cstddef>
@@ -6,21 +7,20 @@
 
 namespace culprit::limits {
 
-// A file is parsed in pieces of this size: large enough that the cost per piece vanishes, small enough that a
-// few per thread fit beside everything else in the memory bound of 500 MB.
+// Size of the chunks in which files are parsed. Large enough that the cost per chunk vanishes; small enough
+// that a few per thread fit into the memory limit of 500 MB with all other data.
 constexpr size_t kChunkBytes = 4 << 20;
-// A longer line is cut here for parsing (its bytes and its number still count): no log line that a person
-// wrote is longer, and one dumped tensor must not fill the memory.
+// A longer line is cut here for parsing; its bytes and its number still count. Log messages are shorter, and
+// one dumped tensor must not fill the memory.
 constexpr size_t kLineBytes = 64 << 10;
-// Bytes of a message that template mining looks at: what tells messages apart stands at their beginning.
+// Bytes of a message that template mining reads: messages differ at their beginning.
 constexpr size_t kMessageBytes = 4096;
-// Tokens of a message that are kept apart; the rest is one hole.
+// Tokens of a message in a template; the rest is one hole.
 constexpr size_t kMessageTokens = 256;
-// Templates of one job. Real jobs have hundreds to a few thousand; beyond this, new ones fold into
-// one per length.
+// Templates of one job. Real jobs have hundreds to a few thousand; beyond this, new ones join one per length.
 constexpr size_t kTemplates = 65'536;
-// Forms (masked messages) of one job, and their text, before templates join them. Real jobs have a few ten
-// thousand; what comes beyond is one template.
+// Forms (masked messages) of one job, and their text, before templates join them. Real jobs have some ten
+// thousand; further ones are one template.
 constexpr size_t kForms = 131'072;
 constexpr size_t kFormBytes = 32 << 20;
 // Counts by template and writer: 64 bytes each with their index. 20,000 ranks with a hundred templates each.
@@ -35,114 +35,114 @@ constexpr size_t kPlacesTotal = 1'500'000;
 constexpr size_t kEvidenceText = 2000;
 // Writers (host and rank pairs) of one job: 65,536 ranks and their hosts.
 constexpr size_t kWriters = 131'072;
-// Beginning of a watched file that tells it from another of the same inode: a line of any log fits.
+// Bytes at the beginning of a watched file that identify it when an inode is reused: a log line fits.
 constexpr size_t kFingerprintBytes = 256;
-// What stands before the place where it is read on: tells generations with the same banner from one another.
+// Bytes before the read position that identify a generation: several generations may start with one banner.
 constexpr size_t kTailBytes = 64;
-// Bytes of one piece of a source on its way to the store and the engine: a few may be under way for each of
-// many sources, and a frame of the store holds a few. Of a plain file that is read in bulk, four times that.
+// Bytes of one piece of a source between reader, store and engine. Many sources have a few pieces in flight,
+// and a frame of the store holds a few. Bulk reads of a plain file use four times as much.
 constexpr size_t kPieceBytes = 64 << 10;
-// Bytes of a job's, host's or event's name in what a process tells: path components are bounded alike.
+// Bytes of the name of a job, host or event on the trace socket: the limit of a path component.
 constexpr size_t kNameBytes = 256;
-// Connections to the trace socket: each of a host's ranks with its data loaders, some hundreds, for several
-// jobs at once; and no user may take them all.
+// Connections to the trace socket: all ranks of a host with their data loaders, some hundreds, for several
+// jobs at once. One user may not take them all.
 constexpr size_t kTraceClients = 4096;
 constexpr size_t kTraceClientsPerUser = 1024;
-// Bytes a second that a user may write to the trace socket, and at once: some 50,000 lines, fifty times what
-// a job of a host writes, and a twentieth of what the daemon can take on one core.
+// Bytes per second and per burst that a user may write to the trace socket: some 50,000 lines. A job on a
+// host writes a fiftieth of it; the daemon handles twenty times as much on one core.
 constexpr uint64_t kTraceBytesPerSecond = 8 << 20;
 constexpr uint64_t kTraceBytesAtOnce = 2 << 20;
-// Unfinished lines of all of a user's connections: 64 of the longest.
+// Bytes of unfinished lines over all connections of a user: 64 of the longest lines.
 constexpr size_t kTraceUnfinishedBytes = 4 << 20;
-// Jobs that a user's lines may name at the trace socket at once, and how long until one more may be named: a
-// host runs a few a day, and each is a source of the store.
+// Jobs that a user may name on the trace socket at once, and the seconds until one more is allowed. A host
+// runs a few a day, and each is a source in the store.
 constexpr size_t kTraceJobsPerUser = 64;
 constexpr int64_t kTraceJobEverySeconds = 600;
-// Sources of the trace socket, over all users: a user may have 65,536 numbers by subuid.
+// Sources of the trace socket over all users: one user may have 65,536 uids by subuid.
 constexpr size_t kTraceSources = 16'384;
-// Bytes that the trace socket holds before it hands them on without waiting for more.
+// Bytes that the trace socket collects before it hands them on without waiting.
 constexpr size_t kTraceHeldBytes = 256 << 10;
 // Decompression: a frame of 18 bytes may make a decoder allocate 128 MiB, and 32 KiB may expand to 1 GiB.
 constexpr int kZstdWindowLogMax = 27;
 constexpr uint64_t kExpansionRatioMax = 2000;
-constexpr uint64_t kExpansionFreeBytes = 64 << 20;  // below this size no ratio is asked
-// A file of these small kinds is read whole.
+constexpr uint64_t kExpansionFreeBytes = 64 << 20;  // below this size any ratio is allowed
+// job.toml is read at once.
 constexpr size_t kJobFileBytes = 16 << 20;
 // A saved pool: some 200 bytes a form.
 constexpr size_t kPoolFileBytes = 256 << 20;
-// Jobs that a host's daemon holds an engine for: a host runs a few at a time, and the ended ones are there to
-// be asked about. An engine takes some MB.
+// Jobs with an engine in the daemon of a host. A host runs a few at a time; ended jobs stay for queries. An
+// engine takes some MB.
 constexpr size_t kLiveJobs = 64;
-// Sources of one live job: a file for each rank of a host and stream, over many restarts.
+// Sources of one live job: a file per rank and stream, over many restarts.
 constexpr size_t kLiveSources = 65'536;
-// Kernel messages kept for jobs that start later: what a driver says minutes before a launch matters to it.
+// Bytes of kernel messages kept for jobs that start later: driver messages minutes before a launch matter.
 constexpr size_t kKernelBacklogBytes = 1 << 20;
-// Events of live jobs that nobody took yet: a storm of rules that fire must not fill the memory.
+// Undelivered events of live jobs: a storm of rule matches must not fill the memory.
 constexpr size_t kLiveEvents = 4096;
-// Descriptors and processes looked at to learn who writes a file: a host of 20,000 processes is passed once.
+// Descriptors and processes read to find the writer of a file: one pass over a host with 20,000 processes.
 constexpr size_t kProcEntries = 200'000;
 
-// Rings read at a time, each an open file: a host's ranks with a few threads each are some hundred. Of one
-// user a quarter, so that one who makes thousands leaves room for the others.
+// Rings open at a time: the ranks of a host with a few threads each need some hundred. One user may have a
+// quarter, so that others have room.
 constexpr size_t kRingFiles = 4096;
 constexpr size_t kRingFilesOfUid = 1024;
-// Records of one ring: 64 MiB. The header's own word, so a bound for what a stranger may claim.
+// Records of one ring: 64 MiB. The header is untrusted, so this limits what it may claim.
 constexpr uint64_t kRingRecords = 1 << 20;
-// Names looked at in the folder of rings: whoever puts more there hides only what comes behind.
+// Names read in the folder of rings: a user who creates more hides only the later names.
 constexpr size_t kRingNames = 65'536;
-// A record of /dev/kmsg: the kernel formats at most 8 KiB, and answers EINVAL to a smaller buffer.
+// A record of /dev/kmsg: the kernel formats at most 8 KiB, and returns EINVAL for a smaller buffer.
 constexpr size_t kKernelRecordBytes = 16 << 10;
 
-// A block of condensed inputs, of a few seconds of a host's job: what a reader takes at once, and the lines
-// that it tells. 128 MB at most, whatever a block claims.
+// A block of condensed inputs: a few seconds of a job on one host. Bytes of the block, and lines in it. A
+// block takes 128 MB at most, whatever it claims.
 constexpr size_t kWireBytes = 8 << 20;
 constexpr size_t kWireLines = 1 << 18;
 
-// Communication traces. Ranks of a job: eight times the largest that is known to have run, so that a damaged
-// number does not make tables of gigabytes. Spans: a watchdog ends a job within hours. Times: the year 2262,
-// where nanoseconds end.
+// Communication traces. Ranks of a job: eight times the largest known job, so that a damaged number does not
+// create tables of gigabytes. Spans: a watchdog ends a job within hours. Times: the year 2262, the end of
+// 64-bit nanoseconds.
 constexpr uint32_t kCommRanks = 1 << 20;
-constexpr size_t kCommRows = 64;  // of a heat map: what a person looks over
-// Steps that a loop tells: JSON's readers agree on no larger number, and sums of a few of them are numbers.
+constexpr size_t kCommRows = 64;  // rows of a heat map that a person can read
+// Largest step of a loop: JSON readers agree on no larger number, and sums of a few steps do not overflow.
 constexpr int64_t kStepMax = (int64_t{1} << 53) - 1;
-// How far steps may add up that go forth and back, again and again.
+// Limit of the sum of step distances, for steps that jump back and forth.
 constexpr int64_t kStepSumMax = int64_t{1} << 62;
-// Names of metrics that an agent sends on of one session: a hundred for each of 40 layers. And the bytes of
-// them in a second: sixteen ranks with two hundred values each tell 20 steps a second then, at their longest.
+// Metric names that an agent forwards per session: a hundred for each of 40 layers. And bytes per second of
+// their values: sixteen ranks with 200 of the longest values each, at 20 steps a second.
 constexpr size_t kLoopNames = 4096;
 constexpr size_t kLoopBytesPerSecond = 1 << 20;
 constexpr size_t kNumericRows = 64;
-// Metrics of a job, and kinds of digests: a model of a hundred layers tells five or six of each. Ranks, and
-// cells of ranks times metrics: 10,000 ranks with 400 metrics, at some 100 bytes a cell.
+// Metrics of a job, and kinds of digests: a model of a hundred layers has five or six of each per layer.
+// Ranks, and cells (ranks times metrics): 10,000 ranks with 400 metrics, at some 100 bytes a cell.
 constexpr size_t kNumericNames = 2048;
 constexpr size_t kNumericDigests = 32;
 constexpr size_t kNumericRanks = 65'536;
 constexpr size_t kNumericCells = 4 << 20;
-// Faults told of a job's numbers: what comes beyond is counted.
+// Reported numeric faults of a job; further ones are counted.
 constexpr size_t kNumericFaults = 1000;
-constexpr size_t kNumericPoints = 512;  // of a curve over steps: what a page shows
+constexpr size_t kNumericPoints = 512;  // points of a curve over steps on a page
 constexpr int64_t kCommSpanMax = 7ll * 24 * 3600 * 1'000'000'000;
 constexpr int64_t kCommTimeMax = 9'223'372'036'000'000'000;
 
-// Flight Recorder dumps: 2,000 entries by default of 500 bytes each, 20 KB with the frames of C++; these are
-// a hundred times the usual. A value takes 16 bytes, a member of a list or table 4.
+// Flight Recorder dumps have by default 2,000 entries of 500 bytes, or 20 KB with C++ frames. These limits
+// are a hundred times as large. A value takes 16 bytes, a member of a list or table 4.
 constexpr size_t kDumpBytes = 256 << 20;
 constexpr size_t kDumpValues = 8 << 20;
-constexpr size_t kDumpHeld = 64 << 20;  // members, and bytes of texts that had to be copied
-constexpr size_t kDumpNesting = 256;    // a size within sizes within an entry is six deep
+constexpr size_t kDumpHeld = 64 << 20;  // members, and bytes of copied texts
+constexpr size_t kDumpNesting = 256;    // real dumps are six deep: entry, sizes, size
 constexpr size_t kDumpOps = 1 << 18;    // of one dump
-constexpr size_t kDumpFrames = 32;      // of a stack that is kept
+constexpr size_t kDumpFrames = 32;      // of a stored stack
 constexpr size_t kDumpGroups = 65'536;  // of one dump
-// Operations over all dumps of a job, 48 bytes each: 65,536 ranks with a hundred that wait, or 4,000 with
-// full buffers.
+// Operations over all dumps of a job, 48 bytes each: 65,536 ranks with a hundred pending operations, or 4,000
+// ranks with full buffers.
 constexpr size_t kFlightOps = 8 << 20;
-// Of one dump on its way from a host that runs: a hundred groups with all that is kept of each. Ranks of all
-// of its groups: a world of the largest known jobs four times.
+// Operations of one dump that an agent sends: a hundred groups with all stored operations. Ranks over all its
+// groups: four times the largest known job.
 constexpr size_t kFlightOpsSent = 4096;
 constexpr size_t kFlightRanks = 4 << 20;
 
-// Bytes of dumps that are being written, of all jobs of a host: eight ranks' of the usual size take 8 MB,
-// with the frames of C++ 320 MB, which the service's 512 MB do not have.
+// Bytes of dumps being written, over all jobs of a host. Eight ranks of the usual size take 8 MB; with C++
+// frames they take 320 MB, which does not fit the service's 512 MB.
 constexpr size_t kLiveDumpBytes = 128 << 20;
 
 }  // namespace culprit::limits

@@ -10,8 +10,8 @@ namespace culprit {
 
 enum class ErrorCode {
   kInvalid,   // the input breaks its format
-  kNotFound,  // what was named is not there
-  kDenied,    // it is there and may not be read or written
+  kNotFound,  // the named object does not exist
+  kDenied,    // it exists and may not be read or written
   kLimit,     // a limit of base/limits.h was reached
   kIo,        // the system failed
 };

@@ -5,7 +5,7 @@
 namespace culprit {
 namespace {
 
-// Length of the character at `at`, 0 where the bytes there are no valid UTF-8 (RFC 3629).
+// Length of the character at `at`; 0 if the bytes there are not valid UTF-8 (RFC 3629).
 size_t character_size(std::string_view s, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[at + i]); };
   const unsigned char first = byte(0);
@@ -45,7 +45,7 @@ void for_each_character(std::string_view bytes, Emit emit) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The run of digits at the beginning, without its leading zeros; `text` moves behind it.
+// The leading run of digits without leading zeros; `text` then starts after it.
 std::string_view take_number(std::string_view& text) {
   size_t end = 0;
   while (end < text.size() && is_digit(text[end])) ++end;

@@ -1,4 +1,4 @@
-// Text that strangers wrote, made safe to show and to put into JSON.
+// Untrusted text, made safe for terminals, HTML and JSON.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace culprit {
 
-// Valid UTF-8: each byte that is none becomes U+FFFD. NUL and the other control characters are kept.
+// Valid UTF-8: each invalid byte becomes U+FFFD. NUL and other control characters stay.
 std::string to_utf8(std::string_view bytes);
 
-// For terminals: valid UTF-8 with C0, C1 and bidirectional controls written as \xNN or \uNNNN; a tab is kept.
+// For terminals: valid UTF-8 with C0, C1 and bidirectional controls written as \xNN or \uNNNN; a tab stays.
 std::string to_terminal(std::string_view bytes);
 
 // For HTML text and attribute values.
 std::string to_html(std::string_view bytes);
 
-// The longest prefix of at most `max` bytes that ends at a character, with "…" where something was cut.
+// The longest prefix of at most `max` bytes that ends at a character, with "…" if something was cut.
 std::string shorten(std::string_view text, size_t max);
 
 // "node-2" before "node-10": runs of digits compare as numbers. A strict total order of different strings.

@@ -33,8 +33,8 @@ struct Civil {
 };
 Civil civil_from_ns(TimeNs time);
 
-// How far the clocks of a zone stand east of UTC, at each time. A plain value; made of a number it is one
-// offset at all times. Where the changes of a zone such as Europe/Berlin come from is its maker's business.
+// Offset of a time zone east of UTC, at each time. A plain value; from a number it is a constant offset. The
+// caller supplies the changes of a zone such as Europe/Berlin.
 class Zone {
  public:
   struct Change {
@@ -47,8 +47,8 @@ class Zone {
       : first_offset_s_(first_offset_s), changes_(std::move(changes)) {}
 
   int32_t offset_at(TimeNs time) const;
-  // The time at which a clock showed `shown_ns` since 1970-01-01 00:00. An hour that came twice is taken for
-  // its first coming, one that was skipped is read as if the clock had not been moved yet.
+  // The time at which a clock showed `shown_ns` since 1970-01-01 00:00. A repeated hour means its first
+  // occurrence; a skipped hour is read with the offset before the change.
   TimeNs from_clock(int64_t shown_ns) const;
 
  private:
@@ -56,12 +56,12 @@ class Zone {
   std::vector<Change> changes_;
 };
 
-// "2026-11-21 02:12:09.123" as clocks of the zone show it; kNoTime gives "-".
+// "2026-11-21 02:12:09.123" in the local time of the zone; kNoTime gives "-".
 std::string format_time(TimeNs time, const Zone& zone = {});
 // "1h 02m 03s", "12.3s", "450ms".
 std::string format_duration(TimeNs ns);
 
-// "UTC", "Z", "+02:00", "-0530": seconds east of UTC; names of zones are resolved by the caller.
+// "UTC", "Z", "+02:00", "-0530": seconds east of UTC; the caller resolves names of zones.
 std::optional<int32_t> parse_utc_offset(std::string_view text);
 
 }  // namespace culprit
