@@ -9,7 +9,7 @@
 namespace culprit::io {
 
 struct HostPort {
-  std::string host;  // of "[::1]:80": without the brackets
+  std::string host;  // without the brackets of "[::1]:80"
   uint16_t port = 0;
 };
 std::optional<HostPort> split_address(std::string_view address);

@@ -1,10 +1,10 @@
-// What the daemon asks of the world: clocks, timers, streams, watched folders, blocking work. io/uv has the
-// real one on libuv; tests and simulations have theirs. Rooms get an Env and never see libuv.
+// The daemon's interface to the system: clocks, timers, streams, watched folders, blocking work. io/uv
+// implements it on libuv; tests and simulations have their own. Rooms use an Env and never libuv.
 //
-// Thread: one loop thread owns an Env and everything made by it. Callbacks run there, one at a time, and only
-// decode and enqueue. post() alone may be called from any thread, and Worker::submit's work runs on the
-// worker's thread. Objects are owned by whoever asked for them; destroying one stops its callbacks at once,
-// also from within one of them. An object must go before its Env.
+// Thread: one loop thread owns an Env and all objects it creates. Callbacks run there, one at a time, and
+// only decode and enqueue. Any thread may call post(); the work of Worker::submit runs on the worker's
+// thread. The caller owns the object it requested. Destroying an object stops its callbacks at once, also
+// from within one of them. Objects must be destroyed before their Env.
 #pragma once
 
 #include <cstdint>
@@ -23,31 +23,31 @@ namespace culprit::io {
 class Timer {
  public:
   virtual ~Timer() = default;
-  // Calls back after `after_ns`, then every `repeat_ns` (0: once). Starts anew where it runs.
+  // Calls back after `after_ns`, then every `repeat_ns` (0: once). Restarts a running timer.
   virtual void start(TimeNs after_ns, TimeNs repeat_ns = 0) = 0;
   virtual void stop() = 0;
 };
 
-// A thread with a queue: what may block stands here, each room's apart, so that one hung mount holds up
-// nothing else. Its destructor waits for the work under way and drops the rest; abandon() does not wait.
+// A thread with a queue for blocking work. Each room has its own, so that one hung mount blocks nothing else.
+// The destructor waits for the current task and drops the rest; abandon() does not wait.
 class Worker {
  public:
   virtual ~Worker() = default;
-  // `work` runs on the thread, in order; then `done` on the loop (may be empty).
+  // `work` runs on the thread, in order; then `done` runs on the loop (may be empty).
   virtual void submit(std::function<void()> work, std::function<void()> done = {}) = 0;
   virtual size_t queued() const = 0;  // not finished yet; any thread
-  // Leaves the thread to itself, where a hung disk must not hold up the loop: what is queued is dropped, and
-  // no `done` is called any more. What the work under way uses has to outlive it: share it with its closure.
+  // Detaches the thread, so that a hung disk does not block the loop. Queued tasks are dropped, and no `done`
+  // is called. Objects that the current task uses must outlive it: share them with its closure.
   virtual void abandon() = 0;
 };
 
-// A descriptor that somebody else reads or writes: /dev/kmsg, libmicrohttpd's.
+// Readiness of a descriptor that other code reads or writes: /dev/kmsg, libmicrohttpd's.
 class Poll {
  public:
   virtual ~Poll() = default;
 };
 
-// Who is at the other end of a unix socket, by the kernel's word.
+// The peer of a unix socket, as the kernel reports it.
 struct PeerCredentials {
   uint32_t pid = 0, uid = 0, gid = 0;
 };
@@ -58,49 +58,49 @@ class Stream {
   virtual ~Stream() = default;
   struct Handlers {
     std::function<void(std::string_view)> on_bytes;  // borrowed for the call
-    std::function<void(const Error*)> on_end;        // null: the peer closed it; then nothing more comes
-    // The kernel has taken all that was handed to write(). Never called from within write().
+    std::function<void(const Error*)> on_end;        // null: the peer closed it; the last callback
+    // The kernel has accepted all written bytes. Never called from within write().
     std::function<void()> on_sent = {};
   };
   virtual void start(Handlers handlers) = 0;
-  // Reading stops (the peer is held up by the kernel) and goes on.
+  // Stops reading (the kernel then blocks the peer), and continues.
   virtual void pause() = 0;
   virtual void resume() = 0;
   virtual void write(std::string bytes) = 0;
-  virtual size_t unsent() const = 0;  // bytes handed to write() that the kernel has not taken
+  virtual size_t unsent() const = 0;  // written bytes that the kernel has not accepted
   virtual std::optional<PeerCredentials> peer() const = 0;
-  virtual std::string address() const { return {}; }  // of the peer, "10.0.0.7:40312"; of TCP alone
-  // Before the end of a unix stream: what the kernel took of the peer and nobody has read goes to on_bytes
-  // now, some more than `max` bytes at most; the peer can send no more. How many they were.
+  virtual std::string address() const { return {}; }  // of the peer, "10.0.0.7:40312"; TCP only
+  // Before the end of a unix stream: passes the unread bytes in the kernel to on_bytes, at most slightly more
+  // than `max`, and lets the peer send no more. Returns their number.
   virtual size_t drain(size_t max) = 0;
 };
 
-// A connection on its way. Destroying it gives up.
+// A connection being established. Destroying it cancels.
 class Connecting {
  public:
   virtual ~Connecting() = default;
 };
 struct ConnectOptions {
-  TimeNs timeout_ns = 10 * kNsPerSecond;  // over looking up the name and all its addresses
-  // What was sent and is not acknowledged by the peer's kernel for so long ends the connection, and so does
-  // silence for about as long (keepalive).
+  TimeNs timeout_ns = 10 * kNsPerSecond;  // for the name look-up and all addresses
+  // The connection ends if the peer's kernel acknowledges nothing for this long, or is silent for about as
+  // long (keepalive).
   TimeNs silent_ns = 30 * kNsPerSecond;
 };
 
 class Listener {
  public:
-  virtual ~Listener() = default;            // removes its unix socket's file, where it is still its own
-  virtual std::string address() const = 0;  // as it was asked for; with the port that was given for port 0
-  // Times that the process had no descriptor left for a connection: it waits until there is one.
+  virtual ~Listener() = default;  // removes the file of its unix socket, unless another process replaced it
+  virtual std::string address() const = 0;  // as requested; with the actual port for port 0
+  // How often the process had no descriptor for a connection; the connection then waits.
   virtual uint64_t descriptors_missing() const = 0;
 };
 
-// Tells that something changed below watched folders; which of them, not what. A hint: it may come too often
-// and may be missed (network mounts, overflow), so whoever uses it also looks now and then.
+// Reports which watched folder changed, not what changed. A hint: it may come too often and may be missed
+// (network mounts, overflow), so users also scan now and then.
 class FolderWatch {
  public:
   virtual ~FolderWatch() = default;
-  // An error where the kernel's limit of watches is reached or the folder cannot be watched.
+  // An error if the kernel's limit of watches is reached or the folder cannot be watched.
   virtual Status add(const std::string& folder) = 0;
   virtual void remove(const std::string& folder) = 0;
 };
@@ -122,17 +122,17 @@ class Env {
   virtual void post(std::function<void()> call) = 0;
 
   virtual std::unique_ptr<Timer> timer(std::function<void()> call) = 0;
-  // An error where the process may have no more threads.
+  // An error if the process may have no more threads.
   virtual Result<std::unique_ptr<Worker>> worker(const std::string& name) = 0;
-  // Calls back when `descriptor` can be read. It is borrowed, and never closed here.
+  // Calls back when `descriptor` is readable. Borrowed, never closed here.
   virtual Result<std::unique_ptr<Poll>> poll(int descriptor, std::function<void()> readable) = 0;
-  // `address`: "unix:PATH" (an old socket file that nobody serves is replaced; `mode` are its permissions) or
+  // `address`: "unix:PATH" (a socket file without a server is replaced; `mode`: its permissions) or
   // "HOST:PORT", port 0: any.
   virtual Result<std::unique_ptr<Listener>> listen(
       const std::string& address, uint32_t mode,
       std::function<void(std::unique_ptr<Stream>)> on_connection) = 0;
-  // `address`: "HOST:PORT", "[V6]:PORT". All addresses of a name are tried in their order. `done` is called
-  // once, never from within; an error names the address and says why the last one failed.
+  // `address`: "HOST:PORT", "[V6]:PORT". Tries all addresses of a name in order. Calls `done` once, never
+  // from within; an error has the address and the reason of the last failure.
   virtual Result<std::unique_ptr<Connecting>> connect(
       const std::string& address, ConnectOptions options,
       std::function<void(Result<std::unique_ptr<Stream>>)> done) = 0;
@@ -140,7 +140,7 @@ class Env {
       std::function<void(const std::string& folder)> changed) = 0;
   virtual Result<std::unique_ptr<SignalWatch>> on_signal(int number, std::function<void()> call) = 0;
 
-  // Runs until stop() and everything posted before it is done.
+  // Runs until stop() was called and all earlier posts are done.
   virtual void run() = 0;
   virtual void stop() = 0;
 };

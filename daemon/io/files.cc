@@ -15,7 +15,7 @@
 namespace culprit::io {
 namespace {
 
-// A call that a signal ended before it did anything is made again.
+// Repeats a call that a signal interrupted.
 template <class Call>
 auto again(Call call) {
   auto result = call();
@@ -34,7 +34,7 @@ class Handle final : public FileHandle {
     while (!bytes.empty()) {
       const ssize_t n = again([&] { return ::write(descriptor_, bytes.data(), bytes.size()); });
       if (n < 0) return system_failure(path_, errno);
-      // A disk that is nearly full takes a part, and says only at the next call why not the rest.
+      // A nearly full disk accepts a part and reports the reason only at the next call.
       bytes.remove_prefix(static_cast<size_t>(n));
     }
     return {};
@@ -111,7 +111,7 @@ class RealFiles final : public Files {
   Status make_folder(const std::string& path) override {
     for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
       const std::string part = path.substr(0, end);
-      // A folder above that is there already may be one where we may make none.
+      // An existing parent may be one in which we may not create folders.
       if (!is_folder(part) && ::mkdir(part.c_str(), 0700) != 0 && !(errno == EEXIST && is_folder(part)))
         return system_failure(part, errno);
       if (end == path.npos) return {};

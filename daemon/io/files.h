@@ -1,6 +1,6 @@
-// The file operations of what must survive any failure of a disk: blocking, behind an interface, so that a
-// test can make each of them fail, once or for good, or tear a write. real_files() is the system's. Any
-// thread; a FileHandle belongs to one at a time. Errors name the path.
+// File operations for code that must survive any disk failure. Blocking. An interface, so that a test can
+// fail each of them, once or for good, or tear a write. real_files() is the system's. Any thread; a
+// FileHandle belongs to one thread at a time. Errors name the path.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +22,22 @@ struct FileStatus {
 class FileHandle {
  public:
   virtual ~FileHandle() = default;  // closes
-  // All of it, or an error; what stands behind an error is not known.
+  // Writes all bytes, or returns an error; after an error the content there is undefined.
   virtual Status append(std::string_view bytes) = 0;
-  // Bytes read; fewer than asked only at the end.
+  // Returns the bytes read; fewer than requested only at the end.
   virtual Result<size_t> read_at(char* out, size_t size, uint64_t offset) = 0;
   virtual Status truncate(uint64_t size) = 0;
   virtual Status sync() = 0;  // of the data and the size
   virtual Result<FileStatus> status() = 0;
 };
 
-// kAppend: must exist, and can be read too; kCreate: the same, but must not exist yet (mode 0600).
+// kAppend: must exist, also readable; kCreate: the same, but must not exist yet (mode 0600).
 enum class OpenFor : uint8_t { kRead, kAppend, kCreate };
 
-// Of the file system that a folder lies on, in bytes.
+// Of the file system of a folder, in bytes.
 struct DiskSpace {
-  uint64_t free = 0;  // for us
-  uint64_t used = 0;  // by everybody
+  uint64_t free = 0;  // for this process
+  uint64_t used = 0;  // by all users
 };
 
 class Files {
@@ -46,7 +46,7 @@ class Files {
   virtual Result<std::unique_ptr<FileHandle>> open(const std::string& path, OpenFor what) = 0;
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   virtual Status remove(const std::string& path) = 0;
-  // With the folders above it; mode 0700. No error where it exists.
+  // Creates its parents too; mode 0700. No error if it exists.
   virtual Status make_folder(const std::string& path) = 0;
   virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;  // names, sorted
   virtual Status sync_folder(const std::string& folder) = 0;

@@ -8,7 +8,7 @@ namespace culprit::io {
 
 Error system_error(const std::string& subject, int number) {
   std::string reason = std::generic_category().message(number);
-  // "Permission denied" reads on after the subject, "Input/output error" does too; no reason begins with a
+  // In lower case, to follow the subject: "Permission denied", "Input/output error". No reason begins with a
   // name.
   if (!reason.empty()) reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
   ErrorCode code = ErrorCode::kIo;

@@ -11,9 +11,9 @@
 namespace culprit::io {
 namespace {
 
-// A record of TLS holds at most this much.
+// Largest payload of a TLS record.
 constexpr size_t kRecordBytes = 16 << 10;
-// Written through OpenSSL's memory at a time, so that this does not grow to the largest write.
+// Bytes written through OpenSSL's memory at a time, so that it does not grow to the largest write.
 constexpr size_t kWriteBytes = 64 << 10;
 
 std::string day_of(TimeNs time) { return format_time(time).substr(0, 19) + " UTC"; }
@@ -38,7 +38,7 @@ std::string handshake_reason(unsigned long error) {
 
 }  // namespace
 
-// Shared with calls that are under way when the owner goes.
+// Shared with calls that run while the owner is destroyed.
 struct TlsStream::Impl : std::enable_shared_from_this<TlsStream::Impl> {
   struct SslDelete {
     void operator()(SSL* owned) const { SSL_free(owned); }
@@ -85,7 +85,7 @@ int note_verification(int holds, X509_STORE_CTX* context) {
   X509* certificate = X509_STORE_CTX_get_current_cert(context);
   const int error = X509_STORE_CTX_get_error(context);
   const bool dated = error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
-  // What is out of date may be one between; else the peer's own is named, whose chain it is.
+  // An intermediate may have expired; else the error names the peer's own certificate.
   if (!dated || certificate == nullptr) certificate = X509_STORE_CTX_get0_cert(context);
   const std::string name = certificate == nullptr ? "the peer" : name_of(certificate);
   switch (error) {
@@ -146,7 +146,7 @@ void TlsStream::Impl::begin() {
 }
 
 void TlsStream::Impl::take(std::string_view bytes) {
-  const auto self = shared_from_this();  // the owner may go in one of the calls
+  const auto self = shared_from_this();  // one of the calls may destroy the owner
   if (state == State::kEnded) return;
   BIO_write(in, bytes.data(), static_cast<int>(bytes.size()));
   if (state == State::kHandshake) {
@@ -173,10 +173,10 @@ void TlsStream::Impl::shake() {
   const int done = SSL_do_handshake(ssl.get());
   const int error = SSL_get_error(ssl.get(), done);
   const std::string why = done == 1 || error == SSL_ERROR_WANT_READ ? "" : failure();
-  flush();  // also what tells the peer why not
+  flush();  // includes the alert with the reason for the peer
   if (done == 1) {
     if (X509* peer = SSL_get0_peer_certificate(ssl.get())) names = dns_names(peer);
-    below->pause();  // until somebody wants what follows
+    below->pause();  // until start()
     return shaken({});
   }
   if (!why.empty()) shaken(fail(ErrorCode::kDenied, options.peer + ": " + why));
@@ -210,7 +210,7 @@ void TlsStream::Impl::deliver() {
       flush();
       return end(&why);
     }
-    flush();  // an answer to a change of keys
+    flush();  // the reply to a key update
     if (!cut) return;
     if (cut_by) return end(&*cut_by);
     const Error why{ErrorCode::kIo, options.peer + ": the connection was cut"};
@@ -218,7 +218,7 @@ void TlsStream::Impl::deliver() {
   }
 }
 
-// Whoever asks for it may not be called from within.
+// The caller must not be called back from within.
 void TlsStream::Impl::deliver_later() {
   env.post([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->deliver();
@@ -287,7 +287,7 @@ void TlsStream::write(std::string bytes) {
   for (std::string_view rest = bytes; !rest.empty();) {
     const std::string_view part = rest.substr(0, kWriteBytes);
     ERR_clear_error();
-    // Into memory all of it goes at once; what fails has failed for good, and reading tells.
+    // Memory accepts all bytes at once; a failure is permanent, and reading reports it.
     if (SSL_write(impl_->ssl.get(), part.data(), static_cast<int>(part.size())) <= 0) break;
     impl_->flush();
     rest.remove_prefix(part.size());
@@ -295,7 +295,7 @@ void TlsStream::write(std::string bytes) {
 }
 size_t TlsStream::unsent() const { return impl_->below->unsent(); }
 std::string TlsStream::address() const { return impl_->below->address(); }
-// Of unix streams alone.
+// Unix streams only.
 size_t TlsStream::drain(size_t) { return 0; }
 
 }  // namespace culprit::io

@@ -1,10 +1,10 @@
-// TLS over a Stream, and itself one: OpenSSL with memory BIOs, so that it never sees a descriptor. TLS 1.2
-// and newer, certificates on both sides, no renegotiation, no session tickets or resumption (a reload of
-// certificates then holds for every new connection).
+// TLS over a Stream; itself a Stream. OpenSSL with memory BIOs, so that it never uses a descriptor. TLS 1.2
+// and newer, certificates on both sides, no renegotiation, no session tickets or resumption, so that
+// reloaded certificates apply to every new connection.
 //
-// Thread: the loop's, but for TlsCredentials, which are loaded and compared on any thread and only read from
-// then on. A TlsStream is owned by whoever made it, and owns the stream below it; it may be destroyed from
-// within its calls. Errors name the peer by its certificate and say what is wrong with it.
+// Thread: the loop's. TlsCredentials are loaded and compared on any thread, and immutable afterwards. The
+// creator owns a TlsStream, and the TlsStream owns the stream below it; it may be destroyed from within its
+// calls. Errors name the peer by its certificate, with the reason.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,24 @@
 namespace culprit::io {
 
 struct TlsFiles {
-  std::string cert;  // PEM: the certificate, and those between it and the authority
+  std::string cert;  // PEM: the certificate and its intermediates
   std::string key;
-  std::string ca;  // whose certificates peers must have
+  std::string ca;  // authorities of the peers' certificates
   bool operator==(const TlsFiles&) const = default;
 };
 
-// What certificates, key and authorities make: for any number of connections.
+// Certificates, key and authorities, for any number of connections.
 class TlsCredentials {
  public:
-  // Reads the files; blocks. An error says which of them cannot be read or does not fit: a key that is
-  // another certificate's is found here, not at the first connection.
+  // Reads the files; blocks. An error names the file that is unreadable or does not match, such as a key of
+  // another certificate.
   static Result<std::shared_ptr<const TlsCredentials>> load(const TlsFiles& files);
   ~TlsCredentials();
   TlsCredentials(const TlsCredentials&) = delete;
   TlsCredentials& operator=(const TlsCredentials&) = delete;
 
-  // Whether the files hold something else now; blocks. What cannot be read counts as unchanged: a renewal
-  // that is under way must not end what works.
+  // Whether the files changed; blocks. Unreadable files count as unchanged, so that a renewal in progress
+  // does not interrupt service.
   bool outdated() const;
   const TlsFiles& files() const;
   // Of our own certificate.
@@ -57,21 +57,21 @@ class TlsStream final : public Stream {
   enum class Side : uint8_t { kConnects, kAccepts };
   struct Options {
     Side side = Side::kConnects;
-    // Of kConnects: the name or address that the peer's certificate must have. Of kAccepts: the peer's
-    // address, for errors alone; whose certificate it is, peer_names() tells.
+    // kConnects: the name or address that the peer's certificate must have. kAccepts: the address of the
+    // peer, for errors only; peer_names() has the names of its certificate.
     std::string peer;
   };
-  // The handshake begins at once. `ready` is called once, never from within: ok, then start() may be called;
-  // else the stream is of no use, and the error says why in one sentence. There is no time-out here.
+  // Starts the handshake. Calls `ready` once, never from within: ok, and start() may be called; else the
+  // stream is unusable, and the error is one sentence. No time-out here.
   TlsStream(Env& env, std::unique_ptr<Stream> below, std::shared_ptr<const TlsCredentials> credentials,
             Options options, std::function<void(Status)> ready);
-  // Says that nothing more follows (close_notify).
+  // Sends close_notify: nothing more follows.
   ~TlsStream() override;
 
-  // DNS names of the peer's certificate, in lower case; of a proven one, once ready.
+  // DNS names of the peer's verified certificate, in lower case; once ready.
   const std::vector<std::string>& peer_names() const;
 
-  // An end without close_notify is an error: somebody may have cut the connection.
+  // An end without close_notify is an error: an attacker may have cut the connection.
   void start(Handlers handlers) override;
   void pause() override;
   void resume() override;
@@ -86,23 +86,23 @@ class TlsStream final : public Stream {
   const std::shared_ptr<Impl> impl_;
 };
 
-// What is wrong with files that somebody has set up, and with which of them: what load() says, and what only
-// peers would say. Empty: nothing is.
+// A problem of certificate files: those that load() finds, and those that only peers would notice. Empty: no
+// problem.
 struct TlsTrouble {
   enum class File : uint8_t { kCert, kKey, kCa };
   File file = File::kCert;
   Error error;
-  bool may_be_meant = false;  // nothing fails on this side, and peers may be set up for it
+  bool may_be_meant = false;  // works on this side, and may be intended by the peers' configuration
 };
 struct TlsUse {
   TlsStream::Side side = TlsStream::Side::kConnects;
-  std::string name;  // that the certificate must have; empty: any
+  std::string name;  // required in the certificate; empty: any
   TimeNs now_ns = 0;
 };
 // Blocks.
 std::vector<TlsTrouble> examine(const TlsFiles& files, const TlsUse& use);
 
-// What a peer may send before the handshake is done: a chain of certificates is some 10 KB.
+// Bytes that a peer may send before the handshake is done: a certificate chain has some 10 KB.
 constexpr size_t kTlsHandshakeBytes = 256 << 10;
 
 }  // namespace culprit::io

@@ -11,7 +11,7 @@
 namespace culprit::io {
 namespace {
 
-// A chain and a private key, or the authorities of a site. Larger is something else.
+// A chain and a private key, or the authorities of a site. A larger file is something else.
 constexpr size_t kPemBytes = 4 << 20;
 
 struct BioDelete {
@@ -60,7 +60,7 @@ Status read_all(const TlsFiles& files, Texts& texts) {
   return {};
 }
 
-// OpenSSL's last word on the matter.
+// OpenSSL's latest error.
 std::string reason() {
   const unsigned long error = ERR_peek_last_error();
   ERR_clear_error();
@@ -80,7 +80,7 @@ Status use_certificate(SSL_CTX* context, const std::string& path, const std::str
   while (X509Ptr between{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)})
     if (SSL_CTX_add1_chain_cert(context, between.get()) != 1)
       return wrong(path, "has an unusable certificate");
-  ERR_clear_error();  // that nothing more stands there is no error
+  ERR_clear_error();  // the end of the file is no error
   return {};
 }
 
@@ -88,7 +88,7 @@ using Key = std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)>;
 
 Result<Key> read_key(const std::string& path, const std::string& text) {
   const Bio bio = bio_of(text);
-  // A password would be asked for at the terminal: there is none.
+  // OpenSSL would ask for a password at the terminal: there is none.
   const auto none = [](char*, int, int, void*) { return 0; };
   Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, none, nullptr), EVP_PKEY_free);
   if (!key) return wrong(path, "has no usable private key");
@@ -118,7 +118,7 @@ Status use_authorities(SSL_CTX* context, const std::string& path, const std::str
   return {};
 }
 
-// What peers look at: when, whose, what for.
+// What peers verify: validity, names, purpose.
 Status fits_use(X509* own, const std::string& path, const TlsUse& use) {
   const TimeNs from = time_of(X509_get0_notBefore(own)), to = time_of(X509_get0_notAfter(own));
   if (to < use.now_ns) return fail(ErrorCode::kInvalid, path + ": has expired at " + format_time(to));
@@ -140,8 +140,8 @@ Status fits_use(X509* own, const std::string& path, const TlsUse& use) {
   return {};
 }
 
-// Whether peers can be known by it at all: of a site's authorities some may have expired, not all. A
-// certificate that signed itself vouches for itself.
+// Whether any authority is valid: some authorities of a site may have expired, not all. A self-signed
+// certificate is its own authority.
 Status fits_authority(const std::string& path, const std::string& text, const TlsUse& use) {
   const Bio bio = bio_of(text);
   std::string refused;
@@ -158,7 +158,7 @@ Status fits_authority(const std::string& path, const std::string& text, const Tl
   return fail(ErrorCode::kInvalid, path + ": " + refused);
 }
 
-// Peers that trust this side's own authorities would refuse it; others may be trusted there.
+// Peers that trust the same authorities would refuse it; peers may trust others.
 Status fits_own_authority(SSL_CTX* context, const TlsFiles& files, const TlsUse& use) {
   const std::unique_ptr<X509_STORE_CTX, void (*)(X509_STORE_CTX*)> check(X509_STORE_CTX_new(),
                                                                          X509_STORE_CTX_free);
@@ -218,8 +218,8 @@ SSL_CTX* new_tls_context() {
                                    SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_num_tickets(context, 0);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  // Thousands of idle connections: 34 KB each less.
-  // And what is sent is the chain in the file: the authority's own certificate proves nothing to a peer.
+  // Saves 34 KB per connection: there are thousands of idle ones.
+  // Sends the chain of the file only: the authority's own certificate proves nothing to a peer.
   SSL_CTX_set_mode(context,
                    SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, note_verification);
@@ -244,7 +244,7 @@ std::vector<std::string> dns_names(X509* certificate) {
     if (name->type != GEN_DNS) continue;
     const auto* bytes = reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName));
     std::string text(bytes, static_cast<size_t>(ASN1_STRING_length(name->d.dNSName)));
-    // A NUL within cheats those who compare C strings; such a name is nobody's.
+    // A NUL inside a name deceives comparisons of C strings; such a name matches no host.
     if (text.empty() || text.find('\0') != text.npos) continue;
     names.push_back(to_terminal(lower(std::move(text))));
   }
@@ -257,7 +257,7 @@ TimeNs time_of(const ASN1_TIME* time) {
   const int64_t days = days_from_civil(parts.tm_year + 1900, static_cast<unsigned>(parts.tm_mon + 1),
                                        static_cast<unsigned>(parts.tm_mday));
   const int64_t seconds = days * 86400 + parts.tm_hour * 3600 + parts.tm_min * 60 + parts.tm_sec;
-  // A certificate may be valid until 9999, which nanoseconds do not reach.
+  // A certificate may be valid until 9999, beyond 64-bit nanoseconds.
   return std::clamp(seconds, int64_t{0}, int64_t{9'000'000'000}) * kNsPerSecond;
 }
 

@@ -1,5 +1,4 @@
-// What the two halves of io/tls share: OpenSSL's objects and what is read from a certificate. Of tls*.cc
-// alone.
+// Shared by the two halves of io/tls: OpenSSL's objects, and fields of a certificate. For tls*.cc only.
 #pragma once
 
 #include <openssl/pem.h>
@@ -28,15 +27,15 @@ struct TlsCredentials::Impl {
     void operator()(SSL_CTX* owned) const { SSL_CTX_free(owned); }
   };
   TlsFiles files;
-  uint64_t hash = 0;  // of what the files held
+  uint64_t hash = 0;  // of the files' content
   std::unique_ptr<SSL_CTX, Delete> context;
   std::string subject;
   TimeNs expires_ns = kNoTime;
 };
 
-// With everything set but certificates. Null without memory.
+// Configured except for certificates. Null without memory.
 SSL_CTX* new_tls_context();
-// Keeps what is wrong with which certificate for the error of its connection.
+// Stores the problem of a certificate for the error of its connection.
 int note_verification(int holds, X509_STORE_CTX* context);
 // First DNS name, else the common name.
 std::string name_of(X509* certificate);

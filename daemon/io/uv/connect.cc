@@ -16,9 +16,9 @@
 namespace culprit::io {
 namespace {
 
-// One address that leads nowhere may not take the time of all others.
+// One unreachable address must not use up the time of the others.
 constexpr TimeNs kAddressNs = 3 * kNsPerSecond;
-// A name of more addresses than these: the first ones.
+// Addresses tried per name: the first ones.
 constexpr size_t kAddresses = 16;
 
 struct Address {
@@ -51,8 +51,8 @@ void set(int descriptor, int level, int option, int64_t value) {
   ::setsockopt(descriptor, level, option, &number, sizeof(number));
 }
 
-// A peer that is gone without a word: keepalive finds it in an idle connection, the user timeout in one that
-// has sent something.
+// Detects a peer that vanished: keepalive on an idle connection, the user timeout on one with unacknowledged
+// bytes.
 void notice_silence(int descriptor, TimeNs silent_ns) {
   const TimeNs third_s = std::max<TimeNs>(1, silent_ns / kNsPerSecond / 3);
   set(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -78,13 +78,13 @@ class TcpConnecting final : public Connecting {
         each_(make_timer(loop, [this] { failed(ETIMEDOUT); })) {}
   ~TcpConnecting() override {
     give_up();
-    // A name server that does not answer holds its thread for half a minute; that must not hold us.
+    // An unresponsive name server blocks its thread for half a minute; that must not block the loop.
     if (resolver_) resolver_->abandon();
   }
 
   void begin(HostPort name) {
     whole_->start(options_.timeout_ns);
-    // Numbers need no name server.
+    // Numeric addresses need no name server.
     if (Found found = look_up(name, AI_NUMERICHOST); found.failed == 0) return try_soon(std::move(found));
     auto found = std::make_shared<Found>();
     auto resolver = make_worker(loop_, "resolver");
@@ -104,7 +104,7 @@ class TcpConnecting final : public Connecting {
 
   void try_soon(Found found) {
     found_ = std::move(found);
-    // What fails at once is told from the loop too.
+    // An immediate failure is reported from the loop too.
     soon_ = make_timer(loop_, [this] { try_next(); });
     soon_->start(0);
   }
@@ -165,7 +165,7 @@ class TcpConnecting final : public Connecting {
     if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
   }
 
-  // The call may destroy this.
+  // The call may destroy this object.
   void finish(Result<std::unique_ptr<Stream>> result) {
     give_up();
     whole_->stop();

@@ -14,7 +14,7 @@ void Mailbox::post(std::function<void()> call) {
   const std::lock_guard lock(mutex_);
   if (wake_ == nullptr) return;
   calls_.push_back(std::move(call));
-  if (calls_.size() == 1) uv_async_send(wake_);  // later ones ride along
+  if (calls_.size() == 1) uv_async_send(wake_);  // the same wake-up serves later calls
 }
 
 void Mailbox::open(uv_async_t* wake) {
@@ -53,9 +53,9 @@ class UvEnv final : public Env {
   ~UvEnv() override {
     loop_.mailbox->close();
     uv_close(reinterpret_cast<uv_handle_t*>(&wake_), nullptr);
-    // Close callbacks are all that is left to run; a write that was under way needs a second turn.
+    // Only close callbacks are left; a write in progress needs a second turn.
     for (int turn = 0; turn < 3; ++turn) uv_run(&loop_.uv, UV_RUN_NOWAIT);
-    CULPRIT_CHECK(uv_loop_close(&loop_.uv) == 0);  // else something made by this Env is still there
+    CULPRIT_CHECK(uv_loop_close(&loop_.uv) == 0);  // else an object of this Env still exists
   }
 
   TimeNs now(Clock clock) const override {

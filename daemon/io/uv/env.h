@@ -1,6 +1,6 @@
-// The real world, on libuv. The calling thread becomes the loop's; run() must be called by it. SIGPIPE is
-// ignored from then on in the whole process: a peer that goes away is an error of its stream and no signal.
-// Everything made by the Env must be gone before it: its destructor checks that.
+// The real Env, on libuv. The calling thread becomes the loop thread and must call run(). From then on the
+// process ignores SIGPIPE: a closed peer is an error of its stream. All objects of the Env must be destroyed
+// before it; its destructor checks that.
 #pragma once
 
 #include <memory>

@@ -14,10 +14,10 @@
 namespace culprit::io {
 namespace {
 
-// After a change was told further ones gather for so long: a log of 1,000 lines a second wakes the loop five
-// times and not 1,000, as often as it is read.
+// After a report, further changes are collected for this long. A log with 1,000 lines a second then wakes the
+// loop five times a second, as often as it is read.
 constexpr TimeNs kGatherNs = 200 * kNsPerMs;
-// Reads in one turn: the kernel's whole queue of 16,384 events of 48 bytes fits.
+// Reads per turn: enough for the kernel's queue of 16,384 events of 48 bytes.
 constexpr int kReadsInTurn = 16;
 
 constexpr uint32_t kEvents = IN_CREATE | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE |
@@ -35,7 +35,7 @@ class Inotify final : public FolderWatch {
     ::close(descriptor_);
   }
 
-  // Tells of the first change at once.
+  // Reports the first change at once.
   Status watch() {
     auto poll = make_poll(loop_, descriptor_, [this] { look(); });
     if (!poll) return tl::unexpected(poll.error());
@@ -50,7 +50,7 @@ class Inotify final : public FolderWatch {
     if (number < 0) return system_failure(folder, errno);
     const auto known = number_of_.find(folder);
     if (known != number_of_.end() && known->second == number) return {};
-    if (known != number_of_.end()) remove(folder);  // another folder has taken the name
+    if (known != number_of_.end()) remove(folder);  // another folder has this name now
     number_of_[folder] = number;
     folders_of_[number].push_back(folder);
     return {};
@@ -72,12 +72,12 @@ class Inotify final : public FolderWatch {
   void look() {
     std::set<std::string> folders;
     if (!read_all(folders)) {
-      if (!poll_) (void)watch();  // it was possible before, with the same descriptor
+      if (!poll_) (void)watch();  // it succeeded before with the same descriptor
       return;
     }
     poll_.reset();
     gather_->start(kGatherNs, 0);
-    const std::shared_ptr<OnFolder> changed = changed_;  // its owner may destroy this from within
+    const std::shared_ptr<OnFolder> changed = changed_;  // the callback may destroy this object
     for (const std::string& folder : folders) {
       if (changed.use_count() == 1) return;
       (*changed)(folder);
@@ -105,10 +105,10 @@ class Inotify final : public FolderWatch {
         continue;
       }
       const auto found = folders_of_.find(event.wd);
-      if (found == folders_of_.end()) continue;  // removed while its events were under way
+      if (found == folders_of_.end()) continue;  // removed while its events were queued
       folders.insert(found->second.begin(), found->second.end());
       if (!(event.mask & IN_IGNORED)) continue;
-      // The folder is gone: the kernel has ended the watch.
+      // The folder was deleted, and the kernel ended the watch.
       for (const std::string& folder : found->second) number_of_.erase(folder);
       folders_of_.erase(found);
     }
@@ -120,7 +120,7 @@ class Inotify final : public FolderWatch {
   std::unordered_map<std::string, int> number_of_;
   std::unordered_map<int, std::vector<std::string>> folders_of_;
   std::unique_ptr<Timer> gather_;
-  std::unique_ptr<Poll> poll_;  // none while changes gather
+  std::unique_ptr<Poll> poll_;  // null while changes are collected
 };
 
 }  // namespace

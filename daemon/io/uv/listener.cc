@@ -15,14 +15,14 @@
 namespace culprit::io {
 namespace {
 
-// Without a descriptor left a connection stays in the kernel's queue and would call again at once; whoever
-// holds descriptors gives some back within this time or not at all.
+// Without a free descriptor a connection stays in the kernel's queue and would wake the loop at once. Other
+// code frees descriptors within this time or not at all.
 constexpr TimeNs kDescriptorWaitNs = 100 * kNsPerMs;
-// Connections accepted in one turn, so that a storm of them leaves time for what is connected.
+// Connections accepted per turn, so that a storm of them leaves time for existing ones.
 constexpr int kAcceptsInTurn = 64;
 constexpr int kBacklog = 512;
 
-// A socket that is closed where it is not handed on.
+// Closes its socket unless it was released.
 class Socket {
  public:
   explicit Socket(int descriptor) : descriptor_(descriptor) {}
@@ -42,7 +42,7 @@ Socket new_socket(int family) {
 }
 
 struct SocketFile {
-  std::string path;  // empty: no file of ours
+  std::string path;  // empty: no file to remove
   dev_t device = 0;
   ino_t inode = 0;
 };
@@ -56,7 +56,7 @@ bool fits(const std::string& path, sockaddr_un& address) {
 
 const sockaddr* generic(const sockaddr_un& address) { return reinterpret_cast<const sockaddr*>(&address); }
 
-// Whether `path` may be replaced: nothing stands there, or a socket that nobody serves.
+// Whether `path` may be replaced: no file, or a socket without a server.
 Status check_free(const std::string& path, const sockaddr_un& address) {
   struct stat status;
   if (::lstat(path.c_str(), &status) != 0) {
@@ -73,8 +73,8 @@ Status check_free(const std::string& path, const sockaddr_un& address) {
   return system_failure("unix:" + path, errno);
 }
 
-// Bound and listening under a name of its own before it takes its place: whoever connects finds the old
-// socket or a new one that answers, with its permissions.
+// Binds and listens under a temporary name, then renames: a client finds the old socket or a new one that
+// answers and has its permissions.
 Result<Socket> bind_unix(const std::string& path, uint32_t mode, SocketFile& file) {
   sockaddr_un address = {}, temporary = {};
   const std::string beside = path + "." + std::to_string(::getpid());
@@ -82,7 +82,7 @@ Result<Socket> bind_unix(const std::string& path, uint32_t mode, SocketFile& fil
     return fail(ErrorCode::kLimit, "unix:" + path + ": is longer than a socket's path may be");
   if (Status status = check_free(path, address); !status) return tl::unexpected(status.error());
   Socket socket = new_socket(AF_UNIX);
-  ::unlink(beside.c_str());  // of a process of the same number that was killed here
+  ::unlink(beside.c_str());  // left by a killed process with the same pid
   if (socket.get() < 0 || ::bind(socket.get(), generic(temporary), sizeof(temporary)) != 0)
     return system_failure("unix:" + path, errno);
   struct stat status;
@@ -105,7 +105,7 @@ std::string port_of(int descriptor) {
   return port;
 }
 
-// "HOST:PORT" or "[HOST]:PORT"; `address` gets the port that the kernel chose.
+// "HOST:PORT" or "[HOST]:PORT"; `address` receives the port that the kernel chose.
 Result<Socket> bind_tcp(std::string& address) {
   const auto split = split_address(address);
   if (!split)
@@ -169,7 +169,7 @@ class PollListener final : public Listener {
       if (!stream) continue;
       const std::shared_ptr<OnConnection> call = on_connection_;
       (*call)(std::move(*stream));
-      if (alive.use_count() == 1) return;  // only `call` is left of it: the owner is gone
+      if (alive.use_count() == 1) return;  // only `call` holds it: the owner was destroyed
     }
   }
 

@@ -1,5 +1,5 @@
-// What the kinds of objects of the Env on libuv share: the loop, its read buffer and the way by which other
-// threads hand calls to it. Loop thread, but for Mailbox::post.
+// Shared by the objects of the Env on libuv: the loop, its read buffer, and the mailbox for calls from other
+// threads. Loop thread, except Mailbox::post.
 #pragma once
 
 #include <uv.h>
@@ -16,7 +16,7 @@
 
 namespace culprit::io {
 
-// Calls on their way to the loop. Threads share it, so that one that outlives the Env finds it closed.
+// Calls queued for the loop. Shared with the threads, so that a thread that outlives the Env finds it closed.
 class Mailbox {
  public:
   // Any thread. Dropped once the mailbox is closed.
@@ -31,13 +31,13 @@ class Mailbox {
   uv_async_t* wake_ = nullptr;  // null: closed
 };
 
-// Large enough that a read costs little beside its bytes; libuv suggests the same.
+// Large enough that the cost per read is small; libuv suggests the same.
 constexpr size_t kReadBytes = 64 << 10;
 
 struct Loop {
   uv_loop_t uv;
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
-  // Bytes that were read are borrowed for one call, so that all streams can share the place.
+  // Callbacks borrow the bytes for one call, so that all streams share this buffer.
   std::array<char, kReadBytes> buffer;
 };
 
@@ -47,20 +47,20 @@ inline tl::unexpected<Error> uv_failure(const std::string& subject, int number) 
   return tl::unexpected<Error>(uv_error(subject, number));
 }
 
-// libuv's hold on a handle ends only after its close callback: `state`, which has the handle and what its
-// callbacks need, lives until then, and so does a closure that is running as its owner goes.
+// libuv uses a handle until its close callback. `state` has the handle and the data of its callbacks and
+// lives until then, as does a closure that runs while its owner is destroyed.
 template <class State>
 void close_and_free(State* state) {
   uv_close(reinterpret_cast<uv_handle_t*>(&state->handle),
            [](uv_handle_t* handle) { delete static_cast<State*>(handle->data); });
 }
 
-// One for each kind, in the file of its name.
+// One per kind, in the file of that name.
 std::unique_ptr<Timer> make_timer(Loop& loop, std::function<void()> call);
 Result<std::unique_ptr<Worker>> make_worker(Loop& loop, const std::string& name);
 Result<std::unique_ptr<Poll>> make_poll(Loop& loop, int descriptor, std::function<void()> readable);
 Result<std::unique_ptr<SignalWatch>> make_signal_watch(Loop& loop, int number, std::function<void()> call);
-// Takes the descriptor of a connected socket, whatever comes of it.
+// Takes ownership of the descriptor of a connected socket, also on failure.
 Result<std::unique_ptr<Stream>> make_stream(Loop& loop, int descriptor);
 using OnConnection = std::function<void(std::unique_ptr<Stream>)>;
 Result<std::unique_ptr<Listener>> make_listener(Loop& loop, const std::string& address, uint32_t mode,

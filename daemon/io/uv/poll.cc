@@ -43,8 +43,8 @@ Result<std::unique_ptr<Poll>> make_poll(Loop& loop, int descriptor, std::functio
   }
   state->handle.data = state;
   auto poll = std::make_unique<UvPoll>(state);
-  // Where /dev/kmsg was overwritten it tells an error and an urgent event; libuv takes an error alone for the
-  // end, and with the urgent event for readable, which it is.
+  // An overwritten /dev/kmsg reports an error and an urgent event. libuv treats an error alone as the end,
+  // and with the urgent event as readable, which is correct.
   const int failed =
       uv_poll_start(&state->handle, UV_READABLE | UV_PRIORITIZED,
                     [](uv_poll_t* handle, int, int) { static_cast<PollState*>(handle->data)->call(); });

@@ -18,8 +18,8 @@ struct StreamState {
   };
   Loop* loop = nullptr;
   Stream::Handlers handlers;
-  bool reads = false;   // started, and not at its end
-  bool closed = false;  // its owner is gone
+  bool reads = false;   // started and not ended
+  bool closed = false;  // the owner was destroyed
 };
 
 struct WriteRequest {
@@ -40,7 +40,7 @@ void end(StreamState& state, int number) {
 
 void on_read(uv_stream_t* handle, ssize_t n, const uv_buf_t* buffer) {
   auto& state = *static_cast<StreamState*>(handle->data);
-  if (n == 0) return;  // nothing there after all
+  if (n == 0) return;  // no bytes
   if (n == UV_EOF) return end(state, nullptr);
   if (n < 0) return end(state, static_cast<int>(n));
   state.handlers.on_bytes(std::string_view(buffer->base, static_cast<size_t>(n)));
@@ -108,7 +108,7 @@ class UvStream final : public Stream {
           if (!state.closed && state.handlers.on_sent && uv_stream_get_write_queue_size(&state.handle) == 0)
             state.handlers.on_sent();
         });
-    // The only reason is a socket that the kernel has closed already, which reading tells too.
+    // The only reason is a socket that the kernel closed already; reading reports that too.
     if (failed != 0) delete write;
   }
   size_t unsent() const override { return uv_stream_get_write_queue_size(&state_->handle); }
@@ -119,7 +119,7 @@ class UvStream final : public Stream {
     if (!state_->reads || uv_fileno(reinterpret_cast<uv_handle_t*>(&state_->handle), &descriptor) != 0)
       return 0;
     uv_read_stop(&state_->handle);
-    ::shutdown(descriptor, SHUT_RD);  // what was sent before stays, and can be read
+    ::shutdown(descriptor, SHUT_RD);  // bytes sent before can still be read
     auto& buffer = state_->loop->buffer;
     size_t done = 0;
     for (ssize_t n = 0; done < max && (n = ::read(descriptor, buffer.data(), buffer.size())) > 0;) {
@@ -132,7 +132,7 @@ class UvStream final : public Stream {
  private:
   StreamState* const state_;
   const std::optional<PeerCredentials> peer_;
-  const std::string address_;  // asked for while the peer is there
+  const std::string address_;  // read while the peer is connected
 };
 
 }  // namespace
@@ -153,7 +153,7 @@ Result<std::unique_ptr<Stream>> make_stream(Loop& loop, int descriptor) {
     ::close(descriptor);
     return uv_failure("a connection", failed);
   }
-  // What is written here are whole answers: waiting for more to send would only delay them.
+  // Writes are whole answers: waiting for more bytes would only delay them.
   if (!local) uv_tcp_nodelay(&state->tcp, 1);
   return stream;
 }

@@ -11,7 +11,7 @@ struct TimerState {
   std::function<void()> call;
 };
 
-// Never earlier than asked: libuv counts in milliseconds.
+// Rounds up, never earlier than requested: libuv counts in milliseconds.
 uint64_t milliseconds(TimeNs ns) { return ns <= 0 ? 0 : static_cast<uint64_t>((ns - 1) / kNsPerMs + 1); }
 
 class UvTimer final : public Timer {
@@ -24,7 +24,9 @@ class UvTimer final : public Timer {
   ~UvTimer() override { close_and_free(state_); }
 
   void start(TimeNs after_ns, TimeNs repeat_ns) override {
-    uv_update_time(state_->handle.loop);  // it is of the turn's beginning, and the call may have taken long
+    uv_update_time(
+        state_->handle
+            .loop);  // the loop's time is from the start of the turn, and the callback may have been slow
     uv_timer_start(
         &state_->handle, [](uv_timer_t* handle) { static_cast<TimerState*>(handle->data)->call(); },
         milliseconds(after_ns), milliseconds(repeat_ns));

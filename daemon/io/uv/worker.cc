@@ -17,17 +17,17 @@ struct Task {
   std::function<void()> work, done;
 };
 
-// Shared by the owner and the thread: either may be gone first.
+// Shared by the owner and the thread: either may end first.
 struct Queue {
   std::mutex mutex;
   std::condition_variable wake;
-  std::deque<Task> tasks;  // the first one is under way
+  std::deque<Task> tasks;  // the first one is running
   bool ends = false;
-  bool listening = true;  // of the loop's thread alone: the owner wants to hear what is done
+  bool listening = true;  // loop thread only: the owner expects `done`
   std::shared_ptr<Mailbox> mailbox;
 };
 
-// Signals are the loop's: here they would only interrupt what blocks.
+// The loop handles signals; here they would only interrupt blocking calls.
 void block_signals() {
   sigset_t all;
   sigfillset(&all);
@@ -36,7 +36,7 @@ void block_signals() {
 
 void run(const std::shared_ptr<Queue>& queue, const std::string& name) {
   block_signals();
-  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());  // the kernel keeps no more
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());  // the kernel's limit
   std::unique_lock lock(queue->mutex);
   for (;;) {
     queue->wake.wait(lock, [&] { return queue->ends || !queue->tasks.empty(); });
@@ -44,7 +44,7 @@ void run(const std::shared_ptr<Queue>& queue, const std::string& name) {
     std::function<void()> work = std::move(queue->tasks.front().work);
     lock.unlock();
     work();
-    work = nullptr;  // what it holds goes before its `done` is heard of
+    work = nullptr;  // destroys what it holds before `done` runs
     lock.lock();
     if (queue->tasks.empty()) continue;  // abandoned
     std::function<void()> done = std::move(queue->tasks.front().done);
@@ -61,7 +61,7 @@ void run(const std::shared_ptr<Queue>& queue, const std::string& name) {
 class ThreadWorker final : public Worker {
  public:
   explicit ThreadWorker(Loop& loop) { queue_->mailbox = loop.mailbox; }
-  // An errno: EAGAIN where a limit of tasks or of memory is reached.
+  // An errno: EAGAIN at a limit of tasks or memory.
   int begin(const std::string& name) {
     try {
       thread_ = std::thread([queue = queue_, name] { run(queue, name); });
@@ -81,7 +81,7 @@ class ThreadWorker final : public Worker {
       if (queue_->ends) return;
       queue_->tasks.push_back({std::move(work), std::move(done)});
     }
-    queue_->wake.notify_one();  // it finds the mutex free
+    queue_->wake.notify_one();  // the thread finds the mutex free
   }
   size_t queued() const override {
     const std::lock_guard lock(queue_->mutex);
