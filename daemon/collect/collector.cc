@@ -11,9 +11,9 @@ namespace {
 using peer::Refusal;
 
 constexpr TimeNs kSweepNs = kNsPerSecond;
-// Of each reason in the log.
+// At most one line per reason in the log.
 constexpr TimeNs kTellNs = 10 * kNsPerSecond;
-// Less would be a round trip for each small frame.
+// A smaller credit would cost a round trip per small frame.
 constexpr uint64_t kLeastCredit = 64 << 10;
 
 }  // namespace
@@ -59,7 +59,7 @@ void Collector::sweep() {
   shed(all);
 }
 
-// Messages that came in part cannot wait for one another: where they are too much together, the largest go.
+// Partial messages cannot wait for each other: above the limit, the connections with the largest are closed.
 void Collector::shed(const std::vector<std::shared_ptr<Session>>& all) {
   uint64_t total = 0;
   for (const auto& session : all) total += session->partial_bytes();
@@ -112,7 +112,7 @@ void Collector::give(Session& session, FrameSink::Batch batch) {
 }
 
 void Collector::hold_or_go_on() {
-  // From full to half full, so that not every frame stops and starts thousands of connections.
+  // Resumes at half full, so that not every frame stops and starts thousands of connections.
   const bool hold = stats_.held_bytes > (held_ ? options_.held_bytes / 2 : options_.held_bytes);
   if (hold == std::exchange(held_, hold)) return;
   stats_.holds += hold ? 1 : 0;

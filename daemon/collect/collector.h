@@ -1,15 +1,15 @@
-// The receiving end: takes connections of agents, proves who they are, and gives their frames to a FrameSink
-// in order. What it acknowledges is what committed() says, and nothing else. Whoever breaks the protocol is
-// refused with a sentence, counted, and the others go on.
+// The receiving end: accepts connections of agents, verifies their identity, and passes their frames to a
+// FrameSink in order. It acknowledges only what committed() reports. A peer that breaks the protocol is
+// refused with a sentence and counted; the others continue.
 //
-// A host has one connection. A newer one replaces it where it is of the same boot (the agent was restarted,
-// its old connection may be half-open) or the older one is silent; else the newer one is refused.
+// A host has one connection. A newer one replaces it if it is of the same boot (the agent restarted, and its
+// old connection may be half-open) or if the older one is silent; else the newer one is refused.
 //
-// Memory: of each connection what is no whole message yet and what the sink has not appended, which credit
-// bounds; over all connections kHeldBytes, beyond which none is read until the sink has caught up.
+// Memory: per connection the incomplete message and the frames that the sink has not appended, bounded by
+// credit. Over all connections held_bytes; beyond it none is read until the sink catches up.
 //
-// Thread: the loop's. Owned by app; may be destroyed at any time but from within a call of its FrameSink. It
-// never looks into frames.
+// Thread: the loop's. Owned by app; may be destroyed at any time except from within a call of its FrameSink.
+// It never parses frames.
 #pragma once
 
 #include <array>
@@ -30,12 +30,12 @@ namespace culprit::collect {
 
 struct CollectorOptions {
   std::string listen;                             // "HOST:PORT"
-  std::shared_ptr<const io::TlsCredentials> tls;  // null: plain, on loopback only; names are not proven
+  std::shared_ptr<const io::TlsCredentials> tls;  // null: plain, on loopback only; names are not verified
   std::string program;
-  size_t connections = 16'384;         // a job of 8,192 hosts, with as many that reconnect
-  size_t unknown_connections = 4'096;  // of those before their Welcome: a herd that comes back
+  size_t connections = 16'384;         // a job of 8,192 hosts, all reconnecting
+  size_t unknown_connections = 4'096;  // of those before their Welcome: many may reconnect at once
   uint64_t held_bytes = 256 << 20;     // received and not appended, over all connections
-  uint64_t credit_bytes = 4 << 20;     // of one host at most; less where many share held_bytes
+  uint64_t credit_bytes = 4 << 20;     // per host at most; less if many share held_bytes
   TimeNs handshake_ns = 20 * kNsPerSecond;
   TimeNs ping_ns = 10 * kNsPerSecond;
   TimeNs silence_ns = 25 * kNsPerSecond;
@@ -44,10 +44,10 @@ struct CollectorOptions {
 // For metrics.
 struct CollectorStats {
   uint64_t accepted = 0;
-  size_t connections = 0, hosts = 0;  // now; with a Welcome
+  size_t connections = 0, hosts = 0;  // current; with a Welcome
   uint64_t frames = 0, bytes = 0, skipped_frames = 0, duplicates = 0;
   uint64_t held_bytes = 0;                             // received and not appended
-  uint64_t holds = 0;                                  // times that reading stopped for the sink
+  uint64_t holds = 0;                                  // how often reading stopped for the sink
   std::array<uint64_t, peer::kRefusals> refused = {};  // by reason
   uint64_t tls_failures = 0;
   uint64_t descriptors_missing = 0;
@@ -58,7 +58,7 @@ struct HostConnection {
   std::string host, address, program, boot_id;
   peer::Version version;
   TimeNs since_ns = kNoTime, heard_ns = kNoTime;  // wall clock
-  TimeNs clock_ahead_ns = 0;                      // its wall clock over ours, at its Hello
+  TimeNs clock_ahead_ns = 0;                      // its wall clock minus ours, at its Hello
   uint64_t frames = 0, bytes = 0, duplicates = 0, held_bytes = 0;
 };
 
@@ -69,16 +69,16 @@ class Collector {
   static Result<std::unique_ptr<Collector>> start(io::Env& env, CollectorOptions options, FrameSink& sink);
   ~Collector();
 
-  // Everything of the epoch up to `sequence` is committed.
+  // All frames of the epoch up to `sequence` are committed.
   void committed(uint64_t epoch, uint64_t sequence);
-  // Asks a host for its evidence of a time. False: it is not connected, or does not read.
+  // Requests the evidence of a time span from a host. False: it is not connected, or does not read.
   bool want(const std::string& host, const peer::Message& wanted);
-  // For connections from now on.
+  // For new connections.
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
-  // Says Bye to all and takes nobody any more.
+  // Sends Bye to all and accepts no more connections.
   void stop();
 
-  std::string address() const;  // with the port that was given for port 0
+  std::string address() const;  // with the actual port for port 0
   CollectorStats stats() const;
   std::vector<HostConnection> hosts() const;  // in order of name
 
@@ -89,7 +89,7 @@ class Collector {
   void sweep();
   void shed(const std::vector<std::shared_ptr<Session>>& all);
   uint64_t credit() const;
-  // An error: another connection of the host goes on.
+  // An error: another connection of the host stays.
   Status admit(Session& session);
   void leave(Session& session);
   void give(Session& session, FrameSink::Batch batch);
@@ -103,7 +103,7 @@ class Collector {
   FrameSink& sink_;
   CollectorStats stats_;
   std::array<TimeNs, peer::kRefusals> told_ns_;
-  bool held_ = false;   // nobody is read
+  bool held_ = false;   // no connection is read
   size_t unknown_ = 0;  // connections before their Welcome
   std::shared_ptr<Collector*> alive_;
   std::unique_ptr<io::Listener> listener_;

@@ -11,9 +11,9 @@ namespace {
 using peer::Log;
 using peer::Refusal;
 
-// A refusal is read before the connection is torn down, which would throw it away: as long as it takes.
+// Time for the peer to read a refusal; closing the connection at once would discard it.
 constexpr TimeNs kLingerNs = 2 * kNsPerSecond;
-// Answers that an agent does not read: what stands in there it learns later too.
+// Limit of unread answers to an agent: it learns their content later too.
 constexpr size_t kQueueBytes = 64 << 10;
 
 std::string lower(std::string name) {
@@ -77,12 +77,12 @@ std::string Session::who() const {
   return hello_.host + " (" + address_ + ")";
 }
 
-// By its own fault: while it is not read it cannot be heard.
+// Silence counts only while its connection is read.
 bool Session::is_silent(TimeNs now) const {
   return !paused_ && now - heard_ns_ > 2 * owner_.options_.ping_ns;
 }
 
-// ---- what comes
+// ---- received messages
 
 void Session::on_bytes(std::string_view bytes) {
   const auto self = shared_from_this();
@@ -177,7 +177,7 @@ void Session::answered(Result<std::vector<peer::LogMark>> marks) {
   owner_.sink_.connected(hello_.host, hello_, address_);
 }
 
-// What comes next in a log begins at `first`; false: it does not, and was refused.
+// Whether `first` continues the log; false: it does not, and the peer was refused.
 bool Session::fits(Log log, uint64_t first, const char* what) {
   const In& in = ins_[static_cast<size_t>(log)];
   if (in.open && first <= in.cursor + 1) return true;
@@ -190,7 +190,7 @@ bool Session::fits(Log log, uint64_t first, const char* what) {
 
 void Session::take_frame(peer::Frame frame) {
   const bool data = frame.kind == peer::FrameKind::kData;
-  // A checkpoint stands behind its sequence.
+  // A checkpoint follows the frame of its sequence.
   if (!fits(frame.log, frame.sequence + (data ? 0 : 1), data ? "frame" : "a checkpoint before frame")) return;
   In& in = ins_[static_cast<size_t>(frame.log)];
   ++frames_, ++owner_.stats_.frames;
@@ -232,10 +232,10 @@ void Session::hand_on() {
     held_bytes_ += batch.bytes;
     owner_.give(*this, std::move(batch));
   }
-  if (state_ == State::kOpen) acknowledge();  // copies of what is committed
+  if (state_ == State::kOpen) acknowledge();  // duplicates of committed frames
 }
 
-// ---- what the sink says
+// ---- answers of the sink
 
 void Session::taken(uint64_t bytes, const Status& status) {
   held_bytes_ -= bytes;
@@ -251,7 +251,7 @@ void Session::taken(uint64_t bytes, const Status& status) {
 
 void Session::read_or_not() {
   if (state_ != State::kOpen) return;
-  // Agents keep to their credit, but for one frame that is larger.
+  // Agents respect their credit, except for one larger frame.
   const bool enough = held_bytes_ > std::max<uint64_t>(2 * owner_.options_.credit_bytes, peer::kMessageBytes);
   const bool pause = owner_.held_ || enough;
   if (pause == std::exchange(paused_, pause)) return;
@@ -269,7 +269,7 @@ void Session::committed(uint64_t epoch, uint64_t sequence) {
 void Session::acknowledge() {
   for (size_t i = 0; i < ins_.size(); ++i) {
     In& in = ins_[i];
-    // Of an older connection more may be committed than this one has sent yet.
+    // An older connection may have committed more than this one sent so far.
     const uint64_t sequence = std::min(in.committed, in.cursor);
     if (sequence <= in.acked || !has_room()) continue;
     in.acked = sequence;
@@ -307,7 +307,7 @@ void Session::refuse(Refusal code, const std::string& sentence) {
   state_ = State::kClosing;
   closes_ns_ = owner_.mono() + kLingerNs;
   write(peer::Refused{code, sentence});
-  if (std::exchange(paused_, false)) stream_->resume();  // what comes is thrown away
+  if (std::exchange(paused_, false)) stream_->resume();  // received bytes are discarded
 }
 
 void Session::close(const std::string& why) {

@@ -1,5 +1,5 @@
-// One connection of the collector, from its first byte to its end. Of collector.cc alone, which owns it;
-// shared with calls that are under way. The loop's thread.
+// One connection of the collector, from its first byte to its end. Used and owned by collector.cc only;
+// shared with pending calls. The loop's thread.
 #pragma once
 
 #include <array>
@@ -35,13 +35,13 @@ class Session : public std::enable_shared_from_this<Session> {
   HostConnection facts() const;
 
  private:
-  // What is received of a log.
+  // Progress of a log.
   struct In {
     uint64_t epoch = 0;
     bool open = false;
     uint64_t cursor = 0;     // received or skipped up to here
-    uint64_t committed = 0;  // as the sink says
-    uint64_t acked = 0;      // as the agent knows
+    uint64_t committed = 0;  // as the sink reported
+    uint64_t acked = 0;      // acknowledged to the agent
   };
 
   void ready(Status status);
@@ -62,7 +62,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Collector& owner_;
   std::unique_ptr<io::Stream> stream_;
-  io::TlsStream* tls_ = nullptr;  // stream_, where it is one
+  io::TlsStream* tls_ = nullptr;  // stream_, if it is one
   std::string address_;
   State state_ = State::kHello;
   peer::Splitter splitter_;

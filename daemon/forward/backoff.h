@@ -1,5 +1,5 @@
-// How long to wait before the next attempt: exponential with full jitter, so that agents that lost their
-// collector at one moment come back spread over the whole wait. A value; time and chance are arguments.
+// Wait before the next attempt: exponential with full jitter, so that agents that lost their collector at one
+// moment reconnect spread over the whole wait. A value; time and randomness are arguments.
 #pragma once
 
 #include <algorithm>
@@ -13,17 +13,17 @@ namespace culprit::forward {
 class Backoff {
  public:
   static constexpr TimeNs kFirstNs = kNsPerSecond, kMostNs = 60 * kNsPerSecond;
-  // So short that nobody waits for it, and long enough that a refusal does not become a storm.
+  // Short enough to go unnoticed, long enough that refusals do not become a storm.
   static constexpr TimeNs kLeastNs = 50 * kNsPerMs;
 
   explicit Backoff(uint64_t seed) : seed_(seed) {}
-  // Anything from (nearly) 0 to a bound that doubles with each attempt in a row that came to nothing.
+  // Between (nearly) 0 and a bound that doubles with each consecutive failure.
   TimeNs next() {
     const TimeNs bound = std::min(kMostNs, kFirstNs << std::min<uint64_t>(failures_++, 6));
     const double share = static_cast<double>(mix64(seed_, drawn_++) >> 11) * 0x1.0p-53;
     return std::max(kLeastNs, static_cast<TimeNs>(static_cast<double>(bound) * share));
   }
-  // What was refused heals only when somebody does something.
+  // A refusal ends only when a person changes something.
   void hopeless() { failures_ = std::max<uint64_t>(failures_, 6); }
   void settled() { failures_ = 0; }
 

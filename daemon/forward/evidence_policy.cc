@@ -6,7 +6,7 @@
 namespace culprit::forward {
 namespace {
 
-// Findings whose times lie apart and whose frames were not sent yet. A storm of more is one long time.
+// Time spans of findings whose frames were not sent yet. More of them are merged into one span.
 constexpr size_t kSpans = 1024;
 
 }  // namespace
@@ -19,7 +19,7 @@ bool Selection::selects(TimeNs packed_ns, bool declares) const {
 
 void EvidencePolicy::around(TimeNs from_ns, TimeNs to_ns) {
   constexpr TimeNs kEver = std::numeric_limits<TimeNs>::max();
-  // A stranger's numbers.
+  // Untrusted numbers.
   want(std::max<TimeNs>(0, from_ns) - options_.around_ns,
        to_ns > kEver - options_.around_ns ? kEver : to_ns + options_.around_ns);
 }
@@ -36,7 +36,7 @@ void EvidencePolicy::want(TimeNs from_ns, TimeNs to_ns) {
                                   [&](const Selection::Span& span) { return span.from_ns > added.from_ns; });
   spans_.insert(after, added);
   if (spans_.size() <= kSpans) return;
-  spans_[1].from_ns = spans_[0].from_ns;  // more than was asked for, and never less
+  spans_[1].from_ns = spans_[0].from_ns;  // covers more than requested, never less
   spans_.erase(spans_.begin());
 }
 
@@ -50,7 +50,7 @@ Selection EvidencePolicy::selection(TimeNs wall_ns) const {
     case EvidenceMode::kFindings:
       break;
   }
-  // A finding comes some time after what it found. Once it is there nothing before it is waited for.
+  // A finding is reported some time after its cause. Then there is no need to wait for frames before it.
   TimeNs until = wall_ns - 2 * options_.around_ns;
   for (const Selection::Span& span : spans_)
     if (span.from_ns <= wall_ns) until = std::max(until, span.from_ns);
@@ -67,7 +67,7 @@ uint64_t EvidencePolicy::allowance(TimeNs mono_ns) {
   if (paid_ns_ != kNoTime) owed_ -= rate * static_cast<double>(mono_ns - paid_ns_) / double{kNsPerSecond};
   paid_ns_ = mono_ns;
   owed_ = std::max(owed_, 0.0);
-  // What was not used for a second may go at once.
+  // The unused budget of one second may be sent at once.
   return owed_ < rate ? static_cast<uint64_t>(rate - owed_) : 0;
 }
 

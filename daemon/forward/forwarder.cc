@@ -108,9 +108,9 @@ void Forwarder::appended(peer::Log log) {
 }
 
 void Forwarder::reopened() {
-  if (!session_) return;  // the next Hello tells
-  session_->bye("a log was begun anew");
-  lost("a log was begun anew", false, mono() - options_.settled_ns);
+  if (!session_) return;  // the next Hello reports it
+  session_->bye("a log was created again");
+  lost("a log was created again", false, mono() - options_.settled_ns);
 }
 
 void Forwarder::finding(TimeNs at_ns) {

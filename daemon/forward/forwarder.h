@@ -1,13 +1,13 @@
-// Sends an agent's logs to its collector: connects, says hello, goes on behind what the collector has
-// committed, keeps a window of bytes that are not acknowledged, and starts again when the connection is lost.
+// Sends an agent's logs to its collector: connects, sends Hello, continues after the frames that the
+// collector has committed, keeps a window of unacknowledged bytes, and reconnects after a loss.
 //
-// What is sent is forgotten at once: until it is acknowledged it stands in the log, and after a reconnect it
-// is read again. So memory is one read for each log and what the socket has not taken. The condensed log goes
-// first; evidence fills at most three quarters of the window and little of the socket's queue, so that no
-// backlog of it delays a condensed frame by more than that.
+// Sent frames are not kept: the log has them until they are acknowledged, and a reconnect reads them again.
+// So memory is one read per log and the unsent bytes of the socket. The condensed log goes first. Evidence
+// fills at most three quarters of the window and little of the socket's queue, which bounds the delay of a
+// condensed frame.
 //
-// Thread: the loop's. Owned by app; a Forwarder may be destroyed at any time
-// but from within a call of its FrameSource. It never decides what is true about a job.
+// Thread: the loop's. Owned by app; may be destroyed at any time except from within a call of its
+// FrameSource. It never judges a job.
 #pragma once
 
 #include <array>
@@ -31,16 +31,16 @@ struct ForwarderOptions {
   std::string to;                                 // "HOST:PORT"
   std::shared_ptr<const io::TlsCredentials> tls;  // null: plain, to loopback only
   std::string host, boot_id, program;
-  uint64_t seed = 0;  // of the jitter: another one in each process
+  uint64_t seed = 0;  // of the jitter; different in each process
   EvidenceOptions evidence;
-  // Sent and not acknowledged, at most; the collector's credit may be less. Covers 100 MB/s at a commit of
-  // 40 ms, and is what a collector holds of one host at most.
+  // Limit of unacknowledged bytes; the collector's credit may be less. Enough for 100 MB/s at a commit of 40
+  // ms, and the most that a collector holds of one host.
   uint64_t window_bytes = 4 << 20;
-  TimeNs connect_ns = 10 * kNsPerSecond;    // each attempt, over all addresses of the name
-  TimeNs handshake_ns = 20 * kNsPerSecond;  // TLS and Hello up to Welcome
+  TimeNs connect_ns = 10 * kNsPerSecond;    // per attempt, over all addresses of the name
+  TimeNs handshake_ns = 20 * kNsPerSecond;  // TLS and Hello until Welcome
   TimeNs ping_ns = 10 * kNsPerSecond;       // heartbeat and Status
-  TimeNs silence_ns = 25 * kNsPerSecond;    // without any byte of the peer: it is gone
-  TimeNs settled_ns = 60 * kNsPerSecond;    // a session that held so long begins the backoff anew
+  TimeNs silence_ns = 25 * kNsPerSecond;    // without any byte of the peer: the connection is lost
+  TimeNs settled_ns = 60 * kNsPerSecond;    // a session of this duration resets the backoff
 };
 
 enum class Phase : uint8_t { kWaiting, kConnecting, kHandshake, kOpen, kStopped };
@@ -50,22 +50,22 @@ struct LogProgress {
   uint64_t epoch = 0;
   uint64_t sent = 0, acked = 0;                        // sequences of this session
   uint64_t frames = 0, bytes = 0, skipped_frames = 0;  // of this process
-  uint64_t unacked_bytes = 0, unacked_frames = 0;      // on their way
-  TimeNs oldest_unacked_ns = kNoTime;                  // when the oldest of those was packed
-  std::string trouble;                                 // why nothing of it is sent; empty: it is
+  uint64_t unacked_bytes = 0, unacked_frames = 0;      // in flight
+  TimeNs oldest_unacked_ns = kNoTime;                  // pack time of the oldest of those
+  std::string trouble;                                 // why the log is not sent; empty: it is
 };
 
 // For metrics and `culprit status`.
 struct ForwarderStats {
   Phase phase = Phase::kWaiting;
-  std::string collector;                // its program's version, while open
+  std::string collector;                // program version, while open
   TimeNs connected_since_ns = kNoTime;  // wall clock, while open
   TimeNs next_attempt_ns = kNoTime;     // wall clock, while waiting
-  uint64_t attempts = 0, sessions = 0;  // connections tried, and welcomed
+  uint64_t attempts = 0, sessions = 0;  // connections attempted, and welcomed
   uint64_t credit = 0;
   TimeNs round_trip_ns = 0;           // of the last ping
-  TimeNs stalled_since_ns = kNoTime;  // wall clock: frames are out and no acknowledgement comes
-  std::string last_error;             // of the last connection that was lost or refused
+  TimeNs stalled_since_ns = kNoTime;  // wall clock: frames in flight without an acknowledgement
+  std::string last_error;             // of the last lost or refused connection
   TimeNs last_error_ns = kNoTime;
   std::array<LogProgress, peer::kLogs.size()> logs;  // by number
   std::string sentence() const;  // "connected, but nothing was acknowledged since …": for people
@@ -75,22 +75,22 @@ class Session;
 
 class Forwarder {
  public:
-  // `status` fills what Status says of the host; the forwarder fills in its logs' progress.
+  // `status` fills in the host's part of Status; the forwarder fills in the progress of the logs.
   Forwarder(io::Env& env, ForwarderOptions options, FrameSource& source,
             std::function<peer::Status()> status);
   ~Forwarder();
 
   void start();
-  // There is more in the log than there was.
+  // The log has new frames.
   void appended(peer::Log log);
-  // A spool was begun anew: the collector is told by a new connection.
+  // A spool was recreated: a new connection reports that to the collector.
   void reopened();
-  // Something is wrong at this time: evidence around it goes at once.
+  // A finding at this time: evidence around it is sent at once.
   void finding(TimeNs at_ns);
-  // For connections that are made from now on.
+  // For new connections.
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
   void set_evidence(EvidenceOptions evidence);
-  // Says Bye and connects no more.
+  // Sends Bye and does not reconnect.
   void stop();
 
   ForwarderStats stats() const;
@@ -99,7 +99,7 @@ class Forwarder {
   friend class Session;
   void connect();
   void connected(Result<std::unique_ptr<io::Stream>> stream);
-  // By the session, of itself: it is dead from now on.
+  // Called by the session, which is unusable afterwards.
   void lost(const std::string& why, bool hopeless, TimeNs open_since_ns);
   void wait_after(const std::string& why);
   TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
@@ -115,7 +115,7 @@ class Forwarder {
   std::unique_ptr<io::Timer> attempt_;
   std::unique_ptr<io::Connecting> connecting_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<Session> ended_;  // until nothing of it can be on the stack
+  std::unique_ptr<Session> ended_;  // kept until no call of it can be on the stack
 };
 
 }  // namespace culprit::forward

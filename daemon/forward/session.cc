@@ -15,20 +15,20 @@ using peer::FrameKind;
 using peer::Log;
 
 constexpr TimeNs kTickNs = kNsPerSecond;
-// Handed to the socket and not taken by it: what a frame of the condensed log may have to wait behind.
+// Bytes queued in the socket: a frame of the condensed log may wait for this many.
 constexpr size_t kQueueBytes = 512 << 10;
 constexpr size_t kReadBytes = 512 << 10;
 constexpr size_t kReadFrames = 4096;
-// Frames of a log that are out. Small ones cost memory for their numbers, whatever the window says.
+// Frames of a log in flight. Small frames cost memory for their numbers, within any window.
 constexpr size_t kUnackedFrames = 32'768;
-// Without an acknowledgement: commits take milliseconds, and seconds where a disk is slow.
+// Time without an acknowledgement: commits take milliseconds, or seconds on a slow disk.
 constexpr TimeNs kStallNs = 10 * kNsPerSecond;
 
 constexpr const char* kByPolicy = "not forwarded by policy";
 constexpr const char* kFreed = "no longer held by the agent";
 constexpr const char* kUnreadable = "cannot be read from the agent's disk";
 
-// What the collector says will be the same the next time.
+// Whether the next attempt would be refused too.
 bool is_hopeless(peer::Refusal code) {
   return code == peer::Refusal::kVersion || code == peer::Refusal::kIdentity ||
          code == peer::Refusal::kProtocol || code == peer::Refusal::kBadFrame;
@@ -112,7 +112,7 @@ void Session::tick() {
 }
 
 void Session::beat(TimeNs now) {
-  // Behind a queue that does not move it would say nothing, and only make it longer.
+  // In a stuck queue a ping measures nothing and only makes the queue longer.
   if (stream_->unsent() >= kQueueBytes) return;
   beaten_ns_ = now;
   peer::Status status = owner_.status_ ? owner_.status_() : peer::Status();
@@ -139,9 +139,9 @@ void Session::note_stall(TimeNs now) {
     stats.stalled_since_ns = owner_.wall() - (now - waiting_since_ns_);
 }
 
-// ---- what the collector says
+// ---- messages of the collector
 
-// False: it has no business here.
+// False: the message is not allowed in this state.
 bool Session::handle(const peer::Message& message) {
   if (const auto* refused = std::get_if<peer::Refused>(&message)) {
     lose(owner_.options_.to + ": refuses this host: " + refused->sentence, is_hopeless(refused->code));
@@ -157,7 +157,7 @@ bool Session::handle(const peer::Message& message) {
   if (const auto* ping = std::get_if<peer::Ping>(&message)) return write(peer::Pong{ping->stamp}), true;
   if (const auto* pong = std::get_if<peer::Pong>(&message)) {
     const TimeNs now = owner_.mono();
-    // The stamp is ours; whatever else comes back is no time.
+    // The stamp is our own; any other value is no time.
     if (pong->stamp <= static_cast<uint64_t>(now))
       owner_.stats_.round_trip_ns = now - static_cast<TimeNs>(pong->stamp);
     return true;
@@ -234,7 +234,7 @@ bool Session::acknowledge(const peer::Ack& ack) {
     const bool waits = std::any_of(outs_.begin(), outs_.end(), [](const Out& o) { return !o.sent.empty(); });
     waiting_since_ns_ = waits ? owner_.mono() : kNoTime;
     owner_.stats_.stalled_since_ns = kNoTime;
-    // Not as it is sent: with the connection that is forgotten, and is wanted once more.
+    // Not when it is sent: a lost connection loses it, and it is needed again.
     if (ack.log == Log::kEvidence && decided_ns != kNoTime) owner_.policy_.decided(decided_ns);
     owner_.source_.acknowledged(ack.log, ack.sequence);
   }
@@ -242,10 +242,10 @@ bool Session::acknowledge(const peer::Ack& ack) {
   return true;
 }
 
-// ---- what is sent
+// ---- sending
 
 void Session::appended(Log log) {
-  // Where the policy waits for time, more frames change nothing.
+  // While the policy waits for time to pass, further frames have no effect.
   if (log == Log::kCondensed || !owner_.policy_.waits_for_time()) out(log).waits = false;
   pump();
 }
@@ -255,7 +255,7 @@ void Session::finding() {
   pump();
 }
 
-// The source may answer from within read(): then this goes on in its loop instead of on the stack.
+// The source may answer from within read(): then this loop continues, without recursion.
 void Session::pump() {
   again_ = true;
   if (std::exchange(pumping_, true)) return;
@@ -276,7 +276,7 @@ bool Session::may_read(Log log) {
          owner_.policy_.allowance(owner_.mono()) > 0;
 }
 
-// A quarter of the window is never evidence's.
+// Evidence never gets the last quarter of the window.
 uint64_t Session::room(Log log) const {
   const uint64_t window = std::min(owner_.options_.window_bytes, owner_.stats_.credit);
   const uint64_t share = log == Log::kCondensed ? window : window - window / 4;
@@ -310,12 +310,12 @@ void Session::take(Log log, Result<std::vector<SourceFrame>> frames) {
   progress(log).trouble = frames ? "" : frames.error().text;
   if (!frames || frames->empty()) {
     out.waits = true;
-    return pump();  // the other log may go on
+    return pump();  // the other log may continue
   }
   const bool jumps = !out.with_checkpoint && frames->front().sequence > out.cursor + 1 &&
                      owner_.source_.bounds(log).first > out.cursor + 1;
   if (jumps) {
-    out.with_checkpoint = true;  // what declared the streams of these frames is not held any more
+    out.with_checkpoint = true;  // the frames that declared these streams were deleted
     return pump();
   }
   out.with_checkpoint = false;
@@ -325,7 +325,7 @@ void Session::take(Log log, Result<std::vector<SourceFrame>> frames) {
 
 void Session::send_frames(Log log, std::vector<SourceFrame> frames) {
   Out& out = this->out(log);
-  uint64_t unselected = 0;  // up to here; one message for all in a row
+  uint64_t unselected = 0;  // up to here; one message for consecutive ones
   TimeNs unselected_ns = kNoTime;
   const auto tell_unselected = [&] {
     if (unselected > out.cursor) skip(log, unselected, kByPolicy, unselected_ns);
@@ -334,7 +334,7 @@ void Session::send_frames(Log log, std::vector<SourceFrame> frames) {
     const bool data = frame.kind == FrameKind::kData;
     const uint64_t stands = std::max(out.cursor, unselected);
     if (data && frame.sequence <= stands) continue;
-    // A checkpoint stands behind its sequence, a data frame is it.
+    // A checkpoint follows the frame of its sequence; a data frame has the sequence itself.
     const uint64_t before = data ? frame.sequence - 1 : frame.sequence;
     if (before > stands) {
       tell_unselected();

@@ -1,6 +1,6 @@
-// One connection of the forwarder: TLS, Hello, and from Welcome on frames, acknowledgements and heartbeats
-// until it is lost. Of forwarder.cc alone, which owns it; the loop's thread. Once it has told its owner that
-// it is lost it does nothing more.
+// One connection of the forwarder: TLS, Hello, and after Welcome frames, acknowledgements and heartbeats
+// until it is lost. Used and owned by forwarder.cc only; the loop's thread. After it reported its loss to
+// the owner it does nothing.
 #pragma once
 
 #include <deque>
@@ -23,7 +23,7 @@ class Session {
   void bye(const std::string& sentence);
 
  private:
-  // What was sent and is not acknowledged.
+  // Sent and not acknowledged.
   struct Sent {
     uint64_t to = 0;  // the last sequence of it
     uint64_t bytes = 0;
@@ -35,8 +35,8 @@ class Session {
     uint64_t cursor = 0;  // sent or skipped up to here
     bool enabled = false;
     bool reading = false;
-    bool waits = false;            // for time or for more: nothing could be had
-    bool with_checkpoint = false;  // the next read: the collector does not know what came before
+    bool waits = false;            // for time or for new frames
+    bool with_checkpoint = false;  // of the next read: the collector does not know earlier declarations
     std::deque<Sent> sent;
   };
 
@@ -61,7 +61,7 @@ class Session {
   void take(peer::Log log, Result<std::vector<SourceFrame>> frames);
   void send_frames(peer::Log log, std::vector<SourceFrame> frames);
   void send_frame(peer::Log log, SourceFrame frame);
-  // `packed_ns`: of the last of them, where it is known.
+  // `packed_ns`: of the last of them, if known.
   void skip(peer::Log log, uint64_t to, const char* reason, TimeNs packed_ns = kNoTime);
   void out_of_hand(peer::Log log, Sent sent);
 
@@ -73,9 +73,9 @@ class Session {
   Forwarder& owner_;
   std::unique_ptr<io::Stream> stream_;
   std::unique_ptr<io::Timer> tick_;
-  std::shared_ptr<Session*> alive_;  // answers of the source look whether it is still there
+  std::shared_ptr<Session*> alive_;  // answers of the source check whether the session still exists
   peer::Splitter splitter_;
-  std::vector<peer::LogBounds> told_;  // in Hello
+  std::vector<peer::LogBounds> told_;  // as sent in Hello
   std::array<Out, peer::kLogs.size()> outs_;
   bool open_ = false, dead_ = false, pumping_ = false, again_ = false;
   TimeNs begun_ns_, heard_ns_, beaten_ns_ = 0;  // monotonic

@@ -13,16 +13,16 @@
 namespace culprit::serve {
 namespace {
 
-// A gap is told by one trailer; a source with more has the rest counted in a last one.
+// One trailer per gap; a last one counts the rest.
 constexpr size_t kGapTrailers = 100;
-constexpr size_t kNameBytes = 4096;  // of a job, host, path: what a file system allows
+constexpr size_t kNameBytes = 4096;  // of a job, host or path: the limit of file systems
 
 std::optional<std::string> parameter(const Request& request, const std::string& name) {
   const auto at = request.query.find(name);
   return at == request.query.end() ? std::nullopt : std::optional(at->second);
 }
 
-// A misspelt parameter would silently ask for more than was meant.
+// A misspelt parameter would silently return more than intended.
 Status only(const Request& request, const std::vector<std::string>& known) {
   for (const auto& [name, value] : request.query) {
     if (std::find(known.begin(), known.end(), name) == known.end())
@@ -55,7 +55,7 @@ ApiSource::Answer json_answer(const Reply& reply) {
   };
 }
 
-// Who asks, out of a body that is empty or {"by": "alice"}.
+// The person who makes a change, from a body that is empty or {"by": "alice"}.
 Result<Actor> actor(const Request& request) {
   Actor out{"", request.uid};
   if (trim(request.body).empty()) return out;
@@ -89,7 +89,7 @@ Result<EvidenceQuery> evidence_query(const Request& request) {
   return out;
 }
 
-// Hands a reader's chunks to a client, one at a time. Keeps itself alive by the calls that are under way.
+// Copies the chunks of a reader to a client, one at a time. Pending calls keep it alive.
 class EvidenceCopy : public std::enable_shared_from_this<EvidenceCopy> {
  public:
   EvidenceCopy(std::unique_ptr<EvidenceReader> reader, std::shared_ptr<BodyStream> out)
@@ -110,7 +110,7 @@ class EvidenceCopy : public std::enable_shared_from_this<EvidenceCopy> {
 
   void take(Result<EvidenceChunk> chunk) {
     if (done_) return;
-    // A body that breaks off tells the client that this is not all.
+    // A truncated body shows the client that it is incomplete.
     if (!chunk) {
       out_->abort();
       return stop();
@@ -133,12 +133,12 @@ class EvidenceCopy : public std::enable_shared_from_this<EvidenceCopy> {
     std::string text = fmt::format("at byte {}: ", offset);
     if (gap.bytes > 0) text += fmt::format("{} lost: ", counted(gap.bytes, "byte"));
     if (gap.records > 0) text += fmt::format("{} lost: ", counted(gap.records, "record"));
-    // A header's value is one line of plain characters.
+    // The value of a header is one line of ASCII.
     for (const char c : shorten(to_terminal(gap.reason), 300)) text += c >= ' ' && c < 0x7f ? c : '?';
     out_->trailer("X-Culprit-Gap", text);
   }
 
-  // The reader goes with this: it may be the caller.
+  // Destroyed together with its reader, which may be the caller.
   void stop() { done_ = true; }
 
   std::unique_ptr<EvidenceReader> reader_;
@@ -163,7 +163,7 @@ void serve_evidence(ApiSource& source, const Request& request, const Reply& repl
 
 using Ask = std::function<void(const Request&, ApiSource::Answer)>;
 
-// A route that reads and answers with JSON; `known` are its parameters.
+// A read-only route with a JSON answer; `known`: its parameters.
 Route reading(std::string pattern, std::vector<std::string> known, Ask ask) {
   return {"GET", std::move(pattern),
           [known = std::move(known), ask = std::move(ask)](const Request& request, const Reply& reply) {

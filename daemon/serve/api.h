@@ -1,8 +1,8 @@
-// The routes of FORMATS.md section 9 over what the app knows. Parameters are checked here; bodies are JSON
-// that the app has serialised.
+// The routes of docs/formats.md section 9. Checks parameters here; app supplies the bodies as serialised
+// JSON.
 //
-// Thread: the loop's. ApiSource is borrowed and must outlive the Api; its answers come on the loop, at once
-// or later, each exactly once (dropping an Answer is an answer: 500).
+// Thread: the loop's. ApiSource is borrowed and must outlive the Api. It answers on the loop, at once or
+// later, each call exactly once (a dropped Answer is the answer 500).
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ namespace culprit::serve {
 
 struct Health {
   bool ok = false;
-  std::string sentence;  // "ok", or what stands still and since when
+  std::string sentence;  // "ok", or the part without progress and since when
 };
 
-// A job of which there were several has runs, counted from 0; without one the last is meant.
+// A run of a job, counted from 0; without a number the last run.
 struct JobRun {
   std::string job;
   std::optional<uint32_t> run;
@@ -34,10 +34,10 @@ struct JobRun {
 
 struct ReportQuery {
   JobRun of;
-  bool charts = false;  // with the curves that a page draws
+  bool charts = false;  // with the curves for a page
 };
 
-// What somebody says of a diagnosis.
+// A person's judgement of a diagnosis.
 struct Judgement {
   JobRun of;
   std::string id;
@@ -46,7 +46,7 @@ struct Judgement {
 
 struct DiagnosisQuery {
   std::optional<std::string> job;
-  std::optional<uint32_t> run;  // without: of all
+  std::optional<uint32_t> run;  // without: all runs
   std::optional<TimeNs> since_ns;
 };
 
@@ -56,29 +56,29 @@ struct EvidenceQuery {
   uint64_t to_byte = UINT64_MAX;  // exclusive
 };
 
-// A part of a source's evidence, in order. `gap` stands before the bytes: where it begins is their offset, or
-// before it where the bytes that are gone had been stored.
+// A part of a source's evidence, in order. `gap` precedes the bytes. It begins at their offset, or earlier if
+// stored bytes were lost.
 struct EvidenceChunk {
   uint64_t offset = 0;  // of the bytes, in the source's evidence
   std::string bytes;
   std::optional<Gap> gap;
   bool last = false;
-  std::optional<uint64_t> gap_offset = std::nullopt;  // where it is not `offset`
+  std::optional<uint64_t> gap_offset = std::nullopt;  // if it differs from `offset`
 };
 
-// Reads one source for one client. The next chunk is asked for when the client has taken the one before;
-// destroyed when the client has all or went away, also while a chunk is under way (its answer is then
-// ignored) and from within an answer.
+// Reads one source for one client. The next chunk is requested when the client has received the previous one.
+// Destroyed when the client has all bytes or left, also while a chunk is pending (its answer is then ignored)
+// and from within an answer.
 class EvidenceReader {
  public:
   virtual ~EvidenceReader() = default;
   virtual void next(std::function<void(Result<EvidenceChunk>)> answer) = 0;  // some 64 KiB to 1 MiB
 };
 
-// Who asks for a change, for the audit log.
+// The author of a change, for the audit log.
 struct Actor {
-  std::string name;             // as the client says: {"by": "alice"}; empty where it does not
-  std::optional<uint32_t> uid;  // by the kernel's word; none over TCP, where the token speaks
+  std::string name;             // from the client: {"by": "alice"}; empty if absent
+  std::optional<uint32_t> uid;  // from the kernel; none over TCP, where the token counts
 };
 
 class ApiSource {
@@ -87,30 +87,30 @@ class ApiSource {
   using Answer = std::function<void(Result<std::string>)>;  // a JSON value
 
   virtual Health health() = 0;
-  virtual void metrics(std::function<void(std::string)> answer) = 0;  // made with MetricsText
+  virtual void metrics(std::function<void(std::string)> answer) = 0;  // written with MetricsText
   virtual void status(Answer answer) = 0;
-  // Lists: {"items": [ … ]}, newest first. Of jobs each run, with at least "id", "run", "state" (running,
+  // Lists: {"items": [ … ]}, newest first. Jobs: each run, with at least "id", "run", "state" (running,
   // ended, failed), "first_ns", "last_ns", "ended_ns" (null while it runs), "hosts" (count), "lines",
   // "verdict" (its title, or null).
   virtual void jobs(Answer answer) = 0;
-  virtual void report(const ReportQuery& query, Answer answer) = 0;  // FORMATS.md section 7
-  // Each as in the report, with "job" and "run" beside.
+  virtual void report(const ReportQuery& query, Answer answer) = 0;  // docs/formats.md section 7
+  // Each as in the report, plus "job" and "run".
   virtual void diagnoses(const DiagnosisQuery& query, Answer answer) = 0;
   virtual void suspects(const std::optional<std::string>& job, Answer answer) = 0;
   virtual void hosts(Answer answer) = 0;  // "host", "state", "suspected", "last_ns"
-  // GET /v1/devices: what counts against devices that were suspected of corrupting data. "device" (its UUID
+  // GET /v1/devices: devices that were suspected of data corruption. "device" (its UUID
   // or serial number, else its number and host), "host", "job", "run", "diagnosis", "step", "time_ns".
   virtual void devices(Answer answer) = 0;
   virtual void rules(Answer answer) = 0;
-  // GET /v1/sources?job=: what evidence there is. "job", "host", "path", "kind", "bytes", "lost_bytes",
+  // GET /v1/sources?job=: the stored evidence. "job", "host", "path", "kind", "bytes", "lost_bytes",
   // "lost_records", "first_ns", "last_ns", "ended".
   virtual void sources(const std::optional<std::string>& job, Answer answer) = 0;
   virtual void evidence(const EvidenceQuery& query,
                         std::function<void(Result<std::unique_ptr<EvidenceReader>>)> answer) = 0;
   // {"config": "…", "versions": {…}}: the configuration as read, without secrets; for `culprit bundle`.
   virtual void about(Answer answer) = 0;
-  // GET /v1/pool: {"pool": "…"}, what jobs that ended well were learned to write, as `culprit pool` saves it;
-  // null where none did.
+  // GET /v1/pool: {"pool": "…"}, the pool of jobs that ended well, as `culprit pool` saves it; null if there
+  // are none.
   virtual void pool(Answer answer) = 0;
   virtual void judge(const Judgement& judgement, const Actor& by, Answer answer) = 0;
   virtual void clear(const std::string& host, const Actor& by, Answer answer) = 0;
@@ -119,9 +119,9 @@ class ApiSource {
 class Api {
  public:
   Api(io::Env& env, ApiSource& source);
-  // For HttpServer::start. They borrow the Api: it goes after the server.
+  // For HttpServer::start. They borrow the Api, which must outlive the server.
   std::vector<Route> routes();
-  // What /v1/events tells. Each diagnosis and finding as in the report, with "job" beside.
+  // The events of /v1/events. Each diagnosis and finding as in the report, plus "job".
   EventHub& events() { return events_; }
 
  private:

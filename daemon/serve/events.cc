@@ -10,18 +10,17 @@
 namespace culprit::serve {
 namespace {
 
-// Proxies and clients take a stream that is silent for a minute for dead; and a client that went away is
-// found by writing to it.
+// Proxies and clients close a stream that is silent for a minute. A write also detects a client that left.
 constexpr TimeNs kHeartbeatNs = 15 * kNsPerSecond;
-// Watchers, so that other requests find a connection.
+// Limit of event clients, so that other requests find a connection.
 constexpr size_t kClients = 32;
-// Waiting for one client: a thousand findings. A terminal that was stopped must not fill the memory.
+// Queued bytes per client: a thousand findings. A stopped terminal must not fill the memory.
 constexpr size_t kQueueBytes = 256 << 10;
-// Kept for who comes back: more than happens while a laptop sleeps, or a proxy restarts.
+// Events kept for clients that reconnect, such as after a laptop's sleep or a proxy restart.
 constexpr size_t kKeptEvents = 512;
 constexpr size_t kKeptBytes = 1 << 20;
 
-// A line break would end the field.
+// A line break would end the field of the event.
 std::string one_line(std::string_view text) {
   std::string out(text);
   std::replace_if(
@@ -83,14 +82,14 @@ void EventHub::subscribe(const Request& request, const Reply& reply) {
   client->stream = reply.stream({200, "text/event-stream", "", {{"X-Accel-Buffering", "no"}}});
   clients_.push_back(client);
   client->stream->on_closed([this, gone = std::weak_ptr(client)] { clients_.remove(gone.lock()); });
-  client->stream->write(": culprit\nretry: 2000\n\n");  // the headers go out with it
+  client->stream->write(": culprit\nretry: 2000\n\n");  // also sends the headers
   const std::string_view last = request.last_event_id;
   const std::string ours = epoch_ + "-";
   uint64_t seen = last_;
   if (last.starts_with(ours))
     std::from_chars(last.data() + ours.size(), last.data() + last.size(), seen);
   else if (!last.empty())
-    seen = 0;  // of another run: all that is kept is new to it
+    seen = 0;  // of another daemon run: all kept events are new to it
   if (!kept_.empty() && seen + 1 < kept_.front().number && !last.empty())
     client->dropped = kept_.front().number - seen - 1;
   for (const Kept& kept : kept_)

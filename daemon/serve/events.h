@@ -1,5 +1,5 @@
-// Server-sent events: what happens, told to all who watch. The last events are kept for those who come back
-// (Last-Event-ID). A client that does not keep up loses events and is told how many.
+// Server-sent events for all watching clients. The last events are kept for clients that reconnect
+// (Last-Event-ID). A slow client loses events and receives their number.
 //
 // Thread: the loop's. Owns its clients' streams.
 #pragma once
@@ -17,7 +17,7 @@ namespace culprit::serve {
 
 struct Event {
   std::string kind;  // "finding", "diagnosis", "job"
-  std::string job;   // empty: of no job
+  std::string job;   // empty: no job
   std::string json;  // on one line
 };
 
@@ -26,7 +26,7 @@ class EventHub {
   explicit EventHub(io::Env& env);
   ~EventHub();
   void publish(const Event& event);
-  // Serves GET /v1/events?job=: all events, or a job's.
+  // Serves GET /v1/events?job=: all events, or those of one job.
   void subscribe(const Request& request, const Reply& reply);
   size_t clients() const { return clients_.size(); }
   uint64_t dropped() const { return dropped_; }
@@ -41,7 +41,7 @@ class EventHub {
   void heartbeat();
 
   io::Env& env_;
-  std::string epoch_;  // ids of another run of the daemon mean nothing to this one
+  std::string epoch_;  // ids of another daemon run are not valid in this one
   uint64_t last_ = 0, dropped_ = 0;
   std::deque<Kept> kept_;
   size_t kept_bytes_ = 0;

@@ -11,7 +11,7 @@
 namespace culprit::serve {
 namespace {
 
-// Bytes that the content reader is asked for at once.
+// Bytes per call of the content reader.
 constexpr size_t kBlockBytes = 64 << 10;
 
 ssize_t read_body(void* body, uint64_t, char* out, size_t max) {
@@ -51,7 +51,7 @@ void Body::on_ready(std::function<void()> call) {
 }
 
 void Body::on_closed(std::function<void()> call) {
-  if (closed()) return call();  // nobody else would, and what it holds may hold this body
+  if (closed()) return call();  // no other call would release it, and its captures may hold this body
   on_closed_ = std::move(call);
 }
 
@@ -69,7 +69,7 @@ void Body::abort() {
   end();
 }
 
-// What they hold may hold this body.
+// Their captures may hold this body.
 void Body::end() {
   on_ready_ = nullptr;
   on_closed_ = nullptr;
@@ -79,7 +79,7 @@ void Body::end() {
 void Body::ask() {
   if (asked_ || queued_ > 0 || finished_ || aborted_ || !on_ready_) return;
   asked_ = true;
-  const auto call = on_ready_;  // it may end the body, and with it on_ready_
+  const auto call = on_ready_;  // the call may destroy the body, and with it on_ready_
   call();
 }
 
@@ -126,7 +126,7 @@ void Reply::send(Response response) const { state_->answer->give(std::move(respo
 
 std::shared_ptr<BodyStream> Reply::stream(Response head) const {
   Answer& answer = *state_->answer;
-  // A handler that was slower than the server's end finds its request answered: what it writes goes nowhere.
+  // A handler that answers after the server's end finds its request answered; its bytes are discarded.
   CULPRIT_CHECK(!answer.given || answer.wait->dead());
   auto body = std::make_shared<Body>(answer.wait);
   if (!answer.given) answer.body = body;
@@ -175,7 +175,7 @@ MHD_Response* make_response(const Response& response, const std::shared_ptr<Body
   header("Cache-Control", "no-store");
   header("X-Content-Type-Options", "nosniff");
   header("Referrer-Policy", "no-referrer");
-  // Only the page's own files may run, and it may be framed by nobody.
+  // Only the page's own scripts may run, and no site may frame it.
   header("Content-Security-Policy",
          "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
          "form-action 'none'; frame-ancestors 'none'");

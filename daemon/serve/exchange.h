@@ -1,7 +1,7 @@
-// One request and its answer, between libmicrohttpd and a handler. Used by http_server.cc alone.
+// One request and its answer, between libmicrohttpd and a handler. Used by http_server.cc only.
 //
-// A connection whose answer, or the next part of it, is not there yet is suspended: it costs nothing until
-// somebody answers, which resumes it and asks the server for a turn (`kick`).
+// A connection that waits for its answer, or for the next part of it, is suspended and costs nothing. The
+// answer resumes it and requests a turn of the server (`kick`).
 #pragma once
 
 #include <microhttpd.h>
@@ -15,7 +15,7 @@
 
 namespace culprit::serve {
 
-// Whether the connection waits for us. Shared by all that may wake it; dead once the client is gone.
+// Whether the connection waits for us. Shared by all code that may wake it; dead once the client left.
 class Wait {
  public:
   Wait(MHD_Connection* connection, std::function<void()> kick)
@@ -56,13 +56,13 @@ class Body final : public BodyStream {
   std::shared_ptr<Wait> wait_;
   MHD_Response* response_ = nullptr;  // while the connection lives
   std::deque<std::string> parts_;
-  size_t taken_ = 0, queued_ = 0;  // of the first part; of all
+  size_t taken_ = 0, queued_ = 0;  // sent of the first part; total
   bool asked_ = false, finished_ = false, aborted_ = false;
   std::function<void()> on_ready_, on_closed_;
 };
 
-// What is answered, once. The exchange reads it; copies of the Reply share a State, whose end without an
-// answer is one.
+// The answer, given once. The exchange reads it. Copies of the Reply share a State; its end without an answer
+// counts as an answer.
 struct Answer {
   explicit Answer(std::shared_ptr<Wait> w) : wait(std::move(w)) {}
   void give(Response r);
@@ -70,7 +70,7 @@ struct Answer {
   std::shared_ptr<Wait> wait;
   bool given = false;
   Response response;
-  std::shared_ptr<Body> body;  // where it is streamed
+  std::shared_ptr<Body> body;  // if it is streamed
 };
 
 struct Reply::State {
@@ -80,7 +80,7 @@ struct Reply::State {
   std::shared_ptr<Answer> answer;
 };
 
-// What the handler gave, as libmicrohttpd takes it, with the headers that every answer has.
+// The handler's answer in libmicrohttpd's form, with the headers of every answer.
 MHD_Response* make_response(const Response& response, const std::shared_ptr<Body>& body);
 
 }  // namespace culprit::serve

@@ -16,19 +16,19 @@
 namespace culprit::serve {
 namespace {
 
-// A host's daemon has a few clients: a scraper, a page, some terminals.
+// Connections: the daemon of a host has a few clients, such as a scraper, a page, some terminals.
 constexpr unsigned kConnections = 100;
-// Of one connection, for its request's headers and what is being sent.
+// Memory per connection, for the request headers and the bytes being sent.
 constexpr size_t kConnectionBytes = 64 << 10;
-// A browser's headers have 2 KB; with a long path a few more.
+// A browser sends 2 KB of headers, more with a long path.
 constexpr size_t kHeaderBytes = 16 << 10;
 constexpr size_t kBodyBytes = 1 << 20;
-// What is read and thrown away behind it, so that the client reads our answer instead of a reset.
+// Bytes read and discarded beyond that, so that the client reads our answer instead of a reset.
 constexpr size_t kWastedBytes = 8 << 20;
-// A client that has not sent a whole request by then is cut, however slowly it goes on.
+// Time for a whole request; a slower client is disconnected.
 constexpr TimeNs kRequestNs = 30 * kNsPerSecond;
 constexpr TimeNs kSweepNs = 5 * kNsPerSecond;
-// A client that takes nothing of its answer.
+// Time without progress of an answer; then the client is disconnected.
 constexpr unsigned kSilentSeconds = 60;
 
 void say_nothing(void*, const char*, va_list) {}
@@ -44,7 +44,7 @@ struct Exchange {
 };
 
 struct Connection {
-  TimeNs waiting_since = 0;  // for a whole request; kNoTime while one is answered
+  TimeNs waiting_since = 0;  // for a whole request; kNoTime while it is answered
   std::shared_ptr<Exchange> exchange;
 };
 
@@ -107,7 +107,7 @@ class MhdServer final : public HttpServer {
   bool closing_ = false;
   std::map<MHD_Connection*, Connection> connections_;
   HttpCounts counts_;
-  // The last of all: they call back.
+  // Last members: they call back.
   std::unique_ptr<io::Timer> turn_, sweeper_;
   std::unique_ptr<io::Poll> poll_;
 };
@@ -163,7 +163,7 @@ MhdServer::~MhdServer() {
 void MhdServer::run() {
   const bool full = connections_.size() >= kConnections;
   MHD_run(daemon_);
-  // It looks for new clients again only in a turn after the one in which an old one left.
+  // libmicrohttpd accepts new clients only in a turn after the one in which a client left.
   if (full && connections_.size() < kConnections) MHD_run(daemon_);
   MHD_UNSIGNED_LONG_LONG wait_ms = 0;
   if (MHD_get_timeout(daemon_, &wait_ms) == MHD_YES)
@@ -178,7 +178,7 @@ void MhdServer::sweep() {
     if (state.waiting_since == kNoTime || now - state.waiting_since < kRequestNs) continue;
     ++counts_.timeouts;
     state.waiting_since = kNoTime;
-    shutdown(descriptor_of(connection), SHUT_RDWR);  // libmicrohttpd sees its end and closes it
+    shutdown(descriptor_of(connection), SHUT_RDWR);  // libmicrohttpd sees the end and closes it
   }
 }
 
@@ -202,7 +202,7 @@ void MhdServer::on_completed(void* self, MHD_Connection* connection, void** cont
   at->second.waiting_since = server.env_.now(io::Clock::kMonotonic);
 }
 
-// Whoever still means to answer finds nobody.
+// Later answers have no effect.
 void MhdServer::forget(Connection& connection) {
   const auto exchange = std::move(connection.exchange);
   if (!exchange) return;

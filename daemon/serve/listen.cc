@@ -17,7 +17,7 @@
 namespace culprit::serve {
 namespace {
 
-// More wait in the kernel than are served at once: who comes in a burst is served late and not refused.
+// More connections wait in the kernel than are served at once: a burst is served late, not refused.
 constexpr int kBacklog = 128;
 
 std::string reason(int error) { return std::generic_category().message(error); }
@@ -43,7 +43,7 @@ sockaddr_un unix_address(const std::string& path) {
   return out;
 }
 
-// An old socket file may be replaced; what somebody serves, or what is no socket, may not.
+// An old socket file may be replaced; a served socket or another kind of file may not.
 Status may_replace(const std::string& address, const std::string& path) {
   struct stat status;
   if (lstat(path.c_str(), &status) != 0)
@@ -58,7 +58,7 @@ Status may_replace(const std::string& address, const std::string& path) {
   return {};
 }
 
-// Bound beside under another name and renamed: nobody meets it with other permissions, or half made.
+// Binds under a temporary name and renames: no client finds it with other permissions, or incomplete.
 Result<Listening> listen_unix(const std::string& address, uint32_t mode) {
   const std::string path = address.substr(5), beside = path + ".new";
   if (path.empty() || path[0] != '/')
@@ -97,7 +97,7 @@ Result<Listening> listen_tcp(const std::string& address) {
                 fmt::format("{}: neither unix:PATH nor HOST:PORT, such as 127.0.0.1:7420", address));
   std::string host = address.substr(0, colon);
   const std::string port = address.substr(colon + 1);
-  uint16_t number = 0;  // getaddrinfo takes larger ones modulo 65,536
+  uint16_t number = 0;  // getaddrinfo reduces larger ones modulo 65,536
   const auto parsed = std::from_chars(port.data(), port.data() + port.size(), number);
   if (parsed.ec != std::errc() || parsed.ptr != port.data() + port.size())
     return fail(ErrorCode::kInvalid, fmt::format("{}: '{}' is no port", address, port));
@@ -110,7 +110,7 @@ Result<Listening> listen_tcp(const std::string& address) {
     return fail(ErrorCode::kInvalid, fmt::format("{}: {}", address, gai_strerror(error)));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
   Descriptor socket_of(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int yes = 1;  // a restart need not wait for the old connections' last packets
+  const int yes = 1;  // a restart does not wait for the last packets of old connections
   setsockopt(socket_of.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (bind(socket_of.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       listen(socket_of.get(), kBacklog) != 0) {

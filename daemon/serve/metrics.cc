@@ -13,7 +13,7 @@ namespace {
 std::string number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
-  // Counts are shown to the last one, not as 1.2e+16.
+  // Counts are exact, not 1.2e+16.
   if (std::floor(value) == value && std::abs(value) < 9e15) return fmt::format("{:.0f}", value);
   return fmt::format("{}", value);
 }

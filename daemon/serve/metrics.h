@@ -1,4 +1,4 @@
-// Writes metrics as Prometheus reads them (text format 0.0.4). Pure; any thread.
+// Writes metrics in Prometheus text format 0.0.4. Pure; any thread.
 //
 //   MetricsText text;
 //   text.counter("culprit_lines_total", "Lines taken.").value(12, {{"source", "file"}});
@@ -24,14 +24,14 @@ using Labels = std::initializer_list<Label>;
 
 class MetricsText {
  public:
-  // A family: its values follow at once. A name stands once.
+  // A family; its values follow immediately. Each name occurs once.
   MetricsText& counter(std::string_view name, std::string_view help);  // the name ends in _total
   MetricsText& gauge(std::string_view name, std::string_view help);
   MetricsText& histogram(std::string_view name, std::string_view help);
 
   MetricsText& value(double value, Labels labels = {});
-  // Of a histogram: `counts[i]` values were at most `bounds[i]` and above the bound before; the last count is
-  // of those above all bounds.
+  // A histogram: `counts[i]` values were at most `bounds[i]` and above the previous bound; the last count has
+  // those above all bounds.
   struct Histogram {
     std::span<const double> bounds;
     std::span<const uint64_t> counts;  // bounds.size() + 1

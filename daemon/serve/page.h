@@ -1,5 +1,5 @@
-// The page at `/`: three files that a browser reads, made for the API beside it. Whatever came from logs is
-// shown as text and never as markup. Pure; any thread.
+// The page at `/`: three files for a browser, which use the API. Text from logs is shown as text, never as
+// markup. Pure; any thread.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Which handler a request is for. Pure; any thread.
+// Finds the handler of a request. Pure; any thread.
 #pragma once
 
 #include <map>
@@ -15,8 +15,8 @@ class RouteTable {
   explicit RouteTable(std::vector<Route> routes);
   struct Match {
     const Route* route = nullptr;              // null: none
-    std::map<std::string, std::string> names;  // what stood at "{job}"
-    std::string allow;                         // methods of the path; empty: there is no such path
+    std::map<std::string, std::string> names;  // values of "{job}" and others
+    std::string allow;                         // methods of the path; empty: no such path
   };
   Match find(std::string_view method, const std::vector<std::string>& path) const;
 

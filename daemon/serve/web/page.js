@@ -44,7 +44,7 @@ function line(time, text) {
   return out;
 }
 
-function told(x) {
+function summaryOf(x) {
   const hosts = (x.hosts || []).map((place) => place.host).filter(Boolean).join(", ");
   return [x.job || x.id, x.title || x.verdict, hosts].filter(Boolean).join(" · ");
 }
@@ -59,7 +59,7 @@ function nameOf(type, x) {
 function diagnosisRow(x) {
   const refuted = x.state === "refuted";
   const said = x.state === "confirmed" || refuted ? " · " + x.state : "";
-  const out = line(x.time_ns, told(x) + said);
+  const out = line(x.time_ns, summaryOf(x) + said);
   if (refuted) out.className = "empty";
   return out;
 }
@@ -95,7 +95,7 @@ stream.onopen = () => say("live", false);
 stream.onerror = () => say("not connected; trying again", true);
 function show(event) {
   const x = JSON.parse(event.data);
-  byId("events").prepend(line(x.time_ns || x.last_ns, nameOf(event.type, x) + ": " + told(x)));
+  byId("events").prepend(line(x.time_ns || x.last_ns, nameOf(event.type, x) + ": " + summaryOf(x)));
   while (byId("events").childElementCount > EVENTS_SHOWN) byId("events").lastElementChild.remove();
   if (event.type !== "finding") refresh();
 }
