@@ -1,4 +1,4 @@
-// The archive's inside: its lanes, its logs, its index. On the archive's thread.
+// Internals of the archive: lanes, logs, index. The archive's thread.
 #pragma once
 
 #include <array>
@@ -10,12 +10,12 @@ namespace culprit::store {
 struct Archive::Impl {
   Impl(io::Files& its_files, ArchiveOptions its_options);
 
-  // One kind of log has segments of its own, so that one kind can go without the other.
+  // Each kind of log has its own segments, so that one kind can be deleted without the other.
   struct Lane {
-    SegmentRow row;                          // of the segment being written, where handle is there; its size
-    std::unique_ptr<io::FileHandle> handle;  // is what is known to stand
-    std::string buffer;                      // behind it
-    bool tail_unknown = false;               // a write failed: what stands behind `size` is not known
+    SegmentRow row;                          // of the segment being written, if there is a handle; its size
+    std::unique_ptr<io::FileHandle> handle;  // counts the bytes surely on disk
+    std::string buffer;                      // bytes after that size
+    bool tail_unknown = false;               // a write failed: the file's content after `size` is unknown
     bool unsynced = false, unindexed = false;
     uint64_t end() const { return row.size + buffer.size(); }
   };
@@ -61,12 +61,12 @@ struct Archive::Impl {
   ArchiveOptions options;
   ArchiveIndex index;
   uint64_t epoch = 0;
-  bool rebuilding = false;  // the index knows nothing of segments that are there
+  bool rebuilding = false;  // the index lacks segments of the folder
   uint64_t next_number = 1;
   int64_t next_row = 1;
   std::array<Lane, kLogKinds> lanes;
-  std::map<uint64_t, SegmentRow> left;  // segments that are written no more, by number
-  std::vector<SegmentRow> unindexed;    // of these, since the last commit
+  std::map<uint64_t, SegmentRow> left;  // finished segments, by number
+  std::vector<SegmentRow> unindexed;    // of those, finished since the last commit
   uint64_t left_bytes = 0;
   bool folder_changed = false;
   std::map<uint64_t, ArchivedLog> logs;                  // by epoch
@@ -75,7 +75,7 @@ struct Archive::Impl {
   std::map<std::string, HostNote> hosts;
   size_t streams_in_memory = 0;
   Unpacker unpacker;
-  std::string content;  // of the frame under way
+  std::string content;  // of the current frame
   ArchiveStats stats;
 };
 

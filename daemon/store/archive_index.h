@@ -1,5 +1,5 @@
-// archive.db: whose logs there are, up to where, and where the bytes of each source stand. Rows in and out;
-// the archive decides. On the archive's thread.
+// archive.db: the logs with their hosts and committed sequences, and the position of each source's bytes.
+// Reads and writes rows; the archive decides. The archive's thread.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace culprit::store {
 struct SegmentRow {
   uint64_t number = 0, size = 0;
   SegmentKind kind = SegmentKind::kEvidence;
-  TimeNs newest_ns = kNoTime;  // when its last frame came
+  TimeNs newest_ns = kNoTime;  // arrival of its last frame
 };
 
 struct HostNote {
@@ -30,14 +30,14 @@ class ArchiveIndex {
   Status open() { return database_.open(); }
   const Database& database() const { return database_; }
 
-  // The archive's own number. Put when the index knows of all segments: where there is none, it is new.
+  // The archive's own number, written once the index has all segments. None: the index is new.
   Result<std::optional<uint64_t>> epoch();
   Status put_epoch(uint64_t epoch);
   Result<std::vector<SegmentRow>> segments();
   Result<std::map<uint64_t, ArchivedLog>> logs();  // without their streams
   Status load_streams(ArchivedLog& log);
 
-  // What one commit writes, all or nothing.
+  // Content of one commit, all or nothing.
   struct Changes {
     std::vector<ArchivedLog*> logs;
     std::vector<SegmentRow> segments;
@@ -45,22 +45,22 @@ class ArchiveIndex {
   };
   Status write(const Changes& changes);
 
-  // The segment is gone. Streams that had all of their bytes before its end, and have ended, go with it, and
-  // logs of which nothing is left but which are not the host's newest. Told are the logs that it held (their
-  // streams in memory are old then), and those that went.
+  // The segment was deleted. Also deletes ended streams without later bytes, and empty logs, except the
+  // newest of each host. Returns the logs with frames in it (their streams in memory are outdated) and the
+  // deleted logs.
   struct Dropped {
     std::vector<uint64_t> epochs, gone;
   };
   Result<Dropped> drop_segment(uint64_t segment);
-  // Whether it holds streams of one of these jobs.
+  // Whether it has streams of one of these jobs.
   Result<bool> holds_jobs(uint64_t segment, const std::vector<std::string>& jobs);
-  // Hosts without logs that were not seen since.
+  // Deletes hosts without logs and without contact since then.
   Status forget_hosts(TimeNs before);
 
   Result<std::vector<HostRow>> hosts();
   Result<std::vector<HostStream>> kept(const KeptQuery& query);
   Result<std::vector<SkippedFrames>> skipped(const std::string& host, LogKind kind);
-  // Those that hold frames of these logs, by row.
+  // Segments with frames of these logs, by row.
   Result<std::vector<uint64_t>> segments_of(const std::vector<int64_t>& logs);
 
  private:
@@ -72,7 +72,7 @@ class ArchiveIndex {
 
   struct Writers;
   Database database_;
-  std::unique_ptr<Writers> writers_;  // statements of the transaction under way
+  std::unique_ptr<Writers> writers_;  // statements of the current transaction
 };
 
 }  // namespace culprit::store

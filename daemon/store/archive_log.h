@@ -1,4 +1,4 @@
-// One log of an archive in memory: its streams, and what changed since the last commit. Part of the archive;
+// One log of an archive in memory: its streams, and its changes since the last commit. Part of the archive;
 // on its thread.
 #pragma once
 
@@ -15,19 +15,19 @@ namespace culprit::store {
 struct ArchivedStream {
   StreamInfo info;
   uint64_t size = 0, first = 0;
-  uint64_t skips = 0;  // of the log, when its last piece came
+  uint64_t skips = 0;  // of the log, at its last piece
   bool ended = false;
-  bool begun = false;     // a piece of it came
-  bool in_index = false;  // its row is there
-  bool touched = false;   // since the last commit
-  Extent extent;          // in the segment in which it was last; segment 0: nothing since the last commit
+  bool begun = false;     // it has a piece
+  bool in_index = false;  // it has a row
+  bool touched = false;   // changed since the last commit
+  Extent extent;          // in its latest segment; segment 0: none since the last commit
 };
 
 struct ArchivedLog {
   LogOrigin origin;
   int64_t row = 0;
   uint64_t sequence = 0, committed = 0;
-  uint64_t declared_in = 0;  // the segment whose origin frame tells it
+  uint64_t declared_in = 0;  // the segment whose origin frame declares it
   bool in_index = false;
   bool loaded = false;  // its streams are in memory
   bool touched = false;
@@ -42,7 +42,7 @@ struct ArchivedLog {
     StreamId stream;
     Extent extent;
   };
-  std::vector<StreamExtent> left_extents;  // in segments that were left
+  std::vector<StreamExtent> left_extents;  // in finished segments
   struct StreamHole {
     StreamId stream;
     Hole hole;
@@ -55,8 +55,8 @@ struct FramePlace {
   uint64_t segment = 0, at = 0;
 };
 
-// Takes what a frame of the log tells, as far as its kind may: positions stand in checkpoints, and whose it
-// is and what was skipped in what the archive itself wrote. `taken` may be null.
+// Applies the records of a frame, as far as its kind allows: positions in checkpoints only, origins and
+// skips in frames of the archive only. `taken` may be null.
 class LogTaker : public RecordSink {
  public:
   struct Into {
@@ -71,7 +71,7 @@ class LogTaker : public RecordSink {
   void on_position(StreamId id, const Position& position) override;
   void on_origin(const OriginRecord& origin) override;
   void on_skipped(const SkippedRecord& skipped) override;
-  // The frame is data number `sequence`: those between it and the last one cannot be read any more.
+  // The frame is data number `sequence`: frames between it and the last one are unreadable.
   void note_lost(uint64_t sequence, TimeNs now);
 
  private:
@@ -87,7 +87,7 @@ class LogTaker : public RecordSink {
   const FrameKind kind_;
 };
 
-// Why bytes never came, where no peer told.
+// Reason of missing bytes if no peer gave one.
 constexpr std::string_view kNotSent = "the host did not send it";
 
 }  // namespace culprit::store

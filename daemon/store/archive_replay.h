@@ -1,5 +1,5 @@
-// Gives the pieces of an archive's logs in the order in which they came, to rebuild engines from. Any thread,
-// while the archive is written; owns nothing of the Archive's, and gives only frames whose checksums hold.
+// Reads the pieces of an archive's logs in order of arrival, to rebuild engines. Any thread, while the
+// archive is written. Owns nothing of the Archive; returns only frames with correct checksums.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,18 @@
 
 namespace culprit::store {
 
-// A stream is told before its first piece. Bytes of a piece are its own for the call. False ends it.
+// Each stream comes before its first piece. The callee may take the bytes of a piece. False ends the replay.
 struct ArchiveVisitor {
-  std::function<bool(const LogOrigin&, const StreamInfo&)> wanted;  // pieces of others are left out
+  std::function<bool(const LogOrigin&, const StreamInfo&)> wanted;  // other pieces are left out
   std::function<bool(const LogOrigin&, const Piece&)> piece;
 };
-// The same in parts, while the archive grows: each call goes on behind the one before, with the same plan or
-// a later one. One thread at a time.
+// The same in parts, while the archive grows: each call continues after the previous one, with the same or a
+// later plan. One thread at a time.
 class ArchiveReplay {
  public:
   ArchiveReplay(io::Files& files, std::string folder);
   ~ArchiveReplay();
-  // To the end of the plan, or until about `bytes_most` bytes of pieces were given: whether it got there.
+  // Until the end of the plan, or about `bytes_most` bytes of pieces. Returns whether the end was reached.
   bool advance(const ReplayPlan& plan, uint64_t bytes_most, const ArchiveVisitor& visitor);
   ReadDamage damage() const;  // so far
 
@@ -32,7 +32,7 @@ class ArchiveReplay {
   std::unique_ptr<Impl> impl_;
 };
 
-// All of it at once.
+// The whole plan at once.
 ReadDamage replay(io::Files& files, const std::string& folder, const ReplayPlan& plan,
                   const ArchiveVisitor& visitor);
 

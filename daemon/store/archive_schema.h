@@ -1,5 +1,5 @@
-// The tables of archive.db, as steps from each version to the next (PRAGMA user_version). A step that was
-// released never changes; a new one is added behind it.
+// The tables of archive.db, as steps from each version to the next (PRAGMA user_version). Released steps
+// never change; new ones are appended.
 #pragma once
 
 #include <array>
@@ -7,9 +7,9 @@
 
 namespace culprit::store {
 
-// Times are nanoseconds since the epoch, or null; epochs and sequences the same 64 bits, signed. Texts are
-// kept as bytes, since they come from strangers. Tables of many rows are kept by log, so that what one host
-// sends touches few pages.
+// Times are nanoseconds since the epoch, or null; epochs and sequences are signed 64 bits. Texts are stored
+// as bytes, because they are untrusted. Large tables are clustered by log, so that frames of one host change
+// few pages.
 inline constexpr std::array<std::string_view, 1> kArchiveSteps = {R"sql(
 CREATE TABLE archive (epoch INTEGER NOT NULL);
 CREATE TABLE hosts (host TEXT PRIMARY KEY, first_ns INTEGER, seen_ns INTEGER, about TEXT NOT NULL) WITHOUT ROWID;

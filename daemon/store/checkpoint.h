@@ -1,4 +1,4 @@
-// What a segment begins with: where every source stood. Any thread; owns what it was told.
+// The beginning of a segment: the position of every source. Any thread; owns its data.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace culprit::store {
 
 class Checkpoint : public RecordSink {
  public:
-  // Of all streams, or of those in `only`: sorted, borrowed for the object's life.
+  // Of all streams, or of those in `only` (sorted, borrowed for the object's life).
   explicit Checkpoint(const std::vector<StreamId>* only = nullptr) : only_(only) {}
   std::map<StreamId, Position> positions;
-  bool complete = false;  // else it is damaged, or another spool's
+  bool complete = false;  // false: damaged, or from another spool
 
   void on_position(StreamId stream, const Position& position) override;
   void on_checkpoint(StreamId next_id, uint32_t streams) override;
@@ -27,7 +27,7 @@ class Checkpoint : public RecordSink {
   uint32_t told_ = 0;
 };
 
-// From the beginning of `reader`'s segment. An error where the disk fails.
+// Reads the beginning of `reader`'s segment. An error if the disk fails.
 Result<Checkpoint> read_checkpoint(SegmentReader& reader, uint64_t epoch,
                                    const std::vector<StreamId>* only = nullptr);
 

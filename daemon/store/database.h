@@ -1,9 +1,9 @@
-// One SQLite file of this room: opened, checked, brought up to date, written in transactions; and statements:
-// values are bound in order, rows are read, the first error is kept. A damaged file is moved aside at the
-// start and a new one begun.
+// One SQLite file of this room: opens, checks, migrates and writes it in transactions. Statements bind
+// values in order, read rows, and keep the first error. A damaged file is renamed at the start, and a new
+// one created.
 //
-// One thread owns it. Errors (a full disk, a locked file) leave it usable. A Statement lives for one call, or
-// for one transaction; what is bound to it is borrowed until it has run.
+// One thread owns it. Errors (a full disk, a locked file) leave it usable. A Statement lives for one call or
+// one transaction; bound values are borrowed until it has run.
 #pragma once
 
 #include <sqlite3.h>
@@ -23,9 +23,9 @@ namespace culprit::store {
 
 struct DatabaseOptions {
   std::string path;
-  // Each brings the tables from one version to the next (PRAGMA user_version); borrowed for its life.
+  // Each migrates the tables from one version to the next (PRAGMA user_version); borrowed for its life.
   std::span<const std::string_view> steps;
-  bool full_sync = false;  // else a loss of power may take the last transactions, and leaves the file whole
+  bool full_sync = false;  // else a power loss may take the last transactions; the file stays sound
   int cache_kib = 1024;
 };
 
@@ -37,15 +37,15 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // An error where it cannot be read or written, or a newer version of the program wrote it.
+  // An error if it cannot be read or written, or if a newer version of the program wrote it.
   Status open();
-  // Where a damaged file was moved to; empty: nothing was damaged.
+  // New path of a damaged file; empty: it was sound.
   const std::string& moved_aside() const { return moved_aside_; }
-  // SQLite found damage since: opening it anew moves it aside.
+  // SQLite found damage after the start: the next open() renames the file.
   bool damaged() const { return damaged_; }
 
   Status execute(const std::string& sql);
-  // `work` returns a Status; its changes stand when this returns none.
+  // `work` returns a Status; its changes are committed if this returns no error.
   template <class Work>
   Status in_transaction(const Work& work) {
     if (const Status begun = execute("BEGIN IMMEDIATE"); !begun) return begun;
@@ -79,7 +79,7 @@ class Database::Statement {
   Statement& operator=(const Statement&) = delete;
 
   Statement& bind(std::string_view text) {
-    // A null pointer would be a null; an empty text is none.
+    // SQLite stores a null pointer as null; an empty text is not null.
     const char* data = text.empty() ? "" : text.data();
     return keep(sqlite3_bind_text64(statement_, ++bound_, data, text.size(), SQLITE_STATIC, SQLITE_UTF8));
   }
@@ -96,14 +96,14 @@ class Database::Statement {
     return value ? bind(static_cast<size_t>(*value)) : keep(sqlite3_bind_null(statement_, ++bound_));
   }
 
-  // To be bound and run once more.
+  // Allows binding and running again.
   Statement& again() {
     sqlite3_reset(statement_);
     bound_ = 0;
     return *this;
   }
 
-  // Moves to the next row; false behind the last, and after an error.
+  // Moves to the next row; false after the last row and after an error.
   bool row() {
     if (!good()) return false;
     const int code = sqlite3_step(statement_);

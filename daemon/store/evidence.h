@@ -1,6 +1,6 @@
-// Reads a spool by its files, while it is written: engines are rebuilt from it after a restart, and the bytes
-// of a source are given back as they came; those of an archive too. Any thread, one call at a time; owns
-// nothing of the Spool's. It never writes, and gives only frames whose checksums hold.
+// Reads the files of a spool or an archive, while it is written: to rebuild engines after a restart, and to
+// return the bytes of a source as they came. Any thread, one call at a time; owns nothing of the Spool. Never
+// writes; returns only frames with correct checksums.
 #pragma once
 
 #include <cstdint>
@@ -17,37 +17,37 @@
 
 namespace culprit::store {
 
-// Why bytes are missing.
+// Reason of missing bytes.
 constexpr std::string_view kDamaged = "a part of the store is damaged";
 constexpr std::string_view kDropped = "the oldest evidence was dropped to keep the store within its size";
 
-// What went wrong on the way; all 0 where everything was read.
+// Damage found while reading; all 0 if everything was read.
 struct ReadDamage {
   uint64_t frames = 0, bytes = 0;  // damaged, skipped
   uint64_t unreadable_segments = 0;
-  std::string first;  // a sentence on the first
+  std::string first;  // a sentence about the first
 };
 
-// Streams and pieces in the order of the spool, up to the frame `until` (Spool::last_sequence()). A stream is
-// told before its first piece; its piece may then begin behind 0, with a gap that tells why. Bytes of a piece
-// are borrowed for the call. Return false to end.
+// Streams and pieces in the order of the spool, up to the frame `until` (Spool::last_sequence()). Each
+// stream comes before its first piece; that piece may begin after 0, with a gap that has the reason. Bytes
+// of a piece are borrowed for the call. Return false to end.
 struct ReplayVisitor {
-  std::function<bool(const StreamInfo&)> wanted;  // pieces of others are left out
+  std::function<bool(const StreamInfo&)> wanted;  // other pieces are left out
   std::function<bool(const Piece&)> piece;
 };
 Result<ReadDamage> replay(io::Files& files, const std::string& folder, uint64_t until,
                           const ReplayVisitor& visitor);
 
-// The same in parts, while the spool grows: each call goes on behind the one before. One thread at a time.
+// The same in parts, while the spool grows: each call continues after the previous one. One thread at a time.
 class Replay {
  public:
   Replay(io::Files& files, std::string folder);
   ~Replay();
-  // Before anything is read: no frame up to `sequence` is needed. Begins with its segment; what stands before
-  // that is no gap.
+  // Called before reading: frames up to `sequence` are not needed. Starts with its segment; earlier bytes
+  // are no gap.
   void begin_behind(uint64_t sequence);
-  // To the frame `until`, or until about `bytes_most` bytes of pieces were given: whether it got to `until`.
-  // An error (the folder cannot be listed) changes nothing.
+  // Reads to the frame `until`, or about `bytes_most` bytes of pieces. Returns whether it reached `until`. An
+  // error (the folder cannot be listed) changes nothing.
   Result<bool> advance(uint64_t until, uint64_t bytes_most, const ReplayVisitor& visitor);
   ReadDamage damage() const;  // so far
 
@@ -56,28 +56,28 @@ class Replay {
   std::unique_ptr<Impl> impl_;
 };
 
-// Bytes [from, to) of streams that are one source: one behind the other by id, numbered from the beginning of
-// the first, each up to its size in `state`.
+// Bytes [from, to) of the streams of one source, concatenated in order of their ids, counted from the
+// beginning of the first, each up to its size in `state`.
 struct EvidenceRange {
   std::vector<KeptStream> streams;  // Spool::streams_of(job, path), or Archive::kept() of one host
   uint64_t from = 0, to = UINT64_MAX;
 };
-// Where bytes are missing. `offset` counts as the range does; bytes that were stored and are gone keep their
-// numbers (`in_range` of them lie within it), those that never came have none.
+// Missing bytes. `offset` counts like the range. Deleted bytes keep their offsets (`in_range` of them are
+// inside the range); bytes that never came have none.
 struct EvidenceGap {
   uint64_t offset = 0;
   uint64_t in_range = 0;
   Gap gap;
 };
 struct EvidenceSink {
-  std::function<bool(std::string_view)> bytes;  // borrowed for the call; false: enough
+  std::function<bool(std::string_view)> bytes;  // borrowed for the call; false ends the copy
   std::function<void(const EvidenceGap&)> gap;  // may be empty
 };
 
 class EvidenceReader {
  public:
   EvidenceReader(io::Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
-  // An error only where the folder cannot be listed.
+  // An error only if the folder cannot be listed.
   Result<ReadDamage> read(const EvidenceRange& range, const EvidenceSink& sink) const;
 
  private:

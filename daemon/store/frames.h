@@ -1,6 +1,6 @@
-// Frames of a spool as they stand in its files, for a peer that keeps them as they are: read in order, while
-// the spool is written. Any thread, one call at a time; it keeps its place from call to call and owns nothing
-// of the Spool's. It never writes, never decompresses, and gives only frames whose checksums hold.
+// Reads the frames of a spool verbatim and in order, for a peer that stores them, while the spool is written.
+// Any thread, one call at a time; it keeps its position between calls and owns nothing of the Spool. Never
+// writes, never decompresses; returns only frames with correct checksums.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace culprit::store {
 
 struct VerbatimFrame {
   FrameHeader header;
-  std::string bytes;  // header and what it stores
+  std::string bytes;  // header and stored bytes
 };
 
 struct FrameQuery {
-  uint64_t after = 0;  // the last sequence that is not wanted
-  uint64_t until = 0;  // the last one that is: Spool::synced_sequence()
+  uint64_t after = 0;  // the last sequence before the requested ones
+  uint64_t until = 0;  // the last requested one: Spool::synced_sequence()
   size_t bytes = 1 << 20;
 };
 
@@ -30,12 +30,12 @@ class FrameReader {
   FrameReader(io::Files& files, std::string folder, uint64_t epoch)
       : files_(files), folder_(std::move(folder)), epoch_(epoch) {}
 
-  // The data frames behind `after`, at least one where there is one, and no more than `bytes` of them. A jump
-  // in their sequences is what was dropped or is damaged; where nothing comes, nothing is left up to `until`.
+  // The data frames after `after`, at least one if there is one, at most `bytes` of them. A jump in their
+  // sequences means deleted or damaged frames. Empty: no frame is left up to `until`.
   Result<std::vector<VerbatimFrame>> read(const FrameQuery& query);
-  // What the segment that holds frame `after` + 1, or the next one that is there, begins with: with these the
-  // streams are known to somebody who begins to read behind `sequence`, that of the last frame before them.
-  // Frames between it and `after` may tell more. Empty where there is none.
+  // The checkpoint of the segment with frame `after` + 1, or with the next existing frame. It declares all
+  // streams to a reader that starts after `sequence`, the last frame before it. Frames between `sequence` and
+  // `after` may declare more. Empty if there is none.
   struct Checkpoint {
     uint64_t sequence = 0;
     std::vector<VerbatimFrame> frames;
@@ -52,10 +52,10 @@ class FrameReader {
   const uint64_t epoch_;
   std::optional<SegmentReader> reader_;
   uint64_t number_ = 0;    // of its segment
-  uint64_t sequence_ = 0;  // of the last frame that it passed
+  uint64_t sequence_ = 0;  // of the last frame read
 };
 
-// The sequence of the last frame before the segment, as its first sound frame tells; nothing where none does.
+// The sequence of the last frame before the segment, from its first sound frame; nothing if there is none.
 Result<std::optional<uint64_t>> sequence_before(SegmentReader& reader, uint64_t epoch);
 
 }  // namespace culprit::store

@@ -1,9 +1,9 @@
-// What is known of jobs, in one SQLite file beside the spool: each run of a job and its last report, its
-// diagnoses and findings, who judged and cleared what, the pool of normal templates. The spool's bytes are
-// the truth; this is what was made of them, and what people said.
+// The index of jobs, one SQLite file in the state folder: each run of a job with its last report, diagnoses
+// and findings, people's judgements and clearings, the pool of normal templates. The spool is the primary
+// data; the index is derived from it, except for what people entered.
 //
-// One thread owns it (the store's worker). Each call is one transaction: it is done or it is not. Errors (a
-// full disk, a locked file) leave it usable. A damaged file is moved aside at the start and a new one begun.
+// One thread owns it (the store's worker). Each call is one transaction, all or nothing. Errors (a full
+// disk, a locked file) leave it usable. A damaged file is renamed at the start, and a new one created.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ namespace culprit::store {
 enum class JobState : uint8_t { kRunning = 0, kEndedWell = 1, kFailed = 2, kEnded = 3 };
 std::string_view name(JobState state);  // "running", "ended_well", "failed", "ended"
 
-// Times that are not known are kNoTime. A job whose id came again has several runs, numbered from 0.
+// Unknown times are kNoTime. A job with a repeated id has several runs, numbered from 0.
 struct JobRow {
   std::string id;
   uint32_t run = 0;
   JobState state = JobState::kRunning;
   TimeNs first_ns = kNoTime, last_ns = kNoTime, ended_ns = kNoTime;
-  std::optional<uint64_t> hosts, lines;  // how many
+  std::optional<uint64_t> hosts, lines;  // counts
   std::string verdict;                   // its title; empty: none
 };
 
@@ -37,24 +37,24 @@ struct DiagnosisRow {
   std::string job;
   uint32_t run = 0;
   std::string id;
-  std::string kind;  // what makes two of them the same fault: "rule:nvidia.xid.79"
-  TimeNs first_ns = kNoTime, last_ns = kNoTime;  // when it was made, and last seen
+  std::string kind;                              // equal for the same fault: "rule:nvidia.xid.79"
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;  // first and last occurrence
   std::string json;
   std::string state;  // "open", "withdrawn", "confirmed", "refuted"
   std::string judged_by;
   TimeNs judged_ns = kNoTime;
 };
 
-// What people said of one kind of diagnosis, each diagnosis once: their last word on it.
+// People's judgements of one kind of diagnosis; the last judgement of each diagnosis counts.
 struct Judged {
   uint64_t hits = 0, right = 0;
-  std::string by;  // whose was the last word
+  std::string by;  // author of the last judgement
 };
 
 struct FindingRow {
   std::string job;
   uint32_t run = 0;
-  std::string id;  // of the same finding always the same: it is kept once, however often it is told
+  std::string id;  // stable per finding: a repeated finding is stored once
   TimeNs time_ns = kNoTime;
   std::string json;
 };
@@ -64,10 +64,10 @@ struct AuditRow {
   std::string who, what, subject, detail;  // "uid 1000", "confirm", "job/d1", its kind
 };
 
-// A device that was suspected of corrupting data, by one diagnosis.
+// A device that one diagnosis suspects of data corruption.
 struct DeviceFault {
-  std::string device;  // its UUID or serial number where known, else its host and number there
-  std::string host;    // where it was then
+  std::string device;  // its UUID or serial number if known, else its host and local number
+  std::string host;    // its host at that time
   std::string job;
   uint32_t run = 0;
   std::string diagnosis;  // its id
@@ -80,44 +80,44 @@ struct DiagnosisQuery {
   std::optional<uint32_t> run;  // none: all
   TimeNs since_ns = kNoTime;
   size_t limit = 1000;
-  bool judged = false;  // only those that people judged
+  bool judged = false;  // only judged ones
 };
 
-// Rows that are kept; the oldest go first, of jobs those that ended.
-constexpr size_t kJobsMax = 10'000;            // runs of all; a year of 27 a day
-constexpr size_t kRunsPerJobMax = 100;         // a job that fails each hour pushes no other out in four days
-constexpr size_t kDiagnosesPerRunMax = 1'000;  // more say nothing more of one job
+// Limits of rows. The oldest are deleted first; of jobs, ended ones first.
+constexpr size_t kJobsMax = 10'000;            // runs of all jobs: a year with 27 a day
+constexpr size_t kRunsPerJobMax = 100;         // a job that fails every hour evicts no other for four days
+constexpr size_t kDiagnosesPerRunMax = 1'000;  // further ones add nothing for a job
 constexpr size_t kFindingsPerRunMax = 10'000;  // some 5 MB
-constexpr size_t kAuditMax = 100'000;          // what people did: years of it
-constexpr size_t kDeviceFaultsMax = 10'000;    // a fleet of 100,000 devices in which one of ten is suspected
+constexpr size_t kAuditMax = 100'000;          // people's actions: enough for years
+constexpr size_t kDeviceFaultsMax = 10'000;    // 100,000 devices, one of ten suspected
 
 class Index {
  public:
-  // Makes it or brings an older one up to date. An error where it cannot be read or written, or a newer
-  // version of the program wrote it.
+  // Creates it or migrates an older one. An error if it cannot be read or written, or if a newer version of
+  // the program wrote it.
   static Result<std::unique_ptr<Index>> open(const std::string& path);
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
-  // Where a damaged file was moved to at the start; empty: nothing was damaged.
+  // New path of a file found damaged at the start; empty: it was sound.
   const std::string& moved_aside() const { return database_.moved_aside(); }
-  // SQLite found damage since: opening it anew moves it aside.
+  // SQLite found damage after the start: the next open() renames the file.
   bool damaged() const { return database_.damaged(); }
 
   Status upsert_job(const JobRow& job);
-  // Of several runs the last, where none is named.
+  // The last run, unless one is given.
   Result<std::optional<JobRow>> job(const std::string& id, std::optional<uint32_t> run = {});
   Result<std::vector<JobRow>> jobs(size_t limit = 1000);  // all runs, newest first
   Result<std::vector<JobRow>> last_runs();                // of each job; at most kJobsMax
-  // The run of a report, a diagnosis or a finding must be there.
+  // The run of a report, diagnosis or finding must exist.
   Status put_report(const std::string& job, uint32_t run, std::string_view json);
   Result<std::optional<std::string>> report(const std::string& job, uint32_t run);
 
-  // When it was first made, and what people said of it, stay as in an earlier row of this run and id.
+  // Keeps the first time and the judgement of an earlier row with this run and id.
   Status put_diagnosis(const DiagnosisRow& diagnosis);
   Result<std::vector<DiagnosisRow>> diagnoses(const DiagnosisQuery& query);  // newest first
-  // Was it right or wrong? With its row of audit; kNotFound where there is no such diagnosis. Without a run
-  // the last one that has it.
+  // Stores a judgement, with a row of audit. kNotFound if there is no such diagnosis. Without a run: the last
+  // run with it.
   struct Judgement {
     std::string job, id;
     std::optional<uint32_t> run;
@@ -126,7 +126,7 @@ class Index {
     TimeNs time_ns = kNoTime;
   };
   Status judge(const Judgement& judgement);
-  // By kind, over all jobs whose judgements the audit still has.
+  // By kind, over all judgements that the audit still has.
   Result<std::map<std::string, Judged>> judged();
 
   Status add_finding(const FindingRow& finding);
@@ -135,19 +135,19 @@ class Index {
   Status add_audit(const AuditRow& row);
   Result<std::vector<AuditRow>> audits(size_t limit = 1000);  // newest first
 
-  // What spoke against a host before `time_ns` counts no more; with its row of audit.
+  // Evidence against the host before `time_ns` no longer counts; with a row of audit.
   Status clear_host(const std::string& host, TimeNs time_ns, const std::string& by);
   Result<std::map<std::string, TimeNs>> cleared();
 
-  // Kept when the job is forgotten. Telling it again changes nothing.
+  // Stays when the job is deleted. Repeating it has no effect.
   Status add_device_fault(const DeviceFault& fault);
-  // The diagnosis was taken back.
+  // The diagnosis was withdrawn.
   Status remove_device_faults(const std::string& job, uint32_t run, const std::string& diagnosis);
-  // What counts still, oldest first: nobody refuted it, and its host was not cleared. Of the devices that
-  // this run of the job accuses or, where none is named, of all.
+  // Faults that still count, oldest first: not refuted, host not cleared. Of the devices that this run of the
+  // job accuses, or of all if no run is given.
   Result<std::vector<DeviceFault>> device_faults(const std::string& job = "", uint32_t run = 0);
 
-  // By the kind of job that it is normal for ("" for one pool over all).
+  // By the kind of job ("" for one pool over all).
   Status save_pool(const std::string& kind, std::string_view text);
   Result<std::optional<std::string>> load_pool(const std::string& kind);
 

@@ -1,5 +1,5 @@
-// The index' tables, as steps from each version to the next (PRAGMA user_version). A step that was released
-// never changes; a new one is added behind it, with a test that begins with the earlier tables.
+// The tables of the index, as steps from each version to the next (PRAGMA user_version). Released steps never
+// change; new ones are appended, with a test that starts from the earlier tables.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace culprit::store {
 
-// Times are nanoseconds since the epoch, or null. Texts are kept as bytes, since ids come from strangers.
+// Times are nanoseconds since the epoch, or null. Texts are stored as bytes, because ids are untrusted.
 inline constexpr std::array<std::string_view, 3> kSchemaSteps = {R"sql(
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY, state INTEGER NOT NULL, first_ns INTEGER, last_ns INTEGER, ended_ns INTEGER,

@@ -1,4 +1,4 @@
-// What a store holds of a source. Plain values.
+// The stored part of a source. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace culprit::store {
 
-// Frames in an archive's segment that hold a stream's bytes [from, to).
+// Frames in an archive's segment with a stream's bytes [from, to).
 struct Extent {
   uint64_t segment = 0;
   uint64_t from = 0, to = 0;
-  uint64_t first_at = 0, last_at = 0;  // where the first and the last of them begin in the file
+  uint64_t first_at = 0, last_at = 0;  // file offsets of the first and the last of them
 };
 
-// Bytes of a stream that never came, and why.
+// Bytes of a stream that never came, and the reason.
 struct Hole {
   uint64_t offset = 0, bytes = 0;
   std::string reason;
@@ -24,8 +24,8 @@ struct Hole {
 
 struct KeptStream {
   StreamState state;          // as of the last commit
-  uint64_t first_offset = 0;  // what stands before it went with dropped segments
-  // In an archive, where streams of many spools are:
+  uint64_t first_offset = 0;  // earlier bytes were deleted with their segments
+  // Of streams in an archive, which has many spools:
   uint64_t epoch = 0;  // of the spool; 0: in a spool
   std::vector<Extent> extents = {};
   std::vector<Hole> holes = {};

@@ -1,6 +1,6 @@
-// A segment file: its header, its frames, and a reader that gives the sound ones whatever stands between
-// them. README.md has the format byte by byte. Any thread, one at a time; a reader owns its file and may
-// read while another thread appends to it. Nothing here writes.
+// A segment file: its header, its frames, and a reader that returns the sound frames and skips damage
+// between them. README.md has the format. Any thread, one at a time; a reader owns its file and may read
+// while another thread appends to it. Nothing here writes.
 #pragma once
 
 #include <algorithm>
@@ -22,46 +22,47 @@ namespace culprit::store {
 constexpr uint32_t kSegmentVersion = 1;
 constexpr size_t kSegmentHeaderBytes = 64;
 constexpr size_t kFrameHeaderBytes = 72;
-// Of a frame, decompressed. Larger ones are refused, so that a damaged or forged size makes no reader
-// allocate more; a writer's batch fits into one.
+// Size of a decompressed frame. Larger ones are refused, so that a damaged or forged size makes no reader
+// allocate more. A writer's batch fits into one frame.
 constexpr size_t kFrameRawMax = 8 << 20;
-// Of a frame: no spool comes so far, and numbers behind it still fit.
+// Largest sequence: no spool reaches it, and larger numbers still fit 64 bits.
 constexpr uint64_t kSequenceMax = uint64_t{1} << 60;
 
-// Whose frames stand in it: of one spool; or of many, in an archive (archive.h), one kind of log each.
+// Owner of the frames: one spool; or many spools in an archive (archive.h), one kind of log per segment.
 enum class SegmentKind : uint8_t { kSpool = 0, kEvidence = 1, kCondensed = 2 };
 
 struct SegmentHeader {
   uint32_t version = kSegmentVersion;
-  uint64_t epoch = 0;  // of the spool or the archive: drawn when it was begun
+  uint64_t epoch = 0;  // of the spool or archive: random, drawn at its creation
   uint64_t number = 0;
   TimeNs created_ns = kNoTime;
   SegmentKind kind = SegmentKind::kSpool;
 };
 std::string encode(const SegmentHeader& header);
-// Nothing where it is none, or damaged. The version may be a newer one: these 64 bytes stay as they are.
+// Nothing if it is malformed or damaged. The version may be newer: these 64 bytes never change.
 std::optional<SegmentHeader> decode_segment_header(std::string_view bytes);
 
 enum class FrameKind : uint8_t {
   kData = 0,
   kCheckpointPart = 1,  // more of it follows
   kCheckpointEnd = 2,
-  kOrigin = 3,  // of an archive: whose the frames of this epoch are, and how far its streams were
+  kOrigin = 3,  // in an archive: the owner of this epoch, and the positions of its streams
 };
 
 struct FrameHeader {
   FrameKind kind = FrameKind::kData;
-  bool declares = false;  // streams are told in it: who leaves it out will not know them
+  bool declares = false;  // it declares streams: later frames depend on it
   uint32_t raw_size = 0, stored_size = 0;
   uint64_t epoch = 0, segment = 0;
-  uint64_t sequence = 0;  // of a data frame: counts on over segments; of a checkpoint: of the last before it
+  uint64_t sequence =
+      0;  // data frame: counts over all segments; checkpoint: that of the last frame before it
   TimeNs time_ns = kNoTime;
-  uint64_t stream_mask = 0;  // bit (id mod 64) is set where a record speaks of a stream
+  uint64_t stream_mask = 0;  // bit (id mod 64) is set for each stream in its records
   uint64_t payload_hash = 0;
 };
 std::string encode(const FrameHeader& header);
 std::optional<FrameHeader> decode_frame_header(std::string_view bytes);
-// The whole frame of what it shall hold, at most kFrameRawMax; sizes and hash of the header are filled in.
+// Makes a frame of its content, at most kFrameRawMax; fills in sizes and hash of the header.
 std::string pack_frame(FrameHeader header, std::string_view raw);
 inline uint64_t stream_bit(uint32_t id) { return uint64_t{1} << (id % 64); }
 
@@ -69,20 +70,20 @@ inline uint64_t stream_bit(uint32_t id) { return uint64_t{1} << (id % 64); }
 std::string segment_name(uint64_t number);
 std::optional<uint64_t> segment_number(std::string_view name);
 
-// Those of a folder, in order.
+// Segments of a folder, in order.
 Result<std::vector<uint64_t>> list_segments(io::Files& files, const std::string& folder);
 
-// Of the newest segment that tells it.
+// From the newest segment with a sound header.
 Result<std::optional<uint64_t>> newest_epoch(io::Files& files, const std::string& folder);
 
-// Decompresses what a frame stores. Any thread, one at a time.
+// Decompresses a frame. Any thread, one at a time.
 class Unpacker {
  public:
   Unpacker();
   ~Unpacker();
   Unpacker(const Unpacker&) = delete;
   Unpacker& operator=(const Unpacker&) = delete;
-  // False where `stored` is not what the header tells, or no zstd frame of its size.
+  // False if `stored` does not match the header, or is not a zstd frame of its size.
   bool unpack(const FrameHeader& header, std::string_view stored, std::string& out);
 
  private:
@@ -92,7 +93,7 @@ class Unpacker {
 class SegmentReader {
  public:
   static Result<SegmentReader> open(io::Files& files, const std::string& folder, uint64_t number);
-  // Frames of any spool belong into it, also where its header is damaged: it is an archive's.
+  // Accepts frames of any spool, also with a damaged header: for archives.
   void take_any_origin() { any_origin_ = true; }
   SegmentReader(SegmentReader&&) noexcept;
   SegmentReader& operator=(SegmentReader&&) noexcept;
@@ -100,35 +101,35 @@ class SegmentReader {
 
   const std::optional<SegmentHeader>& header() const { return header_; }  // nothing: damaged
   uint64_t size() const { return size_; }
-  // Of the spool that it is of, by its header or, where that is damaged, by its first sound frame.
+  // Epoch of its spool, from the header or, if that is damaged, from its first sound frame.
   Result<std::optional<uint64_t>> epoch();
 
-  // What next() need not read is skipped by its header alone.
+  // Frames that next() need not read; it skips them by their headers.
   struct Wanted {
     uint64_t streams = ~uint64_t{0};
     bool checkpoints = true;
-    uint64_t behind = 0;                 // data frames up to this number are not
-    bool content = true;                 // else its checksum is looked at, and content() is empty
-    std::optional<uint64_t> epoch = {};  // else of any
+    uint64_t behind = 0;                 // data frames up to this number are skipped
+    bool content = true;                 // false: only the checksum is verified, and content() is empty
+    std::optional<uint64_t> epoch = {};  // nothing: any
   };
-  // Moves to the next sound frame that is wanted; false where none follows. An error where the disk fails.
+  // Moves to the next sound wanted frame; false if there is none. An error if the disk fails.
   Result<bool> next(const Wanted& wanted);
   const FrameHeader& frame() const { return frame_; }
-  std::string_view content() const { return content_; }  // until next()
-  // The frame as it stands in the file, header and stored bytes.
+  std::string_view content() const { return content_; }  // valid until next()
+  // The frame as in the file, header and stored bytes.
   std::string verbatim() const { return frame_head_ + stored_; }
-  uint64_t frame_at() const { return frame_at_; }  // where it begins in the file
+  uint64_t frame_at() const { return frame_at_; }  // its offset in the file
 
-  // next() goes on from there; before the first one.
+  // next() continues from there; call before the first one.
   void seek(uint64_t offset) { position_ = offset; }
-  // Nothing behind `size` is read: it is not known to be there for good.
+  // Reads nothing after `size`: later bytes may not be durable.
   void limit(uint64_t size) { size_ = std::min(size_, size); }
-  // Sees what was appended since it was opened.
+  // Makes bytes visible that were appended after the opening.
   Status refresh();
 
-  // Behind the last sound frame so far.
+  // The end of the last sound frame so far.
   uint64_t sound_end() const { return sound_end_; }
-  // So far, between sound frames: frames with a sound header whose content is not, and bytes skipped.
+  // Damage between sound frames so far: frames with a sound header and damaged content, and skipped bytes.
   uint64_t damaged_frames() const { return damaged_frames_; }
   uint64_t damaged_bytes() const { return damaged_bytes_; }
 
