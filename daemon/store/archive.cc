@@ -13,16 +13,16 @@ namespace culprit::store {
 
 namespace {
 
-// A write for so much; a commit writes the rest.
+// Bytes per write; a commit writes the rest.
 constexpr size_t kWriteBytes = 1 << 20;
-// What may wait in memory, for each kind of log, while the disk fails.
+// Bytes per kind of log that wait in memory while the disk fails.
 constexpr size_t kPendingBytes = 16 << 20;
-// Of an origin's frame, before it is packed: 5,000 sources.
+// Bytes of an origin frame before packing: 5,000 sources.
 constexpr size_t kOriginPartBytes = 1 << 20;
-// Of the names of one log's sources: 131,072 of 200 bytes. A spool of ours has no more.
-constexpr size_t kLogStreamsMax = 1 << 20;  // with those that ended
+// Bytes of the names of a log's sources: 131,072 of 200 bytes, the most of our spools.
+constexpr size_t kLogStreamsMax = 1 << 20;  // including ended ones
 constexpr size_t kLogTextBytes = 32 << 20;
-constexpr size_t kLogsOfHostMax = 1024;  // one who wipes his spool every hour for three weeks
+constexpr size_t kLogsOfHostMax = 1024;  // a host that wipes its spool (two logs) every hour for three weeks
 
 }  // namespace
 
@@ -93,7 +93,7 @@ Result<std::optional<uint64_t>> Archive::begin(const LogOrigin& origin, TimeNs n
     if (found->second.committed == 0) return std::nullopt;
     return std::optional(found->second.committed);
   }
-  // Those that nothing ever came of are not worth a place.
+  // Logs without any frame are removed first.
   std::vector<uint64_t>& of_host = a.of_host[origin.host];
   std::erase_if(of_host, [&](uint64_t epoch) {
     const ArchivedLog& log = a.logs.at(epoch);
@@ -137,7 +137,7 @@ Status Archive::Impl::check(const FrameHeader& header, const ArchivedLog& log) c
 
 namespace {
 
-// Reads a frame to its end before anything of it is taken.
+// Reads the whole frame before any part of it is taken.
 class Look : public RecordSink {
  public:
   explicit Look(const ArchivedLog& log) : log_(log) {}
@@ -172,14 +172,14 @@ Status Archive::append(std::string_view frame, TimeNs now, PieceBatch* taken) {
     return a.refuse("a frame is damaged");
   const auto found = a.logs.find(header->epoch);
   if (found == a.logs.end())
-    return a.refuse(fmt::format("a frame of log {}, which nobody began", hex64(header->epoch)));
+    return a.refuse(fmt::format("a frame of log {}, which was never opened", hex64(header->epoch)));
   ArchivedLog& log = found->second;
   if (header->kind == FrameKind::kData && header->sequence <= log.sequence) {
     a.stats.duplicates += 1;
     return {};
   }
   if (const Status follows = a.check(*header, log); !follows) return a.refuse(follows.error().text);
-  // The streams decide what is new; and they may have to be read from the index.
+  // The streams decide which part is new; the index may have to load them.
   if (const Status ready = a.make_ready(log, now); !ready) return a.note(ready, now);
   if (const Status sound = a.unpack(frame, *header, log); !sound) return sound;
   Impl::Lane& lane = a.lane_of(log);
@@ -191,7 +191,7 @@ Status Archive::append(std::string_view frame, TimeNs now, PieceBatch* taken) {
   if (header->kind == FrameKind::kData) {
     log.sequence = header->sequence;
   } else if (log.streams.size() == streams) {
-    a.stats.duplicates += 1;  // a checkpoint that told nothing new
+    a.stats.duplicates += 1;  // a checkpoint without news
     return {};
   }
   lane.buffer += frame;
@@ -203,7 +203,7 @@ Status Archive::append(std::string_view frame, TimeNs now, PieceBatch* taken) {
   return {};
 }
 
-// A segment that has room, which begins with whose frames follow.
+// Returns a segment with room; it begins with the owners of the following frames.
 Status Archive::Impl::make_ready(ArchivedLog& log, TimeNs now) {
   Lane& lane = lane_of(log);
   if (lane.buffer.size() >= kWriteBytes) {
@@ -256,7 +256,7 @@ Status Archive::skip(uint64_t epoch, const SkippedFrames& skipped) {
   Impl& a = *impl_;
   const auto found = a.logs.find(epoch);
   if (found == a.logs.end())
-    return a.refuse(fmt::format("frames of log {} are left out, which nobody began", hex64(epoch)));
+    return a.refuse(fmt::format("frames of log {} are left out, which was never opened", hex64(epoch)));
   ArchivedLog& log = found->second;
   if (skipped.to <= log.sequence) return {};
   if (skipped.from > log.sequence + 1 || skipped.to > kSequenceMax)
@@ -280,7 +280,7 @@ Result<std::vector<CommittedLog>> Archive::commit(TimeNs now) {
   if (done) {
     crash_point("store.archive_before_transaction");
     done = a.write_index();
-    // Where the disk is full the oldest makes room, as it does for frames.
+    // On a full disk the oldest segment is deleted, as for frames.
     while (!done && a.make_room_on_disk(0)) done = a.write_index();
   }
   if (!a.note(done, now)) return tl::unexpected(done.error());
@@ -343,7 +343,7 @@ Status Archive::retain(const std::vector<std::string>& running, TimeNs now) {
   return impl_->retain(running, now);
 }
 
-// ---- questions
+// ---- queries
 
 Result<std::vector<HostRow>> Archive::hosts() { return impl_->index.hosts(); }
 Result<std::vector<HostStream>> Archive::kept(const KeptQuery& query) { return impl_->index.kept(query); }

@@ -10,7 +10,7 @@ namespace {
 
 using Statement = Database::Statement;
 
-// Streams and extents of a thousand hosts that write at once.
+// SQLite's cache: streams and extents of a thousand hosts that write at once.
 constexpr int kCacheKib = 16 << 10;
 
 int64_t as_row(uint64_t value) { return static_cast<int64_t>(value); }
@@ -18,7 +18,7 @@ uint64_t number(const Statement& row, int column) { return static_cast<uint64_t>
 
 }  // namespace
 
-// Prepared once for all logs of a commit.
+// Statements, prepared once for all logs of a commit.
 struct ArchiveIndex::Writers {
   explicit Writers(Database& db)
       : log(db,
@@ -49,7 +49,7 @@ ArchiveIndex::ArchiveIndex(std::string path)
           {.path = std::move(path), .steps = kArchiveSteps, .full_sync = true, .cache_kib = kCacheKib}) {}
 ArchiveIndex::~ArchiveIndex() = default;
 
-// ---- what is there
+// ---- reading
 
 Result<std::optional<uint64_t>> ArchiveIndex::epoch() {
   Statement get(database_, "SELECT epoch FROM archive");
@@ -117,7 +117,7 @@ Status ArchiveIndex::load_streams(ArchivedLog& log) {
     log.streams.emplace(stream.info.id, std::move(stream));
   }
   if (!get.good()) return get.status();
-  // Which of them had a piece since is not kept: a hole is told as what was skipped last.
+  // Skip reasons are not kept per stream; a gap has the most recent reason.
   Statement skips(database_, "SELECT reason FROM skips WHERE log = ? ORDER BY first DESC LIMIT 1");
   if (skips.bind(log.row).row()) {
     log.skips = 1;
@@ -167,7 +167,7 @@ Status ArchiveIndex::write_log(const ArchivedLog& log) {
     if (there) {
       w.stream.again().bind(as_row(s.size)).bind(as_row(s.first)).bind(int64_t{s.ended});
       done = w.stream.bind(log.row).bind(int64_t{id}).run();
-      there = database_.changes() > 0;  // else it had ended and went with a segment
+      there = database_.changes() > 0;  // else it had ended and was deleted with a segment
     }
     if (done && !there) {
       w.new_stream.again().bind(log.row).bind(int64_t{id}).bind(static_cast<int64_t>(s.info.kind));
@@ -205,7 +205,7 @@ Status ArchiveIndex::write_hosts(const Changes& changes) {
   return {};
 }
 
-// ---- what goes
+// ---- deleting
 
 Result<ArchiveIndex::Dropped> ArchiveIndex::drop_segment(uint64_t segment) {
   Dropped dropped;
@@ -291,7 +291,7 @@ Status ArchiveIndex::forget_hosts(TimeNs before) {
   });
 }
 
-// ---- questions
+// ---- queries
 
 Result<std::vector<HostRow>> ArchiveIndex::hosts() {
   Statement get(
@@ -333,7 +333,7 @@ Result<std::vector<HostStream>> ArchiveIndex::kept(const KeptQuery& query) {
   return found;
 }
 
-// `logs` are those of the streams, one for each, in order.
+// `logs` has one entry per stream, in order.
 Status ArchiveIndex::add_places(std::vector<HostStream>& streams, const std::vector<int64_t>& logs) {
   Statement extents(
       database_,

@@ -12,7 +12,7 @@ void LogTaker::touch(ArchivedStream& stream) {
 
 void LogTaker::on_stream(const StreamInfo& info) {
   const auto [at, fresh] = log_.streams.try_emplace(info.id);
-  if (!fresh) return;  // a checkpoint told it, or it is told again
+  if (!fresh) return;  // declared by a checkpoint, or repeated
   at->second.info = info;
   at->second.skips = log_.skips;
   log_.text_bytes += info.job.size() + info.path.size();
@@ -20,7 +20,7 @@ void LogTaker::on_stream(const StreamInfo& info) {
   if (taken_ != nullptr) taken_->opened.push_back(info);
 }
 
-// Of a checkpoint or an origin: what was before it is not here, if the stream was not known.
+// From a checkpoint or an origin: earlier bytes of an unknown stream are not stored.
 void LogTaker::on_position(StreamId id, const Position& position) {
   const auto found = log_.streams.find(id);
   if (kind_ == FrameKind::kData || found == log_.streams.end()) return;
@@ -44,7 +44,7 @@ void LogTaker::on_piece(const Piece& piece, std::string_view bytes) {
     stats_.overlap_bytes += known;
     bytes.remove_prefix(known);
     copy.offset = stream.size;
-    copy.gap.reset();  // it was told with the bytes
+    copy.gap.reset();  // already reported with the bytes
     if (bytes.empty() && !piece.ends) return;
   }
   if (copy.offset > stream.size) {
@@ -52,7 +52,7 @@ void LogTaker::on_piece(const Piece& piece, std::string_view bytes) {
     if (!copy.gap) copy.gap = Gap{0, 0, missing.reason};
     copy.gap->bytes += missing.bytes;
   }
-  if (!std::exchange(stream.begun, true) && stream.first > 0) {  // what was before it was never here
+  if (!std::exchange(stream.begun, true) && stream.first > 0) {  // earlier bytes were never stored
     if (!copy.gap) copy.gap = Gap{0, 0, std::string(kDropped)};
     copy.gap->bytes += stream.first;
   }

@@ -1,6 +1,6 @@
-// What a start finds in an archive's folder. Segments are the truth: a row without a file is dropped, and
-// what stands in a file behind what the index knows of it is read and taken as if it came now. A lost index
-// is the same, from the beginning of each.
+// Recovery of an archive at a start. Segments are the primary data: rows without a file are deleted, and the
+// unindexed end of each file is read and taken as if it came now. A lost index is the same case, from the
+// beginning of each file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ Status Archive::Impl::recover() {
   return rebuilding ? index.put_epoch(epoch) : Status{};
 }
 
-// Before anything is changed.
+// Checks, before anything is changed.
 Status Archive::Impl::look_at_segments() {
   const auto numbers = list_segments(files, options.folder);
   if (!numbers) return tl::unexpected(numbers.error());
@@ -65,7 +65,7 @@ Status Archive::Impl::adopt_segments() {
     next_number = std::max(next_number, row.number + 1);
     if (const auto file = left.find(row.number); file != left.end()) {
       file->second.newest_ns = row.newest_ns;
-      file->second.kind = row.kind;  // also where its header is damaged
+      file->second.kind = row.kind;  // also if its header is damaged
       continue;
     }
     stats.missing_segments += 1;
@@ -76,7 +76,7 @@ Status Archive::Impl::adopt_segments() {
     const uint64_t on_disk = std::exchange(row.size, indexed[number]);
     if (on_disk > row.size)
       if (const Status adopted = adopt(row); !adopted) return adopted;
-    row.size = std::min(row.size, on_disk);  // shorter: what is missing is told when it is read
+    row.size = std::min(row.size, on_disk);  // shorter: the missing part is reported when it is read
     left_bytes += row.size;
     newest[row.kind == SegmentKind::kCondensed] = number;
   }
@@ -85,7 +85,7 @@ Status Archive::Impl::adopt_segments() {
   return {};
 }
 
-// Takes what stands behind row.size, and sets it to where that ends.
+// Takes the frames after row.size, and advances row.size to their end.
 Status Archive::Impl::adopt(SegmentRow& row) {
   auto reader = SegmentReader::open(files, options.folder, row.number);
   if (!reader) return tl::unexpected(reader.error());
@@ -96,7 +96,7 @@ Status Archive::Impl::adopt(SegmentRow& row) {
   for (;;) {
     const auto more = reader->next({});
     if (!more) return tl::unexpected(more.error());
-    // What was not committed comes again, so nothing behind a hole in it is taken.
+    // Hosts resend uncommitted frames, so frames after a hole are not taken.
     if (!*more || (!rebuilding && reader->damaged_bytes() > 0)) break;
     if (!adopt_frame(*reader, row.number)) {
       if (!rebuilding) break;
@@ -108,7 +108,7 @@ Status Archive::Impl::adopt(SegmentRow& row) {
   stats.damaged_frames += reader->damaged_frames();
   stats.cut_bytes += reader->size() - end;
   row.size = end;
-  // It may stand in memory only, of a process that was killed.
+  // The data of a killed process may be in the page cache only.
   const auto file = files.open(path(row.number), io::OpenFor::kAppend);
   if (!file) return tl::unexpected(file.error());
   if (const Status synced = (*file)->sync(); !synced) return synced;
@@ -121,13 +121,13 @@ Status Archive::Impl::adopt(SegmentRow& row) {
 
 namespace {
 
-// What an archive's own frame says of its log.
+// Applies an archive's own frame to its log.
 struct OwnFrame : RecordSink {
   std::optional<OriginRecord> origin;
   std::optional<SkippedRecord> skipped;
   void on_origin(const OriginRecord& record) override { origin = record; }
   void on_skipped(const SkippedRecord& record) override { skipped = record; }
-  // Frames that it counts as there, and that stood in what a loss of power took, come again.
+  // Hosts resend frames that it counts and that a power loss took.
   bool follows(uint64_t sequence) const {
     return (!origin || origin->sequence <= sequence) && (!skipped || skipped->from <= sequence + 1);
   }
@@ -135,7 +135,7 @@ struct OwnFrame : RecordSink {
 
 }  // namespace
 
-// False where it cannot follow what is known.
+// False if the frame cannot follow the known ones.
 bool Archive::Impl::adopt_frame(const SegmentReader& reader, uint64_t segment) {
   const FrameHeader& frame = reader.frame();
   auto found = logs.find(frame.epoch);
@@ -154,7 +154,7 @@ bool Archive::Impl::adopt_frame(const SegmentReader& reader, uint64_t segment) {
     streams_in_memory += log.streams.size();
   }
   if (frame.kind == FrameKind::kData) {
-    if (frame.sequence <= log.sequence) return true;  // it stands twice
+    if (frame.sequence <= log.sequence) return true;  // a duplicate in the file
     if (frame.sequence != log.sequence + 1 && !rebuilding) return false;
   }
   LogTaker taker({log, stats}, {segment, reader.frame_at()}, frame.kind);
@@ -169,7 +169,7 @@ bool Archive::Impl::adopt_frame(const SegmentReader& reader, uint64_t segment) {
   return true;
 }
 
-// Where this fails, the next frame begins a segment, and what is torn stays where it is.
+// If this fails, the next frame starts a segment, and the torn part stays in place.
 void Archive::Impl::go_on_in(const SegmentRow& row) {
   const SegmentRow newest = row;
   auto reader = SegmentReader::open(files, options.folder, newest.number);

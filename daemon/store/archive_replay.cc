@@ -12,13 +12,13 @@ namespace culprit::store {
 
 namespace {
 
-// The logs as they were taken, taken again.
+// Rebuilds the state of the logs from their frames.
 class Again {
  public:
   bool done() const { return done_; }
-  uint64_t bytes() const { return bytes_; }  // of pieces that were given
+  uint64_t bytes() const { return bytes_; }  // of returned pieces
 
-  // False where the content is none.
+  // False if the content is malformed.
   bool take(const SegmentReader& reader, const ReplayPlan& plan, const ArchiveVisitor& visitor) {
     const FrameHeader& frame = reader.frame();
     const auto origin = plan.logs.find(frame.epoch);
@@ -30,7 +30,7 @@ class Again {
     if (frame.kind == FrameKind::kData) taker.note_lost(frame.sequence, frame.time_ns);
     const bool good = read_records(reader.content(), taker);
     if (frame.kind == FrameKind::kData) log.sequence = frame.sequence;
-    // Nothing is committed here.
+    // A replay commits nothing.
     log.touched_streams.clear();
     log.new_holes.clear();
     log.new_skips.clear();
@@ -59,9 +59,9 @@ struct ArchiveReplay::Impl {
   io::Files& files;
   std::string folder;
   Again again;
-  std::optional<SegmentReader> reader;  // of `segment`, which may grow
-  uint64_t segment = 0;                 // those before it are read
-  ReadDamage damage;                    // of those before it
+  std::optional<SegmentReader> reader;  // of `segment`, which may still grow
+  uint64_t segment = 0;                 // earlier segments are done
+  ReadDamage damage;                    // of earlier segments
 
   void note(std::string what) {
     if (damage.first.empty()) damage.first = std::move(what);
@@ -80,14 +80,14 @@ struct ArchiveReplay::Impl {
     note(error.text);
     reader.reset();
   }
-  // Whether there is something to read in it.
+  // Whether it has something to read.
   bool enter(const ReplayPlan::Part& part) {
     if (part.segment < segment) return false;
     if (part.segment > segment) {
       leave();
       segment = part.segment;
       auto opened = SegmentReader::open(files, folder, segment);
-      if (!opened) {  // dropped since, or not to be read
+      if (!opened) {  // deleted since, or unreadable
         if (opened.error().code != ErrorCode::kNotFound) fail(opened.error());
         return false;
       }

@@ -1,4 +1,4 @@
-// Segments of an archive: begun, written, left, dropped, and what is done when the disk fails.
+// Segments of an archive: created, written, finished, deleted, and the handling of disk failures.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,11 +11,11 @@ namespace culprit::store {
 
 namespace {
 
-// An archive that is full is never fewer segments than this, so that little of it goes at once.
+// A full archive has at least this many segments, so that a deletion removes a small part.
 constexpr uint64_t kSegmentsMin = 16;
 constexpr uint64_t kSegmentBytesMin = 64 << 10;
-// A disk with less room than this, beside what was to be written, is full: file systems keep some back, and
-// the index needs some.
+// Free space, besides the write itself, below which a disk counts as full: file systems reserve some, and the
+// index needs some.
 constexpr uint64_t kDiskSlackBytes = 4 << 20;
 
 }  // namespace
@@ -71,7 +71,7 @@ Status Archive::Impl::flush(Lane& lane) {
       if (const Status cut = lane.handle->truncate(lane.row.size); !cut) return cut;
     lane.tail_unknown = true;
     Status written;
-    if (detail::crash_point_armed) {  // a kill in the middle of a write leaves the first part of it
+    if (detail::crash_point_armed) {  // a kill during a write leaves its first part
       const std::string_view whole(lane.buffer);
       written = lane.handle->append(whole.substr(0, whole.size() / 2));
       crash_point("store.archive_mid_write");
@@ -113,7 +113,7 @@ Status Archive::Impl::sync_lanes() {
 
 // ---- making room
 
-// Of those that are written no more and stand in the index.
+// Of the finished, indexed segments.
 const SegmentRow* Archive::Impl::oldest(SegmentKind kind) const {
   for (const auto& [number, row] : left) {
     const auto same = [&](const SegmentRow& other) { return other.number == row.number; };
@@ -122,9 +122,9 @@ const SegmentRow* Archive::Impl::oldest(SegmentKind kind) const {
   return nullptr;
 }
 
-// Where the disk is full the oldest makes room, as in a spool: evidence first. Not where others filled it:
-// what is held here would go for little, and the hosts still have what they could not send. Whether something
-// went.
+// On a full disk the oldest segments are deleted, evidence first, as in a spool. Not if other programs
+// filled it: deleting would gain little, and the hosts still have their unsent frames. Returns whether any
+// was deleted.
 bool Archive::Impl::make_room_on_disk(uint64_t needed) {
   const auto disk = files.space(options.folder);
   if (!disk || disk->free >= needed + kDiskSlackBytes || left.size() < 2) return false;
@@ -134,7 +134,7 @@ bool Archive::Impl::make_room_on_disk(uint64_t needed) {
   return row != nullptr && drop(row->number).has_value();
 }
 
-// Whoever reads that the disk is full has to know whether it is this archive that fills it.
+// The message of a full disk says whether this archive fills it.
 Error Archive::Impl::explained(Error error, uint64_t needed) const {
   const auto disk = files.space(options.folder);
   const uint64_t bytes = left_bytes + lanes[0].row.size + lanes[1].row.size;
@@ -146,8 +146,8 @@ Error Archive::Impl::explained(Error error, uint64_t needed) const {
   return error;
 }
 
-// The file first: a row without a file is known for what it is at the next start, and a file without a row
-// would be taken for one that was not committed yet.
+// Deletes the file before its row: the next start recognises a row without a file, but would take a file
+// without a row for uncommitted data.
 Status Archive::Impl::drop(uint64_t number) {
   crash_point("store.archive_before_drop");
   const Status removed = files.remove(path(number));
@@ -168,7 +168,7 @@ Status Archive::Impl::drop(uint64_t number) {
     const auto found = logs.find(key);
     if (found == logs.end()) continue;
     if (found->second.touched) {
-      found->second.in_index = false;  // it stirs again
+      found->second.in_index = false;  // it must be loaded again
       continue;
     }
     std::erase(of_host[found->second.origin.host], key);

@@ -12,8 +12,8 @@ namespace culprit::store {
 
 namespace {
 
-constexpr int kBusyMs = 2000;  // somebody looks into the file with sqlite3
-// Files that were moved aside and are kept: what is in them was made of evidence that is still there.
+constexpr int kBusyMs = 2000;  // for a person who reads the file with sqlite3
+// Renamed damaged files to keep: their content was derived from evidence that still exists.
 constexpr int kDamagedKept = 4;
 
 }  // namespace
@@ -39,7 +39,7 @@ Error Database::error(const char* doing) {
   const int code = sqlite3_extended_errcode(db_);
   if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB) damaged_ = true;
   const char* reason = db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_);
-  // What the tables do not take will not mend; all else is the disk's or somebody's lock.
+  // Refused values are permanent errors; others come from the disk or a lock.
   const bool refused = (code & 0xff) == SQLITE_CONSTRAINT || (code & 0xff) == SQLITE_TOOBIG;
   return {refused ? ErrorCode::kInvalid : ErrorCode::kIo,
           fmt::format("{}: {}: {}", options_.path, doing, reason)};
@@ -59,7 +59,7 @@ Status Database::connect() {
   }
   sqlite3_busy_timeout(db_, kBusyMs);
   sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, static_cast<int>(limits::kPoolFileBytes));
-  // A kill takes no transaction either way. A file of another's making is not trusted.
+  // A kill loses no transaction in either mode. Files of other programs are not trusted.
   return execute(
       fmt::format("PRAGMA journal_mode=WAL; PRAGMA synchronous={}; PRAGMA foreign_keys=ON; PRAGMA "
                   "cache_size=-{}; PRAGMA journal_size_limit=4194304; PRAGMA trusted_schema=OFF;",
@@ -95,7 +95,7 @@ Status Database::check_and_migrate() {
   return {};
 }
 
-// With what belongs to it, so that it can still be looked into.
+// With its -wal and -shm files, so that it can still be inspected.
 Status Database::move_aside() {
   close();
   int n = 1;
@@ -119,7 +119,7 @@ Status Database::end_transaction(Status done) {
     done = execute("COMMIT");
     crash_point("store.index_after_commit");
   }
-  // A full disk may have ended it already.
+  // A full disk may have rolled it back already.
   if (!done && sqlite3_get_autocommit(db_) == 0) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
   return done;
 }

@@ -14,7 +14,7 @@ namespace culprit::store {
 
 namespace {
 
-// The frames of a folder's segments, in order and each once, whatever happens to the files meanwhile.
+// Reads the frames of a folder's segments in order, each once, while files are written and deleted.
 class SpoolFrames {
  public:
   static Result<SpoolFrames> open(io::Files& files, const std::string& folder) {
@@ -29,7 +29,7 @@ class SpoolFrames {
   }
 
   size_t segments() const { return numbers_.size(); }
-  // Nothing where it cannot be read or is damaged.
+  // Nothing if it is unreadable or damaged.
   std::optional<Checkpoint> checkpoint(size_t segment, const std::vector<StreamId>& only) {
     auto reader = SegmentReader::open(files_, folder_, numbers_[segment]);
     if (!reader) return std::nullopt;
@@ -38,17 +38,17 @@ class SpoolFrames {
     return std::move(*found);
   }
 
-  // Goes on behind a frame: after other frames of the same folder had been read up to it.
+  // Continues after a frame, up to which another reader has read this folder.
   void go_on_behind(uint64_t sequence, uint64_t segment) {
     next_segment_ =
         static_cast<size_t>(std::lower_bound(numbers_.begin(), numbers_.end(), segment) - numbers_.begin());
     sequence_ = sequence;
     gone_ = segment > 0 && (next_segment_ == numbers_.size() || numbers_[next_segment_] != segment);
   }
-  // Whether segments went while they were read, to make room: since it was asked last.
+  // Whether segments were deleted while reading, since the last call.
   bool went() { return std::exchange(gone_, false); }
-  uint64_t segment() const { return numbers_[next_segment_ - 1]; }  // of the frame
-  // The last segment with a whole checkpoint that was begun before frame `sequence` + 1 came.
+  uint64_t segment() const { return numbers_[next_segment_ - 1]; }  // of the current frame
+  // The last segment with a complete checkpoint that was created before frame `sequence` + 1.
   std::optional<uint64_t> segment_before(uint64_t sequence) {
     const std::vector<StreamId> none;
     for (size_t i = numbers_.size(); i-- > 0;) {
@@ -65,7 +65,7 @@ class SpoolFrames {
     next_segment_ = segment;
     sequence_ = 0;
   }
-  // False behind the last.
+  // False after the last.
   bool next(const SegmentReader::Wanted& wanted) {
     for (;;) {
       if (!reader_ && !enter_segment()) return false;
@@ -84,7 +84,7 @@ class SpoolFrames {
     }
   }
   const FrameHeader& frame() const { return reader_->frame(); }
-  // False where the content is none; what stood before it was given.
+  // False if the content is malformed; the records before that point were passed on.
   bool records(RecordSink& sink) {
     if (read_records(reader_->content(), sink)) return true;
     damage_.frames += 1;
@@ -105,7 +105,7 @@ class SpoolFrames {
         reader_.emplace(std::move(*reader));
         return true;
       }
-      // Gone: dropped to make room, since the folder was listed. The hole in the offsets tells.
+      // Deleted to make room after the folder was listed. The offsets show the hole.
       gone_ = gone_ || reader.error().code == ErrorCode::kNotFound;
       if (reader.error().code != ErrorCode::kNotFound) note_unreadable(reader.error());
     }
@@ -140,11 +140,11 @@ class SpoolFrames {
 class Replayer : public RecordSink {
  public:
   bool done() const { return done_; }
-  // What stands before the first checkpoint is not asked for.
+  // Bytes before the first checkpoint are not requested.
   void begin_here() { begins_here_ = true; }
   void visit(const ReplayVisitor& visitor) { visitor_ = &visitor; }
-  uint64_t bytes() const { return bytes_; }  // given so far
-  // Segments before the next frame were dropped while this read.
+  uint64_t bytes() const { return bytes_; }  // returned so far
+  // Segments before the next frame were deleted during the read.
   void segments_went() { went_ = true; }
 
   void on_stream(const StreamInfo& info) override {
@@ -152,7 +152,7 @@ class Replayer : public RecordSink {
       at->second.wanted = visitor_->wanted(info);
   }
   void on_position(StreamId id, const Position& position) override {
-    // Of the first checkpoint, or behind segments that went: what stood before it is not there any more.
+    // At the first checkpoint, or after deleted segments: earlier bytes no longer exist.
     if (const auto found = streams_.find(id); found != streams_.end() && (went_ || !found->second.seen))
       (begins_here_ && !found->second.seen ? found->second.next : found->second.first) = position.size;
   }
@@ -163,7 +163,7 @@ class Replayer : public RecordSink {
     stream.seen = true;
     went_ = false;
     Piece copy = piece;
-    if (piece.offset < stream.next) {  // was given, but for what stands behind it
+    if (piece.offset < stream.next) {  // returned before, except its end
       if (piece.offset + bytes.size() <= stream.next) return;
       bytes.remove_prefix(stream.next - piece.offset);
       copy.offset = stream.next;
@@ -195,7 +195,7 @@ class Replayer : public RecordSink {
 
 // ---- evidence
 
-// One source's part of the range: hands on what lies in [next, to) of it, in order.
+// The part of the range in one stream: passes on its bytes in [next, to), in order.
 class StreamCopy : public RecordSink {
  public:
   StreamCopy(const KeptStream& stream, uint64_t base, const EvidenceSink& sink)
@@ -210,7 +210,7 @@ class StreamCopy : public RecordSink {
     to_ = std::min(to, size_);
     whole_ = to >= size_;
   }
-  // Gaps at the very end may follow the last byte.
+  // A gap may follow the last byte.
   bool done() const { return enough_ || (next_ >= to_ && !whole_); }
   bool enough() const { return enough_; }
 
@@ -230,7 +230,7 @@ class StreamCopy : public RecordSink {
   }
 
  private:
-  // In an archive it is known what never came, beside what is damaged.
+  // An archive also knows the bytes that never came.
   void hole(uint64_t until) {
     if (next_ < first_) part_hole(std::min(until, first_), kDropped);
     for (const Hole& never : holes_) {
@@ -256,7 +256,7 @@ class StreamCopy : public RecordSink {
   bool whole_ = false, enough_ = false;
 };
 
-// Where each source stood when each segment was begun; nothing for a damaged one.
+// Positions of all sources at the start of each segment; nothing for a damaged one.
 using Starts = std::vector<std::optional<std::map<StreamId, Position>>>;
 
 Starts read_starts(SpoolFrames& frames, const EvidenceRange& range) {
@@ -269,13 +269,13 @@ Starts read_starts(SpoolFrames& frames, const EvidenceRange& range) {
   return starts;
 }
 
-// The last segment that was begun before byte `from` of the source came.
+// The last segment that was created before byte `from` of the source.
 size_t segment_before(const Starts& starts, StreamId stream, uint64_t from) {
   size_t best = 0;
   for (size_t i = 0; i < starts.size(); ++i) {
     if (!starts[i]) continue;
     const auto found = starts[i]->find(stream);
-    // Equal: a gap at `from` may stand in the segment before.
+    // Equal: a gap at `from` may be in the previous segment.
     if (found == starts[i]->end() || found->second.size < from) best = i;
   }
   return best;
@@ -283,7 +283,7 @@ size_t segment_before(const Starts& starts, StreamId stream, uint64_t from) {
 
 // ---- evidence of an archive
 
-// Those of the stream's frames that hold [from, ...), in order, until the copy has enough.
+// The stream's frames with [from, ...), in order, until the copy is complete.
 void copy_extents(io::Files& files, const std::string& folder, const KeptStream& stream, uint64_t from,
                   StreamCopy& copy, ReadDamage& damage) {
   const auto note = [&](std::string what) {
@@ -293,7 +293,7 @@ void copy_extents(io::Files& files, const std::string& folder, const KeptStream&
     if (extent.to < from || copy.done()) continue;
     auto reader = SegmentReader::open(files, folder, extent.segment);
     if (!reader) {
-      if (reader.error().code == ErrorCode::kNotFound) continue;  // dropped since: a hole tells
+      if (reader.error().code == ErrorCode::kNotFound) continue;  // deleted since: the offsets show the hole
       damage.unreadable_segments += 1;
       note(reader.error().text);
       continue;
@@ -309,7 +309,7 @@ void copy_extents(io::Files& files, const std::string& folder, const KeptStream&
       damage.unreadable_segments += !next;
       more = next && *next && reader->frame_at() <= extent.last_at;
       if (more && !read_records(reader->content(), copy)) damage.frames += 1;
-      // What stands behind may be rubbish that a start has left out.
+      // Later bytes may be garbage that a start skipped.
       more = more && reader->frame_at() < extent.last_at;
     }
     damage.frames += reader->damaged_frames();
@@ -326,8 +326,8 @@ struct Replay::Impl {
   io::Files& files;
   std::string folder;
   Replayer replayer;
-  std::optional<SpoolFrames> frames;   // while there is more up to the mark of before
-  uint64_t sequence = 0, segment = 0;  // of the last frame that was given
+  std::optional<SpoolFrames> frames;   // until the previous mark is reached
+  uint64_t sequence = 0, segment = 0;  // of the last returned frame
   ReadDamage damage;
 
   void add(const ReadDamage& more) {
@@ -365,7 +365,7 @@ Result<bool> Replay::advance(uint64_t until, uint64_t bytes_most, const ReplayVi
   const uint64_t begin = r.replayer.bytes();
   while (!r.replayer.done()) {
     if (r.replayer.bytes() - begin >= bytes_most) return false;
-    // Segments grow while they are read: what was read to its end is looked at anew.
+    // Segments grow while they are read: a finished one is checked again.
     if (!r.frames->next({.behind = r.sequence}) || r.frames->frame().sequence > until) break;
     if (r.frames->went()) r.replayer.segments_went();
     (void)r.frames->records(r.replayer);

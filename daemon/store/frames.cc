@@ -12,14 +12,14 @@ Result<std::optional<uint64_t>> sequence_before(SegmentReader& reader, uint64_t 
   return std::optional(frame.sequence - (frame.kind == FrameKind::kData ? 1 : 0));
 }
 
-// The last segment that was begun before frame `after` + 1 was written.
+// The last segment that was created before frame `after` + 1.
 Result<std::optional<uint64_t>> FrameReader::segment_of(uint64_t after) {
   const auto numbers = list_segments(files_, folder_);
   if (!numbers) return tl::unexpected(numbers.error());
   std::optional<uint64_t> found;
   for (const uint64_t number : *numbers) {
     auto reader = SegmentReader::open(files_, folder_, number);
-    if (!reader && reader.error().code == ErrorCode::kNotFound) continue;  // dropped since
+    if (!reader && reader.error().code == ErrorCode::kNotFound) continue;  // deleted since
     if (!reader) return tl::unexpected(reader.error());
     const auto before = sequence_before(*reader, epoch_);
     if (!before) return tl::unexpected(before.error());
@@ -38,13 +38,13 @@ Status FrameReader::enter(uint64_t number) {
   return {};
 }
 
-// Moves to the next data frame that is not passed yet; false where none follows.
+// Moves to the next unread data frame; false if there is none.
 Result<bool> FrameReader::next(const FrameQuery& query) {
   for (;;) {
     const auto more = reader_->next({.checkpoints = false, .content = false, .epoch = epoch_});
     if (!more) return tl::unexpected(more.error());
     if (*more) {
-      // One that stood although its write failed stands twice.
+      // A frame on disk after a failed write has a duplicate.
       if (reader_->frame().sequence <= sequence_) continue;
       return reader_->frame().sequence <= query.until;
     }
@@ -54,7 +54,7 @@ Result<bool> FrameReader::next(const FrameQuery& query) {
     if (later == numbers->end()) return false;
     const Status entered = enter(*later);
     if (!entered && entered.error().code != ErrorCode::kNotFound) return tl::unexpected(entered.error());
-    if (!entered) return false;  // dropped since; the next call begins behind it
+    if (!entered) return false;  // deleted since; the next call starts after it
   }
 }
 
@@ -73,7 +73,7 @@ Result<std::vector<VerbatimFrame>> FrameReader::read(const FrameQuery& query) {
   for (size_t bytes = 0; found.empty() || bytes < query.bytes;) {
     const auto more = next(query);
     if (!more || !*more) {
-      // Whatever was passed is looked for anew.
+      // Searches the position again from the start.
       const bool left = sequence_ < query.until;
       if (left) reader_.reset();
       if (!more && found.empty()) return tl::unexpected(more.error());

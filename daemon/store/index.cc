@@ -12,7 +12,7 @@ namespace {
 
 using Statement = Database::Statement;
 
-// Bounds of rows are held once in so many writes: counting costs more than a row.
+// Writes between two checks of the row limits: counting costs more than a row.
 constexpr uint64_t kBoundsEvery = 256;
 constexpr std::array<std::string_view, 4> kStates = {"running", "ended_well", "failed", "ended"};
 
@@ -39,7 +39,7 @@ Status Index::in_transaction(const Work& work) {
 
 Status Index::hold_bounds() {
   return in_transaction([&]() -> Status {
-    // Of one job the newest runs; then, of all, those that run and the newest.
+    // Keeps the newest runs of each job; then, over all jobs, running ones and the newest.
     Statement runs(database_,
                    "DELETE FROM jobs WHERE rowid IN (SELECT rowid FROM (SELECT rowid, row_number() OVER "
                    "(PARTITION BY id ORDER BY run DESC) AS n FROM jobs) WHERE n > ?)");
@@ -184,13 +184,13 @@ Status Index::judge(const Judgement& j) {
     Statement put(database_, "UPDATE diagnoses SET state = ?, judged_by = ?, judged_ns = ? WHERE rowid = ?");
     put.bind(j.right ? "confirmed" : "refuted").bind(j.by).bind_time(j.time_ns).bind(get.integer(0));
     if (const Status done = put.run(); !done) return done;
-    // An id is of one run alone.
+    // Each id belongs to one run.
     return write_audit({j.time_ns, j.by, j.right ? "confirm" : "refute", j.job + "/" + j.id, get.text(1)});
   });
 }
 
 Result<std::map<std::string, Judged>> Index::judged() {
-  // SQLite takes the columns beside a lone max() from its row.
+  // SQLite takes the other columns from the row of a single max().
   Statement get(database_,
                 "SELECT detail, what, who, max(row) FROM audit WHERE what IN ('confirm', 'refute') AND "
                 "detail <> '' GROUP BY subject ORDER BY max(row)");
@@ -225,7 +225,7 @@ Result<std::vector<FindingRow>> Index::findings(const std::string& job, size_t l
   });
 }
 
-// ---- people
+// ---- judgements
 
 Status Index::write_audit(const AuditRow& row) {
   Statement put(database_, "INSERT INTO audit (time_ns, who, what, subject, detail) VALUES (?, ?, ?, ?, ?)");

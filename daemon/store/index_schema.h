@@ -39,7 +39,7 @@ CREATE TABLE reports_2 (
   job TEXT NOT NULL, run INTEGER NOT NULL, json TEXT NOT NULL, PRIMARY KEY (job, run),
   FOREIGN KEY (job, run) REFERENCES jobs_2 (id, run) ON DELETE CASCADE);
 INSERT INTO reports_2 SELECT r.job, j.run, r.json FROM reports r JOIN jobs j ON j.id = r.job;
--- What was told of earlier runs is listed with the last one: which one it was nobody knows any more.
+-- Rows of earlier runs are listed with the last run: their own run is unknown.
 CREATE TABLE diagnoses_2 (
   job TEXT NOT NULL, run INTEGER NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL, first_ns INTEGER,
   last_ns INTEGER, json TEXT NOT NULL, state TEXT NOT NULL, judged_by TEXT NOT NULL DEFAULT '',

@@ -16,15 +16,15 @@ enum class RecordKind : uint8_t {
   kSkipped = 7,
 };
 
-// Flags of a stream.
+// Flags of a stream record.
 constexpr uint8_t kHasUid = 1, kHasPid = 2;
-// Flags of a piece and of a position.
+// Flags of a piece and of a position record.
 constexpr uint8_t kHasPlace = 1, kHasGap = 2, kEnds = 4, kHasPast = 8;
 
-// Everything of a piece but its bytes and its reason: 1 + 1 + 4 + 8 + 8 + 4, a place of 48, a gap of 20.
+// Size of a piece without bytes and reason: 1 + 1 + 4 + 8 + 8 + 4, a place of 48, a gap of 20.
 constexpr size_t kPieceFixedMax = 96;
 constexpr size_t kStreamFixedMax = 64;
-// No source has more: sums of a few of these still fit.
+// Largest offset of a source: sums of a few still fit 64 bits.
 constexpr uint64_t kOffsetMax = uint64_t{1} << 60;
 
 void put_string(std::string& out, std::string_view text) {
@@ -61,7 +61,7 @@ FilePlace get_place(Cursor& in) {
   return place;
 }
 
-// Each returns whether the record was one; `in` may be bad beside it.
+// Each returns whether the record is well-formed; `in` may be bad in addition.
 bool read_stream(Cursor& in, RecordSink& sink) {
   StreamInfo stream;
   bool good = true;

@@ -17,10 +17,10 @@ constexpr std::string_view kSegmentMagic = "CULPSEGM";
 constexpr std::string_view kFrameMagic = "CFRM";
 constexpr size_t kSegmentHashAt = kSegmentHeaderBytes - 8;
 constexpr size_t kFrameHashAt = kFrameHeaderBytes - 8;
-// What is read at once when a sound header is looked for.
+// Bytes per read in the search for a sound header.
 constexpr size_t kSearchBytes = 256 << 10;
 constexpr std::string_view kSuffix = ".seg";
-// Beside a frame's kind.
+// Flag in the kind of a frame.
 constexpr uint32_t kDeclares = 0x100;
 
 }  // namespace
@@ -102,7 +102,7 @@ std::optional<uint64_t> segment_number(std::string_view name) {
   if (name.size() != 16 + kSuffix.size() || !name.ends_with(kSuffix)) return std::nullopt;
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + 16, number, 16);
-  // Only what segment_name() gives: the same number must not stand in two files.
+  // Only names of segment_name(): two files must not have the same number.
   if (error != std::errc{} || end != name.data() + 16 || segment_name(number) != name) return std::nullopt;
   return number;
 }
@@ -122,7 +122,7 @@ Result<std::optional<uint64_t>> newest_epoch(io::Files& files, const std::string
   if (!numbers) return tl::unexpected(numbers.error());
   for (size_t i = numbers->size(); i-- > 0;) {
     auto reader = SegmentReader::open(files, folder, (*numbers)[i]);
-    if (!reader) continue;  // it was dropped since
+    if (!reader) continue;  // deleted since
     const auto epoch = reader->epoch();
     if (epoch && *epoch) return *epoch;
   }
@@ -136,7 +136,7 @@ bool Unpacker::unpack(const FrameHeader& header, std::string_view stored, std::s
   if (stored.size() != header.stored_size || hash64(stored) != header.payload_hash) return false;
   if (ZSTD_getFrameContentSize(stored.data(), stored.size()) != header.raw_size) return false;
   out.resize(header.raw_size);
-  // In one call into memory that is there: no window is allocated, whatever the frame asks for.
+  // One call into existing memory: no window is allocated, whatever the frame requests.
   return ZSTD_decompressDCtx(context_, out.data(), out.size(), stored.data(), stored.size()) ==
          header.raw_size;
 }
@@ -158,15 +158,15 @@ Result<SegmentReader> SegmentReader::open(io::Files& files, const std::string& f
   const auto whole = reader.read(reader.head_, kSegmentHeaderBytes, 0);
   if (!whole) return tl::unexpected(whole.error());
   if (*whole) reader.header_ = decode_segment_header(reader.head_);
-  if (reader.header_ && reader.header_->number != number) reader.header_.reset();  // a file that was renamed
-  // Behind a damaged header the frames still stand where they stood.
+  if (reader.header_ && reader.header_->number != number) reader.header_.reset();  // a renamed file
+  // Frames after a damaged header are still at their places.
   reader.position_ = std::min<uint64_t>(kSegmentHeaderBytes, reader.size_);
   reader.any_origin_ = reader.header_ && reader.header_->kind != SegmentKind::kSpool;
   reader.sound_end_ = reader.header_ ? reader.position_ : 0;
   return reader;
 }
 
-// False where the file ends before.
+// False if the file ends before.
 Result<bool> SegmentReader::read(std::string& out, size_t size, uint64_t offset) {
   if (offset > size_ || size > size_ - offset) return false;
   out.resize(size);
@@ -175,8 +175,8 @@ Result<bool> SegmentReader::read(std::string& out, size_t size, uint64_t offset)
   return *got == size;
 }
 
-// In a spool a frame that is another segment's, or another spool's, is what a disk left behind after a power
-// loss. In an archive they keep the numbers of the spools that they came from.
+// In a spool, a frame of another segment or spool is a remnant of a power loss. In an archive, frames keep
+// the numbers of their spools.
 bool SegmentReader::belongs(const FrameHeader& frame) const {
   if (any_origin_) return true;
   return frame.segment == number_ && (!header_ || frame.epoch == header_->epoch);
@@ -211,7 +211,7 @@ Result<std::optional<uint64_t>> SegmentReader::find_header(uint64_t from) {
     const std::string_view bytes(window);
     for (size_t at = bytes.find(kFrameMagic); at != std::string_view::npos;
          at = bytes.find(kFrameMagic, at + 1)) {
-      if (at + kFrameHeaderBytes > size) break;  // the next window begins before it
+      if (at + kFrameHeaderBytes > size) break;  // the next window covers it
       const auto header = decode_frame_header(bytes.substr(at));
       if (header && belongs(*header)) return from + at;
     }

@@ -13,15 +13,15 @@ namespace culprit::store {
 
 namespace {
 
-// A frame is packed when it holds this much: larger ones pack little better (zstd's window at level 1 is
-// 512 KiB), and a damaged one costs this much evidence.
+// Content at which a frame is packed. Larger ones compress little better (zstd's window at level 1 is 512
+// KiB), and a damaged frame costs this much evidence.
 constexpr size_t kFrameBytes = 512 << 10;
-// Lines repeat in long parts: without the short ones frames are a hundredth smaller, and packed 3 % faster.
+// Shortest match: lines repeat in long parts. Without short matches frames are 1 % smaller and 3 % faster.
 constexpr int kMinMatch = 7;
-// The table of what was seen then stays in the core's nearest cache, beside the text: 7 % less time for
-// frames that are 1.5 % larger.
+// Hash table size: the table and the text then fit the first-level cache, for 7 % less time and 1.5 % larger
+// frames.
 constexpr int kHashLog = 13;
-// What may wait while the disk fails: a packed frame and one under way.
+// Bytes that wait while the disk fails: a packed frame and the current one.
 constexpr size_t kPendingBytes = kFrameRawMax;
 static_assert(kBatchBytes + kFrameBytes <= kPendingBytes);
 
@@ -29,12 +29,12 @@ static_assert(kBatchBytes + kFrameBytes <= kPendingBytes);
 
 struct Spool::Packer {
   ZSTD_CCtx* context = ZSTD_createCCtx();
-  std::unique_ptr<char[]> place;  // for what zstd gives: a string would be filled with zeros for each frame
+  std::unique_ptr<char[]> place;  // output of zstd: a string would be zeroed for each frame
   size_t size = 0;
   ~Packer() { ZSTD_freeCCtx(context); }
 
   char* place_for(size_t bound) {
-    // What a frame that waited for a disk took is given back.
+    // Releases the memory of a frame that waited for the disk.
     if (size < bound || size > 4 * kFrameBytes) {
       size = std::max(bound, ZSTD_COMPRESSBOUND(kFrameBytes + limits::kPieceBytes));
       place.reset();
@@ -59,7 +59,7 @@ Result<std::unique_ptr<Spool>> Spool::open(io::Files& files, SpoolOptions option
   return spool;
 }
 
-// ---- what is there
+// ---- streams
 
 KeptStream Spool::kept(const Stream& s) const {
   return {{s.info, s.committed.size, s.committed.place, s.committed.ended, s.committed.past}, s.first_offset};
@@ -164,7 +164,8 @@ Status Spool::declare(const PieceBatch& batch) {
       }
     }
     for (size_t k = 0; k < i; ++k) streams_.erase(batch.opened[k].id);
-    return fail(ErrorCode::kInvalid, fmt::format("stream {}, {}: it was told before", info.id, info.path));
+    return fail(ErrorCode::kInvalid,
+                fmt::format("stream {}, {}: it was declared before", info.id, info.path));
   }
   return {};
 }
@@ -174,7 +175,7 @@ Status Spool::check_pieces(const PieceBatch& batch) {
   for (const Piece& piece : batch.pieces) {
     const auto found = streams_.find(piece.stream);
     if (found == streams_.end())
-      return fail(ErrorCode::kInvalid, fmt::format("stream {}: it was never told", piece.stream));
+      return fail(ErrorCode::kInvalid, fmt::format("stream {}: it was never declared", piece.stream));
     Stream& stream = found->second;
     if (stream.check_batch != batches_) stream.check_size = stream.appended.size;
     stream.check_batch = batches_;
@@ -206,7 +207,7 @@ void Spool::take(const PieceBatch& batch, TimeNs now) {
     stats_.raw_bytes += piece.bytes.size();
     advance(stream.appended, piece, stream.info.kind, piece.bytes.size());
     touch(stream);
-    // A failure is noted; the batch is taken all the same, and waits.
+    // The failure is recorded; the batch is taken and waits.
     if (!batch.whole && raw_.size() >= kFrameBytes && stats_.failing_since_ns == kNoTime)
       (void)write_pending(now);
   }
@@ -260,7 +261,7 @@ Status Spool::pack_pending(TimeNs now) {
   if (const Status packed = pack(ready_header_, raw_, ready_); !packed) return packed;
   sequence_ += 1;
   raw_.clear();
-  if (raw_.capacity() > 4 * kFrameBytes) raw_.shrink_to_fit();  // it waited for a disk
+  if (raw_.capacity() > 4 * kFrameBytes) raw_.shrink_to_fit();  // it had waited for the disk
   raw_mask_ = 0;
   raw_declares_ = false;
   ready_marks_.clear();

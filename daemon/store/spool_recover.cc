@@ -1,4 +1,4 @@
-// What a start finds in the spool's folder.
+// Recovery of a spool at a start.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace culprit::store {
 
-// Streams as the records tell, one after the other.
+// Applies records to the streams, in order.
 class Spool::Recovery : public RecordSink {
  public:
   explicit Recovery(Spool& spool) : spool_(spool) {}
@@ -24,7 +24,7 @@ class Spool::Recovery : public RecordSink {
   void on_piece(const Piece& piece, std::string_view bytes) override {
     const auto found = spool_.streams_.find(piece.stream);
     if (found == spool_.streams_.end()) {
-      // The frame that told it is damaged. Nobody can ask for it; its id must not come again all the same.
+      // The frame that declared it is damaged. It is not accessible, but its id must not be used again.
       return raise_next_id(piece.stream + 1);
     }
     advance(found->second.committed, piece, found->second.info.kind, bytes.size());
@@ -54,20 +54,20 @@ Status Spool::recover(TimeNs) {
   const size_t newest = segments_.size() - 1;
   for (size_t i = first->value_or(0); i <= newest; ++i)
     if (const Status read = read_segment(recovery, i); !read) return read;
-  // Else, and where this fails, the next frame begins a segment, and what is torn stays where it is.
+  // Otherwise, or if this fails, the next frame starts a segment, and the torn part stays in place.
   if (*first == newest) go_on_in_newest(segments_.back().size - stats_.cut_bytes);
   for (auto& [id, stream] : streams_) stream.appended = stream.committed;
   written_sequence_ = sequence_;
   note_first_offsets();
   if (!options_.hold) return {};
-  // What a killed process wrote may be in memory only: it may not be sent before it was synced.
+  // Data of a killed process may be in the page cache only: it must be synced before it is sent.
   for (const Segment& segment : segments_) unsynced_.push_back(segment.number);
   folder_changed_ = true;
   (void)sync();
   return note_sequences();
 }
 
-// Where nothing tells, as where a segment holds nothing sound, what is known of the next one counts.
+// If a segment has no sound frame, the value of the next one counts.
 Status Spool::note_sequences() {
   uint64_t before = written_sequence_;
   for (size_t i = segments_.size(); i-- > 0;) {
@@ -80,7 +80,7 @@ Status Spool::note_sequences() {
   return {};
 }
 
-// Their sizes, and the epoch: that of the newest that tells it.
+// Reads their sizes, and the epoch from the newest with a sound header.
 Status Spool::look_at_segments() {
   const auto numbers = list_segments(files_, options_.folder);
   if (!numbers) return tl::unexpected(numbers.error());
@@ -106,7 +106,7 @@ Status Spool::look_at_segments() {
   return {};
 }
 
-// The newest segment that can be read without those before it, and written on.
+// The newest segment that is readable without earlier ones, and can be continued.
 Result<std::optional<size_t>> Spool::newest_checkpoint() const {
   for (size_t i = segments_.size(); i-- > 0;) {
     auto reader = SegmentReader::open(files_, options_.folder, segments_[i].number);
@@ -148,7 +148,7 @@ void Spool::go_on_in_newest(uint64_t sound_end) {
   handle_ = std::move(*file);
 }
 
-// After the oldest segment: what its checkpoint says was there before it. What had ended by then is gone.
+// After the oldest segment: the bytes before its checkpoint. Streams that ended before it no longer exist.
 void Spool::note_first_offsets() {
   auto reader = SegmentReader::open(files_, options_.folder, segments_.front().number);
   if (!reader) return;

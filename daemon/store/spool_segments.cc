@@ -1,4 +1,4 @@
-// Segments of the spool: begun, ended, dropped, and what is done when the disk fails.
+// Segments of the spool: created, finished, deleted, and the handling of disk failures.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +10,12 @@ namespace culprit::store {
 
 namespace {
 
-// Of a checkpoint, before it is packed: 5,000 sources.
+// Bytes of a checkpoint before packing: 5,000 sources.
 constexpr size_t kCheckpointPartBytes = 1 << 20;
-// The spool is never fewer segments than this where it is full, so that an eighth goes at once and not all.
+// A full spool has at least this many segments, so that a deletion removes an eighth and not all.
 constexpr uint64_t kSegmentsMin = 8;
 constexpr uint64_t kSegmentBytesMin = 64 << 10;
-// A disk with less room than this, beside what was to be written, is full: file systems keep some back.
+// Free space, besides the write itself, below which a disk counts as full: file systems reserve some.
 constexpr uint64_t kDiskSlackBytes = 1 << 20;
 
 }  // namespace
@@ -30,7 +30,7 @@ Status Spool::ensure_segment(TimeNs now) {
   if (handle_ && tail_unknown_) mend_tail();
   if (handle_ && segments_.back().size - checkpoint_end_ < segment_bytes_) return {};
   if (handle_) {
-    // What sync() promises holds over segments. Where it fails, it is told, and tried again there.
+    // sync() covers finished segments too. A failure here is reported, and sync() retries.
     if (const Status synced = handle_->sync(); !synced) {
       (void)note(synced, now);
       unsynced_.push_back(segments_.back().number);
@@ -40,7 +40,7 @@ Status Spool::ensure_segment(TimeNs now) {
   return begin_segment(now);
 }
 
-// Cuts what a failed write may have left, or leaves it where it is and gives the segment up.
+// Truncates the remains of a failed write, or else abandons the segment.
 void Spool::mend_tail() {
   tail_unknown_ = false;
   Segment& segment = segments_.back();
@@ -67,7 +67,7 @@ Status Spool::begin_segment(TimeNs now) {
   if (written) written = (*file)->append(*bytes);
   if (!written) {
     file->reset();
-    // Nothing but a copy of what is known stands in it. Where it cannot go, its number is used up.
+    // The segment has only a copy of known data. If it cannot be deleted, its number stays used.
     if (!files_.remove(path)) segments_.push_back({number, 0, written_sequence_});
     return written;
   }
@@ -80,7 +80,7 @@ Status Spool::begin_segment(TimeNs now) {
   return {};
 }
 
-// Every source with where it stands, so that a segment can be read without those before it.
+// The positions of all sources, so that a segment is readable without earlier ones.
 Result<std::string> Spool::checkpoint(uint64_t number, TimeNs now) {
   FrameHeader header;
   header.segment = number;
@@ -107,10 +107,10 @@ Result<std::string> Spool::checkpoint(uint64_t number, TimeNs now) {
   return out;
 }
 
-// Writes ready_ behind the segment.
+// Appends ready_ to the segment.
 Status Spool::append_frame() {
   Status written;
-  if (detail::crash_point_armed) {  // a kill in the middle of a write leaves the first part of it
+  if (detail::crash_point_armed) {  // a kill during a write leaves its first part
     const std::string_view whole(ready_);
     written = handle_->append(whole.substr(0, whole.size() / 2));
     crash_point("store.mid_frame");
@@ -150,7 +150,7 @@ Status Spool::sync_left() {
     const auto file =
         files_.open(options_.folder + "/" + segment_name(unsynced_.back()), io::OpenFor::kAppend);
     Status synced = file ? (*file)->sync() : Status(tl::unexpected(file.error()));
-    if (!synced && synced.error().code != ErrorCode::kNotFound) return synced;  // else it was dropped since
+    if (!synced && synced.error().code != ErrorCode::kNotFound) return synced;  // else it was deleted since
     unsynced_.pop_back();
   }
   return {};
@@ -158,13 +158,13 @@ Status Spool::sync_left() {
 
 // ---- making room
 
-// Keeps the spool within its bound; where nothing more can go, it stands above it by what is written now.
+// Keeps the spool within its limit. If nothing can be deleted, it exceeds the limit by the current write.
 void Spool::make_room(uint64_t needed) {
   while (bytes_ + needed > options_.max_bytes && segments_.size() > 1)
     if (!drop_oldest()) return;
 }
 
-// As make_room(); an error where what a peer has not acknowledged takes the room.
+// Like make_room(); an error if unacknowledged frames take the space.
 Status Spool::room_for(uint64_t needed) {
   make_room(needed);
   stats_.full = bytes_ + needed > options_.max_bytes && oldest_is_held();
@@ -177,8 +177,8 @@ bool Spool::oldest_is_held() const {
   return options_.hold && segments_.size() > 1 && segments_[1].before > acknowledged_;
 }
 
-// Where the disk is full: the newest evidence is worth more than the oldest, so the oldest makes room for it,
-// but one ended segment stays. Whether there is room now.
+// On a full disk the oldest segments are deleted for new evidence, down to one finished segment. Returns
+// whether there is room now.
 bool Spool::make_room_on_disk(uint64_t needed) {
   if (segments_.size() <= 2) return false;
   const auto disk = files_.space(options_.folder);
@@ -205,10 +205,9 @@ bool Spool::drop_oldest() {
   return true;
 }
 
-// Ended sources beyond the bound are known no more, the oldest first; their bytes stay while their segments
-// do.
+// Forgets ended sources beyond the limit, the oldest first; their bytes stay as long as their segments.
 void Spool::forget_streams() {
-  // Room for those of the batches until the next commit, so that this is done now and then and not always.
+  // Makes extra room for the batches until the next commit, so that this runs rarely.
   constexpr size_t kKept = kStreamsMax / 2;
   if (streams_.size() <= kKept) return;
   for (auto it = streams_.begin(); it != streams_.end() && streams_.size() > kKept;) {
