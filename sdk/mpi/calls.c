@@ -1,5 +1,5 @@
-/* libculprit-mpi.so: MPI's calls as a program makes them, each recorded with its entry and its exit, and
- * carried out by the library under its other name (PMPI_). Loaded by LD_PRELOAD, or linked before MPI. */
+/* libculprit-mpi.so: wrappers of MPI's calls. Each records its entry and exit and calls the library under its
+ * other name (PMPI_). Loaded by LD_PRELOAD, or linked before MPI. */
 #include "shim.h"
 
 #include <stdarg.h>
@@ -12,7 +12,7 @@ static uint64_t sized(MPI_Datatype type, uint64_t count) {
   return count * (uint64_t)size;
 }
 
-/* Of the side that has data: MPI_IN_PLACE leaves the other, here and below. */
+/* From the side with data: with MPI_IN_PLACE the other one, here and below. */
 static uint64_t sent(const void* buffer, int count, MPI_Datatype type, int other, MPI_Datatype other_type) {
   return buffer == MPI_IN_PLACE ? sized(other_type, (uint64_t)other) : sized(type, (uint64_t)count);
 }
@@ -29,7 +29,7 @@ static uint64_t own_of(MPI_Comm comm, const int* counts, MPI_Datatype type) {
   return known && counts ? sized(type, (uint64_t)counts[known->rank]) : 0;
 }
 
-/* As total, where each rank has a type of its own. */
+/* Like total, with a type per rank. */
 static uint64_t total_of_types(MPI_Comm comm, const int* counts, const MPI_Datatype* types) {
   const shim_comm* known = shim_comm_of(comm);
   uint64_t sum = 0;
@@ -69,7 +69,8 @@ EXPORT int MPI_Abort(MPI_Comm comm, int code) {
   return PMPI_Abort(comm, code);
 }
 
-/* MPI gives levels above 2 to profilers: MPI_Pcontrol(3, step) tells the step, and is nothing without us. */
+/* MPI reserves levels above 2 for profilers: MPI_Pcontrol(3, step) sets the step; without us it has no
+ * effect. */
 EXPORT int MPI_Pcontrol(const int level, ...) {
   if (level == 3) {
     va_list more;
@@ -104,8 +105,8 @@ EXPORT int MPI_Comm_set_name(MPI_Comm comm, const char* name) {
   return PMPI_Comm_set_name(comm, name);
 }
 
-/* ---- collectives, blocking and not. Their size is worked out of arguments that mean nothing on some ranks
- * of an intercommunicator: only for communicators that are traced. */
+/* ---- collectives, blocking and not. Their size is computed from arguments that are undefined on some ranks
+ * of an intercommunicator, so only for traced communicators. */
 
 #define COLLECTIVE(name, iname, op, bytes, parameters, arguments)                          \
   EXPORT int MPI_##name(OF parameters, MPI_Comm comm) {                                    \
@@ -166,7 +167,7 @@ COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, CULPRIT_REDUCE_SCATTER,
 COLLECTIVE(Gather, Igather, CULPRIT_GATHER, sent(from, n, type, to_n, to_type),
            (const void* from, int n, MPI_Datatype type, void* to, int to_n, MPI_Datatype to_type, int root),
            (from, n, type, to, to_n, to_type, root))
-/* What a rank receives; the root in place receives what it sends to each. */
+/* Bytes that a rank receives; an in-place root receives as much as it sends to each. */
 COLLECTIVE(Scatter, Iscatter, CULPRIT_SCATTER, sent(to, to_n, to_type, n, type),
            (const void* from, int n, MPI_Datatype type, void* to, int to_n, MPI_Datatype to_type, int root),
            (from, n, type, to, to_n, to_type, root))
@@ -180,8 +181,8 @@ COLLECTIVE(Scatterv, Iscatterv, CULPRIT_SCATTER,
            (const void* from, const int counts[], const int places[], MPI_Datatype type, void* to, int to_n,
             MPI_Datatype to_type, int root),
            (from, counts, places, type, to, to_n, to_type, root))
-/* Records have no word for these. A rank waits for those before it and not for all, so none of the operations
- * that every rank leaves together would be right; a reduction says no more than that there is waiting. */
+/* Records have no operation for these. A rank waits for earlier ranks only, so operations that all ranks
+ * leave together would be wrong; a reduction only implies waiting. */
 COLLECTIVE(Scan, Iscan, CULPRIT_REDUCE, sized(type, (uint64_t)count),
            (const void* from, void* to, int count, MPI_Datatype type, MPI_Op how),
            (from, to, count, type, how))
@@ -209,7 +210,7 @@ EXPORT int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
 
 /* ---- two ranks */
 
-/* As to one rank; 0: MPI_PROC_NULL, or not traced. */
+/* For one peer; 0: MPI_PROC_NULL, or not traced. */
 static int describe_pair(culprit_record* record, MPI_Comm comm, int op, int peer, uint64_t bytes) {
   shim_comm* known = shim_comm_of(comm);
   return shim_describe(record, known, op, bytes) && shim_describe_pair(record, known, op, peer);
@@ -233,7 +234,7 @@ static int describe_pair(culprit_record* record, MPI_Comm comm, int op, int peer
     if (on) shim_post(result == MPI_SUCCESS ? *request : MPI_REQUEST_NULL, &record, NULL);                \
     return result;                                                                                        \
   }
-/* MPI spells the nonblocking ones Isend, Issend, ... */
+/* The nonblocking ones are Isend, Issend, ... */
 #define MPI_ISend MPI_Isend
 #define MPI_ISsend MPI_Issend
 #define MPI_IRsend MPI_Irsend
@@ -247,7 +248,7 @@ SEND(Ssend)
 SEND(Rsend)
 SEND(Bsend)
 
-/* A receive from anybody has a peer only when it is over: told then, with the entry that it had. */
+/* A receive from any source has a peer only at its end: recorded then, with its entry time. */
 static void leave_any(culprit_record* record, MPI_Comm comm, int result, const MPI_Status* status) {
   if (result == MPI_SUCCESS &&
       shim_describe_pair(record, shim_comm_of(comm), CULPRIT_RECV, status->MPI_SOURCE))
@@ -285,8 +286,8 @@ EXPORT int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag
   return result;
 }
 
-/* ---- a message that is matched first and received then, as mpi4py's comm.recv() does it. It is counted
- * where it is matched, since a later receive takes the next one. */
+/* ---- matched messages, as in mpi4py's comm.recv(). They are counted at the match, because a later receive
+ * takes the next message. */
 
 /* Its sender and its number; 0: not traced. */
 static int matched(culprit_record* record, MPI_Comm comm, const MPI_Status* status) {
@@ -314,7 +315,7 @@ EXPORT int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message* message, MP
   return result;
 }
 
-/* It asks and does not wait: the program's time is taken by the receive alone. */
+/* It does not wait: only the receive takes time. */
 EXPORT int MPI_Improbe(int from, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
                        MPI_Status* status) {
   culprit_record record;
@@ -344,7 +345,7 @@ EXPORT int MPI_Imrecv(void* data, int count, MPI_Datatype type, MPI_Message* mes
   return result;
 }
 
-/* ---- requests that are started again and again */
+/* ---- persistent requests */
 
 #define SEND_INIT(name)                                                                         \
   EXPORT int MPI_##name##_init(const void* data, int count, MPI_Datatype type, int to, int tag, \

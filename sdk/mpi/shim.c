@@ -3,10 +3,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Sets of members of which a process makes communicators. */
+/* Distinct member sets of a process's communicators. */
 enum { SETS = 4096 };
-/* Requests under way that are followed; a rank that exchanges with all of 8,192 others at once has more, and
- * those are counted as dropped. */
+/* Tracked pending requests. A rank that exchanges with 8,192 others at once has more; the rest counts as
+ * dropped. */
 enum { PENDING = 8192, BUCKETS = 4096 };
 
 static struct {
@@ -15,19 +15,19 @@ static struct {
   int threads; /* MPI_THREAD_MULTIPLE */
   uint32_t rank, world, device;
   MPI_Group group;       /* of MPI_COMM_WORLD */
-  pthread_mutex_t mutex; /* of communicators that are made */
+  pthread_mutex_t mutex; /* of created communicators */
   struct {
     uint64_t hash, made;
   } sets[SETS];
-  uint64_t freed; /* communicators, so that what threads remember of them is void */
+  uint64_t freed; /* incremented on changes, so that threads drop their cached communicators */
 } shim = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* Requests. Held for some instructions, and only where several threads call MPI. */
+/* Requests. Locked for some instructions, and only if several threads call MPI. */
 static struct {
   pthread_mutex_t mutex;
   shim_pending pool[PENDING]; /* 0 is none */
   uint16_t buckets[BUCKETS];
-  uint16_t unused, fresh; /* a list of entries that were used, and the first that was never */
+  uint16_t unused, fresh; /* list of freed entries, and the first unused one */
 } requests = {.mutex = PTHREAD_MUTEX_INITIALIZER, .fresh = 1};
 
 static __thread struct {
@@ -44,7 +44,7 @@ static uint64_t mix(uint64_t value) {
   return value ^ value >> 31;
 }
 
-/* How many communicators of these members there were; UINT64_MAX where there is no room to count. */
+/* Number of earlier communicators with these members; UINT64_MAX if there is no room to count. */
 static uint64_t count_made(uint64_t hash) {
   for (uint64_t i = 0; i < SETS; ++i) {
     const uint64_t at = (hash + i) % SETS;
@@ -55,7 +55,7 @@ static uint64_t count_made(uint64_t hash) {
   return UINT64_MAX;
 }
 
-/* Receives from anybody may outlive their communicator: their sender is not known any more. */
+/* Receives from any source may outlive their communicator: their sender is then unknown. */
 static void orphan_pending(const shim_comm* freed);
 
 static int forget(MPI_Comm comm, int keyval, void* value, void* extra) {
@@ -282,8 +282,8 @@ static void orphan_pending(const shim_comm* freed) {
   unlock();
 }
 
-/* What was under way by a handle that is given again: it was over, at its posting (MPI has one handle for all
- * of those) or by a call that is not seen here. */
+/* Drops the pending entry of a reused handle: its request ended at its posting (MPI has one handle for all of
+ * those) or in an unrecorded call. */
 typedef struct ended {
   culprit_record record;
   int known, lost;
@@ -302,7 +302,7 @@ static void tell_ended(ended* was) {
   shim_leave(&was->record);
 }
 
-/* Keeps `pending` by its handle; 0: there is no room. */
+/* Stores `pending` under its handle. 0: no room. */
 static int keep(const shim_pending* pending) {
   ended was = {.known = 0, .lost = 0};
   uint16_t at, same;
@@ -323,7 +323,7 @@ static int keep(const shim_pending* pending) {
   return at != 0;
 }
 
-/* As it is taken out by whoever waits; 0: nothing is known, or nothing is under way. */
+/* Takes the pending entry for a wait. 0: unknown, or not pending. */
 static uint16_t take_out(uint64_t handle) {
   uint16_t at;
   lock();
@@ -389,7 +389,7 @@ void shim_put_back(uint16_t taken) {
 
 /* ---- matched messages */
 
-/* Those of messages are not those of requests that are under way: in Open MPI both are addresses, in MPICH a
+/* Handles of messages differ from those of pending requests: in Open MPI both are addresses, in MPICH a
  * message is a request. */
 static uint64_t handle_of_message(MPI_Message message) { return (uint64_t)(uintptr_t)message; }
 

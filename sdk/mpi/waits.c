@@ -1,18 +1,18 @@
-/* Calls that wait for requests, or ask for them. */
+/* Calls that wait for requests or test them. */
 #include "shim.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Requests of one call that are followed, as many as are followed at all: 16 KiB of the caller's stack. Of
- * longer lists the rest is taken for over when MPI gives its handles again. */
+/* Tracked requests per call, equal to the limit of all: 16 KiB of the caller's stack. Further ones count as
+ * ended when MPI reuses their handles. */
 enum { WAITED = 8192 };
-/* Of a call whose program wants no statuses, while it waits for receives from anybody. */
+/* Statuses for a call without statuses of its own that waits for receives from any source. */
 enum { STATUSES = 256 };
 
 typedef struct waiting {
   int count;
   uint16_t* taken;
-  MPI_Status* statuses; /* that the call fills; NULL: none */
+  MPI_Status* statuses; /* filled by the call; NULL: none */
   MPI_Status* mine;     /* STATUSES of them */
 } waiting;
 
@@ -27,8 +27,8 @@ static void take(waiting* w, const MPI_Request* asked) {
   if (wants && w->statuses == MPI_STATUSES_IGNORE && all <= STATUSES) w->statuses = w->mine;
 }
 
-/* The i'th is over where the call says so, or MPI has taken its handle away, as it does but for persistent
- * requests. */
+/* The i'th request ended if the call reports it, or if MPI cleared its handle, as it does except for
+ * persistent requests. */
 static void settle(waiting* w, const MPI_Request* asked, int i, const MPI_Status* status, int over) {
   if (!w->taken[i]) return;
   if (over || asked[i] == MPI_REQUEST_NULL)
@@ -43,7 +43,7 @@ static void settle_all(waiting* w, const MPI_Request* asked, int over) {
     settle(w, asked, i, w->statuses == MPI_STATUSES_IGNORE ? NULL : &w->statuses[i], over);
 }
 
-/* Those that the call names, with their statuses in its order; the others are not over. */
+/* Ends the requests that the call lists, with their statuses in its order; the others stay pending. */
 static void settle_some(waiting* w, const MPI_Request* asked, int over, const int* indices) {
   for (int i = 0; over != MPI_UNDEFINED && i < over; ++i)
     if (indices[i] >= 0 && indices[i] < w->count)
@@ -107,7 +107,7 @@ EXPORT int MPI_Testsome(int count, MPI_Request asked[], int* over, int indices[]
   return result;
 }
 
-/* One of many: its status is a single one. */
+/* One of many, with a single status. */
 #define ANY                                        \
   uint16_t taken[WAITED];                          \
   MPI_Status mine;                                 \
@@ -133,7 +133,7 @@ EXPORT int MPI_Testany(int count, MPI_Request asked[], int* index, int* flag, MP
   return result;
 }
 
-/* Nobody will wait for it. */
+/* No call will wait for it. */
 EXPORT int MPI_Request_free(MPI_Request* request) {
   shim_done(shim_take(*request), NULL);
   shim_forget(*request);

@@ -1,6 +1,6 @@
-/* What NCCL hands to a profiler plugin, as far as it is read here: declarations of our own of a binary
- * interface, versions 3 to 6. Versions 5 and 6 agree in all that is read. The checks below hold what is
- * known of sizes and places. */
+/* The parts of NCCL's profiler interface that the plugin reads: our own declarations of the binary interface,
+ * versions 3 to 6. Versions 5 and 6 are equal in these parts. The checks below pin the known sizes and
+ * offsets. */
 #ifndef CULPRIT_NCCL_ABI_H
 #define CULPRIT_NCCL_ABI_H
 
@@ -12,8 +12,8 @@ enum nccl_state { NCCL_KERNEL_CHANNEL_STOP = 22 };
 enum nccl_result { NCCL_SUCCESS = 0 };
 enum nccl_log { NCCL_LOG_INFO = 3 };
 
-/* Version 3 opens coll and p2p with the communicator's name and hash, which version 4 moved to init: that is
- * the 16 bytes by which its descriptor is longer. */
+/* Version 3 starts coll and p2p with the communicator's name and hash, 16 bytes; version 4 moved them to
+ * init. */
 typedef struct nccl_descriptor_v3 {
   uint8_t type;
   void* parent;
@@ -69,7 +69,7 @@ typedef struct nccl_descriptor_v3 {
     } p2p;                                           \
     struct {                                         \
       uint8_t channel;                               \
-      uint64_t timer; /* ns, the GPU's clock */      \
+      uint64_t timer; /* ns, on the GPU's clock */   \
     } kernel;                                        \
   }
 
@@ -96,7 +96,7 @@ typedef union nccl_state_args {
 typedef void (*nccl_log_function)(int level, unsigned long flags, const char* file, int line,
                                   const char* format, ...);
 
-/* Each version's table; `init` alone differs in what it takes. */
+/* The table of each version; only the parameters of `init` differ. */
 #define NCCL_PROFILER(version, descriptor, ...)                                \
   typedef struct nccl_profiler_##version {                                     \
     const char* name;                                                          \

@@ -5,34 +5,34 @@
 
 enum { COMMS_MAX = 1024, GROUPS_MAX = 256 };
 enum comm_state { FREE, OPEN };
-/* Rings of proxy threads: one for each communicator on some versions. 4,096 records are 2,000 operations
- * between two looks of the daemon, and a quarter of a MiB. */
+/* Records per ring of a proxy thread; some versions have one thread per communicator. 4,096 records are 2,000
+ * operations between two reads of the daemon, and 256 KiB. */
 enum { RING_RECORDS = 4096 };
-/* A GPU's timer counts from Unix' epoch or from some start of its own, years apart; a stamp is delivered
- * late by seconds, or minutes where the process was stopped. */
+/* A GPU's timer counts from the Unix epoch or from its own start, years apart. A time stamp arrives seconds
+ * late, or minutes late if the process was stopped. */
 static const int64_t another_epoch_ns = 3600 * INT64_C(1000000000);
 static const int64_t shift_unknown = INT64_MIN;
-/* As the daemon takes ranks. */
+/* The daemon's limit of ranks. */
 static const uint32_t ranks_max = 1u << 20;
 
 typedef struct members {
   uint8_t kind;
   uint32_t count;
-  uint32_t* ranks; /* never freed: communicators point to it */
+  uint32_t* ranks; /* never freed: communicators refer to it */
 } members;
 
 static nccl_comm comms[COMMS_MAX];
 static struct {
-  pthread_mutex_t mutex; /* of init, finalize and group_members; never taken between them */
+  pthread_mutex_t mutex; /* for init, finalize and group_members; never locked by other calls */
   members groups[GROUPS_MAX];
   int group_count;
   int started;
   tracer_launch launch;
-  /* Whether the launcher's numbers are not those of ranks, and NCCL's are taken; communicators that are open;
-   * and the one that is taken for the whole job. */
+  /* Whether NCCL's numbers are used because the launcher does not number ranks; open communicators; and the
+   * one that represents the whole job. */
   int by_nccl, open;
   struct {
-    int made, several; /* several: of its ranks are of this process */
+    int made, several; /* several of its ranks are in this process */
     uint64_t id;
     uint32_t size, rank;
   } job;
@@ -53,8 +53,8 @@ uint32_t comm_device(void) { return known.launch.device; }
 
 static int of_some_ranks(uint8_t kind) { return kind != CULPRIT_GROUP_UNKNOWN && kind != CULPRIT_WORLD; }
 
-/* Whether its numbers are taken for the job's: of the first communicator, unless it is named as one of some
- * ranks, or a larger one is made. A process with several ranks is in copies of it with several, too. */
+/* Whether its numbers are the job's ranks: true for the first communicator, unless its name is that of a
+ * group, or until a larger one is created. A process with several ranks has several copies of it. */
 static int is_job(const nccl_comm* comm) {
   if (known.job.made && comm->id == known.job.id) {
     known.job.several |= comm->rank != known.job.rank;
@@ -71,9 +71,8 @@ static int is_job(const nccl_comm* comm) {
   return 1;
 }
 
-/* The launcher's number of the process, unless there is none, or the process holds several ranks: then the
- * launcher counts processes. What is left are NCCL's numbers. CULPRIT_UNKNOWN: of a group, and nobody knows
- * whom it holds. */
+/* The launcher's number of the process. Without a launcher, or with several ranks per process (the launcher
+ * then counts processes): NCCL's numbers. CULPRIT_UNKNOWN: a group with unknown members. */
 static uint32_t own_rank(const nccl_comm* comm) {
   if (known.launch.size != CULPRIT_UNKNOWN && comm->size > known.launch.size) known.by_nccl = 1;
   for (int i = 0; i < COMMS_MAX; ++i)
@@ -84,8 +83,8 @@ static uint32_t own_rank(const nccl_comm* comm) {
   return known.job.made && !known.job.several ? known.job.rank : CULPRIT_UNKNOWN;
 }
 
-/* The group that was told last of those that have this rank in this place. Of a rank that is not known: the
- * only one that has so many and is of no other kind. */
+/* The latest declared group with this rank at this position. For an unknown rank: the only group of this
+ * size and kind. */
 static const members* given_members(const nccl_comm* comm) {
   const members* found = NULL;
   for (int i = known.group_count; i-- > 0;) {
@@ -100,10 +99,10 @@ static const members* given_members(const nccl_comm* comm) {
   return found;
 }
 
-/* NCCL tells a rank's number within the communicator, and peers by such numbers; which ranks of the job these
- * are it does not tell. They are known where the communicator holds all ranks in order, where somebody said
- * so (group_members), and for pipelines by name: stages are the outermost dimension of Megatron-LM, DeepSpeed
- * and PyTorch's meshes (FORMATS.md section 6), so that stage s of n holds the s-th n-th part of all ranks. */
+/* NCCL numbers ranks and peers within the communicator; it has no ranks of the job. These are known if the
+ * communicator has all ranks in order, if the program declared them (group_members), and for pipelines by
+ * name: stages are the outermost dimension of Megatron-LM, DeepSpeed and PyTorch's meshes
+ * (daemon/docs/formats.md section 6), so stage s of n has the s-th n-th part of all ranks. */
 static void number(nccl_comm* comm) {
   const uint32_t world = known.by_nccl ? known.job.size : known.launch.size;
   const members* given = comm->size ? given_members(comm) : NULL;
@@ -189,7 +188,7 @@ void comm_release(nccl_comm* comm) {
   comm->pairs = NULL;
   comm->pair_count = 0;
   comm->state = FREE;
-  if (--known.open == 0) known.job.made = 0; /* the next ones may number the ranks anew */
+  if (--known.open == 0) known.job.made = 0; /* later communicators may number the ranks differently */
   pthread_mutex_unlock(&known.mutex);
 }
 

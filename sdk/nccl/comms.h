@@ -1,11 +1,11 @@
-/* Communicators of NCCL: which ranks of the job they hold, and how far their operations are counted. Static
- * memory but for the counters of pairs, which are allocated when a communicator is made. Any thread. */
+/* Communicators of NCCL: their ranks in the job, and their operation counters. Static memory, except the
+ * counters of pairs, which are allocated when a communicator is created. Any thread. */
 #ifndef CULPRIT_NCCL_COMMS_H
 #define CULPRIT_NCCL_COMMS_H
 
 #include "track.h"
 
-/* How ranks of a communicator become ranks of the job. */
+/* Mapping from ranks of a communicator to ranks of the job. */
 enum numbering { NUMBERS_UNKNOWN, NUMBERS_SAME, NUMBERS_GIVEN, NUMBERS_STRIDE };
 
 struct nccl_comm {
@@ -13,7 +13,7 @@ struct nccl_comm {
   int bound;
   uint64_t id;
   uint32_t size, rank;
-  uint32_t global; /* the job's, or CULPRIT_UNKNOWN: then nothing is recorded */
+  uint32_t global; /* in the job, or CULPRIT_UNKNOWN: then nothing is recorded */
   uint32_t stride; /* NUMBERS_STRIDE */
   uint8_t group;
   uint8_t numbering;
@@ -21,20 +21,20 @@ struct nccl_comm {
   uint64_t collectives;    /* so far */
   uint32_t* pairs;         /* sent to, received from each rank */
   uint32_t pair_count;
-  int64_t shift; /* of the GPU's clock to the host's; comm_time */
+  int64_t shift; /* from the GPU's clock to the host's; comm_time */
 };
 
 /* `timer` of the communicator's GPU as a time of the host. */
 uint64_t comm_time(nccl_comm* comm, uint64_t timer);
 
-/* The job's rank, or CULPRIT_UNKNOWN. */
+/* Rank in the job, or CULPRIT_UNKNOWN. */
 uint32_t comm_rank_of_job(const nccl_comm* comm, uint32_t rank);
 
 uint32_t comm_device(void);
 
 uint16_t comm_index(const nccl_comm* comm);
 nccl_comm* comm_at(uint16_t index);
-/* Whether it is free again: nothing of it can be under way. */
+/* Whether it is free: it has no pending operation. */
 void comm_release(nccl_comm* comm);
 
 #endif

@@ -1,29 +1,29 @@
-/* NCCL's profiler plugin: libnccl-profiler-culprit.so. It is installed where no loader looks, so that
- * NCCL_PROFILER_PLUGIN has to be its whole path (README.md); NCCL_PROFILER_PLUGIN=culprit finds it only where
- * LD_LIBRARY_PATH has its folder. NCCL looks for its newest version among the tables below. Every call
- * succeeds, whatever it is about. */
+/* NCCL's profiler plugin: libnccl-profiler-culprit.so. It is installed outside the loader's search path, so
+ * NCCL_PROFILER_PLUGIN must be its full path (README.md). NCCL_PROFILER_PLUGIN=culprit works only if
+ * LD_LIBRARY_PATH has its folder. NCCL takes the newest version that it knows from the tables below. Every
+ * call returns success. */
 #include "abi.h"
 #include "track.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* One for the process, and the last one set wins: it never changes. */
+/* One mask per process; the last init wins, so it never changes. */
 enum { MASK = NCCL_COLL | NCCL_P2P | NCCL_KERNEL_CHANNEL };
 
 static nccl_log_function log_function;
 
-/* ---- for programs: by ctypes, or linked */
+/* ---- for programs, by ctypes or linked */
 
-/* The step that operations are of which are enqueued from now on. */
+/* The step of operations that are enqueued from now on. */
 EXPORT void culprit_nccl_set_step(uint32_t step) { tracer_set_step(step); }
 
-/* Which ranks of the job a group holds, in the group's order, and its kind (enum culprit_group). Needed for
- * sends and receives of a group that does not hold all ranks; before the group is used. 1: taken. */
+/* Declares the job's ranks of a group, in the group's order, and its kind (enum culprit_group). Required for
+ * sends and receives in a group without all ranks, before its first use. Returns 1 if taken. */
 EXPORT int culprit_nccl_group(uint8_t kind, const uint32_t* ranks, uint32_t count) {
   return group_members(kind, ranks, count);
 }
 
-/* ---- what all versions share */
+/* ---- shared by all versions */
 
 static int open_comm(void** context, const comm_options* options, nccl_log_function log) {
   if (log) __atomic_store_n(&log_function, log, __ATOMIC_RELAXED);

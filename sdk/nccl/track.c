@@ -2,18 +2,18 @@
 
 #include "comms.h"
 
-/* Operations between their enqueue and their end. The largest burst known is an all-to-all over 8,192 ranks
- * made of sends and receives; CUDA's own queue of launches holds 1,024. 2 MiB, touched as it is used. */
+/* Slots for pending operations. The largest known burst is an all-to-all over 8,192 ranks, built from sends
+ * and receives; CUDA's launch queue has 1,024 entries. 2 MiB, allocated by the kernel on use. */
 enum { SLOT_BITS = 14, SLOTS = 1 << SLOT_BITS };
 /* NCCL has at most 64. */
 enum { CHANNELS = 64, CHANNEL_BITS = 7 };
 
 typedef struct slot {
-  uint64_t word; /* generation, and below it whether somebody holds the slot */
+  uint64_t word; /* generation, and in the lowest bit whether the slot is locked */
   culprit_record record;
   uint64_t begun, stamped, ended; /* channels */
   uint16_t comm;
-  uint8_t channels; /* that will report; 0: not known, then all that began */
+  uint8_t channels; /* that will report; 0: unknown, then all that began */
   uint8_t active, told;
 } slot;
 
@@ -38,7 +38,7 @@ static void* handle_of(uint64_t generation, uint32_t index, uint32_t channel) {
                             index);
 }
 
-/* CHANNELS: the operation's own handle, and that of nothing. */
+/* CHANNELS: the handle of the operation itself, and the null handle. */
 static uint32_t channel_of(void* handle) {
   const uint64_t value = (uint64_t)(uintptr_t)handle;
   const uint32_t channel = value >> SLOT_BITS & ((1u << CHANNEL_BITS) - 1);
@@ -54,7 +54,7 @@ static void let_go(slot* s, uint64_t generation) {
   __atomic_store_n(&s->word, generation << 1, __ATOMIC_RELEASE);
 }
 
-/* The slot of a handle, held, or NULL where the handle is of an operation that is over. */
+/* The locked slot of a handle, or NULL if its operation has ended. */
 typedef struct holding {
   slot* s;
   uint64_t generation;
@@ -75,8 +75,8 @@ static int hold_handle(void* handle, holding* found) {
   return 0;
 }
 
-/* An operation that nobody will end. Where some channel ended, so did the operation: the others' stops were
- * not told, as at a teardown. Without any it stays unfinished. */
+/* An operation without further events. If any channel ended, so did the operation: the stops of the others
+ * are missing, as at a teardown. Otherwise it stays unfinished. */
 static int abandoned(slot* s, culprit_record* last) {
   const int all_told = s->ended == s->begun && s->told && s->channels == 0;
   if (!s->active) return 0;
@@ -87,9 +87,9 @@ static int abandoned(slot* s, culprit_record* last) {
   return s->record.end_ns != 0;
 }
 
-/* The next slot of the slab, held, in a new generation. */
+/* The next slot of the slab, locked, with a new generation. */
 static int hold_free(holding* found, culprit_record* last, int* has_last) {
-  /* A slot that is held just now is passed over; four in a row are held by nobody's chance. */
+  /* Skips a locked slot; four in a row are not a coincidence. */
   for (int i = 0; i < 4; ++i) {
     const uint32_t index = __atomic_fetch_add(&cursor, 1, __ATOMIC_RELAXED) & (SLOTS - 1);
     slot* s = &slots[index];
@@ -128,7 +128,7 @@ static int op_of(const char* function, int p2p) {
   return -1;
 }
 
-/* NCCL's names of types ("ncclBfloat16", "ncclFloat8e4m3") tell the bits first. */
+/* The first number in NCCL's type names ("ncclBfloat16", "ncclFloat8e4m3") is the size in bits. */
 static uint64_t bytes_of(const char* datatype, uint64_t elements) {
   uint64_t bits = 0;
   while (datatype && *datatype && (*datatype < '0' || *datatype > '9')) ++datatype;
@@ -137,8 +137,8 @@ static uint64_t bytes_of(const char* datatype, uint64_t elements) {
   return bits >= 8 && bits <= 128 && elements < UINT64_MAX / 16 ? elements * (bits / 8) : 0;
 }
 
-/* What is known at the enqueue; 0 where it cannot be followed. All ranks enqueue alike, so a collective that
- * is not followed is counted all the same. */
+/* Sets the fields known at the enqueue. Returns 0 if the operation cannot be tracked. All ranks enqueue
+ * alike, so an untracked collective is still counted. */
 static int describe(nccl_comm* comm, const nccl_operation* operation, culprit_record* record) {
   const int op = op_of(operation->function, operation->p2p);
   if (!operation->p2p) record->seq = __atomic_fetch_add(&comm->collectives, 1, __ATOMIC_RELAXED);
@@ -203,7 +203,7 @@ void* channel_begin(void* operation, uint8_t channel, uint64_t timer) {
   culprit_record entered;
   uint64_t time;
   int first;
-  if (!operation) return NULL; /* of one that is not followed */
+  if (!operation) return NULL; /* of an untracked operation */
   if (channel >= CHANNELS) return count(&counts.lost), NULL;
   if (!hold_handle(operation, &held)) return NULL;
   time = time_of(held.s, timer);
@@ -226,7 +226,7 @@ void channel_stamp(void* channel, uint64_t timer) {
   let_go(held.s, held.generation);
 }
 
-/* All channels that will report have ended, as far as that is known. */
+/* Whether all expected channels have ended, as far as known. */
 static int complete(const slot* s) {
   return s->ended == s->begun && (s->channels == 0 || __builtin_popcountll(s->ended) >= s->channels);
 }
@@ -235,7 +235,7 @@ void channel_end(void* channel) {
   holding held;
   culprit_record left;
   int whole;
-  /* An operation's own stop is the end of its enqueue, which says nothing. */
+  /* The stop of the operation itself is only the end of its enqueue. */
   if (channel_of(channel) == CHANNELS || !hold_handle(channel, &held)) return;
   const uint64_t bit = UINT64_C(1) << held.channel;
   if (!(held.s->begun & bit) || (held.s->ended & bit)) {
@@ -247,8 +247,8 @@ void channel_end(void* channel) {
   whole = complete(held.s);
   if (whole) {
     held.s->told = 1;
-    /* Where their number is not known a further channel may come: its end is told in another record, which
-     * takes the place of this one. */
+    /* If their number is unknown, another channel may follow: its end is in another record, which replaces
+     * this one. */
     if (held.s->channels) held.s->active = 0;
   }
   left = held.s->record;
@@ -263,7 +263,7 @@ void comm_close(nccl_comm* comm) {
     const uint64_t word = __atomic_load_n(&s->word, __ATOMIC_RELAXED);
     culprit_record last;
     int has_last = 0;
-    /* Others' slots are left alone: to hold one would make its proxy thread drop what it tells just now. */
+    /* Other slots are not locked: that could make their proxy thread drop an event. */
     if (word == 0 || __atomic_load_n(&s->comm, __ATOMIC_RELAXED) != index || !hold(s, word)) continue;
     if (s->comm == index) has_last = abandoned(s, &last);
     let_go(s, word >> 1);

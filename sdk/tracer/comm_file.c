@@ -4,13 +4,13 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* As many as tracer.c makes. */
+/* The limit of tracer.c. */
 enum { RINGS_MAX = 128 };
 enum { ROUND_MS = 20, FINISH_MS = 2000 };
-/* After this time without a record the process writes its joins again, with the time: then a reader of the
- * file knows that it was alive while its operations did not end. Longer than the steps of most jobs. */
+/* After this time without a record the process writes its joins again, with the time: a reader then knows
+ * that it was alive while its operations did not end. Longer than the steps of most jobs. */
 enum { HEARTBEAT_MS = 5000 };
-/* Ranks of a process whose joins are kept; most processes have one. */
+/* Ranks per process with kept joins; most processes have one. */
 enum { JOINS_MAX = 16 };
 /* Records copied at a time: 64 KiB, on the writing thread's stack. */
 enum { BATCH = 1024 };
@@ -19,21 +19,21 @@ enum ring_state { FREE, TAKEN, LIVE, GIVEN_BACK };
 
 typedef struct ring_place {
   int state;          /* enum ring_state */
-  culprit_ring* ring; /* its thread's */
+  culprit_ring* ring; /* used by its thread only */
   culprit_ring_header* header;
   const culprit_record* records;
 } ring_place;
 
 static struct {
   int wanted, descriptor;
-  pid_t process; /* a fork's child has no thread that writes */
+  pid_t process; /* the child of a fork has no writing thread */
   pthread_t thread;
   int running;
   ring_place places[RINGS_MAX];
   uint64_t dropped;
   culprit_record joins[JOINS_MAX]; /* per rank, of its largest communicator; the writing thread's */
   int join_count, quiet_rounds;
-  pthread_mutex_t mutex; /* of the three below; never held while anything is written */
+  pthread_mutex_t mutex; /* for the three below; never held during a write */
   pthread_cond_t changed;
   int stopping, stopped;
 } file = {.descriptor = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -50,7 +50,7 @@ static int write_all(const void* bytes, size_t size) {
   return 1;
 }
 
-/* Half a record would shift all behind it: after a failed write nothing follows. */
+/* A partial record would shift all later ones: after a failed write nothing is written. */
 static void put(const culprit_record* records, size_t count) {
   if (file.descriptor >= 0 && write_all(records, count * sizeof *records)) return;
   if (file.descriptor >= 0) close(file.descriptor);
@@ -148,8 +148,8 @@ static int open_file(const comm_file_options* options, char* path, size_t size) 
   memcpy(header + 16, host, strnlen(host, 63));
   memcpy(header + 80, options->job, strnlen(options->job, 47));
   (void)mkdir(options->folder, 0777);
-  /* When it was made, on the wall clock, since folders outlive hosts: a container that is started again has
-   * the host's name and the process' number of the one that failed, whose file is to be read. */
+  /* Creation time on the wall clock, because folders outlive hosts: a restarted container has the same host
+   * name and pid as the failed one, whose file must stay. */
   if ((size_t)snprintf(path, size, "%s/%s-%ld-%s-%llu.comm", options->folder, host, (long)getpid(),
                        options->tracer, (unsigned long long)culprit_now_ns()) >= size) {
     errno = ENAMETOOLONG;
@@ -171,7 +171,7 @@ void comm_file_start(const comm_file_options* options) {
   pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
   pthread_cond_init(&file.changed, &clock);
   pthread_condattr_destroy(&clock);
-  /* The job's signals are for the job's threads. */
+  /* Signals of the job belong to its own threads. */
   sigfillset(&all);
   if (!failed) {
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -185,7 +185,7 @@ void comm_file_start(const comm_file_options* options) {
 
 int comm_file_wanted(void) { return file.wanted; }
 
-/* As culprit_ring_create makes one, in memory of this process alone. */
+/* Like culprit_ring_create, in private memory. */
 static culprit_ring* memory_ring(const culprit_ring_options* options) {
   culprit_ring* ring = culprit_ring_page_();
   void* mapped;

@@ -1,17 +1,17 @@
-/* Kinds of groups by the names that frameworks give them. */
+/* Kinds of groups, from the names in frameworks. */
 #include <strings.h>
 
 #include "tracer.h"
 
 typedef struct known_name {
-  const char* begins; /* of the name, whatever its case */
+  const char* begins; /* of the name, in any case */
   uint8_t group;
 } known_name;
 
-/* PyTorch names the group of all ranks default_pg, those of a DeviceMesh mesh_<dimension>, and else what its
- * user gave (group_desc). Megatron-LM gives <KIND>_PARALLEL_GROUP with more behind it; DeepSpeed's own short
- * forms are the dimensions. What holds several dimensions at once (a model-parallel group, embeddings) has no
- * kind: none is better than a wrong one. Longer beginnings stand before shorter ones. */
+/* PyTorch names the group of all ranks default_pg, groups of a DeviceMesh mesh_<dimension>, and others by the
+ * user's group_desc. Megatron-LM uses <KIND>_PARALLEL_GROUP with a suffix; DeepSpeed uses the short names of
+ * dimensions. A group over several dimensions (model-parallel, embeddings) has no kind: none is better than a
+ * wrong one. Longer prefixes come before shorter ones. */
 static const known_name known[] = {
     {"default_pg", CULPRIT_WORLD},
     {"mpi_comm_world", CULPRIT_WORLD},
@@ -28,7 +28,7 @@ static const known_name known[] = {
     {"data_parallel", CULPRIT_DP},
 };
 
-/* A dimension's short name, alone or before one of _ - : and a number or a further word. */
+/* Short name of a dimension, alone or followed by _ - : and a number or another word. */
 static const known_name dimensions[] = {
     {"dp", CULPRIT_DP}, {"ddp", CULPRIT_DP}, {"fsdp", CULPRIT_DP}, {"tp", CULPRIT_TP},
     {"pp", CULPRIT_PP}, {"ep", CULPRIT_EP},  {"cp", CULPRIT_CP},   {"edp", CULPRIT_EDP},

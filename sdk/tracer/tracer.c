@@ -5,17 +5,17 @@
 
 #include "comm_file.h"
 
-/* Threads of a process that have records at a time. PyTorch has one or two that communicate, and NCCL a
- * proxy thread for each communicator; the daemon reads 1,024 rings of a user. */
+/* Threads of a process with records at a time. PyTorch has one or two communicating threads, and NCCL one
+ * proxy thread per communicator; the daemon reads 1,024 rings per user. */
 enum { RINGS_MAX = 128 };
-/* How long a thread without a ring waits before it tries again: a daemon that is installed or started later
- * sees the job from then on. */
+/* Time until a thread without a ring tries again: a daemon that is installed or started later then sees the
+ * job. */
 enum { RETRY_S = 30 };
 
 typedef struct thread_ring {
   culprit_ring* ring;
   time_t tried_s; /* CLOCK_MONOTONIC_COARSE; 0: never */
-  int ended;      /* the thread is ending: it makes no further ring */
+  int ended;      /* the thread is ending: it creates no ring */
 } thread_ring;
 
 static struct {
@@ -23,9 +23,9 @@ static struct {
   tracer_options options;
   char job[48], folder[448];
   pthread_key_t key; /* its destructor closes the ring of a thread that ends */
-  int ready;         /* release, when all above stands */
-  int rings;         /* threads that have one */
-  uint64_t dropped;  /* of threads that ended, and what found no ring */
+  int ready;         /* release, when all fields above are set */
+  int rings;         /* threads with a ring */
+  uint64_t dropped;  /* of ended threads, and records without a ring */
   uint32_t step;
 } tracer = {.once = PTHREAD_ONCE_INIT, .step = CULPRIT_UNKNOWN};
 
@@ -42,8 +42,8 @@ static uint32_t number(const char* name) {
   return errno || *end || value >= CULPRIT_UNKNOWN ? CULPRIT_UNKNOWN : (uint32_t)value;
 }
 
-/* The index that the host gives the local'th of the GPUs this process may see. Names ("GPU-…", "MIG-…") and
- * lists that are shorter leave the local rank, which is what a launcher that shows all GPUs means. */
+/* The host's index of the local'th visible GPU. Names ("GPU-…", "MIG-…") and shorter lists give the local
+ * rank, which is right if the launcher shows all GPUs. */
 static uint32_t visible_device(uint32_t local) {
   const char* text = getenv("CUDA_VISIBLE_DEVICES");
   uint32_t found[64], count = 0;
@@ -59,7 +59,7 @@ static uint32_t visible_device(uint32_t local) {
   return local < count ? found[local] : local;
 }
 
-/* A local rank is a device only where there are some: shown to this process, or on this host. */
+/* A local rank is a device only if devices exist: visible to this process, or on this host. */
 static int has_devices(void) {
   static const char* const shown[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                       "ASCEND_RT_VISIBLE_DEVICES"};
@@ -102,14 +102,14 @@ static void close_own(void* ignored) {
   own.ended = 1;
   if (!ring) return;
   __atomic_fetch_sub(&tracer.rings, 1, __ATOMIC_RELAXED);
-  if (comm_file_give_back(ring)) return; /* it counts and closes when it has read all */
+  if (comm_file_give_back(ring)) return; /* the writer counts and closes it after reading all records */
   __atomic_fetch_add(&tracer.dropped, culprit_ring_dropped(ring), __ATOMIC_RELAXED);
   culprit_ring_close(ring);
 }
 
 static void copy(char* to, size_t size, const char* from) {
   size_t length = from ? strnlen(from, size) : 0;
-  if (length >= size) length = 0; /* half a name is another name */
+  if (length >= size) length = 0; /* a cut name would be another name */
   if (length) memcpy(to, from, length);
   to[length] = 0;
 }
@@ -144,7 +144,7 @@ static culprit_ring* make_ring(void) {
   options.device = tracer.options.device;
   options.capacity = tracer.options.capacity;
   ring = comm_file_wanted() ? comm_file_ring(&options) : culprit_ring_create(&options, NULL, 0);
-  errno = before; /* the job's own calls look at it */
+  errno = before; /* the job's own calls read errno */
   return ring;
 }
 
@@ -167,7 +167,7 @@ static culprit_ring* ring_of_thread(void) {
 int tracer_push(const culprit_record* record) {
   culprit_ring* ring = own.ring;
   if (!ring) ring = ring_of_thread();
-  if (ring) return culprit_ring_push(ring, record); /* it counts its own */
+  if (ring) return culprit_ring_push(ring, record); /* the writer counts its own */
   tracer_count_dropped();
   return 0;
 }
@@ -184,5 +184,5 @@ uint32_t tracer_step(void) { return __atomic_load_n(&tracer.step, __ATOMIC_RELAX
 
 void tracer_finish(void) { comm_file_finish(); }
 
-/* Also where a program ends without tearing its communicators down. */
+/* Also for a program that ends without destroying its communicators. */
 __attribute__((destructor)) static void at_exit(void) { tracer_finish(); }

@@ -12,19 +12,20 @@
  *
  * Conventions.
  * 1. One ring belongs to one thread: only that thread pushes and closes. A thread that ends closes its ring.
- * 2. The job never waits for the daemon and never fails by it. A ring that is full, because the daemon is
- *    slow, stopped or absent, drops the new record and counts it. Where the folder does not exist (no daemon
- *    on this host) create gives NULL, and push and close take NULL.
- * 3. After fork() the child has no ring: push does nothing there, and it creates one of its own.
+ * 2. The job never waits for the daemon and never fails because of it. A full ring (the daemon is slow,
+ *    stopped or absent) drops the new record and counts it. If the folder does not exist (no daemon on this
+ *    host), create returns NULL, and push and close accept NULL.
+ * 3. After fork() the child has no ring: push has no effect there; the child creates its own.
  * 4. Structs of options begin with their own size, so that they can grow at their end: set `size` to sizeof.
- *    Pointers given in are borrowed for the call.
- * 5. create gives NULL with errno and a sentence in error[0..error_size). Nothing here exits or prints.
- * 6. The file stays after the process: the daemon drains and removes it. It holds an advisory lock while its
- *    ring is open, which tells the daemon, also across containers, that the producer lives. The lock belongs
- *    to the process: one that opens and closes the file a second time gives it up.
- * 7. The file is 0660 where the folder hands on its group (setgid: mode 3777, group of the daemon), so that
- *    the daemon may read it and move the read counter; else 0600. Never more: who may write to the file may
- *    truncate it, and that would kill the process that has it mapped.
+ *    Pointer arguments are borrowed for the call.
+ * 5. On failure create returns NULL with errno and a sentence in error[0..error_size). Nothing here exits or
+ *    prints.
+ * 6. The file outlives the process: the daemon drains and removes it. While its ring is open, the process
+ *    holds an advisory lock on it. By the lock the daemon knows, also across containers, that the producer
+ *    lives. A process that opens and closes the file a second time loses the lock.
+ * 7. The file has mode 0660 if the folder passes on its group (setgid: mode 3777, group of the daemon), so
+ *    that the daemon can read it and advance the read counter; else 0600. Never more: a user with write
+ *    access could truncate the file, and that would kill the process that maps it.
  * 8. In strict C99 (-std=c99) include this before any header of the system, or define _DEFAULT_SOURCE. */
 #ifndef CULPRIT_RING_H
 #define CULPRIT_RING_H
@@ -54,7 +55,7 @@ extern "C" {
 #endif
 
 #define CULPRIT_RING_FOLDER "/dev/shm/culprit" /* as the daemon's [trace] rings */
-#define CULPRIT_RING_CAPACITY 16384u           /* 1 MiB: the daemon looks every 10 to 200 ms */
+#define CULPRIT_RING_CAPACITY 16384u           /* 1 MiB: the daemon reads every 10 to 200 ms */
 #define CULPRIT_RING_CAPACITY_MAX 1048576u     /* the daemon refuses larger ones */
 #define CULPRIT_UNKNOWN 0xffffffffu            /* of step, peer and device */
 
@@ -84,7 +85,7 @@ enum culprit_group {
   CULPRIT_EDP = 7
 };
 
-enum culprit_flags { CULPRIT_DEVICE_TIMES = 1 }; /* start and end are of the device's clock */
+enum culprit_flags { CULPRIT_DEVICE_TIMES = 1 }; /* start and end are on the device's clock */
 
 /* One operation of one rank. It may be pushed at entry (end_ns 0) and again at exit. */
 typedef struct culprit_record {
@@ -93,7 +94,7 @@ typedef struct culprit_record {
   uint64_t comm;     /* communicator id, the same on all of its ranks */
   uint64_t seq;   /* number of the operation in the communicator, from 0; send, recv: between the two ranks */
   uint64_t bytes; /* moved per rank; 0: unknown */
-  uint32_t rank;  /* global; push sets neither this nor anything else */
+  uint32_t rank;  /* global; push sets no field */
   uint32_t step;  /* training iteration, or CULPRIT_UNKNOWN */
   uint32_t peer;  /* global rank, of send and recv; else CULPRIT_UNKNOWN */
   uint32_t comm_size; /* ranks in the communicator */
@@ -106,13 +107,13 @@ typedef struct culprit_record {
 typedef struct culprit_ring_options {
   size_t size;        /* sizeof(culprit_ring_options) */
   const char* folder; /* NULL: CULPRIT_RING_FOLDER */
-  const char* job;    /* at most 47 bytes count; NULL: the daemon finds out */
+  const char* job;    /* at most 47 bytes count; NULL: the daemon determines it */
   uint32_t rank;      /* global, or CULPRIT_UNKNOWN */
   uint32_t device;    /* local index, or CULPRIT_UNKNOWN */
   uint32_t capacity;  /* records, a power of two; 0: CULPRIT_RING_CAPACITY */
 } culprit_ring_options;
 
-/* The file's first page, as FORMATS.md has it. Counts are since creation, each on a cache line of its own. */
+/* The first page of the file (docs/formats.md). Counts are since creation, each on its own cache line. */
 typedef struct culprit_ring_header {
   char magic[8]; /* "CULPRING" */
   uint32_t version;
@@ -144,8 +145,8 @@ CULPRIT_RING_ASSERT(identity, offsetof(culprit_ring_header, job) == 256 &&
                                   offsetof(culprit_ring_header, device) == 324);
 #undef CULPRIT_RING_ASSERT
 
-/* Private to these functions. It lies in a page that the kernel wipes in the child of a fork, which so finds
- * a ring without records: the page costs nothing at each push, where asking for the pid would. */
+/* Private to these functions. It is in a page that the kernel wipes in the child of a fork, so the child
+ * finds a ring without records. The page costs nothing per push; a check of the pid would. */
 typedef struct culprit_ring {
   culprit_ring_header* header;
   culprit_record* records; /* NULL: closed, or the child of a fork */
@@ -165,7 +166,7 @@ static inline uint64_t culprit_now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* A record of which nothing else is known yet. */
+/* A record whose other fields are unknown yet. */
 static inline culprit_record culprit_record_of(enum culprit_op op, enum culprit_group group) {
   culprit_record record;
   memset(&record, 0, sizeof record);
@@ -181,8 +182,8 @@ static inline void culprit_ring_fail_(char* error, size_t error_size, const char
   errno = kept;
 }
 
-/* The file under its name while it is made: locked, sized with every page allocated (a full disk is found
- * here and not by SIGBUS at a push). The descriptor, or -1. */
+/* Creates the file under its temporary name: locked, sized, with every page allocated (so that a full disk
+ * fails here, not with SIGBUS at a push). Returns the descriptor, or -1. */
 static inline int culprit_ring_file_(const char* path, const char* folder, off_t size) {
   struct stat status;
   struct flock lock;
@@ -193,7 +194,7 @@ static inline int culprit_ring_file_(const char* path, const char* folder, off_t
   memset(&lock, 0, sizeof lock);
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
-  /* Refused on some file systems; then the daemon looks the process up instead. */
+  /* Some file systems refuse it; then the daemon checks the process instead. */
   (void)fcntl(descriptor, F_SETLK, &lock);
   failed = posix_fallocate(descriptor, 0, size);
   if (!failed && (status.st_mode & S_ISGID) && fchmod(descriptor, 0660) != 0) failed = errno;
@@ -217,7 +218,7 @@ static inline void culprit_ring_header_(culprit_ring_header* header, const culpr
   header->device = options->device;
 }
 
-/* The page of culprit_ring itself. */
+/* Allocates the page of culprit_ring itself. */
 static inline culprit_ring* culprit_ring_page_(void) {
   void* page = mmap(NULL, sizeof(culprit_ring), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return NULL;
@@ -227,7 +228,7 @@ static inline culprit_ring* culprit_ring_page_(void) {
   return (culprit_ring*)page;
 }
 
-/* Maps the file and gives it its name. 0, or -1 with errno; `ring` keeps what was reached. */
+/* Maps the file and renames it. Returns 0, or -1 with errno; `ring` keeps the partial state. */
 static inline int culprit_ring_open_(culprit_ring* ring, const culprit_ring_options* options,
                                      const char* making, const char* path) {
   void* mapped =
@@ -245,7 +246,7 @@ static inline int culprit_ring_open_(culprit_ring* ring, const culprit_ring_opti
   return 0;
 }
 
-/* A ring of the calling thread, or NULL. */
+/* Creates a ring for the calling thread, or returns NULL. */
 static inline culprit_ring* culprit_ring_create(const culprit_ring_options* options, char* error,
                                                 size_t error_size) {
   char path[512], making[520];
@@ -261,8 +262,8 @@ static inline culprit_ring* culprit_ring_create(const culprit_ring_options* opti
                        "size or capacity of the options is wrong (a power of two)");
     return NULL;
   }
-  /* <start> is when the ring was made, on the clock that counts from the boot: it makes the name unique, and
-   * a process that is younger than its ring has only inherited the number. */
+  /* <start> is the creation time on the boot clock. It makes the name unique; a process younger than the
+   * ring has only reused the pid. */
   clock_gettime(CLOCK_BOOTTIME, &boot);
   length =
       snprintf(path, sizeof path, "%s/%ld-%ld-%llu.ring", folder, (long)getpid(), (long)syscall(SYS_gettid),
@@ -297,22 +298,22 @@ static inline culprit_ring* culprit_ring_create(const culprit_ring_options* opti
   return NULL;
 }
 
-/* How far the daemon has read. Looked at twice: it is written from outside of this process, and a value
- * caught in the middle of a change must not free room that is not free. */
+/* The daemon's read counter. Loaded twice: another process writes it, and a torn value must not free records
+ * that are unread. */
 static inline uint64_t culprit_ring_read_(const culprit_ring_header* header) {
   const uint64_t one = __atomic_load_n(&header->read, __ATOMIC_ACQUIRE);
   const uint64_t two = __atomic_load_n(&header->read, __ATOMIC_ACQUIRE);
   return one < two ? one : two;
 }
 
-/* Whether there is no room. A count that cannot be (somebody else wrote to the file) is no room either. */
+/* Whether there is no room. An impossible count (another program wrote to the file) means no room. */
 static inline int culprit_ring_full_(culprit_ring* ring) {
   const uint64_t read = culprit_ring_read_(ring->header);
   if (read > ring->read_seen && read <= ring->written) ring->read_seen = read;
   return ring->written - ring->read_seen > ring->mask;
 }
 
-/* 1: taken; 0: dropped and counted, since the ring is full, or there is none. Wait-free. */
+/* 1: taken; 0: dropped and counted, because the ring is full or absent. Wait-free. */
 static inline int culprit_ring_push(culprit_ring* ring, const culprit_record* record) {
   if (!ring || !ring->records) return 0;
   if (ring->written - ring->read_seen > ring->mask && culprit_ring_full_(ring)) {
@@ -327,7 +328,7 @@ static inline int culprit_ring_push(culprit_ring* ring, const culprit_record* re
 /* Records dropped so far. */
 static inline uint64_t culprit_ring_dropped(const culprit_ring* ring) { return ring ? ring->dropped : 0; }
 
-/* What was pushed stays for the daemon, which removes the file. */
+/* Pushed records stay for the daemon, which removes the file. */
 static inline void culprit_ring_close(culprit_ring* ring) {
   if (!ring) return;
   if (ring->records) {
