@@ -27,7 +27,7 @@ constexpr size_t kFormBytes = 32 << 20;
 constexpr size_t kGroups = 2'000'000;
 // First lines of templates kept as text: a few hundred bytes for each of kTemplates.
 constexpr size_t kSampleBytes = 24 << 20;
-// Places kept for a template in a report (FORMATS.md section 7).
+// Places kept for a template in a report (formats.md section 7).
 constexpr size_t kPlaces = 1000;
 // Places kept over all templates: 24 bytes each.
 constexpr size_t kPlacesTotal = 1'500'000;

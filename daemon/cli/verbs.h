@@ -1,5 +1,5 @@
 // The verbs of `culprit`. Each adds its options to the command line, and runs when it was named: its result
-// is the exit status (FORMATS.md section 7). What a verb prints goes to standard output, what went wrong to
+// is the exit status (formats.md section 7). What a verb prints goes to standard output, what went wrong to
 // standard error.
 #pragma once
 

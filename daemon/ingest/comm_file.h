@@ -1,4 +1,4 @@
-// Reads a communication trace (FORMATS.md section 3), compressed or not, in blocks of records. A reader
+// Reads a communication trace (formats.md section 3), compressed or not, in blocks of records. A reader
 // belongs to one thread at a time. It never judges a record: what is damaged or cut ends the records where it
 // stands, and problem() tells.
 #pragma once

@@ -1,4 +1,4 @@
-// What a file is, from its first bytes and its name (FORMATS.md section 1): content first, name second. Pure
+// What a file is, from its first bytes and its name (formats.md section 1): content first, name second. Pure
 // functions of what they are given; any thread. The inputs may be anything.
 #pragma once
 

@@ -60,7 +60,7 @@ struct SourceList {
   std::vector<Error> failed_arguments;
 };
 
-// Recognition is by content first (FORMATS.md section 1), reading only the beginning of each file. Pipes,
+// Recognition is by content first (formats.md section 1), reading only the beginning of each file. Pipes,
 // devices and sockets met on a walk are passed over. A pipe named as an argument is a stream like "-", read
 // as far as recognition needs, or until `stop` (borrowed, also by what is listed; null: never) is true;
 // devices and sockets fail.

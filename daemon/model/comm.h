@@ -1,4 +1,4 @@
-// Records of communication operations: FORMATS.md section 3, as they stand in `.comm` files and in rings. A
+// Records of communication operations: formats.md section 3, as they stand in `.comm` files and in rings. A
 // record is copied as it lies in memory (little-endian). Times are of the clock of the host that wrote it:
 // clocks of different hosts need not agree. Plain values; any thread.
 #pragma once

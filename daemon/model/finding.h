@@ -34,7 +34,7 @@ struct FindingSubject {
 };
 
 struct Finding {
-  std::string detector;  // a word of FORMATS.md section 7: "spatial", "comm", "plugin:NAME", ...
+  std::string detector;  // a word of formats.md section 7: "spatial", "comm", "plugin:NAME", ...
   std::string rule;      // the id of the rule that it comes from; empty where it comes from none
   FindingKind kind = FindingKind::kSupport;
   FindingRole role = FindingRole::kRoot;

@@ -1,5 +1,5 @@
 // What one rank's Flight Recorder dump says (PyTorch's record of the collectives that a process enqueued), as
-// a plain value: DETECTORS.md section 1. Whoever holds one owns all of it; any thread. Nothing in it is
+// a plain value: docs/detectors.md. Whoever holds one owns all of it; any thread. Nothing in it is
 // trusted: groups, ranks and numbers are what the file claims.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a training loop tells of its own numbers (FORMATS.md section 4): metrics by rank and step, and events.
+// What a training loop tells of its own numbers (formats.md section 4): metrics by rank and step, and events.
 //
 // Plain views: names and values are borrowed from whoever read the line, for as long as the call takes that
 // they are given to. Whoever keeps a name keeps a copy, or a number for it.

@@ -42,7 +42,7 @@ struct StreamInfo {
   StreamId id = kNoStream;
   OriginKind kind = OriginKind::kFile;
   std::string job;                   // empty: of every job on the host (the kernel's messages)
-  std::string path;                  // as it is watched: FORMATS.md section 9, `path` of evidence
+  std::string path;                  // as it is watched: formats.md section 9, `path` of evidence
   std::optional<uint32_t> uid, pid;  // of the peer that writes it, as the kernel tells
   TimeNs opened_ns = kNoTime;        // wall clock
   TimeNs boot_ns = kNoTime;          // wall time at which the kernel's clock was 0, of kKernel

@@ -1,4 +1,4 @@
-// The nouns of the answer, as FORMATS.md section 7 has them: places, links, diagnoses, the report. Plain
+// The nouns of the answer, as formats.md section 7 has them: places, links, diagnoses, the report. Plain
 // values; whoever holds one owns all of it. Times are nanoseconds since the epoch, kNoTime where unknown.
 #pragma once
 
@@ -42,7 +42,7 @@ enum class ActionKind : uint8_t { kIsolate, kCheck, kRestart, kRollback, kRetry,
 enum class About : uint8_t { kJob, kCulprit };
 enum class Severity : uint8_t { kInfo, kWarning, kError, kFatal };
 
-// The words of FORMATS.md; from_word gives nothing for a word that is none of them.
+// The words of formats.md; from_word gives nothing for a word that is none of them.
 std::string_view word(Category);
 std::string_view word(Component);
 std::string_view word(Symptom);
@@ -77,7 +77,7 @@ struct Evidence {
   std::optional<uint64_t> line;    // from 1, in the decompressed text
   std::optional<uint64_t> offset;  // bytes, where the evidence is no text
   std::string text;
-  // Beside FORMATS.md, for showing.
+  // Beside formats.md, for showing.
   TimeNs time_ns = kNoTime;
   std::optional<uint32_t> rank;
 };
@@ -126,7 +126,7 @@ struct Indicating {
   uint64_t count = 0;
   std::vector<std::string> why;  // cross-job, spatial, temporal, rule:ID
   std::vector<LinePlace> where;  // at most limits::kPlaces
-  // Beside FORMATS.md, for showing.
+  // Beside formats.md, for showing.
   std::string sample;
   TimeNs first_ns = kNoTime;
 };
@@ -221,7 +221,7 @@ struct NumericCurves {
   std::vector<int64_t>
       steps;  // ascending, thinned to at most limits::kNumericPoints; the others run beside it
   struct Curve {
-    std::string metric;  // "loss", "grad_norm": the well-known ones of FORMATS.md section 4 that were told
+    std::string metric;  // "loss", "grad_norm": the well-known ones of formats.md section 4 that were told
     std::vector<double> median;             // over ranks; NaN: none told it
     std::vector<double> worst;              // of the rank that is farthest from the median
     std::vector<uint32_t> not_finite = {};  // places in `steps` where a rank told no finite number, ascending
@@ -249,7 +249,7 @@ struct Report {
   std::optional<Hang> hang;
   std::vector<Problem> problems;
   std::map<std::string, uint64_t> cut;
-  // Beside FORMATS.md, for showing.
+  // Beside formats.md, for showing.
   Activity activity;
   CommSteps comm;
   NumericCurves curves;

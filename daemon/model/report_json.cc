@@ -58,7 +58,7 @@ class Writer {
     list(name, range, [this](const auto& value) { this->write(value); });
   }
 
-  // Of a curve, to so many digits: null is not told, infinities have FORMATS.md's words.
+  // Of a curve, to so many digits: null is not told, infinities have formats.md's words.
   template <class Range>
   void points(const char* name, const Range& range, int digits) {
     list(name, range, [&](double value) {

@@ -1,4 +1,4 @@
-// The JSON form of a report, FORMATS.md section 7 to the letter: one object on one line, no final newline.
+// The JSON form of a report, formats.md section 7 to the letter: one object on one line, no final newline.
 // Text that is no valid UTF-8 has its bad bytes replaced; no time, rank or line is guessed: unknown is null.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "model/report.h"
 
 namespace culprit {
-// What a report has for showing, beside FORMATS.md: as the member "charts" {"numerics", "comm"}, of CommSteps
+// What a report has for showing, beside formats.md: as the member "charts" {"numerics", "comm"}, of CommSteps
 // and NumericCurves by the names of their members, some hundred KB at most.
 enum class Charts : uint8_t { kLeftOut, kTold };
 std::string to_json(const Report& report, Charts charts = Charts::kLeftOut);

@@ -1,6 +1,6 @@
-// Reads the JSON form of a report (FORMATS.md section 7) back: what `culprit diagnose --format json` or a
+// Reads the JSON form of a report (formats.md section 7) back: what `culprit diagnose --format json` or a
 // daemon wrote, maybe of a later version. Fields that are not known are passed over; what is of another type
-// than it must be is an error that names it. Of what a report has beside FORMATS.md, for showing, there is
+// than it must be is an error that names it. Of what a report has beside formats.md, for showing, there is
 // what was written as "charts". Pure; any thread.
 #pragma once
 

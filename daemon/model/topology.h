@@ -1,4 +1,4 @@
-// Which rank runs where: job.toml (FORMATS.md section 6), read and asked. Values only; any thread.
+// Which rank runs where: job.toml (formats.md section 6), read and asked. Values only; any thread.
 #pragma once
 
 #include <cstdint>

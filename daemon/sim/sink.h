@@ -1,4 +1,4 @@
-// Lays a job's lines out as files, in every way of FORMATS.md section 2, and keeps the places of the lines
+// Lays a job's lines out as files, in every way of formats.md section 2, and keeps the places of the lines
 // that the fault made. Holds no more than its buffers. One thread.
 #pragma once
 

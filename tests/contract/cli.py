@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds `culprit diagnose` against FORMATS.md from outside: cli.py BIN_DIR. One line per promise, `ok` or
+"""Holds `culprit diagnose` against formats.md from outside: cli.py BIN_DIR. One line per promise, `ok` or
 what is wrong; last line 'N passed, N failed'. Exit status 1 when one failed."""
 import fcntl
 import gzip

@@ -1,6 +1,6 @@
 """The PyTorch example watched by culprit.torch, computing wrong numbers on purpose: the report of a running
 culpritd says which rank, at which step, and that it is silent corruption. What the lines themselves must hold
-is looked at first: the equalities of healthy replicas (DETECTORS.md section 2)."""
+is looked at first: the equalities of healthy replicas (daemon/docs/detectors.md)."""
 import json
 from typing import Dict, List, NamedTuple
 

@@ -1,4 +1,4 @@
-"""A made-up pipeline of 8 ranks, two stages of four, as a `.comm` file (FORMATS.md section 3). Times follow
+"""A made-up pipeline of 8 ranks, two stages of four, as a `.comm` file (formats.md section 3). Times follow
 from who waits for whom. Knows nothing of Culprit."""
 import random
 import struct

@@ -16,7 +16,7 @@ CONFIDENT = 0.75
 BINS = ((0.0, 0.5), (0.5, 0.6), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 1.01))
 GRIPE = 90  # bytes of a title in a list of wrong answers
 
-# What cases/README.md states: words of FORMATS.md section 7, and the rank to blame; None: no rank.
+# What cases/README.md states: words of formats.md section 7, and the rank to blame; None: no rank.
 CASES = {"untimed-traceback": ({"user/user_code", "user/user_data", "user/user_config"}, None),
          "disk-full": ({"user/storage", "platform/storage"}, None),
          "tqdm-traceback": ({"unknown/unknown", "unknown/nccl_comm", "user/user_code", "platform/network",

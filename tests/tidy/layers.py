@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Keeps what a compiler does not: who may include whom (DESIGN.md), and the limits of style. Prints each
-offender as file:line: what, and a count; exit status 1 when there is any."""
+"""Checks what a compiler does not: allowed includes (daemon/docs/hacking.md) and the limits of style. Prints
+each offence as file:line: what, and a count; exit status 1 if there is any."""
 import ast
 import re
 import subprocess

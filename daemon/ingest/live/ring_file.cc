@@ -21,7 +21,7 @@
 namespace culprit::ingest {
 namespace {
 
-// Offsets of FORMATS.md section 3.
+// Offsets of formats.md section 3.
 constexpr size_t kVersionAt = 8, kRecordSizeAt = 12, kCapacityAt = 16;
 constexpr size_t kWrittenAt = 64, kReadAt = 128, kDroppedAt = 192;
 constexpr size_t kJobAt = 256, kJobBytes = 48, kRankAt = 320, kDeviceAt = 324;

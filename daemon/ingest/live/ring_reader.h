@@ -1,4 +1,4 @@
-// Drains the shared-memory rings of FORMATS.md section 3: rings appear in a folder that everybody may write
+// Drains the shared-memory rings of formats.md section 3: rings appear in a folder that everybody may write
 // to, and vanish after their processes. Each ring is a source of kind kRing under the ring's path; its
 // evidence is its records, 64 bytes each, as they came; a rank or device that they leave unknown is the
 // ring's.

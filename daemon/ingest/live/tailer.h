@@ -38,7 +38,7 @@
 namespace culprit::ingest {
 
 struct TailOptions {
-  std::string glob;                                            // absolute: FORMATS.md section 8
+  std::string glob;                                            // absolute: formats.md section 8
   OriginKind kind = OriginKind::kFile;                         // or kDump: of its sources
   std::function<std::string(const std::string& path)> job_of;  // of a new source's path
   std::function<StreamId()> allocate;  // a number for a new source; must be thread safe

@@ -1,4 +1,4 @@
-// One line of the trace socket (FORMATS.md sections 3 and 4) as a value. A pure function, any thread.
+// One line of the trace socket (formats.md sections 3 and 4) as a value. A pure function, any thread.
 //
 // Strict where a wrong reading would mislead (a known key with a value of the wrong type, a key twice, a
 // metric without its rank), and tolerant elsewhere: keys that are not known are passed over, null is as if

@@ -1,4 +1,4 @@
-// The trace socket: a unix stream socket that any process of the host may write lines of JSON to (FORMATS.md
+// The trace socket: a unix stream socket that any process of the host may write lines of JSON to (formats.md
 // sections 3 and 4). Its lines go on as evidence exactly as they came, also those that cannot be understood.
 //
 // A stream is one job's lines by one user: the uid of the kernel's word is what makes a `host` count or not.

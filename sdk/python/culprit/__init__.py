@@ -9,9 +9,9 @@
         culprit.log_metrics(step, loss=loss, grad_norm=norm)
 
 Everything goes to the culpritd of this host (CULPRIT_TRACE_SOCKET, CULPRIT_RINGS), or with CULPRIT_TRACE_DIR
-into files that `culprit diagnose` reads. No function raises, waits, or slows the loop where the daemon is
-absent, stopped, restarted or slow: what finds no room is dropped, counted, and told. CULPRIT_DISABLE=1 turns
-all of it off. Any thread."""
+into files that `culprit diagnose` reads. No function raises, waits, or slows the loop if the daemon is
+absent, stopped, restarted or slow: lines without room are dropped, counted and reported. CULPRIT_DISABLE=1
+turns all of it off. Any thread."""
 import time
 from contextlib import ContextDecorator
 from types import TracebackType
@@ -50,10 +50,10 @@ def step(number: int, /) -> None:
 
 def log_metrics(step: int, values: Optional[Mapping[str, Any]] = None, /, *,
                 digests: Optional[Mapping[str, Any]] = None, **more: Any) -> None:
-    """Numbers, or whatever float() makes one of (of a tensor on a device it waits, as .item() does); NaN and
-    infinities are welcome. `values` is for names that are no identifiers ("grad_norm/layer.0"). `digests`:
-    64 bits as int, 8 bytes or hexadecimal digits, equal for equal inputs. Not told where the rank is not
-    known."""
+    """Sends metrics of a step. Values are numbers, or objects that float() converts (for a tensor on a device
+    it waits, as .item() does); NaN and infinities are allowed. `values` is for names that are no identifiers
+    ("grad_norm/layer.0"). `digests`: 64 bits as int, 8 bytes or hexadecimal digits, equal for equal inputs.
+    Nothing is sent without a known rank."""
     tracer = _tracer()
 
     def make() -> Iterator[bytes]:

@@ -1,8 +1,8 @@
 """Lines on their way to the daemon, or to a file: a bounded queue and one thread.
 
-The training loop only puts into the queue. The thread sleeps while there is nothing to do, gathers for a
-fifth of a second, and writes; it alone meets a daemon that is absent, stopped, restarted or slow. What finds
-no room is dropped and counted, and told in a line of its own as soon as lines go out again."""
+The training loop only puts lines into the queue. The thread sleeps while the queue is empty, collects for a
+fifth of a second, and writes; only it handles a daemon that is absent, stopped, restarted or slow. Lines
+without room are dropped and counted; the next line that goes out reports their number."""
 import os
 import queue
 import signal
@@ -26,7 +26,7 @@ EXIT_S = 1.0           # how long the end of the process may wait for what is qu
 
 
 class LineSink(Protocol):
-    """Used by the channel's thread alone. `open` and `send` raise OSError where nobody takes anything."""
+    """Used by the channel's thread only. `open` and `send` raise OSError if there is no receiver."""
 
     def open(self) -> None: ...
 
@@ -104,7 +104,7 @@ class Channel:
         self._queue: "queue.SimpleQueue[Union[bytes, Callable[[], None], None]]" = queue.SimpleQueue()
         self._held: Deque[bytes] = deque()
         self._held_bytes = 0
-        self._out = b""  # whole lines, of which `_sent` bytes are gone
+        self._out = b""  # whole lines; the first `_sent` bytes are sent
         self._sent = 0
         self._connected = False
         self._retry_s, self._retry_at = RETRY_S[0], 0.0
@@ -230,7 +230,7 @@ class Channel:
         block: List[bytes] = []
         size = 0
         if self.dropped != self._told:
-            # Told once, with the first lines that get through again.
+            # Reported once, with the first lines after the gap.
             block.append(encoded({"kind": "event", **self._head(), "name": "trace_gap",
                                   "time_ns": time.time_ns(), "lines": self.dropped - self._told}))
             self._told = self.dropped

@@ -1,4 +1,4 @@
-"""Records of communication as a `.comm` file (FORMATS.md section 3), where no daemon drains a ring. Pushed by
+"""Records of communication as a `.comm` file (formats.md section 3), where no daemon drains a ring. Pushed by
 the job, one at a time; written by the channel's thread, so that a slow file system is not the job's."""
 import os
 import struct

@@ -20,7 +20,7 @@ ANCHOR_S = 10.0
 WINDOW_NS = 1_000_000  # between two looks; half of it is the error
 LOOKS = 16             # at an event that was just recorded: some 30 us at most
 RETRY_S = 0.1          # behind looks that lay too far apart
-PATIENCE_S = 1.0       # then any anchor is better than none: operations wait for it to be told
+PATIENCE_S = 1.0       # then any anchor is better than none: operations wait for one
 PENDING = 4096
 EACH = 8  # looked at for each operation that is enqueued: twice as many as come, with room to catch up
 

@@ -1,4 +1,4 @@
-"""Who this process is: its job, rank, host and device, as its launcher told by the environment."""
+"""Identity of this process: job, rank, host and device, from the launcher's environment."""
 import os
 import socket
 from typing import Mapping, Optional

@@ -1,4 +1,4 @@
-"""One line of the trace socket (FORMATS.md section 4) of what a training loop says. Pure functions; an error
+"""One line of the trace socket (formats.md section 4) of what a training loop says. Pure functions; an error
 is a ValueError or TypeError, which the caller counts."""
 import json
 import math

@@ -1,7 +1,7 @@
-"""The tracers in C that the process may hold beside this package: NCCL's plugin, which NCCL loads with its
-first communicator, and MPI's library. Their records have the steps and groups that are told to them.
+"""The C tracers that the process may have loaded: the NCCL plugin, which NCCL loads with its first
+communicator, and the MPI library. Passes steps and groups to them for their records.
 
-Nothing is loaded here: what somebody else loaded is looked up, and one that comes later is found later."""
+Loads nothing: only looks up loaded libraries, including those loaded later."""
 import ctypes
 import os
 from typing import Any, List, Optional, Sequence, Tuple
@@ -39,7 +39,7 @@ class Native:
 
     @property
     def nccl(self) -> bool:
-        """Whether NCCL's operations are told by our plugin. As of the last look()."""
+        """Whether our plugin records NCCL's operations, as of the last look()."""
         return self._nccl is not None
 
     @property

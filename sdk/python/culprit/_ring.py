@@ -1,4 +1,4 @@
-"""The shared-memory ring that the daemon drains (FORMATS.md section 3, culprit/ring.h), in Python.
+"""The shared-memory ring that the daemon drains (formats.md section 3, culprit/ring.h), in Python.
 
 One at a time pushes (Recorder sees to it). A ring that is full, because the daemon is slow, stopped or
 absent, drops the new record and counts it: a push never waits, and asks nothing of the system.

@@ -1,7 +1,7 @@
-"""The process's one connection to Culprit: who it is, its step, where its lines and records go.
+"""The process's connection to Culprit: its identity, its step, and the targets of its lines and records.
 
-Everything that may fail is behind functions that never raise; a failure is told once, by the log `culprit`.
-A child of fork has nothing of it and begins anew with its first word."""
+Functions that may fail never raise; the logger `culprit` reports each failure once. A child of fork starts
+without state, with its first call."""
 import atexit
 import logging
 import os
@@ -90,7 +90,7 @@ class Tracer:
     # ---- lines
 
     def rank(self) -> Optional[int]:
-        """Where nobody told it, torch.distributed knows it as soon as the job has begun that."""
+        """From the environment or identify(); else from torch.distributed, once it is initialised."""
         if self.who.rank is not None:
             return self.who.rank
         dist = sys.modules.get("torch.distributed")
@@ -112,12 +112,12 @@ class Tracer:
         """Of what says nothing without a rank: as another rank's it would accuse that one."""
         head = self.head()
         if "rank" not in head:
-            raise ValueError("of which rank it is is not known: neither the environment (RANK, …), nor "
-                             "culprit.identify(rank=…), nor torch.distributed has told")
+            raise ValueError("the rank is not known: neither the environment (RANK, …), nor "
+                             "culprit.identify(rank=…), nor torch.distributed has it")
         return head
 
     def put(self, make: Callable[[], Iterable[bytes]]) -> None:
-        """What a loop said is wrong, or is not to be had: it is told, and the loop goes on."""
+        """Sends the lines of `make`. A wrong argument or a failure is reported, and the loop goes on."""
         if not self.on:
             return
         try:
@@ -169,7 +169,7 @@ class Tracer:
                 self._stacks = StackFile(self.folder, self.who)
             return self._stacks.path
         except (OSError, ValueError, RuntimeError) as error:
-            # Into files without a daemon: nobody is there who could ask.
+            # With files and no daemon, no process could request stacks.
             if not (self.trace_dir and isinstance(error, FileNotFoundError)):
                 self.tell(f"stacks are not given: {error}")
             return None
@@ -186,7 +186,7 @@ class Tracer:
                 self._recorder.close()
             self.channel.close()
         except Exception:
-            pass  # nothing is left that could be told to anybody
+            pass  # at exit there is no one left to report to
 
 
 _tracer: Optional[Tracer] = None

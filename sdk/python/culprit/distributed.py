@@ -8,7 +8,7 @@ When they end. Of Gloo a callback of the Work's future tells; of NCCL events on 
 and receives of the host, which have no future, and of barriers Work.wait().
 Not seen: operations inside of CUDA graphs, and those that compiled code calls without Python.
 
-Nothing here raises into the job: what cannot be recorded is told once, and the operation is done as ever."""
+Nothing here raises into the job: a failed record is reported once, and the operation runs unchanged."""
 import contextlib
 import hashlib
 import itertools
@@ -97,7 +97,7 @@ class Tracing:
         self.rank = 0  # as torch counts; the job's is the tracer's
         self.comms: "weakref.WeakKeyDictionary[Any, Comm]" = weakref.WeakKeyDictionary()
         self.met: Dict[Tuple[str, Tuple[int, ...]], int] = {}
-        # By id of the Work, which is held weakly: what nobody waits for is not kept in memory by us.
+        # By id of the Work, as weak references: we do not keep unused Works in memory.
         self.waiting: Dict[int, Tuple["weakref.ref[Any]", Call]] = {}
         self.kinds: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
         # Of a group whose operations are being gathered: those that are begun by its _end_coalescing.
@@ -212,8 +212,8 @@ class Tracing:
             self.device_times.harvest_all()
 
     def hold(self, call: Call, work: Any) -> None:
-        """It ends when somebody has waited for `work`, when nobody can any more, or when the many that came
-        behind it need its place."""
+        """Keeps `call` until the job has waited for `work`, until `work` is deleted, or until later ones need
+        its slot."""
         if len(self.waiting) >= WAITING:
             self.waited(next(iter(self.waiting)))
         key = id(work)
@@ -225,7 +225,7 @@ class Tracing:
             self.push(held[1], time.time_ns())
 
     def forget(self) -> None:
-        """In the child of a fork: the groups are the parent's, and it begins anew with its own."""
+        """In the child of a fork: drops the parent's groups; the child starts with its own."""
         self.comms.clear()
         self.met.clear()
         self.waiting.clear()
@@ -259,7 +259,7 @@ def _begun(tracing: Tracing, call: Optional[Call], run: Callable[[], Any]) -> An
     try:
         return run()
     except BaseException:
-        if call is not None:  # refused: nobody waits in it
+        if call is not None:  # refused: no rank waits in it
             _safely(tracing.push, call, time.time_ns())
         raise
 
@@ -267,7 +267,7 @@ def _begun(tracing: Tracing, call: Optional[Call], run: Callable[[], Any]) -> An
 def _run_on_device(tracing: Tracing, group: Any, enter: Callable[[], Optional[Call]], device: int,
                    run: Callable[[], Any]) -> Any:
     times = tracing.device_times
-    # NCCL's own profiler sees what we could only infer; each operation is told once.
+    # The NCCL plugin measures what we could only infer; each operation is recorded once.
     if times is None or native.nccl or _safely(times.capturing):
         return run()
     begun = _safely(times.begin)

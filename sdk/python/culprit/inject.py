@@ -40,7 +40,7 @@ KINDS = {
 @dataclasses.dataclass(frozen=True)
 class Fault:
     """`where`: the name of a parameter ("blocks.0.up.weight"), or of a module for an activation; empty: one
-    of the middle. `last`: the last step, `first` unless told; -1: for ever. `p`: with what probability each
+    of the middle. `last`: the last step, default `first`; -1: no end. `p`: probability per
     time. `bit`: of a word, from the lowest; `count`: of how many neighbours. `sticky`: always the same place,
     whose bit is forced to one instead of flipped."""
     kind: str
@@ -77,7 +77,7 @@ class Faults:
 
     def __init__(self, faults: Sequence[Fault], model: nn.Module, optimizer: torch.optim.Optimizer, *,
                  rank: Optional[int] = None, seed: int = 0, allow: bool = False) -> None:
-        """`rank`: that of torch.distributed, or RANK, unless told."""
+        """`rank`: default that of torch.distributed, or RANK."""
         if not allow and os.environ.get("CULPRIT_INJECT", "0") in ("", "0"):
             raise PermissionError("culprit.inject spoils a training run; CULPRIT_INJECT=1 says that it may")
         for fault in faults:

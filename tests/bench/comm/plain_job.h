@@ -1,6 +1,6 @@
 // A plain job for tests and benches: 1F1B pipelines of tensor groups, data-parallel groups at the end of a
 // step, one reduction over all. What each rank does is a program; times follow from who waits for whom. It
-// knows its faults and writes records as FORMATS.md section 3 has them. Not a model of any real job.
+// knows its faults and writes records as formats.md section 3 has them. Not a model of any real job.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-"""What a loop says, as lines of FORMATS.md section 4."""
+"""What a loop says, as lines of formats.md section 4."""
 import json
 import math
 import time

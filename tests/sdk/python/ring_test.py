@@ -1,4 +1,4 @@
-"""The ring and the file of records, byte for byte as FORMATS.md section 3 and culprit/ring.h have them."""
+"""The ring and the file of records, byte for byte as formats.md section 3 and culprit/ring.h have them."""
 import fcntl
 import importlib
 import os

@@ -1,4 +1,4 @@
-// The JSON form of a report keeps FORMATS.md section 7, whatever is in the report.
+// The JSON form of a report keeps formats.md section 7, whatever is in the report.
 #include "model/report_json.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,4 @@
-// The routes of FORMATS.md section 9.
+// The routes of formats.md section 9.
 #include "serve/api.h"
 
 #include "fake_source.h"

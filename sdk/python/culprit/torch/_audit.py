@@ -7,8 +7,8 @@ is whose batch it is, B computes it again, C, of the others, does it for a third
 A and B change places from round to round, C moves on.
 How. Messages go by a Gloo group of their own, so that they meet none of DistributedDataParallel's. Of A the
 gradients of its ordinary backward count; it sends what it was given and the state of its random numbers, and
-goes on. B's gradients, buffers and random numbers are afterwards what they were, bit for bit. Where a message
-does not come within the timeout the audits end, which is told; the training goes on."""
+goes on. B's gradients, buffers and random numbers are afterwards what they were, bit for bit. If a
+message does not come within the timeout, the audits end with a report; the training goes on."""
 import contextlib
 import io
 import platform
@@ -167,11 +167,10 @@ class Audit:
             loss.backward()
             audit.check()                                # before the optimiser's step
 
-    `compute` returns that of which backward() is called (scaled, where it is scaled), contains its
-    autocast, and leaves alone what is not the model's. Checkpointing of activations has to be
-    use_reentrant=False. `every`: 0 for never. `group`: the ranks that hold the same parameters; all of them
-    where there is none. Kernels must give the same bits for the same input
-    (torch.use_deterministic_algorithms); where they do not, that is told, and nobody accused."""
+    `compute` returns the tensor for backward() (scaled, if the loss is scaled), contains its autocast, and
+    changes nothing outside the model. Activation checkpointing must be use_reentrant=False. `every`: 0 for
+    never. `group`: the ranks with the same parameters; default all. Kernels must give the same bits for the
+    same input (torch.use_deterministic_algorithms); if they do not, that is reported and no rank accused."""
 
     def __init__(self, model: nn.Module, *, every: int = 50, group: Any = None,
                  timeout_s: float = 60.0) -> None:
@@ -244,7 +243,7 @@ class Audit:
     # ---- an audit
 
     def _end(self, why: str) -> None:
-        """This rank still answers, with a word that it is gone: nobody waits for it, and theirs end."""
+        """Ends the audits. This rank still answers its peers with a message, which ends theirs too."""
         tracer().tell(f"audits end: {why}")
         self.close()
 
@@ -332,7 +331,7 @@ class Audit:
     # ---- messages
 
     def _send(self, to: int, word: int, own: int = 0, payload: bytes = b"", again: int = 0) -> None:
-        """The peer takes it when it comes to it; nobody waits for that."""
+        """Sends without waiting; the peer receives it later."""
         messages = [torch.tensor([word, self._step, own, again, len(payload)])]
         if payload:
             messages.append(torch.frombuffer(bytearray(payload), dtype=torch.uint8))

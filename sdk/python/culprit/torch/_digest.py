@@ -4,7 +4,7 @@ A sum, modulo 2^64, of each word times a pseudo-random odd number of its place. 
 on their order, so any number of threads, and a GPU, give the same; an odd factor takes no bit away, so a
 single word that differs always shows, and of several that differ the sums cancel with a chance of some 2^-33
 at worst (all in their sign bits) and 2^-64 as a rule. Folded in levels, so that a table of 2^14 numbers does
-for tensors of any size. Not for secrets: whoever wants a collision makes one."""
+for tensors of any size. Not cryptographic: collisions are easy to construct."""
 from typing import Dict, Iterable, List, Tuple
 
 import torch
@@ -60,8 +60,8 @@ def _fold(words: torch.Tensor, level: int) -> torch.Tensor:
 
 
 def digest(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
-    """An int64 of no dimension on the tensors' device, which nobody has waited for yet; of none at all 0.
-    Small tensors of one type that follow one another count as one, which spares an operation for each."""
+    """Returns an int64 scalar on the tensors' device, without waiting for it; 0 for no tensors. Joins
+    consecutive small tensors of one type, which saves an operation for each."""
     sums: List[torch.Tensor] = []
     gathered: List[torch.Tensor] = []
     size = 0

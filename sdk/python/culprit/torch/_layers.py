@@ -1,4 +1,4 @@
-"""Which parameters make up which layer, by the names of FORMATS.md section 4: embed, layer.0, …, head."""
+"""Which parameters make up which layer, by the names of formats.md section 4: embed, layer.0, …, head."""
 from typing import Any, Dict, List, Tuple
 
 from torch import nn

@@ -1,7 +1,7 @@
 """What of a step tells whether its numbers are right: norms, layer by layer, and digests.
 
-What is measured lies on the model's device until it is there anyway: on a GPU the numbers of a step are
-copied in the background and told with a later one, and nothing here waits. Only the loop's thread."""
+Measurements stay on the model's device until they are complete: on a GPU the numbers of a step are copied in
+the background and sent with a later step. Nothing here waits. Only the loop's thread."""
 import functools
 import math
 import time
@@ -20,13 +20,13 @@ from ._layers import layer_names, unwrapped
 from ._local import LocalGradients, replaying
 from ._plan import Block, decaying, plan, summed
 
-PENDING = 8  # steps whose numbers are on their way from a GPU; more are dropped, and told
+PENDING = 8  # steps with numbers in transfer from a GPU; more are dropped and reported
 END_S = 1.0  # how long the end may wait for those
 Method = Callable[..., None]
 
 
 def _never_raises(method: Method) -> Method:
-    """What goes wrong is told once; the step is not measured, and the loop goes on."""
+    """A failure is reported once; the step is not measured, and the loop goes on."""
     @functools.wraps(method)
     def call(self: "Monitor", *args: Any, **more: Any) -> None:
         try:
@@ -174,8 +174,8 @@ class Monitor:
 
     @_never_raises
     def step(self, step: int, loss: Any = None, **values: Any) -> None:
-        """After the optimiser's step. `values`: what else is to be told of it (tokens, data_stage, …):
-        numbers, or tensors of one element."""
+        """After the optimiser's step. `values`: further metrics (tokens, data_stage, …), numbers or
+        tensors of one element."""
         try:
             self._outbox.harvest()
             given = {**self._noted, **values, **({} if loss is None else {"loss": loss})}
@@ -191,13 +191,13 @@ class Monitor:
                 self._local.armed = self._next % self._every == 0
 
     def note(self, name: str, value: Any) -> None:
-        """A number, or a tensor of one element, that is told with the step (`q_norm/layer.0`)."""
+        """Adds a number, or a tensor of one element, to the metrics of the step (`q_norm/layer.0`)."""
         if self._local is not None and self._local.armed and not replaying():
             self._noted[name] = value.detach() if isinstance(value, torch.Tensor) else value
 
     @_never_raises
     def close(self) -> None:
-        """The model is as it was, and what was measured is told."""
+        """Restores the model and sends the pending measurements."""
         for handle in self._handles:
             handle.remove()
         if self._local is not None:

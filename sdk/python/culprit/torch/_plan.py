@@ -35,7 +35,7 @@ def summed(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 
 def decaying(optimizer: Any) -> Dict[int, int]:
-    """Parameters, by id, that the optimiser multiplies with 1 - lr x decay beside what it learnt."""
+    """Parameters, by id, to which the optimiser applies decoupled weight decay (1 - lr x decay)."""
     out: Dict[int, int] = {}
     for number, group in enumerate(optimizer.param_groups):
         decoupled = group.get("decoupled_weight_decay", "AdamW" in type(optimizer).__name__)

@@ -1,4 +1,4 @@
-// Ordinary host names of vendors and clouds in every place of FORMATS.md section 2: name by place.
+// Ordinary host names of vendors and clouds in every place of formats.md section 2: name by place.
 #include <fmt/format.h>
 
 #include <boost/test/unit_test.hpp>
