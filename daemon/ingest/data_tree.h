@@ -1,7 +1,7 @@
 // The values of a small data file (a pickle, a JSON text) while it is read: numbers, texts, lists and tables,
-// in one arena. A pickle may share values or make a list its own member, so members are indices, and whoever
-// walks a tree bounds the depth. Texts of a pickle point into its bytes, which must outlive the tree. One
-// thread. Values of hostile files: their number and their nesting have limits.
+// in one arena. A pickle may share values or make a list its own member, so members are indices, and callers
+// must limit the depth of a walk. Texts of a pickle point into its bytes, which must outlive the tree. One
+// thread. Files may be hostile: number and nesting of values have limits.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +35,12 @@ class DataTree {
   bool append(Ref list, const Ref* first, size_t n);
 
   Kind kind(Ref at) const { return values_[at].kind; }
-  std::string_view text(Ref at) const;  // empty for what is no text
-  // Of integers, and of texts that are nothing but one.
+  std::string_view text(Ref at) const;  // empty if it is no text
+  // Of integers, and of texts that contain only an integer.
   std::optional<int64_t> integer(Ref at) const;
-  bool truth(Ref at) const;  // false for what is no truth value
+  bool truth(Ref at) const;  // false if it is no truth value
   const Members& members(Ref at) const;
-  // The value of a key of a table: the last where it stands there twice.
+  // The value of a key of a table; the last one of a repeated key.
   std::optional<Ref> find(Ref table, std::string_view key) const;
 
  private:

@@ -16,14 +16,14 @@ namespace culprit::ingest {
 using io::system_error;
 
 struct ReadOutcome {
-  size_t bytes = 0;  // fewer than asked only at the end or on an error
+  size_t bytes = 0;  // fewer than requested only at the end or on an error
   int error = 0;     // errno, 0 where all went well
 };
 
 class File {
  public:
   File() = default;
-  // A regular file: anything else is an error, and a pipe without a writer holds nobody up.
+  // A regular file: anything else is an error, and a pipe without a writer does not block.
   static Result<File> open(const std::string& path);
   // A pipe, or standard input for "-". Once `stop` (borrowed; null: never) is true its reading ends as if
   // nothing followed, also while it waits for a writer.

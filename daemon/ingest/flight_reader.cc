@@ -205,7 +205,7 @@ class Reader {
 
   // The counters of groups stand under numbers of the process's own. Entries tell which group has which; for
   // the others: groups are numbered in the order in which they were made, as their names are, so where both
-  // lists are as long and no entry contradicts, they stand beside each other.
+  // lists are as long and no entry contradicts, they correspond by index.
   void status(Ref root) {
     const auto table = tree_.find(root, "pg_status");
     if (!table) return;

@@ -157,7 +157,7 @@ std::optional<FileKind> kind_of_json(const NamedHead& file, std::string_view nam
   if (first.kind == "stack") return FileKind::kStacksJson;
   if (first.has_frames && first.has_thread) return FileKind::kStacksJson;  // py-spy dump --json
   if (first.has_pg_config || (first.has_entries && first.has_version)) return FileKind::kFlightRecorder;
-  // One that is cut off early is told as such by its reader.
+  // The reader reports a dump that is cut off early.
   if ((first.has_entries || first.has_version) && named_as_flight_recorder(name))
     return FileKind::kFlightRecorder;
   // Its first line is longer than the head and may yet say its kind.

@@ -13,13 +13,13 @@
 namespace culprit::ingest {
 namespace {
 
-// A hole at least this large is a gap and not zeros: a writer that does not append leaves one as large as the
-// log was before copytruncate. Smaller ones are what the file has: zeros.
+// A hole of at least this size is a gap, not zeros: a writer without O_APPEND leaves one as large as the log
+// was before copytruncate. Smaller holes are zeros of the file.
 constexpr uint64_t kHoleBytes = 4 << 20;
-// Decoded and thrown away in one step on the way to the place: some ten milliseconds.
+// Bytes decoded and discarded per step on the way to the place: some ten milliseconds.
 constexpr uint64_t kSkipBytes = 16 << 20;
-// Read at once of a plain file, as one piece: what is done once for a piece (to look up its writers, its
-// forms, their counts) is then done for some thousand lines; with 64 KiB the engine takes a tenth longer.
+// Bytes per read of a plain file, as one piece: work per piece (writers, forms, counts) is then shared by
+// some thousand lines; with 64 KiB the engine takes a tenth longer.
 constexpr size_t kReadBytes = 256 << 10;
 
 // Bytes read, fewer only at the end; -1 with errno.
@@ -117,7 +117,7 @@ Reading read_plain(Generation& generation, size_t max) {
   const ssize_t n = read_at(descriptor, reading.bytes.data(), reading.bytes.size(), place.offset);
   reading.error = n < 0 ? errno : 0;
   reading.bytes.resize(n < 0 ? 0 : static_cast<size_t>(n));
-  // After the bytes: what was written anew before they were read shows in the beginning by now.
+  // After reading the bytes: a rewrite before the read shows in the beginning now.
   const bool as_seen =
       place.offset > 0 || begins_as(beginning_of(generation.file, Compression::kNone), generation.peek);
   const auto other = as_seen ? unless_stands() : ReadResult::kChanged;
@@ -126,7 +126,7 @@ Reading read_plain(Generation& generation, size_t max) {
     return is(*other);
   }
   if (n <= 0) return is(n < 0 ? ReadResult::kFailed : ReadResult::kEnd);
-  // Where more follows, up to the last line: nobody has to put a line together that was cut.
+  // If more follows, up to the last line end: readers then need not join cut lines.
   const size_t lines = reading.bytes.rfind('\n') + 1;
   if (place.offset + reading.bytes.size() < look.size && lines > 0) reading.bytes.resize(lines);
   taken(generation, reading.bytes, 0);

@@ -1,5 +1,5 @@
-// One ring's file, opened without trust: what its first page says, and its records. Blocking, one thread at a
-// time; owns the descriptor. It keeps no place: whoever reads says from where.
+// The untrusted file of one ring: its header and its records. Blocking, one thread at a time; owns the
+// descriptor. It has no read position: the caller gives it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace culprit::ingest {
 
 constexpr uint64_t kRingRecordBytes = 64;
 constexpr uint64_t kRingHeaderBytes = 4096;
-// As much of the header as says something.
+// Used bytes of the header.
 constexpr size_t kRingHeaderUsed = 328;
 
 struct RingCounts {
@@ -28,28 +28,28 @@ struct RingHeader {
   uint32_t rank = 0, device = 0;
 };
 
-// Of kRingHeaderUsed bytes and the file's size. The error is a reason without subject.
+// From kRingHeaderUsed bytes and the file's size. The error is a reason without subject.
 Result<RingHeader> parse_ring_header(std::string_view bytes, uint64_t file_size);
 
-// Which records can be read when `next` is wanted: [first, first + count); those between next and first are
-// lost. Where the count went backwards there is nothing to read and nothing to trust.
+// The readable records from `next` on: [first, first + count). Records between next and first are lost. If
+// the count went backwards, the ring is not trusted and nothing is read.
 struct RingRange {
   uint64_t first = 0, count = 0;
   bool backwards = false;
 };
 RingRange ring_range(const RingCounts& counts, uint64_t capacity, uint64_t next);
 
-// "<pid>-<tid>-<start>.ring", with or without ".tmp" behind it.
+// "<pid>-<tid>-<start>.ring", with or without a suffix ".tmp".
 struct RingName {
   uint64_t pid = 0, tid = 0, start = 0;
   bool making = false;
 };
 std::optional<RingName> parse_ring_name(std::string_view name);
-// "<pid>-<start>.stacks": where a process writes its stacks when it is asked for them (sdk/python).
+// "<pid>-<start>.stacks": a process writes its stacks there on request (sdk/python).
 std::optional<RingName> parse_stacks_name(std::string_view name);
 
-// Whether the process that made the ring lives, by the pid in the ring's name: /proc/<pid>/stat tells when
-// the process of that number started. A zombie is dead. `uid`: whose process it is.
+// Whether the creator of the ring is alive, by the pid in the ring's name and the start time in
+// /proc/<pid>/stat. A zombie is dead. `uid`: owner of the process.
 struct RingProcess {
   bool alive = false;
   uint32_t uid = 0;
@@ -62,7 +62,7 @@ std::optional<uint32_t> producer_of(int descriptor);
 
 class RingFile {
  public:
-  // A regular file with one name, a sound header and the size that it tells.
+  // Requires a regular file with one name, a sound header, and the size of that header.
   static Result<RingFile> open(int folder, const std::string& name);
   RingFile(RingFile&& other) noexcept;
   RingFile& operator=(RingFile&& other) noexcept;
@@ -73,10 +73,10 @@ class RingFile {
   uint64_t inode() const { return inode_; }
   uint32_t uid() const { return uid_; }
 
-  // The counts now; an error where the file is no longer the ring that was opened.
+  // The current counts; an error if the file is no longer the opened ring.
   Result<RingCounts> counts();
-  // Appends records [first, first + count) to `out`, as they lie there: the caller asks for the counts again
-  // to learn whether they were overwritten meanwhile.
+  // Appends records [first, first + count) to `out` unchecked: the caller reads the counts again to detect
+  // overwritten records.
   Status read(uint64_t first, uint64_t count, std::string* out);
   Status set_read(uint64_t count);
 

@@ -23,36 +23,36 @@
 namespace culprit::ingest {
 namespace {
 
-// Between two looks: a ring of 16,384 records that is written to at 100 ns a record is full in 1.6 ms, but a
-// training step writes some hundred records in as many ms. Idle rings are looked at five times a second.
-// Many rings, which one user may make, are looked at more rarely each: a look costs 3 us.
+// Intervals of reads. A ring of 16,384 records at 100 ns a record is full in 1.6 ms, but a training step
+// writes some hundred records in as many ms. Idle rings are read five times a second. With many rings, which
+// one user may create, each is read less often: a read costs 3 us.
 constexpr TimeNs kBusyNs = 10 * kNsPerMs, kIdleNs = 200 * kNsPerMs, kIdleOneNs = 500 * kNsPerUs;
-// Where there are no rings: a process begins with the slow part of its work.
+// Without any ring: a process starts with the slow part of its work.
 constexpr TimeNs kNoRingsNs = 500 * kNsPerMs;
-// Whether processes live; and the folder even where nothing tells that it changed.
+// Interval of checks of processes, and of the folder even without a hint.
 constexpr TimeNs kAliveNs = kNsPerSecond, kListNs = 5 * kNsPerSecond;
-// A file that is being made has its lock and its name within this, whatever the machine does.
+// A file being created has its lock and its name within this time, even on a loaded machine.
 constexpr TimeNs kMakingNs = 10 * kNsPerSecond;
-// Stacks of a process that is gone: somebody asked for them, and may come to read them.
+// Time for which the stacks of a dead process stay for a reader.
 constexpr TimeNs kStacksNs = 3600 * kNsPerSecond;
-// An ended ring is removed when the store says that it has the end, or this much later.
+// An ended ring is removed when the store has its end, or after this time.
 constexpr TimeNs kRemoveNs = 10 * kNsPerSecond;
-// Places of drops that are told one by one; further ones count with the last of them.
+// Positions of drops that are reported separately; further ones count with the last.
 constexpr size_t kDropPlaces = 16;
-// The folder is listed at most every 200 ms, and more rarely the more names a stranger puts into it.
+// The folder is listed at most every 200 ms, and less often with many names in it.
 constexpr TimeNs kListOneNs = 20 * kNsPerUs;
-// What a piece costs of a round's budget at least: one whose counts change at each look gives endless gaps.
+// Least cost of a piece in a round's budget: a ring with ever-changing counts gives endless gaps.
 constexpr uint64_t kPieceCost = 4096;
 
-// Where a source stood when the daemon last ran.
+// Position of a source in an earlier run of the daemon.
 struct Known {
   StreamState state;
-  uint64_t next = 0, told = 0;  // records taken, drops told
-  bool replaced = false;        // another file has its name now
+  uint64_t next = 0, told = 0;  // records taken, drops reported
+  bool replaced = false;        // another file has the name now
 };
 
-// What its records leave unknown the ring's header says. It is told with them: the ring is gone when they are
-// read again.
+// Fills in fields that records leave unknown from the ring's header. Done before storing: the ring may be
+// gone when they are read again.
 void name_writer(const RingHeader& header, std::string& records) {
   constexpr size_t kRankAt = offsetof(CommRecord, rank), kDeviceAt = offsetof(CommRecord, device);
   const auto fill = [&records](size_t at, uint32_t value) {
@@ -72,14 +72,14 @@ struct Ring {
   std::string name;
   RingName parsed;
   RingFile file;
-  StreamId stream = kNoStream;  // numbered with the first piece: an empty ring is no source
+  StreamId stream = kNoStream;  // set with the first piece: an empty ring is no source
   uint64_t offset = 0;          // of the evidence
-  uint64_t next = 0;            // number of the record that is read next
+  uint64_t next = 0;            // number of the next record
   uint64_t drops_seen = 0, drops_told = 0;
   struct Drops {
     uint64_t at = 0, records = 0;
   };
-  std::deque<Drops> drops;  // not told yet; at: before the record of this number
+  std::deque<Drops> drops;  // not reported yet; at: before the record of this number
   struct Unstored {
     uint64_t offset = 0, next = 0;
   };
@@ -294,7 +294,7 @@ void RingReader::Impl::refuse(const std::string& name, uint64_t inode, Error err
 void RingReader::Impl::add(const std::string& name, const RingName& parsed, RingFile file) {
   auto ring = std::make_unique<Ring>(name, parsed, std::move(file));
   const RingCounts& counts = ring->file.header().counts;
-  // One that nobody knows: what an earlier daemon took has gone with that daemon's store.
+  // An unknown ring: the data of an earlier daemon is lost with its store.
   ring->next = std::min(counts.read, counts.written);
   const auto known = known_.find(path_of(name));
   if (known != known_.end()) {
@@ -322,8 +322,8 @@ void RingReader::Impl::add(const std::string& name, const RingName& parsed, Ring
   stats.rings = rings_.size();
 }
 
-// Names that are no longer there are met anew when they come again. A ring that lost its name is read on: its
-// producer has it still.
+// Forgets deleted names, so that they are new when they return. A ring without a name is still read: its
+// producer has it open.
 void RingReader::Impl::forget_absent(const std::vector<std::string>& names) {
   const auto absent = [&](const auto& entry) {
     return !std::binary_search(names.begin(), names.end(), entry.first);
@@ -333,7 +333,7 @@ void RingReader::Impl::forget_absent(const std::vector<std::string>& names) {
   std::erase_if(by_name_, absent);
 }
 
-// A process that died while it made its ring leaves the file under its first name.
+// Removes temporary files of processes that died during the creation of a ring.
 void RingReader::Impl::sweep_unfinished(const std::string& name, const RingName& parsed, int folder,
                                         TimeNs now) {
   const auto [seen, is_new] = making_.try_emplace(name, now);
@@ -511,7 +511,7 @@ bool RingReader::Impl::drain_piece(Ring* ring, const Round& round, uint64_t byte
   return range.count > 0 && take(ring, range, round, out);
 }
 
-// The file is no ring any more: what it still holds is lost, and what it says from now on is not looked at.
+// The file is no longer a ring: its remaining content is lost, and later content is not read.
 void RingReader::Impl::give_up(Ring* ring, const Round& round, Outcome* out) {
   refuse(ring->name, ring->file.inode(),
          {ErrorCode::kInvalid, ring->name + ": no ring any more: " + ring->broken->text}, out);
@@ -555,8 +555,8 @@ void RingReader::Impl::remove(Ring* ring) {
 RingReader::Outcome RingReader::Impl::round(const Round& round) {
   Outcome out;
   look_at_folder(round, &out);
-  // Each in turn gives a piece, beginning behind where the last round stopped: nobody's flood starves
-  // another.
+  // Each ring in turn gives a piece, starting after the last one of the previous round: no flood starves
+  // another ring.
   std::vector<size_t> busy = due(round.now_mono);
   uint64_t left = round.budget_bytes;
   while (!busy.empty() && left >= kRingRecordBytes) {

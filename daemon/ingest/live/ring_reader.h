@@ -1,20 +1,19 @@
-// Drains the shared-memory rings of formats.md section 3: rings appear in a folder that everybody may write
-// to, and vanish after their processes. Each ring is a source of kind kRing under the ring's path; its
-// evidence is its records, 64 bytes each, as they came; a rank or device that they leave unknown is the
-// ring's.
+// Drains the shared-memory rings of formats.md section 3. Rings appear in a world-writable folder and are
+// removed after their processes. Each ring is a source of kind kRing under its path. Its evidence is its
+// records, 64 bytes each, unchanged, except that an unknown rank or device becomes the ring's.
 //
-// What is durable. A piece carries a FilePlace whose `offset` is the number of the next record since the
-// ring's creation and whose `fingerprint` is how many dropped records were told (device and inode are the
-// ring file's, fingerprint_bytes is 0): the store keeps it in the frame that holds the bytes. The ring's own
-// `read` counter only tells the producer which room is free, and moves in committed(), when the bytes are
-// safe. Killed between the two, the daemon finds records in the ring that are stored already: the known
-// place, not the counter, says where to go on. The other way round, a counter beyond the place, happens only
-// where somebody else wrote it, or the store lost its end: the records between are a gap.
+// Durable state. A piece has a FilePlace: `offset` is the number of the next record since the ring's
+// creation, `fingerprint` the number of reported drops (device and inode are the ring file's,
+// fingerprint_bytes is 0). The store keeps it in the frame with the bytes. The ring's own `read` counter
+// only shows the producer its free room; committed() advances it when the bytes are durable. After a kill in
+// between, the ring has records that are stored already: the stored place decides, not the counter. A
+// counter beyond the place means that another program wrote it, or that the store lost its end: the records
+// in between are a gap.
 //
-// Nothing in a ring is believed. It is read with pread and never mapped (its owner may truncate it); a
-// symbolic link, a pipe, a hard link, a size that does not fit its capacity are refused; counts that make no
-// sense cost a gap, and memory and time are bounded whatever they say. Whoever lives is asked of the kernel:
-// a producer holds a lock on its file (ring.h), and one that holds none is looked up by the pid in the name.
+// Rings are untrusted. They are read with pread and never mapped (their owner may truncate them). Symbolic
+// links, pipes, hard links and wrong sizes are refused. Impossible counts cost a gap; memory and time are
+// bounded for any content. The kernel shows whether a producer is alive: it holds a lock on its file
+// (ring.h); without a lock, the pid in the name is checked.
 //
 // Thread: one at a time (rounds block on the file system); stats() from any. Owns the descriptors of the
 // rings.
@@ -36,10 +35,10 @@
 
 namespace culprit::ingest {
 
-// Who writes a ring, for the caller to say which job it belongs to.
+// The writer of a ring; the caller derives its job.
 struct RingOwner {
   std::string path;
-  std::string header_job;       // as the ring claims: any text of at most 48 bytes, made valid UTF-8
+  std::string header_job;       // as the ring claims: at most 48 bytes, made valid UTF-8
   uint32_t uid = 0;             // of the file
   std::optional<uint32_t> pid;  // in the daemon's pid namespace, where the kernel tells
 };
@@ -47,19 +46,19 @@ struct RingOwner {
 struct RingOptions {
   std::string folder;
   std::function<StreamId()> allocate;                   // numbers of streams
-  std::function<std::string(const RingOwner&)> job_of;  // empty: what the ring claims
+  std::function<std::string(const RingOwner&)> job_of;  // empty: use the ring's claim
   size_t files_max = limits::kRingFiles;
   size_t files_of_uid_max = limits::kRingFilesOfUid;
   std::string proc = "/proc";
 };
 
 struct RingStats {
-  std::atomic<uint64_t> rings{0};    // open now
+  std::atomic<uint64_t> rings{0};    // currently open
   std::atomic<uint64_t> records{0};  // read
-  std::atomic<uint64_t> dropped{0};  // by producers whose ring was full
-  std::atomic<uint64_t> lost{0};     // overwritten or skipped: the ring's counts were not those of a ring
-  std::atomic<uint64_t> refused{0};  // files that are no rings
-  std::atomic<uint64_t> unread{0};   // more than may be open, now
+  std::atomic<uint64_t> dropped{0};  // by producers with a full ring
+  std::atomic<uint64_t> lost{0};     // overwritten or skipped: impossible counts
+  std::atomic<uint64_t> refused{0};  // files that are not rings
+  std::atomic<uint64_t> unread{0};   // currently unread for lack of descriptors
   std::atomic<uint64_t> removed{0};  // files of dead processes
 };
 
@@ -76,14 +75,14 @@ class RingReader {
   };
   struct Outcome {
     PieceBatch batch;
-    bool more = false;            // the budget ran out: another round at once
-    TimeNs next_ns = 0;           // monotonic: when to look again
-    std::vector<Error> problems;  // each told when it appears, not in each round
+    bool more = false;            // the budget is used up: call another round at once
+    TimeNs next_ns = 0;           // monotonic: time of the next round
+    std::vector<Error> problems;  // each reported once, when it appears
   };
   Outcome round(const Round& round);
 
-  // The store has the stream's evidence up to here for good: room for the producer, and a ring whose process
-  // is gone and whose end is stored is removed. Call it from the thread of round().
+  // The stream's evidence is durable up to here: frees room for the producer, and removes a completely
+  // stored ring of a dead process. Call it from the thread of round().
   void committed(StreamId stream, uint64_t evidence_offset);
 
   const RingStats& stats() const;

@@ -1,7 +1,6 @@
-// Opens, below one configured folder, what an untrusted user may have put there: links are refused wherever
-// they stand below it, nothing outside is reached, and a FIFO or a device holds nobody up. The folder itself
-// was named by whoever configured it and may be reached through links. Owns the folder's descriptor; one
-// thread.
+// Opens files of untrusted users below one configured folder. Links below the folder are refused, files
+// outside are never reached, and a FIFO or device does not block. The path of the folder itself is
+// configured and may contain links. Owns the folder's descriptor; one thread.
 #pragma once
 
 #include <sys/stat.h>
@@ -40,7 +39,7 @@ struct Entry {
   bool operator==(const Entry&) const = default;
 };
 
-// What a log's identity and size are taken from.
+// Identity and size of a log.
 struct Look {
   uint64_t device = 0, inode = 0, size = 0;
   uint64_t allocated = 0;  // bytes on disk: fewer than `size` where there are holes
@@ -51,29 +50,29 @@ struct Look {
 class SafeFolder {
  public:
   struct Options {
-    bool openat2 = true;  // false: as if the kernel had none, or a filter of system calls refused it
-    std::function<void()> before_ask{};  // called before each question to the file system
+    bool openat2 = true;                 // false: as on a kernel without it, or with a system call filter
+    std::function<void()> before_ask{};  // called before each file system access
   };
   SafeFolder() = default;
   explicit SafeFolder(Options options)
       : before_ask_(std::move(options.before_ask)), openat2_refused_(!options.openat2) {}
 
-  // errno, 0 where all went well.
+  // errno, 0 on success.
   int open(const std::string& path);
   void close() { root_ = Descriptor(); }
   bool is_open() const { return root_.is_open(); }
-  // Whether `path` still leads to the folder that is open.
+  // Whether `path` still leads to the open folder.
   bool still_at(const std::string& path) const;
-  // Whether watches tell of all changes in it: not on network file systems.
+  // Whether watches report all changes in it: not on network file systems.
   bool is_local(const std::string& below) const;
 
   // Paths are '/'-separated below the folder; "" is the folder itself. errno or 0.
   int look(const std::string& below, Look& out) const;
   // A regular file, for reading: ELOOP for a link, EINVAL for anything else.
   int open_file(const std::string& below, Descriptor& out) const;
-  // Its names but "." and "..", sorted; at most `max`, EOVERFLOW where there are more.
+  // Its names except "." and "..", sorted; at most `max`, EOVERFLOW if there are more.
   int list(const std::string& below, size_t max, std::vector<Entry>& out) const;
-  // When the file was made, kNoTime where the file system does not tell.
+  // Creation time of the file; kNoTime if the file system has none.
   TimeNs born_ns(const std::string& below) const;
 
  private:

@@ -11,7 +11,7 @@
 namespace culprit::ingest {
 namespace {
 
-// Descriptors that a round may open for sources that wait for it: few beside those that are kept.
+// Descriptors that a round may open for waiting sources: few compared to the kept ones.
 constexpr size_t kAhead = 64;
 // Names that move while they are read: a rotation is over by then, and a folder that cannot be
 // read costs little.
@@ -175,7 +175,7 @@ void Tailer::Impl::take_hints() {
   };
   each(round_->watched, [&](TailFolder& folder) {
     folder.watched = true;
-    // What happened between the last look and the watch was not told.
+    // No notification covers the time between the last check and the watch.
     folder.next_list = folder.next_full = next_folder_ = 0;
     for (const uint32_t number : folder.sources) schedule(*sources_[number], mono_);
   });
@@ -239,7 +239,7 @@ void Tailer::Impl::sweep_after_hint(TailFolder& folder) {
   folder.next_sweep = mono_ + static_cast<TimeNs>(folder.sources.size()) * kSweepNsPerFile;
 }
 
-// Of as many as one round may open beside all others: their files first, then the names, once for all.
+// For the sources that one round may open: first their files, then the names, once for all.
 void Tailer::Impl::look_ahead() {
   std::vector<uint32_t> first = std::exchange(pending_, {});
   const size_t now = std::min(first.size(), kAhead);

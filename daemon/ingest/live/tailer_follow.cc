@@ -58,7 +58,7 @@ void Tailer::Impl::look_same(TailSource& source, const Look& at) {
   // Also where nothing, or not all, was taken before.
   const bool shorter = at.size < last.place.offset || at.size < last.seen;
   const bool moved = at.size != last.seen || at.modified_ns != last.modified_ns;
-  // A file that was restored, or written anew to the same length, must begin as what was taken.
+  // A file that was restored or rewritten to the same length must begin like the taken bytes.
   const bool doubtful = !last.verified || (moved && at.size == last.place.offset && at.size > 0);
   if (!shorter && doubtful && last.place.fingerprint_bytes > 0) {
     if (!ensure_open(source, last)) return;
@@ -227,7 +227,7 @@ Tailer::Impl::Plan Tailer::Impl::plan(TailSource& source, AtPath at, const std::
   return plan;
 }
 
-// The log of which this source's path is a rotated name, if what stands there now is copied from it.
+// The log that has this path as a rotated name, if the file there is a copy of it.
 TailSource* Tailer::Impl::base_copied(const TailSource& source, const Look& at) {
   for (const RotatedName& form : rotated_forms(name_in(source.name))) {
     const std::string& folder = source.folder->name;

@@ -1,12 +1,12 @@
-// The inside of the tailer: folders that are walked, sources that are followed, and when each is looked at
-// next. Parts: tailer.cc (a round, its schedule), tailer_scan.cc (folders, new names), tailer_follow.cc and
-// tailer_rotated.cc (what became of a file), tailer_take.cc and tailer_late.cc (bytes). Owned by Tailer; its
-// worker's thread only, but for `stats`.
+// Internals of the tailer: walked folders, followed sources, and the time of the next check of each. Parts:
+// tailer.cc (a round, its schedule), tailer_scan.cc (folders, new names), tailer_follow.cc and
+// tailer_rotated.cc (rotation), tailer_take.cc and tailer_late.cc (bytes). Owned by Tailer; its worker's
+// thread only, except `stats`.
 //
-// The invariant of all rotation: what stands at the path is opened first, the folder's names are read
-// together behind that, and the path is the same still when all of them were looked at; so whatever stood at
-// the path between the last known file and this one is among the names. Files are told by what was opened,
-// never by a name that was looked at before.
+// Invariant of rotation: the file at the path is opened first, then all names of the folder are read, and
+// the path is unchanged after all of them were checked. So every file that was at the path since the last
+// known one is among the names. A file is identified by its open descriptor, never by a name that was
+// checked earlier.
 #pragma once
 
 #include <list>
@@ -28,15 +28,15 @@ namespace culprit::ingest {
 
 struct TailFolder;
 
-// What stands at a path: the file, not the name.
+// The file at a path, not its name.
 struct AtPath {
-  bool there = false;  // something regular
+  bool there = false;  // a regular file
   Look look;
-  Descriptor file;     // closed where it may not be read
-  uint64_t asked = 0;  // Impl::asked_ before it was opened
+  Descriptor file;     // closed if it may not be read
+  uint64_t asked = 0;  // Impl::asked_ before the open
 };
 
-// The names of a folder, for the round in which they were read.
+// The names of a folder, valid for one round.
 struct FolderNames {
   std::shared_ptr<const std::vector<Entry>> entries;
   uint64_t begun = 0;  // Impl::asked_ before they were read; 0: not yet
@@ -47,14 +47,14 @@ struct FolderNames {
   TimeNs modified_ns = kNoTime;
 };
 
-// A file that was left for another and is looked at for bytes that are written to it all the same.
+// A file that was left for its successor, and is checked for late bytes.
 struct LateFile {
   Generation generation;
   TimeNs until = 0;
-  bool lost = false;  // it is not what it was, or cannot be read
+  bool lost = false;  // it changed its content, or is unreadable
 };
 
-// One path. Its generations, oldest first, that are not taken to their end; the last is the one at the path.
+// One path. Its unfinished generations, oldest first; the last is the one at the path.
 struct TailSource {
   StreamInfo info;
   uint32_t number = 0;  // in Impl::sources_
@@ -77,7 +77,7 @@ struct TailSource {
   TimeNs searched_ns = kNoTime;  // the folder's time at the last search
   TimeNs not_before = 0;         // of reading: it failed
   uint64_t lag = 0;
-  std::optional<Gap> gap;  // not told yet: before the next piece, or alone at a later look
+  std::optional<Gap> gap;  // not reported yet: goes before the next piece, or alone at a later check
   TimeNs gap_at = 0;
   bool ended = false, ready = false, failing = false;
   size_t descriptors = 0;
@@ -93,7 +93,7 @@ struct TailFolder {
   TimeNs next_list = 0, next_full = 0;  // if its time changed; whatever that says
   TimeNs next_sweep = 0;                // of all its sources after a hint
   std::vector<uint32_t> sources;
-  std::vector<uint32_t> ended;  // sources of which files may stand here
+  std::vector<uint32_t> ended;  // sources with files that may be here
   FolderNames names;
   // Matched names that are no source: what stood there then.
   struct Ignored {
@@ -102,7 +102,7 @@ struct TailFolder {
     TimeNs since = 0;
   };
   std::unordered_map<std::string, Ignored> ignored;
-  std::set<std::string> waiting;  // matched names of which it is not known yet what they are
+  std::set<std::string> waiting;  // matched names, not identified yet
 };
 
 // A file that may be, or have been, a generation of a source.
@@ -136,7 +136,7 @@ class Tailer::Impl {
   // What a file with a rotated name is to a source.
   enum class Part : uint8_t {
     kPosition,   // what is being taken
-    kTakenCopy,  // a copy of its beginning, of which all is taken
+    kTakenCopy,  // a completely taken copy of its beginning
     kTaken,      // left behind
     kElsewhere,  // another source's, or stands at the path too
     kUnknown,
@@ -244,7 +244,7 @@ class Tailer::Impl {
   SafeFolder root_;
   bool root_missing_ = false;
   TimeNs next_root_ = 0;
-  bool full_ = false;  // files_max is reached and told
+  bool full_ = false;  // files_max is reached and reported
 
   std::vector<std::unique_ptr<TailSource>> sources_;
   std::unordered_map<std::string, uint32_t> by_name_;  // the latest of a path
@@ -256,7 +256,7 @@ class Tailer::Impl {
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::list<uint32_t> ready_;
   std::vector<uint32_t> free_;      // of sources_
-  std::vector<uint32_t> pending_;   // what became of their files could not be told in the round before
+  std::vector<uint32_t> pending_;   // files not identified in the previous round
   std::vector<TailFolder*> named_;  // with names of this round
   std::list<uint32_t> open_order_;  // sources with open descriptors, the longest unused first
   size_t descriptors_ = 0;

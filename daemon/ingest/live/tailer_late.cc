@@ -4,10 +4,10 @@
 #include "base/limits.h"
 #include "ingest/live/tailer_impl.h"
 
-// Bytes that are written to a file after another took its path: a process of the job that has not reopened
-// its log, or never does. They come behind what was taken since; the place in the piece tells which file they
-// are of. Nobody tells of such bytes, so a file that was left is kept open for a while, and the sizes of all
-// that are known are asked for again and again: the longer nothing came, the less often.
+// Late bytes: written to a file after another took its path, by a process that has not reopened its log, or
+// never does. They follow the bytes taken since; the place in the piece identifies their file. No
+// notification reports them, so a file is kept open for a while after it was left, and the sizes of all
+// known files are polled, less often the longer nothing came.
 namespace culprit::ingest {
 namespace {
 
@@ -64,7 +64,7 @@ bool Tailer::Impl::take_late_piece(TailSource& source, LateFile& late, uint64_t 
   const FilePlace before = from.place;
   Reading reading = read_on(from, max);
   if (reading.result == ReadResult::kChanged) {
-    note_gap(source, {0, 0, "the rotated file was written anew before its rest was read"});
+    note_gap(source, {0, 0, "the rotated file was rewritten before its rest was read"});
     late.lost = true;
   }
   if (reading.result == ReadResult::kFailed) {

@@ -7,9 +7,9 @@
 namespace culprit::ingest {
 namespace {
 
-// Rotated parts that one look may find: half a year of hourly ones. What stands before them is told as a gap.
+// Rotated parts per check: half a year of hourly ones. Earlier bytes are reported as a gap.
 constexpr size_t kNewer = 4096;
-// Of which as many stay open: the others are found again.
+// Open descriptors among them; the others are opened again.
 constexpr size_t kNewerOpen = 64;
 // The kernel stamps files with the time of its last tick: 10 ms ago at most, at 100 ticks a second.
 constexpr TimeNs kFileClockNs = 10 * kNsPerMs;
@@ -25,7 +25,7 @@ std::string name_in(const std::string& below) {
 
 bool is_plain(const Sibling& sibling) { return sibling.compression == Compression::kNone; }
 
-// What is known of the beginning of a file of which nothing, or something, is taken.
+// The known beginning of a file, taken or not.
 const FilePlace& known_of(const Generation& generation) {
   return generation.place.offset > 0 ? generation.place : generation.peek;
 }
@@ -38,7 +38,7 @@ struct Tailer::Impl::Row {
   bool cut = false;  // there may be more of them
 };
 
-// The file beside the path under whatever name, and all whose names say that they are rotated from it.
+// The file in the folder under any name, and all files with rotated names of it.
 std::vector<Sibling> Tailer::Impl::siblings(const TailSource& source, const std::vector<Entry>& entries) {
   std::vector<Sibling> found;
   const std::string own = name_in(source.name);
@@ -91,9 +91,9 @@ void Tailer::Impl::order(std::vector<Sibling*>& row) {
   });
 }
 
-// Whether a file that begins as what was taken up to `place`, and is shorter, is a copy of a part of it. Logs
-// may all begin with the same banner: where the file stands, it tells; where it is gone or was written anew,
-// the beginning must do, but only of one that was emptied in place. Renamed ones are never copied half.
+// Whether a shorter file that begins like the bytes taken up to `place` is a partial copy of it. Logs may
+// begin with the same banner: an existing original decides. If it was deleted or rewritten, the beginning
+// decides, but only for a file that was truncated in place; renamed files are never partial copies.
 bool Tailer::Impl::is_part_of(Plan& plan, const Descriptor& file, const FilePlace& place) {
   if (plan.at_path && same(place, plan.path)) return true;
   for (Sibling& other : plan.found) {

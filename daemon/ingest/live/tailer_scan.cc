@@ -10,7 +10,7 @@
 namespace culprit::ingest {
 namespace {
 
-// Of one folder. A list of this size takes a tenth of a second; what stands behind it is told.
+// Names per folder. A list of this size takes a tenth of a second; further names are reported.
 constexpr size_t kEntries = 200'000;
 constexpr size_t kFolders = 16'384;
 // Lists of one folder in one round, of all its sources together: the one that looks for new names, one that
@@ -167,7 +167,7 @@ void Tailer::Impl::list(TailFolder& folder) {
     out_->watch.push_back(path_of(folder.name));
   }
   if (folder.names.lists == 0) read_names(folder);
-  // Kept: looking at sources may read the names anew.
+  // Copied: a check of sources may read the names again.
   const auto kept = folder.names.entries;
   const std::vector<Entry>& entries = *kept;
   const int error = folder.names.error;
@@ -223,8 +223,8 @@ bool Tailer::Impl::known(TailFolder& folder, const Entry& entry) {
   return true;
 }
 
-// A file with a rotated name that is being written, and is no copy, is a log of its own: worker-0.log beside
-// worker.log.
+// A file with a rotated name that is still written, and is no copy, is a separate log, such as worker-0.log
+// next to worker.log.
 bool Tailer::Impl::has_grown(TailFolder& folder, const std::string& name) {
   TailFolder::Ignored& ignored = folder.ignored[name];
   if (!ignored.size) return false;
@@ -363,7 +363,7 @@ TailSource* Tailer::Impl::create(TailFolder& folder, const std::string& name,
   return &source;
 }
 
-// The source of which this file is a generation, by what it is and what it begins with.
+// The source that has this file as a generation, by identity and beginning.
 TailSource* Tailer::Impl::owner_of(const std::string& name, const Look& look) {
   Descriptor file;
   const auto is = [&](const FilePlace& place) {

@@ -55,7 +55,7 @@ bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken)
     case ReadResult::kChanged:
       if (last) {
         resolve(source, true);
-        // What could not be told yet is asked for again in the next round, not here for ever.
+        // Unidentified files are retried in the next round, not in a loop here.
         return !source.pending && !source.chain.empty() && source.chain.front().unread() > 0;
       }
       taken += kSkipCost;
@@ -80,7 +80,7 @@ bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken)
   return finished;
 }
 
-// It was emptied, and maybe written anew, before it was renamed.
+// It was truncated, and perhaps rewritten, before it was renamed.
 void Tailer::Impl::begin_again(TailSource& source, Generation& generation) {
   remember(source, generation.place);
   Generation fresh;
@@ -115,7 +115,7 @@ Piece& Tailer::Impl::bare_piece(TailSource& source, std::string content) {
 Piece& Tailer::Impl::add_piece(TailSource& source, std::string content) {
   Piece& piece = bare_piece(source, std::move(content));
   piece.gap = std::exchange(source.gap, std::nullopt);
-  // Also where nothing of it is taken yet: a gap before it must not be told again after a restart.
+  // Also before the first byte is taken: the gap before it must not be reported again after a restart.
   if (!source.chain.empty()) {
     piece.place = source.chain.front().place;
   } else if (!source.past.empty()) {

@@ -1,8 +1,8 @@
 // One line of the trace socket (formats.md sections 3 and 4) as a value. A pure function, any thread.
 //
-// Strict where a wrong reading would mislead (a known key with a value of the wrong type, a key twice, a
-// metric without its rank), and tolerant elsewhere: keys that are not known are passed over, null is as if
-// the key were not there, and NaN and Infinity may stand without quotes, as Python's json writes them.
+// Strict if a wrong reading would mislead: a known key with a wrong type, a repeated key, a metric without
+// rank. Otherwise tolerant: unknown keys are ignored, null equals an absent key, and NaN and Infinity may be
+// unquoted, as Python's json writes them.
 #pragma once
 
 #include <cstdint>
@@ -51,9 +51,9 @@ struct TraceLine {
 // call on the same thread. An error names the key that is wrong.
 Result<TraceLine> parse_trace_line(std::string_view line);
 
-// A metric's and an event's line for whoever analyses it: views into it, with `host` for the line's own.
+// A metric or event line for analysis: views into the line, with `host` in place of its own.
 MetricRow metric_row(const TraceLine& line, std::string_view host);
-// `fields` is filled, and borrowed by the event.
+// Fills `fields`, which the event borrows.
 LoopEvent loop_event(const TraceLine& line, std::string_view host, std::vector<EventField>& fields);
 
 }  // namespace culprit::ingest

@@ -13,8 +13,8 @@
 namespace culprit::ingest {
 namespace {
 
-// Lines gather for so long before they are handed on: a tenth of what a diagnosis may take, and 50 batches a
-// second at most whatever number of writers there is.
+// Time for which lines are collected: a tenth of the time of a diagnosis, and at most 50 batches a second
+// for any number of writers.
 constexpr TimeNs kGatherNs = 20 * kNsPerMs;
 // How often it is looked whether a user who wrote too fast may go on.
 constexpr TimeNs kHoldNs = 20 * kNsPerMs;
@@ -22,11 +22,11 @@ constexpr TimeNs kHoldNs = 20 * kNsPerMs;
 constexpr size_t kDrainBytes = 16 << 20;
 // How often it is looked whether a stream without writers ends.
 constexpr TimeNs kIdleNs = kTraceLingers / 6;
-// Whoever connects anew for each broken line fills no log.
+// A client that reconnects for each broken line must not fill the log.
 constexpr TimeNs kTellEveryNs = 10 * kNsPerSecond;
 constexpr TimeNs kJobEveryNs = limits::kTraceJobEverySeconds * kNsPerSecond;
 
-// What refills evenly up to a bound. It may be overdrawn: what was read is read.
+// A token bucket: refills evenly up to a limit. It may be overdrawn, because read bytes are not returned.
 class Bucket {
  public:
   Bucket(int64_t most, TimeNs unit_ns, int64_t units) : most_(most), unit_ns_(unit_ns), units_(units) {}
@@ -471,7 +471,7 @@ class Socket final : public TraceSocket {
   std::vector<Source*> touched_;  // that have a piece in held_
   bool gathering_ = false, paused_ = false, idle_running_ = false;
   const std::shared_ptr<int> there_ = std::make_shared<int>();  // answers that come after this find it gone
-  TimeNs told_ns_ = kNoTime;                                    // when a broken line was told last
+  TimeNs told_ns_ = kNoTime;                                    // time of the last reported broken line
   uint64_t untold_ = 0;                                         // clients with one since
   std::unique_ptr<io::Timer> gather_, release_, idle_;
   std::unique_ptr<io::Listener> listener_;
