@@ -1,6 +1,6 @@
-// What one rank's Flight Recorder dump says (PyTorch's record of the collectives that a process enqueued), as
-// a plain value: docs/detectors.md. Whoever holds one owns all of it; any thread. Nothing in it is
-// trusted: groups, ranks and numbers are what the file claims.
+// The Flight Recorder dump of one rank (PyTorch's record of the collectives that a process enqueued), as a
+// plain value: docs/detectors.md. Owns all its data; any thread. Untrusted: groups, ranks and numbers are
+// the file's claims.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ enum class FlightState : uint8_t { kScheduled, kStarted, kCompleted };
 // A process group as this rank knows it. `name` is the same on all of its ranks.
 struct FlightGroup {
   std::string name, description;
-  RankList ranks;  // global; empty: the dump does not tell
-  // The rank's own counters of collectives; nothing where the dump has none.
+  RankList ranks;  // global; empty: not in the dump
+  // The rank's own counters of collectives, if the dump has them.
   std::optional<int64_t> enqueued, completed;
 };
 

@@ -1,6 +1,6 @@
-// Rows and events of model/metric.h that are kept beyond the call: on their way from whoever read a line to
-// whoever takes it, in the order in which they came. Owns all names and values; each text is kept once. What
-// it gives points into it, and is good until the next change. One thread; never looks at what it holds.
+// Rows and events of model/metric.h, copied for the way from a reader to an engine, in order of arrival.
+// Owns all names and values; each text is stored once. Returned views are valid until the next change. One
+// thread; never interprets its content.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
-// What a training loop tells of its own numbers (formats.md section 4): metrics by rank and step, and events.
+// Metrics of a training loop (formats.md section 4): values by rank and step, and events.
 //
-// Plain views: names and values are borrowed from whoever read the line, for as long as the call takes that
-// they are given to. Whoever keeps a name keeps a copy, or a number for it.
+// Plain views: names and values are borrowed from the reader of the line for the duration of the call. A
+// callee that keeps a name keeps a copy, or a number for it.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct MetricValue {
   double value = 0;       // may be NaN or infinite
 };
 
-// 64 bits of a rank's tensors: replicas that hold the same have the same.
+// 64 bits of a rank's tensors: equal for equal replicas.
 struct MetricDigest {
   std::string_view name;  // "param", "grad_reduced"
   uint64_t value = 0;
 };
 
-// One record: what one rank told of one step. Several of one rank and step add to each other.
+// One record of one rank and step. Several records of one rank and step are merged.
 struct MetricRow {
   std::string_view host;  // empty: unknown
   uint32_t rank = 0;
@@ -39,7 +39,7 @@ struct EventField {
   std::string_view json;  // the value as JSON, without blanks
 };
 
-// Something that a loop did, in words of its own: a step replayed, a batch audited, a restart.
+// An action of a loop, in its own terms: a replayed step, an audited batch, a restart.
 struct LoopEvent {
   std::string_view host;
   std::optional<uint32_t> rank;

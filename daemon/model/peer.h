@@ -119,7 +119,7 @@ struct LogState {
 struct Status {
   TimeNs time_ns = 0, started_ns = 0;
   uint64_t read_bytes = 0, sources = 0;             // taken from sources; sources that are followed
-  uint64_t dropped_bytes = 0, dropped_records = 0;  // told as gaps
+  uint64_t dropped_bytes = 0, dropped_records = 0;  // reported as gaps
   bool healthy = true;
   std::string trouble;            // one sentence where it is not
   std::vector<std::string> jobs;  // running

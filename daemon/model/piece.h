@@ -1,5 +1,5 @@
-// What the daemon takes from the host it watches, on its way to the store and to the engine: sources, and
-// pieces of their bytes in order. Plain values; whoever holds one owns all of it.
+// Input of the daemon from its host, for the store and the engine: sources, and pieces of their bytes in
+// order. Plain values that own all their data.
 //
 // The evidence of a source is its bytes as they came, one after the other: a file's over all its generations
 // (what is written to one after the next was begun stands where it was found; its place tells which it is),
@@ -33,11 +33,11 @@ enum class OriginKind : uint8_t {
 constexpr OriginKind kLastOriginKind = OriginKind::kDump;
 constexpr bool is_file(OriginKind kind) { return kind == OriginKind::kFile || kind == OriginKind::kDump; }
 
-// By a number that is given once and never again in a state folder.
+// A number that is unique in a state folder and never reused.
 using StreamId = uint32_t;
 constexpr StreamId kNoStream = 0xffffffff;
 
-// A source of the daemon's, told once before its first piece.
+// A source of the daemon, declared once before its first piece.
 struct StreamInfo {
   StreamId id = kNoStream;
   OriginKind kind = OriginKind::kFile;
@@ -132,7 +132,7 @@ inline void advance(StreamState& state, const Piece& piece) {
   advance(state, piece, state.info.kind, piece.bytes.size());
 }
 
-// What goes to the store and to the engine together, in this order: streams are told before their pieces.
+// One unit for the store and the engine, in this order: streams come before their pieces.
 struct PieceBatch {
   std::vector<StreamInfo> opened;
   std::vector<Piece> pieces;

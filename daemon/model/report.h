@@ -1,5 +1,5 @@
-// The nouns of the answer, as formats.md section 7 has them: places, links, diagnoses, the report. Plain
-// values; whoever holds one owns all of it. Times are nanoseconds since the epoch, kNoTime where unknown.
+// The types of formats.md section 7: places, links, diagnoses, the report. Plain values that own all their
+// data. Times are nanoseconds since the epoch, kNoTime if unknown.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ enum class ActionKind : uint8_t { kIsolate, kCheck, kRestart, kRollback, kRetry,
 enum class About : uint8_t { kJob, kCulprit };
 enum class Severity : uint8_t { kInfo, kWarning, kError, kFatal };
 
-// The words of formats.md; from_word gives nothing for a word that is none of them.
+// The words of formats.md; from_word returns nothing for other words.
 std::string_view word(Category);
 std::string_view word(Component);
 std::string_view word(Symptom);
@@ -53,14 +53,14 @@ std::string_view word(Severity);
 template <class Enum>
 std::optional<Enum> from_word(std::string_view word);
 
-// A host, or devices or ranks on it, with how strongly it is suspected.
+// A host, or devices or ranks on it, with the strength of the suspicion.
 struct Suspect {
   std::optional<std::string> host;
   double score = 0;  // 0..1
   std::vector<uint32_t> ranks;
   std::vector<uint32_t> devices;
   std::vector<std::string> why;  // one sentence each
-  // Only in irregularities and hang, where each entry stands for one rank.
+  // Only in irregularities and hang, with one entry per rank.
   bool single = false;
   std::optional<uint32_t> rank;
   std::optional<uint32_t> device;
@@ -75,9 +75,9 @@ struct Evidence {
   std::optional<std::string> host;
   std::string file;
   std::optional<uint64_t> line;    // from 1, in the decompressed text
-  std::optional<uint64_t> offset;  // bytes, where the evidence is no text
+  std::optional<uint64_t> offset;  // bytes, if the evidence is not text
   std::string text;
-  // Beside formats.md, for showing.
+  // For display only, not in the JSON form.
   TimeNs time_ns = kNoTime;
   std::optional<uint32_t> rank;
 };
@@ -126,7 +126,7 @@ struct Indicating {
   uint64_t count = 0;
   std::vector<std::string> why;  // cross-job, spatial, temporal, rule:ID
   std::vector<LinePlace> where;  // at most limits::kPlaces
-  // Beside formats.md, for showing.
+  // For display only, not in the JSON form.
   std::string sample;
   TimeNs first_ns = kNoTime;
 };
@@ -187,7 +187,7 @@ struct JobSummary {
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
 };
 
-// Lines a host wrote over time, for the heat map: bin i covers [first_ns + i * bin_ns, + bin_ns).
+// Lines of a host over time, for the heat map: bin i covers [first_ns + i * bin_ns, + bin_ns).
 struct HostActivity {
   std::string host;
   std::vector<uint32_t> lines;
@@ -201,39 +201,40 @@ struct Activity {
   std::vector<std::pair<TimeNs, int64_t>> progress;
 };
 
-// Communication over steps, for showing: the curve of step times and how far ranks were behind their peers.
+// Communication over steps, for display: step times, and the excess of ranks over their peers.
 struct CommSteps {
-  std::vector<int64_t> steps;      // ascending; all the others run beside it
-  std::vector<double> step_ms;     // how long each took, over all ranks
-  std::vector<double> without_ms;  // how long it would have taken without what was in excess
+  std::vector<int64_t> steps;      // ascending; the other vectors have one entry per step
+  std::vector<double> step_ms;     // duration of the step, over all ranks
+  std::vector<double> without_ms;  // duration without the excess
   struct Row {
     uint32_t rank = 0;
     std::optional<std::string> host;
     std::optional<uint32_t> device;
-    std::vector<float> excess_ms;  // by step: time of its own beyond that of its peers; NaN: not seen
+    std::vector<float> excess_ms;  // by step: own time minus that of its peers; NaN: not seen
   };
   std::vector<Row> rows;  // the ranks with most excess, ascending by rank; at most limits::kCommRows
-  uint64_t ranks = 0;     // of which `rows` are some
+  uint64_t ranks = 0;     // of the job; `rows` has some of them
 };
 
-// What the loop told of its numbers over steps, for showing.
+// Metrics of the loop over steps, for display.
 struct NumericCurves {
   std::vector<int64_t>
-      steps;  // ascending, thinned to at most limits::kNumericPoints; the others run beside it
+      steps;  // ascending, thinned to at most limits::kNumericPoints; the others have one entry each
   struct Curve {
-    std::string metric;  // "loss", "grad_norm": the well-known ones of formats.md section 4 that were told
-    std::vector<double> median;             // over ranks; NaN: none told it
-    std::vector<double> worst;              // of the rank that is farthest from the median
-    std::vector<uint32_t> not_finite = {};  // places in `steps` where a rank told no finite number, ascending
+    std::string metric;          // "loss", "grad_norm": the reported well-known ones of formats.md section 4
+    std::vector<double> median;  // over ranks; NaN: not reported
+    std::vector<double> worst;   // of the rank farthest from the median
+    std::vector<uint32_t> not_finite =
+        {};  // indices into `steps` with a number that is not finite, ascending
   };
   std::vector<Curve> curves;
   struct Row {
     uint32_t rank = 0;
     std::optional<std::string> host;
-    std::vector<float> odd;  // by step: how far from its peers, 0 as they are, 1 surely not; NaN: not seen
+    std::vector<float> odd;  // by step: distance from its peers, 0 equal, 1 surely different; NaN: not seen
   };
-  std::vector<Row> rows;  // the oddest ranks, ascending by rank; at most limits::kNumericRows
-  uint64_t ranks = 0;     // of which `rows` are some
+  std::vector<Row> rows;  // the most deviating ranks, ascending by rank; at most limits::kNumericRows
+  uint64_t ranks = 0;     // of the job; `rows` has some of them
 };
 
 struct Report {
@@ -249,14 +250,14 @@ struct Report {
   std::optional<Hang> hang;
   std::vector<Problem> problems;
   std::map<std::string, uint64_t> cut;
-  // Beside formats.md, for showing.
+  // For display; `comm` and `curves` are in the JSON form as "charts".
   Activity activity;
   CommSteps comm;
   NumericCurves curves;
-  bool interrupted = false;  // the reading was stopped; this is what was known then
+  bool interrupted = false;  // the reading was stopped; the report has the state at that time
 };
 
-// Cuts every list of the report to its best `top`, and says in `cut` how many were left out.
+// Cuts every list of the report to its best `top` entries, and counts the rest in `cut`.
 void keep_top(Report& report, size_t top);
 
 }  // namespace culprit

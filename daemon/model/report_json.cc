@@ -23,7 +23,7 @@ bool is_plain(char c) {
   return byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\';
 }
 
-// Written directly and not through a tree: a report of a large job has some hundred thousand places.
+// Writes directly, without a tree: the report of a large job has some hundred thousand places.
 class Writer {
  public:
   std::string take() { return std::move(out_); }
@@ -58,7 +58,7 @@ class Writer {
     list(name, range, [this](const auto& value) { this->write(value); });
   }
 
-  // Of a curve, to so many digits: null is not told, infinities have formats.md's words.
+  // Points of a curve with this many digits: null is not reported, infinities as in formats.md.
   template <class Range>
   void points(const char* name, const Range& range, int digits) {
     list(name, range, [&](double value) {
@@ -85,7 +85,7 @@ class Writer {
   void write(const std::string& text) { write(std::string_view(text)); }
   void write(const char* text) { write(std::string_view(text)); }
 
-  // JSON has no word for what is no finite number.
+  // JSON has no infinities and NaN.
   void write(double value) {
     if (std::isfinite(value))
       fmt::format_to(std::back_inserter(out_), "{}", value);
@@ -155,14 +155,14 @@ class Writer {
   bool first_ = true;
 };
 
-// Digits of what is read off a curve, and of a shade.
+// Digits of the points of a curve, and of a shade.
 constexpr int kCurveDigits = 7, kShadeDigits = 3;
 
 double value_at(const auto& values, size_t i) {
   return i < values.size() ? static_cast<double>(values[i]) : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Of neighbours that share a point the slowest.
+// Thins the steps: each point has the slowest of its steps.
 std::vector<size_t> shown_steps(const CommSteps& comm) {
   const size_t n = std::min(comm.steps.size(), limits::kNumericPoints);
   std::vector<size_t> out(n);
@@ -286,7 +286,7 @@ class ReportWriter {
     });
   }
 
-  // `single`: one entry a rank, with it and its device beside.
+  // `single`: one entry per rank, with its rank and device.
   void places(const char* name, const std::vector<Suspect>& list, bool single) {
     w_.list(name, list, [&](const Suspect& s) {
       w_.object([&] {

@@ -8,8 +8,8 @@
 #include "model/report.h"
 
 namespace culprit {
-// What a report has for showing, beside formats.md: as the member "charts" {"numerics", "comm"}, of CommSteps
-// and NumericCurves by the names of their members, some hundred KB at most.
+// Data for display: the member "charts" {"numerics", "comm"}, from CommSteps and NumericCurves under the
+// names of their members, some hundred KB at most.
 enum class Charts : uint8_t { kLeftOut, kTold };
 std::string to_json(const Report& report, Charts charts = Charts::kLeftOut);
 std::string to_json(const Diagnosis& diagnosis);

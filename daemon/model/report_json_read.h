@@ -1,7 +1,6 @@
-// Reads the JSON form of a report (formats.md section 7) back: what `culprit diagnose --format json` or a
-// daemon wrote, maybe of a later version. Fields that are not known are passed over; what is of another type
-// than it must be is an error that names it. Of what a report has beside formats.md, for showing, there is
-// what was written as "charts". Pure; any thread.
+// Reads the JSON form of a report (formats.md section 7), written by `culprit diagnose --format json` or a
+// daemon, perhaps of a later version. Unknown fields are ignored; a wrong type is an error that names the
+// field. Data for display comes from "charts". Pure; any thread.
 #pragma once
 
 #include <string_view>
