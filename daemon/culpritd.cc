@@ -2,13 +2,11 @@
 #include <malloc.h>
 #include <sys/stat.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <new>
-#include <sstream>
 #include <string>
 
 #include "app/config.h"
@@ -17,6 +15,7 @@
 #include "app/daemon/notify.h"
 #include "base/crash_point.h"
 #include "base/text.h"
+#include "cli/command.h"
 #include "io/uv/env.h"
 
 namespace culprit {
@@ -90,29 +89,22 @@ int watch(const std::string& config_path) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App cli(kAbout, "culpritd");
+  cli::Command line(kAbout, "culpritd");
   Arguments arguments;
-  cli.set_version_flag("--version,-V", std::string("culpritd ") + CULPRIT_VERSION,
-                       "Print the version and exit");
-  cli.set_help_flag("--help,-h", "Print this help and exit");
-  cli.footer(kExamples);
-  cli.add_option("--config", arguments.config,
-                 std::string("Configuration; conf.d/*.toml in its folder is read too (default ") +
-                     app::kConfigFile + ", where it is there)")
+  line.set_version(std::string("culpritd ") + CULPRIT_VERSION);
+  line.footer(kExamples);
+  line.add_option("--config", arguments.config,
+                  std::string("Configuration; conf.d/*.toml in its folder is read too (default ") +
+                      app::kConfigFile + ", where it is there)")
       ->type_name("FILE");
-  cli.add_flag("--check", arguments.check,
-               "Check the configuration and its rules, and exit: 1 where it is wrong");
-  cli.add_flag("--print-defaults", arguments.print_defaults,
-               "Print a configuration with every key, its default and what it means, and exit");
-  try {
-    cli.parse(argc, argv);
-  } catch (const CLI::Success& done) {  // help or version was asked for
-    std::ostringstream text;
-    cli.exit(done, text, text);
-    std::fputs(text.str().c_str(), stdout);
-    return kDone;
-  } catch (const CLI::Error& error) {
-    complain(std::string(error.what()) + "; see `culpritd --help`");
+  line.add_flag("--check", arguments.check,
+                "Check the configuration and its rules, and exit: 1 where it is wrong");
+  line.add_flag("--print-defaults", arguments.print_defaults,
+                "Print a configuration with every key, its default and what it means, and exit");
+  const cli::Parsed parsed = line.parse(argc, argv);
+  if (parsed.kind == cli::Parsed::Kind::kHelp) return std::fputs(parsed.text.c_str(), stdout), kDone;
+  if (parsed.kind != cli::Parsed::Kind::kRun) {
+    complain(parsed.text + "; see `culpritd --help`");
     return kUnable;
   }
   if (arguments.print_defaults) {

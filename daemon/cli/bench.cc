@@ -52,14 +52,15 @@ int mine_alone(Options& o) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Run& run) {
-  CLI::App* bench = app.add_subcommand("bench", "")->group("");
-  bench->require_subcommand(1);
+void add_bench(Command& app, Run& run) {
+  Command* bench = app.add_subcommand("bench", "");
+  bench->hide();
+  bench->require_subcommand();
   const std::pair<const char*, int (*)(Options&)> parts[] = {
       {"read", read_alone}, {"mine", mine_alone}, {"rules", match_alone}};
   for (const auto& [name, part] : parts) {
     auto o = std::make_shared<Options>();
-    CLI::App* verb = bench->add_subcommand(name, "");
+    Command* verb = bench->add_subcommand(name, "");
     add_reading_options(*verb, o->reading);
     add_rule_options(*verb, o->choice.rules);
     verb->callback([o, part = part, &run] { run = [o, part] { return part(*o); }; });

@@ -326,9 +326,9 @@ int bundle(Options& o) {
 
 }  // namespace
 
-void add_bundle(CLI::App& app, Run& run) {
+void add_bundle(Command& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand(
+  Command* verb = app.add_subcommand(
       "bundle", "Pack report and evidence of a job to hand on, with names and secrets blacked out");
   verb->footer(kExamples);
   verb->add_option("JOB", o->job, "As `culprit jobs` lists it")->required();
@@ -339,7 +339,7 @@ void add_bundle(CLI::App& app, Run& run) {
   verb->add_flag("--keep-hosts", o->redact.keep_hosts, "Leave full names of hosts as they are");
   verb->add_flag("--raw", o->redact.keep_all, "Black out nothing");
   verb->add_flag("--keep-ips", o->redact.keep_ips, "Leave IP addresses as they are");
-  verb->add_option("--redact", o->redact.names, "A word to black out too; repeat")->allow_extra_args(false);
+  verb->add_option("--redact", o->redact.names, "A word to black out too; repeat")->one_value();
   add_server_options(*verb, o->remote, Asks::kReads);
   add_timezone(*verb, o->remote);
   verb->callback([o, &run] {

@@ -28,9 +28,9 @@ int clear(Options& o) {
 
 }  // namespace
 
-void add_clear(CLI::App& app, Run& run) {
+void add_clear(Command& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("clear", "Tell the daemon that a host was mended");
+  Command* verb = app.add_subcommand("clear", "Tell the daemon that a host was mended");
   verb->footer(kExamples);
   verb->add_option("HOST", o->host, "As `culprit hosts` lists it")->required();
   add_server_options(*verb, o->remote, Asks::kChanges);

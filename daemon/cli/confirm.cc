@@ -150,9 +150,9 @@ int confirm(const Options& o) {
 
 }  // namespace
 
-void add_confirm(CLI::App& app, Run& run) {
+void add_confirm(Command& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand(
+  Command* verb = app.add_subcommand(
       "confirm", "Say that a diagnosis was right or wrong, and make a rule of a right one");
   verb->footer(kExamples);
   verb->add_option("JOB", o->what, "A job of the daemon, or a report's file, NAME.json")->required();

@@ -144,27 +144,27 @@ int diagnose(Options& o) {
 
 }  // namespace
 
-void add_diagnose(CLI::App& app, Run& run) {
+void add_diagnose(Command& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb =
+  Command* verb =
       app.add_subcommand("diagnose", "Tell why a job failed, hangs or is slow, from its logs and traces");
   verb->footer(kExamples);
   add_reading_options(*verb, o->reading);
   add_rule_options(*verb, o->reading.diagnose.rules);
   verb->add_option("--healthy", o->reading.diagnose.healthy,
-                   "Logs of a successful job of the same kind; repeat");
+                   "Logs of a successful job of the same kind; repeat")
+      ->one_value();
   verb->add_option("--pool", o->reading.diagnose.pool_file, "A normal pool saved by `culprit pool build`");
   verb->add_option("--format,-f", o->format, "text, json or html")
-      ->check(CLI::IsMember({"text", "json", "html"}))
-      ->capture_default_str();
+      ->one_of({"text", "json", "html"})
+      ->show_default();
   verb->add_option("--job", o->job, "Report this job only");
-  verb->add_option("--top", o->top, "Keep the best N of each list")->check(CLI::Range(1u, 1'000'000u));
+  verb->add_option("--top", o->top, "Keep the best N of each list")->between(1u, 1'000'000u);
   verb->add_flag("--exit-code", o->exit_code, "Exit with 1 when a diagnosis was made");
   verb->add_option("--without", o->without,
                    "Leave a step of the method out: cross-job, spatial, temporal, order, "
-                   "silence, shapes; repeat");
-  verb->get_option("--healthy")->allow_extra_args(false);
-  verb->get_option("--without")->allow_extra_args(false);
+                   "silence, shapes; repeat")
+      ->one_value();
   verb->callback([o, &run] { run = [o] { return diagnose(*o); }; });
 }
 

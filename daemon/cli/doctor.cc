@@ -121,9 +121,9 @@ int doctor(const Options& o) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Run& run) {
+void add_doctor(Command& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand(
+  Command* verb = app.add_subcommand(
       "doctor", "Tell what would stop culpritd from seeing a job, and the command that mends it");
   verb->footer(kExamples);
   verb->add_option("--config", o->doctor.config,
@@ -131,8 +131,8 @@ void add_doctor(CLI::App& app, Run& run) {
   verb->add_option("--user", o->doctor.user,
                    "Whom the daemon runs as (default: culprit where there is such a user, else the caller)");
   verb->add_option("--format,-f", o->format, "text, or json: one object a line")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+      ->one_of({"text", "json"})
+      ->show_default();
   verb->add_flag("--exit-code", o->exit_code, "Exit with 1 when a check fails");
   verb->callback([o, &run] { run = [o] { return doctor(*o); }; });
 }

@@ -64,12 +64,12 @@ int ls(Options& o) {
 
 }  // namespace
 
-void add_evidence(CLI::App& app, Run& run) {
+void add_evidence(Command& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* evidence = app.add_subcommand("evidence", "The bytes that the daemon has kept of its sources");
-  evidence->require_subcommand(1);
+  Command* evidence = app.add_subcommand("evidence", "The bytes that the daemon has kept of its sources");
+  evidence->require_subcommand();
   evidence->footer(kExamples);
-  CLI::App* show =
+  Command* show =
       evidence->add_subcommand("cat", "Write the bytes of one source as they came; gaps are told");
   show->footer(kExamples);
   show->add_option("--job", o->job, "The job; - where `culprit evidence ls` shows none")->required();
@@ -79,7 +79,7 @@ void add_evidence(CLI::App& app, Run& run) {
   show->add_option("--to-byte", o->to_byte, "The byte to end before");
   add_server_options(*show, o->remote, Asks::kReads);
   show->callback([o, &run] { run = [o] { return cat(*o); }; });
-  CLI::App* list = evidence->add_subcommand("ls", "List the sources, newest first");
+  Command* list = evidence->add_subcommand("ls", "List the sources, newest first");
   list->footer(kExamples);
   list->add_option("--job", o->job, "Of this job only");
   add_server_options(*list, o->remote, Asks::kReads);

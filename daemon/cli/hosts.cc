@@ -101,10 +101,10 @@ int hosts(RemoteOptions& o) {
 
 }  // namespace
 
-void add_hosts(CLI::App& app, Run& run) {
+void add_hosts(Command& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
   auto of_devices = std::make_shared<bool>(false);
-  CLI::App* verb = app.add_subcommand(
+  Command* verb = app.add_subcommand(
       "hosts", "Hosts that the daemon knows: seen, late, suspected; the silent ones first");
   verb->footer(kExamples);
   add_server_options(*verb, *o, Asks::kReads);

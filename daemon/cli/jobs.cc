@@ -27,9 +27,9 @@ int jobs(RemoteOptions& o) {
 
 }  // namespace
 
-void add_jobs(CLI::App& app, Run& run) {
+void add_jobs(Command& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
-  CLI::App* verb = app.add_subcommand(
+  Command* verb = app.add_subcommand(
       "jobs", "Jobs that the daemon follows or followed, each run of them, the newest first");
   verb->footer(kExamples);
   add_server_options(*verb, *o, Asks::kReads);

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
-#include <sstream>
 #include <system_error>
 
 #include "cli/verbs.h"
@@ -31,25 +30,24 @@ Examples:
 
 `culprit VERB --help` tells more of each verb.)";
 
-int usage_error(const CLI::Error& error) {
-  std::string text = error.what();
+int usage_error(std::string text) {
   for (char& c : text)
     if (c == '\n') c = ' ';
   complain(text + "; see `culprit --help`");
   return kUnable;
 }
 
-// CLI11 says of a misspelt verb only that one is required. Empty where no verb was misspelt.
-std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
-  const CLI::App* last = &app;
+// Of a misspelt verb the parser says only that one is missing. Empty where no verb was misspelt.
+std::string unknown_verb(const Command& app, int argc, char** argv) {
+  const Command* last = &app;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word.starts_with('-')) return "";
     std::vector<std::string> names;
-    const CLI::App* next = nullptr;
-    for (const CLI::App* verb : last->get_subcommands({})) {
-      names.push_back(verb->get_name());
-      if (names.back() == word) next = verb;
+    const Command* next = nullptr;
+    for (const Command& verb : last->subcommands()) {
+      names.push_back(verb.name());
+      if (names.back() == word) next = &verb;
     }
     if (names.empty()) return "";
     if (next) {
@@ -65,12 +63,10 @@ std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app(kAbout, "culprit");
-  app.set_version_flag("--version,-V", std::string("culprit ") + CULPRIT_VERSION,
-                       "Print the version and exit");
-  app.set_help_flag("--help,-h", "Print this help and exit");
+  Command app(kAbout, "culprit");
+  app.set_version(std::string("culprit ") + CULPRIT_VERSION);
   app.footer(kExamples);
-  app.require_subcommand(1);
+  app.require_subcommand();
   Run verb;
   add_diagnose(app, verb);
   add_templates(app, verb);
@@ -88,19 +84,14 @@ int run(int argc, char** argv) {
   add_clear(app, verb);
   add_evidence(app, verb);
   add_bundle(app, verb);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& done) {  // help or version was asked for
-    std::ostringstream text;
-    app.exit(done, text, text);
-    return print(text.str()) ? kDone : kUnable;
-  } catch (const CLI::RequiredError& error) {
+  const Parsed parsed = app.parse(argc, argv);
+  if (parsed.kind == Parsed::Kind::kHelp) return print(parsed.text) ? kDone : kUnable;
+  if (parsed.kind == Parsed::Kind::kWrong) return usage_error(parsed.text);
+  if (parsed.kind == Parsed::Kind::kMissing) {
     const std::string unknown = unknown_verb(app, argc, argv);
-    if (unknown.empty()) return usage_error(error);
+    if (unknown.empty()) return usage_error(parsed.text);
     complain(unknown);
     return kUnable;
-  } catch (const CLI::Error& error) {
-    return usage_error(error);
   }
   try {
     return verb ? verb() : kUnable;

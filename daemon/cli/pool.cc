@@ -35,11 +35,11 @@ int build(Options& o) {
 
 }  // namespace
 
-void add_pool(CLI::App& app, Run& run) {
+void add_pool(Command& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* pool = app.add_subcommand("pool", "The normal pool: what successful jobs write");
-  pool->require_subcommand(1);
-  CLI::App* verb = pool->add_subcommand("build", "Make a pool of successful jobs, a folder or file each");
+  Command* pool = app.add_subcommand("pool", "The normal pool: what successful jobs write");
+  pool->require_subcommand();
+  Command* verb = pool->add_subcommand("build", "Make a pool of successful jobs, a folder or file each");
   verb->footer("\nExample:\n  culprit pool build normal.pool runs/ok1 runs/ok2 runs/ok3");
   verb->add_option("OUT", o->out, "File to write")->required();
   add_rule_options(*verb, o->reading.diagnose.rules);

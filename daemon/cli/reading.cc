@@ -29,7 +29,7 @@ void on_signal(int signal) {
 
 }  // namespace
 
-void add_reading_options(CLI::App& verb, ReadingOptions& o) {
+void add_reading_options(Command& verb, ReadingOptions& o) {
   verb.add_option("PATH", o.diagnose.paths, "Files, folders and pipes; - is standard input")->required();
   verb.add_option("--host-pattern", o.diagnose.host_pattern,
                   "Regular expression with a group `host`, on the path");

@@ -2,13 +2,13 @@
 // a terminal, Ctrl-C that ends the reading and not the answer.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "app/diagnose.h"
 #include "base/status.h"
+#include "cli/command.h"
 
 namespace culprit::cli {
 
@@ -18,7 +18,7 @@ struct ReadingOptions {
   bool quiet = false;
 };
 
-void add_reading_options(CLI::App& verb, ReadingOptions& options);
+void add_reading_options(Command& verb, ReadingOptions& options);
 
 // Turns what was typed into what the engine takes. Before other threads begin.
 Status resolve(ReadingOptions& options);

@@ -16,7 +16,7 @@
 
 namespace culprit::cli {
 
-void add_server_options(CLI::App& verb, RemoteOptions& options, Asks asks) {
+void add_server_options(Command& verb, RemoteOptions& options, Asks asks) {
   verb.add_option(
       "--server", options.client.server,
       fmt::format("unix:PATH or http://HOST:PORT; without: CULPRIT_SERVER, else {}", app::kLocalServer));
@@ -25,21 +25,21 @@ void add_server_options(CLI::App& verb, RemoteOptions& options, Asks asks) {
                     "A file with the daemon's token, for changes over http");
 }
 
-void add_format(CLI::App& verb, RemoteOptions& options, const std::vector<std::string>& formats) {
+void add_format(Command& verb, RemoteOptions& options, const std::vector<std::string>& formats) {
   const std::string last = formats.back();
   const std::vector<std::string> first(formats.begin(), formats.end() - 1);
   verb.add_option("--format,-f", options.format, fmt::format("{} or {}", fmt::join(first, ", "), last))
-      ->check(CLI::IsMember(formats))
-      ->capture_default_str();
+      ->one_of(formats)
+      ->show_default();
 }
 
-void add_timezone(CLI::App& verb, RemoteOptions& options) {
+void add_timezone(Command& verb, RemoteOptions& options) {
   verb.add_option("--timezone", options.timezone,
                   "Zone of the times shown: local, UTC, an offset such as +02:00, or a name")
-      ->capture_default_str();
+      ->show_default();
 }
 
-void add_run(CLI::App& verb, std::optional<uint32_t>& run) {
+void add_run(Command& verb, std::optional<uint32_t>& run) {
   verb.add_option("--run", run,
                   "Of several runs of the job: its number in `culprit jobs` (default: the last)")
       ->type_name("N");

@@ -1,7 +1,6 @@
 // What the verbs share that speak to a daemon: options, asking for JSON, tables, times.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 #include "app/client.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "cli/command.h"
 
 namespace culprit::cli {
 
@@ -23,11 +23,11 @@ struct RemoteOptions {
 };
 
 enum class Asks { kReads, kChanges };
-void add_server_options(CLI::App& verb, RemoteOptions& options, Asks asks);
-void add_format(CLI::App& verb, RemoteOptions& options, const std::vector<std::string>& formats);
-void add_timezone(CLI::App& verb, RemoteOptions& options);
+void add_server_options(Command& verb, RemoteOptions& options, Asks asks);
+void add_format(Command& verb, RemoteOptions& options, const std::vector<std::string>& formats);
+void add_timezone(Command& verb, RemoteOptions& options);
 // --run: which of several runs of a job; without, the last.
-void add_run(CLI::App& verb, std::optional<uint32_t>& run);
+void add_run(Command& verb, std::optional<uint32_t>& run);
 Status resolve(RemoteOptions& options);
 
 // `charts`: with the curves that a person is shown.

@@ -51,9 +51,9 @@ int report(Options& o) {
 
 }  // namespace
 
-void add_report(CLI::App& app, Run& run) {
+void add_report(Command& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("report", "What the daemon says of a job, running or ended");
+  Command* verb = app.add_subcommand("report", "What the daemon says of a job, running or ended");
   verb->footer(kExamples);
   verb->add_option("JOB", o->job, "As `culprit jobs` lists it")->required();
   add_run(*verb, o->run);

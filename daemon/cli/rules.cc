@@ -25,17 +25,15 @@ constexpr size_t kQuotedBytes = 160;
 
 }  // namespace
 
-void add_rule_format(CLI::App& verb, RuleChoice& choice) {
-  verb.add_option("--format,-f", choice.format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+void add_rule_format(Command& verb, RuleChoice& choice) {
+  verb.add_option("--format,-f", choice.format, "text or json")->one_of({"text", "json"})->show_default();
 }
 
-void add_rule_options(CLI::App& verb, app::RuleOptions& rules) {
+void add_rule_options(Command& verb, app::RuleOptions& rules) {
   verb.add_option("--rules", rules.paths,
                   fmt::format("A rule file, or a folder of them, beside the shipped ones and {}; repeat",
                               app::kSiteRules))
-      ->allow_extra_args(false);
+      ->one_value();
   verb.add_flag("!--no-library", rules.library, "Without the shipped rules");
 }
 
@@ -95,9 +93,9 @@ std::string show_error(const rules::RuleError& error, bool color) {
 
 std::string one_line(std::string_view text) { return to_terminal(shorten(trim(text), kQuotedBytes)); }
 
-void add_rules(CLI::App& app, Run& run) {
-  CLI::App* rules = app.add_subcommand("rules", "Write, prove, try and look up fault patterns");
-  rules->require_subcommand(1);
+void add_rules(Command& app, Run& run) {
+  Command* rules = app.add_subcommand("rules", "Write, prove, try and look up fault patterns");
+  rules->require_subcommand();
   rules->footer(kExamples);
   add_rules_check(*rules, run);
   add_rules_test(*rules, run);

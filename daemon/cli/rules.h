@@ -1,11 +1,11 @@
 // What the verbs of `culprit rules` share. Each verb has a file of its own.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 
 #include "app/rules.h"
+#include "cli/command.h"
 #include "cli/verbs.h"
 
 namespace culprit::cli {
@@ -15,8 +15,8 @@ struct RuleChoice {
   app::RuleOptions rules;
   std::string format = "text";
 };
-void add_rule_options(CLI::App& verb, app::RuleOptions& rules);
-void add_rule_format(CLI::App& verb, RuleChoice& choice);
+void add_rule_options(Command& verb, app::RuleOptions& rules);
+void add_rule_format(Command& verb, RuleChoice& choice);
 
 // Loads what was chosen; where that fails, says why on standard error and gives false.
 bool load_rules(RuleChoice& choice, app::LoadedRules& out);
@@ -34,14 +34,14 @@ bool wants_color();
 // rules::RuleHit's text on one line, not endless.
 std::string one_line(std::string_view text);
 
-void add_rules_check(CLI::App& rules, Run& run);
-void add_rules_test(CLI::App& rules, Run& run);
-void add_rules_match(CLI::App& rules, Run& run);
-void add_rules_list(CLI::App& rules, Run& run);
-void add_rules_explain(CLI::App& rules, Run& run);
-void add_rules_why(CLI::App& rules, Run& run);
-void add_rules_new(CLI::App& rules, Run& run);
-void add_rules_keys(CLI::App& rules, Run& run);
+void add_rules_check(Command& rules, Run& run);
+void add_rules_test(Command& rules, Run& run);
+void add_rules_match(Command& rules, Run& run);
+void add_rules_list(Command& rules, Run& run);
+void add_rules_explain(Command& rules, Run& run);
+void add_rules_why(Command& rules, Run& run);
+void add_rules_new(Command& rules, Run& run);
+void add_rules_keys(Command& rules, Run& run);
 
 // The reference of all keys: markdown, and annotations for the Lua language server.
 std::string keys_markdown();

@@ -125,9 +125,9 @@ int check(RuleChoice& o) {
 
 }  // namespace
 
-void add_rules_check(CLI::App& rules, Run& run) {
+void add_rules_check(Command& rules, Run& run) {
   auto o = std::make_shared<RuleChoice>();
-  CLI::App* verb = rules.add_subcommand("check", "Load rule files and prove them with their examples");
+  Command* verb = rules.add_subcommand("check", "Load rule files and prove them with their examples");
   verb->footer(kExamples);
   verb->add_option("PATH", o->rules.paths, "Rule files, and folders whose *.lua are read")->required();
   verb->add_flag("!--no-library", o->rules.library, "Without the shipped rules");

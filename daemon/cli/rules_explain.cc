@@ -188,9 +188,9 @@ int explain(Options& o) {
 
 }  // namespace
 
-void add_rules_explain(CLI::App& rules, Run& run) {
+void add_rules_explain(Command& rules, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = rules.add_subcommand("explain", "Tell all of one rule");
+  Command* verb = rules.add_subcommand("explain", "Tell all of one rule");
   verb->footer(kExamples);
   verb->add_option("ID", o->id, "The rule")->required();
   add_rule_options(*verb, o->choice.rules);

@@ -133,13 +133,13 @@ std::string keys_lua() {
   return out + std::string(kLuaRest);
 }
 
-void add_rules_keys(CLI::App& rules, Run& run) {
+void add_rules_keys(Command& rules, Run& run) {
   auto format = std::make_shared<std::string>("markdown");
-  CLI::App* verb = rules.add_subcommand("keys", "Print the reference of all keys of a rule");
+  Command* verb = rules.add_subcommand("keys", "Print the reference of all keys of a rule");
   verb->footer(kExamples);
   verb->add_option("--format,-f", *format, "markdown, or lua: annotations for the Lua language server")
-      ->check(CLI::IsMember({"markdown", "lua"}))
-      ->capture_default_str();
+      ->one_of({"markdown", "lua"})
+      ->show_default();
   verb->callback([format, &run] {
     run = [format] {
       const bool printed = print(*format == "lua" ? keys_lua() : keys_markdown());

@@ -53,9 +53,9 @@ int list(RuleChoice& o) {
 
 }  // namespace
 
-void add_rules_list(CLI::App& rules, Run& run) {
+void add_rules_list(Command& rules, Run& run) {
   auto o = std::make_shared<RuleChoice>();
-  CLI::App* verb = rules.add_subcommand("list", "List all rules");
+  Command* verb = rules.add_subcommand("list", "List all rules");
   verb->footer(kExamples);
   add_rule_options(*verb, o->rules);
   add_rule_format(*verb, *o);

@@ -109,9 +109,9 @@ int match(Options& o) {
 
 }  // namespace
 
-void add_rules_match(CLI::App& rules, Run& run) {
+void add_rules_match(Command& rules, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = rules.add_subcommand("match", "Show which rules fire where in logs");
+  Command* verb = rules.add_subcommand("match", "Show which rules fire where in logs");
   verb->footer(kExamples);
   add_reading_options(*verb, o->reading);
   add_rule_options(*verb, o->choice.rules);

@@ -73,9 +73,9 @@ int make(Options& o) {
 
 }  // namespace
 
-void add_rules_new(CLI::App& rules, Run& run) {
+void add_rules_new(Command& rules, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = rules.add_subcommand("new", "Print a rule to begin with, which loads as it is");
+  Command* verb = rules.add_subcommand("new", "Print a rule to begin with, which loads as it is");
   verb->footer(kExamples);
   verb->add_option("ID", o->id, "Its name, such as site.fabric.flap")->required();
   verb->add_option("--from", o->from, "FILE:LINE: make its template of this line");

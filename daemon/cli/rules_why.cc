@@ -142,14 +142,12 @@ int why(Options& o) {
 
 }  // namespace
 
-void add_rules_why(CLI::App& rules, Run& run) {
+void add_rules_why(Command& rules, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = rules.add_subcommand("why", "Tell why rules fire or not on one line of a log");
+  Command* verb = rules.add_subcommand("why", "Tell why rules fire or not on one line of a log");
   verb->footer(kExamples);
   verb->add_option("FILE:LINE", o->place, "The line, from 1")->required();
-  verb->add_option("--top", o->top, "How many rules to tell of")
-      ->check(CLI::Range(1u, 1000u))
-      ->capture_default_str();
+  verb->add_option("--top", o->top, "How many rules to tell of")->between(1u, 1000u)->show_default();
   add_rule_options(*verb, o->choice.rules);
   add_rule_format(*verb, o->choice);
   verb->callback([o, &run] { run = [o] { return why(*o); }; });

@@ -81,34 +81,33 @@ int comm(const CommOptions& o) {
   return kDone;
 }
 
-void add_comm_parallel(CLI::App& verb, sim::CommJobOptions& job) {
-  verb.add_option("--world", job.world, "Ranks")->capture_default_str();
+void add_comm_parallel(Command& verb, sim::CommJobOptions& job) {
+  verb.add_option("--world", job.world, "Ranks")->show_default();
   verb.add_option("--tp", job.tp, "Tensor parallel; default: by the seed");
   verb.add_option("--pp", job.pp, "Pipeline stages; default: by the seed");
   verb.add_option("--dp", job.dp, "Data parallel; default: what is left of the world");
-  verb.add_option("--ep", job.ep, "Expert parallel; divides dp x cp")->capture_default_str();
-  verb.add_option("--cp", job.cp, "Context parallel")->capture_default_str();
+  verb.add_option("--ep", job.ep, "Expert parallel; divides dp x cp")->show_default();
+  verb.add_option("--cp", job.cp, "Context parallel")->show_default();
   verb.add_option("--virtual-stages", job.virtual_stages,
                   "Chunks of a stage, interleaved when 2 or more; default: by the seed");
   verb.add_option("--layers", job.layers, "Layers of a chunk that are told apart; default: by the seed");
   verb.add_option("--micro-batches", job.micro_batches, "Micro-batches of a step; default: by the seed");
-  verb.add_option("--ranks-per-host", job.ranks_per_host, "Ranks on each host")->capture_default_str();
-  verb.add_option("--hosts-per-switch", job.hosts_per_switch, "Hosts below a leaf switch")
-      ->capture_default_str();
+  verb.add_option("--ranks-per-host", job.ranks_per_host, "Ranks on each host")->show_default();
+  verb.add_option("--hosts-per-switch", job.hosts_per_switch, "Hosts below a leaf switch")->show_default();
 }
 
-void add_comm(CLI::App& simulate, Run& run) {
+void add_comm(Command& simulate, Run& run) {
   auto o = std::make_shared<CommOptions>();
-  CLI::App* verb = simulate.add_subcommand(
+  Command* verb = simulate.add_subcommand(
       "comm", "Communication traces of a job: OUT/job/*.comm, OUT/job/job.toml, OUT/truth.json");
   verb->footer(kCommExamples);
   verb->add_option("OUT", o->out, "Folder to make; must be empty or absent");
   add_comm_parallel(*verb, o->job);
-  verb->add_option("--steps", o->job.steps, "Steps of a run that does not hang")->capture_default_str();
+  verb->add_option("--steps", o->job.steps, "Steps of a run that does not hang")->show_default();
   verb->add_option("--fault", o->job.faults, "Kind of fault; may be repeated; none: a healthy job");
   verb->add_option("--onset", o->job.onset, "start, intermittent or a step from 0; default: by the seed");
   verb->add_option("--severity", o->job.severity, "How much slower (2: twice); default: so that it shows");
-  verb->add_option("--seed", o->job.seed, "The same seed gives the same bytes")->capture_default_str();
+  verb->add_option("--seed", o->job.seed, "The same seed gives the same bytes")->show_default();
   verb->add_option("--missing-hosts", o->job.missing_hosts, "Hosts without a file, none of them at fault");
   verb->add_flag("--unknown-steps", o->job.unknown_steps, "Records do not tell their step");
   verb->add_flag("--unknown-groups", o->job.unknown_groups, "Records do not tell the kind of group");
@@ -121,38 +120,35 @@ void add_comm(CLI::App& simulate, Run& run) {
 
 }  // namespace
 
-std::vector<CLI::Option*> add_job_options(CLI::App& verb, sim::LogJobOptions& job) {
+std::vector<Option*> add_job_options(Command& verb, sim::LogJobOptions& job) {
   return {
-      verb.add_option("--hosts", job.hosts, "Hosts")->check(CLI::Range(1u, 65536u))->capture_default_str(),
+      verb.add_option("--hosts", job.hosts, "Hosts")->between(1u, 65536u)->show_default(),
       verb.add_option("--ranks-per-host", job.ranks_per_host, "Ranks on each host")
-          ->check(CLI::Range(1u, 64u))
-          ->capture_default_str(),
-      verb.add_option("--fault", job.fault, "Kind of fault, `none` for a healthy job")->capture_default_str(),
-      verb.add_option("--layout", job.layout, "How the lines are spread over files")->capture_default_str(),
+          ->between(1u, 64u)
+          ->show_default(),
+      verb.add_option("--fault", job.fault, "Kind of fault, `none` for a healthy job")->show_default(),
+      verb.add_option("--layout", job.layout, "How the lines are spread over files")->show_default(),
       verb.add_option("--framework", job.framework, "Whose lines; default: by the seed"),
-      verb.add_option("--seed", job.seed, "The same seed gives the same bytes")->capture_default_str(),
-      verb.add_option("--iterations", job.iterations, "Iterations of a healthy run")->capture_default_str(),
+      verb.add_option("--seed", job.seed, "The same seed gives the same bytes")->show_default(),
+      verb.add_option("--iterations", job.iterations, "Iterations of a healthy run")->show_default(),
       verb.add_option("--bytes", job.bytes, "Pad the job's log to about this size (1GB, 64MiB)")
-          ->transform(CLI::AsSizeValue(true))
-          ->check(CLI::Range(uint64_t{0}, kBytesMax)),
+          ->as_size()
+          ->between(uint64_t{0}, kBytesMax),
   };
 }
 
-void add_simulate(CLI::App& app, Run& run) {
+void add_simulate(Command& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* simulate =
-      app.add_subcommand("simulate", "Make a job with a known fault, for trying and testing");
-  simulate->require_subcommand(1);
+  Command* simulate = app.add_subcommand("simulate", "Make a job with a known fault, for trying and testing");
+  simulate->require_subcommand();
   add_comm(*simulate, run);
-  CLI::App* verb =
-      simulate->add_subcommand("logs", "Logs of a job: OUT/job, OUT/healthy/<n>, OUT/truth.json");
+  Command* verb = simulate->add_subcommand("logs", "Logs of a job: OUT/job, OUT/healthy/<n>, OUT/truth.json");
   verb->footer(kExamples);
   verb->add_option("OUT", o->out, "Folder to make; must be empty or absent");
   add_job_options(*verb, o->job);
-  verb->add_option("--healthy", o->job.healthy, "Healthy jobs to write beside")->capture_default_str();
+  verb->add_option("--healthy", o->job.healthy, "Healthy jobs to write beside")->show_default();
   verb->add_flag("--list", o->list, "Print the kinds of fault, layouts and frameworks");
-  verb->add_option("--format,-f", o->format, "Of --list: text or json")
-      ->check(CLI::IsMember({"text", "json"}));
+  verb->add_option("--format,-f", o->format, "Of --list: text or json")->one_of({"text", "json"});
   verb->callback([o, &run] { run = [o] { return logs(*o); }; });
   add_simulate_play(*simulate, run);
 }

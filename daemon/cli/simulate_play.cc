@@ -125,14 +125,14 @@ int play(Options o) {
 
 }  // namespace
 
-void add_simulate_play(CLI::App& simulate, Run& run) {
+void add_simulate_play(Command& simulate, Run& run) {
   auto o = std::make_shared<Options>();
   o->job.layout = "host-dirs";
   o->job.healthy = 0;
-  CLI::App* verb =
+  Command* verb =
       simulate.add_subcommand("play", "A job's hosts as agents that send to a collector, for load");
   verb->footer(kExamples);
-  CLI::Option* folder =
+  Option* folder =
       verb->add_option("FOLDER", o->run.folder,
                        "Of `culprit simulate logs`, or a job's logs; without: one is made of the options");
   verb->add_option("--to", o->run.play.to, "HOST:PORT of the collector")->required();
@@ -142,21 +142,19 @@ void add_simulate_play(CLI::App& simulate, Run& run) {
       "makes it; without: plain, to loopback only");
   verb->add_option("--speed", o->run.play.speed,
                    "Times as fast as the job's own clock; 0: as fast as it goes")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
+      ->between(0.0, 1e6)
+      ->show_default();
   verb->add_option("--job", o->run.play.job,
                    "Its id at the collector; default: a new one each time, after that of its job.toml");
   verb->add_flag("--evidence", o->run.play.evidence, "Send the lines' bytes too, as policy \"all\" does");
   verb->add_option("--server", o->run.server,
                    "unix:PATH or http://HOST:PORT of the collector: wait for its report of the job");
   verb->add_option("--patience", o->patience_s, "Seconds without an acknowledgement after which it gives up")
-      ->check(CLI::Range(0.1, 1e6))
-      ->capture_default_str();
+      ->between(0.1, 1e6)
+      ->show_default();
   verb->add_flag("--quiet,-q", o->quiet, "No progress");
-  verb->add_option("--format,-f", o->format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
-  for (CLI::Option* option : add_job_options(*verb, o->job)) option->excludes(folder);
+  verb->add_option("--format,-f", o->format, "text or json")->one_of({"text", "json"})->show_default();
+  for (Option* option : add_job_options(*verb, o->job)) option->excludes(folder);
   verb->callback([o, &run] { run = [o] { return play(*o); }; });
 }
 

@@ -76,9 +76,9 @@ std::string status_text(const Json& status, const Zone& zone, bool color) {
   return headline(status, zone, color) + table(rows, color);
 }
 
-void add_status(CLI::App& app, Run& run) {
+void add_status(Command& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
-  CLI::App* verb = app.add_subcommand("status", "How the daemon of this host is doing");
+  Command* verb = app.add_subcommand("status", "How the daemon of this host is doing");
   verb->footer(kExamples);
   add_server_options(*verb, *o, Asks::kReads);
   add_format(*verb, *o, {"text", "json"});

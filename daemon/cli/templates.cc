@@ -91,14 +91,13 @@ int templates(Options& o) {
 
 }  // namespace
 
-void add_templates(CLI::App& app, Run& run) {
+void add_templates(Command& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb =
-      app.add_subcommand("templates", "Print the message templates of logs, most frequent first");
+  Command* verb = app.add_subcommand("templates", "Print the message templates of logs, most frequent first");
   add_reading_options(*verb, o->reading);
   verb->add_option("--format,-f", o->format, "text, or json: one object a line")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+      ->one_of({"text", "json"})
+      ->show_default();
   verb->add_flag("--lines", o->lines,
                  "Print the id of each input line's template instead, - for a blank line");
   verb->callback([o, &run] { run = [o] { return templates(*o); }; });

@@ -3,12 +3,12 @@
 // standard error.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "base/status.h"
+#include "cli/command.h"
 
 namespace culprit::cli {
 
@@ -19,23 +19,23 @@ constexpr int kUnable = 2;  // usage, or what was asked for could not be done
 // Set by a verb's callback; main runs it after the command line was parsed whole.
 using Run = std::function<int()>;
 
-void add_diagnose(CLI::App& app, Run& run);
-void add_templates(CLI::App& app, Run& run);
-void add_pool(CLI::App& app, Run& run);
-void add_simulate(CLI::App& app, Run& run);
-void add_bench(CLI::App& app, Run& run);
-void add_rules(CLI::App& app, Run& run);
-void add_doctor(CLI::App& app, Run& run);
+void add_diagnose(Command& app, Run& run);
+void add_templates(Command& app, Run& run);
+void add_pool(Command& app, Run& run);
+void add_simulate(Command& app, Run& run);
+void add_bench(Command& app, Run& run);
+void add_rules(Command& app, Run& run);
+void add_doctor(Command& app, Run& run);
 // Of a running daemon.
-void add_status(CLI::App& app, Run& run);
-void add_jobs(CLI::App& app, Run& run);
-void add_report(CLI::App& app, Run& run);
-void add_watch(CLI::App& app, Run& run);
-void add_hosts(CLI::App& app, Run& run);
-void add_confirm(CLI::App& app, Run& run);
-void add_clear(CLI::App& app, Run& run);
-void add_evidence(CLI::App& app, Run& run);
-void add_bundle(CLI::App& app, Run& run);
+void add_status(Command& app, Run& run);
+void add_jobs(Command& app, Run& run);
+void add_report(Command& app, Run& run);
+void add_watch(Command& app, Run& run);
+void add_hosts(Command& app, Run& run);
+void add_confirm(Command& app, Run& run);
+void add_clear(Command& app, Run& run);
+void add_evidence(Command& app, Run& run);
+void add_bundle(Command& app, Run& run);
 
 // "culprit: SENTENCE" on standard error, control characters escaped.
 void complain(const std::string& sentence);

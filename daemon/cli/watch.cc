@@ -200,9 +200,9 @@ int watch(Options& o) {
 
 }  // namespace
 
-void add_watch(CLI::App& app, Run& run) {
+void add_watch(Command& app, Run& run) {
   auto o = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("watch", "Follow findings and diagnoses as they come, until Ctrl-C");
+  Command* verb = app.add_subcommand("watch", "Follow findings and diagnoses as they come, until Ctrl-C");
   verb->footer(kExamples);
   verb->add_option("JOB", o->job, "Of this job only");
   add_server_options(*verb, o->remote, Asks::kReads);

@@ -1,0 +1,103 @@
+#include "cli/command.h"
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <sstream>
+
+namespace culprit::cli {
+
+Option* Option::required() {
+  option_->required();
+  return this;
+}
+Option* Option::one_of(const std::vector<std::string>& words) {
+  option_->check(CLI::IsMember(words));
+  return this;
+}
+Option* Option::between(unsigned low, unsigned high) {
+  option_->check(CLI::Range(low, high));
+  return this;
+}
+Option* Option::between(uint64_t low, uint64_t high) {
+  option_->check(CLI::Range(low, high));
+  return this;
+}
+Option* Option::between(double low, double high) {
+  option_->check(CLI::Range(low, high));
+  return this;
+}
+Option* Option::as_size() {
+  option_->transform(CLI::AsSizeValue(true));
+  return this;
+}
+Option* Option::show_default() {
+  option_->capture_default_str();
+  return this;
+}
+Option* Option::type_name(const std::string& name) {
+  option_->type_name(name);
+  return this;
+}
+Option* Option::one_value() {
+  option_->allow_extra_args(false);
+  return this;
+}
+Option* Option::excludes(const Option* other) {
+  option_->excludes(other->option_);
+  return this;
+}
+
+Command::Command(const std::string& about, const std::string& name)
+    : owned_(std::make_unique<CLI::App>(about, name)), app_(owned_.get()) {
+  app_->set_help_flag("--help,-h", "Print this help and exit");
+}
+Command::Command(CLI::App* verb) : app_(verb) {}
+Command::~Command() = default;
+
+Command* Command::add_subcommand(const std::string& name, const std::string& about) {
+  return &verbs_.emplace_back(app_->add_subcommand(name, about));
+}
+
+template <class Value>
+Option* Command::add_option(const std::string& names, Value& value, const std::string& about) {
+  return &options_.emplace_back(app_->add_option(names, value, about));
+}
+template Option* Command::add_option(const std::string&, std::string&, const std::string&);
+template Option* Command::add_option(const std::string&, std::vector<std::string>&, const std::string&);
+template Option* Command::add_option(const std::string&, std::optional<std::string>&, const std::string&);
+template Option* Command::add_option(const std::string&, std::optional<uint32_t>&, const std::string&);
+template Option* Command::add_option(const std::string&, std::optional<uint64_t>&, const std::string&);
+template Option* Command::add_option(const std::string&, int&, const std::string&);
+template Option* Command::add_option(const std::string&, uint32_t&, const std::string&);
+template Option* Command::add_option(const std::string&, uint64_t&, const std::string&);
+template Option* Command::add_option(const std::string&, int64_t&, const std::string&);
+template Option* Command::add_option(const std::string&, double&, const std::string&);
+
+Option* Command::add_flag(const std::string& names, bool& value, const std::string& about) {
+  return &options_.emplace_back(app_->add_flag(names, value, about));
+}
+void Command::footer(const std::string& text) { app_->footer(text); }
+void Command::callback(std::function<void()> run) { app_->callback(std::move(run)); }
+void Command::require_subcommand() { app_->require_subcommand(1); }
+void Command::hide() { app_->group(""); }
+void Command::set_version(const std::string& text) {
+  app_->set_version_flag("--version,-V", text, "Print the version and exit");
+}
+std::string Command::name() const { return app_->get_name(); }
+
+Parsed Command::parse(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::Success& done) {  // help or version was asked for
+    std::ostringstream text;
+    app_->exit(done, text, text);
+    return {Parsed::Kind::kHelp, text.str()};
+  } catch (const CLI::RequiredError& error) {
+    return {Parsed::Kind::kMissing, error.what()};
+  } catch (const CLI::Error& error) {
+    return {Parsed::Kind::kWrong, error.what()};
+  }
+  return {};
+}
+
+}  // namespace culprit::cli

@@ -1,0 +1,78 @@
+// The command line of a program: verbs, options, help. CLI11 stands behind it in one translation unit, since
+// its header takes seconds to compile. A Command owns its verbs and options; pointers to them live as long as
+// the program's Command. One thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace culprit::cli {
+
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+  Option* required();
+  Option* one_of(const std::vector<std::string>& words);
+  Option* between(unsigned low, unsigned high);
+  Option* between(uint64_t low, uint64_t high);
+  Option* between(double low, double high);
+  // Bytes with a unit: 1GB, 64MiB.
+  Option* as_size();
+  Option* show_default();
+  // What help calls its value.
+  Option* type_name(const std::string& name);
+  // One value each time it is named; what follows is no value of it.
+  Option* one_value();
+  Option* excludes(const Option* other);
+
+ private:
+  CLI::Option* option_;
+};
+
+// What the arguments came to.
+struct Parsed {
+  enum class Kind : unsigned char { kRun, kHelp, kMissing, kWrong };
+  Kind kind = Kind::kRun;
+  std::string text;  // help or version to be printed; else what is missing or wrong
+};
+
+class Command {
+ public:
+  Command(const std::string& about, const std::string& name);
+  explicit Command(CLI::App* verb);
+  ~Command();
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  Command* add_subcommand(const std::string& name, const std::string& about);
+  // Writes to `value`, which outlives the parsing: text, a list of texts, a number, or an optional one.
+  template <class Value>
+  Option* add_option(const std::string& names, Value& value, const std::string& about);
+  Option* add_flag(const std::string& names, bool& value, const std::string& about);
+  void footer(const std::string& text);
+  void callback(std::function<void()> run);
+  void require_subcommand();
+  // Help does not list it.
+  void hide();
+  void set_version(const std::string& text);
+
+  std::string name() const;
+  const std::deque<Command>& subcommands() const { return verbs_; }
+  Parsed parse(int argc, char** argv);
+
+ private:
+  std::unique_ptr<CLI::App> owned_;
+  CLI::App* app_;
+  std::deque<Command> verbs_;
+  std::deque<Option> options_;
+};
+
+}  // namespace culprit::cli
