@@ -148,7 +148,7 @@ def ranks_whole(folder: Path) -> None:
     need(suspects[0]["ranks"] == list(range(100, 200)), f"{len(suspects[0]['ranks'])} ranks, not 100")
 
 
-@promise("--healthy and --pool that cannot be read: told on stderr and in problems; the report is made")
+@promise("--healthy and --pool that cannot be read: reported on stderr and in problems; the report is made")
 def unreadable_history(folder: Path) -> None:
     log, broken = write(folder / "x.log", LOG), write(folder / "broken.pool", b"\x00\x01 no pool")
     none = folder / "no-such"
@@ -272,7 +272,7 @@ def ignored_signals(_: Path) -> None:
     need(json.loads(out)["job"]["lines"] == LINES, "the reading was ended")
 
 
-@promise("pipes as arguments are read, compressed ones too, beside files")
+@promise("pipes as arguments are read, compressed ones too, together with files")
 def pipes(folder: Path) -> None:
     packed, other = write(folder / "x.log.gz", gzip.compress(LOG)), write(folder / "other.log", STEPS)
     os.mkfifo(folder / "fifo")
@@ -389,7 +389,7 @@ def proof_of_health(folder: Path) -> None:
     need(b"Nothing was read" in run("diagnose", folder / "none").stdout, "an empty folder")
 
 
-@promise("hosts of ordinary names are counted and told apart in Slurm's file names")
+@promise("hosts of ordinary names are counted and distinguished in Slurm's file names")
 def slurm_names(folder: Path) -> None:
     for i in range(4):
         fault = XID.split(b": ", 1)[1] if i == 3 else b""
@@ -682,7 +682,7 @@ def metrics_of_several_jobs(folder: Path) -> None:
     need(diagnose("--job", "c", folder)["numerics"][0]["ranks"] == [3], "--job c")
 
 
-@promise("metrics that are cut off or no JSON: told with file and byte, the rest is read")
+@promise("metrics that are cut off or no JSON: reported with file and byte, the rest is read")
 def metrics_damaged(folder: Path) -> None:
     lines = metrics("j", odd=2)
     broken = b'{"kind":"metric","rank":0,"step":7,"values":{"loss":"2.5"}}\n'

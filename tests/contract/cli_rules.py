@@ -31,7 +31,7 @@ def rules_check(folder: Path) -> None:
     need(bad.returncode == 1, text_of(bad))
     for word in (b"a.lua:2:30: error[unknown-key]", b"did you mean 'title'?", b"^~~~~", b"error[missing-key]",
                  b"b.lua:1:", b"error[syntax]", b"c.lua:4:", b"error[example-not-hit]"):
-        need(word in bad.stdout, f"{word!r} is not told: {bad.stdout[:600]!r}")
+        need(word in bad.stdout, f"{word!r} is not reported: {bad.stdout[:600]!r}")
     rows = json.loads(run("rules", "check", "--format", "json", folder / "bad").stdout)["errors"]
     codes = {"unknown-key", "missing-key", "syntax", "example-not-hit"}
     need({row["code"] for row in rows} >= codes, f"{rows}")
@@ -53,7 +53,7 @@ def rules_on_top(folder: Path) -> None:
     done = run("rules", "check", folder / "site.lua")
     need(done.returncode == 0 and b"1 override" in done.stdout, text_of(done))
     told = run("rules", "explain", shipped, "--rules", folder / "site.lua").stdout
-    need(b"severity info instead of" in told and b"site.lua:1" in told, f"the override is not told: {told!r}")
+    need(b"severity info instead of" in told and b"site.lua:1" in told, f"no override reported: {told!r}")
     alone = run("rules", "check", folder / "site.lua", "--no-library")
     need(alone.returncode == 1, "it is known without them")
     write(folder / "twice.lua", (RULE % ("x", "one two", "one two")).replace("site.x", shipped).encode())
@@ -65,7 +65,7 @@ def rules_on_top(folder: Path) -> None:
     need(done.returncode == 0 and b"in 1 file" in done.stdout, text_of(done))
 
 
-@promise("rules test: logs in testdata/ have to fire what their .expect says, and what does not is told")
+@promise("rules test: logs in testdata/ have to fire what their .expect says, and misses are reported")
 def rules_test(folder: Path) -> None:
     rule_file(folder / "a.lua")
     rule_file(folder / "b.lua", "other", "the doubler broke")

@@ -91,7 +91,7 @@ def problem_of(report: dict, name: str) -> dict:
 
 
 def xid_found(report: dict) -> None:
-    need(report["diagnoses"], "the sound log beside it is not diagnosed")
+    need(report["diagnoses"], "the sound log is not diagnosed")
 
 
 def zstd(content: bytes) -> bytes:

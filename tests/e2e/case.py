@@ -105,7 +105,7 @@ def must_be_exact(evidence: bytes, journal: bytes) -> Comparison:
 
 
 def must_be_told(evidence: bytes, journal: bytes, gaps: List[dict]) -> Comparison:
-    """Loss where a gap is told; nothing doubled, nothing altered."""
+    """Loss only where a gap is reported; nothing doubled, nothing altered."""
     found = compare(evidence, journal)
     need(not found.doubled and not found.altered, str(found))
     missing = untold(found, gaps)

@@ -1,5 +1,5 @@
 """The wall clock steps below a daemon that runs. libfaketime moves the wall clock of one process alone and
-leaves the monotonic one: no root, and nobody else's clock is touched."""
+leaves the monotonic one: no root, and no other clock is touched."""
 import time
 from pathlib import Path
 

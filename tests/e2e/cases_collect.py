@@ -65,7 +65,7 @@ def collect_cut_in_a_frame(context: Context) -> str:
 
 @case
 def collect_half_open(context: Context) -> str:
-    """Nothing comes through and nobody is told; agents come again while their old connections stand."""
+    """Nothing comes through and no side is informed; agents reconnect while their old connections exist."""
     cluster, proxy = through_proxy(context)
     time.sleep(2)
     proxy.half_open = True
@@ -105,7 +105,7 @@ def collect_a_byte_a_second(context: Context) -> str:
 
 @case
 def collect_wrong_certificates(context: Context) -> str:
-    """Of another authority, of another name, none: told in a sentence, and nothing of them is stored."""
+    """Of another authority, of another name, none: reported in a sentence, and nothing of them is stored."""
     cluster = Cluster(context, 1)
     strange = Authority(context.folder / "pki", "strange")
     theirs = strange.issue("node-7")

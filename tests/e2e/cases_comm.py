@@ -88,7 +88,7 @@ def comm_healthy_rings(context: Context) -> str:
     report = waits_for(daemon, lambda r: r.get("job", {}).get("ranks") == comm_job.WORLD, 30, "all ranks")
     need(not report["irregularities"] and not report["suspects"] and report["verdict"] is None,
          f"somebody is accused: {report['irregularities']} {report['suspects']}")
-    return f"{report['job']['ranks']} ranks, nobody named"
+    return f"{report['job']['ranks']} ranks, none named"
 
 
 @case

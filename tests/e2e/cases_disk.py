@@ -1,4 +1,4 @@
-"""Disks that are full, that lie, and state folders that were damaged while nobody looked."""
+"""Disks that are full, that lie, and state folders that were damaged while no daemon ran."""
 import os
 import random
 import subprocess
@@ -41,7 +41,7 @@ def full_disk(context: Context) -> str:
     found = must_be_told(evidence, journal, daemon.gaps(str(writer.path)))
     need(len(found.breaks) <= 1, f"loss elsewhere than at the beginning: {found}")
     need(daemon.health() == 200, "not healthy again, with room")
-    return f"health {full} while full; {found}, freed from the oldest and told"
+    return f"health {full} while full; {found}, freed from the oldest and reported"
 
 
 @case
@@ -55,13 +55,13 @@ def full_disk_from_the_start(context: Context) -> str:
     time.sleep(2)
     need(daemon.alive(), f"it ended: {daemon.last_words()}")
     words = daemon.errors.read_text()
-    need(words.count("database or disk is full") == 1, f"the full disk is not told once: {words[:400]}")
+    need(words.count("database or disk is full") == 1, f"the full disk is not reported once: {words[:400]}")
     (disk / "filler").unlink()
     subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
     daemon.wait_healthy()
     writer.stop()
     journal = writer.bytes()
-    return f"told once; with room: {must_be_exact(settled(daemon, writer.path, end_of(journal)), journal)}"
+    return f"one report; with room: {must_be_exact(settled(daemon, writer.path, end_of(journal)), journal)}"
 
 
 def flip_bits(folder: Path, rng: random.Random) -> int:
@@ -80,7 +80,7 @@ def flip_bits(folder: Path, rng: random.Random) -> int:
 
 @case
 def bit_flips(context: Context) -> str:
-    """Bits turn in the spool between two lives: no byte of the evidence is wrong, what is missing is told."""
+    """Bits turn in the spool between two lives: no stored byte is wrong, missing bytes are reported."""
     daemon = context.daemon()
     daemon.configure(spool="16MiB")  # several segments
     daemon.start()
@@ -96,7 +96,7 @@ def bit_flips(context: Context) -> str:
     journal = writer.bytes()
     evidence = settled(daemon, writer.path, end_of(journal))
     found = must_be_told(evidence, journal, daemon.gaps(str(writer.path)))
-    return f"{total} bits in {rounds} rounds; {found}, all told"
+    return f"{total} bits in {rounds} rounds; {found}, all reported"
 
 
 @case
@@ -143,7 +143,7 @@ def torn_tails(context: Context) -> str:
 
 @case
 def damaged_index(context: Context) -> str:
-    """The index is set aside and begun anew; the evidence is the truth."""
+    """The index is renamed and created again; the evidence is the primary data."""
     daemon = context.daemon().start()
     writer = context.writes(daemon.logs / "a.log", "--rate", "1")
     time.sleep(1)

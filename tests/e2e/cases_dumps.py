@@ -1,4 +1,4 @@
-"""Flight Recorder dumps that appear while a job runs: who is stuck is told, whatever is killed."""
+"""Flight Recorder dumps that appear while a job runs: the stuck rank is reported, whatever is killed."""
 import contextlib
 import http.client
 import json
@@ -58,8 +58,8 @@ def leave(folder: Path, stuck: Set[int], first: int, protocol: str) -> None:
 
 @case
 def dumps_are_picked_up_where_they_appear(context: Context) -> str:
-    """Each rank's dump appears; who is stuck is told, after a kill -9 in between too; dumps that are written
-    anew (another hang) count anew; what is no dump, or cut, is a problem."""
+    """Each rank's dump appears; the stuck rank is reported, also after a kill -9 in between; rewritten dumps
+    (another hang) count again; a file that is no dump, or cut, is a problem."""
     told = []
     for protocol in ("pickle", "json"):
         daemon = context.daemon(protocol)

@@ -1,4 +1,4 @@
-"""Raw evidence by policy: what lies around a finding goes at once, the rest stays and is told; never more
+"""Raw evidence by policy: what lies around a finding goes at once, the rest stays and is reported; never more
 than the budget."""
 import time
 import urllib.parse
@@ -56,7 +56,7 @@ def verdict(cluster: Cluster) -> Dict:
 
 @case
 def evidence_around_findings(context: Context) -> str:
-    """Nothing of a job that runs; of a fault what lies around it, within seconds; the rest is told."""
+    """Nothing of a job that runs; of a fault what lies around it, within seconds; the rest is reported."""
     around = 4
     cluster, agent, job = begin(context, "findings", f'around = "{around}s"\n')
     job.runs(20)
@@ -72,7 +72,7 @@ def evidence_around_findings(context: Context) -> str:
     gaps = cluster.collector.gaps_of(agent.host, job.path)
     journal = job.path.read_bytes()
     need(gaps and all(gap["reason"] == "not forwarded by policy" for gap in gaps),
-         f"these gaps are told: {gaps}")
+         f"these gaps are reported: {gaps}")
     # What is not decided yet stands at the end, behind what the fault wanted.
     known = max(gap["offset"] + gap["bytes"] for gap in gaps)
     known = max(known, journal.find(evidence[-200:]) + 200)
@@ -81,7 +81,7 @@ def evidence_around_findings(context: Context) -> str:
     need(wanted in evidence, f"not all of the {around} s before the fault is there: {gaps}")
     need(len(evidence) < len(journal) / 2, f"{len(evidence)} of {len(journal)} bytes were sent")
     need(verdict(cluster).get("rule"), "the fault is not found")
-    return f"there after {took:.1f} s; {len(evidence)} of {len(journal)} bytes were sent, the rest is told"
+    return f"there after {took:.1f} s; {len(evidence)} of {len(journal)} bytes sent, the rest reported"
 
 
 @case

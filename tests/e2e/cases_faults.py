@@ -58,8 +58,8 @@ def must_be_whole(daemon: Daemon, writer) -> str:
     gaps = daemon.gaps(str(writer.path))
     need(evidence and journal.endswith(evidence) and len(gaps) == 1 and
          gaps[0]["bytes"] == len(journal) - len(evidence),
-         f"{len(evidence)} of {len(journal)} bytes are kept, and told: {gaps}")
-    return f"{len(evidence) / 1e6:.1f} of {len(journal) / 1e6:.1f} MB kept, the rest told"
+         f"{len(evidence)} of {len(journal)} bytes are kept, and reported: {gaps}")
+    return f"{len(evidence) / 1e6:.1f} of {len(journal) / 1e6:.1f} MB kept, the rest reported"
 
 
 @case
@@ -79,7 +79,7 @@ def each_call_fails_once(context: Context) -> str:
 
 @case
 def each_call_fails_for_good(context: Context) -> str:
-    """For some seconds, that is: whoever mends the disk does not start the daemon again."""
+    """For some seconds, that is: repairing the disk does not restart the daemon."""
     daemon, faults, writer = begin(context)
     for call, code in [(call, errno.EIO) for call in CALLS] + [("write", errno.ENOSPC), ("any", errno.EIO)]:
         faults.begin(call, code)
@@ -150,7 +150,7 @@ def hung_disk(context: Context) -> str:
         faults.begin("any", 0, prefix=getattr(daemon, folder))
         began = time.monotonic()
         wait_until(lambda: daemon.health() == 503, 40, f"unhealthy while {folder} hangs")
-        figures.append(f"{folder}: told after {time.monotonic() - began:.0f} s")
+        figures.append(f"{folder}: reported after {time.monotonic() - began:.0f} s")
         status, seconds = daemon.stop()
         need(status == 0 and seconds < 5.5, f"exit {status} after {seconds:.1f} s: {daemon.last_words()}")
         faults.end()

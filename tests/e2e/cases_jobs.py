@@ -13,7 +13,7 @@ from case import Context, case, must_be_exact, settled
 from cases_kill import end_of
 from daemon import Daemon, PassOver, need, wait_until
 
-DAEMON, TRAINER = 65534, 65533  # uids of nobody in particular, different from each other
+DAEMON, TRAINER = 65534, 65533  # two unused uids
 SLURM_JOB = "4711"
 # Writes its log, and a line to the trace socket, for as long as it lives.
 TRAIN = """
@@ -208,19 +208,19 @@ def a_locked_index_is_written_later(context: Context) -> str:
     lock.execute("BEGIN IMMEDIATE")
     (daemon.logs / "a.log").write_bytes(b"2026-11-21 02:00:00 INFO step=1 loss=2.1\n")
     daemon.stores_text(str(daemon.logs / "a.log"), b"step=1", 20)
-    wait_until(lambda: "is locked" in daemon.errors.read_text(), 15, f"it is told: {daemon.last_words()}")
+    wait_until(lambda: "is locked" in daemon.errors.read_text(), 15, f"it is reported: {daemon.last_words()}")
     need(not lock.execute("SELECT count(*) FROM jobs").fetchone()[0], "the job's row is there")
     lock.execute("ROLLBACK")
     wait_until(lambda: lock.execute("SELECT count(*) FROM jobs").fetchone()[0] == 1, 20, "the row comes")
     lock.close()
     told = [line for line in daemon.errors.read_text().splitlines() if "is locked" in line]
-    need(len(told) == 1, f"told more than once: {told}")
-    return "told once, written when the lock was gone"
+    need(len(told) == 1, f"reported more than once: {told}")
+    return "reported once, written when the lock was gone"
 
 
 @case
 def what_was_learned_stays_over_a_restart(context: Context) -> str:
-    """A job that ended well is in the normal pool after the next start, and a second one beside it."""
+    """A job that ended well is in the normal pool after the next start, and a second one with it."""
     daemon = context.daemon().start()
 
     def learned() -> str:

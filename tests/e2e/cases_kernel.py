@@ -50,8 +50,8 @@ def kmsg_handed_over(context: Context) -> str:
     evidence = daemon.evidence(KMSG)
     need(evidence == b"".join(sent), f"{len(evidence)} bytes, not {len(b''.join(sent))}: {evidence[:200]!r}")
     gaps = daemon.gaps(KMSG)
-    need(sum(gap.get("records", 0) for gap in gaps) == 50, f"50 records are missing, told: {gaps}")
-    return f"{len(sent)} records as they came, 50 left out and told"
+    need(sum(gap.get("records", 0) for gap in gaps) == 50, f"50 records are missing, reported: {gaps}")
+    return f"{len(sent)} records as they came, 50 left out and reported"
 
 
 @case
@@ -131,6 +131,6 @@ def kmsg_overwritten(context: Context) -> str:
         kmsg.write(f"{tag} last\n".encode())
     daemon.stores_text(KMSG, f"{tag} last".encode())
     gaps = [gap for gap in daemon.gaps(KMSG) if gap.get("records", 0) > 0]
-    need(gaps, "the kernel's buffer went round and no gap is told")
+    need(gaps, "the kernel's buffer wrapped and no gap is reported")
     size = buffer_bytes() / 1e6
-    return f"{written / 1e6:.1f} MB through a buffer of {size:.1f} MB; {gaps[-1]['records']} records told"
+    return f"{written / 1e6:.1f} MB through a buffer of {size:.1f} MB; {gaps[-1]['records']} records reported"

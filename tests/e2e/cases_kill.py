@@ -74,18 +74,18 @@ def ends_with_sockets(context: Context, polite: bool) -> str:
         lost += missing
     need(lost + len(known & set(found.numbers)) == len(sent), "lines are missing at the end")
     need(len(gaps) <= kills, f"{len(gaps)} gaps of {kills} ends")
-    return f"{kills} ends, {len(sent)} lines sent, {lost} lost, {len(gaps)} gaps told"
+    return f"{kills} ends, {len(sent)} lines sent, {lost} lost, {len(gaps)} gaps reported"
 
 
 @case
 def kill_with_sockets(context: Context) -> str:
-    """What was in the kernel's buffers at a kill is gone: it is told, and nothing comes twice."""
+    """What was in the kernel's buffers at a kill is gone: it is reported, and nothing comes twice."""
     return ends_with_sockets(context, polite=False)
 
 
 @case
 def sigterm_with_sockets(context: Context) -> str:
-    """What was sent until the daemon stopped is stored, or told."""
+    """What was sent until the daemon stopped is stored, or reported."""
     return ends_with_sockets(context, polite=True)
 
 

@@ -70,7 +70,7 @@ def liars_about_their_name_and_logs(context: Context) -> str:
         need(code == "identity" and words in sentence, f"hello of {host} with {logs}: {code}: {sentence}")
         peer.close()
         said.append(sentence)
-    wait_until(lambda: any(one in cluster.collector.errors.read_text() for one in said), 5, "it is told")
+    wait_until(lambda: any(one in cluster.collector.errors.read_text() for one in said), 5, "it is reported")
     stored = cluster.collector.evidence_of(ROGUE, Path(PATH))
     need(stored == b"an honest line\n", f"of the rogue this is stored: {stored[:200]!r}")
     return f"{len(tried)} refused; {cluster.settle_all()}"
@@ -82,7 +82,7 @@ def flipped(data: bytes, at: int) -> bytes:
 
 @case
 def liars_about_frames(context: Context) -> str:
-    """Frames of another log, damaged, out of order, with an archive's records; a hole is told."""
+    """Frames of another log, damaged, out of order, with an archive's records; a hole is reported."""
     cluster = Cluster(context, 1).start()
     agent = cluster.agents[0]
     agent.writes("--rate", "0.3")
@@ -101,7 +101,7 @@ def liars_about_frames(context: Context) -> str:
 
     lies: dict[str, Callable[[Spool], bytes]] = {
         "of another host's log": forged,
-        "of another number than told": lambda s: sent(EVIDENCE, s.sequence + 1,
+        "of another number than declared": lambda s: sent(EVIDENCE, s.sequence + 1,
                                                       frame(s.epoch, s.sequence + 5, b"")),
         "damaged": lambda s: flipped(s.add(b"x" * 500), -3),
         "with a damaged header": lambda s: flipped(s.add(b"x" * 500), 40),
@@ -111,7 +111,7 @@ def liars_about_frames(context: Context) -> str:
         "of the archive's own kind": lambda s: origin(s, 3),
         "that is rubbish": lambda s: sent(EVIDENCE, s.sequence + 1, os.urandom(300)),
         "that skips what comes later": lambda s: skipped(EVIDENCE, s.sequence + 5, s.sequence + 9, "so"),
-        "of a log that was not told": lambda s: sent(CONDENSED, 1, frame(s.epoch, 1, b"")),
+        "of an undeclared log": lambda s: sent(CONDENSED, 1, frame(s.epoch, 1, b"")),
         "with a checkpoint further on": lambda s: sent(EVIDENCE, 9, frame(s.epoch, 9, b"", CHECKPOINT),
                                                        CHECKPOINT),
     }
@@ -137,7 +137,7 @@ def liars_about_frames(context: Context) -> str:
     honest += b"behind a hole\n"
     peer.acknowledged(EVIDENCE, 3)
     gaps = cluster.collector.gaps_of(ROGUE, Path(PATH))
-    need([one["bytes"] for one in gaps] == [100], f"a hole of 100 bytes is told as {gaps}")
+    need([one["bytes"] for one in gaps] == [100], f"a hole of 100 bytes is reported as {gaps}")
     stored = cluster.collector.evidence_of(ROGUE, Path(PATH))
     need(stored == honest, f"what is stored of the rogue is not what was honest: {stored[-200:]!r}")
     return f"{len(lies)} kinds of lies refused; {cluster.settle_all()}"
@@ -186,6 +186,6 @@ def liars_send_again_and_beyond_the_window(context: Context) -> str:
     need(most - before < 150_000, f"the collector grew from {before} to {most} kB")
     metrics = cluster.collector.get("/metrics").body.decode()
     copies = next((line for line in metrics.splitlines() if "duplicate" in line and line[0] != "#"), "")
-    need(copies.split()[-1:] == ["11"], f"11 copies were sent, and told are: {copies}")
+    need(copies.split()[-1:] == ["11"], f"11 copies were sent, and reported are: {copies}")
     return (f"{len(parts)} frames, 11 copies dropped; from {before // 1000} to {most // 1000} MB; "
             f"{cluster.settle_all()}")

@@ -125,7 +125,7 @@ def an_agent_that_is_away_is_stated_and_its_host_is_not_accused(context: Context
     need(not found["suspects"] and not found["diagnoses"], f"somebody is accused: {json.dumps(found)[:600]}")
     away.signal(signal.SIGCONT)
     wait_until(lambda: not report(collector)["missing"], 90, "it is back")
-    return "stated while it is away, nobody is accused, and gone when it is back"
+    return "stated while it is away, no host is accused, and gone when it is back"
 
 
 def diagnosed(daemon: Daemon) -> dict:

@@ -189,7 +189,7 @@ def rings_of(daemon: Daemon) -> List[dict]:
 
 
 def check_rings(daemon: Daemon, count: int, outputs: List[str]) -> str:
-    """Each number is there once and in order, or was refused by the ring and is told as a gap."""
+    """Each number is there once and in order, or was refused by the ring and is reported as a gap."""
     dropped_in_all = 0
     sources = rings_of(daemon)
     need(len(sources) == len(outputs), f"{len(sources)} rings in the evidence, not {len(outputs)}")
@@ -205,9 +205,9 @@ def check_rings(daemon: Daemon, count: int, outputs: List[str]) -> str:
         need(runs_missing(numbers, count) == refused,
              f"rank {rank}: missing {runs_missing(numbers, count)[:4]}, refused by the ring: {refused[:4]}")
         told = sum(gap.get("records", 0) for gap in daemon.gaps(source["path"]))
-        need(told == dropped, f"rank {rank}: {dropped} records were refused by the ring, {told} are told")
+        need(told == dropped, f"rank {rank}: {dropped} records were refused by the ring, {told} are reported")
         dropped_in_all += dropped
-    return f"{len(outputs)} rings of {count} records, {dropped_in_all} refused by full rings, all told"
+    return f"{len(outputs)} rings of {count} records, {dropped_in_all} refused by full rings, all reported"
 
 
 @case
@@ -244,7 +244,7 @@ def ring_of_a_killed_process(context: Context) -> str:
     told = sum(gap.get("records", 0) for gap in daemon.gaps(sources[0]["path"]))
     need(not altered and numbers == sorted(set(numbers)) and numbers, f"{altered} altered")
     missing = runs_missing(numbers, numbers[-1])
-    need(len(missing) <= told, f"{told} told of {missing[:4]}")
+    need(len(missing) <= told, f"{told} reported of {missing[:4]}")
     return f"{len(numbers)} records of a killed process"
 
 

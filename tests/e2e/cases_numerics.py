@@ -100,7 +100,7 @@ def need_curves(daemon: Daemon, when: str) -> None:
     for part in ("<h2>loss</h2>", "<h2>grad_norm</h2>", f"step {FAULT}: sdc",
                  f"rank 2 on {HOST}, step 100: "):
         need(part in page, f"the page {when} has no {part!r}")
-    need("charts" not in json.loads(printed(daemon, "json")), f"the report {when} has what nobody asked for")
+    need("charts" not in json.loads(printed(daemon, "json")), f"the report {when} has unrequested charts")
 
 
 @case
@@ -128,12 +128,12 @@ def numerics_healthy_loop(context: Context) -> str:
     report = waits_for(daemon, lambda r: r.get("job", {}).get("lines") == RANKS * STEPS, 30, "all lines")
     need(not report["numerics"] and not report["suspects"] and report["verdict"] is None,
          f"somebody is accused: {report['numerics']} {report['suspects']}")
-    return f"{report['job']['ranks']} ranks, nobody named"
+    return f"{report['job']['ranks']} ranks, none named"
 
 
 @case
 def numerics_bad_lines(context: Context) -> str:
-    """Half a line, numbers as strings, wrong types: told and survived, and the rank beside them is named."""
+    """Half a line, numbers as strings, wrong types: reported, and the rank of the sound lines is named."""
     daemon = context.daemon().start()
     by_rank = lines(JOB, odd=1)
     by_rank[3][5] = by_rank[3][5][:60] + b"\n"
@@ -145,7 +145,7 @@ def numerics_bad_lines(context: Context) -> str:
     need_named(report, 1, HOST)
     told = [row["what"] for row in report["problems"] if "not understood" in row["what"]]
     need(len(told) == 3, f"problems: {report['problems']}")
-    return f"{len(told)} kinds of broken lines told"
+    return f"{len(told)} kinds of broken lines reported"
 
 
 @case

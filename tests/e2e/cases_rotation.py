@@ -1,4 +1,4 @@
-"""Files that are renamed, cut, compressed and made anew below the tailer."""
+"""Files that are renamed, cut, compressed and created again below the tailer."""
 import os
 import time
 
@@ -43,7 +43,7 @@ def rename_and_rotated_names_match(context: Context) -> str:
 
 @case
 def rename_while_stopped(context: Context) -> str:
-    """Rotated three times while nobody reads: the generations are found under their new names."""
+    """Rotated three times without a reader: the generations are found under their new names."""
     daemon, writer = turns(context, "rename:0.4", ["train.log", "train.log.*"])
     run_for(context, 1.0)
     for _ in range(3):
@@ -58,7 +58,7 @@ def rename_while_stopped(context: Context) -> str:
 
 @case
 def rename_while_stopped_unwatched(context: Context) -> str:
-    """As above, with only the first name watched: what stands beside it is found, or told as a gap."""
+    """As above, with only the first name watched: the other files are found, or reported as a gap."""
     daemon, writer = turns(context, "rename:0.4", ["train.log"])
     run_for(context, 1.0)
     daemon.kill()
@@ -79,12 +79,12 @@ def copytruncate_at_speed(context: Context) -> str:
     journal = writer.bytes()
     evidence = settled(daemon, writer.path, end_of(journal))
     found = must_be_told(evidence, journal, daemon.gaps(str(writer.path)))
-    return f"3 truncations a second; {found}, all told"
+    return f"3 truncations a second; {found}, all reported"
 
 
 @case
 def copytruncate_while_stopped(context: Context) -> str:
-    """Copies that are still there are taken; those that were removed meanwhile are told as a gap."""
+    """Copies that are still there are taken; those that were removed meanwhile are reported as a gap."""
     daemon, writer = turns(context, "copytruncate:0.5", ["train.log"])
     daemon.stores(str(writer.path), 1)
     run_for(context, 1.2)
@@ -101,12 +101,12 @@ def copytruncate_while_stopped(context: Context) -> str:
     evidence = settled(daemon, writer.path, end_of(journal))
     found = must_be_told(evidence, journal, daemon.gaps(str(writer.path)))
     need(found.lost, "nothing was lost: the case did not do what it should")
-    return f"{found}, all told"
+    return f"{found}, all reported"
 
 
 @case
 def compressed_rotation(context: Context) -> str:
-    """logrotate's rename, then gzip of the one before; *.gz matches the glob too and brings nothing anew."""
+    """logrotate's rename, then gzip of the one before; *.gz matches the glob too and brings nothing new."""
     daemon, writer = turns(context, "compress:0.4", ["train.log*"], rate="2")
     run_for(context, 4)
     writer.stop()
@@ -146,7 +146,7 @@ def written_on_after_the_rotation(context: Context) -> str:
         mark = f" #{name} ".encode()
         got = [line for line in evidence.splitlines(keepends=True) if mark in line]
         need(got == lines, f"{name}: {len(got)} lines of {len(lines)}")
-    need(not daemon.gaps(str(log)), "gaps are told")
+    need(not daemon.gaps(str(log)), "gaps are reported")
     return f"{len(evidence)} B, each file's in order"
 
 

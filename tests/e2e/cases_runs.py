@@ -53,7 +53,7 @@ def report_of(daemon: Daemon, *more: str) -> dict:
 
 @case
 def each_run_of_a_job_keeps_its_report(context: Context) -> str:
-    """Two runs of one name: both are listed and told, by number and after a restart; the last one without."""
+    """Two runs of one name: both are listed and reported by number, also after a restart."""
     daemon = context.daemon()
     daemon.start()
     fail_once(daemon, XID, 0)
@@ -73,9 +73,9 @@ def each_run_of_a_job_keeps_its_report(context: Context) -> str:
     wait_until(lambda: daemon.get("/v1/status").json()["restored"], 30, "the jobs are restored")
     jobs = daemon.items("/v1/jobs")
     need([job["run"] for job in jobs] == [1, 0] and all(job["lines"] for job in jobs), f"jobs: {jobs}")
-    need(titles(report_of(daemon, "--run", "0")) == titles(first), "run 0 is told otherwise after a restart")
-    need(titles(report_of(daemon)) == titles(last), "the last run is told otherwise after a restart")
-    return "2 runs, told by number and after a restart"
+    need(titles(report_of(daemon, "--run", "0")) == titles(first), "run 0 differs after a restart")
+    need(titles(report_of(daemon)) == titles(last), "the last run differs after a restart")
+    return "2 runs, reported by number and after a restart"
 
 
 @case
@@ -86,7 +86,7 @@ def what_people_say_counts_for_the_kind(context: Context) -> str:
     daemon.start()
     fail_once(daemon, XID, 0)
     one = report_of(daemon)["verdict"]
-    need(one["confirmed"] is None, f"nobody said anything yet: {one['confirmed']}")
+    need(one["confirmed"] is None, f"no judgement yet: {one['confirmed']}")
     shown = culprit(daemon, "report", JOB).stdout
     need(shown.count(f"diagnosis {one['id']}") == 1, f"the report shows no name: {shown[:500]}")
     done = culprit(daemon, "confirm", JOB, one["id"])

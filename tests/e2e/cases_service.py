@@ -79,7 +79,7 @@ def service_manager_is_told(context: Context) -> str:
     daemon.signal(signal.SIGTERM)
     manager.hears("STOPPING=1", 5)
     need(daemon.ended(5) == 0, f"exit {daemon.process.returncode}")
-    return f"fed {len(fed) - 1} times, {longest:.1f} s apart at most; 3 reloads and the end are told"
+    return f"fed {len(fed) - 1} times, {longest:.1f} s apart at most; 3 reloads and the end are reported"
 
 
 @case

@@ -1,4 +1,4 @@
-"""What stands in the way of a start or of a reload: told in a sentence, and what can work works."""
+"""What stands in the way of a start or of a reload: reported in a sentence, and what can work works."""
 import os
 import signal
 import socket
@@ -66,7 +66,7 @@ def wrong_configuration(context: Context) -> str:
     text = daemon.errors.read_text()
     for key in ("max_sise", "after", "steps"):
         number = next(i for i, line in enumerate(lines, 1) if line.startswith(key))
-        need(f"{daemon.config}:{number}:" in text, f"{key} of line {number} is told without place: {text!r}")
+        need(f"{daemon.config}:{number}:" in text, f"{key} of line {number} has no place: {text!r}")
     checked = subprocess.run([*daemon.command(), "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              check=False, timeout=20)
     need(checked.returncode == 1, f"--check: exit {checked.returncode}")
@@ -92,10 +92,10 @@ def unreadable_folder(context: Context) -> str:
         raise PassOver("the program is out of reach for others than root")
     daemon.start(user=NOBODY, group=NOBODY, extra_groups=[])
     daemon.stores_text(str(opened / "a.log"), b"1 a line")
-    need(str(closed) in daemon.errors.read_text(), f"the closed folder is not told: {daemon.last_words()}")
+    need(str(closed) in daemon.errors.read_text(), f"no report of the closed folder: {daemon.last_words()}")
     closed.chmod(0o755)
     daemon.stores_text(str(closed / "a.log"), b"1 a line", 40)
-    return "told, the other read; read once it is opened"
+    return "reported, the other read; read once it is opened"
 
 
 @case
@@ -113,7 +113,7 @@ def reload_good_and_bad(context: Context) -> str:
         daemon.signal(signal.SIGHUP)
         time.sleep(0.2)
         need(daemon.health() == 200, f"not healthy after a bad reload: {daemon.last_words()}")
-    need("spoon" in daemon.errors.read_text(), "the bad reload is not told")
+    need("spoon" in daemon.errors.read_text(), "the bad reload is not reported")
     daemon.configure(["a.log", "*.txt"])
     daemon.signal(signal.SIGHUP)
     daemon.stores_text(str(late), b"watched later", 15)

@@ -120,7 +120,7 @@ def a_slowed_rank_of_mpi_is_named(context: Context) -> str:
     report = json.loads(done.stdout)
     costly = sorted(report["irregularities"],
                     key=lambda one: -one["cost_ms"] * (one["steps"][1] - one["steps"][0] + 1))
-    need(costly, "no irregularity is told")
+    need(costly, "no irregularity is reported")
     suspects = [place["rank"] for place in costly[0]["suspects"]]
     need(suspects[:1] == [SLOW_RANK], f"{len(costly)} irregularities; the costliest: {costly[0]}")
     return f"rank {SLOW_RANK}, {costly[0]['cost_ms']:.0f} ms a step, kind {costly[0]['kind']}"
@@ -203,7 +203,7 @@ def traced_by(context: Context, meanwhile) -> Tuple[comm_trace.Trace, int]:
     def happen() -> None:
         try:
             meanwhile(daemon)
-        except BaseException as error:  # told by the case
+        except BaseException as error:  # reported by the case
             failed.append(error)
 
     beside = threading.Thread(target=happen)

@@ -156,7 +156,7 @@ def training_does_not_notice_a_daemon_that_comes_and_goes(context: Context) -> s
     run.reaches(70)
     daemon.start()
     need(run.finishes() == 0, run.log(0)[-500:])
-    wait_until(lambda: b'"step":119' in daemon.evidence(str(daemon.trace)), 30, "the last step is told")
+    wait_until(lambda: b'"step":119' in daemon.evidence(str(daemon.trace)), 30, "the last step is reported")
     need("not traced" not in run.log(0) and "Traceback" not in run.log(0), run.log(0)[-500:])
     count = must_be_whole(ring_records(daemon))
     return f"120 steps, {count} operations, none of them lost"
@@ -165,7 +165,7 @@ def training_does_not_notice_a_daemon_that_comes_and_goes(context: Context) -> s
 @case
 def without_a_daemon_files_are_written_for_diagnose(context: Context) -> str:
     need_torch()
-    daemon = context.daemon()  # of which only the folders are used
+    daemon = context.daemon()  # only its folders are used
     out = context.folder / "trace"
     run = Training(context, daemon, "--steps", "40", "--slow-rank", "2", "--slow-ms", "400", "--fault-step",
                    str(FAULT_STEP), env={"CULPRIT_TRACE_DIR": str(out)})
@@ -186,7 +186,7 @@ def the_package_installs_and_its_types_are_checked(context: Context) -> str:
     """pip install without a network, into an environment of its own; mypy --strict where it is there."""
     package = Path(__file__).resolve().parents[2] / "sdk/python"
     copy, where = context.folder / "python", context.folder / "env"
-    subprocess.run(["cp", "-r", str(package), str(copy)], check=True)  # setuptools builds beside the sources
+    subprocess.run(["cp", "-r", str(package), str(copy)], check=True)  # setuptools builds inside it
     subprocess.run([PYTHON, "-m", "venv", "--system-site-packages", str(where)], check=True)
     done = subprocess.run([str(where / "bin/pip"), "install", "--no-index", "--no-build-isolation", "-q",
                            str(copy)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)

@@ -66,7 +66,7 @@ def versions_captures_of_each_release(context: Context) -> str:
                    f"the verdict of {folder.name}'s job is {facts['rule']}: {verdict()}")
         need(verdict()["category"] == facts["category"], f"it is {verdict()}")
         hosts = {one["host"]: one for one in collector.get("/v1/hosts").json()["items"]}
-        need(facts["program"] in json.dumps(hosts[facts["host"]]), f"its version is not told: {hosts}")
+        need(facts["program"] in json.dumps(hosts[facts["host"]]), f"its version is not reported: {hosts}")
         collector.stop()
         collector.start()  # and it is all there when it comes again
         must_be_exact(collector.evidence_of(facts["host"], Path(facts["path"])), log)
@@ -113,7 +113,7 @@ def versions_newer_major_agent(context: Context) -> str:
 
 
 class FakeCollector:
-    """Takes connections, reads Hello and does with each what it is told."""
+    """Takes connections, reads Hello and does with each as instructed."""
 
     def __init__(self, context: Context, answers):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -183,7 +183,7 @@ def versions_newer_major_collector(context: Context) -> str:
     agent.configure()
     agent.start()
     journal_end(context, collector, agent)
-    return f"{fake.hellos} connections in 20 s, told once"
+    return f"{fake.hellos} connections in 20 s, reported once"
 
 
 def journal_end(context: Context, collector: Collector, agent: Agent) -> None:

@@ -1,6 +1,6 @@
 """Holds evidence against what producers say that they wrote. Knows nothing of Culprit: two byte strings and a
 list of gaps. Producers stamp each line with source, number and checksum, so no two pieces of 160 bytes of a
-journal are alike, and where evidence leaves the journal's order it can be told to where it went."""
+journal are alike, and where evidence leaves the journal's order, it reports to where it went."""
 import json
 import re
 import zlib
@@ -24,7 +24,7 @@ class Comparison:
     stored: int = 0    # bytes of the evidence
     lost: int = 0      # bytes of the journal that the evidence leaves out
     doubled: int = 0   # bytes of the evidence that stand there again
-    altered: int = 0   # bytes of the evidence that nobody wrote
+    altered: int = 0   # bytes of the evidence that no writer wrote
     breaks: List[Tuple[int, int]] = field(default_factory=list)  # (place in the evidence, bytes lost there)
 
     def exact(self) -> bool:

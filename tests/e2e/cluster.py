@@ -72,7 +72,7 @@ listen = "unix:api.sock"
         out = []
         for text in trailers(str(self.socket), "/v1/evidence?" + query, "x-culprit-gap"):
             found = GAP.match(text)
-            need(found, f"a gap is told in another way: {text!r}")
+            need(found, f"a gap has another form: {text!r}")
             out.append({"offset": int(found["offset"]), "bytes": number_of(found["bytes"]),
                         "records": number_of(found["records"]), "reason": found["reason"]})
         return out

@@ -241,11 +241,11 @@ listen = "unix:api.sock"
         told = trailers(str(self.socket), "/v1/evidence?" + query, "x-culprit-gap")
         out = []
         for text in told:
-            if more := re.match(r"and (\d+) gaps? more", text):  # anywhere behind those that are told
+            if more := re.match(r"and (\d+) gaps? more", text):  # anywhere after the listed ones
                 out += [{"offset": ANYWHERE, "bytes": 0, "records": 0}] * int(more[1])
                 continue
             found = GAP.match(text)
-            need(found, f"a gap is told in another way: {text!r}")
+            need(found, f"a gap has another form: {text!r}")
             out.append({"offset": int(found["offset"]), "bytes": number_of(found["bytes"]),
                         "records": number_of(found["records"]), "reason": found["reason"]})
         return out

@@ -1,7 +1,7 @@
 // Calls that fail, preloaded into a daemon: while the file that CULPRIT_FAIL_PLAN names is there and has
 // a line "CALL ERRNO NTH COUNT PREFIX", the NTH call of that name and COUNT - 1 after it (COUNT 0: all) fail
 // with ERRNO where they are about a path that begins with PREFIX; with ERRNO 0 they hang until the plan goes.
-// CALL is write, pread, open, fsync, rename, unlink, ftruncate or any. The plan is read anew whenever it
+// CALL is write, pread, open, fsync, rename, unlink, ftruncate or any. The plan is read again whenever it
 // changes, and what fails is counted in the file PLAN.failed, by a byte each.
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -181,7 +181,7 @@ static void pairs(MPI_Comm comm) {
   MPI_Sendrecv_replace(&in, 1, MPI_INT, right, 2, MPI_ANY_SOURCE, 2, comm, &status);
   expect(in == left && status.MPI_SOURCE == left, "Sendrecv_replace from anybody");
   MPI_Sendrecv(&out, 1, MPI_INT, MPI_PROC_NULL, 1, &in, 1, MPI_INT, MPI_PROC_NULL, 1, comm, &status);
-  expect(status.MPI_SOURCE == MPI_PROC_NULL, "Sendrecv with nobody");
+  expect(status.MPI_SOURCE == MPI_PROC_NULL, "Sendrecv with no peer");
   if (rank % 2 == 0) MPI_Ssend(&out, 1, MPI_INT, right, 3, comm);
   if (rank % 2 == 1) MPI_Recv(&in, 1, MPI_INT, MPI_ANY_SOURCE, 3, comm, MPI_STATUS_IGNORE);
   expect(rank % 2 == 0 || in == left, "Recv from anybody");
@@ -236,7 +236,7 @@ static void matched(MPI_Comm comm) {
   expect(in == left, "Mprobe, Imrecv, Test");
   MPI_Mprobe(MPI_PROC_NULL, 0, comm, &message, &status);
   MPI_Mrecv(&in, 1, MPI_INT, &message, &status);
-  expect(status.MPI_SOURCE == MPI_PROC_NULL, "Mprobe of nobody");
+  expect(status.MPI_SOURCE == MPI_PROC_NULL, "Mprobe of no peer");
   MPI_Waitall(5, sends, MPI_STATUSES_IGNORE);
 }
 

@@ -125,7 +125,7 @@ class Peer:
         try:
             self.to.sendall(data)
         except OSError:
-            pass  # what it was told before that is what counts
+            pass  # the answers before that count
 
     def hear(self, wanted: int, seconds: float = 20) -> bytes:
         """The body of the next message of a kind; others are passed over, and pings answered."""

@@ -58,7 +58,7 @@ class Rotation:
         self.path = path
         self.how, _, every = how.partition(":")
         self.every = float(every or 0)
-        # What was turned before anybody saw it is nobody's: the reader is given a moment for the first file.
+        # A file rotated before its first check belongs to no source: the reader gets a moment for it.
         self.next, self.count = time.monotonic() + max(self.every, FIRST_TURN_S), 0
         self.uncompressed: Optional[Path] = None
 

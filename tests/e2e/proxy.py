@@ -19,7 +19,7 @@ def free_port() -> int:
 class Proxy:
     def __init__(self, to: int):
         self.to, self.port = to, free_port()
-        self.half_open = False             # nothing comes through, and nobody is told
+        self.half_open = False             # nothing comes through, and no side is informed
         self.stalled_down = False          # acknowledgements do not come
         self.bytes_per_s: Optional[float] = None  # up
         self.connections = self.cuts = self.up = self.down = 0

@@ -11,7 +11,7 @@ from daemon import JOB, Daemon, PassOver, need, wait_until
 PYTHON = "/usr/bin/python3"  # Debian's torch belongs to it
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/pytorch/train.py"
 RANKS = 4
-SMALL = ("--layers", "1", "--width", "32")  # for machines that build and test beside it
+SMALL = ("--layers", "1", "--width", "32")  # for machines that build and test meanwhile
 
 
 def need_torch() -> None:

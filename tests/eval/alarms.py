@@ -20,7 +20,7 @@ HEALTHY_RANK_ITERATIONS_MAX = 4_000
 
 @dataclass(frozen=True)
 class Case:
-    """An input to diagnose, with the healthy folders beside it. `row`: the row of the table it counts in."""
+    """An input to diagnose, with its healthy folders. `row`: the row of the table it counts in."""
     row: str
     name: str
     path: str

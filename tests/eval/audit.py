@@ -153,7 +153,7 @@ def evaluate(options: argparse.Namespace, folder: str) -> int:
     if options.cost_steps:
         share, spread = cost(options.every, options.cost_steps, Path(folder, "cost"))
         print(f"cost on the example, K = {options.every}: {100 * share:.2f} % +- {100 * spread:.2f} % of "
-              f"the CPU time of 4 ranks, of which one computes once more in K steps (1/(4 K) = "
+              f"the CPU time of 4 ranks, one of which computes again in K steps (1/(4 K) = "
               f"{25 / options.every:.2f} %); all wait for it, so up to 1/K of the wall clock")
     return 0
 

@@ -1,5 +1,5 @@
 """The two baselines of L4 on a simulated job: hosts ranked by their earliest line with an error word, and by
-how many such lines they wrote. Told the layout, they place every line right: where ours
+how many such lines they wrote. Given the layout, they place every line right: where ours
 loses a host, they do not."""
 import os
 import re

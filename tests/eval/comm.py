@@ -1,5 +1,5 @@
-"""Simulated communication traces with known culprits, healthy and uneven ones beside them, real traces and
-flight recorder dumps: who is named first, of what kind, in which steps; beside it Holmes' rule."""
+"""Simulated communication traces with known culprits, healthy and uneven ones, real traces and
+flight recorder dumps: who is named first, of what kind, in which steps; compared with Holmes' rule."""
 import json
 import os
 import random
@@ -93,7 +93,7 @@ def plan(seed: int, cases: int, worlds: Sequence[int] = (), missing: float = 0) 
 
 
 def plan_long(seed: int, cases: int) -> List[Case]:
-    """Small jobs of 100 to 250 steps: what comes once is nobody's fault, what comes back is."""
+    """Small jobs of 100 to 250 steps: a single event is no fault, a recurring one is."""
     rng = random.Random(seed + 1)
     out = []
     for number in range(cases):
@@ -121,7 +121,7 @@ def hits(row: dict, fault: dict) -> bool:
 
 
 def kinds_of(fault: dict) -> set:
-    """A stall is of the host's process; whether of the device too nobody can see from outside."""
+    """A stall is of the host's process; whether of the device too is not visible from outside."""
     return {"gpu", "host"} if fault["fault"].startswith("stall") else {fault["kind"]}
 
 
@@ -161,7 +161,7 @@ def judge(report: dict, truth: dict, unknown_steps: bool) -> Dict[str, object]:
     if not allowed:
         blamed = bool(named) or bool(hang and hang["suspects"]) or bool(report["suspects"])
         return {"named": blamed, "told": [one["kind"] for one in named], **result}
-    if not needed:  # it costs too little to be told, or nobody can tell where it is
+    if not needed:  # too cheap to be reported, or impossible to locate
         return {"top1": None, **result}
     hit = [one for one in needed if one in right]
     result["top1"] = bool(hit)

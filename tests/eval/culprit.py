@@ -19,7 +19,7 @@ def binary() -> Path:
 
 
 def data_folder() -> Optional[Path]:
-    """The real data: CULPRIT_DATA, else shared/data beside the repository; None where there is none."""
+    """The real data: CULPRIT_DATA, else shared/data next to the repository; None where there is none."""
     given = os.environ.get("CULPRIT_DATA")
     folder = Path(given) if given else ROOT.parent / "shared/data"
     return folder if folder.is_dir() else None

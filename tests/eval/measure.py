@@ -1,4 +1,4 @@
-"""What one report is worth beside the truth of a simulated job, and sums over many jobs."""
+"""Scores one report against the truth of a simulated job, and sums over many jobs."""
 from pathlib import Path
 from typing import Dict, Iterable, List, Optional, Sequence, Set
 
@@ -69,7 +69,7 @@ def of_report(report: dict, truth: dict, templates: LineTemplates) -> Dict[str, 
     # The further lines of the fault's records belong to it: to name them apart is neither right nor wrong.
     predicted = predicted_templates(report, templates) - (
         truth_templates(truth, templates, continuing=True) - every)
-    # Beside roots alone an echo counts neither for nor against.
+    # Compared with roots alone an echo counts neither for nor against.
     result: Dict[str, object] = {**counts(predicted, every, ""),
                                  **counts(predicted - (every - roots), roots, "root_")}
     hosts = [place["host"] for place in report["suspects"] if place["host"] is not None]

@@ -1,5 +1,5 @@
-"""Real trainings with injected faults of their numbers (shared/data/sdc): what is found, named and told
-apart, beside published rules on the same records."""
+"""Real trainings with injected faults of their numbers (shared/data/sdc): what is found, named and
+distinguished, compared with published rules on the same records."""
 import importlib.util
 import json
 import subprocess

@@ -30,7 +30,7 @@ def first_diagnosis(report: dict) -> Optional[dict]:
 # ---- runs that succeeded
 
 def mlperf_cases(data: Path, folder: Path, share: float) -> List[alarms.Case]:
-    """Each run alone, beside its sibling, and cut; under neutral names. `share`: of the systems, spread."""
+    """Each run alone, with its sibling, and cut; under neutral names. `share`: of the systems, spread."""
     groups: Dict[Path, List[Path]] = defaultdict(list)
     for run in sorted((data / "real-logs/mlperf-more").rglob("*.zst")):
         groups[run.parent].append(run)

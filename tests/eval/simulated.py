@@ -1,4 +1,4 @@
-"""Simulated failed jobs: indicating templates, faulty hosts and verdicts beside the truth, beside two
+"""Simulated failed jobs: indicating templates, faulty hosts and verdicts against the truth, with two
 baselines and with each step of the method left out."""
 import json
 import random

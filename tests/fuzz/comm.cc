@@ -1,4 +1,4 @@
-// A communication trace of any bytes: read, analysed, told. Nothing that stands in one may crash or hang.
+// A communication trace of any bytes: read, analysed, reported. Nothing that stands in one may crash or hang.
 #include <cstdint>
 #include <string_view>
 

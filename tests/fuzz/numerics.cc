@@ -1,5 +1,5 @@
-// Lines of any bytes to a trace socket: what are metrics and events of them, judged and told. Nothing that
-// stands in one may crash or hang.
+// Lines of any bytes to a trace socket: their metrics and events are judged and reported. No line may crash
+// or hang it.
 #include <cstdint>
 #include <string_view>
 

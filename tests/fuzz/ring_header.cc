@@ -1,7 +1,7 @@
 // A ring's file of any bytes, and what its owner may do to it while it is open. An input is a header of 328
 // bytes, the file's size in records (u16), flags (bit 0: its process is dead), and steps of 9 bytes: what
 // (u8), value (u64). Whatever they are: pieces follow one another, hold whole records, and stay within the
-// budget; and nothing is told of a source after its end.
+// budget; and nothing is reported for a source after its end.
 #include <unistd.h>
 
 #include <cstdint>

@@ -42,7 +42,7 @@ Piece piece(StreamId id, uint64_t offset, const std::string& bytes) {
   return p;
 }
 
-// A segment with a checkpoint of two sources, one of which left a file behind, and three frames.
+// A segment with a checkpoint of two sources, one with a left file, and three frames.
 std::string whole(std::vector<size_t>& ends) {
   MemoryFiles files;
   SpoolOptions options;

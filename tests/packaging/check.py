@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the package promises: tests/packaging/check.py [--install] [BUILD_DIR]. Units, user and folders as
 systemd reads them; the .deb, its contents, and what lintian says. --install also tries it in a small Debian
-of its own (debootstrap, kept beside BUILD_DIR), starts culpritd as the package has it, asks it, removes and
+of its own (debootstrap, kept next to BUILD_DIR), starts culpritd as the package has it, asks it, removes and
 purges it. A row for each; last line 'N passed, N failed'."""
 import argparse
 import configparser
@@ -256,7 +256,7 @@ def lintian(build: Build) -> str:
 # ---- installed in a Debian of its own
 
 def debian(build: Build) -> Path:
-    """Made once, kept beside the build: a minute and 200 MB."""
+    """Made once, kept next to the build: a minute and 200 MB."""
     if os.geteuid():
         raise PassOver("a chroot needs root")
     kept = build.folder.parent / "debian"

@@ -48,7 +48,7 @@ Status ArchiveSink::append(const Batch& batch, collect::LogItem& item) {
                           {skipped->from, skipped->to, now, skipped->reason});
   const auto& frame = std::get<peer::Frame>(item);
   const auto header = store::decode_frame_header(frame.bytes);
-  // What the message says, the frame itself has to say; and it is of the log that Hello told.
+  // The frame must agree with its message, and belong to the log of the Hello.
   if (!header || header->sequence != frame.sequence ||
       static_cast<uint8_t>(header->kind) != static_cast<uint8_t>(frame.kind) ||
       header->epoch != batch.epochs[static_cast<size_t>(frame.log)])

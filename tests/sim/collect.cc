@@ -1,7 +1,7 @@
 // Agents and a collector in a simulated world, a seed a run: machines are killed and lose power in the middle
 // of a write, cables come out, connections are cut, half-open, slow, disks fill and fail, spools are wiped.
 // When all is mended again, whatever the agents' spools took must stand in the archive, in order and once;
-// what was acknowledged must have been committed; everything kept within its bounds; and nobody helped.
+// what was acknowledged must have been committed; everything kept within its bounds; and without help.
 //
 //   sim_collect [--runs N] [--from SEED] [--seed SEED] [--folder FOLDER] [--outage DAYS]
 //
@@ -291,7 +291,7 @@ class Run {
 
   // ---- what must hold
 
-  // Nobody does anything for them any more. A minute of backoff, half a minute until a half-open connection
+  // There is no further help for them. A minute of backoff, half a minute until a half-open connection
   // is known for one, and what stands in the spools.
   void settle() {
     const auto done = [&] {
@@ -346,7 +346,7 @@ class Run {
 
   // A full disk drops the oldest, as a bound of its size does.
   bool makes_room() const { return collector_->made_room; }
-  // What a disk left of its last writes as rubbish before others is gone from the agent's spool, and told.
+  // Garbage that a disk left before later writes is missing in the agent's spool, and reported as gaps.
   static bool has_holes(const Agent& agent) { return agent.disk.reordered > 0; }
 
   void verify_stream(const Agent& agent, Log log, const store::KeptStream& kept) {

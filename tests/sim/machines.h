@@ -30,7 +30,7 @@ std::string text_of(const std::string& host, peer::Log log, StreamId id, uint64_
 struct Witness {
   std::function<void(const std::string&)> fault;
   std::map<uint64_t, uint64_t> durable;       // by epoch: committed by the collector
-  std::map<uint64_t, uint64_t> acknowledged;  // by epoch: as an agent was told
+  std::map<uint64_t, uint64_t> acknowledged;  // by epoch: as acknowledged to an agent
 };
 
 struct AgentPlan {

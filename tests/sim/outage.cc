@@ -21,12 +21,12 @@ constexpr uint64_t kReadBytes = 64 << 10;
 constexpr TimeNs kHour = 3600 * kNsPerSecond;
 constexpr uint64_t kSpoolBytes = 8 << 20;
 
-// A file and those that it was rotated to, and whoever reads them.
+// A file, its rotated parts, and their readers.
 class RotatedLog {
  public:
   static constexpr uint64_t kFileBytes = 2 << 20, kFiles = 4;  // logrotate keeps 4
   StreamId id = kNoStream;
-  uint64_t lost = 0;  // told in a gap that the spool has taken
+  uint64_t lost = 0;  // in a gap that the spool has taken
   uint64_t gaps = 0;  // the same: one, and one more where a restart finds room for a last frame
 
   uint64_t written(TimeNs now) {

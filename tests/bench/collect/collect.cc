@@ -314,7 +314,7 @@ int herd(const std::string& folder, size_t count, int frames) {
       killed = true, killed_at = wall_seconds();
       collector.end(SIGKILL);
       collector.start();
-      // Nothing of what they have is told again: each has more to send.
+      // Nothing stored is sent again: each has more to send.
       for (const auto& agent : agents) {
         agent->write(Log::kCondensed, frames, 300);
         agent->source->set_bounds(agent->source->look());

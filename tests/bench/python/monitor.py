@@ -1,7 +1,7 @@
 """What culprit.torch costs the example on four ranks: a row of JSON for each. Run by tests/bench/monitor.
 
 Steps with and without are taken in turn within one run, and compared in pairs, so that a busy machine favours
-none of them; what is compared is the CPU time of the rank's process, and the wall clock beside it."""
+none of them; what is compared is the CPU time of the rank's process, and the wall clock."""
 import argparse
 import importlib.util
 import json

@@ -312,7 +312,7 @@ class Record(NamedTuple):
 
 @unittest.skipIf(torch is None, "no torch in this Python")
 class TwoRanks(unittest.TestCase):
-    """Whole processes on Gloo that no launcher told their ranks."""
+    """Whole processes on Gloo without ranks from a launcher."""
 
     def ran(self, code: str, env: Callable[[int], Dict[str, str]] = lambda rank: {}) -> List[Record]:
         """Of both ranks `code`, which calls begin(). The records of operations."""

@@ -1,4 +1,4 @@
-"""The tracers in C beside the package: found when they are there, and told steps and groups."""
+"""The C tracers: found when they are loaded, and given steps and groups."""
 import ctypes
 import os
 import unittest

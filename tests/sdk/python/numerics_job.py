@@ -1,5 +1,5 @@
 """A small model with dropout and batch norm on Gloo ranks, watched by culprit.torch: the processes of
-torch_test.py. Argument: a JSON object; rank from RANK. Writes its losses beside the trace."""
+torch_test.py. Argument: a JSON object; rank from RANK. Writes its losses next to the trace."""
 import json
 import os
 import sys

@@ -283,7 +283,7 @@ class Training(unittest.TestCase):
         run = Run(steps=24, leaves=[1, 5])
         self.assertIn("audits end", run.said)
         self.assertEqual(run.losses, self.clean.losses)
-        self.assertNotIn("Timed out", run.said)  # as Gloo says of who waited for nobody
+        self.assertNotIn("Timed out", run.said)  # Gloo's message for a wait without a peer
 
     def test_a_rank_that_dies_ends_the_job_as_ever(self) -> None:
         run = Run(steps=24, dies=[2, 8], fails=True)

@@ -1,4 +1,4 @@
-"""An asynchronous parameter server: rank 0 takes gradients from whoever is ready and answers with the
+"""An asynchronous parameter server: rank 0 takes gradients from any ready rank and answers with the
 weights."""
 import argparse
 import random

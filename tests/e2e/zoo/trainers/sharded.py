@@ -11,7 +11,7 @@ import torch.distributed as dist
 import callbacks
 import culprit
 
-WIDTH, LAYERS = 144, 4  # of which 2, 3 and 4 ranks have whole shards
+WIDTH, LAYERS = 144, 4  # divisible among 2, 3 and 4 ranks
 
 
 def gather(shard, size):
