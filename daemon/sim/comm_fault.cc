@@ -25,15 +25,15 @@ constexpr Kind kKinds[] = {
     {"switch", "switch", "all traffic of the hosts below a leaf switch is slower", true},
     {"hang-host", "hang", "a rank never enters an operation: its process is stuck", true},
     {"hang-device", "hang", "a rank enters an operation that its peers leave, and never leaves it", true},
-    {"gc", "job", "garbage collection pauses, in one process after another: nobody's fault", false},
-    {"burst", "job", "other work takes a host's processors for some steps, once: nobody's fault", false},
-    {"imbalance-expert", "job", "batches load experts very unevenly: nobody's fault", false},
-    {"imbalance-sequence", "job", "samples are of very different lengths: nobody's fault", false},
-    {"imbalance-stage", "job", "the last stage has more to compute than the others: nobody's fault", false},
+    {"gc", "job", "garbage collection pauses, in one process after another: no fault", false},
+    {"burst", "job", "other work takes a host's processors for some steps, once: no fault", false},
+    {"imbalance-expert", "job", "batches load experts very unevenly: no fault", false},
+    {"imbalance-sequence", "job", "samples are of very different lengths: no fault", false},
+    {"imbalance-stage", "job", "the last stage has more to compute than the others: no fault", false},
 };
 
-// What blocks a process for longer than a collection of garbage (some hundred milliseconds), which nobody
-// could tell it from: a file system that does not answer, a transfer that is tried again.
+// A stall longer than a garbage collection (some hundred milliseconds), from which a shorter one could not be
+// distinguished: a file system that does not answer, a transfer that is retried.
 constexpr uint64_t kStallNs = 500'000'000;
 
 int64_t units(double value) { return static_cast<int64_t>(value * static_cast<double>(kUnit)); }
@@ -99,7 +99,7 @@ void add_host(CommFault& fault, const CommSite& site, uint32_t host) {
     add_rank(fault, site, r);
 }
 
-// Groups and channels of which `slow(a, b)` holds for two ranks that pass bytes to one another.
+// Groups and channels in which `slow(a, b)` holds for two ranks that exchange bytes.
 template <class Slow>
 void find_slow(CommFault& fault, const CommSite& site, Slow slow) {
   for (uint8_t kind = 1; kind < kCommGroups; ++kind) {

@@ -14,7 +14,7 @@ namespace culprit::sim {
 
 struct CommFault {
   std::string_view name;  // of comm_faults()
-  std::string_view kind;  // gpu host nic link nvlink switch, as a report tells it; hang; job: nobody's fault
+  std::string_view kind;  // gpu host nic link nvlink switch, as in a report; hang; job: no part at fault
   bool somebody = true;   // a rank, host, device or link is at fault
   std::vector<uint32_t> ranks;
   std::vector<uint32_t> hosts;               // numbers in site.host_names
@@ -26,7 +26,7 @@ struct CommFault {
   // What a slow link, card or switch slows: numbers of groups by kind, channels of CommEffects.
   std::array<std::vector<uint32_t>, kCommGroups> slow_groups;
   std::vector<uint32_t> slow_channels;
-  bool twin = false;  // on another card or link it would slow the same: nobody can tell which it is
+  bool twin = false;  // on another card or link the effect would be equal: indistinguishable
 };
 
 // Chooses where and when; the severity is the options', or 1. Changes the site where the fault is an

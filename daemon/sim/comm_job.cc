@@ -75,7 +75,7 @@ double time_of(const CommSite& site, const Programs& programs, std::vector<const
   return variant.step(programs, 1, kNothing);
 }
 
-// A fault that nobody feels is none, and one that stops the job is told by itself: the step takes from 1.08
+// A fault without effect is none, and one that stops the job is obvious: the step takes from 1.08
 // to 2.5 times as long, as far as what is faulty is on the path at all.
 void choose_severity(const CommSite& site, const Programs& programs, CommFault& fault, Random random) {
   CommSite calm = site;
@@ -150,7 +150,7 @@ std::string fault_json(const CommSite& site, const CommFault& fault, const Run& 
   }
   const auto host = [&](uint32_t h) { return fmt::format("\"{}\"", site.host_names[h]); };
   const bool device = fault.ranks.size() == 1;
-  // What costs less than 5 % of every step may be told or not, and what nobody can place.
+  // Faults below 5 % of every step, and faults without a detectable place, may be reported or not.
   const bool shows = is_hang(fault) || (most >= 0.05 && !fault.twin);
   const std::string_view named = !fault.somebody ? "no" : shows ? "yes" : "optional";
   const std::string link = fault.kind == "link"

@@ -1,5 +1,5 @@
 // Makes the communication traces of a simulated training job with known faults: out/job/*.comm and job.toml
-// as in formats.md sections 3 and 6, the truth beside it. The same options give the same bytes.
+// as in formats.md sections 3 and 6, and the truth. The same options give the same bytes.
 #pragma once
 
 #include <cstdint>

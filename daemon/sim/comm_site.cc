@@ -46,7 +46,7 @@ void choose_parallel(CommSite& s, const CommJobOptions& o, Random random) {
   const uint32_t rest = s.world / std::max(1u, s.cp);
   s.tp = o.tp;
   s.pp = o.pp;
-  // One where nothing fits: what does not is told by check_shape.
+  // A size that does not fit: check_shape reports it.
   for (uint32_t tp = 1u << random.below(4); s.tp == 0; tp /= 2)
     if (tp == 1 || (tp <= s.ranks_per_host && rest % (tp * std::max(1u, s.pp)) == 0 && rest / tp >= s.ep))
       s.tp = tp;

@@ -106,7 +106,7 @@ void CommWorld::advance(uint32_t r) {
   }
 }
 
-// False: the rank waits, and is made ready by whoever ends that.
+// False: the rank waits, and the event that ends the wait makes it ready.
 bool CommWorld::act(uint32_t r, uint32_t index) {
   Rank& rank = ranks_[r];
   const CommAct& one = phase_.programs[site_.stage_of(r)].actions[index];

@@ -69,7 +69,7 @@ void JobWriter::play_script_line(const ScriptLine& line, const Template& text, T
         line.who == Who::kLauncher || line.who == Who::kOtherAgents || line.who == Who::kAgent;
     const bool silenced = fault_->victim_silent && fault_->scope != Scope::kEverywhere;
     if (own && silenced && victim_role == Role::kEcho && !launcher) continue;
-    // What befalls the whole job (a limit, an eviction) is first told by the launcher.
+    // The launcher is the first to report an event of the whole job (a limit, an eviction).
     const bool whole = fault_->scope == Scope::kEverywhere && victim_role == Role::kRoot;
     const Role role = own && (whole || !launcher) ? victim_role : Role::kEcho;
     for (uint16_t n = 0; n < line.times; ++n) {

@@ -191,7 +191,7 @@ void JobWriter::play_pattern(uint32_t index, TimeNs length) {
     for (const Writer writer : writers_) {
       if (line.percent != kFixed && !random_.chance(line.percent)) continue;
       const bool slow = drifting_ && victim(writer.host, writer.slot);
-      int64_t place = line.percent == kFixed ? n : i + 1;  // an iteration is told when it is over
+      int64_t place = line.percent == kFixed ? n : i + 1;  // an iteration is logged at its end
       if (slow && fault_->reorder) place = n - i;
       // The others compute at their own speed and wait at the end.
       const TimeNs within = (slow || place == n ? length : own) * place / (n + 1);

@@ -1,4 +1,4 @@
-// Makes the logs of a simulated training job, healthy ones beside it, and the truth. The same options give
+// Makes the logs of a simulated training job, logs of healthy jobs, and the truth. The same options give
 // the same bytes.
 #pragma once
 
@@ -19,7 +19,7 @@ struct LogJobOptions {
   std::string framework = "";      // a name of log_frameworks(); empty: chosen by the seed
   uint64_t seed = 1;
   uint32_t iterations = 200;  // that a healthy job would run
-  uint32_t healthy = 3;       // healthy jobs written beside the failed one
+  uint32_t healthy = 3;       // number of healthy jobs
   uint64_t bytes = 0;         // pad with ordinary lines to about this size of the job's log; 0: none
 };
 

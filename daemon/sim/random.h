@@ -1,5 +1,5 @@
 // The simulator's only source of chance: SplitMix64, integers and exact binary fractions only, so that a seed
-// gives the same numbers on every machine and compiler. A value; belongs to whoever holds it.
+// gives the same numbers on every machine and compiler. A value; one owner.
 #pragma once
 
 #include <cstdint>

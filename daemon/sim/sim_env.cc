@@ -123,7 +123,7 @@ void SimEnv::kill(Death death) {
       own.open = false;
       if (death == Death::kPowerLoss) {
         link->half_open = true;
-      } else if (!own.wire.empty()) {  // what nobody will read makes the kernel reset it
+      } else if (!own.wire.empty()) {  // unread bytes make the kernel reset it
         world_.reset(link);
       } else {
         link->ends[1 - end].hung_up = true;

@@ -1,7 +1,7 @@
 // A machine of a simulated world, as io::Env: timers, workers and connections of one life of a program.
 //
 // kill() is kill -9 or a loss of power: from then on nothing of this life does anything any more, however
-// much of it is still on the stack, and whoever made it destroys what is left and makes another SimEnv for
+// much of it is still on the stack, and its owner destroys the rest and makes another SimEnv for
 // the next life. What blocks (Worker) takes no time, or a time that is drawn.
 // There are no descriptors, watched folders and signals in it.
 #pragma once
@@ -32,7 +32,7 @@ class SimEnv final : public io::Env {
   const std::string& machine() const { return options_.machine; }
   World& world() { return world_; }
   bool is_alive() const { return alive_ != nullptr; }
-  // kKilled: its kernel ends the connections. kPowerLoss: nobody is told.
+  // kKilled: its kernel ends the connections. kPowerLoss: no peer is informed.
   void kill(Death death);
   void step_wall_clock(TimeNs ns) { options_.wall_at_start_ns += ns; }
 

@@ -1,5 +1,5 @@
 // A disk of a simulated machine, as io::Files: in memory, with an end, and with what a real one does to data
-// that nobody synced. It outlives the machine's programs.
+// that were not synced. It outlives the machine's programs.
 //
 // kill() is the end of a program: its handles do nothing any more, and what was written stands. lose_power()
 // draws, for each file, what of the bytes behind its last sync is there afterwards (all, none, a part, a part

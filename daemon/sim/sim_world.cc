@@ -121,7 +121,7 @@ void World::reset(const std::shared_ptr<Link>& link) {
   }
 }
 
-// The kernel of whoever writes to `to` has taken everything.
+// The kernel of the sender to `to` has accepted all bytes.
 void World::tell_sent(const std::shared_ptr<Link>& link, int to) {
   Link::End& writer = link->ends[1 - to];
   if (link->ends[to].wire.size() > link->kernel_bytes || std::exchange(link->ends[to].told, true)) return;
@@ -135,7 +135,7 @@ void World::pump(const std::shared_ptr<Link>& link, int to) {
   Link::End& end_to = link->ends[to];
   if (link->half_open || !end_to.open || end_to.ended || end_to.alive.expired()) return;
   if (is_blocked(*link)) return pump_soon(link, to, kLookAgainNs);
-  // Whoever has stopped reading is told at the latest when he goes on.
+  // A paused reader is informed at the latest when it resumes.
   if (!end_to.started || end_to.paused) return;
   if (link->cut_at == 0) {
     const Error error{ErrorCode::kIo, "a connection: connection reset by peer"};

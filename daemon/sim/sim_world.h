@@ -21,13 +21,13 @@ namespace culprit::sim {
 
 // Of connections that are made from now on; each is drawn once for each connection.
 struct NetFaults {
-  uint32_t refused_percent = 0;    // nobody listens
-  uint32_t lost_percent = 0;       // no answer: the attempt runs into its time-out
-  uint32_t cut_percent = 0;        // reset after some bytes, within a message as a rule
-  uint32_t half_open_percent = 0;  // after some bytes nothing comes through any more, and nobody is told
-  uint32_t slow_percent = 0;       // one direction has 1 to 2,000 bytes a second
+  uint32_t refused_percent = 0;           // no listener
+  uint32_t lost_percent = 0;              // no answer: the attempt runs into its time-out
+  uint32_t cut_percent = 0;               // reset after some bytes, within a message as a rule
+  uint32_t half_open_percent = 0;         // after some bytes nothing comes through, and no side is informed
+  uint32_t slow_percent = 0;              // one direction has 1 to 2,000 bytes a second
   uint64_t fault_after_bytes = 64 << 10;  // cut and half open: at most so many
-  TimeNs latency_ns = kNsPerMs;           // at most; drawn anew for each connection, so that they overtake
+  TimeNs latency_ns = kNsPerMs;           // at most; drawn per connection, so that they overtake each other
   size_t kernel_bytes = 256 << 10;        // what a kernel takes of a writer; drawn up to this
 };
 
@@ -41,7 +41,7 @@ class World {
   World& operator=(const World&) = delete;
 
   NetFaults faults;
-  Random& random() { return random_; }  // of whoever makes schedules
+  Random& random() { return random_; }  // for the author of schedules
 
   TimeNs monotonic_ns() const { return now_; }
   // Runs `call` then, whatever machine is up; those of one time in order.
@@ -82,7 +82,7 @@ class World {
     std::function<void(std::unique_ptr<io::Stream>)> call;
   };
 
-  // The connecting end, or nothing where nobody listens; of the network, so it draws the faults.
+  // The connecting end, or nothing without a listener; draws the faults of the network.
   std::unique_ptr<io::Stream> dial(SimEnv& from, const std::string& address);
   void pump_soon(const std::shared_ptr<Link>& link, int to, TimeNs ns);
   void pump(const std::shared_ptr<Link>& link, int to);

@@ -46,7 +46,7 @@ enum class Who : uint8_t {
   kOtherHosts,    // local rank 0 of the other hosts
   kOtherAgents,   // the launcher's processes there
   kSomeOthers,    // about a tenth of the ranks of the other hosts, at least two
-  kNeighbours,    // ranks beside the faulty one in its rings, on other hosts
+  kNeighbours,    // ranks next to the faulty one in its rings, on other hosts
   kAllButVictim,  // every rank but the faulty one
 };
 
@@ -57,7 +57,7 @@ struct LineSpec {
   Shape shape;
   Tone tone;
   uint16_t percent;
-  const char* text;  // holes: template.h; " ||| " separates wordings of which one is taken
+  const char* text;  // holes: template.h; " ||| " separates wordings; one is chosen
 };
 using Lines = std::span<const LineSpec>;
 
