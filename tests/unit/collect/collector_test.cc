@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(a_sink_that_is_behind_holds_reading_and_memory) {
   const CollectorStats stats = receiver.collector->stats();
   BOOST_TEST(stats.held_bytes <= (24u << 20));
   BOOST_TEST(stats.holds == 1u);
-  // Nobody is taken for silent while nobody is read.
+  // No host counts as silent while no connection is read.
   receiver.env.advance(100 * kNsPerSecond);
   BOOST_TEST(receiver.collector->hosts().size() == 4u);
   for (int i = 0; i < 10; ++i) {

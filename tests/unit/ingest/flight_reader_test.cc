@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(a_dump_becomes_a_plain_value) {
   BOOST_REQUIRE(dump.groups.size() == 2u);
   BOOST_TEST(dump.groups[0].description == "default_pg");
   BOOST_TEST((dump.groups[0].ranks == std::vector<uint32_t>{0, 1, 2}));
-  // Its number "5" is told by the entry, "0" by the order.
+  // Its number "5" comes from the entry, "0" from the order.
   BOOST_TEST((dump.groups[1].enqueued == 8 && dump.groups[1].completed == 7));
   BOOST_TEST((dump.groups[0].enqueued == 4 && dump.groups[0].completed == 4));
   BOOST_REQUIRE(dump.ops.size() == 1u);

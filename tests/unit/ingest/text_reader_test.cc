@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(what_recognition_took_from_standard_input_comes_first) {
   SourceFile file;
   file.path = "-";
   BOOST_TEST(is_stream(file));
-  file.path = "/proc/self/status";  // its size is told as 0
+  file.path = "/proc/self/status";  // its size is reported as 0
   BOOST_TEST(is_stream(file));
   file.head = "taken\n";
   auto reader = StreamReader::open(file).value();

@@ -13,7 +13,7 @@ BOOST_AUTO_TEST_SUITE(connecting)
 
 namespace {
 
-// A port where nobody listens: it was given and is given back.
+// A port without a listener: allocated and released.
 std::string free_port() {
   RealLoop loop;
   return (*loop.env->listen("127.0.0.1:0", 0, [](std::unique_ptr<Stream>) {}))->address();
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_reached_is_one_sentence_that_names_it) {
 }
 
 BOOST_AUTO_TEST_CASE(who_does_not_answer_is_given_up_in_time) {
-  // A listener whose queue is full answers nobody.
+  // A listener with a full queue does not answer.
   const int full = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;

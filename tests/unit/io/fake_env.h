@@ -1,4 +1,4 @@
-// An Env without a world: its clock moves when a test says so, and whoever connects is who the test says.
+// An Env without a system: the test moves its clock and chooses its peers.
 #pragma once
 
 #include <algorithm>
@@ -99,7 +99,7 @@ class FakeEnv : public Env {
   virtual void read() {
     for (size_t i = 0; i < peers_.size(); ++i) peers_[i]->deliver();
   }
-  // Null where nobody listens there.
+  // Null without a listener.
   std::shared_ptr<FakePeer> connect(const std::string& address, std::optional<PeerCredentials> credentials) {
     const auto listener = listeners_.find(address);
     if (listener == listeners_.end()) return nullptr;

@@ -20,7 +20,7 @@ struct Watched {
       loop.env->stop();
     }));
   }
-  // What is told until nothing more comes for as long as changes gather.
+  // The reports until none comes for the collection time.
   std::map<std::string, int> after(const std::function<void()>& change) {
     told.clear();
     change();

@@ -82,7 +82,7 @@ class NetEnv : public FakeEnv {
     });
     return connecting;
   }
-  // The other end of a new connection; null where nobody listens.
+  // The other end of a new connection; null without a listener.
   std::unique_ptr<Stream> dial(const std::string& address) {
     const auto to = listening_.find(address);
     if (to == listening_.end() || refuses) return nullptr;

@@ -312,7 +312,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_is_a_gap_with_and_without_the_index) {
           BOOST_TEST(given.bytes.size() == filled.raw.sizes[id]);
           const uint64_t missing = check_bytes(id, given.bytes);
           holes += missing > 0;
-          // Of one frame; without the index also of those whose host nobody tells any more.
+          // Of one frame; without the index also of frames without a known host.
           BOOST_TEST(missing <= (lost ? 10'000u : 1000u));
           BOOST_TEST((missing == 0) == given.gaps.empty());
         }

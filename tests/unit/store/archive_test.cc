@@ -15,7 +15,7 @@ namespace {
 
 bool is(const Status& status, ErrorCode code) { return !status && status.error().code == code; }
 
-// One byte of a sound frame is another; where `resealed`, its header's sum is made anew.
+// One byte of a sound frame is another; where `resealed`, its header's sum is computed again.
 std::string bent(const VerbatimFrame& frame, size_t at, bool resealed = false) {
   std::string bytes = frame.bytes;
   bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_frame_or_does_not_follow_is_refused_and_changes_
   host.write(3);
   auto archive = open_archive(files, archive_options(folder));
   const auto frames = host.frames(0);
-  BOOST_TEST(is(archive->append(frames[0].bytes, 1), ErrorCode::kInvalid));  // nobody began its log
+  BOOST_TEST(is(archive->append(frames[0].bytes, 1), ErrorCode::kInvalid));  // its log was never opened
   BOOST_REQUIRE(archive->begin(host.origin, 1).has_value());
   BOOST_TEST(is(archive->append(frames[1].bytes, 1), ErrorCode::kInvalid));  // the first is awaited
   for (size_t at = 0; at < frames[0].bytes.size(); ++at)
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(frames_that_never_come_are_a_gap_with_their_reason) {
   BOOST_REQUIRE(archive->begin(host.origin, 1).has_value());
   for (const int i : {0, 1, 2}) must(archive->append(frames[static_cast<size_t>(i)].bytes, 1));
   must(archive->skip(host.origin.epoch, {4, 5, 9, "not forwarded by policy"}));
-  must(archive->skip(host.origin.epoch, {4, 6, 9, "not forwarded by policy"}));  // the first is told again
+  must(archive->skip(host.origin.epoch, {4, 6, 9, "not forwarded by policy"}));  // the first is repeated
   for (const int i : {6, 7, 8, 9}) must(archive->append(frames[static_cast<size_t>(i)].bytes, 1));
   BOOST_REQUIRE(archive->commit(1).has_value());
   for (int restart = 0; restart < 3; ++restart) {

@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(an_id_whose_telling_is_damaged_never_comes_again) {
   MemoryFiles files;
   const auto ends = small_segment(files);
   std::string& bytes = files.bytes(kFirst);
-  bytes[ends[0] - 10] = static_cast<char>(bytes[ends[0] - 10] ^ 1);  // the frame that told both
+  bytes[ends[0] - 10] = static_cast<char>(bytes[ends[0] - 10] ^ 1);  // the frame that declared both
   auto spool = open_spool(files);
   BOOST_TEST(spool->streams().empty());
   const StreamId id = spool->allocate();

@@ -1,4 +1,4 @@
-// Sources whose bytes can be told from their offsets, a producer that hands them to a spool as a tailer does,
+// Sources whose bytes follow from their offsets, a producer that hands them to a spool as a tailer does,
 // and a checker of what the spool gives back.
 #pragma once
 
@@ -96,7 +96,7 @@ inline Given read_stream(MemoryFiles& files, const Spool& spool, StreamId id) {
   return {};
 }
 
-// No byte is wrong; those that are missing are told.
+// No byte is wrong; missing ones are reported.
 inline uint64_t check_bytes(StreamId id, const std::string& bytes) {
   uint64_t missing = 0, wrong = 0;
   for (uint64_t at = 0; at < bytes.size(); ++at) {

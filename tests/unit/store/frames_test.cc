@@ -28,7 +28,7 @@ BOOST_AUTO_TEST_CASE(frames_are_read_in_order_while_the_spool_is_written) {
     BOOST_TEST(after == host.spool->last_sequence());
   }
   BOOST_TEST(host.spool->stats().segments > 3u);
-  for (const uint64_t from : {0u, 70u, 149u}) {  // and anew from anywhere
+  for (const uint64_t from : {0u, 70u, 149u}) {  // and again from any position
     const auto found = host.frames(from);
     BOOST_REQUIRE(found.size() == 150 - from);
     BOOST_TEST(found[0].header.sequence == from + 1);

@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(a_judgement_stays_and_is_audited) {
   BOOST_TEST(index->judge({"a", "d1", 7, true, "uid 1000", 51}).error().text ==
              "job a, run 7: no diagnosis d1");
   const auto audit = index->audits();
-  BOOST_REQUIRE((audit && audit->size() == 1u));  // what was not done is not told
+  BOOST_REQUIRE((audit && audit->size() == 1u));  // a failed change has no row
   BOOST_TEST(((*audit)[0].what == "confirm" && (*audit)[0].subject == "a/d1" && (*audit)[0].time_ns == 50));
   BOOST_TEST((*audit)[0].detail == "rule:x");
 }
@@ -418,7 +418,7 @@ BOOST_AUTO_TEST_CASE(what_spoke_against_a_device_outlives_its_jobs_and_the_daemo
     must(index->put_diagnosis(diagnosis_row("b", "d1", 1)));
     must(index->add_device_fault({"GPU-1", "node-1", "a", 0, "d1", 12, 10}));
     must(index->add_device_fault({"GPU-1", "node-2", "b", 0, "d1", {}, 20}));
-    must(index->add_device_fault({"GPU-1", "node-2", "b", 0, "d1", 99, 25}));  // told again
+    must(index->add_device_fault({"GPU-1", "node-2", "b", 0, "d1", 99, 25}));  // repeated
     must(index->add_device_fault({"GPU-2", "node-1", "c", 1, "d1", 5, 30}));
   }
   sql(folder.file(), "PRAGMA foreign_keys=OFF; DELETE FROM jobs WHERE id = 'a'");

@@ -135,14 +135,14 @@ BOOST_AUTO_TEST_CASE(a_batch_that_cannot_be_is_refused_as_a_whole) {
   };
   PieceBatch batch;
   batch.opened = {stream_info(10, "/x"), stream_info(1, "/log/1")};
-  BOOST_TEST(refused(batch));  // 1 was told
+  BOOST_TEST(refused(batch));  // 1 was declared
   batch.opened = {stream_info(10, "/x"), stream_info(10, "/x")};
   BOOST_TEST(refused(batch));
   batch.opened = {stream_info(kNoStream, "/x")};
   BOOST_TEST(refused(batch));
   batch.opened = {stream_info(10, "/x")};
   batch.pieces = {piece_of(11, 0, 10)};
-  BOOST_TEST(refused(batch));  // 11 was never told
+  BOOST_TEST(refused(batch));  // 11 was never declared
   batch.pieces = {piece_of(1, 99, 10)};
   BOOST_TEST(refused(batch));
   batch.pieces = {piece_of(1, 100, 10), piece_of(1, 111, 10)};
@@ -326,7 +326,8 @@ BOOST_AUTO_TEST_CASE(streams_of_a_job_are_its_own_and_those_of_all) {
   PieceBatch batch;
   batch.opened = {stream_info(0, "a", "j1"), stream_info(1, "a", "j2"),        stream_info(2, "kmsg", ""),
                   stream_info(3, "a", "j1"), stream_info(4, "trace.sock", ""), stream_info(5, "dump", "")};
-  batch.opened[2].kind = OriginKind::kKernel;  // everybody's, as a dump; what else names no job is nobody's
+  batch.opened[2].kind =
+      OriginKind::kKernel;  // of every job, like a dump; other streams without a job belong to none
   batch.opened[5].kind = OriginKind::kDump;
   must(spool->append(batch, 1));
   must_commit(*spool);

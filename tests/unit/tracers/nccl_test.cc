@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(proxy_threads_report_what_user_threads_enqueue) {
           caller.finish(one, t + 4);
         }
       });
-      for (int i = 0; i < kOps; ++i) caller.enqueue(Coll{"Broadcast"});  // beside it
+      for (int i = 0; i < kOps; ++i) caller.enqueue(Coll{"Broadcast"});  // at the same time
       proxy.join();
       caller.finalize();
     });
@@ -360,7 +360,7 @@ BOOST_AUTO_TEST_CASE(without_a_launcher_the_first_communicator_numbers_the_ranks
   BOOST_TEST(rank_of_collective(library, pair) == 5u);
   BOOST_TEST(rank_of_collective(library, copy) == 5u);
   BOOST_TEST(pair.enqueue(P2p{"Send", 0}) == nullptr);  // to whom is not known
-  // All over: a job of this process that begins anew.
+  // All ended: a job of this process that starts again.
   for (const Caller<V5>* one : {&world, &pair, &copy}) one->finalize();
   Caller<V5> next(library, {4, nullptr, 4, 3});
   BOOST_TEST(rank_of_collective(library, next) == 3u);
@@ -421,14 +421,14 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(without_a_daemon_the_job_runs_on, V, Versions) {
 }
 
 BOOST_AUTO_TEST_CASE(a_daemon_that_does_not_read_costs_records_which_are_counted) {
-  Library library;  // nobody reads
+  Library library;  // without a reader
   Caller<V5> caller(library, {});
   for (int i = 0; i < 5000; ++i) {
     void* op = caller.enqueue(Coll{"AllReduce", 1, "ncclInt8", 1});
     caller.finish(caller.channel(op, 0, culprit_now_ns()), culprit_now_ns());
   }
   caller.finalize();
-  // A join and two records each, of which 4,096 found room.
+  // A join and two records each; 4,096 had room.
   BOOST_TEST(log_lines().back().find("5905 records dropped") != std::string::npos, log_lines().back());
 }
 

@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(the_header_compiles_as_strict_c_and_as_old_cxx) {
   for (const char* compiler :
        {"cc -std=c99", "cc -std=c11", "cc -std=gnu17", "c++ -x c++ -std=c++11", "c++ -x c++ -std=c++20"})
     BOOST_TEST(output_of(compiler + common + source + " 2>&1") == "");
-  // After a header of the system, strict C99 lacks what it needs: told in a sentence, not as a riddle.
+  // After a system header, strict C99 lacks declarations: the error is one clear sentence.
   const std::string late = folder.path() + "/late.c";
   FILE* out = fopen(late.c_str(), "w");
   fputs("#include <stdio.h>\n#include <culprit/ring.h>\nint main(void) { return 0; }\n", out);

@@ -161,7 +161,7 @@ inline void in_child(const std::function<void()>& work) {
   BOOST_REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-// A child that does a step when told to, and dies by kill -9.
+// A child that makes a step on request, and dies by kill -9.
 class Child {
  public:
   explicit Child(std::function<void(int step)> work) {

@@ -36,7 +36,7 @@ uint64_t get(const std::string& path, off_t at) {
 
 constexpr off_t kWritten = 64, kRead = 128, kDropped = 192;
 
-// A ring of this process that nobody fills but the test, with the header as given.
+// A ring of this process, filled by the test only, with the given header.
 std::string plain_ring(const RingFolder& folder, const std::string& name, uint64_t capacity = 8) {
   std::string bytes(4096 + 64 * capacity, '\0');
   bytes.replace(0, 8, "CULPRING");
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(a_full_ring_that_was_stored_has_room_after_a_restart) {
   culprit_ring* ring = make_ring(folder.path(), 8);
   for (uint64_t n = 0; n < 8; ++n) push(ring, n);
   host.round();
-  host.reader.reset();  // killed: stored, and the ring was not told
+  host.reader.reset();  // killed: stored, but the ring's counter not advanced
   host.start();
   host.round();
   BOOST_TEST(push(ring, 8) == 1);
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(a_zombie_is_dead) {
   }
   close(ready[1]);
   char c;
-  BOOST_TEST(::read(ready[0], &c, 1) == 0);  // its end is closed: it has exited, and nobody has waited for it
+  BOOST_TEST(::read(ready[0], &c, 1) == 0);  // its end is closed: it has exited, without a wait for it
   siginfo_t info;
   BOOST_REQUIRE(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
   host.round();

@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(a_client_is_read_once_its_job_is_known_and_others_meanwhile
   BOOST_REQUIRE(bench.opened.size() == 2u);
   BOOST_TEST(bench.opened[1].job == "of-pid-1");
   BOOST_TEST(bench.evidence[bench.opened[1].id] == heartbeat(1));
-  // One that is never told is not lost at the end, and an answer behind it hurts nobody.
+  // A missing answer is not lost at the end, and a late one does no harm.
   auto three = bench.connect(1000, 1);
   three->send(heartbeat(3));
   bench.socket.reset();
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(what_the_store_has_goes_on_at_its_end) {
   BOOST_TEST(bench.pieces[0].stream == 7u);
   BOOST_TEST(bench.pieces[0].offset == 1234u);
   BOOST_TEST(bench.pieces[1].stream == 10u);
-  BOOST_REQUIRE(bench.opened.size() == 1u);  // the known one was told long ago
+  BOOST_REQUIRE(bench.opened.size() == 1u);  // the known one was declared long ago
   BOOST_TEST(bench.opened[0].id == 10u);
 }
 
@@ -425,7 +425,7 @@ BOOST_AUTO_TEST_CASE(connections_are_limited_for_each_user_and_over_all) {
   BOOST_TEST(stats.refused == clients.size() - limits::kTraceClients);
   clients[0]->hang_up();
   BOOST_TEST(bench.connect(9)->is_open());                                   // a place is free again
-  BOOST_TEST(!bench.env.connect("unix:" + kPath, std::nullopt)->is_open());  // nobody without a name
+  BOOST_TEST(!bench.env.connect("unix:" + kPath, std::nullopt)->is_open());  // no client without a name
 }
 
 BOOST_AUTO_TEST_CASE(unfinished_lines_of_a_user_are_limited_together) {
