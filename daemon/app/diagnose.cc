@@ -378,7 +378,7 @@ PickedJob pick_job(JobFiles& files, const std::string& wanted) {
   if (!files.logs.empty() || !files.flights.empty())
     files.problems.push_back(
         {"", std::nullopt,
-         fmt::format("{} of no known job left out beside those of {}",
+         fmt::format("{} of no known job left out next to those of {}",
                      counted(files.logs.size() + files.flights.size(), "file"), out.job)});
   files.logs.clear();
   files.flights.clear();
@@ -406,7 +406,7 @@ std::vector<Problem> read_metrics_of(const JobFiles& files, const MetricReading&
   }
   if (read.nameless > 0)
     read.problems.push_back({"", std::nullopt,
-                             fmt::format("{} that name no job are left out beside those of {}",
+                             fmt::format("{} that name no job are left out next to those of {}",
                                          counted(read.nameless, "line"), picked.job)});
   picked.there = picked.there || read.taken > 0;
   return std::move(read.problems);

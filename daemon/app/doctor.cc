@@ -421,7 +421,7 @@ class Examination {
       if (process.by_environment && process.uid != account_.uid)
         return warn(
             "jobs",
-            fmt::format("job {} is told by SLURM_JOB_ID alone (process {}, uid {}), which {} may not read",
+            fmt::format("job {} is known from SLURM_JOB_ID alone (process {}, uid {}), which {} may not read",
                         process.job, pid, process.uid, account_.name),
             fmt::format("install -D -m 0644 /usr/share/doc/culprit/examples/job-environment.conf "
                         "{}job-environment.conf && {}",

@@ -70,7 +70,7 @@ void add_evidence(Command& app, Run& run) {
   evidence->require_subcommand();
   evidence->footer(kExamples);
   Command* show =
-      evidence->add_subcommand("cat", "Write the bytes of one source as they came; gaps are told");
+      evidence->add_subcommand("cat", "Write the bytes of one source as they came; gaps are reported");
   show->footer(kExamples);
   show->add_option("--job", o->job, "The job; - where `culprit evidence ls` shows none")->required();
   show->add_option("--host", o->host, "The host")->required();

@@ -113,7 +113,7 @@ void add_hosts(Command& app, Run& run) {
   verb->add_flag(
       "--devices", *of_devices,
       "Instead: which devices were suspected of corrupting data, by jobs, newest first. A device is "
-      "known by its UUID or serial number where its loop told it; `culprit clear HOST` forgets");
+      "known by its UUID or serial number where its loop reported it; `culprit clear HOST` forgets");
   verb->callback(
       [o, of_devices, &run] { run = [o, of_devices] { return *of_devices ? devices(*o) : hosts(*o); }; });
 }

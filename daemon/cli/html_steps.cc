@@ -62,7 +62,7 @@ class StepPage {
     for (size_t i = 0; i < std::min(x.links.size(), kSuspects); ++i)
       h_.element("div", "",
                  fmt::format("link {} - {} ({:.2f})", x.links[i].a, x.links[i].b, x.links[i].score));
-    if (x.suspects.empty() && x.links.empty()) h_.element("div", "soft", "nobody in particular");
+    if (x.suspects.empty() && x.links.empty()) h_.element("div", "soft", "no single rank or link");
     chain(x);
     h_.raw("</td></tr>\n");
   }

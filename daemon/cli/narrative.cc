@@ -115,7 +115,7 @@ std::string noticed(const Report& report, const RenderOptions& options) {
   if (!report.irregularities.empty()) {
     parts.push_back(counted(report.irregularities.size(), "spell") + " of slow steps");
   }
-  if (parts.empty()) parts.push_back(counted(report.iterations.size(), "irregular iteration"));
+  if (parts.empty()) parts.push_back(counted(report.iterations.size(), "unusual step"));
   return fmt::format("No cause of a failure found, but: {}", fmt::join(parts, "; "));
 }
 

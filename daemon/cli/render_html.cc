@@ -91,7 +91,7 @@ class HtmlReport {
   }
 
   void evidence(const Diagnosis& d) {
-    if (d.evidence.empty()) h_.element("p", "soft", "No single line tells it.");
+    if (d.evidence.empty()) h_.element("p", "soft", "No log line: this comes from timing or numbers.");
     const std::vector<EvidenceGroup> groups = group_evidence(d.evidence);
     for (size_t i = 0; i < std::min(groups.size(), kEvidenceMax); ++i) {
       const Evidence& e = *groups[i].first;
@@ -251,7 +251,7 @@ class HtmlReport {
 
   void iterations() {
     if (r_.iterations.empty()) return;
-    h_.open("section").element("h2", "", "Irregular iterations");
+    h_.open("section").element("h2", "", "Unusual steps");
     table({"Iteration", "Score", "Hosts"});
     for (const IterationScore* at : most_irregular(r_, kRowsMax)) {
       const IterationScore& x = *at;

@@ -281,7 +281,7 @@ class TextReport {
 
   void iterations() {
     if (r_.iterations.empty()) return;
-    page_.section("Irregular iterations");
+    page_.section("Unusual steps");
     std::string line;
     const auto worst = most_irregular(r_, 2 * o_.lines_max);
     for (const IterationScore* x : worst)

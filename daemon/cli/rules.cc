@@ -30,9 +30,10 @@ void add_rule_format(Command& verb, RuleChoice& choice) {
 }
 
 void add_rule_options(Command& verb, app::RuleOptions& rules) {
-  verb.add_option("--rules", rules.paths,
-                  fmt::format("A rule file, or a folder of them, beside the shipped ones and {}; repeat",
-                              app::kSiteRules))
+  verb.add_option(
+          "--rules", rules.paths,
+          fmt::format("A rule file, or a folder of them, in addition to the shipped ones and {}; repeat",
+                      app::kSiteRules))
       ->one_value();
   verb.add_flag("!--no-library", rules.library, "Without the shipped rules");
 }

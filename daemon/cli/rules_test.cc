@@ -204,7 +204,8 @@ int test(RuleChoice& o) {
 
 void add_rules_test(Command& rules, Run& run) {
   auto o = std::make_shared<RuleChoice>();
-  Command* verb = rules.add_subcommand("test", "Try rules with their examples and with logs beside them");
+  Command* verb =
+      rules.add_subcommand("test", "Try rules with their examples and with the logs next to them");
   verb->footer(kExamples);
   verb->add_option("PATH", o->rules.paths, "Rule files, and folders whose *.lua are read")->required();
   verb->add_flag("!--no-library", o->rules.library, "Without the shipped rules");

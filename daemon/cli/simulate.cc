@@ -90,7 +90,7 @@ void add_comm_parallel(Command& verb, sim::CommJobOptions& job) {
   verb.add_option("--cp", job.cp, "Context parallel")->show_default();
   verb.add_option("--virtual-stages", job.virtual_stages,
                   "Chunks of a stage, interleaved when 2 or more; default: by the seed");
-  verb.add_option("--layers", job.layers, "Layers of a chunk that are told apart; default: by the seed");
+  verb.add_option("--layers", job.layers, "Layers of a chunk with names of their own; default: by the seed");
   verb.add_option("--micro-batches", job.micro_batches, "Micro-batches of a step; default: by the seed");
   verb.add_option("--ranks-per-host", job.ranks_per_host, "Ranks on each host")->show_default();
   verb.add_option("--hosts-per-switch", job.hosts_per_switch, "Hosts below a leaf switch")->show_default();
@@ -146,7 +146,7 @@ void add_simulate(Command& app, Run& run) {
   verb->footer(kExamples);
   verb->add_option("OUT", o->out, "Folder to make; must be empty or absent");
   add_job_options(*verb, o->job);
-  verb->add_option("--healthy", o->job.healthy, "Healthy jobs to write beside")->show_default();
+  verb->add_option("--healthy", o->job.healthy, "Healthy jobs to write as well")->show_default();
   verb->add_flag("--list", o->list, "Print the kinds of fault, layouts and frameworks");
   verb->add_option("--format,-f", o->format, "Of --list: text or json")->one_of({"text", "json"});
   verb->callback([o, &run] { run = [o] { return logs(*o); }; });

@@ -51,7 +51,7 @@ class StepText {
       parts.push_back(rank_place(x.suspects[i]));
     if (x.suspects.size() > kSuspects) parts.push_back(fmt::format("{} more", x.suspects.size() - kSuspects));
     if (!x.links.empty()) parts.push_back(fmt::format("link {} - {}", x.links[0].a, x.links[0].b));
-    return parts.empty() ? "nobody in particular" : fmt::format("{}", fmt::join(parts, ", "));
+    return parts.empty() ? "no single rank or link" : fmt::format("{}", fmt::join(parts, ", "));
   }
 
   // The costliest, in the order of the steps.

@@ -184,7 +184,7 @@ bool Session::fits(Log log, uint64_t first, const char* what) {
   refuse(Refusal::kBadFrame,
          in.open ? fmt::format("{} {} of the {} log came where {} is next", what, first, peer::name_of(log),
                                in.cursor + 1)
-                 : fmt::format("{} of the {} log came, which was not told", what, peer::name_of(log)));
+                 : fmt::format("{} of the {} log came without being announced", what, peer::name_of(log)));
   return false;
 }
 

@@ -431,7 +431,7 @@ Status InputReader::read(std::string_view block, InputSink& sink) {
   for (const Note& note : before) opened += std::holds_alternative<SourceOpened>(note.what);
   for (const logs::Expanded& e : lines)
     if (e.batch.source >= opened || opened > limits::kLiveSources)
-      return fail(ErrorCode::kInvalid, "condensed block: a source was not told before its lines");
+      return fail(ErrorCode::kInvalid, "condensed block: a source was not announced before its lines");
   for (Note& note : before) apply(note, sink);
   for (logs::Expanded& e : lines) {
     e.batch.source = sources_[e.batch.source];

@@ -137,7 +137,7 @@ void fields(Io& io, M& m) {
   io.require(is_host_name(m.host), "the host has no usable name");
   for (size_t i = 0; i < m.logs.size(); ++i)
     for (size_t j = 0; j < i; ++j)
-      io.require(m.logs[i].log != m.logs[j].log && m.logs[i].epoch != m.logs[j].epoch, "a log is told twice");
+      io.require(m.logs[i].log != m.logs[j].log && m.logs[i].epoch != m.logs[j].epoch, "a log appears twice");
 }
 
 template <class Io, class M>

@@ -31,7 +31,7 @@ void about_itself(serve::MetricsText& m, const AgentParts& p, TimeNs mono, const
       .value(number(p.counts->engine_bytes), {{"part", "engine"}});
   m.counter("culprit_holds_total", "Times that sources were held because a part did not keep up.")
       .value(number(p.counts->holds));
-  m.counter("culprit_complaints_total", "Sentences told in the log.").value(number(p.counts->complaints));
+  m.counter("culprit_complaints_total", "Sentences written to the log.").value(number(p.counts->complaints));
   m.counter("culprit_reloads_total", "Reloads of the configuration.")
       .value(number(p.counts->reloads), {{"outcome", "done"}})
       .value(number(p.counts->reloads_refused), {{"outcome", "refused"}});
@@ -121,7 +121,8 @@ void about_jobs(serve::MetricsText& m, const Diagnoser& diagnoser) {
   m.counter("culprit_line_bytes_total", "Bytes of these lines.").value(number(c.bytes));
   m.counter("culprit_refused_bytes_total", "Bytes of jobs and sources beyond a limit: evidence only.")
       .value(number(c.bytes_refused));
-  m.counter("culprit_lost_events_total", "Findings that nobody took in time.").value(number(c.events_lost));
+  m.counter("culprit_lost_events_total", "Findings dropped because no reader took them in time.")
+      .value(number(c.events_lost));
   m.counter("culprit_reports_total", "Reports that were made.").value(number(c.reports));
   m.counter("culprit_report_seconds_total", "Time spent on them.").value(seconds(c.report_ns));
 }

@@ -364,8 +364,8 @@ Status Collecting::append_one(const Item& item, const collect::LogItem& one, Pie
   if (!header || header->epoch != item.batch.epochs[static_cast<size_t>(frame.log)] ||
       header->sequence != frame.sequence || static_cast<int>(header->kind) != static_cast<int>(frame.kind))
     return fail(ErrorCode::kInvalid,
-                fmt::format("host {}: frame {} of its {} log is not what it was told to be", item.batch.host,
-                            frame.sequence, peer::name_of(frame.log)));
+                fmt::format("host {}: frame {} of its {} log differs from its announced digest",
+                            item.batch.host, frame.sequence, peer::name_of(frame.log)));
   return archive_->append(frame.bytes, now, taken);
 }
 
@@ -576,7 +576,7 @@ void Collecting::tell_lost_blocks() {
   if (lost == 0) return;
   options_.complain(fmt::format(
       "{} of what agents saw cannot be read, the last of host {}: jobs miss it until these agents "
-      "begin anew; the evidence is kept",
+      "start from zero; the evidence is kept",
       counted(lost, "block"), to_terminal(counts.remote_lost_of)));
 }
 

@@ -115,7 +115,7 @@ void about_connections(serve::MetricsText& m, const collect::CollectorStats& s) 
       .value(number(s.skipped_frames));
   m.gauge("culprit_collector_held_bytes", "Received, and not yet taken by the archive.")
       .value(number(s.held_bytes));
-  m.counter("culprit_collector_holds_total", "Times that nobody was read, for the archive to catch up.")
+  m.counter("culprit_collector_holds_total", "Times that all agents were paused until the archive caught up.")
       .value(number(s.holds));
   m.counter("culprit_collector_refused_total", "Connections that were refused, by reason.");
   for (size_t i = 1; i < peer::kRefusals; ++i)
@@ -153,12 +153,11 @@ void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Co
   m.counter("culprit_collector_wants_total", "Times of a fault that hosts were asked for their evidence of.")
       .value(number(f.wants));
   m.counter("culprit_collector_wants_untaken_total",
-            "Of these, those that their host could not be told at once: it is away, or is none.")
+            "Of these, those not sent at once: the host is away or unknown.")
       .value(number(f.wants_untaken));
   m.counter("culprit_collector_steps_wanted_total", "Times that a host was asked for records of steps.")
       .value(number(f.steps_wanted));
-  m.counter("culprit_collector_steps_untaken_total",
-            "Of these, those that their host could not be told: it is away, or is none.")
+  m.counter("culprit_collector_steps_untaken_total", "Of these, those not sent: the host is away or unknown.")
       .value(number(f.steps_untaken));
   m.counter("culprit_archive_engine_holds_total", "Times that frames waited for the engines.")
       .value(number(f.engine_holds));

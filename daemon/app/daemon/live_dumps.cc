@@ -54,7 +54,7 @@ void LiveDumps::take(const StreamInfo& info, const Piece& piece, TimeNs now) {
   const bool late = !begins && file.at && piece.place && !piece.bytes.empty() &&
                     !goes_on_in(*file.at, *piece.place, passed);
   if (begins) {
-    if (!file.bytes.empty()) give_up(file, "it was written anew before it was whole");
+    if (!file.bytes.empty()) give_up(file, "it was overwritten before it was complete");
     file = {};
     file.path = info.path;
   } else if (!late && piece.gap) {

@@ -105,7 +105,7 @@ Status Notify::send(const std::string& lines) {
   while (sent < 0 && errno == EINTR);
   if (sent < 0)
     return fail(ErrorCode::kIo,
-                fmt::format("{}: the service manager cannot be told: {}", socket_, std::strerror(errno)));
+                fmt::format("{}: cannot notify the service manager: {}", socket_, std::strerror(errno)));
   return {};
 }
 

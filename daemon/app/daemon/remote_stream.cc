@@ -35,7 +35,7 @@ LiveJob* RemoteStream::take(const Piece& piece, At at, const JobOf& job_of) {
   if (!id)
     read = tl::unexpected(id.error());
   else if (!goes_on)
-    read = fail(ErrorCode::kInvalid, "the beginning of what its agent told is not kept here any more");
+    read = fail(ErrorCode::kInvalid, "the beginning of its agent's records is no longer kept here");
   else
     read = reader_->read(piece.bytes, *this);
   if (!read) {
@@ -43,7 +43,7 @@ LiveJob* RemoteStream::take(const Piece& piece, At at, const JobOf& job_of) {
     reader_.reset();
     const uint64_t session = id ? id->session : 0;
     if (blocks_lost_ == 1 || session != broken_session_)
-      tell(fmt::format("{}: what it saw is missing here until its agent begins anew", read.error().text));
+      tell(fmt::format("{}: its findings are missing here until its agent starts again", read.error().text));
     broken_session_ = session;
   }
   tell_troubles();

@@ -1,6 +1,6 @@
 // Which ranks a hang is due to, by Flight Recorder dumps (DETECTORS.md section 1). A rank is named
 //
-//   R1  where peers wait in an operation that it has not enqueued, while it waits for nobody itself: its
+//   R1  where peers wait in an operation that it has not enqueued, while it waits for no other rank: its
 //       process is stuck on the host
 //   R2  where it has not completed an operation that its peers have: its device is stuck
 //

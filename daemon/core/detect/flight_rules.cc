@@ -164,7 +164,7 @@ FlightAccusations find_stuck_hosts(const FlightScene& scene, bool sends, std::st
       if (std::pair(behind, l.waiting) >= std::pair(l.late, waiting)) continue;
       const int64_t seq = *std::upper_bound(awaited.begin(), awaited.end(), at.enqueued);
       l = {behind, waiting,
-           fmt::format("rank {} has not enqueued {} {} of {}, in which {}, and waits for nobody itself",
+           fmt::format("rank {} has not enqueued {} {} of {}, in which {}, and waits for no other rank",
                        dumps[at.dump].rank, op_name(dumps, team, seq), seq, team.title(),
                        waiting == 1 ? "1 rank waits" : fmt::format("{} ranks wait", waiting))};
     }
@@ -190,7 +190,7 @@ FlightAccusations find_silent_sources(const FlightScene& scene) {
       if (from == dump_of.end() || !scene.under(from->second).none()) continue;
       out.try_emplace(*source,
                       FlightAccused{fmt::format("rank {} waits to receive from rank {}, which waits for "
-                                                "nobody itself",
+                                                "no other rank",
                                                 rank, *source),
                                     0.7});
     }

@@ -291,7 +291,7 @@ Finding complete(const detect::View& view, Sign sign) {
   f.why.push_back(sign.rule->id.empty()
                       ? fmt::format("the program did not catch the exception, {}", matched_on(view, sign))
                       : fmt::format("matched rule {} {}", sign.rule->id, matched_on(view, sign)));
-  if (sign.novel) f.why.emplace_back("no successful job of the pool has such a line");
+  if (sign.novel) f.why.emplace_back("never seen in the healthy runs of the pool");
   if (f.role == FindingRole::kCascade)
     f.why.emplace_back("it is a consequence: these logs do not show what failed first");
   if (sign.late) f.why.emplace_back("it began when the iterations ended");

@@ -8,13 +8,13 @@ namespace culprit::logs {
 namespace {
 
 constexpr std::string_view kSentences[] = {
-    "{} lines have forms beyond those that are kept: they count as one template, and are not told apart",
-    "{} lines found no room among the templates: they are counted by their length, and not told apart",
+    "{} lines have forms beyond those that are kept: they count as one template",
+    "{} lines found no room among the templates: they are counted by their length alone",
     "the text of {} first lines of templates is not kept: their evidence has no text",
     "the places of {} lines are not kept: the lists of places are incomplete",
     "{} lines are counted for the job, but not for who wrote them: their templates are not compared between "
     "hosts",
-    "{} lines are of writers beyond those that are told apart: they belong to no host",
+    "{} lines are of writers beyond the limit: they belong to no host",
     "{} lines in which rules were found are counted, but not kept: windows of rules may miss them",
     "{} lines count something beyond what is followed",
     "{} lines count for a writer whose progress is not followed",

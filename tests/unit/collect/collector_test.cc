@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(whoever_breaks_the_protocol_is_refused_counted_and_the_othe
       {good + peer::encode(peer::Skipped{Log::kCondensed, 2, 3, "x"}), Refusal::kBadFrame,
        "welcome; refused: a gap at frame 2 of the condensed log came where 1 is next"},
       {hello([](peer::Hello& h) { h.logs.pop_back(); }) + frame(1), Refusal::kBadFrame,
-       "welcome; refused: frame of the evidence log came, which was not told"},
+       "welcome; refused: frame of the evidence log came without being announced"},
   };
   for (const auto& row : cases) {
     Receiver receiver;

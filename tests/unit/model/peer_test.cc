@@ -112,9 +112,9 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_refused_with_a_reason) {
       {hello([](Hello& h) { h.logs[1].first = 901; }), "a hello cannot be read: a log ends before it begins"},
       {hello([](Hello& h) { h.logs[1].next = UINT64_MAX; }),
        "a hello cannot be read: a log ends before it begins"},
-      {hello([](Hello& h) { h.logs[1].epoch = 11; }), "a hello cannot be read: a log is told twice"},
+      {hello([](Hello& h) { h.logs[1].epoch = 11; }), "a hello cannot be read: a log appears twice"},
       {hello([](Hello& h) { h.logs[1].log = Log::kCondensed; }),
-       "a hello cannot be read: a log is told twice"},
+       "a hello cannot be read: a log appears twice"},
       {hello([](Hello& h) {
          h.oldest = {2, 0};
        }),

@@ -1,5 +1,5 @@
 // Operations that never ended: who is in them, who is missing, and who it is that the others wait for. Rules
-// R1 and R2: a rank whose peers entered an operation and which has not, and which waits for nobody itself (it
+// R1 and R2: a rank whose peers entered an operation and which has not, and which waits for no other rank (it
 // hangs on its host); a rank that has not left an operation which its peers have (it hangs on its device). A
 // trace that ends in the middle of a run has open operations too: there nobody stands in one for longer than
 // its like take, and some ranks are in none.

@@ -33,7 +33,7 @@ std::string slower_than_best(const std::deque<StepResult>& steps) {
   if (middle <= kBelowBest * best) return "";
   return fmt::format(
       "why steps take {:.3g} ms where the best take {:.3g} ms: no rank, host or link stands out, and what "
-      "slows all ranks alike shows only beside the trace of a run that was fast",
+      "slows all ranks alike shows only in comparison with the trace of a fast run",
       middle, best);
 }
 

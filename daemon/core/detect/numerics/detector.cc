@@ -72,7 +72,7 @@ Told Detector::told() {
                                         impl_->unread_checks, impl_->first_unread));
   }
   if (judge.cases().refused() > 0) {
-    told.problems.push_back(fmt::format("{} faults of numbers beyond the first {} are not told",
+    told.problems.push_back(fmt::format("{} numeric faults beyond the first {} are not listed",
                                         judge.cases().refused(), limits::kNumericFaults));
   }
   return told;

@@ -227,7 +227,7 @@ std::vector<std::string> Window::problems() const {
   }
   if (stranger_) {
     told.push_back(
-        fmt::format("rank {} is told by two senders whose steps do not agree; {} records were "
+        fmt::format("rank {} has two senders whose steps do not agree; {} records were "
                     "passed over",
                     *stranger_, strangers_));
   }
@@ -238,7 +238,7 @@ std::vector<std::string> Window::problems() const {
   }
   if (!clashing.empty() && clashing.size() * 2 <= ranks_.size()) {
     told.push_back(
-        fmt::format("rank {} was told twice with other numbers, {} times: two senders have one "
+        fmt::format("rank {} was reported twice with different numbers, {} times: two senders have one "
                     "number",
                     clashing.front(), clashes_));
   }
