@@ -5,6 +5,18 @@
 #include <sstream>
 
 namespace culprit::cli {
+namespace {
+
+std::string named_verb(const CLI::App& app) {
+  std::string out = app.get_name();
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().back();
+    out += " " + at->get_name();
+  }
+  return out;
+}
+
+}  // namespace
 
 Option* Option::required() {
   option_->required();
@@ -91,11 +103,11 @@ Parsed Command::parse(int argc, char** argv) {
   } catch (const CLI::Success& done) {  // help or version was asked for
     std::ostringstream text;
     app_->exit(done, text, text);
-    return {Parsed::Kind::kHelp, text.str()};
+    return {Parsed::Kind::kHelp, text.str(), ""};
   } catch (const CLI::RequiredError& error) {
-    return {Parsed::Kind::kMissing, error.what()};
+    return {Parsed::Kind::kMissing, error.what(), named_verb(*app_)};
   } catch (const CLI::Error& error) {
-    return {Parsed::Kind::kWrong, error.what()};
+    return {Parsed::Kind::kWrong, error.what(), named_verb(*app_)};
   }
   return {};
 }

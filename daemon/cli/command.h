@@ -42,6 +42,7 @@ struct Parsed {
   enum class Kind : unsigned char { kRun, kHelp, kMissing, kWrong };
   Kind kind = Kind::kRun;
   std::string text;  // help or version to be printed; else what is missing or wrong
+  std::string verb;  // as far as it was understood, with the program: its help lists what it takes
 };
 
 class Command {

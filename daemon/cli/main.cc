@@ -30,10 +30,11 @@ Examples:
 
 `culprit VERB --help` tells more of each verb.)";
 
-int usage_error(std::string text) {
+int usage_error(const Parsed& parsed) {
+  std::string text = parsed.text;
   for (char& c : text)
     if (c == '\n') c = ' ';
-  complain(text + "; see `culprit --help`");
+  complain(text + "; see `" + parsed.verb + " --help`");
   return kUnable;
 }
 
@@ -86,10 +87,10 @@ int run(int argc, char** argv) {
   add_bundle(app, verb);
   const Parsed parsed = app.parse(argc, argv);
   if (parsed.kind == Parsed::Kind::kHelp) return print(parsed.text) ? kDone : kUnable;
-  if (parsed.kind == Parsed::Kind::kWrong) return usage_error(parsed.text);
+  if (parsed.kind == Parsed::Kind::kWrong) return usage_error(parsed);
   if (parsed.kind == Parsed::Kind::kMissing) {
     const std::string unknown = unknown_verb(app, argc, argv);
-    if (unknown.empty()) return usage_error(parsed.text);
+    if (unknown.empty()) return usage_error(parsed);
     complain(unknown);
     return kUnable;
   }

@@ -66,6 +66,8 @@ def usage(folder: Path) -> None:
     refused(run("diagnose", "--host-pattern", "(?P<host>", log))
     refused(run("diagnose", "--pool", folder / "no-pool", log), "no-pool")
     refused(run("diagnose"))
+    for words in (["confirm"], ["rules", "explain"]):
+        refused(run(*words), f"see `culprit {' '.join(words)} --help`")
 
 
 @promise("a misspelt verb is named, with the one that was meant")
