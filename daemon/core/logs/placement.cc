@@ -177,8 +177,12 @@ class PathSet {
       owner.local = readings_[i].local;
       const Candidate* c = chosen_[i];
       if (!c) continue;
-      owner.host = c->host;
-      owner.guessed = c->form == HostForm::kNumbered && !c->anchored && kinds_[host_stem(c->host)].size() < 2;
+      // The one folder of a letter and a number may be a job's ("j1") as well as a host's; of a single path
+      // the others that would tell are not known yet.
+      const bool lone = c->form == HostForm::kNumbered && !c->file && c->others == 0;
+      if (!lone || readings_.size() == 1) owner.host = c->host;
+      owner.guessed = owner.host && c->form == HostForm::kNumbered && (lone || !c->anchored) &&
+                      kinds_[host_stem(c->host)].size() < 2;
       if (!owner.rank && c->name.task) owner.rank = c->name.task;
     }
     return out;

@@ -79,6 +79,17 @@ BOOST_AUTO_TEST_CASE(names_of_a_jobs_artefacts_are_no_hosts) {
     BOOST_TEST(told(placement, path) == "- - -", path);
 }
 
+BOOST_AUTO_TEST_CASE(the_one_folder_of_a_letter_and_a_number_is_no_host) {
+  const auto hosts = [](const std::vector<std::string>& paths) {
+    std::string out;
+    for (const PathOwner& owner : made().owners(paths)) out += owner.host.value_or("-") + " ";
+    return out;
+  };
+  BOOST_TEST(hosts({"j1/rank0.log", "j1/rank1.log"}) == "- - ");
+  BOOST_TEST(hosts({"j1/rank0.log", "j2/rank1.log"}) == "j1 j2 ");
+  BOOST_TEST(hosts({"node1/rank0.log", "node1/rank1.log"}) == "node1 node1 ");
+}
+
 BOOST_AUTO_TEST_CASE(the_form_of_a_name_tells_a_host) {
   for (std::string_view name :
        {"node-3", "r7i4n4", "worker_3", "gpu12", "x4616c3s4b0n0", "ip-10-0-3-7", "nid006549", "hgx-h100-12",
