@@ -1,5 +1,6 @@
 #include "core/logs/counter.h"
 
+#include <algorithm>
 #include <array>
 
 namespace culprit::logs {
@@ -7,6 +8,26 @@ namespace {
 
 // Seven equal steps in a row: a number without order would do that once in some thousand times.
 constexpr uint32_t kProof = 7;
+
+// Numbers of messages, processes and places, by the word before them: they may count up as regularly as
+// iterations do.
+constexpr std::array<std::string_view, 12> kOfOthers = {
+    "seq", "seqno", "sequence", "opcount", "id", "pid", "tid", "port", "slot", "uid", "offset", "nonce"};
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+// Whether the word before the number at `at` says that it counts something else.
+bool counts_others(std::string_view text, size_t at) {
+  const auto is_letter = [](char c) { return lower(c) >= 'a' && lower(c) <= 'z'; };
+  size_t end = at;
+  while (end > 0 && at - end < 3 && std::string_view(" =:#_").find(text[end - 1]) != std::string_view::npos)
+    --end;
+  size_t begin = end;
+  while (begin > 0 && is_letter(text[begin - 1])) --begin;
+  const std::string_view word = text.substr(begin, end - begin);
+  return std::ranges::any_of(
+      kOfOthers, [&](std::string_view other) { return std::ranges::equal(word, other, {}, lower); });
+}
 
 // The first numbers of a text, as many as `out` takes; how many they are.
 size_t integers(std::string_view text, std::span<int64_t> out) {
@@ -19,6 +40,7 @@ size_t integers(std::string_view text, std::span<int64_t> out) {
     }
     const bool glued = i > 0 && (text[i - 1] == '.' || (text[i - 1] >= 'a' && text[i - 1] <= 'z') ||
                                  (text[i - 1] >= 'A' && text[i - 1] <= 'Z'));
+    const bool other = glued || counts_others(text, i);
     int64_t value = 0;
     size_t digits = 0;
     while (i < text.size() && text[i] >= '0' && text[i] <= '9') {
@@ -26,7 +48,7 @@ size_t integers(std::string_view text, std::span<int64_t> out) {
       ++i;
     }
     const bool fraction = i + 1 < text.size() && text[i] == '.' && text[i + 1] >= '0' && text[i + 1] <= '9';
-    out[count++] = glued || fraction || digits > 12 ? -1 : value;  // -1 keeps the column, and never counts
+    out[count++] = other || fraction || digits > 12 ? -1 : value;  // -1 keeps the column, and never counts
     if (fraction)
       for (++i; i < text.size() && text[i] >= '0' && text[i] <= '9';) ++i;
   }
