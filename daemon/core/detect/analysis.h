@@ -34,6 +34,7 @@ struct Steps {
 // How the job's logs end.
 struct Fate {
   bool ended_well = false;  // its last progress is followed by words of a planned end, and no failure
+  bool end_stated = false;  // words of a planned end follow its last progress, whatever else does
   bool progress_stopped =
       false;  // lines go on for long after the last iteration, and none tells of a long phase
   TimeNs last_progress_ns = kNoTime;

@@ -129,6 +129,28 @@ Statements read_statements(const logs::JobLog& log) {
   return out;
 }
 
+// Whether a line stands behind the job's last progress.
+class AfterProgress {
+ public:
+  explicit AfterProgress(const logs::JobLog& log) : log_(log), counts_(!log.iterations().track().empty()) {
+    const logs::ProgressPoint last = log.iterations().last();
+    progress_.source = last.source, progress_.line = last.line, progress_.time_ns = last.time_ns;
+  }
+
+  bool operator()(const logs::LogPlace& place) const {
+    // The last epoch may be counted in the same moment, by the next line.
+    const bool timed = counts_ && place.time_ns != kNoTime && progress_.time_ns != kNoTime;
+    if (timed && std::abs(progress_.time_ns - place.time_ns) <= kMoment) return true;
+    const Order at = counts_ ? order(place, progress_) : Order::kUnknown;
+    return at == Order::kAfter || (at == Order::kUnknown && is_late(log_, place));
+  }
+
+ private:
+  const logs::JobLog& log_;
+  bool counts_;
+  logs::LogPlace progress_;
+};
+
 }  // namespace
 
 bool states_success(std::string_view text) {
@@ -151,24 +173,17 @@ bool names_phase(std::string_view text) {
 
 bool ended_well(const logs::JobLog& log) {
   const Statements said = read_statements(log);
-  const logs::ProgressPoint last = log.iterations().last();
-  const bool counts = !log.iterations().track().empty();
-  logs::LogPlace progress;
-  progress.source = last.source, progress.line = last.line, progress.time_ns = last.time_ns;
-  const auto after_progress = [&](const logs::LogPlace& place) {
-    // The last epoch may be counted in the same moment, by the next line.
-    const bool timed = counts && place.time_ns != kNoTime && progress.time_ns != kNoTime;
-    if (timed && std::abs(progress.time_ns - place.time_ns) <= kMoment) return true;
-    const Order at = counts ? order(place, progress) : Order::kUnknown;
-    return at == Order::kAfter || (at == Order::kUnknown && is_late(log, place));
-  };
-  if (std::any_of(said.succeeded.begin(), said.succeeded.end(), after_progress)) return true;
-  return std::any_of(said.planned.begin(), said.planned.end(), [&](const logs::LogPlace& place) {
+  const AfterProgress after_progress(log);
+  if (std::ranges::any_of(said.succeeded, after_progress)) return true;
+  return std::ranges::any_of(said.planned, [&](const logs::LogPlace& place) {
     if (!after_progress(place)) return false;
-    return std::none_of(said.failed.begin(), said.failed.end(), [&](const logs::LogPlace& failure) {
-      return order(failure, place) != Order::kBefore;
-    });
+    return std::ranges::none_of(
+        said.failed, [&](const logs::LogPlace& failure) { return order(failure, place) != Order::kBefore; });
   });
+}
+
+bool states_end(const logs::JobLog& log) {
+  return std::ranges::any_of(read_statements(log).planned, AfterProgress(log));
 }
 
 }  // namespace culprit::detect

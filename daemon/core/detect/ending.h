@@ -18,4 +18,7 @@ bool names_phase(std::string_view text);
 
 bool ended_well(const logs::JobLog& log);
 
+// Whether a planned end is stated after the last progress, even if an exception follows.
+bool states_end(const logs::JobLog& log);
+
 }  // namespace culprit::detect

@@ -60,6 +60,7 @@ Fate find_fate(const View& view) {
   fate.slower = find_slower_pace(iterations.track());
   fate.step_ns = iterations.median_step_ns();
   fate.ended_well = ended_well(log);
+  fate.end_stated = fate.ended_well || states_end(log);
   const bool timed = fate.last_progress_ns != kNoTime && fate.last_ns != kNoTime;
   const TimeNs checkpoint = last_phase(log, true);
   const bool saving = timed && checkpoint != kNoTime && checkpoint >= fate.last_progress_ns;

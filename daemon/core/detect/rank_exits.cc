@@ -154,7 +154,7 @@ Finding RankExits::fault_of(const View& view, const std::vector<const Exit*>& go
     for (const logs::RuleLine& line : view.log->rule_lines()) {
       if (!of.pid || !names_pid(line.text, *of.pid)) continue;
       if (!code) code = exit_code_in(line.text);
-      if (f.evidence.size() < kQuoted) f.evidence.push_back(evidence_at(*view.log, line.place, line.text));
+      if (f.evidence.size() < kQuoted) f.evidence.push_back(evidence_of(*view.log, line));
     }
     f.why.push_back(fmt::format(
         "Rank {} ({}{}) ended {}without a word at {}", of.rank, of.host.empty() ? "host unknown" : of.host,

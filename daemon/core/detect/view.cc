@@ -163,6 +163,12 @@ Evidence evidence_at(const logs::JobLog& log, const logs::LogPlace& place, std::
   return e;
 }
 
+Evidence evidence_of(const logs::JobLog& log, const logs::RuleLine& line) {
+  Evidence e = evidence_at(log, line.place, line.text);
+  e.line = line.text_line;
+  return e;
+}
+
 uint32_t words_class(const logs::TemplateStats& t) {
   if (t.level >= logs::Level::kError || t.shape.kind == logs::ShapeKind::kException ||
       t.known >= logs::Known::kEcho || t.shape.kind == logs::ShapeKind::kRootCause)

@@ -59,6 +59,8 @@ Finding finding_about(const View& view, uint32_t host, std::string_view detector
 
 // A line quoted with its address.
 Evidence evidence_at(const logs::JobLog& log, const logs::LogPlace& place, std::string_view text);
+// With the number of the line in which its text stands.
+Evidence evidence_of(const logs::JobLog& log, const logs::RuleLine& line);
 
 // How alarming a template reads: 0 plain, 1 trouble, 2 failure. Its words, but for a level field that says
 // otherwise: "errors: 0" at level info is no failure, and an error is one whatever its words.

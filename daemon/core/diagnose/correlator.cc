@@ -76,10 +76,12 @@ class Correlator {
     job.last_ns = log_.last_ns();
   }
 
+  bool good_end() const { return a_.fate.ended_well || (a_.fate.end_stated && faults_.empty()); }
+
   // Whether the end of the job is out of the ordinary without any known sign. Each of these alone is rare in
   // a job that ran well or was merely cut off.
   bool stands_out() const {
-    if (a_.fate.ended_well) return false;
+    if (good_end()) return false;
     if (fell_silent()) return true;
     const Singled singled = singled_out();
     if (singled.proven >= (a_.has_pool ? 1u : 2u)) return true;
@@ -114,7 +116,7 @@ class Correlator {
 
   // Too much to say that all is well, too little for a diagnosis.
   bool uneasy() const {
-    if (a_.fate.ended_well) return false;
+    if (good_end()) return false;
     const bool host = !hosts_.empty() && hosts_[0].weight >= kSuspicious;
     return host || speaks_of_failure() || singled_out().any() || failures_of_most() > 0 ||
            (late_evidence() >= 1 && a_.birth_surprise > 4);

@@ -57,7 +57,7 @@ std::optional<Finding> find_quiet_rank(const View& view, const RankReports& repo
   f.action = ActionKind::kCheck;
   f.subjects.push_back(subject_of(view, *quiet[0]));
   for (const logs::RuleLine* line : reports.of_peers)
-    if (f.evidence.size() < kQuoted) f.evidence.push_back(detect::evidence_at(log, line->place, line->text));
+    if (f.evidence.size() < kQuoted) f.evidence.push_back(detect::evidence_of(log, *line));
   f.lines = reports.of_peers.size();
   f.first_ns = quiet[0]->last_ns;
   f.last_ns = last;

@@ -268,18 +268,24 @@ void add_subjects(const detect::View& view, Sign& sign, double known) {
   }
 }
 
+// The writer's own file states its step; between files only times compare, and those may be whole seconds.
+int64_t iteration_of(const logs::JobLog& log, const logs::RuleLine& line) {
+  const int64_t own = log.iterations().iteration_of(line.own_step);
+  if (own >= 0) return own;
+  return log.iterations().iteration_at(line.place.time_ns, line.place.source, line.place.line);
+}
+
 // Adds to the finding what the rule's lines tell together: who wrote them, when, how usual they are.
 Finding complete(const detect::View& view, Sign sign) {
   const logs::JobLog& log = *view.log;
   Finding& f = sign.finding;
   for (const logs::RuleLine* line : sign.lines)
-    if (f.evidence.size() < kEvidence)
-      f.evidence.push_back(detect::evidence_at(log, line->place, line->text));
+    if (f.evidence.size() < kEvidence) f.evidence.push_back(detect::evidence_of(log, *line));
   f.lines = sign.count;
   const logs::LogPlace& first = sign.lines.front()->place;
   f.first_ns = first.time_ns;
   f.last_ns = sign.last->place.time_ns;
-  const int64_t iteration = log.iterations().iteration_at(first.time_ns, first.source, first.line);
+  const int64_t iteration = iteration_of(log, *sign.lines.front());
   if (iteration >= 0) f.iteration = iteration;
   const bool widespread = view.hosts.size() > 1 && sign.hosts.size() * 2 > view.hosts.size();
   // Hardware breaks on many hosts at once too; anything else that most hosts tell of sits on none of them.
@@ -344,7 +350,7 @@ Finding finding_of(const logs::JobLog& log, const logs::RuleLine& line, const ru
   Finding f = describe(rule, line);
   f.first_ns = f.last_ns = line.place.time_ns;
   f.lines = 1;
-  f.evidence.push_back(detect::evidence_at(log, line.place, line.text));
+  f.evidence.push_back(detect::evidence_of(log, line));
   return f;
 }
 
@@ -412,10 +418,12 @@ void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hi
   }
 }
 
+// Whether the sign is an exception of the program that no particular rule knows.
+bool is_catch_all(const Sign& sign) { return sign.finding.general && sign.lines[0]->exception; }
+
 // Where one process alone raised an exception of its kind, those that several raised about a peer ("peer 3
 // closed the connection") are its consequence.
 void lead_with_the_one(const detect::View& view, std::vector<Sign>& signs) {
-  const auto is_catch_all = [](const Sign& sign) { return sign.finding.general && sign.lines[0]->exception; };
   const auto writers = [](const Sign& sign) {
     std::set<uint32_t> out;
     for (const logs::RuleLine* line : sign.lines) out.insert(line->place.writer);
@@ -478,6 +486,10 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   std::vector<Sign> kept;
   for (auto& [key, sign] : by_rule) {
     if (is_harmless(view, a, sign, reported)) continue;
+    if (!reported && a.fate.end_stated && is_catch_all(sign)) {
+      out.missing.push_back(fmt::format("whether it matters after the planned end: {}", sign.finding.title));
+      continue;
+    }
     if (!reported && is_pending(view, a, sign)) {
       out.missing.push_back(fmt::format("whether the job goes on: {}", sign.finding.title));
       continue;

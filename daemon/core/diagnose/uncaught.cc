@@ -4,12 +4,12 @@
 
 #include "base/text.h"
 #include "core/logs/shape.h"
+#include "core/logs/tracebacks.h"
 
 namespace culprit::diagnose {
 namespace {
 
 constexpr size_t kTitle = 160;  // bytes
-constexpr std::string_view kTraceback = "Traceback (most recent call last)";
 
 }  // namespace
 
@@ -22,7 +22,7 @@ bool is_planned_exit(std::string_view text) { return text == "SystemExit" || tex
 void describe_uncaught(std::string_view text, Finding& f) {
   f.detector = "traceback";
   f.title = shorten(fmt::format("Program ended with an exception: {}", text), kTitle);
-  if (!text.starts_with(kTraceback)) return;
+  if (!logs::traceback_head(logs::without_colours(text))) return;
   f.title = "Program ended in a traceback whose exception is cut off";
   f.category = Category::kUnknown;
   f.component = Component::kUnknown;

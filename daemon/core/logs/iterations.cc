@@ -105,6 +105,7 @@ struct WriterLoop {
   uint32_t boundary = 0xffffffff;
   CounterKind boundary_kind = CounterKind::kCounts;
   int64_t iteration = -1;
+  uint32_t source = 0;
   Sequence now;
   std::vector<Sequence> window;
   bool given_up = false;  // kSymbols was reached: its iterations are not compared any more
@@ -284,6 +285,7 @@ bool Iterations::progress(uint32_t writer, uint32_t key, CounterKind kind, const
     l.now = {};
   }
   l.iteration = point.iteration;
+  l.source = point.source;
   return rose;
 }
 
@@ -332,6 +334,15 @@ int64_t Iterations::iteration_at(TimeNs time, uint32_t source, uint64_t line) co
   const auto after = std::upper_bound(list.begin(), list.end(), line,
                                       [](uint64_t at, const ProgressPoint& p) { return at < p.line; });
   return after == list.begin() ? -1 : std::prev(after)->iteration;
+}
+
+OwnStep Iterations::own_step(uint32_t writer, uint32_t source) const {
+  if (writer >= impl_->loops.size() || impl_->loops[writer].source != source) return {};
+  return {impl_->loops[writer].boundary, impl_->loops[writer].iteration};
+}
+
+int64_t Iterations::iteration_of(const OwnStep& step) const {
+  return impl_->chosen && impl_->chosen->key == step.track ? step.iteration : -1;
 }
 
 ProgressPoint Iterations::last() const { return impl_->chosen ? impl_->chosen->last : ProgressPoint{}; }

@@ -39,6 +39,12 @@ struct ProgressPoint {
 // up.
 enum class CounterKind : uint8_t { kCounts, kBar, kNamed };
 
+// The progress that a writer's own lines state, within one source.
+struct OwnStep {
+  uint32_t track = 0xffffffff;
+  int64_t iteration = -1;
+};
+
 class Iterations {
  public:
   Iterations();
@@ -60,6 +66,10 @@ class Iterations {
   // The iteration under way at a place: by time where there is one, else by the progress lines of its source;
   // -1 before the first, or where nothing counts.
   int64_t iteration_at(TimeNs time, uint32_t source, uint64_t line) const;
+  // What the writer's last progress line in this source says.
+  OwnStep own_step(uint32_t writer, uint32_t source) const;
+  // Its iteration, if the line was one of the job's own track; else -1.
+  int64_t iteration_of(const OwnStep& step) const;
   // The job's last progress: when its furthest iteration was first told.
   ProgressPoint last() const;
   // The median time from one iteration to the next; 0 where unknown.

@@ -13,7 +13,9 @@
 #include "base/text.h"
 #include "core/logs/counter.h"
 #include "core/logs/host_alias.h"
+#include "core/logs/infer_ranks.h"
 #include "core/logs/mask.h"
+#include "core/logs/quoted_texts.h"
 #include "core/logs/rule_lines.h"
 
 namespace culprit::logs {
@@ -21,6 +23,7 @@ namespace {
 
 constexpr uint32_t kNamedTracks = 0x80000000;  // keys of tracks that a name tells, above those of forms
 constexpr size_t kListLines = 1000;            // with rules, of a launcher's list
+constexpr size_t kQuoted = 256;                // texts of the data, each compared with all templates
 constexpr size_t kSamples = 8;                 // writers whose first line of a template is kept as text
 // Writers whose activity is kept in full: beyond, four ranks of a host share what one had.
 constexpr size_t kFineWriters = 16'384;
@@ -58,6 +61,7 @@ struct JobLog::Impl {
     std::vector<Record> records;                               // until its last batch
     std::unordered_map<uint32_t, std::vector<RuleLine>> held;  // by record: of lists that are not complete
     std::unordered_map<uint32_t, CodeLine> code;               // by record: of open tracebacks
+    QuotedTexts quotes;                                        // by record
   };
 
   // A writer of the batch under way.
@@ -89,6 +93,7 @@ struct JobLog::Impl {
   FlatMap<uint32_t> group_ids{4096};  // (writer, cluster) -> index into the template's groups
   std::vector<ClusterId> clusters;
   RuleLines rule_lines;
+  std::vector<QuotedLines> quoted;
   std::vector<ActivityBins> activity;
   Iterations iterations;
   Numbers course;
@@ -208,7 +213,8 @@ struct JobLog::Impl {
     }
   }
 
-  void add_place(uint32_t form, const LogPlace& place, std::string_view text) {
+  // `text_line`: where the text stands; a traceback's place is its first line.
+  void add_place(uint32_t form, const LogPlace& place, std::string_view text, uint64_t text_line) {
     TemplateStats& stats = templates[forms[form].cluster];
     if (stats.placed < limits::kPlaces) {
       ++stats.placed;
@@ -224,6 +230,7 @@ struct JobLog::Impl {
     if (sample_bytes + size > limits::kSampleBytes) return drops.add(Drop::kSamples);
     sample_bytes += size;
     stats.samples.push_back({place, shorten(text, limits::kEvidenceText)});
+    stats.samples.back().place.line = text_line;
   }
 
   std::optional<Progress> counted(const LogBatch& batch, uint32_t i, const Group& group, CounterKind& kind) {
@@ -259,6 +266,7 @@ struct JobLog::Impl {
       line.cluster = forms[form].key;
       line.writer_event = writers[place.writer].events;
       line.source_event = sources[place.source].events;
+      line.own_step = iterations.own_step(place.writer, place.source);
       TemplateStats& stats = templates[forms[form].cluster];
       stats.known = std::max(stats.known, line.known);
       if (!rule_lines.add(std::move(line))) drops.add(Drop::kRules);
@@ -285,6 +293,7 @@ struct JobLog::Impl {
       const ShapeKind kind = batch.forms[line.form].shape.kind;
       r.exception = kind == ShapeKind::kException || kind == ShapeKind::kTraceback;
       r.own_time = line.own_time;
+      r.text_line = sources[batch.source].lines + i + 1;
       r.text = shorten(batch.message(line), limits::kEvidenceText);
       for (uint32_t h = 0; h < hit.holes; ++h)
         r.holes.push_back(shorten(batch.holes[hit.first_hole + h], limits::kEvidenceText));
@@ -301,7 +310,7 @@ struct JobLog::Impl {
     count(one);
     if (place.time_ns == kNoTime) templates[forms[event.form].cluster].untimed = true;
     if (event.again) return;
-    add_place(event.form, place, event.text);
+    add_place(event.form, place, event.text, event.text_line);
     iterations.event(place.writer, forms[event.form].key);
     if (event.shape.stage) writer.stage = event.shape.stage;
   }
@@ -316,7 +325,7 @@ struct JobLog::Impl {
     ++sources[place.source].events;
     const FormSeen& seen = batch.forms[line.form];
     const std::string_view message = batch.message(line);
-    if (group.room > 0) --group.room, add_place(group.form, place, message);
+    if (group.room > 0) --group.room, add_place(group.form, place, message, place.line);
     const FormStats& form = forms[group.form];
     CounterKind kind;
     NumberLine number;
@@ -356,6 +365,11 @@ struct JobLog::Impl {
       for (auto& [record, held] : source.held) renumber(held, to);
   }
 
+  void drop_quoted(const LogPlace& end, uint64_t begin) {
+    rule_lines.drop_quoted(end, begin);
+    if (quoted.size() < kQuoted) quoted.push_back({end.source, end.writer, begin, end.line});
+  }
+
   void walk_lines(LogBatch& batch, Source& source) {
     std::vector<RuleLine> found;
     next_hit = next_number = 0;
@@ -369,6 +383,8 @@ struct JobLog::Impl {
       Record& record = source.records[group.record];
       const FormShape& shape = batch.forms[line.form].shape;
       if (next_hit < batch.hits.size() && batch.hits[next_hit].line <= i) take_hits(batch, i, found);
+      if (const auto begin = source.quotes.take(group.record, shape, line.own_time, place.line))
+        drop_quoted(place, *begin);
       if (shape.kind == ShapeKind::kPlain && !shape.ignored && !record.open()) {
         record.plain(group.form);
       } else if (!walk_record(batch, source, i, found)) {
@@ -434,11 +450,16 @@ struct JobLog::Impl {
       if (handled) r.known = Known::kNote;
       r.own_time = event.own_time;
       r.death = event.uncaught || event.shape.kind == ShapeKind::kRootCause;
+      r.exception = r.exception || event.uncaught;
+      if (r.text.ends_with(event.text)) r.text = event.text;  // without the frame drawn around it
       if (event.shape.kind != ShapeKind::kRootCause) continue;
       r.about = listed_host(event.text);
       r.about_rank = listed_rank(event.text, r.text);
     }
-    if (event.again) std::erase_if(found, [](const RuleLine& r) { return r.general; });
+    if (event.cause && (event.uncaught || !found.empty()))
+      rule_lines.drop(event.place);
+    else if (event.again)
+      std::erase_if(found, [](const RuleLine& r) { return r.general; });
     const bool known =
         !found.empty() || (event.again && event.uncaught && rule_lines.mark_death(event.place));
     const bool whole = event.shape.kind != ShapeKind::kTraceback || at_end;
@@ -460,6 +481,7 @@ struct JobLog::Impl {
     line.exception = line.death = true;
     line.own_time = event.own_time;
     line.text = event.text;
+    line.text_line = event.text_line;
     return line;
   }
 
@@ -624,29 +646,6 @@ struct JobLog::Impl {
     return aliases.resolve(all, job.hosts);
   }
 
-  // A launcher numbers its processes on a host, and writes a folder for each ("attempt_0/3"): where lines of
-  // two at least tell both numbers, their difference gives the ranks of those whose lines tell one.
-  void infer_ranks() {
-    struct Seen {
-      std::set<uint32_t> ranks;
-      std::set<int64_t> differences;
-    };
-    std::map<std::optional<std::string>, Seen> by_host;
-    for (const WriterStats& w : writers) {
-      if (!w.rank || w.key.task || w.key.local == kNoRank) continue;
-      Seen& seen = by_host[w.host];
-      seen.ranks.insert(*w.rank);
-      seen.differences.insert(int64_t{*w.rank} - w.key.local);
-    }
-    for (WriterStats& w : writers) {
-      const auto seen = w.rank || w.key.local == kNoRank ? by_host.end() : by_host.find(w.host);
-      if (seen == by_host.end() || seen->second.ranks.size() < 2 || seen->second.differences.size() > 1)
-        continue;
-      const int64_t rank = w.key.local + *seen->second.differences.begin();
-      if (rank >= 0 && rank < kNoRank) w.rank = static_cast<uint32_t>(rank);
-    }
-  }
-
   void resolve_writers() {
     const bool hosts_by_task = tasks_are_hosts();
     names = other_names();
@@ -665,7 +664,7 @@ struct JobLog::Impl {
       if (!w.rank && w.host && w.device) w.rank = rank_of_local(job, *w.host, *w.device);
       if (!w.device && w.rank) w.device = device_of_rank(job, *w.rank);
     }
-    infer_ranks();
+    infer_ranks(writers);
     host_of_common.clear();
     for (const WriterStats& w : writers) {
       if (!w.host) continue;
@@ -737,6 +736,7 @@ void JobLog::renumber_rules(const std::vector<uint32_t>& to) { impl_->renumber_r
 void JobLog::settle() {
   Impl& s = *impl_;
   s.merge_templates();
+  discount_quoted(s.quoted, s.templates);
   s.resolve_writers();
   s.iterations.choose();
   s.clusters.clear();

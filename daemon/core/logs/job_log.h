@@ -73,6 +73,8 @@ struct RuleLine {
   ClusterId cluster = 0;      // as given out; resolve it
   uint64_t writer_event = 0;  // events of its writer before it
   uint64_t source_event = 0;  // events in its source before it
+  uint64_t text_line = 0;     // in its source, of `text`: a traceback's place is its first line
+  OwnStep own_step;           // of its writer, at this line
   uint32_t rule = 0;          // index into the rules in use
   Known known = Known::kNote;
   bool general = false;    // gives way to other rules on the same event

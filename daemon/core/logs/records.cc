@@ -1,6 +1,5 @@
 #include "core/logs/records.h"
 
-#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -17,24 +16,13 @@ bool is_index(std::string_view message) {
          message.find_first_not_of(" \t\r", end + 2) == std::string_view::npos;
 }
 
-// Whether a traceback's first frame is the entry point of a program or process. The traceback of an exception
-// that a function caught and printed begins in that function.
-bool is_entry(std::string_view frame) {
-  while (!frame.empty() && (frame.back() == ' ' || frame.back() == '\r')) frame.remove_suffix(1);
-  for (const std::string_view name : {"in <module>", "in _run_module_as_main", "in _bootstrap"})
-    if (frame.ends_with(name)) return true;
-  return false;
-}
+// Lines of a notebook's traceback, some ten for each frame, until its exception.
+constexpr uint32_t kNotebookLines = 400;
 
-// Python 3.13 colours tracebacks: names and frames are read without the colours.
-std::string without_colours(std::string_view text) {
-  std::string out;
-  for (size_t at = 0; at < text.size(); ++at)
-    if (text[at] != '\x1b')
-      out += text[at];
-    else
-      at = std::min(text.find('m', at), text.size());
-  return out;
+// A notebook's traceback ends with the exception that its head names.
+bool begins_with_name(std::string_view text, std::string_view name) {
+  return text.starts_with(name) && (text.size() == name.size() || text[name.size()] == ':' ||
+                                    text.find_first_not_of(" \r", name.size()) == std::string_view::npos);
 }
 
 }  // namespace
@@ -75,18 +63,32 @@ void Record::hold(const RecordLine& line) {
   held_.shape = *line.shape;
   held_.place = line.place;
   held_.text.assign(line.text.substr(0, limits::kEvidenceText + 1));
-  held_.again = held_.uncaught = false;
+  held_.text_line = line.place.line;
+  held_.again = held_.uncaught = held_.cause = false;
   held_.own_time = line.own_time;
+}
+
+// Whether the line begins a traceback, and how that is drawn.
+bool Record::begins_traceback(const RecordLine& line) {
+  const std::string bare = without_colours(line.text);
+  const auto head = traceback_head(bare);
+  if (!head) return false;
+  style_ = head->style;
+  name_ = head->name;
+  cause_ = cause_ || head->original;
+  code_ = entered_ = boxed_ = framed_ = false;
+  shown_ = 0;
+  return true;
 }
 
 LineRole Record::begin(const RecordLine& line) {
   const uint32_t before = form_;
   plain(line.form);
-  code_ = entered_ = false;
   ignored_ = line.shape->ignored;
-  traceback_ = open_ = line.shape->kind == ShapeKind::kTraceback;
+  traceback_ = open_ = line.shape->kind == ShapeKind::kTraceback && begins_traceback(line);
   block_ = line.shape->kind == ShapeKind::kRootCause;
   if (!open_ && !block_) return LineRole::kEvent;
+  cause_ = false;  // of what, this record does not know
   hold(line);
   held_.before = before;
   if (open_) lines_.push_back(line.index);
@@ -98,6 +100,7 @@ void Record::close(uint32_t form, std::optional<RecordEvent>& done, std::vector<
   if (ignored_) form = form_;
   for (const uint32_t line : lines_) relabels.push_back({line, form});
   lines_.clear();
+  framed_ = open_ && style_ == TracebackStyle::kGroup;
   open_ = block_ = false;
   form_ = form;
   held_.form = form;
@@ -115,48 +118,92 @@ bool Record::continues(const RecordLine& line, std::optional<RecordEvent>& done,
     return true;
   }
   if (open_) return continues_traceback(line, done, relabels);
+  if (framed_ && traceback_line(TracebackStyle::kGroup, line.text).framed) {
+    relabels.push_back({line.index, form_});
+    return true;
+  }
+  framed_ = false;
   if (kind == ShapeKind::kFrame && form_ != kNoForm) {
     relabels.push_back({line.index, form_});
     return true;
   }
   if (block_) close(held_.form, done, relabels);
-  if (ignored_ && kind == ShapeKind::kTraceback) {
+  if (ignored_ && kind == ShapeKind::kTraceback && begins_traceback(line)) {
     open_ = true;
     lines_.push_back(line.index);
     return true;
   }
-  if (!traceback_ || (kind != ShapeKind::kChained && !(chained_ && kind == ShapeKind::kTraceback)))
-    return false;
+  return traceback_ && continues_chain(line, relabels);
+}
+
+// Further exceptions of a chain. One that was raised while another was handled has an entry of its own; one
+// that a parent process passes on ended the parent too.
+bool Record::continues_chain(const RecordLine& line, std::vector<Relabel>& relabels) {
+  const ShapeKind kind = line.shape->kind;
+  const bool begins = kind == ShapeKind::kTraceback && begins_traceback(line) && (chained_ || cause_);
+  if (kind != ShapeKind::kChained && !begins) return false;
   relabels.push_back({line.index, form_});
   chained_ = kind == ShapeKind::kChained;
-  open_ = kind == ShapeKind::kTraceback;
-  if (open_) {
-    held_.again = true;
-    held_.uncaught = entered_ = false;
-  }
+  if (chained_) cause_ = introduces_cause(line.text);
+  open_ = begins;
+  if (!open_) return true;
+  held_.again = true;
+  held_.cause = entered_ = std::exchange(cause_, false);
+  held_.uncaught = held_.uncaught && held_.cause;
   return true;
+}
+
+Record::Part Record::notebook_part(const RecordLine& line, std::string_view bare) {
+  Part part{true, begins_with_name(bare, name_), bare};
+  const bool other = line.shape->progress || (line.own_time && !held_.own_time);
+  if (!part.exception && (other || ++shown_ > kNotebookLines)) part.belongs = false;
+  if (!part.exception && part.belongs && !std::exchange(entered_, true)) held_.uncaught = is_entry(bare);
+  return part;
+}
+
+Record::Part Record::part_of(const RecordLine& line, std::string_view bare) {
+  if (style_ == TracebackStyle::kNotebook) return notebook_part(line, bare);
+  const TracebackLine inner = traceback_line(style_, bare);
+  const std::string_view text = inner.text;
+  if (inner.rule || (inner.framed && traceback_head(text))) {
+    boxed_ = style_ == TracebackStyle::kBox;
+    return {true, false, text};
+  }
+  const bool boxed = style_ == TracebackStyle::kBox;
+  if (boxed) boxed_ = boxed_ && !inner.framed;
+  // Carets below a source line are a frame's too, and no source line follows them.
+  const bool carets = text.find_first_not_of("^~ ") == text.npos;
+  const bool stack =
+      line.shape->kind == ShapeKind::kFrame || text.starts_with("File \"") || (boxed && inner.framed);
+  const bool code = std::exchange(code_, stack && !carets && !boxed);
+  const bool known = line.shape->kind == ShapeKind::kException;
+  const bool indented = style_ == TracebackStyle::kGroup ? inner.indented : line.indented && !boxed_;
+  const bool frame = stack || indented || (code && !known);
+  const bool exception =
+      !frame && (known || names_exception(text)) && (style_ != TracebackStyle::kGroup || inner.framed);
+  if (stack && !std::exchange(entered_, true)) held_.uncaught = is_entry(text);
+  return {frame || exception, exception, text};
 }
 
 bool Record::continues_traceback(const RecordLine& line, std::optional<RecordEvent>& done,
                                  std::vector<Relabel>& relabels) {
-  const ShapeKind kind = line.shape->kind;
   const bool coloured = line.text.find('\x1b') != line.text.npos;
   const std::string bare = coloured ? without_colours(line.text) : std::string();
-  const std::string_view text = coloured ? std::string_view(bare) : line.text;
-  // Carets below a source line are a frame's too, and no source line follows them.
-  const bool carets = text.find_first_not_of("^~ ") == text.npos;
-  const bool code = std::exchange(code_, kind == ShapeKind::kFrame && !carets);
-  const bool frame = kind == ShapeKind::kFrame || line.indented || (code && kind != ShapeKind::kException);
-  const bool exception = !frame && (kind == ShapeKind::kException || names_exception(text));
-  if (!frame && !exception) {  // cut off, or another one's lines between
+  const Part part = part_of(line, coloured ? std::string_view(bare) : line.text);
+  if (!part.belongs) {  // cut off, or another one's lines between
     close(held_.form, done, relabels);
     return false;
   }
   lines_.push_back(line.index);
-  if (kind == ShapeKind::kFrame && !std::exchange(entered_, true)) held_.uncaught = is_entry(text);
-  if (!exception) return true;
+  if (!part.exception) return true;
   held_.shape = *line.shape;
-  held_.text.assign(text.substr(0, limits::kEvidenceText + 1));
+  held_.text.assign(part.text.substr(0, limits::kEvidenceText + 1));
+  held_.text_line = line.place.line;
+  // A group's own line says nothing of its exceptions: the first of them stands for it.
+  if (style_ == TracebackStyle::kGroup && is_group(part.text)) {
+    held_.form = line.form;
+    return true;
+  }
   close(line.form, done, relabels);
   return true;
 }

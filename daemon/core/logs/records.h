@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/logs/batch.h"
+#include "core/logs/tracebacks.h"
 
 namespace culprit::logs {
 
@@ -38,9 +39,11 @@ struct RecordEvent {
   FormShape shape;
   LogPlace place;             // of its first line
   std::string text;           // the exception of a traceback; all lines of a list
+  uint64_t text_line = 0;     // in its source, of that exception; else of the first line
   bool own_time = false;      // of its first line
   bool uncaught = false;      // its traceback begins at the entry point of a process: nothing caught it
   bool again = false;         // a further exception of a chain: counted, reported once
+  bool cause = false;         // of those: what the exception before it only passes on
   uint32_t before = kNoForm;  // of the event before it, by the same writer
 };
 
@@ -66,13 +69,13 @@ std::optional<uint32_t> listed_rank(std::string_view list, std::string_view line
 class Record {
  public:
   // Whether a plain line may be more than an event of its own.
-  bool open() const { return open_ || block_; }
+  bool open() const { return open_ || block_ || framed_; }
   // Whether a launcher's list is being held back.
   bool list() const { return block_; }
   // A line that is an event of its own came: what follows may continue it.
   void plain(uint32_t form) {
     form_ = form;
-    traceback_ = chained_ = ignored_ = false;
+    traceback_ = chained_ = ignored_ = cause_ = framed_ = false;
   }
   // `done` gets the event that ended with or before this line; `relabels` what lines of this batch are
   // part of an event.
@@ -86,6 +89,15 @@ class Record {
   bool continues(const RecordLine& line, std::optional<RecordEvent>& done, std::vector<Relabel>& relabels);
   bool continues_traceback(const RecordLine& line, std::optional<RecordEvent>& done,
                            std::vector<Relabel>& relabels);
+  bool continues_chain(const RecordLine& line, std::vector<Relabel>& relabels);
+  // What a line of an open traceback is.
+  struct Part {
+    bool belongs = false, exception = false;
+    std::string_view text;
+  };
+  Part part_of(const RecordLine& line, std::string_view bare);
+  Part notebook_part(const RecordLine& line, std::string_view bare);
+  bool begins_traceback(const RecordLine& line);
   LineRole begin(const RecordLine& line);
   void hold(const RecordLine& line);
   void close(uint32_t form, std::optional<RecordEvent>& done, std::vector<Relabel>& relabels);
@@ -98,8 +110,14 @@ class Record {
   bool block_ = false;       // a launcher's list: indented lines and "[3]:" belong to it
   bool ignored_ = false;     // "Exception ignored in ...": a traceback that follows is part of it
   bool chained_ = false;     // "During handling of ..." was seen: the next traceback belongs to this record
-  RecordEvent held_;         // of open_ or block_
-  std::vector<uint32_t> lines_;  // of this batch, to be given the exception's form
+  bool cause_ = false;       // what follows is the cause of the exception before it
+  bool framed_ = false;      // the rest of a frame around the last traceback may follow
+  bool boxed_ = false;       // the open traceback's box is complete: its exception follows
+  TracebackStyle style_ = TracebackStyle::kPlain;  // of the open traceback
+  std::string name_;                               // of a notebook's exception
+  uint32_t shown_ = 0;                             // lines of a notebook's traceback
+  RecordEvent held_;                               // of open_ or block_
+  std::vector<uint32_t> lines_;                    // of this batch, to be given the exception's form
 };
 
 }  // namespace culprit::logs

@@ -73,6 +73,22 @@ bool RuleLines::mark_death(const LogPlace& place) {
   return marked || (!uncaught_.empty() && is_at(uncaught_.back(), place));
 }
 
+void RuleLines::drop(const LogPlace& place) { drop_quoted(place, place.line); }
+
+void RuleLines::drop_quoted(const LogPlace& end, uint64_t begin) {
+  const auto quoted = [&](const RuleLine& line) {
+    return line.place.source == end.source && line.place.writer == end.writer && line.place.line >= begin &&
+           line.place.line <= end.line;
+  };
+  // The sources of a job are read side by side: the lines stand among the last ones of all.
+  const auto drop_from = [&](std::vector<RuleLine>& lines) {
+    const size_t last = std::min<size_t>(lines.size(), kOfWriter);
+    lines.erase(std::remove_if(lines.end() - static_cast<ptrdiff_t>(last), lines.end(), quoted), lines.end());
+  };
+  drop_from(lines_);
+  drop_from(uncaught_);
+}
+
 void RuleLines::count(const RuleLine& line) {
   if (line.rule >= of_rule_.size()) of_rule_.resize(line.rule + 1);
   ++*of_writer_.try_emplace(key_of(line), 0).first;

@@ -19,6 +19,10 @@ class RuleLines {
   // The last exception of a chain was not caught: the process ends with the first as well. Whether one is
   // kept.
   bool mark_death(const LogPlace& place);
+  // What was found last at a place only passes on what follows.
+  void drop(const LogPlace& place);
+  // The writer's lines in the source of `end`, from line `begin` on, proved to be quoted from data.
+  void drop_quoted(const LogPlace& end, uint64_t begin);
 
   const std::vector<RuleLine>& lines() const { return lines_; }  // in the order in which they came
   const std::vector<RuleLine>& uncaught() const { return uncaught_; }

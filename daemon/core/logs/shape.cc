@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "core/logs/tracebacks.h"
 
 namespace culprit::logs {
 namespace {
@@ -83,16 +84,40 @@ constexpr std::array<std::string_view, 29> kOfOthers = {
     "sigterm",     "nccl",          "hccl",       "rccl",     "gloo",           "watchdog",
     "collective",  "remote",        "peer",       "socket",   "connection",     "notify",
     "distbackend", "process group", "rendezvous", "tcpstore", "heartbeat"};
-constexpr std::array<std::string_view, 9> kEndedWell = {
-    "training completed", "training finished",      "training is done",
-    "train success",      "finished training",      "training done",
-    "job completed",      "completed successfully", "training complete"};
+constexpr std::array<std::string_view, 13> kEndedWell = {
+    "training completed",    "training finished", "training is done",   "train success",
+    "finished training",     "training done",     "job completed",      "completed successfully",
+    "training complete",     "done training",     "done with training", "training has finished",
+    "training has completed"};
+// What a trainer counts to: "max_steps reached", "`Trainer.fit` stopped: `max_epochs=3` reached."
+constexpr std::array<std::string_view, 9> kLimits = {"max_steps",     "max_epochs",     "max_iters",
+                                                     "max steps",     "max epochs",     "max iterations",
+                                                     "maximum steps", "maximum epochs", "max_train_steps"};
+// What stands before a text of the data, or of the model.
+constexpr std::array<std::string_view, 12> kQuoted = {
+    "prompt:",     "completion:", "response:", "answer:",     "question:", "generated text:",
+    "generation:", "generated:",  "sample:",   "prediction:", "user:",     "assistant:"};
+constexpr std::array<std::string_view, 4> kSamples = {"sample", "generat", "completion", "prompt"};
 constexpr std::array<std::string_view, 8> kTeardown = {
     "destroy_process_group", "ncclcommdestroy", "comm destroy", "shutting down",
     "destroying process",    "cleaning up",     "teardown",     "exiting"};
 constexpr std::array<std::string_view, 10> kInit = {
     "nccl version",    "initializ", "building model", "number of parameters", "loading checkpoint",
     "load checkpoint", "tokenizer", "channel <*>/",   "connected all rings",  "compiling"};
+
+bool reaches_limit(std::string_view t) { return any_of(t, kLimits) && has_word(t, "reached"); }
+
+bool starts_with_any(std::string_view t, const auto& words) {
+  return std::ranges::any_of(words, [&](std::string_view w) { return t.starts_with(w); });
+}
+
+// "=== end of sample ===": a line of one sign, broken by words.
+bool is_heading(std::string_view t) {
+  constexpr size_t kDrawn = 3;
+  if (t.size() <= kDrawn || std::string_view("=-*#~").find(t[0]) == npos) return false;
+  const size_t end = t.find_first_not_of(t[0]);
+  return end != npos && end >= kDrawn && t[end] == ' ';
+}
 
 bool mentions_checkpoint(std::string_view t) {
   return (t.find("checkpoint") != npos || t.find("ckpt") != npos) &&
@@ -121,7 +146,9 @@ bool is_exception_line(std::string_view form) {
 }
 
 bool is_frame(std::string_view f) {
-  if (f.starts_with("File \"") && f.find(", line ") != npos) return true;
+  // loguru points at the frame that caught the exception.
+  const std::string_view frame = f.starts_with("> ") ? f.substr(2) : f;
+  if (frame.starts_with("File \"") && frame.find(", line ") != npos) return true;
   if (f.starts_with("frame #") || f.starts_with("#<*> <*> in ") || f.starts_with("@ <*> ")) return true;
   return !f.empty() && f.find_first_not_of("^~ ") == npos;
 }
@@ -185,9 +212,11 @@ std::optional<int64_t> number_at(std::string_view text, size_t at, size_t* end =
   const char* first = text.data() + at;
   const auto [stop, error] = std::from_chars(first, text.data() + text.size(), value);
   if (error != std::errc() || stop == first || value < 0) return std::nullopt;
-  if (stop < text.data() + text.size() && *stop == '.' && stop + 1 < text.data() + text.size() &&
-      stop[1] >= '0' && stop[1] <= '9')
-    return std::nullopt;  // a fraction counts nothing
+  const std::string_view rest(stop, static_cast<size_t>(text.data() + text.size() - stop));
+  const bool fraction = rest.size() > 1 && rest[0] == '.' && is_digit(rest[1]);
+  const bool whole =
+      rest.starts_with(".0") && (rest.size() == 2 || !is_digit(rest[2]));  // "global_step=132.0"
+  if (fraction && !whole) return std::nullopt;                             // a fraction counts nothing
   if (end) *end = static_cast<size_t>(stop - text.data());
   return value;
 }
@@ -227,7 +256,10 @@ FormShape shape_of(std::string_view form) {
   shape.advice = any_of(text, kAdvice);
   shape.of_others = any_of(text, kOfOthers);
   shape.ignored = text.starts_with("exception ignored in");
-  shape.well = any_of(text, kEndedWell);
+  shape.well = any_of(text, kEndedWell) || reaches_limit(text);
+  shape.heading = is_heading(text);
+  shape.quotes = starts_with_any(text, kQuoted) ||
+                 (shape.heading && any_of(text, kSamples) && !has_word(text, "end", true));
   shape.stage = stage_of(text);
   if (any_of(text, kFailureWords))
     shape.words = 2;
@@ -236,10 +268,10 @@ FormShape shape_of(std::string_view form) {
   const bool exception = is_exception_line(form);
   shape.handled = any_of(text, kRetried) || (!exception && any_of(text, kOverlooked));
   if (shape.handled && shape.words == 2) shape.words = 1;
-  if (text.starts_with("traceback (most recent call last)")) {
+  if (traceback_head(without_colours(form))) {
     shape.kind = ShapeKind::kTraceback;
   } else if (text.starts_with("during handling of the above exc") ||
-             text.starts_with("the above exception was")) {
+             text.starts_with("the above exception was") || introduces_cause(form)) {
     shape.kind = ShapeKind::kChained;
   } else if (text.find("root cause (first observed failure)") != npos || text == "failures:") {
     shape.kind = ShapeKind::kRootCause;
@@ -267,10 +299,15 @@ size_t text_behind_bar(std::string_view line) {
 }
 
 bool names_exception(std::string_view message) {
+  constexpr std::string_view kLocals = "<locals>";  // of a class made within a function
   const std::string_view name = message.substr(0, message.find(':'));
   if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
-  for (const char c : name)
-    if (!is_word(c) && c != '.') return false;
+  for (size_t at = 0; at < name.size(); ++at) {
+    const bool other_script = static_cast<unsigned char>(name[at]) >= 0x80;
+    if (is_word(name[at]) || name[at] == '.' || other_script) continue;
+    if (!name.substr(at).starts_with(kLocals)) return false;
+    at += kLocals.size() - 1;
+  }
   return true;
 }
 

@@ -30,6 +30,8 @@ struct FormShape {
   bool handled = false;  // says that what it tells of was retried, recovered or ignored
   bool ignored = false;  // "Exception ignored in: ...": the traceback that follows belongs to it
   bool well = false;     // says that the job or the training ended as planned
+  bool quotes = false;   // a text that a model read or wrote follows: "prompt: ...", "== samples =="
+  bool heading = false;  // words with a drawn line before them: "=== end of sample ==="
   uint8_t words = 0;     // 0 none, 1 words of trouble, 2 words of failure
   std::optional<Stage> stage;  // the stage that such a line belongs to, where it says so
 };

@@ -3,6 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "base/text.h"
 #include "core/engine.h"
 
 using namespace culprit;
@@ -115,6 +116,141 @@ BOOST_AUTO_TEST_CASE(an_uncaught_exception_that_no_rule_knows_is_the_verdict_in_
       BOOST_TEST(d.confidence < 0.75);
       BOOST_TEST((!d.rule && d.detector == "traceback"));
     }
+}
+
+// The same exception as several libraries print it.
+struct Drawn {
+  std::string name, log, says;
+};
+
+std::vector<Drawn> drawn_exceptions() {
+  return {
+      {"a class made within a function", uncaught("__main__.build.<locals>.ShapeSkew: 3 != 4"),
+       "__main__.build.<locals>.ShapeSkew: 3 != 4"},
+      {"a name of other letters", uncaught("data.\u00dcberlauf: 3 Zeilen"), "data.\u00dcberlauf: 3 Zeilen"},
+      {"loguru",
+       "2026-03-01 09:01:21.100 | ERROR    | __main__:<module>:5 - An error has been caught in function "
+       "'<module>', process 'MainProcess' (71), thread 'MainThread' (14012):\n"
+       "Traceback (most recent call last):\n\n> File \"/app/run.py\", line 5, in <module>\n    main()\n"
+       "    \u2514 <function main at 0x7f>\n\n  File \"/app/run.py\", line 3, in main\n    work()\n\n"
+       "mylib.ShardGap: shard 17\n",
+       "mylib.ShardGap: shard 17"},
+      {"rich",
+       "\u256d\u2500\u2500\u2500 Traceback (most recent call last) \u2500\u2500\u2500\u256e\n"
+       "\u2502 /app/run.py:5 in <module>               \u2502\n"
+       "\u2502 \u2771 5 main()                            \u2502\n"
+       "\u2502 \u256d\u2500 locals \u2500\u256e                          \u2502\n"
+       "\u2502 \u2502 x = 3 \u2502                             \u2502\n"
+       "\u2502 \u2570\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u256f                             "
+       "\u2502\n"
+       "\u2502 /app/run.py:3 in main                   \u2502\n"
+       "\u2570\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u256f\nShardGap: shard 17\n",
+       "ShardGap: shard 17"},
+      {"rich, in ASCII",
+       "+--------- Traceback (most recent call last) ----------+\n| /app/run.py:5 in <module>      |\n"
+       "| > 5 main()    |\n+------------------------+\nShardGap: shard 17\n",
+       "ShardGap: shard 17"},
+      {"a notebook",
+       "---------------------------------------------------------------------------\n"
+       "ShardGap                                  Traceback (most recent call last)\n"
+       "Cell In[9], line 3\n      1 trainer = Trainer(cfg)\n----> 3 trainer.fit()\n\n"
+       "File ~/nb/data.py:40, in Data.next(self)\n     38 if not self.left:\n"
+       "---> 40     raise ShardGap(\"shard 17\")\n\nShardGap: shard 17\n",
+       "ShardGap: shard 17"},
+      {"an exception group",
+       "  + Exception Group Traceback (most recent call last):\n"
+       "  |   File \"/app/run.py\", line 4, in <module>\n  |     asyncio.run(main())\n"
+       "  | ExceptionGroup: unhandled errors in a TaskGroup (2 sub-exceptions)\n"
+       "  +-+---------------- 1 ----------------\n    | Traceback (most recent call last):\n"
+       "    |   File \"/app/data.py\", line 9, in pull\n    |     raise ShardGap(17)\n"
+       "    | mylib.ShardGap: shard 17\n    +---------------- 2 ----------------\n"
+       "    | Traceback (most recent call last):\n    |   File \"/app/data.py\", line 9, in pull\n"
+       "    | mylib.NoData: none\n    +------------------------------------\n",
+       "mylib.ShardGap: shard 17"},
+      {"torch.multiprocessing.spawn",
+       uncaught("torch.multiprocessing.spawn.ProcessRaisedException: ") +
+           "\n-- Process 1 terminated with the following error:\nTraceback (most recent call last):\n"
+           "  File \"/lib/torch/multiprocessing/spawn.py\", line 90, in _wrap\n    fn(i, *args)\n"
+           "  File \"/app/run.py\", line 3, in main\n    work()\nmylib.ShardGap: shard 17\n",
+       "mylib.ShardGap: shard 17"},
+      {"a worker of a data loader",
+       uncaught("mylib.ShardGap: Caught ShardGap in DataLoader worker process 2.") +
+           "Original Traceback (most recent call last):\n"
+           "  File \"/lib/torch/utils/data/_utils/worker.py\", line 308, in _worker_loop\n    fetch(i)\n"
+           "  File \"/app/data.py\", line 3, in get\n    work()\nmylib.ShardGap: shard 17\n",
+       "mylib.ShardGap: shard 17"},
+  };
+}
+
+BOOST_AUTO_TEST_CASE(an_uncaught_exception_is_the_verdict_however_it_is_drawn) {
+  for (const Drawn& c : drawn_exceptions()) BOOST_TEST_CONTEXT(c.name) {
+      const Diagnosis d = verdict(report_of({{"run.log", steps(80) + c.log, {}}}));
+      BOOST_TEST(d.title.ends_with("exception: " + c.says), d.title);
+      // The evidence stands where its number says.
+      BOOST_REQUIRE(!d.evidence.empty());
+      const std::string log = steps(80) + c.log;
+      const std::string_view line = split(log, '\n')[d.evidence[0].line.value_or(1) - 1];
+      BOOST_TEST(line.ends_with(d.evidence[0].text), line);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_exception_that_the_job_survived_is_no_verdict_however_it_is_drawn) {
+  for (const Drawn& c : drawn_exceptions()) BOOST_TEST_CONTEXT(c.name)
+  BOOST_TEST(!report_of({{"run.log", c.log + steps(80), {}}}).verdict.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(an_exception_that_names_no_hardware_is_no_verdict_after_a_stated_end) {
+  const std::string push = uncaught("mylib.PushError: 401");
+  struct Case {
+    std::string name, log;
+    bool verdict;
+  };
+  const Case cases[] = {
+      {"training completed", "INFO Training completed.\n" + push, false},
+      {"done training", "Done training.\n" + push, false},
+      {"max_steps", "`Trainer.fit` stopped: `max_steps=80` reached.\n" + push, false},
+      {"max_steps of another trainer", "INFO max_steps reached\n" + push, false},
+      {"no such statement", "INFO saving\n" + push, true},
+      {"the scheduler says that it failed",
+       "Done training.\n" + push + "srun: error: n01: task 0: Exited with exit code 1\n", true},
+      {"a cause that a rule knows",
+       "Done training.\n" + uncaught("OSError: [Errno 28] No space left on device"), true}};
+  for (const Case& c : cases) BOOST_TEST_CONTEXT(c.name) {
+      const Report r = report_of({{"run.log", steps(80) + c.log, {}}});
+      BOOST_TEST(r.verdict.has_value() == c.verdict);
+      if (c.verdict) continue;
+      BOOST_REQUIRE(!r.missing.empty());
+      BOOST_TEST(r.missing[0].find("mylib.PushError: 401") != std::string::npos, r.missing[0]);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_traceback_within_a_printed_sample_is_no_failure) {
+  const std::string quoted =
+      "Traceback (most recent call last):\n  File \"main.py\", line 1, in <module>\n    boom()\n"
+      "widgets.GizmoError: gizmo not found\n";
+  const std::string sample = "=== sample at step 80 ===\nprompt: why?\ncompletion: It prints\n" + quoted;
+  const auto has_verdict = [](std::string_view end) {
+    return report_of({{"run.log", rank_log(80, end), {}}}).verdict.has_value();
+  };
+  BOOST_TEST(!has_verdict(sample + "so install it.\n=== end of sample ===\n"));
+  BOOST_TEST(
+      report_of({{"run.log", rank_log(80, sample + "=== end of sample ===\n"), {}}}).indicating.empty());
+  BOOST_TEST(has_verdict(sample));  // nothing shows that the sample goes on
+  BOOST_TEST(has_verdict("=== sample at step 80 ===\ncompletion: Hm.\n=== end of sample ===\n" + quoted));
+}
+
+BOOST_AUTO_TEST_CASE(the_iteration_is_the_one_that_the_ranks_own_log_states) {
+  // Within one second the other rank states more steps.
+  std::string ahead;
+  for (int s = 0; s < 40; ++s)
+    ahead += fmt::format("2026-03-01 09:00:{:02},000 INFO step={} loss=2.1\n", s / 4, s);
+  std::string own;
+  for (int s = 0; s < 37; ++s)
+    own += fmt::format("2026-03-01 09:00:{:02},000 INFO step={} loss=2.1\n", s / 4, s);
+  const Diagnosis d = verdict(
+      report_of({{"rank_0.log", ahead, 0}, {"rank_1.log", own + uncaught("mylib.ShardGap: shard 17"), 1}}));
+  BOOST_REQUIRE(d.iteration.has_value());
+  BOOST_TEST(*d.iteration == 36);
 }
 
 BOOST_AUTO_TEST_CASE(a_log_that_ends_within_a_traceback_is_no_good_end) {

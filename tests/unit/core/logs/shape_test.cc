@@ -37,6 +37,22 @@ BOOST_AUTO_TEST_CASE(progress_lines_of_the_usual_frameworks_give_their_iteration
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_step_printed_as_a_whole_fraction_counts) {
+  const auto p = progress_of("reduced_train_loss=4.613586, global_step=132.0, consumed_samples=33792.0");
+  BOOST_REQUIRE(p.has_value());
+  BOOST_TEST(p->iteration == 132);
+  BOOST_TEST(!progress_of("global_step=132.05").has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_planned_end_is_known_by_its_words) {
+  for (const char* yes : {"Done training.", "training completed, 60 steps", "reached max_steps, stop",
+                          "`Trainer.fit` stopped: `max_epochs=3` reached.", "max_steps reached"})
+    BOOST_TEST_CONTEXT(yes) BOOST_TEST(shape(yes).well);
+  for (const char* no :
+       {"max_steps=1000", "maximum number of retries reached", "training will be done later"})
+    BOOST_TEST_CONTEXT(no) BOOST_TEST(!shape(no).well);
+}
+
 BOOST_AUTO_TEST_CASE(numbers_that_count_no_iteration_are_no_progress) {
   for (const char* message : {"Timestep embedding size 512", "elapsed time per iteration (ms): 900.1",
                               "steps per second 1.5", "learning rate: 0.0001"})
