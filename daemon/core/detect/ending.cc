@@ -182,8 +182,11 @@ bool ended_well(const logs::JobLog& log) {
   });
 }
 
-bool states_end(const logs::JobLog& log) {
-  return std::ranges::any_of(read_statements(log).planned, AfterProgress(log));
+bool states_end(const logs::JobLog& log, const logs::LogPlace* before) {
+  const AfterProgress after_progress(log);
+  return std::ranges::any_of(read_statements(log).planned, [&](const logs::LogPlace& place) {
+    return after_progress(place) && (!before || order(place, *before) != Order::kAfter);
+  });
 }
 
 }  // namespace culprit::detect

@@ -18,7 +18,8 @@ bool names_phase(std::string_view text);
 
 bool ended_well(const logs::JobLog& log);
 
-// Whether a planned end is stated after the last progress, even if an exception follows.
-bool states_end(const logs::JobLog& log);
+// Whether a planned end is stated after the last progress, even if an exception follows. `before`: not after
+// this place; null: anywhere.
+bool states_end(const logs::JobLog& log, const logs::LogPlace* before = nullptr);
 
 }  // namespace culprit::detect

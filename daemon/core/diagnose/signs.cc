@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "core/detect/ending.h"
 #include "core/diagnose/confidence.h"
 #include "core/diagnose/quiet_rank.h"
 #include "core/diagnose/subject.h"
@@ -270,9 +271,14 @@ void add_subjects(const detect::View& view, Sign& sign, double known) {
 
 // The writer's own file states its step; between files only times compare, and those may be whole seconds.
 int64_t iteration_of(const logs::JobLog& log, const logs::RuleLine& line) {
+  const auto at = [&](TimeNs time) {
+    return log.iterations().iteration_at(time, line.place.source, line.place.line);
+  };
   const int64_t own = log.iterations().iteration_of(line.own_step);
-  if (own >= 0) return own;
-  return log.iterations().iteration_at(line.place.time_ns, line.place.source, line.place.line);
+  const TimeNs time = line.place.time_ns;
+  // A writer that reports seldom states an old step.
+  if (own >= 0 && (time == kNoTime || own >= at(time - kNsPerSecond))) return own;
+  return at(time);
 }
 
 // Adds to the finding what the rule's lines tell together: who wrote them, when, how usual they are.
@@ -486,7 +492,8 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   std::vector<Sign> kept;
   for (auto& [key, sign] : by_rule) {
     if (is_harmless(view, a, sign, reported)) continue;
-    if (!reported && a.fate.end_stated && is_catch_all(sign)) {
+    if (!reported && a.fate.end_stated && is_catch_all(sign) &&
+        detect::states_end(log, &sign.lines.front()->place)) {
       out.missing.push_back(fmt::format("whether it matters after the planned end: {}", sign.finding.title));
       continue;
     }

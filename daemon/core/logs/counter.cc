@@ -25,6 +25,11 @@ bool counts_others(std::string_view text, size_t at) {
   size_t begin = end;
   while (begin > 0 && is_letter(text[begin - 1])) --begin;
   const std::string_view word = text.substr(begin, end - begin);
+  // "batch_id=12", "step id: 5"
+  for (const std::string_view own : {"step", "iter", "iteration", "batch"})
+    if (begin > own.size() &&
+        std::ranges::equal(text.substr(begin - 1 - own.size(), own.size()), own, {}, lower))
+      return false;
   return std::ranges::any_of(
       kOfOthers, [&](std::string_view other) { return std::ranges::equal(word, other, {}, lower); });
 }

@@ -26,8 +26,9 @@ constexpr double kSigmaFloor = 0.05;  // one event in twenty comes and goes in a
 constexpr double kSigmas = 3;         // L4's bound
 constexpr uint64_t kWarmUp = 5;       // distances before a writer's mean is worth comparing with
 
-// Of so many lines of a track, or more, at least one in so many is of one form.
-constexpr uint64_t kLoopLines = 4, kLoopForms = 4;
+// So many lines of a track, or more, repeat each form so many times on average. Forms beyond are not counted.
+constexpr uint64_t kLoopLines = 4, kLoopTimes = 2;
+constexpr size_t kForms = 4096;
 
 struct Track {
   uint32_t key = 0;
@@ -39,8 +40,7 @@ struct Track {
   ProgressPoint last;                                      // the first line of the furthest iteration
   std::map<uint32_t, std::vector<ProgressPoint>> untimed;  // by source, where lines have no time
   FlatMap<int64_t> of_writer{16};
-  FlatMap<uint64_t> of_form{4};  // lines
-  uint64_t most_of_form = 0;
+  FlatMap<bool> forms{4};  // of its lines
 
   static void thin(std::vector<ProgressPoint>& list) {
     size_t kept = 0;
@@ -59,7 +59,7 @@ struct Track {
 
   void add(const ProgressPoint& point) {
     ++lines;
-    most_of_form = std::max(most_of_form, ++*of_form.try_emplace(point.form, 0).first);
+    if (forms.size() < kForms) forms.try_emplace(point.form, true);
     if (point.iteration > max) {
       max = point.iteration;
       last = point;
@@ -80,7 +80,7 @@ struct Track {
   }
 
   // A loop repeats its lines. Single lines of many programs that mention a step each are no loop.
-  bool is_loop() const { return lines < kLoopLines || kLoopForms * most_of_form >= lines; }
+  bool is_loop() const { return lines < kLoopLines || kLoopTimes * forms.size() <= lines; }
 
   // Named ones first, then the one that counted most and longest: what loads at the beginning counts far and
   // fast. A number that falls as often as it rises counts nothing.
@@ -338,6 +338,7 @@ int64_t Iterations::iteration_at(TimeNs time, uint32_t source, uint64_t line) co
 
 OwnStep Iterations::own_step(uint32_t writer, uint32_t source) const {
   if (writer >= impl_->loops.size() || impl_->loops[writer].source != source) return {};
+  if (impl_->loops[writer].given_up) return {};
   return {impl_->loops[writer].boundary, impl_->loops[writer].iteration};
 }
 

@@ -456,14 +456,15 @@ struct JobLog::Impl {
       r.about = listed_host(event.text);
       r.about_rank = listed_rank(event.text, r.text);
     }
-    if (event.cause && (event.uncaught || !found.empty()))
+    const bool read = event.shape.kind != ShapeKind::kTraceback;
+    if (event.cause && read && (event.uncaught || !found.empty()))
       rule_lines.drop(event.place);
     else if (event.again)
       std::erase_if(found, [](const RuleLine& r) { return r.general; });
     const bool known =
         !found.empty() || (event.again && event.uncaught && rule_lines.mark_death(event.place));
-    const bool whole = event.shape.kind != ShapeKind::kTraceback || at_end;
-    if (event.uncaught && !known && whole && !event.shape.handled) found.push_back(uncaught(event));
+    if (event.uncaught && !known && (read || at_end) && !event.shape.handled)
+      found.push_back(uncaught(event));
     add_rules(found, event.form, event.place);
   }
 
@@ -494,6 +495,7 @@ struct JobLog::Impl {
     source.records = {};
     source.held = {};
     source.code = {};
+    source.quotes = {};
     source.record_of = {};
   }
 

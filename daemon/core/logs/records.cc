@@ -147,6 +147,10 @@ bool Record::continues_chain(const RecordLine& line, std::vector<Relabel>& relab
   if (chained_) cause_ = introduces_cause(line.text);
   open_ = begins;
   if (!open_) return true;
+  // Until its exception is read, the head stands for it.
+  held_.shape = *line.shape;
+  held_.text.assign(line.text.substr(0, limits::kEvidenceText + 1));
+  held_.text_line = line.place.line;
   held_.again = true;
   held_.cause = entered_ = std::exchange(cause_, false);
   held_.uncaught = held_.uncaught && held_.cause;

@@ -81,12 +81,18 @@ void RuleLines::drop_quoted(const LogPlace& end, uint64_t begin) {
            line.place.line <= end.line;
   };
   // The sources of a job are read side by side: the lines stand among the last ones of all.
-  const auto drop_from = [&](std::vector<RuleLine>& lines) {
-    const size_t last = std::min<size_t>(lines.size(), kOfWriter);
-    lines.erase(std::remove_if(lines.end() - static_cast<ptrdiff_t>(last), lines.end(), quoted), lines.end());
+  const auto last = [](std::vector<RuleLine>& lines) {
+    return lines.end() - static_cast<ptrdiff_t>(std::min<size_t>(lines.size(), kOfWriter));
   };
-  drop_from(lines_);
-  drop_from(uncaught_);
+  const auto kept =
+      std::stable_partition(last(lines_), lines_.end(), [&](const RuleLine& line) { return !quoted(line); });
+  for (auto line = kept; line != lines_.end(); ++line) {
+    --*of_writer_.try_emplace(key_of(*line), 1).first;
+    if (line->rule < of_rule_.size()) --of_rule_[line->rule];
+    bytes_ -= bytes_of(*line);
+  }
+  lines_.erase(kept, lines_.end());
+  uncaught_.erase(std::remove_if(last(uncaught_), uncaught_.end(), quoted), uncaught_.end());
 }
 
 void RuleLines::count(const RuleLine& line) {

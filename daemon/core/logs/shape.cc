@@ -94,9 +94,9 @@ constexpr std::array<std::string_view, 9> kLimits = {"max_steps",     "max_epoch
                                                      "max steps",     "max epochs",     "max iterations",
                                                      "maximum steps", "maximum epochs", "max_train_steps"};
 // What stands before a text of the data, or of the model.
-constexpr std::array<std::string_view, 12> kQuoted = {
-    "prompt:",     "completion:", "response:", "answer:",     "question:", "generated text:",
-    "generation:", "generated:",  "sample:",   "prediction:", "user:",     "assistant:"};
+constexpr std::array<std::string_view, 8> kQuoted = {
+    "prompt:",    "completion:",     "answer:",     "generation:",
+    "generated:", "generated text:", "prediction:", "assistant:"};
 constexpr std::array<std::string_view, 4> kSamples = {"sample", "generat", "completion", "prompt"};
 constexpr std::array<std::string_view, 8> kTeardown = {
     "destroy_process_group", "ncclcommdestroy", "comm destroy", "shutting down",
@@ -104,6 +104,18 @@ constexpr std::array<std::string_view, 8> kTeardown = {
 constexpr std::array<std::string_view, 10> kInit = {
     "nccl version",    "initializ", "building model", "number of parameters", "loading checkpoint",
     "load checkpoint", "tokenizer", "channel <*>/",   "connected all rings",  "compiling"};
+
+// Part of a training, whose end is not that of the job: "done training epoch <*>".
+constexpr std::array<std::string_view, 6> kParts = {"epoch <", "epoch #", "stage <",
+                                                    "phase <", "round <", "fold <"};
+
+bool names_good_end(std::string_view t) {
+  constexpr size_t kNear = 24;  // bytes behind the words, for "of " and "for "
+  return std::ranges::any_of(kEndedWell, [&](std::string_view words) {
+    const size_t at = t.find(words);
+    return at != npos && !any_of(t.substr(at + words.size(), kNear), kParts);
+  });
+}
 
 bool reaches_limit(std::string_view t) { return any_of(t, kLimits) && has_word(t, "reached"); }
 
@@ -256,15 +268,16 @@ FormShape shape_of(std::string_view form) {
   shape.advice = any_of(text, kAdvice);
   shape.of_others = any_of(text, kOfOthers);
   shape.ignored = text.starts_with("exception ignored in");
-  shape.well = any_of(text, kEndedWell) || reaches_limit(text);
-  shape.heading = is_heading(text);
-  shape.quotes = starts_with_any(text, kQuoted) ||
-                 (shape.heading && any_of(text, kSamples) && !has_word(text, "end", true));
+  shape.well = names_good_end(text) || reaches_limit(text);
   shape.stage = stage_of(text);
   if (any_of(text, kFailureWords))
     shape.words = 2;
   else if (any_of(text, kTroubleWords))
     shape.words = 1;
+  // Other headings ("=== job finished with exit code 1 ===") say nothing of samples.
+  const bool ends = has_word(text, "end", true);
+  shape.heading = is_heading(text) && shape.words < 2 && (ends || any_of(text, kSamples));
+  shape.quotes = starts_with_any(text, kQuoted) || (shape.heading && !ends);
   const bool exception = is_exception_line(form);
   shape.handled = any_of(text, kRetried) || (!exception && any_of(text, kOverlooked));
   if (shape.handled && shape.words == 2) shape.words = 1;

@@ -65,6 +65,7 @@ std::optional<TracebackHead> traceback_head(std::string_view bare) {
   }
   if (!after.empty() || before.find(':') != npos || !names_exception(before)) return std::nullopt;
   const size_t dot = before.rfind('.');
+  if (dot + 1 == before.size()) return std::nullopt;  // the end of a sentence
   const char first = before[dot == npos ? 0 : dot + 1];
   if (first >= 'a' && first <= 'z') return std::nullopt;  // a sentence's word
   head.style = TracebackStyle::kNotebook;
@@ -74,11 +75,16 @@ std::optional<TracebackHead> traceback_head(std::string_view bare) {
 
 std::string without_colours(std::string_view text) {
   std::string out;
-  for (size_t at = 0; at < text.size(); ++at)
-    if (text[at] != '\x1b')
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '\x1b') {
       out += text[at];
-    else
-      at = std::min(text.find('m', at), text.size());
+      continue;
+    }
+    // "\x1b[1;31m": digits and signs between '[' and a letter.
+    if (at + 1 >= text.size() || text[at + 1] != '[') continue;
+    at = text.find_first_not_of("0123456789;?", at + 2);
+    if (at == npos) break;
+  }
   return out;
 }
 

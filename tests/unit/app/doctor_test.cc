@@ -200,7 +200,8 @@ const Case kCases[] = {
      "them | printf '[Service]\\nSupplementaryGroups=77\\n' > "
      "/etc/systemd/system/culpritd.service.d/proc.conf",
      [](Machine& m) { m.texts["/proc/mounts"] = "proc /proc proc rw,gid=77,hidepid=2 0 0"; }},
-    {"warn jobs: job 4711 is told by SLURM_JOB_ID alone (process 60, uid 1000), which culprit may not read | "
+    {"warn jobs: job 4711 is known from SLURM_JOB_ID alone (process 60, uid 1000), which culprit may not "
+     "read | "
      "install",
      [](Machine& m) { m.processes.processes[60] = {0, 1, 1000, false, "4711", true}; }},
     {"warn openat2: this kernel has no openat2", [](Machine& m) { m.openat2 = false; }},

@@ -224,6 +224,14 @@ BOOST_AUTO_TEST_CASE(an_exception_that_names_no_hardware_is_no_verdict_after_a_s
     }
 }
 
+BOOST_AUTO_TEST_CASE(an_exception_whose_cause_is_cut_off_stays_the_verdict) {
+  const std::string log = uncaught("mylib.ShardGap: Caught ShardGap in DataLoader worker process 2.") +
+                          "Original Traceback (most recent call last):\n"
+                          "  File \"/lib/worker.py\", line 308, in _worker_loop\n";
+  const std::string title = verdict(report_of({{"run.log", steps(80) + log, {}}})).title;
+  BOOST_TEST(title.find("mylib.ShardGap: Caught ShardGap") != std::string::npos, title);
+}
+
 BOOST_AUTO_TEST_CASE(a_traceback_within_a_printed_sample_is_no_failure) {
   const std::string quoted =
       "Traceback (most recent call last):\n  File \"main.py\", line 1, in <module>\n    boom()\n"
@@ -235,6 +243,8 @@ BOOST_AUTO_TEST_CASE(a_traceback_within_a_printed_sample_is_no_failure) {
   BOOST_TEST(!has_verdict(sample + "so install it.\n=== end of sample ===\n"));
   BOOST_TEST(
       report_of({{"run.log", rank_log(80, sample + "=== end of sample ===\n"), {}}}).indicating.empty());
+  // A heading of something else is no end of a sample.
+  BOOST_TEST(has_verdict("prompt: config.toml\n" + quoted + "=== job finished with exit code 1 ===\n"));
   BOOST_TEST(has_verdict(sample));  // nothing shows that the sample goes on
   BOOST_TEST(has_verdict("=== sample at step 80 ===\ncompletion: Hm.\n=== end of sample ===\n" + quoted));
 }

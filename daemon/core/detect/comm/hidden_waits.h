@@ -34,27 +34,25 @@ class HiddenWaits {
   // Another rank's operation whose entry may have ended the gap.
   struct Candidate {
     Place of;
-    std::vector<float> after_ms;  // from its entry to the gap's end, by sighting
-    uint32_t missed = 0;          // sightings of the gap without it
+    std::vector<float> after_ms;  // from its entry to the gap's end
+    std::vector<int64_t> steps;   // of these
+  };
+  struct Sighting {
+    float gap_ms = 0, usual_ms = 0;  // the rank's own, and that of its peers
   };
   struct Gap {
-    std::vector<float> gap_ms;  // by sighting
+    std::vector<Sighting> sightings;
     std::vector<Candidate> candidates;
-    std::vector<int64_t> uncorrected;  // steps of sightings
-    bool recognised = false;           // candidates holds the one that ends it
-  };
-  struct Long {  // gap of the step
-    uint32_t op = 0;
-    float excess_ms = 0;
+    bool recognised = false;  // candidates holds the one that ends it
   };
 
   static Place place_of(const Step& step, uint32_t op);
-  static std::vector<Long> longest_gaps(const Step& step);
+  static std::vector<uint32_t> longest_gaps(const Step& step);
   static std::vector<std::pair<Place, float>> entries_before_end(const Cluster& cluster, const Step& step,
                                                                  uint32_t op);
-  static bool scatters_less(const Gap& gap, const Candidate& candidate);
-  static void correct(const Gap& gap, uint32_t rank, std::deque<StepResult>& earlier);
-  void note(const Cluster& cluster, const Step& step, const Long& found, std::deque<StepResult>& earlier);
+  static float gap_scatter(const Gap& gap);
+  static void correct(const Candidate& seen, uint32_t rank, std::deque<StepResult>& earlier);
+  void note(const Cluster& cluster, const Step& step, uint32_t op, std::deque<StepResult>& earlier);
 
   std::map<Place, Gap> gaps_;
 };

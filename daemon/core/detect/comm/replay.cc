@@ -189,10 +189,9 @@ class Replay {
           break;
         }
         order_.push_back(k);
-        std::erase_if(hidden, [&](const auto& h) {
-          if (h.first == k) ready.push_back(h.second);
-          return h.first == k;
-        });
+        for (const auto& [entered, waits] : hidden)
+          if (entered == k) ready.push_back(waits);
+        std::erase_if(hidden, [k](const auto& h) { return h.first == k; });
         const uint32_t instance = entries_[k].instance;
         if (--missing[instance] > 0) continue;
         for (uint32_t r = std::exchange(waiting[instance], kNone); r != kNone; r = earlier[r])

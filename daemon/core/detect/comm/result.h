@@ -66,7 +66,11 @@ struct StepResult {
   std::vector<RankStep> ranks;
   std::vector<NetEffect> network;
   std::vector<ChainLink> chain;  // from the last operation to where the waiting began
-  double network_path_ms = 0;    // what the network took on the path beyond what is usual
+  // A group of ranks that all took longer than those of other groups with the same operations: its
+  // communicator (index in the cluster; none: UINT32_MAX), and how many times as long.
+  uint32_t slow_group = UINT32_MAX;
+  float slow_group_ratio = 1;
+  double network_path_ms = 0;  // what the network took on the path beyond what is usual
 };
 
 }  // namespace culprit::comm

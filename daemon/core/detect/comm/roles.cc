@@ -12,9 +12,9 @@ namespace {
 // places and members. What fewer than half of them do is compared with nobody.
 constexpr size_t kPlaces = 4, kPlacesMore = 64;
 
-// Groups of a role differ where their middle ranks do by so many times what ranks of a group do, and by this
-// share of the step.
-constexpr float kOfWidth = 3, kDiffers = 0.02f;
+// A group of a role differs from the others where each of its ranks takes longer than all of a usual group,
+// by this share of the step.
+constexpr float kDiffers = 0.02f;
 
 // Ranks of one role in a step, and their gaps place by place. The places are those of the member with most of
 // them, but for one that has many times as many as others; a place is an operation by its kind and its number
@@ -294,38 +294,53 @@ std::map<uint64_t, Groups> groups_of(const Cluster& cluster, const Step& step,
       by_shape[info.shape][comm].push_back(i);
     }
   std::erase_if(by_shape, [&](const auto& entry) {
-    size_t ranks = 0;
-    for (const auto& [comm, list] : entry.second) ranks += list.size();
-    return ranks != role.size() || entry.second.size() < 2;
+    std::vector<uint32_t> ranks;
+    for (const auto& [comm, list] : entry.second) ranks.insert(ranks.end(), list.begin(), list.end());
+    std::sort(ranks.begin(), ranks.end());
+    return entry.second.size() < 2 || !std::ranges::equal(ranks, role);
   });
   return by_shape;
 }
 
-// Whether groups differ from one another, each as a whole, by what would look like a fault of its ranks.
-bool groups_differ(const Step& step, const Groups& groups) {
-  std::vector<float> middles, widths;
+// What the ranks of a group take of their own. Milliseconds.
+struct GroupTimes {
+  uint32_t comm = kNone;
+  float least = 0, middle = 0, most = 0;
+};
+
+GroupTimes times_of(const Step& step, uint32_t comm, const std::vector<uint32_t>& ranks) {
+  std::vector<float> self;
+  for (const uint32_t i : ranks) {
+    float ms = 0;
+    for (uint32_t k = step.begin[i]; k < step.begin[i + 1]; ++k)
+      if (!std::isnan(step.ops[k].gap_ms)) ms += step.ops[k].gap_ms;
+    self.push_back(ms);
+  }
+  const auto [least, most] = std::minmax_element(self.begin(), self.end());
+  GroupTimes out{comm, *least, 0, *most};
+  out.middle = lower_median(self);
+  return out;
+}
+
+// Whether some group differs from the others as a whole: the slowest such group is noted in the result.
+bool groups_differ(Step& step, const Groups& groups) {
+  std::vector<GroupTimes> times;
   for (const auto& [comm, list] : groups) {
     if (list.size() < 2) return false;
-    std::vector<float> self;
-    for (const uint32_t i : list) {
-      float ms = 0;
-      for (uint32_t k = step.begin[i]; k < step.begin[i + 1]; ++k)
-        if (!std::isnan(step.ops[k].gap_ms)) ms += step.ops[k].gap_ms;
-      self.push_back(ms);
-    }
-    const auto [least, most] = std::minmax_element(self.begin(), self.end());
-    widths.push_back(*most - *least);
-    middles.push_back(lower_median(self));
+    times.push_back(times_of(step, comm, list));
   }
-  const float usual = lower_median(middles), width = lower_median(widths);
-  const float most = *std::max_element(middles.begin(), middles.end());
-  return most - usual > std::max(kOfWidth * width, kDiffers * static_cast<float>(step.result.step_ms));
+  std::ranges::sort(times, {}, &GroupTimes::middle);
+  const GroupTimes &usual = times[(times.size() - 1) / 2], &slowest = times.back();
+  if (slowest.least - usual.most <= kDiffers * static_cast<float>(step.result.step_ms)) return false;
+  step.result.slow_group = slowest.comm;
+  step.result.slow_group_ratio = usual.middle > 0 ? slowest.middle / usual.middle : 1;
+  return true;
 }
 
 // Stages whose sends are not recorded look alike by their operations. Their reductions tell them apart: where
 // all ranks of one group take longer than those of another, on several hosts, their work is another one. Then
 // only ranks of one group are peers.
-void split_by_group(const Cluster& cluster, const Step& step, size_t role,
+void split_by_group(const Cluster& cluster, Step& step, size_t role,
                     std::vector<std::vector<uint32_t>>& members) {
   for (const auto& [shape, groups] : groups_of(cluster, step, members[role])) {
     if (!groups_differ(step, groups)) continue;

@@ -76,12 +76,31 @@ std::string slow_stage(const Cluster& cluster, const std::deque<StepResult>& ste
           : "its share of the layers may be larger by design");
 }
 
+// A group whose ranks all work longer, in most steps: its stage may be larger, or its hosts slow.
+std::string slow_group(const Cluster& cluster, const std::deque<StepResult>& steps) {
+  std::map<uint32_t, std::vector<float>> ratios;
+  for (const StepResult& s : steps)
+    if (s.slow_group != kNone) ratios[s.slow_group].push_back(s.slow_group_ratio);
+  for (auto& [comm, list] : ratios) {
+    const float ratio = lower_median(list);
+    if (2 * list.size() < steps.size() || ratio < kMiddleStage) continue;
+    std::vector<uint32_t> ranks;
+    for (const uint32_t r : cluster.comms()[comm].members) ranks.push_back(cluster.ranks()[r].rank);
+    return fmt::format(
+        "why {} ranks, {} to {}, work {:.2f} times as long as others with the same operations: all of their "
+        "group do, so a larger share of the model and slow hosts look alike",
+        ranks.size(), *std::ranges::min_element(ranks), *std::ranges::max_element(ranks), ratio);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<std::string> find_unknowns(const Cluster& cluster, const std::deque<StepResult>& steps) {
   std::vector<std::string> out;
   if (steps.size() < kSteps) return out;
-  for (const std::string& sentence : {slower_than_best(steps), slow_stage(cluster, steps)})
+  for (const std::string& sentence :
+       {slower_than_best(steps), slow_stage(cluster, steps), slow_group(cluster, steps)})
     if (!sentence.empty()) out.push_back(sentence);
   return out;
 }

@@ -349,7 +349,7 @@ BOOST_AUTO_TEST_CASE(while_the_disk_takes_nothing_nothing_is_acknowledged_and_it
   BOOST_TEST(life.lines() == 10u);
 }
 
-BOOST_AUTO_TEST_CASE(a_frame_that_is_not_what_it_was_told_to_be_ends_the_connection_and_takes_nothing) {
+BOOST_AUTO_TEST_CASE(a_frame_that_differs_from_its_digest_ends_the_connection_and_takes_nothing) {
   io::testing::Folder folder;
   Life life(folder.path);
   life.collecting->listen();
@@ -364,7 +364,7 @@ BOOST_AUTO_TEST_CASE(a_frame_that_is_not_what_it_was_told_to_be_ends_the_connect
   life.commit();
   a.hear();
   BOOST_TEST(a.acknowledged == 0u);
-  BOOST_TEST(a.refusal.find("not what it was told to be") != std::string::npos);
+  BOOST_TEST(a.refusal.find("differs from its announced digest") != std::string::npos);
   BOOST_TEST(life.lines() == 0u);
   BOOST_TEST(life.complaints.size() == 1u);
 }

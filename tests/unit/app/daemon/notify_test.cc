@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(without_a_manager_nothing_is_said_and_one_that_went_away_is
   Notify gone("/does/not/exist");
   const Status status = gone.ready("well");
   BOOST_REQUIRE(!status.has_value());
-  BOOST_TEST(status.error().text.starts_with("/does/not/exist: the service manager cannot be told: "));
+  BOOST_TEST(status.error().text.starts_with("/does/not/exist: cannot notify the service manager: "));
   BOOST_TEST(!Notify("/" + std::string(200, 'x')).stopping().has_value());
 }
 

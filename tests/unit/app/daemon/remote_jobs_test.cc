@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(a_session_whose_beginning_is_gone_is_told_and_the_next_one_
   second.batch.opened = first_block.batch.opened;
   collector.take(second, kStart + 31 * kSecond);
   BOOST_TEST(collector.jobs.counts().remote_blocks_lost == 1u);
-  BOOST_TEST(collector.report(kStart + 31 * kSecond).find("node-1: the beginning of what its agent told") !=
+  BOOST_TEST(collector.report(kStart + 31 * kSecond).find("node-1: the beginning of its agent's records") !=
              std::string::npos);
   Agent again(1, 2);
   run_for(collector, again, {2, 30});

@@ -90,10 +90,9 @@ BOOST_AUTO_TEST_CASE(who_has_not_enqueued_what_peers_wait_in_is_stuck_on_the_hos
   BOOST_TEST((suspects(answer) == std::set<uint32_t>{3}));
   const Suspect& s = answer.hang->suspects[0];
   BOOST_TEST((s.host == "node-0" && s.device == 3u && s.single));
-  BOOST_TEST(
-      s.why[0] ==
-      "rank 3 has not enqueued all_reduce 11 of default_pg, in which 7 ranks wait, and waits for nobody "
-      "itself");
+  BOOST_TEST(s.why[0] ==
+             "rank 3 has not enqueued all_reduce 11 of default_pg, in which 7 ranks wait, and waits for no "
+             "other rank");
   BOOST_TEST(answer.hang->since_ns == kStart + 11);
   const Finding* f = fault(answer);
   BOOST_REQUIRE(f);

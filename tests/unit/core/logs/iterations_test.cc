@@ -13,6 +13,18 @@ ProgressPoint at(int64_t iteration, TimeNs second, uint64_t line = 0) {
 }
 }  // namespace
 
+BOOST_AUTO_TEST_CASE(a_loop_may_write_several_lines_a_step) {
+  Iterations it;
+  for (uint32_t i = 1; i <= 10; ++i)
+    for (uint32_t form = 0; form < 6; ++form) {
+      ProgressPoint point = at(i, i);
+      point.form = form;
+      it.progress(0, 1, CounterKind::kNamed, point);
+    }
+  it.choose();
+  BOOST_TEST(it.track().size() == 10);
+}
+
 BOOST_AUTO_TEST_CASE(single_lines_that_mention_steps_are_no_loop) {
   Iterations loop, scattered;
   for (uint32_t i = 1; i <= 10; ++i) {

@@ -48,8 +48,8 @@ BOOST_AUTO_TEST_CASE(a_planned_end_is_known_by_its_words) {
   for (const char* yes : {"Done training.", "training completed, 60 steps", "reached max_steps, stop",
                           "`Trainer.fit` stopped: `max_epochs=3` reached.", "max_steps reached"})
     BOOST_TEST_CONTEXT(yes) BOOST_TEST(shape(yes).well);
-  for (const char* no :
-       {"max_steps=1000", "maximum number of retries reached", "training will be done later"})
+  for (const char* no : {"max_steps=1000", "maximum number of retries reached", "training will be done later",
+                         "done training epoch 3", "finished training for stage 1 of 4"})
     BOOST_TEST_CONTEXT(no) BOOST_TEST(!shape(no).well);
 }
 

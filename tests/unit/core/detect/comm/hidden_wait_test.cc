@@ -12,18 +12,20 @@ using namespace culprit;
 
 namespace {
 
-constexpr uint32_t kSteps = 40;
+constexpr uint32_t kSteps = 40, kChatter = 80;
 constexpr double kNoise = 0.01;  // of a rank's work, from step to step
 
 enum class Waits : uint8_t { kNone, kForReplica, kForAll };
 
 // Two stages of `replicas` ranks, two ranks a host. Each rank works, reduces with its stage, works again and
 // reduces with all. Before its first reduction a rank of stage 0 waits until stage 1 enters its own. No
-// record shows that wait.
+// record shows that wait. With `chatter`, pairs of stage 0 reduce many times a step, whatever stage 1 does.
 struct Program {
   std::string name;
   uint32_t replicas = 4;
   Waits waits = Waits::kForReplica;
+  bool chatter = false;
+  double alike = 0;            // scatter of all ranks' work from step to step
   double imbalance = 0;        // of stage 1's work, from step to step and replica to replica
   uint32_t slow = UINT32_MAX;  // a rank
   double factor = 1.4;
@@ -36,17 +38,18 @@ struct Program {
   }
   double work_ms(uint32_t rank, uint32_t step, double usual) const {
     const bool late = rank >= replicas;
-    const double ms =
-        usual * (1 + kNoise * uniform(rank, step, 1)) * (1 + (late ? imbalance * uniform(rank, step, 2) : 0));
+    const double ms = usual * (1 + alike * uniform(0, step, 4)) * (1 + kNoise * uniform(rank, step, 1)) *
+                      (1 + (late ? imbalance * uniform(rank, step, 2) : 0));
     return rank == slow ? factor * ms : ms;
   }
 
+  // `number`: of the reductions of this communicator in the step.
   void reduce(std::vector<double>& at, uint32_t from, uint32_t to, uint64_t comm, uint32_t step,
-              comm::CommTrace& trace) const {
-    const double end = *std::max_element(at.begin() + from, at.begin() + to) + 1;
+              comm::CommTrace& trace, uint32_t number = 0) const {
+    const double end = *std::max_element(at.begin() + from, at.begin() + to) + 0.3;
     for (uint32_t rank = from; rank < to; ++rank) {
       CommRecord one;
-      one.rank = rank, one.seq = step, one.comm = comm, one.comm_size = to - from;
+      one.rank = rank, one.seq = step * kChatter + number, one.comm = comm, one.comm_size = to - from;
       one.op = CommOp::kAllReduce, one.step = step, one.bytes = 1 << 20;
       one.device = rank % 2;
       one.start_ns = static_cast<uint64_t>(at[rank] * 1e6);
@@ -61,7 +64,13 @@ struct Program {
     comm::CommTrace trace(&job, false);
     std::vector<double> at(ranks(), 1000);
     for (uint32_t step = 0; step < kSteps; ++step) {
-      for (uint32_t r = 0; r < ranks(); ++r) at[r] += work_ms(r, step, r < replicas ? 40 : 100);
+      for (uint32_t r = 0; r < ranks(); ++r)
+        at[r] += work_ms(r, step, r >= replicas ? 100 : chatter ? 4 : 40);
+      for (uint32_t n = 0; n < kChatter && chatter; ++n)
+        for (uint32_t r = 0; r < replicas; r += 2) {
+          for (const uint32_t one : {r, r + 1}) at[one] += 1.2 + 0.2 * uniform(one, step, 10 + n);
+          reduce(at, r, r + 2, 10 + r, step, trace, n);
+        }
       const double last = *std::max_element(at.begin() + replicas, at.end());
       for (uint32_t r = 0; r < replicas && waits != Waits::kNone; ++r) {
         const double entered = waits == Waits::kForAll ? last : at[r + replicas];
@@ -85,6 +94,23 @@ const std::vector<Program> kPrograms = {
     {.name = "slow rank of the stage that waits", .slow = 1, .factor = 4, .accused = "node-0"},
     {.name = "slow rank, no hidden wait", .waits = Waits::kNone, .slow = 6, .accused = "node-3"},
     {.name = "two replicas, all wait", .replicas = 2, .waits = Waits::kForAll, .imbalance = 0.1},
+    {.name = "slow rank while others reduce all the time",
+     .replicas = 8,
+     .waits = Waits::kNone,
+     .chatter = true,
+     .slow = 13,
+     .accused = "node-6"},
+    {.name = "the same, steps of different length",
+     .replicas = 8,
+     .waits = Waits::kNone,
+     .chatter = true,
+     .alike = 0.3,
+     .slow = 13,
+     .accused = "node-6"},
+    {.name = "slow rank that is waited for, steps of different length",
+     .alike = 0.3,
+     .slow = 6,
+     .accused = "node-3"},
     {.name = "all wait for a slow rank", .waits = Waits::kForAll, .slow = 6, .accused = "node-3"},
 };
 
