@@ -226,9 +226,10 @@ std::optional<int64_t> number_at(std::string_view text, size_t at, size_t* end =
   if (error != std::errc() || stop == first || value < 0) return std::nullopt;
   const std::string_view rest(stop, static_cast<size_t>(text.data() + text.size() - stop));
   const bool fraction = rest.size() > 1 && rest[0] == '.' && is_digit(rest[1]);
+  // "global_step=132.0", but not "*** STEP 3150571.0 ON gpu-3 CANCELLED": that is a job's number.
   const bool whole =
-      rest.starts_with(".0") && (rest.size() == 2 || !is_digit(rest[2]));  // "global_step=132.0"
-  if (fraction && !whole) return std::nullopt;                             // a fraction counts nothing
+      at > 0 && text[at - 1] == '=' && rest.starts_with(".0") && (rest.size() == 2 || !is_digit(rest[2]));
+  if (fraction && !whole) return std::nullopt;  // a fraction counts nothing
   if (end) *end = static_cast<size_t>(stop - text.data());
   return value;
 }

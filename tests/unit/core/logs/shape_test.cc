@@ -42,6 +42,7 @@ BOOST_AUTO_TEST_CASE(a_step_printed_as_a_whole_fraction_counts) {
   BOOST_REQUIRE(p.has_value());
   BOOST_TEST(p->iteration == 132);
   BOOST_TEST(!progress_of("global_step=132.05").has_value());
+  BOOST_TEST(!progress_of("slurmstepd: error: *** STEP 3150571.0 ON gpu-3 CANCELLED ***").has_value());
 }
 
 BOOST_AUTO_TEST_CASE(a_planned_end_is_known_by_its_words) {
