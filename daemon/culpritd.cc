@@ -102,7 +102,10 @@ int run(int argc, char** argv) {
   line.add_flag("--print-defaults", arguments.print_defaults,
                 "Print a configuration with every key, its default and what it means, and exit");
   const cli::Parsed parsed = line.parse(argc, argv);
-  if (parsed.kind == cli::Parsed::Kind::kHelp) return std::fputs(parsed.text.c_str(), stdout), kDone;
+  if (parsed.kind == cli::Parsed::Kind::kHelp) {
+    std::fputs(parsed.text.c_str(), stdout);
+    return kDone;
+  }
   if (parsed.kind != cli::Parsed::Kind::kRun) {
     complain(parsed.text + "; see `culpritd --help`");
     return kUnable;

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "core/detect/comm/tell.h"
+#include "core/detect/comm/findings.h"
 #include "core/detect/flight.h"
 #include "core/detect/lost_numbers.h"
 #include "core/diagnose/correlator.h"
@@ -263,7 +263,7 @@ struct Engine::Impl {
     const comm::Stopped stopped = by_clock        ? comm::Stopped::kByClock
                                   : !options.live ? comm::Stopped::kRecordsEnd
                                                   : comm::Stopped::kNo;
-    comm::Told said = comm::tell(comm, stopped, {&load, &announced});
+    comm::TraceFindings said = comm::report_findings(comm, stopped, {&load, &announced});
     std::move(said.wanted.begin(), said.wanted.end(), std::back_inserter(wanted));
     std::move(said.findings.begin(), said.findings.end(), std::back_inserter(analysis.findings));
     report.irregularities = std::move(said.irregularities);
@@ -322,7 +322,7 @@ struct Engine::Impl {
   }
 
   void add_metrics(const detect::View& view, detect::Analysis& analysis, Report& report) {
-    numerics::Told said = numbers.told();
+    numerics::NumericFindings said = numbers.findings();
     for (Finding& finding : said.findings) {
       for (FindingSubject& subject : finding.subjects) {
         if (!subject.rank) continue;

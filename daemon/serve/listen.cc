@@ -60,23 +60,23 @@ Status may_replace(const std::string& address, const std::string& path) {
 
 // Binds under a temporary name and renames: no client finds it with other permissions, or incomplete.
 Result<Listening> listen_unix(const std::string& address, uint32_t mode) {
-  const std::string path = address.substr(5), beside = path + ".new";
+  const std::string path = address.substr(5), staged = path + ".new";
   if (path.empty() || path[0] != '/')
     return fail(ErrorCode::kInvalid, fmt::format("{}: the path does not begin with '/'", address));
-  if (beside.size() >= sizeof(sockaddr_un::sun_path))
+  if (staged.size() >= sizeof(sockaddr_un::sun_path))
     return fail(ErrorCode::kInvalid, fmt::format("{}: longer than the {} bytes that a socket's path may have",
                                                  address, sizeof(sockaddr_un::sun_path) - 5));
   if (Status status = may_replace(address, path); !status) return tl::unexpected(status.error());
   Descriptor socket_of(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const sockaddr_un at = unix_address(beside);
-  unlink(beside.c_str());
+  const sockaddr_un at = unix_address(staged);
+  unlink(staged.c_str());
   if (socket_of.get() < 0 || bind(socket_of.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
     return fail(errno == EACCES ? ErrorCode::kDenied : ErrorCode::kIo,
                 fmt::format("{}: cannot be made: {}", address, reason(errno)));
-  if (chmod(beside.c_str(), mode) != 0 || listen(socket_of.get(), kBacklog) != 0 ||
-      rename(beside.c_str(), path.c_str()) != 0) {
+  if (chmod(staged.c_str(), mode) != 0 || listen(socket_of.get(), kBacklog) != 0 ||
+      rename(staged.c_str(), path.c_str()) != 0) {
     const int error = errno;
-    unlink(beside.c_str());
+    unlink(staged.c_str());
     return fail(ErrorCode::kIo, fmt::format("{}: cannot be made: {}", address, reason(error)));
   }
   return Listening{socket_of.release(), true, path, address};

@@ -120,9 +120,9 @@ def collect_wrong_certificates(context: Context) -> str:
     for agent in [*(one for one, _ in others), plain]:
         agent.launch()
     for agent, word in others:
-        def told(agent=agent, word=word) -> bool:
+        def reported(agent=agent, word=word) -> bool:
             return any(word in one.errors.read_text(errors="replace") for one in (agent, cluster.collector))
-        wait_until(told, 40, f"either side says why {agent.host} is refused: {agent.last_words()}")
+        wait_until(reported, 40, f"either side says why {agent.host} is refused: {agent.last_words()}")
         def in_status(agent=agent) -> bool:  # the other side may know first, and before it answers at all
             if not agent.socket.exists():
                 return False
@@ -343,7 +343,9 @@ def collect_played_job(context: Context) -> str:
                            f"unix:{cluster.collector.socket}"], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False, timeout=150)
     need(done.returncode == 0, f"exit {done.returncode}: {done.stderr[-300:]!r}")
-    told = json.loads(done.stdout)
-    need(told["hosts"] == hosts and told["acknowledged"] == told["frames"], f"not all is there: {told}")
-    need(told["verdict"], f"no verdict: {told}")
-    return f"{told['frames']} frames of {hosts} hosts, report after {told['report_after_ns'] / 1e9:.2f} s"
+    reported = json.loads(done.stdout)
+    need(reported["hosts"] == hosts and reported["acknowledged"] == reported["frames"],
+         f"not all is there: {reported}")
+    need(reported["verdict"], f"no verdict: {reported}")
+    seconds = reported["report_after_ns"] / 1e9
+    return f"{reported['frames']} frames of {hosts} hosts, report after {seconds:.2f} s"

@@ -60,7 +60,7 @@ def leave(folder: Path, stuck: Set[int], first: int, protocol: str) -> None:
 def dumps_are_picked_up_where_they_appear(context: Context) -> str:
     """Each rank's dump appears; the stuck rank is reported, also after a kill -9 in between; rewritten dumps
     (another hang) count again; a file that is no dump, or cut, is a problem."""
-    told = []
+    reported = []
     for protocol in ("pickle", "json"):
         daemon = context.daemon(protocol)
         dumps = daemon.folder / "dumps"
@@ -97,5 +97,5 @@ def dumps_are_picked_up_where_they_appear(context: Context) -> str:
         wait_until(lambda: stuck_of(daemon) == [5], 30, f"then 5 is stuck: {stuck_of(daemon)}")
         found = report(daemon)
         need(found["verdict"] and found["verdict"]["symptom"] == "hang", f"the verdict is {found['verdict']}")
-        told.append(f"{protocol}: {found['verdict']['title']}")
-    return "; ".join(told)
+        reported.append(f"{protocol}: {found['verdict']['title']}")
+    return "; ".join(reported)

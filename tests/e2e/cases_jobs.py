@@ -213,8 +213,8 @@ def a_locked_index_is_written_later(context: Context) -> str:
     lock.execute("ROLLBACK")
     wait_until(lambda: lock.execute("SELECT count(*) FROM jobs").fetchone()[0] == 1, 20, "the row comes")
     lock.close()
-    told = [line for line in daemon.errors.read_text().splitlines() if "is locked" in line]
-    need(len(told) == 1, f"reported more than once: {told}")
+    reported = [line for line in daemon.errors.read_text().splitlines() if "is locked" in line]
+    need(len(reported) == 1, f"reported more than once: {reported}")
     return "reported once, written when the lock was gone"
 
 

@@ -67,10 +67,11 @@ def ends_with_sockets(context: Context, polite: bool) -> str:
     gaps = daemon.gaps(str(daemon.trace))
     need(not found.doubled and not found.reordered and not found.broken, f"{found.doubled} doubled, "
          f"{found.reordered} out of order, {found.broken} altered")
-    told, known, lost = {gap["offset"] for gap in gaps}, set(sent), 0
+    reported, known, lost = {gap["offset"] for gap in gaps}, set(sent), 0
     for before, number, place in zip([-1, *found.numbers], found.numbers, found.places):
         missing = sum(one in known for one in range(before + 1, number))
-        need(not missing or place in told, f"{missing} lines are missing at byte {place}; gaps: {gaps[:5]}")
+        need(not missing or place in reported,
+             f"{missing} lines are missing at byte {place}; gaps: {gaps[:5]}")
         lost += missing
     need(lost + len(known & set(found.numbers)) == len(sent), "lines are missing at the end")
     need(len(gaps) <= kills, f"{len(gaps)} gaps of {kills} ends")

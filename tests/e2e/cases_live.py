@@ -64,8 +64,8 @@ def a_finished_job_does_not_hang(context: Context) -> str:
     for rank in (0, 1):
         makes_steps(context, daemon.logs / f"rank_{rank}.log", 40)
     time.sleep(8 + 25)
-    told = watch.events("diagnosis")
-    need(not told, f"it was said: {[one['title'] for one in told]}")
+    reported = watch.events("diagnosis")
+    need(not reported, f"it was said: {[one['title'] for one in reported]}")
     need(report(daemon)["hang"] is None, "the report says that it hangs")
     stopped = makes_steps(context, daemon.logs / "rank_2.log", 10_000)
     time.sleep(8)

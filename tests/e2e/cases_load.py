@@ -204,8 +204,9 @@ def check_rings(daemon: Daemon, count: int, outputs: List[str]) -> str:
         need(numbers == sorted(set(numbers)), f"rank {rank}: records twice, or out of order")
         need(runs_missing(numbers, count) == refused,
              f"rank {rank}: missing {runs_missing(numbers, count)[:4]}, refused by the ring: {refused[:4]}")
-        told = sum(gap.get("records", 0) for gap in daemon.gaps(source["path"]))
-        need(told == dropped, f"rank {rank}: {dropped} records were refused by the ring, {told} are reported")
+        reported = sum(gap.get("records", 0) for gap in daemon.gaps(source["path"]))
+        need(reported == dropped,
+             f"rank {rank}: the ring refused {dropped} records, {reported} are reported")
         dropped_in_all += dropped
     return f"{len(outputs)} rings of {count} records, {dropped_in_all} refused by full rings, all reported"
 
@@ -241,10 +242,10 @@ def ring_of_a_killed_process(context: Context) -> str:
     sources = rings_of(daemon)
     need(len(sources) == 1, f"{len(sources)} rings in the evidence")
     numbers, altered = records_of(daemon.evidence(sources[0]["path"]), 0)
-    told = sum(gap.get("records", 0) for gap in daemon.gaps(sources[0]["path"]))
+    reported = sum(gap.get("records", 0) for gap in daemon.gaps(sources[0]["path"]))
     need(not altered and numbers == sorted(set(numbers)) and numbers, f"{altered} altered")
     missing = runs_missing(numbers, numbers[-1])
-    need(len(missing) <= told, f"{told} reported of {missing[:4]}")
+    need(len(missing) <= reported, f"{reported} reported of {missing[:4]}")
     return f"{len(numbers)} records of a killed process"
 
 

@@ -143,9 +143,9 @@ def numerics_bad_lines(context: Context) -> str:
     tell(daemon, by_rank)
     report = waits_for(daemon, lambda r: is_named(r, 1), 40, "the odd rank is named")
     need_named(report, 1, HOST)
-    told = [row["what"] for row in report["problems"] if "not understood" in row["what"]]
-    need(len(told) == 3, f"problems: {report['problems']}")
-    return f"{len(told)} kinds of broken lines reported"
+    reported = [row["what"] for row in report["problems"] if "not understood" in row["what"]]
+    need(len(reported) == 3, f"problems: {report['problems']}")
+    return f"{len(reported)} kinds of broken lines reported"
 
 
 @case
@@ -189,8 +189,8 @@ def numerics_device_is_remembered(context: Context) -> str:
     daemon.start()
     job("second", 1)
     waits_for(daemon, lambda r: is_named(r, 1) and why("second"), 40, "the device is remembered", "second")
-    told = why("second")[0]
-    need("in 1 job before: first (step 80)" in told, told)
+    reported = why("second")[0]
+    need("in 1 job before: first (step 80)" in reported, reported)
     need([(one["device"], one["host"], one["job"], one["step"]) for one in daemon.items("/v1/devices")] ==
          [("GPU-4c1b", HOST, job, FAULT) for job in ("second", "first")], "another history is shown")
     shown = subprocess.run([str(context.bin_dir / "culprit"), "hosts", "--devices", "--server",
@@ -202,4 +202,4 @@ def numerics_device_is_remembered(context: Context) -> str:
     need(done.returncode == 0, f"culprit clear: {done.stderr[-200:]!r}")
     need(not why("second"), f"it is remembered after its host was cleared: {why('second')}")
     need(not daemon.items("/v1/devices"), "a history is shown after its host was cleared")
-    return told
+    return reported

@@ -27,7 +27,7 @@ class Told(NamedTuple):
         return out
 
 
-def told(daemon: Daemon) -> Told:
+def reported(daemon: Daemon) -> Told:
     """As the daemon kept it."""
     lines = [json.loads(line) for line in daemon.evidence(str(daemon.trace)).splitlines()]
     steps: Dict[int, Dict[int, dict]] = {}
@@ -45,7 +45,7 @@ def trained(context: Context, *options: str) -> "tuple[Daemon, Told]":
     last = f'"step":{STEPS - 1}'.encode()
     wait_until(lambda: daemon.evidence(str(daemon.trace)).count(last) >= 2 * RANKS, 30,
                "all ranks' last steps are kept")  # a heartbeat and the metrics of each
-    found = told(daemon)
+    found = reported(daemon)
     need(len(found.steps) == STEPS and all(len(rows) == RANKS for rows in found.steps.values()),
          f"{len(found.steps)} steps")
     need(len(found.audits) == STEPS // AUDIT, f"{len(found.audits)} audits")

@@ -71,8 +71,8 @@ def service_manager_is_told(context: Context) -> str:
         daemon.config.write_text(text)
         daemon.signal(signal.SIGHUP)
         asked = time.monotonic_ns() // 1000
-        told = manager.hears("RELOADING=1", 5)
-        at = int(told.partition("MONOTONIC_USEC=")[2])  # Type=notify-reload wants it
+        reported = manager.hears("RELOADING=1", 5)
+        at = int(reported.partition("MONOTONIC_USEC=")[2])  # Type=notify-reload wants it
         need(abs(at - asked) < 5_000_000, f"the reload began at {at} us of the monotonic clock, not {asked}")
         need(words in manager.hears("READY=1", 15), f"{words!r} is not what READY says")
 

@@ -171,8 +171,8 @@ def versions_newer_major_collector(context: Context) -> str:
     agent.writes("--rate", "0.2")
     wait_until(lambda: sentence in agent.errors.read_text(), 20, "the agent's log has the sentence")
     time.sleep(20)
-    told = agent.errors.read_text().count(sentence)
-    need(told == 1, f"the agent's log has it {told} times")
+    reported = agent.errors.read_text().count(sentence)
+    need(reported == 1, f"the agent's log has it {reported} times")
     need(fake.hellos <= 6, f"{fake.hellos} connections in 20 s")
     status = subprocess.run([str(agent.bin_dir / "culprit"), "status", "--server", f"unix:{agent.socket}"],
                             stdout=subprocess.PIPE, check=False, timeout=30).stdout.decode()

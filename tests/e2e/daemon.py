@@ -238,9 +238,9 @@ listen = "unix:api.sock"
     def gaps(self, path: str) -> List[dict]:
         """What the daemon tells of a source's gaps, in the trailers behind its bytes."""
         query = urllib.parse.urlencode({"job": JOB, "host": HOST, "path": path})
-        told = trailers(str(self.socket), "/v1/evidence?" + query, "x-culprit-gap")
+        reported = trailers(str(self.socket), "/v1/evidence?" + query, "x-culprit-gap")
         out = []
-        for text in told:
+        for text in reported:
             if more := re.match(r"and (\d+) gaps? more", text):  # anywhere after the listed ones
                 out += [{"offset": ANYWHERE, "bytes": 0, "records": 0}] * int(more[1])
                 continue

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/detect/comm/tell.h"
+#include "core/detect/comm/findings.h"
 #include "ingest/comm_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       again->next(records, 16);
       trace.take(again->header().host, records);
     } while (!records.empty());
-    const comm::Told told = comm::tell(trace);
+    const comm::TraceFindings told = comm::report_findings(trace);
     (void)told;
     (void)trace.told_drops();
   }

@@ -37,6 +37,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     bytes.remove_prefix(std::min(end + 1, bytes.size()));
     if (const auto read = ingest::parse_trace_line(line)) take(detector, *read);
   }
-  for (int again = 0; again < 2; ++again) (void)detector.told();
+  for (int again = 0; again < 2; ++again) (void)detector.findings();
   return 0;
 }

@@ -11,7 +11,7 @@ constexpr uint32_t kProof = 7;
 
 // Numbers of messages, processes and places, by the word before them: they may count up as regularly as
 // iterations do.
-constexpr std::array<std::string_view, 12> kOfOthers = {
+constexpr std::array<std::string_view, 12> kOtherNumbers = {
     "seq", "seqno", "sequence", "opcount", "id", "pid", "tid", "port", "slot", "uid", "offset", "nonce"};
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
@@ -31,7 +31,7 @@ bool counts_others(std::string_view text, size_t at) {
         std::ranges::equal(text.substr(begin - 1 - own.size(), own.size()), own, {}, lower))
       return false;
   return std::ranges::any_of(
-      kOfOthers, [&](std::string_view other) { return std::ranges::equal(word, other, {}, lower); });
+      kOtherNumbers, [&](std::string_view other) { return std::ranges::equal(word, other, {}, lower); });
 }
 
 // The first numbers of a text, as many as `out` takes; how many they are.

@@ -20,6 +20,7 @@ constexpr std::string_view kSentences[] = {
     "{} lines count for a writer whose progress is not followed",
     "the iterations of {} writers are not compared: there is too much of them",
     "{} unusual iterations are not kept",
+    "{} quoted samples are not remembered: their lines may count as the program's own",
 };
 static_assert(std::size(kSentences) == static_cast<size_t>(Drop::kCount));
 

@@ -1,4 +1,4 @@
-// What a job's logs lost to the bounds of what is kept: counted by kind, told in a sentence. Pure.
+// What a job's logs lost to the bounds of what is kept: counted by kind, reported in a sentence. Pure.
 #pragma once
 
 #include <array>
@@ -15,12 +15,13 @@ enum class Drop : uint8_t {
   kSamples,       // first lines of templates not kept as text
   kPlaces,        // lines whose place is not kept, below the bound for one template
   kGroups,        // lines not counted by who wrote them
-  kWriters,       // lines of writers beyond those told apart
+  kWriters,       // lines of writers beyond the limit
   kRules,         // lines of rules not kept as text
   kTracks,        // lines that count in one more track than are followed
   kTrackWriters,  // the same, by writer
   kLoops,         // writers whose iterations are not compared any more
   kOdd,           // odd iterations not kept
+  kQuotedTexts,   // quoted samples whose lines are not remembered
   kCount
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint32_t kNamedTracks = 0x80000000;  // keys of tracks that a name tells, above those of forms
 constexpr size_t kListLines = 1000;            // with rules, of a launcher's list
-constexpr size_t kQuoted = 256;                // texts of the data, each compared with all templates
+constexpr size_t kQuoted = 65'536;             // samples of the data that the job prints
 constexpr size_t kSamples = 8;                 // writers whose first line of a template is kept as text
 // Writers whose activity is kept in full: beyond, four ranks of a host share what one had.
 constexpr size_t kFineWriters = 16'384;
@@ -367,7 +367,8 @@ struct JobLog::Impl {
 
   void drop_quoted(const LogPlace& end, uint64_t begin) {
     rule_lines.drop_quoted(end, begin);
-    if (quoted.size() < kQuoted) quoted.push_back({end.source, end.writer, begin, end.line});
+    if (quoted.size() >= kQuoted) return drops.add(Drop::kQuotedTexts);
+    quoted.push_back({end.source, end.writer, begin, end.line});
   }
 
   void walk_lines(LogBatch& batch, Source& source) {

@@ -14,7 +14,7 @@ constexpr std::string_view kHead = "Traceback (most recent call last)";
 // pairs; ASCII boxes have '+', '-' and '|'.
 constexpr std::array<std::string_view, 2> kBoxBytes = {"\xe2\x94", "\xe2\x95"};
 
-// Bytes of the box sign or blank at `at`; 0 for other text. `ascii`: signs of ASCII count too.
+// Bytes of the box sign or blank at `at`; 0 for other text.
 size_t box_sign(std::string_view text, size_t at) {
   if (text[at] == ' ' || text[at] == '|' || text[at] == '+' || text[at] == '-') return 1;
   const bool box =

@@ -47,8 +47,8 @@ constexpr uint64_t kPieceCost = 4096;
 // Position of a source in an earlier run of the daemon.
 struct Known {
   StreamState state;
-  uint64_t next = 0, told = 0;  // records taken, drops reported
-  bool replaced = false;        // another file has the name now
+  uint64_t next = 0, reported = 0;  // records taken, drops reported
+  bool replaced = false;            // another file has the name now
 };
 
 // Fills in fields that records leave unknown from the ring's header. Done before storing: the ring may be
@@ -127,7 +127,7 @@ class RingReader::Impl {
   void sweep_stacks(const std::string& name, const RingName& parsed, int folder, TimeNs now);
   void unlink_file(const std::string& name, int folder);
   void end_absent_known(const std::vector<std::string>& names, const Round& round, Outcome* out);
-  void tell(bool* told, Error error, Outcome* out);
+  void tell(bool* reported, Error error, Outcome* out);
   std::string path_of(const std::string& name) const { return options_.folder + "/" + name; }
 
   // A ring.
@@ -171,7 +171,7 @@ RingReader::Impl::Impl(RingOptions options, std::span<const StreamState> known)
     Known place{state, state.size / kRingRecordBytes, 0};
     if (state.place) {
       place.next = state.place->offset;
-      place.told = state.place->fingerprint;
+      place.reported = state.place->fingerprint;
     }
     known_.insert_or_assign(state.info.path, std::move(place));
   }
@@ -179,9 +179,9 @@ RingReader::Impl::Impl(RingOptions options, std::span<const StreamState> known)
 
 // ---- the folder
 
-void RingReader::Impl::tell(bool* told, Error error, Outcome* out) {
-  if (!*told) out->problems.push_back(std::move(error));
-  *told = true;
+void RingReader::Impl::tell(bool* reported, Error error, Outcome* out) {
+  if (!*reported) out->problems.push_back(std::move(error));
+  *reported = true;
 }
 
 void RingReader::Impl::look_at_folder(const Round& round, Outcome* out) {
@@ -302,7 +302,7 @@ void RingReader::Impl::add(const std::string& name, const RingName& parsed, Ring
     const bool same = !place || (place->inode == ring->file.inode() && place->device == ring->file.device());
     if (same) {
       ring->next = known->second.next;
-      ring->drops_seen = ring->drops_told = known->second.told;
+      ring->drops_seen = ring->drops_told = known->second.reported;
       // The daemon died between a commit and this: a full ring would drop its next record for nothing.
       if (counts.read < ring->next && ring->next <= counts.written)
         if (const Status set = ring->file.set_read(ring->next); !set) ring->broken = set.error();

@@ -11,7 +11,7 @@
 #include <random>
 
 #include "base/hash.h"
-#include "core/detect/comm/tell.h"
+#include "core/detect/comm/findings.h"
 
 namespace {
 
@@ -96,7 +96,7 @@ int main(int count, char** arguments) {
     if (!unpack(in, 0, told)) return 1;
     trace.take_vectors(fmt::format("node-{}", host), told, told.streams);
   }
-  const Told answer = tell(trace);
+  const TraceFindings answer = report_findings(trace);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
   }
   const size_t held = mallinfo2().uordblks + mallinfo2().hblkhd - before;
   const auto begin = std::chrono::steady_clock::now();
-  const auto told = detector.told();
+  const auto told = detector.findings();
   const double telling = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::printf(
       "ranks %zu metrics %zu: %.3f s a step on the average, %.3f s the last, %.3f s the slowest; "

@@ -172,7 +172,7 @@ void HiddenWaits::mark(Step& step) const {
     const double after = kMs * static_cast<double>(step.aligned(waits, op.start) -
                                                    step.aligned(entered, step.ops[entered].start));
     if (!(op.excess_ms > kWorth * step.result.step_ms) || after > kAfterMs || after < -kTogetherMs) continue;
-    op.entered = entered;
+    op.waited_for = entered;
     take_out(step.result.ranks[step.owner[waits]], op.excess_ms, step.result.step_ms);
   }
 }

@@ -20,12 +20,12 @@ class Walk {
     for (size_t hops = 0; at != kNone && hops < step_.ops.size(); ++hops) {
       if (waited) at = last_to_arrive(at);
       const Op& op = step_.ops[at];
-      if (!std::isnan(op.excess_ms) && op.entered == kNone) {
+      if (!std::isnan(op.excess_ms) && op.waited_for == kNone) {
         RankStep& rank = step_.result.ranks[step_.owner[at]];
         rank.path += op.excess_ms;
       }
-      at = op.entered != kNone ? op.entered : op.before;
-      waited = op.entered == kNone && (at == kNone || !step_.ops[at].background || at == op.awaited);
+      at = op.waited_for != kNone ? op.waited_for : op.before;
+      waited = op.waited_for == kNone && (at == kNone || !step_.ops[at].background || at == op.awaited);
     }
     return std::move(on_path_);
   }

@@ -42,8 +42,8 @@ class Replay {
   struct Entry {
     uint32_t after = kNone;  // an operation; of kEnds: a place in launches_
     uint32_t instance = kNone;
-    uint32_t end = kNone;      // its instance, or what comes behind those: an end of its own
-    uint32_t entered = kNone;  // as Op::entered; after_ms: from there
+    uint32_t end = kNone;         // its instance, or what comes behind those: an end of its own
+    uint32_t waited_for = kNone;  // as Op::waited_for; after_ms: from there
     float gap_ms = 0, excess_ms = 0, after_ms = 0;
     After how = After::kNothing;
     bool alone = false;  // as Op::alone
@@ -82,7 +82,9 @@ class Replay {
     return false;
   }
 
-  int64_t entered_ns(const Op& op) const { return step_.aligned(op.entered, step_.ops[op.entered].start); }
+  int64_t entered_ns(const Op& op) const {
+    return step_.aligned(op.waited_for, step_.ops[op.waited_for].start);
+  }
   static double span_ms(const Op& op) { return kMs * static_cast<double>(op.end - op.start); }
 
   // What an operation took when all were there. Where some are not recorded it is what those that are had in
@@ -114,8 +116,8 @@ class Replay {
       if (op.excess_ms > 0) entry.excess_ms = std::min(op.excess_ms, op.gap_ms);
       entry.end = entry.instance = op.instance;
       entry.alone = op.alone;
-      entry.entered = op.entered;
-      if (op.entered != kNone)
+      entry.waited_for = op.waited_for;
+      if (op.waited_for != kNone)
         entry.after_ms =
             static_cast<float>(kMs * static_cast<double>(step_.aligned(k, op.start) - entered_ns(op)));
       if (const double span = span_ms(op); op.alone || span < took_[op.instance] - kTogetherMs) {
@@ -184,7 +186,7 @@ class Replay {
           earlier[rank] = std::exchange(waiting[on], rank);
           break;
         }
-        if (const uint32_t e = entries_[k].entered; e != kNone && next[step_.owner[e]] <= e) {
+        if (const uint32_t e = entries_[k].waited_for; e != kNone && next[step_.owner[e]] <= e) {
           hidden.emplace_back(e, rank);
           break;
         }
@@ -206,9 +208,9 @@ class Replay {
     for (const uint32_t k : order_) {
       const Entry& entry = entries_[k];
       double at = after(k, entry) + entry.gap_ms;
-      const bool waited = entry.entered != kNone;
+      const bool waited = entry.waited_for != kNone;
       if (waited || (excess.host != kNone && left_out_[step_.owner[k]])) at -= entry.excess_ms;
-      if (waited) at = std::max(at, starts_[entry.entered] + entry.after_ms);
+      if (waited) at = std::max(at, starts_[entry.waited_for] + entry.after_ms);
       starts_[k] = at;
       ends_[entry.instance].entry = std::max(ends_[entry.instance].entry, at);
       if (entry.end != entry.instance) ends_[entry.end].entry = at;

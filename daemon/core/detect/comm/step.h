@@ -31,11 +31,11 @@ struct Op {
   // After what the rank's own work before it began: an operation that ended, or that was begun in the
   // background and that nobody waits for.
   uint32_t before = kNone;
-  uint32_t awaited = kNone;  // one in the background that ended since: perhaps it was waited for
-  uint32_t launch = kNone;   // the first of those it was launched with, which stand behind one another
-  uint32_t entered = kNone;  // another rank's, for whose entry its excess waited (HiddenWaits)
-  float gap_ms = 0;          // of its own, before it; NaN: not known
-  float excess_ms = 0;       // of that, beyond its peers; NaN: not comparable
+  uint32_t awaited = kNone;     // one in the background that ended since: perhaps it was waited for
+  uint32_t launch = kNone;      // the first of those it was launched with, which stand behind one another
+  uint32_t waited_for = kNone;  // another rank's: its excess waited for that entry (HiddenWaits)
+  float gap_ms = 0;             // of its own, before it; NaN: not known
+  float excess_ms = 0;          // of that, beyond its peers; NaN: not comparable
   CommOp op = CommOp::kJoin;
   bool finished = true;
   bool background = false;  // the rank goes on while it runs

@@ -568,17 +568,17 @@ std::optional<Stuck> CommTrace::stuck(Stopped stopped) const {
 
 std::vector<std::string> CommTrace::told_drops() const {
   std::vector<std::string> out;
-  const auto tell = [&out](uint64_t n, std::string_view what) {
+  const auto add = [&out](uint64_t n, std::string_view what) {
     if (n > 0) out.push_back(fmt::format("{} {}", counted(n, "record"), what));
   };
-  for (const auto& [fault, n] : faulty_) tell(n, fmt::format("of communication left out: {}", fault));
-  tell(duplicates_, "of communication came twice: counted once");
-  tell(late_, "of communication came when their step had been judged: left out");
-  tell(cut_off_, "of communication are of steps in which the job was cut off and started again: left out");
-  tell(unplaced_steps_, "of communication tell no step and repeat nothing that would: left out");
-  tell(scattered_, "of communication are of more communicators and peers than can be followed: left out");
+  for (const auto& [fault, n] : faulty_) add(n, fmt::format("of communication left out: {}", fault));
+  add(duplicates_, "of communication came twice: counted once");
+  add(late_, "of communication came when their step had been judged: left out");
+  add(cut_off_, "of communication are of steps in which the job was cut off and started again: left out");
+  add(unplaced_steps_, "of communication tell no step and repeat nothing that would: left out");
+  add(scattered_, "of communication are of more communicators and peers than can be followed: left out");
   if (const auto ranks = missing()) out.push_back("not there: " + *ranks);
-  tell(beyond_, "of operations under way were more than can be remembered");
+  add(beyond_, "of operations under way were more than can be remembered");
   if (forgotten_ > 0)
     out.push_back(fmt::format("{} of communication are forgotten", counted(forgotten_, "step")));
   return out;

@@ -49,7 +49,7 @@ void Detector::take(const LoopEvent& event) {
 }
 bool Detector::empty() const { return impl_->is_empty; }
 
-Told Detector::told() {
+NumericFindings Detector::findings() {
   const Window& window = impl_->window;
   // What is not whole yet is judged as it is, by a copy: the rows that are missing may still come.
   Judge judge = impl_->judge;
@@ -58,24 +58,24 @@ Told Detector::told() {
     judge.step(frame, window);
     curves.take(frame, window, judge.odd());
   }
-  Told told;
+  NumericFindings out;
   for (const Case& known : judge.cases().all()) {
-    told.faults.push_back(fault_of(known, window));
-    told.findings.push_back(finding_of(known, window));
+    out.faults.push_back(fault_of(known, window));
+    out.findings.push_back(finding_of(known, window));
   }
-  std::stable_sort(told.faults.begin(), told.faults.end(),
+  std::stable_sort(out.faults.begin(), out.faults.end(),
                    [](const NumericFault& a, const NumericFault& b) { return a.step < b.step; });
-  told.curves = curves.told(window);
-  told.problems = window.problems();
+  out.curves = curves.told(window);
+  out.problems = window.problems();
   if (impl_->unread_checks > 0) {
-    told.problems.push_back(fmt::format("{} events of checks could not be used; the first: {}",
-                                        impl_->unread_checks, impl_->first_unread));
+    out.problems.push_back(fmt::format("{} events of checks could not be used; the first: {}",
+                                       impl_->unread_checks, impl_->first_unread));
   }
   if (judge.cases().refused() > 0) {
-    told.problems.push_back(fmt::format("{} numeric faults beyond the first {} are not listed",
-                                        judge.cases().refused(), limits::kNumericFaults));
+    out.problems.push_back(fmt::format("{} numeric faults beyond the first {} are not listed",
+                                       judge.cases().refused(), limits::kNumericFaults));
   }
-  return told;
+  return out;
 }
 
 }  // namespace culprit::core::numerics

@@ -23,7 +23,7 @@ struct Layout {
   std::map<uint32_t, uint32_t> peers;
 };
 
-struct Told {
+struct NumericFindings {
   std::vector<NumericFault> faults;   // by step
   std::vector<Finding> findings;      // detector "numerics", one for each fault
   std::vector<std::string> problems;  // what was seen and could not be used: a sentence each
@@ -43,7 +43,7 @@ class Detector {
   // Whether anything was taken.
   bool empty() const;
   // Of all that was taken. May be asked at any time, again and again; the last steps are judged as they are.
-  Told told();
+  NumericFindings findings();
 
  private:
   struct Impl;

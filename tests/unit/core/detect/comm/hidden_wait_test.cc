@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/flat_map.h"
-#include "core/detect/comm/tell.h"
+#include "core/detect/comm/findings.h"
 
 using namespace culprit;
 
@@ -59,7 +59,7 @@ struct Program {
     }
   }
 
-  comm::Told answer() const {
+  comm::TraceFindings answer() const {
     const JobFile job;
     comm::CommTrace trace(&job, false);
     std::vector<double> at(ranks(), 1000);
@@ -81,7 +81,7 @@ struct Program {
       for (uint32_t r = 0; r < ranks(); ++r) at[r] += work_ms(r, step, 20);
       reduce(at, 0, ranks(), 3, step, trace);
     }
-    return comm::tell(trace);
+    return comm::report_findings(trace);
   }
 };
 std::ostream& operator<<(std::ostream& out, const Program& p) { return out << p.name; }
@@ -118,7 +118,7 @@ const std::vector<Program> kPrograms = {
 
 BOOST_DATA_TEST_CASE(a_wait_that_no_record_shows_accuses_no_rank, boost::unit_test::data::make(kPrograms),
                      program) {
-  const comm::Told answer = program.answer();
+  const comm::TraceFindings answer = program.answer();
   std::string accused;
   for (const Finding& f : answer.findings) {
     BOOST_TEST_MESSAGE(program.name + ": " + f.title);

@@ -7,7 +7,7 @@
 #include "../../../../bench/comm/plain_job.h"
 #include "base/time.h"
 #include "core/detect/comm/asked.h"
-#include "core/detect/comm/tell.h"
+#include "core/detect/comm/findings.h"
 #include "ingest/comm_file.h"
 #include "ingest/source_list.h"
 
@@ -112,7 +112,7 @@ void feed(const plain::Layout& layout, const plain::Chance& c, const plain::Faul
     for (const auto& step : steps) trace.take("node-" + std::to_string(h), step[h]);
 }
 
-comm::Told tell_folder(const std::string& folder) {
+comm::TraceFindings tell_folder(const std::string& folder) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
   for (const ingest::SourceFile& file : ingest::list_sources({folder}).files) {
@@ -125,7 +125,7 @@ comm::Told tell_folder(const std::string& folder) {
       trace.take(reader->header().host, records);
     } while (!records.empty());
   }
-  return comm::tell(trace);
+  return comm::report_findings(trace);
 }
 
 const char* data_folder() { return std::getenv("CULPRIT_DATA"); }
@@ -137,7 +137,7 @@ BOOST_DATA_TEST_CASE(names_who_was_slow_and_nobody_where_nobody_was, boost::unit
   const JobFile job;
   comm::CommTrace trace(&job, false);
   feed(kLayout, c.chance, c.faults, trace);
-  const comm::Told answer = comm::tell(trace);
+  const comm::TraceFindings answer = comm::report_findings(trace);
   BOOST_TEST(answer.findings.size() == (c.kind.empty() ? 0u : 1u));
   bool named = false;
   for (const Irregularity& i : answer.irregularities) {
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(finds_the_second_culprit_behind_the_first) {
                                                                       : r == 50 ? 1.3
                                                                                 : 1.0; }),
        trace);
-  const comm::Told answer = comm::tell(trace);
+  const comm::TraceFindings answer = comm::report_findings(trace);
   BOOST_REQUIRE(answer.findings.size() == 2u);
   BOOST_TEST(answer.findings[0].subjects[0].rank.value() == 21u);
   BOOST_TEST(answer.findings[1].subjects[0].rank.value() == 50u);
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(tells_what_a_step_would_have_taken_without_the_excess) {
   comm::CommTrace healthy(&job, false), slow(&job, false);
   feed(kLayout, chance(), {}, healthy);
   feed(kLayout, chance(), slow_work([](uint32_t rank, uint32_t) { return rank == 21 ? 1.4 : 1.0; }), slow);
-  const comm::Told without = comm::tell(healthy), with = comm::tell(slow);
+  const comm::TraceFindings without = comm::report_findings(healthy), with = comm::report_findings(slow);
   BOOST_REQUIRE(with.irregularities.size() == 1u);
   for (size_t i = 1; i < with.steps.steps.size(); ++i)
     BOOST_TEST(with.steps.without_ms[i] == without.steps.step_ms[i], boost::test_tools::tolerance(0.02));
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(a_trace_that_ends_in_the_middle_of_a_run_is_no_hang) {
   for (uint64_t part = 1; part < 32; ++part) {
     comm::CommTrace cut(&job, false);
     feed_until(first + (last - first) / 32 * part, {}, cut);
-    BOOST_TEST(!comm::tell(cut).hang.has_value(), "cut off after " << part << " of 32 parts");
+    BOOST_TEST(!comm::report_findings(cut).hang.has_value(), "cut off after " << part << " of 32 parts");
   }
 }
 
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(suspects_the_device_that_does_not_leave_the_last_operation)
       trace.take("node-" + std::to_string(h), step[h]);
     }
   }
-  const comm::Told answer = comm::tell(trace);
+  const comm::TraceFindings answer = comm::report_findings(trace);
   BOOST_REQUIRE(answer.hang);
   BOOST_REQUIRE(answer.hang->suspects.size() == 1u);
   BOOST_TEST(answer.hang->suspects[0].rank.value() == 21u);
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(suspects_the_device_that_does_not_leave_the_last_operation)
 
 // Three ranks on the cores of one host, next to other work: steps of 300 to 400 ms, each late by up to
 // a fifth. Rank 1 loses 120 ms more in some of them.
-comm::Told three_on_cores(const std::function<bool(uint64_t)>& slow) {
+comm::TraceFindings three_on_cores(const std::function<bool(uint64_t)>& slow) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
   constexpr uint64_t kMs = 1'000'000;
@@ -252,11 +252,11 @@ comm::Told three_on_cores(const std::function<bool(uint64_t)>& slow) {
       trace.take("node-0", {&one, 1});
     }
   }
-  return comm::tell(trace);
+  return comm::report_findings(trace);
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_on_cores_is_named_where_it_is_behind_in_nearly_all_steps_of_a_longer_time) {
-  const comm::Told answer = three_on_cores([](uint64_t step) { return step >= 20; });
+  const comm::TraceFindings answer = three_on_cores([](uint64_t step) { return step >= 20; });
   BOOST_REQUIRE(answer.findings.size() == 1u);
   BOOST_TEST(answer.findings[0].subjects[0].rank.value() == 1u);
   BOOST_TEST((answer.findings[0].component == Component::kCpu));
@@ -297,7 +297,7 @@ BOOST_AUTO_TEST_CASE(what_a_rank_costs_is_told_where_operations_are_launched_as_
     }
     at = all + 5 * kMs;
   }
-  const comm::Told answer = comm::tell(trace);
+  const comm::TraceFindings answer = comm::report_findings(trace);
   BOOST_REQUIRE(answer.irregularities.size() == 1u);
   const Irregularity& slow = answer.irregularities[0];
   BOOST_TEST(slow.suspects.at(0).rank.value() == 5u);
@@ -327,7 +327,7 @@ BOOST_AUTO_TEST_CASE(who_would_wait_for_the_culprit_himself_is_not_named_beside_
       hosts[rank / 2].push_back(one);
     }
   for (size_t h = 0; h < hosts.size(); ++h) trace.take("node-" + std::to_string(h), hosts[h]);
-  const comm::Told answer = comm::tell(trace);
+  const comm::TraceFindings answer = comm::report_findings(trace);
   BOOST_REQUIRE(answer.hang);
   BOOST_REQUIRE(answer.hang->suspects.size() == 1u);
   BOOST_TEST(answer.hang->suspects[0].rank.value() == 1u);
@@ -359,7 +359,7 @@ BOOST_AUTO_TEST_CASE(joins_that_are_written_again_show_that_a_trace_ends_in_a_ha
       records.push_back(join);
     }
     trace.take("node-0", records);
-    const comm::Told answer = comm::tell(trace);
+    const comm::TraceFindings answer = comm::report_findings(trace);
     BOOST_REQUIRE(answer.hang.has_value() == again);
     if (again) BOOST_TEST(answer.hang->suspects.at(0).rank.value() == 3u);
   }
@@ -370,7 +370,7 @@ BOOST_AUTO_TEST_CASE(hosts_of_which_nothing_is_recorded_are_told_and_blame_nobod
   comm::CommTrace trace(&job, false);
   plain::Job plain(kLayout, chance());
   for (int s = 0; s < 6; ++s) trace.take("node-3", plain.step()[3]);
-  const comm::Told answer = comm::tell(trace);
+  const comm::TraceFindings answer = comm::report_findings(trace);
   BOOST_TEST(answer.findings.empty());
   BOOST_TEST(!answer.hang.has_value());
   BOOST_REQUIRE(trace.told_drops().size() == 1u);
@@ -397,7 +397,7 @@ BOOST_AUTO_TEST_CASE(a_step_whose_end_is_lost_blames_nobody_for_the_next) {
     if (s == 5) step[2].erase(last);
     for (uint32_t h = 0; h < plain.hosts(); ++h) trace.take("node-" + std::to_string(h), step[h]);
   }
-  BOOST_TEST(comm::tell(trace).findings.empty());
+  BOOST_TEST(comm::report_findings(trace).findings.empty());
 }
 
 // Through the links within its one host all of a job goes: there is nothing to compare them with.
@@ -406,7 +406,7 @@ BOOST_AUTO_TEST_CASE(on_one_host_its_links_are_no_part_that_could_be_slow) {
   comm::CommTrace trace(&job, false);
   feed({2, 2, 2, 8, 2, 8}, chance(), slow_network([](const Ranks&, uint32_t step) { return step >= 6; }),
        trace);
-  BOOST_TEST(comm::tell(trace).findings.empty());
+  BOOST_TEST(comm::report_findings(trace).findings.empty());
 }
 
 // A way between two hosts that a ring of eight passes: any two of them may be those, so nobody is named.
@@ -415,7 +415,7 @@ BOOST_AUTO_TEST_CASE(what_many_parts_would_explain_as_well_names_none_of_them) {
   comm::CommTrace trace(&job, false);
   feed({1, 8, 1, 8, 2, 1}, chance(),
        slow_network([](const Ranks& ranks, uint32_t step) { return ranks.size() == 8 && step >= 6; }), trace);
-  BOOST_TEST(comm::tell(trace).findings.empty());
+  BOOST_TEST(comm::report_findings(trace).findings.empty());
 }
 
 BOOST_AUTO_TEST_CASE(is_the_surer_the_more_steps_a_culprit_shows_in) {
@@ -425,7 +425,7 @@ BOOST_AUTO_TEST_CASE(is_the_surer_the_more_steps_a_culprit_shows_in) {
     comm::CommTrace trace(&job, false);
     feed(kLayout, chance(),
          slow_work([&](uint32_t r, uint32_t s) { return r == 21 && s >= from ? 1.5 : 1.0; }), trace);
-    const comm::Told answer = comm::tell(trace);
+    const comm::TraceFindings answer = comm::report_findings(trace);
     BOOST_REQUIRE(answer.findings.size() == 1u);
     BOOST_TEST(answer.findings[0].confidence > sure);
     sure = answer.findings[0].confidence;
@@ -440,7 +440,7 @@ BOOST_AUTO_TEST_CASE(suspects_the_rank_that_does_not_come) {
   faults.stuck_rank = 21;
   faults.stuck_step = 11;
   feed(kLayout, chance(), faults, trace);
-  const comm::Told answer = comm::tell(trace);
+  const comm::TraceFindings answer = comm::report_findings(trace);
   BOOST_REQUIRE(answer.hang);
   BOOST_REQUIRE(answer.hang->suspects.size() == 1u);
   BOOST_TEST(answer.hang->suspects[0].rank.value() == 21u);
@@ -461,7 +461,7 @@ BOOST_AUTO_TEST_CASE(the_order_of_records_changes_nothing) {
       mixed.take("node-" + std::to_string(h), {step[h].data(), 10});  // and some of them twice
     }
   }
-  const comm::Told a = comm::tell(forward), b = comm::tell(mixed);
+  const comm::TraceFindings a = comm::report_findings(forward), b = comm::report_findings(mixed);
   BOOST_REQUIRE(a.irregularities.size() == 1u);
   BOOST_REQUIRE(b.irregularities.size() == 1u);
   BOOST_TEST(a.irregularities[0].suspects[0].rank.value() == b.irregularities[0].suspects[0].rank.value());
@@ -474,12 +474,12 @@ BOOST_AUTO_TEST_CASE(names_rank_0_of_a_real_job_and_nobody_of_another) {
     BOOST_TEST_MESSAGE("passed over: CULPRIT_DATA is not set");
     return;
   }
-  const comm::Told ar = tell_folder(std::string(data_folder()) + "/comm/straggler-AR");
+  const comm::TraceFindings ar = tell_folder(std::string(data_folder()) + "/comm/straggler-AR");
   BOOST_REQUIRE(ar.irregularities.size() == 1u);
   BOOST_TEST(ar.irregularities[0].suspects[0].rank.value() == 0u);
   BOOST_TEST(ar.irregularities[0].first_step == ar.steps.steps.front());
   BOOST_TEST(ar.irregularities[0].last_step == ar.steps.steps.back());
-  const comm::Told st = tell_folder(std::string(data_folder()) + "/comm/straggler-ST");
+  const comm::TraceFindings st = tell_folder(std::string(data_folder()) + "/comm/straggler-ST");
   BOOST_TEST(st.findings.empty());
   BOOST_TEST(st.irregularities.empty());
 }
@@ -607,7 +607,7 @@ BOOST_FIXTURE_TEST_CASE(a_job_slower_by_some_percent_accuses_nobody, Results) {
 }
 
 // Ranks 0 to 3 of one group; what each enters as its operation number 5.
-comm::Told tell_calls(const std::vector<std::pair<CommOp, uint64_t>>& calls, uint64_t last = 5) {
+comm::TraceFindings tell_calls(const std::vector<std::pair<CommOp, uint64_t>>& calls, uint64_t last = 5) {
   static const JobFile job;
   comm::CommTrace trace(&job, false);
   for (uint32_t rank = 0; rank < calls.size(); ++rank)
@@ -621,12 +621,12 @@ comm::Told tell_calls(const std::vector<std::pair<CommOp, uint64_t>>& calls, uin
       one.end_ns = (1010 + 100 * seq) * 1'000'000;
       trace.take("node-" + std::to_string(rank), {&one, 1});
     }
-  return comm::tell(trace);
+  return comm::report_findings(trace);
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_that_enters_another_collective_than_its_peers_is_the_programs_fault) {
   using enum CommOp;
-  const comm::Told answer =
+  const comm::TraceFindings answer =
       tell_calls({{kAllReduce, 1024}, {kAllReduce, 1024}, {kAllGather, 1024}, {kAllReduce, 1024}});
   BOOST_REQUIRE(answer.findings.size() == 1u);
   const Finding& f = answer.findings[0];
@@ -676,12 +676,12 @@ BOOST_AUTO_TEST_CASE(a_stage_that_one_host_runs_alone_and_slowly_is_told_as_unkn
   comm::CommTrace slow(&job, false), healthy(&job, false);
   const plain::Layout layout{2, 4, 4, 8, 2, 8};
   feed(layout, chance(), slow_work([](uint32_t r, uint32_t) { return host(r) == 1 ? 1.8 : 1.0; }), slow);
-  const comm::Told answer = comm::tell(slow);
+  const comm::TraceFindings answer = comm::report_findings(slow);
   BOOST_TEST(answer.findings.empty());
   BOOST_REQUIRE(answer.missing.size() == 1u);
   BOOST_TEST(answer.missing[0].find("all of them run on node-1") != std::string::npos, answer.missing[0]);
   feed(layout, chance(), {}, healthy);
-  BOOST_TEST(comm::tell(healthy).missing.empty());
+  BOOST_TEST(comm::report_findings(healthy).missing.empty());
 }
 
 BOOST_AUTO_TEST_CASE(what_is_wrong_with_records_is_counted_and_told) {

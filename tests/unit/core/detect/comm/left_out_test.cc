@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
-#include "core/detect/comm/tell.h"
+#include "core/detect/comm/findings.h"
 
 using namespace culprit;
 
@@ -16,7 +16,7 @@ constexpr uint32_t kRanks = 4, kSteps = 20;
 struct Program {
   uint32_t skips = UINT32_MAX, late = UINT32_MAX;
 
-  comm::Told tell() const {
+  comm::TraceFindings tell() const {
     const JobFile job;
     comm::CommTrace trace(&job, false);
     for (uint32_t rank = 0; rank < kRanks; ++rank) {
@@ -34,14 +34,14 @@ struct Program {
           trace.take("node-" + std::to_string(rank), {&one, 1});
         }
     }
-    return comm::tell(trace);
+    return comm::report_findings(trace);
   }
 };
 
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_rank_that_leaves_out_a_collective_is_behind_from_then_on) {
-  const comm::Told answer = Program{.skips = 2}.tell();
+  const comm::TraceFindings answer = Program{.skips = 2}.tell();
   BOOST_REQUIRE(answer.left_out.has_value());
   BOOST_TEST(answer.left_out->finding.title ==
              "Rank 2 (node-2) left out an operation (all_reduce) in step 10: it is behind 3 peers since");

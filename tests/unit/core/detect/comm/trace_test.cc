@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "../../../../bench/comm/plain_job.h"
-#include "core/detect/comm/tell.h"
+#include "core/detect/comm/findings.h"
 
 using namespace culprit;
 
@@ -119,7 +119,7 @@ uint64_t unmix64(uint64_t x, uint64_t b) {
 }
 
 // What was said, to the last bit of what is counted.
-std::string words_of(const comm::Told& told) {
+std::string words_of(const comm::TraceFindings& told) {
   std::string out;
   for (const Finding& f : told.findings) {
     out += f.title;
@@ -151,7 +151,7 @@ BOOST_DATA_TEST_CASE(memory_is_bounded_whatever_records_say, boost::unit_test::d
     trace.take("a", block);
     block.clear();
   }
-  const comm::Told told = comm::tell(trace);
+  const comm::TraceFindings told = comm::report_findings(trace);
   BOOST_TEST(told.steps.rows.size() <= 64u);
   BOOST_TEST(joined(trace.told_drops()).find(c.told) != std::string::npos);
   // A kilobyte a record would be a table for each; what a row takes comes on top of what the one before left.
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(the_answer_does_not_depend_on_how_many_steps_are_analysed_a
       const auto step = plain.step();
       for (uint32_t h = 0; h < plain.hosts(); ++h) trace.take("node-" + std::to_string(h), step[h]);
     }
-    return words_of(comm::tell(trace));
+    return words_of(comm::report_findings(trace));
   };
   const std::string one = say(1);
   BOOST_TEST(one.find("ank 9 ") != std::string::npos);
@@ -232,7 +232,7 @@ BOOST_FIXTURE_TEST_CASE(steps_of_a_job_that_was_started_again_are_judged_again, 
   slow.work = [](uint32_t rank, uint32_t) { return rank == 9 ? 1.5 : 1.0; };
   run(20, 0, 0, 0, {});
   run(20, 5, kLaterNs, 0, slow);
-  const comm::Told told = comm::tell(trace);
+  const comm::TraceFindings told = comm::report_findings(trace);
   BOOST_REQUIRE(told.findings.size() == 1u);
   BOOST_TEST(told.findings[0].subjects[0].rank.value() == 9u);
   BOOST_TEST(trace.steps().size() >= 36u);
@@ -245,7 +245,7 @@ BOOST_FIXTURE_TEST_CASE(slow_steps_do_not_join_over_a_new_start, StartedAgain) {
   slow.work = [](uint32_t rank, uint32_t) { return rank == 9 ? 1.5 : 1.0; };
   run(20, 0, 0, 0, slow);
   run(20, 5, kLaterNs, 0, slow);
-  const comm::Told told = comm::tell(trace);
+  const comm::TraceFindings told = comm::report_findings(trace);
   BOOST_TEST(told.irregularities.size() >= 2u);
   for (const Irregularity& one : told.irregularities) BOOST_TEST(one.first_step <= one.last_step);
 }

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "../../../../bench/comm/plain_job.h"
-#include "core/detect/comm/tell.h"
+#include "core/detect/comm/findings.h"
 
 using namespace culprit;
 using namespace culprit::comm;
@@ -133,7 +133,7 @@ class Agents {
     return bytes;
   }
 
-  Told told() { return tell(all_, comm::Stopped::kNo); }
+  TraceFindings findings() { return report_findings(all_, comm::Stopped::kNo); }
   Sizes sizes;
 
  private:
@@ -163,11 +163,11 @@ class Agents {
   size_t done_ = 0;
 };
 
-Told from_records(const std::vector<std::vector<std::vector<CommRecord>>>& records) {
+TraceFindings from_records(const std::vector<std::vector<std::vector<CommRecord>>>& records) {
   CommTrace all(&kNoJob, true);
   for (uint32_t s = 0; s < kSteps; ++s)
     for (uint32_t h = 0; h < kHosts; ++h) all.take(name_of(h), records[h][s]);
-  return tell(all, comm::Stopped::kNo);
+  return report_findings(all, comm::Stopped::kNo);
 }
 
 std::string words(const Irregularity& i) {
@@ -187,10 +187,10 @@ BOOST_DATA_TEST_CASE(vectors_say_what_all_records_say, cases(), c) {
   Agents agents(records);
   agents.go_on(kSteps / 2);
   agents.go_on(kSteps);
-  Told told = agents.told();
-  const Told whole = from_records(in_time), sums = told;
+  TraceFindings told = agents.findings();
+  const TraceFindings whole = from_records(in_time), sums = told;
   const size_t asked = agents.answer(told.wanted);
-  told = agents.told();
+  told = agents.findings();
   const double raw = 64.0 * static_cast<double>(agents.sizes.records);
   BOOST_TEST_MESSAGE(
       c.name << ": " << static_cast<double>(agents.sizes.bytes) / static_cast<double>(agents.sizes.vectors)
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(sums_and_records_asked_for_are_a_hundredth) {
   const auto records = records_of({"", chance(), slow});
   Agents agents(records);
   agents.go_on(kSteps);
-  const size_t asked = agents.answer(agents.told().wanted);  // one step
+  const size_t asked = agents.answer(agents.findings().wanted);  // one step
   const double raw_step = 64.0 * static_cast<double>(agents.sizes.records) / kSteps;
   const double sums = static_cast<double>(agents.sizes.bytes) / kSteps;
   const double part = (1000 * sums + kStepsAsked * static_cast<double>(asked)) / (1000 * raw_step);
@@ -244,10 +244,10 @@ BOOST_AUTO_TEST_CASE(without_the_culprits_records_sums_count) {
   const auto records = records_of({"", chance(), slow});
   Agents agents(records);
   agents.go_on(kSteps);
-  const Told sums = agents.told();
+  const TraceFindings sums = agents.findings();
   BOOST_REQUIRE(!sums.wanted.empty());
   agents.answer(sums.wanted, host_of(21));
-  const Told told = agents.told();
+  const TraceFindings told = agents.findings();
   BOOST_REQUIRE(told.irregularities.size() == 1u);
   BOOST_TEST(told.irregularities[0].cost_ms == sums.irregularities[0].cost_ms);
   BOOST_TEST(told.wanted.empty());  // not again at once
@@ -273,9 +273,9 @@ BOOST_AUTO_TEST_CASE(vectors_of_a_job_that_was_started_again_are_judged_again) {
   Agents agents(records);
   for (size_t until = 7; until < records[0].size(); until += 7) agents.go_on(until);
   agents.go_on(records[0].size());
-  Told told = agents.told();
+  TraceFindings told = agents.findings();
   agents.answer(told.wanted);
-  told = agents.told();
+  told = agents.findings();
   BOOST_TEST(told.steps.steps.size() >= 2 * kSteps - 14u);
   BOOST_TEST(told.steps.steps.back() >= 20);
   BOOST_REQUIRE(told.findings.size() == 1u);

@@ -29,7 +29,7 @@ Said replay(int64_t step, uint32_t rank, const std::string& where, const std::st
   return {"replay", step, rank, {{"where", '"' + where + '"'}, {"equal", equal}}};
 }
 
-Told with(const std::vector<Said>& all, bool suspect = false) {
+NumericFindings with(const std::vector<Said>& all, bool suspect = false) {
   Detector detector;
   for (const Row& row : rows({}, [&](Row& r) {
          if (suspect && r.rank == 2 && r.step >= 60) r.values["act_max/layer.1"] *= 1.6;
@@ -37,13 +37,13 @@ Told with(const std::vector<Said>& all, bool suspect = false) {
     row.give(detector);
   }
   for (const Said& said : all) give(detector, said);
-  return detector.told();
+  return detector.findings();
 }
 
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(an_audit_of_two_suspects_both_by_half) {
-  const Told t = with({audit(70, 1, 2)});
+  const NumericFindings t = with({audit(70, 1, 2)});
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
   BOOST_TEST(t.faults[0].kind == "sdc");
   BOOST_TEST(t.faults[0].ranks == (std::vector<uint32_t>{1, 2}), boost::test_tools::per_element());
@@ -53,14 +53,14 @@ BOOST_AUTO_TEST_CASE(an_audit_of_two_suspects_both_by_half) {
 }
 
 BOOST_AUTO_TEST_CASE(a_third_names_the_odd_one_and_it_is_isolated) {
-  const Told t = with({audit(70, 1, 2, "2")});
+  const NumericFindings t = with({audit(70, 1, 2, "2")});
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
   BOOST_TEST(t.faults[0].ranks == std::vector<uint32_t>{2}, boost::test_tools::per_element());
   BOOST_TEST((t.findings[0].action == ActionKind::kIsolate));
 }
 
 BOOST_AUTO_TEST_CASE(who_differs_from_two_is_the_odd_one) {
-  const Told t = with({audit(70, 1, 2), audit(72, 2, 3)});
+  const NumericFindings t = with({audit(70, 1, 2), audit(72, 2, 3)});
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
   BOOST_TEST(t.faults[0].ranks == std::vector<uint32_t>{2}, boost::test_tools::per_element());
 }
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(what_a_check_proved_and_the_numbers_show_is_one_fault) {
     if (row.step == 60 && row.rank == 0) give(detector, audit(60, 1, 2, "2"));
     row.give(detector);
   }
-  const Told t = detector.told();
+  const NumericFindings t = detector.findings();
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
   BOOST_TEST(t.faults[0].ranks == std::vector<uint32_t>{2}, boost::test_tools::per_element());
   BOOST_TEST(t.faults[0].step == 60);
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(further_audits_leave_less_doubt) {
 
 BOOST_AUTO_TEST_CASE(a_replay_that_differs_proves_the_device) {
   for (const char* where : {"same", "elsewhere"}) {
-    const Told t = with({replay(70, 2, where, "false")}, true);
+    const NumericFindings t = with({replay(70, 2, where, "false")}, true);
     BOOST_TEST_REQUIRE(t.faults.size() == 1);
     BOOST_TEST(t.faults[0].confidence >= 0.95);
     BOOST_TEST((t.findings[0].action == ActionKind::kIsolate));
@@ -95,24 +95,24 @@ BOOST_AUTO_TEST_CASE(a_replay_that_differs_proves_the_device) {
 }
 
 BOOST_AUTO_TEST_CASE(a_replay_elsewhere_that_agrees_takes_the_suspicion_back) {
-  const Told t = with({replay(70, 2, "elsewhere", "true")}, true);
+  const NumericFindings t = with({replay(70, 2, "elsewhere", "true")}, true);
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
   BOOST_TEST(t.faults[0].kind == "data");
   BOOST_TEST(t.findings[0].subjects.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_step_from_before_the_fault_takes_nothing_back) {
-  const Told without = with({}, true), t = with({replay(50, 2, "same", "true")}, true);
+  const NumericFindings without = with({}, true), t = with({replay(50, 2, "same", "true")}, true);
   BOOST_TEST(t.faults.at(0).confidence == without.faults.at(0).confidence);
   BOOST_TEST(t.findings[0].why == without.findings.at(0).why, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(what_computes_every_step_again_is_counted) {
   for (const std::string where : {"same", "elsewhere"}) {
-    const Told once = with({replay(70, 2, where, "true")}, true);
+    const NumericFindings once = with({replay(70, 2, where, "true")}, true);
     std::vector<Said> all;
     for (int64_t step = 70; step < 1070; ++step) all.push_back(replay(step, 2, where, "true"));
-    const Told t = with(all, true);
+    const NumericFindings t = with(all, true);
     BOOST_TEST(t.faults.at(0).confidence == once.faults.at(0).confidence);
     BOOST_TEST(t.findings[0].why.size() == once.findings.at(0).why.size());
     BOOST_TEST(t.findings[0].why.back().find("step 70 and 999 more until step 1069") != std::string::npos);
@@ -126,10 +126,10 @@ BOOST_AUTO_TEST_CASE(an_audit_that_agrees_says_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(a_check_that_cannot_be_read_is_told) {
-  const Told t = with({{"replay", 5, 1, {{"equal", "false"}}},
-                       {"audit", 5, 1, {{"equal", "3"}}},
-                       audit(5, 1, 1),
-                       audit(5, 1, 2, "3")});
+  const NumericFindings t = with({{"replay", 5, 1, {{"equal", "false"}}},
+                                  {"audit", 5, 1, {{"equal", "3"}}},
+                                  audit(5, 1, 1),
+                                  audit(5, 1, 2, "3")});
   BOOST_TEST(t.faults.empty());
   BOOST_TEST_REQUIRE(t.problems.size() == 1);
   BOOST_TEST(t.problems[0].find("4 events") != std::string::npos);

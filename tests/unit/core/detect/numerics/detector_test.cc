@@ -343,7 +343,7 @@ const std::vector<Case> kCases = {
 }  // namespace
 
 BOOST_DATA_TEST_CASE(tells_causes_apart, kCases) {
-  const Told t = told(rows(sample.job, sample.change, sample.before));
+  const NumericFindings t = findings_of(rows(sample.job, sample.change, sample.before));
   if (sample.kind.empty()) {
     BOOST_TEST(t.faults.empty());
     return;
@@ -363,7 +363,7 @@ BOOST_DATA_TEST_CASE(tells_causes_apart, kCases) {
 }
 
 BOOST_AUTO_TEST_CASE(what_a_replicas_own_numbers_show_is_one_fault_with_its_difference) {
-  const Told t = told(rows({}, [](Row& r) {
+  const NumericFindings t = findings_of(rows({}, [](Row& r) {
     if (!from(r, 2, 60)) return;
     scale(r, "act_max/layer.0", 1e4);
     scale(r, "param_norm", 1.001);
@@ -375,7 +375,7 @@ BOOST_AUTO_TEST_CASE(what_a_replicas_own_numbers_show_is_one_fault_with_its_diff
 }
 
 BOOST_AUTO_TEST_CASE(names_the_last_step_with_equal_digests) {
-  const Told t = told(rows({}, [](Row& r) {
+  const NumericFindings t = findings_of(rows({}, [](Row& r) {
     if (from(r, 2, 64)) scale(r, "param_norm", 2);
   }));
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
@@ -383,7 +383,7 @@ BOOST_AUTO_TEST_CASE(names_the_last_step_with_equal_digests) {
 }
 
 BOOST_AUTO_TEST_CASE(of_two_replicas_names_nobody) {
-  const Told t = told(rows({.ranks = 2}, [](Row& r) {
+  const NumericFindings t = findings_of(rows({.ranks = 2}, [](Row& r) {
     if (from(r, 1, 60)) scale(r, "param_norm", 2);
   }));
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
@@ -394,7 +394,7 @@ BOOST_AUTO_TEST_CASE(of_two_replicas_names_nobody) {
 }
 
 BOOST_AUTO_TEST_CASE(a_replica_that_is_copied_back_may_go_astray_again) {
-  const Told t = told(rows({}, [](Row& r) {
+  const NumericFindings t = findings_of(rows({}, [](Row& r) {
     if (r.rank == 2 && ((r.step >= 40 && r.step < 50) || r.step >= 80)) scale(r, "param_norm", 2);
     if (r.rank == 2 && r.step == 40) r.digests["param"] = 1;
     if (r.rank == 2 && r.step >= 80 && !r.digests.empty()) r.digests["param"] = 1;
@@ -409,12 +409,12 @@ BOOST_AUTO_TEST_CASE(tells_by_the_steps_own_rows_alone) {
   const Rows all = rows({}, [](Row& r) {
     if (from(r, 2, 60)) scale(r, "act_max/layer.1", 1.6);
   });
-  const Told whole = told(all);
+  const NumericFindings whole = findings_of(all);
   BOOST_TEST_REQUIRE(whole.faults.size() == 1);
   for (const int64_t end : {whole.faults[0].detected_at, whole.faults[0].detected_at + 1}) {
     Rows cut;
     std::copy_if(all.begin(), all.end(), std::back_inserter(cut), [&](const Row& r) { return r.step < end; });
-    BOOST_TEST(told(cut).faults.size() == (end > whole.faults[0].detected_at ? 1 : 0));
+    BOOST_TEST(findings_of(cut).faults.size() == (end > whole.faults[0].detected_at ? 1 : 0));
   }
 }
 
@@ -427,7 +427,7 @@ BOOST_AUTO_TEST_CASE(ranks_may_come_in_any_order) {
   std::stable_sort(all.begin(), all.end(), [&](const Row& a, const Row& b) {
     return place(a) != place(b) ? place(a) < place(b) : a.rank > b.rank;
   });
-  const Told t = told(all);
+  const NumericFindings t = findings_of(all);
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
   BOOST_TEST(t.faults[0].step == 60);
   BOOST_TEST(t.faults[0].ranks == Ranks{2}, boost::test_tools::per_element());
@@ -441,9 +441,9 @@ BOOST_AUTO_TEST_CASE(asking_changes_nothing) {
   Detector detector;
   for (const Row& row : all) {
     row.give(detector);
-    (void)detector.told();
+    (void)detector.findings();
   }
-  const Told often = detector.told(), once = told(all);
+  const NumericFindings often = detector.findings(), once = findings_of(all);
   BOOST_TEST_REQUIRE(often.faults.size() == once.faults.size());
   BOOST_TEST(often.faults[0].detected_at == once.faults[0].detected_at);
 }
@@ -458,7 +458,7 @@ BOOST_AUTO_TEST_CASE(a_missing_rank_holds_nothing_up) {
     if (row.rank == 6 && row.step % 7 == 3) continue;
     row.give(detector);
   }
-  const Told t = detector.told();
+  const NumericFindings t = detector.findings();
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
   BOOST_TEST(t.faults[0].ranks == Ranks{2}, boost::test_tools::per_element());
 }
@@ -477,7 +477,7 @@ BOOST_AUTO_TEST_CASE(metrics_may_appear_late_and_in_parts) {
     rest.give(detector);
     part.give(detector);
   }
-  const Told t = detector.told();
+  const NumericFindings t = detector.findings();
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
   BOOST_TEST(t.faults[0].step == 80);
   BOOST_TEST(t.problems.empty());
@@ -485,8 +485,8 @@ BOOST_AUTO_TEST_CASE(metrics_may_appear_late_and_in_parts) {
 
 BOOST_AUTO_TEST_CASE(stages_of_a_pipeline_are_compared_within) {
   const Job job{.ranks = 8, .stages = 2};
-  BOOST_TEST(told(rows(job)).faults.empty());
-  const Told t = told(rows(job, [](Row& r) {
+  BOOST_TEST(findings_of(rows(job)).faults.empty());
+  const NumericFindings t = findings_of(rows(job, [](Row& r) {
     if (from(r, 6, 60)) scale(r, "param_norm", 2);
   }));
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
@@ -498,8 +498,8 @@ BOOST_AUTO_TEST_CASE(parts_of_a_tensor_are_found_by_what_they_hold) {
   const auto parts = [](Row& r) {
     if (r.rank % 2 == 1) r.values["param_norm"] += 3, r.digests.clear();
   };
-  BOOST_TEST(told(rows({.ranks = 8}, [&](Row& r) { parts(r), r.digests.clear(); })).faults.empty());
-  const Told t = told(rows({.ranks = 8}, [&](Row& r) {
+  BOOST_TEST(findings_of(rows({.ranks = 8}, [&](Row& r) { parts(r), r.digests.clear(); })).faults.empty());
+  const NumericFindings t = findings_of(rows({.ranks = 8}, [&](Row& r) {
     parts(r);
     r.digests.clear();
     if (from(r, 3, 60)) r.values["param_norm"] += 1;
@@ -509,7 +509,7 @@ BOOST_AUTO_TEST_CASE(parts_of_a_tensor_are_found_by_what_they_hold) {
 }
 
 BOOST_AUTO_TEST_CASE(shards_have_nothing_to_be_equal) {
-  const Told t = told(rows({}, [](Row& r) {
+  const NumericFindings t = findings_of(rows({}, [](Row& r) {
     r.values["param_norm"] += r.rank;
     r.digests.clear();
     if (r.step % 10 == 0) r.digests["param"] = 1000 + r.rank + static_cast<uint64_t>(r.step) * 10;
@@ -524,7 +524,7 @@ BOOST_AUTO_TEST_CASE(the_layout_says_who_are_peers) {
   for (const Row& row : rows({}, [](Row& r) { r.values["param_norm"] += r.rank % 2, r.digests.clear(); })) {
     row.give(detector);
   }
-  BOOST_TEST(detector.told().faults.empty());
+  BOOST_TEST(detector.findings().faults.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_rollback_begins_anew_and_doubles_nothing) {
@@ -537,7 +537,7 @@ BOOST_AUTO_TEST_CASE(a_rollback_begins_anew_and_doubles_nothing) {
     row.time_ns += 1'000'000'000'000;
     row.give(detector);
   }
-  const Told t = detector.told();
+  const NumericFindings t = detector.findings();
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
   BOOST_TEST(t.faults[0].step == 60);
   BOOST_TEST(t.problems.empty());
@@ -551,7 +551,7 @@ BOOST_AUTO_TEST_CASE(what_comes_again_is_told_and_changes_nothing) {
     if (row.step == 50) row.give(detector);
   }
   for (const Row& row : rows({.steps = 3})) row.give(detector);
-  const Told t = detector.told();
+  const NumericFindings t = detector.findings();
   BOOST_TEST(t.faults.empty());
   BOOST_TEST_REQUIRE(t.problems.size() == 1);
   BOOST_TEST(t.problems[0].find("12 records") != std::string::npos);
@@ -566,7 +566,7 @@ BOOST_AUTO_TEST_CASE(two_senders_with_one_number_are_told) {
     if (row.rank == 1) other[i].give(detector);
     ++i;
   }
-  const Told t = detector.told();
+  const NumericFindings t = detector.findings();
   BOOST_TEST_REQUIRE(!t.problems.empty());
   BOOST_TEST(t.problems[0].find("rank 1") != std::string::npos);
 }
@@ -578,13 +578,13 @@ BOOST_AUTO_TEST_CASE(a_flood_of_names_is_bounded_and_told) {
     for (int i = 0; i < 5000; ++i) row.values["m" + std::to_string(i + 5000 * step)] = i;
     row.give(detector);
   }
-  const Told t = detector.told();
+  const NumericFindings t = detector.findings();
   BOOST_TEST_REQUIRE(t.problems.size() == 1);
   BOOST_TEST(t.problems[0].find("2048") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(curves_are_thinned_and_the_odd_rank_stands_out) {
-  const Told t = told(rows({.steps = 1500}, [](Row& r) {
+  const NumericFindings t = findings_of(rows({.steps = 1500}, [](Row& r) {
     if (from(r, 2, 900)) scale(r, "param_norm", 2);
   }));
   BOOST_TEST(t.curves.steps.size() <= 512);
@@ -596,7 +596,7 @@ BOOST_AUTO_TEST_CASE(curves_are_thinned_and_the_odd_rank_stands_out) {
 }
 
 BOOST_AUTO_TEST_CASE(the_first_step_of_a_long_job_keeps_its_values) {
-  const Told t = told(rows({.steps = 1500}));
+  const NumericFindings t = findings_of(rows({.steps = 1500}));
   BOOST_TEST_REQUIRE(t.curves.steps.front() == 0);
   for (const auto& curve : t.curves.curves) BOOST_TEST(!std::isnan(curve.median.front()), curve.metric);
   for (const auto& row : t.curves.rows) BOOST_TEST(!std::isnan(row.odd.front()), row.rank);
@@ -607,9 +607,9 @@ BOOST_AUTO_TEST_CASE(steps_may_number_samples_or_tokens) {
   Rows all = rows({}, [](Row& r) {
     if (from(r, 2, 60)) scale(r, "act_max/layer.1", 1.6);
   });
-  const Told by_one = told(all);
+  const NumericFindings by_one = findings_of(all);
   for (Row& row : all) row.step *= kBatch;
-  const Told t = told(all);
+  const NumericFindings t = findings_of(all);
   BOOST_TEST_REQUIRE((by_one.faults.size() == 1 && t.faults.size() == 1));
   BOOST_TEST(t.faults[0].ranks == by_one.faults[0].ranks, boost::test_tools::per_element());
   BOOST_TEST(t.faults[0].step == by_one.faults[0].step * kBatch);
@@ -617,7 +617,7 @@ BOOST_AUTO_TEST_CASE(steps_may_number_samples_or_tokens) {
 }
 
 BOOST_AUTO_TEST_CASE(all_that_differs_is_counted_and_some_of_it_named) {
-  const Told t = told(rows({}, [](Row& r) {
+  const NumericFindings t = findings_of(rows({}, [](Row& r) {
     for (int i = 0; i < 40; ++i) r.values["sum/" + std::to_string(i)] = static_cast<double>(100 * i + r.step);
     if (!from(r, 1, 60)) return;
     for (int i = 0; i < 40; ++i) scale(r, "sum/" + std::to_string(i), 2);
@@ -628,7 +628,7 @@ BOOST_AUTO_TEST_CASE(all_that_differs_is_counted_and_some_of_it_named) {
 }
 
 BOOST_AUTO_TEST_CASE(curves_say_where_a_number_is_not_finite) {
-  const Told t = told(rows({}, [](Row& r) {
+  const NumericFindings t = findings_of(rows({}, [](Row& r) {
     if (is(r, 1, 40) || from(r, r.rank, 90)) r.values["loss"] = kNan;
   }));
   for (const auto& curve : t.curves.curves) {

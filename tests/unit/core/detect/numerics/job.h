@@ -15,7 +15,7 @@ namespace numbers {
 
 using namespace culprit;
 using core::numerics::Detector;
-using core::numerics::Told;
+using core::numerics::NumericFindings;
 
 struct Row {
   uint32_t rank = 0;
@@ -95,10 +95,10 @@ inline Rows rows(const Job& job, const Change& change = {}, bool before = false)
   return all;
 }
 
-inline Told told(const Rows& all) {
+inline NumericFindings findings_of(const Rows& all) {
   Detector detector;
   for (const Row& row : all) row.give(detector);
-  return detector.told();
+  return detector.findings();
 }
 
 }  // namespace numbers

@@ -1,4 +1,4 @@
-#include "core/detect/comm/tell.h"
+#include "core/detect/comm/findings.h"
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ class Teller {
   Teller(CommTrace& trace, const RankContext& context)
       : trace_(trace), cluster_(trace.cluster()), steps_(trace.steps()), context_(context) {}
 
-  Told run(Stopped stopped) {
+  TraceFindings run(Stopped stopped) {
     judgement_ = judge(cluster_, steps_, trace_.live(), context_.phases);
     for (const Culprit& c : judgement_.culprits)
       if (!c.nobody) out_.findings.push_back(finding_of(c));
@@ -131,8 +131,8 @@ class Teller {
   // Hosts that were asked for records of its steps did not have them, or not yet; of a large job's groups not
   // all ranks are asked.
   const char* by_sums(const Culprit& c) const {
-    const auto all = [&](auto told) {
-      return std::all_of(c.steps.begin(), c.steps.end(), [&](uint32_t s) { return told(steps_[s]); });
+    const auto all = [&](auto holds) {
+      return std::all_of(c.steps.begin(), c.steps.end(), [&](uint32_t s) { return holds(steps_[s]); });
     };
     if (all([](const StepResult& s) { return s.basis == Basis::kSums; }))
       return ", as far as sums tell: there are no records of these steps here";
@@ -471,12 +471,12 @@ class Teller {
   Judgement judgement_;
   std::map<uint32_t, double> without_;  // by step: its time without the excess
   double usual_ = -1;
-  Told out_;
+  TraceFindings out_;
 };
 
 }  // namespace
 
-Told tell(CommTrace& trace, Stopped stopped, const RankContext& context) {
+TraceFindings report_findings(CommTrace& trace, Stopped stopped, const RankContext& context) {
   trace.settle();
   return Teller(trace, context).run(stopped);
 }

@@ -19,14 +19,14 @@ struct RankLeftOut {
   bool stopped = false;
 };
 
-struct Told {
+struct TraceFindings {
   std::vector<Finding> findings;
   std::vector<Irregularity> irregularities;  // by step
   std::optional<Hang> hang;
   CommSteps steps;
   std::vector<std::string> missing;  // what remains unknown where no rank is named
   std::optional<RankLeftOut> left_out;
-  std::vector<StepsWanted> wanted;  // of hosts that tell no records: to be asked for
+  std::vector<StepsWanted> wanted;  // to be requested from hosts that send sums only
 };
 
 // What ranks report about their hosts and phases; borrowed, null where there is nothing.
@@ -36,7 +36,8 @@ struct RankContext {
 };
 
 // Settles the trace first.
-Told tell(CommTrace& trace, Stopped stopped = Stopped::kRecordsEnd, const RankContext& context = {});
+TraceFindings report_findings(CommTrace& trace, Stopped stopped = Stopped::kRecordsEnd,
+                              const RankContext& context = {});
 
 // What the trace knows of the job, where its logs do not.
 void add_summary(const CommTrace& trace, JobSummary& job);
