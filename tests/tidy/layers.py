@@ -74,6 +74,8 @@ def check_includes(path: Path, text: str) -> Iterator[Offence]:
             yield Offence(str(path), line, "uv.h belongs to daemon/io/uv alone")
         if top == "daemon" and name.startswith('"'):
             yield from check_room(path, line, inner)
+        if path.parts[:2] == ("tests", "unit") and "bench" in inner.split("/"):
+            yield Offence(str(path), line, f"a unit test includes no header of tests/bench ({inner})")
         if top in ("plugins", "examples", "sdk") and name.startswith('"') and "/" in inner:
             if inner.split("/")[0] in MAY_INCLUDE:
                 yield Offence(str(path), line, f"{top} is written against sdk alone, not {inner}")

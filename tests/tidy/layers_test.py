@@ -20,6 +20,8 @@ CASES = (
     ("daemon/core/detect/a.cc", '#include "../logs/job_log.h"\n', "full path"),
     ("daemon/core/embed/a.cc", '#include "culprit/embed.h"\n', None),
     ("daemon/core/logs/a.cc", '#include "culprit/embed.h"\n', "only core/embed"),
+    ("tests/unit/core/a.cc", '#include "../../bench/comm/job.h"\n', "no header of tests/bench"),
+    ("tests/unit/core/a.cc", '#include "../../sim/job.h"\n', None),
     ("plugins/a/a.c", '#include "core/engine.h"\n', "against sdk alone"),
     ("daemon/io/env.cc", "#include <uv.h>\n", "uv.h belongs to"),
     ("daemon/io/uv/env.cc", "#include <uv.h>\n", None),

@@ -17,8 +17,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "../../sim/plain_job.h"
 #include "app/diagnose.h"
-#include "plain_job.h"
 
 namespace {
 

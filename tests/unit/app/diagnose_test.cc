@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "../../bench/comm/plain_job.h"
+#include "../../sim/plain_job.h"
 #include "model/report_json.h"
 
 using namespace culprit;

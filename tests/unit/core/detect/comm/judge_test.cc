@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <map>
 
-#include "../../../../bench/comm/plain_job.h"
+#include "../../../../sim/plain_job.h"
 #include "base/time.h"
 #include "core/detect/comm/asked.h"
 #include "core/detect/comm/findings.h"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <numeric>
 
-#include "../../../../bench/comm/plain_job.h"
+#include "../../../../sim/plain_job.h"
 #include "core/detect/comm/findings.h"
 
 using namespace culprit;

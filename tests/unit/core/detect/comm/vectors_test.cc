@@ -7,7 +7,7 @@
 #include <optional>
 #include <tuple>
 
-#include "../../../../bench/comm/plain_job.h"
+#include "../../../../sim/plain_job.h"
 #include "core/detect/comm/findings.h"
 
 using namespace culprit;
