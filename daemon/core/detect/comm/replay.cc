@@ -242,10 +242,11 @@ class Replay {
                      step_.result.ranks[i].excess > kShare * step_.result.step_ms;
   }
 
-  double after(uint32_t k, const Entry& entry) {
+  double after(uint32_t k, const Entry& entry) const {
     switch (entry.how) {
       case After::kNothing:
-        return first_ms(k);
+        return kMs * static_cast<double>(step_.aligned(k, step_.ops[k].start) - first_ns_) -
+               entries_[k].gap_ms;
       case After::kStart:
         return starts_[entry.after];
       case After::kEnd:
@@ -264,12 +265,6 @@ class Replay {
     return end.entry + end.took;
   }
 
-  double first_ms(uint32_t k) {
-    const int64_t at = step_.aligned(k, step_.ops[k].start);
-    if (origin_ns_ == INT64_MIN) origin_ns_ = at;
-    return kMs * static_cast<double>(at - origin_ns_) - entries_[k].gap_ms;
-  }
-
   const Cluster& cluster_;
   const Step& step_;
   std::vector<Entry> entries_;  // by operation
@@ -278,7 +273,7 @@ class Replay {
   // Of ends, those of instances first: what it took, and whether anybody is known to have left.
   std::vector<double> took_;
   std::vector<bool> counts_;
-  int64_t origin_ns_ = INT64_MIN, first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;
+  int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;  // of all entries and exits
   std::optional<bool> lost_;
   double whole_ = 0;
   bool holds_ = false;  // run again as it was it takes as long as it did
