@@ -27,7 +27,7 @@ enum class Stopped : uint8_t {
 struct Stuck {
   int64_t since_ns = 0;        // the earliest entry into what never ended
   uint64_t waiting = 0;        // ranks inside of an operation that did not end
-  uint64_t comm = 0, seq = 0;  // in which the most wait for them
+  uint64_t comm = 0, seq = 0;  // the first that waits for the one whom most wait for
   CommOp op = CommOp::kJoin;
   bool on_device = false;       // they entered and did not leave, where their peers did
   bool absent = false;          // nothing was recorded of them
