@@ -15,10 +15,14 @@ namespace {
 
 constexpr size_t kFileBytes = 4 << 20;
 constexpr size_t kRules = 20'000;
-constexpr size_t kErrors = 100;  // told of one file: each costs a look through its text
+// Units of LoadWork, measured: see tests/unit/core/rules/work_test.cc.
+constexpr uint64_t kAByte = 20;         // of a file, to parse it
+constexpr uint64_t kARule = 20'000;     // to take its table apart
+constexpr uint64_t kALiteral = 50'000;  // to compile what looks for it
+constexpr uint64_t kAnOverride = 2'000;
 
-// All that decides when a rule fires.
-uint64_t hash_of(const Rule& rule, const RuleText& file) {
+// All that decides when a rule fires; `text_hash` is the file's.
+uint64_t hash_of(const Rule& rule, uint64_t text_hash) {
   std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n", rule.id, rule.sources, word(rule.role), rule.general,
                                 rule.scan_all);
   for (const auto* patterns : {&rule.any, &rule.except})
@@ -29,7 +33,7 @@ uint64_t hash_of(const Rule& rule, const RuleText& file) {
     all +=
         fmt::format("{} {} {} {} {} {}\n", word(w.by), w.span_ns, w.at_least, w.distinct, w.after, w.unless);
   }
-  if (rule.when) all += file.text;  // a function's text is part of its file
+  if (rule.when) all += fmt::format("{:016x}", text_hash);  // a function's text is part of its file
   return hash64(all);
 }
 
@@ -38,58 +42,92 @@ uint64_t hash_of(const Rule& rule, const RuleText& file) {
 class Loader {
  public:
   Loader(std::span<const RuleText> files, LoadOptions options)
-      : files_(files), options_(options), set_(new Ruleset) {}
+      : files_(files),
+        proven_(std::min(options.proven_files, files.size())),
+        work_(options.work, std::move(options.stop)),
+        errors_(files, work_),
+        set_(new Ruleset) {}
 
   tl::expected<std::shared_ptr<Ruleset>, std::vector<RuleError>> load() {
-    for (const RuleText& file : files_) read(file);
+    for (const RuleText& file : files_)
+      if (!work_.ended()) read(file);
     set_->files_ = files_.size();
+    if (!work_.ended()) connect();
+    if (!work_.ended() && compile()) prove(*set_, files_.subspan(proven_), work_, errors_);
+    for (const auto& sandbox : set_->sandboxes_) sandbox->count_into(nullptr);
+    if (errors_.size() == 0) return set_;
+    return tl::unexpected(errors_.take());
+  }
+
+ private:
+  // Where a rule comes from.
+  struct Origin {
+    const RuleText& file;
+    uint64_t text_hash;
+    uint32_t sandbox;
+  };
+
+  void connect() {
     check_duplicates();
     std::sort(set_->rules_.begin(), set_->rules_.end(),
               [](const Rule& a, const Rule& b) { return a.id < b.id; });
     check_references();
     apply_overrides();
-    auto matcher = Matcher::create(set_->rules_);
-    if (matcher) {
-      set_->matcher_ = *matcher;
-      prove(*set_, files_.subspan(std::min(options_.proven_files, files_.size())), errors_);
-    } else {
-      errors_.push_back(
-          {files_.empty() ? "" : files_[0].file, 0, 0, 0, "bad-pattern", matcher.error().text, ""});
-    }
-    if (errors_.empty()) return set_;
-    std::stable_sort(errors_.begin(), errors_.end(), [](const RuleError& a, const RuleError& b) {
-      return std::tie(a.file, a.line, a.column) < std::tie(b.file, b.line, b.column);
-    });
-    return tl::unexpected(std::move(errors_));
+    if (work_.ended()) add_end(files_.back(), 0);
   }
 
- private:
+  bool compile() {
+    for (const Rule& rule : set_->rules_)
+      for (const Pattern& p : rule.any)
+        if (!work_.spend(p.literals.size() * kALiteral))
+          return add_end(text_of(rule.place), rule.place.line), false;
+    auto matcher = Matcher::create(set_->rules_);
+    if (matcher)
+      set_->matcher_ = *matcher;
+    else
+      errors_.add({files_.empty() ? "" : files_[0].file, 0, 0, 0, "bad-pattern", matcher.error().text, ""});
+    return matcher.has_value();
+  }
+
   void add_error(const RuleText& file, uint32_t line, std::string_view code, std::string what) {
-    errors_.push_back({file.file, line, line ? 1u : 0u, 0, std::string(code), std::move(what),
-                       line ? line_at(file.text, line) : std::string()});
+    if (errors_.wants(file.file, line)) push_error(file, line, code, std::move(what));
+  }
+
+  // The one error of a load that does not come to its end.
+  void add_end(const RuleText& file, uint32_t line) {
+    push_error(file, line, work_.code(), std::string(work_.why()));
+  }
+
+  void push_error(const RuleText& file, uint32_t line, std::string_view code, std::string what) {
+    errors_.add({file.file, line, line ? 1u : 0u, 0, std::string(code), std::move(what),
+                 line ? line_at(file.text, line) : std::string()});
   }
 
   void read(const RuleText& file) {
     if (file.text.size() > kFileBytes)
       return add_error(file, 0, "limit", fmt::format("a rule file has at most {}", format_bytes(kFileBytes)));
     auto sandbox = std::make_unique<Sandbox>();
-    const auto own = static_cast<uint32_t>(set_->sandboxes_.size());
-    const size_t before = errors_.size();
+    sandbox->count_into(&work_);
+    const Origin from{file, hash64(file.text), static_cast<uint32_t>(set_->sandboxes_.size())};
     size_t told = 0;
     bool full = false;
     const auto declare = [&](std::string_view verb, Value table, uint32_t line) -> std::string {
       ++told;
       full = true;
-      if (errors_.size() - before >= kErrors) return fmt::format("more than {} errors in this file", kErrors);
+      if (errors_.full(file.file)) return "more errors than are reported";
       if (set_->rules_.size() >= kRules) return fmt::format("more than {} rules", kRules);
       full = false;
-      if (verb == "override")
-        overrides_.push_back(Reader(file, errors_).override_of(table, line));
-      else
-        take(file, table, line, own);
-      return {};
+      if (verb == "override" && work_.spend(kAnOverride))
+        overrides_.push_back(Reader(file, work_, errors_).override_of(table, line));
+      else if (verb == "rule" && work_.spend(kARule))
+        take(from, table, line);
+      return work_.ended() ? std::string(work_.why()) : "";
     };
-    if (auto done = sandbox->run(without_mark(file.text), declare); !done) {
+    work_.spend(file.text.size() * kAByte);
+    const auto done = sandbox->run(without_mark(file.text), declare);
+    if (work_.ended()) return add_end(file, done ? 0 : done.error().line);
+    if (errors_.full(file.file)) return;
+    if (!done) {
       const ScriptError& e = done.error();
       add_error(file, e.line,
                 full                          ? "limit"
@@ -104,13 +142,13 @@ class Loader {
     if (sandbox->has_functions()) set_->sandboxes_.push_back(std::move(sandbox));
   }
 
-  void take(const RuleText& file, const Value& table, uint32_t line, uint32_t sandbox) {
+  void take(const Origin& from, const Value& table, uint32_t line) {
     const size_t before = errors_.size();
-    Rule rule = Reader(file, errors_).rule(table, line);
-    rule.sandbox = sandbox;
+    Rule rule = Reader(from.file, work_, errors_).rule(table, line);
+    rule.sandbox = from.sandbox;
     if (!rule.id.empty()) places_[rule.id].push_back(rule.place);
     if (errors_.size() > before) return;
-    rule.text_hash = hash_of(rule, file);
+    rule.text_hash = hash_of(rule, from.text_hash);
     set_->rules_.push_back(std::move(rule));
   }
 
@@ -133,10 +171,11 @@ class Loader {
       for (const auto& [key, other] :
            {std::pair{"window.after", &rule.window->after}, {"window.unless", &rule.window->unless}})
         if (!other->empty() && !places_.contains(*other)) {
+          if (!errors_.wants(rule.place.file, rule.place.line)) continue;
           RuleError e = error_at(files_, rule, key, true);
           e.code = "unknown-rule";
           e.what = fmt::format("{} names '{}', which is no rule", key, *other);
-          errors_.push_back(std::move(e));
+          errors_.add(std::move(e));
         }
     }
   }
@@ -159,16 +198,17 @@ class Loader {
   }
 
   std::span<const RuleText> files_;
-  LoadOptions options_;
+  size_t proven_;  // files at the front
+  LoadWork work_;
+  ErrorList errors_;
   std::shared_ptr<Ruleset> set_;
-  std::vector<RuleError> errors_;
   std::vector<Override> overrides_;
   std::map<std::string, std::vector<RulePlace>> places_;
 };
 
 tl::expected<std::shared_ptr<Ruleset>, std::vector<RuleError>> Ruleset::load(std::span<const RuleText> files,
                                                                              LoadOptions options) {
-  return Loader(files, options).load();
+  return Loader(files, std::move(options)).load();
 }
 
 std::shared_ptr<Ruleset> Ruleset::shipped() {

@@ -4,13 +4,17 @@
 #include <hs/hs.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
 #include <new>
+#include <numeric>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
+#include "core/rules/pattern.h"
 
 namespace culprit::rules {
 namespace {
@@ -21,25 +25,41 @@ std::unique_ptr<re2::RE2> compile_regex(const std::string& regex) {
   return std::make_unique<re2::RE2>(regex, regex_options());
 }
 
+// Units of LoadWork, measured: see tests/unit/core/rules/work_test.cc.
+constexpr uint64_t kCompiling = 10'000, kCompilingAnInstruction = 200;
+constexpr uint64_t kMatching = 500, kMatchingAByte = 4;
+constexpr uint64_t kLookingUp = 4;  // a literal or a pattern
+// RE2 marks the places that it has been to up to this many bits, beyond them it runs its slowest engine.
+constexpr uint64_t kMarkedBits = 256 * 1024, kMarkedInstructions = 500;
+constexpr uint64_t kSlowest = 40, kMarked = 2;  // a byte and an instruction
+constexpr size_t kProgramSizeKept = 1 << 20;    // instructions of all regexes that proving keeps: some 32 MB
+
 // For each literal what is looked for: itself, or a shorter one that stands in it, since each costs time in
 // the pass over all bytes. Codes are told with and without "0x", words in several endings.
 std::vector<std::string_view> without_longer(const std::vector<std::string>& literals) {
   constexpr size_t kRare = 8;  // a shorter one would find too many lines that the longer does not
+  static_assert(kLiteralMax <= 64);
   std::vector<std::string_view> order(literals.begin(), literals.end());
   std::sort(order.begin(), order.end(), [](std::string_view a, std::string_view b) {
     return std::pair(a.size(), a) < std::pair(b.size(), b);
   });
-  std::unordered_multimap<std::string_view, std::string_view> kept;  // by what they begin with
+  std::unordered_set<std::string_view> kept;
+  std::unordered_map<std::string_view, uint64_t> lengths;  // of the kept ones, a bit each, by their beginning
   std::unordered_map<std::string_view, std::string_view> found;
   for (const std::string_view text : order) {
     const auto [at, fresh] = found.try_emplace(text, text);
     std::string_view& held = at->second;
     for (size_t i = 0; fresh && i + kRare <= text.size() && held == text; ++i) {
-      const auto [from, to] = kept.equal_range(text.substr(i, kRare));
-      for (auto it = from; it != to; ++it)
-        if (text.substr(i).starts_with(it->second)) held = it->second;
+      const auto known = lengths.find(text.substr(i, kRare));
+      for (uint64_t bits = known == lengths.end() ? 0 : known->second; bits != 0; bits &= bits - 1) {
+        const auto length = static_cast<size_t>(std::countr_zero(bits)) + 1;
+        if (i + length > text.size()) break;
+        if (const auto it = kept.find(text.substr(i, length)); it != kept.end()) held = *it;
+      }
     }
-    if (fresh && held == text && text.size() >= kRare) kept.emplace(text.substr(0, kRare), text);
+    if (!fresh || held != text || text.size() < kRare) continue;
+    kept.insert(text);
+    lengths[text.substr(0, kRare)] |= uint64_t{1} << (text.size() - 1);
   }
   std::vector<std::string_view> out;
   for (const std::string& literal : literals) out.push_back(found.at(literal));
@@ -118,6 +138,15 @@ Matcher::~Matcher() {
   if (database_) hs_free_database(database_);
 }
 
+// The matcher's tables from the rule's side: what finds the lines of one rule without a look at the others.
+struct Scanner::Restriction {
+  std::vector<uint32_t> first;                  // by rule, its first pattern; one more at the end
+  std::vector<std::vector<uint32_t>> literals;  // by pattern; none: every line is tried
+  std::vector<uint32_t> patterns;               // of the rules that are looked for
+  std::vector<uint32_t> stamps;                 // by literal: the line in which it stood last
+  std::vector<uint32_t> in_line;                // literals
+};
+
 Scanner::Scanner(std::shared_ptr<const Matcher> matcher)
     : matcher_(std::move(matcher)), stamps_(matcher_->patterns_.size()), found_(matcher_->rules_.size()) {
   if (matcher_->database_) {
@@ -126,6 +155,7 @@ Scanner::Scanner(std::shared_ptr<const Matcher> matcher)
     CULPRIT_CHECK(status == HS_SUCCESS);
   }
   next_ = matcher_->always_.empty() ? kNone : 0;
+  last_.resize(matcher_->by_literal_.size());
   compiled_.resize(matcher_->patterns_.size());
   except_.resize(matcher_->rules_.size());
 }
@@ -141,7 +171,10 @@ Scanner::Scanner(Scanner&& other) noexcept
       found_(std::move(other.found_)),
       stamp_(other.stamp_),
       compiled_(std::move(other.compiled_)),
-      except_(std::move(other.except_)) {}
+      except_(std::move(other.except_)),
+      program_size_(other.program_size_),
+      work_(other.work_),
+      restriction_(std::move(other.restriction_)) {}
 
 Scanner::~Scanner() {
   if (scratch_) hs_free_scratch(scratch_);
@@ -159,11 +192,11 @@ int Scanner::on_hit(unsigned id, unsigned long long, unsigned long long to, unsi
 }
 
 void Scanner::begin(std::string_view block) {
+  for (const Hit& hit : hits_) last_[hit.literal] = 0;
   hits_.clear();
   at_ = 0;
   if (scratch_) {
     block_ = block;
-    last_.assign(matcher_->by_literal_.size(), 0);
     constexpr size_t kBlock = size_t{1} << 31;  // ends are 32 bits; blocks are some MiB
     CULPRIT_CHECK(block.size() < kBlock);
     hs_scan(matcher_->database_, block.data(), static_cast<unsigned>(block.size()), 0, scratch_, on_hit,
@@ -185,11 +218,34 @@ void Scanner::consider(uint32_t pattern) {
   candidates_.push_back(pattern);
 }
 
+std::unique_ptr<re2::RE2> Scanner::compile_counted(const std::string& regex) {
+  auto out = compile_regex(regex);
+  const auto size = static_cast<size_t>(std::max(out->ProgramSize(), 0));
+  program_size_ += size;
+  work_ += kCompiling + kCompilingAnInstruction * size;
+  return out;
+}
+
+// A byte costs an instruction each while the automaton grows, as it does on texts this short.
+void Scanner::count_match(const re2::RE2& regex, size_t bytes, bool captures) {
+  const auto size = static_cast<uint64_t>(std::max(regex.ProgramSize(), 0));
+  work_ += kMatching + bytes * (kMatchingAByte + size);
+  if (!captures) return;
+  const bool slow = size > kMarkedInstructions || size * bytes > kMarkedBits;
+  work_ += bytes * size * (slow ? kSlowest : kMarked);
+}
+
+void Scanner::free_compiled() {
+  for (Compiled& compiled : compiled_) compiled = {};
+  for (auto& regexes : except_) regexes.clear();
+  program_size_ = 0;
+}
+
 const Scanner::Compiled& Scanner::compile(uint32_t pattern) {
   Compiled& out = compiled_[pattern];
   if (out.regex) return out;
   const Matcher::Wording& wording = matcher_->patterns_[pattern];
-  out.regex = compile_regex(wording.regex);
+  out.regex = compile_counted(wording.regex);
   const auto& groups = out.regex->NamedCapturingGroups();
   for (const std::string& hole : matcher_->rules_[wording.rule].holes) {
     const auto it = groups.find(hole);
@@ -202,8 +258,9 @@ bool Scanner::is_excepted(uint32_t rule, const re2::StringPiece& text) {
   const std::vector<std::string>& regexes = matcher_->rules_[rule].except;
   auto& compiled = except_[rule];
   if (compiled.empty())
-    for (const std::string& regex : regexes) compiled.push_back(compile_regex(regex));
+    for (const std::string& regex : regexes) compiled.push_back(compile_counted(regex));
   return std::any_of(compiled.begin(), compiled.end(), [&](const auto& regex) {
+    count_match(*regex, text.size(), false);
     return regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0);
   });
 }
@@ -214,6 +271,7 @@ void Scanner::verify(uint32_t pattern, std::string_view message, Source source) 
   if (!(rule.sources & bit(source)) || found_[index] == stamp_) return;
   const re2::StringPiece text(message.data(), message.size());
   const Compiled& compiled = compile(pattern);
+  count_match(*compiled.regex, text.size(), !compiled.groups.empty());
   if (!compiled.regex->Match(text, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
   if (is_excepted(index, text)) return;
   found_[index] = stamp_;
@@ -230,21 +288,92 @@ void Scanner::verify(uint32_t pattern, std::string_view message, Source source) 
   matches_.push_back(std::move(match));
 }
 
+void Scanner::restrict_to(std::span<const uint32_t> rules) {
+  const Matcher& m = *matcher_;
+  if (!restriction_) {
+    restriction_ = std::make_unique<Restriction>();
+    Restriction& made = *restriction_;
+    made.first.resize(m.rules_.size() + 1);
+    for (const Matcher::Wording& wording : m.patterns_) ++made.first[wording.rule + 1];
+    std::partial_sum(made.first.begin(), made.first.end(), made.first.begin());
+    made.literals.resize(m.patterns_.size());
+    for (uint32_t literal = 0; literal < m.by_literal_.size(); ++literal)
+      for (const uint32_t pattern : m.by_literal_[literal]) made.literals[pattern].push_back(literal);
+    made.stamps.resize(m.by_literal_.size());
+  }
+  Restriction& to = *restriction_;
+  to.patterns.clear();
+  for (const uint32_t rule : rules)
+    for (uint32_t pattern = to.first[rule]; pattern < to.first[rule + 1]; ++pattern)
+      to.patterns.push_back(pattern);
+  work_ += to.patterns.size();
+  if (program_size_ > kProgramSizeKept) free_compiled();
+}
+
+void Scanner::consider_restricted(size_t end) {
+  Restriction& to = *restriction_;
+  to.in_line.clear();
+  for (; at_ < hits_.size() && hits_[at_].end <= end; ++at_) {
+    to.stamps[hits_[at_].literal] = stamp_;
+    to.in_line.push_back(hits_[at_].literal);
+  }
+  for (const uint32_t pattern : to.patterns) {
+    const std::vector<uint32_t>& literals = to.literals[pattern];
+    work_ += kLookingUp * (1 + literals.size());
+    if (literals.empty() || std::any_of(literals.begin(), literals.end(),
+                                        [&](uint32_t literal) { return to.stamps[literal] == stamp_; }))
+      consider(pattern);
+  }
+}
+
+// One rule that decides by its wording, if a general one was found: to know that this one gives way takes no
+// more.
+void Scanner::find_particular(std::string_view message, Source source) {
+  const auto is_particular = [&](uint32_t rule) {
+    return !matcher_->rules_[rule].general && matcher_->rules_[rule].decides;
+  };
+  bool general = false;
+  for (const RuleMatch& m : matches_) {
+    if (is_particular(m.rule)) return;
+    general = general || m.general;
+  }
+  if (!general) return;
+  const auto found_one = [&](const std::vector<uint32_t>& patterns) {
+    work_ += kLookingUp * patterns.size();
+    for (const uint32_t pattern : patterns) {
+      const uint32_t rule = matcher_->patterns_[pattern].rule;
+      if (!is_particular(rule)) continue;
+      verify(pattern, message, source);
+      if (found_[rule] == stamp_) return true;
+    }
+    return false;
+  };
+  for (const uint32_t literal : restriction_->in_line)
+    if (found_one(matcher_->by_literal_[literal])) return;
+  found_one(matcher_->always_);
+}
+
 std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_view message, Source source) {
   matches_.clear();
   candidates_.clear();
   if (++stamp_ == 0) {  // after 2^32 lines the stamps begin anew
     std::fill(stamps_.begin(), stamps_.end(), 0);
     std::fill(found_.begin(), found_.end(), 0);
+    if (restriction_) std::fill(restriction_->stamps.begin(), restriction_->stamps.end(), 0);
     stamp_ = 1;
   }
   while (at_ < hits_.size() && hits_[at_].end <= begin) ++at_;
-  for (; at_ < hits_.size() && hits_[at_].end <= end; ++at_)
-    for (const uint32_t pattern : matcher_->by_literal_[hits_[at_].literal]) consider(pattern);
-  for (const uint32_t pattern : matcher_->always_) consider(pattern);
+  if (restriction_) {
+    consider_restricted(end);
+  } else {
+    for (; at_ < hits_.size() && hits_[at_].end <= end; ++at_)
+      for (const uint32_t pattern : matcher_->by_literal_[hits_[at_].literal]) consider(pattern);
+    for (const uint32_t pattern : matcher_->always_) consider(pattern);
+  }
   // Patterns are numbered by rule and, within it, as written: the first wording that fits gives the holes.
   std::sort(candidates_.begin(), candidates_.end());
   for (const uint32_t pattern : candidates_) verify(pattern, message, source);
+  if (restriction_) find_particular(message, source);
   if (matcher_->always_.empty()) next_ = at_ < hits_.size() ? hits_[at_].end : kNone;
   const bool particular = std::any_of(matches_.begin(), matches_.end(), [&](const RuleMatch& m) {
     return !m.general && matcher_->rules_[m.rule].decides;

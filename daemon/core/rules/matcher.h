@@ -87,6 +87,12 @@ class Scanner {
   // The end of the first literal at or behind `from`; npos where there is none.
   size_t next_literal(size_t from);
 
+  // From now on match() looks for these rules alone, and where a general one of them matches, for one to
+  // which it gives way. What a line then costs does not depend on the number of other rules.
+  void restrict_to(std::span<const uint32_t> rules);
+  // What restricted match() cost so far, in units of LoadWork.
+  uint64_t work() const { return work_; }
+
  private:
   struct Hit {
     uint32_t end, literal;
@@ -95,7 +101,13 @@ class Scanner {
     std::unique_ptr<re2::RE2> regex;
     std::vector<int> groups;  // for each hole of the rule its group in the regex, 0: none
   };
+  struct Restriction;
   const Compiled& compile(uint32_t pattern);
+  std::unique_ptr<re2::RE2> compile_counted(const std::string& regex);
+  void count_match(const re2::RE2& regex, size_t bytes, bool captures);
+  void free_compiled();
+  void consider_restricted(size_t end);
+  void find_particular(std::string_view message, Source source);
   bool is_excepted(uint32_t rule, const re2::StringPiece& text);
   static int on_hit(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void* self);
   void consider(uint32_t pattern);
@@ -117,6 +129,9 @@ class Scanner {
   // Compiled when a line first asks for it: most never meet one.
   std::vector<Compiled> compiled_;                              // by pattern
   std::vector<std::vector<std::unique_ptr<re2::RE2>>> except_;  // by rule
+  size_t program_size_ = 0;                                     // of all that is compiled
+  uint64_t work_ = 0;
+  std::unique_ptr<Restriction> restriction_;
 };
 
 }  // namespace culprit::rules

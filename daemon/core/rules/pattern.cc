@@ -21,10 +21,16 @@ bool is_name(std::string_view text) {
   });
 }
 
+// Units of LoadWork, measured: see tests/unit/core/rules/work_test.cc.
+constexpr uint64_t kAnalysis = 20'000;       // of the shortest regex
+constexpr uint64_t kAnInstruction = 500;     // of its program
+constexpr uint64_t kTooLarge = 100'000'000;  // a regex that RE2 gives up
+constexpr uint64_t kAnAtom = 200;            // looked at once
+constexpr uint64_t kAPair = 15'000;          // of literals compared
+
 // What Vectorscan takes of a text: none that begins with a NUL, and none of more than 16,000 bytes, which a
-// regex of ten can ask for. What holds a text holds its pieces, and 64 bytes tell lines apart well enough.
+// regex of ten can ask for.
 std::string usable_piece(const std::string& text) {
-  constexpr size_t kLiteralMax = 64;
   std::string_view best;
   for (std::string_view piece : split(text, '\0'))
     if (piece.size() > best.size()) best = piece;
@@ -83,10 +89,10 @@ std::string_view common(std::string_view a, std::string_view b) {
 
 // Texts that share a long part are looked for by that part: wordings in which each word may stand in several
 // forms would else fill the pass over the text.
-void merge(std::vector<std::string>& literals) {
+void merge(std::vector<std::string>& literals, LoadWork& work) {
   constexpr size_t kShared = 8;   // rare still, and all that a literal matcher looks at first
   constexpr size_t kMerged = 64;  // of one regex; each round compares all pairs
-  while (literals.size() <= kMerged) {
+  while (literals.size() <= kMerged && work.spend(literals.size() * literals.size() / 2 * kAPair)) {
     std::string best;
     for (size_t i = 0; i < literals.size(); ++i)
       for (size_t j = i + 1; j < literals.size(); ++j)
@@ -99,7 +105,7 @@ void merge(std::vector<std::string>& literals) {
 }
 
 // Fixed texts of which every match has one; see Wording.
-std::vector<std::string> required_literals(re2::FilteredRE2& filter) {
+std::vector<std::string> required_literals(re2::FilteredRE2& filter, LoadWork& work) {
   std::vector<std::string> out, atoms;
   filter.Compile(&atoms);
   std::vector<int> seen, possible;
@@ -116,6 +122,7 @@ std::vector<std::string> required_literals(re2::FilteredRE2& filter) {
   std::stable_sort(order.begin(), order.end(),
                    [&](int x, int y) { return atoms[x].size() < atoms[y].size(); });
   for (int atom : order) {
+    if (!work.spend(atoms.size() * kAnAtom)) return {};
     seen.push_back(atom);
     if (!might()) continue;
     seen.pop_back();
@@ -128,18 +135,25 @@ std::vector<std::string> required_literals(re2::FilteredRE2& filter) {
 }  // namespace
 
 Result<Wording> analyse(const std::string& regex) {
+  LoadWork work(kLoadWork, {});
+  return analyse(regex, work);
+}
+
+Result<Wording> analyse(const std::string& regex, LoadWork& work) {
   re2::FilteredRE2 filter(static_cast<int>(kLiteralMin));
   int id = 0;
-  if (filter.Add(regex, regex_options(), &id) != re2::RE2::NoError)
-    return fail(ErrorCode::kInvalid, re2::RE2(regex, regex_options()).error());
+  const re2::RE2::ErrorCode error = filter.Add(regex, regex_options(), &id);
+  if (error == re2::RE2::ErrorPatternTooLarge) work.spend(kTooLarge);
+  if (error != re2::RE2::NoError) return fail(ErrorCode::kInvalid, re2::RE2(regex, regex_options()).error());
+  work.spend(kAnalysis + kAnInstruction * static_cast<uint64_t>(filter.GetRE2(id).ProgramSize()));
   Wording out;
   for (const auto& [index, name] : filter.GetRE2(id).CapturingGroupNames()) {
     if (std::find(out.holes.begin(), out.holes.end(), name) != out.holes.end())
       return fail(ErrorCode::kInvalid, fmt::format("the hole '{}' stands twice", name));
     out.holes.push_back(name);
   }
-  out.literals = required_literals(filter);
-  merge(out.literals);
+  out.literals = required_literals(filter, work);
+  merge(out.literals, work);
   return out;
 }
 

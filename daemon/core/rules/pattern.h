@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "core/rules/work.h"
 
 namespace culprit::rules {
 
@@ -15,6 +16,8 @@ Result<std::string> template_to_regex(std::string_view text);
 
 // Shorter fixed texts stand in most lines and support nothing.
 constexpr size_t kLiteralMin = 3;
+// What holds a text holds its pieces, and 64 bytes tell lines apart well enough.
+constexpr size_t kLiteralMax = 64;
 
 // What is known of a regex before any line is seen.
 struct Wording {
@@ -23,7 +26,9 @@ struct Wording {
   // and as long as possible. Empty: nothing supports it.
   std::vector<std::string> literals;
 };
-// An error (RE2's sentence) for what is no regex, or has a name twice.
+// An error (RE2's sentence) for what is no regex, or has a name twice. The cost goes to `work`; once that has
+// ended, the literals are not to be used.
+Result<Wording> analyse(const std::string& regex, LoadWork& work);
 Result<Wording> analyse(const std::string& regex);
 
 }  // namespace culprit::rules

@@ -1,7 +1,9 @@
 // Runs a rule's examples through the same matcher and windows as a job's lines, in virtual time.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "core/logs/header.h"
@@ -11,18 +13,28 @@
 namespace culprit::rules {
 namespace {
 
+// Units of LoadWork, measured: see tests/unit/core/rules/work_test.cc.
+constexpr uint64_t kExample = 2'000, kAByte = 5;
+constexpr uint64_t kALine = 500;
+constexpr uint64_t kAHit = 2'000;  // a function's call among it
+constexpr uint64_t kAnEntry = 30;  // of a window, with each hit
+constexpr uint64_t kARelated = 300;
+
 // Whether the text's lines make the rule fire, and otherwise what came nearest.
 class Prover {
  public:
-  explicit Prover(Ruleset& set) : set_(set), scanner_(set.matcher()), run_(borrow(set)) {}
+  Prover(Ruleset& set, LoadWork& work) : set_(set), work_(work), scanner_(set.matcher()), run_(borrow(set)) {}
 
   void begin(uint32_t rule) {
     rule_ = rule;
-    related_.clear();
-    add_related(set_.rules()[rule].id);
+    find_related();
+    scanner_.restrict_to(related_);
+    count_scanning();
   }
 
+  // Not to be believed once the work has ended.
   bool fires(std::string_view text) {
+    if (!work_.spend(kExample + text.size() * kAByte)) return false;
     run_.clear();
     shadow_.clear();
     matched_ = false;
@@ -30,7 +42,7 @@ class Prover {
     bool fired = false;
     scanner_.begin(text);
     TimeNs time = 0;
-    for (size_t begin = 0; begin < text.size();) {
+    for (size_t begin = 0; begin < text.size() && work_.spend(kALine);) {
       const size_t end = std::min(text.find('\n', begin), text.size());
       const std::string_view line = text.substr(begin, end - begin);
       const logs::Header header = headers.parse(line);
@@ -48,13 +60,21 @@ class Prover {
  private:
   static std::shared_ptr<Ruleset> borrow(Ruleset& set) { return {std::shared_ptr<void>(), &set}; }
 
-  void add_related(const std::string& id) {
-    if (id.empty() || !related_.insert(id).second) return;
-    const auto index = set_.find(id);
-    if (!index || !set_.rules()[*index].window) return;
-    add_related(set_.rules()[*index].window->after);
-    add_related(set_.rules()[*index].window->unless);
+  // The rule, those that its window names, those that theirs name, and so on; in order.
+  void find_related() {
+    related_ = {rule_};
+    std::set<uint32_t> seen{rule_};
+    for (size_t i = 0; i < related_.size() && work_.spend(kARelated); ++i) {
+      const auto& window = set_.rules()[related_[i]].window;
+      if (!window) continue;
+      for (const std::string* id : {&window->after, &window->unless})
+        if (const auto other = set_.find(*id); other && seen.insert(*other).second)
+          related_.push_back(*other);
+    }
+    std::sort(related_.begin(), related_.end());
   }
+
+  void count_scanning() { work_.spend(scanner_.work() - std::exchange(scanned_, scanner_.work())); }
 
   Source source_of(const logs::Header& header) const {
     const SourceSet sources = set_.rules()[rule_].sources;
@@ -67,11 +87,14 @@ class Prover {
   bool take(size_t begin, size_t end, std::string_view message, const logs::Header& header, TimeNs time) {
     bool fired = false;
     const Source source = source_of(header);
-    for (const RuleMatch& m : scanner_.match(begin, end, message, source)) {
+    const std::span<const RuleMatch> matches = scanner_.match(begin, end, message, source);
+    count_scanning();
+    for (const RuleMatch& m : matches) {
       const Rule& rule = set_.rules()[m.rule];
       if (m.rule == rule_) matched_ = true;
       if (m.rule != rule_ && !rule.general) shadow_ = rule.id;
-      if (!related_.contains(rule.id)) continue;
+      if (!std::binary_search(related_.begin(), related_.end(), m.rule)) continue;
+      if (!work_.spend(kAHit + (rule.window ? run_.entries() * kAnEntry : 0))) break;
       RuleHit hit;
       hit.rule = m.rule;
       hit.time_ns = time;
@@ -87,21 +110,30 @@ class Prover {
   }
 
   Ruleset& set_;
+  LoadWork& work_;
   uint32_t rule_ = 0;
   Scanner scanner_;
+  uint64_t scanned_ = 0;  // of its work
   RuleRun run_;
-  std::set<std::string, std::less<>> related_;
+  std::vector<uint32_t> related_;
   std::string shadow_;
   bool matched_ = false;
 };
 
-void prove_one(Prover& prover, const Rule& rule, std::span<const RuleText> files,
-               std::vector<RuleError>& errors) {
+// What the rules are proven with, beside the rules.
+struct Proof {
+  std::span<const RuleText> files;
+  LoadWork& work;
+  ErrorList& errors;
+};
+
+void prove_one(Prover& prover, const Rule& rule, const Proof& proof) {
   const auto add = [&](std::string_view key, std::string_view code, std::string what) {
-    RuleError e = error_at(files, rule, key, false);
+    if (!proof.errors.wants(rule.place.file, rule.place.line)) return;
+    RuleError e = error_at(proof.files, rule, key, false);
     e.code = std::string(code);
     e.what = fmt::format("rule {}: {}", rule.id, what);
-    errors.push_back(std::move(e));
+    proof.errors.add(std::move(e));
   };
   for (const std::string& text : rule.hit) {
     if (prover.fires(text)) continue;
@@ -132,15 +164,34 @@ bool is_whole(const Ruleset& set, const Rule& rule) {
 
 }  // namespace
 
-void prove(Ruleset& ruleset, std::span<const RuleText> files, std::vector<RuleError>& errors) {
+void prove(Ruleset& ruleset, std::span<const RuleText> files, LoadWork& work, ErrorList& errors) {
   std::set<std::string_view> names;
   for (const RuleText& file : files) names.insert(file.file);
-  Prover prover(ruleset);
+  const Proof proof{files, work, errors};
+  Prover prover(ruleset, work);
+  size_t proven = 0;
+  const Rule* dearest = nullptr;
+  uint64_t dearest_cost = 0;
   for (uint32_t i = 0; i < ruleset.rules().size(); ++i) {
     const Rule& rule = ruleset.rules()[i];
     if (!rule.enabled || !is_whole(ruleset, rule) || !names.contains(rule.place.file)) continue;
+    if (errors.full(rule.place.file)) continue;
+    const uint64_t before = work.spent();
     prover.begin(i);
-    prove_one(prover, rule, files, errors);
+    prove_one(prover, rule, proof);
+    const uint64_t cost = work.spent() - before;
+    if (cost > dearest_cost) dearest = &rule, dearest_cost = cost;
+    if (!work.ended()) {
+      ++proven;
+      continue;
+    }
+    RuleError e = error_at(files, rule, "id", true);
+    e.code = work.code();
+    e.what = fmt::format("rule {}: {}; {} proven before it; the most, {:.0f} %, went into {} ({}:{})",
+                         rule.id, work.why(), counted(proven, "rule"),
+                         100.0 * static_cast<double>(dearest_cost) / static_cast<double>(work.spent()),
+                         dearest->id, dearest->place.file, dearest->place.line);
+    return errors.add(std::move(e));
   }
 }
 

@@ -78,6 +78,7 @@ bool is_id(std::string_view id) {
 }  // namespace
 
 void Reader::error(std::string_view path, bool value, std::string_view code, std::string what) {
+  if (!errors_.wants(file_.file, line_)) return;
   RuleError e;
   e.file = file_.file;
   e.code = std::string(code);
@@ -87,7 +88,7 @@ void Reader::error(std::string_view path, bool value, std::string_view code, std
   e.column = place ? place->column : 1;
   e.width = place ? place->width : 0;
   e.source = line_at(file_.text, e.line);
-  errors_.push_back(std::move(e));
+  errors_.add(std::move(e));
 }
 
 void Reader::unknown(std::span<const Key> keys, std::string_view prefix, std::string_view name) {
@@ -226,7 +227,8 @@ void Reader::add_pattern(const std::string& pattern, std::string_view path, Rule
   } else {
     p.regex = logs::with_named_groups(pattern);
   }
-  auto wording = analyse(p.regex);
+  if (work_.ended()) return;
+  auto wording = analyse(p.regex, work_);
   if (!wording)
     return error(path, true, "bad-pattern",
                  fmt::format("{} '{}': {}", path, shorten(pattern, 80), wording.error().text));

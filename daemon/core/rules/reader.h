@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/rules/error_list.h"
 #include "core/rules/keys.h"
 #include "core/rules/rule.h"
 #include "core/rules/value.h"
@@ -23,8 +24,9 @@ struct Override {
 
 class Reader {
  public:
-  // `text` is the whole file, to point at keys; errors are appended.
-  Reader(const RuleText& file, std::vector<RuleError>& errors) : file_(file), errors_(errors) {}
+  // `file` is there to point at keys; errors are appended.
+  Reader(const RuleText& file, LoadWork& work, ErrorList& errors)
+      : file_(file), work_(work), errors_(errors) {}
 
   // A rule is returned even when it has errors, so that its id is known; never use it then.
   Rule rule(const Value& table, uint32_t line);
@@ -45,7 +47,8 @@ class Reader {
   void check_id(const Rule& rule);
 
   const RuleText& file_;
-  std::vector<RuleError>& errors_;
+  LoadWork& work_;
+  ErrorList& errors_;
   uint32_t line_ = 0;
 };
 

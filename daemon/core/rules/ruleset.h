@@ -8,15 +8,19 @@
 #include <string_view>
 #include <vector>
 
+#include "core/rules/error_list.h"
 #include "core/rules/matcher.h"
 #include "core/rules/rule.h"
 #include "core/rules/sandbox.h"
+#include "core/rules/work.h"
 
 namespace culprit::rules {
 
 struct LoadOptions {
   // Files at the front whose examples were tried before (the shipped library: a test does it).
   size_t proven_files = 0;
+  uint64_t work = kLoadWork;        // see LoadWork
+  std::function<bool()> stop = {};  // asked often; true ends the load with the error "stopped"
 };
 
 class Ruleset {
@@ -48,8 +52,10 @@ class Ruleset {
 // "file:12:3: error[unknown-key]: ..." with the line and a caret below it, as compilers print them.
 std::string format_error(const RuleError& error);
 
-// Whether the examples of the rules in `files` do what they promise; what does not goes to `errors`.
-void prove(Ruleset& ruleset, std::span<const RuleText> files, std::vector<RuleError>& errors);
+// Whether the examples of the rules in `files` do what they promise; what does not goes to `errors`. A rule's
+// proof looks at the rule, those that its window names, and one that it gives way to: the cost of all proofs
+// is linear in the number of rules.
+void prove(Ruleset& ruleset, std::span<const RuleText> files, LoadWork& work, ErrorList& errors);
 
 // Where an error of this rule's key is shown.
 RuleError error_at(std::span<const RuleText> files, const Rule& rule, std::string_view path, bool value);

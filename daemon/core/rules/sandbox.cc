@@ -29,6 +29,7 @@ struct SandboxState final : Meter {
   size_t live = 0, sum = 0;
   size_t held = 0;  // what the file itself holds, from the end of its load
   uint64_t used = 0;
+  LoadWork* work = nullptr;
   int refusals = 0;
   bool out_of_instructions = false;
   std::string refused;  // why memory was, the last time
@@ -76,18 +77,22 @@ struct SandboxState final : Meter {
     return out;
   }
 
+  // False where nothing may run on.
+  bool count(uint64_t instructions) {
+    used += instructions;
+    return (!work || work->spend(instructions * kLuaInstruction)) && used < budget.instructions;
+  }
+
   static void hook(lua_State* state, lua_Debug* at) {
     SandboxState& impl = of(state);
-    impl.used += kHookEvery;
-    if (impl.used < impl.budget.instructions) return;
+    if (impl.count(kHookEvery)) return;
     lua_getinfo(state, "l", at);
     impl.raise_instructions(state, at->currentline);
   }
 
   // Work of C functions counts as instructions too.
   void charge(lua_State* state, uint64_t instructions) override {
-    used += instructions;
-    if (used < budget.instructions) return;
+    if (count(instructions)) return;
     lua_Debug caller{};
     const bool known = lua_getstack(state, 1, &caller) && lua_getinfo(state, "l", &caller);
     raise_instructions(state, known ? caller.currentline : 0);
@@ -96,8 +101,11 @@ struct SandboxState final : Meter {
   void raise_instructions(lua_State* state, int line) {
     out_of_instructions = true;
     lua_sethook(state, hook, LUA_MASKCOUNT, 1);  // whatever might catch this is ended by the next instruction
-    lua_pushfstring(state, "chunk:%d: used more than %d instructions", std::max(line, 0),
-                    static_cast<int>(budget.instructions));
+    if (work && work->ended())
+      lua_pushfstring(state, "chunk:%d: %s", std::max(line, 0), work->why().data());  // a literal, so it ends
+    else
+      lua_pushfstring(state, "chunk:%d: used more than %d instructions", std::max(line, 0),
+                      static_cast<int>(budget.instructions));
     lua_error(state);
   }
 
@@ -400,6 +408,7 @@ tl::expected<bool, ScriptError> Sandbox::call(int function, const Value& event, 
   return out;
 }
 
+void Sandbox::count_into(LoadWork* work) { impl_->work = work; }
 bool Sandbox::has_functions() const { return impl_->functions > 0; }
 size_t Sandbox::live_bytes() const { return impl_->live; }
 uint64_t Sandbox::instructions() const { return impl_->used; }

@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "core/rules/value.h"
+#include "core/rules/work.h"
 
 namespace culprit::rules {
 
@@ -34,6 +35,8 @@ struct Budget {
 // A file is loaded once, and a family of rules is a loop over its table.
 constexpr Budget kLoadBudget{1'000'000, 4 << 20, 1 << 20, 256 << 20, 8 << 10};
 constexpr Budget kCallBudget{};
+// Units of LoadWork: an instruction takes some 5 ns, and 20,000 where it compares the longest texts.
+constexpr uint64_t kLuaInstruction = 1'000;
 
 enum class Overrun : uint8_t { kNone, kInstructions, kMemory };
 
@@ -62,6 +65,9 @@ class Sandbox {
   // Calls a function that the chunk gave (Value::function) with two read-only tables. It has to return a
   // boolean.
   tl::expected<bool, ScriptError> call(int function, const Value& event, const Value& window);
+
+  // From now on instructions count against this budget too, and its end ends what runs. Borrowed; null: none.
+  void count_into(LoadWork* work);
 
   bool has_functions() const;
   size_t live_bytes() const;

@@ -9,6 +9,9 @@
 
 namespace culprit::rules {
 
+// Units of LoadWork to look for a key, for each byte of the file.
+constexpr uint64_t kFindingAByte = 8;
+
 struct TextPlace {
   uint32_t line = 0, column = 0, width = 0;  // from 1
 };
