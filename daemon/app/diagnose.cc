@@ -326,7 +326,7 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
 Result<BuiltPool> build_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
                              ReadProgress& progress) {
   std::vector<Error> errors;
-  const auto rules = rules_or_library(options.rules, errors);
+  const auto rules = rules_or_library(options.rules, progress, errors);
   auto out = read_pool(jobs, options, rules, progress);
   if (out) append(out->errors, std::move(errors));
   return out;
@@ -425,7 +425,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   // Where nothing is read that rules look at the library is not compiled: that takes long.
   const bool text = !files->logs.empty() || !files->metrics.empty() || !options.rules.paths.empty() ||
                     !options.healthy.empty();
-  const auto rules = text ? rules_or_library(options.rules, errors) : nullptr;
+  const auto rules = text ? rules_or_library(options.rules, progress, errors) : nullptr;
   auto built = gather_pool(options, rules, progress);
   if (!built) return tl::unexpected(built.error());
   core::EngineOptions engine_options{files->job, std::move(built->pool), options.steps, rules};

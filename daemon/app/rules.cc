@@ -130,10 +130,11 @@ RuleFiles read_rule_files(const RuleOptions& options) {
   return out;
 }
 
-LoadedRules load_rules(const RuleOptions& options) {
+LoadedRules load_rules(const RuleOptions& options, std::function<bool()> stop) {
   LoadedRules out;
   out.files = read_rule_files(options);
-  auto set = rules::Ruleset::load(out.files.texts, {out.files.library});
+  auto set =
+      rules::Ruleset::load(out.files.texts, {.proven_files = out.files.library, .stop = std::move(stop)});
   if (!set)
     out.errors = std::move(set.error());
   else if (out.files.errors.empty())
@@ -141,8 +142,11 @@ LoadedRules load_rules(const RuleOptions& options) {
   return out;
 }
 
-std::shared_ptr<rules::Ruleset> rules_or_library(const RuleOptions& options, std::vector<Error>& errors) {
-  LoadedRules chosen = load_rules(options);
+std::shared_ptr<rules::Ruleset> rules_or_library(const RuleOptions& options, const ReadProgress& progress,
+                                                 std::vector<Error>& errors) {
+  // Where the reading was ended before, the answer still takes the rules.
+  const bool ended = progress.stop;
+  LoadedRules chosen = load_rules(options, [&] { return !ended && progress.stop; });
   if (chosen.set) return chosen.set;
   errors.insert(errors.end(), chosen.files.errors.begin(), chosen.files.errors.end());
   if (!chosen.errors.empty()) {

@@ -44,11 +44,13 @@ struct LoadedRules {
   std::shared_ptr<rules::Ruleset> set;  // null where `errors` or files.errors has something
   std::vector<rules::RuleError> errors;
 };
-LoadedRules load_rules(const RuleOptions& options);
+// `stop` is asked along the way; true ends the load with the error "stopped".
+LoadedRules load_rules(const RuleOptions& options, std::function<bool()> stop = {});
 
 // For commands that must go on: where the rules that were chosen have errors, the library alone; `errors`
 // gets the reasons.
-std::shared_ptr<rules::Ruleset> rules_or_library(const RuleOptions& options, std::vector<Error>& errors);
+std::shared_ptr<rules::Ruleset> rules_or_library(const RuleOptions& options, const ReadProgress& progress,
+                                                 std::vector<Error>& errors);
 
 // One line of a text file, plain or compressed, without its end. `place` is FILE:LINE.
 struct LineOfFile {

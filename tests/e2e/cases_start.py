@@ -127,6 +127,34 @@ def reload_good_and_bad(context: Context) -> str:
 
 
 @case
+def rules_that_take_long_do_not_hold_up_an_end(context: Context) -> str:
+    """SIGTERM ends a load of rules at once, at the start and during a reload."""
+    daemon = context.daemon()
+    slow = daemon.folder / "slow.lua"
+    slow.write_text('local a = "\\0\\0\\0\\0\\0\\0\\0\\0" for i = 1, 9 do a = a .. a end\n'
+                    'local b, n = a .. "x", 0 for i = 1, 300000 do if a < b then n = i end end\n')
+    daemon.configure(top=f'rules = ["{slow}"]\n')
+    daemon.launch()
+    time.sleep(1)
+    need(daemon.alive() and daemon.health() == 0, "the rules were loaded in a second: the case tries nothing")
+    seconds = []
+    for _ in range(2):
+        begun = time.monotonic()
+        daemon.process.send_signal(signal.SIGTERM)
+        status = daemon.ended(20)
+        seconds.append(time.monotonic() - begun)
+        need(status == 0, f"exit {status}: {daemon.last_words()}")
+        if len(seconds) == 1:
+            daemon.configure()
+            daemon.start()
+            daemon.configure(top=f'rules = ["{slow}"]\n')
+            daemon.process.send_signal(signal.SIGHUP)
+            time.sleep(1)
+    need(max(seconds) < 3, f"it ended after {seconds[0]:.1f} s and {seconds[1]:.1f} s")
+    return f"ended after {seconds[0]:.2f} s at the start, {seconds[1]:.2f} s in a reload"
+
+
+@case
 def links_and_pipes_are_not_followed(context: Context) -> str:
     """What a user may put where logs are expected: links out of the folder, pipes, devices, folders."""
     daemon = context.daemon()

@@ -18,6 +18,7 @@
 #include "app/daemon/agent_api.h"
 #include "app/daemon/batch_parts.h"
 #include "app/daemon/collector_api.h"
+#include "app/daemon/early_stop.h"
 #include "app/daemon/forwarding_api.h"
 #include "app/daemon/job_recognition.h"
 #include "app/rules.h"
@@ -146,19 +147,15 @@ Status Agent::begin() {
                                 : "once says little, should it come again it is not run any more"));
   }
 
+  auto rules = load_first_rules();
   if (const Status opened = open_recorder(); !opened) return opened;
 
   for (const std::string& sentence : without_effect(config_)) complain(sentence);
 
-  LoadedRules rules = load_rules(rule_options(config_));
-  if (!rules.set) {
-    complain(first_error(rules) + "; the built-in rules alone are used");
-    rules.set = rules::Ruleset::shipped();
-  }
   auto processes = ProcessWatch::start(env_);
   if (!processes) return tl::unexpected(processes.error());
   processes_ = std::move(*processes);
-  const Status started = forwards() ? start_uplink(std::move(rules.set)) : start_engine(std::move(rules.set));
+  const Status started = forwards() ? start_uplink(std::move(rules)) : start_engine(std::move(rules));
   if (!started) return started;
   start_http();
   if (diagnoser_)
@@ -178,6 +175,19 @@ Status Agent::begin() {
                         options_.loaded.files.empty() ? "by default" : options_.loaded.files[0] + " says"));
   (void)notify_.ready("running");
   return {};
+}
+
+// Nothing is held yet: a signal ends the load and the program at once.
+std::shared_ptr<rules::Ruleset> Agent::load_first_rules() {
+  const EarlyStop early;
+  LoadedRules rules = load_rules(rule_options(config_), EarlyStop::asked);
+  if (EarlyStop::asked()) {
+    log_.info("ended while the rules were loaded");
+    _exit(0);
+  }
+  if (rules.set) return rules.set;
+  complain(first_error(rules) + "; the built-in rules alone are used");
+  return rules::Ruleset::shipped();
 }
 
 Status Agent::open_recorder() {
@@ -630,8 +640,10 @@ void Agent::reload() {
   auto worker = env_.worker("reload");
   if (!worker) return refuse_reload(worker.error().text);
   reloader_ = std::move(*worker);
-  reloader_->submit([shared, rules] { *rules = load_rules(rule_options(shared->config)); },
+  const auto stop = [leaving = leaving_] { return leaving->load(); };
+  reloader_->submit([shared, rules, stop] { *rules = load_rules(rule_options(shared->config), stop); },
                     [this, shared, rules] {
+                      if (stopping_) return;
                       if (!rules->set) return refuse_reload(first_error(*rules));
                       swap(std::move(*shared), std::move(rules->set));
                     });
@@ -698,6 +710,7 @@ void Agent::reloaded() {
 void Agent::stop() {
   if (stopping_) return;
   stopping_ = true;
+  *leaving_ = true;
   if (restore_) restore_->stop();
   (void)notify_.stopping();
   log_.info("ending");

@@ -7,6 +7,7 @@
 // Thread: the loop's. Owns everything that it starts; the Env goes after it.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -55,6 +56,7 @@ class Agent {
   Status begin();
   Status lock_state();
   Status open_recorder();
+  std::shared_ptr<rules::Ruleset> load_first_rules();
   bool forwards() const { return config_.role == DaemonRole::kAgent; }
   Status start_engine(std::shared_ptr<rules::Ruleset> rules);
   Status start_collecting();
@@ -105,6 +107,8 @@ class Agent {
   int lock_ = -1;
   AgentCounts counts_;
   bool stopping_ = false, reloading_ = false;
+  const std::shared_ptr<std::atomic<bool>> leaving_ =
+      std::make_shared<std::atomic<bool>>(false);  // for workers
   bool held_ = false, restore_holds_ = false;
   uint64_t trimmed_after_ = 0;  // holds
   std::string http_trouble_, hung_;
