@@ -26,6 +26,7 @@ constexpr const char* kExamples = R"(
 Examples:
   culprit bundle llama-70b-0412 --out case.tar.zst
   culprit bundle llama-70b-0412 --out case.tar.gz --all --redact projectx --keep-ips
+  culprit bundle llama-70b-0412 --keep-hardware     # for a repair: serial numbers stay
   culprit bundle llama-70b-0412 --raw               # for yourself: nothing is blacked out
 
 Look through the archive before you send it: what resembles nothing known was not blacked out.)";
@@ -34,7 +35,8 @@ Look through the archive before you send it: what resembles nothing known was no
 constexpr uint64_t kLinesAround = 500;
 constexpr size_t kLineBytes = 1 << 20;  // longer ones are looked at in parts
 constexpr const char* kKept =
-    "what resembles no name, home folder, secret, e-mail, full host name or IP address was kept";
+    "what resembles no name, home folder, secret, e-mail, full host name, IP address, address of a network "
+    "device or serial number was kept";
 
 struct Options {
   RemoteOptions remote;
@@ -271,6 +273,7 @@ std::string Bundle::manifest() {
                          {"raw", o_.redact.keep_all},
                          {"ip_addresses_kept", o_.redact.keep_ips},
                          {"hosts_kept", o_.redact.keep_hosts},
+                         {"hardware_kept", o_.redact.keep_hardware},
                          {"words_given", o_.redact.names.size()},
                          {"note", o_.redact.keep_all ? "nothing was blacked out" : kKept}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -329,7 +332,8 @@ int bundle(Options& o) {
 void add_bundle(Command& app, Run& run) {
   auto o = std::make_shared<Options>();
   Command* verb = app.add_subcommand(
-      "bundle", "Pack report and evidence of a job to hand on, with names and secrets blacked out");
+      "bundle",
+      "Pack report and evidence of a job to hand on; names, secrets and serial numbers are blacked out");
   verb->footer(kExamples);
   verb->add_option("JOB", o->job, "As `culprit jobs` lists it")->required();
   add_run(*verb, o->run);
@@ -337,6 +341,8 @@ void add_bundle(Command& app, Run& run) {
   verb->add_flag("--all", o->all,
                  "All evidence of the job, not only what its diagnoses quote and its surroundings");
   verb->add_flag("--keep-hosts", o->redact.keep_hosts, "Leave full names of hosts as they are");
+  verb->add_flag("--keep-hardware", o->redact.keep_hardware,
+                 "Leave serial numbers and addresses of network devices as they are");
   verb->add_flag("--raw", o->redact.keep_all, "Black out nothing");
   verb->add_flag("--keep-ips", o->redact.keep_ips, "Leave IP addresses as they are");
   verb->add_option("--redact", o->redact.names, "A word to black out too; repeat")->one_value();

@@ -3,11 +3,15 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <re2/re2.h>
+#include <re2/set.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <set>
+
+#include "cli/redact_patterns.h"
 
 namespace culprit::cli {
 namespace {
@@ -16,10 +20,10 @@ using Piece = re2::StringPiece;
 
 // Accounts of the system and words that stand everywhere: they name nobody.
 const std::set<std::string, std::less<>> kNobody{
-    "root",    "nobody", "daemon", "ubuntu",  "debian", "centos", "ec2-user", "admin",
-    "user",    "users",  "none",   "null",    "true",   "false",  "unknown",  "slurm",
-    "culprit", "nvidia", "docker", "default", "system", "shared", "public",   "data",
-    "work",    "tmp",    "home",   "scratch", "local",  "lib",    "bin"};
+    "root",    "nobody",  "daemon", "ubuntu", "debian", "centos",  "ec2-user",       "admin",    "user",
+    "users",   "none",    "null",   "true",   "false",  "unknown", "slurm",          "culprit",  "nvidia",
+    "docker",  "default", "system", "shared", "public", "data",    "work",           "tmp",      "home",
+    "scratch", "local",   "lib",    "bin",    "git",    "oauth2",  "x-access-token", "anonymous"};
 constexpr size_t kNameBytes = 3;  // shorter ones would black out parts of other words' company
 
 RE2::Options options() {
@@ -29,54 +33,36 @@ RE2::Options options() {
   return out;
 }
 
-// The name is the last group.
-const std::vector<std::string> kNames{
-    R"(/(?:home|Users)/(?:[a-z]/)?([A-Za-z0-9._-]+))",
-    R"((?i)\b(?:user|username|login|logname|owner)["']?\s*[=:]\s*["']?([A-Za-z][A-Za-z0-9._-]+))",
-    R"(\b(?:uid|gid)=\d+\(([A-Za-z0-9._-]+)\))",
-    R"((?i)\bfor user ([A-Za-z][A-Za-z0-9._-]+))",
-    R"(\b([A-Za-z][A-Za-z0-9._-]*)@[A-Za-z0-9.-]+:[~/A-Za-z])",
-    R"(://([A-Za-z][A-Za-z0-9._-]*)(?::[^/\s@]*)?@)"};
-
-// What the last group holds is a secret.
-const std::vector<std::string> kSecrets{
-    // key = value, in environments, headers and JSON
-    R"((?i)(?:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|)"
-    R"(auth(?:orization)?|cookie|session[_-]?id)(?:[_-][A-Z0-9_-]*)?["']?\s*[=:]\s*["']?)"
-    R"((?:(?:bearer|basic|token)\s+)?([A-Za-z0-9+/=_.~%@!$^&*:-]{6,}))",
-    // of a program's arguments
-    R"((?i)--?[a-z0-9_-]*(?:password|passwd|secret|token|api[_-]?key)\s+([A-Za-z0-9+/=_.~%@!$^&*:][^\s"']{5,}))",
-    R"((?i)\b(?:bearer|basic)\s+([A-Za-z0-9+/=_.~-]{8,}))", R"(://[^/\s:@]+:([^/\s@]+)@)",
-    R"(\b((?:hf|ghp|gho|ghs|ghu|npm|pypi)_[A-Za-z0-9]{16,}))", R"(\b(github_pat_[A-Za-z0-9_]{20,}))",
-    R"(\b(glpat-[A-Za-z0-9_-]{16,}))", R"(\b(sk-[A-Za-z0-9_-]{16,}))", R"(\b(xox[abprs]-[A-Za-z0-9-]{10,}))",
-    R"(\b((?:AKIA|ASIA)[0-9A-Z]{16}))", R"(\b(AIza[0-9A-Za-z_-]{30,}))",
-    R"(\b(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*))",
-    // in a URL: what a service was asked with, signed links among it
-    R"((?i)[?&](?:[a-z0-9_.-]*(?:sig|key|auth|code|session|jwt|sas)[a-z0-9_.-]*)=([^&\s"'<>#]{6,}))"};
-
-// What stands behind a key and "=" or ":" and looks drawn at random. A hash in hex says which file or commit
-// it is, and is no key of anything that a vendor may not see; it stays.
-constexpr const char* kRandom =
-    R"([A-Za-z0-9_.-]+["']?\s*[=:]\s*["']?([A-Za-z0-9+/_-]{24,}={0,2})(?:[\s"',;)}\]]|$))";
 // Bits a character: 24 that are drawn from 64 have 4.35 on average, names of classes and files below 4.1.
 constexpr double kRandomBits = 4.2;
 constexpr int kSlashes = 2;  // base64 has one in 64; a path has more
 
-// Names below these ends are of hosts; file names end otherwise ("train.py", "libcuda.so.1").
-constexpr const char* kHostname =
-    R"(((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+)"
-    R"((?:com|net|org|edu|gov|mil|int|io|ai|cloud|dev|app|tech|info|local|internal|intranet|lan|corp|home|)"
-    R"(private|localdomain|svc|cluster|test|example|eu|de|at|ch|fr|nl|be|uk|ie|it|es|pt|pl|cz|se|no|dk|fi|us|ca|)"
-    R"(mx|br|ar|cl|cn|jp|kr|tw|hk|sg|in|au|nz|za|il|tr|ae|sa|ru|ua)))";
 // Of everybody: they name no site.
-const std::set<std::string, std::less<>> kPublicHosts{
-    "github.com", "huggingface.co",  "pytorch.org",         "download.pytorch.org", "pypi.org",
-    "nvidia.com", "docs.nvidia.com", "docker.io",           "python.org",           "docs.python.org",
-    "wandb.ai",   "api.wandb.ai",    "developer.nvidia.com"};
+const std::set<std::string, std::less<>> kPublicHosts{"github.com",
+                                                      "huggingface.co",
+                                                      "pytorch.org",
+                                                      "download.pytorch.org",
+                                                      "pypi.org",
+                                                      "nvidia.com",
+                                                      "docs.nvidia.com",
+                                                      "docker.io",
+                                                      "python.org",
+                                                      "docs.python.org",
+                                                      "wandb.ai",
+                                                      "api.wandb.ai",
+                                                      "developer.nvidia.com",
+                                                      "gitlab.com",
+                                                      "ghcr.io",
+                                                      "nvcr.io",
+                                                      "quay.io",
+                                                      "gcr.io",
+                                                      "hooks.slack.com",
+                                                      "discord.com",
+                                                      "api.telegram.org"};
 
-constexpr const char* kEmail = R"(([A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}))";
-constexpr const char* kIpv4 = R"((\b(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}\b))";
-constexpr const char* kIpv6 = R"(([0-9A-Fa-f:]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*))";
+constexpr size_t kContext = 60;  // bytes round a hash that show whether it is a commit
+constexpr size_t kHexKeyDigits = 40;
+constexpr size_t kSerialBytes = 5;
 
 // Shannon's, bits a character.
 double entropy(std::string_view text) {
@@ -97,17 +83,77 @@ bool looks_random(std::string_view text) {
          entropy(text) >= kRandomBits;
 }
 
+bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+// Stands for a secret and is none: a variable, what another program blacked out, a word for "none".
+bool is_placeholder(std::string_view text) {
+  static const std::set<std::string, std::less<>> words{
+      "none", "null", "true", "false", "yes", "no", "required", "unset", "empty", "prompt", "redacted"};
+  return text.starts_with('$') || text.starts_with('%') || text.starts_with('[') || text.starts_with('<') ||
+         text.find_first_not_of("*xX.") == text.npos || words.contains(lower(text));
+}
+
+// The text's shape with a number at its end: letters become `letter`, digits 0.
+std::string shaped(std::string_view text, std::string number, char letter) {
+  std::string out(text);
+  for (char& c : out)
+    c = c >= '0' && c <= '9' ? '0' : std::isalpha(static_cast<unsigned char>(c)) ? letter : c;
+  for (size_t i = out.size(); i > 0 && !number.empty(); --i) {
+    if (out[i - 1] != '0' && out[i - 1] != letter) continue;
+    out[i - 1] = number.back();
+    number.pop_back();
+  }
+  return out;
+}
+
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 }  // namespace
 
+namespace {
+
+// Regexes; one pass over a line finds those that are to be tried.
+class Patterns {
+ public:
+  template <size_t n>
+  explicit Patterns(const std::array<const char*, n>& texts) : set_(options(), RE2::UNANCHORED) {
+    for (const char* text : texts) {
+      all_.push_back(static_cast<int>(regexes_.size()));
+      regexes_.push_back(std::make_unique<RE2>(text, options()));
+      set_.Add(text, nullptr);
+    }
+    set_.Compile();
+  }
+
+  template <class Call>
+  void each_in(std::string_view line, Call call) const {
+    std::vector<int> found;
+    RE2::Set::ErrorInfo error{};
+    const bool some = set_.Match(Piece(line.data(), line.size()), &found, &error);
+    if (!some && error.kind == RE2::Set::kOutOfMemory) found = all_;
+    std::sort(found.begin(), found.end());
+    for (const int i : found) call(*regexes_[static_cast<size_t>(i)]);
+  }
+
+ private:
+  std::vector<std::unique_ptr<RE2>> regexes_;
+  std::vector<int> all_;
+  RE2::Set set_;
+};
+
+}  // namespace
+
 struct Redactor::Impl {
   explicit Impl(const RedactOptions& o)
-      : keep_ips(o.keep_ips), keep_hosts(o.keep_hosts), keep_all(o.keep_all) {
-    for (const std::string& regex : kNames) names.push_back(std::make_unique<RE2>(regex, options()));
-    for (const std::string& regex : kSecrets) secrets.push_back(std::make_unique<RE2>(regex, options()));
+      : keep_ips(o.keep_ips), keep_hosts(o.keep_hosts), keep_hardware(o.keep_hardware), keep_all(o.keep_all) {
     for (const std::string& name : o.names)
       if (!name.empty()) users.emplace(name, users.size() + 1);
   }
@@ -147,19 +193,99 @@ struct Redactor::Impl {
     return done == 0 && out.empty() ? line : out.append(line, done);
   }
 
+  std::string secret(std::string_view text) {
+    // "tokens: 4096" counts words of a text.
+    if (text.find_first_not_of("0123456789.eE+-") == text.npos || is_placeholder(text)) return "";
+    return alias("secret", text, secrets);
+  }
+
+  std::string without_secrets(const std::string& line);
+  std::string without_hardware(const std::string& line);
+  std::string device(std::string_view text);
+  std::string serial(std::string_view text);
   std::string without_users(const std::string& line);
   std::string without_hosts(const std::string& line);
   std::string without_ips(const std::string& line);
   bool in_key(std::string_view line);
 
-  bool keep_ips, keep_hosts, keep_all;
-  std::vector<std::unique_ptr<RE2>> names, secrets;
+  bool keep_ips, keep_hosts, keep_hardware, keep_all;
+  Patterns name_patterns{kNamePatterns}, secret_patterns{kSecretPatterns};
+  Patterns device_patterns{kDevicePatterns}, serial_patterns{kSerialPatterns};
   RE2 email{kEmail, options()}, ipv4{kIpv4, options()}, ipv6{kIpv6, options()};
-  RE2 random{kRandom, options()}, hostname{kHostname, options()};
-  std::map<std::string, size_t, std::less<>> users, emails, hosts, ips;
+  RE2 random{kRandom, options()}, hostname{kHostname, options()}, octets{kOctets, options()};
+  RE2 hex_key{kHexKey, options()}, commit_before{kCommitBefore, options()},
+      commit_behind{kCommitBehind, options()};
+  std::map<std::string, size_t, std::less<>> users, emails, hosts, ips, secrets, devices, serials;
   std::map<std::string, uint64_t> counts;
   bool key = false;  // within a private key
 };
+
+std::string Redactor::Impl::without_secrets(const std::string& line) {
+  std::string out = line;
+  secret_patterns.each_in(line, [&](const RE2& regex) {
+    out = replaced(out, regex, [&](std::string_view text, size_t) { return secret(text); });
+  });
+  out = replaced(out, random,
+                 [&](std::string_view text, size_t) { return looks_random(text) ? secret(text) : ""; });
+  return replaced(out, hex_key, [&](std::string_view text, size_t begin) -> std::string {
+    const size_t end = begin + text.size();
+    if (text.size() != kHexKeyDigits || (begin > 0 && is_word(out[begin - 1])) ||
+        (end < out.size() && is_word(out[end])))
+      return "";
+    const size_t from = begin > kContext ? begin - kContext : 0;
+    const Piece before(out.data() + from, begin - from),
+        behind(out.data() + end, std::min(out.size() - end, kContext));
+    return RE2::PartialMatch(before, commit_before) || RE2::PartialMatch(behind, commit_behind)
+               ? ""
+               : secret(text);
+  });
+}
+
+// The same address in other notations is the same device.
+std::string Redactor::Impl::device(std::string_view text) {
+  std::string digits;
+  for (const char c : lower(text.starts_with("0x") ? text.substr(2) : text))
+    if (is_hex(c)) digits += c;
+  if (digits.find_first_not_of(digits[0]) == digits.npos) return "";  // none, or all devices
+  ++counts["hardware-address"];
+  const size_t number = devices.emplace(digits, devices.size() + 1).first->second;
+  std::string out = shaped(text, fmt::format("{:x}", number), '0');
+  if (out.size() > 2 && (out[2] == ':' || out[2] == '-')) out[1] = '2';  // an address that no maker gives
+  return text.starts_with("0x") ? "0x" + out.substr(2) : out;
+}
+
+std::string Redactor::Impl::serial(std::string_view text) {
+  while (text.ends_with('.')) text.remove_suffix(1);
+  const bool digit = text.find_first_of("0123456789") != text.npos;
+  const bool fraction = text.find('.') != text.npos && text.find_first_not_of("0123456789.") == text.npos;
+  if (text.size() < kSerialBytes || !digit || fraction) return "";
+  ++counts["serial-number"];
+  const size_t number = serials.emplace(std::string(text), serials.size() + 1).first->second;
+  return shaped(text, std::to_string(number), 'X');
+}
+
+std::string Redactor::Impl::without_hardware(const std::string& line) {
+  std::string out = replaced(line, octets, [&](std::string_view text, size_t begin) -> std::string {
+    const size_t end = begin + text.size(), count = (text.size() + 1) / 3;
+    const bool one_kind = text.find(text[2] == ':' ? '-' : ':') == text.npos;
+    const bool letter = text.find_first_of("abcdefABCDEF") != text.npos;
+    if ((count != 6 && count != 8 && count != 20) || !one_kind || (text[2] == '-' && !letter) ||
+        (begin > 0 && (is_word(line[begin - 1]) || line[begin - 1] == text[2])) ||
+        (end < line.size() && (is_word(line[end]) || line[end] == text[2])))
+      return "";
+    return device(text);
+  });
+  device_patterns.each_in(out, [&](const RE2& regex) {
+    out = replaced(out, regex, [&](std::string_view text, size_t) -> std::string {
+      return text.find_first_of("abcdefABCDEF") == text.npos && text.find('.') != text.npos ? ""
+                                                                                            : device(text);
+    });
+  });
+  serial_patterns.each_in(out, [&](const RE2& regex) {
+    out = replaced(out, regex, [&](std::string_view text, size_t) { return serial(text); });
+  });
+  return out;
+}
 
 // Names stand as words: "alice" goes, "malice" stays.
 std::string Redactor::Impl::without_users(const std::string& line) {
@@ -204,9 +330,10 @@ std::string Redactor::Impl::without_hosts(const std::string& line) {
          !(begin > 1 && line[begin - 1] == '/' && line[begin - 2] == '/')) ||
         (end < line.size() && (part(end) || line[end] == '(')))
       return "";
-    std::string low(name);
-    for (char& c : low) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    if (kPublicHosts.contains(low) || low.ends_with(".example")) return "";
+    const std::string low = lower(name);
+    // "model.pt" is a checkpoint.
+    const bool file = low.ends_with(".pt") && std::count(low.begin(), low.end(), '.') < 2;
+    if (file || kPublicHosts.contains(low) || low.ends_with(".example")) return "";
     ++counts["host"];
     const auto at = hosts.emplace(low, hosts.size() + 1).first;
     return fmt::format("host-{}.example", at->second);
@@ -226,6 +353,7 @@ std::string Redactor::Impl::without_ips(const std::string& line) {
     std::array<unsigned char, sizeof(in6_addr)> parsed;
     while (text.ends_with('.')) text.remove_suffix(1);
     if (text == "::" || text == "::1" || text.size() < 4) return "";
+    if (RE2::FullMatch(Piece(text.data(), text.size()), octets)) return "";  // of a device
     if (inet_pton(AF_INET6, std::string(text).c_str(), parsed.data()) != 1) return "";
     return alias("ip", text, ips);
   });
@@ -245,10 +373,10 @@ void Redactor::next_source() { impl_->key = false; }
 const std::map<std::string, uint64_t>& Redactor::counts() const { return impl_->counts; }
 
 void Redactor::learn(std::string_view line) {
-  for (const auto& regex : impl_->names) {
+  impl_->name_patterns.each_in(line, [&](const RE2& regex) {
     Piece rest(line.data(), line.size()), name;
-    while (RE2::FindAndConsume(&rest, *regex, &name)) impl_->learn_name({name.data(), name.size()});
-  }
+    while (RE2::FindAndConsume(&rest, regex, &name)) impl_->learn_name({name.data(), name.size()});
+  });
 }
 
 std::string Redactor::apply(std::string_view line) {
@@ -258,19 +386,8 @@ std::string Redactor::apply(std::string_view line) {
     ++m.counts["secret"];
     return "[secret]";
   }
-  std::string out(line);
-  for (const auto& regex : m.secrets)
-    out = m.replaced(out, *regex, [&](std::string_view text, size_t) -> std::string {
-      // "tokens: 4096" counts words of a text.
-      if (text.find_first_not_of("0123456789.eE+-") == text.npos) return "";
-      ++m.counts["secret"];
-      return "[secret]";
-    });
-  out = m.replaced(out, m.random, [&](std::string_view text, size_t) -> std::string {
-    if (!looks_random(text)) return "";
-    ++m.counts["secret"];
-    return "[secret]";
-  });
+  std::string out = m.without_secrets(std::string(line));
+  if (!m.keep_hardware) out = m.without_hardware(out);
   out = m.replaced(out, m.email,
                    [&](std::string_view text, size_t) { return m.alias("e-mail", text, m.emails); });
   if (!m.keep_hosts) out = m.without_hosts(out);

@@ -16,24 +16,24 @@ std::string redacted(const std::vector<std::string>& lines, RedactOptions option
 
 BOOST_AUTO_TEST_CASE(secrets_go_wherever_they_stand) {
   const std::pair<const char*, const char*> cases[] = {
-      {"HF_TOKEN=abcDEF123456", "HF_TOKEN=[secret]"},
-      {"export WANDB_API_KEY=0123456789abcdef", "export WANDB_API_KEY=[secret]"},
-      {"password: hunter2hunter2", "password: [secret]"},
-      {R"({"api_key": "k-123456", "x": 1})", R"({"api_key": "[secret]", "x": 1})"},
-      {"Authorization: Bearer abc.def.ghi", "Authorization: Bearer [secret]"},
-      {"curl -H 'authorization: basic dXNlcjpwYXNz'", "curl -H 'authorization: basic [secret]'"},
-      {"train.py --hub-token abcdef123", "train.py --hub-token [secret]"},
-      {"git clone https://bob:s3cr3t@git.example/x", "git clone https://[user-1]:[secret]@git.example/x"},
+      {"HF_TOKEN=abcDEF123456", "HF_TOKEN=[secret-1]"},
+      {"export WANDB_API_KEY=0123456789abcdef", "export WANDB_API_KEY=[secret-1]"},
+      {"password: hunter2hunter2", "password: [secret-1]"},
+      {R"({"api_key": "k-123456", "x": 1})", R"({"api_key": "[secret-1]", "x": 1})"},
+      {"Authorization: Bearer abc.def.ghi", "Authorization: Bearer [secret-1]"},
+      {"curl -H 'authorization: basic dXNlcjpwYXNz'", "curl -H 'authorization: basic [secret-1]'"},
+      {"train.py --hub-token abcdef123", "train.py --hub-token [secret-1]"},
+      {"git clone https://bob:s3cr3t@git.example/x", "git clone https://[user-1]:[secret-1]@git.example/x"},
       {"GET https://s3.example/b/o?X-Amz-Signature=0a1b2c3d4e5f&part=2",
-       "GET https://s3.example/b/o?X-Amz-Signature=[secret]&part=2"},
-      {"https://api.example/v1?access_token=abc123def&n=1", "https://api.example/v1?access_token=[secret]"},
-      {"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "AWS_SECRET_ACCESS_KEY=[secret]"},
-      {"storage.conn = 'u8Kd02LmQz7RtY4wXc9VbN1sHj6PaE3f'", "storage.conn = '[secret]'"},
-      {"signing: Zx81kQpLw92VbT7mRs4YdN0cHf3Je6Ua==, ok", "signing: [secret], ok"},
-      {"login with hf_ABCDEFGHIJKLMNOPQRST ok", "login with [secret] ok"},
-      {"ghp_0123456789abcdef0123 found", "[secret] found"},
-      {"key AKIAIOSFODNN7EXAMPLE used", "key [secret] used"},
-      {"jwt eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJSM", "jwt [secret]"}};
+       "GET https://s3.example/b/o?X-Amz-Signature=[secret-1]&part=2"},
+      {"https://api.example/v1?access_token=abc123def&n=1", "https://api.example/v1?access_token=[secret-1]"},
+      {"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "AWS_SECRET_ACCESS_KEY=[secret-1]"},
+      {"storage.conn = 'u8Kd02LmQz7RtY4wXc9VbN1sHj6PaE3f'", "storage.conn = '[secret-1]'"},
+      {"signing: Zx81kQpLw92VbT7mRs4YdN0cHf3Je6Ua==, ok", "signing: [secret-1], ok"},
+      {"login with hf_ABCDEFGHIJKLMNOPQRST ok", "login with [secret-1] ok"},
+      {"ghp_0123456789abcdef0123 found", "[secret-1] found"},
+      {"key AKIAIOSFODNN7EXAMPLE used", "key [secret-1] used"},
+      {"jwt eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJSM", "jwt [secret-1]"}};
   for (const auto& [line, expected] : cases) BOOST_CHECK_EQUAL(redacted({line}), expected);
 }
 
@@ -48,8 +48,7 @@ BOOST_AUTO_TEST_CASE(what_training_logs_say_of_tokens_stays) {
        {"tokens per second: 123456.7", "tokens_per_s: 512345.25", "token_count=4096",
         "tokenizer: GPT2BPETokenizer", "num tokens 1234567890", "pad_token: <|endoftext|>", "key: value",
         "author: none", "[rank3] iteration 120/5000 | elapsed 02:12:09 | loss 2.31",
-        "NVRM: Xid (PCI:0000:9b:00): 79, pid=1", "torch 2.1.0+cu121", "mlx5_0: 98:03:9b:aa:bb:cc",
-        "0x7ffe::frame", "std::bad_alloc"})
+        "NVRM: Xid (PCI:0000:9b:00): 79, pid=1", "torch 2.1.0+cu121", "0x7ffe::frame", "std::bad_alloc"})
     BOOST_CHECK_EQUAL(redacted({line}), line);
 }
 
@@ -67,7 +66,7 @@ BOOST_AUTO_TEST_CASE(accounts_of_the_system_and_short_names_stay) {
 }
 
 BOOST_AUTO_TEST_CASE(words_that_are_given_go) {
-  BOOST_CHECK_EQUAL(redacted({"projectx at site-7"}, {false, false, {"projectx", "site-7"}}),
+  BOOST_CHECK_EQUAL(redacted({"projectx at site-7"}, {.names = {"projectx", "site-7"}}),
                     "[user-1] at [user-2]");
 }
 
@@ -77,7 +76,7 @@ BOOST_AUTO_TEST_CASE(e_mail_and_ip_addresses_go_unless_kept) {
   BOOST_CHECK_EQUAL(redacted({"at fe80::1ff:fe23:4567:890a port 1, [2001:db8::2]:80"}),
                     "at [ip-1] port 1, [[ip-2]]:80");
   BOOST_CHECK_EQUAL(redacted({"127.0.0.1 and ::1 at 02:12:09"}), "127.0.0.1 and ::1 at 02:12:09");
-  BOOST_CHECK_EQUAL(redacted({"10.1.2.3 fe80::1"}, {true, false, {}}), "10.1.2.3 fe80::1");
+  BOOST_CHECK_EQUAL(redacted({"10.1.2.3 fe80::1"}, {.keep_ips = true}), "10.1.2.3 fe80::1");
 }
 
 BOOST_AUTO_TEST_CASE(full_names_of_hosts_become_hosts_that_can_be_told_apart) {
@@ -94,7 +93,20 @@ BOOST_AUTO_TEST_CASE(full_names_of_hosts_become_hosts_that_can_be_told_apart) {
         "a.is.in(b)", "https://github.com/pytorch/pytorch/issues/1", "loss 2.31 at step.120", "node-17",
         "model.to(dev)", "/var/log/x.dev/rank_0.log", "1.2.840.113549", "os.environ.get"})
     BOOST_CHECK_EQUAL(redacted({line}), line);
-  BOOST_CHECK_EQUAL(redacted({"gpu-17.hpc.corp.com"}, {false, true, {}}), "gpu-17.hpc.corp.com");
+  BOOST_CHECK_EQUAL(redacted({"gpu-17.hpc.corp.com"}, {.keep_hosts = true}), "gpu-17.hpc.corp.com");
+}
+
+BOOST_AUTO_TEST_CASE(equal_keys_addresses_and_serial_numbers_stay_equal_and_keep_their_form) {
+  BOOST_CHECK_EQUAL(redacted({"link/ether 98:03:9b:aa:bb:cc and 98:03:9b:aa:bb:cd",
+                              "MAC 98-03-9B-AA-BB-CD, 9803.9baa.bbcc, mac=98039baabbcc",
+                              "guid 0x98039b0300aabbcc", "Serial Number: 1654023012345, SN: S3Z8NB0K",
+                              "serial=1654023012345", "HF_TOKEN=abcdef1 token: abcdef2 secret=abcdef1"}),
+                    "link/ether 02:00:00:00:00:01 and 02:00:00:00:00:02\n"
+                    "MAC 02-00-00-00-00-02, 0000.0000.0001, mac=000000000001\n"
+                    "guid 0x0000000000000003\nSerial Number: 0000000000001, SN: X0X0XX02\n"
+                    "serial=0000000000001\nHF_TOKEN=[secret-1] token: [secret-2] secret=[secret-1]");
+  BOOST_CHECK_EQUAL(redacted({"98:03:9b:aa:bb:cc SN: S3Z8NB0K"}, {.keep_hardware = true}),
+                    "98:03:9b:aa:bb:cc SN: S3Z8NB0K");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_long_and_not_random_stays) {

@@ -1,0 +1,101 @@
+// What a bundle blacks out, as regexes in RE2's syntax over bytes. The last group of each is what goes.
+#pragma once
+
+#include <array>
+
+namespace culprit::cli {
+
+// Names of users. They are learned first and then go wherever they stand.
+constexpr std::array kNamePatterns{
+    R"(/(?:home|Users)/(?:[a-z]/)?([A-Za-z0-9._-]+))",
+    R"((?i)\b(?:user|username|login|logname|owner)["']?\s*[=:]\s*["']?([A-Za-z][A-Za-z0-9._-]+))",
+    R"(\b(?:uid|gid)=\d+\(([A-Za-z0-9._-]+)\))",
+    R"((?i)\bfor user ([A-Za-z][A-Za-z0-9._-]+))",
+    R"(\b([A-Za-z][A-Za-z0-9._-]*)@[A-Za-z0-9.-]+:[~/A-Za-z])",
+    R"(://([A-Za-z][A-Za-z0-9._-]*)(?::[^/\s@]*)?@)",
+    R"(\bmachine\s+\S+\s+login\s+([A-Za-z][A-Za-z0-9._-]+))",                      // .netrc
+    R"((?i)\blogin\b[^|;&]*?\s(?:-u|--username)[\s=]+([A-Za-z][A-Za-z0-9._-]+))",  // of a registry
+    R"(\bAAAA[A-Za-z0-9+/=]{20,}\s([A-Za-z][A-Za-z0-9._-]*)@)"};                   // behind a public key
+
+constexpr std::array kSecretPatterns{
+    // in a URL: its password, or a token in its place
+    R"(://[^/\s:@"']*:([^/\s"'<>]+)@)", R"(://((?:[A-Za-z_-]+[0-9]|[0-9]+[A-Za-z_-])[A-Za-z0-9_-]{14,})@)",
+    // what is quoted may hold blanks
+    R"((?i)(?:password|passwd|passphrase)["']?\s*[=:]\s*["']([^"']+)["'])",
+    // key = value, in environments, headers and JSON
+    R"((?i)(?:pass(?:word|wd|phrase)?|secret|token|(?:api|access|private|account|shared|license|encryption|)"
+    R"(signing|storage|master|auth|deploy|ingest)[_-]?key|credentials?|auth(?:orization)?|)"
+    R"(session[_-]?id)(?:[_-][A-Z0-9_-]*)?["']?\s*[=:]\s*["']?)"
+    R"((?:(?:bearer|basic|token)\s+)?([A-Za-z0-9+/=_.~%@!$^&*:-]{6,}))",
+    R"((?i)(?:password|passwd|passphrase)=([^\s"'&;,)}\]]+))",
+    R"((?i)\b[a-z0-9]+_pwd["']?\s*[=:]\s*["']?([^\s"',;}]+))", R"((?i)[;?&"']pwd=([^\s"';&]+))",
+    R"((?i)\b(?:set-)?cookie["']?:\s*["']?([^"'\r\n]+))",
+    // of a program's arguments
+    R"((?i)--?[a-z0-9_-]*(?:password|passwd|passphrase|secret|token|api[_-]?key)\s+["']?)"
+    R"(([A-Za-z0-9+/=_.~%@!$^&*:][^\s"']{5,}))",
+    R"(\blogin\b[^|;&]*?[\s"',]-p[\s"',=]*([^\s"',]+))", R"(\bsshpass\s+-p\s*["']?([^\s"']+))",
+    R"(\b(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump)\b[^|;&]*?\s-p([^\s"']+))",
+    R"(\bcurl\b[^|;&]*?\s(?:-u|-U|--user|--proxy-user)[\s=]*["']?[^\s:"']+:([^\s"']+))",
+    R"(--(?:src-|dest-)?creds[\s=]+["']?[^\s:"']+:([^\s"']+))",
+    R"(\bredis-cli\b[^|;&]*?\s-a\s*["']?([^\s"']+))",
+    R"(\bwandb\s+login\s+(?:--?\S+\s+)*([0-9A-Za-z_-]{20,}))", R"(-pass(?:in|out)?[\s=]+pass:([^\s"']+))",
+    R"(\bmachine\s+\S+\s+login\s+\S+\s+password\s+(\S+))", R"((?i)\bidentified\s+by\s+["']([^"']+))",
+    R"(\bbasic-auth\s+["']?[^\s:"']+:([^\s"']+))", R"((?i)\b(?:bearer|basic)\s+([A-Za-z0-9+/=_.~-]{8,}))",
+    // what a service was asked with in a URL, signed links among it
+    R"((?i)[?&](?:[a-z0-9_.-]*(?:sig|key|auth|code|session|jwt|sas)[a-z0-9_.-]*)=([^&\s"'<>#]{6,}))",
+    R"(hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]+))",
+    R"(discord(?:app)?\.com/api/webhooks/([0-9]+/[A-Za-z0-9_-]+))", R"(\.webhook\.office\.com/([^\s"']+))",
+    R"(\b([0-9]{8,10}:AA[A-Za-z0-9_-]{30,}))", R"(api\.telegram\.org/bot([^\s/"']+))",
+    // by what a service's keys begin with
+    R"(\b((?:hf|gh[opsur]|npm|pypi|glc|gsk|r8|sk_live|sk_test|rk_live|dop_v1|doo_v1|lin_api|shpat)_)"
+    R"([A-Za-z0-9]{16,}))",
+    R"(\b(dckr_pat_[A-Za-z0-9_-]{12,}))", R"(\b(github_pat_[A-Za-z0-9_]{20,}))",
+    R"(\b((?:glpat|glrt|gldt|glcbt|sk|pypi|nvapi|xai|xapp|xox[abeprs]|tskey|GOCSPX|pul)-[A-Za-z0-9_-]{12,}))",
+    R"(\b((?:AKIA|ASIA)[0-9A-Z]{16}))", R"(\b(AIza[0-9A-Za-z_-]{30,}))", R"(\b(ya29\.[0-9A-Za-z_-]{20,}))",
+    R"(\b(hv[sb]\.[A-Za-z0-9_-]{20,}))", R"(\b(dapi[0-9a-f]{32}))",
+    R"(\b(SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}))", R"(\b(ATATT[A-Za-z0-9_=-]{20,}))",
+    R"(\b(AGE-SECRET-KEY-1[A-Z0-9]{20,}))", R"(\b(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*))",
+    R"(\b(?:ssh-[a-z0-9]+|ecdsa-sha2-[a-z0-9-]+)\s(AAAA[A-Za-z0-9+/=]{20,}))"};
+
+// What stands behind a key and "=" or ":" and looks drawn at random.
+constexpr const char* kRandom =
+    R"([A-Za-z0-9_.-]+["']?\s*[=:]\s*["']?([A-Za-z0-9+/_-]{24,}={0,2})(?:[\s"',;)}\]]|$))";
+
+// 40 digits in hex: a key of Weights & Biases and others, or a commit, which the text round it shows.
+constexpr const char* kHexKey = R"(([0-9A-Fa-f]{40,}))";
+constexpr const char* kCommitBefore =
+    R"((?i)(?:commit|revision|rev|sha1?|sha1?sum|git|git_version|hash|head|checkout|checked out|merge|merging|)"
+    R"(parent|tree|blobs?|tag|ref|branch|snapshots?|objects|version|digest|checksum|etag|build|cherry-pick|bisect|)"
+    R"(submodule|updating|fingerprint|thumbprint)\W*)"
+    R"((?:\b(?:is|now|at|to|of|from|id|into|by|was|detached)\b\W*){0,3}$|@$|\.\.$)";
+constexpr const char* kCommitBehind =
+    R"(^(?:\s+(?:refs/|HEAD\b|commit\b|tree\b|blob\b|tag\b|\*| \S)|\.\.|\^|~))";
+
+// Addresses of network devices: octets of Ethernet (6), of InfiniBand's GUIDs (8) and of IP over it (20).
+constexpr const char* kOctets = R"(((?:[0-9A-Fa-f]{2}[:-]){5,}[0-9A-Fa-f]{2}))";
+constexpr std::array kDevicePatterns{
+    R"(\b((?:[0-9a-f]{4}\.){2}[0-9a-f]{4})\b)",
+    R"((?i)\bmac(?:[ _-]?addr(?:ess)?)?["']?\s*[=:]\s*["']?([0-9a-f]{12})\b)", R"(\benx([0-9a-f]{12})\b)",
+    R"((?i)guid["']?\s*[=:]?\s*["']?((?:0x)?[0-9a-f]{16}|(?:[0-9a-f]{4}:){3}[0-9a-f]{4})\b)",
+    R"(\bwwn-0x([0-9a-f]{16})\b)"};
+
+constexpr std::array kSerialPatterns{
+    R"((?i)serial(?:[ _-]?(?:number|num|no\.?|id))?["']?\s*[=:]\s*["']?([A-Z0-9][A-Z0-9._-]{4,}))",
+    R"((?i)serial[ _-]?(?:number|num|no\.?)\s+(?:is\s+)?["']?([A-Z0-9][A-Z0-9-]{4,}))",
+    R"(\bS/?N["']?\s*[=:#]\s*["']?([A-Z0-9][A-Z0-9-]{4,}))",
+    R"(\bS/N\s+([A-Z0-9][A-Z0-9-]{4,}))",
+    R"((?i)\b(?:asset|service)[ _-]?tag["']?\s*[=:]\s*["']?([A-Z0-9][A-Z0-9-]{4,}))",
+    R"(/by-id/(?:nvme|ata|scsi|usb)-[^\s/]*_([A-Z0-9]{8,}))"};
+
+// Names below these ends are of hosts; file names end otherwise ("train.py", "libcuda.so.1").
+constexpr const char* kHostname =
+    R"(((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+)"
+    R"((?:com|net|org|edu|gov|mil|int|io|ai|cloud|dev|app|tech|info|local|internal|intranet|lan|corp|home|)"
+    R"(private|localdomain|svc|cluster|test|example|eu|de|at|ch|fr|nl|be|uk|ie|it|es|pt|pl|cz|se|no|dk|fi|us|ca|)"
+    R"(mx|br|ar|cl|cn|jp|kr|tw|hk|sg|in|au|nz|za|il|tr|ae|sa|ru|ua)))";
+
+constexpr const char* kEmail = R"(([A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}))";
+constexpr const char* kIpv4 = R"((\b(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}\b))";
+constexpr const char* kIpv6 = R"(([0-9A-Fa-f:]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*))";
+
+}  // namespace culprit::cli
