@@ -9,8 +9,8 @@
 #include <new>
 #include <string>
 
-#include "app/config.h"
-#include "app/daemon/agent.h"
+#include "app/config/config.h"
+#include "app/daemon/daemon.h"
 #include "app/daemon/log.h"
 #include "app/daemon/notify.h"
 #include "base/crash_point.h"
@@ -57,17 +57,17 @@ int check(const std::string& config) {
   return checked.status;
 }
 
-// "name" or "name:n": a place in the code at which the process ends at once, for tests of what survives it.
+// "name" or "name:n": a crash point at which the process ends at once, for crash tests.
 void arm_crash_point_from(const char* setting) {
   if (!setting || !*setting) return;
   if (const Status armed = arm_crash_point(setting); !armed) complain(armed.error().text);
 }
 
 int watch(const std::string& config_path) {
-  // Bytes are read by one thread and freed by another: with an arena for each, every thread would keep spare
-  // memory of its own and ask the kernel for pages that another has just given back.
+  // One malloc arena: one thread reads bytes and another frees them. With an arena for each, every thread
+  // would keep spare memory and request pages that another has just freed.
   (void)mallopt(M_ARENA_MAX, 1);
-  app::AgentOptions options;
+  app::DaemonOptions options;
   options.config_path = config_path;
   options.service = app::read_service_environment();
   options.loaded = app::load_config(config_path);
@@ -79,7 +79,7 @@ int watch(const std::string& config_path) {
   arm_crash_point_from(std::getenv("CULPRIT_CRASH_AT"));
   app::Log log(options.loaded.config.daemon.log_level, std::getenv("JOURNAL_STREAM") != nullptr);
   const auto env = io::make_uv_env();
-  auto agent = app::Agent::start(*env, std::move(options), log);
+  auto agent = app::Daemon::start(*env, std::move(options), log);
   if (!agent) {
     log.error(agent.error().text);
     return kUnable;
@@ -122,7 +122,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  umask(0077);  // what is kept of jobs is for the daemon's user; sockets get their modes by name
+  umask(0077);  // stored job data is private to the daemon's user; sockets get their modes by name
   try {
     return culprit::run(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -16,11 +16,11 @@ namespace culprit::app {
 namespace {
 
 constexpr long kConnectMs = 5000;
-// A daemon that sends nothing for so long is taken for gone; its streams have a heartbeat each 15 s.
+// A daemon that is silent for this long counts as dead; its streams send a heartbeat every 15 s.
 constexpr long kSilentSeconds = 45;
-// A report of the largest job has some hundred MB.
+// The report of the largest job has some hundred MB.
 constexpr size_t kAnswerBytes = 512 << 20;
-// One event; the daemon keeps no more than 1 MiB of them.
+// Per event; the daemon limits events to 1 MiB.
 constexpr size_t kEventBytes = 4 << 20;
 constexpr size_t kTokenBytes = 4096;
 
@@ -44,12 +44,12 @@ std::string lowercase(std::string text) {
   return text;
 }
 
-// Splits a stream of server-sent events.
+// Parses a stream of server-sent events.
 class EventParser {
  public:
   explicit EventParser(const std::function<bool(const ServerEvent&)>& take) : take_(take) {}
 
-  // False where it is to end.
+  // Returns false to stop the stream.
   bool feed(std::string_view bytes) {
     for (const char c : bytes) {
       if (c == '\n') {
@@ -96,14 +96,14 @@ struct Easy {
   curl_slist* headers = nullptr;
 };
 
-// One request and what comes of it.
+// One request and its response.
 struct Exchange {
   CURL* handle = nullptr;
-  std::string error_body;  // of an answer that is none of 2xx
+  std::string error_body;  // body of an answer without status 2xx
   std::vector<std::string> gaps;
   std::function<bool(std::string_view)> take;
   std::function<bool()> idle;
-  bool ended = false;  // because take or idle said so
+  bool ended = false;  // stopped by take or idle
 
   long status() const {
     long out = 0;
@@ -142,8 +142,8 @@ struct Exchange {
 
 struct Client::Impl {
   std::string server;
-  std::string socket;  // of unix:PATH
-  std::string base;    // what paths are put behind
+  std::string socket;  // path of "unix:PATH"
+  std::string base;    // prefix of paths
   std::string token_file;
 
   Result<std::string> token() const;
@@ -172,7 +172,7 @@ void Client::Impl::prepare(Easy& easy, Exchange& exchange, const std::string& pa
   curl_easy_setopt(h, CURLOPT_URL, (base + path).c_str());
   curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http");
   curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
-  curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);  // a job may be named ".."
+  curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);  // a job's name may be ".."
   curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
   curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);

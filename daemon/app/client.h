@@ -1,5 +1,5 @@
-// Speaks to a running daemon over its HTTP API, for the command line. Blocks; a Client belongs to one thread.
-// Errors are one sentence that names the server and what to do.
+// HTTP client of a running daemon's API, for the command line. Blocks; a Client belongs to one thread. An
+// error is one sentence that names the server and the remedy.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace culprit::app {
 
-// FORMATS.md section 8: runtime_dir and http.listen as they are by default.
+// FORMATS.md section 8: the defaults of runtime_dir and http.listen.
 constexpr const char* kLocalServer = "unix:/run/culprit/api.sock";
 
 struct ClientOptions {
   std::string server;      // "unix:PATH" or "http://HOST:PORT"; empty: CULPRIT_SERVER, else kLocalServer
-  std::string token_file;  // for what changes something over TCP
+  std::string token_file;  // required for changes over TCP
 };
 
 struct ServerEvent {
@@ -33,14 +33,15 @@ class Client {
   ~Client();
 
   const std::string& server() const;
-  // The body of an answer with status 2xx; otherwise the daemon's own sentence as an error.
+  // The body of an answer with status 2xx; otherwise the daemon's message as an error.
   Result<std::string> get(const std::string& path);
   Result<std::string> post(const std::string& path, const std::string& json);
-  // Hands on the body as it comes; `take` returns false to end. Gives the gaps that the daemon told.
+  // Passes the body on as it arrives; `take` returns false to stop. Returns the gaps that the daemon
+  // reported.
   Result<std::vector<std::string>> get_stream(const std::string& path,
                                               const std::function<bool(std::string_view)>& take);
-  // Events until the connection ends, an error, or `take` returns false; `take` also gets an event without
-  // a kind now and then, so that it can end. `last_id`: where to go on, from an event before.
+  // Reads events until the connection ends, an error, or `take` returns false. `take` also gets an occasional
+  // event without a kind, so it can stop. `last_id`: id of an earlier event after which to continue.
   Status events(const std::string& path, const std::string& last_id,
                 const std::function<bool(const ServerEvent&)>& take);
 
@@ -50,7 +51,7 @@ class Client {
   std::unique_ptr<Impl> impl_;
 };
 
-// A segment of a path, or a value of a query.
+// For a segment of a path or a value in a query.
 std::string url_escaped(std::string_view text);
 
 }  // namespace culprit::app

@@ -32,11 +32,11 @@ class Cursor {
 
   template <class T>
   T get() {
-    const std::string_view bytes = take(sizeof(T));
+    const std::string_view bytes = read_bytes(sizeof(T));
     return bytes.empty() ? T{} : get_at<T>(bytes, 0);
   }
   // `size` bytes; empty if fewer are left.
-  std::string_view take(size_t size) {
+  std::string_view read_bytes(size_t size) {
     if (size > rest_.size()) {
       bad_ = true;
       rest_ = {};

@@ -57,7 +57,7 @@ Result<Archive> Archive::create(const std::string& path, TimeNs now) {
   const bool zstd = path.ends_with(".tar.zst");
   if (!zstd && !path.ends_with(".tar.gz") && !path.ends_with(".tgz"))
     return fail(ErrorCode::kInvalid, fmt::format("{}: its name ends in neither .tar.zst nor .tar.gz", path));
-  // For its owner alone: what was blacked out is never all.
+  // Readable by the owner only: redaction is never complete.
   impl->descriptor = open(impl->part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (impl->descriptor < 0)
     return fail(ErrorCode::kIo, fmt::format("{}: {}", path, std::generic_category().message(errno)));

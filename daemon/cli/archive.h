@@ -1,5 +1,5 @@
-// A tar archive, packed as its name says: .tar.zst or .tar.gz. Written beside its name and renamed by
-// finish(); given up, it leaves nothing. Belongs to one thread.
+// Writes a tar archive, compressed as its name says: .tar.zst or .tar.gz. The file has a temporary name until
+// finish(); an abandoned archive leaves no file. Belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Archive {
   Archive(Archive&&) noexcept;
   ~Archive();
   Status add(const std::string& name, const std::string& text);
-  // What the file holds from its beginning.
+  // Adds the file's content from its beginning.
   Status add(const std::string& name, std::FILE* file, uint64_t size);
   Status finish();
 

@@ -1,5 +1,5 @@
-// `culprit bench`: parts of the pipeline alone, for tests/bench. Not shown in the help: it tells users
-// nothing.
+// `culprit bench`: runs parts of the pipeline alone, for tests/bench. Hidden in the help, since it is of no
+// use to users.
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -24,7 +24,7 @@ int read_alone(Options& o) {
   return print(fmt::format("{} bytes, {} lines\n", text.bytes, text.lines)) ? kDone : kUnable;
 }
 
-// Looking for rules, and nothing else.
+// Matches rules only.
 int match_alone(Options& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   app::LoadedRules loaded;
@@ -33,12 +33,13 @@ int match_alone(Options& o) {
   auto files = app::collect_files(o.reading.diagnose.paths, o.reading.diagnose, progress);
   if (!files) return complain(files.error().text), kUnable;
   const app::RuleScan scan = app::scan_rules(files->logs, *loaded.set);
-  const bool told = print(fmt::format("{} rules, {} bytes, {} lines looked at, {} matches\n",
-                                      loaded.set->rules().size(), scan.bytes, scan.looked_at, scan.matches));
-  return told ? kDone : kUnable;
+  const bool reported =
+      print(fmt::format("{} rules, {} bytes, {} lines looked at, {} matches\n", loaded.set->rules().size(),
+                        scan.bytes, scan.looked_at, scan.matches));
+  return reported ? kDone : kUnable;
 }
 
-// Reading, parsing, masking and the templates, without the detectors and the report.
+// Reads, parses, masks and mines templates, without detectors and report.
 int mine_alone(Options& o) {
   if (Status status = resolve(o.reading); !status) return complain(status.error().text), kUnable;
   app::ReadProgress progress;

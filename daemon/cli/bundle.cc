@@ -31,9 +31,9 @@ Examples:
 
 Look through the archive before you send it: what resembles nothing known was not blacked out.)";
 
-// Of evidence around a quoted line: what came before a fault in one process's log.
+// Lines of evidence around a quoted line: the context of a fault in one process's log.
 constexpr uint64_t kLinesAround = 500;
-constexpr size_t kLineBytes = 1 << 20;  // longer ones are looked at in parts
+constexpr size_t kLineBytes = 1 << 20;  // longer lines are processed in parts
 constexpr const char* kKept =
     "what resembles no name, home folder, secret, e-mail, full host name, IP address, address of a network "
     "device or serial number was kept";
@@ -51,10 +51,10 @@ struct Close {
 };
 using File = std::unique_ptr<std::FILE, Close>;
 
-// A source of the job, and what of it goes into the archive.
-struct Source {
+// A source of the job, and its part in the archive.
+struct BundledSource {
   std::string job, host, path, name;
-  std::set<uint64_t> lines;  // quoted ones, from 1; none: all of it
+  std::set<uint64_t> lines;  // quoted lines, from 1; nothing: all lines
   File raw;
   std::vector<std::string> gaps;
   uint64_t from_line = 0, kept_lines = 0, bytes = 0;
@@ -106,25 +106,25 @@ class Bundle {
   const Redactor& redactor() const { return redactor_; }
 
  private:
-  Status ask();
+  Status query();
   Status choose();
-  Status fetch(Source& source);
+  Status fetch(BundledSource& source);
   Status write();
-  Status write_source(Archive& archive, Source& source);
+  Status write_source(Archive& archive, BundledSource& source);
   std::string manifest();
 
   Options& o_;
   app::Client& client_;
   Redactor redactor_;
   std::map<std::string, Json> documents_;  // by name in the archive
-  Json charts_;                            // of the report: for its page
-  std::vector<Source> sources_;
+  Json charts_;                            // of the report, for its HTML page
+  std::vector<BundledSource> sources_;
   std::vector<std::string> notes_;
 };
 
-Status Bundle::ask() {
+Status Bundle::query() {
   const std::string job = app::url_escaped(o_.job);
-  auto report = ask_json(client_, report_path(o_.job, o_.run, true));
+  auto report = get_json(client_, report_path(o_.job, o_.run, true));
   if (!report) return tl::unexpected(report.error());
   if (const auto charts = report->find("charts"); charts != report->end()) {
     charts_ = std::move(*charts);
@@ -134,7 +134,7 @@ Status Bundle::ask() {
   const std::pair<const char*, std::string> others[] = {
       {"status.json", "/v1/status"}, {"about.json", "/v1/about"}, {"sources.json", "/v1/sources?job=" + job}};
   for (const auto& [name, path] : others) {
-    auto json = ask_json(client_, path);
+    auto json = get_json(client_, path);
     if (json)
       documents_[name] = std::move(*json);
     else
@@ -148,8 +148,8 @@ std::string word_of(const Json& object, const char* name) {
   return at != object.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-// All sources of the job, or those that its diagnoses quote. A source is of the host that watches it; its
-// lines may be of others, whose own sources nobody has.
+// Chooses all sources of the job, or those that its diagnoses quote. A source belongs to the host that reads
+// it. Its lines may come from hosts that have no source of their own.
 Status Bundle::choose() {
   std::map<std::pair<std::string, std::string>, std::set<uint64_t>> quoted;  // host and file
   const Json& report = documents_["report.json"];
@@ -167,7 +167,7 @@ Status Bundle::choose() {
   std::set<std::string> watching;
   for (const Json& s : *items)
     if (s.is_object()) watching.insert(word_of(s, "host"));
-  const auto quotes_of = [&](const Source& source) {
+  const auto quotes_of = [&](const BundledSource& source) {
     std::optional<std::set<uint64_t>> lines;
     for (const auto& [place, of_place] : quoted) {
       const auto& [host, file] = place;
@@ -179,7 +179,7 @@ Status Bundle::choose() {
   };
   for (const Json& s : *items) {
     if (!s.is_object()) continue;
-    Source source;
+    BundledSource source;
     source.job = word_of(s, "job"), source.host = word_of(s, "host"), source.path = word_of(s, "path");
     const auto lines = quotes_of(source);
     if (!lines && !o_.all) continue;
@@ -191,20 +191,20 @@ Status Bundle::choose() {
   return {};
 }
 
-bool wanted(const Source& source, uint64_t line) {
+bool wanted(const BundledSource& source, uint64_t line) {
   if (source.lines.empty()) return true;
   const auto at = source.lines.lower_bound(line > kLinesAround ? line - kLinesAround : 0);
   return at != source.lines.end() && *at <= line + kLinesAround;
 }
 
-Status Bundle::fetch(Source& source) {
+Status Bundle::fetch(BundledSource& source) {
   source.raw.reset(std::tmpfile());
   if (!source.raw)
     return fail(ErrorCode::kIo, fmt::format("a temporary file: {}", std::generic_category().message(errno)));
   uint64_t line = 0;
   bool written = true;
   LineCutter cutter([&](const std::string& text) {
-    redactor_.learn(text);  // also of lines that stay behind: a name may be told once
+    redactor_.learn(text);  // includes lines outside the archive: a name may be learned from any line
     if (!wanted(source, ++line)) return;
     if (source.kept_lines++ == 0) source.from_line = line;
     written = written && std::fwrite(text.data(), 1, text.size(), source.raw.get()) == text.size() &&
@@ -226,7 +226,7 @@ Status Bundle::fetch(Source& source) {
   return {};
 }
 
-Status Bundle::write_source(Archive& archive, Source& source) {
+Status Bundle::write_source(Archive& archive, BundledSource& source) {
   const File out(std::tmpfile());
   if (!out)
     return fail(ErrorCode::kIo, fmt::format("a temporary file: {}", std::generic_category().message(errno)));
@@ -250,7 +250,7 @@ Status Bundle::write_source(Archive& archive, Source& source) {
 
 std::string Bundle::manifest() {
   Json sources = Json::array();
-  for (Source& s : sources_)
+  for (BundledSource& s : sources_)
     sources.push_back({{"name", s.name},
                        {"host", s.host},
                        {"path", s.path},
@@ -295,18 +295,18 @@ Status Bundle::write() {
     options.zone = o_.remote.zone, options.zone_name = o_.remote.timezone;
     if (Status status = archive->add("report.html", render_html(*report, options)); !status) return status;
   }
-  for (Source& source : sources_)
+  for (BundledSource& source : sources_)
     if (Status status = write_source(*archive, source); !status) return status;
   if (Status status = archive->add("manifest.json", manifest()); !status) return status;
   return archive->finish();
 }
 
 Status Bundle::run() {
-  if (Status status = ask(); !status) return status;
+  if (Status status = query(); !status) return status;
   redact(charts_, redactor_, true);
   for (auto& [name, json] : documents_) redact(json, redactor_, true);
   if (Status status = choose(); !status) return status;
-  for (Source& source : sources_)
+  for (BundledSource& source : sources_)
     if (Status status = fetch(source); !status) return status;
   return write();
 }
@@ -351,7 +351,7 @@ void add_bundle(Command& app, Run& run) {
   verb->callback([o, &run] {
     if (o->out.empty()) {
       o->out = o->job + ".tar.zst";
-      std::replace(o->out.begin(), o->out.end(), '/', '_');  // a job's name is no path
+      std::replace(o->out.begin(), o->out.end(), '/', '_');  // a job's name must not form a path
     }
     run = [o] { return bundle(*o); };
   });

@@ -100,7 +100,7 @@ std::string Command::name() const { return app_->get_name(); }
 Parsed Command::parse(int argc, char** argv) {
   try {
     app_->parse(argc, argv);
-  } catch (const CLI::Success& done) {  // help or version was asked for
+  } catch (const CLI::Success& done) {  // help or version was requested
     std::ostringstream text;
     app_->exit(done, text, text);
     return {Parsed::Kind::kHelp, text.str(), ""};

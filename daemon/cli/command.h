@@ -1,6 +1,6 @@
-// The command line of a program: verbs, options, help. CLI11 stands behind it in one translation unit, since
-// its header takes seconds to compile. A Command owns its verbs and options; pointers to them live as long as
-// the program's Command. One thread.
+// The command line of a program: verbs, options, help. Only one translation unit includes CLI11, since its
+// header takes seconds to compile. A Command owns its verbs and options; pointers to them are valid as long
+// as the program's Command. One thread.
 #pragma once
 
 #include <deque>
@@ -24,12 +24,12 @@ class Option {
   Option* between(unsigned low, unsigned high);
   Option* between(uint64_t low, uint64_t high);
   Option* between(double low, double high);
-  // Bytes with a unit: 1GB, 64MiB.
+  // A size with a unit: 1GB, 64MiB.
   Option* as_size();
   Option* show_default();
-  // What help calls its value.
+  // Name of the value in the help.
   Option* type_name(const std::string& name);
-  // One value each time it is named; what follows is no value of it.
+  // Each use of the option takes exactly one value.
   Option* one_value();
   Option* excludes(const Option* other);
 
@@ -37,12 +37,12 @@ class Option {
   CLI::Option* option_;
 };
 
-// What the arguments came to.
+// Result of parsing the arguments.
 struct Parsed {
   enum class Kind : unsigned char { kRun, kHelp, kMissing, kWrong };
   Kind kind = Kind::kRun;
-  std::string text;  // help or version to be printed; else what is missing or wrong
-  std::string verb;  // as far as it was understood, with the program: its help lists what it takes
+  std::string text;  // help or version to print; else the error
+  std::string verb;  // the parsed verb with the program's name, whose help to suggest
 };
 
 class Command {
@@ -54,14 +54,14 @@ class Command {
   Command& operator=(const Command&) = delete;
 
   Command* add_subcommand(const std::string& name, const std::string& about);
-  // Writes to `value`, which outlives the parsing: text, a list of texts, a number, or an optional one.
+  // Parses into `value`, which outlives the parsing: a text, a list of texts, a number, or an optional.
   template <class Value>
   Option* add_option(const std::string& names, Value& value, const std::string& about);
   Option* add_flag(const std::string& names, bool& value, const std::string& about);
   void footer(const std::string& text);
   void callback(std::function<void()> run);
   void require_subcommand();
-  // Help does not list it.
+  // Omits the option from the help.
   void hide();
   void set_version(const std::string& text);
 

@@ -23,7 +23,7 @@ Examples:
   culprit diagnose --format json runs/failed > report.json
   culprit confirm report.json d1 --pool normal.pool --out /etc/culprit/rules.d/site.lua)";
 
-// A report that a person hands over: the largest has some hundred MB.
+// Limit of a report file; the largest reports have some hundred MB.
 constexpr size_t kReportBytes = 512 << 20;
 
 struct Options {
@@ -59,10 +59,10 @@ Result<Report> report_of_file(const Options& o) {
   return report;
 }
 
-// An id is of one run alone: who read it in an older report need not know which.
+// Finds the run of a diagnosis: the id is unique among runs, so the user need not name the run.
 Result<std::optional<uint32_t>> run_of(app::Client& client, const Options& o) {
   if (o.run) return o.run;
-  const auto items = ask_items(client, "/v1/diagnoses?job=" + app::url_escaped(o.what));
+  const auto items = get_items(client, "/v1/diagnoses?job=" + app::url_escaped(o.what));
   if (!items) return tl::unexpected(items.error());
   for (const Json& item : *items)
     if (item.value("id", Json()) == o.id && item.contains("run") && item["run"].is_number_unsigned())
@@ -70,7 +70,7 @@ Result<std::optional<uint32_t>> run_of(app::Client& client, const Options& o) {
   return std::optional<uint32_t>();
 }
 
-// The report of the daemon's, which has recorded what is said of the diagnosis.
+// The daemon's report, fetched after the judgement was recorded.
 Result<Report> judged_report(app::Client& client, const Options& o) {
   const auto run = run_of(client, o);
   if (!run) return tl::unexpected(run.error());
@@ -86,8 +86,7 @@ Result<Report> judged_report(app::Client& client, const Options& o) {
   return report;
 }
 
-// What successful jobs write: of the file that is named, else what the daemon has learned; nothing where
-// neither knows.
+// Templates of successful jobs: from the named file, else from the daemon; nothing if neither has any.
 Result<std::optional<detect::Pool>> pool_of(app::Client* client, const Options& o) {
   std::string text, name = o.pool;
   if (!o.pool.empty()) {
@@ -95,7 +94,7 @@ Result<std::optional<detect::Pool>> pool_of(app::Client* client, const Options& 
     if (!read) return tl::unexpected(read.error());
     text = std::move(*read);
   } else if (client) {
-    const auto answer = ask_json(*client, "/v1/pool");
+    const auto answer = get_json(*client, "/v1/pool");
     if (!answer) return tl::unexpected(answer.error());
     if (const auto pool = answer->find("pool"); pool != answer->end() && pool->is_string())
       text = pool->get<std::string>();
@@ -129,7 +128,7 @@ int confirm(const Options& o) {
     if (!made) return complain(made.error().text), kUnable;
     client.emplace(std::move(*made));
   }
-  // A pool that cannot be read is told before anything is recorded.
+  // Read first, so that an unreadable pool fails before the judgement is recorded.
   const auto pool = pool_of(client ? &*client : nullptr, o);
   if (!pool) return complain(pool.error().text), kUnable;
   const auto report = live ? judged_report(*client, o) : report_of_file(o);

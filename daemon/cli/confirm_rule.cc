@@ -17,7 +17,7 @@
 namespace culprit::cli {
 namespace {
 
-// A diagnosis quotes the same few lines of many hosts; more wordings than these say nothing new.
+// A diagnosis quotes the same few lines of many hosts; further templates add nothing.
 constexpr size_t kWordings = 5;
 constexpr size_t kExampleBytes = 1000;
 constexpr std::string_view kMask = "<*>";
@@ -32,13 +32,13 @@ bool fires(const std::string& pattern, std::string_view message) {
                                          re2::RE2(*regex, rules::regex_options()));
 }
 
-// Numbers and signs alone say nothing.
+// Digits and punctuation alone are too general for a rule.
 bool has_words(const std::string& pattern) {
   return std::count_if(pattern.begin(), pattern.end(),
                        [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }) >= 3;
 }
 
-// The line that a rule sees of a record: a traceback counts for its exception, which stands last.
+// The line of a record that a rule matches: for a traceback its exception, the last line.
 std::string message_of(const std::string& record) {
   std::string_view line;
   for (std::string_view one : split(record, '\n'))
@@ -48,7 +48,7 @@ std::string message_of(const std::string& record) {
   return std::string(trim(line.substr(headers.parse(line).message)));
 }
 
-// "<*>" is a hole in a mined template; what a hole may be in the example, a rule takes.
+// Converts a mined template: each "<*>" becomes a hole for any text.
 Wording of_template(std::string_view text) {
   Wording out;
   for (size_t at = 0;;) {
@@ -77,7 +77,7 @@ std::vector<Wording> wordings_of(const Report& report, const Diagnosis& diagnosi
     const std::string message = message_of(e.text);
     add({template_of(message), message});
   }
-  // A detector may quote no line of its own.
+  // A detector may have quoted no line.
   if (out.empty())
     for (const Indicating& i : report.indicating)
       if (i.score >= 0.5) add(of_template(i.template_text));
@@ -111,7 +111,7 @@ std::string comment(const Diagnosis& d) {
     out += " on " + *d.hosts[0].host;
     if (!d.hosts[0].ranks.empty()) out += fmt::format(" (rank {})", d.hosts[0].ranks[0]);
   }
-  if (d.stage) out += fmt::format(", {} stage", word(*d.stage));
+  if (d.stage) out += fmt::format(", {} stage", to_string(*d.stage));
   std::string safe;
   for (const char c : to_terminal(out)) safe += c == '\n' || c == '\r' ? ' ' : c;
   return safe + "\n";
@@ -120,7 +120,7 @@ std::string comment(const Diagnosis& d) {
 std::string rule_text(const Diagnosis& d, const std::string& id, const std::vector<Wording>& wordings) {
   const std::string title = d.title.empty() ? "A confirmed fault" : d.title;
   const std::string remedy = d.remedy.empty() ? "Look at the lines that are quoted." : d.remedy;
-  std::string plain_title;  // "<name>" in a title is a hole
+  std::string plain_title;  // without "<name>", which would be a hole
   for (const char c : title)
     if (c != '<' && c != '>') plain_title += c;
   return fmt::format(R"({}rule {{
@@ -141,10 +141,11 @@ std::string rule_text(const Diagnosis& d, const std::string& id, const std::vect
   }},
 }}
 )",
-                     comment(d), lua_text(id), lua_text(plain_title), word(d.category), word(d.component),
-                     word(d.symptom), d.hosts.empty() ? "job" : "host",
-                     listed(wordings, &Wording::pattern, "      "), lua_text(remedy), word(d.action.kind),
-                     listed(wordings, &Wording::example, "      "), lua_text(harmless(wordings)));
+                     comment(d), lua_text(id), lua_text(plain_title), to_string(d.category),
+                     to_string(d.component), to_string(d.symptom), d.hosts.empty() ? "job" : "host",
+                     listed(wordings, &Wording::pattern, "      "), lua_text(remedy),
+                     to_string(d.action.kind), listed(wordings, &Wording::example, "      "),
+                     lua_text(harmless(wordings)));
 }
 
 }  // namespace
@@ -173,7 +174,8 @@ Result<ConfirmedRule> rule_of(const Report& report, const Diagnosis& diagnosis, 
   }
   uint64_t hash = 0;
   for (const Wording& w : wordings) hash = hash64(w.pattern, hash);
-  out.id = id.empty() ? fmt::format("site.{}.{}", word(diagnosis.component), hex64(hash).substr(0, 8)) : id;
+  out.id =
+      id.empty() ? fmt::format("site.{}.{}", to_string(diagnosis.component), hex64(hash).substr(0, 8)) : id;
   out.text = rule_text(diagnosis, out.id, wordings);
   const rules::RuleText file{out.id + ".lua", out.text};
   if (const auto set = rules::Ruleset::load({&file, 1}); !set)

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "app/job_split.h"
+#include "app/offline/job_split.h"
 #include "base/text.h"
 #include "cli/reading.h"
 #include "cli/render.h"
@@ -62,22 +62,22 @@ std::string render(const Report& report, const Options& o) {
   return o.format == "html" ? render_html(report, options) : render_text(report, options);
 }
 
-// What became of one job, and whether its report was printed.
-struct Outcome {
+// The result of one job, and whether its report was printed.
+struct JobOutcome {
   int status = kDone;
   bool found = false;
   bool shown = false;
-  std::vector<std::string> jobs = {};  // this one, then others of the same paths
+  std::vector<std::string> jobs = {};  // this job, then others in the same paths
 };
 
-// `job`: of those that the paths name; empty: the first. `several`: others are told too.
-struct Asked {
+// `job`: one of the jobs in the paths; empty: the first. `several`: also report the others.
+struct DiagnoseRequest {
   app::JobPaths part;
   std::string job;
   bool several = false;
 };
 
-Outcome diagnose_job(const Options& o, const Asked& asked) {
+JobOutcome diagnose_job(const Options& o, const DiagnoseRequest& asked) {
   app::DiagnoseOptions options = o.reading.diagnose;
   options.paths = asked.part.paths;
   options.only = asked.part.files;
@@ -89,16 +89,16 @@ Outcome diagnose_job(const Options& o, const Asked& asked) {
     Watch watch(progress, !o.reading.quiet);
     return app::diagnose(options, progress);
   }();
-  if (!done) return complain(done.error().text), Outcome{kUnable};
+  if (!done) return complain(done.error().text), JobOutcome{kUnable};
   for (const Error& error : done->errors) complain(error.text);
-  Outcome out;
+  JobOutcome out;
   if (!done->errors.empty()) out.status = kUnable;
   out.jobs = {done->report.job.id.value_or("")};
   if (o.job.empty()) out.jobs.insert(out.jobs.end(), done->other_jobs.begin(), done->other_jobs.end());
   const bool several = asked.several || out.jobs.size() > 1;
   if (several && o.format == "html")
     return complain("--format html: a page shows one job, and the paths hold several: --job picks one"),
-           Outcome{kUnable};
+           JobOutcome{kUnable};
   Report& report = done->report;
   if (!done->anything || (!o.job.empty() && report.job.id != o.job)) return out;
   out.shown = true;
@@ -121,9 +121,9 @@ int diagnose(Options& o) {
   if (jobs.size() > 1 && o.format == "html")
     return complain(fmt::format("--format html: a page shows one job, and the paths hold {}", jobs.size())),
            kUnable;
-  Outcome all;
-  const auto tell = [&](const Asked& asked) {
-    Outcome one = diagnose_job(o, asked);
+  JobOutcome all;
+  const auto tell = [&](const DiagnoseRequest& asked) {
+    JobOutcome one = diagnose_job(o, asked);
     all.status = std::max(all.status, one.status);
     all.found = all.found || one.found;
     all.shown = all.shown || one.shown;
@@ -131,7 +131,7 @@ int diagnose(Options& o) {
   };
   for (const app::JobPaths& part : jobs) {
     std::vector<std::string> named = tell({part, o.job, jobs.size() > 1});
-    // Each may name more of them: files are read as far as the job that is asked for needs it.
+    // Each report may name more jobs: files are read only as far as the requested job needs.
     for (size_t i = 1; i < named.size(); ++i)
       for (std::string& other : tell({part, named[i], true}))
         if (std::ranges::find(named, other) == named.end()) named.push_back(std::move(other));

@@ -10,6 +10,7 @@
 #include "cli/layout.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
+#include "model/json_writer.h"
 
 namespace culprit::cli {
 namespace {
@@ -22,7 +23,7 @@ Examples:
 
 constexpr size_t kWidth = 100;
 constexpr size_t kAnswerBytes = 16 << 20;
-constexpr long kAnswerMs = 3000;  // a daemon that lives answers in milliseconds
+constexpr long kAnswerMs = 3000;  // a working daemon answers in milliseconds
 
 struct Options {
   app::DoctorOptions doctor;
@@ -30,7 +31,7 @@ struct Options {
   bool exit_code = false;
 };
 
-size_t take(char* bytes, size_t size, size_t count, void* to) {
+size_t on_bytes(char* bytes, size_t size, size_t count, void* to) {
   std::string& out = *static_cast<std::string*>(to);
   if (out.size() + size * count > kAnswerBytes) return 0;
   out.append(bytes, size * count);
@@ -49,7 +50,7 @@ Result<std::string> get(const std::string& address, const std::string& path) {
   curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
   curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, kAnswerMs);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, take);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, on_bytes);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &body);
   if (const CURLcode code = curl_easy_perform(curl.get()); code != CURLE_OK)
     return fail(ErrorCode::kIo, fmt::format("{}: {}", address, curl_easy_strerror(code)));
@@ -68,13 +69,14 @@ Ink ink_of(app::Health health) {
 }
 
 std::string json_row(const app::DoctorRow& row) {
-  const nlohmann::ordered_json out = {
-      {"check", row.check},
-      {"health", app::word(row.health)},
-      {"what", to_utf8(row.what)},
-      {"remedy",
-       row.remedy.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(to_utf8(row.remedy))}};
-  return out.dump() + "\n";
+  JsonWriter w;
+  w.object([&] {
+    w.field("check", row.check);
+    w.field("health", app::to_string(row.health));
+    w.field("what", row.what);
+    w.text_or_null("remedy", row.remedy);
+  });
+  return w.finish() + "\n";
 }
 
 }  // namespace
@@ -87,14 +89,14 @@ std::string render_doctor(const std::vector<app::DoctorRow>& rows, bool color) {
   for (const app::DoctorRow& row : rows) {
     warned += row.health == app::Health::kWarn;
     failed += row.health == app::Health::kFail;
-    const std::string word = padded(app::word(row.health), 6);
+    const std::string word = padded(app::to_string(row.health), 6);
     out += inked(word, ink_of(row.health), color) + padded(row.check, widest + 2);
     bool first = true;
     for (const std::string& line : wrap(to_terminal(row.what), kWidth - margin.size())) {
       out += (first ? "" : margin) + line + "\n";
       first = false;
     }
-    // Whole on its line, so that it can be copied.
+    // Not wrapped, so that the command can be copied.
     if (!row.remedy.empty())
       out += margin + inked(fmt::format("mend: {}", to_terminal(row.remedy)), Ink::kAccent, color) + "\n";
   }

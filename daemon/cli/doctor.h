@@ -1,10 +1,10 @@
-// The rows of `culprit doctor` for people: in columns, each trouble with the command that mends it. Pure.
+// Output of `culprit doctor`: rows in columns, each problem with its remedy. Pure.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "app/doctor.h"
+#include "app/doctor/doctor.h"
 
 namespace culprit::cli {
 

@@ -16,7 +16,7 @@ Examples:
   culprit hosts --devices             # which devices were suspected of corrupting data, and in which jobs
   culprit hosts --format json | jq '.items[] | select(.state != "healthy")')";
 
-// "3.2 s, 12 frames": what its agent has and the collector has not.
+// Frames that the collector lacks: "3.2 s, 12 frames".
 std::string lag(const Json& host) {
   const auto frames = host.find("lag_frames");
   if (frames == host.end() || !frames->is_number_unsigned()) {
@@ -41,26 +41,26 @@ std::string drops(const Json& host) {
   return out.empty() ? "none" : out;
 }
 
-// "0.82: GPU has fallen off the bus (job llama)": the verdict against the host, then why the host is away or
-// unwell.
+// The verdict against the host ("0.82: GPU has fallen off the bus (job llama)"), then why the host is
+// disconnected or unhealthy.
 std::string reason(const Json& host) {
-  const auto told = [&](const char* name) {
+  const auto reported = [&](const char* name) {
     const auto at = host.find(name);
     return at != host.end() && at->is_string() ? text_field(host, name) : std::string();
   };
   std::string out;
-  if (const std::string verdict = told("reason"); !verdict.empty()) {
+  if (const std::string verdict = reported("reason"); !verdict.empty()) {
     const auto score = host.find("score");
     if (score != host.end() && score->is_number()) out = fmt::format("{:.2f}: ", score->get<double>());
-    out += fmt::format("{} (job {})", verdict, told("job"));
+    out += fmt::format("{} (job {})", verdict, reported("job"));
   }
-  const std::string trouble = told("trouble");
-  const std::string away = trouble.empty() ? told("left") : trouble;
+  const std::string trouble = reported("trouble");
+  const std::string away = trouble.empty() ? reported("left") : trouble;
   if (!away.empty()) out += (out.empty() ? "" : "; ") + away;
   return out.empty() ? "-" : out;
 }
 
-// A clock that is off by less says nothing: the hello was on its way for as long.
+// A small clock offset is hidden: the delay of the hello causes as much.
 std::string clock(const Json& host) {
   const auto ahead = host.find("clock_ahead_ns");
   if (ahead == host.end() || !ahead->is_number_integer()) return "-";
@@ -69,7 +69,7 @@ std::string clock(const Json& host) {
   return fmt::format("{} {}", format_duration(std::abs(ns)), ns > 0 ? "ahead" : "behind");
 }
 
-// What people look for before they put a device back to work.
+// Lists earlier faults of devices, for the decision to use a device again.
 int devices(RemoteOptions& o) {
   return print_answer(o, "/v1/devices", [&](const Json& json) {
     std::vector<std::vector<std::string>> rows{

@@ -1,5 +1,5 @@
-// A string of HTML under construction. What comes from a report goes in through text() or an argument that is
-// escaped; raw() takes literals of ours only. One thread.
+// A builder of HTML text. Text from a report must go through text() or an escaped argument; raw() takes only
+// literals of this program. One thread.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ class Html {
     return *this;
   }
 
-  // <tag class="kind">text</tag>. `kind` may be empty.
+  // Appends <tag class="kind">text</tag>. `kind` may be empty.
   Html& element(std::string_view tag, std::string_view kind, std::string_view inside) {
     return open(tag, kind).text(inside).close(tag);
   }
@@ -35,7 +35,7 @@ class Html {
     return *this;
   }
 
-  std::string take() { return std::move(out_); }
+  std::string finish() { return std::move(out_); }
 
  private:
   std::string out_;

@@ -12,8 +12,8 @@
 namespace culprit::cli {
 namespace {
 
-// Rows of the heat map: more would make the page long and tell no more; suspects come first, whatever their
-// number.
+// Rows of the heat map; more would make the page long without more information. Suspects come
+// first.
 constexpr size_t kRowsMax = 48;
 constexpr size_t kSuspectRowsMax = 24;
 constexpr size_t kMarksMax = 8;  // labels of more diagnoses would cover each other
@@ -45,7 +45,7 @@ class Charts {
     return span_ns_ > 0;
   }
 
-  // 0..1 along the range, held within it.
+  // Position in the time range, limited to 0..1.
   double along(TimeNs time) const {
     return std::clamp((static_cast<double>(time) - static_cast<double>(first_ns_)) / span_ns_, 0.0, 1.0);
   }
@@ -98,7 +98,7 @@ class Charts {
     html_.close("section");
   }
 
-  // Where indicating messages begin and what is quoted as evidence.
+  // Marks the start of indicating messages and the quoted evidence.
   void rug() {
     size_t drawn = 0;
     const auto draw = [&](TimeNs time) {
@@ -121,7 +121,7 @@ class Charts {
       html_.raw(fmt::format(
           "<line class=\"when{0}\" x1=\"{1:.2f}%\" x2=\"{1:.2f}%\" y1=\"0\" y2=\"150\"><title>", kind, x));
       html_.text(title_of(d)).raw("</title></line>");
-      // Labels of diagnoses close in time stand below each other.
+      // Labels of diagnoses that are close in time are stacked.
       html_.raw(fmt::format("<text class=\"{}\" x=\"{:.2f}%\" y=\"{}\" dx=\"{}\" text-anchor=\"{}\">",
                             *kind ? "alarm" : "", x, 13 + 13 * drawn, x > 85 ? -5 : 5,
                             x > 85 ? "end" : "start"));
@@ -135,7 +135,7 @@ class Charts {
     double suspicion = -1;  // below 0: no suspect
   };
 
-  // Suspects, then those with the most indicating lines, then others evenly over the names.
+  // Chooses suspects, then hosts with the most indicating lines, then an even sample by name.
   std::vector<Row> choose_rows(size_t& suspects) const {
     std::unordered_map<std::string_view, size_t> by_name;
     for (size_t i = 0; i < a_.hosts.size(); ++i) by_name.emplace(a_.hosts[i].host, i);
@@ -205,7 +205,7 @@ class Charts {
     html_.close("section");
   }
 
-  // Lines a host writes in a bin where it writes any: the median, so that a storm does not become the usual.
+  // Median number of lines in the host's non-empty bins, so that a storm does not become the norm.
   static double usual(const HostActivity& h) {
     std::vector<uint32_t> some;
     for (const uint32_t n : h.lines)
@@ -258,7 +258,7 @@ class Charts {
     const uint32_t lines = bin < h.lines.size() ? h.lines[bin] : 0;
     const uint32_t indicating = bin < h.indicating.size() ? h.indicating[bin] : 0;
     if (indicating == 0) return level(lines, own);
-    return indicating * 10.0 >= lines ? 7 : 6;  // a tenth of what it wrote then is much
+    return indicating * 10.0 >= lines ? 7 : 6;  // a tenth of the host's lines in a bin counts as many
   }
 
   std::string row_title(const HostActivity& h, double suspicion) const {

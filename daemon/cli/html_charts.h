@@ -1,5 +1,5 @@
-// The two charts of the HTML report, as inline SVG over one range of time: how the iterations went, and what
-// each host wrote. Pure; no script.
+// The two charts of the HTML report, inline SVG with a common time axis: progress of iterations, and lines by
+// host. Pure; no script.
 #pragma once
 
 #include "cli/html.h"
@@ -8,7 +8,7 @@
 
 namespace culprit::cli {
 
-// Nothing where the report has no times.
+// Appends nothing if the report has no times.
 void draw_charts(Html& html, const Report& report, const RenderOptions& options);
 
 }  // namespace culprit::cli

@@ -14,11 +14,12 @@ namespace culprit::cli {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-// Beyond it the smaller part of a curve would be a line at the bottom.
+// Ratio of largest to smallest value beyond which the axis is logarithmic: a linear one would hide small
+// values.
 constexpr double kLinearMost = 50;
 constexpr size_t kFaultsMarked = 50;
 
-// What a curve ranges over, by powers where it has to.
+// The value range of a curve; `powers`: logarithmic.
 struct Range {
   double least = INFINITY, most = -INFINITY;
   bool powers = false;
@@ -46,7 +47,7 @@ class NumericPage {
   }
 
  private:
-  // The last column that begins at or before the step.
+  // The last column that starts at or before the step.
   std::optional<size_t> column_of(int64_t step) const {
     const auto behind = std::upper_bound(c_.steps.begin(), c_.steps.end(), step);
     if (behind == c_.steps.begin()) return std::nullopt;
@@ -60,9 +61,9 @@ class NumericPage {
       if (const auto at = column_of(fault.detected_at); at && fault.detected_at != fault.step)
         out.push_back({"usual", *at, fmt::format("noticed at step {}", fault.detected_at)});
       if (const auto at = column_of(fault.step))
-        out.push_back({"now", *at, fmt::format("step {}: {}", fault.step, fault.kind)});
+        out.push_back({"now", *at, fmt::format("step {}: {}", fault.step, to_string(fault.kind))});
     }
-    // Of such points that follow one another the first.
+    // Of consecutive columns only the first is marked.
     const std::vector<uint32_t>& bad = curve.not_finite;
     for (size_t i = 0, next = 0; i < bad.size(); i = next) {
       for (next = i + 1; next < bad.size() && bad[next] == bad[next - 1] + 1;) ++next;

@@ -1,6 +1,5 @@
-// What a loop told of its numbers, as charts of the HTML report: curves of well-known metrics, the median of
-// the ranks and the one that is farthest from it, with the steps that went wrong; and how odd each rank was.
-// Pure; no script.
+// Charts of reported metrics in the HTML report: the median over ranks, the rank farthest from it, and faulty
+// steps. A heat map shows how far each rank deviates. Pure; no script.
 #pragma once
 
 #include "cli/html.h"
@@ -8,7 +7,7 @@
 
 namespace culprit::cli {
 
-// Nothing where fewer than two steps were told.
+// Appends nothing with fewer than two steps.
 void draw_numerics(Html& html, const Report& report);
 
 }  // namespace culprit::cli

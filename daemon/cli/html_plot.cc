@@ -10,7 +10,7 @@
 namespace culprit::cli {
 namespace {
 
-// -1: not seen.
+// -1: no data.
 int level_of(double value, double most) { return std::isnan(value) ? -1 : shade(value, most); }
 
 double middle(size_t column, size_t columns) {
@@ -49,7 +49,7 @@ void draw_row(Html& html, const Heat& heat, const HeatLine& row) {
   for (size_t i = 0; i < row.values.size();) {
     const int level = level_of(row.values[i], heat.most);
     size_t end = i + 1;
-    // What is dark tells its value; what is not, in one stroke.
+    // A dark cell has its value as a title; light cells are merged into one shape.
     while (level == 0 && end < row.values.size() && level_of(row.values[end], heat.most) == 0) ++end;
     if (level >= 0)
       html.raw(fmt::format("<path class=\"l{}\" d=\"M{} 0h{}v1h-{}z\"", level ? level + 1 : 0, i, end - i,

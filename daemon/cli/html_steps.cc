@@ -52,7 +52,7 @@ class StepPage {
                                                : fmt::format("steps {}-{}", x.first_step, x.last_step));
     number("slower", fmt::format("{:.2f}×", x.slowdown));
     number("cost", milliseconds(x.cost_ms));
-    h_.element("td", "", x.kind).open("td");
+    h_.element("td", "", to_string(x.kind)).open("td");
     for (size_t i = 0; i < std::min(x.suspects.size(), kSuspects); ++i) {
       const Suspect& s = x.suspects[i];
       h_.open("div").text(fmt::format("{} ({:.2f})", rank_place(s), s.score));

@@ -1,5 +1,5 @@
-// The section on slow steps of the HTML report: a table of spells with their chains of waiting, the curve of
-// step times as inline SVG, and the ranks behind their peers. Pure; no script.
+// The HTML report's section on slow steps: a table of spells with their chains of waiting, the curve of step
+// times as inline SVG, and slow ranks. Pure; no script.
 #pragma once
 
 #include "cli/html.h"
@@ -7,7 +7,7 @@
 
 namespace culprit::cli {
 
-// Nothing where there is neither a slow step nor a curve.
+// Appends nothing without a slow step and without a curve.
 void draw_steps(Html& html, const Report& report);
 
 }  // namespace culprit::cli

@@ -1,5 +1,5 @@
-// The style sheet of the HTML report and its hash: the report's content security policy lets this one sheet
-// in and nothing else. A test keeps the two together.
+// The style sheet of the HTML report and its hash. The report's content security policy permits only this
+// style sheet. A test checks that they match.
 #pragma once
 
 #include <string_view>
@@ -83,7 +83,7 @@ padding:6px 0}
 td{display:block;border:0;padding:1px 0}td.n{display:inline;text-align:left;margin-right:10px}
 td[data-is]:before{content:attr(data-is) " ";color:var(--soft);font-size:.8rem}})";
 
-// SHA-256 of kStyle in base64, as Content-Security-Policy has it.
+// SHA-256 of kStyle in base64, for Content-Security-Policy.
 constexpr std::string_view kStyleHash = "sha256-7dAvxyXTo2r/K41seGfTkmk5K45bgTsvEcMWGen3f8M=";
 
 }  // namespace culprit::cli

@@ -18,7 +18,7 @@ uint32_t code_point(std::string_view c) {
   return point;
 }
 
-// East Asian Width W and F in ranges, as wcwidth has them; the C library's own asks the locale.
+// East Asian Width W and F as ranges, as in wcwidth; the C library's wcwidth depends on the locale.
 size_t columns_of_point(uint32_t c) {
   if (c < 0x300) return 1;
   if (c <= 0x36f || (c >= 0x200b && c <= 0x200d) || (c >= 0xfe00 && c <= 0xfe0f)) return 0;
@@ -40,7 +40,7 @@ std::vector<Character> characters_of(std::string_view text) {
   return out;
 }
 
-// The longest prefix of at most `width` columns, of at least one character.
+// Bytes of the longest prefix of at most `width` columns and at least one character.
 size_t prefix_bytes(std::string_view text, size_t width) {
   size_t columns = 0, bytes = 0;
   for (const Character& c : characters_of(text)) {
@@ -99,7 +99,7 @@ std::string shorten_around(std::string_view text, size_t focus, size_t width) {
   size_t begin = 0;
   while (begin + 1 < characters.size() && characters[begin + 1].at <= focus) ++begin;
   const size_t columns_before = columns_of(text.substr(0, characters[begin].at));
-  // What is looked for and the words after it matter most: they get three quarters.
+  // The focus and the words after it matter most: they get three quarters of the width.
   if (columns_before <= width / 4) {
     begin = 0;
   } else {
@@ -108,7 +108,7 @@ std::string shorten_around(std::string_view text, size_t focus, size_t width) {
       lead += characters[--begin].columns;
   }
   std::string_view rest = text.substr(characters[begin].at);
-  // Where the end is nearer than the width, the window moves back to it.
+  // Near the end of the text the window moves back to fill the width.
   while (begin > 0 && columns_of(rest) + characters[begin - 1].columns <= width - 1) {
     rest = text.substr(characters[--begin].at);
   }

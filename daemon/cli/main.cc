@@ -38,7 +38,7 @@ int usage_error(const Parsed& parsed) {
   return kUnable;
 }
 
-// Of a misspelt verb the parser says only that one is missing. Empty where no verb was misspelt.
+// The error for a misspelt verb, for which the parser only reports a missing verb. Empty: no misspelt verb.
 std::string unknown_verb(const Command& app, int argc, char** argv) {
   const Command* last = &app;
   for (int i = 1; i < argc; ++i) {
@@ -102,8 +102,8 @@ int run(int argc, char** argv) {
   }
 }
 
-// What is opened later must not stand where others read or write: a descriptor of the first three that is
-// closed is replaced by one that fails.
+// Opens each closed standard descriptor so that its use fails. Otherwise a file opened later would get the
+// number.
 void fill_standard_streams() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor)
     if (fcntl(descriptor, F_GETFD) < 0 && open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY) < 0)

@@ -7,16 +7,17 @@
 #include <set>
 
 #include "base/text.h"
+#include "model/finding.h"
 
 namespace culprit::cli {
 namespace {
 
-constexpr std::string_view kCounters[] = {"iteration", "step"};  // as titles name them
+constexpr std::string_view kCounters[] = {"iteration", "step"};  // used in titles
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 constexpr size_t kHostsInHeadline = 3;
-constexpr size_t kTitleBytes = 240;   // titles may hold an exception's message, which has no end
-constexpr size_t kRunsOfNumbers = 6;  // more ranges than this are counted, not read
+constexpr size_t kTitleBytes = 240;   // titles may contain an exception's message of any length
+constexpr size_t kRunsOfNumbers = 6;  // longer lists are counted instead
 
 std::string spaced(std::string_view word) {
   std::string out(word);
@@ -24,7 +25,7 @@ std::string spaced(std::string_view word) {
   return out;
 }
 
-// A title may name its host already ("node-3 fell silent").
+// Whether the title already names its host ("node-3 fell silent").
 bool names_host(const Diagnosis& d) {
   return std::any_of(d.hosts.begin(), d.hosts.end(), [&](const Suspect& s) {
     return s.host && !s.host->empty() && d.title.find(*s.host) != std::string::npos;
@@ -46,13 +47,13 @@ std::string when_in_job(const Diagnosis& d) {
                        d.stage == Stage::kCheckpoint ? " (checkpoint)" : "");
   }
   if (!d.stage || *d.stage == Stage::kIterative) return "";
-  return fmt::format(", during {}", word(*d.stage));
+  return fmt::format(", during {}", to_string(*d.stage));
 }
 
 bool names_rank(std::string_view title) { return title.find("ank") != title.npos; }  // "rank", "Ranks"
 
-// Who wrote the quoted lines, where they name one host or rank of several and the title does not:
-// ", logged by rank 3 on node-7". It is the place of the lines, no accusation.
+// The writer of the quoted lines, if the lines name one host or rank of several and the title does not: ",
+// logged by rank 3 on node-7". This is the place of the lines, not an accusation.
 std::string logged_by(const Diagnosis& d, const JobSummary& job) {
   std::set<uint32_t> ranks;
   std::set<std::string> hosts;
@@ -68,7 +69,7 @@ std::string logged_by(const Diagnosis& d, const JobSummary& job) {
   return out.empty() ? "" : ", logged" + out;
 }
 
-std::string told_as_sentence(const Diagnosis& d, const JobSummary& job) {
+std::string as_sentence(const Diagnosis& d, const JobSummary& job) {
   std::string out = title_of(d);
   if (d.hosts.empty()) {
     out += logged_by(d, job);
@@ -76,7 +77,7 @@ std::string told_as_sentence(const Diagnosis& d, const JobSummary& job) {
     const bool named = names_host(d);
     const bool placed = std::any_of(d.hosts.begin(), d.hosts.end(), [](const Suspect& s) { return s.host; });
     if (!named && !placed && names_rank(d.title)) {
-      // Ranks of no known host are named already.
+      // Ranks without a known host are already named.
     } else if (!named) {
       out += " on " + places(d.hosts, kHostsInHeadline);
     } else if (d.hosts.size() == 1 && !d.hosts[0].ranks.empty()) {
@@ -87,9 +88,9 @@ std::string told_as_sentence(const Diagnosis& d, const JobSummary& job) {
   return out + fmt::format(" ({} confidence)", percent(d.confidence));
 }
 
-// Where the diagnosis itself names no host and something else speaks against one.
-std::string strongest_suspect(const Report& report, const Diagnosis* told) {
-  if (report.suspects.empty() || (told && !told->hosts.empty())) return "";
+// A suspect from other findings, if the diagnosis itself names no host.
+std::string strongest_suspect(const Report& report, const Diagnosis* reported) {
+  if (report.suspects.empty() || (reported && !reported->hosts.empty())) return "";
   return fmt::format("; strongest suspect: {}, score {:.2f}", place(report.suspects[0]),
                      report.suspects[0].score);
 }
@@ -97,8 +98,7 @@ std::string strongest_suspect(const Report& report, const Diagnosis* told) {
 std::string inconclusive(const Report& report) {
   std::string out = "No conclusive cause found";
   const Diagnosis* best = leading(report);
-  if (best)
-    return out + "; most likely: " + told_as_sentence(*best, report.job) + strongest_suspect(report, best);
+  if (best) return out + "; most likely: " + as_sentence(*best, report.job) + strongest_suspect(report, best);
   if (!report.indicating.empty()) {
     out += fmt::format("; {} out of the ordinary",
                        report.indicating.size() == 1
@@ -122,7 +122,7 @@ std::string noticed(const Report& report, const RenderOptions& options) {
 std::string healthy(const Report& report, const RenderOptions& options) {
   std::string out = fmt::format("Nothing wrong found in {}", job_size(report.job));
   if (const std::string range = job_range(report.job, options); !range.empty()) out += ", " + range;
-  // Steps that are slow alike from the first one on look healthy in logs.
+  // Logs alone cannot show steps that are slow from the start.
   const bool speed_unknown = !report.activity.progress.empty() && report.comm.steps.empty();
   return speed_unknown ? out + "; whether its speed is normal, logs alone do not show" : out;
 }
@@ -133,7 +133,8 @@ bool is_suspicious(const Report& r) {
          (noticed && !r.missing.empty());
 }
 
-// Whether part of a log is missing: the fault may stand in it. What is no log at all was passed over.
+// Whether part of a log is missing, which may contain the fault. Skipped inputs that are no logs do not
+// count.
 bool is_partly_read(const Report& report) {
   return std::any_of(report.problems.begin(), report.problems.end(),
                      [](const Problem& p) { return !p.what.starts_with("passed over: "); });
@@ -146,7 +147,7 @@ std::string unknown(const Report& report, const RenderOptions& options) {
                                        : "; whether the job is well is unknown");
 }
 
-// The files that could not be read, in short: "2 files, a core dump, no text".
+// A summary of unreadable files: "2 files, a core dump, no text".
 std::string nothing_read(const Report& report) {
   constexpr size_t kReasons = 3;
   std::vector<std::string> reasons;
@@ -167,7 +168,7 @@ std::string nothing_read(const Report& report) {
                      fmt::join(reasons, ", "));
 }
 
-// Text between the holes of a template, the longest part of it.
+// The longest text between holes of a template.
 std::string_view longest_literal(std::string_view text) {
   std::string_view best;
   size_t start = 0;
@@ -203,7 +204,7 @@ const Diagnosis* leading(const Report& r) {
 }
 
 const NumericFault* fault_of(const Report& r, const Diagnosis& d) {
-  if (d.detector != "numerics") return nullptr;
+  if (d.detector != to_string(DetectorKind::kNumerics)) return nullptr;
   const auto fault = std::find_if(r.numerics.begin(), r.numerics.end(), [&](const NumericFault& f) {
     return f.step == d.iteration && f.mitigation == d.remedy;
   });
@@ -213,9 +214,10 @@ const NumericFault* fault_of(const Report& r, const Diagnosis& d) {
 std::vector<const Problem*> unread(const Report& r) {
   std::vector<const Problem*> out;
   for (const Problem& p : r.problems) {
-    const bool told = std::any_of(r.missing.begin(), r.missing.end(),
-                                  [&](const std::string& sentence) { return p.what.ends_with(sentence); });
-    if (!told) out.push_back(&p);
+    const bool reported = std::any_of(r.missing.begin(), r.missing.end(), [&](const std::string& sentence) {
+      return p.what.ends_with(sentence);
+    });
+    if (!reported) out.push_back(&p);
   }
   return out;
 }
@@ -232,7 +234,7 @@ std::string title_of(const Diagnosis& d) {
 std::string headline(const Report& report, const RenderOptions& options) {
   switch (outcome(report)) {
     case Outcome::kVerdict:
-      return told_as_sentence(*leading(report), report.job) + strongest_suspect(report, leading(report));
+      return as_sentence(*leading(report), report.job) + strongest_suspect(report, leading(report));
     case Outcome::kInconclusive:
       return inconclusive(report);
     case Outcome::kNoticed:
@@ -250,19 +252,19 @@ std::string headline(const Report& report, const RenderOptions& options) {
 std::string classified(const Diagnosis& d, const RenderOptions& options) {
   std::vector<std::string> parts;
   if (d.about == About::kCulprit) parts.emplace_back("about culprit itself, not the job");
-  if (d.category != Category::kUnknown) parts.push_back(spaced(word(d.category)));
-  if (d.component != Component::kUnknown && word(d.component) != word(d.category)) {
-    parts.push_back(spaced(word(d.component)));
+  if (d.category != Category::kUnknown) parts.push_back(spaced(to_string(d.category)));
+  if (d.component != Component::kUnknown && to_string(d.component) != to_string(d.category)) {
+    parts.push_back(spaced(to_string(d.component)));
   }
-  if (d.symptom != Symptom::kOther) parts.push_back(spaced(word(d.symptom)));
-  if (d.stage) parts.push_back(fmt::format("{} stage", word(*d.stage)));
+  if (d.symptom != Symptom::kOther) parts.push_back(spaced(to_string(d.symptom)));
+  if (d.stage) parts.push_back(fmt::format("{} stage", to_string(*d.stage)));
   if (d.time_ns != kNoTime) {
     parts.push_back(format_time(d.time_ns, options.zone) + " " + options.zone_name);
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string told_by(const Diagnosis& d) {
+std::string reported_by(const Diagnosis& d) {
   std::vector<std::string> parts;
   if (d.rule) parts.push_back("rule " + *d.rule);
   if (d.detector) parts.push_back("detector " + *d.detector);
@@ -278,7 +280,7 @@ Advice advice(const Diagnosis& d) {
   constexpr size_t kTargets = 8;
   const std::vector<std::string>& targets = d.action.targets;
   if (d.action.kind == ActionKind::kNone) return {"", d.remedy};
-  std::string verb(word(d.action.kind));
+  std::string verb(to_string(d.action.kind));
   verb[0] = static_cast<char>(verb[0] - 'a' + 'A');
   if (targets.empty()) return d.remedy.empty() ? Advice{verb, ""} : Advice{"", verb + ": " + d.remedy};
   const std::span<const std::string> shown(targets.data(), std::min(targets.size(), kTargets));
@@ -297,14 +299,15 @@ std::string interruption(const Report& report) {
 std::string sentence(const Irregularity& x) {
   std::string out = x.first_step == x.last_step ? fmt::format("step {}", x.first_step)
                                                 : fmt::format("steps {}-{}", x.first_step, x.last_step);
-  out += fmt::format(": {:.2f} times as slow, {:.0f} ms a step, by {}", x.slowdown, x.cost_ms, x.kind);
+  out += fmt::format(": {:.2f} times as slow, {:.0f} ms a step, by {}", x.slowdown, x.cost_ms,
+                     to_string(x.kind));
   if (!x.suspects.empty()) out += "; " + places(x.suspects, kHostsInHeadline);
   if (!x.links.empty()) out += fmt::format("; link {} - {}", x.links[0].a, x.links[0].b);
   return out;
 }
 
 std::string sentence(const NumericFault& x) {
-  std::string out = fmt::format("step {}: {}", x.step, x.kind);
+  std::string out = fmt::format("step {}: {}", x.step, to_string(x.kind));
   if (!x.ranks.empty()) out += ", " + ranks(x.ranks);
   if (!x.metrics.empty()) out += fmt::format(", seen in {}", fmt::join(x.metrics, ", "));
   if (x.detected_at != x.step) out += fmt::format(", noticed at step {}", x.detected_at);
@@ -321,7 +324,7 @@ std::string sentence(const Hang& hang, const RenderOptions& options) {
 }
 
 std::string job_size(const JobSummary& job) {
-  // Traces have no lines.
+  // Trace files have no lines.
   const bool traces = job.lines == 0 && job.bytes > 0;
   std::string out = traces ? format_bytes(job.bytes) + " of traces"
                            : fmt::format("{} {} ({})", grouped(job.lines), job.lines == 1 ? "line" : "lines",
@@ -391,7 +394,7 @@ std::string address(const Evidence& e) {
   return e.file;
 }
 
-// Never 100 %: nothing here is proof.
+// Never 100 %: a diagnosis is no proof.
 std::string percent(double share) {
   const double clamped = share > 0 ? std::min(share, 0.99) : 0.0;
   return fmt::format("{:.0f} %", std::round(clamped * 100));
@@ -430,12 +433,12 @@ std::vector<const IterationScore*> most_irregular(const Report& report, size_t m
   std::stable_sort(list.begin(), list.end(),
                    [](const auto* x, const auto* y) { return x->score > y->score; });
   list.resize(max);
-  std::sort(list.begin(), list.end());  // by address: they stand in one array
+  std::sort(list.begin(), list.end());  // by address: all are in one array
   return list;
 }
 
 size_t focus_of(std::string_view line, std::span<const Indicating> indicating) {
-  constexpr size_t kTelling = 8;  // shorter words stand in any line
+  constexpr size_t kTelling = 8;  // shorter words occur in any line
   for (const Indicating& x : indicating) {
     const std::string_view literal = longest_literal(x.template_text);
     if (literal.size() < kTelling) continue;

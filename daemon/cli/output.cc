@@ -27,7 +27,7 @@ bool print(const std::string& text) {
 }
 
 size_t page_width() {
-  const char* columns = std::getenv("COLUMNS");  // shells know it and do not hand it on
+  const char* columns = std::getenv("COLUMNS");  // shells set it but do not export it
   size_t width = columns ? std::strtoul(columns, nullptr, 10) : 0;
   struct winsize window = {};
   if (width == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0) width = window.ws_col;

@@ -19,7 +19,7 @@ namespace culprit::cli {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
-std::atomic<bool>* stop_flag = nullptr;  // a signal handler can reach nothing else
+std::atomic<bool>* stop_flag = nullptr;  // global, for the signal handler
 
 void on_signal(int signal) {
   if (stop_flag && !stop_flag->exchange(true)) return;
@@ -96,7 +96,7 @@ struct Watch::Impl {
     if (total > done && rate > 1)
       left = format_duration(static_cast<TimeNs>(static_cast<double>(total - done) / rate * 1e9)) + " left";
     const int filled = total ? static_cast<int>(std::min<uint64_t>(24, 24 * done / total)) : 0;
-    // Nobody knows how much a pipe will give.
+    // The size of a pipe is unknown.
     const std::string size = total ? format_bytes(done) + " of " + format_bytes(total) : format_bytes(done);
     fmt::print(stderr, "\r\x1b[K[{:#<{}}{:.<{}}] {}  {}/s  {}", "", filled, "", 24 - filled, size,
                format_bytes(static_cast<uint64_t>(rate)), left);
@@ -104,7 +104,7 @@ struct Watch::Impl {
     drawn = true;
   }
 
-  // Handlers of before, in the order of kSignals.
+  // Previous handlers, in the order of kSignals.
   struct sigaction before[2] = {};
 
   void catch_signals() {
@@ -125,7 +125,7 @@ struct Watch::Impl {
 
   void loop() {
     std::unique_lock lock(mutex);
-    // Nothing is drawn for what is over at once.
+    // Short readings show no bar.
     while (!over.wait_for(lock, std::chrono::milliseconds(drawn ? 100 : 400), [this] { return ended; }))
       show();
     if (drawn) fmt::print(stderr, "\r\x1b[K");
@@ -139,7 +139,7 @@ Watch::Watch(app::ReadProgress& progress, bool draw)
   try {
     impl_->thread = std::thread([this] { impl_->loop(); });
   } catch (const std::system_error&) {
-    // A machine that gives no thread gets no bar.
+    // Without a thread there is no bar.
   }
 }
 

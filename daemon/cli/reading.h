@@ -1,12 +1,12 @@
-// Options and manners that all verbs share which read logs: patterns, times, zone, threads, a progress bar on
-// a terminal, Ctrl-C that ends the reading and not the answer.
+// Common options of verbs that read logs: patterns, times, zone, threads. Also a progress bar on a terminal,
+// and Ctrl-C that stops the reading but still prints the result.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <thread>
 
-#include "app/diagnose.h"
+#include "app/offline/diagnose.h"
 #include "base/status.h"
 #include "cli/command.h"
 
@@ -20,14 +20,14 @@ struct ReadingOptions {
 
 void add_reading_options(Command& verb, ReadingOptions& options);
 
-// Turns what was typed into what the engine takes. Before other threads begin.
+// Converts parsed arguments to the engine's options. Call before other threads start.
 Status resolve(ReadingOptions& options);
 
 // "2026-11-21", "2026-11-21T02:12", "2026-11-21 02:12:09.5", or seconds since the epoch: "@1763690000".
 Result<TimeNs> parse_time(const std::string& text, const Zone& zone);
 
-// While it lives: SIGINT and SIGTERM set progress.stop (a second one ends the program; one that was ignored
-// before, as for a job in the background, stays so), and a bar is drawn on standard error where that is a
+// During its lifetime, SIGINT and SIGTERM set progress.stop; a second one ends the program. A signal that was
+// ignored before, as for a background job, stays ignored. Draws a progress bar on standard error if that is a
 // terminal.
 class Watch {
  public:

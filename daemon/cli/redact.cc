@@ -18,24 +18,24 @@ namespace {
 
 using Piece = re2::StringPiece;
 
-// Accounts of the system and words that stand everywhere: they name nobody.
-const std::set<std::string, std::less<>> kNobody{
+// System accounts and common words, which identify no person.
+const std::set<std::string, std::less<>> kPublicNames{
     "root",    "nobody",  "daemon", "ubuntu", "debian", "centos",  "ec2-user",       "admin",    "user",
     "users",   "none",    "null",   "true",   "false",  "unknown", "slurm",          "culprit",  "nvidia",
     "docker",  "default", "system", "shared", "public", "data",    "work",           "tmp",      "home",
     "scratch", "local",   "lib",    "bin",    "git",    "oauth2",  "x-access-token", "anonymous"};
-constexpr size_t kNameBytes = 3;  // shorter ones would black out parts of other words' company
+constexpr size_t kNameBytes = 3;  // shorter names would match parts of many words
 
 RE2::Options options() {
   RE2::Options out;
   out.set_log_errors(false);
-  out.set_encoding(RE2::Options::EncodingLatin1);  // bytes: a broken character hides nothing
+  out.set_encoding(RE2::Options::EncodingLatin1);  // bytes, so that invalid UTF-8 hides nothing
   return out;
 }
 
 // Bits a character: 24 that are drawn from 64 have 4.35 on average, names of classes and files below 4.1.
 constexpr double kRandomBits = 4.2;
-constexpr int kSlashes = 2;  // base64 has one in 64; a path has more
+constexpr int kSlashes = 2;  // base64 has one in 64 characters; a path has more
 
 // Of everybody: they name no site.
 const std::set<std::string, std::less<>> kPublicHosts{"github.com",
@@ -64,7 +64,7 @@ constexpr size_t kContext = 60;  // bytes round a hash that show whether it is a
 constexpr size_t kHexKeyDigits = 40;
 constexpr size_t kSerialBytes = 5;
 
-// Shannon's, bits a character.
+// Shannon entropy in bits per character.
 double entropy(std::string_view text) {
   std::array<size_t, 256> counts{};
   for (const char c : text) ++counts[static_cast<unsigned char>(c)];
@@ -161,7 +161,7 @@ struct Redactor::Impl {
   void learn_name(std::string_view name) {
     while (name.ends_with('.')) name.remove_suffix(1);
     const bool number = name.find_first_not_of("0123456789.-") == name.npos;
-    if (name.size() < kNameBytes || number || kNobody.contains(name)) return;
+    if (name.size() < kNameBytes || number || kPublicNames.contains(name)) return;
     users.emplace(std::string(name), users.size() + 1);
   }
 
@@ -172,7 +172,7 @@ struct Redactor::Impl {
     return fmt::format("[{}-{}]", kind, at->second);
   }
 
-  // Each match of the regex has its last group replaced by what `replacement` gives; empty leaves it.
+  // Replaces the last group of each match by the result of `replacement`; an empty result keeps it.
   template <class Replace>
   std::string replaced(const std::string& line, const RE2& regex, Replace replacement) const {
     std::string out;
@@ -298,7 +298,7 @@ std::string Redactor::Impl::without_users(const std::string& line) {
     }
     size_t end = at;
     while (end < line.size() && (is_word(line[end]) || line[end] == '.' || line[end] == '-')) ++end;
-    // The longest known name that begins here and ends at a word's end: "alice" in "alice-train.sh".
+    // The longest known name that starts here and ends at a word's end: "alice" in "alice-train.sh".
     size_t length = 0;
     std::string_view text = std::string_view(line).substr(at, end - at);
     for (; !text.empty() && length == 0; text.remove_suffix(1))
@@ -315,7 +315,7 @@ std::string Redactor::Impl::without_users(const std::string& line) {
   return out.append(line, done);
 }
 
-// An alias that is a host's name: whoever reads the log with a program finds hosts where hosts stood.
+// Replacements have the form of host names, so that programs still find hosts in the log.
 std::string Redactor::Impl::without_hosts(const std::string& line) {
   return replaced(line, hostname, [&](std::string_view name, size_t begin) -> std::string {
     const size_t end = begin + name.size();
@@ -342,12 +342,12 @@ std::string Redactor::Impl::without_hosts(const std::string& line) {
 
 std::string Redactor::Impl::without_ips(const std::string& line) {
   const std::string four = replaced(line, ipv4, [&](std::string_view ip, size_t) -> std::string {
-    // Of the machine itself, of no machine, and masks say nothing about the site.
+    // Loopback, unspecified and mask addresses say nothing about the site.
     if (ip.starts_with("127.") || ip == "0.0.0.0" || ip.starts_with("255.")) return "";
     return alias("ip", ip, ips);
   });
   return replaced(four, ipv6, [&](std::string_view text, size_t begin) -> std::string {
-    // "std::bad_alloc" has an address in it, and is none.
+    // "std::bad_alloc" contains the form of an address but is none.
     const size_t end = begin + text.size();
     if ((begin > 0 && is_word(four[begin - 1])) || (end < four.size() && is_word(four[end]))) return "";
     std::array<unsigned char, sizeof(in6_addr)> parsed;

@@ -1,14 +1,10 @@
-// Blacks out what a stranger must not learn from a site's logs: names of users, home folders, tokens,
-// passwords and keys, e-mail addresses, and, unless they are to be kept, addresses of network devices, serial
-// numbers, IP addresses and full names of hosts. The same text becomes the same word each time ("[user-2]",
-// "host-3.example"), and an address or a serial number keeps its form ("02:00:00:00:00:01"), so that what
-// happened can still be followed. What looks like nothing known passes, and the manifest says so.
+// Redacts private data in a site's logs: user names, home folders, tokens, passwords and e-mail addresses.
+// Also IP addresses and full host names unless they are to be kept. Equal names get equal replacements
+// ("[user-2]", "host-3.example"), so events can still be followed. Redaction is incomplete: unknown forms
+// pass, and the manifest says so.
 //
-// These stay, since a diagnosis needs them and they name no person and no site: UUIDs of GPUs and of runs,
-// PCI addresses, Xid lines, hashes of commits, NCCL's ids of communicators.
-//
-// Two passes: learn() every line, then apply() every line; a name that is told in the last line is then
-// blacked out in the first. Belongs to one thread.
+// Two passes: learn() every line, then apply() every line. So a name learned from the last line is redacted
+// in the first. Belongs to one thread.
 #pragma once
 
 #include <map>
@@ -32,12 +28,11 @@ class Redactor {
   Redactor(const Redactor&) = delete;
 
   void learn(std::string_view line);
-  // The line without its end. Lines of one source come in order: a private key is blacked out over lines.
+  // The redacted line without its end. Call in the order of the lines of a source: a private key spans lines.
   std::string apply(std::string_view line);
-  // Between two sources.
+  // Call between two sources.
   void next_source();
-  // Times that something was blacked out, by its kind: user, secret, e-mail, host, ip,
-  // hardware-address, serial-number.
+  // Number of redactions by kind: user, secret, e-mail, host, ip.
   const std::map<std::string, uint64_t>& counts() const;
 
  private:

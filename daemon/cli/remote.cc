@@ -60,7 +60,7 @@ Status resolve(RemoteOptions& options) {
   return {};
 }
 
-Result<Json> ask_json(app::Client& client, const std::string& path) {
+Result<Json> get_json(app::Client& client, const std::string& path) {
   auto text = client.get(path);
   if (!text) return tl::unexpected(text.error());
   Json json = Json::parse(*text, nullptr, false);
@@ -69,8 +69,8 @@ Result<Json> ask_json(app::Client& client, const std::string& path) {
   return json;
 }
 
-Result<std::vector<Json>> ask_items(app::Client& client, const std::string& path) {
-  auto json = ask_json(client, path);
+Result<std::vector<Json>> get_items(app::Client& client, const std::string& path) {
+  auto json = get_json(client, path);
   if (!json) return tl::unexpected(json.error());
   std::vector<Json> out;
   const auto items = json->find("items");
@@ -91,7 +91,7 @@ int print_answer(RemoteOptions& options, const std::string& path,
     if (!text) return complain(text.error().text), kUnable;
     return print(*text) ? kDone : kUnable;
   }
-  const auto json = ask_json(*client, path);
+  const auto json = get_json(*client, path);
   if (!json) return complain(json.error().text), kUnable;
   return print(show(*json)) ? kDone : kUnable;
 }

@@ -1,5 +1,5 @@
-// A report for people. Text is for a terminal or a pipe: the first lines say what failed, where, and what to
-// do. HTML is one self-contained file. Both are pure functions of the report.
+// Renders a report for people. Text for a terminal or a pipe starts with the fault, its place and the remedy.
+// HTML is one self-contained file. Both are pure functions of the report.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace culprit::cli {
 struct RenderOptions {
   bool color = false;
   size_t width = 100;  // columns
-  Zone zone;           // in which times are shown
+  Zone zone;           // of displayed times
   std::string zone_name = "UTC";
-  size_t lines_max = 8;   // evidence and indicating lines shown
-  bool settling = false;  // of a running job: new evidence came seconds ago, the answer may still change
+  size_t lines_max = 8;   // limit of evidence and indicating lines
+  bool settling = false;  // of a running job: recent evidence may still change the diagnosis
 };
 
 std::string render_text(const Report& report, const RenderOptions& options);

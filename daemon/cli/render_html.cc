@@ -16,7 +16,7 @@
 namespace culprit::cli {
 namespace {
 
-// A page that a browser opens at once; the JSON form holds everything.
+// Limits that keep the page fast in a browser; the JSON form has everything.
 constexpr size_t kDiagnosesMax = 20, kSuspectsMax = 50, kTemplatesMax = 100, kPlacesMax = 20, kRowsMax = 100;
 constexpr size_t kEvidenceMax = 20, kWhyMax = 8, kRecordLines = 12;
 
@@ -46,7 +46,7 @@ class HtmlReport {
     problems();
     footer();
     h_.raw("</main></body></html>\n");
-    return h_.take();
+    return h_.finish();
   }
 
  private:
@@ -68,7 +68,7 @@ class HtmlReport {
     if (o_.settling) h_.element("p", "stopped", kSettling);
     if (const Diagnosis* d = leading(r_)) {
       h_.element("p", "", classified(*d, o_));
-      h_.element("p", "soft", told_by(*d));
+      h_.element("p", "soft", reported_by(*d));
       if (const NumericFault* fault = fault_of(r_, *d)) h_.element("p", "", sentence(*fault));
       reasons(d->why);
       to_do(*d);
@@ -133,7 +133,7 @@ class HtmlReport {
   }
   void end_table() { h_.raw("</tbody></table>\n"); }
 
-  // `is` names the value where the table has no head, on a narrow screen.
+  // `is` labels the value if a narrow screen hides the table's head.
   void number(std::string_view is, std::string_view value) {
     h_.raw("<td class=\"n\" data-is=\"").text(is).raw("\">").text(value).raw("</td>");
   }

@@ -13,28 +13,27 @@
 namespace culprit::cli {
 namespace {
 
-constexpr size_t kWidthMin = 40, kWidthMax = 160;  // beyond it lines are hard to read
+constexpr size_t kWidthMin = 40, kWidthMax = 160;  // longer lines are hard to read
 constexpr size_t kTextColumnsMin = 20;             // narrower columns of text are hard to read
 constexpr size_t kRecordLines = 6;                 // of a traceback
 constexpr size_t kQuoteRows = 2;                   // of one line of a log
 constexpr size_t kOtherDiagnoses = 4, kFewLines = 5;
 
-// What is shown from top to bottom. Every text goes through to_terminal here, so that no caller can forget
-// it.
+// The output from top to bottom. All texts pass through to_terminal here, so no caller can forget it.
 class Page {
  public:
   explicit Page(const RenderOptions& options)
       : color_(options.color), width_(std::clamp(options.width, kWidthMin, kWidthMax)) {}
 
   size_t width() const { return width_; }
-  std::string take() { return std::move(out_); }
+  std::string finish() { return std::move(out_); }
 
   void section(std::string_view title) {
     out_ += '\n';
     out_ += inked(title, Ink::kBold, color_) + "\n";
   }
 
-  // Wrapped; lines after the first stand under the text that follows `mark`.
+  // Wraps; further lines are indented to the text after `mark`.
   void item(std::string_view mark, std::string_view text, Ink ink = Ink::kPlain) {
     const size_t indent = columns_of(mark);
     const std::vector<std::string> lines = wrap(safe(text), room(indent));
@@ -44,11 +43,11 @@ class Page {
     }
   }
 
-  // A line of a log, with its telling part in view. Returns the rows it took.
+  // A line of a log with its indicating part in view. Returns the number of rows.
   size_t quote(size_t indent, std::string_view line, std::span<const Indicating> indicating) {
     const std::string text = safe(line);
     const size_t columns = room(indent);
-    // Breaking at spaces leaves some of each row empty.
+    // Reserve: breaks at spaces leave part of each row empty.
     const std::string fitted =
         shorten_around(text, focus_of(text, indicating), kQuoteRows * columns - columns / 5);
     const std::vector<std::string> rows = wrap_hard(fitted, columns);
@@ -56,7 +55,7 @@ class Page {
     return rows.size();
   }
 
-  // One row, cut to fit; `head` is plain and stays whole. Where it leaves no room, the text stands below it.
+  // One row, cut to fit; `head` is plain and not cut. If there is no room, the text goes below it.
   void row(std::string_view head, std::string_view text, Ink ink = Ink::kPlain) {
     std::string safe_head = safe(head);
     const size_t used = columns_of(safe_head);
@@ -98,7 +97,7 @@ class TextReport {
     if (result == Outcome::kHealthy || result == Outcome::kEmpty || result == Outcome::kUnknown) {
       missing("What would tell more");
       problems();
-      return page_.take();
+      return page_.finish();
     }
     if (result == Outcome::kInconclusive) missing("What would tell more");
     if (const Diagnosis* d = leading(r_)) lead(*d);
@@ -110,18 +109,18 @@ class TextReport {
     if (result != Outcome::kInconclusive) missing("What is missing");
     problems();
     footer();
-    return page_.take();
+    return page_.finish();
   }
 
  private:
   void lead(const Diagnosis& d) {
-    const std::string by = told_by(d);
+    const std::string by = reported_by(d);
     const std::string what = classified(d, o_);
     if (!what.empty()) page_.item("  ", what);
     if (!by.empty()) page_.note(by);
     const NumericFault* fault = fault_of(r_, d);
     if (fault) page_.item("  ", sentence(*fault));
-    // Before the reasons: who was woken at night reads the first ten lines.
+    // Before the reasons: the first ten lines must say what to do.
     what_to_do(d);
     if (!d.why.empty()) {
       page_.section("Why");
@@ -211,7 +210,7 @@ class TextReport {
     more(r_.diagnoses.size() - 1 - shown, "diagnosis");
   }
 
-  // Slow steps, wrong numbers, a hang: each in a sentence and what its first suspect did.
+  // Slow steps, numeric faults and hangs: one sentence each, and the first suspect's behaviour.
   void live_findings() {
     if (r_.hang) {
       page_.section("Hang");
@@ -228,9 +227,9 @@ class TextReport {
       page_.section("Wrong numbers");
       for (size_t i = 0; i < std::min(r_.numerics.size(), kFewLines); ++i) {
         page_.item("  - ", sentence(r_.numerics[i]));
-        // What is told on top is not told twice.
-        const bool told = leading(r_) && fault_of(r_, *leading(r_)) == &r_.numerics[i];
-        if (!told && !r_.numerics[i].mitigation.empty())
+        // The fault of the first lines is not repeated.
+        const bool reported = leading(r_) && fault_of(r_, *leading(r_)) == &r_.numerics[i];
+        if (!reported && !r_.numerics[i].mitigation.empty())
           page_.item("    ", r_.numerics[i].mitigation, Ink::kDim);
       }
       more(r_.numerics.size() - std::min(r_.numerics.size(), kFewLines), "fault");
@@ -242,7 +241,7 @@ class TextReport {
     hidden_ = hidden_ || r_.comm.steps.size() > 1;
   }
 
-  // Where a diagnosis tells them already, its reasons do.
+  // If a diagnosis has them, its reasons list them.
   void hang_suspects() {
     if (leading(r_)) return;
     const std::vector<Suspect>& all = r_.hang->suspects;

@@ -14,7 +14,7 @@
 namespace culprit::cli {
 namespace {
 
-constexpr size_t kTemplateBytes = 400;  // what tells messages apart stands at their beginning
+constexpr size_t kTemplateBytes = 400;  // messages differ at their start
 constexpr std::string_view kHole = "<_>";
 
 std::string escaped(std::string_view text) {
@@ -30,7 +30,7 @@ std::vector<std::string_view> words(std::string_view text) {
   return out;
 }
 
-// The word with holes where its masked form has some; as it is where the two do not fit.
+// The word with the holes of its masked form; unchanged if they do not match.
 std::string with_holes(std::string_view word, std::string_view form) {
   constexpr std::string_view kMask = "<*>";
   std::string out, regex;
@@ -67,7 +67,7 @@ std::string template_of(std::string_view message) {
   std::string out;
   const char* end = message.data();
   for (size_t i = 0; i < parts.size(); ++i) {
-    out.append(end, parts[i].data());  // blanks as they are
+    out.append(end, parts[i].data());  // the original white space
     end = parts[i].data() + parts[i].size();
     const bool number = parts[i].find_first_of("0123456789") != parts[i].npos;
     out += parts.size() == forms.size() ? with_holes(parts[i], forms[i])
@@ -80,7 +80,7 @@ std::string template_of(std::string_view message) {
 }
 
 std::string lua_text(std::string_view text) {
-  const bool utf8 = to_utf8(text) == text;  // else its bytes are named one by one
+  const bool utf8 = to_utf8(text) == text;  // otherwise bytes are escaped one by one
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);

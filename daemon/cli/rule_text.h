@@ -1,4 +1,4 @@
-// Rules written by `rules new` and `confirm`: a wording out of a message, and texts as Lua has them. Pure.
+// Rule text for `rules new` and `confirm`: a template from a message, and texts as Lua literals. Pure.
 #pragma once
 
 #include <string>
@@ -6,11 +6,10 @@
 
 namespace culprit::cli {
 
-// A template of the message, with a hole for each part that differs from line to line; empty where the
-// message has nothing fixed.
+// A template of the message with a hole for each variable part; empty if the message has no fixed part.
 std::string template_of(std::string_view message);
 
-// In quotes.
+// The text as a quoted Lua literal.
 std::string lua_text(std::string_view text);
 
 }  // namespace culprit::cli

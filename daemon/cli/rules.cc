@@ -55,7 +55,7 @@ std::string suggestion(std::string_view id, const rules::Ruleset& set) {
   std::vector<std::string_view> ids;
   for (const rules::Rule& rule : set.rules()) ids.push_back(rule.id);
   std::string_view best = rules::nearest(id, ids);
-  // Nobody types a long id whole: its end or its beginning is enough.
+  // Also suggests a long id by its start or end.
   for (size_t i = 0; best.empty() && id.size() >= 3 && i < ids.size(); ++i)
     if (ids[i].find(id) != std::string_view::npos) best = ids[i];
   return best.empty() ? "" : fmt::format("; did you mean '{}'?", best);
@@ -66,7 +66,7 @@ void complain_unknown(std::string_view id, const rules::Ruleset& set) {
   complain(fmt::format("{}: no such rule{}", id, near.empty() ? "; `culprit rules list` shows all" : near));
 }
 
-// no-color.org: any value but the empty one.
+// no-color.org: NO_COLOR counts with any non-empty value.
 bool wants_color() {
   const char* no_color = std::getenv("NO_COLOR");
   return isatty(1) && (!no_color || *no_color == '\0');
@@ -106,6 +106,18 @@ void add_rules(Command& app, Run& run) {
   add_rules_why(*rules, run);
   add_rules_new(*rules, run);
   add_rules_keys(*rules, run);
+}
+
+void write_errors(JsonWriter& w, const std::vector<rules::RuleError>& errors) {
+  w.list("errors", errors, [&](const rules::RuleError& e) {
+    w.object([&] {
+      w.field("file", e.file);
+      w.field("line", e.line);
+      w.field("column", e.column);
+      w.field("code", e.code);
+      w.field("what", e.what);
+    });
+  });
 }
 
 }  // namespace culprit::cli

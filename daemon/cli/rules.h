@@ -1,12 +1,14 @@
-// What the verbs of `culprit rules` share. Each verb has a file of its own.
+// Common parts of the verbs of `culprit rules`. Each verb has a file of its own.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "app/rules.h"
+#include "app/config/rule_files.h"
 #include "cli/command.h"
 #include "cli/verbs.h"
+#include "model/json_writer.h"
 
 namespace culprit::cli {
 
@@ -18,20 +20,22 @@ struct RuleChoice {
 void add_rule_options(Command& verb, app::RuleOptions& rules);
 void add_rule_format(Command& verb, RuleChoice& choice);
 
-// Loads what was chosen; where that fails, says why on standard error and gives false.
+// Loads the chosen rules; on failure prints the reason on standard error and returns false.
 bool load_rules(RuleChoice& choice, app::LoadedRules& out);
 
-// Complains that there is no such rule, with the nearest one there is.
+// Prints that the rule does not exist, with the closest existing id.
 void complain_unknown(std::string_view id, const rules::Ruleset& set);
-// "; did you mean 'nvidia.xid.79'?", empty where nothing is near.
+// "; did you mean 'nvidia.xid.79'?", empty if no id is similar.
 std::string suggestion(std::string_view id, const rules::Ruleset& set);
 
-// An error as compilers print it, safe for a terminal.
+// An error in the form of compilers, safe for a terminal.
 std::string show_error(const rules::RuleError& error, bool color);
-// Whether standard output wants colour.
+// The member "errors" of JSON output.
+void write_errors(JsonWriter& w, const std::vector<rules::RuleError>& errors);
+// Whether standard output supports colour.
 bool wants_color();
 
-// rules::RuleHit's text on one line, not endless.
+// rules::RuleHit's text on one line of limited length.
 std::string one_line(std::string_view text);
 
 void add_rules_check(Command& rules, Run& run);
@@ -43,7 +47,7 @@ void add_rules_why(Command& rules, Run& run);
 void add_rules_new(Command& rules, Run& run);
 void add_rules_keys(Command& rules, Run& run);
 
-// The reference of all keys: markdown, and annotations for the Lua language server.
+// The reference of all keys: as markdown, and as annotations for the Lua language server.
 std::string keys_markdown();
 std::string keys_lua();
 

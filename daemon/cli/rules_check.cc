@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/text.h"
 #include "cli/rules.h"
+#include "model/json_writer.h"
 
 namespace culprit::cli {
 namespace {
@@ -20,7 +20,7 @@ Examples:
   culprit rules check --format json site.lua | jq '.errors[] | .code'
   culprit rules check --no-library rules)";
 
-// A measurement of at least this long: shorter ones tell more of the clock than of the rule.
+// Minimum duration of a measurement: shorter ones depend on the clock's resolution.
 constexpr auto kMeasured = std::chrono::milliseconds(5);
 constexpr size_t kMeasuredRules = 100;   // of all: the check ends soon, however many look at every line
 constexpr size_t kMeasuredLines = 2000;  // of the examples
@@ -30,7 +30,7 @@ struct Cost {
   double ns_per_line = 0;
 };
 
-// What a rule that looks at every line costs on each, measured on the examples of all rules.
+// Cost per line of a rule that sees every line, measured on the examples of all rules.
 Cost measure(const rules::Rule& rule, const std::vector<std::string>& lines) {
   Cost out{rule.id, 0};
   auto matcher = rules::Matcher::create({&rule, 1});
@@ -42,7 +42,7 @@ Cost measure(const rules::Rule& rule, const std::vector<std::string>& lines) {
   for (; spent < kMeasured; spent = std::chrono::steady_clock::now() - begun) {
     for (const std::string& line : lines) {
       scanner.begin(line);
-      scanner.match(0, line.size(), line, rules::Source::kLog);
+      scanner.match(0, line.size(), line, rules::TextSource::kLog);
     }
     looked += lines.size();
   }
@@ -79,21 +79,20 @@ Checked count(const app::LoadedRules& loaded) {
 }
 
 std::string to_json(const app::LoadedRules& loaded, const Checked& checked) {
-  auto errors = nlohmann::ordered_json::array();
-  for (const rules::RuleError& e : loaded.errors)
-    errors.push_back({{"file", to_utf8(e.file)},
-                      {"line", e.line},
-                      {"column", e.column},
-                      {"code", e.code},
-                      {"what", to_utf8(e.what)}});
-  auto costs = nlohmann::ordered_json::array();
-  for (const Cost& c : checked.costs) costs.push_back({{"id", c.id}, {"ns_per_line", c.ns_per_line}});
-  const nlohmann::ordered_json out = {{"files", checked.files},
-                                      {"rules", checked.rules},
-                                      {"overrides", checked.overrides},
-                                      {"errors", std::move(errors)},
-                                      {"costs", std::move(costs)}};
-  return out.dump() + "\n";
+  JsonWriter w;
+  w.object([&] {
+    w.field("files", checked.files);
+    w.field("rules", checked.rules);
+    w.field("overrides", checked.overrides);
+    write_errors(w, loaded.errors);
+    w.list("costs", checked.costs, [&](const Cost& c) {
+      w.object([&] {
+        w.field("id", c.id);
+        w.field("ns_per_line", c.ns_per_line);
+      });
+    });
+  });
+  return w.finish() + "\n";
 }
 
 std::string to_text(const app::LoadedRules& loaded, const Checked& checked) {
@@ -115,11 +114,11 @@ std::string to_text(const app::LoadedRules& loaded, const Checked& checked) {
 }
 
 int check(RuleChoice& o) {
-  o.rules.site = false;  // the answer is the same on every machine
+  o.rules.site = false;  // the result must be the same on every machine
   const app::LoadedRules loaded = app::load_rules(o.rules);
   for (const Error& error : loaded.files.errors) complain(error.text);
   const Checked checked = count(loaded);
-  // Nothing is said of rules where no file of any could be read.
+  // No output if none of the rule files could be read.
   if (checked.files > 0 || o.format == "json")
     if (!print(o.format == "json" ? to_json(loaded, checked) : to_text(loaded, checked))) return kUnable;
   if (!loaded.files.errors.empty()) return kUnable;

@@ -1,16 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "cli/layout.h"
 #include "cli/rules.h"
+#include "model/json_writer.h"
 
 namespace culprit::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kExamples = R"(
 Examples:
@@ -37,10 +35,10 @@ std::string_view blame(rules::Blame b) {
 }
 
 std::vector<std::string> sources(const rules::Rule& rule) {
-  using S = rules::Source;
+  using S = rules::TextSource;
   std::vector<std::string> out;
   for (S s : {S::kLog, S::kKernel, S::kFinding, S::kEvent, S::kMetric})
-    if (rule.sources & rules::bit(s)) out.emplace_back(rules::word(s));
+    if (rule.sources & rules::bit(s)) out.emplace_back(rules::to_string(s));
   return out;
 }
 
@@ -52,53 +50,76 @@ std::vector<std::string> literals(const rules::Rule& rule) {
   return out;
 }
 
-std::vector<std::string> utf8(const std::vector<std::string>& texts) {
-  std::vector<std::string> out;
-  for (const std::string& t : texts) out.push_back(to_utf8(t));
-  return out;
+void write_window(JsonWriter& w, const rules::Window& window) {
+  w.object([&] {
+    w.field("by", rules::to_string(window.by));
+    w.field("span_ns", window.span_ns);
+    w.field("at_least", window.at_least);
+    w.text_or_null("distinct", window.distinct);
+    w.text_or_null("after", window.after);
+    w.text_or_null("unless", window.unless);
+  });
 }
 
-Json window_json(const rules::Rule& rule) {
-  if (!rule.window) return nullptr;
-  const rules::Window& w = *rule.window;
-  const auto named = [](const std::string& s) { return s.empty() ? Json() : Json(s); };
-  return {{"by", rules::word(w.by)},       {"span_ns", w.span_ns},    {"at_least", w.at_least},
-          {"distinct", named(w.distinct)}, {"after", named(w.after)}, {"unless", named(w.unless)}};
+void write_match(JsonWriter& w, const rules::Rule& rule) {
+  std::vector<std::string_view> templates, regexes, except;
+  for (const rules::Pattern& p : rule.any) (p.is_template ? templates : regexes).push_back(p.text);
+  for (const rules::Pattern& p : rule.except) except.push_back(p.text);
+  w.object([&] {
+    w.values("template", templates);
+    w.values("regex", regexes);
+    w.values("except", except);
+  });
 }
 
-Json to_json(const rules::Rule& rule) {
-  Json templates = Json::array(), regexes = Json::array(), except = Json::array(), changed = Json::array();
-  for (const rules::Pattern& p : rule.any) (p.is_template ? templates : regexes).push_back(to_utf8(p.text));
-  for (const rules::Pattern& p : rule.except) except.push_back(to_utf8(p.text));
-  for (const rules::Overridden& o : rule.overridden)
-    changed.push_back({{"file", to_utf8(o.place.file)},
-                       {"line", o.place.line},
-                       {"severity_before", word(o.severity)},
-                       {"action_before", word(o.action)},
-                       {"enabled_before", o.enabled}});
-  return {{"id", rule.id},
-          {"title", to_utf8(rule.title)},
-          {"file", to_utf8(rule.place.file)},
-          {"line", rule.place.line},
-          {"enabled", rule.enabled},
-          {"category", word(rule.category)},
-          {"component", word(rule.component)},
-          {"severity", word(rule.severity)},
-          {"symptom", word(rule.symptom)},
-          {"source", sources(rule)},
-          {"match", {{"template", templates}, {"regex", regexes}, {"except", except}}},
-          {"holes", rule.holes},
-          {"literals", utf8(literals(rule))},
-          {"scan_all", rule.scan_all},
-          {"role", rules::word(rule.role)},
-          {"general", rule.general},
-          {"blames", blame(rule.blame)},
-          {"window", window_json(rule)},
-          {"when", rule.when != 0},
-          {"remedy", to_utf8(rule.remedy)},
-          {"action", word(rule.action)},
-          {"examples", {{"hit", utf8(rule.hit)}, {"miss", utf8(rule.miss)}}},
-          {"overridden", changed}};
+void write_overridden(JsonWriter& w, const rules::Overridden& o) {
+  w.object([&] {
+    w.field("file", o.place.file);
+    w.field("line", o.place.line);
+    w.field("severity_before", to_string(o.severity));
+    w.field("action_before", to_string(o.action));
+    w.field("enabled_before", o.enabled);
+  });
+}
+
+void write_examples(JsonWriter& w, const rules::Rule& rule) {
+  w.object([&] {
+    w.values("hit", rule.hit);
+    w.values("miss", rule.miss);
+  });
+}
+
+std::string to_json(const rules::Rule& rule) {
+  JsonWriter w;
+  w.object([&] {
+    w.field("id", rule.id);
+    w.field("title", rule.title);
+    w.field("file", rule.place.file);
+    w.field("line", rule.place.line);
+    w.field("enabled", rule.enabled);
+    w.field("category", to_string(rule.category));
+    w.field("component", to_string(rule.component));
+    w.field("severity", to_string(rule.severity));
+    w.field("symptom", to_string(rule.symptom));
+    w.values("source", sources(rule));
+    w.member("match", [&] { write_match(w, rule); });
+    w.values("holes", rule.holes);
+    w.values("literals", literals(rule));
+    w.field("scan_all", rule.scan_all);
+    w.field("role", rules::to_string(rule.role));
+    w.field("general", rule.general);
+    w.field("blames", blame(rule.blame));
+    if (rule.window)
+      w.member("window", [&] { write_window(w, *rule.window); });
+    else
+      w.null("window");
+    w.field("when", rule.when != 0);
+    w.field("remedy", rule.remedy);
+    w.field("action", to_string(rule.action));
+    w.member("examples", [&] { write_examples(w, rule); });
+    w.list("overridden", rule.overridden, [&](const rules::Overridden& o) { write_overridden(w, o); });
+  });
+  return w.finish();
 }
 
 class Page {
@@ -114,7 +135,7 @@ class Page {
     for (const std::string& t : texts) row(std::exchange(name, {}), t);
   }
   void head(std::string_view text) { out_ += inked(to_terminal(text), Ink::kBold, color_) + "\n"; }
-  std::string take() { return std::move(out_); }
+  std::string finish() { return std::move(out_); }
 
  private:
   bool color_ = wants_color();
@@ -130,13 +151,13 @@ std::string window_sentence(const rules::Rule& rule) {
   std::string out = fmt::format("at least {} within {} of one {}",
                                 w.distinct.empty() ? counted(w.at_least, "hit")
                                                    : fmt::format("{} values of <{}>", w.at_least, w.distinct),
-                                format_duration(w.span_ns), rules::word(w.by));
+                                format_duration(w.span_ns), rules::to_string(w.by));
   if (!w.after.empty()) out += fmt::format(", after {}", w.after);
   if (!w.unless.empty()) out += fmt::format(", unless {} fired before", w.unless);
   return out;
 }
 
-// What the override left as it was is not told.
+// Only fields that the override changes are shown.
 std::string change(const rules::Rule& rule, size_t i) {
   const rules::Overridden& before = rule.overridden[i];
   const bool last = i + 1 == rule.overridden.size();
@@ -145,9 +166,9 @@ std::string change(const rules::Rule& rule, size_t i) {
   const bool enabled = last ? rule.enabled : rule.overridden[i + 1].enabled;
   std::vector<std::string> out;
   if (severity != before.severity)
-    out.push_back(fmt::format("severity {} instead of {}", word(severity), word(before.severity)));
+    out.push_back(fmt::format("severity {} instead of {}", to_string(severity), to_string(before.severity)));
   if (action != before.action)
-    out.push_back(fmt::format("action {} instead of {}", word(action), word(before.action)));
+    out.push_back(fmt::format("action {} instead of {}", to_string(action), to_string(before.action)));
   if (enabled != before.enabled) out.emplace_back("switched off");
   return fmt::format("{}: {}", place(before.place), out.empty() ? "nothing" : joined(out));
 }
@@ -157,9 +178,9 @@ std::string to_text(const rules::Rule& rule) {
   page.head(fmt::format("{}: {}{}", rule.id, rule.title, rule.enabled ? "" : " (switched off)"));
   page.row("defined", place(rule.place));
   for (size_t i = 0; i < rule.overridden.size(); ++i) page.row("changed", change(rule, i));
-  page.row("says", fmt::format("{}, {}, {}, {}", word(rule.category), word(rule.component),
-                               word(rule.severity), word(rule.symptom)));
-  page.row("role", fmt::format("{}{}", rules::word(rule.role),
+  page.row("says", fmt::format("{}, {}, {}, {}", to_string(rule.category), to_string(rule.component),
+                               to_string(rule.severity), to_string(rule.symptom)));
+  page.row("role", fmt::format("{}{}", rules::to_string(rule.role),
                                rule.general ? ", general: gives way to others on the same line" : ""));
   page.row("blames", blame(rule.blame));
   page.row("source", joined(sources(rule)));
@@ -170,10 +191,10 @@ std::string to_text(const rules::Rule& rule) {
   if (rule.window) page.row("window", window_sentence(rule));
   if (rule.when) page.row("when", "a function has to agree");
   page.row("remedy", rule.remedy);
-  page.row("action", word(rule.action));
+  page.row("action", to_string(rule.action));
   page.rows("hit", rule.hit);
   page.rows("miss", rule.miss);
-  return page.take();
+  return page.finish();
 }
 
 int explain(Options& o) {
@@ -182,7 +203,7 @@ int explain(Options& o) {
   const auto index = loaded.set->find(o.id);
   if (!index) return complain_unknown(o.id, *loaded.set), kUnable;
   const rules::Rule& rule = loaded.set->rules()[*index];
-  const bool printed = print(o.choice.format == "json" ? to_json(rule).dump() + "\n" : to_text(rule));
+  const bool printed = print(o.choice.format == "json" ? to_json(rule) + "\n" : to_text(rule));
   return printed ? kDone : kUnable;
 }
 

@@ -54,7 +54,7 @@ std::string lua_type(const Key& key, const std::string& owner) {
   return "any";
 }
 
-// The class of a table and, before it, those of the tables within.
+// The class of a table, after the classes of its inner tables.
 void lua_class(std::string& out, std::span<const Key> keys, const std::string& name,
                std::string_view prefix) {
   for (const Key& key : keys)
@@ -69,7 +69,7 @@ void lua_class(std::string& out, std::span<const Key> keys, const std::string& n
   out += "\n";
 }
 
-// What stands in a rule's environment beside the two verbs: rules/README.md tells of it.
+// Other names in a rule's environment, in addition to the two verbs; see rules/README.md.
 constexpr std::string_view kLuaRest = R"(---@class culprit.event
 ---@field text string the message
 ---@field source "log"|"kernel"|"finding"|"event"|"metric"

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "cli/layout.h"
 #include "cli/rules.h"
+#include "model/json_writer.h"
 
 namespace culprit::cli {
 namespace {
@@ -18,19 +18,22 @@ Examples:
 std::string place(const rules::RulePlace& p) { return fmt::format("{}:{}", p.file, p.line); }
 
 std::string json_row(const rules::Rule& rule) {
-  const nlohmann::ordered_json row = {{"id", rule.id},
-                                      {"title", to_utf8(rule.title)},
-                                      {"severity", word(rule.severity)},
-                                      {"category", word(rule.category)},
-                                      {"component", word(rule.component)},
-                                      {"symptom", word(rule.symptom)},
-                                      {"role", rules::word(rule.role)},
-                                      {"action", word(rule.action)},
-                                      {"general", rule.general},
-                                      {"enabled", rule.enabled},
-                                      {"file", to_utf8(rule.place.file)},
-                                      {"line", rule.place.line}};
-  return row.dump() + "\n";
+  JsonWriter w;
+  w.object([&] {
+    w.field("id", rule.id);
+    w.field("title", rule.title);
+    w.field("severity", to_string(rule.severity));
+    w.field("category", to_string(rule.category));
+    w.field("component", to_string(rule.component));
+    w.field("symptom", to_string(rule.symptom));
+    w.field("role", rules::to_string(rule.role));
+    w.field("action", to_string(rule.action));
+    w.field("general", rule.general);
+    w.field("enabled", rule.enabled);
+    w.field("file", rule.place.file);
+    w.field("line", rule.place.line);
+  });
+  return w.finish() + "\n";
 }
 
 int list(RuleChoice& o) {
@@ -44,8 +47,8 @@ int list(RuleChoice& o) {
       out += json_row(rule);
     else
       out += fmt::format(
-          "{:<{}}  {:<8} {:<10} {}{}{}\n", rule.id, widest, word(rule.severity), word(rule.category),
-          to_terminal(rule.title), rule.enabled ? "" : " (switched off)",
+          "{:<{}}  {:<8} {:<10} {}{}{}\n", rule.id, widest, to_string(rule.severity),
+          to_string(rule.category), to_terminal(rule.title), rule.enabled ? "" : " (switched off)",
           rule.overridden.empty() ? "" : " (changed at " + place(rule.overridden.back().place) + ")");
   }
   return print(out) ? kDone : kUnable;

@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "app/diagnose.h"
+#include "app/offline/diagnose.h"
 #include "base/text.h"
 #include "cli/layout.h"
 #include "cli/reading.h"
 #include "cli/rules.h"
+#include "model/json_writer.h"
 
 namespace culprit::cli {
 namespace {
@@ -40,30 +40,35 @@ Ink ink_of(Severity severity) {
 std::string text_row(const core::RuleFired& fired, const rules::Rule& rule, const std::string& file) {
   const bool color = wants_color();
   return fmt::format("{}:{}: {} {}{}  {}\n", inked(to_terminal(file), Ink::kBold, color), fired.place.line,
-                     inked(word(rule.severity), ink_of(rule.severity), color), rule.id,
+                     inked(to_string(rule.severity), ink_of(rule.severity), color), rule.id,
                      rule.role == rules::Role::kCascade ? " (cascade)" : "", one_line(fired.hit.text));
 }
 
 std::string json_row(const core::RuleFired& fired, const rules::Rule& rule, const std::string& file) {
-  using Json = nlohmann::ordered_json;
   const rules::RuleHit& hit = fired.hit;
-  Json holes = Json::object();
-  for (size_t i = 0; i < rule.holes.size() && i < hit.holes.size(); ++i)
-    if (!hit.holes[i].empty()) holes[rule.holes[i]] = to_utf8(hit.holes[i]);
-  const Json out = {{"file", to_utf8(file)},
-                    {"line", fired.place.line},
-                    {"rule", rule.id},
-                    {"severity", word(rule.severity)},
-                    {"role", rules::word(rule.role)},
-                    {"category", word(rule.category)},
-                    {"component", word(rule.component)},
-                    {"time_ns", hit.time_ns == kNoTime ? Json() : Json(hit.time_ns)},
-                    {"host", hit.host.empty() ? Json() : Json(to_utf8(hit.host))},
-                    {"rank", hit.rank ? Json(*hit.rank) : Json()},
-                    {"holes", std::move(holes)},
-                    {"count", fired.firing.count},
-                    {"text", to_utf8(hit.text)}};
-  return out.dump() + "\n";
+  JsonWriter w;
+  const auto write_holes = [&] {
+    w.object([&] {
+      for (size_t i = 0; i < rule.holes.size() && i < hit.holes.size(); ++i)
+        if (!hit.holes[i].empty()) w.field(rule.holes[i], hit.holes[i]);
+    });
+  };
+  w.object([&] {
+    w.field("file", file);
+    w.field("line", fired.place.line);
+    w.field("rule", rule.id);
+    w.field("severity", to_string(rule.severity));
+    w.field("role", rules::to_string(rule.role));
+    w.field("category", to_string(rule.category));
+    w.field("component", to_string(rule.component));
+    w.time("time_ns", hit.time_ns);
+    w.text_or_null("host", hit.host);
+    w.field("rank", hit.rank);
+    w.member("holes", write_holes);
+    w.field("count", fired.firing.count);
+    w.field("text", hit.text);
+  });
+  return w.finish() + "\n";
 }
 
 bool print_rows(const app::RuleMatches& matches, const rules::Ruleset& set, const app::JobFiles& files,
@@ -80,8 +85,8 @@ bool print_rows(const app::RuleMatches& matches, const rules::Ruleset& set, cons
   return print(out);
 }
 
-// What was met on the way goes to standard error and changes nothing.
-void tell(const app::RuleMatches& matches, const app::JobFiles& files) {
+// Reading problems go to standard error and do not change the exit status.
+void print_matches(const app::RuleMatches& matches, const app::JobFiles& files) {
   for (const auto* problems : {&files.problems, &matches.problems})
     for (const Problem& p : *problems)
       complain(p.file.empty() || p.what.starts_with(p.file) ? p.what : p.file + ": " + p.what);
@@ -102,7 +107,7 @@ int match(Options& o) {
                             progress);
   }();
   const bool printed = print_rows(matches, *loaded.set, *files, o.choice.format == "json");
-  tell(matches, *files);
+  print_matches(matches, *files);
   if (!printed) return kUnable;
   return files->errors.empty() ? kDone : kUnable;
 }

@@ -52,7 +52,7 @@ int make(Options& o) {
     auto line = app::read_line(o.from);
     if (!line) return complain(line.error().text), kUnable;
     logs::HeaderParser headers({});
-    // A later part of an endless line is no example worth keeping.
+    // Only the first part of a very long line is a useful example.
     hit = line->text.substr(0, kLineBytes);
     while (hit.ends_with('\r')) hit.pop_back();
     pattern = template_of(trim(std::string_view(hit).substr(headers.parse(hit).message)));
@@ -64,7 +64,7 @@ int make(Options& o) {
              kUnable;
   }
   const std::string text = skeleton(o.id, pattern, hit);
-  // What is printed loads: an id that is none is refused here with the loader's words.
+  // The printed rule must load: an invalid id is rejected here with the loader's message.
   const rules::RuleText file{o.id + ".lua", text};
   if (auto set = rules::Ruleset::load({&file, 1}); !set)
     return complain(fmt::format("{}: {}", o.id, set.error()[0].what)), kUnable;

@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/text.h"
 #include "cli/reading.h"
 #include "cli/rules.h"
+#include "model/json_writer.h"
 
 namespace culprit::cli {
 namespace {
@@ -18,25 +18,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kExamples = R"(
-Examples of the rules are tried, then the logs in testdata/ beside the rule files, by the times in them. Beside
-testdata/NAME.log stands testdata/NAME.expect: one `rule-id` a line, with `x3` behind it where the number of
-firings counts, or the one word `none`. Shipped rules count only where they are named.
+Checks the examples of the rules, then the logs in testdata/ next to the rule files, with the times in these
+logs. The file testdata/NAME.expect lists the rules that must fire in testdata/NAME.log: one `rule-id` a line,
+followed by `x3` if the number of firings counts, or the word `none`. Shipped rules count only if listed.
 
 Examples:
   culprit rules test /etc/culprit/rules.d
   culprit rules test --format json site.lua)";
 
 constexpr size_t kExpectBytes = 1 << 20;
-constexpr size_t kShown = 3;  // places of firings that nobody expected
+constexpr size_t kShown = 3;  // places of unexpected matches
 
 struct Expected {
-  std::map<std::string, uint64_t> rules;  // 0: any number from 1 on
+  std::map<std::string, uint64_t> rules;  // 0: any number above 0
   std::vector<std::string> faults;
 };
 
-struct Outcome {
+struct TestOutcome {
   std::string log;
-  std::vector<std::string> differences;  // "- a.b x2: fired 1 time", empty where it passed
+  std::vector<std::string> differences;  // "- a.b x2: fired 1 time"; empty if it passed
 };
 
 bool read_count(std::string_view text, uint64_t& out) {
@@ -76,8 +76,8 @@ Expected read_expected(const std::string& path, const rules::Ruleset& set) {
   return out;
 }
 
-// The logs in testdata/ beside the rule files that were given.
-std::vector<std::string> logs_beside(const app::RuleFiles& files, std::vector<std::string>& stray) {
+// Logs in testdata/ next to the given rule files.
+std::vector<std::string> testdata_logs(const app::RuleFiles& files, std::vector<std::string>& stray) {
   std::set<std::string> folders, logs;
   for (size_t i = files.given; i < files.texts.size(); ++i)
     folders.insert((fs::path(files.texts[i].file).parent_path() / "testdata").string());
@@ -101,8 +101,8 @@ class Tester {
       given_.insert(loaded.files.texts[i].file);
   }
 
-  Outcome test(const std::string& log) {
-    Outcome out{log, {}};
+  TestOutcome test(const std::string& log) {
+    TestOutcome out{log, {}};
     const Expected expected = read_expected(fs::path(log).replace_extension(".expect").string(), *set_);
     out.differences = expected.faults;
     app::ReadProgress progress;
@@ -117,7 +117,7 @@ class Tester {
   }
 
  private:
-  void compare(const Expected& expected, const app::RuleMatches& matches, Outcome& out) const {
+  void compare(const Expected& expected, const app::RuleMatches& matches, TestOutcome& out) const {
     std::map<std::string, std::vector<const core::RuleFired*>> fired;
     for (const core::RuleFired& f : matches.fired) fired[set_->rules()[f.hit.rule].id].push_back(&f);
     for (const auto& [id, count] : expected.rules) {
@@ -138,28 +138,25 @@ class Tester {
 
   std::shared_ptr<rules::Ruleset> set_;
   const ReadingOptions& reading_;
-  std::set<std::string, std::less<>> given_;  // files
+  std::set<std::string, std::less<>> given_;  // given files
 };
 
-std::string to_json(const app::LoadedRules& loaded, const std::vector<Outcome>& outcomes) {
-  using Json = nlohmann::ordered_json;
-  Json errors = Json::array(), logs = Json::array();
-  for (const rules::RuleError& e : loaded.errors)
-    errors.push_back({{"file", to_utf8(e.file)},
-                      {"line", e.line},
-                      {"column", e.column},
-                      {"code", e.code},
-                      {"what", to_utf8(e.what)}});
-  for (const Outcome& o : outcomes) {
-    Json differences = Json::array();
-    for (const std::string& d : o.differences) differences.push_back(to_utf8(d));
-    logs.push_back(
-        {{"log", to_utf8(o.log)}, {"passed", o.differences.empty()}, {"differences", differences}});
-  }
-  return Json({{"errors", errors}, {"logs", logs}}).dump() + "\n";
+std::string to_json(const app::LoadedRules& loaded, const std::vector<TestOutcome>& outcomes) {
+  JsonWriter w;
+  w.object([&] {
+    write_errors(w, loaded.errors);
+    w.list("logs", outcomes, [&](const TestOutcome& o) {
+      w.object([&] {
+        w.field("log", o.log);
+        w.field("passed", o.differences.empty());
+        w.values("differences", o.differences);
+      });
+    });
+  });
+  return w.finish() + "\n";
 }
 
-std::string to_text(const app::LoadedRules& loaded, const std::vector<Outcome>& outcomes) {
+std::string to_text(const app::LoadedRules& loaded, const std::vector<TestOutcome>& outcomes) {
   std::string out;
   for (const rules::RuleError& e : loaded.errors) out += show_error(e, wants_color());
   if (!loaded.set) return out + counted(loaded.errors.size(), "error") + "; no log was tried\n";
@@ -172,7 +169,7 @@ std::string to_text(const app::LoadedRules& loaded, const std::vector<Outcome>& 
     ++rules;
     examples += rule.hit.size() + rule.miss.size();
   }
-  for (const Outcome& o : outcomes) {
+  for (const TestOutcome& o : outcomes) {
     out += fmt::format("{:<4} {}\n", o.differences.empty() ? "ok" : "FAIL", to_terminal(o.log));
     failed += !o.differences.empty();
     for (const std::string& d : o.differences) out += "     " + to_terminal(d) + "\n";
@@ -182,21 +179,21 @@ std::string to_text(const app::LoadedRules& loaded, const std::vector<Outcome>& 
 }
 
 int test(RuleChoice& o) {
-  o.rules.site = false;  // the answer is the same on every machine
+  o.rules.site = false;  // the result must be the same on every machine
   const app::LoadedRules loaded = app::load_rules(o.rules);
   for (const Error& error : loaded.files.errors) complain(error.text);
   if (!loaded.files.errors.empty()) return kUnable;
-  std::vector<Outcome> outcomes;
+  std::vector<TestOutcome> outcomes;
   if (loaded.set) {
     ReadingOptions reading;
     Tester tester(loaded, reading);
     std::vector<std::string> stray;
-    for (const std::string& log : logs_beside(loaded.files, stray)) outcomes.push_back(tester.test(log));
+    for (const std::string& log : testdata_logs(loaded.files, stray)) outcomes.push_back(tester.test(log));
     for (const std::string& path : stray) outcomes.push_back({path, {"there is no log of this name"}});
   }
   if (!print(o.format == "json" ? to_json(loaded, outcomes) : to_text(loaded, outcomes))) return kUnable;
   const bool good = std::all_of(outcomes.begin(), outcomes.end(),
-                                [](const Outcome& one) { return one.differences.empty(); });
+                                [](const TestOutcome& one) { return one.differences.empty(); });
   return loaded.set && good ? kDone : kFound;
 }
 

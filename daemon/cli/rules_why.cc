@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "cli/layout.h"
@@ -9,6 +8,7 @@
 #include "cli/rules.h"
 #include "core/logs/header.h"
 #include "core/rules/near.h"
+#include "model/json_writer.h"
 
 namespace culprit::cli {
 namespace {
@@ -27,7 +27,7 @@ struct Options {
   size_t top = 5;
 };
 
-// The rules that fire on the line when the whole file is read: windows and functions have their say.
+// The rules that fire on the line when the whole file is read, so windows and functions are considered.
 std::vector<uint32_t> firing(const Options& o, const app::LineOfFile& line, const app::LoadedRules& loaded) {
   std::vector<uint32_t> out;
   app::ReadProgress progress;
@@ -40,7 +40,7 @@ std::vector<uint32_t> firing(const Options& o, const app::LineOfFile& line, cons
   return out;
 }
 
-// The words that a JSON answer uses.
+// The value in the JSON output.
 std::string_view stop_word(const rules::NearRule& near, bool fires) {
   switch (near.stop) {
     case Stop::kFound:
@@ -58,10 +58,11 @@ std::string_view stop_word(const rules::NearRule& near, bool fires) {
 }
 
 std::string source_names(const rules::Rule& rule) {
-  using S = rules::Source;
+  using S = rules::TextSource;
   std::string out;
   for (S s : {S::kLog, S::kKernel, S::kFinding, S::kEvent, S::kMetric})
-    if (rule.sources & rules::bit(s)) out += fmt::format("{}{}", out.empty() ? "" : ", ", rules::word(s));
+    if (rule.sources & rules::bit(s))
+      out += fmt::format("{}{}", out.empty() ? "" : ", ", rules::to_string(s));
   return out;
 }
 
@@ -107,16 +108,19 @@ std::string to_json(const std::vector<rules::NearRule>& nearest, const std::vect
   for (const rules::NearRule& near : nearest) {
     const rules::Rule& rule = set.rules()[near.rule];
     const bool fires = std::find(fired.begin(), fired.end(), near.rule) != fired.end();
-    const nlohmann::ordered_json row = {{"rule", rule.id},
-                                        {"stop", stop_word(near, fires)},
-                                        {"wording", to_utf8(near.wording)},
-                                        {"matched", to_utf8(near.matched)},
-                                        {"wanted", to_utf8(near.wanted)},
-                                        {"missing", to_utf8(near.missing)},
-                                        {"other", to_utf8(near.other)},
-                                        {"file", to_utf8(rule.place.file)},
-                                        {"line", rule.place.line}};
-    out += row.dump() + "\n";
+    JsonWriter w;
+    w.object([&] {
+      w.field("rule", rule.id);
+      w.field("stop", stop_word(near, fires));
+      w.field("wording", near.wording);
+      w.field("matched", near.matched);
+      w.field("wanted", near.wanted);
+      w.field("missing", near.missing);
+      w.field("other", near.other);
+      w.field("file", rule.place.file);
+      w.field("line", rule.place.line);
+    });
+    out += w.finish() + "\n";
   }
   return out;
 }
@@ -129,7 +133,7 @@ int why(Options& o) {
   if (!load_rules(o.choice, loaded)) return kUnable;
   logs::HeaderParser headers({});
   const logs::Header header = headers.parse(line->text);
-  const auto source = header.kernel ? rules::Source::kKernel : rules::Source::kLog;
+  const auto source = header.kernel ? rules::TextSource::kKernel : rules::TextSource::kLog;
   const auto nearest =
       rules::nearest_rules(*loaded.set, std::string_view(line->text).substr(header.message), source, o.top);
   const std::vector<uint32_t> fired = firing(o, *line, loaded);

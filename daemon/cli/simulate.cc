@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/simulate_options.h"
 #include "cli/verbs.h"
+#include "model/json_writer.h"
 #include "sim/comm_job.h"
 #include "sim/log_job.h"
 
@@ -22,7 +21,7 @@ Examples:
   culprit diagnose /tmp/demo/job
   culprit simulate comm --list)";
 
-// "-1" is read as the largest of all numbers; nobody wants a log of that size.
+// Rejects "-1", which is parsed as the largest number.
 constexpr uint64_t kBytesMax = 10'000'000'000'000;
 
 struct Options {
@@ -37,18 +36,24 @@ struct CommOptions {
   bool list = false;
 };
 
-nlohmann::ordered_json choices(const std::vector<sim::NamedChoice>& list) {
-  auto rows = nlohmann::ordered_json::array();
-  for (const sim::NamedChoice& c : list) rows.push_back({{"name", c.name}, {"help", c.help}});
-  return rows;
+void write_choices(JsonWriter& w, const char* name, const std::vector<sim::NamedChoice>& list) {
+  w.list(name, list, [&](const sim::NamedChoice& c) {
+    w.object([&] {
+      w.field("name", c.name);
+      w.field("help", c.help);
+    });
+  });
 }
 
 int list(const Options& o) {
   if (o.format == "json") {
-    const nlohmann::ordered_json all = {{"faults", choices(sim::log_faults())},
-                                        {"layouts", choices(sim::log_layouts())},
-                                        {"frameworks", choices(sim::log_frameworks())}};
-    return print(all.dump() + "\n") ? kDone : kUnable;
+    JsonWriter w;
+    w.object([&] {
+      write_choices(w, "faults", sim::log_faults());
+      write_choices(w, "layouts", sim::log_layouts());
+      write_choices(w, "frameworks", sim::log_frameworks());
+    });
+    return print(w.finish() + "\n") ? kDone : kUnable;
   }
   std::string text;
   const auto add = [&text](const char* title, const std::vector<sim::NamedChoice>& rows) {

@@ -1,4 +1,4 @@
-// What the verbs of `culprit simulate` share that make a job of their own.
+// Common options of the verbs of `culprit simulate` that generate a job.
 #pragma once
 
 #include <vector>

@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "app/daemon/play.h"
+#include "app/play/play.h"
 #include "base/text.h"
 #include "cli/simulate_options.h"
 #include "cli/verbs.h"
+#include "model/json_writer.h"
 
 namespace culprit::cli {
 namespace {
@@ -34,7 +34,7 @@ struct Options {
 
 double seconds(TimeNs ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerSecond); }
 
-// On a terminal, over itself.
+// On a terminal each line overwrites the previous one.
 void show(const app::PlayFigures& f) {
   const std::string text =
       f.begun_ns == kNoTime
@@ -45,7 +45,7 @@ void show(const app::PlayFigures& f) {
   fmt::print(stderr, "\r\x1b[K{}", text.substr(0, page_width() - 1));
 }
 
-// The job's own lines, where no folder was named; gone when it is.
+// A generated job if no folder was named; deleted at the end.
 class MadeJob {
  public:
   static Result<std::string> make(const sim::LogJobOptions& job, std::optional<MadeJob>& made) {
@@ -70,22 +70,21 @@ class MadeJob {
   const std::string folder_;
 };
 
-nlohmann::ordered_json json_of(const app::PlayOutcome& o, double took) {
+std::string json_of(const app::PlayOutcome& o, double took) {
   const app::PlayFigures& f = o.figures;
-  nlohmann::ordered_json out;
-  out["hosts"] = f.hosts;
-  out["lines"] = f.lines;
-  out["log_bytes"] = f.log_bytes;
-  out["frames"] = f.frames;
-  out["bytes"] = f.bytes;
-  out["acknowledged"] = f.acknowledged;
-  out["seconds"] = took;
-  const auto or_null = [](const auto& value) {
-    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-  };
-  out["report_after_ns"] = or_null(o.report_after_ns);
-  out["verdict"] = or_null(o.verdict);
-  return out;
+  JsonWriter w;
+  w.object([&] {
+    w.field("hosts", f.hosts);
+    w.field("lines", f.lines);
+    w.field("log_bytes", f.log_bytes);
+    w.field("frames", f.frames);
+    w.field("bytes", f.bytes);
+    w.field("acknowledged", f.acknowledged);
+    w.field("seconds", took);
+    w.field("report_after_ns", o.report_after_ns);
+    w.field("verdict", o.verdict);
+  });
+  return w.finish() + "\n";
 }
 
 std::string text_of(const app::PlayOutcome& o, double took) {
@@ -116,8 +115,7 @@ int play(Options o) {
   if (!played) return complain("simulate play: " + played.error().text), kUnable;
   const app::PlayFigures& f = played->figures;
   const double took = f.begun_ns == kNoTime || f.done_ns == kNoTime ? 0 : seconds(f.done_ns - f.begun_ns);
-  const bool printed =
-      print(o.format == "json" ? json_of(*played, took).dump() + "\n" : text_of(*played, took));
+  const bool printed = print(o.format == "json" ? json_of(*played, took) : text_of(*played, took));
   if (played->stopped) return complain("simulate play: stopped before all was acknowledged"), kUnable;
   if (!played->report_trouble.empty()) return complain("simulate play: " + played->report_trouble), kUnable;
   return printed ? kDone : kUnable;

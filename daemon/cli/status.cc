@@ -17,7 +17,7 @@ Examples:
   culprit status --format json | jq .drops
   culprit status --server http://127.0.0.1:7420)";
 
-// Times and sizes in people's units.
+// Times and sizes in readable units.
 std::string quantity(const Json& object, const std::string& name, const Zone& zone) {
   const Json& value = object[name];
   if (!value.is_number_integer()) return shown(value);
@@ -29,12 +29,13 @@ std::string quantity(const Json& object, const std::string& name, const Zone& zo
              : fmt::format("{:.3f} s", static_cast<double>(ns) / static_cast<double>(kNsPerSecond));
 }
 
-// What lies within one another as names joined by dots: what a later daemon tells is shown too.
+// Nested objects as names joined by dots, including fields of later versions.
 void flatten(const Json& object, const std::string& before, std::vector<std::vector<std::string>>& rows,
              const Zone& zone) {
   for (const auto& [name, value] : object.items()) {
     const std::string path = before + shown(Json(name));
-    if (value.is_string() && value.get_ref<const std::string&>().empty()) continue;  // says nothing
+    // An empty text has no information.
+    if (value.is_string() && value.get_ref<const std::string&>().empty()) continue;
     if (value.is_array() && value.empty()) continue;
     const bool list = value.is_array() && value[0].is_object();
     if (value.is_object() || list)
@@ -46,8 +47,8 @@ void flatten(const Json& object, const std::string& before, std::vector<std::vec
   }
 }
 
-// What a person looks for first, as a sentence. A daemon does well whose collector is away, and who looks at
-// it wants to know that nothing leaves the host.
+// The most important facts as a sentence. A daemon without its collector counts as healthy, but the user must
+// see that no data leaves the host.
 std::string headline(const Json& json, const Zone& zone, bool color) {
   const std::string health = text_field(json, "health");
   std::string out =
@@ -71,7 +72,8 @@ int status(RemoteOptions& o) {
 std::string status_text(const Json& status, const Zone& zone, bool color) {
   std::vector<std::vector<std::string>> rows{{"WHAT", "VALUE"}};
   Json rest = status;
-  for (const char* told : {"version", "host", "role", "started_ns", "health", "healthy"}) rest.erase(told);
+  for (const char* reported : {"version", "host", "role", "started_ns", "health", "healthy"})
+    rest.erase(reported);
   flatten(rest, "", rows, zone);
   return headline(status, zone, color) + table(rows, color);
 }

@@ -1,4 +1,4 @@
-// `culprit status` for people. Pure; any thread. It never asks a daemon itself.
+// Output of `culprit status`. Pure; any thread. Makes no request to a daemon.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace culprit::cli {
 
-// What GET /v1/status answered: what a person looks for first as a sentence, all else as names and values,
-// also what a later daemon tells.
+// Formats the answer of GET /v1/status: the most important facts as sentences, the rest as names and values,
+// including fields of later versions.
 std::string status_text(const Json& status, const Zone& zone, bool color);
 
 }  // namespace culprit::cli

@@ -1,6 +1,5 @@
-// Communication over steps, prepared for showing: the curve of step times in as many columns as there is room
-// for, the ranks that were behind their peers, and who waited for whom. Shared by text and HTML. Pure
-// functions of the report; views into it are borrowed.
+// Communication over steps, prepared for display: the curve of step times in the available columns, slow
+// ranks, and chains of waiting. Shared by text and HTML. Pure functions of the report; views borrow it.
 #pragma once
 
 #include <array>
@@ -12,11 +11,11 @@
 
 namespace culprit::cli {
 
-// One column: steps [first, end) of CommSteps::steps. Of several steps the slowest is shown.
+// One column: steps [first, end) of CommSteps::steps. The slowest of several steps is shown.
 struct StepBin {
   size_t first = 0, end = 0;
   double step_ms = 0, without_ms = 0;
-  bool slow = false;  // one of them is in an irregularity
+  bool slow = false;  // it contains an irregular step
 };
 std::vector<StepBin> bin_steps(const Report& report, size_t columns);
 // "120", "120-127".
@@ -24,17 +23,17 @@ std::string steps_of(const CommSteps& comm, const StepBin& bin);
 
 struct HeatRow {
   const CommSteps::Row* row = nullptr;
-  std::vector<double> excess_ms;  // by bin, the most; NaN: not seen
+  std::vector<double> excess_ms;  // by bin, the maximum; NaN: no data
   bool suspect = false;
 };
-// Suspects first in choosing, then those with most excess; in the order of ranks.
+// Chooses suspects first, then ranks with the largest excess; sorted by rank.
 std::vector<HeatRow> heat_rows(const Report& report, std::span<const StepBin> bins, size_t rows_max);
 double most_excess(std::span<const HeatRow> rows);
-// 0: none worth a shade; 1 to 4: from these shares of the most.
+// Shades 1 to 4 start at these shares of the maximum; shade 0 is below.
 constexpr std::array<double, 4> kShadeShares{0.05, 0.25, 0.5, 0.75};
 int shade(double value, double most);
 
-// "rank 12 waited 310 ms in all_reduce 231 for rank 3", from the end of the step back to who was late.
+// "rank 12 waited 310 ms in all_reduce 231 for rank 3", from the end of the step back to the late rank.
 std::vector<std::string> chain_sentences(const Irregularity& irregularity);
 // "1.8 s", "412 ms", "0.3 ms".
 std::string milliseconds(double ms);

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/reading.h"
 #include "cli/verbs.h"
+#include "model/json_writer.h"
 
 namespace culprit::cli {
 namespace {
@@ -17,7 +17,7 @@ struct Options {
   bool lines = false;
 };
 
-// Collects which form each line has while the engine takes the batches.
+// Records the form of each line while the engine ingests batches.
 struct Mined {
   core::Engine engine;
   std::vector<uint32_t> form_of_line;  // logs::kNoForm for a blank line
@@ -64,8 +64,13 @@ bool print_templates(const logs::JobLog& log, bool json) {
     const uint64_t count = log.templates()[id].count;
     const std::string& text = log.miner().text(id);
     if (json) {
-      const nlohmann::ordered_json row = {{"id", name}, {"template", to_utf8(text)}, {"count", count}};
-      out += row.dump() + "\n";
+      JsonWriter w;
+      w.object([&] {
+        w.field("id", name);
+        w.field("template", text);
+        w.field("count", count);
+      });
+      out += w.finish() + "\n";
     } else {
       out += fmt::format("{}  {:>9}  {}\n", name, count, to_terminal(text));
     }

@@ -36,7 +36,7 @@ class StepText {
  private:
   void add(std::string text, Ink ink = Ink::kPlain) { rows_.push_back({std::move(text), ink}); }
 
-  // Of a spell, what it cost in all.
+  // The total cost of a spell.
   static double cost(const Irregularity& x) {
     return x.cost_ms * static_cast<double>(x.last_step - x.first_step + 1);
   }
@@ -54,7 +54,7 @@ class StepText {
     return parts.empty() ? "no single rank or link" : fmt::format("{}", fmt::join(parts, ", "));
   }
 
-  // The costliest, in the order of the steps.
+  // The most expensive spells, in the order of steps.
   void spells() {
     if (r_.irregularities.empty()) return;
     std::vector<const Irregularity*> shown;
@@ -71,7 +71,7 @@ class StepText {
                                     ? fmt::format("step {}", x->first_step)
                                     : fmt::format("steps {}-{}", x->first_step, x->last_step);
       add(fmt::format("  {:<18} {:>6.2f}x {:>11}  {:<7} {}", steps, x->slowdown,
-                      "+" + milliseconds(x->cost_ms), x->kind, who(*x)));
+                      "+" + milliseconds(x->cost_ms), to_string(x->kind), who(*x)));
     }
     if (r_.irregularities.size() > shown.size())
       add(fmt::format("  and {} more", counted(r_.irregularities.size() - shown.size(), "spell")), Ink::kDim);
@@ -82,7 +82,7 @@ class StepText {
     if (links.empty()) return;
     add("");
     add(fmt::format("  Who waited for whom, step {}:", x.first_step), Ink::kDim);
-    // The last links are nearest to the culprit: what is left out stands before them.
+    // The last links are closest to the culprit; earlier links are left out.
     const size_t skipped = links.size() > kLinks ? links.size() - kLinks : 0;
     if (skipped) add(fmt::format("    ({} before)", counted(skipped, "rank")), Ink::kDim);
     for (size_t i = skipped; i < links.size(); ++i)
@@ -94,7 +94,7 @@ class StepText {
     double most = 0, least = INFINITY;
     for (const StepBin& b : bins) most = std::max(most, b.step_ms), least = std::min(least, b.step_ms);
     if (most <= 0) return;
-    // From nought, so that twice as slow looks twice as high.
+    // The scale starts at zero, so twice the time is twice the height.
     std::string line, marks;
     bool any = false;
     for (const StepBin& b : bins) {

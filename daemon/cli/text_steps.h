@@ -1,5 +1,5 @@
-// The section on slow steps in a report for a terminal: what was slow and by whom, who waited for whom, the
-// curve of step times, the ranks behind their peers. At most a screen. Pure; its rows are not yet made safe.
+// The terminal report's section on slow steps: spells and their causes, chains of waiting, the curve of step
+// times, slow ranks. At most a screen. Pure; rows are not yet safe to show.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct TextRow {
   std::string text;
   Ink ink = Ink::kPlain;
 };
-// Rows of at most `width` columns, but for long names, which the page cuts.
+// Rows of at most `width` columns; long names may exceed it, and the page cuts them.
 std::vector<TextRow> step_rows(const Report& report, size_t width);
 
 }  // namespace culprit::cli

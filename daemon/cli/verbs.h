@@ -1,6 +1,5 @@
-// The verbs of `culprit`. Each adds its options to the command line, and runs when it was named: its result
-// is the exit status (formats.md section 7). What a verb prints goes to standard output, what went wrong to
-// standard error.
+// The verbs of `culprit`. Each verb adds its options to the command line and runs if chosen. It returns the
+// exit status (formats.md section 7). Output goes to standard output, errors to standard error.
 #pragma once
 
 #include <functional>
@@ -13,10 +12,10 @@
 namespace culprit::cli {
 
 constexpr int kDone = 0;
-constexpr int kFound = 1;   // with --exit-code: a diagnosis was made; what was to be checked is wrong
-constexpr int kUnable = 2;  // usage, or what was asked for could not be done
+constexpr int kFound = 1;   // with --exit-code: there is a diagnosis, or a check failed
+constexpr int kUnable = 2;  // usage error, or the request failed
 
-// Set by a verb's callback; main runs it after the command line was parsed whole.
+// Set by a verb's callback; main runs it after the whole command line is parsed.
 using Run = std::function<int()>;
 
 void add_diagnose(Command& app, Run& run);
@@ -26,7 +25,7 @@ void add_simulate(Command& app, Run& run);
 void add_bench(Command& app, Run& run);
 void add_rules(Command& app, Run& run);
 void add_doctor(Command& app, Run& run);
-// Of a running daemon.
+// Verbs that query a running daemon.
 void add_status(Command& app, Run& run);
 void add_jobs(Command& app, Run& run);
 void add_report(Command& app, Run& run);
@@ -37,17 +36,17 @@ void add_clear(Command& app, Run& run);
 void add_evidence(Command& app, Run& run);
 void add_bundle(Command& app, Run& run);
 
-// "culprit: SENTENCE" on standard error, control characters escaped.
+// Prints "culprit: SENTENCE" on standard error with control characters escaped.
 void complain(const std::string& sentence);
 
-// Writes all of it to standard output. False where that fails, and says so (a full disk); a reader that went
-// away, as `head` does, has what it wanted.
+// Writes all of it to standard output. On failure (a full disk) prints an error and returns false. A closed
+// pipe is no failure, for example with `head`.
 [[nodiscard]] bool print(const std::string& text);
 
-// Columns: what the environment asks for, else what the terminal has, else what a ticket shows well.
+// Width in columns: from the environment, else from the terminal, else a width that suits a ticket.
 size_t page_width();
 
-// Written beside and renamed, so that a reader never sees half a file.
+// Writes a temporary file and renames it, so readers never see a partial file.
 Status write_file(const std::string& path, const std::string& text);
 
 }  // namespace culprit::cli

@@ -22,7 +22,7 @@ Examples:
   culprit watch llama-70b-0412
   culprit watch --format json | jq -r 'select(.event == "diagnosis") | .title')";
 
-constexpr int kWaitSecondsMax = 16;  // between tries of a daemon that went away
+constexpr int kWaitSecondsMax = 16;  // between attempts to reconnect
 constexpr size_t kWordColumns = 9;   // "diagnosis", "withdrawn"
 
 volatile std::sig_atomic_t g_stop = 0;
@@ -32,7 +32,7 @@ struct Options {
   std::string job;
 };
 
-// What stands before a line: a verdict is what somebody waits for.
+// The first word of a line; a verdict stands out.
 std::string word_of_event(const app::ServerEvent& event, const Json& data) {
   if (event.kind == "job_started") return "started";
   if (event.kind == "job_ended") return "ended";
@@ -52,7 +52,7 @@ std::string hosts_of(const Json& data) {
   if (const auto hosts = data.find("hosts"); hosts != data.end() && hosts->is_array())
     for (const Json& place : *hosts)
       if (place.is_object()) names.push_back(text_field(place, "host"));
-  // A place for each rank: the host stands once.
+  // Places are per rank; each host appears once.
   names.erase(std::unique(names.begin(), names.end()), names.end());
   const size_t shown = std::min<size_t>(names.size(), 3);
   std::string out =
@@ -79,14 +79,14 @@ std::string text_line(const app::ServerEvent& event, const Json& data, const Zon
     out += fmt::format("  ({:.0f} %)", 100 * c->get<double>());
   if (const auto before = data.find("replaces"); before != data.end() && before->is_object())
     out += "  instead of: " + text_field(*before, "title");
-  if (event.kind.starts_with("diagnosis")) out += "  " + text_field(data, "id");  // what `confirm` asks for
+  if (event.kind.starts_with("diagnosis")) out += "  " + text_field(data, "id");  // argument of `confirm`
   return out + "\n";
 }
 
-// A fault that many hosts tell of is one line and a count, so that a verdict does not scroll away.
+// Groups a fault on many hosts into one line and a count, so that a verdict stays visible.
 class Findings {
  public:
-  // Whether it is the first of its kind; others are counted until told().
+  // Whether it is the first of its kind; others are counted until summary().
   bool is_first(const Json& data) {
     const std::string kind =
         fmt::format("{}\n{}\n{}", text_field(data, "job"), text_field(data, "run"), text_field(data, "rule"));
@@ -102,10 +102,10 @@ class Findings {
     return false;
   }
 
-  // While they still come, they are counted on.
+  // Whether findings still arrive; then counting continues.
   bool still_come() const { return std::time(nullptr) - counted_at_ < kQuietSeconds; }
 
-  std::string told(const Zone& zone) {
+  std::string summary(const Zone& zone) {
     std::string out;
     for (auto& [name, k] : kinds_) {
       if (k.more == 0) continue;
@@ -121,7 +121,8 @@ class Findings {
 
  private:
   static constexpr std::time_t kQuietSeconds = 2;
-  static constexpr size_t kKinds = 1000, kHosts = 10'000;  // a long watch forgets and tells again
+  // Beyond these limits kinds are dropped and shown again.
+  static constexpr size_t kKinds = 1000, kHosts = 10'000;
   struct Kind {
     std::set<std::string> hosts;
     uint64_t more = 0, more_hosts = 0;
@@ -132,9 +133,9 @@ class Findings {
 };
 
 std::string line_of(const Options& o, const app::ServerEvent& event, Findings& findings) {
-  // Nothing comes for the moment: what was counted is told.
+  // No events at present: prints the counted findings.
   if (event.data.empty())
-    return o.remote.format == "json" || findings.still_come() ? "" : findings.told(o.remote.zone);
+    return o.remote.format == "json" || findings.still_come() ? "" : findings.summary(o.remote.zone);
   const Json data = Json::parse(event.data, nullptr, false);
   if (!data.is_object()) return "";
   if (o.remote.format == "json") {
@@ -145,7 +146,7 @@ std::string line_of(const Options& o, const app::ServerEvent& event, Findings& f
   if (event.kind == "dropped")
     return fmt::format("culprit: {} events were left out: this reader is too slow\n",
                        text_field(data, "events"));
-  if (event.kind != "finding") return findings.told(o.remote.zone) + text_line(event, data, o.remote.zone);
+  if (event.kind != "finding") return findings.summary(o.remote.zone) + text_line(event, data, o.remote.zone);
   return findings.is_first(data) ? text_line(event, data, o.remote.zone) : "";
 }
 
@@ -156,7 +157,7 @@ void wait(int seconds) {
   }
 }
 
-// Also where that cannot be told.
+// True also if the answer is unavailable.
 bool is_known(app::Client& client, const std::string& job) {
   const auto answer = client.get("/v1/jobs");
   const Json jobs = answer ? Json::parse(*answer, nullptr, false) : Json();
@@ -171,13 +172,13 @@ int watch(Options& o) {
   if (!client) return complain(client.error().text), kUnable;
   for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { g_stop = 1; });
   const std::string path = "/v1/events" + (o.job.empty() ? "" : "?job=" + app::url_escaped(o.job));
-  // What is wrong from the beginning is for the user to mend; what breaks later may mend itself.
+  // An error at the start is the user's to fix; a later failure may be temporary.
   if (const auto status = client->get("/v1/status"); !status) return complain(status.error().text), kUnable;
   if (!o.job.empty() && !is_known(*client, o.job))
     complain(fmt::format("{}: no job '{}' is known yet; waiting for it", client->server(), o.job));
   std::string last_id;
   Findings findings;
-  bool printed = true, told = false;
+  bool printed = true, reported = false;
   for (int pause = 1; !g_stop;) {
     const Status status = client->events(path, last_id, [&](const app::ServerEvent& event) {
       if (!event.id.empty()) last_id = event.id;
@@ -187,11 +188,11 @@ int watch(Options& o) {
     });
     if (g_stop || !printed) break;
     const bool reached = status || status.error().code == ErrorCode::kIo;
-    if (reached) pause = 1, told = false;
-    if (!told)
+    if (reached) pause = 1, reported = false;
+    if (!reported)
       complain((status ? client->server() + ": it ended the connection" : status.error().text) +
                "; trying again");
-    told = true;
+    reported = true;
     wait(pause);
     pause = std::min(pause * 2, kWaitSecondsMax);
   }

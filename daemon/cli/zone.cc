@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kDatabase = "/usr/share/zoneinfo/";
 constexpr int64_t kDay = 86'400;
 
-// A name may come from a script's variable: it must stay below the database's folder.
+// The name may be untrusted: it must stay below the database's folder.
 bool in_database(const std::string& name) {
   const std::string path = kDatabase + name;
   struct stat status;
@@ -33,10 +33,10 @@ int32_t offset_by_libc(int64_t seconds) {
   return static_cast<int32_t>(local.tm_gmtoff);
 }
 
-// libc's zone as a value: asked day by day here, before there are threads, it need not be asked by them.
+// Copies libc's zone into a value, day by day, before other threads start. Threads then need no libc call.
 Zone zone_of_libc() {
   tzset();
-  // The years that timestamps without a zone may have; clocks of 2100 follow today's rules.
+  // The range of years of timestamps without a zone; times after 2100 use the same rules.
   const int64_t first = 0, last = days_from_civil(2100, 1, 1) * kDay;
   std::vector<Zone::Change> changes;
   int32_t before = offset_by_libc(first);

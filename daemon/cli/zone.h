@@ -1,4 +1,4 @@
-// Zones by name, out of the system's database. Asks libc and sets its zone: before other threads begin.
+// Zones by name from the system's database. Uses libc and sets its zone: call before other threads start.
 #pragma once
 
 #include <string>

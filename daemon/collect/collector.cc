@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "collect/session.h"
 
 namespace culprit::collect {
@@ -35,12 +36,13 @@ Collector::Collector(io::Env& env, CollectorOptions options, FrameSink& sink)
       sink_(sink),
       alive_(std::make_shared<Collector*>(this)),
       sweep_(env.timer([this] { sweep(); })) {
-  told_ns_.fill(kNoTime);
+  reported_ns_.fill(kNoTime);
 }
 
 Collector::~Collector() { *alive_ = nullptr; }
 
 void Collector::accept(std::unique_ptr<io::Stream> stream) {
+  CULPRIT_CHECK(owner_.here());
   ++stats_.accepted;
   if (sessions_.size() >= options_.connections || unknown_ >= options_.unknown_connections)
     return count_refusal(Refusal::kTooMany, stream->address() + ": there are too many connections");
@@ -51,6 +53,7 @@ void Collector::accept(std::unique_ptr<io::Stream> stream) {
 }
 
 void Collector::sweep() {
+  CULPRIT_CHECK(owner_.here());
   std::vector<std::shared_ptr<Session>> all;
   all.reserve(sessions_.size());
   for (const auto& [_, session] : sessions_) all.push_back(session);
@@ -78,6 +81,7 @@ uint64_t Collector::credit() const {
 }
 
 Status Collector::admit(Session& session) {
+  CULPRIT_CHECK(owner_.here());
   const auto [at, fresh] = by_host_.try_emplace(session.hello().host, &session);
   if (fresh) return {};
   Session& other = *at->second;
@@ -90,6 +94,7 @@ Status Collector::admit(Session& session) {
 }
 
 void Collector::leave(Session& session) {
+  CULPRIT_CHECK(owner_.here());
   if (const auto at = by_host_.find(session.hello().host); at != by_host_.end() && at->second == &session)
     by_host_.erase(at);
   for (const peer::LogBounds& log : session.hello().logs)
@@ -97,16 +102,17 @@ void Collector::leave(Session& session) {
       by_epoch_.erase(at);
 }
 
-void Collector::give(Session& session, FrameSink::Batch batch) {
+void Collector::deliver(Session& session, FrameSink::Batch batch) {
+  CULPRIT_CHECK(owner_.here());
   const uint64_t bytes = batch.bytes;
   stats_.held_bytes += bytes;
-  sink_.take(std::move(batch),
-             [alive = alive_, weak = session.weak_from_this(), bytes](const Status& status) {
-               if (*alive == nullptr) return;
-               (*alive)->stats_.held_bytes -= bytes;
-               if (const auto still = weak.lock()) still->taken(bytes, status);
-               (*alive)->hold_or_go_on();
-             });
+  sink_.on_batch(std::move(batch),
+                 [alive = alive_, weak = session.weak_from_this(), bytes](const Status& status) {
+                   if (*alive == nullptr) return;
+                   (*alive)->stats_.held_bytes -= bytes;
+                   if (const auto still = weak.lock()) still->taken(bytes, status);
+                   (*alive)->hold_or_go_on();
+                 });
   hold_or_go_on();
   session.read_or_not();
 }
@@ -120,10 +126,12 @@ void Collector::hold_or_go_on() {
 }
 
 void Collector::committed(uint64_t epoch, uint64_t sequence) {
+  CULPRIT_CHECK(owner_.here());
   if (const auto at = by_epoch_.find(epoch); at != by_epoch_.end()) at->second->committed(epoch, sequence);
 }
 
 bool Collector::want(const std::string& host, const peer::Message& wanted) {
+  CULPRIT_CHECK(owner_.here());
   const auto at = by_host_.find(host);
   return at != by_host_.end() && at->second->want(wanted);
 }
@@ -131,6 +139,7 @@ bool Collector::want(const std::string& host, const peer::Message& wanted) {
 void Collector::set_tls(std::shared_ptr<const io::TlsCredentials> tls) { options_.tls = std::move(tls); }
 
 void Collector::stop() {
+  CULPRIT_CHECK(owner_.here());
   listener_.reset();
   sweep_->stop();
   const auto all = std::exchange(sessions_, {});
@@ -145,8 +154,8 @@ void Collector::count_refusal(Refusal code, const std::string& sentence) {
   ++stats_.refused[number];
   stats_.last_refusal = sentence;
   const TimeNs now = mono();
-  if (told_ns_[number] != kNoTime && now - told_ns_[number] < kTellNs) return;
-  told_ns_[number] = now;
+  if (reported_ns_[number] != kNoTime && now - reported_ns_[number] < kTellNs) return;
+  reported_ns_[number] = now;
   sink_.refused(code, sentence);
 }
 

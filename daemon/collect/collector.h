@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/thread_owner.h"
 #include "base/time.h"
 #include "collect/frame_sink.h"
 #include "io/env.h"
@@ -92,7 +93,7 @@ class Collector {
   // An error: another connection of the host stays.
   Status admit(Session& session);
   void leave(Session& session);
-  void give(Session& session, FrameSink::Batch batch);
+  void deliver(Session& session, FrameSink::Batch batch);
   void hold_or_go_on();
   void count_refusal(peer::Refusal code, const std::string& sentence);
   TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
@@ -102,7 +103,7 @@ class Collector {
   CollectorOptions options_;
   FrameSink& sink_;
   CollectorStats stats_;
-  std::array<TimeNs, peer::kRefusals> told_ns_;
+  std::array<TimeNs, peer::kRefusals> reported_ns_;
   bool held_ = false;   // no connection is read
   size_t unknown_ = 0;  // connections before their Welcome
   std::shared_ptr<Collector*> alive_;
@@ -111,6 +112,7 @@ class Collector {
   std::map<Session*, std::shared_ptr<Session>> sessions_;
   std::map<std::string, Session*> by_host_;
   std::map<uint64_t, Session*> by_epoch_;
+  ThreadOwner owner_;
 };
 
 }  // namespace culprit::collect

@@ -43,7 +43,7 @@ class FrameSink {
     std::vector<LogItem> items;
     uint64_t bytes = 0;  // weight() of all items
   };
-  virtual void take(Batch batch, std::function<void(Status)> done) = 0;
+  virtual void on_batch(Batch batch, std::function<void(Status)> done) = 0;
 
   virtual void status(const std::string& host, const peer::Status& status) = 0;
   virtual void connected(const std::string& host, const peer::Hello& hello, const std::string& address) = 0;

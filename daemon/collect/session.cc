@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace culprit::collect {
 namespace {
 
@@ -25,7 +27,7 @@ std::string lower(std::string name) {
 std::string joined(const std::vector<std::string>& names) {
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-  return all.empty() ? "nobody" : all;
+  return all.empty() ? "no host" : all;
 }
 
 }  // namespace
@@ -43,6 +45,7 @@ Session::Session(Collector& owner, std::unique_ptr<io::Stream> stream)
       heard_ns_(begun_ns_) {}
 
 void Session::begin() {
+  CULPRIT_CHECK(thread_.here());
   if (owner_.options_.tls == nullptr) return start();
   state_ = State::kTls;
   auto tls = std::make_unique<io::TlsStream>(owner_.env_, std::move(stream_), owner_.options_.tls,
@@ -61,6 +64,7 @@ void Session::ready(Status status) {
 }
 
 void Session::start() {
+  CULPRIT_CHECK(thread_.here());
   state_ = State::kHello;
   stream_->start({[this](std::string_view bytes) { on_bytes(bytes); },
                   [this](const Error* error) {
@@ -85,6 +89,7 @@ bool Session::is_silent(TimeNs now) const {
 // ---- received messages
 
 void Session::on_bytes(std::string_view bytes) {
+  CULPRIT_CHECK(thread_.here());
   const auto self = shared_from_this();
   heard_ns_ = owner_.mono();
   if (state_ == State::kClosing) return;
@@ -104,10 +109,10 @@ void Session::on_bytes(std::string_view bytes) {
 
 void Session::handle(peer::Message message) {
   if (auto* hello = std::get_if<peer::Hello>(&message); hello && state_ == State::kHello)
-    return take_hello(std::move(*hello));
+    return on_hello(std::move(*hello));
   if (state_ == State::kOpen) {
-    if (auto* frame = std::get_if<peer::Frame>(&message)) return take_frame(std::move(*frame));
-    if (auto* skipped = std::get_if<peer::Skipped>(&message)) return take_skipped(std::move(*skipped));
+    if (auto* frame = std::get_if<peer::Frame>(&message)) return on_frame(std::move(*frame));
+    if (auto* skipped = std::get_if<peer::Skipped>(&message)) return on_skipped(std::move(*skipped));
     if (const auto* status = std::get_if<peer::Status>(&message))
       return owner_.sink_.status(hello_.host, *status);
     if (const auto* ping = std::get_if<peer::Ping>(&message)) {
@@ -126,7 +131,8 @@ void Session::handle(peer::Message message) {
                      state_ == State::kHello ? "before hello" : "where it does not belong"));
 }
 
-void Session::take_hello(peer::Hello hello) {
+void Session::on_hello(peer::Hello hello) {
+  CULPRIT_CHECK(thread_.here());
   hello_ = std::move(hello);
   auto version = peer::choose_version(hello_.oldest, hello_.newest);
   if (!version) return refuse(Refusal::kVersion, version.error().text);
@@ -146,18 +152,19 @@ void Session::take_hello(peer::Hello hello) {
 }
 
 void Session::answered(Result<std::vector<peer::LogMark>> marks) {
+  CULPRIT_CHECK(thread_.here());
   if (state_ != State::kAsking) return;
   if (!marks) {
     const ErrorCode code = marks.error().code;
     const bool for_good = code == ErrorCode::kDenied || code == ErrorCode::kInvalid;
     return refuse(for_good ? Refusal::kIdentity : Refusal::kUnavailable, marks.error().text);
   }
-  for (const peer::LogBounds& told : hello_.logs)
+  for (const peer::LogBounds& reported : hello_.logs)
     for (const peer::LogMark& mark : *marks)
-      if (mark.log == told.log && mark.epoch == told.epoch) {
+      if (mark.log == reported.log && mark.epoch == reported.epoch) {
         const uint64_t committed = mark.known ? mark.committed : 0;
-        ins_[static_cast<size_t>(told.log)] = {told.epoch, true, committed, committed, committed};
-        if (!owner_.by_epoch_.try_emplace(told.epoch, this).second)
+        ins_[static_cast<size_t>(reported.log)] = {reported.epoch, true, committed, committed, committed};
+        if (!owner_.by_epoch_.try_emplace(reported.epoch, this).second)
           return refuse(Refusal::kIdentity, "a log of it is another connection's");
       }
   batch_.host = hello_.host;
@@ -188,7 +195,8 @@ bool Session::fits(Log log, uint64_t first, const char* what) {
   return false;
 }
 
-void Session::take_frame(peer::Frame frame) {
+void Session::on_frame(peer::Frame frame) {
+  CULPRIT_CHECK(thread_.here());
   const bool data = frame.kind == peer::FrameKind::kData;
   // A checkpoint follows the frame of its sequence.
   if (!fits(frame.log, frame.sequence + (data ? 0 : 1), data ? "frame" : "a checkpoint before frame")) return;
@@ -205,11 +213,13 @@ void Session::take_frame(peer::Frame frame) {
   keep(std::move(frame));
 }
 
-void Session::take_skipped(peer::Skipped skipped) {
+void Session::on_skipped(peer::Skipped skipped) {
+  CULPRIT_CHECK(thread_.here());
   if (!fits(skipped.log, skipped.from, "a gap at frame")) return;
   In& in = ins_[static_cast<size_t>(skipped.log)];
   skipped.from = std::max(skipped.from, in.cursor + 1);
   if (skipped.to < skipped.from) return;
+  CULPRIT_CHECK(skipped.to > in.cursor);
   in.cursor = skipped.to;
   owner_.stats_.skipped_frames += skipped.to - skipped.from + 1;
   auto* last = batch_.items.empty() ? nullptr : std::get_if<peer::Skipped>(&batch_.items.back());
@@ -230,7 +240,7 @@ void Session::hand_on() {
     FrameSink::Batch batch{batch_.host, batch_.epochs, {}, std::exchange(batch_.bytes, 0)};
     batch.items.swap(batch_.items);
     held_bytes_ += batch.bytes;
-    owner_.give(*this, std::move(batch));
+    owner_.deliver(*this, std::move(batch));
   }
   if (state_ == State::kOpen) acknowledge();  // duplicates of committed frames
 }
@@ -238,6 +248,8 @@ void Session::hand_on() {
 // ---- answers of the sink
 
 void Session::taken(uint64_t bytes, const Status& status) {
+  CULPRIT_CHECK(thread_.here());
+  CULPRIT_CHECK(held_bytes_ >= bytes);
   held_bytes_ -= bytes;
   if (state_ != State::kOpen) return;
   if (!status) {
@@ -261,6 +273,7 @@ void Session::read_or_not() {
 }
 
 void Session::committed(uint64_t epoch, uint64_t sequence) {
+  CULPRIT_CHECK(thread_.here());
   for (In& in : ins_)
     if (in.open && in.epoch == epoch) in.committed = std::max(in.committed, sequence);
   acknowledge();
@@ -272,6 +285,7 @@ void Session::acknowledge() {
     // An older connection may have committed more than this one sent so far.
     const uint64_t sequence = std::min(in.committed, in.cursor);
     if (sequence <= in.acked || !has_room()) continue;
+    CULPRIT_CHECK(sequence > in.acked && sequence <= in.committed);
     in.acked = sequence;
     write(peer::Ack{static_cast<Log>(i), in.epoch, sequence, owner_.credit()});
   }
@@ -286,6 +300,7 @@ bool Session::want(const peer::Message& wanted) {
 // ---- time and the end
 
 void Session::sweep(TimeNs now) {
+  CULPRIT_CHECK(thread_.here());
   const CollectorOptions& options = owner_.options_;
   if (state_ == State::kClosing && now >= closes_ns_) return close("refused");
   if ((state_ == State::kTls || state_ == State::kHello) && now - begun_ns_ > options.handshake_ns)
@@ -299,6 +314,7 @@ void Session::sweep(TimeNs now) {
 }
 
 void Session::refuse(Refusal code, const std::string& sentence) {
+  CULPRIT_CHECK(thread_.here());
   if (state_ == State::kClosing || state_ == State::kGone) return;
   owner_.count_refusal(code, who() + ": " + sentence);
   const bool can_say = state_ != State::kTls;

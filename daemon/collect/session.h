@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/thread_owner.h"
 #include "collect/collector.h"
 
 namespace culprit::collect {
@@ -48,10 +49,10 @@ class Session : public std::enable_shared_from_this<Session> {
   void start();
   void on_bytes(std::string_view bytes);
   void handle(peer::Message message);
-  void take_hello(peer::Hello hello);
+  void on_hello(peer::Hello hello);
   void answered(Result<std::vector<peer::LogMark>> marks);
-  void take_frame(peer::Frame frame);
-  void take_skipped(peer::Skipped skipped);
+  void on_frame(peer::Frame frame);
+  void on_skipped(peer::Skipped skipped);
   void keep(LogItem item);
   bool fits(peer::Log log, uint64_t first, const char* what);
   void hand_on();
@@ -76,6 +77,7 @@ class Session : public std::enable_shared_from_this<Session> {
   TimeNs since_ns_ = kNoTime;                   // wall clock
   TimeNs clock_ahead_ns_ = 0, closes_ns_ = 0;
   uint64_t frames_ = 0, bytes_ = 0, duplicates_ = 0;
+  ThreadOwner thread_;
 };
 
 }  // namespace culprit::collect

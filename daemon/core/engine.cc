@@ -11,8 +11,8 @@
 
 #include "base/limits.h"
 #include "core/detect/comm/findings.h"
-#include "core/detect/flight.h"
-#include "core/detect/lost_numbers.h"
+#include "core/detect/flight/flight.h"
+#include "core/detect/logs/lost_numbers.h"
 #include "core/diagnose/correlator.h"
 #include "core/diagnose/proof.h"
 #include "core/diagnose/signs.h"
@@ -27,23 +27,23 @@ struct Engine::Impl {
   EngineOptions options;
   logs::JobLog log;
   std::vector<Problem> problems;
-  size_t told = 0;                            // hits of rules already looked at for effects
-  std::optional<rules::RuleRun> live, whole;  // in the order of coming, and of time
+  size_t reported = 0;                        // number of hits already checked for effects
+  std::optional<rules::RuleRun> live, whole;  // in order of arrival, and of time
   detect::ProgressWatch progress;
   detect::Fate fate;  // of the last report
   comm::CommTrace comm;
   comm::HostLoad load;
   comm::Announced announced;
-  std::vector<comm::StepsWanted> wanted;  // since take_wanted()
+  std::vector<comm::StepsWanted> wanted;  // since the last drain_requests()
   std::vector<FlightDump> flights;
-  std::map<uint32_t, size_t> flight_of;  // rank
+  std::map<uint32_t, size_t> flight_of;  // by rank: index into flights
   size_t flight_ops = 0;
   numerics::Detector numbers;
-  LoopOrder order{{[this](const MetricRow& row) { numbers.take(row); },
-                   [this](const LoopEvent& event) { numbers.take(event); }}};
+  LoopOrder order{{[this](const MetricRow& row) { numbers.add(row); },
+                   [this](const LoopEvent& event) { numbers.add(event); }}};
   LoopRanks loop_ranks;
   detect::RankExits exits;
-  ReadBeside beside;
+  NonLogRead non_log;
 
   explicit Impl(EngineOptions o)
       : options(std::move(o)),
@@ -60,52 +60,52 @@ struct Engine::Impl {
     for (const detect::PoolForm& f : options.pool.forms) log.add_pool_form(f.hash, f.text);
   }
 
-  void take(SourceOpened& input, TimeNs) { log.open_source(input.info); }
-  void take(LogInput& input, TimeNs now) {
+  void ingest(SourceOpened& input, TimeNs) { log.open_source(input.info); }
+  void ingest(LogInput& input, TimeNs now) {
     log.add(*input.batch);
     progress.lines(log.iterations().moves(), now);
   }
-  void take(ProblemSeen& input, TimeNs) { problems.push_back(std::move(input.problem)); }
-  void take(detect::ProgressSeen& input, TimeNs now) { progress.beat(input, now); }
-  void take(detect::PhaseSeen& input, TimeNs now) {
-    announced.take(input.rank, input.name, input.begins, now);
+  void ingest(ProblemSeen& input, TimeNs) { problems.push_back(std::move(input.problem)); }
+  void ingest(detect::ProgressSeen& input, TimeNs now) { progress.beat(input, now); }
+  void ingest(detect::PhaseSeen& input, TimeNs now) {
+    announced.add(input.rank, input.name, input.begins, now);
     progress.phase(input, now);
   }
-  void take(CommInput& input, TimeNs now) {
-    comm.take(input.host, input.records);
+  void ingest(CommInput& input, TimeNs now) {
+    comm.add_records(input.host, input.records);
     if (options.live) beat(input.records, now);
   }
-  void take(CommCondensed& input, TimeNs now) {
-    comm.take_vectors(input.host, *input.told, *input.streams);
-    for (const comm::RankVector& v : input.told->vectors)
+  void ingest(CommCondensed& input, TimeNs now) {
+    comm.add_summaries(input.host, *input.reported, *input.streams);
+    for (const comm::RankVector& v : input.reported->vectors)
       if (options.live && v.streams < input.streams->size())
         progress.beat({v.step, (*input.streams)[v.streams].rank}, now);
   }
-  void take(MetricInput& input, TimeNs now) {
+  void ingest(MetricInput& input, TimeNs now) {
     for (MetricRow row : input.rows) {
       std::optional<std::string> placed;
       if (row.host.empty() && (placed = host_of_rank(options.job, row.rank))) row.host = *placed;
-      loop_ranks.take(row);
-      load.take(row);
-      if (!options.live) numbers.take(row);  // files come in the order of steps
+      loop_ranks.add(row);
+      load.add(row);
+      if (!options.live) numbers.add(row);  // rows of files are in the order of steps
     }
-    if (options.live) order.add(input.rows, now, input.afar);
+    if (options.live) order.add(input.rows, now, input.remote);
   }
-  void take(EventInput& input, TimeNs now) {
-    loop_ranks.take(input.event);
-    options.live ? order.add(input.event, now, input.afar) : numbers.take(input.event);
+  void ingest(EventInput& input, TimeNs now) {
+    loop_ranks.add(input.event);
+    options.live ? order.add(input.event, now, input.remote) : numbers.add(input.event);
   }
-  void take(ReadBeside& input, TimeNs) {
-    beside.bytes += input.bytes;
-    beside.lines += input.lines;
+  void ingest(NonLogRead& input, TimeNs) {
+    non_log.bytes += input.bytes;
+    non_log.lines += input.lines;
   }
-  void take(detect::RankExited& input, TimeNs now) { exits.take(input, now); }
-  void take(RuleOverran& input, TimeNs) {
+  void ingest(detect::RankExited& input, TimeNs now) { exits.add(input, now); }
+  void ingest(RuleOverran& input, TimeNs) {
     for (auto* run : {&live, &whole})
       if (*run) (*run)->overrun(input.rule);
   }
 
-  void take(FlightInput& input, TimeNs) {
+  void ingest(FlightInput& input, TimeNs) {
     FlightDump& dump = input.dump;
     const uint32_t rank = dump.rank;
     const auto known = flight_of.find(rank);
@@ -126,23 +126,23 @@ struct Engine::Impl {
       FlightDump& old = flights[known->second];
       const bool shared = found_twice(old, dump);
       if (latest(dump) >= latest(old)) std::swap(old, dump);
-      // In a folder that several hosts see: which of them the rank is on, it does not tell.
+      // The folder is shared by several hosts, so its path does not prove the rank's host.
       if (shared) old.host.reset();
       if (dump.file != old.file) pass_over(dump, fmt::format("rank {} left a later dump too", rank));
     }
     flight_ops += flights[flight_of[rank]].ops.size() - before;
   }
 
-  // Files that were copied lose their time; what was enqueued keeps its own.
+  // Copied files lose their times; the operations keep theirs.
   static std::pair<TimeNs, TimeNs> latest(const FlightDump& dump) {
     TimeNs last = kNoTime;
     for (const FlightOp& op : dump.ops) last = std::max(last, op.created_ns);
     return {last, dump.written_ns};
   }
 
-  // Where a rank runs: as its dump's path, job.toml or its log tells.
-  detect::RankPlace place_of(const detect::View& view, uint32_t rank) const {
-    detect::RankPlace place{host_of_rank(options.job, rank), device_of_rank(options.job, rank)};
+  // The location of a rank, from its dump's path, job.toml or its log.
+  flight::RankPlace place_of(const detect::View& view, uint32_t rank) const {
+    flight::RankPlace place{host_of_rank(options.job, rank), device_of_rank(options.job, rank)};
     const auto at = flight_of.find(rank);
     const FlightDump* dump = at == flight_of.end() ? nullptr : &flights[at->second];
     if (dump && dump->host && !dump->host_guessed) place.host = dump->host;
@@ -152,7 +152,7 @@ struct Engine::Impl {
     return place;
   }
 
-  static void add_from_log(const detect::View& view, uint32_t rank, detect::RankPlace& place) {
+  static void add_from_log(const detect::View& view, uint32_t rank, flight::RankPlace& place) {
     const uint32_t unit = view.rank_numbered(rank);
     if (unit == detect::kNowhere) return;
     const detect::Unit& known = view.ranks[unit];
@@ -161,8 +161,8 @@ struct Engine::Impl {
     if (!place.device && known.devices.size() == 1) place.device = known.devices[0];
   }
 
-  // A job that moved on after all that its dumps know of is not stuck in it: they are of an earlier stop, or
-  // of another run that left them there.
+  // Whether the job progressed after the last operation in its dumps. Then the dumps are from an earlier stop
+  // or another run, and prove no hang.
   bool went_on() const {
     if (!options.live) return false;
     TimeNs last = kNoTime;
@@ -170,15 +170,17 @@ struct Engine::Impl {
     return last != kNoTime && progress.moved_ns(log) > last + options.hang.after_ns;
   }
 
-  // The clock sees that nothing moves; where somebody knows who waits for whom, that is the same hang.
+  // The clock detects a stop of progress. If another detector found the waiting ranks, both findings are the
+  // same hang.
   static void join_stall(std::vector<Finding>& findings) {
-    const auto hangs = [](const Finding& f, std::string_view detector) {
+    const auto hangs = [](const Finding& f, DetectorKind detector) {
       return f.kind == FindingKind::kFault && f.symptom == Symptom::kHang && f.detector == detector;
     };
-    const auto stall = std::find_if(findings.begin(), findings.end(),
-                                    [&](const Finding& f) { return f.rule.empty() && hangs(f, "silence"); });
-    const auto known =
-        std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return hangs(f, "comm"); });
+    const auto stall = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) {
+      return f.rule.empty() && hangs(f, DetectorKind::kSilence);
+    });
+    const auto known = std::find_if(findings.begin(), findings.end(),
+                                    [&](const Finding& f) { return hangs(f, DetectorKind::kComm); });
     if (stall == findings.end() || known == findings.end()) return;
     if (!known->iteration) known->iteration = stall->iteration;
     std::move(stall->why.begin(), stall->why.end(), std::back_inserter(known->why));
@@ -199,13 +201,15 @@ struct Engine::Impl {
       if (is_worse(f)) worst = std::max(worst, f.confidence);
     if (worst <= 0) return;
     for (Finding& f : findings) {
-      if (f.kind != FindingKind::kFault || f.detector != "comm" || f.symptom != Symptom::kSlowdown) continue;
+      if (f.kind != FindingKind::kFault || f.detector != DetectorKind::kComm ||
+          f.symptom != Symptom::kSlowdown)
+        continue;
       f.general = true;
       f.confidence = std::min(f.confidence, worst);
     }
   }
 
-  // What the dumps tell, merged into what the clock told of a hang.
+  // Adds the findings of dumps, merged with a hang that the clock detected.
   std::vector<std::string> add_flights(const detect::View& view, detect::Analysis& analysis, Report& report) {
     if (went_on()) {
       report.problems.push_back({"", std::nullopt,
@@ -213,8 +217,8 @@ struct Engine::Impl {
                                  "after them"});
       return {};
     }
-    const detect::PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
-    detect::FlightAnswer answer = detect::analyse_flight(flights, place);
+    const flight::PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
+    flight::FlightAnswer answer = flight::analyse_flight(flights, place);
     std::move(answer.findings.begin(), answer.findings.end(), std::back_inserter(analysis.findings));
     std::move(answer.problems.begin(), answer.problems.end(), std::back_inserter(report.problems));
     if (answer.hang) {
@@ -224,7 +228,8 @@ struct Engine::Impl {
     return std::move(answer.missing);
   }
 
-  // Records tell that the job steps as its lines do. Where they number no steps, that they come does.
+  // Counts communication records as progress, as lines are. Records without step numbers prove progress by
+  // their arrival.
   void beat(std::span<const CommRecord> records, TimeNs now) {
     for (size_t i = 0; i < records.size();) {
       detect::ProgressSeen seen{-1, records[i].rank};
@@ -240,15 +245,15 @@ struct Engine::Impl {
     }
   }
 
-  // What was read and not kept in full: of each source, then of the job as a whole.
-  void tell_drops(std::vector<Problem>& out) const {
+  // Reports data that was read but not kept in full: of each source, then of the whole job.
+  void report_drops(std::vector<Problem>& out) const {
     for (SourceId id = 0; id < log.sources().size(); ++id)
       if (const uint64_t n = log.cut_lines_of(id); n > 0)
         out.push_back({log.sources()[id].file, std::nullopt,
                        fmt::format("{} lines are longer than {} bytes: the rest of them was not looked at", n,
                                    limits::kLineBytes)});
     for (std::string& what : log.drops().sentences()) out.push_back({"", std::nullopt, std::move(what)});
-    for (std::string& what : comm.told_drops()) out.push_back({"", std::nullopt, std::move(what)});
+    for (std::string& what : comm.drop_sentences()) out.push_back({"", std::nullopt, std::move(what)});
   }
 
   // Open questions of the trace, and a rank that may have left out an operation.
@@ -258,7 +263,7 @@ struct Engine::Impl {
   };
   CommBeside add_comm(detect::Analysis& analysis, Report& report, TimeNs now) {
     if (comm.empty()) return {};
-    // In a job that runs some ranks are always inside of an operation.
+    // Records that only end prove no hang in a live job: some ranks are always inside an operation.
     const bool by_clock = now != kNoTime && progress.may_stall(options.hang, now);
     const comm::Stopped stopped = by_clock        ? comm::Stopped::kByClock
                                   : !options.live ? comm::Stopped::kRecordsEnd
@@ -272,12 +277,14 @@ struct Engine::Impl {
     return {std::move(said.missing), std::move(said.left_out)};
   }
 
-  // Replicas differ from the step in which a rank left out a reduction: the program's fault, not a device's.
+  // Joins two findings: replicas that differ since a rank left out a reduction. The program is at fault, not
+  // a device.
   static void join_left_out(comm::RankLeftOut said, std::vector<Finding>& findings) {
     constexpr int64_t kNear = 1;  // steps: the numbers of a step may be logged in the next
     Finding& fault = said.finding;
     const auto follows = [&](const Finding& f) {
-      if (f.detector != "numerics" || !f.iteration || std::abs(*f.iteration - *fault.iteration) > kNear)
+      if (f.detector != DetectorKind::kNumerics || !f.iteration ||
+          std::abs(*f.iteration - *fault.iteration) > kNear)
         return false;
       return std::any_of(f.subjects.begin(), f.subjects.end(),
                          [&](const FindingSubject& s) { return s.rank == fault.subjects[0].rank; });
@@ -299,7 +306,7 @@ struct Engine::Impl {
     return last < 0 ? std::nullopt : std::optional(last);
   }
 
-  // A rank whose process ended while it waited in an operation was ended with the others.
+  // A rank whose process ended while it waited in an operation was killed with the others.
   void judge_exits(const detect::View& view, detect::Analysis& analysis) const {
     if (exits.empty()) return;
     detect::RankExits first = exits;
@@ -310,7 +317,7 @@ struct Engine::Impl {
     const detect::RankExits& judged = first.empty() ? exits : first;
     const auto& groups = comm.cluster().comms();
     const bool one_host = known.hosts == 1 && std::ranges::all_of(groups, [&](const comm::CommInfo& group) {
-                            return group.told_size <= known.ranks;
+                            return group.reported_size <= known.ranks;
                           });
     judged.judge({view, analysis.fate, known.ranks, progress.last_move_ns(), one_host, iteration()},
                  analysis.findings);
@@ -326,7 +333,7 @@ struct Engine::Impl {
     for (Finding& finding : said.findings) {
       for (FindingSubject& subject : finding.subjects) {
         if (!subject.rank) continue;
-        detect::RankPlace place = place_of(view, *subject.rank);
+        flight::RankPlace place = place_of(view, *subject.rank);
         if (!subject.host) subject.host = std::move(place.host);
         if (!subject.device) subject.device = place.device;
       }
@@ -345,7 +352,7 @@ struct Engine::Impl {
     };
     auto& all = analysis.findings;
     const auto metric = std::find_if(all.begin(), all.end(), [&](const Finding& f) {
-      return is_numeric(f) && f.rule.empty() && f.detector == "numerics";
+      return is_numeric(f) && f.rule.empty() && f.detector == DetectorKind::kNumerics;
     });
     if (metric != all.end()) {
       std::move(lost.finding.evidence.begin(), lost.finding.evidence.end(),
@@ -369,10 +376,10 @@ struct Engine::Impl {
     all.push_back(std::move(finding));
   }
 
-  // Whether the sources fall into times so far apart that no job bridges them: then a good end in one of them
-  // says nothing of the others, and no answer holds for all.
-  void tell_several_jobs(Report& report) const {
-    constexpr TimeNs kApart = 24 * 3600 * kNsPerSecond;  // a job that waits for its hosts starts again sooner
+  // Reports sources whose times are too far apart for one job. A good end of one source then proves nothing
+  // for the others, and no answer holds for all.
+  void report_several_jobs(Report& report) const {
+    constexpr TimeNs kApart = 24 * 3600 * kNsPerSecond;  // a job that waits for its hosts restarts sooner
     std::vector<std::pair<TimeNs, TimeNs>> spans;
     for (SourceId id = 0; id < log.sources().size(); ++id)
       if (const auto span = log.span_of(id); span.first != kNoTime) spans.push_back(span);
@@ -391,7 +398,7 @@ struct Engine::Impl {
                       jobs));
   }
 
-  void tell_troubles(std::vector<Problem>& out) const {
+  void report_troubles(std::vector<Problem>& out) const {
     std::map<std::string, Problem> by_rule;
     for (const auto* run : {&live, &whole}) {
       if (!*run) continue;
@@ -414,12 +421,12 @@ Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 
 std::vector<Effect> Engine::step(std::span<Input> inputs, TimeNs now) {
-  for (Input& input : inputs) std::visit([this, now](auto& i) { impl_->take(i, now); }, input);
+  for (Input& input : inputs) std::visit([this, now](auto& i) { impl_->ingest(i, now); }, input);
   std::vector<Effect> effects;
   if (!impl_->live) return effects;
   const auto& lines = impl_->log.rule_lines();
-  for (; impl_->told < lines.size(); ++impl_->told) {
-    const logs::RuleLine& line = lines[impl_->told];
+  for (; impl_->reported < lines.size(); ++impl_->reported) {
+    const logs::RuleLine& line = lines[impl_->reported];
     const rules::Rule& rule = impl_->live->ruleset().rules()[line.rule];
     if (!impl_->live->add(diagnose::hit_of(impl_->log, line)) || rule.severity < Severity::kError ||
         line.handled)
@@ -446,10 +453,10 @@ std::vector<RuleFired> Engine::firings() {
   return out;
 }
 
-std::vector<std::string> Engine::told_drops() const {
+std::vector<std::string> Engine::drop_sentences() const {
   std::vector<Problem> problems;
-  impl_->tell_drops(problems);
-  impl_->tell_troubles(problems);
+  impl_->report_drops(problems);
+  impl_->report_troubles(problems);
   std::vector<std::string> out;
   for (Problem& p : problems) out.push_back(std::move(p.what));
   return out;
@@ -459,7 +466,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   Report report;
   impl_->log.settle();
   const detect::View view = detect::make_view(impl_->log);
-  // What a daemon learned may be of other kinds of jobs; who names healthy jobs himself knows.
+  // A pool that the daemon learned may have other kinds of jobs; a pool that a user named is always used.
   static const detect::Pool kNone;
   const bool fits = !impl_->options.live || impl_->options.pool.resembles(impl_->log);
   detect::Analysis analysis = detect::analyse(view, fits ? impl_->options.pool : kNone, impl_->options.steps);
@@ -493,19 +500,19 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   comm::add_summary(impl_->comm, report.job);
   impl_->loop_ranks.add_summary(report.job);
   report.job.ranks = std::max<uint64_t>(report.job.ranks, impl_->flights.size());
-  report.job.bytes += impl_->beside.bytes;
-  report.job.lines += impl_->beside.lines;
+  report.job.bytes += impl_->non_log.bytes;
+  report.job.lines += impl_->non_log.lines;
   const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();
   if (auto ranks = impl_->comm.missing(); ranks && found) missing.push_back(std::move(*ranks));
   std::move(missing.begin(), missing.end(), std::back_inserter(report.missing));
   report.problems.insert(report.problems.end(), impl_->problems.begin(), impl_->problems.end());
-  impl_->tell_drops(report.problems);
-  impl_->tell_several_jobs(report);
-  impl_->tell_troubles(report.problems);
+  impl_->report_drops(report.problems);
+  impl_->report_several_jobs(report);
+  impl_->report_troubles(report.problems);
   const bool traces = !impl_->comm.empty() || !impl_->numbers.empty() || !impl_->flights.empty();
-  if (now == kNoTime || report.job.lines > 0)  // a job that just began has nothing yet
-    diagnose::ask_for_proof({analysis.fate.ended_well, impl_->log.iterations().moves() > 0, traces}, report);
-  // Threads tell them as they come.
+  if (now == kNoTime || report.job.lines > 0)  // a job that just began has no data yet
+    diagnose::request_proof({analysis.fate.ended_well, impl_->log.iterations().moves() > 0, traces}, report);
+  // Problems arrive in any order, from several threads.
   std::sort(report.problems.begin(), report.problems.end(), [](const Problem& a, const Problem& b) {
     return std::tie(a.file, a.offset, a.what) < std::tie(b.file, b.offset, b.what);
   });
@@ -516,7 +523,7 @@ bool Engine::may_stall(TimeNs now) const { return impl_->progress.may_stall(impl
 TimeNs Engine::progressed_ns() const { return impl_->progress.last_move_ns(); }
 bool Engine::ended_well() const { return impl_->fate.ended_well; }
 
-std::vector<comm::StepsWanted> Engine::take_wanted() { return std::exchange(impl_->wanted, {}); }
+std::vector<comm::StepsWanted> Engine::drain_requests() { return std::exchange(impl_->wanted, {}); }
 
 std::optional<int64_t> Engine::iteration() const { return impl_->iteration(); }
 
@@ -537,8 +544,8 @@ void Engine::replace_rules(std::shared_ptr<rules::Ruleset> rules) {
     if (index && rules->rules()[*index].text_hash == old.text_hash) to[i] = *index;
   }
   const auto& lines = s.log.rule_lines();
-  s.told = static_cast<size_t>(
-      std::count_if(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(s.told),
+  s.reported = static_cast<size_t>(
+      std::count_if(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(s.reported),
                     [&](const logs::RuleLine& line) { return to[line.rule] != logs::JobLog::kNoRule; }));
   s.log.renumber_rules(to);
   for (auto* run : {&s.live, &s.whole}) {

@@ -1,6 +1,6 @@
-// The engine: the same inputs in the same order give the same effects and the same report. No clock, file,
-// socket or thread: time is an argument, text is parsed by parse() (any thread, one LineParser each) and
-// taken by step() (one thread at a time).
+// The analysis engine. Deterministic: equal inputs in equal order give equal effects and an equal report. It
+// uses no clock, file, socket or thread; time is an argument. parse() may run on any thread with one
+// LineParser per thread; step() runs on one thread at a time.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 #include <variant>
 #include <vector>
 
-#include "core/detect/analysis.h"
-#include "core/detect/comm/asked.h"
 #include "core/detect/comm/parallel.h"
-#include "core/detect/comm/vectors.h"
-#include "core/detect/rank_exits.h"
-#include "core/detect/stall.h"
-#include "core/detect/unheard.h"
+#include "core/detect/comm/record_requests.h"
+#include "core/detect/comm/step_summary.h"
+#include "core/detect/logs/analysis.h"
+#include "core/detect/logs/rank_exits.h"
+#include "core/detect/logs/stall.h"
+#include "core/detect/logs/unheard.h"
 #include "core/logs/batch.h"
 #include "core/logs/line_parser.h"
 #include "core/rules/run.h"
@@ -31,13 +31,13 @@ namespace culprit::core {
 struct EngineOptions {
   JobFile job;
   detect::Pool pool;                                // jobs == 0: no history
-  detect::Steps steps;                              // all, but for experiments
+  detect::Steps steps;                              // all, except in experiments
   std::shared_ptr<rules::Ruleset> rules = nullptr;  // null: none
-  rules::FunctionWatch* watch = nullptr;            // borrowed: round each call of a rule's function
-  std::vector<std::string> quarantined;  // ids of rules that are not evaluated, and told as problems
-  bool live = false;  // whether step() tells findings as they come; otherwise only the report does
-  detect::StallOptions hang = {};  // of reports that are given the time
-  comm::Parallel parallel = {};    // for what can be done at a time; the report does not depend on it
+  rules::FunctionWatch* watch = nullptr;            // borrowed; called around each call of a rule's function
+  std::vector<std::string> quarantined;  // ids of rules that are not evaluated, and reported as problems
+  bool live = false;                     // step() emits findings at once; otherwise only report() has them
+  detect::StallOptions hang = {};        // for reports with a time
+  comm::Parallel parallel = {};          // for parallel work; the report does not depend on it
 };
 
 // Sources are numbered from 0 in the order of their SourceOpened.
@@ -45,51 +45,51 @@ struct SourceOpened {
   SourceInfo info;
 };
 struct LogInput {
-  logs::LogBatch* batch;  // borrowed for the step; its leading times may be filled in
+  logs::LogBatch* batch;  // borrowed for the step; step() may fill in its leading times
 };
 struct ProblemSeen {
   Problem problem;
 };
-// The shell saw a rule's function take too long. The third time ends it.
+// The shell measured that a function of a rule exceeded its time. The third overrun disables the rule.
 struct RuleOverran {
-  std::string rule;  // its id
+  std::string rule;  // the rule's id
 };
-// A rank's dump. Of several of one rank the one that was written last counts.
+// The dump of one rank. The newest dump of a rank counts.
 struct FlightInput {
   FlightDump dump;
 };
-// Records of communication, in any order.
+// Communication records, in any order.
 struct CommInput {
-  std::string host;                     // that wrote them; empty: unknown
+  std::string host;                     // the writer's host; empty: unknown
   std::span<const CommRecord> records;  // borrowed for the step
 };
-// What a host's agent tells of them instead.
+// Summaries from a host's agent in place of the records.
 struct CommCondensed {
   std::string host;
-  const comm::HostVectors* told;                  // borrowed for the step
-  const std::vector<comm::RankStreams>* streams;  // all of the session; the same
+  const comm::HostVectors* reported;              // borrowed for the step
+  const std::vector<comm::RankStreams>* streams;  // of the whole session; borrowed for the step
 };
-// What ranks told of their numbers (model/metric.h), and what their loops did.
+// Metrics of ranks (model/metric.h), and events of their loops.
 struct MetricInput {
-  std::span<const MetricRow> rows;  // borrowed for the step, with all that they point to
-  bool afar = false;                // by a host that tells later than others
+  std::span<const MetricRow> rows;  // borrowed for the step, with all names and values
+  bool remote = false;              // from a host that reports later than others
 };
 struct EventInput {
-  LoopEvent event;  // the same
-  bool afar = false;
+  LoopEvent event;  // borrowed for the step
+  bool remote = false;
 };
-// What was read that is no text of a log: counts for the report.
-struct ReadBeside {
+// Counts of read data that is not log text, for the report.
+struct NonLogRead {
   uint64_t bytes = 0, lines = 0;
 };
 using Input = std::variant<SourceOpened, LogInput, ProblemSeen, RuleOverran, detect::ProgressSeen,
                            detect::PhaseSeen, CommInput, CommCondensed, FlightInput, MetricInput, EventInput,
-                           ReadBeside, detect::RankExited>;
+                           NonLogRead, detect::RankExited>;
 
-// What the shell is asked to do or may want to show: a rule of severity error or fatal fired.
+// Output of a step: a rule of severity error or fatal fired.
 using Effect = std::variant<Finding>;
 
-// A rule that fired, and the event that made it.
+// A rule that fired, with its event.
 struct RuleFired {
   logs::LogPlace place;
   rules::RuleHit hit;
@@ -102,51 +102,50 @@ class Engine {
   ~Engine();
   Engine(Engine&&) noexcept;
 
-  // `now` is the time of the batch of inputs, for what depends on the passing of time; kNoTime offline.
+  // `now` is the time of the inputs; kNoTime offline.
   std::vector<Effect> step(std::span<Input> inputs, TimeNs now);
 
-  // For reports from now on.
+  // Applies to later reports.
   void set_hang(const detect::StallOptions& hang);
 
-  // What the line parsers of this engine's batches need to find its rules; null where it has none. For one
-  // thread each.
+  // A scanner for the line parser of one thread, to find this engine's rules; null without rules.
   std::unique_ptr<logs::LineScanner> make_scanner() const;
 
-  // Live: metrics that were told up to then have come, from all hosts, and need not wait for those of other
-  // ranks. Whether something was taken.
+  // Live: metrics reported until `until` are complete on all hosts, and need not wait for other ranks.
+  // Returns whether rows were processed.
   bool settle_loop(TimeNs until);
 
-  // What is known so far. May be asked at any time, again and again. With the time, on the clock of step()'s,
-  // a job that stopped making progress is reported too. `unheard`: hosts whose silence proves nothing.
+  // The findings so far; may be called at any time and repeatedly. With `now`, on the clock of step(), the
+  // report also covers a job that stopped making progress. `unheard`: hosts whose silence proves nothing.
   Report report(TimeNs now = kNoTime, const detect::Unheard& unheard = {});
-  // Records that hosts' agents are to be asked for, by the reports since the last call.
-  std::vector<comm::StepsWanted> take_wanted();
-  // Cheap: whether a report at this time may tell of such a stop.
+  // Records to request from agents, collected by the reports since the last call.
+  std::vector<comm::StepsWanted> drain_requests();
+  // Cheap: whether a report at this time may contain a stop of progress.
   bool may_stall(TimeNs now) const;
   // Time of the last sign of progress, on step()'s clock; kNoTime: none yet.
   TimeNs progressed_ns() const;
-  // As the last report saw it: the job reached its planned end.
+  // Whether the job reached its planned end, according to the last report.
   bool ended_well() const;
-  // The furthest iteration, as the last report saw it, or heartbeats since.
+  // The highest iteration of the last report or of later heartbeats.
   std::optional<int64_t> iteration() const;
 
-  // The UUID or serial number of the rank's device, where its loop told it.
+  // The UUID or serial number of the rank's device, if its loop reported one.
   std::optional<std::string> device_name(uint32_t rank) const;
 
-  // Other rules, for what comes from now on. What was found is kept where a rule of the same id and text is
-  // there. Scanners made before are of the old rules: make new ones before the next step.
+  // Uses other rules for later inputs. Findings stay for rules of equal id and text. Earlier scanners have
+  // the old rules: create new ones before the next step.
   void replace_rules(std::shared_ptr<rules::Ruleset> rules);
 
   // The rules that fired, by source and line, with all lines in order of their times.
   std::vector<RuleFired> firings();
 
-  // What was read and is not kept in full, and rules that could not be asked: a sentence each.
-  std::vector<std::string> told_drops() const;
+  // A sentence for each kind of data that was not kept in full, and for each rule that could not run.
+  std::vector<std::string> drop_sentences() const;
 
-  // What a normal pool takes from this job: call when it ended well.
+  // Adds this job to a normal pool; call after a good end.
   void add_to(detect::Pool& pool);
 
-  // What was kept of the job's logs; its templates are settled by settled_log().
+  // The kept data of the job's logs; settled_log() settles its templates.
   const logs::JobLog& log() const;
   const logs::JobLog& settled_log();
 

@@ -10,14 +10,14 @@
 namespace culprit::core {
 namespace {
 
-// Rounds in which a host's sockets are read: what was told at one time comes within some of them.
+// Time in which a round reads all sockets of a host: metrics reported at one time arrive within it.
 constexpr TimeNs kRounds = 2 * kNsPerSecond;
 
-// Agents tell a minute at a time: until each had its turn nobody knows which hosts there are.
+// Agents send once a minute: before each had its turn, the set of hosts is unknown.
 constexpr TimeNs kFirstTurns = 75 * kNsPerSecond;
 
-// Shapes looked among: steps with and without digests, of ranks that tell more and less, in two or three
-// kinds each.
+// Recent shapes to compare with: steps with and without digests, of ranks with more and fewer metrics, in two
+// or three kinds each.
 constexpr size_t kShapes = 8;
 
 template <class Named>
@@ -26,7 +26,7 @@ bool same_names(const std::vector<std::string>& names, std::span<const Named> of
                     [](const std::string& name, const Named& one) { return name == one.name; });
 }
 
-// As a LoopBatch holds it, each text in a node of its own.
+// The size in a LoopBatch, which allocates each text separately.
 size_t bytes_of(const LoopEvent& event) {
   constexpr size_t kText = 64;
   size_t bytes = sizeof(LoopBatch) + limits::kNameBytes + event.host.size() + event.name.size();
@@ -45,12 +45,12 @@ int64_t LoopOrder::place_of(const MetricRow& row) {
   const auto [at, fresh] = ranks_.try_emplace(row.rank);
   Rank& rank = at->second;
   if (!fresh) behind_.erase({rank.place, row.rank});
-  // Where whoever is furthest has this step, if it is in the same run already.
-  const int64_t beside = ranks_.size() == 1 && fresh ? row.step : last_place_ + row.step - last_step_;
+  // The place of this step in the leading rank's count, if this rank is in the same run.
+  const int64_t non_log = ranks_.size() == 1 && fresh ? row.step : last_place_ + row.step - last_step_;
   if (fresh)
-    rank.place = beside;
+    rank.place = non_log;
   else if (row.step < rank.step)
-    rank.place = std::max(rank.place + 1, beside);
+    rank.place = std::max(rank.place + 1, non_log);
   else
     rank.place += row.step - rank.step;
   rank.place = std::min(rank.place, limits::kStepSumMax);
@@ -74,7 +74,7 @@ std::shared_ptr<const LoopOrder::Shape> LoopOrder::shape_of(const MetricRow& row
     for (const std::string& name : *names) made->bytes += sizeof(name) + name.size();
   *shape_bytes_ += made->bytes;
   if (shapes_.size() == kShapes) shapes_.pop_back();
-  // Rows that wait keep it alive, however many others came since.
+  // Waiting rows keep a shape alive, even after it left the recent ones.
   const auto forget = [all = shape_bytes_](const Shape* shape) {
     *all -= shape->bytes;
     delete shape;
@@ -96,7 +96,7 @@ LoopOrder::Row LoopOrder::keep(const MetricRow& row) {
   return kept;
 }
 
-void LoopOrder::give(const Row& kept) {
+void LoopOrder::emit(const Row& kept) {
   values_.clear();
   digests_.clear();
   for (size_t i = 0; i < kept.values.size(); ++i) values_.push_back({kept.shape->values[i], kept.values[i]});
@@ -109,42 +109,42 @@ void LoopOrder::give(const Row& kept) {
   sink_.row(row);
 }
 
-void LoopOrder::give_first() {
+void LoopOrder::emit_first() {
   auto first = held_.extract(held_.begin());
   given_ = std::max(given_, first.key());
   bytes_ -= first.mapped().bytes;
   for (auto& item : first.mapped().items) {
     if (const Row* row = std::get_if<Row>(&item))
-      give(*row);
+      emit(*row);
     else
       std::get<LoopBatch>(item).each([](std::span<const MetricRow>) {}, sink_.event);
   }
 }
 
-// What all ranks have told, once it is known who they are.
-bool LoopOrder::give_known() {
+// Emits the steps that all ranks reported, once the set of ranks is known.
+bool LoopOrder::emit_known() {
   bool gave = false;
   const bool known = first_ns_ != kNoTime && settled_ns_ != kNoTime && settled_ns_ >= first_ns_;
   while (!held_.empty()) {
     const auto& [place, first] = *held_.begin();
-    const bool all_told = known && !behind_.empty() && behind_.begin()->first > place;
-    const bool no_more_comes = settled_ns_ != kNoTime && first.told_ns <= settled_ns_;
+    const bool all_reported = known && !behind_.empty() && behind_.begin()->first > place;
+    const bool no_more_comes = settled_ns_ != kNoTime && first.reported_ns <= settled_ns_;
     const bool full = bytes_ + *shape_bytes_ > kLoopHeldBytes + ranks_.size() * kLoopHeldBytesOfRank;
-    if (!all_told && !no_more_comes && !full) break;
-    hurried_ += !all_told && !no_more_comes ? first.items.size() : 0;
-    give_first();
+    if (!all_reported && !no_more_comes && !full) break;
+    hurried_ += !all_reported && !no_more_comes ? first.items.size() : 0;
+    emit_first();
     gave = true;
   }
   return gave;
 }
 
-void LoopOrder::advance(TimeNs now, bool afar) {
-  afar_ = afar_ || afar;
+void LoopOrder::advance(TimeNs now, bool remote) {
+  remote_ = remote_ || remote;
   if (first_ns_ == kNoTime) first_ns_ = now;
-  if (!afar_ && now != kNoTime) settled_ns_ = std::max(settled_ns_, now - kRounds);
+  if (!remote_ && now != kNoTime) settled_ns_ = std::max(settled_ns_, now - kRounds);
 }
 
-void LoopOrder::add(std::span<const MetricRow> rows, TimeNs now, bool afar) {
+void LoopOrder::add(std::span<const MetricRow> rows, TimeNs now, bool remote) {
   for (const MetricRow& row : rows) {
     if (!ranks_.contains(row.rank) && ranks_.size() >= limits::kCommRanks) {
       sink_.row(row);
@@ -152,41 +152,41 @@ void LoopOrder::add(std::span<const MetricRow> rows, TimeNs now, bool afar) {
     }
     const int64_t place = place_of(row);
     if (place <= given_) {
-      sink_.row(row);  // late
+      sink_.row(row);  // late: its step was already emitted
       continue;
     }
-    Held& held = held_[place];
+    PendingStep& held = held_[place];
     Row kept = keep(row);
     held.bytes += kept.bytes();
     bytes_ += kept.bytes();
-    held.told_ns = std::max(held.told_ns, now);
+    held.reported_ns = std::max(held.reported_ns, now);
     held.items.emplace_back(std::move(kept));
   }
-  advance(now, afar);
-  give_known();
+  advance(now, remote);
+  emit_known();
 }
 
-// After what its rank told last.
-void LoopOrder::add(const LoopEvent& event, TimeNs now, bool afar) {
+// An event keeps its place after its rank's last row.
+void LoopOrder::add(const LoopEvent& event, TimeNs now, bool remote) {
   const auto rank = event.rank ? ranks_.find(*event.rank) : ranks_.end();
   const int64_t place = rank == ranks_.end() ? last_place_ : rank->second.place;
   if (place <= given_ || held_.empty()) return sink_.event(event);
-  Held& held = held_[place];
+  PendingStep& held = held_[place];
   LoopBatch kept;
   kept.add(event);
   held.items.emplace_back(std::move(kept));
   const size_t bytes = bytes_of(event);
   held.bytes += bytes;
   bytes_ += bytes;
-  held.told_ns = std::max(held.told_ns, now);
-  advance(now, afar);
-  give_known();
+  held.reported_ns = std::max(held.reported_ns, now);
+  advance(now, remote);
+  emit_known();
 }
 
 bool LoopOrder::settle(TimeNs until) {
-  if (afar_ && until - kFirstTurns < first_ns_) return false;
+  if (remote_ && until - kFirstTurns < first_ns_) return false;
   settled_ns_ = std::max(settled_ns_, until - kRounds);
-  return give_known();
+  return emit_known();
 }
 
 std::vector<std::string> LoopOrder::problems() const {

@@ -11,7 +11,7 @@ constexpr uint32_t kNone = 0xffffffff;
 
 }  // namespace
 
-void LoopRanks::take(const MetricRow& row) {
+void LoopRanks::add(const MetricRow& row) {
   if (row.time_ns != kNoTime) {
     if (first_ns_ == kNoTime || row.time_ns < first_ns_) first_ns_ = row.time_ns;
     last_ns_ = std::max(last_ns_, row.time_ns);
@@ -39,7 +39,7 @@ void LoopRanks::take(const MetricRow& row) {
   }
 }
 
-void LoopRanks::take(const LoopEvent& event) {
+void LoopRanks::add(const LoopEvent& event) {
   if (event.name != "device" || !event.rank) return;
   for (const EventField& field : event.fields) {
     if (field.name != "uuid" && field.name != "serial") continue;
@@ -72,7 +72,8 @@ void LoopRanks::add_summary(JobSummary& job) const {
   job.last_ns = std::max(job.last_ns, last_ns_);
 }
 
-// Ranks of one tensor and pipeline place hold the same parameters; of experts those of the same share.
+// Ranks of one tensor and pipeline place hold the same parameters; ranks of an expert group, those of the
+// same share.
 numerics::Layout layout_of(const JobFile& job) {
   numerics::Layout layout;
   if (!job.parallel) return layout;

@@ -1,5 +1,5 @@
-// Which ranks told metrics, and from which hosts: so that who is suspected by them has a place. Holds a
-// few words for each rank; at most limits::kCommRanks ranks and limits::kWriters hosts. Pure; one thread.
+// The ranks that reported metrics, and their hosts: gives suspected ranks a place. Stores a few words per
+// rank, for at most limits::kCommRanks ranks and limits::kWriters hosts. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace culprit::core {
 
 class LoopRanks {
  public:
-  void take(const MetricRow& row);
-  // {"kind":"event","name":"device","rank":3,"uuid":"GPU-…"}, or "serial": what the rank's device is called
-  // wherever it moves.
-  void take(const LoopEvent& event);
+  void add(const MetricRow& row);
+  // {"kind":"event","name":"device","rank":3,"uuid":"GPU-…"}, or "serial": a name that the device keeps on
+  // any host.
+  void add(const LoopEvent& event);
   std::optional<std::string> device_of(uint32_t rank) const;
-  // Where it told its last row from.
+  // The host of the rank's last row.
   std::optional<std::string> host_of(uint32_t rank) const;
-  // What they know of the job, where its logs do not.
+  // Adds ranks, hosts and times that the job's logs do not show.
   void add_summary(JobSummary& job) const;
 
  private:
@@ -32,11 +32,11 @@ class LoopRanks {
   std::unordered_map<uint32_t, std::string> device_of_;
   std::unordered_map<std::string, uint32_t> hosts_;
   std::vector<const std::string*> names_;  // by index
-  uint32_t last_host_ = 0;                 // rows of one host come together
+  uint32_t last_host_ = 0;                 // consecutive rows often have one host
   TimeNs first_ns_ = kNoTime, last_ns_ = kNoTime;
 };
 
-// Data-parallel peers by job.toml; empty where it does not tell.
+// Data-parallel peers by job.toml; empty if it does not say.
 numerics::Layout layout_of(const JobFile& job);
 
 }  // namespace culprit::core

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "forward/session.h"
 
 namespace culprit::forward {
@@ -60,6 +61,7 @@ Forwarder::~Forwarder() = default;
 void Forwarder::start() { connect(); }
 
 void Forwarder::connect() {
+  CULPRIT_CHECK(owner_.here());
   ended_.reset();
   ++stats_.attempts;
   stats_.phase = Phase::kConnecting;
@@ -74,6 +76,7 @@ void Forwarder::connect() {
 }
 
 void Forwarder::connected(Result<std::unique_ptr<io::Stream>> stream) {
+  CULPRIT_CHECK(owner_.here());
   connecting_.reset();
   if (!stream) return wait_after(stream.error().text);
   stats_.phase = Phase::kHandshake;
@@ -81,6 +84,7 @@ void Forwarder::connected(Result<std::unique_ptr<io::Stream>> stream) {
 }
 
 void Forwarder::lost(const std::string& why, bool hopeless, TimeNs open_since_ns) {
+  CULPRIT_CHECK(owner_.here());
   ended_ = std::move(session_);
   if (open_since_ns != kNoTime && mono() - open_since_ns >= options_.settled_ns) backoff_.settled();
   if (hopeless) backoff_.hopeless();
@@ -104,16 +108,19 @@ void Forwarder::wait_after(const std::string& why) {
 }
 
 void Forwarder::appended(peer::Log log) {
+  CULPRIT_CHECK(owner_.here());
   if (session_) session_->appended(log);
 }
 
 void Forwarder::reopened() {
+  CULPRIT_CHECK(owner_.here());
   if (!session_) return;  // the next Hello reports it
   session_->bye("a log was created again");
   lost("a log was created again", false, mono() - options_.settled_ns);
 }
 
 void Forwarder::finding(TimeNs at_ns) {
+  CULPRIT_CHECK(owner_.here());
   policy_.finding(at_ns);
   if (session_) session_->finding();
 }
@@ -126,6 +133,7 @@ void Forwarder::set_evidence(EvidenceOptions evidence) {
 }
 
 void Forwarder::stop() {
+  CULPRIT_CHECK(owner_.here());
   attempt_->stop();
   connecting_.reset();
   if (session_) session_->bye("the agent stops");

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "base/thread_owner.h"
 #include "base/time.h"
 #include "forward/backoff.h"
 #include "forward/evidence_policy.h"
@@ -116,6 +117,7 @@ class Forwarder {
   std::unique_ptr<io::Connecting> connecting_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<Session> ended_;  // kept until no call of it can be on the stack
+  ThreadOwner owner_;
 };
 
 }  // namespace culprit::forward

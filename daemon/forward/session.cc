@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/check.h"
 #include "io/address.h"
 
 namespace culprit::forward {
@@ -61,23 +62,25 @@ void Session::ready(Status status) {
 }
 
 void Session::start() {
+  CULPRIT_CHECK(thread_.here());
   stream_->start({[this](std::string_view bytes) { on_bytes(bytes); },
                   [this](const Error* error) { on_end(error); }, [this] { pump(); }});
-  say_hello();
+  send_hello();
 }
 
-void Session::say_hello() {
+void Session::send_hello() {
   peer::Hello hello;
   hello.program = owner_.options_.program;
   hello.host = owner_.options_.host;
   hello.boot_id = owner_.options_.boot_id;
   hello.time_ns = std::max<TimeNs>(0, owner_.wall());
   for (const Log log : peer::kLogs) hello.logs.push_back(owner_.source_.bounds(log));
-  told_ = hello.logs;
+  reported_ = hello.logs;
   write(hello);
 }
 
 void Session::on_bytes(std::string_view bytes) {
+  CULPRIT_CHECK(thread_.here());
   heard_ns_ = owner_.mono();
   splitter_.add(bytes);
   while (!dead_) {
@@ -92,12 +95,14 @@ void Session::on_bytes(std::string_view bytes) {
 }
 
 void Session::on_end(const Error* error) {
+  CULPRIT_CHECK(thread_.here());
   lose(error == nullptr ? owner_.options_.to + ": closed the connection" : error->text);
 }
 
 // ---- time
 
 void Session::tick() {
+  CULPRIT_CHECK(thread_.here());
   const TimeNs now = owner_.mono();
   const ForwarderOptions& options = owner_.options_;
   if (!open_ && now - begun_ns_ > options.handshake_ns)
@@ -117,14 +122,14 @@ void Session::beat(TimeNs now) {
   beaten_ns_ = now;
   peer::Status status = owner_.status_ ? owner_.status_() : peer::Status();
   status.time_ns = std::max<TimeNs>(0, owner_.wall());
-  for (const peer::LogBounds& told : told_) {
+  for (const peer::LogBounds& reported : reported_) {
     const auto at = std::find_if(status.logs.begin(), status.logs.end(),
-                                 [&](const peer::LogState& state) { return state.log == told.log; });
+                                 [&](const peer::LogState& state) { return state.log == reported.log; });
     peer::LogState& state = at == status.logs.end() ? status.logs.emplace_back() : *at;
-    state.log = told.log;
-    const uint64_t next = owner_.source_.bounds(told.log).next;
-    state.unacked_frames = next - std::min(next, progress(told.log).acked + 1);
-    if (state.oldest_ns == kNoTime) state.oldest_ns = progress(told.log).oldest_unacked_ns;
+    state.log = reported.log;
+    const uint64_t next = owner_.source_.bounds(reported.log).next;
+    state.unacked_frames = next - std::min(next, progress(reported.log).acked + 1);
+    if (state.oldest_ns == kNoTime) state.oldest_ns = progress(reported.log).oldest_unacked_ns;
   }
   write(status);
   write(peer::Ping{static_cast<uint64_t>(now)});
@@ -185,46 +190,49 @@ bool Session::welcome(const peer::Welcome& welcome) {
   stats.connected_since_ns = owner_.wall();
   stats.credit = welcome.credit;
   ++stats.sessions;
-  for (const peer::LogBounds& told : told_) {
-    LogProgress& log = progress(told.log);
-    log.epoch = told.epoch;
+  for (const peer::LogBounds& reported : reported_) {
+    LogProgress& log = progress(reported.log);
+    log.epoch = reported.epoch;
     log.trouble = "the collector takes nothing of this log";
     for (const peer::LogMark& mark : welcome.logs)
-      if (mark.log == told.log && mark.epoch == told.epoch) begin_log(told, mark);
+      if (mark.log == reported.log && mark.epoch == reported.epoch) begin_log(reported, mark);
   }
   if (!dead_) beat(open_since_ns_);
   pump();
   return true;
 }
 
-void Session::begin_log(const peer::LogBounds& told, const peer::LogMark& mark) {
-  Out& out = this->out(told.log);
-  LogProgress& log = progress(told.log);
-  if (mark.known && mark.committed >= told.next) {
+void Session::begin_log(const peer::LogBounds& reported, const peer::LogMark& mark) {
+  Out& out = this->out(reported.log);
+  LogProgress& log = progress(reported.log);
+  if (mark.known && mark.committed >= reported.next) {
     log.trouble = fmt::format("the collector has {} frames and this host {}: its disk has lost some",
-                              mark.committed, told.next - 1);
-    return owner_.source_.fell_behind(told.log, mark.committed);
+                              mark.committed, reported.next - 1);
+    return owner_.source_.fell_behind(reported.log, mark.committed);
   }
   out.enabled = true;
-  out.epoch = told.epoch;
+  out.epoch = reported.epoch;
   out.cursor = mark.known ? mark.committed : 0;
-  out.with_checkpoint = !mark.known || out.cursor + 1 < told.first;
+  out.with_checkpoint = !mark.known || out.cursor + 1 < reported.first;
   log.trouble.clear();
   log.sent = log.acked = out.cursor;
-  if (out.cursor > 0) owner_.source_.acknowledged(told.log, out.cursor);
+  if (out.cursor > 0) owner_.source_.acknowledged(reported.log, out.cursor);
 }
 
 bool Session::acknowledge(const peer::Ack& ack) {
+  CULPRIT_CHECK(thread_.here());
   Out& out = this->out(ack.log);
   owner_.stats_.credit = ack.credit;
   if (!out.enabled || ack.epoch != out.epoch) return true;
   if (ack.sequence > out.cursor) return false;
   LogProgress& log = progress(ack.log);
   if (ack.sequence > log.acked) {
+    CULPRIT_CHECK(ack.sequence <= out.cursor);
     log.acked = ack.sequence;
     TimeNs decided_ns = kNoTime;
     while (!out.sent.empty() && out.sent.front().to <= ack.sequence) {
       if (out.sent.front().packed_ns != kNoTime) decided_ns = out.sent.front().packed_ns;
+      CULPRIT_CHECK(unacked_bytes_ >= out.sent.front().bytes);
       unacked_bytes_ -= out.sent.front().bytes;
       log.unacked_bytes -= out.sent.front().bytes;
       log.unacked_frames -= out.sent.front().skipped ? 0 : 1;
@@ -245,6 +253,7 @@ bool Session::acknowledge(const peer::Ack& ack) {
 // ---- sending
 
 void Session::appended(Log log) {
+  CULPRIT_CHECK(thread_.here());
   // While the policy waits for time to pass, further frames have no effect.
   if (log == Log::kCondensed || !owner_.policy_.waits_for_time()) out(log).waits = false;
   pump();
@@ -257,6 +266,7 @@ void Session::finding() {
 
 // The source may answer from within read(): then this loop continues, without recursion.
 void Session::pump() {
+  CULPRIT_CHECK(thread_.here());
   again_ = true;
   if (std::exchange(pumping_, true)) return;
   while (std::exchange(again_, false) && !dead_)
@@ -299,11 +309,12 @@ void Session::read(Log log) {
   }
   out.reading = true;
   owner_.source_.read(std::move(request), [alive = alive_, log](Result<std::vector<SourceFrame>> frames) {
-    if (*alive != nullptr) (*alive)->take(log, std::move(frames));
+    if (*alive != nullptr) (*alive)->on_frames(log, std::move(frames));
   });
 }
 
-void Session::take(Log log, Result<std::vector<SourceFrame>> frames) {
+void Session::on_frames(Log log, Result<std::vector<SourceFrame>> frames) {
+  CULPRIT_CHECK(thread_.here());
   Out& out = this->out(log);
   out.reading = false;
   if (dead_) return;
@@ -324,6 +335,7 @@ void Session::take(Log log, Result<std::vector<SourceFrame>> frames) {
 }
 
 void Session::send_frames(Log log, std::vector<SourceFrame> frames) {
+  CULPRIT_CHECK(thread_.here());
   Out& out = this->out(log);
   uint64_t unselected = 0;  // up to here; one message for consecutive ones
   TimeNs unselected_ns = kNoTime;
@@ -352,31 +364,33 @@ void Session::send_frames(Log log, std::vector<SourceFrame> frames) {
 }
 
 void Session::send_frame(Log log, SourceFrame frame) {
-  LogProgress& told = progress(log);
+  LogProgress& reported = progress(log);
   const uint64_t size = frame.bytes.size();
   write(peer::Frame{log, frame.kind, frame.sequence, std::move(frame.bytes)});
-  told.bytes += size;
+  reported.bytes += size;
   if (log == Log::kEvidence) owner_.policy_.sent(size);
   if (frame.kind != FrameKind::kData) return;
-  ++told.frames;
+  ++reported.frames;
   out_of_hand(log, {frame.sequence, size, frame.packed_ns, false});
 }
 
 void Session::skip(Log log, uint64_t to, const char* reason, TimeNs packed_ns) {
   const uint64_t from = out(log).cursor + 1;
   write(peer::Skipped{log, from, to, reason});
+  CULPRIT_CHECK(to >= from);
   progress(log).skipped_frames += to - from + 1;
   out_of_hand(log, {to, 0, packed_ns, true});
 }
 
 void Session::out_of_hand(Log log, Sent sent) {
   Out& out = this->out(log);
-  LogProgress& told = progress(log);
-  out.cursor = told.sent = sent.to;
+  LogProgress& reported = progress(log);
+  CULPRIT_CHECK(sent.to > out.cursor);
+  out.cursor = reported.sent = sent.to;
   unacked_bytes_ += sent.bytes;
-  told.unacked_bytes += sent.bytes;
-  told.unacked_frames += sent.skipped ? 0 : 1;
-  if (told.oldest_unacked_ns == kNoTime) told.oldest_unacked_ns = sent.packed_ns;
+  reported.unacked_bytes += sent.bytes;
+  reported.unacked_frames += sent.skipped ? 0 : 1;
+  if (reported.oldest_unacked_ns == kNoTime) reported.oldest_unacked_ns = sent.packed_ns;
   if (waiting_since_ns_ == kNoTime) waiting_since_ns_ = owner_.mono();
   if (!sent.skipped || out.sent.empty() || !out.sent.back().skipped) return out.sent.push_back(sent);
   out.sent.back().to = sent.to;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/thread_owner.h"
 #include "forward/forwarder.h"
 
 namespace culprit::forward {
@@ -42,7 +43,7 @@ class Session {
 
   void ready(Status status);
   void start();
-  void say_hello();
+  void send_hello();
   void on_bytes(std::string_view bytes);
   void on_end(const Error* error);
   void tick();
@@ -51,14 +52,14 @@ class Session {
 
   bool handle(const peer::Message& message);
   bool welcome(const peer::Welcome& welcome);
-  void begin_log(const peer::LogBounds& told, const peer::LogMark& mark);
+  void begin_log(const peer::LogBounds& reported, const peer::LogMark& mark);
   bool acknowledge(const peer::Ack& ack);
 
   void pump();
   bool may_read(peer::Log log);
   uint64_t room(peer::Log log) const;
   void read(peer::Log log);
-  void take(peer::Log log, Result<std::vector<SourceFrame>> frames);
+  void on_frames(peer::Log log, Result<std::vector<SourceFrame>> frames);
   void send_frames(peer::Log log, std::vector<SourceFrame> frames);
   void send_frame(peer::Log log, SourceFrame frame);
   // `packed_ns`: of the last of them, if known.
@@ -75,13 +76,14 @@ class Session {
   std::unique_ptr<io::Timer> tick_;
   std::shared_ptr<Session*> alive_;  // answers of the source check whether the session still exists
   peer::Splitter splitter_;
-  std::vector<peer::LogBounds> told_;  // as sent in Hello
+  std::vector<peer::LogBounds> reported_;  // as sent in Hello
   std::array<Out, peer::kLogs.size()> outs_;
   bool open_ = false, dead_ = false, pumping_ = false, again_ = false;
   TimeNs begun_ns_, heard_ns_, beaten_ns_ = 0;  // monotonic
   TimeNs open_since_ns_ = kNoTime;              // monotonic
   TimeNs waiting_since_ns_ = kNoTime;           // monotonic: for an acknowledgement
   uint64_t unacked_bytes_ = 0;
+  ThreadOwner thread_;
 };
 
 }  // namespace culprit::forward

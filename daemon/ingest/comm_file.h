@@ -1,6 +1,5 @@
-// Reads a communication trace (formats.md section 3), compressed or not, in blocks of records. A reader
-// belongs to one thread at a time. It never judges a record: what is damaged or cut ends the records where it
-// stands, and problem() tells.
+// Reads a communication trace (formats.md section 3), compressed or not, in blocks of records. One thread at
+// a time. The reader does not check records. Damage or a cut ends the records; problem() reports it.
 #pragma once
 
 #include <optional>
@@ -16,11 +15,11 @@ class CommFile {
  public:
   // Reads the header. The error names the file.
   static Result<CommFile> open(const SourceFile& file);
-  // Over bytes that a decompressor gives; `name` is for errors.
+  // Reads the output of a decompressor; `name` is for errors.
   static Result<CommFile> over(Decompressor bytes, const std::string& name);
 
   const CommHeader& header() const { return header_; }
-  // Fills `out` with the next records, at most `most`; empty: there are no more.
+  // Fills `out` with the next records, at most `most`. Empty: the end.
   void next(std::vector<CommRecord>& out, size_t most);
   const std::optional<Problem>& problem() const { return problem_; }
   // Bytes of the file consumed so far, for a progress bar.

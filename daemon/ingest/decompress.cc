@@ -16,17 +16,17 @@
 namespace culprit::ingest {
 namespace {
 
-// Two blocks of zstd's largest size (128 KiB), so that most blocks are decoded where they lie.
+// Two blocks of zstd's largest size (128 KiB), so that most blocks are decoded in place.
 constexpr size_t kInputBytes = 256 << 10;
-// An xz dictionary as large as the zstd window that is allowed, and the decoder's own tables.
+// An xz dictionary of the size of the largest zstd window, and the decoder's own tables.
 constexpr uint64_t kXzMemoryBytes = (uint64_t{1} << limits::kZstdWindowLogMax) + (32 << 20);
 
 struct Step {
   size_t taken = 0, given = 0;
-  const char* damage = nullptr;  // why nothing can follow
+  const char* damage = nullptr;  // reason why the rest cannot be decoded
 };
 
-// Decodes a piece of input into a piece of output.
+// Decodes a part of the input into a part of the output.
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -49,8 +49,8 @@ class ZstdCodec final : public Codec {
 
   Step step(std::string_view in, char* out, size_t size, bool) override {
     if (stream_ == nullptr) return {0, 0, "no memory for the decoder"};
-    // zstd does not tell what a call gave that then failed. So that no sound block is lost to the damage
-    // behind it, a call gets no more input than one block, and none while output is pending.
+    // zstd discards the output of a call that fails. So that damage loses no sound block before it, a call
+    // gets at most one block of input, and none while output is pending.
     if (pending_) {
       const Step flushed = decode({in.data(), 0, 0}, out, size);
       if (flushed.given > 0 || flushed.damage != nullptr) return flushed;
@@ -70,7 +70,7 @@ class ZstdCodec final : public Codec {
     }
     pending_ = left != 0 && to.pos == size;
     complete_ = left == 0;
-    // What it asks for holds the next block's header too (3 bytes), which may be the damaged one.
+    // zstd's next input size includes the header of the following block (3 bytes), which may be damaged.
     constexpr size_t kBlockHeader = 3;
     wanted_ = left == 0 ? first_ : left > kBlockHeader ? left - kBlockHeader : left;
     return step;
@@ -94,7 +94,7 @@ class GzipCodec final : public Codec {
   Step step(std::string_view in, char* out, size_t size, bool) override {
     if (!ready_) return {0, 0, "no memory for the decoder"};
     if (complete_ && !in.empty()) {
-      // Zeros that pad to a tape's or a disk's block may follow the last member.
+      // The last member may be followed by zeros that pad it to a block of a tape or disk.
       if (in[0] == '\0') return {in.size() - std::min(in.size(), zeros_to(in)), 0, nullptr};
       if (in[0] != '\x1f') return {0, 0, "what follows the last member is no gzip data"};
       (void)inflateReset(&stream_);
@@ -115,7 +115,7 @@ class GzipCodec final : public Codec {
   bool complete() const override { return complete_; }
 
  private:
-  // What is left of `in` after the zeros at its beginning.
+  // The number of bytes of `in` after its leading zeros.
   static size_t zeros_to(std::string_view in) {
     const size_t first = in.find_first_not_of('\0');
     return first == in.npos ? 0 : in.size() - first;
@@ -138,7 +138,7 @@ class XzCodec final : public Codec {
     stream_.avail_in = in.size();
     stream_.next_out = reinterpret_cast<uint8_t*>(out);
     stream_.avail_out = size;
-    // Only the end of the input tells liblzma that no further stream follows.
+    // Only the end of the input shows liblzma that no further stream follows.
     const lzma_ret status = lzma_code(&stream_, input_ended ? LZMA_FINISH : LZMA_RUN);
     complete_ = status == LZMA_STREAM_END;
     return {in.size() - stream_.avail_in, size - stream_.avail_out, damage_of(status)};
@@ -151,7 +151,7 @@ class XzCodec final : public Codec {
       case LZMA_OK:
       case LZMA_STREAM_END:
       case LZMA_BUF_ERROR:
-        return nullptr;  // no progress is seen by the caller
+        return nullptr;  // the caller sees that there was no progress
       case LZMA_MEMLIMIT_ERROR:
         return "needs a dictionary of more than the 128 MiB allowed";
       case LZMA_MEM_ERROR:
@@ -202,10 +202,10 @@ const char* name_of(Compression compression) {
 struct Decompressor::Impl {
   std::string name;
   Compression compression = Compression::kNone;
-  std::unique_ptr<Codec> codec;  // none: the bytes pass as they are
+  std::unique_ptr<Codec> codec;  // null: the bytes pass unchanged
   std::string head;              // owned bytes before those of `file`
-  std::string_view in;           // read and not yet decoded: in `head`, in `buffer`, or in borrowed memory
-  File file;                     // not open: `in` is all
+  std::string_view in;           // read and not decoded: in `head`, in `buffer`, or in borrowed memory
+  File file;                     // not open: `in` is all input
   std::unique_ptr<char[]> buffer;
   bool input_ended = false, done = false;
   uint64_t consumed = 0, produced = 0;
@@ -242,7 +242,7 @@ struct Decompressor::Impl {
     const ReadOutcome outcome = read_file(buffer.get(), kInputBytes);
     in = std::string_view(buffer.get(), outcome.bytes);
     input_ended = in.empty();
-    // What came before an error is decoded first; the next attempt meets the error again.
+    // Bytes before the error are decoded first; the next read fails again.
     if (outcome.error != 0 && in.empty()) stop_reading(outcome.error);
   }
 
@@ -271,7 +271,7 @@ struct Decompressor::Impl {
     if (step.damage != nullptr) {
       stop(fmt::format("damaged {} data after {} bytes of text: {}", format, produced, step.damage));
     } else if (step.taken == 0 && step.given == 0 && !codec->complete()) {
-      // Room in the output and no step: the input lacks its end, or (never seen) the decoder is stuck.
+      // Output space left without progress: the input is truncated, or (never observed) the decoder is stuck.
       stop(fmt::format("the {} {} after {} bytes of text", format,
                        at_end ? "data is cut off" : "decoder stands still", produced));
     } else if (produced > limits::kExpansionFreeBytes && produced / limits::kExpansionRatioMax > consumed) {

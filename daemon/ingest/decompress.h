@@ -1,10 +1,9 @@
 // One interface over plain, zstd, gzip and xz bytes, of a file, of standard input or in memory. Owns its file
-// and its decoder; belongs to one thread at a time. Concatenated frames, members and streams follow one
-// another; skippable zstd frames are skipped. Memory is bounded by the window that limits.h allows and one
-// input buffer.
+// and its decoder; one thread at a time. Concatenated frames, members and streams are read as one; skippable
+// zstd frames are skipped. Memory is bounded by the window that limits.h allows and one input buffer.
 //
-// It never throws away what is sound: damage, a cut, a read error or a bomb end the bytes where they stand,
-// and problem() tells what happened and where in the compressed file.
+// Sound bytes are never discarded. Damage, a cut, a read error or a decompression bomb ends the bytes at that
+// point; problem() reports the cause and its offset in the compressed file.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +21,16 @@ namespace culprit::ingest {
 class Decompressor {
  public:
   static Result<Decompressor> open(const SourceFile& file);
-  // Over bytes in memory, borrowed for the object's life; `name` is for problems.
+  // Reads bytes in memory, borrowed for the object's life; `name` is for problems.
   static Decompressor over(std::string_view bytes, Compression compression, std::string name);
   Decompressor(Decompressor&&) noexcept;
   Decompressor& operator=(Decompressor&&) noexcept;
   ~Decompressor();
 
-  // Fills `out`; fewer bytes than asked only when nothing follows.
+  // Fills `out`; returns fewer than `size` bytes only at the end.
   size_t read(char* out, size_t size);
   const std::optional<Problem>& problem() const;
-  // Bytes of the compressed input that were decoded.
+  // Bytes of the compressed input decoded so far.
   uint64_t consumed() const;
 
  private:
@@ -40,8 +39,8 @@ class Decompressor {
   std::unique_ptr<Impl> impl_;
 };
 
-// The whole decompressed content of a small file (job.toml and the like). Damage is an error here: half of
-// such a file says something else than its owner wrote. So is a content longer than `limit` bytes.
+// The whole decompressed content of a small file (job.toml and the like). Damage is an error, because half of
+// such a file may have another meaning. So is a content longer than `limit` bytes.
 Result<std::string> read_small_file(const SourceFile& file, size_t limit);
 
 }  // namespace culprit::ingest

@@ -11,7 +11,7 @@
 namespace culprit::ingest {
 namespace {
 
-// Repeats `once(out, size, done)` until `size` bytes are there, the input ends or fails.
+// Repeats `once(out, size, done)` until `size` bytes are read, the input ends, or an error occurs.
 template <class Once>
 ReadOutcome read_full(char* out, size_t size, Once once) {
   ReadOutcome outcome;
@@ -28,19 +28,19 @@ ReadOutcome read_full(char* out, size_t size, Once once) {
   return outcome;
 }
 
-// Waits until the stream has something to say, or its end; false once it is to stop. The signal that sets
-// `stop` reaches one thread of several, so that the one that waits here has to look by itself.
+// Waits until the stream is readable or at its end; false once `stop` is set. The signal that sets `stop` may
+// interrupt another thread, so this thread polls it.
 bool wait_for(int descriptor, const std::atomic<bool>* stop) {
-  constexpr int kLookMs = 100;  // a person who presses Ctrl-C takes it for at once
+  constexpr int kLookMs = 100;  // a delay after Ctrl-C that a person does not notice
   for (;;) {
     if (stop && *stop) return false;
     struct pollfd ready = {descriptor, POLLIN, 0};
     const int found = ::poll(&ready, 1, stop ? kLookMs : -1);
-    if (found > 0 || (found < 0 && errno != EINTR)) return true;  // reading tells what is wrong
+    if (found > 0 || (found < 0 && errno != EINTR)) return true;  // the read reports the error
   }
 }
 
-// O_NONBLOCK: a pipe without a writer would hold us up before we could see that it is one.
+// O_NONBLOCK: opening a pipe without a writer would block before fstat() can identify it.
 constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 const char* name_of_type(mode_t mode) {
@@ -64,7 +64,7 @@ Result<File> File::opened(int descriptor, const std::string& subject) {
   if (!regular) return file;
   file.modified_ns_ = status.st_mtim.tv_sec * kNsPerSecond + status.st_mtim.tv_nsec;
   if (!file.stream_) file.size_ = static_cast<uint64_t>(status.st_size);
-  // Only a wider read-ahead is asked for: its refusal changes nothing.
+  // Only requests a larger read-ahead; a failure has no effect.
   (void)::posix_fadvise(file.descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
   return file;
 }
@@ -113,7 +113,7 @@ ReadOutcome File::read_at(char* out, size_t size, uint64_t offset) const {
 uint64_t File::data_from(uint64_t offset) const {
   const off_t found = ::lseek(descriptor_, static_cast<off_t>(offset), SEEK_DATA);
   if (found >= 0) return static_cast<uint64_t>(found);
-  // ENXIO: nothing but a hole follows, or the end; file systems without holes answer otherwise: all is data.
+  // ENXIO: only a hole or the end follows. Other errors, of file systems without holes: all is data.
   return errno == ENXIO && offset < size_ ? size_ : offset;
 }
 

@@ -1,5 +1,5 @@
-// An open file, pipe or standard input. Owns its descriptor (standard input's stays open). read() belongs to
-// one thread at a time, read_at() to any.
+// An open file, pipe or standard input. Owns its descriptor, except that of standard input. One thread at a
+// time may call read(), any thread read_at().
 #pragma once
 
 #include <atomic>
@@ -17,18 +17,18 @@ using io::system_error;
 
 struct ReadOutcome {
   size_t bytes = 0;  // fewer than requested only at the end or on an error
-  int error = 0;     // errno, 0 where all went well
+  int error = 0;     // errno; 0: none
 };
 
 class File {
  public:
   File() = default;
-  // A regular file: anything else is an error, and a pipe without a writer does not block.
+  // Opens a regular file; anything else is an error. A pipe without a writer does not block.
   static Result<File> open(const std::string& path);
-  // A pipe, or standard input for "-". Once `stop` (borrowed; null: never) is true its reading ends as if
-  // nothing followed, also while it waits for a writer.
+  // Opens a pipe, or standard input for "-". Once `stop` (borrowed; null: never) is true, reading ends as at
+  // the end of the input, also while it waits for a writer.
   static Result<File> open_stream(const std::string& path, const std::atomic<bool>* stop);
-  // A regular file that is open already: takes the descriptor over, also where it fails.
+  // Takes ownership of the descriptor of an open regular file, also on failure.
   static Result<File> adopt(int descriptor, const std::string& subject) {
     return opened(descriptor, subject);
   }
@@ -39,11 +39,11 @@ class File {
   bool is_open() const { return descriptor_ >= 0; }
   ReadOutcome read(char* out, size_t size);
   ReadOutcome read_at(char* out, size_t size, uint64_t offset) const;
-  // The first offset at or after `offset` that is not in a hole of the file; the file's end where only holes
-  // follow. It moves the place of read(): use one or the other.
+  // The first offset at or after `offset` that is not in a hole of the file; the end of the file if only
+  // holes follow. Changes the position of read(), so use one of the two.
   uint64_t data_from(uint64_t offset) const;
 
-  // As of open(). A stream has size 0, and a time only when it is a regular file.
+  // As of open(). A stream has size 0, and a time only if it is a regular file.
   uint64_t size() const { return size_; }
   TimeNs modified_ns() const { return modified_ns_; }
 

@@ -19,7 +19,7 @@ using Kind = DataTree::Kind;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Sizes as they are written in Python, held to a length: a hostile list may be its own member.
+// Writes sizes in Python's notation, limited in length: an untrusted list may be its own member.
 void write_value(const DataTree& tree, Ref at, int depth, std::string& out) {
   constexpr size_t kLongest = 256;
   if (out.size() > kLongest) return;
@@ -48,7 +48,7 @@ class Reader {
     out_.stacks.emplace_back();
   }
 
-  // What was left out, or nothing.
+  // A sentence about parts that were left out; empty: none.
   std::string run(Ref root) {
     out_.version = word_at(root, "version", 32);
     groups(root);
@@ -97,7 +97,7 @@ class Reader {
     return word(text);
   }
 
-  // "[0, 1, 2]" as a text, or a list of numbers.
+  // From "[0, 1, 2]" as a text, or from a list of numbers.
   std::vector<uint32_t> ranks_of(Ref at) const {
     std::vector<uint32_t> out;
     const auto take = [&](uint64_t rank) {
@@ -157,7 +157,7 @@ class Reader {
     return group;
   }
 
-  // An entry that lacks what it is about was cut off.
+  // An entry without its required keys was cut off.
   void add_entry(Ref entry) {
     const auto group = group_of(entry);
     const auto state = tree_.find(entry, "state");
@@ -184,8 +184,8 @@ class Reader {
     out_.ops.push_back(op);
   }
 
-  // "train.py:forward:120", as stacks are written elsewhere. Of operations under way only: what is done needs
-  // no place.
+  // "train.py:forward:120", the form of stacks in other inputs. Only for unfinished operations: finished ones
+  // need no location.
   uint32_t stack_of(Ref entry) {
     const auto frames = tree_.find(entry, "frames");
     if (!frames) return 0;
@@ -203,9 +203,9 @@ class Reader {
     return at->second;
   }
 
-  // The counters of groups stand under numbers of the process's own. Entries tell which group has which; for
-  // the others: groups are numbered in the order in which they were made, as their names are, so where both
-  // lists are as long and no entry contradicts, they correspond by index.
+  // Counters of groups are stored under numbers that only the process knows. Entries have the numbers of some
+  // groups. For the others: numbers and names of groups both follow the order of creation. So if both lists
+  // have the same length and no entry contradicts, they correspond by index.
   void status(Ref root) {
     const auto table = tree_.find(root, "pg_status");
     if (!table) return;
@@ -298,8 +298,8 @@ Result<ReadFlight> parse_flight(std::string_view bytes, const std::string& path)
   if (!known && read.problem.empty())
     return fail(ErrorCode::kInvalid, path + ": is no Flight Recorder dump: it has no entries");
   auto rank = rank_in_name(path);
-  if (const auto told = read.tree.find(*read.root, "rank"); !rank && told)
-    if (const auto n = read.tree.integer(*told); n && *n >= 0 && *n < limits::kCommRanks)
+  if (const auto reported = read.tree.find(*read.root, "rank"); !rank && reported)
+    if (const auto n = read.tree.integer(*reported); n && *n >= 0 && *n < limits::kCommRanks)
       rank = static_cast<uint32_t>(*n);
   if (!rank) return fail(ErrorCode::kInvalid, path + ": tells no rank, in its name or in itself");
   out.dump.rank = *rank;

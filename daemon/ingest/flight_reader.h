@@ -1,5 +1,5 @@
-// Flight Recorder dumps: PyTorch's pickle or JSON of one rank, as a plain value. Pure but for read_flight(),
-// which reads the file; any thread. What is cut off or damaged is read as far as it is sound.
+// Parses Flight Recorder dumps: PyTorch's pickle or JSON of one rank. Pure except for read_flight(), which
+// reads the file; any thread. A damaged or truncated dump is parsed up to the damage.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,13 @@ namespace culprit::ingest {
 
 struct ReadFlight {
   FlightDump dump;
-  std::optional<Problem> problem;  // what of it could not be read
+  std::optional<Problem> problem;  // why a part could not be parsed
 };
 
-// The rank that a dump's name ends in ("_dump_7", "nccl_trace_rank_7.json", "rank3_dump.pickle.zst").
+// The rank at the end of a dump's name ("_dump_7", "nccl_trace_rank_7.json", "rank3_dump.pickle.zst").
 std::optional<uint32_t> rank_in_name(std::string_view path);
 
-// `path` names the dump and tells its rank. The error is a sentence with the path as its subject.
+// `path` is for messages, and supplies the rank. The error is a sentence with the path as its subject.
 Result<ReadFlight> parse_flight(std::string_view bytes, const std::string& path);
 Result<ReadFlight> read_flight(const SourceFile& file);
 

@@ -5,8 +5,8 @@
 namespace culprit::ingest {
 namespace {
 
-// What stands between the quotes of the string that opens at `at`, which moves behind it. Escapes are left as
-// they are: no key that is asked for has one.
+// The content of the string that opens at `at`; `at` then points after it. Escapes are not decoded: no needed
+// key has one.
 std::string_view read_string(std::string_view text, size_t& at) {
   const size_t first = ++at;
   while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
@@ -50,7 +50,7 @@ JsonHead read_json_head(std::string_view text) {
       continue;
     }
     if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') --depth;  // never below 0: the loop ends there
+    if (c == '}' || c == ']') --depth;  // never below 0: the loop ends before
     ++at;
     if (depth == 0) {
       head.complete = true;

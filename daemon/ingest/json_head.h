@@ -1,17 +1,17 @@
-// What the beginning of a JSON text tells of its kind, without parsing it: the text may be cut off anywhere.
-// A pure function; any thread.
+// Recognises the kind of a JSON text by its beginning, without parsing it: the text may be cut anywhere. A
+// pure function; any thread.
 #pragma once
 
 #include <string_view>
 
 namespace culprit::ingest {
 
-// The keys of the first object's own level. `kind` points into the text.
+// Keys at the top level of the first object. `kind` points into the text.
 struct JsonHead {
-  std::string_view kind;                        // the value of "kind", where it is a string
+  std::string_view kind;                        // the value of "kind", if it is a string
   bool has_frames = false, has_thread = false;  // of a stack dump
-  bool has_entries = false, has_pg_config = false, has_version = false;  // of a flight recorder's dump
-  bool complete = false;                                                 // the object's end was seen
+  bool has_entries = false, has_pg_config = false, has_version = false;  // of a Flight Recorder dump
+  bool complete = false;                                                 // the end of the object was seen
 };
 JsonHead read_json_head(std::string_view text);
 

@@ -8,7 +8,7 @@ namespace {
 
 using Ref = DataTree::Ref;
 
-// Takes the parser's events. What it has when the text ends too early is what stands before that.
+// Receives the parser's events. After a cut it has the values before the cut.
 class Builder {
  public:
   explicit Builder(ReadTree& out) : out_(out) {}

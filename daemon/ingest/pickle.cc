@@ -14,7 +14,7 @@ namespace {
 
 using Ref = DataTree::Ref;
 
-// Opcodes that are known and no data. PROTO 2 and later; the names are those of Python's pickletools.
+// Known opcodes that are no data: PROTO 2 and later. The names are those of Python's pickletools.
 std::string_view refused_name(uint8_t op) {
   switch (op) {
     case 'c':
@@ -89,8 +89,8 @@ class Machine {
     if (out_.problem.empty()) out_.problem = what;
   }
 
-  // Bytes of an argument; fewer than asked are damage, and none are given.
-  std::string_view take(uint64_t n) {
+  // Bytes of an argument. Fewer than `n` are damage; the result is then empty.
+  std::string_view read_bytes(uint64_t n) {
     if (n > bytes_.size() - at_) {
       damage("is cut off");
       at_ = bytes_.size();
@@ -103,7 +103,7 @@ class Machine {
 
   uint64_t unsigned_of(size_t width) {
     uint64_t out = 0;
-    const std::string_view raw = take(width);
+    const std::string_view raw = read_bytes(width);
     for (size_t i = 0; i < raw.size(); ++i) out |= uint64_t{static_cast<uint8_t>(raw[i])} << (8 * i);
     return out;
   }
@@ -124,7 +124,7 @@ class Machine {
     if (out_.problem.empty()) stack_.push_back(value);
   }
 
-  // Whole numbers beyond 64 bits are none that a dump has: they become null.
+  // Integers beyond 64 bits do not occur in dumps: they become null.
   void push_long(std::string_view raw) {
     if (raw.size() > 8) {
       push(out_.tree.add_null());
@@ -188,17 +188,17 @@ class Machine {
         push_decimal(line());
         return true;
       case 0x8a:
-        push_long(take(unsigned_of(1)));
+        push_long(read_bytes(unsigned_of(1)));
         return true;
       case 0x8b:
-        push_long(take(unsigned_of(4)));
+        push_long(read_bytes(unsigned_of(4)));
         return true;
       case 'F':
         push_real(line());
         return true;
       case 'G': {
         uint64_t bits = 0;
-        for (const char c : take(8)) bits = bits << 8 | static_cast<uint8_t>(c);
+        for (const char c : read_bytes(8)) bits = bits << 8 | static_cast<uint8_t>(c);
         push(out_.tree.add_real(std::bit_cast<double>(bits)));
         return true;
       }
@@ -207,11 +207,11 @@ class Machine {
     }
   }
 
-  void push_text(uint64_t size) { push(out_.tree.add_text(take(size))); }
+  void push_text(uint64_t size) { push(out_.tree.add_text(read_bytes(size))); }
 
   bool text(uint8_t op) {
     switch (op) {
-      case 'S': {  // quoted; escapes stay as they are written
+      case 'S': {  // quoted; escapes are not decoded
         std::string_view quoted = line();
         if (quoted.size() >= 2 && (quoted[0] == '\'' || quoted[0] == '"') && quoted.back() == quoted[0])
           quoted = quoted.substr(1, quoted.size() - 2);
@@ -241,7 +241,7 @@ class Machine {
     }
   }
 
-  // The values since the last mark, which is taken away.
+  // The index of the first value since the last mark; removes the mark.
   size_t since_mark() {
     if (marks_.empty()) {
       damage("is damaged: a mark is missing");
@@ -252,7 +252,7 @@ class Machine {
     return mark;
   }
 
-  // Nothing below the last mark may be taken.
+  // Whether `n` values are on the stack above the last mark.
   bool have(size_t n) {
     const size_t floor = marks_.empty() ? 0 : marks_.back();
     if (stack_.size() >= floor + n) return true;
@@ -274,7 +274,7 @@ class Machine {
     push(table);
   }
 
-  // Values from `first` on go into the container below them.
+  // Moves the values from `first` on into the container below them.
   void store(size_t first, DataTree::Kind kind) {
     if (first == 0 || first > stack_.size() || out_.tree.kind(stack_[first - 1]) != kind)
       return damage("is damaged: values without their list or table");
@@ -342,7 +342,7 @@ class Machine {
     const auto at = memo_.find(name);
     if (at == memo_.end()) return damage("is damaged: it asks for a value that it did not have");
     push(at->second);
-    // Values that are asked for again and again take no room of their own, but on the stack.
+    // A value that is fetched repeatedly takes no memory of its own, but a place on the stack.
     if (stack_.size() > limits::kDumpValues) damage("is too large");
   }
 
@@ -388,7 +388,7 @@ class Machine {
         if (const uint64_t protocol = unsigned_of(1); protocol > 5)
           damage(fmt::format("is of protocol {}, which is not known", protocol));
         break;
-      case 0x95:  // a frame: what follows is read as it comes
+      case 0x95:  // a frame: its content is read as usual
         unsigned_of(8);
         break;
       case '.':
@@ -411,7 +411,7 @@ class Machine {
     }
   }
 
-  // What was under way when the bytes ended goes into the lists and tables that wait for it.
+  // After a cut: moves pending values into the lists and tables below them.
   void finish() {
     using Kind = DataTree::Kind;
     if (!stopped_) {
@@ -435,7 +435,7 @@ class Machine {
   size_t at_ = 0, op_at_ = 0;
   bool stopped_ = false;
   std::vector<Ref> stack_;
-  std::vector<size_t> marks_;  // places on the stack
+  std::vector<size_t> marks_;  // indices on the stack
   std::unordered_map<uint64_t, Ref> memo_;
   ReadTree out_;
 };

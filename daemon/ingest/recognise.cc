@@ -14,7 +14,7 @@ using namespace std::string_view_literals;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Formats whose beginning may look like text.
+// Formats with a beginning that may look like text.
 constexpr std::array kBinaryMagics = {
     "\x7f"
     "ELF"sv,
@@ -34,7 +34,7 @@ constexpr std::array kBinaryMagics = {
     "\xfe\xff"sv,  // byte order marks of UTF-16
 };
 
-// A header's length in 8 bytes, then JSON: weights as safetensors stores them.
+// The size of a header in 8 bytes, then JSON: weights in safetensors format.
 bool is_safetensors(std::string_view head) {
   return head.size() > 9 && head.substr(4, 4) == "\0\0\0\0"sv && head[8] == '{' && head[9] == '"';
 }
@@ -56,7 +56,7 @@ std::string_view trimmed(std::string_view text) {
   return first == text.npos ? std::string_view() : text.substr(first);
 }
 
-// Calls visit(line) for each line of the head that is not blank; the last one may lack its end.
+// Calls visit(line) for each non-blank line of the head; the last one may lack its end.
 template <class Visit>
 void each_line(std::string_view text, Visit visit) {
   while (!text.empty()) {
@@ -116,7 +116,7 @@ StackLine stack_line(std::string_view line) {
   return {false, frame};
 }
 
-// Begins as a dump, and most of it is one: a log in which a dump stands is a log.
+// Whether the text begins as a dump and most of it is one: a log that contains a dump is a log.
 bool is_stack_text(std::string_view head) {
   size_t lines = 0, belonging = 0;
   bool opened = false;
@@ -146,7 +146,7 @@ bool named_as_flight_recorder(std::string_view name) {
   return false;
 }
 
-// Of JSON, as far as content tells.
+// For JSON, judged by content only.
 std::optional<FileKind> kind_of_json(const NamedHead& file, std::string_view name) {
   const JsonLines lines = count_json_lines(file.head);
   if (lines.metrics > 0 && lines.objects * 2 >= lines.lines) return FileKind::kMetrics;
@@ -160,7 +160,7 @@ std::optional<FileKind> kind_of_json(const NamedHead& file, std::string_view nam
   // The reader reports a dump that is cut off early.
   if ((first.has_entries || first.has_version) && named_as_flight_recorder(name))
     return FileKind::kFlightRecorder;
-  // Its first line is longer than the head and may yet say its kind.
+  // The first line is longer than the head: its kind may follow.
   if (name.ends_with(".ndjson") && lines.objects > 0 && lines.other_kinds == 0) return FileKind::kMetrics;
   if (is_machine_json(file.head)) return FileKind::kUnread;
   return std::nullopt;
@@ -173,7 +173,7 @@ std::optional<FileKind> kind_of_binary(std::string_view head, std::string_view n
     return marked || named_as_flight_recorder(name) ? FileKind::kFlightRecorder : FileKind::kUnread;
   }
   if (!is_binary(head)) return std::nullopt;
-  // A trace whose magic is damaged: its reader tells what is wrong with it.
+  // A trace with damaged magic bytes: its reader reports the error.
   return name.ends_with(".comm") ? FileKind::kComm : FileKind::kUnread;
 }
 
@@ -197,7 +197,7 @@ bool is_binary(std::string_view head) {
     if (head.starts_with(magic)) return true;
   if (is_safetensors(head)) return true;
   if (head.size() > 262 && head.substr(257, 5) == "ustar") return true;
-  constexpr size_t kNulBlock = 16;  // as many in a row were never written by anybody
+  constexpr size_t kNulBlock = 16;  // no writer writes so many in a row
   size_t controls = 0, others = 0;
   for (size_t i = 0; i < head.size();) {
     const auto c = static_cast<unsigned char>(head[i]);
@@ -207,7 +207,7 @@ bool is_binary(std::string_view head) {
     }
     i += run;
     if (run >= kNulBlock) continue;
-    // \a \b \t \n \v \f \r and escape are what terminals are sent.
+    // \a \b \t \n \v \f \r and escape are sent to terminals.
     const bool control = (c < 0x20 && !(c >= 0x07 && c <= 0x0d) && c != 0x1b) || c == 0x7f;
     (control ? controls : others) += run;
   }

@@ -1,5 +1,5 @@
-// What a file is, from its first bytes and its name (formats.md section 1): content first, name second. Pure
-// functions of what they are given; any thread. The inputs may be anything.
+// Recognises the kind of a file from its first bytes and its name (formats.md section 1): content first, name
+// second. Pure functions; any thread. Inputs are untrusted.
 #pragma once
 
 #include <cstddef>
@@ -9,25 +9,25 @@
 
 namespace culprit::ingest {
 
-// Bytes of decompressed content that recognition looks at: some lines of metrics, the opening of a dump.
+// Bytes of decompressed content for recognition: some lines of metrics, the beginning of a dump.
 constexpr size_t kHeadBytes = 16 << 10;
-// Bytes of a compressed file that surely hold kHeadBytes of content, if it has them: a zstd block of 128 KiB
-// that did not compress, and its headers.
+// Bytes of a compressed file that contain kHeadBytes of content, if it has them: an incompressible zstd block
+// of 128 KiB, and its headers.
 constexpr size_t kCompressedHeadBytes = 192 << 10;
 
-// By magic, whatever the name. zstd's skippable frames count as zstd.
+// By magic bytes, for any name. zstd's skippable frames count as zstd.
 Compression compression_of(std::string_view head);
 
 struct NamedHead {
   std::string_view head;      // the first bytes of the decompressed content
-  bool whole = false;         // nothing follows them
-  std::string_view below;     // the path below the argument, with the suffix of a compression if it has one
-  std::string_view argument;  // `stacks` may be the folder that was named
+  bool whole = false;         // nothing follows `head`
+  std::string_view below;     // path below the argument, with the suffix of a compression if any
+  std::string_view argument;  // the named file or folder; a folder may be called `stacks`
 };
 FileKind kind_of(const NamedHead& file);
 
-// No text: mostly control characters, UTF-16, or a well-known binary format. Text with some NULs, blocks of
-// NULs (as a crash or a truncated log leaves), terminal sequences or bytes that are no UTF-8 is text.
+// Whether the head is no text: mostly control characters, UTF-16, or a well-known binary format. Text may
+// have some NULs, blocks of NULs (from a crash or a truncated log), terminal sequences or invalid UTF-8.
 bool is_binary(std::string_view head);
 
 }  // namespace culprit::ingest

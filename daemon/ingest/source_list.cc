@@ -40,8 +40,8 @@ bool is_below(const std::string& path, const std::string& folder) {
 
 std::string own_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// The first bytes of the content. What stands before the data of a sparse file is a hole (a log that was
-// truncated under its writer): the text after it tells what the file is.
+// The first bytes of the content. A leading hole of a sparse file (a log that was truncated under its writer)
+// is skipped: the text after it decides.
 Result<std::string> read_head(const File& file, const std::string& path) {
   std::string head(kHeadBytes, '\0');
   ReadOutcome outcome = file.read_at(head.data(), head.size(), 0);
@@ -81,7 +81,7 @@ void recognise(SourceFile& file, std::string_view raw, size_t asked) {
   }
   text.resize(size);
   set_kind(file, text, whole);
-  // Compressed, and damaged from the start: as a log its reader gets to tell so.
+  // Compressed and damaged from the start: treated as a log, whose reader reports the damage.
   if (file.kind == FileKind::kEmpty && !whole) file.kind = FileKind::kLog;
 }
 
@@ -94,7 +94,7 @@ class Walk {
     if (argument == "-") return stream();
     struct stat status;
     if (::stat(argument.c_str(), &status) != 0) return failed(system_error(argument, errno));
-    if (S_ISFIFO(status.st_mode)) return stream();  // a shell's <(…) has no path that resolves
+    if (S_ISFIFO(status.st_mode)) return stream();  // a shell's <(…) has no resolvable path
     const auto resolved = resolve(argument);
     if (!resolved) return failed(system_error(argument, errno));
     root_ = *resolved;
@@ -102,7 +102,7 @@ class Walk {
       auto names = read_names(argument);
       if (!names) return failed(std::move(names.error()));
       above_ = {{status.st_dev, status.st_ino}};
-      // Before all others: as a link it takes its target from those that would be listed as logs.
+      // Before all other names: if it is a link, its target must not be listed as a log.
       const auto job = std::find(names->begin(), names->end(), kJobFile);
       if (job != names->end()) std::rotate(names->begin(), job, job + 1);
       return folder(argument, "", *names);
@@ -116,7 +116,7 @@ class Walk {
 
   void failed(Error error) { list_.failed_arguments.push_back(std::move(error)); }
   void problem(const std::string& path, std::string what) {
-    // The row names the file already.
+    // The message already names the file.
     if (what.starts_with(path + ": ")) what.erase(0, path.size() + 2);
     list_.problems.push_back(Problem{path, std::nullopt, std::move(what)});
   }
@@ -138,7 +138,7 @@ class Walk {
     list_.files.push_back(std::move(file));
   }
 
-  // The error why it cannot be read; nothing when it is listed, or was listed before.
+  // The reason why the file cannot be read; nothing if it is listed now or was listed before.
   std::optional<Error> regular_file(const std::string& path, const std::string& below,
                                     const std::string& resolved) {
     auto opened = File::open(path);
@@ -188,7 +188,7 @@ class Walk {
     if (::lstat(path.c_str(), &status) != 0) return problem(path, system_error(path, errno).text);
     if (S_ISLNK(status.st_mode)) return link(path, below);
     if (S_ISDIR(status.st_mode)) return subfolder(path, below, {status.st_dev, status.st_ino});
-    if (!S_ISREG(status.st_mode)) return;  // pipes, devices and sockets hold nothing to read
+    if (!S_ISREG(status.st_mode)) return;  // pipes, devices and sockets have no content to read
     const auto error = regular_file(path, below, join(root_, below));
     if (error) problem(path, error->text);
   }
@@ -205,8 +205,8 @@ class Walk {
   }
 
   void subfolder(const std::string& path, const std::string& below, FolderId id) {
-    // Only a folder mounted below itself comes here twice. Those above are what is asked, not all that were
-    // seen: file systems exist that give two folders one number.
+    // Only a folder mounted below itself comes here twice. Only the folders above are compared: some file
+    // systems give two folders one number.
     if (std::find(above_.begin(), above_.end(), id) != above_.end()) return;
     const auto names = read_names(path);
     if (!names) return problem(path, names.error().text);
@@ -217,7 +217,7 @@ class Walk {
 
   SourceList& list_;
   const std::atomic<bool>* stop_;
-  std::string argument_, root_;  // root_: the argument, all links followed
+  std::string argument_, root_;  // root_: the argument with all links followed
   std::vector<FolderId> above_;
   std::unordered_set<std::string> listed_;  // resolved paths
 };

@@ -13,12 +13,12 @@
 namespace culprit::ingest {
 namespace {
 
-// What has to be read to know a chunk: the byte before it (is it a newline?), its range, and as much beyond
-// its end as a line may keep, and one byte more, which tells whether the line ends there.
+// The bytes needed for a chunk: the byte before it (is it a newline?), its range, the part of a line that may
+// be kept beyond its end, and one byte more, which shows whether the line ends there.
 struct Window {
   uint64_t begin = 0;   // in the text
   size_t capacity = 0;  // bytes, at most
-  size_t limit = 0;     // where in the window the chunk's range ends
+  size_t limit = 0;     // end of the chunk's range in the window
 };
 
 Window window_of(uint64_t index, const ChunkRule& rule) {
@@ -27,15 +27,15 @@ Window window_of(uint64_t index, const ChunkRule& rule) {
           before + rule.chunk_bytes};
 }
 
-// Where in the window the first line of the chunk begins; `have` if none does.
+// Offset of the chunk's first line in the window; `have` if no line begins there.
 size_t first_line(const char* data, size_t have, const Window& window, uint64_t index) {
   if (index == 0 || have == 0) return 0;
-  // A newline in the range's last byte begins a line of the next chunk.
+  // A line that begins after the range's last byte belongs to the next chunk.
   const void* newline = std::memchr(data, '\n', std::min(have, window.limit - 1));
   return newline ? static_cast<size_t>(static_cast<const char*>(newline) - data) + 1 : have;
 }
 
-// Sets what the chunk is, from `have` bytes of its window in its store. Fewer than the window's capacity: the
+// Sets the members of the chunk from the `have` bytes of its window. Fewer than the window's capacity: the
 // text ends there.
 void frame(ChunkBuffer& chunk, size_t have, uint64_t index, const ChunkRule& rule) {
   const Window window = window_of(index, rule);
@@ -64,7 +64,7 @@ void frame(ChunkBuffer& chunk, size_t have, uint64_t index, const ChunkRule& rul
 
 char* ByteStore::reserve(size_t size) {
   if (size > capacity_) {
-    bytes_.reset();  // first, so that both are never held at once
+    bytes_.reset();  // first, so that both are never allocated at once
     bytes_ = std::make_unique_for_overwrite<char[]>(size);
     capacity_ = size;
   }
@@ -91,8 +91,8 @@ Result<ChunkBuffer> read_plain_chunk(const SourceFile& file, uint64_t index, Chu
   chunk.last = index + 1 >= chunk_count(file.size, rule);
   size_t wanted =
       file.size > window.begin ? std::min<uint64_t>(window.capacity, file.size - window.begin) : 0;
-  // A hole has no line's beginning: what a writer leaves that writes on after its log was truncated under it
-  // can be terabytes.
+  // No line begins in a hole. A writer that continues after its log was truncated can leave a hole of
+  // terabytes.
   if (index > 0 && wanted > 0 && opened->data_from(window.begin) >= window.begin + window.limit) {
     const size_t in_range = std::min(wanted, window.limit) - 1;
     chunk.store.reserve(1);
@@ -119,7 +119,7 @@ struct StreamReader::Impl {
   Decompressor text;
   ChunkRule rule;
   uint64_t index = 0;
-  std::string carry;  // what was read beyond the last chunk's end, with the byte before it
+  std::string carry;  // bytes read beyond the last chunk's end, with the byte before it
   bool ended = false;
 };
 
@@ -149,7 +149,7 @@ std::optional<ChunkBuffer> StreamReader::next(ChunkBuffer recycled) {
   size_t have = self.carry.size();
   std::memcpy(data, self.carry.data(), have);
   have += self.text.read(data + have, window.capacity - have);
-  // Before framing, which may overwrite a byte of it.
+  // Before framing, which may overwrite one of its bytes.
   self.carry.clear();
   if (have > window.limit) self.carry.assign(data + window.limit - 1, have - window.limit + 1);
   frame(chunk, have, self.index, self.rule);

@@ -1,14 +1,14 @@
-// Reads a file's text, decompressed, as chunks of whole lines. A reader belongs to one thread at a time.
+// Reads a file's text, decompressed, as chunks of whole lines. One thread at a time.
 //
-// Chunk i holds the lines that begin within [i * C, (i + 1) * C) of the text, C = ChunkRule::chunk_bytes. A
-// plain file can be read in parts by several threads; a compressed file or a pipe is read in order, and cut
-// by the same rule in the decompressed text, so that chunks do not depend on how they were read.
+// Chunk i has the lines that begin within [i * C, (i + 1) * C) of the text, C = ChunkRule::chunk_bytes.
+// Several threads may read parts of a plain file. A compressed file or a pipe is read in order and divided by
+// the same rule in the decompressed text, so that chunks do not depend on the way of reading.
 //
-// The last line of a chunk may reach beyond the chunk's end; up to ChunkRule::line_bytes bytes of what lies
-// beyond are kept, the rest is left out, and the line's newline put in its place (ChunkBuffer::cut). So a
-// chunk never holds more than C + line_bytes + 1 bytes, a line of 100 GB costs its reading and no more, and
-// every line keeps its number and its offset: only the last line of a chunk is ever cut, and it is cut beyond
-// limits::kLineBytes only. A chunk all of whose bytes belong to a line that began before is empty.
+// The last line of a chunk may reach beyond the chunk's end. Up to ChunkRule::line_bytes bytes beyond the end
+// are kept; the rest is left out, and a newline ends the line (ChunkBuffer::cut). So a chunk has at most C +
+// line_bytes + 1 bytes, and a line of 100 GB costs only its reading. Every line keeps its number and its
+// offset: only the last line of a chunk is ever cut, and only beyond limits::kLineBytes. A chunk in the
+// middle of an earlier line is empty.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +31,16 @@ struct ChunkRule {
   size_t line_bytes = limits::kLineBytes;
 };
 
-// Chunks that a text of this size has (at least 1).
+// Number of chunks of a text of this size (at least 1).
 uint64_t chunk_count(uint64_t size, const ChunkRule& rule = {});
 
-// Whether the file must be read with StreamReader: it is compressed, a stream, or does not tell its size
-// (files of /proc).
+// Whether the file requires StreamReader: it is compressed, a stream, or reports no size (files of /proc).
 bool is_stream(const SourceFile& file);
 
-// Memory that is not filled with zeros, and used again.
+// Reusable memory that is not filled with zeros.
 class ByteStore {
  public:
-  // At least `size` bytes; what was there is lost.
+  // At least `size` bytes; the earlier content is lost.
   char* reserve(size_t size);
   char* data() { return bytes_.get(); }
 
@@ -50,26 +49,25 @@ class ByteStore {
   size_t capacity_ = 0;
 };
 
-// A chunk and the memory that `bytes` points into (which moves along with it). TextChunk borrows from it.
+// A chunk and the memory behind `bytes` (moved together). TextChunk borrows from it.
 struct ChunkBuffer {
   std::string_view bytes;
   uint64_t index = 0;
-  uint64_t offset = 0;  // of bytes[0] in the text
-  uint64_t range_bytes =
-      0;              // of the text that lie in the chunk's range: over all chunks, the size of the text
-  bool last = false;  // no chunk follows
-  bool cut = false;   // the last line is longer than what `bytes` has of it
-  std::optional<Problem> problem;  // of a plain file: `bytes` has what could be read
+  uint64_t offset = 0;             // of bytes[0] in the text
+  uint64_t range_bytes = 0;        // size of the chunk's range; the sum is the size of the text
+  bool last = false;               // no chunk follows
+  bool cut = false;                // the last line is longer than in `bytes`
+  std::optional<Problem> problem;  // of a plain file: `bytes` has the readable part
   ByteStore store;
 };
 
-// Reads chunk `index` of a plain file with pread; safe from any thread. The file is read as long as it was
-// when it was listed: what has been written since is left alone. If it is shorter now, the chunk in which it
-// ends has the problem. `recycled`: a buffer of before, for its memory.
+// Reads chunk `index` of a plain file with pread; any thread. The file is read up to its size when it was
+// listed; later bytes are ignored. If it is shorter now, the chunk with its end has the problem. `recycled`:
+// an earlier buffer, to reuse its memory.
 Result<ChunkBuffer> read_plain_chunk(const SourceFile& file, uint64_t index, ChunkBuffer recycled = {},
                                      const ChunkRule& rule = {});
 
-// Reads any file in order: compressed ones, pipes, and plain ones just as well.
+// Reads any file in order: compressed files, pipes and plain files.
 class StreamReader {
  public:
   static Result<StreamReader> open(const SourceFile& file, const ChunkRule& rule = {});
@@ -78,8 +76,8 @@ class StreamReader {
   StreamReader& operator=(StreamReader&&) noexcept;
   ~StreamReader();
 
-  // The next chunk, nothing after the last. Damage ends the text where it stands: what was sound has been
-  // given, and problem() tells. There is always a first chunk, even of an empty text.
+  // The next chunk; nothing after the last. Damage ends the text: earlier bytes were returned, and problem()
+  // reports the damage. There is always a first chunk, even of an empty text.
   std::optional<ChunkBuffer> next(ChunkBuffer recycled = {});
   const std::optional<Problem>& problem() const;
   // Bytes of the file consumed so far, for a progress bar.

@@ -70,7 +70,7 @@ bool speaks(std::string_view head) {
 }  // namespace
 
 UnreadKind unread_kind(std::string_view head) {
-  constexpr size_t kType = 16;  // of an ELF file; 4 is a core dump's
+  constexpr size_t kType = 16;  // of an ELF file; 4 is a core dump
   if (head.starts_with("\x7f"
                        "ELF"sv)) {
     if (head.size() > kType && head[kType] == 4)

@@ -7,11 +7,11 @@ namespace culprit::ingest {
 
 struct UnreadKind {
   std::string_view what;     // "a core dump"
-  std::string_view instead;  // what to give in its place; empty: nothing
+  std::string_view instead;  // a suggested input in its place; empty: none
 };
 UnreadKind unread_kind(std::string_view head);
 
-// JSON that no person reads: a profiler's trace, or lines of objects that have neither a sentence nor a step.
+// JSON for machines: a profiler's trace, or lines of objects with neither a sentence nor a step.
 bool is_machine_json(std::string_view head);
 
 }  // namespace culprit::ingest

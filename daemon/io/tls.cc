@@ -48,7 +48,7 @@ struct TlsStream::Impl : std::enable_shared_from_this<TlsStream::Impl> {
   Impl(Env& env_in, Options options_in) : env(env_in), options(std::move(options_in)) {}
 
   void begin();
-  void take(std::string_view bytes);
+  void on_bytes(std::string_view bytes);
   void below_ended(const Error* error);
   void shake();
   void shaken(Status status);
@@ -133,7 +133,7 @@ void TlsStream::Impl::begin() {
   } else {
     SSL_set_accept_state(ssl.get());
   }
-  below->start({[this](std::string_view bytes) { take(bytes); },
+  below->start({[this](std::string_view bytes) { on_bytes(bytes); },
                 [this](const Error* error) { below_ended(error); },
                 [this] {
                   if (state == State::kStarted && handlers.on_sent) handlers.on_sent();
@@ -145,7 +145,7 @@ void TlsStream::Impl::begin() {
   });
 }
 
-void TlsStream::Impl::take(std::string_view bytes) {
+void TlsStream::Impl::on_bytes(std::string_view bytes) {
   const auto self = shared_from_this();  // one of the calls may destroy the owner
   if (state == State::kEnded) return;
   BIO_write(in, bytes.data(), static_cast<int>(bytes.size()));

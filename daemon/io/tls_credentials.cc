@@ -131,7 +131,7 @@ Status fits_use(X509* own, const std::string& path, const TlsUse& use) {
     named = named || name == lower(use.name);
   }
   if (!named)
-    return fail(ErrorCode::kInvalid, path + ": is that of " + (names.empty() ? "nobody" : names) +
+    return fail(ErrorCode::kInvalid, path + ": is that of " + (names.empty() ? "no host" : names) +
                                          " by its DNS names, and not of " + use.name);
   const bool connects = use.side == TlsStream::Side::kConnects;
   if (X509_check_purpose(own, connects ? X509_PURPOSE_SSL_CLIENT : X509_PURPOSE_SSL_SERVER, 0) != 1)

@@ -1,5 +1,5 @@
-// What a source's bytes become on their way into the engine: a piece of text (from ingest), and the batch
-// that parsing makes of it (for Engine::step). A batch belongs to one source and holds it in order.
+// Input of the engine: a source, and chunks of its text (from ingest). All chunks of one source arrive in
+// order.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,30 @@ namespace culprit {
 
 using SourceId = uint32_t;
 
-// kEvent: events of a trace, a line each ("name=ecc count=3").
+// kEvent: events of a trace, one per line ("name=ecc count=3").
 enum class SourceKind : uint8_t { kLog, kKernel, kEvent };
 
-// One watched or read file, stream or feed, and what its path or its owner says of who writes to it.
+// One watched or read file, stream or feed, with what its path or configuration says about the writer.
 struct SourceInfo {
   std::string file;  // as reports name it
   SourceKind kind = SourceKind::kLog;
   std::optional<std::string> host;
   std::optional<uint32_t> rank;
   std::optional<uint32_t> local;  // local device on `host`
-  bool host_wins = false;         // the user's own pattern gave it: it outranks the lines' prefixes
+  bool host_wins = false;         // the user's own pattern set the host: it overrides the prefixes of lines
   bool rank_wins = false;
-  TimeNs modified_ns = kNoTime;  // of the file: places times that tell no year
-  uint64_t lines_before = 0;     // of the file, that were another run's: its own count on from them
+  TimeNs modified_ns = kNoTime;  // of the file: supplies the year for times without one
+  uint64_t lines_before = 0;     // lines of the file in earlier runs; numbers continue after them
 };
 
-// Whole lines of one source. `bytes` is borrowed for the call; the last line may lack its newline only at the
-// end of the source.
+// Whole lines of one source. `bytes` is borrowed for the call. Only the last line of the source may lack its
+// newline.
 struct TextChunk {
   SourceId source = 0;
   uint64_t index = 0;   // of this chunk in its source, from 0
   uint64_t offset = 0;  // of bytes[0] in the source's decompressed text
   std::string_view bytes;
-  uint64_t range_bytes = 0;  // of the source that this chunk stands for: more than bytes where a line was cut
+  uint64_t range_bytes = 0;  // size of this chunk in the source: more than `bytes` if a line was cut
   bool last = false;         // the source ends with this chunk
 };
 

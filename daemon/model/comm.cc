@@ -82,7 +82,7 @@ bool is_synchronising(CommOp op) {
   }
 }
 
-std::string_view word(CommOp op) { return kOps[static_cast<uint16_t>(op) % kCommOps]; }
-std::string_view word(CommGroup group) { return kGroups[static_cast<uint8_t>(group) % kCommGroups]; }
+std::string_view to_string(CommOp op) { return kOps[static_cast<uint16_t>(op) % kCommOps]; }
+std::string_view to_string(CommGroup group) { return kGroups[static_cast<uint8_t>(group) % kCommGroups]; }
 
 }  // namespace culprit

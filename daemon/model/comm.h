@@ -1,6 +1,6 @@
-// Records of communication operations: formats.md section 3, as they stand in `.comm` files and in rings. A
-// record is copied as it lies in memory (little-endian). Times are of the clock of the host that wrote it:
-// clocks of different hosts need not agree. Plain values; any thread.
+// Records of communication operations, as in `.comm` files and in rings (formats.md section 3). The layout in
+// memory equals the layout in files (little-endian). Times are of the clock of the host that wrote the
+// record; clocks of hosts may differ. Plain values; any thread.
 #pragma once
 
 #include <cstddef>
@@ -43,12 +43,12 @@ constexpr uint8_t kCommDeviceTimes = 1;  // a flag
 struct CommRecord {
   uint64_t start_ns = 0;  // the rank's entry
   uint64_t end_ns = 0;    // its exit; 0 while unfinished
-  uint64_t comm = 0;      // the same on all of its ranks
-  uint64_t seq = 0;       // of a collective, among all of the communicator; of send, recv: of the pair
+  uint64_t comm = 0;      // the same on all ranks of the communicator
+  uint64_t seq = 0;       // of collectives: number within the communicator; of send and recv: within the pair
   uint64_t bytes = 0;     // moved per rank; 0: unknown
   uint32_t rank = 0;      // global
   uint32_t step = kCommUnknown;
-  uint32_t peer = kCommUnknown;  // global rank, of send and recv
+  uint32_t peer = kCommUnknown;  // of send and recv: global rank
   uint32_t comm_size = 0;
   CommOp op = CommOp::kJoin;
   CommGroup group = CommGroup::kUnknown;
@@ -60,22 +60,22 @@ static_assert(sizeof(CommRecord) == kCommRecordBytes && offsetof(CommRecord, op)
               offsetof(CommRecord, device) == 60);
 
 struct CommHeader {
-  std::string host, job;  // valid UTF-8; longer names are cut to 63 and 47 bytes when they are written
+  std::string host, job;  // valid UTF-8; writers cut longer names to 63 and 47 bytes
 };
 
-// Of the first kCommHeaderBytes of a file. The error is a reason without a subject.
+// Parses the first kCommHeaderBytes of a file. The error is a reason without a subject.
 Result<CommHeader> parse_comm_header(std::string_view bytes);
 std::string comm_header_bytes(const CommHeader& header);
 
-// What is wrong with a record by itself (an operation or group that does not exist, a span that is negative,
-// a rank beyond limits::kCommRanks, a peer that is none); empty where nothing is.
+// The fault of a single record, empty if it is sound: an operation or group that does not exist, a negative
+// span, a rank beyond limits::kCommRanks, a missing peer.
 std::string_view comm_record_fault(const CommRecord& record);
 
 bool is_p2p(CommOp op);
-// All ranks leave together, so that the last to arrive has the shortest span. Not broadcast, reduce, gather,
-// scatter and sends: their exits are not simultaneous.
+// Whether all ranks leave the operation together, so that the last rank to arrive has the shortest span.
+// False for broadcast, reduce, gather, scatter and sends: their exits are not simultaneous.
 bool is_synchronising(CommOp op);
-std::string_view word(CommOp op);
-std::string_view word(CommGroup group);
+std::string_view to_string(CommOp op);
+std::string_view to_string(CommGroup group);
 
 }  // namespace culprit

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -23,6 +24,21 @@ enum class FindingKind : uint8_t {
   kIteration,  // `iteration` was unusual, on its subjects if any
 };
 
+// The detectors of formats.md section 7. kNone: a rule made the finding.
+enum class DetectorKind : uint8_t {
+  kNone,
+  kSpatial,
+  kTemporal,
+  kCrossJob,
+  kSilence,
+  kTraceback,
+  kComm,
+  kFlight,
+  kNumerics,
+  kStacks
+};
+std::string_view to_string(DetectorKind);  // "spatial", "cross-job", …; kNone: empty
+
 // The subject of a finding: a host, a rank or device of it, or the link from it to `peer`. A rank without a
 // known host has no host. Names as in logs and job.toml, ranks global, devices local.
 struct FindingSubject {
@@ -35,12 +51,12 @@ struct FindingSubject {
 };
 
 struct Finding {
-  std::string detector;  // a detector of formats.md section 7: "spatial", "comm", "plugin:NAME", ...
-  std::string rule;      // id of its rule; empty: none
+  DetectorKind detector = DetectorKind::kNone;
+  std::string rule;  // id of its rule; empty: none
   FindingKind kind = FindingKind::kSupport;
   FindingRole role = FindingRole::kRoot;
   std::vector<FindingSubject> subjects;  // empty: unknown
-  bool of_nobody = false;  // a fault of the program or cluster: no host is to blame, whichever shows it
+  bool by_no_device = false;  // a fault of the program or cluster: no host is to blame, whichever shows it
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
   std::optional<int64_t> iteration;  // current training iteration at first_ns
   std::vector<Evidence> evidence;    // the earliest ones, by time; the first gives the place of the finding

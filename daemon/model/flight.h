@@ -23,13 +23,13 @@ struct FlightGroup {
   std::optional<int64_t> enqueued, completed;
 };
 
-// An operation that the rank enqueued. Words are indices into FlightDump::words.
+// An operation that the rank enqueued. Texts are indices into FlightDump::words.
 struct FlightOp {
   uint32_t group = 0;  // index into FlightDump::groups
   uint32_t name = 0;   // "all_reduce", "recv 0<-3"
   uint32_t in_sizes = 0, out_sizes = 0, dtypes = 0;
   uint32_t stack = 0;  // index into FlightDump::stacks
-  int64_t seq = 0;     // of collectives: the number within the group, alike on all ranks
+  int64_t seq = 0;     // of collectives: the number within the group, the same on all ranks
   TimeNs created_ns = kNoTime;
   FlightState state = FlightState::kScheduled;
   bool p2p = false;
@@ -39,12 +39,12 @@ struct FlightOp {
 struct FlightDump {
   uint32_t rank = 0;
   std::optional<std::string> host;
-  bool host_guessed = false;    // it is where the dump was found: others may share that folder
+  bool host_guessed = false;    // `host` is the folder of the dump: several hosts may share that folder
   std::string file;             // as reports name it
   std::string version;          // of the format
   TimeNs written_ns = kNoTime;  // of the file, where it is known
   std::vector<FlightGroup> groups;
-  std::vector<FlightOp> ops;  // in the order in which they were enqueued
+  std::vector<FlightOp> ops;  // in order of enqueueing
   std::vector<std::string> words;
   std::vector<std::vector<uint32_t>> stacks;  // frames as words, innermost first; the first stack is empty
 };

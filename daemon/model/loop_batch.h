@@ -25,21 +25,22 @@ class LoopBatch {
   void clear();
   bool empty() const { return rows_.empty() && events_.empty(); }
   size_t rows() const { return rows_.size(); }
-  // What tells no host is of this one.
+  // Sets the host of rows and events without one.
   void set_host(std::string_view host);
 
-  // rows(std::span<const MetricRow>) for rows that follow one another, event(const LoopEvent&) between them.
+  // Calls rows(std::span<const MetricRow>) for consecutive rows and event(const LoopEvent&) for each event,
+  // in order of arrival.
   template <class Rows, class Event>
   void each(const Rows& rows, const Event& event) {
     join();
     const std::span<const MetricRow> all(rows_);
-    size_t told = 0;
+    size_t reported = 0;
     for (const PlacedEvent& e : events_) {
-      if (e.behind > told) rows(all.subspan(told, e.behind - told));
-      told = e.behind;
+      if (e.behind > reported) rows(all.subspan(reported, e.behind - reported));
+      reported = e.behind;
       event(e.event);
     }
-    if (told < all.size()) rows(all.subspan(told));
+    if (reported < all.size()) rows(all.subspan(reported));
   }
 
  private:
@@ -48,7 +49,7 @@ class LoopBatch {
   };
   struct PlacedEvent {
     LoopEvent event;
-    size_t behind = 0;  // so many rows
+    size_t behind = 0;  // number of rows before the event
     size_t fields = 0;
   };
   std::string_view keep(std::string_view text);
@@ -56,7 +57,7 @@ class LoopBatch {
 
   std::unordered_set<std::string> texts_;
   std::vector<MetricRow> rows_;
-  std::vector<Counts> counts_;  // of rows_, whose spans are set by join(): their arrays move while they grow
+  std::vector<Counts> counts_;  // of rows_; join() sets their spans: arrays move as they grow
   std::vector<PlacedEvent> events_;
   std::vector<MetricValue> values_;
   std::vector<MetricDigest> digests_;

@@ -14,13 +14,13 @@ namespace {
 
 constexpr char kMark[] = {'C', 'P'};
 constexpr size_t kProgramBytes = 64, kBootIdBytes = 64, kHostBytes = 253, kJobBytes = 256;
-// A newer version may have logs of other kinds; more than these are none of ours.
+// Kinds of logs in a message: a newer version may have more kinds.
 constexpr size_t kLogsMax = 8;
-// So that behind any sequence there is another; a frame each nanosecond takes a century to come there.
+// Every sequence number has a successor. At a frame each nanosecond this value is reached after a century.
 constexpr uint64_t kSequenceMax = uint64_t{1} << 62;
 
-// fields() below names what a body has, once for writing and once for reading: a Writer or a Reader passes
-// over it. A Reader keeps the first thing that is wrong.
+// fields() lists the members of a body once, for writing and for reading, by a Writer or a Reader. A Reader
+// keeps the first error.
 class Writer {
  public:
   explicit Writer(std::string& out) : out_(out) {}
@@ -63,9 +63,9 @@ class Reader {
   void text(std::string& value, size_t max, const char* what) {
     const size_t size = body_.get<uint16_t>();
     require(size <= max, what);
-    if (wrong() == nullptr) value = body_.take(size);
+    if (wrong() == nullptr) value = body_.read_bytes(size);
   }
-  void bytes(std::string& value) { value = body_.take(body_.get<uint32_t>()); }
+  void bytes(std::string& value) { value = body_.read_bytes(body_.get<uint32_t>()); }
   template <class T, class Each>
   void list(std::vector<T>& values, size_t max, Each each) {
     const size_t size = body_.get<uint16_t>();
@@ -92,7 +92,7 @@ void log_kind(Io& io, L& log) {
   io.number(log);
   io.require(is_known(log), "there is no such log");
 }
-// Logs of kinds that only newer versions have are none of ours.
+// Logs of unknown kinds (of newer versions) are skipped.
 template <class Io, class Logs, class Each>
 void log_list(Io& io, Logs& logs, Each each) {
   io.list(logs, kLogsMax, [&](auto& log) {
@@ -240,7 +240,7 @@ template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, Unknown>
 void fields(Io&, M&) {}
 
-// Types on the wire are the places in Message: what is there stays, and what comes is added at its end.
+// The type on the wire is the index in Message: existing entries stay, new ones are appended.
 constexpr const char* kNames[] = {"unknown message", "hello",  "welcome", "frame", "skipped", "ack",
                                   "status",          "wanted", "ping",    "pong",  "refused", "bye",
                                   "steps wanted"};
@@ -309,7 +309,7 @@ std::string encode(const Message& message) {
 Result<Message> decode(uint16_t type, std::string_view body) { return decode_as(type, body); }
 
 void Splitter::add(std::string_view bytes) {
-  // What was taken goes when it is most of what is there: each byte is moved once or so.
+  // Erases consumed bytes once they are at least half of the buffer: each byte moves about once.
   if (begin_ > 0 && begin_ * 2 >= buffer_.size()) {
     buffer_.erase(0, begin_);
     begin_ = 0;
@@ -320,7 +320,8 @@ void Splitter::add(std::string_view bytes) {
 
 Result<std::optional<Message>> Splitter::next() {
   const std::string_view rest = std::string_view(buffer_).substr(begin_);
-  // As soon as it shows: who speaks something else may wait for our answer and say no more.
+  // Reports a wrong mark at its first wrong byte: a peer of another protocol may wait for an answer and send
+  // no more.
   const size_t shown = std::min(rest.size(), sizeof kMark);
   if (rest.substr(0, shown) != std::string_view(kMark, shown))
     return fail(ErrorCode::kInvalid,

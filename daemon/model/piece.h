@@ -1,10 +1,10 @@
 // Input of the daemon from its host, for the store and the engine: sources, and pieces of their bytes in
 // order. Plain values that own all their data.
 //
-// The evidence of a source is its bytes as they came, one after the other: a file's over all its generations
-// (what is written to one after the next was begun stands where it was found; its place tells which it is),
-// a ring's records, a socket's lines, the kernel's records. `offset` counts in it. Bytes that were lost count
-// as a gap at the offset where they are missing; they take no room in the evidence.
+// The evidence of a source is its bytes in order of arrival: a file's bytes over all its generations, a
+// ring's records, a socket's lines, the kernel's records. Late bytes of an earlier generation stand where
+// they were found; the piece's place identifies their file. `offset` is a position in the evidence. Lost
+// bytes are a gap at the offset where they are missing; a gap takes no room in the evidence.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,11 @@
 
 namespace culprit {
 
-// An agent's condensed log has kCondensed, the blocks of one session of a job (core/wire.h; a piece with
-// bytes is one block, whole; path "condensed/SESSION", in hex), and kMark: how far a source's evidence is
-// condensed (no bytes ever: its place tells). Who analyses needs no marks. kDump is a file that a process
-// writes as a whole (a Flight Recorder dump): what it holds says something once all of it is there.
+// Two kinds belong to an agent's condensed log. kCondensed: the blocks of one session of a job
+// (core/wire/inputs.h); a piece with bytes is one whole block; path "condensed/SESSION", in hex. kMark: how
+// far a source's evidence is condensed; without bytes, its place has the position; engines ignore marks.
+// kDump is a file that a process writes as a whole (a Flight Recorder dump) and that is parsed when it is
+// complete.
 enum class OriginKind : uint8_t {
   kFile = 0,
   kSocket = 1,
@@ -42,28 +43,53 @@ struct StreamInfo {
   StreamId id = kNoStream;
   OriginKind kind = OriginKind::kFile;
   std::string job;                   // empty: of every job on the host (the kernel's messages)
-  std::string path;                  // as it is watched: formats.md section 9, `path` of evidence
-  std::optional<uint32_t> uid, pid;  // of the peer that writes it, as the kernel tells
+  std::string path;                  // as watched: `path` of evidence in formats.md section 9
+  std::optional<uint32_t> uid, pid;  // of the process that writes the source, as the kernel reports it
   TimeNs opened_ns = kNoTime;        // wall clock
-  TimeNs boot_ns = kNoTime;          // wall time at which the kernel's clock was 0, of kKernel
+  TimeNs boot_ns = kNoTime;          // of kKernel: wall time at which the kernel's clock was 0
 };
 
-// Which file it is, and how far its bytes are taken. A path may change its file, and an inode its content:
-// only all of these together tell (device and inode, what it begins with, what stands before the place).
-// A copy of it has another inode and all the rest.
-// Rings and the kernel's messages keep their place in one too, in their own sense: for the store it is
-// opaque.
+// Identity of a file, and the position up to which its bytes are read. A path may get another file, and an
+// inode another content. Only all members together identify a file: device, inode, beginning, and the bytes
+// before the position. A copy has another inode and equal other members.
 struct FilePlace {
   uint64_t device = 0, inode = 0;
   uint64_t fingerprint = 0;        // XXH3 of the first `fingerprint_bytes` bytes
-  uint32_t fingerprint_bytes = 0;  // as many as there were, at most limits::kFingerprintBytes
-  uint64_t offset = 0;             // in this file, behind the bytes of the piece
+  uint32_t fingerprint_bytes = 0;  // at most limits::kFingerprintBytes; fewer if the file was shorter
+  uint64_t offset = 0;             // in this file, after the bytes of the piece
   uint64_t tail = 0;               // XXH3 of the last `tail_bytes` bytes before the offset
-  uint32_t tail_bytes = 0;         // as many as were taken in a row, at most limits::kTailBytes
+  uint32_t tail_bytes = 0;         // at most limits::kTailBytes; fewer if fewer were read in a row
   bool operator==(const FilePlace&) const = default;
 };
 
-// What is missing from a source at a known place. Either count may be 0: not known, or none.
+// Positions of sources that are no files. The store keeps each in the form of a FilePlace and interprets none
+// of its fields; the formats on disk are those of FilePlace.
+
+// In a ring: the next record since the ring's start, and the dropped records that were reported.
+struct RingPlace {
+  uint64_t device = 0, inode = 0;
+  uint64_t drops = 0, next = 0;
+  FilePlace stored() const { return {device, inode, drops, 0, next}; }
+  static RingPlace from(const FilePlace& p) { return {p.device, p.inode, p.fingerprint, p.offset}; }
+};
+
+// In the kernel's messages: the sequence number of the next record of this boot.
+struct KernelPlace {
+  uint64_t boot = 0, next = 0;
+  FilePlace stored() const { return {0, 0, boot, 0, next}; }
+  static KernelPlace from(const FilePlace& p) { return {p.fingerprint, p.offset}; }
+};
+
+// In the condensed log: how far a stream of the evidence with this epoch is condensed.
+struct MarkPlace {
+  uint64_t epoch = 0, stream = 0;  // of the evidence
+  uint64_t offset = 0, lines = 0;  // bytes before the mark, and the lines that end there
+  uint64_t flags = 0;              // the writer's
+  FilePlace stored() const { return {epoch, stream, flags, 0, offset, lines}; }
+  static MarkPlace from(const FilePlace& p) { return {p.device, p.inode, p.offset, p.tail, p.fingerprint}; }
+};
+
+// Data missing from a source at a known position. A count of 0 means none or unknown.
 struct Gap {
   uint64_t bytes = 0, records = 0;
   std::string reason;  // "the file was truncated before it was read"
@@ -71,45 +97,45 @@ struct Gap {
 
 struct Piece {
   StreamId stream = kNoStream;
-  uint64_t offset = 0;  // in the source's evidence, of bytes[0]
+  uint64_t offset = 0;  // of bytes[0] in the source's evidence
   std::string bytes;
-  TimeNs time_ns = kNoTime;  // when it was read, wall clock
+  TimeNs time_ns = kNoTime;  // wall clock at reading
   std::optional<Gap> gap;    // before the bytes
-  // How far the file that the bytes are of is taken once the store has them; not of a socket. One of those
-  // left behind where it goes on from there (bytes written to it late), else the one being taken.
+  // Read position in the file of these bytes once the store has the piece; none for a socket. For late bytes
+  // it continues an earlier file of the source, otherwise the current file.
   std::optional<FilePlace> place;
-  bool ends = false;  // nothing follows: the file was removed, the process ended
+  bool ends = false;  // nothing follows: the file was removed or the process ended
 };
 
-// What a source has left behind in the store, as found at a start.
+// The state of a source in the store, as found at a start of the daemon.
 struct StreamState {
   StreamInfo info;
   uint64_t size = 0;               // bytes of evidence: the offset of the next piece
   std::optional<FilePlace> place;  // not of a socket
   bool ended = false;
-  // Where it stood in the files that it left for others (rotated, truncated): so that they are known under
-  // whatever name they have now, and never taken again. The latest last, at most kPastPlaces.
+  // Final positions in earlier files of the source (rotated, truncated): they are recognised under any name
+  // and never read again. The latest is last; at most kPastPlaces.
   std::vector<FilePlace> past;
 };
-// Rotations whose files are kept, generously: logrotate's own default is 4, a year of daily ones rare.
+// Rotated files that are remembered: logrotate's default is 4; a year of daily files is rare.
 constexpr size_t kPastPlaces = 32;
 
-// Whether a piece that passes over so many bytes, and stands at `now` behind them, goes on from `before` in
-// the same file.
+// Whether a piece of `passed` bytes (with its gap) that ends at `now` continues from `before` in the same
+// file.
 inline bool goes_on_in(const FilePlace& before, const FilePlace& now, uint64_t passed) {
   return before.device == now.device && before.inode == now.inode && before.offset + passed == now.offset;
 }
 
-// What the store holds of a stream once it has this piece: it moves the place that it goes on from, the
-// source's own or a past one, and where it goes on from none, another generation begins.
-// `State` has its members of these names; `size` are the piece's bytes.
+// Updates the state of a stream in the store by a piece. The piece moves the place that it continues: the
+// source's current place or a past one. If it continues none, a new generation begins. `State` has the
+// members of StreamState with the same names; `size` is the size of the piece's bytes.
 template <class State>
 void advance(State& state, const Piece& piece, OriginKind kind, size_t size) {
   state.size = std::max(state.size, piece.offset + size);
   state.ended = piece.ends;
   if (!piece.place) return;
-  // The first piece of another generation begins at 0, also where inode and size are those of the one before;
-  // one that goes on is the same, also where it is read on in a copy.
+  // The first piece of a new generation begins at 0, even if inode and size equal those before. A piece that
+  // continues belongs to the same generation, even if it was read from a copy.
   const uint64_t passed = size + (piece.gap ? piece.gap->bytes : 0);
   const auto goes_on = [&](const FilePlace& place) {
     return place == *piece.place || place.offset + passed <= piece.place->offset;
@@ -132,11 +158,11 @@ inline void advance(StreamState& state, const Piece& piece) {
   advance(state, piece, state.info.kind, piece.bytes.size());
 }
 
-// One unit for the store and the engine, in this order: streams come before their pieces.
+// One unit for the store and the engine, in this order: streams before their pieces.
 struct PieceBatch {
   std::vector<StreamInfo> opened;
   std::vector<Piece> pieces;
-  bool whole = false;  // in one frame of the store: it becomes durable together, or not
+  bool whole = false;  // in one frame of the store: all of it becomes durable, or none
   uint64_t bytes() const {
     uint64_t n = 0;
     for (const Piece& p : pieces) n += p.bytes.size();

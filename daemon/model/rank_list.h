@@ -1,5 +1,5 @@
-// Ranks of a group, ascending, as runs at even distances: those of a process group are one run, or a few,
-// however many ranks it has, and each rank of it tells of them all. A plain value; any thread.
+// The ranks of a group, ascending, as runs with a constant step. A process group has one or a few runs,
+// whatever its size, and a dump of each rank lists all of them. A plain value; any thread.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class RankList {
   RankList(const std::vector<uint32_t>& ranks) : RankList(std::span(ranks)) {}
   RankList(std::initializer_list<uint32_t> ranks) : RankList(std::span(ranks.begin(), ranks.size())) {}
 
-  // Beyond the ranks that are there; of one rank or more, at a distance if of several.
+  // Appends a run of ranks above all earlier ones. `step` counts only for two or more ranks.
   void add(const Run& run) { runs_.push_back(run); }
 
   bool empty() const { return runs_.empty(); }

@@ -5,10 +5,12 @@
 #include <numeric>
 #include <utility>
 
+#include "model/finding.h"
+
 namespace culprit {
 namespace {
 
-// Each table stands in the order of its enum: word() indexes it.
+// Each table is in the order of its enum: to_string() uses the value as index.
 template <class Enum>
 struct Words;
 
@@ -44,6 +46,20 @@ struct Words<About> {
   static constexpr std::array<std::string_view, 2> kTable{"job", "culprit"};
 };
 template <>
+struct Words<SlowPart> {
+  static constexpr std::array<std::string_view, 7> kTable{"gpu",    "host",   "nic", "link",
+                                                          "nvlink", "switch", "job"};
+};
+template <>
+struct Words<NumericClass> {
+  static constexpr std::array<std::string_view, 5> kTable{"sdc", "data", "optimizer", "schedule", "unknown"};
+};
+template <>
+struct Words<DetectorKind> {
+  static constexpr std::array<std::string_view, 10> kTable{
+      "", "spatial", "temporal", "cross-job", "silence", "traceback", "comm", "flight", "numerics", "stacks"};
+};
+template <>
 struct Words<Severity> {
   static constexpr std::array<std::string_view, 4> kTable{"info", "warning", "error", "fatal"};
 };
@@ -53,7 +69,7 @@ std::string_view word_of(Enum value) {
   return Words<Enum>::kTable[static_cast<size_t>(value)];
 }
 
-// Keeps the `top` entries that `better` prefers, in the order in which they stand.
+// Keeps the `top` entries that `better` prefers, in their present order.
 template <class Entry, class Better>
 size_t cut_by(std::vector<Entry>& list, size_t top, Better better) {
   if (list.size() <= top) return 0;
@@ -78,7 +94,7 @@ size_t cut_tail(std::vector<Entry>& list, size_t top) {
   return left_out;
 }
 
-// The verdict stays whatever `top` is: a report that names a cause must hold it.
+// The verdict is kept for any `top`: a report that names a cause must contain it.
 size_t cut_diagnoses(Report& report, size_t top) {
   const size_t before = report.diagnoses.size();
   if (before <= top) return 0;
@@ -91,20 +107,23 @@ size_t cut_diagnoses(Report& report, size_t top) {
   return cut_tail(report.diagnoses, top);
 }
 
-// What a spell of slow steps cost in all.
+// The total cost of a spell of slow steps.
 double total_cost(const Irregularity& x) {
   return x.cost_ms * static_cast<double>(x.last_step - x.first_step + 1);
 }
 
 }  // namespace
 
-std::string_view word(Category value) { return word_of(value); }
-std::string_view word(Component value) { return word_of(value); }
-std::string_view word(Symptom value) { return word_of(value); }
-std::string_view word(Stage value) { return word_of(value); }
-std::string_view word(ActionKind value) { return word_of(value); }
-std::string_view word(About value) { return word_of(value); }
-std::string_view word(Severity value) { return word_of(value); }
+std::string_view to_string(Category value) { return word_of(value); }
+std::string_view to_string(Component value) { return word_of(value); }
+std::string_view to_string(Symptom value) { return word_of(value); }
+std::string_view to_string(Stage value) { return word_of(value); }
+std::string_view to_string(ActionKind value) { return word_of(value); }
+std::string_view to_string(About value) { return word_of(value); }
+std::string_view to_string(DetectorKind value) { return word_of(value); }
+std::string_view to_string(SlowPart value) { return word_of(value); }
+std::string_view to_string(NumericClass value) { return word_of(value); }
+std::string_view to_string(Severity value) { return word_of(value); }
 
 template <class Enum>
 std::optional<Enum> from_word(std::string_view word) {
@@ -120,25 +139,28 @@ template std::optional<Symptom> from_word(std::string_view);
 template std::optional<Stage> from_word(std::string_view);
 template std::optional<ActionKind> from_word(std::string_view);
 template std::optional<About> from_word(std::string_view);
+template std::optional<SlowPart> from_word(std::string_view);
+template std::optional<NumericClass> from_word(std::string_view);
 template std::optional<Severity> from_word(std::string_view);
 
 void keep_top(Report& report, size_t top) {
-  const auto told = [&](const char* list, size_t left_out) {
+  const auto reported = [&](const char* list, size_t left_out) {
     if (left_out) report.cut[list] += left_out;
   };
-  told("diagnoses", cut_diagnoses(report, top));
-  told("suspects", cut_tail(report.suspects, top));
-  told("indicating", cut_tail(report.indicating, top));
-  told("iterations", cut_by(report.iterations, top, [](const IterationScore& a, const IterationScore& b) {
-         return a.score > b.score;
-       }));
-  told("irregularities", cut_by(report.irregularities, top, [](const Irregularity& a, const Irregularity& b) {
-         return total_cost(a) > total_cost(b);
-       }));
-  told("numerics", cut_by(report.numerics, top, [](const NumericFault& a, const NumericFault& b) {
-         return a.confidence > b.confidence;
-       }));
-  told("problems", cut_tail(report.problems, top));
+  reported("diagnoses", cut_diagnoses(report, top));
+  reported("suspects", cut_tail(report.suspects, top));
+  reported("indicating", cut_tail(report.indicating, top));
+  reported("iterations", cut_by(report.iterations, top, [](const IterationScore& a, const IterationScore& b) {
+             return a.score > b.score;
+           }));
+  reported("irregularities",
+           cut_by(report.irregularities, top, [](const Irregularity& a, const Irregularity& b) {
+             return total_cost(a) > total_cost(b);
+           }));
+  reported("numerics", cut_by(report.numerics, top, [](const NumericFault& a, const NumericFault& b) {
+             return a.confidence > b.confidence;
+           }));
+  reported("problems", cut_tail(report.problems, top));
 }
 
 }  // namespace culprit

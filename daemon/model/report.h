@@ -40,16 +40,21 @@ enum class Symptom : uint8_t { kLaunchFailure, kCrash, kHang, kSlowdown, kNumeri
 enum class Stage : uint8_t { kLaunch, kInit, kIterative, kCheckpoint, kTeardown };
 enum class ActionKind : uint8_t { kIsolate, kCheck, kRestart, kRollback, kRetry, kMitigate, kFix, kNone };
 enum class About : uint8_t { kJob, kCulprit };
+// What slows a job's steps: a part of the machine, or the job as a whole.
+enum class SlowPart : uint8_t { kGpu, kHost, kNic, kLink, kNvlink, kSwitch, kJob };
+enum class NumericClass : uint8_t { kSdc, kData, kOptimizer, kSchedule, kUnknown };
 enum class Severity : uint8_t { kInfo, kWarning, kError, kFatal };
 
 // The words of formats.md; from_word returns nothing for other words.
-std::string_view word(Category);
-std::string_view word(Component);
-std::string_view word(Symptom);
-std::string_view word(Stage);
-std::string_view word(ActionKind);
-std::string_view word(About);
-std::string_view word(Severity);
+std::string_view to_string(Category);
+std::string_view to_string(Component);
+std::string_view to_string(Symptom);
+std::string_view to_string(Stage);
+std::string_view to_string(ActionKind);
+std::string_view to_string(About);
+std::string_view to_string(SlowPart);
+std::string_view to_string(NumericClass);
+std::string_view to_string(Severity);
 template <class Enum>
 std::optional<Enum> from_word(std::string_view word);
 
@@ -147,7 +152,7 @@ struct ChainLink {
 struct Irregularity {
   int64_t first_step = 0, last_step = 0;
   double slowdown = 1, cost_ms = 0;
-  std::string kind;  // gpu host nic link nvlink switch job
+  SlowPart kind = SlowPart::kJob;
   std::vector<Suspect> suspects;
   std::vector<Link> links;
   std::optional<uint64_t> comm;
@@ -156,7 +161,7 @@ struct Irregularity {
 
 struct NumericFault {
   int64_t step = 0, detected_at = 0;
-  std::string kind;  // "class" in the report: sdc data optimizer schedule unknown
+  NumericClass kind = NumericClass::kUnknown;  // "class" in the report
   std::vector<uint32_t> ranks;
   std::vector<std::string> metrics;
   double confidence = 0;

@@ -13,156 +13,38 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "base/text.h"
+#include "model/json_writer.h"
 
 namespace culprit {
 namespace {
 
-bool is_plain(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\';
-}
-
-// Writes directly, without a tree: the report of a large job has some hundred thousand places.
-class Writer {
+// Adds what only a report has: bounded scores, and points of curves.
+class Writer : public JsonWriter {
  public:
-  std::string take() { return std::move(out_); }
-
-  template <class Body>
-  void object(Body body) {
-    bracketed('{', '}', body);
-  }
-
-  template <class Range, class Each>
-  void list(const char* name, const Range& range, Each each) {
-    key(name);
-    bracketed('[', ']', [&] {
-      for (const auto& entry : range) separate(), each(entry);
-    });
-  }
-
-  template <class Body>
-  void member(const char* name, Body body) {
-    key(name);
-    body();
-  }
-
-  template <class Value>
-  void field(const char* name, const Value& value) {
-    key(name);
-    write(value);
-  }
-
-  template <class Range>
-  void values(const char* name, const Range& range) {
-    list(name, range, [this](const auto& value) { this->write(value); });
-  }
-
-  // Points of a curve with this many digits: null is not reported, infinities as in formats.md.
+  // Points of a curve with this many digits. Null means not reported; infinities as in formats.md.
   template <class Range>
   void points(const char* name, const Range& range, int digits) {
     list(name, range, [&](double value) {
       if (std::isinf(value))
         write(value > 0 ? "Infinity" : "-Infinity");
       else if (std::isnan(value))
-        out_ += "null";
+        write_null();
       else
-        fmt::format_to(std::back_inserter(out_), "{:.{}g}", value, digits);
+        write_digits(value, digits);
     });
   }
 
   void score(const char* name, double value) { field(name, value > 0 ? std::min(value, 1.0) : 0.0); }
-  void time(const char* name, TimeNs time) { time == kNoTime ? null(name) : field(name, time); }
-  void null(const char* name) { key(name), out_ += "null"; }
-
-  void write(std::string_view text) {
-    out_ += '"';
-    const auto bad = std::find_if_not(text.begin(), text.end(), is_plain);
-    out_.append(text.begin(), bad);
-    if (bad != text.end()) escape(to_utf8(text.substr(static_cast<size_t>(bad - text.begin()))));
-    out_ += '"';
-  }
-  void write(const std::string& text) { write(std::string_view(text)); }
-  void write(const char* text) { write(std::string_view(text)); }
-
-  // JSON has no infinities and NaN.
-  void write(double value) {
-    if (std::isfinite(value))
-      fmt::format_to(std::back_inserter(out_), "{}", value);
-    else
-      out_ += "null";
-  }
-  void write(bool value) { out_ += value ? "true" : "false"; }
-  template <std::integral Integer>
-  void write(Integer value) {
-    fmt::format_to(std::back_inserter(out_), "{}", value);
-  }
-  template <class Value>
-  void write(const std::optional<Value>& value) {
-    if (value)
-      write(*value);
-    else
-      out_ += "null";
-  }
-
- private:
-  template <class Body>
-  void bracketed(char open, char close, Body body) {
-    const bool outer = std::exchange(first_, true);
-    out_ += open;
-    body();
-    out_ += close;
-    first_ = outer;
-  }
-
-  void separate() {
-    if (!std::exchange(first_, false)) out_ += ',';
-  }
-
-  void key(std::string_view name) {
-    separate();
-    write(name);
-    out_ += ':';
-  }
-
-  // Controls of C1 and the separators U+2028 and U+2029 are escaped too: readers in many languages take them
-  // for the end of a line, and a report is one line.
-  void escape(std::string_view text) {
-    for (size_t i = 0; i < text.size(); ++i) {
-      const char c = text[i];
-      const auto byte = static_cast<unsigned char>(c);
-      if (c == '"' || c == '\\') {
-        out_ += '\\', out_ += c;
-      } else if (c == '\n') {
-        out_ += "\\n";
-      } else if (c == '\t') {
-        out_ += "\\t";
-      } else if (byte < 0x20 || byte == 0x7f) {
-        fmt::format_to(std::back_inserter(out_), "\\u{:04x}", byte);
-      } else if (byte == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
-        fmt::format_to(std::back_inserter(out_), "\\u{:04x}", static_cast<unsigned char>(text[++i]));
-      } else if (const std::string_view three = text.substr(i, 3);
-                 three == "\xe2\x80\xa8" || three == "\xe2\x80\xa9") {
-        out_ += three[2] == '\xa8' ? "\\u2028" : "\\u2029";
-        i += 2;
-      } else {
-        out_ += c;
-      }
-    }
-  }
-
-  std::string out_;
-  bool first_ = true;
 };
 
-// Digits of the points of a curve, and of a shade.
+// Digits of a point of a curve, and of a shade.
 constexpr int kCurveDigits = 7, kShadeDigits = 3;
 
 double value_at(const auto& values, size_t i) {
   return i < values.size() ? static_cast<double>(values[i]) : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Thins the steps: each point has the slowest of its steps.
+// Thins the steps: each point shows its slowest step.
 std::vector<size_t> shown_steps(const CommSteps& comm) {
   const size_t n = std::min(comm.steps.size(), limits::kNumericPoints);
   std::vector<size_t> out(n);
@@ -182,7 +64,7 @@ class ReportWriter {
     const Report none;
     ReportWriter writer(none);
     writer.diagnosis(d);
-    return writer.w_.take();
+    return writer.w_.finish();
   }
 
   std::string run(Charts charts) {
@@ -216,7 +98,7 @@ class ReportWriter {
         });
       });
     });
-    return w_.take();
+    return w_.finish();
   }
 
  private:
@@ -241,12 +123,12 @@ class ReportWriter {
       w_.field("id", d.id);
       w_.field("rule", d.rule);
       w_.field("detector", d.detector);
-      w_.field("about", word(d.about));
+      w_.field("about", to_string(d.about));
       w_.field("title", d.title);
-      w_.field("category", word(d.category));
-      w_.field("component", word(d.component));
-      w_.field("symptom", word(d.symptom));
-      d.stage ? w_.field("stage", word(*d.stage)) : w_.null("stage");
+      w_.field("category", to_string(d.category));
+      w_.field("component", to_string(d.component));
+      w_.field("symptom", to_string(d.symptom));
+      d.stage ? w_.field("stage", to_string(*d.stage)) : w_.null("stage");
       w_.field("iteration", d.iteration);
       w_.time("time_ns", d.time_ns);
       w_.score("confidence", d.confidence);
@@ -258,7 +140,7 @@ class ReportWriter {
       w_.field("remedy", d.remedy);
       w_.member("action", [&] {
         w_.object([&] {
-          w_.field("kind", word(d.action.kind));
+          w_.field("kind", to_string(d.action.kind));
           w_.values("targets", d.action.targets);
         });
       });
@@ -342,7 +224,7 @@ class ReportWriter {
       w_.values("steps", std::array{x.first_step, x.last_step});
       w_.field("slowdown", x.slowdown);
       w_.field("cost_ms", x.cost_ms);
-      w_.field("kind", x.kind);
+      w_.field("kind", to_string(x.kind));
       places("suspects", x.suspects, true);
       links(x.links);
       w_.field("comm", x.comm);
@@ -362,7 +244,7 @@ class ReportWriter {
     w_.object([&] {
       w_.field("step", x.step);
       w_.field("detected_at", x.detected_at);
-      w_.field("class", x.kind);
+      w_.field("class", to_string(x.kind));
       w_.values("ranks", x.ranks);
       w_.values("metrics", x.metrics);
       w_.score("confidence", x.confidence);

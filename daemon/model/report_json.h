@@ -1,5 +1,5 @@
-// The JSON form of a report, formats.md section 7 to the letter: one object on one line, no final newline.
-// Text that is no valid UTF-8 has its bad bytes replaced; no time, rank or line is guessed: unknown is null.
+// The JSON form of a report, exactly as in formats.md section 7: one object on one line, without final
+// newline. Invalid UTF-8 bytes are replaced. Unknown times, ranks and lines are null.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 #include "model/report.h"
 
 namespace culprit {
-// Data for display: the member "charts" {"numerics", "comm"}, from CommSteps and NumericCurves under the
-// names of their members, some hundred KB at most.
-enum class Charts : uint8_t { kLeftOut, kTold };
+// Data for display: the member "charts" {"numerics", "comm"}, from CommSteps and NumericCurves with the names
+// of their members. At most some hundred KB.
+enum class Charts : uint8_t { kLeftOut, kIncluded };
 std::string to_json(const Report& report, Charts charts = Charts::kLeftOut);
 std::string to_json(const Diagnosis& diagnosis);
 }  // namespace culprit

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Reads fields of one object after the other; the first that is wrong is kept, and the rest is harmless.
+// Reads the fields of one object after another. The first error is kept; later reads then have no effect.
 class Reader {
  public:
   std::string take_error() { return std::move(error_); }
@@ -44,7 +44,7 @@ class Reader {
   void word_field(const Json& object, const char* name, Enum& out) {
     std::string text;
     field(object, name, text);
-    // A word of a later version is what is not known here: the default.
+    // An unknown value of a later version leaves the default.
     if (const auto value = from_word<Enum>(text)) out = *value;
   }
 
@@ -60,7 +60,7 @@ class Reader {
     }
   }
 
-  // Of a curve, as many as it has steps.
+  // Reads the points of a curve: one per step.
   template <class Value>
   void points(const Json& object, const char* name, size_t count, std::vector<Value>& out) {
     const Json* found = find(object, name);
@@ -165,7 +165,7 @@ class ReportReader {
     r_.field(x, "last_ns", job.last_ns);
   }
 
-  // It is one of the diagnoses, said again.
+  // The verdict repeats one of the diagnoses.
   void read_verdict(const Json& x) {
     std::string id;
     r_.field(x, "id", id);
@@ -270,7 +270,7 @@ class ReportReader {
       NumericFault& n = out_.numerics.emplace_back();
       r_.field(x, "step", n.step);
       r_.field(x, "detected_at", n.detected_at);
-      r_.field(x, "class", n.kind);
+      r_.word_field(x, "class", n.kind);
       r_.field(x, "ranks", n.ranks);
       r_.field(x, "metrics", n.metrics);
       r_.field(x, "confidence", n.confidence);
@@ -287,7 +287,7 @@ class ReportReader {
     out.first_step = steps[0], out.last_step = steps[1];
     r_.field(x, "slowdown", out.slowdown);
     r_.field(x, "cost_ms", out.cost_ms);
-    r_.field(x, "kind", out.kind);
+    r_.word_field(x, "kind", out.kind);
     places(x, "suspects", out.suspects);
     links(x, out.links);
     r_.field(x, "comm", out.comm);

@@ -11,13 +11,13 @@
 namespace culprit {
 namespace {
 
-// A job of more hosts, or a host of more ranks, does not exist.
+// Upper limits: no real job has more hosts, and no real host more ranks.
 constexpr size_t kHostsMax = 65'536;
 constexpr int64_t kRanksPerHostMax = 4'096;
 constexpr int64_t kDegreeMax = 1'000'000;
 constexpr size_t kTextMax = 4'096;
 
-// Reads typed keys out of a table and keeps the first error, which names the place and the key.
+// Reads typed keys from a table and keeps the first error, which names the place and the key.
 class Reader {
  public:
   explicit Reader(std::string_view name) : name_(name) {}
@@ -83,7 +83,7 @@ void read_job(Reader& reader, const toml::table& table, JobFile& job) {
   reader.text(table, "host_pattern", job.host_pattern);
   reader.text(table, "rank_pattern", job.rank_pattern);
   reader.number(table, "ranks_per_host", kRanksPerHostMax, job.ranks_per_host);
-  // A host that stands twice would make its ranks ambiguous.
+  // A repeated host would make its ranks ambiguous.
   std::vector<std::string_view> names(job.hosts.begin(), job.hosts.end());
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
@@ -141,7 +141,7 @@ std::optional<std::string> host_of_rank(const JobFile& job, uint32_t rank) {
 
 std::optional<uint32_t> device_of_rank(const JobFile& job, uint32_t rank) {
   if (!job.ranks_per_host || *job.ranks_per_host == 0) return std::nullopt;
-  // With the hosts known, a rank beyond the last of them is none of this job.
+  // With the hosts known, a rank beyond the last host does not belong to this job.
   if (!job.hosts.empty() && rank / *job.ranks_per_host >= job.hosts.size()) return std::nullopt;
   return rank % *job.ranks_per_host;
 }

@@ -1,4 +1,4 @@
-// Which rank runs where: job.toml (formats.md section 6), read and asked. Values only; any thread.
+// The placement of ranks on hosts, from job.toml (formats.md section 6). Values only; any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Parallel {
   uint32_t tp = 1, pp = 1, dp = 1, ep = 1, cp = 1;
 };
 
-// What job.toml says. An absent table or key leaves its default.
+// The content of job.toml. An absent table or key leaves its default.
 struct JobFile {
   std::optional<std::string> id;
   std::vector<std::string> hosts;
@@ -27,14 +27,14 @@ struct JobFile {
   std::optional<std::string> revision, last_good;
 };
 
-// Parses the text of a job.toml. `name` is the file's name for messages ("dir/job.toml:3:1: ...").
-// Unknown keys are ignored (a newer tool may have written them); a known key of a wrong type is an error.
+// Parses the text of a job.toml. `name` is the file's name for messages ("dir/job.toml:3:1: ..."). Unknown
+// keys are ignored (a newer tool may have written them); a known key of a wrong type is an error.
 Result<JobFile> parse_job_file(std::string_view text, std::string_view name);
 
-// Where a rank runs, as far as `job` tells: hosts[r / ranks_per_host], device r % ranks_per_host.
+// The host of a rank, if `job` determines it: hosts[r / ranks_per_host], device r % ranks_per_host.
 std::optional<std::string> host_of_rank(const JobFile& job, uint32_t rank);
 std::optional<uint32_t> device_of_rank(const JobFile& job, uint32_t rank);
-// The rank of a host's local device.
+// The global rank of a host's local device.
 std::optional<uint32_t> rank_of_local(const JobFile& job, std::string_view host, uint32_t local);
 
 }  // namespace culprit

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "model/json_writer.h"
 #include "serve/metrics.h"
 #include "serve/page.h"
 
@@ -104,18 +105,18 @@ class EvidenceCopy : public std::enable_shared_from_this<EvidenceCopy> {
   void next() {
     if (done_) return;
     reader_->next([weak = weak_from_this()](Result<EvidenceChunk> chunk) {
-      if (const auto self = weak.lock()) self->take(std::move(chunk));
+      if (const auto self = weak.lock()) self->on_chunk(std::move(chunk));
     });
   }
 
-  void take(Result<EvidenceChunk> chunk) {
+  void on_chunk(Result<EvidenceChunk> chunk) {
     if (done_) return;
     // A truncated body shows the client that it is incomplete.
     if (!chunk) {
       out_->abort();
       return stop();
     }
-    if (chunk->gap) tell(chunk->gap_offset.value_or(chunk->offset), *chunk->gap);
+    if (chunk->gap) write_gap(chunk->gap_offset.value_or(chunk->offset), *chunk->gap);
     const bool empty = chunk->bytes.empty();
     out_->write(std::move(chunk->bytes));
     if (chunk->last) {
@@ -128,7 +129,7 @@ class EvidenceCopy : public std::enable_shared_from_this<EvidenceCopy> {
     }
   }
 
-  void tell(uint64_t offset, const Gap& gap) {
+  void write_gap(uint64_t offset, const Gap& gap) {
     if (++gaps_ > kGapTrailers) return;
     std::string text = fmt::format("at byte {}: ", offset);
     if (gap.bytes > 0) text += fmt::format("{} lost: ", counted(gap.bytes, "byte"));
@@ -190,11 +191,15 @@ Route changing(std::string pattern, std::vector<std::string> known, Change chang
 
 void serve_health(ApiSource& source, const Reply& reply) {
   const Health health = source.health();
-  const nlohmann::json body{{"ok", health.ok}, {"sentence", to_utf8(health.sentence)}};
-  reply.send({health.ok ? 200 : 503, "application/json", body.dump() + "\n", {}});
+  JsonWriter w;
+  w.object([&] {
+    w.field("ok", health.ok);
+    w.field("sentence", health.sentence);
+  });
+  reply.send({health.ok ? 200 : 503, "application/json", w.finish() + "\n", {}});
 }
 
-void ask_diagnoses(ApiSource& source, const Request& request, ApiSource::Answer answer) {
+void serve_diagnoses(ApiSource& source, const Request& request, ApiSource::Answer answer) {
   const auto since = number<TimeNs>(request, "since_ns");
   if (!since) return answer(tl::unexpected(since.error()));
   const auto run = number<uint32_t>(request, "run");
@@ -202,7 +207,7 @@ void ask_diagnoses(ApiSource& source, const Request& request, ApiSource::Answer 
   source.diagnoses({parameter(request, "job"), *run, *since}, std::move(answer));
 }
 
-void ask_report(ApiSource& source, const Request& request, ApiSource::Answer answer) {
+void serve_report(ApiSource& source, const Request& request, ApiSource::Answer answer) {
   const auto run = number<uint32_t>(request, "run");
   if (!run) return answer(tl::unexpected(run.error()));
   const auto charts = number<uint32_t>(request, "charts");
@@ -238,9 +243,9 @@ std::vector<Route> Api::routes() {
   out.push_back(reading("/v1/status", {}, [&s](R, A answer) { s.status(std::move(answer)); }));
   out.push_back(reading("/v1/jobs", {}, [&s](R, A answer) { s.jobs(std::move(answer)); }));
   out.push_back(reading("/v1/jobs/{job}/report", {"run", "charts"},
-                        [&s](R r, A answer) { ask_report(s, r, std::move(answer)); }));
+                        [&s](R r, A answer) { serve_report(s, r, std::move(answer)); }));
   out.push_back(reading("/v1/diagnoses", {"job", "since_ns", "run"},
-                        [&s](R r, A answer) { ask_diagnoses(s, r, std::move(answer)); }));
+                        [&s](R r, A answer) { serve_diagnoses(s, r, std::move(answer)); }));
   out.push_back(reading("/v1/suspects", {"job"},
                         [&s](R r, A answer) { s.suspects(parameter(r, "job"), std::move(answer)); }));
   out.push_back(reading("/v1/hosts", {}, [&s](R, A answer) { s.hosts(std::move(answer)); }));

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/check.h"
 #include "base/text.h"
+#include "model/json_writer.h"
 
 namespace culprit::serve {
 namespace {
@@ -47,7 +47,7 @@ void Body::write(std::string bytes) {
 void Body::on_ready(std::function<void()> call) {
   if (closed()) return;
   on_ready_ = std::move(call);
-  if (wait_->suspended()) ask();
+  if (wait_->suspended()) request_content();
 }
 
 void Body::on_closed(std::function<void()> call) {
@@ -76,7 +76,7 @@ void Body::end() {
   wait_->wake();
 }
 
-void Body::ask() {
+void Body::request_content() {
   if (asked_ || queued_ > 0 || finished_ || aborted_ || !on_ready_) return;
   asked_ = true;
   const auto call = on_ready_;  // the call may destroy the body, and with it on_ready_
@@ -84,7 +84,7 @@ void Body::ask() {
 }
 
 ssize_t Body::read(char* out, size_t max) {
-  ask();
+  request_content();
   if (aborted_) return MHD_CONTENT_READER_END_WITH_ERROR;
   if (queued_ == 0) {
     if (finished_) return MHD_CONTENT_READER_END_OF_STREAM;
@@ -112,17 +112,17 @@ void Body::connection_gone() {
 }
 
 Reply::State::~State() {
-  if (!answer->given) answer->give(error_response(500, "the daemon gave no answer"));
+  if (!answer->given) answer->respond(error_response(500, "the daemon gave no answer"));
 }
 
-void Answer::give(Response r) {
+void Answer::respond(Response r) {
   if (given) return;
   given = true;
   response = std::move(r);
   wait->wake();
 }
 
-void Reply::send(Response response) const { state_->answer->give(std::move(response)); }
+void Reply::send(Response response) const { state_->answer->respond(std::move(response)); }
 
 std::shared_ptr<BodyStream> Reply::stream(Response head) const {
   Answer& answer = *state_->answer;
@@ -130,12 +130,14 @@ std::shared_ptr<BodyStream> Reply::stream(Response head) const {
   CULPRIT_CHECK(!answer.given || answer.wait->dead());
   auto body = std::make_shared<Body>(answer.wait);
   if (!answer.given) answer.body = body;
-  answer.give(std::move(head));
+  answer.respond(std::move(head));
   return body;
 }
 
 Response error_response(int status, std::string_view sentence) {
-  return {status, "application/json", nlohmann::json{{"error", to_utf8(sentence)}}.dump() + "\n", {}};
+  JsonWriter w;
+  w.object([&] { w.field("error", sentence); });
+  return {status, "application/json", w.finish() + "\n", {}};
 }
 
 Response error_response(const Error& error) {

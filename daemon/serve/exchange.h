@@ -50,7 +50,7 @@ class Body final : public BodyStream {
   void connection_gone();
 
  private:
-  void ask();
+  void request_content();
   void end();
 
   std::shared_ptr<Wait> wait_;
@@ -65,7 +65,7 @@ class Body final : public BodyStream {
 // counts as an answer.
 struct Answer {
   explicit Answer(std::shared_ptr<Wait> w) : wait(std::move(w)) {}
-  void give(Response r);
+  void respond(Response r);
 
   std::shared_ptr<Wait> wait;
   bool given = false;

@@ -147,7 +147,7 @@ MhdServer::~MhdServer() {
     for (auto& [connection, state] : connections_) {
       if (!state.exchange) continue;
       if (Answer* answer = state.exchange->answer.get()) {
-        answer->give(error_response(503, "the daemon stops"));
+        answer->respond(error_response(503, "the daemon stops"));
         if (answer->body) answer->body->abort();
       }
     }
@@ -313,7 +313,8 @@ void MhdServer::dispatch(MHD_Connection* connection, Exchange& e) {
   e.wait = std::make_shared<Wait>(connection, [this] { turn_->start(0); });
   e.answer = std::make_shared<Answer>(e.wait);
   if (e.body_bytes > kBodyBytes)
-    return e.answer->give(error_response(413, fmt::format("the body is larger than {} bytes", kBodyBytes)));
+    return e.answer->respond(
+        error_response(413, fmt::format("the body is larger than {} bytes", kBodyBytes)));
   e.route->handler(e.request, Reply(std::make_shared<Reply::State>(e.answer)));
 }
 

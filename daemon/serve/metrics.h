@@ -1,8 +1,8 @@
 // Writes metrics in Prometheus text format 0.0.4. Pure; any thread.
 //
 //   MetricsText text;
-//   text.counter("culprit_lines_total", "Lines taken.").value(12, {{"source", "file"}});
-//   text.take();
+//   text.counter("culprit_lines_total", "Lines read.").value(12, {{"source", "file"}});
+//   text.finish();
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class MetricsText {
   };
   MetricsText& value(const Histogram& histogram, Labels labels = {});
 
-  std::string take() { return std::move(out_); }
+  std::string finish() { return std::move(out_); }
 
  private:
   void family(std::string_view name, std::string_view help, std::string_view type);

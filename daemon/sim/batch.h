@@ -1,5 +1,5 @@
-// Lines on their way from the simulated writers to the files: written out with their own header, to be
-// ordered by true time. Values; one thread.
+// Lines between the simulated writers and the files: complete with their headers, to be sorted by true time.
+// Values; one thread.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace culprit::sim {
 
-// Whether the fault made the line: on the faulty host (or everywhere, for a fault of the program), or
-// elsewhere.
+// The part of the fault in a line: none, made on the faulty host (for a fault of the program: anywhere), or a
+// consequence elsewhere.
 enum class Role : uint8_t { kNone, kRoot, kEcho };
 
-// Which of a host's outputs a line goes to: 0 .. ranks_per_host - 1 are its ranks.
+// The output of a host that has a line: 0 .. ranks_per_host - 1 are its ranks.
 constexpr uint32_t kAgentSlot = 0xfffffffd, kKernelSlot = 0xfffffffe, kLauncherSlot = 0xffffffff;
 
 struct Record {

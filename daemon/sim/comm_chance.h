@@ -1,6 +1,6 @@
-// Chance of the communication simulator: every draw is a function of what it is for (seed, rank, step,
-// place), never of the order of drawing, so that a job with a fault and the same job without it share all
-// the rest. Integers only: a seed gives the same bytes on every machine. Pure functions; any thread.
+// Random numbers of the communication simulator. Each draw is a function of its purpose (seed, rank, step,
+// place), not of the order of drawing. So a job with a fault and the same job without it are equal in all
+// other respects. Integers only: a seed gives the same bytes on every machine. Pure functions; any thread.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ constexpr uint64_t scaled(uint64_t value, int64_t factor) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(value) * static_cast<uint64_t>(factor) >> 16);
 }
 
-// 2^(q / 65,536) in units of 1 / 65,536; the cubic is within 2e-4.
+// 2^(q / 65,536) in units of 1 / 65,536; the error of the cubic is below 2e-4.
 constexpr int64_t exp2_unit(int64_t q) {
   const int64_t whole = std::clamp<int64_t>(q >> 16, -15, 20), f = q & 0xffff;
   const int64_t cubic = kUnit + ((f * (45'580 + ((f * (14'822 + ((f * 5'134) >> 16))) >> 16))) >> 16);
   return whole < 0 ? cubic >> -whole : cubic << whole;
 }
 
-// Standard normal in units: the sum of four uniform numbers, so never beyond 3.5. Tails are added apart.
+// Standard normal in units: the sum of four uniform numbers, so never beyond 3.5. The caller adds tails.
 constexpr int64_t normal_unit(uint64_t word) {
   int64_t sum = -131'070;
   for (int i = 0; i < 4; ++i) sum += static_cast<int64_t>(word >> (16 * i) & 0xffff);

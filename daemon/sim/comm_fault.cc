@@ -32,15 +32,15 @@ constexpr Kind kKinds[] = {
     {"imbalance-stage", "job", "the last stage has more to compute than the others: no fault", false},
 };
 
-// A stall longer than a garbage collection (some hundred milliseconds), from which a shorter one could not be
-// distinguished: a file system that does not answer, a transfer that is retried.
+// A stall longer than a garbage collection (some hundred milliseconds), so that the two are distinguishable:
+// a file system that does not answer, a transfer that is retried.
 constexpr uint64_t kStallNs = 500'000'000;
 
 int64_t units(double value) { return static_cast<int64_t>(value * static_cast<double>(kUnit)); }
 
 bool has_rhythm(const CommFault& fault) { return fault.name == "stall-periodic" || fault.name == "spike"; }
 
-// Steps of a fault that comes back: four to eight stalls, or one step of five to nine.
+// Steps of a recurring fault: four to eight stalls, or one step of every five to nine.
 void choose_rhythm(CommFault& fault, uint32_t steps, Random random) {
   const auto stalls = static_cast<uint32_t>(random.range(4, 9));
   const uint32_t period =
@@ -50,7 +50,7 @@ void choose_rhythm(CommFault& fault, uint32_t steps, Random random) {
   for (uint32_t step = std::min(first, steps - 1); step < steps; step += period) fault.active[step] = 1;
 }
 
-// A preemption or a neighbour's job: 3 to 12 steps of a hundred or more.
+// A preemption or a neighbour's job: 3 to 12 of at least a hundred steps.
 void choose_burst(CommFault& fault, uint32_t steps, Random random) {
   const auto length = std::clamp(static_cast<uint32_t>(random.range(3, 13)), 1u, std::max(1u, steps / 10));
   const auto from = static_cast<uint32_t>(random.below(steps - length + 1));
@@ -122,7 +122,7 @@ void slow_card(CommFault& fault, const CommSite& site) {
   find_slow(fault, site, [&](uint32_t a, uint32_t b) {
     return (a == rank || b == rank) && site.host_of(a) != site.host_of(b);
   });
-  // A ring of several cards of a host is cut into as many parts: all wait for the slowest.
+  // A ring over several cards of a host is divided among them: all wait for the slowest card.
   for (uint8_t kind = 1; kind < kCommGroups; ++kind) {
     const CommGroups& groups = site.groups[kind];
     const uint32_t n = groups.of_rank[rank];
@@ -138,7 +138,7 @@ void slow_way(CommFault& fault, const CommSite& site) {
   });
 }
 
-// Two hosts that have something to say to one another: neighbours in a ring or a pipeline.
+// Slows the link between two hosts that exchange data: neighbours in a ring or a pipeline.
 bool slow_link(CommFault& fault, const CommSite& site, Random& random) {
   std::set<std::pair<uint32_t, uint32_t>> pairs;
   const auto add = [&](uint32_t a, uint32_t b) {
@@ -162,7 +162,8 @@ bool slow_link(CommFault& fault, const CommSite& site, Random& random) {
   return true;
 }
 
-// Places that could slow the same: those that something slow passes, the rarest of it.
+// Ranks whose fault could cause the same slowdown: the members of the smallest slow group, or the ends of the
+// slow channel.
 std::vector<uint32_t> others_that_may(const CommFault& fault, const CommSite& site) {
   if (!fault.slow_channels.empty()) {
     const uint32_t c = fault.slow_channels[0], r = c / 2;
@@ -178,7 +179,7 @@ std::vector<uint32_t> others_that_may(const CommFault& fault, const CommSite& si
   return out;
 }
 
-// Whether the same fault elsewhere would leave the same trace.
+// Whether the same fault at another place would leave the same trace.
 bool has_twin(const CommFault& fault, const CommSite& site) {
   const std::vector<uint32_t> ranks = others_that_may(fault, site);
   const auto same = [&](const CommFault& other) {
@@ -209,7 +210,7 @@ void choose_stop(CommFault& fault, const CommSite& site, Random& random) {
     if (one.act == Act::kEnter && site.of(one.group).size(site.of(one.group).of_rank[fault.ranks[0]]) > 1)
       places.push_back(i);
   }
-  fault.stop_at = places[random.below(places.size())];  // the norm's all_reduce is there at least
+  fault.stop_at = places[random.below(places.size())];  // there is at least the all_reduce of the norm
 }
 
 void imbalance(CommFault& fault, CommSite& site, Random& random) {
@@ -270,7 +271,7 @@ void add_slow_links(const CommFault& fault, const CommSite& site, CommEffects& e
     const CommGroups& groups = site.groups[kind];
     for (const uint32_t n : fault.slow_groups[kind]) {
       int64_t factor = slower;
-      // Between hosts the card is the slowest link, until what connects the devices is slower still.
+      // Between hosts the card is the slowest link, unless the connection of the devices is even slower.
       if (fault.name == "nvlink" && groups.spans[n]) {
         const uint64_t inside = scaled(site.nvlink_ns_per_mib, slower);
         factor = static_cast<int64_t>((std::max(inside, groups.ns_per_mib[n]) << 16) / groups.ns_per_mib[n]);
@@ -322,14 +323,14 @@ void add_effects(const CommFault& fault, const CommSite& site, uint32_t step, Co
   if (is_hang(fault)) {
     effects.stops.push_back({fault.ranks[0], fault.stop_at, fault.name == "hang-device"});
   } else if (fault.name == "stall" || fault.name == "stall-periodic") {
-    // As long as that many times all compute of a micro-batch.
+    // As long as all compute of a micro-batch, times the severity.
     const uint64_t work = (site.block_ns + site.expert_ns) * site.blocks * site.micro_batches;
     effects.pauses.push_back({fault.ranks[0], mix64(fault.key, has_rhythm(fault) ? 0 : step),
                               std::max(kStallNs, scaled(work, slower))});
   } else if (fault.name == "gpu" || fault.name == "spike") {
     multiply(effects.compute, site.world, fault.ranks[0], slower);
   } else if (fault.name == "host" || fault.name == "burst") {
-    // Contention is not the same for all of its ranks, nor from step to step.
+    // Contention differs between ranks and between steps.
     for (const uint32_t r : fault.ranks) {
       const int64_t spread = lognormal_unit(mix64(mix64(fault.key, r), step), kUnit / 4);
       const int64_t factor =

@@ -1,5 +1,5 @@
-// What is wrong with a simulated communication trace: where it sits, in which steps, what it does to them.
-// Plain values and functions of them; any thread.
+// A fault of a simulated communication trace: its place, its steps and its effect. Plain values and functions
+// of them; any thread.
 #pragma once
 
 #include <string>
@@ -14,29 +14,29 @@ namespace culprit::sim {
 
 struct CommFault {
   std::string_view name;  // of comm_faults()
-  std::string_view kind;  // gpu host nic link nvlink switch, as in a report; hang; job: no part at fault
+  std::string_view kind;  // gpu host nic link nvlink switch, as in a report; hang; job: no part is at fault
   bool somebody = true;   // a rank, host, device or link is at fault
   std::vector<uint32_t> ranks;
   std::vector<uint32_t> hosts;               // numbers in site.host_names
-  std::pair<uint32_t, uint32_t> link{0, 0};  // hosts, where kind is link
+  std::pair<uint32_t, uint32_t> link{0, 0};  // two hosts, if kind is link
   std::vector<uint8_t> active;               // by step
-  double severity = 1;                       // slower by
-  uint64_t key = 0;                          // of its own chance
-  uint32_t stop_at = 0;                      // of a hang: action of the rank
-  // What a slow link, card or switch slows: numbers of groups by kind, channels of CommEffects.
+  double severity = 1;                       // slowdown factor
+  uint64_t key = 0;                          // of its own random numbers
+  uint32_t stop_at = 0;                      // of a hang: index of the rank's action
+  // Slowed by a link, card or switch: numbers of groups by kind, and channels of CommEffects.
   std::array<std::vector<uint32_t>, kCommGroups> slow_groups;
   std::vector<uint32_t> slow_channels;
-  bool twin = false;  // on another card or link the effect would be equal: indistinguishable
+  bool twin = false;  // the same fault on another card or link would have the same effect
 };
 
-// Chooses where and when; the severity is the options', or 1. Changes the site where the fault is an
+// Chooses place and time; the severity is that of the options, or 1. Changes the site if the fault is an
 // imbalance of the job itself.
 Result<CommFault> make_comm_fault(std::string_view name, const CommJobOptions& options, CommSite& site,
                                   Random random);
 bool is_hang(const CommFault& fault);
-// Whether it is there at all or not cannot be separated from the job: an imbalance is part of the site.
+// Whether the fault is an imbalance of the job: part of the site, and not separable from the job.
 bool is_of_job(const CommFault& fault);
-// Adds what the fault does in `step`.
+// Adds the effects of the fault in `step`.
 void add_effects(const CommFault& fault, const CommSite& site, uint32_t step, CommEffects& effects);
 
 }  // namespace culprit::sim

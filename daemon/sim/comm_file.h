@@ -1,5 +1,5 @@
-// Writes what the ranks of a simulated job recorded, as its hosts' tracers would: on their own clocks, in
-// the order in which operations ended, with what a tracer does not know left out. Used by one thread.
+// Writes the records of a simulated job as the tracers of its hosts would: on the hosts' own clocks, in order
+// of the ends of operations, without data that tracers do not know. One thread.
 #pragma once
 
 #include <string>
@@ -15,15 +15,15 @@ class CommFiles {
   CommFiles(const CommJobOptions& options, const CommSite& site, const std::vector<uint32_t>& kept,
             std::string folder);
 
-  // The folder, job.toml, and each host's header and joins.
+  // Writes the folder, job.toml, and each host's header and joins.
   Status begin();
-  // The last phase of all ranks.
+  // Adds the last phase of all ranks.
   Status add(const CommWorld& world);
 
  private:
   struct Host {
     bool missing = false;
-    int64_t offset_ns = 0, drift = 0;  // parts in 2^32
+    int64_t offset_ns = 0, drift = 0;  // drift in parts of 2^32
   };
   void add_host(uint32_t host, const CommWorld& world);
   uint64_t local(const Host& host, uint64_t ns) const;

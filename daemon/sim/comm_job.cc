@@ -13,7 +13,7 @@
 namespace culprit::sim {
 namespace {
 
-// The same job in several ways: with all faults, with none, and without each in turn, step by step.
+// Several variants of the same job, step by step: with all faults, with none, and without each fault in turn.
 struct Programs {
   std::vector<CommProgram> train, evaluation, checkpoint;
 };
@@ -41,7 +41,7 @@ class Variant {
   Variant(const CommSite& site, std::vector<const CommFault*> faults, bool keep)
       : site_(site), faults_(std::move(faults)), world_(site, keep) {}
 
-  // Milliseconds of the step over all ranks; `each` sees the world after every phase.
+  // Duration of the step over all ranks in milliseconds; `each` sees the world after every phase.
   template <class Each>
   double step(const Programs& programs, uint32_t number, Each each) {
     CommEffects effects;
@@ -75,8 +75,8 @@ double time_of(const CommSite& site, const Programs& programs, std::vector<const
   return variant.step(programs, 1, kNothing);
 }
 
-// A fault without effect is none, and one that stops the job is obvious: the step takes from 1.08
-// to 2.5 times as long, as far as what is faulty is on the path at all.
+// Chooses a severity that makes the step 1.08 to 2.5 times as long, if the faulty part is on the critical
+// path. A weaker fault has no effect, and a stronger one is obvious.
 void choose_severity(const CommSite& site, const Programs& programs, CommFault& fault, Random random) {
   CommSite calm = site;
   calm.gc_every = calm.checkpoint_every = calm.evaluation_every = 0;
@@ -86,7 +86,8 @@ void choose_severity(const CommSite& site, const Programs& programs, CommFault& 
   const double goal = without * (1.08 + 1.42 * random.real() * random.real());
   double low = 1, high = fault.slow_channels.empty() && fault.kind != "nic" ? 64 : 256;
   for (int i = 0; i < 9; ++i) {
-    // By halves of the logarithm's slope; a root needs no library, and is the same everywhere.
+    // Bisects on a logarithmic scale approximately: no library function, so the result is equal on every
+    // machine.
     trial.severity = i == 0 ? 4 : (low + high > 16 ? low + (high - low) / 4 : (low + high) / 2);
     const double ms = time_of(calm, programs, {&trial});
     (ms < goal ? low : high) = trial.severity;

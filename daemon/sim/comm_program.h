@@ -1,5 +1,5 @@
-// What every rank of a pipeline stage does in a step, in order: compute, and operations that wait for
-// others. Made once from the site; a plain value, only read afterwards.
+// The actions of every rank of a pipeline stage in a step, in order: compute, and operations that wait for
+// other ranks. Made once from the site; a plain value, immutable afterwards.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace culprit::sim {
 
 enum class Act : uint8_t {
-  kCompute,    // on the device: what is slow there makes it longer
-  kExpert,     // compute whose load follows the tokens' choice of experts
+  kCompute,    // on the device: longer on a slow device
+  kExpert,     // compute with a load that depends on the experts of the tokens
   kHost,       // on the host: loading, logging
-  kEnter,      // a collective that is waited for
+  kEnter,      // a collective that the rank waits for
   kIssue,      // a collective on the data-parallel stream
-  kAwait,      // until so many of those are done
+  kAwait,      // waits until `count` of those are done
   kTransfer,   // sends and receives, waited for together
-  kPost,       // sends, not waited for
+  kPost,       // sends without a wait
   kBroadcast,  // of the batch within the tensor-parallel group
 };
 
@@ -40,7 +40,7 @@ struct CommProgram {
 };
 
 CommProgram train_program(const CommSite& site, uint32_t stage);
-// Forward passes alone, as an evaluation runs them.
+// Forward passes only, as in an evaluation.
 CommProgram evaluation_program(const CommSite& site, uint32_t stage);
 CommProgram checkpoint_program(const CommSite& site);
 

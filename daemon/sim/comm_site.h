@@ -1,6 +1,6 @@
-// The cluster and the model of a simulated communication trace: which ranks form which communicators, what
-// their links carry, how long the parts of a step take. Plain values, made once by make_comm_site and then
-// only read; any thread.
+// The cluster and the model of a simulated communication trace: members of communicators, bandwidth of links,
+// duration of the parts of a step. Plain values, made once by make_comm_site and immutable afterwards; any
+// thread.
 #pragma once
 
 #include <array>
@@ -14,11 +14,11 @@
 
 namespace culprit::sim {
 
-// All communicators of one kind: those of `first[n]` .. `first[n + 1]` of members belong to number n.
+// All communicators of one kind: number n has the members `first[n]` .. `first[n + 1]`.
 struct CommGroups {
   std::vector<uint32_t> of_rank, first, members;
   std::vector<uint64_t> ns_per_mib;  // of its slowest link
-  std::vector<uint8_t> spans;        // more than one host
+  std::vector<uint8_t> spans;        // whether it spans several hosts
 
   size_t count() const { return ns_per_mib.size(); }
   uint32_t size(uint32_t n) const { return first[n + 1] - first[n]; }
@@ -42,10 +42,10 @@ struct CommSite {
   // Spreads of log2, in units.
   int64_t noise = 0, lottery = 0, sequence = 0, expert = 0, stage = 0;
   uint32_t tail_per_100k = 0;
-  // Pauses: one in so many steps of each process; 0: none.
+  // Intervals of pauses, in steps of each process; 0: none.
   uint32_t gc_every = 0, checkpoint_every = 0, evaluation_every = 0;
   uint64_t gc_ns = 0, checkpoint_ns = 0;
-  int64_t warm_up = kUnit;  // factor on the first step's compute
+  int64_t warm_up = kUnit;  // factor on the compute of the first step
 
   const CommGroups& of(CommGroup kind) const { return groups[static_cast<size_t>(kind)]; }
   uint32_t host_of(uint32_t rank) const { return rank / ranks_per_host; }

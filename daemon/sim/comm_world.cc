@@ -5,10 +5,11 @@
 namespace culprit::sim {
 namespace {
 
-// Below it a send is buffered: NCCL's simple protocol moves slices of 512 KiB, its low-latency one some KiB.
+// Smaller sends are buffered: NCCL's simple protocol moves slices of 512 KiB, its low-latency protocol some
+// KiB.
 constexpr uint64_t kEagerBytes = 64 << 10;
 constexpr uint64_t kLaunchNs = 8'000, kExitNs = 1'500;
-// Fitted: gaps below 10 ms, which are the host's, spread by about e.
+// Fitted: gaps below 10 ms, caused by the host, spread by about a factor of e.
 constexpr int64_t kHostSpread = 60'000;
 
 enum Tag : uint64_t { kLottery = 1, kSample, kHot, kGc, kGcLength, kGcPlace };
@@ -149,7 +150,7 @@ uint64_t CommWorld::compute_ns(uint32_t r, uint32_t index) const {
   uint64_t ns = scaled(scaled(one.amount, lottery_[r]), lognormal_unit(key, site_.noise));
   ns = scaled(ns, sample_[size_t{site_.sample_of(r)} * site_.micro_batches + one.micro_batch]);
   if (one.act == Act::kExpert) {
-    // Which experts a batch likes changes from one to the next, and a little of it stays.
+    // The preferred experts change with each batch; a small part of the preference is constant.
     ns = scaled(ns, lognormal_unit(mix64(key, kHot), site_.expert));
     if (site_.cp * site_.dp > site_.ep)
       ns = scaled(ns, lognormal_unit(mix64(mix64(site_.seed, kHot), site_.expert_of(r)), site_.expert / 8));
@@ -209,7 +210,7 @@ void CommWorld::complete(CommGroup kind, uint32_t number, const CommAct& one) {
 
 void CommWorld::leave(uint32_t r, uint64_t end_ns, bool stream) {
   Rank& rank = ranks_[r];
-  if (!stream && rank.next == 0xfffffffe) {  // its device is stuck in this one
+  if (!stream && rank.next == 0xfffffffe) {  // the device hangs in this operation
     rank.next = rank.stop_at;
     rank.stop_device = false;
     return;
@@ -315,7 +316,7 @@ void CommWorld::match(uint32_t channel) {
   part_done(receiver, end_ns);
 }
 
-// Operations that were started together may be one kernel: then they share their stamps.
+// Operations that started together may be one kernel with common times.
 void CommWorld::part_done(uint32_t r, uint64_t end_ns) {
   Rank& rank = ranks_[r];
   rank.until = std::max(rank.until, end_ns);
@@ -327,7 +328,8 @@ void CommWorld::part_done(uint32_t r, uint64_t end_ns) {
   ready_.push_back(r);
 }
 
-// Rings: each rank passes on (n - 1) / n of the bytes, twice to reduce and to spread; small ones in a tree.
+// Rings: each rank sends (n - 1) / n of the bytes, twice (to reduce and to distribute). Small operations use
+// a tree.
 uint64_t CommWorld::collective_ns(const CommAct& one, uint32_t number, uint64_t key) const {
   const CommGroups& all = site_.of(one.group);
   const uint64_t n = all.size(number), times = one.op == CommOp::kAllReduce ? 2 : 1;

@@ -1,6 +1,6 @@
-// Runs the ranks of a simulated job, phase by phase: each goes on until it waits for others, the last to
-// come lets them all go. What an operation takes does not depend on when it happens, so the order in which
-// ranks are looked at changes nothing. Used by one thread; borrows the site, which outlives it.
+// Runs the ranks of a simulated job, phase by phase. Each rank continues until it waits for others; the last
+// rank to arrive releases all. The duration of an operation does not depend on its time, so the order of
+// processing ranks has no effect. One thread; borrows the site, which must outlive it.
 #pragma once
 
 #include <array>
@@ -13,19 +13,19 @@
 
 namespace culprit::sim {
 
-// What is not as it should be in a step. Factors in units; an empty list: all are one.
+// Deviations from normal in a step. Factors in units; an empty list: all are one.
 struct CommEffects {
   struct Pause {
     uint32_t rank = 0;
-    uint64_t place = 0;  // of its actions, taken modulo their number
+    uint64_t place = 0;  // index of its action, modulo the number of actions
     uint64_t ns = 0;
   };
   struct Stop {
     uint32_t rank = 0, action = 0;
-    bool device = false;  // it enters, and never leaves; else it never enters
+    bool device = false;  // true: it enters and never leaves; false: it never enters
   };
   std::vector<int64_t> compute, host;  // by rank
-  std::vector<int64_t> channel;        // by 2 x sender, + 1 for what goes to the previous stage
+  std::vector<int64_t> channel;        // by 2 x sender; + 1: to the previous stage
   std::array<std::vector<int64_t>, kCommGroups> group;
   std::vector<Pause> pauses;
   std::vector<Stop> stops;
@@ -41,9 +41,9 @@ class CommWorld {
  public:
   CommWorld(const CommSite& site, bool keep_records);
 
-  // The time at which the last rank was done, on a clock that all share.
+  // Returns the end of the last rank, on a clock common to all ranks.
   uint64_t run(const CommPhase& phase, const CommEffects& effects);
-  // Of the last phase, in the order of entry; ends 0 where it hangs.
+  // Of the last phase, in order of entry; the end is 0 in a hang.
   std::span<const CommRecord> records(uint32_t rank) const;
   bool stuck() const { return stuck_; }
 
@@ -57,17 +57,17 @@ class CommWorld {
     uint64_t pause_ns = 0;
     uint32_t pause_at = 0, next = 0, done = 0, taken = 0, awaiting = 0, parts = 0;
     uint32_t records = 0, first_of_batch = 0;
-    std::array<uint32_t, 2> pending{};  // records of what it is in, by stream
+    std::array<uint32_t, 2> pending{};  // records of current operations, by stream
     uint32_t stop_at = 0xffffffff;
     bool stop_device = false, busy = false;
     std::array<uint64_t, kCommGroups> seq{};
-    std::array<uint64_t, 4> parts_seq{};  // of sends and receives, as the bits of CommAct::parts
+    std::array<uint64_t, 4> parts_seq{};  // of sends and receives, indexed by the bits of CommAct::parts
     std::vector<Issue> issues;
   };
   struct Group {
     uint32_t arrived = 0;
     uint64_t latest = 0;
-    // Of a broadcast: the root does not wait, so it may have left before others come.
+    // Of a broadcast: the root does not wait and may leave before others arrive.
     uint64_t root_end = 0;
     std::vector<uint32_t> waiting;
   };

@@ -1,4 +1,4 @@
-// Faults without a message: ordinary lines that are missing, slower, more frequent or in another order.
+// Faults without a message: ordinary lines are missing, slower, more frequent or in another order.
 #include "sim/spell.h"
 
 namespace culprit::sim {

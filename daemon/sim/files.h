@@ -1,4 +1,4 @@
-// The folder that a simulated job is written to. On the caller's thread.
+// The output folder of a simulated job. The caller's thread.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace culprit::sim {
 
-// It is not there, or empty.
+// The folder must not exist or must be empty.
 Status check_empty(const std::string& out);
 Status write_text(const std::string& path, std::string_view text);
 

@@ -6,9 +6,9 @@ namespace culprit::sim {
 
 namespace {
 
-// What the benches' logs have on average; only a first guess of how much padding is needed.
+// Average of the benches' logs; only a first estimate for the padding.
 constexpr uint64_t kLineBytes = 140;
-// Iterations of one host's debug lines beyond which more iterations are run instead.
+// Debug lines of one host per iteration; for more padding, further iterations are run.
 constexpr uint64_t kChatterMax = 400;
 
 }  // namespace
@@ -16,7 +16,7 @@ constexpr uint64_t kChatterMax = 400;
 JobWriter::JobWriter(const Site& site, const Tables& tables, const Run& run, Sink& sink)
     : site_(site), tables_(tables), run_(run), sink_(sink), random_(run.random.fork(11)) {}
 
-Result<Outcome> JobWriter::write(const FaultKind* fault, uint64_t bytes) {
+Result<FaultOutcome> JobWriter::write(const FaultKind* fault, uint64_t bytes) {
   fault_ = fault;
   now_ = run_.start_ns;
   plan(bytes);
@@ -70,7 +70,7 @@ void JobWriter::plan_noise() {
     uint64_t places = spec.per_thousand / 1000;
     if (random_.per_mille(spec.per_thousand % 1000)) ++places;
     if (kernel && !site_.kernel_logs) continue;
-    // What many hosts do happens more often where there are more of them.
+    // Events of many hosts are more frequent in larger jobs.
     if (places > 0 && spec.per_thousand >= 1000) places = std::max<uint64_t>(1, places * site_.hosts / 16);
     for (; places > 0; --places) {
       const auto host = static_cast<uint32_t>(random_.below(site_.hosts));
@@ -127,7 +127,7 @@ void JobWriter::set_in(TimeNs after) {
 }
 
 Status JobWriter::play_stage(const std::vector<CompiledLine>& lines, TimeNs length_ns) {
-  // Written in pieces: a thousand hosts' initialisation need not be in memory at once.
+  // Written in parts: the initialisation of a thousand hosts need not be in memory at once.
   const size_t piece = site_.ranks > 512 ? 4 : lines.size();
   for (size_t begin = 0; begin < lines.size(); begin += piece) {
     for (size_t i = begin; i < std::min(lines.size(), begin + piece); ++i) {
@@ -149,9 +149,9 @@ Status JobWriter::play_stage(const std::vector<CompiledLine>& lines, TimeNs leng
 
 Status JobWriter::play_iteration(uint32_t index, uint64_t bytes) {
   if (bytes > 0 && index > 1) {
-    // Steer to the size asked for: lines so far tell how much each still to come may take.
+    // Approaches the requested size: the lines so far determine the share of each remaining iteration.
     const uint64_t done = sink_.bytes();
-    // After its onset a drifting job goes on: there is always one more iteration to pad.
+    // After its onset a drifting job continues: there is always one more iteration to pad.
     const uint32_t last = std::min(iterations_, std::min(onset_, end_)) + 2;
     const uint64_t left = (bytes > done ? bytes - done : 0) / (last > index ? last - index : 1);
     chatter_ = std::max<uint64_t>(1, left / kLineBytes / site_.hosts);

@@ -1,4 +1,5 @@
-// One job from its launch to its end, line by line, into a sink. A JobWriter lives for one job; one thread.
+// Writes one job from its launch to its end, line by line, into a sink. A JobWriter lives for one job; one
+// thread.
 #pragma once
 
 #include <optional>
@@ -10,8 +11,8 @@
 
 namespace culprit::sim {
 
-// What became of the fault.
-struct Outcome {
+// The actual place and time of the fault.
+struct FaultOutcome {
   Stage stage = Stage::kIterative;
   std::optional<int64_t> iteration;
   TimeNs onset_ns = kNoTime;
@@ -21,7 +22,7 @@ class JobWriter {
  public:
   // `fault`: null for a healthy job. `bytes`: pad to about this size, 0: none.
   JobWriter(const Site& site, const Tables& tables, const Run& run, Sink& sink);
-  Result<Outcome> write(const FaultKind* fault, uint64_t bytes);
+  Result<FaultOutcome> write(const FaultKind* fault, uint64_t bytes);
 
  private:
   struct Writer {
@@ -42,7 +43,7 @@ class JobWriter {
   void play_block(const std::vector<CompiledLine>& lines, TimeNs length_ns);
   void play_drift(TimeNs length_ns);
   void set_moment(uint32_t index);
-  // The fault sets in at now_ + `after`: what was to come is cut off.
+  // The fault starts at now_ + `after`: later lines are cut off.
   void set_in(TimeNs after);
   Status play_stop();
   Status play_end(TimeNs from, bool quiet);
@@ -61,7 +62,7 @@ class JobWriter {
   Random random_;
   Batch batch_;
   Moment moment_;
-  Outcome outcome_;
+  FaultOutcome outcome_;
   TimeNs now_ = 0;
   TimeNs victim_stop_ = INT64_MAX, others_stop_ = INT64_MAX;
   bool drifting_ = false;

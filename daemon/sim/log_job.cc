@@ -13,9 +13,9 @@ namespace culprit::sim {
 
 namespace {
 
-// Beyond these a job is no more interesting and only larger.
+// Upper limits: a larger job shows nothing new.
 constexpr uint32_t kHostsMax = 65'536, kRanksPerHostMax = 64, kIterationsMax = 10'000'000, kHealthyMax = 1000;
-// A healthy job shows the padding's templates; it need not be as large.
+// Size limit of a healthy job: it shows the templates of the padding and need not be as large.
 constexpr uint64_t kHealthyBytes = 16 << 20;
 
 bool named(const std::vector<NamedChoice>& choices, std::string_view name) {
@@ -102,7 +102,7 @@ Status simulate_logs(const LogJobOptions& options, const std::string& out) {
     Sink sink(site, run, folder);
     JobWriter writer(site, tables, run, sink);
     const uint64_t bytes = index == 0 ? options.bytes : std::min(options.bytes, kHealthyBytes);
-    Result<Outcome> outcome = writer.write(fault, bytes);
+    Result<FaultOutcome> outcome = writer.write(fault, bytes);
     if (!outcome) return tl::unexpected(outcome.error());
     if (Status status = sink.finish(); !status) return status;
     if (index > 0) continue;

@@ -1,5 +1,5 @@
-// Makes the logs of a simulated training job, logs of healthy jobs, and the truth. The same options give
-// the same bytes.
+// Makes the logs of a simulated training job, logs of healthy jobs, and the truth. Equal options give equal
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct LogJobOptions {
   std::string layout = "files";    // a name of log_layouts()
   std::string framework = "";      // a name of log_frameworks(); empty: chosen by the seed
   uint64_t seed = 1;
-  uint32_t iterations = 200;  // that a healthy job would run
+  uint32_t iterations = 200;  // of a healthy job
   uint32_t healthy = 3;       // number of healthy jobs
-  uint64_t bytes = 0;         // pad with ordinary lines to about this size of the job's log; 0: none
+  uint64_t bytes = 0;         // pad the job's log with ordinary lines to about this size; 0: no padding
 };
 
 struct NamedChoice {

@@ -29,7 +29,7 @@ class SimTimer final : public io::Timer {
  private:
   struct State {
     std::function<void()> call;
-    uint64_t start = 0;  // the latest; events of others do nothing
+    uint64_t start = 0;  // the latest start; events of earlier ones have no effect
   };
   struct Due {
     std::shared_ptr<State> state;
@@ -89,7 +89,7 @@ class SimListener final : public io::Listener {
   SimListener(World& world, std::weak_ptr<bool> alive, std::string address)
       : world_(world), alive_(std::move(alive)), address_(std::move(address)) {}
   ~SimListener() override {
-    if (!alive_.expired()) world_.listening_.erase(address_);  // else another life's may stand there
+    if (!alive_.expired()) world_.listening_.erase(address_);  // else another life may listen at this address
   }
   std::string address() const override { return address_; }
   uint64_t descriptors_missing() const override { return 0; }
@@ -118,12 +118,12 @@ void SimEnv::kill(Death death) {
     const auto link = weak.lock();
     for (int end = 0; link && end < 2; ++end) {
       Link::End& own = link->ends[end];
-      // Which life's a link is, the pointer that has expired tells; an end that was closed said so.
+      // Selects the links of this life: its pointer has expired, and its end was not closed.
       if (own.machine != options_.machine || !own.alive.expired() || !own.open) continue;
       own.open = false;
       if (death == Death::kPowerLoss) {
         link->half_open = true;
-      } else if (!own.wire.empty()) {  // unread bytes make the kernel reset it
+      } else if (!own.wire.empty()) {  // unread bytes make the kernel reset the connection
         world_.reset(link);
       } else {
         link->ends[1 - end].hung_up = true;
@@ -197,7 +197,7 @@ void SimEnv::run() {
 SimStream::~SimStream() {
   own().open = false;
   own().handlers = nullptr;
-  if (own().alive.expired()) return;  // kill() said what there is to say
+  if (own().alive.expired()) return;  // kill() informed the peer already
   other().hung_up = true;
   world_.pump_soon(link_, 1 - end_, link_->latency_ns);
 }
@@ -216,10 +216,10 @@ void SimStream::resume() {
 void SimStream::write(std::string bytes) {
   if (own().alive.expired() || own().ended || link_->cut_at == 0) return;
   other().wire += bytes;
-  other().told = false;
+  other().reported = false;
   world_.pump_soon(link_, 1 - end_, link_->latency_ns);
   if (unsent() == 0)
-    world_.after(0, [&world = world_, link = link_, to = 1 - end_] { world.tell_sent(link, to); });
+    world_.after(0, [&world = world_, link = link_, to = 1 - end_] { world.notify_sent(link, to); });
 }
 
 size_t SimStream::unsent() const {

@@ -1,9 +1,9 @@
 // A machine of a simulated world, as io::Env: timers, workers and connections of one life of a program.
 //
-// kill() is kill -9 or a loss of power: from then on nothing of this life does anything any more, however
-// much of it is still on the stack, and its owner destroys the rest and makes another SimEnv for
-// the next life. What blocks (Worker) takes no time, or a time that is drawn.
-// There are no descriptors, watched folders and signals in it.
+// kill() simulates kill -9 or a power loss: from then on no object of this life has any effect, even if its
+// calls are still on the stack. Its owner destroys the rest and makes another SimEnv for the next life.
+// Blocking work (Worker) takes no time, or a random time. Descriptors, watched folders and signals do not
+// exist.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,7 @@ namespace culprit::sim {
 struct SimEnvOptions {
   std::string machine;
   TimeNs wall_at_start_ns = 1'763'700'000 * kNsPerSecond;  // wall clock where the world's time is 0
-  TimeNs work_ns = 0;  // a piece of work takes up to this, drawn; now and then 50 times as long
+  TimeNs work_ns = 0;  // longest duration of a piece of work, random; sometimes 50 times as long
 };
 
 class SimEnv final : public io::Env {
@@ -49,7 +49,7 @@ class SimEnv final : public io::Env {
       std::function<void(Result<std::unique_ptr<io::Stream>>)> done) override;
   Result<std::unique_ptr<io::FolderWatch>> folder_watch(std::function<void(const std::string&)>) override;
   Result<std::unique_ptr<io::SignalWatch>> on_signal(int, std::function<void()>) override;
-  // Until stop(), or until nothing happens any more.
+  // Runs until stop(), or until no event is left.
   void run() override;
   void stop() override { stopped_ = true; }
 
@@ -57,7 +57,7 @@ class SimEnv final : public io::Env {
   friend class World;
   friend class SimTimer;
   friend class SimWorker;
-  // In this life only.
+  // Calls back unless this life ends before.
   void after(TimeNs ns, std::function<void()> call);
 
   World& world_;

@@ -23,7 +23,7 @@ class SimFileHandle final : public io::FileHandle {
 
   Status append(std::string_view bytes) override {
     if (const Status entered = enter(); !entered) {
-      // Also of a program that dies within the call: some of it may stand.
+      // Also if the program dies within the call: some bytes may be written.
       if (entered.error().code != ErrorCode::kDenied)
         file_->bytes.append(bytes.substr(0, files_.random_.below(bytes.size() + 1)));
       return entered;
@@ -60,7 +60,7 @@ class SimFileHandle final : public io::FileHandle {
   }
 
  private:
-  // kDenied: of a life that is over, and changes nothing.
+  // kDenied: the life has ended; the call changes nothing.
   Status enter() {
     if (life_ != files_.life_ || files_.dead_)
       return fail(ErrorCode::kDenied, path_ + ": the program is dead");
@@ -96,7 +96,7 @@ std::string SimFiles::after_power_loss(const File& file) {
     case 2:
       return file.bytes.substr(0, file.same + random_.below(behind + 1));
     default: {
-      // Its size is there, and not all of its blocks: the last ones as a rule.
+      // The size is there, but some blocks are missing, usually the last ones.
       std::string torn = file.bytes;
       const size_t from = file.same + random_.below(behind + 1);
       const size_t to = random_.chance(20) ? from + random_.below(torn.size() - from + 1) : torn.size();

@@ -1,11 +1,11 @@
-// A disk of a simulated machine, as io::Files: in memory, with an end, and with what a real one does to data
-// that were not synced. It outlives the machine's programs.
+// A disk of a simulated machine, as io::Files: in memory, with a limited size and the effects of a real disk
+// on unsynced data. It outlives the machine's programs.
 //
-// kill() is the end of a program: its handles do nothing any more, and what was written stands. lose_power()
-// draws, for each file, what of the bytes behind its last sync is there afterwards (all, none, a part, a part
-// and rubbish), and for each name that its folder's last sync did not know, whether it stands.
+// kill() is the end of a program: its handles have no effect any more, and written data stays. lose_power()
+// decides at random which bytes after a file's last sync remain: all, none, a part, or a part and garbage.
+// Each name that the folder's last sync did not cover may vanish.
 //
-// One thread. It does not know folders: they are where a file's path begins so.
+// One thread. Folders are not objects: a folder is a prefix of file paths.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +25,21 @@ class SimFiles final : public io::Files {
   explicit SimFiles(uint64_t seed) : random_(seed) {}
 
   uint64_t capacity = uint64_t{1} << 40;
-  uint32_t failing_per_mille = 0;  // calls that fail once; an append of them leaves a part of it
-  bool dead_disk = false;          // all fail
+  uint32_t failing_per_mille = 0;  // calls that fail once; a failed append leaves a part of its bytes
+  bool dead_disk = false;          // all calls fail
   uint64_t calls = 0;
-  uint64_t reordered = 0;  // losses of power that left rubbish before bytes that are as they were written
-  // The program dies within this call, counted as `calls`: an append may leave a part of its bytes. 0: none.
+  uint64_t reordered = 0;  // power losses that left garbage before correctly written bytes
+  // The program dies within this call, counted in `calls`; an append may leave a part of its bytes. 0: no
+  // death.
   uint64_t dies_at = 0;
-  std::function<void()> on_death;  // from within the call: mark what must do nothing any more
+  std::function<void()> on_death;  // called within the call: disables the objects of this life
 
   void kill() { ++life_; }
   void lose_power();
-  // Another program begins on the disk.
+  // Another program starts on the disk.
   void begin_life() { dead_ = false, dies_at = 0; }
   void remove_all(const std::string& folder);
-  // One bit of a file, in what is synced too.
+  // Flips one bit of a file, also in its synced data.
   void flip_bit(const std::string& path, uint64_t bit);
 
   uint64_t used() const;
@@ -57,8 +58,8 @@ class SimFiles final : public io::Files {
   friend class SimFileHandle;
   struct File {
     std::string bytes;   // as programs see it
-    std::string synced;  // as it is after a loss of power, at least
-    size_t same = 0;     // that both have in common
+    std::string synced;  // the least content after a power loss
+    size_t same = 0;     // length of the common prefix of both
     uint64_t inode = 0;
   };
   using Names = std::map<std::string, std::shared_ptr<File>>;

@@ -9,9 +9,9 @@ namespace culprit::sim {
 
 namespace {
 
-// Of one moment of virtual time: more of them are a loop that waits for itself.
+// Limit of events at one moment of virtual time: more are an endless loop.
 constexpr uint64_t kEventsOfAMoment = 200'000;
-// How often a blocked or paused connection is looked at again.
+// Interval of checks of a blocked or paused connection.
 constexpr TimeNs kLookAgainNs = 200 * kNsPerMs;
 constexpr size_t kReadBytes = 64 << 10;
 
@@ -122,15 +122,15 @@ void World::reset(const std::shared_ptr<Link>& link) {
 }
 
 // The kernel of the sender to `to` has accepted all bytes.
-void World::tell_sent(const std::shared_ptr<Link>& link, int to) {
+void World::notify_sent(const std::shared_ptr<Link>& link, int to) {
   Link::End& writer = link->ends[1 - to];
-  if (link->ends[to].wire.size() > link->kernel_bytes || std::exchange(link->ends[to].told, true)) return;
+  if (link->ends[to].wire.size() > link->kernel_bytes || std::exchange(link->ends[to].reported, true)) return;
   if (!writer.open || writer.ended || writer.alive.expired() || !writer.handlers) return;
   const auto handlers = writer.handlers;
   if (handlers->on_sent) handlers->on_sent();
 }
 
-// One step of a direction; schedules the next where there is one.
+// One step of a direction; schedules the next one if needed.
 void World::pump(const std::shared_ptr<Link>& link, int to) {
   Link::End& end_to = link->ends[to];
   if (link->half_open || !end_to.open || end_to.ended || end_to.alive.expired()) return;
@@ -144,7 +144,7 @@ void World::pump(const std::shared_ptr<Link>& link, int to) {
   if (!end_to.wire.empty()) {
     const uint64_t faulty = std::min(link->cut_at, link->half_open_at);
     size_t size = std::min(end_to.wire.size(), kReadBytes);
-    // A read gives what happens to be there.
+    // A read returns a random part of the available bytes.
     if (net_random_.chance(30)) size = 1 + net_random_.below(size);
     TimeNs next_ns = 0;
     if (end_to.bytes_per_second > 0) {
@@ -163,7 +163,7 @@ void World::pump(const std::shared_ptr<Link>& link, int to) {
       pump_soon(link, to, next_ns);
     const auto handlers = end_to.handlers;
     if (size > 0) handlers->on_bytes(bytes);
-    return tell_sent(link, to);
+    return notify_sent(link, to);
   }
   if (end_to.hung_up) end(link, to, nullptr);
 }

@@ -1,8 +1,8 @@
-// A world for simulations: virtual time, one queue of events, a network in memory with faults. A seed makes
-// all of it, so that a failure is a seed. Machines of it are SimEnv (sim_env.h), their disks SimFiles.
+// A world for simulations: virtual time, one queue of events, a network in memory with faults. A seed
+// determines everything, so that a failure is reproducible by its seed. Its machines are SimEnv (sim_env.h),
+// their disks SimFiles.
 //
-// One thread. A World outlives all that was made in it. Nothing here waits: run_for() jumps from event to
-// event.
+// One thread. A World outlives all its objects. No call waits: run_for() jumps from event to event.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@
 
 namespace culprit::sim {
 
-// Of connections that are made from now on; each is drawn once for each connection.
+// Faults of later connections; each is decided once per connection.
 struct NetFaults {
   uint32_t refused_percent = 0;           // no listener
-  uint32_t lost_percent = 0;              // no answer: the attempt runs into its time-out
-  uint32_t cut_percent = 0;               // reset after some bytes, within a message as a rule
-  uint32_t half_open_percent = 0;         // after some bytes nothing comes through, and no side is informed
+  uint32_t lost_percent = 0;              // no answer: the attempt times out
+  uint32_t cut_percent = 0;               // reset after some bytes, usually within a message
+  uint32_t half_open_percent = 0;         // after some bytes none arrive any more, and no side is informed
   uint32_t slow_percent = 0;              // one direction has 1 to 2,000 bytes a second
-  uint64_t fault_after_bytes = 64 << 10;  // cut and half open: at most so many
-  TimeNs latency_ns = kNsPerMs;           // at most; drawn per connection, so that they overtake each other
-  size_t kernel_bytes = 256 << 10;        // what a kernel takes of a writer; drawn up to this
+  uint64_t fault_after_bytes = 64 << 10;  // upper limit of the position of a cut or a half-open state
+  TimeNs latency_ns = kNsPerMs;           // upper limit; random per connection: one may overtake another
+  size_t kernel_bytes = 256 << 10;  // upper limit of the bytes that a kernel accepts from a writer; random
 };
 
 class SimEnv;
@@ -44,19 +44,19 @@ class World {
   Random& random() { return random_; }  // for the author of schedules
 
   TimeNs monotonic_ns() const { return now_; }
-  // Runs `call` then, whatever machine is up; those of one time in order.
+  // Runs `call` at this time, whichever machines are up; calls of one time in order.
   void at(TimeNs when_ns, std::function<void()> call);
   void after(TimeNs ns, std::function<void()> call) { at(now_ + ns, std::move(call)); }
-  // Everything that falls due in this time. A chain of events that never lets time pass is a fault of the
-  // program: false then.
+  // Runs all events that are due in this time. False for a chain of events without progress of time, which is
+  // a program error.
   bool run_for(TimeNs ns);
   uint64_t events() const { return ran_; }
 
-  // No faults from now on, also of connections that are there; those that are half-open stay so.
+  // Ends all faults, also of existing connections, except half-open ones.
   void heal();
-  // A machine whose cable is out: nothing is lost, and nothing comes through until it is back.
+  // Unplugs or plugs a machine's cable: unplugged, no byte arrives and none is lost.
   void block(const std::string& machine, bool blocked);
-  // Every connection of the machine, at once.
+  // Resets all connections of the machine.
   void cut_all(const std::string& machine);
   void set_half_open(const std::string& machine);
 
@@ -82,11 +82,11 @@ class World {
     std::function<void(std::unique_ptr<io::Stream>)> call;
   };
 
-  // The connecting end, or nothing without a listener; draws the faults of the network.
+  // Returns the connecting end, or null without a listener; decides the faults of the connection.
   std::unique_ptr<io::Stream> dial(SimEnv& from, const std::string& address);
   void pump_soon(const std::shared_ptr<Link>& link, int to, TimeNs ns);
   void pump(const std::shared_ptr<Link>& link, int to);
-  void tell_sent(const std::shared_ptr<Link>& link, int to);
+  void notify_sent(const std::shared_ptr<Link>& link, int to);
   void reset(const std::shared_ptr<Link>& link);
   void end(const std::shared_ptr<Link>& link, int to, const Error* error);
   bool is_blocked(const Link& link) const;
@@ -100,23 +100,23 @@ class World {
   std::vector<std::weak_ptr<Link>> links_;
 };
 
-// A connection between two machines; end 0 has connected. Of World and its streams alone.
+// A connection between two machines; end 0 connected. For World and its streams only.
 struct Link {
   struct End {
     std::string machine;
-    std::weak_ptr<bool> alive;  // of the machine: what it wrote stays on its way, and it hears nothing
+    std::weak_ptr<bool> alive;  // of the machine; sent bytes still arrive after its death
     std::shared_ptr<io::Stream::Handlers> handlers;
-    std::string wire;  // on its way to this end
+    std::string wire;  // bytes on the way to this end
     uint64_t delivered = 0;
     bool open = true, started = false, paused = false, ended = false;
-    bool pumping = false;           // an event is under way
-    bool hung_up = false;           // the other end is gone: behind the wire comes the end
-    bool told = true;               // the other end knows that its kernel took all
-    uint64_t bytes_per_second = 0;  // 0: any
+    bool pumping = false;           // an event is scheduled
+    bool hung_up = false;           // the other end is closed: the end follows the bytes on the way
+    bool reported = true;           // the other end knows that its kernel accepted all bytes
+    uint64_t bytes_per_second = 0;  // 0: no limit
   };
   End ends[2];
   bool half_open = false;
-  uint64_t cut_at = ~uint64_t{0}, half_open_at = ~uint64_t{0};  // bytes of both directions
+  uint64_t cut_at = ~uint64_t{0}, half_open_at = ~uint64_t{0};  // in bytes of both directions
   uint64_t moved = 0;
   TimeNs latency_ns = 0;
   size_t kernel_bytes = 0;

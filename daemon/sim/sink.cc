@@ -16,8 +16,8 @@ namespace culprit::sim {
 
 namespace {
 
-// A file is written when it holds this much; all are when together they hold the second, so that 8,192 files
-// of ranks stay within the memory of an ordinary machine.
+// Limits of the buffer of one file, and of all buffers together, so that 8,192 files of ranks fit the memory
+// of an ordinary machine.
 constexpr size_t kBufferBytes = 1 << 20;
 constexpr size_t kBufferedBytes = 128 << 20;
 
@@ -28,7 +28,7 @@ std::string month_day_time(TimeNs time) {
   return fmt::format("{} {:2} {:02}:{:02}:{:02}", kMonths[c.month - 1], c.day, c.hour, c.minute, c.second);
 }
 
-// As a job leaves them: what is read of times without a year depends on it.
+// The end of the job: readers use it for times without a year.
 void set_modified(const std::string& path, TimeNs time) {
   if (time == kNoTime) return;
   const auto seconds = static_cast<time_t>(time / kNsPerSecond);
@@ -58,7 +58,7 @@ Sink::Sink(const Site& site, const Run& run, std::string folder)
 }
 
 int32_t Sink::file(const std::string& path) {
-  // Slots are laid out in order, so that equal paths follow one another but for the few streams.
+  // Slots are in order, so that equal paths are adjacent, except for the few streams.
   const size_t window = site_.ranks_per_host * 4ull + 4;
   for (size_t i = files_.size(); i > 0 && i + window > files_.size(); --i)
     if (files_[i - 1].path == path) return static_cast<int32_t>(i - 1);
@@ -77,7 +77,7 @@ Sink::Slot& Sink::slot(uint32_t host, uint32_t slot) {
 
 void Sink::lay_out() {
   for (uint32_t host = 0; host < site_.hosts; ++host) lay_out_host(host);
-  // The launcher runs on the first host; in a stream its lines stand bare.
+  // The launcher runs on the first host; in a stream its lines have no prefix.
   Slot& launcher = slots_.back();
   launcher = slot(0, kAgentSlot);
   if (site_.layout == "slurm") launcher.file = launcher.errors = slot(0, 0).file;

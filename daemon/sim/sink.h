@@ -1,5 +1,5 @@
-// Lays a job's lines out as files, in every way of formats.md section 2, and keeps the places of the lines
-// that the fault made. Holds no more than its buffers. One thread.
+// Writes a job's lines to files, in every layout of formats.md section 2, and stores the places of the lines
+// that the fault made. Memory: its buffers only. One thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace culprit::sim {
 struct Mark {
   uint32_t file;
   Role role;
-  bool continues;  // a later line of a record of several
+  bool continues;  // not the first line of a record of several lines
   bool error_word;
   uint64_t line;
 };
@@ -23,9 +23,9 @@ class Sink {
  public:
   Sink(const Site& site, const Run& run, std::string folder);
 
-  // Orders the batch by time, writes it and empties it.
+  // Sorts the batch by time, writes it and clears it.
   Status write(Batch& batch);
-  // Writes what is still buffered, and job.toml where the site has one.
+  // Writes all buffers, and job.toml if the site has one.
   Status finish();
 
   uint64_t bytes() const { return bytes_; }
@@ -38,12 +38,12 @@ class Sink {
     std::string buffer;
     uint64_t lines = 0;
     bool opened = false;
-    TimeNs last_ns = kNoTime;  // of its lines: the file's modification time
+    TimeNs last_ns = kNoTime;  // time of its last line, for the file's modification time
   };
   enum class Stamp : uint8_t { kNone, kSyslog, kJournal };
-  // Where one writer's lines go: to `file`, those of standard error to `errors` if it differs.
+  // Outputs of one writer: `file` for its lines; `errors` for those of standard error, if different.
   struct Slot {
-    int32_t file = -1, errors = -1, plog = -1, plog_errors = -1;  // -1: nowhere
+    int32_t file = -1, errors = -1, plog = -1, plog_errors = -1;  // -1: none
     Stamp stamp = Stamp::kNone;
     std::string prefix;
     std::string error_prefix;
@@ -69,7 +69,7 @@ class Sink {
   uint64_t bytes_ = 0, buffered_ = 0;
 };
 
-// Whether the line holds a word by which a person (or grep) looks for failures.
+// Whether the line has a word that a person (or grep) uses to search for failures.
 bool has_error_word(std::string_view line);
 
 }  // namespace culprit::sim

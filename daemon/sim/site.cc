@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 6> kRoots = {"/lustre/fs01/projects/lm", 
                                                     "/gpfs/scratch/llm",        "/data/shared/runs",
                                                     "/mnt/weka/experiments",    "/fsx/work"};
 
-// Names as sites give them; `n` is the host's number in the cluster.
+// Names in typical forms of sites; `n` is the host's number in the cluster.
 std::string host_name(const Site& site, uint64_t n, uint32_t index) {
   if (site.layout == "workers") return fmt::format("worker_{}", index);
   if (site.layout == "ascend-plog" || site.layout == "compose") return fmt::format("worker-{}", index);
@@ -120,7 +120,7 @@ Site make_site(const LogJobOptions& options) {
 Run make_run(const Site& site, uint64_t seed, uint32_t index) {
   Run run;
   Random random = Random(seed).fork(0x1000 + index);
-  // Some morning of 2024 to 2026.
+  // A morning of 2024 to 2026.
   run.start_ns = (1'704'067'200 + random.range(0, 80'000'000)) * kNsPerSecond + random.range(0, 999'999'999);
   run.job_number = 100'000 + random.below(4'000'000);
   run.port = static_cast<uint32_t>(random.range(6000, 29999));

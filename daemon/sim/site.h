@@ -1,5 +1,5 @@
-// What stays the same in all jobs of one simulated site (Site) and what belongs to one job (Run): names,
-// addresses, clocks, settings. Values, made from the seed.
+// Constant properties of a simulated site (Site), and those of one job (Run): names, addresses, clocks,
+// settings. Values, made from the seed.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Site {
   uint32_t name_scheme = 0;
   uint32_t python_style = 0;   // of Shape::kPython
   bool new_torch = true;       // of Shape::kTorchCpp and kElastic
-  bool kernel_logs = false;    // whether kernels are heard of
+  bool kernel_logs = false;    // whether kernel logs exist
   bool job_file = false;       // whether job.toml is written
   bool padded_labels = false;  // srun -l pads its labels
   std::string user, model, root, revision;
@@ -33,15 +33,15 @@ struct Site {
   uint32_t monitor_s = 30;        // period of the background lines of a host
   uint32_t chatter_per_host = 3;  // debug lines per host and iteration
   uint32_t timeout_s = 600;       // of collectives
-  Random random{0};               // for choices that all jobs of the site share
+  Random random{0};               // for choices common to all jobs of the site
 };
 
 struct RunHost {
   std::string name, ip;
   int64_t skew_ns = 0;
-  int64_t delay_ns = 0;   // how much later it starts
+  int64_t delay_ns = 0;   // delay of its start
   uint32_t chatty = 100;  // percent of the usual debug lines
-  uint32_t pid = 0;       // of its first rank; the others follow
+  uint32_t pid = 0;       // of its first rank; those of the others follow
   int64_t boot_ns = 0;    // when its kernel started
 };
 
@@ -57,11 +57,11 @@ struct Run {
 };
 
 Site make_site(const LogJobOptions& options);
-// `index` 0 is the job of interest, healthy ones count from 1.
+// `index` 0 is the job of interest; healthy jobs count from 1.
 Run make_run(const Site& site, uint64_t seed, uint32_t index);
 
 uint32_t pid_of(const Run& run, uint32_t host, uint32_t local);
-// How many ranks stand between one host's and the next's process ids.
+// The PCI bus of a local device.
 std::string bus_of(uint32_t local);
 
 }  // namespace culprit::sim

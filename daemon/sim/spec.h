@@ -1,5 +1,5 @@
-// The vocabulary in which the simulator's lines are written down: tables of LineSpec (what a healthy job
-// says) and of ScriptLine (what a fault adds). Constant data; any thread.
+// Types of the simulator's tables: LineSpec (lines of a healthy job) and ScriptLine (lines that a fault
+// adds). Constant data; any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace culprit::sim {
 enum class Accel : uint8_t { kNvidia, kAscend, kTpu };
 enum class Launcher : uint8_t { kTorchrun, kSlurm, kMpirun, kKubernetes };
 
-// Which header stands before the text. kHf and kMind take a first field from the text, up to its first '|'.
+// The header before the text. kHf and kMind take a first field from the text, up to its first '|'.
 enum class Shape : uint8_t {
   kRaw,       // none
   kDeep,      // [2021-05-25 06:29:49,234] [INFO] file.py ...
   kPython,    // the site's own logging format
-  kNccl,      // host:pid:tid [device] NCCL INFO ...; from warnings up the text names the file itself
+  kNccl,      // host:pid:tid [device] NCCL INFO ...; from warnings on the text has the file itself
   kGlog,      // I0511 18:18:30.779522 915 file.cc:211] ...
   kHf,        // [INFO|file.py:415] 2021-05-25 06:30:01,222 >> ...
   kNemo,      // [NeMo I 2023-09-11 22:31:45 module:12] ...
@@ -40,24 +40,24 @@ enum class Who : uint8_t {
   kVictim,        // the faulty rank
   kVictimLocals,  // every rank of the faulty host
   kVictimHost,    // local rank 0 of the faulty host
-  kVictimAgent,   // the launcher's process there
-  kVictimKernel,  // its kernel
+  kVictimAgent,   // the launcher's process on the faulty host
+  kVictimKernel,  // kernel of the faulty host
   kOthers,        // every rank of the other hosts
   kOtherHosts,    // local rank 0 of the other hosts
-  kOtherAgents,   // the launcher's processes there
+  kOtherAgents,   // the launcher's processes on the other hosts
   kSomeOthers,    // about a tenth of the ranks of the other hosts, at least two
   kNeighbours,    // ranks next to the faulty one in its rings, on other hosts
   kAllButVictim,  // every rank but the faulty one
 };
 
-// `percent`: how often the line appears when its turn comes; kFixed: always, and never left out by a site.
+// `percent`: probability of the line at each occasion; kFixed: always, and at every site.
 constexpr uint16_t kFixed = 1000;
 struct LineSpec {
   Who who;
   Shape shape;
   Tone tone;
   uint16_t percent;
-  const char* text;  // holes: template.h; " ||| " separates wordings; one is chosen
+  const char* text;  // holes: template.h; " ||| " separates wordings, one of them is chosen
 };
 using Lines = std::span<const LineSpec>;
 
@@ -65,11 +65,11 @@ struct ScriptLine {
   Who who;
   Shape shape;
   Tone tone;
-  int32_t from_ms, to_ms;  // when, after the onset (for cascades: after their own beginning)
+  int32_t from_ms, to_ms;  // time after the onset (for cascades: after their start)
   const char* text;
   uint16_t times = 1;  // repeats, `every_ms` apart
   int32_t every_ms = 0;
-  uint16_t percent = 100;  // of the writers that `who` names
+  uint16_t percent = 100;  // share of the writers in `who`
 };
 using Script = std::span<const ScriptLine>;
 

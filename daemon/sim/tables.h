@@ -1,5 +1,5 @@
-// All that a healthy job says, compiled for one site, and the faults by name. The tables behind are constant
-// data in the files tables_*.cc, noise.cc, chatter.cc and faults_*.cc; any thread may read them.
+// All lines of a healthy job, compiled for one site, and the faults by name. The underlying tables are
+// constant data in tables_*.cc, noise.cc, chatter.cc and faults_*.cc; any thread.
 #pragma once
 
 #include <span>
@@ -22,7 +22,7 @@ std::span<const FrameworkLines> frameworks_megatron();
 std::span<const FrameworkLines> frameworks_trainers();
 std::span<const FrameworkLines> frameworks_others();
 
-// What software below the framework says.
+// Lines of software below the framework.
 Lines launcher_lines(Launcher launcher);
 Lines accel_init_lines(Accel accel);
 Lines common_init_lines();
@@ -30,19 +30,18 @@ Lines monitor_lines(Accel accel);
 Lines kernel_boot_lines();
 Lines deep_trace_lines(Accel accel);
 
-// Harmless alarms. `per_thousand`: of jobs in which it occurs at all, or, above 1,000, events per thousand
-// jobs.
+// Harmless alarms. `per_thousand`: jobs per thousand with the alarm; above 1,000: events per thousand jobs.
 struct NoiseSpec {
   Who who;  // kRank, kHost, kKernel, kAgent: at one random place each time; kLauncher
   Shape shape;
   Tone tone;
   uint16_t per_thousand;
-  uint8_t burst_max;  // events that follow one another at the same place
+  uint8_t burst_max;  // consecutive events at the same place
   const char* text;
 };
 std::span<const NoiseSpec> noise_specs();
 
-// Debug lines composed of parts, other ones for each site.
+// Debug lines composed of parts, different for each site.
 std::vector<std::string> compose_chatter(Random& random, size_t count);
 
 struct CompiledLine {
@@ -64,15 +63,15 @@ Tables compile_tables(const Site& site);
 // ---- faults
 enum class Scope : uint8_t { kHost, kRank, kEverywhere };
 enum class Course : uint8_t {
-  kStop,   // progress stops where the fault sets in
-  kDrift,  // the job goes on, changed, and ends later
+  kStop,   // progress stops at the onset
+  kDrift,  // the job continues, changed, and ends later
 };
 enum class Tail : uint8_t {
-  kReset,     // neighbours lose their connections within seconds, the rest is killed or times out soon after
-  kWatchdog,  // the collectives of all others time out, minutes later
+  kReset,     // neighbours lose their connections within seconds; soon after, the rest is killed or times out
+  kWatchdog,  // minutes later the collectives of all others time out
   kKilled,    // the launcher kills the others within seconds
-  kWaiting,   // the others wait, say so in ordinary words, and are ended by a signal
-  kSilent,    // everything just ends
+  kWaiting,   // the others wait, report that in ordinary words, and are ended by a signal
+  kSilent,    // all output ends
 };
 struct FaultKind {
   std::string_view name, help;
@@ -84,9 +83,9 @@ struct FaultKind {
   Course course;
   Tail tail;
   uint8_t exit_code;           // 128 + signal, or the process's own
-  bool victim_silent;          // nothing at all comes from the host afterwards
-  bool reorder;                // drift: the host's lines come in another order
-  uint16_t stretch_percent;    // drift: of the iteration's time
+  bool victim_silent;          // no output of the host after the onset
+  bool reorder;                // drift: the lines of the host have another order
+  uint16_t stretch_percent;    // drift: of the duration of an iteration
   Script nvidia, ascend, tpu;  // an empty one falls back to `nvidia`
 };
 std::span<const FaultKind> faults_hardware();

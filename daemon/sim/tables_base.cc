@@ -1,4 +1,4 @@
-// What launchers, drivers, collective libraries, kernels and monitors say in any job.
+// Lines of launchers, drivers, collective libraries, kernels and monitors in any job.
 #include "sim/spell.h"
 
 namespace culprit::sim {

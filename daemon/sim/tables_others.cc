@@ -1,4 +1,4 @@
-// MindSpore/MindFormers, MaxText, and a plain training loop in which every rank reports.
+// MindSpore/MindFormers, MaxText, and a plain training loop with lines of every rank.
 #include "sim/spell.h"
 
 namespace culprit::sim {

@@ -1,4 +1,4 @@
-// What the rest of a job says when a part of it is gone, and how its launcher ends it.
+// The lines of the rest of a job after the loss of a part of it, and its end by the launcher.
 #include "sim/spell.h"
 
 namespace culprit::sim {

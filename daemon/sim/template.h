@@ -1,8 +1,8 @@
-// A line's text with holes in angle brackets, parsed once and filled many times. What is no known hole stays
-// as it is ("<module>"). Values; the filler's Context is borrowed for the call.
+// A line's text with holes in angle brackets, parsed once and filled many times. Other text in brackets stays
+// unchanged ("<module>"). Values; the filler's Context is borrowed for the call.
 //
-// Holes: r l R H h ip pid tid bus       the writer: rank, local rank, ranks, hosts, host, address, ids, PCI
-// bus
+// Holes: r l R H h ip pid tid bus       the writer: rank, local rank, ranks, hosts, host, address, ids,
+//                                      PCI bus
 //        p ph pip                       some other rank, its host and address (one rank per expansion)
 //        fr fl fh fip fpid fbus         the faulty rank, likewise
 //        sig exit                       how it ended, in Slurm's words and as torchrun counts
@@ -25,10 +25,10 @@ namespace culprit::sim {
 struct Site;
 struct Run;
 
-// What all ranks share at one moment of the job.
+// Values common to all ranks at one moment of the job.
 struct Moment {
   int64_t iteration = 0;
-  int64_t loss_e6 = 0;  // negative: not a number
+  int64_t loss_e6 = 0;  // negative: NaN
   int64_t grad_e3 = 0;
   int64_t rate_e9 = 0;  // learning rate
   int64_t iteration_us = 0;
@@ -50,7 +50,7 @@ class Template {
   explicit Template(std::string_view text);
   void expand(const Context& context, std::string& out) const;
 
-  // In groups, each filled by its own function; the order matters.
+  // In groups, each filled by its own function; the order is significant.
   enum class Hole : uint8_t {
     kText,
     kRank,
@@ -126,7 +126,7 @@ class Template {
   std::vector<Op> ops_;
 };
 
-// One of the wordings that " ||| " separates.
+// Chooses one of the wordings between " ||| ".
 std::string_view choose_wording(std::string_view text, Random& random);
 
 void append_int(std::string& out, int64_t value);

@@ -36,14 +36,14 @@ std::string indicating(const Sink& sink) {
 
 }  // namespace
 
-std::string truth_json(const LogJobOptions& options, const FaultKind* fault, const Outcome& outcome,
+std::string truth_json(const LogJobOptions& options, const FaultKind* fault, const FaultOutcome& outcome,
                        const Sink& sink, const Site& site, const Run& run) {
   std::string out;
   const auto add = [&](std::string_view key, std::string_view value) {
     fmt::format_to(std::back_inserter(out), "{}\n  \"{}\": {}", out.empty() ? "{" : ",", key, value);
   };
   const auto quoted = [](std::string_view text) { return fmt::format("\"{}\"", text); };
-  const auto word_of = [&](auto value) { return fault ? quoted(word(value)) : std::string("null"); };
+  const auto word_of = [&](auto value) { return fault ? quoted(to_string(value)) : std::string("null"); };
   const auto any = [&](auto holds) { return std::any_of(sink.marks().begin(), sink.marks().end(), holds); };
   add("seed", fmt::format("{}", options.seed));
   add("fault", quoted(options.fault));

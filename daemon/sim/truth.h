@@ -1,4 +1,4 @@
-// The truth of a simulated job as JSON: what was wrong, where, since when, and which lines say so.
+// The truth of a simulated job as JSON: the fault, its place, its onset, and its lines.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace culprit::sim {
 
 // `fault` null: a healthy job.
-std::string truth_json(const LogJobOptions& options, const FaultKind* fault, const Outcome& outcome,
+std::string truth_json(const LogJobOptions& options, const FaultKind* fault, const FaultOutcome& outcome,
                        const Sink& sink, const Site& site, const Run& run);
 
 }  // namespace culprit::sim

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/crash_point.h"
 #include "base/hash.h"
 #include "base/limits.h"
@@ -113,7 +114,7 @@ void Archive::note_host(const std::string& host, TimeNs now, std::string about) 
   note.seen_ns = now;
   if (about.empty()) return;
   note.about = std::move(about);
-  note.told = true;
+  note.reported = true;
 }
 
 void Archive::Impl::touch(ArchivedLog& log) {
@@ -189,6 +190,7 @@ Status Archive::append(std::string_view frame, TimeNs now, PieceBatch* taken) {
   (void)read_records(a.content, taker);
   a.streams_in_memory += log.streams.size() - streams;
   if (header->kind == FrameKind::kData) {
+    CULPRIT_CHECK(header->sequence > log.sequence);
     log.sequence = header->sequence;
   } else if (log.streams.size() == streams) {
     a.stats.duplicates += 1;  // a checkpoint without news
@@ -316,6 +318,7 @@ std::vector<CommittedLog> Archive::Impl::committed() {
     log.new_skips.clear();
     log.touched = false;
     log.in_index = true;
+    CULPRIT_CHECK(log.sequence >= log.committed);
     if (std::exchange(log.committed, log.sequence) != log.sequence)
       moved.push_back({epoch_of_log, log.sequence});
   }

@@ -199,7 +199,7 @@ Status ArchiveIndex::write_hosts(const Changes& changes) {
       "INSERT INTO hosts (host, first_ns, seen_ns, about) VALUES (?1, ?2, ?2, ?3) ON CONFLICT (host) "
       "DO UPDATE SET seen_ns = excluded.seen_ns, about = CASE WHEN ?4 THEN ?3 ELSE about END");
   for (const auto& [host, note] : *changes.hosts) {
-    seen.again().bind(host).bind_time(note.seen_ns).bind(note.about).bind(int64_t{note.told});
+    seen.again().bind(host).bind_time(note.seen_ns).bind(note.about).bind(int64_t{note.reported});
     if (const Status put = seen.run(); !put) return put;
   }
   return {};

@@ -89,7 +89,7 @@ Status Archive::Impl::adopt_segments() {
 Status Archive::Impl::adopt(SegmentRow& row) {
   auto reader = SegmentReader::open(files, options.folder, row.number);
   if (!reader) return tl::unexpected(reader.error());
-  reader->take_any_origin();
+  reader->accept_any_origin();
   const uint64_t begin = std::max<uint64_t>(row.size, kSegmentHeaderBytes);
   reader->seek(begin);
   uint64_t end = std::min(begin, reader->size());

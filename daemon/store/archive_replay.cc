@@ -19,7 +19,7 @@ class Again {
   uint64_t bytes() const { return bytes_; }  // of returned pieces
 
   // False if the content is malformed.
-  bool take(const SegmentReader& reader, const ReplayPlan& plan, const ArchiveVisitor& visitor) {
+  bool replay_frame(const SegmentReader& reader, const ReplayPlan& plan, const ArchiveVisitor& visitor) {
     const FrameHeader& frame = reader.frame();
     const auto origin = plan.logs.find(frame.epoch);
     if (origin == plan.logs.end()) return true;
@@ -92,7 +92,7 @@ struct ArchiveReplay::Impl {
         return false;
       }
       reader.emplace(std::move(*opened));
-      reader->take_any_origin();
+      reader->accept_any_origin();
     } else if (!reader) {
       return false;
     } else if (const Status fresh = reader->refresh(); !fresh) {
@@ -119,7 +119,7 @@ bool ArchiveReplay::advance(const ReplayPlan& plan, uint64_t bytes_most, const A
       const auto more = r.reader->next({});
       if (!more) r.fail(more.error());
       if (!more || !*more) break;
-      if (!r.again.take(*r.reader, plan, visitor)) r.damage.frames += 1;
+      if (!r.again.replay_frame(*r.reader, plan, visitor)) r.damage.frames += 1;
     }
   }
   return true;

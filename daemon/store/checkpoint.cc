@@ -5,12 +5,12 @@
 namespace culprit::store {
 
 void Checkpoint::on_position(StreamId stream, const Position& position) {
-  told_ += 1;
+  reported_ += 1;
   if (only_ == nullptr || std::binary_search(only_->begin(), only_->end(), stream))
     positions[stream] = position;
 }
 
-void Checkpoint::on_checkpoint(StreamId, uint32_t streams) { complete = streams == told_; }
+void Checkpoint::on_checkpoint(StreamId, uint32_t streams) { complete = streams == reported_; }
 
 Result<Checkpoint> read_checkpoint(SegmentReader& reader, uint64_t epoch, const std::vector<StreamId>* only) {
   Checkpoint checkpoint(only);

@@ -24,7 +24,7 @@ class Checkpoint : public RecordSink {
 
  private:
   const std::vector<StreamId>* only_;
-  uint32_t told_ = 0;
+  uint32_t reported_ = 0;
 };
 
 // Reads the beginning of `reader`'s segment. An error if the disk fails.

@@ -298,7 +298,7 @@ void copy_extents(io::Files& files, const std::string& folder, const KeptStream&
       note(reader.error().text);
       continue;
     }
-    reader->take_any_origin();
+    reader->accept_any_origin();
     reader->seek(extent.first_at);
     SegmentReader::Wanted wanted{.streams = stream_bit(stream.state.info.id), .checkpoints = false};
     wanted.epoch = stream.epoch;

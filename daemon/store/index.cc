@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/check.h"
 #include "store/index_schema.h"
 
 namespace culprit::store {
@@ -32,6 +33,7 @@ Result<std::unique_ptr<Index>> Index::open(const std::string& path) {
 
 template <class Work>
 Status Index::in_transaction(const Work& work) {
+  CULPRIT_CHECK(owner_.here());
   const Status done = database_.in_transaction(work);
   if (done && ++writes_ % kBoundsEvery == 0) return hold_bounds();
   return done;

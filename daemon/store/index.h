@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/thread_owner.h"
 #include "base/time.h"
 #include "store/database.h"
 
@@ -160,6 +161,7 @@ class Index {
 
   Database database_;
   uint64_t writes_ = 0;
+  ThreadOwner owner_;
 };
 
 }  // namespace culprit::store

@@ -36,7 +36,7 @@ void put_string(std::string& out, std::string_view text) {
 std::string_view get_string(Cursor& in, bool& good) {
   const auto size = in.get<uint32_t>();
   if (size > kStringMax) good = false;
-  return in.take(size);
+  return in.read_bytes(size);
 }
 
 void put_place(std::string& out, const FilePlace& place) {
@@ -97,7 +97,7 @@ bool read_piece(Cursor& in, RecordSink& sink) {
     gap.records = in.get<uint64_t>();
     gap.reason = get_string(in, good);
   }
-  const std::string_view bytes = in.take(in.get<uint32_t>());
+  const std::string_view bytes = in.read_bytes(in.get<uint32_t>());
   if (!good || in.bad() || (flags & ~(kHasPlace | kHasGap | kEnds)) || piece.offset > kOffsetMax)
     return false;
   sink.on_piece(piece, bytes);

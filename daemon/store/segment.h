@@ -94,7 +94,7 @@ class SegmentReader {
  public:
   static Result<SegmentReader> open(io::Files& files, const std::string& folder, uint64_t number);
   // Accepts frames of any spool, also with a damaged header: for archives.
-  void take_any_origin() { any_origin_ = true; }
+  void accept_any_origin() { any_origin_ = true; }
   SegmentReader(SegmentReader&&) noexcept;
   SegmentReader& operator=(SegmentReader&&) noexcept;
   ~SegmentReader();

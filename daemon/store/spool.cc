@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/crash_point.h"
 #include "base/hash.h"
 #include "base/limits.h"
@@ -109,7 +110,7 @@ uint64_t Spool::first_sequence() const {
   return (segments_.empty() ? written_sequence_ : segments_.front().before) + 1;
 }
 
-void Spool::hold(uint64_t acknowledged) { acknowledged_ = std::max(acknowledged_, acknowledged); }
+void Spool::retain_after(uint64_t acknowledged) { acknowledged_ = std::max(acknowledged_, acknowledged); }
 
 void Spool::raise_sequence(uint64_t sequence) {
   sequence = std::min(sequence, kSequenceMax / 2);
@@ -131,6 +132,7 @@ Status Spool::note(Status status, TimeNs now) {
 // ---- taking batches
 
 Status Spool::append(const PieceBatch& batch, TimeNs now) {
+  CULPRIT_CHECK(owner_.here());
   const size_t size = encoded_size_max(batch);
   if (size > kBatchBytes)
     return fail(ErrorCode::kInvalid,
@@ -145,7 +147,7 @@ Status Spool::append(const PieceBatch& batch, TimeNs now) {
     for (const StreamInfo& stream : batch.opened) streams_.erase(stream.id);
     return checked;
   }
-  take(batch, now);
+  advance_streams(batch, now);
   crash_point("store.after_append");
   return {};
 }
@@ -188,7 +190,7 @@ Status Spool::check_pieces(const PieceBatch& batch) {
   return {};
 }
 
-void Spool::take(const PieceBatch& batch, TimeNs now) {
+void Spool::advance_streams(const PieceBatch& batch, TimeNs now) {
   const auto touch = [this](Stream& stream) {
     raw_mask_ |= stream_bit(stream.info.id);
     if (!std::exchange(stream.touched, true)) touched_.push_back(stream.info.id);
@@ -205,7 +207,9 @@ void Spool::take(const PieceBatch& batch, TimeNs now) {
     Stream& stream = streams_.at(piece.stream);
     put_piece(raw_, piece);
     stats_.raw_bytes += piece.bytes.size();
+    const uint64_t size = stream.appended.size;
     advance(stream.appended, piece, stream.info.kind, piece.bytes.size());
+    CULPRIT_CHECK(stream.appended.size >= size);
     touch(stream);
     // The failure is recorded; the batch is taken and waits.
     if (!batch.whole && raw_.size() >= kFrameBytes && stats_.failing_since_ns == kNoTime)
@@ -216,6 +220,7 @@ void Spool::take(const PieceBatch& batch, TimeNs now) {
 // ---- writing frames
 
 Result<std::vector<CommittedOffset>> Spool::commit(TimeNs now) {
+  CULPRIT_CHECK(owner_.here());
   if (const Status written = write_pending(now); !written) return tl::unexpected(written.error());
   std::vector<CommittedOffset> moved;
   for (const StreamId id : moved_) {
@@ -243,6 +248,7 @@ Status Spool::pack(FrameHeader& header, std::string_view raw, std::string& out) 
   const size_t size = ZSTD_compress2(packer_->context, place, bound, raw.data(), raw.size());
   if (ZSTD_isError(size))
     return fail(ErrorCode::kIo, fmt::format("{}: zstd: {}", options_.folder, ZSTD_getErrorName(size)));
+  CULPRIT_CHECK(raw.size() <= kFrameRawMax);
   header.raw_size = static_cast<uint32_t>(raw.size());
   header.stored_size = static_cast<uint32_t>(size);
   header.epoch = epoch_;
@@ -286,6 +292,7 @@ Status Spool::write_ready(TimeNs now) {
 Status Spool::try_write_ready(TimeNs now) {
   if (const Status there = ensure_segment(now); !there) return there;
   if (const Status room = room_for(ready_.size()); !room) return room;
+  CULPRIT_CHECK(!segments_.empty() && ready_.size() >= kFrameHeaderBytes);
   ready_header_.segment = segments_.back().number;
   ready_.replace(0, kFrameHeaderBytes, encode(ready_header_));
   return append_frame();
@@ -296,11 +303,13 @@ void Spool::ready_stands() {
     const auto found = streams_.find(mark.stream);
     if (found == streams_.end()) continue;
     Stream& stream = found->second;
+    CULPRIT_CHECK(mark.position.size >= stream.committed.size);
     stream.committed = mark.position;
     stream.declared = true;
     if (!std::exchange(stream.moved, true)) moved_.push_back(mark.stream);
   }
   ready_marks_.clear();
+  CULPRIT_CHECK(ready_header_.sequence > written_sequence_);
   written_sequence_ = ready_header_.sequence;
   stats_.frames += 1;
   stats_.stored_bytes += ready_.size();

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/thread_owner.h"
 #include "base/time.h"
 #include "io/files.h"
 #include "model/piece.h"
@@ -114,7 +115,7 @@ class Spool {
   uint64_t synced_sequence() const { return synced_sequence_; }
   // Frames after `acknowledged` are kept from now on; earlier ones may be deleted. It only increases. To keep
   // none: call it with last_sequence() after each change.
-  void hold(uint64_t acknowledged);
+  void retain_after(uint64_t acknowledged);
   uint64_t acknowledged() const { return acknowledged_; }
   // A peer has frames up to `sequence` that this spool lost, for example by a disk that did not sync. The
   // next frame gets a number after it.
@@ -153,7 +154,7 @@ class Spool {
   // spool.cc
   Status declare(const PieceBatch& batch);
   Status check_pieces(const PieceBatch& batch);
-  void take(const PieceBatch& batch, TimeNs now);
+  void advance_streams(const PieceBatch& batch, TimeNs now);
   Status write_pending(TimeNs now);
   Status pack(FrameHeader& header, std::string_view raw, std::string& out);
   Status pack_pending(TimeNs now);
@@ -207,6 +208,7 @@ class Spool {
   std::vector<Mark> ready_marks_;  // positions after it
   std::vector<StreamId> moved_;    // committed, not yet returned by commit()
   SpoolStats stats_;
+  ThreadOwner owner_;
 };
 
 }  // namespace culprit::store

@@ -33,7 +33,7 @@ class Spool::Recovery : public RecordSink {
     if (const auto found = spool_.streams_.find(id); found != spool_.streams_.end())
       found->second.committed = position;
   }
-  void on_acknowledged(uint64_t sequence) override { spool_.hold(sequence); }
+  void on_acknowledged(uint64_t sequence) override { spool_.retain_after(sequence); }
   void on_checkpoint(StreamId next_id, uint32_t) override { raise_next_id(next_id); }
 
  private:
@@ -73,9 +73,9 @@ Status Spool::note_sequences() {
   for (size_t i = segments_.size(); i-- > 0;) {
     auto reader = SegmentReader::open(files_, options_.folder, segments_[i].number);
     if (!reader) return tl::unexpected(reader.error());
-    const auto told = sequence_before(*reader, epoch_);
-    if (!told) return tl::unexpected(told.error());
-    segments_[i].before = before = told->value_or(before);
+    const auto reported = sequence_before(*reader, epoch_);
+    if (!reported) return tl::unexpected(reported.error());
+    segments_[i].before = before = reported->value_or(before);
   }
   return {};
 }

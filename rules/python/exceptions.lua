@@ -2,7 +2,7 @@
 -- knows (CUDA, NCCL, a library) belongs to that one. What the program's author wrote wrong, `user_code`.
 
 -- An exception's line that a program only tells of: it was caught, and the work went on.
-local told = {
+local handled = {
   [[(?i)\b(?:warn(?:ing)?|ignor(?:ed?|ing)|retry(?:ing)?|retries|skip(?:ping|ped)?|fall(?:ing)? ?back)\b]],
   [[(?i)\b(?:will be|safely|harmless|suppressed|deprecated|failed to import)\b]],
 }
@@ -12,7 +12,7 @@ local function exception(row)
     id = "python." .. row.id, engine = 1, title = row.title .. ": <what>", category = "user",
     component = row.component or "user_code", severity = row.severity or "fatal", general = true,
     blames = row.blames,
-    match = { regex = row.regex, except = { told[1], told[2], row.except } }, remedy = row.remedy,
+    match = { regex = row.regex, except = { handled[1], handled[2], row.except } }, remedy = row.remedy,
     action = "fix",
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -88,7 +88,7 @@ rule {
   component = "unknown", severity = "error", role = "cascade", general = true,
   match = { regex = [[\b(?:Dist(?:Backend|Network|Store)?Error|ConnectionResetError|BrokenPipeError|]] ..
       [[EOFError)]] ..
-    [[(?:: (?P<what>\S.*)|\s*$)]], except = told },
+    [[(?:: (?P<what>\S.*)|\s*$)]], except = handled },
   remedy = "Look for the process that failed first.", action = "check",
   examples = { hit = { "torch.distributed.DistBackendError: the backend of rank 4 went away" },
     miss = { "except EOFError:" } },

@@ -9,10 +9,10 @@ local function given(row)
   }
 end
 
-local told = { [[(?i)\b(?:warn(?:ing)?|ignor(?:ed?|ing)|retry(?:ing)?|skip(?:ping|ped)?)\b]] }
+local handled = { [[(?i)\b(?:warn(?:ing)?|ignor(?:ed?|ing)|retry(?:ing)?|skip(?:ping|ped)?)\b]] }
 
 given {
-  id = "file.missing", title = "File or folder does not exist", general = true, except = told,
+  id = "file.missing", title = "File or folder does not exist", general = true, except = handled,
   regex = { [[\bFileNotFoundError: (?:\[Errno 2\] )?(?P<what>\S.*)]],
     [[\b(?:OSError|IOError): \[Errno 2\] No such file or directory: (?P<path>\S+)]],
     [[\bNotADirectoryError: (?P<what>\S.*)]], [[\bIsADirectoryError: (?P<what>\S.*)]],
@@ -23,7 +23,7 @@ given {
   miss = { "WARNING: FileNotFoundError: no cache yet, ignored" },
 }
 given {
-  id = "file.exists", title = "Output folder or file is there already", except = told,
+  id = "file.exists", title = "Output folder or file is there already", except = handled,
   regex = { [[\bFileExistsError: (?:\[Errno 17\] )?(?P<what>\S.*)]],
     [[(?:ValueError|RuntimeError): Output directory .* already exists and is not empty]] },
   remedy = "Allow overwriting or resuming, or take another folder; create it on one rank only.",
@@ -35,7 +35,7 @@ given {
   id = "file.permission", title = "No right to read or write a file", component = "storage",
   category = "platform",
   regex = { [[\bPermissionError: (?:\[Errno 1?3?\d*\] )?(?P<what>\S.*)]],
-    [[\b(?:OSError|IOError): \[Errno 13\] Permission denied]] }, except = told,
+    [[\b(?:OSError|IOError): \[Errno 13\] Permission denied]] }, except = handled,
   remedy = "Check owner, mode, quota group and how the file system is mounted, on the host that says it.",
   hit = { "PermissionError: [Errno 13] Permission denied: '/scratch/out/ckpt.pt'",
     "IOError: [Errno 13] Permission denied: '/cache'" },

@@ -14,7 +14,7 @@ typedef struct slot {
   uint64_t begun, stamped, ended; /* channels */
   uint16_t comm;
   uint8_t channels; /* that will report; 0: unknown, then all that began */
-  uint8_t active, told;
+  uint8_t active, reported;
 } slot;
 
 static slot slots[SLOTS];
@@ -78,10 +78,10 @@ static int hold_handle(void* handle, holding* found) {
 /* An operation without further events. If any channel ended, so did the operation: the stops of the others
  * are missing, as at a teardown. Otherwise it stays unfinished. */
 static int abandoned(slot* s, culprit_record* last) {
-  const int all_told = s->ended == s->begun && s->told && s->channels == 0;
+  const int finished = s->ended == s->begun && s->reported && s->channels == 0;
   if (!s->active) return 0;
   s->active = 0;
-  if (all_told) return 0;
+  if (finished) return 0;
   count(&counts.lost);
   *last = s->record;
   return s->record.end_ns != 0;
@@ -177,7 +177,7 @@ void* operation_begin(nccl_comm* comm, const nccl_operation* operation) {
   __atomic_store_n(&held.s->comm, comm_index(comm), __ATOMIC_RELAXED);
   held.s->channels = operation->channels <= CHANNELS ? operation->channels : 0;
   held.s->active = 1;
-  held.s->told = 0;
+  held.s->reported = 0;
   handle = handle_of(held.generation, held.index, 0);
   let_go(held.s, held.generation);
   if (has_last) tracer_push(&last);
@@ -246,7 +246,7 @@ void channel_end(void* channel) {
   held.s->ended |= bit;
   whole = complete(held.s);
   if (whole) {
-    held.s->told = 1;
+    held.s->reported = 1;
     /* If their number is unknown, another channel may follow: its end is in another record, which replaces
      * this one. */
     if (held.s->channels) held.s->active = 0;

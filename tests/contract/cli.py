@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Dict, List, Tuple
 
 import cli_rules  # noqa: F401  its promises are among those tried
-from promises import (Broken, CULPRIT, LETTERS, LINES, LOG, MEMORY_MB_MAX, NOBODY, PassOver, STEPS,
+from promises import (Broken, CULPRIT, LETTERS, LINES, LOG, MEMORY_MB_MAX, OTHER_UID, PassOver, STEPS,
                       TIMEOUT_S, XID, diagnose, measure, need, problem_of, promise, refused, report_of,
                       run, text_of, try_all, write, xid_found, zstd)
 
@@ -48,7 +48,7 @@ def unreadable(folder: Path) -> None:
     secret.chmod(0)
     options: Dict[str, int] = {}
     if os.geteuid() == 0:  # root reads everything: ask as somebody else
-        options = {"user": NOBODY, "group": NOBODY}
+        options = {"user": OTHER_UID, "group": OTHER_UID}
         if subprocess.run(["test", "-x", CULPRIT], check=False, **options).returncode:
             raise PassOver("the program is out of reach for others than root")
     refused(run("diagnose", secret, **options), "secret.log")

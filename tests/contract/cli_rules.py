@@ -52,8 +52,8 @@ def rules_on_top(folder: Path) -> None:
     write(folder / "site.lua", f'override {{ id = "{shipped}", severity = "info" }}'.encode())
     done = run("rules", "check", folder / "site.lua")
     need(done.returncode == 0 and b"1 override" in done.stdout, text_of(done))
-    told = run("rules", "explain", shipped, "--rules", folder / "site.lua").stdout
-    need(b"severity info instead of" in told and b"site.lua:1" in told, f"no override reported: {told!r}")
+    shown = run("rules", "explain", shipped, "--rules", folder / "site.lua").stdout
+    need(b"severity info instead of" in shown and b"site.lua:1" in shown, f"no override reported: {shown!r}")
     alone = run("rules", "check", folder / "site.lua", "--no-library")
     need(alone.returncode == 1, "it is known without them")
     write(folder / "twice.lua", (RULE % ("x", "one two", "one two")).replace("site.x", shipped).encode())
@@ -77,12 +77,12 @@ def rules_test(folder: Path) -> None:
     write(folder / "testdata/quiet.expect", b"none\n")
     done = run("rules", "test", folder)
     need(done.returncode == 0 and b"3 logs passed, 0 failed" in done.stdout, text_of(done))
-    for expect, told in ((b"none", b"+ site.fault x2"), (b"site.fault x3", b"- site.fault x3: fired 2 times"),
+    for expect, part in ((b"none", b"+ site.fault x2"), (b"site.fault x3", b"- site.fault x3: fired 2 times"),
                          (b"site.fault x2\nsite.other", b"- site.other: fired never"), (b"", b"empty"),
                          (b"site.fualt", b"did you mean 'site.fault'?")):
         write(folder / "testdata/count.expect", expect)
         done = run("rules", "test", folder)
-        need(done.returncode == 1 and told in done.stdout, f"{expect!r}: {text_of(done)} {done.stdout!r}")
+        need(done.returncode == 1 and part in done.stdout, f"{expect!r}: {text_of(done)} {done.stdout!r}")
     (folder / "testdata/count.expect").unlink()
     need(run("rules", "test", folder).returncode == 1, "a log without .expect passes")
 

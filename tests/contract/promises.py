@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Callable, List, Optional, Sequence, Tuple
 
 CULPRIT = str(Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin").resolve() / "culprit")
-NOBODY = 65534
+OTHER_UID = 65534
 MEMORY_MB_MAX = 500
 TIMEOUT_S = 120
 

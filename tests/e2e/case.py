@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Callable, List, Optional, Tuple
 
-from checker import Comparison, compare, untold
+from checker import Comparison, compare, unreported
 from daemon import Broken, Daemon, PassOver, need, wait_until
 
 HERE = Path(__file__).resolve().parent
@@ -104,11 +104,11 @@ def must_be_exact(evidence: bytes, journal: bytes) -> Comparison:
     return found
 
 
-def must_be_told(evidence: bytes, journal: bytes, gaps: List[dict]) -> Comparison:
+def must_be_reported(evidence: bytes, journal: bytes, gaps: List[dict]) -> Comparison:
     """Loss only where a gap is reported; nothing doubled, nothing altered."""
     found = compare(evidence, journal)
     need(not found.doubled and not found.altered, str(found))
-    missing = untold(found, gaps)
+    missing = unreported(found, gaps)
     need(not missing, f"{found}; no gap tells of {missing[:3]} (place, bytes); gaps: {gaps[:4]}")
     return found
 

@@ -5,7 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from case import Context, case, must_be_exact, must_be_told, settled
+from case import Context, case, must_be_exact, must_be_reported, settled
 from cases_kill import end_of
 from daemon import PassOver, need, wait_until
 
@@ -38,7 +38,7 @@ def full_disk(context: Context) -> str:
     writer.stop()
     journal = writer.bytes()
     evidence = settled(daemon, writer.path, end_of(journal), 40)
-    found = must_be_told(evidence, journal, daemon.gaps(str(writer.path)))
+    found = must_be_reported(evidence, journal, daemon.gaps(str(writer.path)))
     need(len(found.breaks) <= 1, f"loss elsewhere than at the beginning: {found}")
     need(daemon.health() == 200, "not healthy again, with room")
     return f"health {full} while full; {found}, freed from the oldest and reported"
@@ -95,7 +95,7 @@ def bit_flips(context: Context) -> str:
     writer.stop()
     journal = writer.bytes()
     evidence = settled(daemon, writer.path, end_of(journal))
-    found = must_be_told(evidence, journal, daemon.gaps(str(writer.path)))
+    found = must_be_reported(evidence, journal, daemon.gaps(str(writer.path)))
     return f"{total} bits in {rounds} rounds; {found}, all reported"
 
 
@@ -111,7 +111,7 @@ def bit_flips_while_running(context: Context) -> str:
     journal = writer.bytes()
     daemon.stores_text(str(writer.path), end_of(journal))
     evidence = daemon.evidence(str(writer.path))
-    found = must_be_told(evidence, journal, daemon.gaps(str(writer.path)))
+    found = must_be_reported(evidence, journal, daemon.gaps(str(writer.path)))
     need(daemon.alive(), daemon.last_words())
     return str(found)
 

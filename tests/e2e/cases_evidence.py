@@ -4,7 +4,7 @@ import time
 import urllib.parse
 from typing import Dict, List, Tuple
 
-from case import Context, case, must_be_told
+from case import Context, case, must_be_reported
 from cluster import Agent, Cluster
 from daemon import JOB, need, wait_until
 from proxy import Proxy
@@ -76,7 +76,7 @@ def evidence_around_findings(context: Context) -> str:
     # What is not decided yet stands at the end, behind what the fault wanted.
     known = max(gap["offset"] + gap["bytes"] for gap in gaps)
     known = max(known, journal.find(evidence[-200:]) + 200)
-    must_be_told(evidence, journal[:known], gaps)
+    must_be_reported(evidence, journal[:known], gaps)
     wanted = journal[job.size_at(began - around + 1):at + len(FAULT)]
     need(wanted in evidence, f"not all of the {around} s before the fault is there: {gaps}")
     need(len(evidence) < len(journal) / 2, f"{len(evidence)} of {len(journal)} bytes were sent")

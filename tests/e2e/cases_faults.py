@@ -27,9 +27,9 @@ class Faults:
         self.prefix = daemon.state
 
     def begin(self, call: str, code: int, nth: int = 1, count: int = 0, prefix: Path = None) -> None:
-        beside = self.plan.with_suffix(".new")
-        beside.write_text(f"{call} {code} {nth} {count} {prefix or self.prefix}\n")
-        os.rename(beside, self.plan)
+        replacement = self.plan.with_suffix(".new")
+        replacement.write_text(f"{call} {code} {nth} {count} {prefix or self.prefix}\n")
+        os.rename(replacement, self.plan)
 
     def end(self) -> None:
         self.plan.unlink()

@@ -2,7 +2,7 @@
 import random
 import time
 
-from case import Context, case, must_be_exact, must_be_told, settled
+from case import Context, case, must_be_exact, must_be_reported, settled
 from checker import lines_of
 from daemon import Broken, need, wait_until
 
@@ -115,7 +115,7 @@ def dies_at(context: Context, point: str, nth: int, spool: str, *load: str) -> s
     journal = producer.bytes()
     evidence = settled(daemon, producer.path, end_of(journal))
     if "trim" in point:
-        found = must_be_told(evidence, journal, daemon.gaps(str(producer.path)))
+        found = must_be_reported(evidence, journal, daemon.gaps(str(producer.path)))
         need(len(found.breaks) <= 1, f"{point}: loss elsewhere than at the beginning: {found}")
     else:
         found = must_be_exact(evidence, journal)

@@ -2,7 +2,7 @@
 import os
 import time
 
-from case import Context, case, must_be_exact, must_be_told, settled
+from case import Context, case, must_be_exact, must_be_reported, settled
 from cases_kill import end_of
 from checker import stamped
 from daemon import Daemon, need
@@ -68,7 +68,7 @@ def rename_while_stopped_unwatched(context: Context) -> str:
     writer.stop()
     journal = writer.bytes()
     evidence = settled(daemon, writer.path, end_of(journal))
-    return str(must_be_told(evidence, journal, daemon.gaps(str(writer.path))))
+    return str(must_be_reported(evidence, journal, daemon.gaps(str(writer.path))))
 
 
 @case
@@ -78,7 +78,7 @@ def copytruncate_at_speed(context: Context) -> str:
     writer.stop()
     journal = writer.bytes()
     evidence = settled(daemon, writer.path, end_of(journal))
-    found = must_be_told(evidence, journal, daemon.gaps(str(writer.path)))
+    found = must_be_reported(evidence, journal, daemon.gaps(str(writer.path)))
     return f"3 truncations a second; {found}, all reported"
 
 
@@ -99,7 +99,7 @@ def copytruncate_while_stopped(context: Context) -> str:
     writer.stop()
     journal = writer.bytes()
     evidence = settled(daemon, writer.path, end_of(journal))
-    found = must_be_told(evidence, journal, daemon.gaps(str(writer.path)))
+    found = must_be_reported(evidence, journal, daemon.gaps(str(writer.path)))
     need(found.lost, "nothing was lost: the case did not do what it should")
     return f"{found}, all reported"
 

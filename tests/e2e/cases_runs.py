@@ -80,8 +80,8 @@ def each_run_of_a_job_keeps_its_report(context: Context) -> str:
 
 @case
 def what_people_say_counts_for_the_kind(context: Context) -> str:
-    """confirm and --wrong by the name that the report shows; hits and right over the kind; clear of a host
-    that nobody knows is refused."""
+    """confirm and --wrong by the name that the report shows; hits and right over the kind; clear of an
+    unknown host is refused."""
     daemon = context.daemon()
     daemon.start()
     fail_once(daemon, XID, 0)

@@ -13,7 +13,7 @@ EQUAL = ("param_norm", "update_norm", "grad_norm_reduced")
 STEPS, FAULT_STEP, AUDIT = 40, 20, 5
 
 
-class Told(NamedTuple):
+class Reports(NamedTuple):
     steps: Dict[int, Dict[int, dict]]  # by step and rank
     audits: List[dict]
 
@@ -27,17 +27,17 @@ class Told(NamedTuple):
         return out
 
 
-def reported(daemon: Daemon) -> Told:
+def reported(daemon: Daemon) -> Reports:
     """As the daemon kept it."""
     lines = [json.loads(line) for line in daemon.evidence(str(daemon.trace)).splitlines()]
     steps: Dict[int, Dict[int, dict]] = {}
     for one in lines:
         if one["kind"] == "metric":
             steps.setdefault(one["step"], {})[one["rank"]] = {**one["values"], **one.get("digests", {})}
-    return Told(steps, [one for one in lines if one.get("name") == "audit"])
+    return Reports(steps, [one for one in lines if one.get("name") == "audit"])
 
 
-def trained(context: Context, *options: str) -> "tuple[Daemon, Told]":
+def trained(context: Context, *options: str) -> "tuple[Daemon, Reports]":
     need_torch()
     daemon = context.daemon().start()
     run = Training(context, daemon, "--steps", str(STEPS), "--monitor", "1", "--audit", str(AUDIT), *options)
@@ -69,7 +69,7 @@ def accused(daemon: Daemon, rank: int, within: int) -> str:
 
 
 @case
-def sdc_a_clean_run_keeps_the_equalities_and_accuses_nobody(context: Context) -> str:
+def sdc_a_clean_run_keeps_the_equalities_and_accuses_no_rank(context: Context) -> str:
     daemon, found = trained(context)
     for name in EQUAL:
         need(not found.odd(name), f"{name} differs at {found.odd(name)}")

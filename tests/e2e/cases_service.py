@@ -46,7 +46,7 @@ class Manager:
 
 
 @case
-def service_manager_is_told(context: Context) -> str:
+def service_manager_is_notified(context: Context) -> str:
     """READY when it works, WATCHDOG while it makes progress, RELOADING and READY round a reload, good or
     refused, STOPPING at SIGTERM."""
     daemon = context.daemon()
@@ -83,7 +83,7 @@ def service_manager_is_told(context: Context) -> str:
 
 
 @case
-def nothing_is_told_without_a_manager(context: Context) -> str:
+def nothing_is_sent_without_a_manager(context: Context) -> str:
     """A socket that is gone, or variables that mean another process, stop nothing."""
     daemon = context.daemon()
     daemon.start({"NOTIFY_SOCKET": str(context.folder / "gone"), "WATCHDOG_USEC": "1000000",

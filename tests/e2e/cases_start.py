@@ -9,7 +9,7 @@ from case import Context, case, must_be_exact, settled
 from cases_kill import end_of
 from daemon import JOB, Daemon, PassOver, need, wait_until
 
-NOBODY = 65534
+OTHER = 65534
 
 
 def one_sentence(daemon: Daemon, *words: str) -> str:
@@ -87,10 +87,10 @@ def unreadable_folder(context: Context) -> str:
     closed.chmod(0o700)
     daemon.configure(["closed/*.log", "open/*.log"])
     for made in (daemon.state, daemon.run):
-        os.chown(made, NOBODY, NOBODY)
-    if subprocess.run(["test", "-x", str(context.bin_dir / "culpritd")], check=False, user=NOBODY).returncode:
+        os.chown(made, OTHER, OTHER)
+    if subprocess.run(["test", "-x", str(context.bin_dir / "culpritd")], check=False, user=OTHER).returncode:
         raise PassOver("the program is out of reach for others than root")
-    daemon.start(user=NOBODY, group=NOBODY, extra_groups=[])
+    daemon.start(user=OTHER, group=OTHER, extra_groups=[])
     daemon.stores_text(str(opened / "a.log"), b"1 a line")
     need(str(closed) in daemon.errors.read_text(), f"no report of the closed folder: {daemon.last_words()}")
     closed.chmod(0o755)
@@ -159,7 +159,7 @@ def links_and_pipes_are_not_followed(context: Context) -> str:
     """What a user may put where logs are expected: links out of the folder, pipes, devices, folders."""
     daemon = context.daemon()
     secret = context.folder / "secret"
-    secret.write_bytes(b"1 nobody may see this\n")
+    secret.write_bytes(b"1 not for other users\n")
     (daemon.logs / "link.log").symlink_to(secret)
     (daemon.logs / "folder.log").mkdir()
     os.mkfifo(daemon.logs / "pipe.log")

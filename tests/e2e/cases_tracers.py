@@ -206,10 +206,10 @@ def traced_by(context: Context, meanwhile) -> Tuple[comm_trace.Trace, int]:
         except BaseException as error:  # reported by the case
             failed.append(error)
 
-    beside = threading.Thread(target=happen)
-    beside.start()
+    thread = threading.Thread(target=happen)
+    thread.start()
     mpi.run(4, ring(steps=200, work_us=5000), {"CULPRIT_RINGS": str(daemon.rings), "CULPRIT_JOB": "e2e"})
-    beside.join()
+    thread.join()
     need(not failed, f"{failed[:1]}")
     wanted = 4 * (2 + 200 * 6 * 2)
     wait_until(lambda: not list(daemon.rings.glob("*.ring")), 60, "the rings are drained and removed")

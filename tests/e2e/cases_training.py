@@ -86,7 +86,7 @@ def a_slowed_rank_is_the_one_that_the_others_wait_for(context: Context) -> str:
 
 
 @case
-def a_killed_rank_is_told(context: Context) -> str:
+def a_killed_rank_is_reported(context: Context) -> str:
     need_torch()
     daemon = context.daemon()
     daemon.configure(more=HANG)
@@ -105,7 +105,7 @@ def a_killed_rank_is_told(context: Context) -> str:
 
 
 @case
-def a_stuck_rank_is_told_and_its_stack_says_where(context: Context) -> str:
+def a_stuck_rank_is_reported_with_its_stack(context: Context) -> str:
     need_torch()
     daemon = context.daemon()
     daemon.configure(more=HANG)

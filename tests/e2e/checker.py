@@ -87,7 +87,7 @@ def compare(evidence: bytes, journal: bytes) -> Comparison:
     return out
 
 
-def untold(found: Comparison, gaps: Sequence[dict]) -> List[Tuple[int, int]]:
+def unreported(found: Comparison, gaps: Sequence[dict]) -> List[Tuple[int, int]]:
     """Breaks that no gap tells of. A gap stands at the place of its loss, counted in the bytes that are there
     or in those that were taken before some of them were lost or freed; below 0 anywhere."""
     left = [int(gap["offset"]) for gap in gaps]

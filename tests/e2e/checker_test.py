@@ -4,7 +4,7 @@ import json
 import random
 import sys
 
-from checker import compare, lines_of, runs_missing, stamped, untold
+from checker import compare, lines_of, runs_missing, stamped, unreported
 
 LINES = [stamped("s1", n, f"step {n} loss 2.{n % 7}") for n in range(2000)]
 JOURNAL = b"".join(LINES)
@@ -56,14 +56,14 @@ def reordered() -> bool:
     return not found.exact()
 
 
-def told_and_untold() -> bool:
+def reported_and_unreported() -> bool:
     evidence = joined((0, 700), (900, 1500), (1600, 2000))
     found = compare(evidence, JOURNAL)
     first, second = found.breaks[0][0], found.breaks[1][0]
     room = second + found.breaks[0][1]
-    return (len(untold(found, [])) == 2 and len(untold(found, [{"offset": first}])) == 1
-            and not untold(found, [{"offset": first}, {"offset": second}])
-            and not untold(found, [{"offset": first}, {"offset": room}]))
+    return (len(unreported(found, [])) == 2 and len(unreported(found, [{"offset": first}])) == 1
+            and not unreported(found, [{"offset": first}, {"offset": second}])
+            and not unreported(found, [{"offset": first}, {"offset": room}]))
 
 
 def numbers_of_one_source() -> bool:

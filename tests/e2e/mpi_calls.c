@@ -110,11 +110,12 @@ static void nonblocking_collectives(MPI_Comm comm) {
 
 static void further_nonblocking_collectives(MPI_Comm comm) {
   const int counts[RANKS] = {1, 1, 1, 1}, places[RANKS] = {0, 1, 2, 3};
-  int one = rank + 1, told = rank == 1 ? 77 : 0, sum = 0, part = 0, block = 0, mine[RANKS], scattered = 0;
+  int root_value = rank == 1 ? 77 : 0;
+  int one = rank + 1, sum = 0, part = 0, block = 0, mine[RANKS], scattered = 0;
   int gathered[RANKS] = {0}, all[RANKS], out[RANKS], exchanged[RANKS], some, over = 0, indices[9];
   MPI_Request requests[9];
   for (int i = 0; i < RANKS; ++i) mine[i] = rank;
-  MPI_Ibcast(&told, 1, MPI_INT, 1, comm, &requests[0]);
+  MPI_Ibcast(&root_value, 1, MPI_INT, 1, comm, &requests[0]);
   MPI_Ireduce(&one, &sum, 1, MPI_INT, MPI_SUM, 2, comm, &requests[1]);
   MPI_Iallgatherv(&one, 1, MPI_INT, all, counts, places, MPI_INT, comm, &requests[2]);
   MPI_Ialltoall(mine, 1, MPI_INT, out, 1, MPI_INT, comm, &requests[3]);
@@ -127,7 +128,7 @@ static void further_nonblocking_collectives(MPI_Comm comm) {
     MPI_Testsome(9, requests, &some, indices, MPI_STATUSES_IGNORE);
     over += some;
   }
-  expect(told == 77 && sum == (rank == 2 ? 10 : 0), "Ibcast, Ireduce");
+  expect(root_value == 77 && sum == (rank == 2 ? 10 : 0), "Ibcast, Ireduce");
   expect(all[2] == 3 && out[3] == 3 && exchanged[1] == 1, "Iallgatherv, Ialltoall, Ialltoallv");
   expect(part == 6 && block == 6, "Ireduce_scatter, Ireduce_scatter_block");
   expect((rank || gathered[3] == 4) && scattered == 3, "Igather, Iscatter");
@@ -244,7 +245,7 @@ static void persistent(MPI_Comm comm) {
   enum { STARTS = 5 };
   const int right = (rank + 1) % RANKS, left = (rank + RANKS - 1) % RANKS;
   int in = -1, from_any = -1, index, flag, some, indices[3];
-  MPI_Request all[6], nobody;
+  MPI_Request all[6], null_send;
   MPI_Status status;
   MPI_Send_init(&rank, 1, MPI_INT, right, 20, comm, &all[0]);
   MPI_Recv_init(&in, 1, MPI_INT, left, 20, comm, &all[1]);
@@ -252,7 +253,7 @@ static void persistent(MPI_Comm comm) {
   MPI_Ssend_init(&rank, 1, MPI_INT, right, 22, comm, &all[3]);
   MPI_Rsend_init(&rank, 1, MPI_INT, right, 23, comm, &all[4]);
   MPI_Bsend_init(&rank, 1, MPI_INT, right, 23, comm, &all[5]); /* never started */
-  MPI_Send_init(&rank, 1, MPI_INT, MPI_PROC_NULL, 20, comm, &nobody);
+  MPI_Send_init(&rank, 1, MPI_INT, MPI_PROC_NULL, 20, comm, &null_send);
   for (int i = 0; i < STARTS; ++i) {
     in = from_any = -1;
     /* To persistent receives, one of them from anybody. */
@@ -276,10 +277,10 @@ static void persistent(MPI_Comm comm) {
     /* To an ordinary receive. */
     in = -1;
     MPI_Start(&all[3]);
-    MPI_Start(&nobody);
+    MPI_Start(&null_send);
     MPI_Recv(&in, 1, MPI_INT, left, 22, comm, MPI_STATUS_IGNORE);
     MPI_Wait(&all[3], MPI_STATUS_IGNORE);
-    MPI_Wait(&nobody, MPI_STATUS_IGNORE);
+    MPI_Wait(&null_send, MPI_STATUS_IGNORE);
     expect(in == left, "Start");
   }
   MPI_Irecv(&in, 1, MPI_INT, left, 23, comm, &all[2]);
@@ -291,7 +292,7 @@ static void persistent(MPI_Comm comm) {
   MPI_Request_free(&all[1]);
   MPI_Request_free(&all[3]);
   MPI_Request_free(&all[5]);
-  MPI_Request_free(&nobody);
+  MPI_Request_free(&null_send);
 }
 
 /* Half a second is waited for a message, then half a second is the program's own between its matching and its

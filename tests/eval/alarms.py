@@ -148,11 +148,11 @@ def healthy_job(task: Tuple[simulated.Spec, Path]) -> Tuple[List[Case], Optional
         culprit.call(spec.arguments(out))
         healthy = tuple(str(path) for path in sorted((out / "healthy").glob("*")))
         label = f"hosts {spec.hosts} x {spec.ranks_per_host}, layout {spec.layout}, seed {spec.seed}"
-        beside = "with healthy ones" if healthy else "alone"
-        cases = [Case(f"{beside}, whole", label, str(out / "job"), healthy)]
+        history = "with healthy ones" if healthy else "alone"
+        cases = [Case(f"{history}, whole", label, str(out / "job"), healthy)]
         for percent in CUTS:
             cut_in_time(out / "job", out / f"cut-{percent}", percent)
-            cases.append(Case(f"{beside}, first {percent} %", label, str(out / f"cut-{percent}"), healthy))
+            cases.append(Case(f"{history}, first {percent} %", label, str(out / f"cut-{percent}"), healthy))
         return cases, None
     except (culprit.Crash, OSError) as error:
         return [], f"{error}: {spec}"

@@ -78,11 +78,11 @@ def rank_main(asked: Dict[str, Any]) -> None:
                 model.zero_grad()
                 loss.backward()
                 audit.check()
-                told = torch.tensor([-2 if state["odd"] is None else state["odd"]])
-                dist.all_reduce(told, op=dist.ReduceOp.MAX)
+                agreed = torch.tensor([-2 if state["odd"] is None else state["odd"]])
+                dist.all_reduce(agreed, op=dist.ReduceOp.MAX)
                 step += 1
-                if told.item() != -2:
-                    row.update(delay=step - 1 - began, odd=int(told))
+                if agreed.item() != -2:
+                    row.update(delay=step - 1 - began, odd=int(agreed))
                     break
             state["faulty"] = False
             row["watched"] = step - began
@@ -153,7 +153,7 @@ def evaluate(options: argparse.Namespace, folder: str) -> int:
     if options.cost_steps:
         share, spread = cost(options.every, options.cost_steps, Path(folder, "cost"))
         print(f"cost on the example, K = {options.every}: {100 * share:.2f} % +- {100 * spread:.2f} % of "
-              f"the CPU time of 4 ranks, one of which computes again in K steps (1/(4 K) = "
+              f"the CPU time of 4 ranks; one rank computes again in K steps (1/(4 K) = "
               f"{25 / options.every:.2f} %); all wait for it, so up to 1/K of the wall clock")
     return 0
 

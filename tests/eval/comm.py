@@ -21,9 +21,9 @@ SIZES = ((64, 60, 12), (128, 60, 12), (256, 60, 12), (512, 46, 12), (1024, 34, 1
          (4096, 8, 8), (8192, 12, 8))
 CULPRITS = ("gpu", "host", "stall", "nic", "link", "nvlink", "switch", "hang-host", "hang-device", "gpu gpu",
             "gpu nic")
-NOBODY = ("none", "none", "gc", "imbalance-expert", "imbalance-sequence", "imbalance-stage")
+UNNAMED = ("none", "none", "gc", "imbalance-expert", "imbalance-sequence", "imbalance-stage")
 LONG = ("burst", "spike", "none", "stall-periodic", "burst", "gc")
-NOBODY_SHARE = 0.3
+UNNAMED_SHARE = 0.3
 ONSETS = ("start", "4", "intermittent")
 DIMENSIONS = (3, 4, 5, 6)
 RANKS_PER_HOST = 8
@@ -84,10 +84,10 @@ def plan(seed: int, cases: int, worlds: Sequence[int] = (), missing: float = 0) 
     out = []
     for world, weight, steps in sizes:
         count = max(1, round(cases * weight / total))
-        nobody = max(1, round(count * NOBODY_SHARE))
-        kinds = [NOBODY[i % len(NOBODY)] for i in range(nobody)]
+        unnamed = max(1, round(count * UNNAMED_SHARE))
+        kinds = [UNNAMED[i % len(UNNAMED)] for i in range(unnamed)]
         first = rng.randrange(len(CULPRITS))
-        kinds += [CULPRITS[(first + i) % len(CULPRITS)] for i in range(count - nobody)]
+        kinds += [CULPRITS[(first + i) % len(CULPRITS)] for i in range(count - unnamed)]
         out += [case(rng, kind, world, steps) for kind in kinds]
     return [without_hosts(one, missing) for one in out] if missing else out
 
@@ -160,16 +160,16 @@ def judge(report: dict, truth: dict, unknown_steps: bool) -> Dict[str, object]:
     result: Dict[str, object] = stated(row["suspects"] or row["links"], bool(right)) if row else {}
     if not allowed:
         blamed = bool(named) or bool(hang and hang["suspects"]) or bool(report["suspects"])
-        return {"named": blamed, "told": [one["kind"] for one in named], **result}
+        return {"named": blamed, "reported": [one["kind"] for one in named], **result}
     if not needed:  # too cheap to be reported, or impossible to locate
         return {"top1": None, **result}
     hit = [one for one in needed if one in right]
     result["top1"] = bool(hit)
     result["kind"] = any(row and row["kind"] in kinds_of(one) for one in hit or needed)
     if not unknown_steps:
-        told = set().union(*(steps_of(one, truth["steps"]) for one in named)) if named else set()
+        reported = set().union(*(steps_of(one, truth["steps"]) for one in named)) if named else set()
         real = set().union(*(set(one["steps"]) for one in needed))
-        result.update(steps_hit=len(told & real), steps_told=len(told), steps_real=len(real))
+        result.update(steps_hit=len(reported & real), steps_reported=len(reported), steps_real=len(real))
     return result
 
 
@@ -181,10 +181,10 @@ def holmes(folder: Path) -> dict:
     return json.loads(done.stdout)
 
 
-def judge_holmes(told: dict, truth: dict) -> Dict[str, Optional[bool]]:
+def judge_holmes(reported: dict, truth: dict) -> Dict[str, Optional[bool]]:
     """It names ranks: right where the rank is at fault, or on a link's or switch's host."""
     if all(one["named"] == "no" for one in truth["faults"]):
-        return {"top1": None, "top2": None, "named": bool(told["top"])}
+        return {"top1": None, "top2": None, "named": bool(reported["top"])}
     if truth["hangs"]:
         return {"top1": None, "top2": None}
     needed = [one for one in truth["faults"] if one["named"] == "yes"]
@@ -192,10 +192,10 @@ def judge_holmes(told: dict, truth: dict) -> Dict[str, Optional[bool]]:
         return {"top1": None, "top2": None}
 
     def right(rank: int) -> bool:
-        host = told["hosts"][str(rank)]
+        host = reported["hosts"][str(rank)]
         return any(rank in one["ranks"] or one["kind"] == "link" and host in one["hosts"] for one in needed)
 
-    return {f"top{k}": any(right(rank) for rank in told["top"][:k]) for k in (1, 2)}
+    return {f"top{k}": any(right(rank) for rank in reported["top"][:k]) for k in (1, 2)}
 
 
 def run_case(one: Case, folder: Path, keep: bool) -> Dict[str, object]:
@@ -242,13 +242,14 @@ def calibration(results: Sequence[dict]) -> List[Dict[str, object]]:
 
 
 def summary(name: str, results: Sequence[dict]) -> Dict[str, object]:
-    beside = [one["holmes"] for one in results]
-    hit, told, real = (sum(one.get(f"steps_{key}", 0) for one in results) for key in ("hit", "told", "real"))
+    baseline = [one["holmes"] for one in results]
+    hit, reported, real = (sum(one.get(f"steps_{key}", 0) for one in results)
+                           for key in ("hit", "reported", "real"))
     return {"row": name, "cases": len(results), "right": counts(results, "top1"),
             "top1": share(results, "top1"), "kind": share(results, "kind"),
-            "steps P": ratio(hit, told), "steps R": ratio(hit, real), "false": counts(results, "named"),
-            "Holmes 1": share(beside, "top1"), "Holmes 2": share(beside, "top2"),
-            "Holmes false": counts(beside, "named"),
+            "steps P": ratio(hit, reported), "steps R": ratio(hit, real), "false": counts(results, "named"),
+            "Holmes 1": share(baseline, "top1"), "Holmes 2": share(baseline, "top2"),
+            "Holmes false": counts(baseline, "named"),
             "simulate s": share(results, "simulate_s"), "diagnose s": share(results, "diagnose_s")}
 
 
@@ -305,8 +306,8 @@ def run_real(rows: Rows, data: Path, folder: Path) -> None:
         for dump in sorted(source.with_suffix("").iterdir()):
             shutil.copyfile(dump, copy / f"nccl_trace_rank_{dump.name.rpartition('_')[2]}")
         hang = culprit.diagnose([str(copy)])["hang"] or {"suspects": []}
-        told = sorted(one["rank"] for one in hang["suspects"])
-        right = told == truth_ranks(source)
+        reported = sorted(one["rank"] for one in hang["suspects"])
+        right = reported == truth_ranks(source)
         rows.goal(f"flight recorder {source.stem}: exactly the injected ranks", right, 1)
 
 

@@ -35,11 +35,11 @@ def judge(seed: int, iterations: int, folder: Path) -> Dict[str, object]:
     reports = [whole]
     for i in range(1, LOOKS):
         reports.append(look(job, ["--until", moment(first + (last - first) * i // LOOKS)]))
-    beside = look(job, ["--healthy", str(out / "healthy" / "1")])
+    with_history = look(job, ["--healthy", str(out / "healthy" / "1")])
     shutil.rmtree(out, ignore_errors=True)
     alarms = [report["diagnoses"][0]["title"] for report in reports if report["verdict"]]
     return {"row": f"seed {seed}", "hours": (last - first) / NS_PER_HOUR, "lines": whole["job"]["lines"],
-            "looks": len(reports), "alarms": len(alarms), "with history": int(bool(beside["verdict"])),
+            "looks": len(reports), "alarms": len(alarms), "with history": int(bool(with_history["verdict"])),
             "example": alarms[0] if alarms else None}
 
 

@@ -1,7 +1,8 @@
 // The rule of Holmes (NSDI'25) without its learnt thresholds, as a baseline: eval_holmes FOLDER of .comm
-// files. An operation is abnormal where it takes longer than the quartiles of the job's own past allow; in
-// abnormal collectives the rank that is normal came last; that is summed over communication groups and
-// steps. Prints the five ranks with most of it, best first, and their hosts, as one JSON object.
+// files. An operation is abnormal if it takes longer than the quartiles of the job's own past allow. In an
+// abnormal collective the rank with a normal duration came last. These counts are summed over communication
+// groups and steps. Prints the five ranks with the highest sums, highest first, and their hosts, as one JSON
+// object.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -26,9 +27,9 @@ struct Operation {
   bool abnormal = false;
 };
 
-// Fewer make no quartiles.
+// Too few for quartiles below this.
 constexpr size_t kPastMin = 3;
-constexpr size_t kTold = 5;
+constexpr size_t kReported = 5;
 
 bool read(const std::filesystem::path& path, std::vector<Operation>& out,
           std::map<uint32_t, std::string>& hosts) {
@@ -48,7 +49,8 @@ bool read(const std::filesystem::path& path, std::vector<Operation>& out,
   return true;
 }
 
-// Which of its kind in its step: only those are alike. Without steps all of a communicator are.
+// Numbers an operation among those of its kind in its step: only operations of one number are comparable.
+// Without steps all operations of a communicator are.
 void number(std::vector<Operation>& all) {
   std::sort(all.begin(), all.end(), [](const Operation& a, const Operation& b) {
     return std::tie(a.rank, a.comm, a.op, a.step, a.seq) < std::tie(b.rank, b.comm, b.op, b.step, b.seq);
@@ -119,7 +121,7 @@ int main(int argc, char** argv) {
   for (const auto& [rank, score] : normal_among_abnormal(all))
     if (score > 0) best.push_back({-score, rank});
   std::sort(best.begin(), best.end());
-  best.resize(std::min(best.size(), kTold));
+  best.resize(std::min(best.size(), kReported));
   std::string ranks, names;
   for (const auto& [score, rank] : best) {
     ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);

@@ -86,8 +86,8 @@ def of_report(report: dict, truth: dict, templates: LineTemplates) -> Dict[str, 
 def iteration_right(verdict: Optional[dict], truth: dict) -> Optional[bool]:
     if truth["iteration"] is None:
         return None
-    told = verdict["iteration"] if verdict else None
-    return told is not None and abs(told - truth["iteration"]) <= 2
+    predicted = verdict["iteration"] if verdict else None
+    return predicted is not None and abs(predicted - truth["iteration"]) <= 2
 
 
 def is_right(report: dict, truth: dict) -> bool:

@@ -1,7 +1,7 @@
-// Mines the templates of one file with other thresholds than the built-in ones. tests/eval/loghub.py runs it
-// to leave sets out and to vary thresholds.
-// Usage: eval_mine FILE < CONFIGURATIONS, one a line: "name=value ..." of MinerThresholds, empty for its
-// defaults. For each it prints a line with the group of each line of FILE, numbers with blanks between.
+// Mines the templates of one file with given thresholds. tests/eval/loghub.py runs it to leave out sets and
+// to vary thresholds.
+// Usage: eval_mine FILE < CONFIGURATIONS, one per line: "name=value ..." of MinerThresholds; an empty line:
+// the defaults. For each it prints a line with the group of each line of FILE, separated by blanks.
 #include <cstdio>
 #include <fstream>
 #include <iostream>

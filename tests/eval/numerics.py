@@ -66,10 +66,10 @@ def run(rows: Rows, data: Path, folder: Path, processes: int) -> None:
     labels = score.load(str(data / "labels.jsonl"))
     traces = [data / "traces" / f"{label['job']}.ndjson.zst" for label in labels]
     with ProcessPoolExecutor(processes) as pool:
-        told = [pool.submit(alarms_of_culprit, trace, folder / "numerics") for trace in traces]
+        pending = [pool.submit(alarms_of_culprit, trace, folder / "numerics") for trace in traces]
         ruled = list(pool.map(alarms_of_rules, traces))
     alarms = []
-    for one in told:
+    for one in pending:
         try:
             alarms += one.result()
         except culprit.Crash as crash:

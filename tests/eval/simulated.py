@@ -101,7 +101,7 @@ def judge(spec: Spec, out: Path) -> Dict[str, object]:
     result["right"] = measure.is_right(report, truth)
     result.update(framework=truth["framework"], words=where_words_are(truth), lines=templates.lines,
                   bytes=report["job"]["bytes"], truth_component=truth["component"],
-                  told_component=(report["verdict"] or {}).get("component"))
+                  reported_component=(report["verdict"] or {}).get("component"))
     if truth["faulty_hosts"]:
         ranked = baselines.ranked(out / "job", spec.layout, spec.ranks_per_host)
         result["baselines"] = {name: measure.top_shares(hosts, truth["faulty_hosts"])
@@ -140,8 +140,8 @@ def baseline_rows(results: Sequence[dict]) -> List[Dict[str, object]]:
     keys = [f"top{k}" for k in measure.TOP]
     rows = [{"row": "culprit", "jobs": len(hosted), **measure.shares(hosted, keys)}]
     for name in ("earliest error", "most errors"):
-        beside = [one["baselines"][name] for one in hosted]
-        rows.append({"row": name, "jobs": len(beside), **measure.shares(beside, keys)})
+        baseline = [one["baselines"][name] for one in hosted]
+        rows.append({"row": name, "jobs": len(baseline), **measure.shares(baseline, keys)})
     return rows
 
 
@@ -202,7 +202,7 @@ def run(rows: Rows, seed: int, folder: Path, options) -> None:
     rows.table("history", "The same jobs with and without healthy ones", history_rows(results))
     for one in made_worse(results):
         print(f"worse with history: {one['fault']} {one['seed']}")
-    rows.table("baselines", "Faulty hosts beside the baselines", baseline_rows(results))
+    rows.table("baselines", "Faulty hosts, compared with the baselines", baseline_rows(results))
     rows.table("ablation", "Ablation, on a sample", ablation_rows(results))
     print_misses(results, options.show)
     note_goals(rows, results, total)

@@ -1,4 +1,4 @@
-// A communication trace of any bytes: read, analysed, reported. Nothing that stands in one may crash or hang.
+// Any bytes as a communication trace: read, analysed, reported. No content may cause a crash or a hang.
 #include <cstdint>
 #include <string_view>
 
@@ -19,11 +19,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<CommRecord> records;
     do {
       again->next(records, 16);
-      trace.take(again->header().host, records);
+      trace.add_records(again->header().host, records);
     } while (!records.empty());
-    const comm::TraceFindings told = comm::report_findings(trace);
-    (void)told;
-    (void)trace.told_drops();
+    const comm::TraceFindings reported = comm::report_findings(trace);
+    (void)reported;
+    (void)trace.drop_sentences();
   }
   return 0;
 }

@@ -1,6 +1,6 @@
-// Any bytes as a configuration, in one file or two: every error has a place in its file and a sentence, what
-// is accepted is accepted again with the defaults around it, and is the same as itself.
-#include "app/config.h"
+// Any bytes as a configuration, in one file or two. Every error has a place in its file and a sentence. An
+// accepted configuration is accepted again with the defaults added, with the same values.
+#include "app/config/config.h"
 
 #include <algorithm>
 #include <cstdint>

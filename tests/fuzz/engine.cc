@@ -12,9 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   core::Engine engine({{}, {}, {}, shipped});
   logs::LineParser parser{logs::ParseOptions{}, engine.make_scanner()};
   logs::LogBatch batch;
-  // Two sources, so that there is something to compare; the cut is where the input's first byte says.
+  // Two sources, for a comparison; the first byte of the input determines the cut.
   const size_t cut = size ? size * data[0] / 256 : 0;
-  // Each is read in two pieces: records go on where the text was cut.
+  // Each is read in two pieces: records continue over the cut.
   for (uint32_t source = 0; source < 2; ++source) {
     SourceInfo info;
     info.file = source ? "b.log" : "a.log";

@@ -1,11 +1,10 @@
-// A JSON dump, cut and changed anywhere, through the reader and the rules: whatever it says, each suspect is
-// a rank with a score.
+// Any changes and cuts of a JSON dump, through the reader and the rules: each suspect is a rank with a score.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
-#include "core/detect/flight.h"
+#include "core/detect/flight/flight.h"
 #include "ingest/flight_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -16,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     auto read = culprit::ingest::parse_flight(dumps.empty() ? text : text.substr(0, size - size / 3), name);
     if (read) dumps.push_back(std::move(read->dump));
   }
-  const auto answer = culprit::detect::analyse_flight(dumps, {});
+  const auto answer = culprit::flight::analyse_flight(dumps, {});
   if (!answer.hang && !answer.findings.empty()) std::abort();
   if (answer.hang)
     for (const culprit::Suspect& s : answer.hang->suspects)

@@ -1,5 +1,5 @@
-// Lines of any bytes: what HeaderParser says must lie within the line, and must not depend on the lines
-// before.
+// Lines of any bytes: the result of HeaderParser must lie within the line, and must not depend on earlier
+// lines.
 #include "core/logs/header.h"
 
 #include <cstdint>
@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   while (!rest.empty()) {
     const size_t end = rest.find('\n');
-    const std::string line(rest.substr(0, end));  // memory of its own, so that a read behind it is seen
+    const std::string line(rest.substr(0, end));  // memory of its own, so that a read beyond it is detected
     const Header header = parser.parse(line);
     check(header, line);
     const Header again = HeaderParser(options).parse(line);

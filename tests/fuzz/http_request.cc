@@ -1,5 +1,5 @@
-// Bytes of any client, given to a real server over a socket: it must live on and answer the next one. The
-// first line's target is also taken apart alone: what comes out must keep what target.h says.
+// Any bytes of a client, sent to a real server over a socket: the server must answer the next client. The
+// target of the first line is also parsed alone: the result must satisfy target.h.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-// A clock that stands still, and one descriptor: the server's.
+// A clock that does not advance, and one descriptor: the server's.
 class StillEnv final : public io::Env {
  public:
   TimeNs now(io::Clock) const override { return 0; }
@@ -54,7 +54,7 @@ class StillEnv final : public io::Env {
   void run() override {}
   void stop() override {}
 
-  // As long as there is something to do.
+  // Until no work is left.
   void settle() {
     pollfd fd{descriptor_, POLLIN, 0};
     for (int i = 0; i < 100 && ::poll(&fd, 1, 0) > 0; ++i) readable_();

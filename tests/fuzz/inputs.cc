@@ -1,10 +1,10 @@
-// Condensed blocks of any bytes: they are refused, or an engine takes what they say and reports. Its first
-// byte 'L': the rest is lines, which arrive as they would without the detour.
+// Any bytes as condensed blocks: they are refused, or an engine ingests them and reports. First byte 'L': the
+// rest is lines, which must arrive as without condensing.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
-#include "core/wire.h"
+#include "core/wire/inputs.h"
 #include "model/report_json.h"
 
 namespace {
@@ -16,7 +16,7 @@ const std::shared_ptr<rules::Ruleset>& shipped() {
   return set;
 }
 
-struct Sink final : core::InputSink {
+struct Sink final : wire::InputSink {
   core::Engine engine{{{}, {}, {}, shipped()}};
   SourceId next = 0;
   SourceId open(SourceInfo info, TimeNs now) override {
@@ -24,17 +24,17 @@ struct Sink final : core::InputSink {
     engine.step({&input, 1}, now);
     return next++;
   }
-  void take(core::Input input, TimeNs now) override { engine.step({&input, 1}, now); }
+  void on_input(core::Input input, TimeNs now) override { engine.step({&input, 1}, now); }
   void ends(bool, TimeNs) override {}
   void alive(bool, TimeNs) override {}
 };
 
 void lines(std::string_view text) {
   core::Engine engine({{}, {}, {}, shipped()});
-  core::InputWriter writer(1);
+  wire::InputWriter writer(1);
   writer.set_rules(shipped().get());
   logs::LineParser parser{logs::ParseOptions{}, engine.make_scanner()};
-  core::InputReader reader(core::rule_finder(shipped().get()));
+  wire::InputReader reader(wire::rule_finder(shipped().get()));
   Sink sink;
   core::Input opened = core::SourceOpened{{}};
   writer.add(opened, kNoTime);
@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (bytes.starts_with('L')) return lines(bytes.substr(1)), 0;
   Sink sink;
-  core::InputReader reader(core::rule_finder(shipped().get()));
+  wire::InputReader reader(wire::rule_finder(shipped().get()));
   (void)reader.read(bytes, sink);
   if (to_json(sink.engine.report()).empty()) std::abort();
   return 0;

@@ -1,6 +1,6 @@
-// Reads of /dev/kmsg that give any bytes, separated by NUL; a read that is "!" and a letter fails as the
-// device may. What is taken apart lies within the record, a record is a prefix, each line for the engine has
-// its head, and the evidence is what was read, in order and without what an earlier run has stored.
+// Any bytes from /dev/kmsg, one read per NUL; a read of "!" and a letter fails as the device may. Fields lie
+// within the record, a record is a prefix of the bytes, and each line for the engine has its prefix. The
+// evidence is the read bytes, in order and without the records that an earlier run stored.
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -29,7 +29,8 @@ bool within(std::string_view part, std::string_view whole) {
 
 void take_apart(std::string_view bytes) {
   while (!bytes.empty()) {
-    const std::string raw(first_kernel_record(bytes));  // memory of its own, so that a read behind it is seen
+    const std::string raw(
+        first_kernel_record(bytes));  // memory of its own, so that a read beyond it is detected
     require(!raw.empty() && bytes.substr(0, raw.size()) == raw);
     bytes.remove_prefix(raw.size());
     const auto record = parse_kernel_record(raw);
@@ -76,7 +77,7 @@ void run(const std::vector<std::string_view>& reads, StreamState* state, size_t 
   KernelLog log(std::make_unique<Device>(reads), {[] { return StreamId{1}; }, 1}, known);
   uint64_t next = state->place ? state->place->offset : 0;
   for (size_t i = 0; i <= reads.size(); ++i) {
-    const KernelLog::Outcome out = log.read({10, 5, budget});
+    const KernelLog::KernelRead out = log.read({10, 5, budget});
     for (const StreamInfo& info : out.batch.opened) state->info = info;
     for (const Piece& piece : out.batch.pieces) {
       require(piece.stream == state->info.id && piece.offset == state->size && !piece.bytes.empty());

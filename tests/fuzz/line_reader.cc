@@ -1,5 +1,5 @@
-// Bytes of a file on their way to chunks of lines: recognition, decompression, the rule of chunks. Whatever
-// the bytes are, a compressed file gives the chunks of its text, and the chunks cover the text once.
+// Any bytes of a file to chunks of lines: recognition, decompression, the rule of chunks. A compressed file
+// gives the chunks of its text, and the chunks cover the text once.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ using namespace culprit::ingest;
 
 namespace {
 
-constexpr size_t kTextBytes = 1 << 20;  // of a bomb no more is asked
+constexpr size_t kTextBytes = 1 << 20;  // limit for the text of a decompression bomb
 
 struct Decoded {
   std::string text;
@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const char* name : {"a.log", "stacks/a.txt", "b.ndjson", "c.comm", "_dump_1", "job.toml"})
     (void)kind_of({head, text.size() <= kHeadBytes, name, "runs"});
   (void)read_json_head(bytes);
-  // How far beyond damage liblzma goes before it sees it depends on the room that it is given.
+  // The distance at which liblzma detects damage depends on the size of the output buffer.
   if (damaged && compression == Compression::kXz) return 0;
   if (text.size() < kTextBytes) check_chunks(bytes, compression, text);
   return 0;

@@ -1,5 +1,5 @@
-// Lines of any bytes to a trace socket: their metrics and events are judged and reported. No line may crash
-// or hang it.
+// Lines of any bytes on a trace socket: their metrics and events are judged and reported. No line may cause a
+// crash or a hang.
 #include <cstdint>
 #include <string_view>
 
@@ -11,18 +11,18 @@ namespace {
 
 using namespace culprit;
 
-void take(core::numerics::Detector& detector, const ingest::TraceLine& line) {
+void take(numerics::Detector& detector, const ingest::TraceLine& line) {
   if (line.kind == ingest::TraceKind::kMetric && line.rank && line.step) {
     std::vector<MetricValue> values;
     for (const auto& value : line.values) values.push_back({value.name, value.value});
     std::vector<MetricDigest> digests;
     for (const auto& digest : line.digests) digests.push_back({digest.name, digest.value});
-    detector.take({line.host, *line.rank, *line.step, line.time_ns, values, digests});
+    detector.add({line.host, *line.rank, *line.step, line.time_ns, values, digests});
   }
   if (line.kind == ingest::TraceKind::kEvent) {
     std::vector<EventField> fields;
     for (const auto& field : line.fields) fields.push_back({field.name, field.json});
-    detector.take({line.host, line.rank, line.step, line.time_ns, line.name, fields});
+    detector.add({line.host, line.rank, line.step, line.time_ns, line.name, fields});
   }
 }
 
@@ -30,7 +30,7 @@ void take(core::numerics::Detector& detector, const ingest::TraceLine& line) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  core::numerics::Detector detector;
+  numerics::Detector detector;
   while (!bytes.empty()) {
     const size_t end = std::min(bytes.find('\n'), bytes.size());
     const std::string_view line = bytes.substr(0, std::min(end, limits::kLineBytes));

@@ -1,6 +1,6 @@
-// A peer that says any bytes: to a collector ('A' first) or to a forwarder (anything else); the second byte
-// tells how they are cut. Frames are taken in order and without holes or not at all, nothing stays held, the
-// other connections go on, and time ends what has no end.
+// A peer that sends any bytes: to a collector ('A' first) or to a forwarder (anything else). The second byte
+// determines how the bytes are cut. Frames are accepted in order and without holes or not at all, no bytes
+// stay held, other connections continue, and every wait ends by a time-out.
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -30,11 +30,11 @@ class Sink final : public collect::FrameSink {
 
   void hello(const peer::Hello& hello, HelloDone done) override {
     std::vector<peer::LogMark> marks;
-    for (const peer::LogBounds& told : hello.logs)
-      marks.push_back({told.log, told.epoch, last.contains(told.epoch), last[told.epoch]});
+    for (const peer::LogBounds& reported : hello.logs)
+      marks.push_back({reported.log, reported.epoch, last.contains(reported.epoch), last[reported.epoch]});
     done(std::move(marks));
   }
-  void take(Batch batch, std::function<void(Status)> done) override {
+  void on_batch(Batch batch, std::function<void(Status)> done) override {
     for (const collect::LogItem& item : batch.items) {
       const peer::Log log = std::visit([](const auto& i) { return i.log; }, item);
       uint64_t& stands = last[batch.epochs[static_cast<size_t>(log)]];
@@ -94,7 +94,7 @@ void to_collector(NetEnv& env, std::string_view bytes) {
   rogue->start({[](std::string_view) {}, [](const Error*) {}});
   rogue->write(std::string(bytes));
   env.advance(100 * kNsPerSecond);
-  // It may have taken the other's name and boot; then it has fallen silent by now.
+  // It may have the name and boot of the other agent; by then it is silent.
   const collect::CollectorStats stats = collector->stats();
   require(stats.held_bytes == 0 && stats.connections == 1 && stats.hosts == 1 && sink.connected_now == 1);
   require(source.acknowledged_to[0] == Source::kFrames);
@@ -114,7 +114,7 @@ void to_forwarder(NetEnv& env, std::string_view bytes) {
   forwarder.start();
   env.read();
   env.advance(100 * kNsPerSecond);
-  require(!forwarder.stats().last_error.empty());  // it has fallen silent, at the least
+  require(!forwarder.stats().last_error.empty());  // at least: the peer was silent
   require(forwarder.stats().attempts > 1 && forwarder.stats().attempts < 200);
 }
 

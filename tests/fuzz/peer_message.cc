@@ -1,5 +1,5 @@
-// A connection of any bytes, cut anywhere: messages come of it or a sentence why not, the same however it was
-// cut, and whatever was understood is written as it was read.
+// Any bytes of a connection, cut anywhere: they give messages or an error, the same for every cut, and each
+// decoded message is encoded to the same bytes.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

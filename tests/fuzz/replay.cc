@@ -1,4 +1,4 @@
-// Runs a fuzz target over the files named, or over all files of the folders named, and counts them.
+// Runs a fuzz target over the named files, or over all files of the named folders, and counts them.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -1,7 +1,7 @@
-// A ring's file of any bytes, and what its owner may do to it while it is open. An input is a header of 328
-// bytes, the file's size in records (u16), flags (bit 0: its process is dead), and steps of 9 bytes: what
-// (u8), value (u64). Whatever they are: pieces follow one another, hold whole records, and stay within the
-// budget; and nothing is reported for a source after its end.
+// Any bytes as a ring's file, and any changes by its owner while it is open. An input is a header of 328
+// bytes, the file's size in records (u16), flags (bit 0: its process is dead), and steps of 9 bytes: kind
+// (u8), value (u64). For any input, pieces are consecutive, have whole records, and stay within the budget;
+// no piece follows the end of a source.
 #include <unistd.h>
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class Host {
 
   void round(size_t budget) {
     now_ += 300 * kNsPerMs;
-    const RingReader::Outcome out = reader_->round({now_, now_, budget});
+    const RingReader::RingRead out = reader_->round({now_, now_, budget});
     require(out.batch.bytes() <= budget);
     require(out.next_ns >= now_);
     for (const StreamInfo& info : out.batch.opened) {

@@ -1,5 +1,5 @@
-// Rule files of any bytes: a load ends, tells each error on lines of its own, and what it takes can be
-// scanned and run. The input's NUL bytes part it into files.
+// Any bytes as rule files: a load ends, reports each error with its lines, and the loaded rules can be
+// scanned and run. NUL bytes of the input separate files.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -34,7 +34,7 @@ void use(const std::shared_ptr<Ruleset>& set, std::string_view text) {
   RuleRun run(set);
   const std::string line(text.substr(0, text.find('\n')));
   scanner.begin(line);
-  for (const RuleMatch& m : scanner.match(0, line.size(), line, Source::kLog)) {
+  for (const RuleMatch& m : scanner.match(0, line.size(), line, TextSource::kLog)) {
     RuleHit hit;
     hit.rule = m.rule;
     hit.text = line;

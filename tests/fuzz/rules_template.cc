@@ -1,5 +1,6 @@
-// A wording of any bytes on the first line, a text on the others: a template that is taken is a regex that
-// RE2 takes, its holes have names, and a line that a template or a regex matches holds one of its literals.
+// Any bytes as a wording on the first line, and a text on the other lines. An accepted template is a regex
+// that RE2 accepts, its holes have names, and a line that a template or a regex matches has one of its
+// literals.
 #include <re2/re2.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A segment of any bytes, or (its first byte is 'R') records of any bytes in a frame whose checksums hold: it
-// is recovered from, reading agrees with itself, and what is appended then comes back.
+// Any bytes as a segment, or (first byte 'R') any records in a frame with correct checksums. The spool
+// recovers from it, all ways of reading agree, and later appended data is read back.
 #include <cstdint>
 #include <cstdlib>
 #include <map>

@@ -1,5 +1,5 @@
-// Writes the seeds of the target `segment`, by the writers themselves, so that they stay what is read when
-// the format moves on: `segment_seeds tests/fuzz/corpus/segment`.
+// Writes the seeds of the target `segment` with the real writers, so that the seeds follow the format:
+// `segment_seeds tests/fuzz/corpus/segment`.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -42,7 +42,7 @@ Piece piece(StreamId id, uint64_t offset, const std::string& bytes) {
   return p;
 }
 
-// A segment with a checkpoint of two sources, one with a left file, and three frames.
+// A segment with a checkpoint of two sources, one of them with an earlier file, and three frames.
 std::string whole(std::vector<size_t>& ends) {
   MemoryFiles files;
   SpoolOptions options;
@@ -55,7 +55,8 @@ std::string whole(std::vector<size_t>& ends) {
   std::string noise;
   for (uint64_t i = 0; noise.size() < (70 << 10); ++i) noise += hex64(mix64(i, 3));
   batch.pieces = {piece(0, 0, noise.substr(0, 60 << 10)), piece(0, 60 << 10, "line\n")};
-  batch.pieces[1].place = FilePlace{1, 5, 78, 5, 5, 89, 5};  // of another file: the first is left behind
+  batch.pieces[1].place =
+      FilePlace{1, 5, 78, 5, 5, 89, 5};  // of another file: the source leaves the first one
   const auto commit = [&] {
     (void)spool->append(batch, 1);
     (void)spool->commit(2);
@@ -77,7 +78,7 @@ std::string whole(std::vector<size_t>& ends) {
   batch.pieces[0].ends = true;
   commit();
   std::string bytes = files.bytes(files.paths().back());
-  // As the first segment: what stood in the one before is known by the checkpoint alone.
+  // As the first segment: only the checkpoint has the content of the previous one.
   SegmentHeader header = *decode_segment_header(bytes);
   header.number = 1;
   bytes.replace(0, kSegmentHeaderBytes, encode(header));
@@ -90,7 +91,7 @@ std::string whole(std::vector<size_t>& ends) {
   return bytes;
 }
 
-// `change` is made to the frame's header at `at`, whose sum then holds.
+// `change` is applied to the frame's header at `at`; its checksum is then corrected.
 template <class Change>
 std::string resealed(std::string bytes, size_t at, const Change& change) {
   FrameHeader frame = *decode_frame_header(std::string_view(bytes).substr(at));
@@ -143,14 +144,14 @@ void segments() {
 }
 
 void records() {
-  const auto told = [](const auto& put) {
+  const auto reported = [](const auto& put) {
     std::string out = "R";
     put_stream(out, stream(0, OriginKind::kFile, "/log/a"));
     put(out);
     return out;
   };
   const auto pieces = [&](std::vector<Piece> list) {
-    return told([&](std::string& out) {
+    return reported([&](std::string& out) {
       for (const Piece& p : list) put_piece(out, p);
     });
   };
@@ -167,12 +168,12 @@ void records() {
   Piece end = piece(0, 9, "");
   end.ends = true, end.gap = Gap{1, 2, "why"};
   seed("R-end", pieces({piece(0, 0, "line one\n"), end, piece(0, 9, "again\n")}));
-  seed("R-told-twice", good + good.substr(1));
-  seed("R-stream-last", told([](std::string& out) {
+  seed("R-declared-twice", good + good.substr(1));
+  seed("R-stream-last", reported([](std::string& out) {
          put_stream(out, stream(0xfffffffe, OriginKind::kKernel, "kmsg"));
          put_stream(out, stream(0xffffffff, OriginKind::kKernel, "kmsg"));
        }));
-  seed("R-checkpoint", told([](std::string& out) {
+  seed("R-checkpoint", reported([](std::string& out) {
          Position position;
          position.size = 99, position.ended = true;
          position.past.assign(kPastPlaces, FilePlace{1, 2, 3, 4, 5, 6, 7});
@@ -181,11 +182,11 @@ void records() {
          put_position(out, 1, position);
          put_checkpoint(out, 5, 2);
        }));
-  seed("R-archive", told([](std::string& out) {
+  seed("R-archive", reported([](std::string& out) {
          put_origin(out, {1, 9, "host"});
          put_skipped(out, {3, 4, 5, "why"});
        }));
-  seed("R-path-long", told([](std::string& out) {
+  seed("R-path-long", reported([](std::string& out) {
          put_stream(out, stream(1, OriginKind::kFile, std::string(kStringMax, 'p')));
        }));
 }

@@ -1,5 +1,5 @@
-// Lines of any bytes at the trace socket: each is understood or refused with a sentence, the same whatever
-// came before, and what was understood keeps the promises of its kind.
+// Lines of any bytes on the trace socket: each is parsed or refused with a sentence, independent of earlier
+// lines, and a parsed line satisfies the rules of its kind.
 #include "ingest/live/trace_lines.h"
 
 #include <cstdint>
@@ -17,7 +17,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-// Reads every byte, so that a view of what is gone is seen.
+// Reads every byte, so that a dangling view is detected.
 size_t touch(std::string_view text) {
   size_t sum = text.size();
   for (const char c : text) sum = sum * 31 + static_cast<unsigned char>(c);
@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   while (!rest.empty()) {
     const size_t end = rest.find('\n');
-    const std::string text(rest.substr(0, end));  // memory of its own, so that a read behind it is seen
+    const std::string text(rest.substr(0, end));  // memory of its own, so that a read beyond it is detected
     const auto line = culprit::ingest::parse_trace_line(text);
     if (line) check(*line);
     const size_t sum = line ? touch_all(*line) : touch(line.error().text);

@@ -107,10 +107,10 @@ def drop_ins(_: Build) -> str:
     names = sorted((PACKAGING / "systemd/drop-ins").glob("*.conf"))
     with tempfile.TemporaryDirectory(prefix="units-") as folder:
         root = unit_root(Path(folder))
-        beside = root / "etc/systemd/system/culpritd.service.d"
-        beside.mkdir()
+        drop_in = root / "etc/systemd/system/culpritd.service.d"
+        drop_in.mkdir()
         for name in names:
-            shutil.copy(name, beside)
+            shutil.copy(name, drop_in)
         done = run("systemd-analyze", "verify", f"--root={root}", "--man=no",
                    "/etc/systemd/system/culpritd.service")
         ours = [line for line in done.stdout.splitlines() if "culprit" in line]

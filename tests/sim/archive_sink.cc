@@ -23,14 +23,15 @@ void ArchiveSink::hello(const peer::Hello& hello, HelloDone done) {
   auto marks = std::make_shared<Result<std::vector<peer::LogMark>>>();
   worker_.submit(
       [this, archive = archive_, hello, marks, now = env_.now(io::Clock::kWall)] {
-        for (const peer::LogBounds& told : hello.logs) {
-          const auto at = archive->begin({told.epoch, hello.host, kind_of(told.log)}, now);
+        for (const peer::LogBounds& reported : hello.logs) {
+          const auto at = archive->begin({reported.epoch, hello.host, kind_of(reported.log)}, now);
           if (!at) {
             *marks = tl::unexpected(at.error());
             return;
           }
-          if (*at && on_committed) on_committed(told.epoch, **at);  // also what a start has adopted
-          (*marks)->push_back({told.log, told.epoch, at->has_value(), at->value_or(0)});
+          if (*at && on_committed)
+            on_committed(reported.epoch, **at);  // including frames adopted at the start
+          (*marks)->push_back({reported.log, reported.epoch, at->has_value(), at->value_or(0)});
         }
       },
       [this, marks, done = std::move(done)] {
@@ -56,7 +57,7 @@ Status ArchiveSink::append(const Batch& batch, collect::LogItem& item) {
   return archive_->append(frame.bytes, now);
 }
 
-void ArchiveSink::take(Batch batch, std::function<void(Status)> done) {
+void ArchiveSink::on_batch(Batch batch, std::function<void(Status)> done) {
   auto shared = std::make_shared<Batch>(std::move(batch));
   auto status = std::make_shared<Status>();
   worker_.submit(
@@ -99,7 +100,7 @@ void ArchiveSink::commit() {
         for (const store::CommittedLog& log : **result) committed_[log.epoch] = log.sequence;
         if (collector == nullptr) return;
         for (const store::CommittedLog& log : **result) collector->committed(log.epoch, log.sequence);
-        for (const uint64_t epoch : asked)  // copies are committed too
+        for (const uint64_t epoch : asked)  // duplicates count as committed too
           if (const auto at = committed_.find(epoch); at != committed_.end())
             collector->committed(epoch, at->second);
       });

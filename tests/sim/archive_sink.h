@@ -1,5 +1,5 @@
-// An archive as the collector's FrameSink: frames are appended and committed on a worker, as the daemon does
-// it. The loop's thread but for what it hands to the worker; app/daemon has the real one.
+// An archive as the collector's FrameSink: a worker appends and commits frames, as in the daemon. The loop's
+// thread, except for the work of the worker; app/daemon has the real one.
 #pragma once
 
 #include <functional>
@@ -17,15 +17,17 @@ class ArchiveSink final : public collect::FrameSink {
  public:
   ArchiveSink(io::Env& env, io::Worker& worker, std::shared_ptr<store::Archive> archive);
 
-  collect::Collector* collector = nullptr;                              // set once it is there
-  std::function<void(uint64_t epoch, uint64_t sequence)> on_committed;  // on the worker, as it is durable
-  std::function<void(const std::string& host, collect::LogItem&)> on_taken;  // the same, as it is appended
+  collect::Collector* collector = nullptr;  // set once it exists
+  std::function<void(uint64_t epoch, uint64_t sequence)>
+      on_committed;  // called by the worker when it is durable
+  std::function<void(const std::string& host, collect::LogItem&)>
+      on_taken;                      // called by the worker when it is appended
   TimeNs gather_ns = 20 * kNsPerMs;  // frames of this time share a commit
   uint64_t refusals = 0, commits = 0, failed_commits = 0;
   std::string last_refusal;
 
   void hello(const peer::Hello& hello, HelloDone done) override;
-  void take(Batch batch, std::function<void(Status)> done) override;
+  void on_batch(Batch batch, std::function<void(Status)> done) override;
   void status(const std::string&, const peer::Status&) override {}
   void connected(const std::string&, const peer::Hello&, const std::string&) override {}
   void disconnected(const std::string&, const std::string&) override {}

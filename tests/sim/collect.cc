@@ -1,12 +1,13 @@
-// Agents and a collector in a simulated world, a seed a run: machines are killed and lose power in the middle
-// of a write, cables come out, connections are cut, half-open, slow, disks fill and fail, spools are wiped.
-// When all is mended again, whatever the agents' spools took must stand in the archive, in order and once;
-// what was acknowledged must have been committed; everything kept within its bounds; and without help.
+// Agents and a collector in a simulated world, one run per seed. Machines are killed and lose power in the
+// middle of a write, cables are unplugged, connections are cut, half-open or slow, disks fill and fail,
+// spools are wiped. After all faults end, the archive must have everything that the agents' spools took, in
+// order and once. Acknowledged frames must have been committed, and all sizes must stay within their limits,
+// without help.
 //
 //   sim_collect [--runs N] [--from SEED] [--seed SEED] [--folder FOLDER] [--outage DAYS]
 //
-// --outage: instead, a collector that is away for so long (outage.h).
-// A failure prints its seed; --seed runs it alone and tells what happens in it.
+// --outage: instead, a collector that is away for this many days (outage.h). A failure prints its seed;
+// --seed runs it alone and prints its events.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -28,7 +29,7 @@ namespace {
 
 using peer::Log;
 
-// Faults of one run; each run has some of them, so that a failure tells which.
+// Faults of one run. Each run has some of them, so that a failure shows which are needed.
 struct Weather {
   bool net, cables, kills, power, collector_dies, full_collector, failing_disks, wipes, lost_index;
   bool small_spools, findings, slow_work;
@@ -70,7 +71,7 @@ class Run {
     for (uint64_t i = 0; i < hosts; ++i) add_agent(i);
   }
 
-  // Empty: everything held.
+  // Empty: all checks passed.
   std::string run() {
     if (!collector_->start()) broken("the collector does not start: " + collector_->why_not_started);
     for (auto& agent : agents_)
@@ -107,7 +108,7 @@ class Run {
       plan.evidence.around_ns = random_.range(1, 10) * kNsPerSecond;
     }
     if (random_.chance(10)) plan.evidence.bytes_per_second = 2000 + random_.below(20'000);
-    agents_.push_back(std::make_unique<Agent>(world_, plan, witness_));
+    agents_.push_back(std::make_unique<Daemon>(world_, plan, witness_));
   }
 
   void broken(const std::string& what) {
@@ -129,11 +130,11 @@ class Run {
 
   // ---- machines
 
-  void start(Agent& agent) {
+  void start(Daemon& agent) {
     if (agent.is_up()) return;
     const bool up = agent.start();
     tell(agent.plan.host + (up ? " starts" : " does not start: " + agent.why_not_started));
-    // A disk that fails at the start is tried again, as systemd does it.
+    // A failed start is repeated, as systemd does.
     if (!up) again([this, &agent] { start(agent); });
   }
   void start_collector() {
@@ -157,10 +158,10 @@ class Run {
     return death == SimEnv::Death::kPowerLoss ? "loses power" : "is killed";
   }
 
-  void kill(Agent& agent) {
+  void kill(Daemon& agent) {
     if (!agent.is_up()) return;
     const SimEnv::Death death = draw_death();
-    if (random_.chance(50)) {  // in the middle of one of the next calls of its disk
+    if (random_.chance(50)) {  // in the middle of one of the disk's next calls
       agent.disk.dies_at = agent.disk.calls + 1 + random_.below(40);
       agent.disk.on_death = [this, &agent, death] {
         world_.after(0, [this, &agent, death] { down(agent, death); });
@@ -170,7 +171,7 @@ class Run {
     }
     down(agent, death);
   }
-  void down(Agent& agent, SimEnv::Death death) {
+  void down(Daemon& agent, SimEnv::Death death) {
     tell(fmt::format("{} {}", agent.plan.host, name_of(death)));
     note_epochs(agent);
     agent.kill(death);
@@ -180,7 +181,7 @@ class Run {
     }
     again([this, &agent] { start(agent); });
   }
-  void note_epochs(Agent& agent) {
+  void note_epochs(Daemon& agent) {
     for (const Log log : peer::kLogs)
       if (const auto epoch = agent.epoch_or_none(log)) epochs_[*epoch] = {agent.plan.host, log};
   }
@@ -228,10 +229,10 @@ class Run {
       plan_fault();
     });
   }
-  Agent& any_agent() { return *agents_[random_.below(agents_.size())]; }
+  Daemon& any_agent() { return *agents_[random_.below(agents_.size())]; }
 
   void make_fault() {
-    Agent& agent = any_agent();
+    Daemon& agent = any_agent();
     switch (random_.below(8)) {
       case 0:
         if (weather_.kills || weather_.power) kill(agent);
@@ -289,10 +290,10 @@ class Run {
     start_collector();
   }
 
-  // ---- what must hold
+  // ---- checks
 
-  // There is no further help for them. A minute of backoff, half a minute until a half-open connection
-  // is known for one, and what stands in the spools.
+  // No further help. Time for a minute of backoff, half a minute to detect a half-open connection, and the
+  // content of the spools.
   void settle() {
     const auto done = [&] {
       return std::all_of(agents_.begin(), agents_.end(), [](const auto& agent) { return agent->is_done(); });
@@ -309,7 +310,7 @@ class Run {
     for (const auto& [epoch, of] : epochs_) {
       const auto at = collector_->archive().begin({epoch, of.first, kind_of(of.second)}, 0);
       const uint64_t acked = witness_.acknowledged[epoch];
-      // Nothing of it is left where room was made: then it is not known any more.
+      // The archive may have deleted all of its frames to make room, and then does not know it.
       if (at && !*at && makes_room()) continue;
       if (!at || at->value_or(0) < acked)
         return broken(fmt::format("{}: {} of an older spool was acknowledged, and {} is there", of.first,
@@ -320,7 +321,7 @@ class Run {
     verify_replay();
   }
 
-  void verify_log(const Agent& agent, Log log) {
+  void verify_log(const Daemon& agent, Log log) {
     store::KeptQuery query;
     query.host = agent.plan.host, query.job = "job", query.kind = kind_of(log);
     const auto kept = collector_->archive().kept(query);
@@ -340,16 +341,16 @@ class Run {
                            stream.state.info.id, stream.state.size, found->second));
     }
   }
-  bool may_skip(const Agent& agent, Log log) const {
+  bool may_skip(const Daemon& agent, Log log) const {
     return log == Log::kEvidence && agent.plan.evidence.mode != forward::EvidenceMode::kAll;
   }
 
-  // A full disk drops the oldest, as a bound of its size does.
+  // A full disk deletes the oldest segments, as the size limit does.
   bool makes_room() const { return collector_->made_room; }
-  // Garbage that a disk left before later writes is missing in the agent's spool, and reported as gaps.
-  static bool has_holes(const Agent& agent) { return agent.disk.reordered > 0; }
+  // Garbage before later writes is missing in the agent's spool, and reported as gaps.
+  static bool has_holes(const Daemon& agent) { return agent.disk.reordered > 0; }
 
-  void verify_stream(const Agent& agent, Log log, const store::KeptStream& kept) {
+  void verify_stream(const Daemon& agent, Log log, const store::KeptStream& kept) {
     uint64_t at = 0;
     const auto who = [&] {
       return fmt::format("{}: {} of source {} at byte {}", agent.plan.host, peer::name_of(log),
@@ -375,7 +376,7 @@ class Run {
     if (at != kept.state.size) broken(fmt::format("{} it ends, and its size is {}", who(), kept.state.size));
   }
 
-  // Engines that are rebuilt get every piece once and in order.
+  // Rebuilt engines get every piece once and in order.
   void verify_replay() {
     const auto plan = collector_->archive().replay_plan();
     if (!plan) return broken(plan.error().text);
@@ -422,8 +423,8 @@ class Run {
   Weather weather_;
   Witness witness_;
   std::unique_ptr<CollectorMachine> collector_;
-  std::vector<std::unique_ptr<Agent>> agents_;
-  std::map<uint64_t, std::pair<std::string, Log>> epochs_;  // of spools that may be wiped
+  std::vector<std::unique_ptr<Daemon>> agents_;
+  std::map<uint64_t, std::pair<std::string, Log>> epochs_;  // by epoch, also of spools that were wiped later
   bool mended_ = false;
   std::string broken_;
   uint64_t bytes_ = 0, faults_ = 0;
@@ -446,7 +447,7 @@ int main(int argc, char** argv) {
       runs = 1, from = std::strtoull(argv[i + 1], nullptr, 10), tells = true;
   }
   if (folder.empty()) {
-    // In memory, where there is such: each commit waits for a disk.
+    // In memory if possible: each commit waits for a disk.
     std::string name =
         access("/dev/shm", W_OK) == 0 ? "/dev/shm/culprit-sim-XXXXXX" : "/tmp/culprit-sim-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) return std::perror("mkdtemp"), 2;

@@ -36,14 +36,14 @@ std::string text_of(const std::string& host, Log log, StreamId id, uint64_t from
 
 // ---- the agent
 
-Agent::Agent(World& world, AgentPlan its_plan, Witness& witness)
+Daemon::Daemon(World& world, AgentPlan its_plan, Witness& witness)
     : disk(mix64(its_plan.seed, 1)),
       plan(std::move(its_plan)),
       world_(world),
       witness_(witness),
       random_(mix64(plan.seed, 2)) {}
 
-bool Agent::start() {
+bool Daemon::start() {
   disk.begin_life();
   SimEnvOptions options;
   options.machine = plan.host;
@@ -89,7 +89,7 @@ bool Agent::start() {
   return true;
 }
 
-void Agent::kill(SimEnv::Death death) {
+void Daemon::kill(SimEnv::Death death) {
   if (env_ == nullptr) return;
   env_->kill(death);
   death == SimEnv::Death::kPowerLoss ? disk.lose_power() : disk.kill();
@@ -101,20 +101,20 @@ void Agent::kill(SimEnv::Death death) {
   env_.reset();
 }
 
-std::optional<uint64_t> Agent::epoch_or_none(Log log) const {
+std::optional<uint64_t> Daemon::epoch_or_none(Log log) const {
   if (env_ == nullptr) return std::nullopt;
   return epoch(log);
 }
 
-void Agent::wipe() {
+void Daemon::wipe() {
   for (const char* folder : kFolders) disk.remove_all(folder);
 }
 
-void Agent::finding(TimeNs at_ns) {
+void Daemon::finding(TimeNs at_ns) {
   if (is_up()) forwarder_->finding(at_ns);
 }
 
-void Agent::tick() {
+void Daemon::tick() {
   auto bounds = std::make_shared<std::array<peer::LogBounds, peer::kLogs.size()>>();
   const bool sync = ++ticks_ % plan.sync_every == 0;
   worker_->submit(
@@ -124,8 +124,8 @@ void Agent::tick() {
           const TimeNs now = env_->now(io::Clock::kWall);
           if (writes && !(plan.write ? plan.write(log, spool, now) : write_some(log, random_)))
             ++refused_appends;
-          // Failed ones are tried again with the next. What is full of frames that were not acknowledged
-          // commits nothing, and has to be synced all the same: the last of them is not sent before.
+          // Failed frames are retried with the next ones. A spool full of unacknowledged frames commits
+          // nothing, but must be synced: else its last frames are not sent.
           (void)spool.commit(env_->now(io::Clock::kWall));
           if (sync) (void)spool.sync();
         }
@@ -137,7 +137,7 @@ void Agent::tick() {
       });
 }
 
-Status Agent::write_some(Log log, Random& random) {
+Status Daemon::write_some(Log log, Random& random) {
   store::Spool& spool = *spools_[static_cast<size_t>(log)];
   const TimeNs now = env_->now(io::Clock::kWall);
   PieceBatch batch;
@@ -170,7 +170,7 @@ Status Agent::write_some(Log log, Random& random) {
   return batch.pieces.empty() ? Status() : spool.append(batch, now);
 }
 
-bool Agent::is_done() const {
+bool Daemon::is_done() const {
   if (!is_up()) return false;
   for (const Log log : peer::kLogs) {
     const store::Spool& spool = this->spool(log);
@@ -181,7 +181,7 @@ bool Agent::is_done() const {
   return true;
 }
 
-std::string Agent::state() const {
+std::string Daemon::state() const {
   if (!is_up()) return fmt::format("{}: down: {}", plan.host, why_not_started);
   std::string out = fmt::format("{}: {}", plan.host, forwarder_->stats().sentence());
   for (const Log log : peer::kLogs) {
@@ -193,16 +193,16 @@ std::string Agent::state() const {
   return out;
 }
 
-std::vector<store::KeptStream> Agent::streams(Log log) const {
+std::vector<store::KeptStream> Daemon::streams(Log log) const {
   return spools_[static_cast<size_t>(log)]->streams();
 }
 
-// A frame more than the window may be on its way; and what waited while the spool was full is one frame too.
-void Agent::check_bounds() const {
+// One frame beyond the window may be in flight; data that waited while the spool was full is one frame too.
+void Daemon::check_bounds() const {
   if (!is_up()) return;
-  const auto told = forwarder_->stats();
+  const auto reported = forwarder_->stats();
   uint64_t unacked = 0;
-  for (const forward::LogProgress& log : told.logs) unacked += log.unacked_bytes;
+  for (const forward::LogProgress& log : reported.logs) unacked += log.unacked_bytes;
   if (unacked > plan.window_bytes + plan.frame_bytes)
     witness_.fault(fmt::format("{}: {} bytes are on their way, the window has {}", plan.host, unacked,
                                plan.window_bytes));
@@ -280,7 +280,7 @@ void CollectorMachine::check_bounds() {
   if (!is_up()) return;
   made_room |= archive_->stats().dropped_segments > 0;
   const collect::CollectorStats stats = collector_->stats();
-  // Each host may bring one message beyond its share.
+  // Each host may send one message beyond its share.
   if (stats.held_bytes > plan.held_bytes + stats.connections * (64 << 10) + (1 << 20))
     witness_.fault(
         fmt::format("the collector holds {} bytes, its bound is {}", stats.held_bytes, plan.held_bytes));

@@ -1,6 +1,6 @@
-// Machines of a simulated cluster: agents that write down endless sources and forward them, and the
-// collector. Each has a disk that outlives it, and is started, killed and started again. What a source says
-// is a function of its names and the place in it, so whatever a store gives back can be held against it.
+// Machines of a simulated cluster: agents that store and forward endless sources, and the collector. Each has
+// a disk that outlives it, and is started, killed and restarted. The content of a source is a function of its
+// names and the offset, so any stored bytes can be verified.
 #pragma once
 
 #include <array>
@@ -26,11 +26,11 @@ constexpr const char* kCollectorAddress = "collector:7421";
 // Bytes [from, from + size) of a source.
 std::string text_of(const std::string& host, peer::Log log, StreamId id, uint64_t from, size_t size);
 
-// What all machines tell the run; `fault` is a broken invariant.
+// Reports of all machines to the run; `fault` is a broken invariant.
 struct Witness {
   std::function<void(const std::string&)> fault;
   std::map<uint64_t, uint64_t> durable;       // by epoch: committed by the collector
-  std::map<uint64_t, uint64_t> acknowledged;  // by epoch: as acknowledged to an agent
+  std::map<uint64_t, uint64_t> acknowledged;  // by epoch: as an agent received it
 };
 
 struct AgentPlan {
@@ -42,23 +42,23 @@ struct AgentPlan {
   int sync_every = 3;        // ticks
   size_t streams = 2;
   TimeNs work_ns = 0;
-  // At each tick, instead of endless sources of drawn sizes; an error: the spool takes nothing.
+  // Called at each tick, in place of endless sources of random sizes; an error: the spool takes nothing.
   std::function<Status(peer::Log, store::Spool&, TimeNs now)> write = nullptr;
-  uint64_t frame_bytes = 1 << 20;  // the largest: what was taken while the spool was full is one
+  uint64_t frame_bytes = 1 << 20;  // upper limit: data that was taken while the spool was full is one frame
   forward::EvidenceOptions evidence;
   uint64_t window_bytes = 256 << 10;
 };
 
-class Agent {
+class Daemon {
  public:
-  Agent(World& world, AgentPlan plan, Witness& witness);
+  Daemon(World& world, AgentPlan plan, Witness& witness);
 
   bool start();
-  void kill(SimEnv::Death death);  // the machine's end, at once
-  // From within its own calls: nothing of it does anything any more; kill() follows.
+  void kill(SimEnv::Death death);  // ends the machine at once
+  // Called from within its own calls: disables its objects; kill() follows.
   void mark_dead(SimEnv::Death death) { env_->kill(death); }
   bool is_up() const { return env_ != nullptr && env_->is_alive(); }
-  void wipe();  // of a machine that is down: its spools are gone
+  void wipe();  // deletes the spools of a stopped machine
   void finding(TimeNs at_ns);
 
   SimFiles disk;
@@ -67,7 +67,7 @@ class Agent {
   uint64_t refused_appends = 0, lives = 0;
   std::string why_not_started;
 
-  bool is_done() const;  // all that stands in the spools is acknowledged
+  bool is_done() const;  // all frames of the spools are acknowledged
   std::string state() const;
   std::vector<store::KeptStream> streams(peer::Log log) const;
   uint64_t epoch(peer::Log log) const { return spools_[static_cast<size_t>(log)]->epoch(); }
@@ -84,7 +84,7 @@ class Agent {
   Witness& witness_;
   Random random_;
   int ticks_ = 0;
-  // In the order in which they depend on each other.
+  // In order of their dependencies.
   std::unique_ptr<SimEnv> env_;
   std::array<std::unique_ptr<store::Spool>, peer::kLogs.size()> spools_;
   std::unique_ptr<io::Worker> worker_;
@@ -94,7 +94,7 @@ class Agent {
 };
 
 struct CollectorPlan {
-  std::string folder;  // a real one: of archive.db
+  std::string folder;  // a real folder: of archive.db
   uint64_t seed = 0;
   uint64_t segment_bytes = 32 << 10;
   TimeNs work_ns = 0;
@@ -108,12 +108,12 @@ class CollectorMachine {
   void kill(SimEnv::Death death);
   void mark_dead(SimEnv::Death death) { env_->kill(death); }
   bool is_up() const { return env_ != nullptr && env_->is_alive(); }
-  void lose_index();  // of a machine that is down
+  void lose_index();  // of a stopped machine
 
   SimFiles disk;
   const CollectorPlan plan;
   std::string why_not_started;
-  bool made_room = false;  // dropped segments, in any of its lives
+  bool made_room = false;  // segments were deleted, in any of its lives
   store::Archive& archive() { return *archive_; }
   collect::Collector& collector() { return *collector_; }
   const ArchiveSink& sink() const { return *sink_; }

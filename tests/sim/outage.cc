@@ -16,7 +16,7 @@ using peer::Log;
 
 constexpr const char* kHost = "node-0";
 constexpr uint64_t kBytesPerSecond = 100 * 64;  // 100 lines
-// What is read of a file at once: ten seconds of lines.
+// Bytes of one read of a file: ten seconds of lines.
 constexpr uint64_t kReadBytes = 64 << 10;
 constexpr TimeNs kHour = 3600 * kNsPerSecond;
 constexpr uint64_t kSpoolBytes = 8 << 20;
@@ -26,8 +26,8 @@ class RotatedLog {
  public:
   static constexpr uint64_t kFileBytes = 2 << 20, kFiles = 4;  // logrotate keeps 4
   StreamId id = kNoStream;
-  uint64_t lost = 0;  // in a gap that the spool has taken
-  uint64_t gaps = 0;  // the same: one, and one more where a restart finds room for a last frame
+  uint64_t lost = 0;  // in gaps that the spool has taken
+  uint64_t gaps = 0;  // number of these gaps: one, and one more if a restart has room for a last frame
 
   uint64_t written(TimeNs now) {
     if (began_ns_ == kNoTime) began_ns_ = now;
@@ -35,7 +35,7 @@ class RotatedLog {
     return static_cast<uint64_t>((until - began_ns_) / kNsPerSecond) * kBytesPerSecond;
   }
   void end(TimeNs now) { ended_ns_ = now; }
-  void restart() { waiting_ = {}; }  // the agent's memory
+  void restart() { waiting_ = {}; }  // loses the agent's memory
 
   Status write(store::Spool& spool, TimeNs now) {
     const uint64_t size = written(now);
@@ -48,7 +48,7 @@ class RotatedLog {
   }
 
  private:
-  // From where the spool stands; false: there is nothing new.
+  // Reads from the position of the spool; false: no new bytes.
   bool read(store::Spool& spool, TimeNs now, uint64_t size) {
     Piece piece;
     uint64_t at = 0;
@@ -76,7 +76,7 @@ class RotatedLog {
   }
 
   TimeNs began_ns_ = kNoTime, ended_ns_ = kNoTime;
-  PieceBatch waiting_;  // read, and not taken yet: nothing more is read
+  PieceBatch waiting_;  // read and not taken yet: reading waits
 };
 
 class Outage {
@@ -92,7 +92,7 @@ class Outage {
     plan.write = [this](Log log, store::Spool& spool, TimeNs now) {
       return log == Log::kEvidence ? log_.write(spool, now) : Status();
     };
-    agent_ = std::make_unique<Agent>(world_, plan, witness_);
+    agent_ = std::make_unique<Daemon>(world_, plan, witness_);
     CollectorPlan collector;
     collector.folder = folder;
     collector.seed = 3;
@@ -118,7 +118,7 @@ class Outage {
     collector_->start();
     for (int i = 0; i < 3600 && broken_.empty() && !caught_up(); ++i) pass(kNsPerSecond);
     const TimeNs took = world_.monotonic_ns() - back;
-    pass(kHour / 6);  // and goes on as before
+    pass(kHour / 6);  // and continues as before
     log_.end(wall());
     for (int i = 0; i < 600 && broken_.empty() && !(agent_->is_done() && caught_up()); ++i)
       pass(kNsPerSecond);
@@ -128,7 +128,7 @@ class Outage {
     if (!broken_.empty()) return fmt::print("FAIL outage: {}\n", broken_), false;
     fmt::print(
         "{} days: {:.1f} MB of spool took {:.1f} MB of {:.0f} MB written, the source waited {} times; "
-        "caught up {} s after the collector came, {:.0f} MB that were rotated away told as a gap\n",
+        "caught up {} s after the collector came, {:.0f} MB that were rotated away reported as a gap\n",
         days, mb(kept), mb(arrived_), mb(log_.written(wall())), refused, took / kNsPerSecond, mb(log_.lost));
     return true;
   }
@@ -143,7 +143,7 @@ class Outage {
     if (!holds) broken(what);
   }
   void pass(TimeNs ns) {
-    // An hour at a time, so that bounds are looked at.
+    // One hour at a time, to check the limits.
     for (; ns > 0 && broken_.empty(); ns -= kHour) {
       if (!world_.run_for(std::min(ns, kHour))) broken("time stands still");
       agent_->check_bounds();
@@ -161,7 +161,7 @@ class Outage {
     query.host = kHost, query.job = "job", query.kind = store::LogKind::kEvidence;
     const auto kept = collector_->archive().kept(query);
     if (!kept || kept->size() != 1) return broken("its evidence is not one source");
-    uint64_t at = 0, gaps = 0, missing = 0;  // of the file
+    uint64_t at = 0, gaps = 0, missing = 0;  // positions in the file
     store::EvidenceSink sink;
     sink.bytes = [&](std::string_view bytes) {
       if (bytes != text_of(kHost, Log::kEvidence, log_.id, at, bytes.size()))
@@ -174,15 +174,15 @@ class Outage {
                             .read({{kept->front().kept}, 0, UINT64_MAX}, sink);
     if (!damage) return broken(damage.error().text);
     if (gaps != log_.gaps || missing != log_.lost || missing == 0)
-      broken(fmt::format("{} bytes were lost, and {} are told in {} gaps", log_.lost, missing, gaps));
+      broken(fmt::format("{} bytes were lost, and {} are reported in {} gaps", log_.lost, missing, gaps));
     if (at != log_.written(wall()))
-      broken(fmt::format("{} bytes were written, and {} are there or told", log_.written(wall()), at));
+      broken(fmt::format("{} bytes were written, and {} are there or reported", log_.written(wall()), at));
   }
 
   World world_;
   Witness witness_;
   RotatedLog log_;
-  std::unique_ptr<Agent> agent_;
+  std::unique_ptr<Daemon> agent_;
   std::unique_ptr<CollectorMachine> collector_;
   std::string broken_;
   uint64_t arrived_ = 0;

@@ -1,7 +1,7 @@
-// Days without a collector, in virtual time: a host writes 100 lines a second to a log that is rotated. Its
-// spool fills with what nobody has acknowledged and takes nothing more, so the log waits unread, and what is
-// rotated away meanwhile is lost. When the collector comes, everything that stood on the disk must arrive, in
-// order and once, and lost bytes must be reported as gaps of just these bytes.
+// Days without a collector, in virtual time. A host writes 100 lines a second to a rotated log. Its spool
+// fills with unacknowledged frames and takes no more, so the log waits unread, and parts rotated away
+// meanwhile are lost. When the collector returns, everything on the disk must arrive, in order and once. Lost
+// bytes must be reported as gaps of exactly these bytes.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace culprit::sim {
 
-// Prints what was broken, or what it measured; false: something was.
+// Prints a failure, or the measured values; false: a failure.
 bool run_outage(uint64_t days, const std::string& folder);
 
 }  // namespace culprit::sim

@@ -1,6 +1,6 @@
 // A plain job for tests and benches: 1F1B pipelines of tensor groups, data-parallel groups at the end of a
-// step, one reduction over all. What each rank does is a program; times follow from who waits for whom. It
-// knows its faults and writes records as formats.md section 3 has them. Not a model of any real job.
+// step, one reduction over all ranks. Each rank runs a program; times follow from waiting for other ranks. It
+// has configurable faults and makes records as in formats.md section 3. It models no real job.
 #pragma once
 
 #include <algorithm>
@@ -24,22 +24,22 @@ struct Layout {
 struct Chance {
   uint64_t seed = 1;
   double noise = 0.01;   // of each piece of work
-  double imbalance = 0;  // of each micro-batch of a data-parallel replica
-  double skew_ms = 0;    // clocks of hosts are off by up to this
+  double imbalance = 0;  // of each micro-batch, between data-parallel replicas
+  double skew_ms = 0;    // largest error of the hosts' clocks
   double lost = 0;       // share of records that are not written
-  bool told_steps = true;
+  bool reported_steps = true;
 };
 
-// How many times longer than usual; 1 where all is well.
+// Slowdown factors; 1: sound.
 struct Faults {
   std::function<double(uint32_t rank, uint32_t step)> work = [](uint32_t, uint32_t) { return 1.0; };
-  // Of an operation with these ranks in it.
+  // Factor of an operation among these ranks.
   std::function<double(const std::vector<uint32_t>& ranks, uint32_t step)> transfer =
       [](const std::vector<uint32_t>&, uint32_t) { return 1.0; };
-  // Added once, before the first operation.
+  // Added once per step, before the first operation.
   std::function<double(uint32_t rank, uint32_t step)> pause_ms = [](uint32_t, uint32_t) { return 0.0; };
   std::function<double(uint32_t rank)> stage_factor = [](uint32_t) { return 1.0; };
-  // A rank that enters nothing any more from this step's end on; none: world.
+  // A rank that enters no operation after the end of this step; world: no rank.
   uint32_t stuck_rank = 0xffffffff, stuck_step = 0;
 };
 
@@ -56,7 +56,7 @@ class Job {
 
   uint32_t hosts() const { return static_cast<uint32_t>(skew_.size()); }
 
-  // The next step's records, by host.
+  // The records of the next step, by host.
   std::vector<std::vector<CommRecord>> step() {
     out_.assign(hosts(), {});
     programs();
@@ -77,13 +77,13 @@ class Job {
     uint32_t event;
     CommOp op;
   };
-  // An operation and who has come.
+  // An operation and the ranks that entered it.
   struct Event {
     CommOp op;
     uint32_t group, channel_from = 0, channel_to = 0, missing = 0;
     uint64_t seq = 0, bytes = 0;
     double ready = 0, transfer = 0;
-    std::vector<std::pair<uint32_t, double>> inside;  // rank, since
+    std::vector<std::pair<uint32_t, double>> inside;  // rank, time of entry
   };
 
   uint32_t rank(uint32_t t, uint32_t d, uint32_t p) const { return t + l_.tp * (d + l_.dp * p); }
@@ -127,7 +127,7 @@ class Job {
            f_.work(r, step_) * f_.stage_factor(r);
   }
 
-  // All of a group do it: its event is made by the first that comes to it.
+  // An operation of a whole group: the first rank to reach it creates its event.
   uint32_t shared(uint32_t group, CommOp op, double ms, uint64_t ordinal) {
     const auto [at, fresh] = shared_.try_emplace(mix64(group, ordinal << 8 | static_cast<uint64_t>(op)), 0u);
     if (fresh) {
@@ -225,7 +225,7 @@ class Job {
         Event& e = events_[todo.event];
         const double start = at_[r] + todo.work;
         e.ready = std::max(e.ready, start);
-        if (todo.op == CommOp::kSend) {  // it leaves without waiting
+        if (todo.op == CommOp::kSend) {  // the rank leaves without waiting
           ++next_[r];
           at_[r] = start + e.transfer;
           write(r, e, CommOp::kSend, start, at_[r]);
@@ -244,7 +244,7 @@ class Job {
         }
       }
     }
-    for (const Event& e : events_)  // what never ended
+    for (const Event& e : events_)  // unfinished operations
       if (e.missing > 0)
         for (const auto& [who, since] : e.inside) write(who, e, todo_[who][next_[who]].op, since, -1);
   }
@@ -261,7 +261,7 @@ class Job {
     out.seq = e.seq;
     out.bytes = e.bytes;
     out.rank = r;
-    out.step = c_.told_steps ? step_ : kCommUnknown;
+    out.step = c_.reported_steps ? step_ : kCommUnknown;
     if (is_p2p(op)) out.peer = r == e.channel_from ? e.channel_to : e.channel_from;
     out.comm_size = static_cast<uint32_t>(groups_[e.group].ranks.size());
     out.op = op;

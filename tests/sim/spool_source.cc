@@ -27,7 +27,7 @@ Result<std::vector<SourceFrame>> read_frames(store::FrameReader& reader, const R
     if (!checkpoint) return tl::unexpected(checkpoint.error());
     for (store::VerbatimFrame& frame : checkpoint->frames)
       out.push_back(source_frame(std::move(frame), true));
-    // What stands between the checkpoint and the place is needed too: it may tell streams.
+    // Frames between the checkpoint and the position are needed too: they may declare streams.
     if (!checkpoint->frames.empty()) after = checkpoint->sequence;
   }
   while (out.size() < request.max_frames && bytes < request.max_bytes && after < until) {
@@ -78,7 +78,7 @@ void SpoolSource::read(ReadRequest request, Done done) {
 void SpoolSource::acknowledged(peer::Log log, uint64_t sequence) {
   const SpoolLog& of = logs_[static_cast<size_t>(log)];
   if (on_acknowledged) on_acknowledged(log, bounds(log).epoch, sequence);
-  store_.submit([spool = of.spool, sequence] { spool->hold(sequence); });
+  store_.submit([spool = of.spool, sequence] { spool->retain_after(sequence); });
 }
 
 }  // namespace culprit::sim

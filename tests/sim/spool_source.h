@@ -1,5 +1,5 @@
-// The two spools of a simulated agent as the forwarder's FrameSource: frames are read on the store's worker,
-// as the daemon does it. The loop's thread but for what it hands to the worker; app/daemon has the real one.
+// The two spools of a simulated agent as the forwarder's FrameSource: the store's worker reads frames, as in
+// the daemon. The loop's thread, except for the work of the worker; app/daemon has the real one.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ class SpoolSource final : public forward::FrameSource {
   using Logs = std::array<SpoolLog, peer::kLogs.size()>;  // by number
   SpoolSource(io::Files& files, io::Worker& store, Logs logs);
 
-  // On the worker: what bounds() may say once the loop has it.
+  // On the worker: the later result of bounds().
   std::array<peer::LogBounds, peer::kLogs.size()> look() const;
   void set_bounds(const std::array<peer::LogBounds, peer::kLogs.size()>& bounds) { bounds_ = bounds; }
 

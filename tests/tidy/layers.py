@@ -25,6 +25,11 @@ MAY_INCLUDE = {
 }
 # The parts of core: each may include those before it.
 CORE_PARTS = ("logs", "rules", "detect", "diagnose", "recover")
+# The parts of app and what each may include of the others.
+APP_PARTS = {
+    "config": (), "jobs": ("config",), "offline": ("config", "jobs"), "doctor": ("config", "jobs"),
+    "daemon": ("config", "jobs"), "play": ("config", "jobs", "offline", "daemon"),
+}
 # What asks the world: clock, descriptors, threads, environment. core and model are replayed without it.
 IMPURE = re.compile(r"<(fstream|iostream|cstdio|stdio\.h|filesystem|thread|mutex|shared_mutex|"
                     r"condition_variable|future|atomic|stop_token|chrono|ctime|time\.h|unistd\.h|fcntl\.h|"
@@ -94,6 +99,10 @@ def check_room(path: Path, line: int, included: str) -> Iterator[Offence]:
         own, other = path.parts[2], included.split("/")[1]
         if own in CORE_PARTS and own != other and other not in CORE_PARTS[:CORE_PARTS.index(own)]:
             yield Offence(str(path), line, f"core/{own} may not include core/{other}")
+    elif room == target == "app":
+        own, other = path.parts[2], included.split("/")[1]
+        if own in APP_PARTS and other in APP_PARTS and own != other and other not in APP_PARTS[own]:
+            yield Offence(str(path), line, f"app/{own} may not include app/{other}")
 
 
 def check_purity(path: Path, text: str, code: str) -> Iterator[Offence]:

@@ -15,7 +15,7 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
-constexpr size_t kIdBytes = 256;  // rules' ids have at most 100
+constexpr size_t kIdBytes = 256;  // ids of rules have at most 100 bytes
 constexpr char kMagic[8] = {'C', 'U', 'L', 'P', 'B', 'B', 'O', 'X'};
 
 Error error_of(const std::string& path, const char* what, int error) {
@@ -25,7 +25,7 @@ Error error_of(const std::string& path, const char* what, int error) {
 
 }  // namespace
 
-// As it lies in the file. `kind` is written last and cleared first: while it is not 0 the rest is whole.
+// Layout in the file. `kind` is written last and cleared first: while it is not 0, the rest is complete.
 struct BlackBox::Page {
   char magic[8];
   std::atomic<uint32_t> kind;
@@ -40,7 +40,7 @@ Result<BlackBox> BlackBox::open(const std::string& path) {
   static_assert(sizeof(Page) <= kPageBytes);
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (descriptor < 0) return tl::unexpected(error_of(path, "cannot be opened", errno));
-  // Allocated, so that a write to the map cannot find the disk full; it grows an empty file to its size too.
+  // Allocated, so that a write to the map cannot fail on a full disk. Also sets the size of a new file.
   if (const int error = ::posix_fallocate(descriptor, 0, kPageBytes); error != 0) {
     ::close(descriptor);
     return tl::unexpected(error_of(path, "a page cannot be allocated", error));
@@ -73,7 +73,7 @@ std::optional<BlackBox::Crashed> BlackBox::read_and_reset() {
   if (!page_) return std::nullopt;
   const uint32_t kind = page_->kind.exchange(0, std::memory_order_acq_rel);
   if (kind != static_cast<uint32_t>(Kind::kRule) && kind != static_cast<uint32_t>(Kind::kPlugin))
-    return std::nullopt;  // 0, or a damaged page: nobody can be named
+    return std::nullopt;  // no rule was running, or the page is damaged
   const size_t size = std::min<size_t>(page_->id_bytes, kIdBytes);
   if (size == 0) return std::nullopt;
   return Crashed{static_cast<Kind>(kind), std::string(page_->id, size), page_->text_hash,

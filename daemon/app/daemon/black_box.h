@@ -1,10 +1,10 @@
-// Who was running when the process died. A page of a file, mapped and shared with the kernel: what is
-// written to it outlives the process, however it ends. Written before a rule's function or an in-process
-// plugin runs, and cleared behind it; read at the next start. Writing costs some nanoseconds and never fails:
-// the page is allocated when the file is made, so that a full disk cannot kill with SIGBUS.
+// Names the rule or plugin that ran when the process died. The record is a page of a file, mapped shared, so
+// it survives any end of the process. It is written before a rule's function or an in-process plugin runs and
+// cleared afterwards; the next start reads it. A write costs some nanoseconds and cannot fail: the page is
+// allocated when the file is created, so a full disk cannot cause SIGBUS.
 //
-// One thread enters and leaves (the engine's); opening and reading belong to the start. mark_over_time() is
-// the loop's, which sees the engine stand still; leave() too, where the process ends for another reason.
+// Threads: the engine's thread calls enter() and leave(). The start calls open() and read_and_reset(). The
+// loop calls mark_over_time() when the engine hangs, and leave() when the process ends for another reason.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,23 @@ class BlackBox {
   struct Crashed {
     Kind kind = Kind::kNone;
     std::string id;
-    uint64_t text_hash = 0;  // of the rule, as it was
-    bool over_time = false;  // it had stood still for longer than the watchdog lets it
+    uint64_t text_hash = 0;  // of the rule's text at that time
+    bool over_time = false;  // it ran longer than the watchdog allows
   };
 
-  // Makes the file where there is none; what is no black box is made one anew.
+  // Creates the file if it is missing; replaces a file that is no black box.
   static Result<BlackBox> open(const std::string& path);
-  BlackBox() = default;  // none: nothing is kept
+  BlackBox() = default;  // without a file: nothing is kept
   ~BlackBox();
   BlackBox(BlackBox&& other) noexcept;
   BlackBox& operator=(BlackBox&& other) noexcept;
 
-  // Whoever had entered when the process before ended, once.
+  // The rule or plugin that the previous process died in; returned once.
   std::optional<Crashed> read_and_reset();
 
   void enter(Kind kind, std::string_view id, uint64_t text_hash) noexcept;
   void leave() noexcept;
-  // Whoever has entered, if anybody, is why nothing gets on.
+  // Marks the rule or plugin that runs now, if any, as the cause of the hang.
   void mark_over_time() noexcept;
 
  private:

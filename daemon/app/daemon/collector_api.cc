@@ -20,14 +20,14 @@ double number(uint64_t n) { return static_cast<double>(n); }
 
 constexpr std::string_view kKindWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark", "dump"};
 
-// Of a host that is away since before the start: what the archive was told last.
+// A host that has not connected since the start: its last state in the archive.
 struct Remembered {
   json about;
   TimeNs seen_ns = kNoTime;
   uint64_t bytes = 0, skipped = 0;
 };
 
-// The oldest frame that is not acknowledged, over both logs, and how many there are.
+// Age of the oldest unacknowledged frame and number of such frames, over both logs.
 void put_lag(json& row, const HostFacts& facts) {
   uint64_t frames = 0, spool = 0;
   TimeNs oldest = kNoTime;
@@ -72,25 +72,25 @@ json row_of(const HostFacts& facts) {
 }
 
 json row_of(const std::string& host, const Remembered& of) {
-  const auto told = [&](const char* name) {
+  const auto reported = [&](const char* name) {
     return of.about.is_object() ? of.about.value(name, json()) : json();
   };
-  const json left = told("left");
+  const json left = reported("left");
   const bool known = left.is_string() && !left.get_ref<const std::string&>().empty();
   return {{"host", host},
           {"connected", false},
           {"state", "silent"},
           {"since_ns", time_or_null(of.seen_ns)},
           {"last_ns", time_or_null(of.seen_ns)},
-          {"version", told("program")},
-          {"address", told("address")},
-          {"clock_ahead_ns", told("clock_ahead_ns")},
-          {"dropped_bytes", told("dropped_bytes")},
-          {"dropped_records", told("dropped_records")},
+          {"version", reported("program")},
+          {"address", reported("address")},
+          {"clock_ahead_ns", reported("clock_ahead_ns")},
+          {"dropped_bytes", reported("dropped_bytes")},
+          {"dropped_records", reported("dropped_records")},
           {"left", known ? left : json("not heard since the collector's start")}};
 }
 
-// Those that went silent stand first, the longest first; then by name.
+// Order of hosts: silent ones first, the longest silence first; then by name.
 bool stands_before(const json& a, const json& b) {
   const bool a_silent = a.value("state", "") == "silent", b_silent = b.value("state", "") == "silent";
   if (a_silent != b_silent) return a_silent;
@@ -123,7 +123,7 @@ void about_connections(serve::MetricsText& m, const collect::CollectorStats& s) 
   m.counter("culprit_collector_tls_failures_total", "Handshakes that failed.").value(number(s.tls_failures));
 }
 
-void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Collecting::Figures& f) {
+void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const CollectorService::Figures& f) {
   m.gauge("culprit_archive_bytes", "Of all segments on the disk.").value(number(s.bytes));
   m.gauge("culprit_archive_segments", "Segments on the disk.").value(number(s.segments));
   m.gauge("culprit_archive_logs", "Logs of hosts that are known.").value(number(s.logs));
@@ -175,21 +175,21 @@ void about_engines(serve::MetricsText& m, const LiveCounts& c) {
 
 serve::Health CollectorApi::health() {
   if (const auto why = collecting_.unhealthy(env_.now(io::Clock::kMonotonic))) return {false, *why};
-  return AgentApi::health();
+  return DaemonApi::health();
 }
 
 void CollectorApi::metrics(std::function<void(std::string)> answer) {
-  AgentApi::metrics([this, answer = std::move(answer)](std::string text) {
+  DaemonApi::metrics([this, answer = std::move(answer)](std::string text) {
     serve::MetricsText m;
     about_connections(m, collecting_.connections());
     about_archive(m, collecting_.archive(), collecting_.figures());
-    about_engines(m, parts_.diagnoser->counts());
-    answer(text + m.take());
+    about_engines(m, parts_.engine->counts());
+    answer(text + m.finish());
   });
 }
 
 void CollectorApi::status(Answer answer) {
-  AgentApi::status([this, answer = std::move(answer)](Result<std::string> text) {
+  DaemonApi::status([this, answer = std::move(answer)](Result<std::string> text) {
     if (!text) return answer(tl::unexpected(text.error()));
     json out = json::parse(*text, nullptr, false);
     const collect::CollectorStats connections = collecting_.connections();
@@ -208,11 +208,11 @@ void CollectorApi::status(Answer answer) {
 }
 
 void CollectorApi::hosts(Answer answer) {
-  AgentApi::hosts([this, answer = std::move(answer)](Result<std::string> text) {
+  DaemonApi::hosts([this, answer = std::move(answer)](Result<std::string> text) {
     if (!text) return answer(tl::unexpected(text.error()));
     auto own = std::make_shared<json>(json::parse(*text, nullptr, false));
     auto kept = std::make_shared<std::map<std::string, Remembered>>();
-    collecting_.ask(
+    collecting_.query(
         [kept](store::Archive& archive) {
           if (auto rows = archive.hosts())
             for (const store::HostRow& row : *rows)
@@ -249,10 +249,10 @@ void CollectorApi::hosts(Answer answer) {
 }
 
 void CollectorApi::sources(const std::optional<std::string>& job, Answer answer) {
-  AgentApi::sources(job, [this, job, answer = std::move(answer)](Result<std::string> text) {
+  DaemonApi::sources(job, [this, job, answer = std::move(answer)](Result<std::string> text) {
     if (!text) return answer(tl::unexpected(text.error()));
     auto own = std::make_shared<json>(json::parse(*text, nullptr, false));
-    collecting_.ask(
+    collecting_.query(
         [own, job](store::Archive& archive) {
           const auto kept = archive.kept({.job = job.value_or(""), .places = false});
           if (!kept) return;
@@ -279,14 +279,14 @@ void CollectorApi::sources(const std::optional<std::string>& job, Answer answer)
 void CollectorApi::evidence(const serve::EvidenceQuery& query,
                             std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) {
   if (query.host == parts_.config->host.name && parts_.config->watches())
-    return AgentApi::evidence(query, std::move(answer));
+    return DaemonApi::evidence(query, std::move(answer));
   if (static_cast<size_t>(readers_.use_count()) > kEvidenceReaders)
     return answer(fail(ErrorCode::kLimit, fmt::format("{} clients read evidence already", kEvidenceReaders)));
   auto range = std::make_shared<store::EvidenceRange>();
   auto found = std::make_shared<Status>();
   range->from = query.from_byte;
   range->to = query.to_byte;
-  collecting_.ask(
+  collecting_.query(
       [range, found, query](store::Archive& archive) {
         auto kept = archive.kept({.host = query.host, .job = query.job, .path = query.path});
         if (!kept) {

@@ -1,22 +1,22 @@
-// What the HTTP API shows of a collector beside what it shows of any daemon: the hosts that send, their
-// evidence, and how collecting stands.
+// The HTTP API of a collector. In addition to DaemonApi it shows the connected hosts, their evidence and the
+// state of collecting.
 //
-// Thread: the loop's. Borrows what AgentApi does, and the collecting part.
+// Thread: the loop's. Borrows the parts of DaemonApi and the CollectorService.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "app/daemon/agent_api.h"
-#include "app/daemon/collecting.h"
+#include "app/daemon/collector_service.h"
+#include "app/daemon/daemon_api.h"
 
 namespace culprit::app {
 
-class CollectorApi final : public AgentApi {
+class CollectorApi final : public DaemonApi {
  public:
-  CollectorApi(io::Env& env, AgentParts parts, Collecting& collecting)
-      : AgentApi(env, std::move(parts)), collecting_(collecting) {}
+  CollectorApi(io::Env& env, AgentParts parts, CollectorService& collecting)
+      : DaemonApi(env, std::move(parts)), collecting_(collecting) {}
 
   serve::Health health() override;
   void metrics(std::function<void(std::string)> answer) override;
@@ -27,8 +27,8 @@ class CollectorApi final : public AgentApi {
                 std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) override;
 
  private:
-  Collecting& collecting_;
-  std::shared_ptr<void> readers_ = std::make_shared<int>();  // each reader of evidence has a share of it
+  CollectorService& collecting_;
+  std::shared_ptr<void> readers_ = std::make_shared<int>();  // each evidence reader holds a reference
 };
 
 }  // namespace culprit::app

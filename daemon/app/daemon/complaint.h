@@ -1,7 +1,7 @@
-// When to say what is wrong with something that is looked at again and again: at once where it begins, in
-// other words a minute later at the earliest, as it stands once an hour, and once when it is over. A trouble
-// that comes and goes, or has other words at each attempt, is told more and more rarely, so it does not flood
-// the log. A value; time is an argument.
+// Decides when a repeatedly checked problem is logged. A new problem is logged at once, a changed text after
+// a minute at the earliest, an unchanged problem once an hour, and its end once. A problem that comes and
+// goes, or changes its text at each attempt, is logged less and less often, so it cannot flood the log. A
+// value; time is an argument.
 #pragma once
 
 #include <algorithm>
@@ -16,27 +16,27 @@ class Complaint {
  public:
   static constexpr TimeNs kApartNs = 60 * kNsPerSecond, kAgainNs = 3600 * kNsPerSecond;
 
-  // `trouble` empty: there is none, and `mended` is what to say of that. What is to be said now, or nothing.
+  // Returns what to log now, if anything. Empty `trouble`: no problem; `mended` is the sentence for its end.
   std::optional<std::string> look(const std::string& trouble, const std::string& mended, TimeNs mono_ns) {
     if (trouble.empty()) {
-      if (told_.empty()) return std::nullopt;
-      told_.clear();
+      if (reported_.empty()) return std::nullopt;
+      reported_.clear();
       return mended;
     }
-    const TimeNs since = told_ns_ == kNoTime ? kAgainNs : mono_ns - told_ns_;
-    if (since < (trouble == told_ ? kAgainNs : apart_ns_)) return std::nullopt;
+    const TimeNs since = reported_ns_ == kNoTime ? kAgainNs : mono_ns - reported_ns_;
+    if (since < (trouble == reported_ ? kAgainNs : apart_ns_)) return std::nullopt;
     if (since < kAgainNs)
       apart_ns_ = std::min(kAgainNs, 2 * apart_ns_);
-    else if (since >= kAgainNs + kApartNs)  // it was quiet
+    else if (since >= kAgainNs + kApartNs)  // no problem in the last hour
       apart_ns_ = kApartNs;
-    told_ = trouble;
-    told_ns_ = mono_ns;
+    reported_ = trouble;
+    reported_ns_ = mono_ns;
     return trouble;
   }
 
  private:
-  std::string told_;  // empty: nothing, or that it is over
-  TimeNs told_ns_ = kNoTime, apart_ns_ = kApartNs;
+  std::string reported_;  // empty: no problem was reported, or its end was
+  TimeNs reported_ns_ = kNoTime, apart_ns_ = kApartNs;
 };
 
 }  // namespace culprit::app

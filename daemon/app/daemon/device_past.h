@@ -1,4 +1,4 @@
-// What speaks against a device from jobs before. Pure; any thread.
+// Earlier faults of a device in other jobs. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace culprit::app {
 
-// A sentence on the runs in which `own.device` was suspected before `own`, each once and the last three by
-// name; empty where there are none. `faults` by time, as the index gives them.
+// A sentence on earlier runs in which `own.device` was suspected: their number and the last three by name.
+// Empty if there are none. `faults` are sorted by time, as the index returns them.
 std::string past_of(const store::DeviceFault& own, const std::vector<store::DeviceFault>& faults);
 
 }  // namespace culprit::app

@@ -4,27 +4,27 @@
 #include <mutex>
 #include <utility>
 
-#include "app/daemon/agent_api.h"
+#include "app/daemon/daemon_api.h"
 
 namespace culprit::app {
 namespace {
 
-// Read ahead of a client: two of these are under way.
+// Read ahead of a client; two chunks are buffered.
 constexpr size_t kChunkBytes = 256 << 10;
 
-// Between the thread that reads and the loop that sends: chunks in order, two at most.
+// Queue from the reading thread to the sending loop: chunks in order, two at most.
 class Pipe {
  public:
-  // False: nobody wants more. `told` is called only while the reader is there, and so its Env.
-  bool put(serve::EvidenceChunk chunk, const std::function<void()>& told) {
+  // Returns false if the reader is gone. `reported` is called only while the reader, and so its Env, exists.
+  bool put(serve::EvidenceChunk chunk, const std::function<void()>& reported) {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [&] { return closed_ || chunks_.size() < 2; });
     if (closed_) return false;
     chunks_.push_back(std::move(chunk));
-    told();
+    reported();
     return true;
   }
-  std::optional<serve::EvidenceChunk> take() {
+  std::optional<serve::EvidenceChunk> pop() {
     std::lock_guard lock(mutex_);
     if (chunks_.empty()) return std::nullopt;
     serve::EvidenceChunk chunk = std::move(chunks_.front());
@@ -45,7 +45,7 @@ class Pipe {
   bool closed_ = false;
 };
 
-// What the loop and the thread share; the loop's side alone touches `answer`.
+// State shared by the loop and the thread; only the loop uses `answer`.
 struct Shared {
   Pipe pipe;
   std::function<void(Result<serve::EvidenceChunk>)> answer;
@@ -54,7 +54,7 @@ struct Shared {
 
   void serve_one() {
     if (gone || !answer) return;
-    if (auto chunk = pipe.take())
+    if (auto chunk = pipe.pop())
       std::exchange(answer, nullptr)(std::move(*chunk));
     else if (failure)
       std::exchange(answer, nullptr)(tl::unexpected(*failure));
@@ -74,7 +74,7 @@ class StoredEvidence : public serve::EvidenceReader {
                       shared->serve_one();
                     });
   }
-  // A hung disk must not hold up the loop: the thread ends when it comes back.
+  // A hung disk must not block the loop: the thread ends when its read returns.
   ~StoredEvidence() override {
     shared_->gone = true;
     shared_->pipe.close();

@@ -4,7 +4,7 @@
 
 namespace culprit::app {
 
-void ForwardingApi::ask_there(const Answer& answer) const {
+void ForwardingApi::redirect(const Answer& answer) const {
   answer(fail(ErrorCode::kNotFound, fmt::format("{} forwards to {}: ask there", parts_.config->host.name,
                                                 parts_.config->forward.to)));
 }

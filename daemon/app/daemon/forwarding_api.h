@@ -1,29 +1,29 @@
-// What the HTTP API shows of an agent: its evidence, its sources, how it stands with its collector. What is
-// known of jobs is the collector's, and a question for it is answered with where to ask.
+// The HTTP API of an agent: its evidence, its sources and the state of its connection to the collector. Jobs
+// are known to the collector only: a query for a job is answered with the collector's address.
 //
-// Thread: the loop's. Borrows what AgentApi does.
+// Thread: the loop's. Borrows the parts of DaemonApi.
 #pragma once
 
-#include "app/daemon/agent_api.h"
+#include "app/daemon/daemon_api.h"
 
 namespace culprit::app {
 
-class ForwardingApi final : public AgentApi {
+class ForwardingApi final : public DaemonApi {
  public:
-  using AgentApi::AgentApi;
-  void jobs(Answer answer) override { ask_there(answer); }
-  void report(const serve::ReportQuery&, Answer answer) override { ask_there(answer); }
-  void diagnoses(const serve::DiagnosisQuery&, Answer answer) override { ask_there(answer); }
-  void suspects(const std::optional<std::string>&, Answer answer) override { ask_there(answer); }
-  void hosts(Answer answer) override { ask_there(answer); }
-  void devices(Answer answer) override { ask_there(answer); }
-  void rules(Answer answer) override { ask_there(answer); }
-  void pool(Answer answer) override { ask_there(answer); }
-  void judge(const serve::Judgement&, const serve::Actor&, Answer answer) override { ask_there(answer); }
-  void clear(const std::string&, const serve::Actor&, Answer answer) override { ask_there(answer); }
+  using DaemonApi::DaemonApi;
+  void jobs(Answer answer) override { redirect(answer); }
+  void report(const serve::ReportQuery&, Answer answer) override { redirect(answer); }
+  void diagnoses(const serve::DiagnosisQuery&, Answer answer) override { redirect(answer); }
+  void suspects(const std::optional<std::string>&, Answer answer) override { redirect(answer); }
+  void hosts(Answer answer) override { redirect(answer); }
+  void devices(Answer answer) override { redirect(answer); }
+  void rules(Answer answer) override { redirect(answer); }
+  void pool(Answer answer) override { redirect(answer); }
+  void judge(const serve::Judgement&, const serve::Actor&, Answer answer) override { redirect(answer); }
+  void clear(const std::string&, const serve::Actor&, Answer answer) override { redirect(answer); }
 
  private:
-  void ask_there(const Answer& answer) const;
+  void redirect(const Answer& answer) const;
 };
 
 }  // namespace culprit::app

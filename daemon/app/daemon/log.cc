@@ -40,7 +40,7 @@ class Priority : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<Priority>(); }
 };
 
-void say(spdlog::level::level_enum level, std::string_view sentence) {
+void write_line(spdlog::level::level_enum level, std::string_view sentence) {
   spdlog::log(level, "{}", to_terminal(std::string(sentence)));
 }
 
@@ -61,9 +61,9 @@ Log::Log(LogLevel level, bool journal) {
 }
 
 void Log::set_level(LogLevel level) { spdlog::set_level(spdlog_level(level)); }
-void Log::error(std::string_view sentence) { say(spdlog::level::err, sentence); }
-void Log::warning(std::string_view sentence) { say(spdlog::level::warn, sentence); }
-void Log::info(std::string_view sentence) { say(spdlog::level::info, sentence); }
-void Log::debug(std::string_view sentence) { say(spdlog::level::debug, sentence); }
+void Log::error(std::string_view sentence) { write_line(spdlog::level::err, sentence); }
+void Log::warning(std::string_view sentence) { write_line(spdlog::level::warn, sentence); }
+void Log::info(std::string_view sentence) { write_line(spdlog::level::info, sentence); }
+void Log::debug(std::string_view sentence) { write_line(spdlog::level::debug, sentence); }
 
 }  // namespace culprit::app

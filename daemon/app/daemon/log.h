@@ -1,16 +1,16 @@
-// What the daemon says of itself: lines on standard error, as journald, a terminal or a file takes them.
-// Sentences are made safe to show; a flood of them is cut and counted. Any thread.
+// The daemon's own log on standard error, for journald, a terminal or a file. Control characters are escaped;
+// a flood of lines is cut and counted. Any thread.
 #pragma once
 
 #include <string_view>
 
-#include "app/config.h"
+#include "app/config/config.h"
 
 namespace culprit::app {
 
 class Log {
  public:
-  // `journal`: each line begins with its priority as journald reads it ("<3>") instead of the time.
+  // `journal`: each line starts with its priority in journald's form ("<3>") instead of the time.
   Log(LogLevel level, bool journal);
 
   void set_level(LogLevel level);

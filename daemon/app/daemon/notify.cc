@@ -18,8 +18,8 @@ namespace culprit::app {
 namespace {
 
 constexpr int kFirstDescriptor = 3;     // sd_listen_fds(3)
-constexpr size_t kDescriptorsMax = 64;  // ours are the kernel's log and perhaps sockets
-// systemd's own limit is above this, and one line of `systemctl status` below.
+constexpr size_t kDescriptorsMax = 64;  // expected: the kernel log and perhaps sockets
+// Below systemd's own limit, and more than a line of `systemctl status`.
 constexpr size_t kStatusBytes = 1000;
 
 std::optional<int64_t> number_of(const char* text) {
@@ -31,7 +31,7 @@ std::optional<int64_t> number_of(const char* text) {
   return out;
 }
 
-// A line break would begin another assignment.
+// A line break would start another assignment.
 std::string one_line(std::string_view text) {
   std::string out = shorten(to_utf8(text), kStatusBytes);
   for (char& c : out)
@@ -96,7 +96,7 @@ Status Notify::send(const std::string& lines) {
   if (descriptor_ < 0 || socket_.size() >= sizeof address.sun_path)
     return fail(ErrorCode::kIo, fmt::format("{}: no socket can be made for it", socket_));
   std::memcpy(address.sun_path, socket_.data(), socket_.size());
-  if (socket_[0] == '@') address.sun_path[0] = '\0';  // an abstract name: it has no final NUL
+  if (socket_[0] == '@') address.sun_path[0] = '\0';  // an abstract name has no final NUL
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
   ssize_t sent = 0;
   do

@@ -1,6 +1,6 @@
-// What systemd tells a service through its environment, and what the service tells systemd. The protocol is
-// a datagram of lines, kept stable by systemd's documents: by hand it costs a page, and libsystemd would
-// bring its compressors and gcrypt into an agent that has 20 MB. One thread; sending never blocks.
+// The protocol between systemd and a service: environment variables in, datagrams of lines out. Systemd
+// documents the protocol as stable. This code needs one page; libsystemd would add its compressors and gcrypt
+// to an agent with a budget of 20 MB. One thread; sending never blocks.
 #pragma once
 
 #include <functional>
@@ -14,25 +14,25 @@
 
 namespace culprit::app {
 
-// A descriptor that systemd opened for the service, by the name of its socket unit.
+// A descriptor that systemd opened for the service, with the name of its socket unit.
 struct HandedDescriptor {
   std::string name;  // "kmsg"
   int descriptor = -1;
 };
 
 struct ServiceEnvironment {
-  std::string notify_socket;                          // empty: nobody listens
-  TimeNs watchdog_ns = 0;                             // 0: no watchdog; feed it at least twice in this time
-  std::vector<HandedDescriptor> descriptors;          // close-on-exec is set by read_service_environment
+  std::string notify_socket;                          // empty: no listener
+  TimeNs watchdog_ns = 0;                             // 0: no watchdog; else call at least twice per interval
+  std::vector<HandedDescriptor> descriptors;          // read_service_environment() sets close-on-exec
   int descriptor_named(std::string_view name) const;  // -1: none
 };
 
-// `get` is getenv or a test's. Variables that are meant for another process (LISTEN_PID, WATCHDOG_PID) or
-// make no sense count as absent.
+// `get` is getenv or a test's function. Invalid variables and those for another process (LISTEN_PID,
+// WATCHDOG_PID) count as absent.
 using GetVariable = std::function<const char*(const char*)>;
 ServiceEnvironment parse_service_environment(const GetVariable& get, int own_pid);
-// Of this process: sets close-on-exec, and takes the variables away so that no child believes in them. Once,
-// before there are threads.
+// Reads this process's environment. Sets close-on-exec and removes the variables, so no child uses them. Call
+// once, before other threads start.
 ServiceEnvironment read_service_environment();
 
 class Notify {
@@ -43,9 +43,9 @@ class Notify {
   Notify& operator=(const Notify&) = delete;
 
   Status ready(std::string_view status);
-  Status reloading(TimeNs monotonic_now);  // then ready() again
+  Status reloading(TimeNs monotonic_now);  // followed by ready()
   Status stopping();
-  Status status(std::string_view sentence);  // what `systemctl status` shows
+  Status status(std::string_view sentence);  // shown by `systemctl status`
   Status feed_watchdog();
 
  private:

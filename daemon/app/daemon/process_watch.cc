@@ -10,17 +10,18 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kFollowed = 16'384;  // files and processes of jobs
+constexpr size_t kFollowed = 16'384;  // limit of files and processes of jobs
 constexpr size_t kJobsSeen = 4096;
 constexpr TimeNs kLookEvery = kNsPerSecond;
-constexpr int64_t kShare = 20;  // a look may cost a twentieth of a processor: a busy host makes none rarer
-// What was seen counts for so long: twice what LiveJobs lets pass between two questions about a running job.
+// A scan may use a twentieth of a processor; a loaded host does not lower the rate
+constexpr int64_t kShare = 20;
+// Age up to which a scan counts: twice LiveJobs' interval of checks of a running job.
 constexpr TimeNs kViewCounts = 60 * kNsPerSecond;
-// A look ends by itself after two seconds: what takes this long hangs.
+// A scan stops by itself after two seconds, so a scan of this length hangs.
 constexpr TimeNs kStuck = 20 * kNsPerSecond;
-// A client of the trace socket waits no longer to be read.
+// Limit of the wait for the job of a trace socket's client.
 constexpr TimeNs kAnswerWithin = kNsPerSecond;
-constexpr size_t kQuestions = 4096;  // as many as clients of the trace socket
+constexpr size_t kQuestions = 4096;  // limit of clients of the trace socket
 
 }  // namespace
 
@@ -35,7 +36,7 @@ void JobAliveness::follow_process(const std::string& job, uint32_t pid) {
   if (processes_.size() > kFollowed) processes_.erase(processes_.begin());
 }
 
-void JobAliveness::seen(const ProcessView& view) {
+void JobAliveness::on_view(const ProcessView& view) {
   now_.clear();
   cut_ = view.cut;
   for (const auto& [pid, process] : view.processes)
@@ -49,7 +50,7 @@ void JobAliveness::seen(const ProcessView& view) {
       followed.start_ticks = there->second.start_ticks;
       now_.insert(followed.job);
     } else if (!view.cut) {
-      // It wrote, so it was there.
+      // The process sent data, so it existed.
       if (ever_.size() < kJobsSeen) ever_.insert(followed.job);
       it = processes_.erase(it);
       continue;
@@ -72,8 +73,8 @@ struct ProcessWatch::Shared {
   std::condition_variable fresh;
   JobAliveness jobs;
   std::shared_ptr<const ProcessView> view;
-  TimeNs seen_ns = kNoTime;  // monotonic, when the view's look began
-  bool asked = false;        // the loop has been told
+  TimeNs seen_ns = kNoTime;  // monotonic: start of the view's scan
+  bool asked = false;        // a request for a scan was posted to the loop
   bool ends = false;
 };
 
@@ -113,7 +114,7 @@ ProcessWatch::~ProcessWatch() {
 // ---- any thread
 
 std::optional<bool> ProcessWatch::alive(const std::string& job) {
-  ask();
+  request_look();
   const TimeNs now = env_.now(io::Clock::kMonotonic);
   const std::lock_guard lock(shared_->mutex);
   if (shared_->seen_ns == kNoTime || now - shared_->seen_ns > kViewCounts) return std::nullopt;
@@ -135,11 +136,11 @@ void ProcessWatch::follow_process(const std::string& job, uint32_t pid) {
   shared_->jobs.follow_process(job, pid);
 }
 
-void ProcessWatch::ask() {
+void ProcessWatch::request_look() {
   {
     const std::lock_guard lock(shared_->mutex);
     if (shared_->ends || std::exchange(shared_->asked, true)) return;
-    env_.post([this, shared = shared_] {  // under the lock: the Env is there while this is
+    env_.post([this, shared = shared_] {  // posted under the lock, so the Env still exists
       if (!shared->ends) wanted();
     });
   }
@@ -153,7 +154,7 @@ std::shared_ptr<const ProcessView> ProcessWatch::view(TimeNs since_ns, TimeNs pa
     const std::lock_guard lock(shared_->mutex);
     if (is_fresh() || patience_ns <= 0) return shared_->view;
   }
-  ask();
+  request_look();
   std::unique_lock lock(shared_->mutex);
   shared_->fresh.wait_for(lock, std::chrono::nanoseconds(patience_ns), is_fresh);
   return shared_->view;
@@ -197,7 +198,7 @@ void ProcessWatch::begin() {
         for (const auto& [pid, process] : view->processes) figures->barred += process.barred;
         {
           const std::lock_guard lock(shared->mutex);
-          shared->jobs.seen(*view);
+          shared->jobs.on_view(*view);
           shared->view = std::move(view);
           shared->seen_ns = began;
         }
@@ -225,13 +226,13 @@ void ProcessWatch::job_of(uint32_t pid, std::function<void(std::string)> answer)
   const TimeNs now = env_.now(io::Clock::kMonotonic);
   if (questions_.empty()) late_timer_->start(kAnswerWithin);
   questions_[id] = {now + kAnswerWithin, std::move(answer)};
-  // What hangs keeps the thread: the others are not put behind it.
+  // If a query hangs, it occupies the thread; more queries are not queued behind it.
   if (asks_->queued() > kQuestions) return;
   auto job = std::make_shared<std::string>();
   asks_->submit([proc = proc_, pid, job] { *job = job_of_process(proc, pid).value_or(""); },
                 [this, id, job] {
                   const auto found = questions_.find(id);
-                  if (found == questions_.end()) return;  // answered: it came too late
+                  if (found == questions_.end()) return;  // already answered by answer_late()
                   const auto call = std::move(found->second.answer);
                   questions_.erase(found);
                   call(std::move(*job));

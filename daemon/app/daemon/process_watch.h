@@ -1,12 +1,11 @@
-// Which jobs have processes on this host, and which job a process or a file belongs to, kept up to date by
-// looks at /proc on a thread of their own: loop and engine never wait for /proc, whatever hangs there.
+// Finds which jobs have processes on this host, and the job of a process or file. A thread of its own scans
+// /proc, so the loop and the engine never wait for it, even if /proc hangs.
 //
-// One look answers for all jobs. The next one begins a second after it at the soonest, and later where looks
-// are long: they take at most a twentieth of the time. What is old says nothing: where a look hangs, all that
-// is asked is unknown after a minute, and a process's job is none.
+// One scan serves all jobs. The next scan starts a second later at the earliest; scans take at most a
+// twentieth of the time. If a scan hangs for a minute, all answers become unknown and a process has no job.
 //
-// alive(), follow_*(), ask() and view() from any thread; the rest is the loop's. Owns its two threads: looks,
-// and questions about one process, which must not wait for a look.
+// Any thread: alive(), looked_ns(), follow_*() and view(). Loop only: the rest. Owns two threads: one scans,
+// the other answers queries about one process, which must not wait for a scan.
 #pragma once
 
 #include <condition_variable>
@@ -19,28 +18,27 @@
 #include <set>
 #include <string>
 
-#include "app/process_view.h"
+#include "app/jobs/process_view.h"
 #include "base/status.h"
 #include "io/env.h"
 
 namespace culprit::app {
 
-// Whether a job's processes are there: one that belongs to it, that has one of its files open for writing, or
-// that sent something of it. Pure; one thread at a time. After each look: seen().
+// Whether a job has processes on this host. A process counts if it belongs to the job, has a file of the job
+// open for writing, or sent data of the job. Pure; one thread at a time. Call seen() after each scan.
 class JobAliveness {
  public:
-  // What was taken of the job: from such a file, from such a process. A bounded number.
+  // Registers a file or process from which data of the job came. Their number is bounded.
   void follow_file(const std::string& job, uint64_t device, uint64_t inode);
   void follow_process(const std::string& job, uint32_t pid);
-  void seen(const ProcessView& view);
-  // Nothing where no process of the job was ever seen, so that its absence says nothing, nor where the look
-  // was cut.
+  void on_view(const ProcessView& view);
+  // Nothing if no process of the job was ever seen or the scan was incomplete: absence proves nothing then.
   std::optional<bool> alive(const std::string& job) const;
 
  private:
   struct Followed {
     std::string job;
-    uint64_t start_ticks = 0;  // as it was seen first: another process of the number is none of the job's
+    uint64_t start_ticks = 0;  // when first seen: a later process with the same pid is not the job's
   };
   std::map<std::pair<uint64_t, uint64_t>, std::string> files_;  // (device, inode) -> job
   std::map<uint32_t, Followed> processes_;
@@ -51,24 +49,24 @@ class JobAliveness {
 class ProcessWatch {
  public:
   static Result<std::unique_ptr<ProcessWatch>> start(io::Env& env, std::string proc = "/proc");
-  // Waits for no look that hangs.
+  // Does not wait for a scan that hangs.
   ~ProcessWatch();
 
-  // As of the last look; asks for another.
+  // As of the last scan; requests another one.
   std::optional<bool> alive(const std::string& job);
-  // When the look began that alive() answers from (wall clock); kNoTime: there was none.
+  // Start of the scan behind alive() (wall clock); kNoTime: no scan yet.
   TimeNs looked_ns();
   void follow_file(const std::string& job, uint64_t device, uint64_t inode);
   void follow_process(const std::string& job, uint32_t pid);
-  // A look that began at `since_ns` (wall clock) or later, waited for at most `patience_ns`; else the last
-  // one; null where there is none yet. Not on the loop, which brings it about.
+  // A scan that started at `since_ns` (wall clock) or later. Waits at most `patience_ns`, then returns the
+  // last scan; null before the first scan. Not for the loop's thread, which starts the scans.
   std::shared_ptr<const ProcessView> view(TimeNs since_ns, TimeNs patience_ns);
-  void ask();
+  void request_look();
 
-  // The job of a process, or "" where it belongs to none or nobody can tell in time.
+  // The job of a process; "" if it has none or the answer takes too long.
   void job_of(uint32_t pid, std::function<void(std::string)> answer);
   const std::string& proc() const { return proc_; }
-  // Since when a look has been under way without an end; nothing: none hangs.
+  // Start of a scan that does not end; nothing if no scan hangs.
   std::optional<TimeNs> stuck_ns(TimeNs mono) const;
 
   struct Figures {
@@ -89,7 +87,7 @@ class ProcessWatch {
 
   io::Env& env_;
   const std::string proc_;
-  const std::shared_ptr<Shared> shared_;  // outlives this where a look hangs
+  const std::shared_ptr<Shared> shared_;  // outlives this if a scan hangs
   bool busy_ = false, again_ = false;
   TimeNs began_ns_ = kNoTime, next_ns_ = 0;  // monotonic
   Figures figures_;

@@ -18,9 +18,9 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kItems = 1000;  // rules that crashed a daemon: one is many
+constexpr size_t kItems = 1000;  // of rules that crashed a daemon; one is many
 constexpr uint32_t kDeaths = 2;
-constexpr TimeNs kTogetherNs = 7 * 24 * 3600 * kNsPerSecond;  // deaths further apart have nothing in common
+constexpr TimeNs kTogetherNs = 7 * 24 * 3600 * kNsPerSecond;  // deaths further apart are unrelated
 constexpr size_t kFileBytes = 1 << 20;
 
 Error io_error(const std::string& path, const char* what) {
@@ -38,7 +38,7 @@ Status write_all(int descriptor, std::string_view bytes, const std::string& path
   return {};
 }
 
-// The file is the old one or the new one, whenever the machine stops.
+// Atomic: after a power loss the file is the old or the new one.
 Status replace_file(const std::string& path, std::string_view text) {
   const std::string next = path + ".new";
   const int descriptor = ::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -71,7 +71,7 @@ std::optional<Quarantined> item_of(const nlohmann::json& json) {
   const auto deaths = json.find("deaths");
   if (deaths != json.end() && deaths->is_number_unsigned())
     out.deaths = static_cast<uint32_t>(std::min<uint64_t>(deaths->get<uint64_t>(), kDeaths));
-  // Files of before told only what is not run.
+  // Older files list only disabled rules.
   const auto stands = json.find("stands");
   out.stands = stands == json.end() || !stands->is_boolean() || stands->get<bool>();
   const auto since = json.find("since_ns");

@@ -1,10 +1,9 @@
-// Rules (and in-process plugins) that the process died in, and that are not run again until their text
-// changes: those in which it died twice within a week, or once after it had stood still in them for longer
-// than the watchdog allows. One death alone says little: the OOM killer, an operator's kill or a fault of
-// something else ends the process wherever it is, and that may be in any rule. Ends that the process chooses
-// itself (SIGTERM, a disk that hangs) name no rule.
+// Rules (and in-process plugins) that are not run again until their text changes, because the process died in
+// them. A rule is disabled after two deaths within a week, or after one death while it ran longer than the
+// watchdog allows. One death alone proves little: the OOM killer, an operator's kill or another fault may end
+// the process in any rule. Ends that the process chooses itself (SIGTERM, a hanging disk) name no rule.
 //
-// Kept in <state_dir>/quarantine.json, which an operator may read, edit and delete. One thread.
+// Stored in <state_dir>/quarantine.json, which an operator may read, edit and delete. One thread.
 #pragma once
 
 #include <span>
@@ -22,21 +21,21 @@ struct Quarantined {
   std::string kind;  // "rule" or "plugin"
   std::string id, why;
   uint64_t text_hash = 0;
-  TimeNs since_ns = kNoTime;  // when the process died in it last
+  TimeNs since_ns = kNoTime;  // last death of the process in it
   uint32_t deaths = 1;
-  bool stands = false;  // it is not run; else it is only remembered
+  bool stands = false;  // it is not run; false: it is only remembered
 };
 
 class Quarantine {
  public:
-  // A file that is missing is an empty list; one that cannot be read or is damaged is an error: go on with
-  // an empty one, which replaces the file when there is something to keep.
+  // A missing file is an empty list. An unreadable or damaged file is an error: continue with an empty list,
+  // which replaces the file at the next write.
   static Result<Quarantine> read(const std::string& path);
   explicit Quarantine(std::string path) : path_(std::move(path)) {}
 
-  // Keeps it, on disk too. Whether it is not run any more.
+  // Adds the rule and writes the file. Returns whether the rule is now disabled.
   Result<bool> add(const BlackBox::Crashed& crashed, TimeNs now);
-  // Forgets rules whose text is another now, or that are gone; writes where something changed.
+  // Removes rules that are gone or whose text changed; writes the file if anything changed.
   Status keep_only(std::span<const rules::Rule> rules);
 
   const std::vector<Quarantined>& items() const { return items_; }

@@ -6,27 +6,29 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace culprit::app {
 namespace {
 
-// What may be lost of a socket by a kill; ten frames a second of a quiet host still pack well.
+// Maximum loss of socket data after a kill. Five commits a second of a quiet host still compress well.
 constexpr TimeNs kCommitAfterNs = 200 * kNsPerMs;
-// Where the last commit was so long ago, a batch's comes with it: a calm log is read in rounds of 200 ms, and
-// a commit of its own would wake both threads once more for each. Somewhat less, for rounds are not exact.
+// If the last commit is this old, a batch is committed at once. A quiet log is read in rounds of 200 ms, and
+// a separate commit would wake both threads again. Slightly shorter than a round, since rounds vary.
 constexpr TimeNs kCommitWithNs = 150 * kNsPerMs;
-// A disk that stays full is no news.
+// Interval of reports on a disk that stays full.
 constexpr TimeNs kTellDroppedNs = 3600 * kNsPerSecond;
-// What may be lost of files that are gone by the death of the machine.
+// Maximum loss of deleted files after a power loss.
 constexpr TimeNs kSyncEveryNs = 5 * kNsPerSecond;
-// A disk that is full is asked again this often.
+// Interval of retries on a full disk.
 constexpr TimeNs kRetryNs = kNsPerSecond;
-// A file: the process ended by itself and had stored all. Its removal needs no room on the disk.
+// This file exists if the process stopped by itself after storing everything. Deleting it needs no disk
+// space.
 constexpr const char* kEndedWell = "/ended_well";
-// An index that cannot be written is tried again this often: each try may wait for a lock for two seconds.
+// Interval of retries of the index: each retry may wait two seconds for a lock.
 constexpr TimeNs kIndexRetryNs = 5 * kNsPerSecond;
-// Rows that wait for it: some minutes of findings, a megabyte or two.
+// Limit of waiting writes: some minutes of findings, a megabyte or two.
 constexpr size_t kUnwritten = 4096;
 constexpr const char* kHeldBack = "sources are held back until it can be written";
 
@@ -57,7 +59,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   if (!opened) return tl::unexpected(opened.error());
   r->spool_ = std::move(*opened);
   auto index = store::Index::open(r->options_.state_dir + "/index.db");
-  if (!index && index.error().code == ErrorCode::kIo) {  // a full disk; the evidence needs no index
+  if (!index && index.error().code == ErrorCode::kIo) {  // a full disk; evidence does not need the index
     r->options_.complain(index.error().text + "; what is found is kept in memory until the next start");
     index = store::Index::open(":memory:");
   }
@@ -104,11 +106,12 @@ Status Recorder::begin_life() {
 }
 
 void Recorder::append(SharedBatch batch, std::function<void()> done) {
+  CULPRIT_CHECK(owner_.here());
   waiting_.push_back({std::move(batch), std::move(done)});
   append_next();
 }
 
-// What came of a batch, and of the commit that came with it.
+// Outcome of a batch and of the commit with it.
 struct Recorder::Outcome {
   Status appended;
   std::optional<Result<std::vector<store::CommittedOffset>>> committed;
@@ -117,6 +120,7 @@ struct Recorder::Outcome {
 };
 
 void Recorder::append_next() {
+  CULPRIT_CHECK(owner_.here());
   if (appending_ || waiting_.empty() || finishing_) return;
   auto outcome = std::make_shared<Outcome>();
   appending_ = std::shared_ptr<const Status>(outcome, &outcome->appended);
@@ -127,17 +131,17 @@ void Recorder::append_next() {
     committing_ = true;
     committed_ns_ = mono;
   }
-  options_.watch->given(SelfWatch::Part::kStore, mono, "a batch");
+  options_.watch->started(SelfWatch::Part::kStore, mono, "a batch");
   worker_->submit(
       [this, batch = waiting_.front().batch, now, outcome, commits] {
         outcome->appended = spool_->append(*batch, now);
-        // What was not taken would be tried again with each commit: one trouble, told once.
+        // After a failed append no commit: it would fail too, and the problem is reported once.
         if (commits && (outcome->appended || is_refused(outcome->appended))) commit_now(*outcome, now);
       },
       [this, outcome, commits] {
         appending_ = nullptr;
         if (finishing_) return;
-        // Whoever counts what is not committed hears of the batch before the commit that has it.
+        // The batch is reported before its commit: callers count uncommitted batches.
         appended(outcome->appended, outcome->committed.has_value());
         if (outcome->committed)
           committed(*outcome);
@@ -147,9 +151,10 @@ void Recorder::append_next() {
 }
 
 void Recorder::appended(const Status& status, bool with_commit) {
-  // What the spool can never take is no trouble of the disk.
+  CULPRIT_CHECK(owner_.here());
+  // A batch that the spool can never store is no disk failure.
   const bool never = is_refused(status), failed = !status && !never;
-  if (failed) tell(write_trouble_, status, kHeldBack);
+  if (failed) report_trouble(write_trouble_, status, kHeldBack);
   options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), standing());
   if (failed) return retry_timer_->start(kRetryNs);
   if (never) {
@@ -162,6 +167,7 @@ void Recorder::appended(const Status& status, bool with_commit) {
       commit_timer_->start(kCommitAfterNs);
     }
   }
+  CULPRIT_CHECK(!waiting_.empty());
   auto done = std::move(waiting_.front().done);
   waiting_.pop_front();
   if (done) done();
@@ -169,6 +175,7 @@ void Recorder::appended(const Status& status, bool with_commit) {
 }
 
 void Recorder::commit() {
+  CULPRIT_CHECK(owner_.here());
   if (!dirty_) {
     committing_ = false;
     return;
@@ -177,7 +184,7 @@ void Recorder::commit() {
   auto outcome = std::make_shared<Outcome>();
   const TimeNs now = env_.now(io::Clock::kWall), mono = env_.now(io::Clock::kMonotonic);
   committed_ns_ = mono;
-  options_.watch->given(SelfWatch::Part::kStore, mono, "a commit");
+  options_.watch->started(SelfWatch::Part::kStore, mono, "a commit");
   worker_->submit([this, outcome, now] { commit_now(*outcome, now); },
                   [this, outcome] {
                     committed(*outcome);
@@ -186,7 +193,7 @@ void Recorder::commit() {
                   });
 }
 
-// On the worker.
+// Runs on the worker.
 void Recorder::commit_now(Outcome& outcome, TimeNs now) {
   outcome.committed = spool_->commit(now);
   outcome.stats = spool_->stats();
@@ -194,9 +201,10 @@ void Recorder::commit_now(Outcome& outcome, TimeNs now) {
 }
 
 void Recorder::committed(const Outcome& outcome) {
+  CULPRIT_CHECK(owner_.here());
   const auto& offsets = *outcome.committed;
-  tell(write_trouble_, offsets ? Status{} : Status(tl::unexpected(offsets.error())), kHeldBack);
-  tell_dropped(outcome.stats);
+  report_trouble(write_trouble_, offsets ? Status{} : Status(tl::unexpected(offsets.error())), kHeldBack);
+  report_dropped(outcome.stats);
   stats_ = outcome.stats;
   note_frames(outcome.frames);
   unsynced_ = true;
@@ -210,13 +218,13 @@ void Recorder::committed(const Outcome& outcome) {
   commit_timer_->start(offsets ? kCommitAfterNs : kRetryNs);
 }
 
-// Within its own bound the oldest goes as a matter of course; for a full disk somebody has to do something.
-void Recorder::tell_dropped(const store::SpoolStats& now) {
+// Dropping the oldest segments at the configured size is normal; dropping for a full disk needs a report.
+void Recorder::report_dropped(const store::SpoolStats& now) {
   const bool dropped = now.dropped_segments > stats_.dropped_segments;
   const TimeNs mono = env_.now(io::Clock::kMonotonic);
   if (!dropped || now.bytes >= options_.max_bytes / 8 * 7) return;
-  if (told_dropped_ns_ != kNoTime && mono - told_dropped_ns_ < kTellDroppedNs) return;
-  told_dropped_ns_ = mono;
+  if (reported_dropped_ns_ != kNoTime && mono - reported_dropped_ns_ < kTellDroppedNs) return;
+  reported_dropped_ns_ = mono;
   options_.complain(fmt::format(
       "spool: its disk is full: the oldest evidence goes ({} since the start), though "
       "it has only {} of the {} that it may have",
@@ -224,10 +232,11 @@ void Recorder::tell_dropped(const store::SpoolStats& now) {
 }
 
 void Recorder::sync() {
+  CULPRIT_CHECK(owner_.here());
   if (!unsynced_) return;
   unsynced_ = false;
   auto status = std::make_shared<Status>();
-  options_.watch->given(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), "a sync");
+  options_.watch->started(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), "a sync");
   auto frames = std::make_shared<Frames>();
   worker_->submit(
       [this, status, frames] {
@@ -236,20 +245,22 @@ void Recorder::sync() {
       },
       [this, status, frames] {
         note_frames(*frames);
-        tell(sync_trouble_, *status, "a loss of power may take what is written meanwhile");
+        report_trouble(sync_trouble_, *status, "a loss of power may take what is written meanwhile");
         options_.watch->done(SelfWatch::Part::kStore, env_.now(io::Clock::kMonotonic), standing());
         if (!*status) unsynced_ = true;
       });
 }
 
 void Recorder::note_frames(const Frames& now) {
+  CULPRIT_CHECK(now.synced >= frames_.synced && now.written >= frames_.written && now.synced <= now.written);
   const bool more = now.synced > frames_.synced;
   frames_ = now;
   if (more && options_.synced) options_.synced();
 }
 
-// An empty batch is appended behind all that waits.
+// Appends an empty batch behind all waiting ones.
 void Recorder::secure(std::function<void(Result<uint64_t>)> done) {
+  CULPRIT_CHECK(owner_.here());
   append(std::make_shared<const PieceBatch>(), [this, done = std::move(done)] {
     auto outcome = std::make_shared<Outcome>();
     auto synced = std::make_shared<Status>();
@@ -274,7 +285,7 @@ void Recorder::acknowledged(uint64_t sequence) {
   auto stats = std::make_shared<store::SpoolStats>();
   worker_->submit(
       [this, sequence, frames, stats] {
-        spool_->hold(sequence);
+        spool_->retain_after(sequence);
         *frames = frames_of(*spool_);
         *stats = spool_->stats();
       },
@@ -284,8 +295,8 @@ void Recorder::acknowledged(uint64_t sequence) {
       });
 }
 
-// Each change of it once: a full disk is one sentence, not one a second.
-void Recorder::tell(std::string& trouble, const Status& status, const char* meanwhile) {
+// Reports each change once: a full disk gives one sentence, not one per second.
+void Recorder::report_trouble(std::string& trouble, const Status& status, const char* meanwhile) {
   const std::string now = status ? "" : status.error().text;
   if (now == trouble) return;
   if (!now.empty() && trouble.empty()) options_.complain(fmt::format("{}; {}", now, meanwhile));
@@ -293,17 +304,19 @@ void Recorder::tell(std::string& trouble, const Status& status, const char* mean
   trouble = now;
 }
 
-// A batch that found room in memory, or a write that no sync followed, ends no trouble of the disk.
+// An append in memory or a write without a sync does not prove that the disk works again.
 Status Recorder::standing() const {
   const std::string& trouble = write_trouble_.empty() ? sync_trouble_ : write_trouble_;
   return trouble.empty() ? Status{} : fail(ErrorCode::kIo, trouble);
 }
 
-void Recorder::ask(OnStore work, std::function<void()> done) {
+void Recorder::query(OnStore work, std::function<void()> done) {
+  CULPRIT_CHECK(owner_.here());
   worker_->submit([this, work = std::move(work)] { work(*spool_, *index_); }, std::move(done));
 }
 
 void Recorder::record(std::function<Status(store::Index&)> work) {
+  CULPRIT_CHECK(owner_.here());
   auto status = std::make_shared<Status>();
   worker_->submit(
       [this, work = std::move(work), status] {
@@ -317,8 +330,8 @@ void Recorder::record(std::function<Status(store::Index&)> work) {
       [this, status] { index_written(*status); });
 }
 
-// In order, up to the first that has to be tried again. On the worker; not before the next try where one
-// failed: each waits for a lock for seconds, and evidence waits behind it.
+// Runs on the worker. Executes writes in order and stops at the first failure; after a failure it does
+// nothing until the next retry. Each retry may wait seconds for a lock, and evidence waits behind it.
 Status Recorder::write_index() {
   Status first;
   while (index_failure_.has_value() && !unwritten_.empty()) {
@@ -377,7 +390,7 @@ void Recorder::finish(std::function<void()> done) {
         *outcome = spool_->commit(now);
         const Status synced = spool_->sync();
         if (!synced) *outcome = tl::unexpected(synced.error());
-        // What a socket sent and is not kept is told at the next start.
+        // If socket data was not stored, the run did not end well; the next start reports the loss.
         if (!kept) *outcome = tl::unexpected(kept.error());
         if (*outcome) (void)files_.open(options_.state_dir + kEndedWell, io::OpenFor::kCreate);
       },

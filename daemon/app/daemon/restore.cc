@@ -5,10 +5,10 @@
 namespace culprit::app {
 namespace {
 
-// Some tenths of a second of the engine: questions wait no longer, and the watchdog sees that it gets on.
+// A part takes the engine some tenths of a second. This limits the wait of queries and feeds the watchdog.
 constexpr uint64_t kPartBytes = 8 << 20;
-// The first round takes what was there at the start, each further one what came during the one before: an
-// engine that is twice as fast as what comes needs some ten for an hour.
+// The first round replays the data from before the start; each further round replays what arrived during the
+// previous one. An engine twice as fast as the input needs some ten rounds for an hour.
 constexpr int kRounds = 12;
 
 }  // namespace
@@ -24,7 +24,7 @@ Restore::Restore(RestoreOptions options)
       until_(committed_) {}
 
 void Restore::begin() {
-  options_.diagnoser->ask([ends = options_.ends](LiveJobs& live, TimeNs) { live.restoring(ends); });
+  options_.engine->query([ends = options_.ends](LiveJobs& live, TimeNs) { live.restoring(ends); });
   next();
 }
 
@@ -36,19 +36,19 @@ void Restore::committed(uint64_t sequence) {
 
 void Restore::next() {
   auto part = std::make_shared<Part>();
-  options_.diagnoser->ask(
+  options_.engine->query(
       [replay = replay_, until = until_, part](LiveJobs& live, TimeNs) {
         store::ReplayVisitor visitor;
         visitor.wanted = [&](const StreamInfo& info) {
           PieceBatch batch;
           batch.opened.push_back(info);
-          live.take(batch, info.opened_ns);
+          live.ingest(batch, info.opened_ns);
           return true;
         };
         visitor.piece = [&](const Piece& piece) {
           PieceBatch batch;
           batch.pieces.push_back(piece);
-          live.take(batch, piece.time_ns);
+          live.ingest(batch, piece.time_ns);
           return true;
         };
         part->whole = replay->advance(until, kPartBytes, visitor);
@@ -60,17 +60,17 @@ void Restore::next() {
 
 void Restore::read(const Part& part) {
   if (part.whole && !*part.whole) return next();
-  Diagnoser& engine = *options_.diagnoser;
-  if (rounds_++ == 0) engine.ask([](LiveJobs& live, TimeNs now) { live.replayed(now); });
+  EngineWorker& engine = *options_.engine;
+  if (rounds_++ == 0) engine.query([](LiveJobs& live, TimeNs now) { live.replayed(now); });
   if (part.whole && committed_ > until_) {
     until_ = committed_;
     if (rounds_ == kRounds) options_.hold();
     return next();
   }
-  engine.ask([](LiveJobs& live, TimeNs now) { live.caught_up(now); });
+  engine.query([](LiveJobs& live, TimeNs now) { live.caught_up(now); });
   const Result<store::ReadDamage> damage =
       part.whole ? Result<store::ReadDamage>(replay_->damage()) : tl::unexpected(part.whole.error());
-  const auto done = std::move(options_.done);  // it may end this
+  const auto done = std::move(options_.done);  // the callback may destroy this
   done({std::make_move_iterator(uncommitted_.begin()), std::make_move_iterator(uncommitted_.end())}, damage);
 }
 

@@ -1,13 +1,11 @@
-// A start after which the jobs that ran go on: the evidence of before is given to new engines, part by part,
-// while sources already read and the store already keeps what comes. The engine has that from the spool too,
-// in the order in which it stands there; once it has come to where the store stands, the batches that are not
-// committed yet are handed to it, and from then on all batches at once. So memory holds what one commit
-// covers, however long the restore takes, and the order is the store's throughout.
+// Rebuilds the engines of running jobs after a restart. Stored evidence is fed to new engines in parts, while
+// sources already read and the store keeps new batches. The engine reads the new batches from the spool too,
+// in the spool's order. When it has reached the end of the spool, it gets the uncommitted batches and then
+// every batch directly. So memory holds only uncommitted batches, and the order is always the store's.
 //
-// An engine that is slower than what comes would never get there: after some rounds the sources are held for
-// the rest.
+// A slow engine might never reach the end: after some rounds the sources are paused for the rest.
 //
-// Thread: the loop's. Borrows recorder and engine; goes when it is done.
+// Thread: the loop's. Borrows the recorder and the engine; destroyed when done.
 #pragma once
 
 #include <deque>
@@ -15,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "app/daemon/diagnoser.h"
+#include "app/daemon/engine_worker.h"
 #include "app/daemon/recorder.h"
 #include "store/evidence.h"
 
@@ -23,10 +21,10 @@ namespace culprit::app {
 
 struct RestoreOptions {
   Recorder* recorder = nullptr;
-  Diagnoser* diagnoser = nullptr;
-  std::vector<RunEnd> ends;  // of runs that are over
+  EngineWorker* engine = nullptr;
+  std::vector<RunEnd> ends;  // of ended runs
   std::function<void()> hold;
-  // The engine takes batches itself from now on, these first.
+  // From now on the engine is fed directly, first with `rest`.
   std::function<void(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage)> done;
 };
 
@@ -34,11 +32,11 @@ class Restore {
  public:
   explicit Restore(RestoreOptions options);
   void begin();
-  // Of Recorder: given to it, taken by it, committed by it.
-  void given(SharedBatch batch) { uncommitted_.push_back(std::move(batch)); }
+  // Batches of the Recorder: given to it, appended, committed.
+  void add_uncommitted(SharedBatch batch) { uncommitted_.push_back(std::move(batch)); }
   void appended() { ++appended_; }
   void committed(uint64_t sequence);
-  // No further part.
+  // Starts no further part.
   void stop() { stopped_ = true; }
 
  private:
@@ -47,11 +45,11 @@ class Restore {
   void read(const Part& part);
 
   RestoreOptions options_;
-  std::shared_ptr<store::Replay> replay_;  // the engine's worker's
+  std::shared_ptr<store::Replay> replay_;  // used by the engine's worker
   std::deque<SharedBatch> uncommitted_;
-  size_t appended_ = 0;     // of them, from the front
-  uint64_t committed_ = 0;  // the last frame in which everything before them stands
-  uint64_t until_ = 0;      // where this round ends
+  size_t appended_ = 0;     // of uncommitted_, from the front
+  uint64_t committed_ = 0;  // all batches before uncommitted_ are in frames up to this one
+  uint64_t until_ = 0;      // end of this round
   int rounds_ = 0;
   bool stopped_ = false;
 };

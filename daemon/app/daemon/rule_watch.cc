@@ -24,6 +24,6 @@ void RuleWatch::leave() {
   running_ = nullptr;
 }
 
-std::vector<std::string> RuleWatch::take_overruns() { return std::exchange(overran_, {}); }
+std::vector<std::string> RuleWatch::drain_overruns() { return std::exchange(overran_, {}); }
 
 }  // namespace culprit::app

@@ -1,6 +1,6 @@
-// What goes round every call of a rule's function in the daemon: the black box, and the time that the call
-// took. A call that took too long becomes an input of the engine (core::RuleOverran), recorded like any
-// other, so that a replay does what was done. The engine's thread only.
+// Wraps every call of a rule's function in the daemon: sets the black box and measures CPU time. A call that
+// takes too long becomes an input of the engine (core::RuleOverran). This input is recorded like any other,
+// so a replay gives the same results. The engine's thread only.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@
 
 namespace culprit::app {
 
-// CPU time of the calling thread: a rule is not to blame for a busy machine.
+// CPU time of the calling thread, so a busy machine does not count against a rule.
 TimeNs thread_time();
 
 class RuleWatch : public rules::FunctionWatch {
  public:
-  // The budgets inside (100,000 instructions) end a function after about 1 ms; what takes longer spends its
-  // time where they do not count.
+  // The instruction limit (100,000) ends a function after about 1 ms. A longer call spends its time where
+  // instructions are not counted.
   static constexpr TimeNs kOverrunNs = 2 * kNsPerMs;
 
-  static constexpr size_t kOverrunsKept = 1000;  // until they are taken: after each batch
+  static constexpr size_t kOverrunsKept = 1000;  // until drain_overruns(), after each batch
 
   // `box` is borrowed and outlives this.
   explicit RuleWatch(BlackBox& box, std::function<TimeNs()> clock = thread_time)
@@ -30,8 +30,8 @@ class RuleWatch : public rules::FunctionWatch {
   void enter(const rules::Rule& rule) override;
   void leave() override;
 
-  // Ids of rules that took too long since the last call, in order, as often as they did.
-  std::vector<std::string> take_overruns();
+  // Ids of rules that took too long since the last call, in order, with repetitions.
+  std::vector<std::string> drain_overruns();
 
  private:
   BlackBox& box_;

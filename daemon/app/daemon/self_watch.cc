@@ -23,7 +23,7 @@ std::string read_proc(const char* path) {
   return out;
 }
 
-// "Anonymous:   1234 kB" of /proc/self/smaps_rollup, in bytes.
+// Reads a line "Anonymous:   1234 kB" of /proc/self/smaps_rollup; returns bytes.
 uint64_t kilobytes_of(std::string_view text, std::string_view name) {
   size_t at = text.find(name);
   if (at == text.npos) return 0;
@@ -39,7 +39,7 @@ uint64_t open_descriptors() {
   uint64_t n = 0;
   while (const dirent* entry = ::readdir(folder)) n += entry->d_name[0] != '.';
   ::closedir(folder);
-  return n - std::min<uint64_t>(n, 1);  // the folder's own
+  return n - std::min<uint64_t>(n, 1);  // without the descriptor of the folder itself
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void SelfWatch::loop_beat(TimeNs now) {
   beat_ns_ = now;
 }
 
-void SelfWatch::given(Part part, TimeNs now, std::string what) {
+void SelfWatch::started(Part part, TimeNs now, std::string what) {
   Progress& p = of(part);
   if (p.given++ == p.done) {
     p.since_ns = now;
@@ -64,7 +64,7 @@ void SelfWatch::done(Part part, TimeNs now, const Status& outcome) {
   Progress& p = of(part);
   if (p.done == p.given) return;
   ++p.done;
-  p.since_ns = now;  // of the next one, which only now is begun
+  p.since_ns = now;  // start of the next work
   p.what.clear();
   if (!p.waiting.empty()) {
     p.what = std::move(p.waiting.front());

@@ -1,6 +1,6 @@
-// Whether the daemon itself gets on: fed by what the loop and the workers have done, never by a timer alone,
-// so that a watchdog fed by it is not fed by a daemon that hangs. Pure: time (monotonic) is an argument. The
-// loop's thread only; the workers' ends come to it as their `done` callbacks.
+// Detects whether the daemon itself makes progress. Completed work of the loop and the workers feeds it, not
+// a timer: a daemon that hangs must not feed its watchdog. Pure: time (monotonic) is an argument. The loop's
+// thread only; work of the workers ends in `done` callbacks there.
 #pragma once
 
 #include <array>
@@ -17,12 +17,13 @@ namespace culprit::app {
 class SelfWatch {
  public:
   struct Limits {
-    TimeNs beat_every_ns = kNsPerSecond;  // how often the loop means to call loop_beat
-    // A callback only decodes and enqueues: a loop that is later than this does something else.
+    TimeNs beat_every_ns = kNsPerSecond;  // interval of loop_beat()
+    // A callback only decodes and enqueues: a longer delay means that the loop is blocked.
     TimeNs loop_late_ns = 5 * kNsPerSecond;
-    // A batch of the engine takes milliseconds, a report of a large job seconds; the watchdog has 30 s.
+    // The engine takes milliseconds for a batch and seconds for the report of a large job. The watchdog has
+    // 30 s.
     TimeNs engine_stuck_ns = 20 * kNsPerSecond;
-    // A hung disk or mount: told, but killing the process would not mend it.
+    // For a hung disk or mount: only reported, since killing the process would not help.
     TimeNs store_stuck_ns = 20 * kNsPerSecond;
   };
   enum class Part : uint8_t { kEngine, kStore };
@@ -31,32 +32,31 @@ class SelfWatch {
   explicit SelfWatch(Limits limits) : limits_(limits) {}
 
   void loop_beat(TimeNs now);
-  // Work was given to a worker; `what` it is, for the sentence ("a batch of 64 KB"). Several may be under
-  // way.
-  void given(Part part, TimeNs now, std::string what);
-  // The oldest of them came back. A failure of the store lasts until its next success.
+  // A worker got work; `what` describes it in sentences ("a batch of 64 KB"). Several may be under way.
+  void started(Part part, TimeNs now, std::string what);
+  // The oldest work ended. A failure of the store lasts until its next success.
   void done(Part part, TimeNs now, const Status& outcome = {});
-  // The oldest of them is long, and has come further.
+  // The oldest work is long and made progress.
   void gets_on(Part part, TimeNs now) { of(part).since_ns = now; }
 
-  // Why the daemon cannot go on by itself: then the watchdog is not fed. Nothing: it gets on.
+  // Why the daemon hangs; the watchdog is then not fed. Nothing if it makes progress.
   std::optional<std::string> stuck(TimeNs now) const;
-  // What GET /healthz tells: the same, and trouble that a restart does not mend.
+  // For GET /healthz: stuck(), and problems that a restart does not solve.
   std::optional<std::string> unhealthy(TimeNs now) const;
 
   struct Figures {
-    TimeNs loop_late_ns = 0, loop_late_max_ns = 0;  // of the last beat, and since the start
+    TimeNs loop_late_ns = 0, loop_late_max_ns = 0;  // of the last beat; maximum since the start
     uint64_t engine_done = 0, store_done = 0, store_failed = 0;
-    TimeNs engine_waits_ns = 0, store_waits_ns = 0;  // the oldest work under way
+    TimeNs engine_waits_ns = 0, store_waits_ns = 0;  // age of the oldest work under way
   };
   Figures figures(TimeNs now) const;
 
  private:
   struct Progress {
     uint64_t given = 0, done = 0, failed = 0;
-    TimeNs since_ns = 0;  // the later of: the oldest work was given, the last one came back
+    TimeNs since_ns = 0;  // start of the oldest work, or end of the last one if later
     std::string what, failure;
-    std::deque<std::string> waiting;  // behind `what`
+    std::deque<std::string> waiting;  // work after `what`
   };
   std::optional<std::string> held_up(Part part, TimeNs now) const;
   Progress& of(Part part) { return parts_[static_cast<size_t>(part)]; }
@@ -67,7 +67,7 @@ class SelfWatch {
   std::array<Progress, 2> parts_;
 };
 
-// What the process uses, as the kernel tells. Blocks for some tens of microseconds.
+// Resource use of the process as the kernel counts it. Blocks for some tens of microseconds.
 struct SelfUsage {
   uint64_t anonymous_bytes = 0, resident_bytes = 0, descriptors = 0, descriptors_max = 0;
   TimeNs cpu_ns = 0;

@@ -8,25 +8,26 @@
 #include <optional>
 #include <utility>
 
-#include "app/daemon/job_recognition.h"
+#include "app/jobs/job_recognition.h"
+#include "base/check.h"
 
 namespace culprit::app {
 namespace {
 
-// A storm of kernel messages is read in rounds, seven a second at most.
+// Limits rounds for a storm of kernel messages to seven a second.
 constexpr TimeNs kRoundPauseNs = 150 * kNsPerMs;
 constexpr size_t kRingRoundBytes = 1 << 20;
 constexpr TimeNs kRetryNs = 5 * kNsPerSecond;
-// A round ends after some megabytes, so that a second is long for it: what takes this long hangs.
+// A round ends after some megabytes and should take less than a second, so a round of this length hangs.
 constexpr TimeNs kStuckNs = 20 * kNsPerSecond;
-// A new file's first lines wait as long for a look at who writes it, once for all files that stand there;
-// and no tailer waits for more than a fifth of its time.
+// The first lines of a new file wait this long for a scan of processes, once for all new files. A tailer
+// spends at most a fifth of its time on such waits.
 constexpr TimeNs kLookPatienceNs = 3 * kNsPerSecond;
 constexpr TimeNs kLookPauseNs = 15 * kNsPerSecond;
 
 }  // namespace
 
-// [trace] job: a reload may change it, and the rings' worker asks for it.
+// [trace] job: a reload may change it while the rings' worker reads it.
 struct Sources::TraceJob {
   std::mutex mutex;
   std::string job;
@@ -41,23 +42,23 @@ struct Sources::Rings {
   std::unique_ptr<io::Timer> timer;
   bool busy = false;
   TimeNs began_ns = kNoTime;           // monotonic
-  std::unique_ptr<io::Worker> worker;  // goes first
+  std::unique_ptr<io::Worker> worker;  // destroyed first
 };
 
 struct Sources::Kernel {
   std::unique_ptr<ingest::KernelLog> log;
   std::unique_ptr<io::Poll> poll;
   std::unique_ptr<io::Timer> more;
-  std::string trouble;  // told last
+  std::string trouble;  // last reported
 };
 
 namespace {
 
-// Shared by all tailers' threads: which of them waited for a look last.
+// Shared by all tailer threads: limits the time spent waiting for scans.
 struct Patience {
   std::mutex mutex;
   TimeNs next_ns = 0;  // monotonic
-  TimeNs take(TimeNs now) {
+  TimeNs next_wait(TimeNs now) {
     const std::lock_guard lock(mutex);
     if (now < next_ns) return 0;
     next_ns = now + kLookPauseNs;
@@ -71,7 +72,7 @@ TailsOptions tails_options(io::Env& env, const SourcesOptions& options) {
   out.processes = [&env, watch = options.processes, patience = std::make_shared<Patience>()](TimeNs since) {
     auto view = watch->view(since, 0);
     if (view && view->began_ns >= since) return view;
-    return watch->view(since, patience->take(env.now(io::Clock::kMonotonic)));
+    return watch->view(since, patience->next_wait(env.now(io::Clock::kMonotonic)));
   };
   return out;
 }
@@ -86,6 +87,7 @@ Sources::Sources(io::Env& env, SourcesOptions options)
 Sources::~Sources() = default;
 
 void Sources::start() {
+  CULPRIT_CHECK(owner_.here());
   const Config& config = *options_.config;
   trace_job_->job = config.trace.job;
   tails_->start(config.files(), options_.known);
@@ -131,12 +133,13 @@ void Sources::start_rings() {
 }
 
 void Sources::ring_round() {
+  CULPRIT_CHECK(owner_.here());
   if (rings_->busy || held_ || stopping_) return;
   rings_->busy = true;
   const ingest::RingReader::Round round{env_.now(io::Clock::kWall), env_.now(io::Clock::kMonotonic),
                                         kRingRoundBytes};
   rings_->began_ns = round.now_mono;
-  auto outcome = std::make_shared<ingest::RingReader::Outcome>();
+  auto outcome = std::make_shared<ingest::RingReader::RingRead>();
   rings_->worker->submit(
       [reader = rings_->reader.get(), round, outcome] { *outcome = reader->round(round); },
       [this, outcome] {
@@ -152,13 +155,14 @@ void Sources::ring_round() {
 }
 
 void Sources::committed(const Committed& offsets) {
+  CULPRIT_CHECK(owner_.here());
   if (!rings_ || rings_->reader->stats().rings == 0 || offsets.empty()) return;
   rings_->worker->submit([reader = rings_->reader.get(), offsets] {
     for (const auto& [stream, offset] : offsets) reader->committed(stream, offset);
   });
 }
 
-// ---- the kernel's messages
+// ---- kernel log
 
 void Sources::start_kernel() {
   kernel_ = std::make_unique<Kernel>();
@@ -167,7 +171,7 @@ void Sources::start_kernel() {
 }
 
 Status Sources::open_kernel() {
-  // A copy: what was handed over is the service's.
+  // A duplicate: the service owns the original descriptor.
   const int handed = options_.kernel_descriptor;
   auto device = handed >= 0 ? ingest::adopt_kernel_device(fcntl(handed, F_DUPFD_CLOEXEC, 0))
                             : ingest::open_kernel_device();
@@ -178,15 +182,16 @@ Status Sources::open_kernel() {
   return {};
 }
 
-// Told once, and tried again: a machine that was out of descriptors has some later.
+// Reported once and retried: a machine without free descriptors may have some later.
 void Sources::kernel_failed(const Error& error) {
   if (error.text != kernel_->trouble) options_.complain(error.text);
   kernel_->trouble = error.text;
   kernel_->more->start(kRetryNs);
 }
 
-// The descriptor is polled only while there is credit, and while nothing is known to be left in it.
+// The descriptor is polled only with credit and after it was read to the end.
 void Sources::read_kernel() {
+  CULPRIT_CHECK(owner_.here());
   kernel_->poll.reset();
   if (held_ || stopping_) return;
   if (!kernel_->log)
@@ -214,7 +219,7 @@ void Sources::start_trace() {
   if (stopping_) return;
   ingest::TraceSocketOptions trace;
   trace.path = trace_path_;
-  trace.job = kDefaultJob;  // evidence of one job is not another's
+  trace.job = kDefaultJob;  // another job's configuration does not apply to this socket
   for (const StreamState& state : options_.known)
     if (state.info.kind == OriginKind::kSocket && state.info.path == trace_path_)
       trace.known.push_back(state);
@@ -239,20 +244,22 @@ void Sources::start_trace() {
   trace_retry_->start(kRetryNs);
 }
 
-// ---- all
+// ---- all sources
 
-void Sources::hold() {
+void Sources::pause() {
+  CULPRIT_CHECK(owner_.here());
   held_ = true;
-  tails_->hold();
+  tails_->pause();
   if (trace_) trace_->pause_all();
 }
 
-void Sources::release() {
+void Sources::resume() {
+  CULPRIT_CHECK(owner_.here());
   if (!held_) return;
   held_ = false;
   if (stopping_) return;
   if (trace_) trace_->resume_all();
-  tails_->release();
+  tails_->resume();
   if (rings_) ring_round();
   if (kernel_) kernel_->more->start(0);
 }
@@ -260,10 +267,11 @@ void Sources::release() {
 bool Sources::busy() const { return (rings_ && rings_->busy) || tails_->busy(); }
 
 void Sources::stop(std::function<void()> idle) {
+  CULPRIT_CHECK(owner_.here());
   stopping_ = true;
   idle_ = std::move(idle);
   trace_retry_.reset();
-  trace_.reset();  // hands on what it holds
+  trace_.reset();  // passes on its buffered lines
   if (kernel_) {
     kernel_->poll.reset();
     kernel_->more.reset();
@@ -277,11 +285,12 @@ void Sources::became_idle() {
 }
 
 void Sources::abandon() {
+  CULPRIT_CHECK(owner_.here());
   tails_->abandon();
   if (rings_) rings_->worker->abandon();
 }
 
-// ---- what they have done
+// ---- statistics
 
 std::optional<std::string> Sources::stuck(TimeNs mono) const {
   if (auto why = tails_->stuck(mono)) return why;

@@ -1,9 +1,9 @@
-// What the daemon reads, as the configuration names it: tailers, rings, the trace socket, the kernel's
-// messages. Tailers (tails.h) and the rings have workers of their own, so that a hung mount holds up nothing
-// else. change() touches only what another configuration means to be another: the trace socket's clients, the
-// rings and the kernel's messages go on.
+// The sources of the daemon, as configured: tailers, rings, the trace socket and the kernel log. Tailers
+// (tails.h) and rings have workers of their own, so a hung mount delays no other source. change() restarts
+// only sources whose configuration changed. Clients of the trace socket, the rings and the kernel log are not
+// interrupted.
 //
-// A source that cannot be opened is told in a sentence and tried again; the others go on.
+// A source that fails to open is reported and retried; the others continue.
 //
 // Thread: the loop's. Owns all readers and their workers.
 #pragma once
@@ -15,10 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "app/config.h"
+#include "app/config/config.h"
 #include "app/daemon/process_watch.h"
 #include "app/daemon/tails.h"
 #include "base/status.h"
+#include "base/thread_owner.h"
 #include "ingest/live/kernel.h"
 #include "ingest/live/ring_reader.h"
 #include "ingest/live/trace_socket.h"
@@ -28,16 +29,16 @@
 namespace culprit::app {
 
 struct SourcesOptions {
-  const Config* config = nullptr;  // borrowed for start()
+  const Config* config = nullptr;  // borrowed during start()
   std::vector<StreamState> known;
-  ProcessWatch* processes = nullptr;   // borrowed; null: nobody tells the jobs of processes
-  std::function<StreamId()> allocate;  // any thread
+  ProcessWatch* processes = nullptr;   // borrowed; null: jobs of processes are unknown
+  std::function<StreamId()> allocate;  // called on any thread
   std::function<void(PieceBatch&&)> take;
   std::function<void(const std::string&)> complain;
-  int kernel_descriptor = -1;  // handed over by systemd; borrowed
+  int kernel_descriptor = -1;  // from systemd; borrowed
 };
 
-// A stream's evidence is in the store up to here.
+// By stream: the offset up to which evidence is committed.
 using Committed = std::vector<std::pair<StreamId, uint64_t>>;
 
 class Sources {
@@ -46,13 +47,13 @@ class Sources {
   ~Sources();
 
   void start();
-  // A reload, one at a time: `done` when everything is as `after` says.
+  // Applies a reload, one at a time. `done`: all sources match `after`.
   void change(const Config& before, const Config& after, AskPositions positions, std::function<void()> done);
-  // Without credit nothing is read: files wait, rings fill and count, writers of sockets are held up.
-  void hold();
-  void release();
+  // Stops reading for lack of credit: files wait, rings fill and count drops, writers of sockets block.
+  void pause();
+  void resume();
   void committed(const Committed& offsets);
-  // Nothing is read any more; `idle` when no round is under way.
+  // Stops reading; `idle` is called when no round is under way.
   void stop(std::function<void()> idle);
   void abandon();
 
@@ -60,7 +61,7 @@ class Sources {
   const ingest::RingStats* rings() const;
   const ingest::KernelStats* kernel() const;
   std::optional<ingest::TraceStats> trace() const;
-  // Which of them has been at one round for too long, as where a mount hangs.
+  // Name of a source whose round takes too long, for example on a hung mount.
   std::optional<std::string> stuck(TimeNs mono) const;
 
  private:
@@ -88,6 +89,7 @@ class Sources {
   std::unique_ptr<ingest::TraceSocket> trace_;
   std::string trace_path_, trace_trouble_;
   std::unique_ptr<io::Timer> trace_retry_;
+  ThreadOwner owner_;
 };
 
 }  // namespace culprit::app

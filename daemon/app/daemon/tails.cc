@@ -5,36 +5,36 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/daemon/job_recognition.h"
+#include "app/jobs/job_recognition.h"
+#include "base/check.h"
 #include "ingest/live/watch_glob.h"
 
 namespace culprit::app {
 namespace {
 
-// Between two rounds of one tailer: what is written meanwhile is taken at once, five times a second at most.
-// A round wakes each thread, which costs more than the lines of a calm log; a line waits for half a pause,
-// and a diagnosis may take 200 ms.
+// Pause between two rounds of a tailer: five rounds a second at most. A round wakes each thread, which costs
+// more than the lines of a quiet log. A line waits for half a pause on average; a diagnosis may take 200 ms.
 constexpr TimeNs kRoundPauseNs = 200 * kNsPerMs;
-// Timers and hints come as exactly as this: a round that is due so soon needs no timer of its own.
+// Precision of timers and hints: a round due within this time needs no timer.
 constexpr TimeNs kExactNs = 2 * kNsPerMs;
-// Bytes of one round: the store and the engine find most of them in the cache that the tailer filled.
+// Bytes per round: small enough that the store and the engine find them in the CPU cache.
 constexpr size_t kRoundBytes = 1 << 20;
 constexpr TimeNs kRetryNs = 5 * kNsPerSecond;
-// A round ends after some megabytes, so that a second is long for it: what takes this long hangs.
+// A round ends after some megabytes and should take less than a second, so a round of this length hangs.
 constexpr TimeNs kStuckNs = 20 * kNsPerSecond;
-// A reload waits no longer for a round that is under way.
+// Limit of a reload's wait for a running round.
 constexpr TimeNs kStopWithinNs = 3 * kNsPerSecond;
-// Descriptors of all tailers together, out of the unit's 131,072; a plain shell gives 1,024.
+// Descriptors of all tailers, of the unit's 131,072; a plain shell gives 1,024.
 constexpr size_t kTailDescriptors = 512;
-// Threads of all tailers, out of the unit's 64 tasks: a hung mount holds up those that share its thread.
+// Threads of all tailers, of the unit's 64 tasks. A hung mount delays tailers that share its thread.
 constexpr size_t kTailWorkers = 32;
-// Threads that hang and nobody waits for, out of the same: beyond that a reload waits.
+// Limit of abandoned threads, of the same 64 tasks; beyond it a reload waits.
 constexpr size_t kLeftBehind = 12;
 
 }  // namespace
 
-// What one tailer follows: the tables of one folder, so that a file which several of them match, itself or by
-// its rotated names, is one source.
+// Input of one tailer: the tables of one folder. A file that several tables match, directly or by its rotated
+// names, is thus one source.
 struct Tails::Watched {
   struct Table {
     ingest::WatchGlob glob;
@@ -43,14 +43,14 @@ struct Tails::Watched {
   std::string root;                // the folder above the first wildcard
   std::vector<std::string> globs;  // below it
   std::vector<Table> tables;
-  std::vector<LogWatch> configured;  // as the tables were
+  std::vector<LogWatch> configured;  // the tables as configured
   bool dumps = false;                // [[dump]] tables
 
   std::string glob() const {
     if (globs.size() == 1) return fmt::format("{}/{}", root, globs[0]);
     return fmt::format("{}/{{{}}}", root, fmt::join(globs, ","));
   }
-  // Of the first table that matches.
+  // The job by the first matching table.
   std::string job_of(const std::string& path) const {
     std::string_view below = std::string_view(path).substr(tables[0].glob.root().size());
     below.remove_prefix(below.starts_with('/') ? 1 : 0);
@@ -61,7 +61,7 @@ struct Tails::Watched {
 };
 
 Status Tails::add_table(const LogWatch& log, std::vector<Watched>& all) const {
-  // Who writes a dump is gone from it before anybody looks: the only job that runs takes it.
+  // The writer of a dump has exited before any scan: the only running job gets the dump.
   const auto processes = log.dumps ? nullptr : options_.processes;
   auto jobs = JobRecognition::create({log.job, log.job_pattern, processes, log.dumps ? "" : kDefaultJob});
   if (!jobs) return tl::unexpected(jobs.error());
@@ -70,13 +70,13 @@ Status Tails::add_table(const LogWatch& log, std::vector<Watched>& all) const {
   const std::string root = log.path.substr(0, log.path.rfind('/', log.path.find_first_of("*?[{")));
   const std::string rest = log.path.substr(root.size() + 1);
   const auto joins = [&](const Watched& with) {
-    // A comma of its own would part the joined pattern.
+    // A comma in the pattern would split the joined pattern.
     if (with.root != root || with.dumps != log.dumps || rest.find(',') != rest.npos ||
         with.globs[0].find(',') != rest.npos)
       return false;
     Watched joined{root, with.globs, {}, {}, log.dumps};
     joined.globs.push_back(rest);
-    return ingest::WatchGlob::parse(joined.glob()).has_value();  // else of too many alternatives
+    return ingest::WatchGlob::parse(joined.glob()).has_value();  // fails with too many alternatives
   };
   auto found = std::find_if(all.begin(), all.end(), joins);
   if (found == all.end()) found = all.insert(found, {root, {}, {}, {}, log.dumps});
@@ -93,7 +93,7 @@ struct Tails::Lane {
 struct Tails::Follow {
   std::shared_ptr<const Watched> watched;
   std::string glob;
-  std::shared_ptr<ingest::Tailer> tailer;  // shared with the round under way, which may outlive this
+  std::shared_ptr<ingest::Tailer> tailer;  // shared with the current round, which may outlive this
   std::unique_ptr<io::Timer> timer;
   bool busy = false, wanted = false, leaving = false;
   TimeNs began_ns = kNoTime;  // monotonic
@@ -103,11 +103,11 @@ struct Tails::Follow {
 };
 
 struct Tails::Change {
-  std::vector<Watched> next;  // to be begun
-  size_t groups = 0;          // then
+  std::vector<Watched> next;  // to be started
+  size_t groups = 0;          // number of groups then
   AskPositions positions;
   std::function<void()> done;
-  bool asked = false, told = false;
+  bool asked = false, reported = false;
 };
 
 Tails::Tails(io::Env& env, TailsOptions options)
@@ -122,6 +122,7 @@ std::vector<Tails::Watched> Tails::grouped(const std::vector<LogWatch>& logs) co
 }
 
 void Tails::start(const std::vector<LogWatch>& logs, const std::vector<StreamState>& known) {
+  CULPRIT_CHECK(owner_.here());
   std::vector<Watched> all = grouped(logs);
   const size_t groups = all.size();
   for (Watched& one : all) follow(std::move(one), known, groups);
@@ -153,7 +154,7 @@ void Tails::follow(Watched&& one, const std::vector<StreamState>& known, size_t 
   begin_round(*follows_.back());
 }
 
-// That of the fewest.
+// The lane with the fewest tailers.
 size_t Tails::free_lane() {
   std::vector<size_t> users(kTailWorkers);
   for (const auto& follow : follows_) ++users[follow->lane];
@@ -162,7 +163,7 @@ size_t Tails::free_lane() {
   return lane;
 }
 
-// Null where the process may have no more threads now.
+// Null if the process can create no more threads.
 io::Worker* Tails::worker_of(Follow& follow) {
   std::unique_ptr<io::Worker>& worker = lanes_[follow.lane].worker;
   if (worker) return worker.get();
@@ -178,6 +179,7 @@ io::Worker* Tails::worker_of(Follow& follow) {
 // ---- rounds
 
 void Tails::hint(const std::string& folder) {
+  CULPRIT_CHECK(owner_.here());
   const auto found = watched_.find(folder);
   if (found == watched_.end()) return;
   for (Follow* follow : found->second) {
@@ -187,8 +189,9 @@ void Tails::hint(const std::string& folder) {
   }
 }
 
-// A round as soon as the pause since the last one is over.
+// Starts a round as soon as the pause since the last one is over.
 void Tails::look(Follow& follow) {
+  CULPRIT_CHECK(owner_.here());
   follow.wanted = true;
   if (follow.busy || held_ || stopping_) return;
   const TimeNs now = env_.now(io::Clock::kMonotonic);
@@ -202,6 +205,7 @@ void Tails::look(Follow& follow) {
 }
 
 void Tails::begin_round(Follow& follow) {
+  CULPRIT_CHECK(owner_.here());
   if (follow.leaving) return;
   if (follow.busy || held_ || stopping_) {
     follow.wanted = true;
@@ -225,6 +229,7 @@ void Tails::begin_round(Follow& follow) {
 }
 
 void Tails::end_round(Follow& follow, ingest::TailOutcome&& outcome) {
+  CULPRIT_CHECK(owner_.here());
   follow.busy = false;
   for (const Problem& p : outcome.problems)
     options_.complain(p.file.empty() ? p.what : fmt::format("{}: {}", p.file, p.what));
@@ -282,9 +287,10 @@ void Tails::forget_folders(Follow& follow) {
   }
 }
 
-// ---- other tables
+// ---- change of tables
 
 void Tails::change(const std::vector<LogWatch>& logs, AskPositions positions, std::function<void()> done) {
+  CULPRIT_CHECK(owner_.here());
   change_ = std::make_unique<Change>();
   change_->positions = std::move(positions);
   change_->done = std::move(done);
@@ -314,14 +320,14 @@ void Tails::go_on_changing() {
   change_->positions([this](const std::vector<StreamState>& known) { begin_changed(known); });
 }
 
-// All that waits for the thread goes with it: which of them it is at cannot be known. Those that were to stay
-// are begun anew.
+// Abandons a hung thread with all its tailers, since the tailer that hangs is unknown. Tailers of unchanged
+// tables are restarted.
 void Tails::leave_hung_behind() {
   std::set<size_t> hung;
   for (const auto& follow : follows_)
     if (follow->leaving && follow->busy) hung.insert(follow->lane);
   if (left_behind() + hung.size() > kLeftBehind) {
-    if (!std::exchange(change_->told, true))
+    if (!std::exchange(change_->reported, true))
       options_.complain(
           fmt::format("{} threads hang in files that are followed no more: the reload waits", left_behind()));
     return deadline_->start(kStopWithinNs);
@@ -356,9 +362,10 @@ void Tails::begin_changed(const std::vector<StreamState>& known) {
   change->done();
 }
 
-// ---- all
+// ---- all tailers
 
-void Tails::release() {
+void Tails::resume() {
+  CULPRIT_CHECK(owner_.here());
   held_ = false;
   if (stopping_) return;
   for (auto& follow : follows_) begin_round(*follow);
@@ -369,6 +376,7 @@ bool Tails::busy() const {
 }
 
 void Tails::stop(std::function<void()> idle) {
+  CULPRIT_CHECK(owner_.here());
   stopping_ = true;
   idle_ = std::move(idle);
   if (!busy()) std::exchange(idle_, nullptr)();

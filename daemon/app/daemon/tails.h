@@ -1,14 +1,13 @@
-// The tailers of all [[log]] tables: one for each folder that tables name, in rounds that run when something
-// changed there or when it is time to look. They share a bounded number of threads, so that a hung mount
-// holds up few others.
+// The tailers of all [[log]] tables, one for each folder that the tables name. A tailer's round runs after a
+// change in the folder or after an interval. Tailers share a bounded number of threads, so a hung mount
+// delays few others.
 //
-// change() gives them other tables: those that are the same go on undisturbed, the others are stopped and
-// begun anew where the store stands. A tailer that does not stop within seconds (a dead mount) is left behind
-// with its thread: what it brings after that counts for nothing, and its descriptors go with it, when the
-// mount answers or with the process. No byte is lost or doubled by it: what it handed on before is in the
-// store's order, and the next tailer begins behind that.
+// change() applies new tables: unchanged ones continue, the others stop and restart at the store's positions.
+// A tailer that does not stop within seconds (a dead mount) is abandoned with its thread. Its later results
+// are ignored; its descriptors close when the mount answers or the process ends. No byte is lost or repeated:
+// earlier results are in the store, and the next tailer starts behind them.
 //
-// Thread: the loop's. Owns tailers and threads, but for those left behind.
+// Thread: the loop's. Owns the tailers and threads, except abandoned ones.
 #pragma once
 
 #include <functional>
@@ -19,9 +18,10 @@
 #include <string>
 #include <vector>
 
-#include "app/config.h"
-#include "app/process_view.h"
+#include "app/config/config.h"
+#include "app/jobs/process_view.h"
 #include "base/status.h"
+#include "base/thread_owner.h"
 #include "ingest/live/tailer.h"
 #include "io/env.h"
 #include "model/piece.h"
@@ -29,14 +29,14 @@
 namespace culprit::app {
 
 struct TailsOptions {
-  std::function<StreamId()> allocate;  // any thread
+  std::function<StreamId()> allocate;  // called on any thread
   std::function<void(PieceBatch&&)> take;
   std::function<void(const std::string&)> complain;
-  // Of JobRules; any thread.
+  // See JobRules; called on any thread.
   std::function<std::shared_ptr<const ProcessView>(TimeNs since_ns)> processes;
 };
 
-// Answers with where all streams stand, everything included that was handed on before.
+// Returns the positions of all streams, including every batch handed over before the call.
 using AskPositions = std::function<void(std::function<void(std::vector<StreamState>)>)>;
 
 class Tails {
@@ -45,11 +45,11 @@ class Tails {
   ~Tails();
 
   void start(const std::vector<LogWatch>& logs, const std::vector<StreamState>& known);
-  // One at a time; `done` when the new ones have begun.
+  // One at a time; `done`: the new tailers have started.
   void change(const std::vector<LogWatch>& logs, AskPositions positions, std::function<void()> done);
-  void hold() { held_ = true; }
-  void release();
-  // No round is begun any more; `idle` is called when the last one is over.
+  void pause() { held_ = true; }
+  void resume();
+  // Starts no more rounds; `idle` is called after the last one.
   void stop(std::function<void()> idle);
   bool busy() const;
   void abandon();
@@ -59,10 +59,10 @@ class Tails {
     ingest::TailStats stats;
   };
   std::vector<Tail> tails() const;
-  // Which of them has been at one round for too long, as where a mount hangs.
+  // Name of a tailer whose round takes too long, for example on a hung mount.
   std::optional<std::string> stuck(TimeNs mono) const;
   bool watches_folders() const { return folder_watch_ != nullptr; }
-  // Threads that hang in a tailer nobody waits for: now, and since the start.
+  // Threads that hang in an abandoned tailer: now, and since the start.
   size_t left_behind() const;
   uint64_t left_behind_total() const { return left_behind_total_; }
 
@@ -93,11 +93,12 @@ class Tails {
   std::unique_ptr<io::FolderWatch> folder_watch_;
   std::map<std::string, std::set<Follow*>> watched_;  // by folder
   std::vector<std::unique_ptr<Follow>> follows_;
-  std::vector<Lane> lanes_;  // go before follows_
+  std::vector<Lane> lanes_;  // destroyed before follows_
   std::vector<std::weak_ptr<ingest::Tailer>> left_behind_;
   uint64_t left_behind_total_ = 0;
   std::unique_ptr<Change> change_;
   std::unique_ptr<io::Timer> deadline_;
+  ThreadOwner owner_;
 };
 
 }  // namespace culprit::app

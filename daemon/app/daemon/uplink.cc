@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace culprit::app {
@@ -14,23 +15,23 @@ namespace {
 
 using peer::Log;
 
-// What condensing saves grows with the length of a block, and nothing in it is urgent.
+// Longer blocks compress better, and their content is not urgent.
 constexpr TimeNs kFlushEvery = 60 * kNsPerSecond;
-// A job whose processes came or went.
+// For a job whose processes started or ended.
 constexpr TimeNs kFlushSoon = 5 * kNsPerSecond;
-// Whatever is urgent: a storm of it costs two syncs a second.
+// Minimum interval of urgent blocks: a storm of them costs two syncs a second.
 constexpr TimeNs kFlushApart = kNsPerSecond;
 constexpr TimeNs kTickEvery = 5 * kNsPerSecond;
 constexpr TimeNs kRetry = kNsPerSecond;
-// Marks of sources that the evidence has forgotten.
+// For marks of sources without evidence.
 constexpr TimeNs kForgetEvery = 3600 * kNsPerSecond;
-// The condensed log is a thirtieth of the evidence and less.
+// Size of the condensed spool as a share of the evidence; the condensed log needs a thirtieth at most.
 constexpr uint64_t kCondensedShare = 8;
 constexpr uint64_t kCondensedLeast = 64 << 20;
-// Of SIGTERM's five seconds.
+// Part of SIGTERM's five seconds.
 constexpr TimeNs kFinishWithin = 2 * kNsPerSecond;
 constexpr const char* kTriedAgain = "; it is tried again, and what comes waits on this host";
-// Less is a collector that is busy.
+// A shorter wait may be a busy collector.
 constexpr TimeNs kWaitsLong = 60 * kNsPerSecond;
 
 uint64_t draw() {
@@ -73,7 +74,7 @@ std::string since_text(TimeNs ns) {
 
 }  // namespace
 
-// Frames of both logs, on a thread of its own: a long way back holds up neither store nor feed.
+// Reads frames of both logs on a thread of its own, so old frames delay neither the store nor condensing.
 struct Uplink::Reader {
   Reader(io::Files& files, std::string evidence, uint64_t evidence_epoch, std::string condensed,
          uint64_t condensed_epoch)
@@ -99,7 +100,7 @@ struct Uplink::Reader {
       for (store::VerbatimFrame& frame : *found) {
         const store::FrameHeader& header = frame.header;
         if (request.selection.stops_at(header.time_ns, header.declares) || frames == request.max_frames) {
-          // A checkpoint alone would be sent again and again.
+          // A checkpoint without frames would be sent again and again.
           if (frames == 0) out.clear();
           return out;
         }
@@ -140,12 +141,12 @@ Status Uplink::open() {
   auto opened = store::Spool::open(files_, spool, env_.now(io::Clock::kWall));
   if (!opened) return tl::unexpected(opened.error());
   spool_ = std::move(*opened);
-  FeedOptions feed = options_.feed;
+  JobForwarderOptions feed = options_.feed;
   feed.evidence_epoch = recorder.frames().epoch;
   feed.allocate = [this] { return spool_->allocate(); };
   feed.draw_session = draw;
   feed.ended_after_ns = config.jobs.ended_after_ns;
-  feed_ = std::make_unique<HostFeed>(std::move(feed));
+  feed_ = std::make_unique<JobForwarder>(std::move(feed));
   std::vector<StreamState> known;
   for (store::KeptStream& kept : spool_->streams()) known.push_back(std::move(kept.state));
   feed_->resume(known, env_.now(io::Clock::kWall));
@@ -156,7 +157,7 @@ Status Uplink::open() {
   replayed_ = recorder.known_sequence() <= replay_from_;
   replay_ = std::make_shared<store::Replay>(files_, recorder.spool_folder());
   replay_->begin_behind(replay_from_);
-  told_ = tell(env_.now(io::Clock::kWall));
+  reported_ = report(env_.now(io::Clock::kWall));
   acknowledged_ = {spool_->acknowledged(), recorder.frames().acknowledged};
   readers_ = std::make_shared<Reader>(files_, recorder.spool_folder(), recorder.frames().epoch, folder_,
                                       spool_->epoch());
@@ -189,14 +190,14 @@ void Uplink::connect() {
   forward_.seed = draw();
   forward_.evidence = evidence_options(config);
   load_tls();
-  if (config.forward.tls.used() && !tls_) return;  // tried again by beat()
+  if (config.forward.tls.used() && !tls_) return;  // retried by beat()
   forward_.tls = tls_;
   const auto status = [this] {
     peer::Status out = options_.status();
     const store::SpoolStats evidence = options_.recorder->figures().spool;
-    out.logs = {{Log::kCondensed, told_.stats.bytes, 0, kNoTime},
+    out.logs = {{Log::kCondensed, reported_.stats.bytes, 0, kNoTime},
                 {Log::kEvidence, evidence.bytes, 0, kNoTime}};
-    out.jobs = told_.jobs;
+    out.jobs = reported_.jobs;
     if (out.jobs.size() > peer::kStatusJobs) out.jobs.resize(peer::kStatusJobs);
     return out;
   };
@@ -204,7 +205,7 @@ void Uplink::connect() {
   forwarder_->start();
 }
 
-// Some kilobytes of files.
+// Blocks: reads some kilobytes of files.
 void Uplink::load_tls() {
   const TlsFiles& files = options_.config->forward.tls;
   if (!files.used()) return;
@@ -220,12 +221,13 @@ void Uplink::complain(Complaint& of, const std::string& trouble, const char* men
 }
 
 peer::LogBounds Uplink::bounds(Log log) const {
-  const Recorder::Frames& frames = log == Log::kCondensed ? told_.frames : options_.recorder->frames();
+  const Recorder::Frames& frames = log == Log::kCondensed ? reported_.frames : options_.recorder->frames();
   const uint64_t next = std::max(frames.synced, raised_[index(log)]) + 1;
   return {log, frames.epoch, std::min(frames.first, next), next};
 }
 
 void Uplink::read(forward::ReadRequest request, Done done) {
+  CULPRIT_CHECK(owner_.here());
   const uint64_t until = log_synced(request.log);
   auto frames = std::make_shared<Result<std::vector<forward::SourceFrame>>>();
   reading_->submit([readers = readers_, request, until, frames] { *frames = readers->read(request, until); },
@@ -233,10 +235,11 @@ void Uplink::read(forward::ReadRequest request, Done done) {
 }
 
 uint64_t Uplink::log_synced(Log log) const {
-  return log == Log::kCondensed ? told_.frames.synced : options_.recorder->frames().synced;
+  return log == Log::kCondensed ? reported_.frames.synced : options_.recorder->frames().synced;
 }
 
 void Uplink::acknowledged(Log log, uint64_t sequence) {
+  CULPRIT_CHECK(owner_.here());
   uint64_t& known = acknowledged_[index(log)];
   if (sequence <= known) return;
   known = sequence;
@@ -246,18 +249,18 @@ void Uplink::acknowledged(Log log, uint64_t sequence) {
   auto stats = std::make_shared<store::SpoolStats>();
   worker_->submit(
       [this, sequence, frames, stats] {
-        spool_->hold(sequence);
+        spool_->retain_after(sequence);
         *frames = frames_of(*spool_);
         *stats = spool_->stats();
       },
       [this, frames, stats] {
-        told_.frames = *frames;
-        told_.stats = *stats;
+        reported_.frames = *frames;
+        reported_.stats = *stats;
       });
 }
 
 uint64_t Uplink::log_written(Log log) const {
-  return log == Log::kCondensed ? told_.frames.written : options_.recorder->frames().written;
+  return log == Log::kCondensed ? reported_.frames.written : options_.recorder->frames().written;
 }
 
 void Uplink::look_at_waiting() {
@@ -265,9 +268,10 @@ void Uplink::look_at_waiting() {
     waits_[index(log)].look(log_written(log), acknowledged_[index(log)], env_.now(io::Clock::kWall));
 }
 
-// The disk lost what it had said to be synced. What comes now gets numbers behind; sessions that lost a block
-// are over.
+// The disk lost frames that were synced. Later frames get numbers after the collector's; sessions that lost a
+// block end.
 void Uplink::fell_behind(Log log, uint64_t committed) {
+  CULPRIT_CHECK(owner_.here());
   options_.complain(
       fmt::format("forward: the collector has more of the {} log than this host: its disk lost what "
                   "was synced; what comes now is sent",
@@ -277,7 +281,7 @@ void Uplink::fell_behind(Log log, uint64_t committed) {
     if (forwarder_) forwarder_->reopened();
   };
   if (log == Log::kEvidence) {
-    options_.recorder->ask(
+    options_.recorder->query(
         [committed](store::Spool& spool, store::Index&) { spool.raise_sequence(committed); }, reopen);
     return;
   }
@@ -290,6 +294,7 @@ void Uplink::fell_behind(Log log, uint64_t committed) {
 }
 
 void Uplink::steps_wanted(const std::string& job, const std::vector<int64_t>& steps) {
+  CULPRIT_CHECK(owner_.here());
   auto hurries = std::make_shared<bool>(false);
   worker_->submit(
       [this, job, steps, hurries] {
@@ -297,58 +302,62 @@ void Uplink::steps_wanted(const std::string& job, const std::vector<int64_t>& st
         *hurries = feed_->hurries();
       },
       [this, hurries] {
-        told_.hurries = told_.hurries || *hurries;
-        told_.empty = told_.empty && !*hurries;
+        reported_.hurries = reported_.hurries || *hurries;
+        reported_.empty = reported_.empty && !*hurries;
       });
 }
 
 void Uplink::evidence_synced() {
+  CULPRIT_CHECK(owner_.here());
   if (forwarder_) forwarder_->appended(Log::kEvidence);
 }
 
 // ---- condensing: one work at a time
 
-void Uplink::take(SharedBatch batch, std::function<void()> done) {
-  // All frames that are written now are of what was taken before.
+void Uplink::append(SharedBatch batch, std::function<void()> done) {
+  CULPRIT_CHECK(owner_.here());
+  // All frames written so far belong to earlier batches.
   waiting_.push_back({std::move(batch), options_.recorder->frames().written, 0, std::move(done)});
   pump();
 }
 
 void Uplink::pump() {
+  CULPRIT_CHECK(owner_.here());
   if (busy_ || pausing_) return;
-  if (told_.unwritten) return work("a block again", [this](TimeNs now) { write(now); });
+  if (reported_.unwritten) return work("a block again", [this](TimeNs now) { write(now); });
   if (flush_due()) return flush();
   if (!current_ && replayed_ && !waiting_.empty()) {
     current_ = std::make_shared<Waiting>(std::move(waiting_.front()));
     waiting_.pop_front();
   }
-  if (current_) return take_current();
+  if (current_) return ingest_current();
   if (stopping_) return finished();
   if (!replayed_) replay_part();
 }
 
 void Uplink::work(std::string what, std::function<void(TimeNs)> work, std::function<void()> done) {
+  CULPRIT_CHECK(owner_.here());
   busy_ = true;
-  auto told = std::make_shared<Told>();
+  auto reported = std::make_shared<WorkReport>();
   const TimeNs now = env_.now(io::Clock::kWall);
-  options_.watch->given(SelfWatch::Part::kEngine, env_.now(io::Clock::kMonotonic), std::move(what));
+  options_.watch->started(SelfWatch::Part::kEngine, env_.now(io::Clock::kMonotonic), std::move(what));
   worker_->submit(
-      [this, work = std::move(work), told, now] {
+      [this, work = std::move(work), reported, now] {
         work(now);
-        *told = tell(now);
+        *reported = report(now);
       },
-      [this, told, done = std::move(done)] {
+      [this, reported, done = std::move(done)] {
         options_.watch->done(SelfWatch::Part::kEngine, env_.now(io::Clock::kMonotonic));
         busy_ = false;
-        worked(*told);
+        worked(*reported);
         if (done) done();
         pump();
       });
 }
 
-// On the worker.
-Uplink::Told Uplink::tell(TimeNs now) {
-  Told out;
+// Runs on the worker.
+Uplink::WorkReport Uplink::report(TimeNs now) {
+  WorkReport out;
   out.empty = feed_->empty(now);
   out.full = feed_->full();
   out.urgent = feed_->urgent();
@@ -363,24 +372,25 @@ Uplink::Told Uplink::tell(TimeNs now) {
   return out;
 }
 
-void Uplink::worked(const Told& told) {
-  const bool more = told.frames.synced > told_.frames.synced;
-  told_ = told;
-  complain(of_disk_, told.written ? "" : told.written.error().text + "; sources are held back",
+void Uplink::worked(const WorkReport& reported) {
+  CULPRIT_CHECK(owner_.here());
+  const bool more = reported.frames.synced > reported_.frames.synced;
+  reported_ = reported;
+  complain(of_disk_, reported.written ? "" : reported.written.error().text + "; sources are held back",
            "the condensed log can be written again");
-  if (!told.refused.empty())
+  if (!reported.refused.empty())
     complain(of_refused_,
-             fmt::format("{}; the collector misses what was in it, {} blocks so far", told.refused,
-                         told.counts.blocks_refused),
+             fmt::format("{}; the collector misses what was in it, {} blocks so far", reported.refused,
+                         reported.counts.blocks_refused),
              "");
-  if (told.unwritten) {
+  if (reported.unwritten) {
     pausing_ = true;
     pause_timer_->start(kRetry);
   }
   if (more && forwarder_) forwarder_->appended(Log::kCondensed);
 }
 
-// What the process before had not condensed: a frame of it.
+// Replays one frame of evidence that the previous process had not condensed.
 void Uplink::replay_part() {
   struct Part {
     PieceBatch batch;
@@ -416,11 +426,11 @@ void Uplink::replay_part() {
       });
 }
 
-void Uplink::take_current() {
+void Uplink::ingest_current() {
   work(
       fmt::format("a batch of {} bytes", current_->batch->bytes()),
       [this, current = current_](TimeNs now) {
-        current->taken = feed_->take(*current->batch, {current->taken, current->before}, now);
+        current->taken = feed_->ingest(*current->batch, {current->taken, current->before}, now);
       },
       [this] {
         if (current_->taken < current_->batch->pieces.size()) return;
@@ -432,14 +442,15 @@ void Uplink::take_current() {
 
 bool Uplink::flush_due() const {
   const bool last = stopping_ && (replayed_ ? waiting_.empty() && !current_ : !current_);
-  if (told_.full || (last && !told_.empty)) return true;
+  if (reported_.full || (last && !reported_.empty)) return true;
   const TimeNs since = env_.now(io::Clock::kMonotonic) - flushed_ns_;
-  if (told_.urgent && since >= kFlushApart) return true;
-  if (told_.hurries && since >= kFlushSoon) return true;
-  return !told_.empty && since >= kFlushEvery;
+  if (reported_.urgent && since >= kFlushApart) return true;
+  if (reported_.hurries && since >= kFlushSoon) return true;
+  return !reported_.empty && since >= kFlushEvery;
 }
 
 void Uplink::flush() {
+  CULPRIT_CHECK(owner_.here());
   busy_ = true;
   options_.recorder->secure([this](Result<uint64_t> sequence) {
     busy_ = false;
@@ -448,13 +459,13 @@ void Uplink::flush() {
       pause_timer_->start(kRetry);
       return;
     }
-    // Frames that hold what waits still are not all taken.
+    // The mark stays before the frames of waiting batches.
     uint64_t whole = *sequence;
     for (const Waiting& waiting : waiting_) whole = std::min(whole, waiting.before);
     if (current_) whole = std::min(whole, current_->before);
     if (!replayed_) whole = replay_from_;
     flushed_ns_ = env_.now(io::Clock::kMonotonic);
-    const bool urgent = told_.urgent;
+    const bool urgent = reported_.urgent;
     work(
         "a block",
         [this, whole](TimeNs now) {
@@ -468,7 +479,7 @@ void Uplink::flush() {
   });
 }
 
-// On the worker. What the spool can never take is no trouble of the disk: blocks are lost, and are told of.
+// Runs on the worker. A block that the spool can never store is no disk failure: it is lost and reported.
 void Uplink::write(TimeNs now) {
   written_ = {};
   while (written_ && !unwritten_.empty()) {
@@ -485,17 +496,18 @@ void Uplink::write(TimeNs now) {
 }
 
 void Uplink::beat() {
+  CULPRIT_CHECK(owner_.here());
   const TimeNs now = env_.now(io::Clock::kMonotonic);
   look_at_waiting();
   if (options_.config->forward.tls.used() && !tls_) connect();
   if (forwarder_) {
     const forward::ForwarderStats stats = forwarder_->stats();
     const bool away = stats.phase != forward::Phase::kOpen && !stats.last_error.empty();
-    // While it tries again nothing is known.
+    // The state is unknown during a connection attempt.
     if (away || stats.phase == forward::Phase::kOpen)
       complain(of_link_, away ? stats.last_error + kTriedAgain : "", "connected to the collector");
   }
-  if (!busy_ && !pausing_ && !told_.jobs.empty() &&
+  if (!busy_ && !pausing_ && !reported_.jobs.empty() &&
       (ticked_ns_ == kNoTime || now - ticked_ns_ >= kTickEvery)) {
     ticked_ns_ = now;
     return work("a tick", [this](TimeNs wall) { feed_->tick(wall); });
@@ -508,7 +520,7 @@ void Uplink::beat() {
 
 void Uplink::forget_gone() {
   auto known = std::make_shared<std::set<StreamId>>();
-  options_.recorder->ask(
+  options_.recorder->query(
       [known](store::Spool& spool, store::Index&) {
         for (const StreamState& state : spool.appended()) known->insert(state.info.id);
       },
@@ -516,6 +528,7 @@ void Uplink::forget_gone() {
 }
 
 void Uplink::reload(const Config& config, std::shared_ptr<rules::Ruleset> rules) {
+  CULPRIT_CHECK(owner_.here());
   if (forwarder_) forwarder_->set_evidence(evidence_options(config));
   if (tls_) {
     load_tls();
@@ -528,6 +541,7 @@ void Uplink::reload(const Config& config, std::shared_ptr<rules::Ruleset> rules)
 }
 
 void Uplink::finish(std::function<void()> done) {
+  CULPRIT_CHECK(owner_.here());
   stopping_ = true;
   finish_done_ = std::move(done);
   finish_timer_->start(kFinishWithin);
@@ -548,19 +562,20 @@ UplinkFigures Uplink::figures() const {
   const TimeNs now = env_.now(io::Clock::kWall);
   if (forwarder_) out.forward = forwarder_->stats();
   const Recorder::Figures evidence = options_.recorder->figures();
-  out.condensed = told_.stats;
-  out.frames = {told_.frames, options_.recorder->frames()};
-  out.feed = told_.counts;
-  out.jobs = told_.jobs.size();
+  out.condensed = reported_.stats;
+  out.frames = {reported_.frames, options_.recorder->frames()};
+  out.feed = reported_.counts;
+  out.jobs = reported_.jobs.size();
   out.waiting_batches = waiting_.size();
   out.caught_up = replayed_;
-  out.trouble = told_.written ? "" : told_.written.error().text;
+  out.trouble = reported_.written ? "" : reported_.written.error().text;
   if (tls_) out.certificate_expires_ns = tls_->expires_ns();
   for (const Log log : peer::kLogs) {
     if (log_written(log) <= acknowledged_[index(log)]) continue;
-    out.waiting_bytes += log == Log::kCondensed ? told_.stats.waiting_bytes : evidence.spool.waiting_bytes;
+    out.waiting_bytes +=
+        log == Log::kCondensed ? reported_.stats.waiting_bytes : evidence.spool.waiting_bytes;
     const TimeNs since = waits_[index(log)].since_ns();
-    if (since == kNoTime) continue;  // the next beat tells
+    if (since == kNoTime) continue;  // set by the next beat
     out.waits_since_ns = out.waits_since_ns == kNoTime ? since : std::min(out.waits_since_ns, since);
   }
   const bool waits = out.waits_since_ns != kNoTime && now - out.waits_since_ns >= kWaitsLong;

@@ -1,14 +1,13 @@
-// An agent's way to its collector: what the store gets is condensed (HostFeed) into a log of its own
-// (state_dir/condensed), and the frames of both logs go to the collector (forward::Forwarder), it first.
+// Connects an agent to its collector. JobForwarder condenses stored batches into a log of its own
+// (state_dir/condensed). forward::Forwarder sends the frames of both logs, the condensed log first.
 //
-// A block of the condensed log is written once the evidence that it is made of is synced, together with the
-// marks that tell how far it is; so after any end the feed goes on from there, reading what it had not
-// condensed from the evidence. While the disk does not take a block nothing more is condensed, and while the
-// collector does not acknowledge and the room for what waits is used up, the store takes nothing more: either
-// way sources wait.
+// A block of the condensed log is written after its evidence is synced, together with marks of the positions
+// reached. After any restart the JobForwarder continues there and condenses the rest from the evidence. If
+// the disk rejects a block, nothing more is condensed. If the collector does not acknowledge and the space is
+// used up, the store accepts nothing more. In both cases the sources pause.
 //
-// Thread: the loop's. Owns the condensed spool, the feed (both on one worker), the readers of frames (on
-// another) and the connection. Borrows the recorder, which outlives it.
+// Thread: the loop's. Owns the condensed spool and the JobForwarder (both on one worker), the frame readers
+// (on another) and the connection. Borrows the recorder, which outlives it.
 #pragma once
 
 #include <array>
@@ -20,11 +19,13 @@
 #include <string>
 #include <vector>
 
-#include "app/config.h"
+#include "app/config/config.h"
 #include "app/daemon/complaint.h"
-#include "app/daemon/host_feed.h"
+#include "app/daemon/pipeline.h"
 #include "app/daemon/recorder.h"
 #include "app/daemon/waiting_since.h"
+#include "app/jobs/job_forwarder.h"
+#include "base/thread_owner.h"
 #include "forward/forwarder.h"
 #include "io/env.h"
 #include "store/evidence.h"
@@ -36,9 +37,9 @@ struct UplinkOptions {
   const Config* config = nullptr;  // of the start
   Recorder* recorder = nullptr;
   SelfWatch* watch = nullptr;
-  FeedOptions feed;                                  // the uplink fills in what is the spools'
-  std::function<void(const std::string&)> complain;  // a sentence, once for each change
-  std::function<peer::Status()> status;              // of the host; the logs' part is the uplink's
+  JobForwarderOptions feed;                          // the uplink sets the fields of the spools
+  std::function<void(const std::string&)> complain;  // one sentence for each change
+  std::function<peer::Status()> status;              // of the host; the uplink adds the part on logs
 };
 
 // For status, metrics and health.
@@ -46,34 +47,35 @@ struct UplinkFigures {
   forward::ForwarderStats forward;
   store::SpoolStats condensed;
   std::array<Recorder::Frames, 2> frames;  // by peer::Log
-  FeedCounts feed;
+  JobForwarderCounts feed;
   size_t jobs = 0, waiting_batches = 0;
-  bool caught_up = false;  // what was there at the start is condensed
-  std::string trouble;     // why nothing is condensed; empty: it is
-  // Wall clock: since when something is there and nothing was acknowledged; kNoTime: nothing waits.
+  bool caught_up = false;  // everything stored before the start is condensed
+  std::string trouble;     // why condensing fails; empty: it works
+  // Wall clock: frames have waited since then without any acknowledgement; kNoTime: no frame waits.
   TimeNs waits_since_ns = kNoTime;
-  uint64_t waiting_bytes = 0;  // that are not acknowledged, of both logs
+  uint64_t waiting_bytes = 0;  // not acknowledged, both logs
   TimeNs certificate_expires_ns = kNoTime;
-  // "connected to …", "the collector has not acknowledged for 3 h; 4.0 GiB wait".
+  // Examples: "connected to …", "the collector has not acknowledged for 3 h; 4.0 GiB wait".
   std::string sentence;
 };
 
-class Uplink : public forward::FrameSource {
+class Uplink final : public Pipeline, public forward::FrameSource {
  public:
-  // Blocks: recovers the condensed spool.
+  // Blocks during the recovery of the condensed spool.
   static Result<std::unique_ptr<Uplink>> start(io::Env& env, UplinkOptions options);
   ~Uplink() override;
 
-  // In the store's order, from the first one behind Recorder::known_sequence(), and not after it was given to
-  // the recorder. `done`: it is condensed, though not written yet.
-  void take(SharedBatch batch, std::function<void()> done);
-  // The recorder has synced more.
-  void evidence_synced();
-  void reload(const Config& config, std::shared_ptr<rules::Ruleset> rules);
-  // What was taken is condensed and written, as far as there is time; then `done`.
-  void finish(std::function<void()> done);
+  // Call in the store's order, from the first batch behind Recorder::known_sequence(), before the batch goes
+  // to the recorder. `done`: the batch is condensed, but not yet written.
+  void append(SharedBatch batch, std::function<void()> done) override;
+  bool precedes_store() const override { return true; }  // condensed before its commit
+  // The recorder has synced more frames.
+  void evidence_synced() override;
+  void reload(const Config& config, std::shared_ptr<rules::Ruleset> rules) override;
+  // Condenses and writes the appended batches within a time limit, then calls `done`.
+  void finish(std::function<void()> done) override;
   UplinkFigures figures() const;
-  std::vector<std::string> jobs() const { return told_.jobs; }
+  std::vector<std::string> jobs() const { return reported_.jobs; }
 
   peer::LogBounds bounds(peer::Log log) const override;
   void read(forward::ReadRequest request, Done done) override;
@@ -84,19 +86,19 @@ class Uplink : public forward::FrameSource {
  private:
   struct Waiting {
     SharedBatch batch;
-    uint64_t before = 0;  // the last frame that was written when it came
-    size_t taken = 0;     // of its pieces
+    uint64_t before = 0;  // the last written frame at its arrival
+    size_t taken = 0;     // pieces already condensed
     std::function<void()> done;
   };
-  // What the worker tells after each work.
-  struct Told {
+  // The worker's state after each work.
+  struct WorkReport {
     bool empty = true, full = false, urgent = false, hurries = false;
-    FeedCounts counts;
+    JobForwarderCounts counts;
     std::vector<std::string> jobs;
     store::SpoolStats stats;
     Recorder::Frames frames;
-    Status written;       // of blocks
-    std::string refused;  // the last part that the spool can never take, since the last work
+    Status written;       // outcome of writing blocks
+    std::string refused;  // since the last work: the last part that the spool can never store
     bool unwritten = false;
   };
   struct Reader;
@@ -107,10 +109,10 @@ class Uplink : public forward::FrameSource {
   void load_tls();
   void pump();
   void work(std::string what, std::function<void(TimeNs)> work, std::function<void()> done = {});
-  void worked(const Told& told);
-  Told tell(TimeNs now);
+  void worked(const WorkReport& reported);
+  WorkReport report(TimeNs now);
   void replay_part();
-  void take_current();
+  void ingest_current();
   bool flush_due() const;
   void flush();
   void write(TimeNs now);
@@ -128,29 +130,30 @@ class Uplink : public forward::FrameSource {
   forward::ForwarderOptions forward_;
   io::Files& files_;
   const std::string folder_;
-  std::unique_ptr<store::Spool> spool_;  // the worker's, but for allocate()
-  std::unique_ptr<HostFeed> feed_;       // the worker's
+  std::unique_ptr<store::Spool> spool_;  // worker only, except allocate()
+  std::unique_ptr<JobForwarder> feed_;   // worker only
   std::shared_ptr<store::Replay> replay_;
-  std::deque<PieceBatch> unwritten_;  // the worker's: blocks that the spool did not take yet
-  Status written_;                    // the worker's
-  std::string refused_;               // the worker's
+  std::deque<PieceBatch> unwritten_;  // worker only: blocks not yet accepted by the spool
+  Status written_;                    // worker only
+  std::string refused_;               // worker only
   uint64_t replay_from_ = 0;
   bool replayed_ = false, busy_ = false, stopping_ = false, pausing_ = false;
-  Told told_;
-  std::shared_ptr<Waiting> current_;  // of waiting_ or of before, not taken whole
+  WorkReport reported_;
+  std::shared_ptr<Waiting> current_;  // partly condensed; from waiting_ or from the replay
   std::deque<Waiting> waiting_;
   TimeNs flushed_ns_ = kNoTime, ticked_ns_ = kNoTime, forgot_ns_ = 0;  // monotonic
   std::array<uint64_t, 2> raised_ = {}, acknowledged_ = {};
   std::array<WaitingSince, 2> waits_;  // wall clock
-  std::string tls_trouble_;            // as it is now
+  std::string tls_trouble_;            // the current problem
   Complaint of_disk_, of_refused_, of_tls_, of_link_;
   std::shared_ptr<const io::TlsCredentials> tls_;
   std::function<void()> finish_done_;
   std::unique_ptr<io::Timer> beat_timer_, pause_timer_, finish_timer_;
   std::unique_ptr<forward::Forwarder> forwarder_;
-  std::shared_ptr<Reader> readers_;  // the reading worker's
+  std::shared_ptr<Reader> readers_;  // used by the reading worker
   std::unique_ptr<io::Worker> reading_;
-  std::unique_ptr<io::Worker> worker_;  // goes first
+  std::unique_ptr<io::Worker> worker_;  // destroyed first
+  ThreadOwner owner_;
 };
 
 }  // namespace culprit::app

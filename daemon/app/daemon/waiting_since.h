@@ -1,7 +1,7 @@
-// Since when a peer has acknowledged nothing although something waits for it. What waits now need not have
-// waited when the acknowledgement last moved: an agent may be idle for hours and write then.
+// The time since which frames wait for a peer without any acknowledgement. The current frames may be younger
+// than the last acknowledgement: an agent may write after hours without data.
 //
-// A value; time is an argument. It knows what look() is told, so it is as old as the looks are apart.
+// A value; time is an argument. The precision is the interval between calls of look().
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace culprit::app {
 
 class WaitingSince {
  public:
-  // Numbers of the last frame that was written, and of the last that was acknowledged.
+  // `written`: number of the last written frame; `acknowledged`: of the last acknowledged one.
   void look(uint64_t written, uint64_t acknowledged, TimeNs now) {
     if (written <= acknowledged)
       since_ns_ = kNoTime;
@@ -20,7 +20,7 @@ class WaitingSince {
       since_ns_ = now;
     acknowledged_ = acknowledged;
   }
-  TimeNs since_ns() const { return since_ns_; }  // kNoTime: nothing waits
+  TimeNs since_ns() const { return since_ns_; }  // kNoTime: no frame waits
 
  private:
   uint64_t acknowledged_ = 0;

@@ -5,9 +5,9 @@
 namespace culprit::diagnose {
 namespace {
 
-// A fault of a lower layer may be logged this much later than what it causes: the kernel's log has whole
-// seconds, a program reports at once, and clocks of hosts differ.
-constexpr TimeNs kToldLate = 5 * kNsPerSecond;
+// A fault of a lower layer may be logged this much later than its effect: the kernel's log has whole seconds,
+// a program reports at once, and clocks of hosts differ.
+constexpr TimeNs kReportedLate = 5 * kNsPerSecond;
 
 // The layer of a component, lowest first: the machine with its resources and mounts; the device's runtime and
 // communication; libraries and the program.
@@ -33,7 +33,7 @@ int layer(Component component) {
   }
 }
 
-// -1: x is earlier, 1: x is later, 0: neither times nor the lines of one file decide.
+// -1: x is earlier, 1: x is later, 0: undecided by times and by the lines of one file.
 int order_in_time(const Finding& x, const Finding& y) {
   if (x.first_ns != kNoTime && y.first_ns != kNoTime && x.first_ns != y.first_ns)
     return x.first_ns < y.first_ns ? -1 : 1;
@@ -49,7 +49,7 @@ bool explains(const Finding& cause, const Finding& other) {
   if (other.fatal && !cause.fatal) return false;
   if (layer(cause.component) >= layer(other.component)) return false;
   const bool timed = cause.first_ns != kNoTime && other.first_ns != kNoTime;
-  return order_in_time(cause, other) <= 0 || (timed && cause.first_ns - other.first_ns <= kToldLate);
+  return order_in_time(cause, other) <= 0 || (timed && cause.first_ns - other.first_ns <= kReportedLate);
 }
 
 std::vector<const Finding*> order_faults(const std::vector<Finding>& findings) {
@@ -57,7 +57,7 @@ std::vector<const Finding*> order_faults(const std::vector<Finding>& findings) {
   for (const Finding& f : findings)
     if (f.kind == FindingKind::kFault) faults.push_back(&f);
   // Roots before cascades, specific rules before catch-alls, fatal before others, then the earliest.
-  // Findings come in the order of their lines where these have no times.
+  // Findings without times are in the order of their lines.
   std::stable_sort(faults.begin(), faults.end(), [](const Finding* x, const Finding* y) {
     if (x->role != y->role) return x->role == FindingRole::kRoot;
     if (x->general != y->general) return y->general;

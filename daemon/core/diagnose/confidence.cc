@@ -10,12 +10,12 @@ namespace {
 //   specific rule         14 of 17
 //   catch-all              6 of 12
 // The numbers stay below these shares, shrunk towards the share of all: rules were written with two of the
-// three sets in sight, so an unseen set gives less. `tests/eval/run --only real` prints both shares.
+// three sets in sight, so an unseen set has lower shares. `tests/eval/run --only real` prints both shares.
 constexpr double kFatal = 0.88;
 constexpr double kSpecific = 0.80;
 constexpr double kFramework = 0.70;
 constexpr double kGeneral = 0.60;
-// A cascade alone says that the job failed and not why: it stays just conclusive.
+// A cascade alone proves a failure without its cause: its confidence just suffices for a verdict.
 constexpr double kCascade = 0.50;
 // Several ranks, or another line that follows from the fault, leave three fifths of the doubt: a judgement,
 // since the excerpts are too short to show a gain (right in 29 of 32 with a second rule, 74 of 78 without).
@@ -44,13 +44,13 @@ bool contradicts(const Finding& best, const Finding& other) {
 
 double confidence_of_rule(const Finding& finding) {
   if (finding.role == FindingRole::kCascade) return kCascade;
-  // A sign that leaves open who has to act says no more than a catch-all.
+  // A sign without a responsible party counts like a catch-all.
   if (finding.general || finding.category == Category::kUnknown) return kGeneral;
   if (finding.category == Category::kFramework) return kFramework;
   return finding.fatal ? kFatal : kSpecific;
 }
 
-double confidence_beside(const Finding& best, std::span<const Finding* const> faults) {
+double confidence_among(const Finding& best, std::span<const Finding* const> faults) {
   if (best.rule.empty() || best.role == FindingRole::kCascade || best.general) return best.confidence;
   const auto any = [&](auto&& is) {
     return std::any_of(faults.begin(), faults.end(), [&](const Finding* f) { return is(best, *f); });

@@ -1,4 +1,4 @@
-// How sure a diagnosis by rules is: the measured share of right answers for its kind of evidence. Pure.
+// The confidence of a diagnosis by rules: the measured share of right answers for its kind of evidence. Pure.
 #pragma once
 
 #include <span>
@@ -11,6 +11,6 @@ namespace culprit::diagnose {
 double confidence_of_rule(const Finding& finding);
 
 // For the best fault, adjusted by the job's other faults. Findings without a rule keep their confidence.
-double confidence_beside(const Finding& best, std::span<const Finding* const> faults);
+double confidence_among(const Finding& best, std::span<const Finding* const> faults);
 
 }  // namespace culprit::diagnose

@@ -23,20 +23,21 @@ using detect::View;
 
 constexpr double kIndicating = 0.5;
 constexpr double kConclusive = 0.5;
-constexpr double kSure = 0.75;    // of a single template that must carry a diagnosis
-constexpr double kFar = 2.0;      // spatial evidence of such a one: seven to one
-constexpr TimeNs kLongIll = 5;    // steps: a fault that kills does so sooner
+constexpr double kSure = 0.75;    // score of a single template that carries a diagnosis
+constexpr double kFar = 2.0;      // spatial evidence of such a template: seven to one
+constexpr TimeNs kLongIll = 5;    // steps; a fatal fault ends a job sooner
 constexpr size_t kSamples = 8;    // lines quoted for a diagnosis without a known sign
 constexpr double kSurprise = 10;  // -log p: one job in 20,000
-constexpr double kBlamed = 2.5;  // a host's weight: several certain templates of its own, or one and an order
-constexpr double kSuspicious =
-    0.4;                           // a host's weight from which all is not well; healthy jobs stay at nought
-constexpr size_t kDiagnoses = 64;  // of single findings: what comes after them explains nothing more
+// Weight of a host: several certain templates of its own, or one and a well-founded order.
+constexpr double kBlamed = 2.5;
+// Weight of a host that makes a job suspect; hosts of healthy jobs stay near 0.
+constexpr double kSuspicious = 0.4;
+constexpr size_t kDiagnoses = 64;  // limit of diagnoses from single findings: later ones explain nothing more
 constexpr double kSuspectFloor = 0.02;
-// Confidence of statistical answers. No labelled real set has enough of them to measure a share. On logs of
-// other sites all wrong ones had 0.7 to 0.82, so none may exceed a specific rule.
+// Confidence of statistical answers. No labelled real set has enough such answers to measure a share. On logs
+// of other sites all wrong answers had 0.7 to 0.82, so none may exceed a specific rule.
 constexpr double kUnclear = 0.4, kStatistical = 0.35;
-constexpr double kSecond = 0.6;  // of a fault that is not the best explanation
+constexpr double kSecond = 0.6;  // factor for a fault that is not the best explanation
 
 class Correlator {
  public:
@@ -78,8 +79,8 @@ class Correlator {
 
   bool good_end() const { return a_.fate.ended_well || (a_.fate.end_stated && faults_.empty()); }
 
-  // Whether the end of the job is out of the ordinary without any known sign. Each of these alone is rare in
-  // a job that ran well or was merely cut off.
+  // Whether the end of the job is unusual without any known sign. Each condition is rare in a job that ran
+  // well or was cut off.
   bool stands_out() const {
     if (good_end()) return false;
     if (fell_silent()) return true;
@@ -87,7 +88,7 @@ class Correlator {
     if (singled.proven >= (a_.has_pool ? 1u : 2u)) return true;
     if (singled.proven + singled.plain >= 2 && ends_abnormally()) return true;
     const double late = late_evidence();
-    // One host bears nearly all of the blame, and more began at the end than chance brings.
+    // One host has nearly all of the weight, and more templates began at the end than chance explains.
     const bool one = !hosts_.empty() && hosts_[0].weight >= kBlamed &&
                      (hosts_.size() < 2 || hosts_[0].weight > 1.5 * hosts_[1].weight);
     const bool compared = a_.has_pool || ends_abnormally();
@@ -107,14 +108,14 @@ class Correlator {
     return n;
   }
 
-  // A hang, or words of failure at the end.
+  // Whether the job hangs, or words of failure appear at the end.
   bool ends_abnormally() const { return a_.fate.progress_stopped || spoken(); }
 
   bool fell_silent() const {
     return std::any_of(hosts_.begin(), hosts_.end(), [](const Blame& b) { return b.silent; });
   }
 
-  // Too much to say that all is well, too little for a diagnosis.
+  // Whether the job is suspect, but without enough evidence for a diagnosis.
   bool uneasy() const {
     if (good_end()) return false;
     const bool host = !hosts_.empty() && hosts_[0].weight >= kSuspicious;
@@ -122,13 +123,14 @@ class Correlator {
            (late_evidence() >= 1 && a_.birth_surprise > 4);
   }
 
-  // Whether templates began with a slower pace of the job that lasts until its end.
+  // Whether templates began together with a slower pace of the job that lasts until its end.
   bool slows_down() const {
     const auto with_it = [](const TemplateScore& t) { return t.with_slowdown && t.indicates >= kSure; };
     return !a_.fate.ended_well && std::ranges::any_of(a_.templates, with_it);
   }
 
-  // Both are stated, and no host is suspected: the pace is that of all, and its cause may stand elsewhere.
+  // Lists the templates and the slower pace, without a suspect: all hosts are slower, and the logs may not
+  // show the cause.
   void state_slower_pace() {
     list_indicating();
     const detect::SlowerPace& pace = *a_.fate.slower;
@@ -137,7 +139,7 @@ class Correlator {
         format_duration(pace.after_ns), pace.iteration, format_duration(pace.before_ns)));
   }
 
-  // Whether a job that never made progress tells of failure.
+  // Whether a job without progress has words of failure.
   bool speaks_of_failure() const {
     if (a_.fate.last_iteration >= 0) return false;
     for (const TemplateScore& t : a_.templates)
@@ -145,8 +147,8 @@ class Correlator {
     return false;
   }
 
-  // Indicating templates by which the first suspect differs from its peers beyond chance: proven by words of
-  // failure or by the pool, and plain ones.
+  // Indicating templates that distinguish the first suspect from its peers beyond chance. `proven`: by words
+  // of failure or by the pool. `plain`: the others.
   struct Singled {
     size_t proven = 0, plain = 0;
     bool any() const { return proven + plain > 0; }
@@ -165,7 +167,7 @@ class Correlator {
     return detect::words_class(log_.templates()[t.id]) == 2 || (a_.has_pool && t.cross_job > 0);
   }
 
-  // Whether one of the host's own lines is proof against it.
+  // Whether a line of the host itself is proof against it.
   bool has_proof(const Blame& host) const {
     return std::any_of(a_.templates.begin(), a_.templates.end(), [&](const TemplateScore& t) {
       return t.score >= kIndicating && t.accuses && !t.widespread && proves(t) &&
@@ -174,7 +176,7 @@ class Correlator {
     });
   }
 
-  // Indicating templates that began when progress ended.
+  // Weight of the indicating templates that began when progress ended.
   double late_evidence() const {
     double sum = 0;
     for (const TemplateScore& t : a_.templates)
@@ -182,29 +184,30 @@ class Correlator {
     return sum;
   }
 
-  // Whether one of them uses words of failure: without a pool, novelty alone proves nothing.
+  // Whether such a template has words of failure: without a pool, novelty alone proves nothing.
   bool spoken() const {
     for (const TemplateScore& t : a_.templates)
       if (t.score >= kIndicating && t.late && t.words > 2) return true;
     return false;
   }
 
-  // Whether one of them reads like trouble.
+  // Whether such a template has words of trouble.
   bool troubled() const {
     for (const TemplateScore& t : a_.templates)
       if (t.score >= kIndicating && t.late && detect::words_class(log_.templates()[t.id]) > 0) return true;
     return false;
   }
 
-  // The stage of a fault, where the logs show it: by the iteration, by the end of a job that made progress,
-  // or by lines of the start-up. Without a line of progress the stage may be unknown.
+  // The stage of a fault: from the iteration, from the end of a job that made progress, or from lines of the
+  // start-up. Without progress lines the stage may be unknown.
   std::optional<Stage> stage_at(const Finding* f) const {
     if (log_.events() == 0) return std::nullopt;
     if (a_.fate.trained && a_.fate.last_iteration < 0) return Stage::kIterative;
     const int64_t iteration = f ? f->iteration.value_or(-1) : a_.fate.last_iteration;
     if (iteration >= 0) return a_.fate.stage == Stage::kCheckpoint ? Stage::kCheckpoint : Stage::kIterative;
     const bool timed = f && f->first_ns != kNoTime;
-    // What ends a job that trained is no fault of its start: an untimed line has the time of an earlier one.
+    // A fatal fault of a job that trained is not from its start-up: an untimed line has the time of an
+    // earlier line.
     if (a_.fate.last_iteration >= 0 && (!timed || f->fatal)) return a_.fate.stage;
     for (const logs::WriterStats& w : log_.writers())
       if (w.stage && *w.stage == Stage::kInit) return Stage::kInit;
@@ -217,7 +220,7 @@ class Correlator {
   void add_fault(const Finding& f, bool best) {
     Diagnosis d;
     if (!f.rule.empty()) d.rule = f.rule;
-    if (!f.detector.empty()) d.detector = f.detector;
+    if (f.detector != DetectorKind::kNone) d.detector = to_string(f.detector);
     d.title = f.title;
     d.category = f.category;
     d.component = f.component;
@@ -226,7 +229,7 @@ class Correlator {
     d.iteration = f.iteration;
     d.stage = stage_at(&f);
     d.symptom = symptom(f);
-    d.confidence = best ? confidence_beside(f, faults_) : f.confidence * kSecond;
+    d.confidence = best ? confidence_among(f, faults_) : f.confidence * kSecond;
     d.why = f.why;
     d.evidence = f.evidence;
     if (f.lines > f.evidence.size()) report_.cut["evidence"] += f.lines - f.evidence.size();
@@ -240,11 +243,11 @@ class Correlator {
     if (f.action == ActionKind::kIsolate || f.action == ActionKind::kCheck)
       for (const Suspect& s : d.hosts)
         if (s.host && std::ranges::find(d.action.targets, *s.host) == d.action.targets.end())
-          d.action.targets.push_back(*s.host);  // once, of however many ranks
+          d.action.targets.push_back(*s.host);  // once per host, for any number of its ranks
     report_.diagnoses.push_back(std::move(d));
   }
 
-  // Where ranks are compared, the ranks of one host are separate units.
+  // If units are ranks, the ranks of one host are separate units.
   bool is_of(const FindingSubject& subject, const Blame& host) const {
     if (subject.rank && (view_.by_rank || !host.suspect.host))
       return !host.suspect.ranks.empty() && host.suspect.ranks[0] == *subject.rank;
@@ -254,18 +257,18 @@ class Correlator {
   Symptom symptom(const Finding& f) const {
     if (f.symptom == Symptom::kNumeric || f.symptom == Symptom::kHang) return f.symptom;
     if (stage_at(&f) == Stage::kLaunch) return Symptom::kLaunchFailure;
-    // A job that trained has started, whatever kind of fault ended it.
+    // A job that trained has started, whatever fault ended it.
     const bool started = (f.iteration || stage_at(&f) == Stage::kIterative);
     return started && f.symptom == Symptom::kLaunchFailure ? Symptom::kCrash : f.symptom;
   }
 
-  // Whether a host's first sign came well before the last iteration.
+  // Whether a host's first sign clearly precedes the last iteration.
   bool begins_early(const Blame& host) const {
     return host.onset_ns != kNoTime && a_.fate.last_progress_ns != kNoTime &&
            a_.fate.last_progress_ns - host.onset_ns > kLongIll * a_.fate.step_ns;
   }
 
-  // A line of each of the best templates: those of the host itself first, in time.
+  // Adds a line of each of the best templates: the host's own first, by time.
   void add_samples(const Blame* host, Diagnosis& d) const {
     std::vector<Evidence> own, others;
     for (const TemplateScore& t : a_.templates) {
@@ -285,7 +288,7 @@ class Correlator {
     d.evidence.insert(d.evidence.end(), others.begin(), others.end());
   }
 
-  // The component that most of a host's own indicating templates speak of.
+  // The component that most of a host's own indicating templates name.
   Component component_of(const Blame& host) const {
     std::vector<std::string> texts;
     for (const TemplateScore& t : a_.templates) {
@@ -296,8 +299,8 @@ class Correlator {
     return component_by_words(texts);
   }
 
-  // The usual category of a component. A host that falls silent as a whole has lost its power, its kernel or
-  // its network. Lines that name no part of a machine leave the category unknown.
+  // The usual category of a component. A host that falls silent completely lost its power, kernel or network.
+  // Without a named component the category is unknown.
   static Category category_of(Component component, bool silent_host) {
     switch (component) {
       case Component::kUnknown:
@@ -312,7 +315,7 @@ class Correlator {
     }
   }
 
-  // Silence and lines of failure are evidence in themselves and by comparison with peers; plain lines only by
+  // Silence and lines of failure are evidence by themselves and by comparison with peers; plain lines only by
   // comparison.
   double confidence_against(const Blame& host) const {
     if (!host.silent && !has_proof(host)) return kConclusive;
@@ -327,10 +330,13 @@ class Correlator {
     const bool silent = top && top->silent;
     if (!clear && !faults_.empty()) return;
     Diagnosis d;
-    d.detector = silent ? "silence" : clear ? "spatial" : a_.has_pool ? "cross-job" : "temporal";
+    d.detector = to_string(silent        ? DetectorKind::kSilence
+                           : clear       ? DetectorKind::kSpatial
+                           : a_.has_pool ? DetectorKind::kCrossJob
+                                         : DetectorKind::kTemporal);
     d.symptom = a_.fate.progress_stopped || silent ? Symptom::kHang : Symptom::kCrash;
     if (clear && !silent && begins_early(*top))
-      d.symptom = Symptom::kSlowdown;  // ill for long before it ended
+      d.symptom = Symptom::kSlowdown;  // the host had signs long before the job ended
     d.title = silent        ? fmt::format("{} fell silent before its peers", top->name)
               : clear       ? fmt::format("{} alone logged unusual lines before the job stopped", top->name)
               : a_.has_pool ? "The job stopped with messages that were never seen in healthy runs"
@@ -379,7 +385,7 @@ class Correlator {
   }
 
   void list_suspects() {
-    if (!faults_.empty() && faults_[0]->role == FindingRole::kRoot && faults_[0]->of_nobody) return;
+    if (!faults_.empty() && faults_[0]->role == FindingRole::kRoot && faults_[0]->by_no_device) return;
     for (const Blame& h : hosts_)
       if (h.suspect.score >= kSuspectFloor) report_.suspects.push_back(h.suspect);
   }

@@ -14,7 +14,7 @@ bool found_something(const Report& r) {
 
 }  // namespace
 
-void ask_for_proof(const Proof& proof, Report& report) {
+void request_proof(const Proof& proof, Report& report) {
   if (found_something(report) || !report.missing.empty()) return;
   if (report.job.lines == 0 && report.job.bytes == 0 && report.job.ranks == 0) {
     report.missing.emplace_back("logs of the job, or traces, metrics or dumps of it: nothing was read");

@@ -2,7 +2,7 @@
 // end. Pure.
 #pragma once
 
-#include "core/detect/analysis.h"
+#include "core/detect/logs/analysis.h"
 #include "model/report.h"
 
 namespace culprit::diagnose {
@@ -16,6 +16,6 @@ struct Proof {
 };
 
 // If nothing was found and nothing proves health, adds the missing proof to `missing`.
-void ask_for_proof(const Proof& proof, Report& report);
+void request_proof(const Proof& proof, Report& report);
 
 }  // namespace culprit::diagnose

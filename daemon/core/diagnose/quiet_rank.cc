@@ -12,10 +12,11 @@ namespace {
 using detect::Unit;
 using detect::View;
 
-constexpr size_t kLeastPeers = 2;  // one rank's word against another's proves nothing
-constexpr size_t kQuoted = 4;      // peers' lines
-constexpr double kStrength = 1.5;  // as a host that stayed behind while its peers finished (detect/hosts.cc)
-// By silence alone: the rank is right more often than not; the reason of its silence is unknown.
+constexpr size_t kLeastPeers = 2;  // with two ranks, each accusation equals the other
+constexpr size_t kQuoted = 4;      // lines of peers
+// Like a host that stayed behind while its peers finished (core/detect/logs/hosts.cc).
+constexpr double kStrength = 1.5;
+// From silence alone: the rank is right more often than not; the reason of its silence is unknown.
 constexpr double kConfidence = 0.6;
 
 FindingSubject subject_of(const View& view, const Unit& rank) {
@@ -42,10 +43,11 @@ std::optional<Finding> find_quiet_rank(const View& view, const RankReports& repo
     if (!rank.ranks.empty() && !reports.any.contains(rank.ranks[0])) quiet.push_back(&rank);
   // All other ranks must report trouble: of two silent ranks, the launcher may have stopped one.
   if (quiet.size() != 1 || peers.size() < kLeastPeers || peers.size() + 1 < view.ranks.size()) return {};
-  if (quiet[0]->last_ns != kNoTime && last != kNoTime && quiet[0]->last_ns > last) return {};  // it goes on
+  if (quiet[0]->last_ns != kNoTime && last != kNoTime && quiet[0]->last_ns > last)
+    return {};  // the rank still writes
   Finding f;
   f.kind = FindingKind::kFault;
-  f.detector = "silence";
+  f.detector = DetectorKind::kSilence;
   f.general = true;
   f.confidence = kConfidence;
   f.symptom = reports.symptom;

@@ -1,12 +1,12 @@
-// A rank that ended or stands still without a word: all peers report that they lost it or waited for it, and
-// it alone reports nothing. Both a kill -9 and a stuck rank look like that. Pure.
+// A rank that ended or stands still without a report: all peers report that they lost it or waited for it,
+// and the rank itself reports nothing. A kill -9 and a stuck rank both look like that. Pure.
 #pragma once
 
 #include <optional>
 #include <set>
 #include <vector>
 
-#include "core/detect/view.h"
+#include "core/detect/logs/view.h"
 #include "model/finding.h"
 
 namespace culprit::diagnose {

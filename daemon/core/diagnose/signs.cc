@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "core/detect/ending.h"
+#include "core/detect/logs/ending.h"
 #include "core/diagnose/confidence.h"
 #include "core/diagnose/quiet_rank.h"
 #include "core/diagnose/subject.h"
@@ -19,31 +19,35 @@
 namespace culprit::diagnose {
 namespace {
 
-constexpr size_t kEvidence = 20;       // lines of a sign, quoted
-constexpr double kFatalWeight = 1.0;   // against its host: as much as a certain line of an unknown kind
-constexpr uint64_t kLastEvents = 400;  // a dying process with its launcher and peers writes no more than that
-constexpr uint64_t kLastOfRank = 60;   // one process alone: its other threads and its exit handlers
-constexpr TimeNs kRunning = 2;         // steps after its last progress in which a job may still be running
-constexpr int64_t kTrained = 50;       // iterations that no bar of loading shards counts
-constexpr int64_t kSurvived = 2;  // iterations after it: all ranks meet in each, so one at most is under way
+constexpr size_t kEvidence = 20;      // quoted lines of a sign
+constexpr double kFatalWeight = 1.0;  // against its host: as much as a certain template without a rule
+// A dying process with its launcher and peers writes no more events after the line.
+constexpr uint64_t kLastEvents = 400;
+constexpr uint64_t kLastOfRank =
+    60;                           // the same for a single process: its other threads and its exit handlers
+constexpr TimeNs kRunning = 2;    // steps after the last progress in which a job may still be running
+constexpr int64_t kTrained = 50;  // iterations; progress bars of loading shards count fewer
+// Iterations after the line: all ranks meet in each, so at most one was already running.
+constexpr int64_t kSurvived = 2;
 
 // The subject of a line: its writer, or the host or rank that it names.
 struct About {
   uint32_t host = detect::kNowhere;  // a unit of view.hosts
-  std::optional<uint32_t> rank;      // named by the line, where that names no unit by itself
+  std::optional<uint32_t> rank;      // named by the line, if the line names no unit
 };
 
-// The lines of one rule on their way to a finding.
+// The lines of one rule, before they become a finding.
 struct Sign {
   const rules::Rule* rule = nullptr;
   Finding finding;
-  std::vector<const logs::RuleLine*> lines;  // in time
+  std::vector<const logs::RuleLine*> lines;  // by time
   const logs::RuleLine* last = nullptr;
   uint64_t count = 0;
-  std::set<uint32_t> hosts;                         // units of view.hosts, where known
-  std::set<std::pair<uint32_t, uint32_t>> ranks;    // named by the lines: host, global rank
-  bool novel = false, known = false, late = false;  // of its templates: by the pool, by the time
-  bool alone = true;                                // tells of a failure without any other sign
+  std::set<uint32_t> hosts;                       // units of view.hosts, if known
+  std::set<std::pair<uint32_t, uint32_t>> ranks;  // named by the lines: host, global rank
+  bool novel = false, known = false,
+       late = false;  // properties of its templates, from the pool and from times
+  bool alone = true;  // proves a failure without any other sign
 
   void add_subject(const About& about) {
     if (about.host != detect::kNowhere) hosts.insert(about.host);
@@ -51,7 +55,7 @@ struct Sign {
   }
 };
 
-// The global rank that a line names; a local one is global where one host at most is known.
+// The global rank that a line names. A local rank counts as global if at most one host is known.
 std::optional<uint32_t> rank_in(const detect::View& view, const rules::Rule& rule,
                                 const logs::RuleLine& line) {
   for (const std::string_view name : {"rank", "rank2", "failed_rank"})
@@ -77,7 +81,7 @@ About subject_of(const detect::View& view, const rules::Rule& rule, const logs::
     if (const uint32_t host = view.host_named(line.about); host != detect::kNowhere)
       return {host, view.by_rank ? std::nullopt : line.about_rank};
   if (line.about_rank) return about_rank(view, *line.about_rank);
-  // srun tells of tasks on other hosts: "srun: error: node-3: task 25: Killed".
+  // srun reports tasks on other hosts: "srun: error: node-3: task 25: Killed".
   constexpr std::string_view kSrun = "srun: error: ";
   if (line.text.starts_with(kSrun)) {
     const std::string_view rest = std::string_view(line.text).substr(kSrun.size());
@@ -106,13 +110,13 @@ Finding describe(const rules::Rule& rule, const logs::RuleLine& line) {
   f.role = rule.role == rules::Role::kCascade ? FindingRole::kCascade : FindingRole::kRoot;
   f.fatal = rule.severity == Severity::kFatal;
   f.general = rule.general;
-  f.of_nobody = rule.blame == rules::Blame::kJob;
+  f.by_no_device = rule.blame == rules::Blame::kJob;
   f.confidence = confidence_of_rule(f);
   return f;
 }
 
-// A kernel tells of processes that are not the job's too: a program that fails says so itself. And an echo in
-// the kernel's log has a cause elsewhere.
+// Whether a line needs support from another sign. A kernel also reports processes that are not the job's, and
+// a failing program reports itself. An echo in the kernel's log has a cause elsewhere.
 bool needs_company(const rules::Rule& rule, const logs::RuleLine& line) {
   return line.kernel && (rule.category == Category::kUser || rule.role == rules::Role::kCascade);
 }
@@ -128,15 +132,15 @@ bool precedes_training(const detect::View& view, const logs::RuleLine& line) {
          line.place.time_ns < first.time_ns;
 }
 
-// Whether a job that goes on for long after such a line has survived it. True for an exception, and for an
-// error of the program where no other line reports a failure. A report of hardware says nothing of its
-// writer.
+// Whether a job that continues long after such a line has survived the fault. True for an exception, and for
+// an error of the program if no other line reports a failure. A hardware report proves nothing about the
+// process that wrote it.
 bool outlived(const Finding& f, const logs::RuleLine& line, bool reported) {
   const bool of_program = f.role == FindingRole::kRoot && !line.kernel && f.category != Category::kHardware;
   return line.exception || (!reported && of_program);
 }
 
-// Events that its writer's process wrote after a line. One process may write several files, and several
+// The number of later events from the process of the line. One process may write several files, and several
 // processes one file.
 uint64_t events_after(const logs::JobLog& log, const logs::RuleLine& line) {
   const uint64_t of_writer = log.writers()[line.place.writer].events - line.writer_event;
@@ -147,7 +151,7 @@ uint64_t last_words(const logs::JobLog& log, const logs::RuleLine& line) {
   return log.writers()[line.place.writer].rank ? kLastOfRank : kLastEvents;
 }
 
-// Whether the job's iterations went on below the line in its own file.
+// Whether the job's iterations continue after the line in the same file.
 bool trains_below(const logs::JobLog& log, const logs::LogPlace& place) {
   int64_t above = -1, below = -1;
   for (const logs::ProgressPoint& p : log.iterations().track())
@@ -155,26 +159,26 @@ bool trains_below(const logs::JobLog& log, const logs::LogPlace& place) {
   return below >= 0 && below - above > kSurvived;
 }
 
-// Whether little follows in its file, and no iteration.
+// Whether few events and no iteration follow in the same file.
 bool is_at_end(const logs::JobLog& log, const logs::RuleLine& line) {
   return events_after(log, line) <= last_words(log, line) && !trains_below(log, line.place);
 }
 
-// Whether a process ended with this line: an uncaught exception among the last records of its file. Without a
-// time in the line, later times in other files do not disprove the death.
+// Whether a process ended with this line: an uncaught exception among the last records of its file. If the
+// line has no time, later times in other files do not disprove the end of the process.
 bool is_death(const logs::JobLog& log, const logs::RuleLine& line) {
   return line.death && !line.own_time && is_at_end(log, line);
 }
 
-// Whether a kernel reports trouble that stops no job by itself, and the job still makes progress where its
-// log ends: only what follows shows whether it matters. A job that ended has a later line of failure, or a
-// silent host.
+// Whether a sign of the kernel is undecided. Such trouble does not stop a job by itself, and the job still
+// makes progress at the end of its log. Only later lines can show whether the trouble matters. A job that
+// ended has a later line of failure, or a silent host.
 bool is_pending(const detect::View& view, const detect::Analysis& a, const Sign& sign) {
   const detect::Fate& fate = a.fate;
   if (sign.finding.fatal || fate.last_progress_ns == kNoTime || fate.step_ns <= 0) return false;
   if (fate.last_ns - fate.last_progress_ns >= kRunning * fate.step_ns) return false;
   if (!std::ranges::all_of(sign.lines, [](const logs::RuleLine* line) { return line->kernel; })) return false;
-  const auto is_silence = [](const Finding& f) { return f.detector == "silence"; };
+  const auto is_silence = [](const Finding& f) { return f.detector == DetectorKind::kSilence; };
   if (std::ranges::any_of(a.findings, is_silence)) return false;
   const TimeNs first = sign.lines.front()->place.time_ns;
   std::set<logs::ClusterId> own;
@@ -185,8 +189,8 @@ bool is_pending(const detect::View& view, const detect::Analysis& a, const Sign&
   });
 }
 
-// Whether the job went on after the sign's last line as if nothing had been.
-// `reported`: others say that a process of the job failed.
+// Whether the job continued normally after the sign's last line. `reported`: other lines report that a
+// process of the job failed.
 bool survived(const detect::View& view, const detect::Analysis& a, const Sign& sign, bool reported) {
   const Finding& f = sign.finding;
   if (f.symptom == Symptom::kNumeric) return false;
@@ -195,12 +199,12 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   if (std::ranges::any_of(sign.lines, [&](const logs::RuleLine* line) { return is_death(log, *line); }))
     return false;
   const int64_t at = log.iterations().iteration_at(last.place.time_ns, last.place.source, last.place.line);
-  // A line without a time has that of the line before, which may be an old one; where others tell of a
-  // failure and no successful job has such a line, that proves nothing.
+  // A line without a time has the time of the line before, which may be old. If other lines report a failure
+  // and no successful job has such a line, that time proves nothing.
   const bool dated = last.own_time || !reported || !sign.novel;
   if (at >= 0 && dated && a.fate.last_iteration - at >= kSurvived) return true;
-  // Of hardware that broke one line is enough. Another fault whose time nobody knows, in a job that made
-  // progress until its log ends, stopped nothing.
+  // One line of broken hardware is enough. Another fault with unknown time stopped nothing, if the job made
+  // progress until the end of its log.
   const bool to_the_end = a.fate.last_progress_ns != kNoTime && a.fate.step_ns > 0 &&
                           a.fate.last_ns - a.fate.last_progress_ns < kRunning * a.fate.step_ns;
   if (at < 0 && to_the_end && !reported && !(f.fatal && f.category == Category::kHardware)) return true;
@@ -210,7 +214,7 @@ bool survived(const detect::View& view, const detect::Analysis& a, const Sign& s
   return events_after(log, last) > (few ? kLastOfRank : kLastEvents);
 }
 
-// Of lines of one rule, those that the job went on after belong to something else.
+// Removes the lines of a rule after which the job continued: they have another cause.
 void drop_survived(const detect::View& view, const detect::Analysis& a, Sign& sign) {
   const auto gone_on = [&](const logs::RuleLine* line) {
     const int64_t at =
@@ -227,7 +231,7 @@ void drop_survived(const detect::View& view, const detect::Analysis& a, Sign& si
   for (const logs::RuleLine* line : sign.lines) sign.add_subject(subject_of(view, *sign.rule, *line));
 }
 
-// Where ranks share a file, the launcher's word tells whose the one exception above it is.
+// If ranks share a file, the launcher's list below the only exception names its rank.
 void name_by_launcher(const logs::JobLog& log, const Whose& whose, Sign& sign) {
   const logs::RuleLine& line = *sign.lines.front();
   if (sign.lines.size() != 1 || sign.finding.role != FindingRole::kRoot || !sign.ranks.empty()) return;
@@ -245,19 +249,20 @@ bool is_harmless(const detect::View& view, const detect::Analysis& a, const Sign
   return survived(view, a, sign, reported);
 }
 
-// "on 1 host (node-7)", "in 3 lines": hosts are counted as hosts and ranks as ranks.
+// "on 1 host (node-7)", "in 3 lines".
 std::string matched_on(const detect::View& view, const Sign& sign) {
   if (sign.hosts.empty()) return "in " + counted(sign.count, "line");
   const std::string on = "on " + counted(sign.hosts.size(), view.by_rank ? "rank" : "host");
   return sign.hosts.size() > 1 ? on : fmt::format("{} ({})", on, view.hosts[*sign.hosts.begin()].name);
 }
 
-// The units against which a sign speaks, with so much strength together, and the ranks that its lines name.
+// Adds the units that a sign accuses, which share the strength `known`, and the ranks in its lines.
 void add_subjects(const detect::View& view, Sign& sign, double known) {
   Finding& f = sign.finding;
   for (const uint32_t host : sign.hosts)
     f.subjects.push_back(
-        finding_about(view, host, "", known / static_cast<double>(sign.hosts.size())).subjects[0]);
+        finding_about(view, host, DetectorKind::kNone, known / static_cast<double>(sign.hosts.size()))
+            .subjects[0]);
   for (const auto& [host, rank] : sign.ranks) {
     FindingSubject subject;
     subject.rank = rank;
@@ -269,19 +274,19 @@ void add_subjects(const detect::View& view, Sign& sign, double known) {
   }
 }
 
-// The writer's own file states its step; between files only times compare, and those may be whole seconds.
+// The step in the writer's own file. Lines of other files compare by time only, which may be whole seconds.
 int64_t iteration_of(const logs::JobLog& log, const logs::RuleLine& line) {
   const auto at = [&](TimeNs time) {
     return log.iterations().iteration_at(time, line.place.source, line.place.line);
   };
   const int64_t own = log.iterations().iteration_of(line.own_step);
   const TimeNs time = line.place.time_ns;
-  // A writer that reports seldom states an old step.
+  // A writer with rare reports has an old step.
   if (own >= 0 && (time == kNoTime || own >= at(time - kNsPerSecond))) return own;
   return at(time);
 }
 
-// Adds to the finding what the rule's lines tell together: who wrote them, when, how usual they are.
+// Completes the finding from all lines of the rule: writers, times, novelty.
 Finding complete(const detect::View& view, Sign sign) {
   const logs::JobLog& log = *view.log;
   Finding& f = sign.finding;
@@ -294,12 +299,12 @@ Finding complete(const detect::View& view, Sign sign) {
   const int64_t iteration = iteration_of(log, *sign.lines.front());
   if (iteration >= 0) f.iteration = iteration;
   const bool widespread = view.hosts.size() > 1 && sign.hosts.size() * 2 > view.hosts.size();
-  // Hardware breaks on many hosts at once too; anything else that most hosts tell of sits on none of them.
-  f.of_nobody = f.of_nobody || (widespread && sign.rule->blame != rules::Blame::kHost);
-  // What any line of its own says against a host is in the template's score already; this is for what is
-  // known of such lines beside it.
+  // Hardware may fail on many hosts at once; any other fault that most hosts report is on none of them.
+  f.by_no_device = f.by_no_device || (widespread && sign.rule->blame != rules::Blame::kHost);
+  // The template's score already counts any line against a host; this strength is for the additional
+  // knowledge of the rule.
   const double known = f.role == FindingRole::kCascade ? 0 : f.fatal ? kFatalWeight : kFatalWeight / 2;
-  if (!f.of_nobody) add_subjects(view, sign, known);
+  if (!f.by_no_device) add_subjects(view, sign, known);
   f.why.push_back(sign.rule->id.empty()
                       ? fmt::format("the program did not catch the exception, {}", matched_on(view, sign))
                       : fmt::format("matched rule {} {}", sign.rule->id, matched_on(view, sign)));
@@ -310,8 +315,8 @@ Finding complete(const detect::View& view, Sign sign) {
   return std::move(sign.finding);
 }
 
-// What a kernel tells of a program counts in full where the program's side tells the same. Its host need not
-// be the same: launchers tell of others' processes.
+// A kernel's report of a program counts in full if the program reports the same. Its host may differ:
+// launchers report processes of other hosts.
 void corroborate(Sign& sign, const std::vector<Sign>& all) {
   if (sign.alone || sign.finding.role == FindingRole::kCascade) return;
   const bool supported = std::any_of(all.begin(), all.end(), [&](const Sign& other) {
@@ -338,9 +343,9 @@ rules::RuleHit hit_of(const logs::JobLog& log, const logs::RuleLine& line) {
   rules::RuleHit hit;
   hit.rule = line.rule;
   hit.time_ns = line.place.time_ns;
-  hit.source = line.event    ? rules::Source::kEvent
-               : line.kernel ? rules::Source::kKernel
-                             : rules::Source::kLog;
+  hit.source = line.event    ? rules::TextSource::kEvent
+               : line.kernel ? rules::TextSource::kKernel
+                             : rules::TextSource::kLog;
   hit.text = line.text;
   hit.holes = line.holes;
   hit.host = writer.host.value_or(writer.key.host);
@@ -362,20 +367,20 @@ Finding finding_of(const logs::JobLog& log, const logs::RuleLine& line, const ru
 
 namespace {
 
-// Rules with the source `finding` look at what detectors found, as "detector: what". A finding that is a
-// fault by itself has a title, another one its first reason.
+// Runs the rules with source `finding` on the findings of detectors, as "detector: text". The text is the
+// title of a fault, or the first reason of another finding.
 void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<Finding>& out) {
   rules::Scanner scanner(run.ruleset().matcher());
   for (const Finding& f : a.findings) {
     const std::string what = !f.title.empty() ? f.title : f.why.empty() ? std::string() : f.why[0];
-    const std::string text = fmt::format("{}: {}", f.detector, what);
+    const std::string text = fmt::format("{}: {}", to_string(f.detector), what);
     scanner.begin(text);
-    for (const rules::RuleMatch& m : scanner.match(0, text.size(), text, rules::Source::kFinding)) {
+    for (const rules::RuleMatch& m : scanner.match(0, text.size(), text, rules::TextSource::kFinding)) {
       logs::RuleLine line;
       line.rule = m.rule;
       line.text = text;
       for (const std::string_view hole : m.holes) line.holes.emplace_back(hole);
-      rules::RuleHit hit{m.rule, f.first_ns, rules::Source::kFinding, text, line.holes, {}, {}, {}, -1};
+      rules::RuleHit hit{m.rule, f.first_ns, rules::TextSource::kFinding, text, line.holes, {}, {}, {}, -1};
       if (!f.subjects.empty()) {
         hit.host = f.subjects[0].host.value_or("");
         hit.rank = f.subjects[0].rank;
@@ -386,7 +391,7 @@ void read_findings(const detect::Analysis& a, rules::RuleRun& run, std::vector<F
       if (!run.add(hit) || rule.severity < Severity::kError) continue;
       Finding fault = describe(rule, line);
       fault.detector = f.detector;
-      if (!fault.of_nobody) fault.subjects = f.subjects;
+      if (!fault.by_no_device) fault.subjects = f.subjects;
       fault.first_ns = f.first_ns;
       fault.last_ns = f.last_ns;
       fault.iteration = f.iteration;
@@ -424,11 +429,11 @@ void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hi
   }
 }
 
-// Whether the sign is an exception of the program that no particular rule knows.
+// Whether the sign is an exception of the program that no specific rule knows.
 bool is_catch_all(const Sign& sign) { return sign.finding.general && sign.lines[0]->exception; }
 
-// Where one process alone raised an exception of its kind, those that several raised about a peer ("peer 3
-// closed the connection") are its consequence.
+// If only one process raised an exception of its kind, exceptions of several processes about a peer ("peer 3
+// closed the connection") are consequences.
 void lead_with_the_one(const detect::View& view, std::vector<Sign>& signs) {
   const auto writers = [](const Sign& sign) {
     std::set<uint32_t> out;
@@ -449,7 +454,7 @@ void lead_with_the_one(const detect::View& view, std::vector<Sign>& signs) {
     }
 }
 
-// Which ranks report trouble, and which of their lines are about a peer.
+// The ranks that report trouble, and the lines about a peer.
 RankReports reports_by_rank(const logs::JobLog& log, const std::vector<Sign>& signs) {
   RankReports out;
   for (const Sign& sign : signs) {
@@ -472,7 +477,7 @@ Signs find_signs(const detect::View& view, const detect::Analysis& a, rules::Rul
   run.clear();
   const Whose whose(log, run.ruleset());
   Signs out;
-  std::map<std::pair<uint32_t, std::string_view>, Sign> by_rule;  // and by the kind of exception
+  std::map<std::pair<uint32_t, std::string_view>, Sign> by_rule;  // by rule and kind of exception
   for (const logs::RuleLine* line : in_time(log)) {
     if (!run.add(hit_of(log, *line))) continue;
     const rules::Rule& rule = run.ruleset().rules()[line->rule];

@@ -1,35 +1,35 @@
-// Signs: what the rules found in a job's logs, one finding for each rule that fired. What the job survived,
-// and what healthy jobs have, is none. Pure; one thread, because a rule's `when` is asked.
+// Signs: findings from rules, one for each rule that fired in the job's logs. A fault that the job survived,
+// or that healthy jobs have too, is no sign. Pure; one thread, because rules have `when` functions.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "core/detect/analysis.h"
-#include "core/detect/view.h"
+#include "core/detect/logs/analysis.h"
+#include "core/detect/logs/view.h"
 #include "core/rules/run.h"
 #include "model/finding.h"
 
 namespace culprit::diagnose {
 
-// All lines of rules, in order of their times; those without any come first.
+// All lines of rules by time; lines without a time come first.
 std::vector<const logs::RuleLine*> in_time(const logs::JobLog& log);
 
-// A line as rules see it. Its writer need not be resolved.
+// The rule engine's view of a line. Its writer need not be resolved.
 rules::RuleHit hit_of(const logs::JobLog& log, const logs::RuleLine& line);
 
-// What a single hit says, for showing while the job runs: nothing is known of its peers yet.
+// The finding of a single hit while the job runs, without knowledge of its peers.
 Finding finding_of(const logs::JobLog& log, const logs::RuleLine& line, const rules::Rule& rule);
 
 struct Signs {
   std::vector<Finding> findings;
-  std::vector<std::string> missing;  // as the report's: what is not decided yet
+  std::vector<std::string> missing;  // as in the report: questions that are still open
   // Ids of the rules that fired on lines of a template, by cluster (resolved).
   std::map<logs::ClusterId, std::vector<std::string>> rules;
 };
 
-// `run` is cleared, and fed with the log's hits in order of their times.
+// Clears `run`, and feeds it with the log's hits in order of their times.
 Signs find_signs(const detect::View& view, const detect::Analysis& analysis, rules::RuleRun& run);
 
 }  // namespace culprit::diagnose

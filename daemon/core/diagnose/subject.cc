@@ -12,14 +12,14 @@
 namespace culprit::diagnose {
 namespace {
 
-constexpr size_t kTitle = 160;      // bytes; holes in it may be long
-constexpr size_t kSubjects = 2;     // holes shown behind a title
-constexpr size_t kShortQuote = 20;  // bytes of a quote that are still worth reading
+constexpr size_t kTitle = 160;      // bytes; the texts of holes may be long
+constexpr size_t kSubjects = 2;     // holes shown after a title
+constexpr size_t kShortQuote = 20;  // minimum bytes of a quote that is worth reading
 
-// Holes that say nothing without the line around them.
+// Holes without a meaning outside the line.
 constexpr std::array<std::string_view, 11> kSilent = {"pid",  "n",    "seq",    "times", "count", "iteration",
                                                       "loss", "norm", "number", "codec", "kind"};
-// Holes whose value needs its name.
+// Holes whose value needs a name.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kNamed = {
     {{"rank", "rank "},
      {"failed_rank", "rank "},
@@ -37,7 +37,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kNamed =
      {"signal", "signal "},
      {"limit", "limit "}}};
 
-// Without blanks, punctuation and quotes at its edges. A quote whose mate stands within the text stays.
+// Removes blanks, punctuation and quotes at the edges. A quote stays if its counterpart is within the text.
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kEdge = " \t\r,;:.", kQuotes = "'\"`";
   for (;;) {
@@ -67,8 +67,8 @@ std::string subject_of_hole(std::string_view name, std::string_view value) {
   return std::string(named == kNamed.end() ? std::string_view() : named->second) + std::string(value);
 }
 
-// "<name>" in a title stands for the hole's text, "<text>" for the line; "title: <name>" loses its colon
-// where the hole is empty.
+// Replaces "<name>" in a title by the hole's text, and "<text>" by the line; "title: <name>" loses its colon
+// if the hole is empty.
 std::string fill(const rules::Rule& rule, const logs::RuleLine& line, bool& filled) {
   const std::string& title = rule.title;
   std::string out;

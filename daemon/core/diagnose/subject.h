@@ -1,4 +1,4 @@
-// What a rule's line is about, for the headline: which module, file, peer, rank. Pure.
+// The subject of a rule's line, for the headline: module, file, peer, rank. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace culprit::diagnose {
 
-// The text of a hole in a line; empty where the rule has none of that name.
+// The text of a hole in a line; empty if the rule has no hole of that name.
 std::string_view hole_of(const rules::Rule& rule, const logs::RuleLine& line, std::string_view name);
 
-// The number that a hole's text begins with.
+// The number at the beginning of a hole's text.
 std::optional<uint32_t> number_in(std::string_view text);
 
-// The rule's title for this line. A title without holes is followed by the line's named holes, or where the
-// rule names none, by the line's own words in quotes.
+// The rule's title for this line. A title without holes is followed by the line's named holes. If the rule
+// names no holes, the line's own text follows in quotes.
 std::string headline(const rules::Rule& rule, const logs::RuleLine& line);
 
 }  // namespace culprit::diagnose

@@ -10,7 +10,7 @@ using detect::kNowhere;
 using detect::Unit;
 using detect::View;
 
-constexpr double kLeast = 0.05;  // weight below which there is nothing against a host
+constexpr double kLeast = 0.05;  // a smaller weight accuses no host
 constexpr double kHalf = 1.0;    // weight at which the score is one half
 
 void insert_sorted(std::vector<uint32_t>& list, uint32_t value) {
@@ -22,20 +22,21 @@ class Court {
  public:
   explicit Court(const View& view) : view_(view) {}
 
-  void hear(const Finding& finding) {
-    const Blame* told = nullptr;  // once for each host, however many of its ranks are named
+  void add_finding(const Finding& finding) {
+    const Blame* reported = nullptr;  // reasons are added once per host, for any number of its ranks
     for (const FindingSubject& s : finding.subjects) {
       Blame& b = of(s, s.host);
-      const double strength = s.peer ? s.strength / 2 : s.strength;  // of a link either end may be at fault
+      const double strength =
+          s.peer ? s.strength / 2 : s.strength;  // either end of a link may have the fault
       accuse(b, finding, s, strength);
-      if (&b != told && strength > 0)
+      if (&b != reported && strength > 0)
         b.suspect.why.insert(b.suspect.why.end(), finding.why.begin(), finding.why.end());
-      told = &b;
+      reported = &b;
       if (s.peer) accuse(of(s, s.peer), finding, {s.peer, {}, {}, {}, 0}, strength);
     }
   }
 
-  std::vector<Blame> take() {
+  std::vector<Blame> drain_blame() {
     std::vector<Blame> out;
     for (auto& [unit, b] : blames_)
       if (b.weight >= kLeast) out.push_back(std::move(b));
@@ -54,7 +55,7 @@ class Court {
     const auto [at, fresh] = blames_.try_emplace({unit, name});
     Blame& b = at->second;
     if (!fresh) {
-      if (!b.suspect.host) b.suspect.host = host;  // an earlier finding knew the rank alone
+      if (!b.suspect.host) b.suspect.host = host;  // an earlier finding named only the rank
       return b;
     }
     b.unit = unit;
@@ -78,7 +79,7 @@ class Court {
     if (subject.device) insert_sorted(b.suspect.devices, *subject.device);
     if (subject.rank) add_devices_of(*subject.rank, b);
     if (strength <= 0) return;
-    b.silent = b.silent || finding.detector == "silence";
+    b.silent = b.silent || finding.detector == DetectorKind::kSilence;
     const TimeNs onset = finding.first_ns;
     if (onset != kNoTime && (b.onset_ns == kNoTime || onset < b.onset_ns)) {
       b.onset_ns = onset;
@@ -101,8 +102,8 @@ class Court {
 std::vector<Blame> blame(const View& view, const std::vector<Finding>& findings) {
   Court court(view);
   for (const Finding& f : findings)
-    if (f.kind != FindingKind::kIteration) court.hear(f);
-  return court.take();
+    if (f.kind != FindingKind::kIteration) court.add_finding(f);
+  return court.drain_blame();
 }
 
 }  // namespace culprit::diagnose

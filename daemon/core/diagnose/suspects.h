@@ -1,27 +1,27 @@
-// Suspects: what all findings together say against each host, or against each rank where hosts are unknown.
-// Strengths add up, whichever detector they come from. Pure.
+// Suspects: the sum of all findings against each host, or against each rank if hosts are unknown. The
+// strengths of all detectors are added. Pure.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/detect/view.h"
+#include "core/detect/logs/view.h"
 #include "model/finding.h"
 
 namespace culprit::diagnose {
 
 struct Blame {
-  uint32_t unit = detect::kNowhere;  // index into View::hosts; kNowhere: its logs are not here
+  uint32_t unit = detect::kNowhere;  // index into View::hosts; kNowhere: it has no logs in the input
   std::string name;                  // "node-3", "rank 13"
   double weight = 0;                 // sum of strengths
   TimeNs onset_ns = kNoTime;         // of the first finding against it
-  std::optional<int64_t> iteration;  // then under way, where that finding tells
+  std::optional<int64_t> iteration;  // at that time, if the finding has one
   bool silent = false;               // it stopped writing before its peers
   Suspect suspect;
 };
 
-// Best first; only those against whom there is something.
+// Best first; only units with enough weight.
 std::vector<Blame> blame(const detect::View& view, const std::vector<Finding>& findings);
 
 }  // namespace culprit::diagnose

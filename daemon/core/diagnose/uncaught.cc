@@ -20,7 +20,7 @@ std::string_view exception_kind(std::string_view text) {
 bool is_planned_exit(std::string_view text) { return text == "SystemExit" || text == "SystemExit: 0"; }
 
 void describe_uncaught(std::string_view text, Finding& f) {
-  f.detector = "traceback";
+  f.detector = DetectorKind::kTraceback;
   f.title = shorten(fmt::format("Program ended with an exception: {}", text), kTitle);
   if (!logs::traceback_head(logs::without_colours(text))) return;
   f.title = "Program ended in a traceback whose exception is cut off";

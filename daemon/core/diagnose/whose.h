@@ -16,8 +16,7 @@ class Whose {
  public:
   Whose(const logs::JobLog& log, const rules::Ruleset& rules);
 
-  // The first rank that a launcher reports as failed after this line; nothing where it reports several at
-  // once.
+  // The first rank that a launcher reports as failed after this line; none if it reports several at once.
   std::optional<uint32_t> first_to_fail(const logs::RuleLine& line) const;
 
  private:

@@ -9,10 +9,10 @@ namespace {
 
 struct Row {
   Component component;
-  std::array<std::string_view, 10> words;  // lower case; at the beginning of a word
+  std::array<std::string_view, 10> words;  // lower case; each matches at the beginning of a word
 };
 
-// The particular before the general: a text counts for the first row that it has a word of.
+// Specific before general: a text counts for the first row with one of its words.
 constexpr Row kRows[] = {
     {Component::kNvlink, {"nvlink", "nvswitch", "sxid"}},
     {Component::kPcie, {"pcie", "pciehp", "aer:", "link width", "gt/s"}},

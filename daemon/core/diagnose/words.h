@@ -1,4 +1,4 @@
-// What part of a machine lines speak of, by their words alone: where no known sign tells. Pure.
+// The component of a machine in the text of lines, by words alone; used if no known sign names one. Pure.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace culprit::diagnose {
 
-// The component that most of the texts (templates) name; kUnknown where none does.
+// The component that most of the texts (templates) name; kUnknown if no text names one.
 Component component_by_words(std::span<const std::string> texts);
 
 }  // namespace culprit::diagnose

@@ -1,4 +1,4 @@
-// The C face of the engine. Lines may arrive cut anywhere: each source keeps its unfinished line.
+// The C interface of the engine. Lines may be cut anywhere: each source keeps its unfinished line.
 #include "culprit/embed.h"
 
 #include <fmt/format.h>
@@ -21,20 +21,20 @@ using namespace culprit;
 
 namespace {
 
-struct Source {
+struct OpenSource {
   SourceInfo info;
   logs::LineFeed feed;
   bool open = true;
 };
 
-// The part of a struct that the caller's version of it has; the rest keeps its default.
+// Copies the fields that the caller's version of a struct has; later fields keep their defaults.
 template <class T>
 T known_part(const T* given, T defaults) {
   if (given) std::memcpy(&defaults, given, std::min(given->size, sizeof(T)));
   return defaults;
 }
 
-// Ranks and devices are 32 bits wide; the largest value stands for none.
+// Ranks and devices have 32 bits; the largest value means none.
 bool is_number_of_process(int64_t value) { return value >= 0 && value < int64_t{logs::kNoRank}; }
 
 void tell(const std::string& why, char* error, size_t error_size) {
@@ -53,7 +53,7 @@ struct culprit_job {
   logs::Placement placement;
   logs::LineParser parser;
   logs::LogBatch batch;
-  std::deque<Source> sources;
+  std::deque<OpenSource> sources;
   std::deque<Finding> findings;
   Finding shown;
   std::string error;
@@ -63,20 +63,20 @@ struct culprit_job {
       findings.push_back(std::move(std::get<Finding>(effect)));
   }
 
-  logs::LineFeed::Take taker(const Source& source) {
+  logs::LineFeed::Take taker(const OpenSource& source) {
     return [this, &source](const TextChunk& chunk) {
       parser.parse(chunk, source.info, batch);
       step(core::LogInput{&batch});
     };
   }
 
-  // What stands between the caller, who may be no C++, and exceptions: memory that is out, above all.
+  // Stops exceptions, such as out of memory, since the caller may not be C++.
   template <class Call>
   auto guarded(Call call, decltype(call()) failed) -> decltype(call()) {
     try {
       return call();
     } catch (const std::exception&) {
-      error.assign("out of memory");  // short enough to need none
+      error.assign("out of memory");  // short enough to need no allocation
       return failed;
     }
   }
@@ -127,7 +127,7 @@ int open(culprit_job& job, const culprit_source& source) {
     job.error = std::string(name) + " " + std::to_string(value) + ": is no number of a process";
     return -1;
   }
-  Source s{{}, logs::LineFeed(static_cast<SourceId>(job.sources.size()))};
+  OpenSource s{{}, logs::LineFeed(static_cast<SourceId>(job.sources.size()))};
   s.info.file = source.name ? source.name : "";
   logs::PathOwner owner = job.placement.owner(s.info.file);
   s.info.host = source.host ? std::optional<std::string>(source.host) : std::move(owner.host);
@@ -146,14 +146,14 @@ int feed(culprit_job& job, int source, std::string_view text) {
     job.error = "source " + std::to_string(source) + ": is not open";
     return -1;
   }
-  Source& s = job.sources[static_cast<size_t>(source)];
+  OpenSource& s = job.sources[static_cast<size_t>(source)];
   s.feed.feed(text, job.taker(s));
   return 0;
 }
 
 int close(culprit_job& job, int source) {
   if (feed(job, source, "") != 0) return -1;
-  Source& s = job.sources[static_cast<size_t>(source)];
+  OpenSource& s = job.sources[static_cast<size_t>(source)];
   s.open = false;
   s.feed.end(job.taker(s));
   return 0;

@@ -1,4 +1,4 @@
-// ActivityBins (job_log.h): lines over time by one writer.
+// ActivityBins (job_log.h): lines of one writer over time.
 #include <algorithm>
 
 #include "core/logs/job_log.h"
@@ -9,7 +9,7 @@ void ActivityBins::add(TimeNs time, uint32_t n) {
   if (time == kNoTime) return;
   if (counts.empty()) counts.assign(bins, 0), origin_ns = time, width_ns = kNsPerSecond;
   while (time < origin_ns || time >= origin_ns + width_ns * static_cast<TimeNs>(bins)) {
-    const bool left = time < origin_ns;  // grow to the side that the time lies on
+    const bool left = time < origin_ns;  // extends the range towards the time
     if (left) {
       origin_ns -= width_ns * static_cast<TimeNs>(bins);
       for (size_t i = bins; i-- > bins / 2;) counts[i] = counts[2 * i - bins] + counts[2 * i + 1 - bins];

@@ -1,5 +1,5 @@
-// What parsing makes of a piece of a source, and Engine::step takes: its lines by columns, the distinct forms
-// and writers among them, and counts. `text` is borrowed: it must outlive the step that takes the batch.
+// The result of parsing one piece of a source, input of Engine::step: its lines by columns, its distinct
+// forms and writers, and counts. `text` is borrowed: it must outlive the step that gets the batch.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace culprit::logs {
 
-// Who wrote a line, as far as the line and its path tell.
+// The writer of a line, as far as the line and its path name it.
 struct WriterKey {
   std::string host;
   uint32_t rank = kNoRank;
@@ -26,22 +26,22 @@ struct WriterKey {
 constexpr uint32_t kNoForm = 0xffffffff;
 
 struct LineRecord {
-  TimeNs time_ns;          // kNoTime: none yet in this batch; the engine carries the source's last one over
+  TimeNs time_ns;          // kNoTime: no time yet in this batch; the engine uses the source's last one
   uint32_t offset;         // of the message in the batch's text
   uint32_t size : 27;      // of the message
-  uint32_t indented : 1;   // blanks stood before the message
-  uint32_t skipped : 1;    // outside of the wanted times
-  uint32_t continued : 1;  // belongs to the event of an earlier line; the engine says so
-  uint32_t own_time : 1;   // the time stands in this very line
+  uint32_t indented : 1;   // blanks precede the message
+  uint32_t skipped : 1;    // outside the selected times
+  uint32_t continued : 1;  // part of an earlier line's event; set by the engine
+  uint32_t own_time : 1;   // the line itself has the time
   uint32_t form;           // index into forms; kNoForm for a blank or skipped line
-  uint32_t group;          // index into groups, of a line with a form
+  uint32_t group;          // index into groups, for a line with a form
 };
 
 struct FormSeen {
   uint64_t hash;  // of the masked form
-  uint32_t line;  // first line that has it
+  uint32_t line;  // first line of this form
   FormShape shape;
-  Level level;  // the highest seen in a level field
+  Level level;  // the highest in a level field
 };
 
 // Lines of one form by one writer.
@@ -49,39 +49,39 @@ struct GroupSeen {
   uint32_t writer, form;
 };
 
-// What a known wording says of the line that has it.
-enum class Known : uint8_t {
+// The meaning of a rule's wording for its line.
+enum class Meaning : uint8_t {
   kNothing,
-  kNote,   // no failure by itself
-  kEcho,   // that something else failed
+  kNote,   // not a failure by itself
+  kEcho,   // reports that something else failed
   kFault,  // a fault
 };
 
-// The number that a line counts up: its words say so, or (`counted`) it proved to count where it was written.
+// The number that a line counts up: named by its words, or (`counted`) detected from earlier lines.
 struct LineNumber {
   uint32_t line;  // index into lines
   bool counted = false;
   Progress progress;
 };
 
-// One of the last lines that told of progress, whatever batch it stood in.
+// One of the last progress lines, from this or an earlier batch.
 struct PaceLine {
   uint32_t writer;  // index into writers
-  uint64_t back;    // lines of its source from it to the end of this batch
+  uint64_t back;    // lines of its source from this line to the end of the batch
   TimeNs time_ns;
   std::string_view text;
 };
 
-// A rule found in a line.
+// A line that matches a rule.
 struct LineHit {
   uint32_t line;               // index into lines
   uint32_t rule;               // index into the rules in use
   uint32_t first_hole, holes;  // into LogBatch::holes
-  Known known;
-  Level level;         // as the line's header says
+  Meaning known;
+  Level level;         // from the line's header
   bool general;        // gives way to other rules on the same event
-  bool kernel;         // a kernel's message
-  bool event = false;  // an event of a trace
+  bool kernel;         // a kernel message
+  bool event = false;  // a trace event
 };
 
 struct LogBatch {
@@ -90,19 +90,19 @@ struct LogBatch {
   uint64_t offset = 0;
   bool last = false;
   std::string_view text;
-  uint64_t range_bytes = 0;                       // of the source that this batch stands for
-  TimeNs since_ns = kNoTime, until_ns = kNoTime;  // the wanted times
-  uint64_t skipped_lines = 0;                     // outside of them
+  uint64_t range_bytes = 0;                       // bytes of the source that this batch represents
+  TimeNs since_ns = kNoTime, until_ns = kNoTime;  // the selected times
+  uint64_t skipped_lines = 0;                     // outside the selected times
   std::vector<LineRecord> lines;
   std::vector<FormSeen> forms;
   std::vector<WriterKey> writers;
   std::vector<GroupSeen> groups;
   std::vector<LineHit> hits;            // in order of lines
-  std::vector<std::string_view> holes;  // what their wordings left open; views into text
+  std::vector<std::string_view> holes;  // the captured texts of the hits; views into text
   std::vector<LineNumber> numbers;      // in order of lines
   uint64_t cut_lines = 0;               // longer than limits::kLineBytes
-  // Of what came condensed (condense.h): only lines whose texts are asked for have them, what counts was
-  // found out before, and the last lines of progress are told by themselves.
+  // For batches from a condensed log (condense.h): only lines that the engine reads have texts, counting
+  // numbers were detected before, and the last progress lines are in `pace`.
   bool condensed = false;
   std::vector<PaceLine> pace;
 

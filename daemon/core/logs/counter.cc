@@ -6,17 +6,16 @@
 namespace culprit::logs {
 namespace {
 
-// Seven equal steps in a row: a number without order would do that once in some thousand times.
+// Seven equal steps in a row: random numbers show this once in some thousand forms.
 constexpr uint32_t kProof = 7;
 
-// Numbers of messages, processes and places, by the word before them: they may count up as regularly as
-// iterations do.
+// Words before numbers of messages, processes and places, which may count up as regularly as iterations.
 constexpr std::array<std::string_view, 12> kOtherNumbers = {
     "seq", "seqno", "sequence", "opcount", "id", "pid", "tid", "port", "slot", "uid", "offset", "nonce"};
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
-// Whether the word before the number at `at` says that it counts something else.
+// Whether the word before the number at `at` names another kind of number.
 bool counts_others(std::string_view text, size_t at) {
   const auto is_letter = [](char c) { return lower(c) >= 'a' && lower(c) <= 'z'; };
   size_t end = at;
@@ -34,7 +33,7 @@ bool counts_others(std::string_view text, size_t at) {
       kOtherNumbers, [&](std::string_view other) { return std::ranges::equal(word, other, {}, lower); });
 }
 
-// The first numbers of a text, as many as `out` takes; how many they are.
+// Writes the first numbers of a text to `out`, as many as fit; returns how many.
 size_t integers(std::string_view text, std::span<int64_t> out) {
   size_t count = 0;
   for (size_t i = 0; i < text.size() && count < out.size();) {
@@ -76,7 +75,7 @@ std::optional<int64_t> CounterWatch::see(uint32_t writer, std::string_view messa
   if (seen_ >= kLook && column_ < 0) return std::nullopt;
   if (seen_ == 0) writer_ = writer;
   if (column_ < 0 && writer != writer_) return std::nullopt;
-  // Every line of what counts comes here: nothing is allocated for it.
+  // Runs for every line of a counting form: no allocation.
   std::array<int64_t, kColumns> numbers;
   const size_t most = column_ >= 0 ? static_cast<size_t>(column_) + 1 : kColumns;
   const std::span<const int64_t> now(numbers.data(), integers(message, std::span(numbers).first(most)));
@@ -92,7 +91,7 @@ std::optional<int64_t> CounterWatch::see(uint32_t writer, std::string_view messa
     step_.assign(now.size(), 0);
   }
   last_.assign(now.begin(), now.end());
-  if (decided()) last_ = step_ = {}, rises_ = {};  // a job has many forms that count nothing
+  if (decided()) last_ = step_ = {}, rises_ = {};  // frees memory: a job has many forms that do not count
   return std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-// What a job's logs lost to the bounds of what is kept: counted by kind, reported in a sentence. Pure.
+// Log data of a job dropped because of limits: counted by kind, reported in sentences. Pure.
 #pragma once
 
 #include <array>
@@ -10,16 +10,16 @@
 namespace culprit::logs {
 
 enum class Drop : uint8_t {
-  kForms,         // lines whose form is one more than are kept
-  kTemplates,     // lines for which there is no template left
+  kForms,         // lines whose form exceeds the limit of forms
+  kTemplates,     // lines without a template, beyond the limit of templates
   kSamples,       // first lines of templates not kept as text
-  kPlaces,        // lines whose place is not kept, below the bound for one template
-  kGroups,        // lines not counted by who wrote them
+  kPlaces,        // lines without a place, below the limit of one template
+  kGroups,        // lines not counted by writer
   kWriters,       // lines of writers beyond the limit
   kRules,         // lines of rules not kept as text
-  kTracks,        // lines that count in one more track than are followed
-  kTrackWriters,  // the same, by writer
-  kLoops,         // writers whose iterations are not compared any more
+  kTracks,        // progress lines beyond the limit of tracks
+  kTrackWriters,  // progress lines beyond the limit of writers per track
+  kLoops,         // writers whose iterations are no longer compared
   kOdd,           // odd iterations not kept
   kQuotedTexts,   // quoted samples whose lines are not remembered
   kCount
@@ -30,7 +30,7 @@ class Drops {
   void add(Drop kind, uint64_t n = 1) { counts_[static_cast<size_t>(kind)] += n; }
   uint64_t operator[](Drop kind) const { return counts_[static_cast<size_t>(kind)]; }
   Drops& operator+=(const Drops& other);
-  // One for each kind that dropped anything, in the order above.
+  // One sentence for each kind with drops, in the order above.
   std::vector<std::string> sentences() const;
 
  private:

@@ -9,7 +9,7 @@ namespace culprit::logs {
 double dtw_distance(std::span<const uint32_t> a, std::span<const uint32_t> b, double give_up) {
   const size_t longer = std::max(a.size(), b.size());
   if (longer == 0) return 0;
-  // Equal ends cost nothing and an optimal path takes them along the diagonal.
+  // Equal prefixes and suffixes cost nothing; an optimal path follows the diagonal there.
   while (!a.empty() && !b.empty() && a.front() == b.front()) a = a.subspan(1), b = b.subspan(1);
   while (!a.empty() && !b.empty() && a.back() == b.back())
     a = a.first(a.size() - 1), b = b.first(b.size() - 1);

@@ -6,8 +6,8 @@
 namespace culprit::logs {
 namespace {
 
-constexpr uint32_t kDevicesMax = 64;  // of a host
-constexpr size_t kJobDigits = 3;      // a job's number has three digits or more where a word is before it
+constexpr uint32_t kDevicesMax = 64;  // per host
+constexpr size_t kJobDigits = 3;      // after a word, a job's number has three digits or more
 
 constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
@@ -16,8 +16,8 @@ bool all_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), digit);
 }
 
-// "default_trainer-worker-0_1f6e3c1a-7d0e-4c3b-9a54-0f3a5d1c2b3e": a pod's folder of Kubernetes, by
-// namespace, name and number.
+// "default_trainer-worker-0_1f6e3c1a-7d0e-4c3b-9a54-0f3a5d1c2b3e": the folder of a pod in Kubernetes, from
+// namespace, name and UID.
 std::string_view pod_of_folder(std::string_view name) {
   constexpr size_t kNumber = 36;
   if (name.size() < kNumber + 4) return {};
@@ -32,7 +32,7 @@ std::string_view pod_of_folder(std::string_view name) {
   return name.substr(first + 1, name.size() - first - 2);
 }
 
-// "trainer-worker-0_default_pytorch-<64 hex digits>": a container's log of Kubernetes.
+// "trainer-worker-0_default_pytorch-<64 hex digits>": the log of a container in Kubernetes.
 std::string_view pod_of_container(std::string_view name) {
   constexpr size_t kNumber = 64;
   if (name.size() < kNumber + 6 || name[name.size() - kNumber - 1] != '-') return {};
@@ -42,7 +42,7 @@ std::string_view pod_of_container(std::string_view name) {
   return name.find('_', first + 1) == std::string_view::npos ? std::string_view() : name.substr(0, first);
 }
 
-// A name between its separators; a part knows where it stands.
+// A part of a name between separators, with its position.
 struct Part {
   size_t begin = 0, end = 0;
 };
@@ -79,7 +79,7 @@ class Reader {
       }
     const auto rank = find_numbered(name_, "rank");
     if (rank) out_.rank = rank->number;
-    // Other numbers behind "device" are processes (Ascend's device-<pid>_<time>.log).
+    // Larger numbers after "device" are processes (Ascend's device-<pid>_<time>.log).
     if (const auto device = find_numbered(name_, "device"); device && device->number < kDevicesMax)
       out_.local = device->number;
     return rank;
@@ -126,7 +126,7 @@ class Reader {
     out_.anchored = !out_.job.empty();
     if (out_.host.empty())
       for (size_t i = 0; i < n_; ++i) longest_from(i, HostForm::kNumbered);
-    // "gpt2_n16_dp1": between '_' and '-' a letter and a number may be anything.
+    // "gpt2_n16_dp1": between '_' and '-', a letter and a number may be anything.
     const bool free = out_.host.empty() || is_free();
     if (out_.form == HostForm::kNumbered && !out_.anchored && !out_.rank && !out_.local && !free) {
       out_.host = {};
@@ -134,21 +134,21 @@ class Reader {
     }
   }
 
-  // Whether the host is the whole name, or stands between dots.
+  // Whether the host is the whole name, or has dots on both sides.
   bool is_free() const {
     const size_t begin = host_begin(), end = host_end();
     return (begin == parts_[0].begin || name_[begin - 1] == '.') &&
            (end == parts_[n_ - 1].end || name_[end] == '.');
   }
 
-  // Not "ip-10-0-2-114.ec2.internal"
+  // Rejects the numbers in "ip-10-0-2-114.ec2.internal".
   bool is_job_number(size_t i) const {
     if (!all_digits(part(i)) || (i > 0 && part(i).size() < kJobDigits)) return false;
     return i == 0 || before(i) != '-' || name_[parts_[i].end] != '.';
   }
   char before(size_t i) const { return name_[parts_[i].begin - 1]; }
 
-  // A part that no host's name begins with: a word of the job's, a number, a size ("70b").
+  // A part that never begins a host's name: a word of the job, a number, a size ("70b").
   bool is_lead(size_t i) const {
     const std::string_view word = part(i);
     if (is_ipv6(word)) return false;
@@ -157,8 +157,8 @@ class Reader {
     return i + 1 < n_ && is_common_word(word);
   }
 
-  // The longest name of a host from part i on, if its form is better than that of what is known. Only pods
-  // have a job's word in front.
+  // The longest host name from part i on, if its form is surer than the known one. Only pods have a word of
+  // the job in front.
   bool longest_from(size_t i, HostForm least) {
     const bool lead = is_lead(i);
     for (size_t last = n_; last-- > i;) {
@@ -171,7 +171,7 @@ class Reader {
     return false;
   }
 
-  // Of parts i to last as one name. Only a word and its number may have a '_' between them.
+  // The form of parts i to last as one name. '_' is allowed only between a word and its number.
   HostForm form_of(size_t i, size_t last) const {
     const std::string_view name = text(i, last);
     const bool pair = last == i + 1 && all_digits(part(last)) && alpha(part(i).back());
@@ -179,7 +179,7 @@ class Reader {
     return host_form(name);
   }
 
-  // What stands behind the host: a task, or a number that may be one.
+  // Reads the text after the host: a task, or a number that may be one.
   void read_tail() {
     const size_t end = host_end();
     const std::string_view rest = name_.substr(end);
@@ -259,7 +259,7 @@ std::string_view file_stem(std::string_view name) {
     if (dot == std::string_view::npos || dot == 0) return name;
     const std::string_view last = rest.substr(dot + 1);
     const bool kind = std::find(std::begin(kKinds), std::end(kKinds), last) != std::end(kKinds);
-    // A generation: one or two digits, which go only together with the kind before them.
+    // A generation: one or two digits, removed only together with the extension before them.
     const bool generation = last.size() <= 2 && to_number(last) && rest.find('.') != dot && !is_ipv4(rest);
     if (!kind && !generation) return name;
     rest = rest.substr(0, dot);

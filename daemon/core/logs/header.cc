@@ -12,7 +12,7 @@ namespace {
 
 // Fields of one header: the longest known has nine.
 constexpr int kFieldsMax = 16;
-// A file's name with its path's last part and a date.
+// A file name with the last folder of its path and a date.
 constexpr size_t kPrefixMax = 128;
 
 constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
@@ -64,7 +64,7 @@ void HeaderScan::note_host(std::string_view host) {
 
 void HeaderScan::note_rank(uint32_t rank, bool task) {
   place_ = true;
-  // A rank that the program tells outranks the task's number that its launcher put before it.
+  // The rank that the program reports overrides the task number of its launcher.
   if (header_.rank != kNoRank && !(header_.task && !task)) return;
   header_.rank = rank;
   header_.task = task;
@@ -96,8 +96,8 @@ size_t HeaderScan::take_field(size_t pos) {
   return 0;
 }
 
-// "worker.log 2024-05-10 11:16:14.508 25746 INFO ": the file or the container that a collector, grep or tail
-// puts before a whole header.
+// "worker.log 2024-05-10 11:16:14.508 25746 INFO ": the file or container name that a collector, grep or tail
+// writes before a whole header.
 size_t HeaderScan::take_prefix(size_t pos) {
   const size_t end = line_.substr(0, pos + kPrefixMax).find(' ', pos);
   if (end == std::string_view::npos || !digit(peek(end + 1))) return 0;

@@ -11,7 +11,7 @@ namespace {
 // Longer brackets hold text, not a field.
 constexpr size_t kBracketMax = 200;
 constexpr size_t kParenMax = 100;
-// "[node-17:0]" is a host and its device, "[nid006549:31808]" a host and a process: no host has more devices.
+// "[node-17:0]" is a host and its device, "[nid006549:31808]" a host and a process. No host has more devices.
 constexpr uint32_t kDevicesMax = 64;
 
 constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
@@ -47,7 +47,7 @@ size_t HeaderScan::take_bracket(size_t pos) {
     if (const size_t end = take_bracket_address(pos, close)) return end;
   const size_t end =
       digit(first) || first == ' ' ? take_bracket_number(pos, close) : take_bracket_word(pos, close);
-  if (end != 0) syslog_ = false;  // syslog's own time stands in no bracket
+  if (end != 0) syslog_ = false;  // the time of syslog itself has no brackets
   return end;
 }
 
@@ -146,7 +146,7 @@ size_t HeaderScan::take_bracket_place(size_t pos, size_t close) {
   size_t letters = 0;
   while (letters < content.size() && alpha(content[letters])) ++letters;
   const std::string_view digits = content.substr(letters);
-  // torchrun's tee prefix: the role's name and the local rank
+  // torchrun's tee prefix: the name of the role and the local rank
   if (colon && letters >= 3 && digits.size() <= 3 && all_digits(digits) &&
       host_form(content) != HostForm::kMachine) {
     if (header_.local == kNoRank) header_.local = number(digits);
@@ -158,7 +158,7 @@ size_t HeaderScan::take_bracket_place(size_t pos, size_t close) {
   return behind;
 }
 
-// "[10.0.3.7:0]", "[fd00::7]": a host by its address, and a device.
+// "[10.0.3.7:0]", "[fd00::7]": the address of a host, and a device.
 size_t HeaderScan::take_bracket_address(size_t pos, size_t close) {
   const std::string_view content = line_.substr(pos + 1, close - pos - 1);
   if (content.find_first_of(".:") == std::string_view::npos) return 0;
@@ -235,7 +235,7 @@ size_t HeaderScan::take_bracket_words(size_t pos, size_t close) {
     }
     at = end;
   }
-  const bool named = level != Level::kNone || location;  // a first word that is no field is a logger's name
+  const bool named = level != Level::kNone || location;  // a first word that is no field names a logger
   if (stamp.end == 0 && !named) return 0;
   if (stamp.end == 0 && level != Level::kNone && !location) return 0;
   if (level != Level::kNone && !level_) note_level(level);
@@ -245,7 +245,7 @@ size_t HeaderScan::take_bracket_words(size_t pos, size_t close) {
   return close + 1;
 }
 
-// Names of threads, loggers and components: where a level or a logger tells that the header goes on.
+// Names of threads, loggers and components, if a level or a logger shows that the header continues.
 size_t HeaderScan::take_bracket_name(size_t pos, size_t close) {
   const std::string_view content = line_.substr(pos + 1, close - pos - 1);
   if (!time_ && !level_) return 0;
@@ -258,7 +258,7 @@ size_t HeaderScan::take_bracket_name(size_t pos, size_t close) {
   if (!time_) return 0;
   if (content.starts_with("req-") || (content == "-" && logger_)) return close + 1;  // oslo.log's request
   if (level_ && !location_) {
-    // "[QuorumPeer[myid=1]/0:0:2181:Election@774] - ": a thread and a line, whose brackets may nest
+    // "[QuorumPeer[myid=1]/0:0:2181:Election@774] - ": a thread and a line, with nested brackets
     size_t end = close;
     const size_t stop = std::min(line_.size(), pos + kBracketMax);
     for (size_t depth = 0, at = pos; at < stop; ++at) {
@@ -272,7 +272,7 @@ size_t HeaderScan::take_bracket_name(size_t pos, size_t close) {
       location_ = true;
       return end + 4;
     }
-    // "[main] org.apache.Name: ", "[IPC Server handler 7 on 62270] o.a.Name  : ": a thread, whatever its name
+    // "[main] org.apache.Name: ", "[IPC Server handler 7 on 62270] o.a.Name  : ": a thread of any name
     return peek(close + 1) == ' ' ? take_logger(close + 2, word_end(close + 2)) : 0;
   }
   // "[main] INFO  org.apache.Name - ": logback's thread
@@ -284,7 +284,7 @@ size_t HeaderScan::take_bracket_name(size_t pos, size_t close) {
   return 0;
 }
 
-// Whether bracketed names lead to a bracketed level: "[ascend] [drv_pcie] [INFO]".
+// Whether bracketed names precede a bracketed level: "[ascend] [drv_pcie] [INFO]".
 bool HeaderScan::level_bracket_follows(size_t pos) const {
   for (int i = 0; i < 4; ++i) {
     pos = skip_spaces(pos);

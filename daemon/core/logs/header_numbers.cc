@@ -1,4 +1,4 @@
-// Fields that begin with a digit, and the whole headers of kernels and supercomputers that do.
+// Fields that begin with a digit, and headers of kernels and supercomputers that do.
 #include <algorithm>
 
 #include "core/logs/header_scan.h"
@@ -7,8 +7,8 @@
 namespace culprit::logs {
 namespace {
 
-// srun pads its labels to the width of the largest task's number: at most five digits in all. Lists that
-// programs print are indented further.
+// srun pads its labels to the width of the largest task number: at most five digits. Lists that programs
+// print are indented further.
 constexpr size_t kTaskWidthMax = 5;
 
 constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
@@ -38,7 +38,7 @@ Level kernel_level(uint64_t priority) {
   }
 }
 
-// What follows a number that counts something.
+// A unit after a number.
 bool is_unit(std::string_view word) {
   constexpr std::string_view kUnits[] = {
       "bytes",   "byte",   "B",          "KB",       "MB",    "GB",   "KiB",    "MiB",    "GiB",   "tokens",
@@ -62,7 +62,7 @@ size_t HeaderScan::take_number(size_t pos) {
   return pos == lead_ && after == ',' ? take_kmsg(pos) : 0;
 }
 
-// "10.0.3.7: message", "fd00::7 | message", and the host between syslog's time and tag.
+// "10.0.3.7: message", "fd00::7 | message", and the host between the time and tag of syslog.
 size_t HeaderScan::take_address(size_t pos) {
   if (!header_.host.empty() || level_ || location_) return 0;
   const size_t end = address_end(pos);
@@ -94,7 +94,7 @@ size_t HeaderScan::take_task(size_t pos, size_t digits) {
   return end;
 }
 
-// A process or thread: a number that another field of a header follows.
+// A process or thread: a number before another header field.
 size_t HeaderScan::take_pid(size_t pos, size_t digits) {
   if (digits > 19) return 0;
   size_t end = pos + digits;
@@ -140,7 +140,7 @@ size_t HeaderScan::take_epoch(size_t pos) {
   return note_time(stamp);
 }
 
-// "6,3973,227986636,-;message": /dev/kmsg's priority, sequence number and microseconds since boot.
+// "6,3973,227986636,-;message": priority, sequence number and microseconds since boot in /dev/kmsg.
 size_t HeaderScan::take_kmsg(size_t pos) {
   const size_t priority = digits_at(pos), second = pos + priority + 1;
   const size_t sequence = digits_at(second), third = second + sequence + 1;
@@ -167,7 +167,7 @@ size_t HeaderScan::take_priority(size_t pos) {
   return end;
 }
 
-// "- 1117838570 2005.06.03 R02-M1-N0-C:J12-U11 ": an alert's class, epoch seconds, date and node, which open
+// "- 1117838570 2005.06.03 R02-M1-N0-C:J12-U11 ": class of an alert, epoch seconds, date and node. They begin
 // a RAS record ("2005-06-03-15.42.50.675872 NODE RAS KERNEL INFO message") or a line of syslog.
 size_t HeaderScan::take_supercomputer(size_t pos) {
   if (pos != 0) return 0;

@@ -1,5 +1,5 @@
-// How HeaderParser reads a line: field after field from its beginning, as long as each is positively
-// recognised. Internal to header*.cc. One object a line, on the stack; views point into the line.
+// The scan of one line by HeaderParser: recognised fields from the beginning, until the first unknown one.
+// Internal to header*.cc. One object per line, on the stack; views point into the line.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace culprit::logs {
 
-// The level that a word says: "INFO", "Warning", "err". kNone for other words.
+// The level of a word: "INFO", "Warning", "err". kNone for other words.
 Level level_word(std::string_view word);
-// The level that a letter says in formats that use letters: I, W, E, F, D, V, C.
+// The level of a letter, in formats with letters: I, W, E, F, D, V, C.
 Level level_letter(char c);
 
 class HeaderScan {
@@ -23,7 +23,8 @@ class HeaderScan {
   Header run();
 
  private:
-  // Each take_* reads one field at `pos`, notes what it says and returns the offset behind it; 0: it is none.
+  // Each take_* function reads one field at `pos`, notes its content and returns the offset after it; 0: no
+  // such field.
   size_t take_field(size_t pos);
   size_t take_prefix(size_t pos);
 
@@ -72,12 +73,13 @@ class HeaderScan {
   size_t skip_separators(size_t pos) const;
   size_t digits_at(size_t pos) const;
   size_t word_end(size_t pos) const;
-  // Behind "engine.py:33:forward" or "engine.py:33", 0 where there is none; `loose` takes "module:33" too.
+  // The offset after "engine.py:33:forward" or "engine.py:33"; 0 if there is none. `loose` accepts
+  // "module:33".
   size_t location_end(size_t pos, bool loose) const;
   bool level_follows(size_t pos) const;
-  // Behind an address of IPv4 or IPv6 at `pos`, 0 where there is none.
+  // The offset after an IPv4 or IPv6 address at `pos`; 0 if there is none.
   size_t address_end(size_t pos) const;
-  // Behind a "rank3", "Rank 3", "rank=3" at `pos`; its number in `rank`.
+  // The offset after "rank3", "Rank 3" or "rank=3" at `pos`; sets `rank` to the number.
   size_t rank_end(size_t pos, uint32_t& rank) const;
 
   size_t note_time(const Stamp& stamp);
@@ -89,18 +91,17 @@ class HeaderScan {
   TimestampReader& times_;
   HostCache& hosts_;
   Header header_;
-  bool time_ = false;  // a field told the time, even where it could not be resolved
+  bool time_ = false;  // a field had the time, even if it could not be resolved
   bool level_ = false;
   bool location_ = false;
   bool logger_ = false;
-  bool tag_ = false;  // the logger was a program's tag in syslog
-  bool zoned_ =
-      false;  // the last field was a time that names its zone: journald's, if a host and a tag follow
-  bool syslog_ = false;  // the last field was a time in syslog's shape
-  bool place_ = false;   // the last field told a place: what follows keeps its indentation
-  bool column_ = false;  // the last field was a bare level word: columns may follow
-  bool outer_ = false;   // the time came from a collector's envelope; the line's own header follows
-  bool ended_ = false;   // the last field is by its form the last of a header
+  bool tag_ = false;     // the logger is a program's tag in syslog
+  bool zoned_ = false;   // the last field was a time with a zone: journald's, if a host and a tag follow
+  bool syslog_ = false;  // the last field was a time in syslog's format
+  bool place_ = false;   // the last field was a place: the message keeps its indentation
+  bool column_ = false;  // the last field was only a level word: columns may follow
+  bool outer_ = false;   // the time is from a collector's envelope; the line's own header follows
+  bool ended_ = false;   // the last field always ends a header
   size_t lead_ = 0;      // offset of the first field
 };
 

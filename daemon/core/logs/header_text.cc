@@ -1,4 +1,4 @@
-// The small readers that the fields of a header share.
+// Small readers that several header fields use.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -31,7 +31,7 @@ constexpr auto kPathChars = [] {
   return chars;
 }();
 
-// Up to eight bytes as one word, to be compared at once.
+// Up to eight bytes as one integer, for fast comparison.
 constexpr uint64_t packed(std::string_view text) {
   uint64_t word = 0;
   for (char c : text) word = word << 8 | static_cast<unsigned char>(c);
@@ -79,7 +79,7 @@ constexpr LevelName kLevels[] = {
     {"VERBOSE", Level::kDebug}, {"INFORMATION", Level::kInfo}, {"FINE", Level::kDebug},
 };
 
-// For each first letter the lengths of the levels that begin with it, one bit each: most words fall here.
+// For each first letter: bit set of the lengths of levels with that letter. Most words fail this test.
 constexpr auto kLevelSizes = [] {
   std::array<uint16_t, 256> sizes{};
   for (const LevelName& level : kLevels) {
@@ -95,7 +95,7 @@ constexpr auto kLevelSizes = [] {
 Level level_word(std::string_view word) {
   if (word.size() < 3 || word.size() > 11) return Level::kNone;
   if ((kLevelSizes[static_cast<unsigned char>(word[0])] >> word.size() & 1) == 0) return Level::kNone;
-  // "INFO", "info" and "Info", not "iNFO": the first letter may be of either case, the rest is of one.
+  // Accepts "INFO", "info" and "Info", not "iNFO": the first letter has any case, the others have one case.
   const bool small = (word[1] & 0x20) != 0;
   for (const LevelName& level : kLevels) {
     if (level.name.size() != word.size() || level.name[0] != (word[0] & ~0x20)) continue;
@@ -129,7 +129,7 @@ Level level_letter(char c) {
   }
 }
 
-// Passes over blanks and the colours of terminals.
+// Skips blanks and terminal colours.
 size_t HeaderScan::skip_spaces(size_t pos) const {
   while (pos < line_.size()) {
     if (line_[pos] == ' ' || line_[pos] == '\t') {
@@ -146,7 +146,7 @@ size_t HeaderScan::skip_spaces(size_t pos) const {
   return pos;
 }
 
-// Blanks, and one of the marks that stand between fields: " - ", " | ", ": ", ", ", " >> ", " -- ".
+// Skips blanks, and one separator between fields: " - ", " | ", ": ", ", ", " >> ", " -- ".
 size_t HeaderScan::skip_separators(size_t pos) const {
   pos = skip_spaces(pos);
   const char c = peek(pos);
@@ -204,7 +204,7 @@ size_t HeaderScan::location_end(size_t pos, bool loose) const {
   return end;
 }
 
-// Whether a level stands at `pos`, behind at most one separator or in brackets.
+// Whether a level is at `pos`, after at most one separator, or in brackets.
 bool HeaderScan::level_follows(size_t pos) const {
   pos = skip_separators(pos);
   if (peek(pos) == '[') ++pos;

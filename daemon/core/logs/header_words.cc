@@ -18,7 +18,7 @@ uint32_t number(std::string_view digits) {
   return n;
 }
 
-// "a.b.OutOfMemoryError" says what happened; it is no logger.
+// "a.b.OutOfMemoryError" names a failure, not a logger.
 bool names_a_failure(std::string_view name) {
   constexpr std::string_view kEnds[] = {"Error", "Exception", "Warning", "Interrupt",
                                         "Exit",  "Failure",   "Fault",   "Timeout"};
@@ -26,7 +26,7 @@ bool names_a_failure(std::string_view name) {
                      [&](std::string_view end) { return name.ends_with(end); });
 }
 
-// Whether `text` is a lone value, as dumps of settings have it: "beta1: 0.9", "layer2: True".
+// Whether `text` is a single value, as in dumps of settings: "beta1: 0.9", "layer2: True".
 bool is_value(std::string_view text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == ',')) text.remove_suffix(1);
   if (text.empty()) return false;
@@ -62,7 +62,7 @@ size_t HeaderScan::take_word(size_t pos) {
       return behind + (peek(behind) == ']');
     }
     case ']':
-      // "[anf_extends.cc:66] fullname_with_scope] ": the function, as MindSpore writes it
+      // "[anf_extends.cc:66] fullname_with_scope] ": the function, in MindSpore's format
       return location_ && level_ && peek(end + 1) == ' ' && line_[pos - 1] == ' ' ? end + 1 : 0;
     case '\0':
       return end == line_.size() ? take_level_word(pos, end) : 0;
@@ -158,7 +158,7 @@ size_t HeaderScan::take_word_space(size_t pos, size_t end) {
   return level_ || location_ ? 0 : take_behind_time(pos, end);
 }
 
-// A word between the time and a level: a stream, a host, a logger or a letter for the level.
+// A word between the time and a level: a stream, a host, a logger or the letter of a level.
 size_t HeaderScan::take_behind_time(size_t pos, size_t end) {
   const std::string_view word = line_.substr(pos, end - pos);
   const size_t next = skip_spaces(end);
@@ -203,7 +203,7 @@ size_t HeaderScan::take_behind_time(size_t pos, size_t end) {
   return 0;
 }
 
-// A level that stands alone: capitals, or any case behind a time that such formats have.
+// A level alone: in capitals, or in any case after a time of a format that has such levels.
 size_t HeaderScan::take_level_word(size_t pos, size_t end) {
   if (level_) return 0;
   const Level level = level_word(line_.substr(pos, end - pos));
@@ -215,15 +215,15 @@ size_t HeaderScan::take_level_word(size_t pos, size_t end) {
     return 0;
   if (tag_ && !capitals) return 0;
   if (after == ' ' && (tag_ || (!time_ && !location_ && !logger_))) {
-    // At a line's beginning and behind a program's tag "ERROR while loading" is a sentence; a field has
-    // another one behind it.
+    // At the beginning of a line and after a program's tag, "ERROR while loading" is a sentence. A field has
+    // another field after it.
     const char next = peek(skip_spaces(end));
     if (!digit(next) && next != '[' && next != '-' && next != '|' && next != ':' && next != '(') return 0;
   }
   note_level(level);
   column_ = after == ' ';
   if (after != ':') return end;
-  // "INFO:torch.distributed:message" of Python's basicConfig
+  // "INFO:torch.distributed:message" from Python's basicConfig
   const size_t name = word_end(end + 1);
   if (name > end + 1 && peek(name) == ':' && !digit(peek(name + 1)) && !digit(line_[end + 1])) {
     logger_ = true;
@@ -248,7 +248,7 @@ size_t HeaderScan::take_glog(size_t pos) {
   const std::string_view numbers = line_.substr(pos + 1, digits);
   if (digits == 8) put(numbers.substr(0, 4)), put("-");
   put(numbers.substr(digits - 4, 2)), put("-"), put(numbers.substr(digits - 2)), put(rest);
-  // what follows the fraction must not be read as a zone
+  // the text after the fraction must not be read as a zone
   const Stamp stamp = times_.at(std::string_view(date, length), 0);
   if (stamp.end == 0) return 0;
   Stamp moved = stamp;
@@ -266,8 +266,8 @@ size_t HeaderScan::take_glog(size_t pos) {
   return moved.end;
 }
 
-// "r7i4n4:1767:1936 [1] NCCL INFO ...": host, process, thread, device. The message begins at "NCCL", for that
-// is what it is known by.
+// "r7i4n4:1767:1936 [1] NCCL INFO ...": host, process, thread, device. The message begins at "NCCL", since
+// rules match on it.
 size_t HeaderScan::take_nccl(size_t pos, size_t end) {
   const size_t process = digits_at(end + 1);
   size_t at = end + 1 + process;
@@ -302,7 +302,7 @@ size_t HeaderScan::take_nccl(size_t pos, size_t end) {
   return at;
 }
 
-// "node-17: " of pdsh, clush and launchers.
+// "node-17: " from pdsh, clush and launchers.
 size_t HeaderScan::take_host(size_t pos, size_t end) {
   if (!header_.host.empty() || (pos != lead_ && header_.rank == kNoRank && header_.local == kNoRank))
     return 0;
@@ -312,7 +312,7 @@ size_t HeaderScan::take_host(size_t pos, size_t end) {
   return end + 1;
 }
 
-// The host and the tag behind "Jun 14 15:16:01": "combo sshd(pam_unix)[19939]: ".
+// The host and the tag after "Jun 14 15:16:01": "combo sshd(pam_unix)[19939]: ".
 size_t HeaderScan::take_syslog_host(size_t pos, size_t end) {
   // syslog-ng's chain of hosts: "dn228/dn228", "source@dn228"
   const bool chain = peek(end) == '/' || peek(end) == '@';
@@ -322,8 +322,7 @@ size_t HeaderScan::take_syslog_host(size_t pos, size_t end) {
   const std::string_view host = line_.substr(host_begin, (host_begin == pos ? end : host_end) - host_begin);
   const size_t tag = take_syslog_tag(skip_spaces(host_end));
   if (tag == 0 && (zoned_ || !hosts_.is_host(host))) return 0;
-  // Many programs write such a time; what follows is journald's only with a process number or from the
-  // kernel.
+  // Many programs write such a time. The rest is journald's only with a process number or from the kernel.
   if (zoned_ && line_[tag - 2] != ']' && line_.substr(host_end, tag - host_end) != " kernel:") return 0;
   if (header_.host.empty()) note_host(host);
   place_ = false;
@@ -357,8 +356,8 @@ size_t HeaderScan::take_syslog_tag(size_t pos) {
   return at + 1;
 }
 
-// "executor.CoarseGrainedExecutorBackend: ", "torch.distributed.run: [WARNING] ": a dotted name, or one that
-// a level follows.
+// "executor.CoarseGrainedExecutorBackend: ", "torch.distributed.run: [WARNING] ": a dotted name, or a name
+// before a level.
 size_t HeaderScan::take_logger(size_t pos, size_t end) {
   if (logger_ || location_ || !time_) return 0;
   const size_t colon = skip_spaces(end);  // names are padded to a column
@@ -372,7 +371,7 @@ size_t HeaderScan::take_logger(size_t pos, size_t end) {
   return colon + 1;
 }
 
-// "kern  :err   : " of dmesg -x and of the kernel's console.
+// "kern  :err   : " from dmesg -x and the kernel's console.
 size_t HeaderScan::take_facility(size_t pos, size_t colon) {
   const std::string_view word = line_.substr(pos, word_end(pos) - pos);
   if (word != "kern" && word != "user" && word != "daemon" && word != "syslog" && word != "auth") return 0;
@@ -385,7 +384,7 @@ size_t HeaderScan::take_facility(size_t pos, size_t colon) {
   return last + 1;
 }
 
-// time="..." level=info msg="...": the fields of logfmt before the message.
+// time="..." level=info msg="...": the logfmt fields before the message.
 size_t HeaderScan::take_logfmt(size_t pos) {
   const size_t mark = line_.find('=', pos);
   const std::string_view key = line_.substr(pos, mark - pos);
@@ -416,7 +415,7 @@ size_t HeaderScan::take_logfmt(size_t pos) {
   return close + quoted;
 }
 
-// "HCCL(903,python3.8):" before a time, as CANN and MindSpore write module and process.
+// "HCCL(903,python3.8):" before a time: module and process in CANN and MindSpore.
 size_t HeaderScan::take_module(size_t pos, size_t end) {
   if (time_ || !level_ || !upper(line_[pos])) return 0;
   const size_t close = line_.find(')', end);
@@ -426,7 +425,7 @@ size_t HeaderScan::take_module(size_t pos, size_t end) {
   return stamp.end != 0 ? note_time(stamp) : 0;
 }
 
-// "Info                  CBS    message": a name in a column of its own, behind a level.
+// "Info                  CBS    message": a name in its own column, after a level.
 size_t HeaderScan::take_column(size_t pos, size_t end) {
   if (!time_ || !level_ || logger_ || peek(end + 1) != ' ' || line_[pos - 2] != ' ' || !upper(line_[pos]))
     return 0;

@@ -10,16 +10,16 @@
 namespace culprit::logs {
 namespace {
 
-// Of the lines of an owner that name the machine it runs on. NCCL names it in each of its lines, which are
-// half of a log's beginning; a host that is only mentioned is in few.
+// Minimum share of an owner's lines that name its machine. NCCL names the machine in each of its lines, which
+// are half of the beginning of a log. A host that is only mentioned is in few lines.
 constexpr double kNamedShare = 0.25;
 
 std::string_view without_domain(std::string_view name) {
   return is_ipv4(name) || is_ipv6(name) ? name : name.substr(0, name.find('.'));
 }
 
-// Names of one host are interchangeable where no two of them are alike in kind: "node7.a.org" and
-// "node7.b.org" are two hosts.
+// Names of one host are interchangeable unless two have the same kind: "node7.a.org" and "node7.b.org" are
+// two hosts.
 bool are_one(const std::vector<std::string>& names) {
   const auto domains = std::count_if(names.begin(), names.end(), [](const std::string& name) {
     return without_domain(name).size() < name.size();
@@ -52,8 +52,8 @@ void HostAliases::count(const std::string& owner, const std::string& host, uint6
   named->second += lines;
 }
 
-// If the lines of each owner name exactly one machine, and no two owners the same one, owners and machines
-// are the same hosts under two names.
+// Pairs owners with machines, if each owner names exactly one machine and no two owners the same one. Each
+// pair is one host with two names.
 std::map<std::string, std::string> HostAliases::machines_of_owners(
     const std::vector<std::string>& job_hosts) const {
   std::map<std::string, std::string> owner_of;

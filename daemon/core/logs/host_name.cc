@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, N> sorted(std::array<std::string_view, N>
   return words;
 }
 
-// Words for machines and for the roles that job systems give to hosts, as they stand before a number.
+// Words before the number of a host: machines, and roles that job systems give to hosts.
 constexpr auto kMachines = sorted(std::to_array<std::string_view>(
     {"node",     "nodes",    "host",  "server", "machine", "nid",  "ip",      "vm",        "compute",
      "blade",    "rack",     "cn",    "dgx",    "hgx",     "srv",  "bm",      "baremetal", "instance",
@@ -24,7 +24,7 @@ constexpr auto kRoles = sorted(std::to_array<std::string_view>(
     {"worker", "master", "trainer", "pod", "replica", "launcher", "learner", "actor", "chief", "ps", "slave",
      "container", "executor", "leader", "follower", "agent"}));
 
-// What is numbered in a training job, in a program's output and inside of a host.
+// Words before other numbers: in training jobs, in the output of programs and inside a host.
 constexpr auto kOthers = sorted(std::to_array<std::string_view>(
     {"result",  "results",    "run",      "runs",    "log",       "logs",       "attempt",  "part",
      "step",    "steps",      "epoch",    "trial",   "version",   "job",        "jobs",     "jobid",
@@ -73,7 +73,7 @@ constexpr auto kOthers = sorted(std::to_array<std::string_view>(
      "az",      "user",       "team",     "proj",    "project",   "repo",       "branch",   "tag",
      "step",    "nrt",        "parser",   "none",    "default",   "role"}));
 
-// Last labels of the names that machines have; "foo.bar.Error" and "python3.8" are no domains.
+// Last labels of host names; "foo.bar.Error" and "python3.8" are no domains.
 constexpr auto kDomains = sorted(std::to_array<std::string_view>(
     {"local", "localdomain", "internal", "lan", "intra", "intranet", "corp",   "cluster", "svc",
      "hpc",   "com",         "net",      "org", "edu",   "gov",      "mil",    "int",     "io",
@@ -93,10 +93,10 @@ bool holds(const std::array<std::string_view, N>& words, std::string_view word) 
   return std::binary_search(words.begin(), words.end(), std::string_view(lower, word.size()));
 }
 
-// What stands on its own behind a host's number in the names of its network's interfaces: "node0123-ib0".
+// Words after a host's number in the names of its network interfaces: "node0123-ib0".
 constexpr auto kInterfaces = sorted(
     std::to_array<std::string_view>({"ib", "eth", "bond", "hsn", "opa", "mgmt", "bmc", "ipmi", "roce"}));
-// First words of the names that clouds give to the nodes of a pool; at least three more parts follow.
+// First words of cloud names for the nodes of a pool; at least three more parts follow.
 constexpr auto kPools =
     sorted(std::to_array<std::string_view>({"gke", "aks", "eks", "oke", "lke", "ske", "doks", "t1v"}));
 }  // namespace
@@ -105,7 +105,7 @@ bool is_common_word(std::string_view word) { return word.size() > 1 && holds(kOt
 
 namespace {
 
-// A name between its separators.
+// The parts of a name between separators.
 struct Parts {
   static constexpr size_t kMost = 12;
   std::array<std::string_view, kMost> part;
@@ -132,24 +132,24 @@ bool all_hex(std::string_view text) {
                      [](char c) { return digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); });
 }
 
-// The letters that a part begins with.
+// The letters at the beginning of a part.
 std::string_view word_of(std::string_view part) {
   size_t letters = 0;
   while (letters < part.size() && alpha(part[letters])) ++letters;
   return part.substr(0, letters);
 }
 
-// Five characters that Kubernetes draws: no vowels and nothing that looks like one.
+// Five random characters of Kubernetes: without vowels and similar digits.
 bool is_drawn(std::string_view part) {
   constexpr std::string_view kDrawn = "bcdfghjklmnpqrstvwxz2456789";
   return part.size() == 5 && part.find_first_not_of(kDrawn) == std::string_view::npos;
 }
 
-// "llama-7f9c6d5b4-x2x1z": a replica set's hash and a pod's, which Kubernetes makes of these letters;
-// "train-0-x7zq2": a job's index and a pod's letters; "mpi-launcher-x7zq2".
+// "llama-7f9c6d5b4-x2x1z": Kubernetes generates the hashes of a replica set and a pod from these letters.
+// "train-0-x7zq2": the index of a job and the letters of a pod; "mpi-launcher-x7zq2".
 bool is_pod_name(const Parts& name) {
   if (name.n < 3 || name.cut || name.back().size() != 5 || !alpha(name.part[0][0])) return false;
-  for (size_t i = 0; i < name.n; ++i)  // a job's id ends where the pod's name begins
+  for (size_t i = 0; i < name.n; ++i)  // the id of a job ends before the name of the pod
     if (name.part[i].size() > 4 && all_digits(name.part[i])) return false;
   const std::string_view before = name.part[name.n - 2];
   if (is_drawn(name.back()) && (holds(kRoles, before) || (all_digits(before) && before.size() <= 4)))
@@ -164,8 +164,8 @@ bool is_pod_name(const Parts& name) {
   return digits;
 }
 
-// "gke-cluster-pool-1-abcd", "aks-nodepool1-12345678-vmss000001", "i-0abc123def4567890", and AWS
-// ParallelCluster's static and dynamic nodes: "queue1-dy-p5en-1".
+// "gke-cluster-pool-1-abcd", "aks-nodepool1-12345678-vmss000001", "i-0abc123def4567890", and static and
+// dynamic nodes of AWS ParallelCluster: "queue1-dy-p5en-1".
 bool is_cloud_name(const Parts& name) {
   if (name.n == 2 && name.part[0] == "i")
     return (name.back().size() == 17 || name.back().size() == 8) && all_hex(name.back());
@@ -177,18 +177,19 @@ bool is_cloud_name(const Parts& name) {
   return false;
 }
 
-// A name cut into runs of letters, runs of digits and what separates them.
+// Runs of letters, runs of digits and separators of a name.
 struct Runs {
-  std::string_view last_word;  // the last run of letters that a number follows
-  char joint = 0;              // what stands between that word and its number: 0, '-' or '_'
-  size_t number_size = 0;      // digits of the number behind it
-  size_t pairs = 0;            // runs of letters that a number follows with nothing between
-  size_t inner_number = 0;     // digits of the longest number that stands apart, not at the end
-  bool other = false;          // one of the words is no host's
-  bool machine = false;        // one of the words is a machine's
+  std::string_view last_word;  // the last run of letters before a number
+  char joint = 0;              // separator between that word and its number: 0 (none), '-' or '_'
+  size_t number_size = 0;      // digits of that number
+  size_t pairs = 0;            // runs of letters directly before a number
+  size_t inner_number = 0;     // digits of the longest separated number, except at the end
+  bool other = false;          // one of the words never names a host
+  bool machine = false;        // one of the words names a machine
   bool underscore = false;
-  bool number_first = false;  // a part begins with digits and goes on with letters, as hashes and sizes do,
-                              // and no word for a machine is before it
+  // A part begins with digits and continues with letters, like hashes and sizes, without a machine word
+  // before.
+  bool number_first = false;
   bool all_upper = true;
 };
 
@@ -225,7 +226,7 @@ Runs runs_of(std::string_view name) {
   return runs;
 }
 
-// A form that counts only where nothing but a host can stand: "w001", "b200-01".
+// A form that counts only where only a host is expected: "w001", "b200-01".
 HostForm weak_form(std::string_view label, const Runs& runs) {
   if (runs.underscore || runs.last_word.empty() || runs.other) return HostForm::kNone;
   if (is_common_word(word_of(label)) || is_common_word(runs.last_word)) return HostForm::kNone;
@@ -234,26 +235,26 @@ HostForm weak_form(std::string_view label, const Runs& runs) {
   return code ? HostForm::kNone : HostForm::kPossible;
 }
 
-// The form of a name that ends in a number, by the word before it.
+// The form of a name with a number at its end, from the word before the number.
 HostForm numbered_form(std::string_view label) {
   const Runs runs = runs_of(label);
   if (runs.last_word.empty()) return HostForm::kNone;
-  // Job ids have five digits and more; a host's number that stands apart has fewer.
+  // Job ids have five digits or more; a separated number of a host has fewer.
   if (runs.inner_number > 4 || (runs.joint != 0 && runs.number_size > 5)) return HostForm::kNone;
   if (runs.number_size > 8) return HostForm::kNone;
   const bool machine = holds(kMachines, runs.last_word);
   if (machine && !runs.number_first) return HostForm::kMachine;
-  // "llama-70b-worker-0": pods have their job's name before their role
+  // "llama-70b-worker-0": pods have the name of their job before their role
   if (holds(kRoles, runs.last_word)) return HostForm::kRole;
   const HostForm weak = weak_form(label, runs);
   if (machine || runs.number_first) return weak;
-  // "hgx-h100-12", "a3-highgpu-8g-0": a letter in front of the number says less than the words before it
+  // "hgx-h100-12", "a3-highgpu-8g-0": the words before decide, not the letter next to the number
   if (runs.machine && runs.last_word.size() == 1 && !runs.other) return HostForm::kMachine;
   if (runs.other || holds(kOthers, runs.last_word))
     return runs.pairs >= 2 && !runs.other ? HostForm::kNumbered : weak;
-  // '_' is no letter of a host's name: only the words above may have it.
+  // '_' is not allowed in host names: only the words above may have it.
   if (runs.underscore) return HostForm::kNone;
-  // "E30008", "EI0004", "MIE03E400008": codes of errors
+  // "E30008", "EI0004", "MIE03E400008": error codes
   if (runs.all_upper && label.find('-') == std::string_view::npos &&
       (runs.pairs == 1 || runs.number_size > 3))
     return HostForm::kNone;
@@ -304,7 +305,7 @@ bool is_ipv4(std::string_view text) {
 }
 
 bool is_ipv6(std::string_view text) {
-  // Hosts have addresses of 2000::/3, fc00::/7 and fe80::/10; "c10::d" of a program is none.
+  // Hosts have addresses in 2000::/3, fc00::/7 and fe80::/10; "c10::d" in programs is none.
   if (text.find(':') != 4 || (text[0] != '2' && text[0] != '3' && (text[0] | 0x20) != 'f')) return false;
   size_t groups = 0, gaps = 0;
   for (size_t at = 0; at <= text.size(); ++groups) {
@@ -326,7 +327,7 @@ bool is_whole_host_name(std::string_view name) {
   if (parts.part[0] == "ip") return parts.n == 5;
   if (is_cloud_name(parts)) return !holds(kPools, parts.part[0]) || last.size() >= 4;
   if (form == HostForm::kRole || all_digits(last)) return true;
-  // "rack1-3" and "blade2-7" go on with the number of a machine in them
+  // "rack1-3" and "blade2-7" need the number of a machine in the rack
   const std::string_view word = word_of(last);
   return holds(kMachines, word) && word != "rack" && word != "blade";
 }
@@ -343,7 +344,7 @@ HostForm host_form(std::string_view name) {
   if (!holds(kDomains, last) || name.find("..") != std::string_view::npos || dot == 0) return HostForm::kNone;
   const HostForm first = label_form(name.substr(0, dot));
   if (first >= HostForm::kNumbered) return first;
-  // "login.cluster.example.org": three labels under a known top are no file and no module
+  // "login.cluster.example.org": three labels under a known top domain are no file and no module
   return std::count(name.begin(), name.end(), '.') >= 2 ? HostForm::kNumbered : HostForm::kNone;
 }
 

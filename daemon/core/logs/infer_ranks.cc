@@ -8,14 +8,14 @@
 namespace culprit::logs {
 
 void infer_ranks(std::vector<WriterStats>& writers) {
-  struct Seen {
+  struct RankSightings {
     std::set<uint32_t> ranks;
     std::set<int64_t> differences;
   };
-  std::map<std::optional<std::string>, Seen> by_host;
+  std::map<std::optional<std::string>, RankSightings> by_host;
   for (const WriterStats& w : writers) {
     if (!w.rank || w.key.task || w.key.local == kNoRank) continue;
-    Seen& seen = by_host[w.host];
+    RankSightings& seen = by_host[w.host];
     seen.ranks.insert(*w.rank);
     seen.differences.insert(int64_t{*w.rank} - w.key.local);
   }

@@ -1,4 +1,4 @@
-// Ranks of processes whose lines state only their number on a host. Pure.
+// Infers ranks of processes whose lines have only the local number. Pure.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace culprit::logs {
 
-// A launcher numbers its processes on a host, and writes a folder for each ("attempt_0/3"): where lines of
-// two at least tell both numbers, their difference gives the ranks of those whose lines tell one.
+// A launcher numbers its processes on a host, and creates a folder for each ("attempt_0/3"). If the lines of
+// two or more processes have both numbers, their difference gives the ranks of the others.
 void infer_ranks(std::vector<WriterStats>& writers);
 
 }  // namespace culprit::logs

@@ -12,21 +12,23 @@
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kTracks = 256;             // templates that count; a job has a handful
-constexpr size_t kPoints = 8192;            // of a track, thinned by halves beyond
-constexpr size_t kUntimedPoints = 1 << 18;  // of all sources without times: the more, the fewer for each
-constexpr size_t kUntimedFew = 16;          // but that many
-constexpr size_t kTrackWriters = 500'000;   // (track, writer) pairs: 20,000 ranks with 25 tracks each
-// Events in the windows of all writers, 4 bytes each: 20,000 ranks with 40 an iteration.
+constexpr size_t kTracks = 256;   // tracks; a job has a handful
+constexpr size_t kPoints = 8192;  // points of a track; beyond, every other point is removed
+// Points of all sources without times: the more sources, the fewer points for each.
+constexpr size_t kUntimedPoints = 1 << 18;
+constexpr size_t kUntimedFew = 16;         // minimum points of such a source
+constexpr size_t kTrackWriters = 500'000;  // (track, writer) pairs: 20,000 ranks with 25 tracks each
+// Limit on events in the windows of all writers, 4 bytes each: 20,000 ranks with 40 events an iteration.
 constexpr size_t kSymbols = 8 << 20;
-constexpr size_t kWindow = 10;        // iterations, as L4 has it
-constexpr size_t kSequence = 256;     // events of an iteration that are compared
-constexpr size_t kOdd = 20'000;       // odd iterations kept
-constexpr double kSigmaFloor = 0.05;  // one event in twenty comes and goes in any iteration
-constexpr double kSigmas = 3;         // L4's bound
-constexpr uint64_t kWarmUp = 5;       // distances before a writer's mean is worth comparing with
+constexpr size_t kWindow = 10;        // iterations, as in L4
+constexpr size_t kSequence = 256;     // compared events of an iteration
+constexpr size_t kOdd = 20'000;       // odd iterations
+constexpr double kSigmaFloor = 0.05;  // one event in twenty changes in any iteration
+constexpr double kSigmas = 3;         // L4's threshold
+constexpr uint64_t kWarmUp = 5;       // distances before a writer's mean is a useful reference
 
-// So many lines of a track, or more, repeat each form so many times on average. Forms beyond are not counted.
+// A track with this number of lines must repeat each form this often on average. At most kForms forms are
+// counted.
 constexpr uint64_t kLoopLines = 4, kLoopTimes = 2;
 constexpr size_t kForms = 4096;
 
@@ -37,10 +39,10 @@ struct Track {
   int64_t max = -1;
   uint64_t stride = 1, skipped = 0;
   std::vector<ProgressPoint> points;                       // new maxima, earliest time of each
-  ProgressPoint last;                                      // the first line of the furthest iteration
-  std::map<uint32_t, std::vector<ProgressPoint>> untimed;  // by source, where lines have no time
+  ProgressPoint last;                                      // the first line with the highest iteration
+  std::map<uint32_t, std::vector<ProgressPoint>> untimed;  // by source, for lines without a time
   FlatMap<int64_t> of_writer{16};
-  FlatMap<bool> forms{4};  // of its lines
+  FlatMap<bool> forms{4};  // forms of its lines
 
   static void thin(std::vector<ProgressPoint>& list) {
     size_t kept = 0;
@@ -48,7 +50,7 @@ struct Track {
     list.resize(kept);
   }
 
-  // Whether the writer got further.
+  // Returns whether the writer exceeded its earlier iterations.
   bool rises_to(int64_t& before, int64_t iteration) {
     const bool rose = iteration > before;
     rises += rose;
@@ -79,11 +81,11 @@ struct Track {
     return std::max<TimeNs>(0, last.time_ns - points.front().time_ns);
   }
 
-  // A loop repeats its lines. Single lines of many programs that mention a step each are no loop.
+  // A loop repeats its forms. Single lines of many programs that mention a step are no loop.
   bool is_loop() const { return lines < kLoopLines || kLoopTimes * forms.size() <= lines; }
 
-  // Named ones first, then the one that counted most and longest: what loads at the beginning counts far and
-  // fast. A number that falls as often as it rises counts nothing.
+  // Prefers named tracks, then high and long counts: loading at the start counts high and fast, but briefly.
+  // A number that falls as often as it rises is no counter.
   double weight(TimeNs longest) const {
     const double distinct = static_cast<double>(points.size() * stride);
     if (falls * 4 > rises || !is_loop() || distinct < (kind == CounterKind::kCounts ? 8 : 2)) return 0;
@@ -100,7 +102,7 @@ struct Sequence {
   uint64_t hash = 0;
 };
 
-// What one writer does between its progress lines.
+// The current iteration of a writer, and its window.
 struct WriterLoop {
   uint32_t boundary = 0xffffffff;
   CounterKind boundary_kind = CounterKind::kCounts;
@@ -108,7 +110,7 @@ struct WriterLoop {
   uint32_t source = 0;
   Sequence now;
   std::vector<Sequence> window;
-  bool given_up = false;  // kSymbols was reached: its iterations are not compared any more
+  bool given_up = false;  // kSymbols was reached: its iterations are no longer compared
   uint64_t count = 0;
   double mean = 0, squares = 0;  // Welford's running moments of the distances
 };
@@ -126,12 +128,13 @@ struct Iterations::Impl {
   Warp warp;
   std::vector<OddIteration> odd;
   Drops drops;
-  size_t symbols = 0;        // of all writers
-  size_t track_writers = 0;  // of all tracks
-  size_t untimed = 0;        // lists of points, of all tracks
+  size_t symbols = 0;        // in the windows of all writers
+  size_t track_writers = 0;  // in all tracks
+  size_t untimed = 0;        // number of lists of untimed points, in all tracks
   uint64_t moves = 0;
   const Track* chosen = nullptr;
-  std::vector<ProgressPoint> by_time;  // of the chosen track: each with the furthest iteration told by then
+  std::vector<ProgressPoint>
+      by_time;  // points of the chosen track, each with the highest iteration up to its time
   TimeNs median_step = 0;
 
   WriterLoop& loop(uint32_t writer) {
@@ -223,7 +226,7 @@ struct Iterations::Impl {
     l.squares += delta * (distance - l.mean);
   }
 
-  // Clocks differ, so that times need not rise with the iterations: the furthest told by then counts.
+  // Clocks differ, so times may not rise with iterations: uses the highest iteration up to each time.
   void order_by_time() {
     by_time.clear();
     if (!chosen) return;

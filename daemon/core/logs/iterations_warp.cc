@@ -1,5 +1,5 @@
-// The cells of one matrix wait for each other, those of different matrices do not: a vector holds the same
-// cell of several pairs, each with its own length and band.
+// The cells of one matrix depend on each other, cells of different matrices do not. So a vector holds the
+// same cell of several pairs, each with its own length and band.
 #include "core/logs/iterations_warp.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace culprit::logs {
 namespace {
 
-// More than any path costs, and below 2^15 however many steps are added to it.
+// More than any path costs, and below 2^15 after adding any number of steps.
 constexpr int16_t kFar = 0x3fff;
 
 #if defined(__SSE2__)
@@ -65,7 +65,7 @@ Cell plus_differs(Cell from, const Cell& a, const Cell& b) {
 }
 #endif
 
-// Into one lane, in 16 bits; false where a symbol has more.
+// Copies symbols to one lane in 16 bits; false if a symbol needs more.
 template <class Cell>
 bool narrow(std::span<const uint32_t> from, Cell* to, size_t lane) {
   uint32_t all = 0;
@@ -78,12 +78,12 @@ bool narrow(std::span<const uint32_t> from, Cell* to, size_t lane) {
 
 }  // namespace
 
-// False: this pair takes the general way.
+// False: this pair uses dtw_distance.
 bool Warp::place(std::span<const uint32_t> a, std::span<const uint32_t> b, size_t pair) {
   rows_[pair] = 0;
   longer_[pair] = std::max(a.size(), b.size());
   if (longer_[pair] > kMost) return false;
-  // As dtw_distance does.
+  // Skips equal prefixes and suffixes, as dtw_distance does.
   while (!a.empty() && !b.empty() && a.front() == b.front()) a = a.subspan(1), b = b.subspan(1);
   while (!a.empty() && !b.empty() && a.back() == b.back())
     a = a.first(a.size() - 1), b = b.first(b.size() - 1);
@@ -112,7 +112,7 @@ void Warp::pass() {
     const size_t last = std::min(columns_max_, i + band_max_);
     const auto symbol = load(a_[i]);
     auto corner = load(row_[first - 1]), left = lanes_far;
-    // Nothing reads what stands before the band, but for the column that the next row takes its corner from.
+    // Cells before the band are not read, except the one that is the corner of the next row.
     store(row_[first - 1], lanes_far);
     for (size_t j = first; j <= last; ++j) {
       const auto above = load(row_[j]);

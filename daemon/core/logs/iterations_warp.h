@@ -1,6 +1,6 @@
-// The distances of an iteration's sequence to those before it: what dtw_distance gives, for several pairs at
-// a time and for the lengths that iterations.cc keeps. Each progress line asks for ten, which was nearly half
-// of the time of a whole run. Pure; an object belongs to one thread.
+// The distances of an iteration's sequence to those before it. Equal to dtw_distance, but computes several
+// pairs at once, for the lengths in iterations.cc. Each progress line needs ten distances, which took nearly
+// half the time of a whole run. Pure; an object belongs to one thread.
 #pragma once
 
 #include <array>
@@ -12,15 +12,15 @@ namespace culprit::logs {
 
 class Warp {
  public:
-  static constexpr size_t kPairs = 16;  // distances found at a time
+  static constexpr size_t kPairs = 16;  // distances computed at once
 
-  // The distance of `now` to each of `others`, at most kPairs, in `out`.
+  // Writes the distance of `now` to each of `others` (at most kPairs) to `out`.
   void distances(std::span<const uint32_t> now, std::span<const std::span<const uint32_t>> others,
                  double* out);
 
  private:
-  static constexpr size_t kMost = 256;  // symbols: longer sequences take the general way
-  // A cell of kPairs matrices; the compiler makes vectors of it.
+  static constexpr size_t kMost = 256;  // symbols; longer sequences use dtw_distance
+  // One cell of kPairs matrices, for vector instructions.
   struct alignas(16) Cell {
     std::array<int16_t, kPairs> of;
   };
@@ -29,8 +29,8 @@ class Warp {
   void pass();
 
   Cell a_[kMost + 1] = {}, b_[kMost + 1] = {};  // symbols, from 1 on
-  Cell row_[kMost + 1];                         // of the matrix; column 0 is the empty beginning
-  Cell outside_[2 * kMost + 1];                 // by kMost + j - i: far where that is out of the pair's band
+  Cell row_[kMost + 1];                         // of the matrix; column 0 is the empty prefix
+  Cell outside_[2 * kMost + 1];                 // by kMost + j - i: a large value outside the pair's band
   std::array<size_t, kPairs> rows_, columns_, longer_, cost_;
   size_t rows_max_ = 0, columns_max_ = 0, band_max_ = 0;
 };

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/check.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/logs/counter.h"
@@ -21,17 +22,17 @@
 namespace culprit::logs {
 namespace {
 
-constexpr uint32_t kNamedTracks = 0x80000000;  // keys of tracks that a name tells, above those of forms
-constexpr size_t kListLines = 1000;            // with rules, of a launcher's list
-constexpr size_t kQuoted = 65'536;             // samples of the data that the job prints
+constexpr uint32_t kNamedTracks = 0x80000000;  // keys of named tracks, above those of forms
+constexpr size_t kListLines = 1000;            // lines of a launcher's list that match rules
+constexpr size_t kQuoted = 65'536;             // samples of data that the job prints
 constexpr size_t kSamples = 8;                 // writers whose first line of a template is kept as text
-// Writers whose activity is kept in full: beyond, four ranks of a host share what one had.
+// Writers with full activity; beyond, four ranks of a host share the bins of one.
 constexpr size_t kFineWriters = 16'384;
 constexpr size_t kCoarseBins = 64;
 constexpr uint32_t kNone = 0xffffffff;
-constexpr size_t kAhead = 8;          // look-ups under way at a time: as many as a core has room for
-constexpr size_t kProgressLines = 3;  // the last ones, kept as text: a person sees the pace in them
-// No message has a form like this: a mask leaves no holes beside each other.
+constexpr size_t kAhead = 8;          // concurrent look-ups: as many as a core supports
+constexpr size_t kProgressLines = 3;  // last lines kept as text, which show the pace
+// No message has this form: masking joins adjacent holes.
 constexpr std::string_view kFoldedForm = "<*> <*> (folded)";
 
 uint64_t pair_key(uint32_t writer, uint32_t cluster) { return (uint64_t{writer} << 32) | cluster; }
@@ -45,36 +46,35 @@ void widen(TimeNs& first, TimeNs& last, TimeNs time) {
 }  // namespace
 
 struct JobLog::Impl {
-  // The last source line that a traceback shows. It explains an exception without a message
-  // ("AssertionError").
+  // The last source line in a traceback. It explains an exception without a message ("AssertionError").
   struct CodeLine {
     std::string text;
     std::vector<RuleLine> found;
   };
 
-  struct Source {
+  struct SourceState {
     SourceInfo info;
     uint64_t lines = 0, cut_lines = 0, events = 0;
-    TimeNs first = kNoTime, last = kNoTime;  // of its wanted lines
+    TimeNs first = kNoTime, last = kNoTime;  // of its lines in the selected times
     TimeNs time = kNoTime;
     std::unordered_map<uint32_t, uint32_t> record_of;          // by writer
     std::vector<Record> records;                               // until its last batch
-    std::unordered_map<uint32_t, std::vector<RuleLine>> held;  // by record: of lists that are not complete
+    std::unordered_map<uint32_t, std::vector<RuleLine>> held;  // by record: lines of incomplete lists
     std::unordered_map<uint32_t, CodeLine> code;               // by record: of open tracebacks
     QuotedTexts quotes;                                        // by record
   };
 
-  // A writer of the batch under way.
+  // A writer in the current batch.
   struct OpenWriter {
     uint32_t id = kNone;
     uint32_t record = 0;  // index into the source's records
   };
 
-  // A writer's lines of one form within the batch under way.
+  // Lines of one form and writer in the current batch.
   struct Group {
     uint32_t writer = kNone, form = kNone;
-    uint32_t record = 0;  // as its writer's
-    uint32_t room = 0;    // places that the template can still take
+    uint32_t record = 0;  // record of the writer
+    uint32_t room = 0;    // places that the template still accepts
     uint64_t count = 0;
     TimeNs first_ns = kNoTime, last_ns = kNoTime;
     bool untimed = false;  // its first line has no time
@@ -82,7 +82,7 @@ struct JobLog::Impl {
 
   JobFile job;
   std::vector<SourceInfo> infos;
-  std::vector<Source> sources;
+  std::vector<SourceState> sources;
   std::vector<WriterStats> writers;
   FlatMap<uint32_t> writer_ids{256};
   Miner miner;
@@ -100,20 +100,20 @@ struct JobLog::Impl {
   std::vector<LogSample> last_progress;
   std::vector<uint32_t> last_forms;
   std::vector<OpenWriter> last_writers;
-  std::vector<uint32_t> local_forms;  // where a form stands in last_forms, if it does
+  std::vector<uint32_t> local_forms;  // index of a form in last_forms, if present
   std::vector<Group> batch_groups;
   std::vector<Relabel> relabels;
-  size_t next_hit = 0;  // of the batch under way
+  size_t next_hit = 0;  // in the current batch
   size_t next_number = 0;
-  std::vector<uint32_t> touched;  // records that may hold lines of the batch under way
+  std::vector<uint32_t> touched;  // records that may have lines of the current batch
   size_t places = 0, form_bytes = 0, sample_bytes = 0;
   uint32_t folded_form = kNone, folded_writer = kNone;
   uint64_t lines = 0, bytes = 0, events = 0;
   Drops drops;
   TimeNs first = kNoTime, last = kNoTime;
   HostAliases aliases;
-  std::map<std::string, std::string> names;           // of hosts that have another: the one in use
-  std::map<std::string, std::string> host_of_common;  // by common_host_name; empty: of several
+  std::map<std::string, std::string> names;           // of hosts with several names: the preferred name
+  std::map<std::string, std::string> host_of_common;  // by common_host_name; empty: several hosts
 
   uint32_t writer_id(const WriterKey& key) {
     const uint64_t hash = mix64(hash64(key.host), mix64((uint64_t{key.rank} << 32) | key.local, key.task));
@@ -161,7 +161,7 @@ struct JobLog::Impl {
     return seen.count > 0 ? pair_key(seen.writer, forms[seen.form].cluster) : 0;
   }
 
-  // Null where no more are kept.
+  // Null if no more groups are kept.
   GroupStats* group(uint32_t writer, ClusterId cluster) {
     auto& list = templates[cluster].groups;
     const uint64_t key = pair_key(writer, cluster);
@@ -191,8 +191,8 @@ struct JobLog::Impl {
     widen(out->first_ns, out->last_ns, seen.last_ns);
   }
 
-  // Groups are more than the core's cache holds: what the next ones need is fetched meanwhile, first the slot
-  // that tells where their counts are, then the counts.
+  // Groups exceed the core's cache. Prefetches the data of the next groups: first the slot with the location
+  // of their counts, then the counts.
   void fetch_group(size_t i) const {
     if (i + 2 * kAhead < batch_groups.size()) group_ids.prefetch(group_key(batch_groups[i + 2 * kAhead]));
     if (i + kAhead >= batch_groups.size()) return;
@@ -213,7 +213,7 @@ struct JobLog::Impl {
     }
   }
 
-  // `text_line`: where the text stands; a traceback's place is its first line.
+  // `text_line`: line of the text; the place of a traceback is its first line.
   void add_place(uint32_t form, const LogPlace& place, std::string_view text, uint64_t text_line) {
     TemplateStats& stats = templates[forms[form].cluster];
     if (stats.placed < limits::kPlaces) {
@@ -252,10 +252,10 @@ struct JobLog::Impl {
     return std::nullopt;
   }
 
-  // Rules found in one event. The general ones among them give way.
+  // Adds the rules found in one event. General rules give way to specific ones.
   void add_rules(std::vector<RuleLine>& found, uint32_t form, const LogPlace& place) {
     const bool particular = std::any_of(found.begin(), found.end(), [](const RuleLine& r) {
-      return !r.general && (r.handled || r.known > Known::kNote);
+      return !r.general && (r.handled || r.known > Meaning::kNote);
     });
     for (size_t i = 0; i < found.size(); ++i) {
       RuleLine& line = found[i];
@@ -274,7 +274,7 @@ struct JobLog::Impl {
     found.clear();
   }
 
-  // The rules found in line i of the batch.
+  // Moves the rule matches in line i of the batch to `out`.
   void take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLine>& out) {
     while (next_hit < batch.hits.size() && batch.hits[next_hit].line < i) ++next_hit;
     for (; next_hit < batch.hits.size() && batch.hits[next_hit].line == i; ++next_hit) {
@@ -282,11 +282,11 @@ struct JobLog::Impl {
       const LineRecord& line = batch.lines[i];
       RuleLine& r = out.emplace_back();
       r.rule = hit.rule;
-      // What a program itself calls information is no failure of it.
-      const bool told = hit.level == Level::kInfo || hit.level == Level::kDebug;
-      // A kernel says "still trying" of what hangs, and its rules know their lines.
-      r.handled = !hit.kernel && (batch.forms[line.form].shape.handled || told);
-      r.known = r.handled ? Known::kNote : hit.known;
+      // A line of level info or debug is not a failure of its program.
+      const bool reported = hit.level == Level::kInfo || hit.level == Level::kDebug;
+      // The kernel writes "still trying" about hangs, and its rules know their lines.
+      r.handled = !hit.kernel && (batch.forms[line.form].shape.handled || reported);
+      r.known = r.handled ? Meaning::kNote : hit.known;
       r.general = hit.general;
       r.kernel = hit.kernel;
       r.event = hit.event;
@@ -300,7 +300,7 @@ struct JobLog::Impl {
     }
   }
 
-  // An event that was held back until it was complete.
+  // Adds an event that was pending until complete.
   void add_held(const RecordEvent& event) {
     const LogPlace& place = event.place;
     WriterStats& writer = writers[place.writer];
@@ -315,7 +315,7 @@ struct JobLog::Impl {
     if (event.shape.stage) writer.stage = event.shape.stage;
   }
 
-  // A line that is an event of its own.
+  // Adds a line that is its own event.
   void add_event(const LogBatch& batch, uint32_t i, Group& group, const LogPlace& place) {
     const LineRecord& line = batch.lines[i];
     if (group.count++ == 0) group.untimed = place.time_ns == kNoTime;
@@ -339,14 +339,14 @@ struct JobLog::Impl {
       const uint64_t moves = iterations.moves();
       const bool rose = iterations.progress(
           group.writer, key, kind, {place.time_ns, progress->iteration, place.source, form.key, place.line});
-      // Behind a progress bar stands another message: the bar counts, not that message.
+      // Another message follows the progress bar in the line: the bar counts, not that message.
       const bool counts = seen.shape.progress || kind == CounterKind::kCounts;
       templates[form.cluster].rises += counts && rose;
       if (iterations.moves() > moves && !batch.condensed) keep_progress(place, message);
     } else {
       iterations.event(group.writer, form.key);
     }
-    if (group.form != folded_form) course.take(group.form, number, message);
+    if (group.form != folded_form) course.add(group.form, number, message);
     if (seen.shape.stage) writer.stage = seen.shape.stage;
   }
 
@@ -361,7 +361,7 @@ struct JobLog::Impl {
 
   void renumber_rules(const std::vector<uint32_t>& to) {
     rule_lines.renumber(to);
-    for (Source& source : sources)
+    for (SourceState& source : sources)
       for (auto& [record, held] : source.held) renumber(held, to);
   }
 
@@ -371,20 +371,21 @@ struct JobLog::Impl {
     quoted.push_back({end.source, end.writer, begin, end.line});
   }
 
-  void walk_lines(LogBatch& batch, Source& source) {
+  void walk_lines(LogBatch& batch, SourceState& source) {
     std::vector<RuleLine> found;
     next_hit = next_number = 0;
     for (uint32_t i = 0; i < batch.lines.size(); ++i) {
       LineRecord& line = batch.lines[i];
       if (!line.skipped) widen(source.first, source.last, line.time_ns);
       if (line.form == kNoForm) continue;
+      CULPRIT_DCHECK(line.group < batch_groups.size() && line.form < batch.forms.size());
       Group& group = batch_groups[line.group];
       const LogPlace place{batch.source, group.writer, source.lines + i + 1, line.time_ns};
       note_time(place);
       Record& record = source.records[group.record];
       const FormShape& shape = batch.forms[line.form].shape;
       if (next_hit < batch.hits.size() && batch.hits[next_hit].line <= i) take_hits(batch, i, found);
-      if (const auto begin = source.quotes.take(group.record, shape, line.own_time, place.line))
+      if (const auto begin = source.quotes.add_line(group.record, shape, line.own_time, place.line))
         drop_quoted(place, *begin);
       if (shape.kind == ShapeKind::kPlain && !shape.ignored && !record.open()) {
         record.plain(group.form);
@@ -404,18 +405,19 @@ struct JobLog::Impl {
     touched.clear();
   }
 
-  // Takes a line into its writer's record; whether it is an event of its own. A traceback counts for the
-  // rules found in its exception's line alone: those before it show program text.
-  bool walk_record(LogBatch& batch, Source& source, uint32_t i, std::vector<RuleLine>& found) {
+  // Adds a line to its writer's record; returns whether the line is its own event. For a traceback, only
+  // rules in the line of its exception count: earlier lines show program text.
+  bool walk_record(LogBatch& batch, SourceState& source, uint32_t i, std::vector<RuleLine>& found) {
+    CULPRIT_DCHECK(i < batch.lines.size());
     LineRecord& line = batch.lines[i];
     const Group& group = batch_groups[line.group];
     Record& record = source.records[group.record];
     const LogPlace place{batch.source, group.writer, source.lines + i + 1, line.time_ns};
     std::optional<RecordEvent> done;
     const bool list = record.list();
-    const LineRole role = record.take({i, group.form, &batch.forms[line.form].shape, batch.message(line),
-                                       line.indented != 0, line.own_time != 0, place},
-                                      done, relabels);
+    const LineRole role = record.add({i, group.form, &batch.forms[line.form].shape, batch.message(line),
+                                      line.indented != 0, line.own_time != 0, place},
+                                     done, relabels);
     touched.push_back(group.record);
     line.continued = role == LineRole::kContinues;
     if (done) {
@@ -442,17 +444,17 @@ struct JobLog::Impl {
     for (RuleLine& r : found) r.text = fmt::format("{}: {}", event.text, code.text);
   }
 
-  // `at_end`: nothing follows in its source.
+  // `at_end`: no more lines follow in its source.
   void close_held(const RecordEvent& event, std::vector<RuleLine>& found, bool at_end = false) {
     add_held(event);
     const bool handled = was_handled(event);
     for (RuleLine& r : found) {
       r.handled = r.handled || handled;
-      if (handled) r.known = Known::kNote;
+      if (handled) r.known = Meaning::kNote;
       r.own_time = event.own_time;
       r.death = event.uncaught || event.shape.kind == ShapeKind::kRootCause;
       r.exception = r.exception || event.uncaught;
-      if (r.text.ends_with(event.text)) r.text = event.text;  // without the frame drawn around it
+      if (r.text.ends_with(event.text)) r.text = event.text;  // without the frame around it
       if (event.shape.kind != ShapeKind::kRootCause) continue;
       r.about = listed_host(event.text);
       r.about_rank = listed_rank(event.text, r.text);
@@ -469,14 +471,14 @@ struct JobLog::Impl {
     add_rules(found, event.form, event.place);
   }
 
-  // A traceback that belongs to its writer's line before it ("upload failed, will retry in 30 s") and that
-  // does not begin at the entry of a process.
+  // Whether the program handled the exception: the traceback follows a line of its writer ("upload failed,
+  // will retry in 30 s") and does not begin at the entry point of a process.
   bool was_handled(const RecordEvent& event) const {
     if (event.uncaught || event.before == kNoForm || event.shape.kind == ShapeKind::kRootCause) return false;
     return templates[forms[event.before].cluster].shape.handled;
   }
 
-  // An exception that ended its process and that no rule knows.
+  // A rule line for an exception that ended its process and matches no rule.
   static RuleLine uncaught(const RecordEvent& event) {
     RuleLine line;
     line.rule = JobLog::kNoRule;
@@ -487,7 +489,7 @@ struct JobLog::Impl {
     return line;
   }
 
-  void end(Source& source) {
+  void end(SourceState& source) {
     std::optional<RecordEvent> done;
     for (uint32_t i = 0; i < source.records.size(); ++i) {
       source.records[i].finish(done, relabels);
@@ -500,8 +502,8 @@ struct JobLog::Impl {
     source.record_of = {};
   }
 
-  // A batch tells its forms and writers by numbers of its own. `trimmed`: some of them have no line left.
-  void open_groups(const LogBatch& batch, Source& source, bool trimmed) {
+  // Resolves the batch's own numbers of forms and writers. `trimmed`: some of them have no lines left.
+  void open_groups(const LogBatch& batch, SourceState& source, bool trimmed) {
     std::vector<bool> used(batch.groups.size(), !trimmed);
     for (size_t i = 0; trimmed && i < batch.lines.size(); ++i)
       if (batch.lines[i].form != kNoForm) used[batch.lines[i].group] = true;
@@ -523,7 +525,7 @@ struct JobLog::Impl {
     }
   }
 
-  OpenWriter open_writer(const WriterKey& key, Source& source) {
+  OpenWriter open_writer(const WriterKey& key, SourceState& source) {
     const uint32_t id = writer_id(key);
     const auto next = static_cast<uint32_t>(source.records.size());
     const auto [record, fresh] = source.record_of.try_emplace(id, next);
@@ -561,12 +563,12 @@ struct JobLog::Impl {
     relabels.clear();
   }
 
-  // Moves the counts of clusters that were absorbed to the one that holds them now.
+  // Moves the counts of absorbed clusters to their current cluster.
   void merge_templates() {
     bool merged = false;
     for (FormStats& form : forms) {
-      if (form.count > form.told) miner.add(form.text, form.count - form.told);
-      form.told = std::max(form.told, form.count);
+      if (form.count > form.reported) miner.add(form.text, form.count - form.reported);
+      form.reported = std::max(form.reported, form.count);
     }
     miner.settle();
     templates.resize(miner.size());
@@ -625,7 +627,7 @@ struct JobLog::Impl {
     }
   }
 
-  // Bare task numbers (srun -l) are ranks where there are as many as ranks, else they number the hosts.
+  // Bare task numbers (srun -l) are ranks if there are as many tasks as ranks; else they number the hosts.
   bool tasks_are_hosts() const {
     if (job.hosts.size() < 2 || job.ranks_per_host.value_or(1) == 1) return false;
     std::set<uint32_t> tasks;
@@ -634,9 +636,9 @@ struct JobLog::Impl {
     return !tasks.empty() && tasks.size() <= job.hosts.size() && *tasks.rbegin() < job.hosts.size();
   }
 
-  void count_hosts(const Source& source) {
+  void count_hosts(const SourceState& source) {
     if (!source.info.host) return;
-    std::map<uint32_t, uint64_t> counts;  // of lines by writer
+    std::map<uint32_t, uint64_t> counts;  // number of lines by writer
     for (const Group& group : batch_groups)
       if (group.count > 0) counts[group.writer] += group.count;
     for (const auto& [writer, n] : counts) aliases.count(*source.info.host, writers[writer].key.host, n);
@@ -686,8 +688,9 @@ struct JobLog::Impl {
     activity[place.writer].add(place.time_ns, 1);
   }
 
-  // The first lines of a batch have the time of the line before them. Whether that left some of them out.
-  static bool fill_times(LogBatch& batch, const Source& source) {
+  // Gives the first lines of a batch the source's last time. Returns whether this excluded lines by their
+  // time.
+  static bool fill_times(LogBatch& batch, const SourceState& source) {
     const uint64_t skipped = batch.skipped_lines;
     for (LineRecord& line : batch.lines) {
       if (line.time_ns != kNoTime) break;
@@ -718,7 +721,8 @@ void JobLog::add_pool_form(uint64_t hash, std::string_view form) {
 
 void JobLog::add(LogBatch& batch) {
   Impl& s = *impl_;
-  Impl::Source& source = s.sources[batch.source];
+  CULPRIT_CHECK(batch.source < s.sources.size());
+  Impl::SourceState& source = s.sources[batch.source];
   s.open_groups(batch, source, Impl::fill_times(batch, source));
   s.walk_lines(batch, source);
   s.count_groups();

@@ -1,6 +1,6 @@
-// What is kept of a job's logs: not the lines, but counts by template and writer, a bounded number of places,
-// the progress of the iterations, the rhythm of each writer. Memory grows with templates and writers, not
-// with lines. Fed with batches in the order of their sources and indexes; one thread; pure.
+// The kept state of a job's logs: no lines, but counts by template and writer, a bounded number of places,
+// iterations, and each writer's rhythm. Memory grows with templates and writers, not with lines. Batches
+// arrive in the order of their sources and indexes; one thread; pure.
 #pragma once
 
 #include <cstdint>
@@ -35,25 +35,25 @@ struct GroupStats {
 struct TemplateStats {
   uint64_t count = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
-  bool untimed = false;  // its first lines came before any time was known: first_ns is too late
+  bool untimed = false;  // its first lines preceded the first known time: first_ns is too late
   Level level = Level::kNone;
   FormShape shape;
-  Known known = Known::kNothing;  // the most that a rule says of any of its lines
-  bool shaped = false;            // `shape` is that of a form
-  bool partial = false;           // some of its lines are in no group: limits::kGroups was reached
-  uint64_t rises = 0;             // lines in which its writer's iteration was further than before
-  // Whether counting iterations is what its lines are for, and not just something that they mention.
+  Meaning known = Meaning::kNothing;  // the strongest meaning of a rule on its lines
+  bool shaped = false;                // `shape` is set from a form
+  bool partial = false;               // some lines are in no group: limits::kGroups was reached
+  uint64_t rises = 0;                 // lines with a higher iteration than their writer had before
+  // Whether the purpose of its lines is to count iterations, not only a mention.
   bool is_progress() const { return rises >= 2 && rises * 4 >= count; }
-  std::vector<LogPlace> places;    // the first ones
-  size_t placed = 0;               // of them, kept or not
-  std::vector<LogSample> samples;  // the first one of each of a few writers
+  std::vector<LogPlace> places;    // the earliest ones
+  size_t placed = 0;               // number of places, kept or not
+  std::vector<LogSample> samples;  // one each of a few writers: the first
   std::vector<GroupStats> groups;  // by writer, in order of writer
 };
 
-// A writer's rhythm: how long it usually is silent.
+// A writer's rhythm: its usual silence between lines.
 struct Rhythm {
   uint64_t gaps = 0;
-  TimeNs longest_ns = 0;  // but for the gap after its last line, which is not over
+  TimeNs longest_ns = 0;  // without the gap after its last line, which has not ended
   void add(TimeNs gap) { ++gaps, longest_ns = std::max(longest_ns, gap); }
 };
 
@@ -64,39 +64,39 @@ struct WriterStats {
   uint64_t lines = 0, events = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
   Rhythm rhythm;
-  std::optional<Stage> stage;  // that its last staged line belongs to
+  std::optional<Stage> stage;  // of its last line with a stage
 };
 
-// An event in which a rule was found, kept with its text: a line, a traceback (by its exception), a list.
+// An event that matches a rule, with its text: a line, a traceback (by its exception), a list.
 struct RuleLine {
   LogPlace place;
-  ClusterId cluster = 0;      // as given out; resolve it
+  ClusterId cluster = 0;      // as first assigned; use Miner::resolve
   uint64_t writer_event = 0;  // events of its writer before it
   uint64_t source_event = 0;  // events in its source before it
-  uint64_t text_line = 0;     // in its source, of `text`: a traceback's place is its first line
+  uint64_t text_line = 0;     // line of `text` in its source: a traceback's place is its first line
   OwnStep own_step;           // of its writer, at this line
   uint32_t rule = 0;          // index into the rules in use
-  Known known = Known::kNote;
+  Meaning known = Meaning::kNote;
   bool general = false;    // gives way to other rules on the same event
-  bool kernel = false;     // a kernel's message
-  bool event = false;      // an event of a trace
+  bool kernel = false;     // a kernel message
+  bool event = false;      // a trace event
   bool exception = false;  // an exception of the program
-  bool own_time = true;    // its time stands in the line itself
-  bool death = false;    // an uncaught exception, or a launcher's list of failures: the process ends with it
-  bool handled = false;  // the line itself says that it was mended or is no failure
+  bool own_time = true;    // the line itself has its time
+  bool death = false;      // an uncaught exception or a launcher's list of failures: the process ends with it
+  bool handled = false;    // the line itself says that the fault was repaired or is no failure
   std::string text;
-  std::vector<std::string> holes;      // in the order of the rule's
-  std::string about;                   // the host that a launcher's list names; empty: its writer's
-  std::optional<uint32_t> about_rank;  // the rank whose entry of a launcher's list this is
+  std::vector<std::string> holes;      // in the order of the rule's holes
+  std::string about;                   // the host in a launcher's list; empty: the writer's host
+  std::optional<uint32_t> about_rank;  // the rank of this entry in a launcher's list
 };
 
-// Lines written over time by one writer, in bins that double as the job grows.
+// Lines of one writer over time, in bins that double in width as the job grows.
 struct ActivityBins {
   size_t bins = 256;  // a power of two
   TimeNs origin_ns = kNoTime, width_ns = 0;
   std::vector<uint32_t> counts;
   void add(TimeNs time, uint32_t n);
-  double between(TimeNs from, TimeNs to) const;  // lines, bins taken to be even
+  double between(TimeNs from, TimeNs to) const;  // lines, if evenly distributed within bins
 };
 
 class JobLog {
@@ -104,63 +104,62 @@ class JobLog {
   explicit JobLog(const JobFile& job);
   ~JobLog();
 
-  // Sources are numbered from 0 in the order in which they are opened.
+  // Sources are numbered from 0 in the order of opening.
   SourceId open_source(const SourceInfo& info);
-  // Forms of a normal pool, so that its messages and this job's meet in one template.
+  // Adds forms of a normal pool, so that the pool's messages and this job's share templates.
   void add_pool_form(uint64_t hash, std::string_view form);
-  // Fills in the times of the batch's first lines from the source's last one, and says which lines belong to
-  // the event of another. An event that a later batch may continue is counted when it is complete, at the
-  // latest with the source's last batch.
+  // Sets the times of the batch's first lines from the source's last one, and marks lines that continue an
+  // event. An event that a later batch may continue is counted when complete, at the latest with the source's
+  // last batch.
   void add(LogBatch& batch);
-  // Other rules are in use: those that were `rule` are `to[rule]` now, or kNoRule: what they found is
-  // forgotten.
+  // The rules changed: index `rule` becomes `to[rule]`, or kNoRule, which discards the results of that rule.
   static constexpr uint32_t kNoRule = 0xffffffff;
   void renumber_rules(const std::vector<uint32_t>& to);
-  // Settles the templates and gathers their counts; call once before the accessors below. Repeatable.
+  // Settles the templates and collects their counts; call before the accessors below. Repeatable.
   void settle();
 
   const std::vector<SourceInfo>& sources() const;
   uint64_t lines_of(SourceId source) const;  // with SourceInfo::lines_before
   uint64_t events_of(SourceId source) const;
   const std::vector<WriterStats>& writers() const;  // resolved by settle()
-  // By cluster; only those that Miner::resolve gives have counts.
+  // By cluster; only results of Miner::resolve have counts.
   const std::vector<TemplateStats>& templates() const;
   const std::vector<ClusterId>& clusters() const;  // resolved, with at least one line of the job
   const Miner& miner() const;
   struct FormStats {
     std::string text;
     ClusterId cluster = 0;  // resolved by settle()
-    ClusterId key = 0;      // as first given out: the symbol of this form in iterations()
-    uint64_t count = 0;     // events of the job; 0: only the pool has it
-    uint64_t told = 0;      // of those, told to the miner
+    ClusterId key = 0;      // as first assigned: the symbol of this form in iterations()
+    uint64_t count = 0;     // events of the job; 0: only in the pool
+    uint64_t reported = 0;  // part of `count` that the miner has
     uint64_t hash = 0;      // form_hash of its messages
   };
   const std::vector<FormStats>& forms() const;
-  // The forms of the batch added last, as indexes into forms(): last_forms()[line.form]. Lines of a record
-  // that began in an earlier batch or ends in a later one have their own.
+  // The forms of the last batch, as indexes into forms(): last_forms()[line.form]. Lines of a record that
+  // spans batches have entries of their own.
   const std::vector<uint32_t>& last_forms() const;
 
   const Iterations& iterations() const;
-  // The course of the training's own numbers, as its lines give them.
+  // The training's own numbers over time, from its lines.
   const Numbers& numbers() const;
-  // The last lines that told of progress, oldest first: a few.
+  // A few of the last progress lines, oldest first.
   const std::vector<LogSample>& last_progress() const;
-  const std::vector<RuleLine>& rule_lines() const;    // in the order in which they came
-  const std::vector<RuleLine>& uncaught() const;      // exceptions that ended a process and no rule knows
+  const std::vector<RuleLine>& rule_lines() const;    // in order of arrival
+  const std::vector<RuleLine>& uncaught() const;      // exceptions that ended a process and match no rule
   const std::vector<ActivityBins>& activity() const;  // by writer
   uint64_t lines() const;
   uint64_t bytes() const;
   uint64_t events() const;
   uint64_t unplaced_lines() const;
-  // What was lost to the bounds: of the job as a whole, and of a source by its number.
+  // Data dropped because of limits: by the job as a whole, and by sources.
   Drops drops() const;
-  // The first and the last time in a source; kNoTime where it has none.
+  // The first and last time in a source; kNoTime without times.
   std::pair<TimeNs, TimeNs> span_of(SourceId source) const;
   uint64_t cut_lines_of(SourceId source) const;
   TimeNs first_ns() const;
   TimeNs last_ns() const;
   const JobFile& job() const;
-  // The job's host that also has this name ("node7" for "node7.cluster.local"); empty: none.
+  // The job's host with this other name ("node7" for "node7.cluster.local"); empty: none.
   std::string host_called(std::string_view name) const;
 
  private:

@@ -7,28 +7,28 @@
 namespace culprit::logs {
 namespace {
 
-// A buffer that grew beyond is given back: thousands of sources wait with a line of a few hundred bytes.
+// Larger buffers are freed: thousands of sources wait with a line of a few hundred bytes.
 constexpr size_t kKeptBuffer = 4096;
 
 }  // namespace
 
-// Takes what has no newline.
+// Keeps text without a newline.
 void LineFeed::keep(std::string_view text) {
-  const size_t most = limits::kLineBytes + 1;  // one more, so that it is seen to be cut
+  const size_t most = limits::kLineBytes + 1;  // one byte more, which marks the line as cut
   const std::string_view kept = text.substr(0, most - std::min(most, rest_.size()));
   rest_ += kept;
   lost_ += text.size() - kept.size();
 }
 
-void LineFeed::give(std::string_view lines, bool last, const Take& take) {
+void LineFeed::emit(std::string_view lines, bool last, const Take& take) {
   const uint64_t size = lines.size() + lost_;
   take({source_, index_++, offset_, lines, size, last});
   offset_ += size;
   lost_ = 0;
 }
 
-void LineFeed::give_rest(bool last, const Take& take) {
-  give(rest_, last, take);
+void LineFeed::emit_rest(bool last, const Take& take) {
+  emit(rest_, last, take);
   rest_.clear();
   if (rest_.capacity() > kKeptBuffer) rest_ = {};
 }
@@ -43,25 +43,25 @@ void LineFeed::feed(std::string_view bytes, const Take& take) {
       continue;
     }
     if (rest_.empty()) {
-      give(part.substr(0, end + 1), false, take);
+      emit(part.substr(0, end + 1), false, take);
     } else {
       const size_t first = part.find('\n');
       keep(part.substr(0, first));
       rest_ += part.substr(first, end + 1 - first);
-      give_rest(false, take);
+      emit_rest(false, take);
     }
     keep(part.substr(end + 1));
   }
 }
 
 void LineFeed::break_line(const Take& take) {
-  if (!rest_.empty()) give_rest(false, take);
+  if (!rest_.empty()) emit_rest(false, take);
 }
 
-void LineFeed::end(const Take& take) { give_rest(true, take); }
+void LineFeed::end(const Take& take) { emit_rest(true, take); }
 
 void LineFeed::pause(bool with_rest, const Take& take) {
-  if (with_rest) return give_rest(true, take);
+  if (with_rest) return emit_rest(true, take);
   take({source_, index_++, offset_, {}, 0, true});
 }
 

@@ -1,5 +1,5 @@
-// A source's bytes, cut anywhere, as the whole lines that LineParser takes: keeps the line that has no end
-// yet, as much of it as parsing looks at. Pure; one thread. What take() is given is borrowed for the call.
+// Converts a source's bytes, cut anywhere, to the whole lines for LineParser. Keeps the incomplete last line,
+// up to the length that parsing reads. Pure; one thread. The argument of `take` is borrowed for the call.
 #pragma once
 
 #include <functional>
@@ -17,23 +17,23 @@ class LineFeed {
   explicit LineFeed(SourceId source = 0) : source_(source) {}
 
   void feed(std::string_view bytes, const Take& take);
-  // What follows is not the rest of the line that has no end yet.
+  // The next bytes do not continue the incomplete line.
   void break_line(const Take& take);
-  // Nothing follows.
+  // No bytes follow.
   void end(const Take& take);
-  // The source is quiet: records are complete; with_rest: so is the last line, which has no newline.
+  // The source is quiet: records are complete. with_rest: the last line is complete without a newline.
   void pause(bool with_rest, const Take& take);
   std::string_view rest() const { return rest_; }
   SourceId source() const { return source_; }
 
  private:
   void keep(std::string_view text);
-  void give(std::string_view lines, bool last, const Take& take);
-  void give_rest(bool last, const Take& take);
+  void emit(std::string_view lines, bool last, const Take& take);
+  void emit_rest(bool last, const Take& take);
 
   SourceId source_;
-  std::string rest_;   // of the line that has no end yet
-  uint64_t lost_ = 0;  // bytes of that line beyond
+  std::string rest_;   // of the incomplete line
+  uint64_t lost_ = 0;  // bytes of that line beyond the limit
   uint64_t offset_ = 0, index_ = 0;
 };
 

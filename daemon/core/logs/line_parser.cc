@@ -11,17 +11,16 @@
 namespace culprit::logs {
 namespace {
 
-// Shapes of this many forms are remembered between batches; a job has a few thousand.
+// Cached shapes of forms; a job has a few thousand forms.
 constexpr size_t kShapeCache = 1 << 16;
-// Keys of messages whose forms are remembered: they must stay in the core's own cache to be worth their
-// while.
+// Cached keys of messages with known forms. The cache is useful only if it fits the core's own cache.
 constexpr size_t kKnownForms = 1 << 13;
-// Look-ups under way at a time: as many as a core has room for.
+// Concurrent look-ups: as many as a core supports.
 constexpr size_t kAhead = 8;
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r") == std::string_view::npos; }
 
-// What a terminal would show of a line with carriage returns: its last piece that is not empty.
+// The text that a terminal shows of a line with carriage returns: its last non-empty part.
 std::string_view last_overwrite(std::string_view line) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   const size_t at = line.rfind('\r');
@@ -35,11 +34,11 @@ uint64_t writer_hash(std::string_view host, uint32_t rank, uint32_t local, bool 
 }  // namespace
 
 struct LineParser::Impl {
-  // A message seen before: the form that its key stands for.
+  // The form of an earlier message with this key.
   struct KnownForm {
     uint64_t key = 0;
     uint64_t hash = 0;
-    uint64_t batch = 0;  // in which `form` is its number
+    uint64_t batch = 0;  // batch in which `form` is valid
     uint32_t form = 0;
   };
 
@@ -54,8 +53,8 @@ struct LineParser::Impl {
   LogBatch* batch = nullptr;
   const SourceInfo* source = nullptr;
   std::string_view text;
-  bool returns =
-      false;  // whether the text has carriage returns: most have none, and no line need be searched
+  // The text has carriage returns; most texts have none, which saves a search in each line.
+  bool returns = false;
   TimeNs time = kNoTime;
 
   void begin(const TextChunk& chunk, const SourceInfo& info, LogBatch& out) {
@@ -131,8 +130,8 @@ struct LineParser::Impl {
 
   static uint64_t group_key(const LineRecord& line) { return (uint64_t{line.group} << 32) | line.form; }
 
-  // Until here a line's group is its writer. The groups of a large batch are too many for the core's cache:
-  // one after the other, their look-ups wait together.
+  // Before this call a line's group is its writer. The groups of a large batch exceed the core's cache, so
+  // the look-ups are prefetched and overlap.
   void group_lines() {
     std::vector<LineRecord>& lines = batch->lines;
     for (size_t i = 0; i < lines.size(); ++i) {
@@ -146,7 +145,7 @@ struct LineParser::Impl {
     }
   }
 
-  // The message behind a bar has the bar's writer and time where it names none.
+  // A message after a progress bar gets missing writer and time from the bar.
   static Header parse_behind(std::string_view bar, std::string_view line, HeaderParser& headers) {
     const Header before = headers.parse(bar);
     Header header = headers.parse(line);
@@ -164,7 +163,7 @@ struct LineParser::Impl {
     return bar.empty() ? std::nullopt : progress_of(bar);
   }
 
-  void take(std::string_view line, HeaderParser& headers) {
+  void parse_line(std::string_view line, HeaderParser& headers) {
     const auto index = static_cast<uint32_t>(batch->lines.size());
     if (line.size() > limits::kLineBytes) {
       line = line.substr(0, limits::kLineBytes);
@@ -205,9 +204,9 @@ struct LineParser::Impl {
     if (!scanner->wants(begin + line.size())) return;
     const bool kernel =
         header.kernel || source->kind == SourceKind::kKernel || message.starts_with("kernel: ");
-    scanner->take({index, begin, begin + line.size(), message, header.level, kernel,
-                   source->kind == SourceKind::kEvent},
-                  *batch);
+    scanner->on_line({index, begin, begin + line.size(), message, header.level, kernel,
+                      source->kind == SourceKind::kEvent},
+                     *batch);
   }
 };
 
@@ -228,7 +227,7 @@ void LineParser::parse(const TextChunk& chunk, const SourceInfo& source, LogBatc
   while (at < end) {
     const auto* newline = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
     const char* const stop = newline ? newline : end;
-    impl_->take(std::string_view(at, static_cast<size_t>(stop - at)), headers);
+    impl_->parse_line(std::string_view(at, static_cast<size_t>(stop - at)), headers);
     at = stop + 1;
   }
   impl_->group_lines();

@@ -1,7 +1,6 @@
-// Makes a LogBatch of a piece of text: splits lines, strips headers, masks messages. The result depends only
-// on the text and the options, never on what the parser saw before: several threads with a parser each give
-// the same as one. What depends on earlier lines (records of several lines) is left to the engine. A parser
-// belongs to one thread.
+// Parses a piece of text to a LogBatch: splits lines, strips headers, masks messages. The result depends only
+// on the text and the options, not on earlier text: several threads with one parser each give the result of
+// one. The engine joins records of several lines. A parser belongs to one thread.
 #pragma once
 
 #include <memory>
@@ -14,19 +13,19 @@
 namespace culprit::logs {
 
 struct ParseOptions {
-  Zone zone;                  // of times that name none
-  TimeNs since_ns = kNoTime;  // lines outside are skipped; kNoTime: no bound
+  Zone zone;                  // for times without a zone
+  TimeNs since_ns = kNoTime;  // lines outside are skipped; kNoTime: no limit
   TimeNs until_ns = kNoTime;
 };
 
 class LineParser {
  public:
-  // Without a scanner no line is a hit of a rule.
+  // Without a scanner no line matches a rule.
   explicit LineParser(const ParseOptions& options, std::unique_ptr<LineScanner> scanner = nullptr);
   ~LineParser();
   LineParser(LineParser&&) noexcept;
 
-  // `batch` is overwritten; its memory is used again.
+  // Overwrites `batch` and reuses its memory.
   void parse(const TextChunk& chunk, const SourceInfo& source, LogBatch& batch);
 
  private:

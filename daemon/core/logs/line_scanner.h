@@ -1,4 +1,4 @@
-// What looks for known wordings in the lines of a block while they are parsed: core/rules does. One thread.
+// Interface for finding known wordings in lines while parsing; implemented by core/rules. One thread.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,23 @@ struct ScannedText {
   uint32_t index = 0;          // of the line in its batch
   size_t begin = 0, end = 0;   // of the line in the block
   std::string_view message;    // within it
-  Level level = Level::kNone;  // as its header says
-  bool kernel = false;         // a kernel's message
-  bool event = false;          // an event of a trace
+  Level level = Level::kNone;  // from the line's header
+  bool kernel = false;         // a kernel message
+  bool event = false;          // a trace event
 };
 
 class LineScanner {
  public:
   virtual ~LineScanner() = default;
-  // A block of whole lines, borrowed until the next one.
+  // Starts a block of whole lines, borrowed until the next call.
   virtual void begin(std::string_view block) = 0;
-  // Whether a line that ends at `end` need be given to take().
+  // Whether on_line() needs a line that ends at `end`.
   bool wants(size_t end) const { return next_ <= end; }
-  // Lines come in order; what is found is appended to the batch's hits.
-  virtual void take(const ScannedText& line, LogBatch& batch) = 0;
+  // Call for lines in order; appends matches to the batch's hits.
+  virtual void on_line(const ScannedText& line, LogBatch& batch) = 0;
 
  protected:
-  size_t next_ = 0;  // no line that ends before it has anything
+  size_t next_ = 0;  // lines that end before it match nothing
 };
 
 }  // namespace culprit::logs

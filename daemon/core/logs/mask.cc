@@ -1,13 +1,13 @@
-// The scan: whitespace and the bytes that can begin a variable part ("special") are found 64 bytes at a time;
-// only tokens with special bytes are looked into (mask_token.cc). What lies between two tokens with holes is
-// a literal stretch, hashed at once; so the hash is one over the canonical text, cut at its holes.
+// The scan. It finds whitespace and bytes that can begin a variable part ("special") 64 bytes at a time. Only
+// tokens with special bytes are parsed (mask_token.cc). The text between two tokens with holes is a literal
+// stretch, hashed at once. So the hash covers the canonical text, cut at its holes.
 #include "core/logs/mask.h"
 
 #include <array>
 #include <bit>
 #include <cstring>
 
-// Inlined: the stretches are short, and a call costs as much as their hash.
+// Inlined: the stretches are short, and a function call costs as much as their hash.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -19,9 +19,9 @@
 namespace culprit::logs {
 namespace {
 
-// Between a progress bar and its bracket stand only the counts (" 123456789/987654321 ").
+// Maximum text between a progress bar and its bracket, which has only the counts (" 123456789/987654321 ").
 constexpr size_t kCountsBytes = 40;
-constexpr size_t kUnitBytes = 8;  // one more than the longest unit
+constexpr size_t kUnitBytes = 8;  // the longest unit plus one
 constexpr size_t kWords = limits::kMessageBytes / 64;
 
 template <class Sink>
@@ -36,8 +36,8 @@ class Scan {
   }
 
   void run() {
-    size_t at = 0;       // what lies before is dealt with
-    size_t stretch = 0;  // where the literal stretch began
+    size_t at = 0;       // end of the processed text
+    size_t stretch = 0;  // begin of the literal stretch
     for (size_t bit = next_special(0); bit < size_; bit = next_special(at)) {
       const size_t from = token_begin(bit, at);
       at = token_end(bit);
@@ -85,7 +85,7 @@ class Scan {
     }
   }
 
-  // Whether whitespace within [from, to) is anything but single spaces.
+  // Whether whitespace in [from, to) is anything but single spaces.
   bool irregular(size_t from, size_t to) const {
     const size_t first = from / 64, last = (to - 1) / 64;
     for (size_t w = first; w <= last; ++w) {
@@ -130,8 +130,8 @@ class Scan {
     return end < size_ ? end : size_;
   }
 
-  // A month's name before a number ("Jun 18 02:08:12", "Sun Jun 18"), and the day's before it, are of the
-  // date.
+  // Begin of a date whose number is at `from`, with the names of month and day ("Jun 18 02:08:12", "Sun Jun
+  // 18").
   size_t before_date(size_t stretch, size_t from) const {
     if (from < stretch + 4 || begin_[from - 1] != ' ') return from;
     size_t word = from - 1;
@@ -147,8 +147,8 @@ class Scan {
     return start;
   }
 
-  // What belongs to the hole that the token ends with though whitespace stands between: a unit, the rest of a
-  // progress bar. Gives where the next token may begin.
+  // Extends the hole at the end of the token over whitespace to a unit or the rest of a progress bar. Returns
+  // the earliest begin of the next token.
   size_t extend(size_t at) {
     const std::string_view text = token_.view();
     if (text.size() > kHole.size() + 1 && text.find("<*>%|") != std::string_view::npos) return bar(at);
@@ -166,14 +166,14 @@ class Scan {
   }
 
   // tqdm's "12%|█▎   | 1/8 [01:53<13:12, 113.21s/it]": the bar, the counts and the bracket are one value
-  // each, whatever they show at the start and at the end.
+  // each, at any progress.
   size_t bar(size_t at) {
     const std::string_view rest(begin_, size_);
     token_.truncate(token_.view().find("<*>%|") + 5);
     const size_t percent = rest.rfind("%|", at);
     const size_t close = rest.find('|', percent + 2);
     token_.put("<*>|");
-    if (close == std::string_view::npos) return size_;  // cut off while it was drawn
+    if (close == std::string_view::npos) return size_;  // truncated while the bar was written
     const size_t bracket = rest.find('[', close);
     const size_t end = bracket == std::string_view::npos ? bracket : rest.find(']', bracket);
     if (end == std::string_view::npos || bracket - close > kCountsBytes) return close + 1;
@@ -186,7 +186,7 @@ class Scan {
     return next_bar(end + 1);
   }
 
-  // A bar that is redrawn without a new line says the same again.
+  // Skips repetitions of the bar that were written without a newline.
   size_t next_bar(size_t at) const {
     const std::string_view rest(begin_, size_);
     while (true) {
@@ -235,8 +235,8 @@ class Scan {
     sink_.literal({begin_ + from, to - from});
   }
 
-  // Neighbours that are all hole fold: "1 2 3", "[1, 2, 3]" and a date beside a time are one value, however
-  // many.
+  // Joins adjacent holes: "1 2 3", "[1, 2, 3]" and a date before a time are one value, for any number of
+  // parts.
   void masked() {
     const std::string_view next = token_.view();
     const bool bare = next.size() == kHole.size();
@@ -266,7 +266,8 @@ class Scan {
     held_.put(next);
   }
 
-  // Whether `core` ("<*>", "rank<*>") is what `held` ends with, alone or behind an opening bracket or a key.
+  // Whether `held` ends with `core` ("<*>", "rank<*>"), at its beginning or after an opening bracket or a
+  // key.
   static bool repeats(std::string_view held, std::string_view core) {
     if (!held.ends_with(core)) return false;
     return held.size() == core.size() ||
@@ -291,14 +292,14 @@ class Scan {
   bool cut_ = false;
   std::array<Bits, kWords + 1> bits_;
   TokenBuffer token_, held_, spilled_;
-  bool bare_ = false;  // a bare hole is held, the usual case, and held_ is empty
+  bool bare_ = false;  // a bare hole is pending (the usual case), and held_ is empty
 };
 
 struct HashSink {
   uint64_t hash = 0;
   void literal(std::string_view text) { hash = mix64(hash, XXH3_64bits(text.data(), text.size())); }
   void masked(std::string_view text) {
-    // The constants are arbitrary; the bare hole is the usual one.
+    // The constant is arbitrary; it saves a hash for the usual bare hole.
     hash = mix64(hash, text.size() == kHole.size() ? 0x3c2a3e : ~XXH3_64bits(text.data(), text.size()));
   }
 };

@@ -1,8 +1,7 @@
-// The masked form of a message: its variable parts (numbers, hex, addresses, paths, UUIDs, IPs, times, lists)
-// as
-// "<*>". A value of letters alone stays: whether it varies is the miner's to find. Messages of equal form
-// share everything that follows, so this is what each line pays for. Pure, any thread. Only the first
-// limits::kMessageBytes bytes and limits::kMessageTokens tokens with holes count; the rest is one hole.
+// The masked form of a message, with "<*>" for its variable parts: numbers, hex, addresses, paths, UUIDs,
+// IPs, times, lists. A value of letters alone stays; the miner decides whether it varies. All later work is
+// per form, so masking is the cost of each line. Pure, any thread. Only the first limits::kMessageBytes bytes
+// and limits::kMessageTokens tokens with holes count; the rest is one hole.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +10,10 @@
 
 namespace culprit::logs {
 
-// A hash of the form, without building it. Equal forms give equal hashes. The hot path.
+// A hash of the form, computed without the form's text. Equal forms have equal hashes. The hot path.
 uint64_t form_hash(std::string_view message);
 
-// The form itself: tokens separated by one space, holes "<*>".
+// The text of the form: tokens separated by one space, holes "<*>".
 std::string form_text(std::string_view message);
 
 }  // namespace culprit::logs

@@ -1,5 +1,5 @@
-// Bytes of a message by kind, 64 at a time, and the few words of three letters that belong to a number. Used
-// by mask.cc alone; pure, any thread.
+// Classes of a message's bytes, 64 at a time, and the few three-letter words that belong to a number. Only
+// for mask.cc; pure, any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 namespace culprit::logs {
 
 struct Bits {
-  uint64_t space;      // space, tab and the other blank controls
+  uint64_t space;      // space, tab and other blank control characters
   uint64_t special;    // digits, '/', '<', escape, an empty pair of brackets
-  uint64_t irregular;  // whitespace that is no single space
+  uint64_t irregular;  // whitespace other than a single space
 };
 
 inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -41,7 +41,7 @@ inline Bits classify64(const char* p) {
     open |= mask_of(_mm_or_si128(eq(v, '('), eq(low, '{'))) << (16 * i);
     close |= mask_of(_mm_or_si128(eq(v, ')'), eq(low, '}'))) << (16 * i);
   }
-  // A pair that is cut by the block's edge is seen too: a closer as the first byte counts.
+  // The block's edge may cut a pair of brackets: a closing bracket as the first byte counts too.
   const uint64_t space = plain | blank;
   return {space, special | (close & (open << 1 | 1)), blank | (space & (space << 1))};
 }
@@ -61,8 +61,8 @@ inline Bits classify64(const char* p) {
 }
 #endif
 
-// A scale, or a plural, that a formatter chose: "93.0 B" on one line and "1.2 GB" on the next, "1 second" and
-// "2 seconds" are one template.
+// A unit, in the scale or plural that a formatter chose: "93.0 B" and "1.2 GB", "1 second" and "2 seconds"
+// have one template.
 inline bool is_unit(std::string_view word) {
   constexpr auto number = [](std::string_view text) {
     uint64_t value = 0;

@@ -1,5 +1,5 @@
-// The message is copied once, its bytes are sorted into kinds 64 at a time, and only runs with digits are
-// looked at. Why each rule is safe refers to Masker in mask_token.cc.
+// Copies the message once, classifies its bytes 64 at a time, and parses only runs with digits. Proofs of the
+// rules refer to Masker in mask_token.cc.
 #include "core/logs/mask_skeleton.h"
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kMost = 1024;  // bytes of a message; longer ones are rare and pay for their form
-constexpr size_t kStep = 16;    // copies are made in steps of this size, into room behind the text
+constexpr size_t kMost = 1024;  // bytes of a message; longer ones are rare and are masked without a key
+constexpr size_t kStep = 16;    // size of a copy; buffers have space for a whole step after the text
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'f'; }
 
 struct Kinds {
-  uint64_t digit, run;  // run: digits and letters, beyond ASCII too
+  uint64_t digit, run;  // run: digits and letters, with all bytes beyond ASCII
   uint64_t mark;        // '/' and ':'
   uint64_t rare;        // backslash, escape, '|'
 };
@@ -34,7 +34,7 @@ Kinds kinds64(const char* p) {
     const __m128i low = _mm_or_si128(v, _mm_set1_epi8(0x20));  // '\\' as '|'
     const auto eq = [](__m128i bytes, char c) { return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(c)); };
     const __m128i digit = in_range(v, '0', 9);
-    // The sign bit alone counts: it is set beyond ASCII.
+    // Only the sign bit matters: it is set beyond ASCII.
     const __m128i run = _mm_or_si128(_mm_or_si128(in_range(low, 'a', 25), digit), v);
     out.digit |= mask_of(digit) << (16 * i);
     out.run |= mask_of(run) << (16 * i);
@@ -64,7 +64,7 @@ class Skeleton {
     std::memcpy(text_, message.data(), size_);
     std::memset(text_ + size_, ' ', 64);
     for (size_t w = 0; w < words_; ++w) kinds_[w] = kinds64(text_ + 64 * w);
-    kinds_[words_] = {0, 0, 0, 0};  // every run ends
+    kinds_[words_] = {0, 0, 0, 0};  // ends every run
   }
 
   uint64_t key() {
@@ -86,7 +86,7 @@ class Skeleton {
   }
 
  private:
-  // Behind an escape or a backslash letters and digits have other borders; a bar is judged by its length.
+  // After an escape or a backslash, words have other limits; the mask of a bar depends on its length.
   bool barred(size_t w) const {
     for (uint64_t rest = kinds_[w].rare; rest != 0; rest &= rest - 1) {
       const size_t at = 64 * w + static_cast<size_t>(std::countr_zero(rest));
@@ -95,8 +95,8 @@ class Skeleton {
     return false;
   }
 
-  // The next token in which lengths count: a path ("x.c-12" may end in an extension of six bytes) and groups
-  // between colons (an address has at most four characters in each, and three colons).
+  // Finds the next token whose lengths matter: a path ("x.c-12" may end in an extension of six bytes), or
+  // groups between colons (an address has at most four characters in each, and three colons).
   void next_exact() {
     size_t from = exact_to_;
     exact_from_ = exact_to_ = ~size_t{0};
@@ -105,8 +105,7 @@ class Skeleton {
         const size_t at = 64 * w + static_cast<size_t>(std::countr_zero(marks));
         if (at < from) continue;
         const size_t end = token_end(at);
-        if (text_[at] == ':' && end == at + 1)
-          continue;  // "sampler:", the usual one, is its token's first mark
+        if (text_[at] == ':' && end == at + 1) continue;  // usual case "sampler:": the token's only mark
         const size_t begin = token_begin(at);
         if (exact({text_ + begin, end - begin})) {
           exact_from_ = begin;
@@ -132,8 +131,8 @@ class Skeleton {
     return at;
   }
 
-  // Takes the run of letters and digits whose first digit stands at `digit`, or the token if its length
-  // counts.
+  // Adds the run of letters and digits with its first digit at `digit`, or the whole token if its lengths
+  // matter.
   void number(size_t digit) {
     while (digit >= exact_to_) next_exact();
     if (digit >= exact_from_) {
@@ -143,7 +142,7 @@ class Skeleton {
     }
     const size_t end = run_end(digit), w = digit / 64, bit = digit % 64;
     if (((bit != 0 ? kinds_[w].run >> (bit - 1) : w != 0 ? kinds_[w - 1].run >> 63 : 0) & 1) == 0) {
-      // What begins with a digit is a hole, whatever follows ("13GiB", "0x7f64f37424ee").
+      // A run that begins with a digit is a hole, whatever follows ("13GiB", "0x7f64f37424ee").
       copy(digit);
       out_[put_++] = '0';
     } else {
@@ -164,17 +163,17 @@ class Skeleton {
     return 64 * w + static_cast<size_t>(std::countr_one(kinds_[w].run));
   }
 
-  // A run that begins with `letters` letters.
+  // Adds a run that begins with `letters` letters.
   void word(std::string_view run, size_t letters) {
     const bool hex =
         std::all_of(run.begin(), run.end(), [](char c) { return is_digit(c) || is_hex_letter(c); });
-    // One letter and a number, and eight hexadecimal characters, are a hole as a whole.
+    // One letter and a number, or eight hexadecimal characters, are one hole.
     if (letters < 2 || (hex && run.size() >= 8)) {
       out_[put_++] = 'a';
       out_[put_++] = '0';
       return;
     }
-    // The length decides only whether hexadecimal characters are an address.
+    // The length matters only for hexadecimal characters, which may be an address.
     for (size_t i = 0; i < run.size(); ++i) {
       if (!is_digit(run[i]))
         out_[put_++] = run[i];
@@ -183,7 +182,7 @@ class Skeleton {
     }
   }
 
-  // Copies the text up to `to`, in whole steps: what is written too much is overwritten or not read.
+  // Copies the text up to `to` in whole steps; excess bytes are overwritten or not read.
   void copy(size_t to) {
     for (size_t done = 0; at_ + done < to; done += kStep)
       std::memcpy(out_ + put_ + done, text_ + at_ + done, kStep);
@@ -192,8 +191,8 @@ class Skeleton {
   }
 
   size_t size_, words_;
-  size_t at_ = 0;   // of the text, what lies before is in the key
-  size_t put_ = 0;  // never more than at_
+  size_t at_ = 0;   // end of the text that is already in the key
+  size_t put_ = 0;  // at most at_
   size_t exact_from_ = 0, exact_to_ = 0;
   Kinds kinds_[kMost / 64 + 1];
   char text_[kMost + 64];

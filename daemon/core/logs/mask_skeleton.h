@@ -1,8 +1,7 @@
-// A key by which the form of a message is remembered, far cheaper than the form: the message with each number
-// cut to one digit. Masking looks at the kinds of bytes, not at the digits, and at the length of a run of
-// digits in a few places only, where the key keeps it; so messages of equal key have equal forms
-// (mask_skeleton_test.cc holds it against form_hash). Messages of one form may have several keys. Pure, any
-// thread.
+// A cheap key for the form of a message: the message with each number cut to one digit. Masking depends on
+// the classes of bytes, not on digits. In a few places it depends on the length of a run of digits; there the
+// key keeps the length. So messages of equal key have equal forms (mask_skeleton_test.cc compares with
+// form_hash). Messages of one form may have several keys. Pure, any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace culprit::logs {
 
-// 0: this message has no key (it is long, or has a terminal's escapes, backslashes or a progress bar).
+// 0: no key, because the message is long, or has terminal escapes, backslashes or a progress bar.
 uint64_t form_key(std::string_view message);
 
 }  // namespace culprit::logs

@@ -11,11 +11,11 @@ enum : uint8_t {
   kDigit = 1,
   kLetter = 2,    // ASCII letters and every byte beyond ASCII: words of other languages are words
   kHex = 4,       // letters a to f
-  kPathByte = 8,  // may stand inside a path
-  kJoin = 16,     // between two holes: they are one value (addresses, dates, versions, ratios)
-  kTie = 32,      // between a hole and a word: they are one identifier
+  kPathByte = 8,  // allowed inside a path
+  kJoin = 16,     // between two holes: both are one value (addresses, dates, versions, ratios)
+  kTie = 32,      // between a hole and a word: both are one identifier
   kOpen = 64,     // a path may begin after it
-  kClose = 128,   // may follow a number without being part of it
+  kClose = 128,   // allowed after a number without being part of it
 };
 
 constexpr std::array<uint8_t, 256> make_classes() {
@@ -43,7 +43,8 @@ class Masker {
  public:
   Masker(std::string_view token, TokenBuffer& out)
       : begin_(token.data()), p_(begin_), end_(begin_ + token.size()), out_(out) {
-    for (const char c : token) slash_ |= c == '/';  // tokens are too short for memchr to pay
+    for (const char c : token)
+      slash_ |= c == '/';  // a loop, since tokens are too short for memchr to be faster
   }
 
   Masked run() {
@@ -60,18 +61,18 @@ class Masker {
  private:
   bool at_start() const { return p_ == begin_ || is(p_[-1], kOpen); }
 
-  // Bytes put since the last hole, which are separators only.
+  // The bytes since the last hole: only separators.
   std::string_view since_hole() const { return out_.view().substr(hole_end_); }
 
   void hole() {
-    // Two holes with one or two separators between are one value; longer runs ("....") are a layout.
+    // Two holes with one or two separators between are one value; longer separators ("....") are layout.
     if (hole_end_ != kNoHole) {
       const std::string_view between = since_hole();
       bool joins = between.size() <= 2;
       for (const char c : between) joins = joins && is(c, kJoin);
       if (joins) {
-        // Numbers in two places of one identifier make a name ("rdd_2_2", "host129.206.196.21"), and the word
-        // in front is part of it; a word with one number is a numbered thing ("rank12", "blk_-123").
+        // Two numbers in one identifier make a name ("rdd_2_2", "host129.206.196.21"), including the word
+        // before. A word with one number is a numbered object ("rank12", "blk_-123").
         bool tied = true;
         for (const char c : between) tied = tied && is(c, kTie);
         if (tied) {
@@ -114,9 +115,9 @@ class Masker {
     }
     if (q < end_ && *q == ':' && q - p_ <= 4 && hex && colon_hex()) return;
     if (!digit) return letters(q);
-    // A word of two letters or more before a number tells what is numbered and stays ("rank12", "mlx5core");
-    // one letter tells nothing, and letters and digits in turn are a random id. Eight hexadecimal characters
-    // are an address or a digest rather than a word.
+    // A word of two letters or more before a number stays, since it names the numbered object ("rank12",
+    // "mlx5core"). A single letter has no meaning, and alternating letters and digits are a random id. Eight
+    // hexadecimal characters are an address or a digest rather than a word.
     const bool whole = digit - p_ < 2 || switches >= 3 || (hex && (q - p_ >= 8 || switches > 1));
     if (!whole) word(digit);
     hole();
@@ -132,8 +133,8 @@ class Masker {
     word(to);
   }
 
-  // Whether the letters up to `to` belong to the identifier whose hole stands before: "node-17.example.com",
-  // "task_0_m_0001", "3f-ab". After a full stop a capital begins a sentence.
+  // Whether the letters up to `to` belong to the identifier with the last hole: "node-17.example.com",
+  // "task_0_m_0001", "3f-ab". A capital letter after a full stop begins a sentence.
   bool tied(const char* to) const {
     const std::string_view between = since_hole();
     if (between.empty()) return true;
@@ -146,8 +147,8 @@ class Masker {
     return is(between[0], kTie) && !(between[0] == '.' && *p_ >= 'A' && *p_ <= 'Z');
   }
 
-  // Three colons or more among hexadecimal groups of four at most, with a digit: MAC, IPv6, a PCI or WWN
-  // address that begins with letters.
+  // Matches three or more colons between hexadecimal groups of at most four, with a digit. Such tokens are
+  // MAC, IPv6, PCI or WWN addresses that begin with letters.
   bool colon_hex() {
     if (!is(*p_, kHex)) return false;
     int colons = 0, run = 0;
@@ -173,9 +174,9 @@ class Masker {
   const char* path_end(const char* q, bool colons) const {
     const char* from = q;
     for (; q < end_ && (is(*q, kPathByte) || (colons && (*q == ':' || *q == '='))); ++q)
-      colons = colons || *q == '?';  // a query ("/items?since=3") goes on to its end
+      colons = colons || *q == '?';  // the query of a URL ("/items?since=3") extends to its end
     while (q > from && (q[-1] == '.' || q[-1] == '?' || q[-1] == '!' || q[-1] == ':'))
-      --q;  // of the sentence
+      --q;  // punctuation of the sentence
     return q;
   }
 
@@ -197,7 +198,7 @@ class Masker {
     return true;
   }
 
-  // "a/b/c" with a file's extension or with three slashes: a path; "I/O" and "read/write" are words.
+  // "a/b/c" with a file extension or three slashes is a path; "I/O" and "read/write" are words.
   bool relative_path() {
     const char* q = path_end(p_, false);
     int slashes = 0;
@@ -238,7 +239,7 @@ class Masker {
       return hole();
     }
     if (c == '\x1b' && left >= 2 && p_[1] == '[') return escape();
-    // Empty brackets that stand alone hold a value that is missing; after a name they are a call.
+    // Empty brackets alone are a missing value; after a name they are a call.
     if (left >= 2 && at_start() && closes(c, p_[1])) {
       out_.put(c);
       hole_end_ = kNoHole;
@@ -259,13 +260,13 @@ class Masker {
     return (open == '(' && close == ')') || (open == '[' && close == ']') || (open == '{' && close == '}');
   }
 
-  // The sign or the leading point of a number belongs to its hole.
+  // The sign or leading point of a number belongs to its hole.
   bool sign() const {
     if ((*p_ != '-' && *p_ != '+' && *p_ != '.') || end_ - p_ < 2 || !is(p_[1], kDigit)) return false;
     return p_ == begin_ || !(is(p_[-1], kDigit | kLetter) || std::strchr(".)]}>", p_[-1]));
   }
 
-  // A terminal's colour sequence says nothing and sticks to the word beside it.
+  // Removes a terminal's colour sequence, which has no meaning and adjoins the next word.
   void escape() {
     p_ += 2;
     while (p_ < end_ && (is(*p_, kDigit) || *p_ == ';')) ++p_;
@@ -277,16 +278,16 @@ class Masker {
   const char* p_;
   const char* end_;
   TokenBuffer& out_;
-  size_t hole_end_ = kNoHole;  // where the last hole ends in out_, while only separators follow it
-  size_t name_ = 0;            // where the identifier that is being read begins in out_
-  bool named_ = false;         // nothing but ties since
+  size_t hole_end_ = kNoHole;  // end of the last hole in out_, while only separators follow
+  size_t name_ = 0;            // begin of the current identifier in out_
+  bool named_ = false;         // only ties followed so far
   bool slash_ = false;
   bool holes_ = false;
   bool changed_ = false;
 };
 
-// Most tokens with digits are numbers with a unit or exponent at most, joined by single separators (dates,
-// times, addresses, versions), perhaps in brackets or before a comma: what Masker would make of them, sooner.
+// A faster path for the usual tokens with digits: numbers with at most a unit or exponent, joined by single
+// separators (dates, times, addresses, versions), with brackets or a comma. Equal to the result of Masker.
 bool plain_number(std::string_view token, TokenBuffer& out) {
   const char* p = token.data();
   const char* const end = p + token.size();

@@ -1,5 +1,5 @@
-// One token of a message (bytes between whitespace) with its variable parts as holes. Used by mask.cc alone;
-// pure, any thread. The rules speak of shapes (digits, separators, slashes), never of words of one program.
+// Masks one token of a message (bytes between whitespace). Only for mask.cc; pure, any thread. Masking
+// follows shapes (digits, separators, slashes), never the words of one program.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,7 @@ namespace culprit::logs {
 
 constexpr std::string_view kHole = "<*>";
 
-// Text of bounded length without allocation. The worst masked token is one of "1=1=1=...": four bytes for
-// two.
+// Text of bounded length without allocation. The worst token is "1=1=1=...": its mask has four bytes for two.
 class TokenBuffer {
  public:
   void clear() { size_ = 0; }
@@ -31,8 +30,7 @@ class TokenBuffer {
 
  private:
   size_t size_ = 0;
-  char
-      data_[2 * limits::kMessageBytes + 64];  // left uninitialised: clearing it would cost more than the mask
+  char data_[2 * limits::kMessageBytes + 64];  // uninitialised: clearing costs more than masking
 };
 
 enum class Masked {

@@ -1,6 +1,6 @@
-// Forms are kept as they are until settle() joins them; what it found (a shape with open columns) then
-// catches further forms at once. So the outcome depends on the set of forms, not on their order, and no
-// similarity threshold has to be guessed while little is known.
+// Forms stay separate until settle() joins them. The shapes with open columns that it finds then catch
+// further forms at once. So the result depends on the set of forms, not on their order. No similarity
+// threshold is needed while few forms are known.
 #include "core/logs/miner.h"
 
 #include <algorithm>
@@ -21,21 +21,20 @@
 namespace culprit::logs {
 namespace {
 
-// Forms alive at which a settling pays for itself without being asked; doubled each time, so that the total
-// effort stays linear.
+// Number of live forms that triggers a settle(); doubled each time, so that the total work stays linear.
 constexpr size_t kFirstSettle = 8192;
-// Ids given out in all: a miner that settles away what an adversary adds must end somewhere too.
+// Limit of all ids: it stops an adversary whose forms settle() joins again and again.
 constexpr size_t kIds = 4 * limits::kTemplates;
-// Bytes of forms kept in all. A real job's forms are a few MB; longer ones than usual, as many as allowed,
-// would otherwise take kTemplates times kMessageBytes.
+// Limit of stored text. The forms of a real job have a few MB. Without this limit, long forms could need
+// kTemplates times kMessageBytes.
 constexpr size_t kTextBytes = 24 << 20;
-// Different words in all forms: some hundred bytes each. A real job has some ten thousand.
+// Limit of different words in all forms, some hundred bytes each. A real job has some ten thousand.
 constexpr size_t kWords = 400'000;
-// Sets of open columns that a new form of one shape is tried against.
+// Limit of column sets per shape that are compared with a new form.
 constexpr size_t kPatterns = 16;
-// Rounds of one settling: what a round opens shows the next one that columns vary.
+// Rounds of one settle(): columns that a round opens are evidence for the next one.
 constexpr int kRounds = 4;
-// Catch-alls are told apart by their number of words, up to this.
+// Catch-alls are separate by number of words, up to this number.
 constexpr size_t kFoldLengths = 64;
 
 struct Cluster {
@@ -47,10 +46,10 @@ struct Cluster {
   bool settled = false;  // some of its holes come from joining
   bool fold = false;     // a catch-all
   std::vector<WordId> words;
-  uint64_t spoken = 0;  // hash of the words that are no holes, or of the text where they are too few
+  uint64_t spoken = 0;  // hash of the words without holes, or of the text if it has too few words
 };
 
-// "(<*>)", "[<*>, <*>]": an optional part.
+// "(<*>)", "[<*>, <*>]": whether the hole is in an optional part.
 bool in_brackets(std::string_view text, std::string_view hole) {
   const auto at = static_cast<size_t>(hole.data() - text.data());
   const size_t open = at == 0 ? text.npos : text.find_last_of("()[]{}", at - 1);
@@ -58,7 +57,7 @@ bool in_brackets(std::string_view text, std::string_view hole) {
 }
 
 struct Pattern {
-  uint64_t open = 0;                                 // by column
+  uint64_t open = 0;                                 // bit set of columns
   std::unordered_map<uint64_t, ClusterId> by_words;  // hash of the other columns
 };
 
@@ -134,7 +133,7 @@ struct Miner::Impl {
     return hash;
   }
 
-  // A template that settle() opened for such forms; `pieces` holds the form.
+  // The template that settle() opened for forms like `pieces`; null: none.
   const ClusterId* find_pattern() const {
     const auto found = patterns.find(pieces.shape);
     if (found == patterns.end() || pieces.words.size() > kColumns) return nullptr;
@@ -154,7 +153,7 @@ struct Miner::Impl {
     const size_t length = std::min(pieces.words.size(), kFoldLengths);
     const auto found = folds.find(length);
     if (found != folds.end()) return found->second;
-    // Punctuation that no form can have keeps the name from meeting a real template's.
+    // This punctuation occurs in no form, so the name differs from all real templates.
     const ClusterId id = create("<*> (" + std::to_string(length) + " words, folded)");
     clusters[id].fold = true;
     folds.emplace(length, id);
@@ -203,7 +202,7 @@ struct Miner::Impl {
     at->by_words.insert_or_assign(row_hash(pieces, open), id);
   }
 
-  // The text of `cluster` with the open columns as holes, neighbours folded as the mask folds them.
+  // The text of `cluster` with open columns as holes; adjacent holes are joined as in a mask.
   std::string opened(const Cluster& cluster, uint64_t open) {
     cut_pieces(cluster.text, pieces);
     std::string text;
@@ -243,7 +242,7 @@ struct Miner::Impl {
     if (text != clusters[into].text) rename(clusters[into], std::move(text));
   }
 
-  // Templates that say the same words are one, whatever stands between them: values, their brackets, nothing.
+  // Joins templates of equal words, whatever is between them: values, brackets, nothing.
   bool join_equal_words() {
     std::unordered_map<uint64_t, ClusterId> by_words;
     std::map<ClusterId, std::vector<ClusterId>> joins;

@@ -1,9 +1,9 @@
-// Template mining by shape and column. Forms are kept as they are until settle(), which joins two kinds:
-// forms of one punctuation whose words differ in columns that vary enough, and forms of equal words with
-// other names, holes and brackets between. So neither names nor groups depend on order or shard, as they do
-// where a tree of first tokens is grown online (Drain: He et al., ICWS 2017). Wildcards count as equal; a
-// template's name is a hash of its text; templates, ids, words and text are capped; what a cluster absorbed
-// can be traced. Words of state, outcome or error never vanish in a hole. One thread at a time.
+// Template mining by shape and column. Forms stay separate until settle(). It joins forms of equal
+// punctuation whose words differ only in columns with many values. It also joins forms of equal words with
+// different names, holes and brackets between. So neither names nor groups depend on order or shard, unlike
+// an online tree of first tokens (Drain: He et al., ICWS 2017). All wildcards are equal. A template's name is
+// a hash of its text. Templates, ids, words and text have limits; resolve() finds the template of each
+// absorbed cluster. Words of state, outcome or error never become a hole. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace culprit::logs {
 
-using ClusterId = uint32_t;  // dense, from 0, for the life of a miner
+using ClusterId = uint32_t;  // dense, from 0, valid for the life of a miner
 
 class Miner {
  public:
@@ -26,26 +26,26 @@ class Miner {
   Miner(Miner&&) noexcept;
   Miner& operator=(Miner&&) noexcept;
 
-  // Adds `count` messages of one form; gives its cluster. The same form always gives a cluster that resolves
-  // to the same one.
+  // Adds `count` messages of one form; returns its cluster. Clusters of the same form resolve to the same
+  // cluster.
   ClusterId add(std::string_view form, uint64_t count);
 
-  // Joins clusters that prove to be one template now that more is known. Call before reading texts.
-  // Repeatable; ids given out stay valid through resolve().
+  // Joins clusters that belong to one template. Call before reading texts. Repeatable; earlier ids stay valid
+  // through resolve().
   void settle();
 
-  // The cluster that `id` belongs to now (itself, or the one that absorbed it).
+  // The current cluster of `id`: itself, or the one that absorbed it.
   ClusterId resolve(ClusterId id) const;
-  // Of a resolved cluster: its template with "<*>" holes, the hash of that text, the messages it holds.
+  // For a resolved cluster: its template with "<*>" holes, the hash of that text, the number of messages.
   const std::string& text(ClusterId id) const;
   uint64_t name(ClusterId id) const;
   uint64_t count(ClusterId id) const;
   // All resolved clusters, in order of their first message.
   std::vector<ClusterId> clusters() const;
-  // Ids ever given out; valid ids are below.
+  // Number of assigned ids; all ids are smaller.
   size_t size() const;
-  // Messages that went into a catch-all, one per number of words, since limits::kTemplates (or the bound on
-  // text) was reached.
+  // Messages in a catch-all (one per number of words) after limits::kTemplates or the limit of text was
+  // reached.
   uint64_t folded() const;
 
  private:

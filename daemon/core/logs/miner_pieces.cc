@@ -23,7 +23,7 @@ bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_letter(char c) { return is_lower(c) || is_upper(c) || (c & 0x80) != 0; }
 bool is_part(char c) { return is_letter(c) || c == '<' || c == '>' || c == '_'; }
 
-// Quoted stretches up to this size are values; longer ones are messages of their own.
+// Quoted stretches up to this size are values; longer ones are messages.
 constexpr size_t kQuotedBytes = 48;
 
 // The literals of programming languages. Sorted.
@@ -37,14 +37,14 @@ bool is_flag(std::string_view word) {
   return std::binary_search(std::begin(kFlags), std::end(kFlags), std::string_view(lower, word.size()));
 }
 
-// "www.example.com:<*>": a host and its port, whatever the parts of the name say.
+// "www.example.com:<*>": a host and its port, whatever words the name has.
 bool is_address(std::string_view form, size_t at, size_t end) {
   const std::string_view name = form.substr(at, end - at);
   return form.substr(end, 4) == ":<*>" && std::count(name.begin(), name.end(), '.') >= 2;
 }
 
-// "force=false", "'charging': False", "setLights(true)", and not "error: none of them": a literal at a place
-// where no sentence goes on.
+// "force=false", "'charging': False", "setLights(true)", but not "error: none of them": a literal that does
+// not continue as a sentence.
 bool is_lone_flag(std::string_view form, size_t at, size_t end) {
   if (!is_flag(form.substr(at, end - at))) return false;
   size_t i = at;
@@ -61,8 +61,8 @@ bool is_identifier(std::string_view word) {
   return false;
 }
 
-// Whether "key=" or "key = " stands before the word, which is no key itself ("ruser= rhost=<*>"); before an
-// identifier "key: " too ("EventType: CONTAINER_LAUNCH").
+// Whether "key=" or "key = " precedes the word, and the word is not a key itself ("ruser= rhost=<*>"). For an
+// identifier, "key: " counts too ("EventType: CONTAINER_LAUNCH").
 bool is_assigned(std::string_view form, size_t at, size_t end) {
   if (end < form.size() && form[end] == '=') return false;
   const bool identifier = is_identifier(form.substr(at, end - at));
@@ -77,8 +77,8 @@ Place place_of(std::string_view form, size_t at, size_t end) {
   return is_assigned(form, at, end) ? Place::kAssigned : Place::kText;
 }
 
-// The end of the quoted words that begin behind the quote before `at`; 0 where there are none. One word in
-// quotes is a word as any other, and holes make of the stretch a message of its own ("GET <*> HTTP/<*>").
+// The end of the quoted words after the quote before `at`; 0: none. A single quoted word is a plain word, and
+// a quoted stretch with holes is a message ("GET <*> HTTP/<*>").
 size_t quoted_end(std::string_view form, size_t at) {
   const char quote = at > 0 ? form[at - 1] : ' ';
   if ((quote != '"' && quote != '\'') || (at > 1 && !is_punctuation(form[at - 2]))) return 0;
@@ -91,7 +91,7 @@ size_t quoted_end(std::string_view form, size_t at) {
 
 bool hole_at(std::string_view form, size_t i) { return form.substr(i, kHole.size()) == kHole; }
 
-// The end of the word at `i`; `i` where none begins.
+// The end of the word at `i`; `i` if there is none.
 size_t word_end(std::string_view form, size_t i) {
   if (const size_t end = quoted_end(form, i)) return end;
   size_t j = i;
@@ -103,12 +103,12 @@ size_t word_end(std::string_view form, size_t i) {
     else
       ++j;
   }
-  while (j > i && form[j - 1] == '.') --j;  // the full stop of a sentence
+  while (j > i && form[j - 1] == '.') --j;  // full stops of a sentence
   return j;
 }
 
-// Words of state and outcome in plain English. Two messages that differ in one of them say different things,
-// unless a great many words stand at its place. Sorted.
+// Words of state and outcome in plain English. Messages that differ in such a word have different meanings,
+// unless very many words occur at its position. Sorted.
 constexpr std::string_view kStates[] = {
     "abort",   "absent",   "accept",  "active",  "alive",   "allocate",  "attach",  "available", "bad",
     "begin",   "busy",     "clean",   "close",   "cold",    "complete",  "connect", "create",    "critical",
@@ -120,18 +120,18 @@ constexpr std::string_view kStates[] = {
     "restart", "resume",   "run",     "save",    "send",    "skip",      "slow",    "start",     "startup",
     "stop",    "succeed",  "success", "suspend", "true",    "unhealthy", "unlock",  "up",        "valid",
     "wait",    "with",     "without", "write",   "yes"};
-// Those that a job dies of, or that stand where a number is missing: never a mere value. Sorted.
+// Words for a job's failure or in place of a number: never a mere value. Sorted.
 constexpr std::string_view kBad[] = {"dead",  "die",  "disconnect", "down",    "fatal",    "gone",
                                      "hung",  "inf",  "infinity",   "kill",    "lost",     "nan",
                                      "none",  "null", "off",        "offline", "overflow", "reject",
                                      "reset", "shut", "shutdown",   "stuck",   "unknown",  "warning"};
 
-// Parts that make a word one of trouble: "ValueError", "timeouts", "unreachable".
+// Parts of words that report trouble: "ValueError", "timeouts", "unreachable".
 constexpr std::string_view kTrouble[] = {"abort", "corrupt", "crash", "denied",  "error",       "exception",
                                          "fail",  "fault",   "hang",  "illegal", "invalid",     "killed",
                                          "oom",   "panic",   "refus", "timeout", "unreachable", "warn"};
 
-// At the start of a part: "hang" is in "NcclHang" and "hang_check", not in "Zhang".
+// Whether a part begins at `at`: "hang" matches in "NcclHang" and "hang_check", not in "Zhang".
 bool begins_part(std::string_view word, size_t at) {
   return at == 0 || is_upper(word[at]) || !(is_lower(word[at - 1]) || is_upper(word[at - 1]));
 }
@@ -146,11 +146,11 @@ void judge_state(std::string_view word, WordTraits& traits) {
     lower[i] = is_upper(word[i]) ? static_cast<char>(word[i] + 32) : word[i];
   }
   const std::string_view low(lower, word.size());
-  // Enumerators are written in capitals. Participles ("started", "Resuming") are verbs; shorter ones are none
-  // ("red", "ring").
+  // Enumerators are in capitals. Participles ("started", "Resuming") are verbs, but not shorter words ("red",
+  // "ring").
   traits.verb = (letters >= 2 && letters == capitals && !traits.assigned) ||
                 (low.size() >= 5 && letters == low.size() && (low.ends_with("ed") || low.ends_with("ing")));
-  // The parts of a name ("android.intent.SCREEN_ON", "View Lock") are no words of a sentence.
+  // The parts of a name ("android.intent.SCREEN_ON", "View Lock") are not words of a sentence.
   const bool name = std::count(low.begin(), low.end(), '.') >= 2 || low.find(' ') != low.npos;
   for (size_t i = 0, j = 0; i < low.size() && !name; i = j + 1) {
     j = std::min(low.find_first_of("_-.", i),
@@ -183,7 +183,8 @@ void cut_pieces(std::string_view form, Pieces& pieces) {
     shape = mix64(shape, static_cast<uint8_t>(form[i]));
     ++i;
   }
-  if (i < form.size()) shape = mix64(shape, hash64(form.substr(i)));  // beyond the cap: equal or not at all
+  if (i < form.size())
+    shape = mix64(shape, hash64(form.substr(i)));  // beyond the limit: equal as a whole or different
   pieces.shape = shape;
 }
 

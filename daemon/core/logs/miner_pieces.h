@@ -1,6 +1,5 @@
-// A form cut into pieces for mining: words (which may be holes) and the punctuation that holds them. Forms of
-// the same punctuation have the same shape; only they are compared, word by word. Used by the miner alone;
-// pure.
+// Cuts a form for mining into words (which may be holes) and the punctuation between. Forms of equal
+// punctuation have equal shape; only such forms are compared, word by word. Only for the miner; pure.
 #pragma once
 
 #include <cstdint>
@@ -10,34 +9,34 @@
 
 namespace culprit::logs {
 
-// The kind of a word by its place.
+// The class of a word by its position.
 enum class Place : uint8_t {
   kText,
   kAssigned,  // "name=root": the value of a key
-  kValue,     // a value, whatever it says: "force=false", "(null)", "www.example.com:<*>"
+  kValue,     // a value by its position: "force=false", "(null)", "www.example.com:<*>"
 };
 
-// A quoted stretch of a few words is one word: a value such as tag="View Lock" has as many words as it likes.
+// A quoted stretch of a few words is one word: a value such as tag="View Lock" has any number of words.
 struct Pieces {
-  uint64_t shape = 0;                   // hash of punctuation, spaces and the places of words
-  std::vector<std::string_view> words;  // into the form
+  uint64_t shape = 0;                   // hash of punctuation, spaces and the classes of words
+  std::vector<std::string_view> words;  // views into the form
   std::vector<Place> places;            // by word
 };
 
-// Cuts `form` into `pieces`, whose memory is used again.
+// Cuts `form` into `pieces`, and reuses the memory.
 void cut_pieces(std::string_view form, Pieces& pieces);
 
-// What a word can be taken for.
+// Properties of a word.
 struct WordTraits {
   bool hole = false;       // "<*>"
-  bool typed = false;      // has a hole in it: "rank<*>"
-  bool numbered = false;   // of one part with a number: "rank<*>" tells a kind, "x_y<*>" is a name
-  bool qualified = false;  // parts joined by full stops, dashes, an at: a name of something
-  bool anchor = false;     // letters enough to tell what is spoken of
-  bool state = false;      // tells trouble, or that there is no value: never one that may vanish in a hole
+  bool typed = false;      // contains a hole: "rank<*>"
+  bool numbered = false;   // one part with a number: "rank<*>" is a kind, "x_y<*>" a name
+  bool qualified = false;  // parts joined by full stops, dashes or an at sign: a name
+  bool anchor = false;     // enough letters to name a subject
+  bool state = false;      // reports trouble, or the absence of a value: never becomes a hole
   bool assigned = false;   // the value of a key
-  bool value = false;      // by its place a value, whatever it says
-  bool verb = false;  // tells a state or an action: no value either, unless many words stand at its place
+  bool value = false;      // a value by its position
+  bool verb = false;       // a state or an action: becomes a hole only in a column of many words
 };
 WordTraits traits_of(std::string_view word, Place place);
 

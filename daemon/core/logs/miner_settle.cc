@@ -9,16 +9,15 @@
 namespace culprit::logs {
 namespace {
 
-// Above this many rows a split takes all frequent words of a column at once, which keeps the work linear in
-// rows.
+// Larger groups are split by all frequent words of a column at once, which keeps the work linear.
 constexpr size_t kSmallGroup = 128;
 constexpr size_t kFrequent = 4;
 
 struct Column {
   bool varies = false;
   bool passes = false;
-  bool vocabulary = false;  // anything may stand here: what only looks like a verb is a value too
-  size_t top = 0;           // rows that share the most frequent word
+  bool vocabulary = false;  // any word may occur: words that only look like verbs are values too
+  size_t top = 0;           // rows with the most frequent word
   WordId word = 0;
 };
 
@@ -42,7 +41,7 @@ class Settler {
 
   const Word& word(const FormRow& row, size_t column) const { return words_[(*row.words)[column]]; }
 
-  // The words of one column in order of id; kept between calls for its memory.
+  // Counts the words of one column, by id; the buffer is reused.
   void count(const std::vector<FormRow>& rows, size_t column) {
     values_.clear();
     for (const FormRow& row : rows) values_.push_back((*row.words)[column]);
@@ -117,8 +116,8 @@ class Settler {
   }
 
   void join(const std::vector<FormRow>& rows, const std::vector<Column>& columns, Groups& work) {
-    // A row with a word of state in an open column says something else: it stays apart, together with its
-    // like.
+    // A row with a word of state in an open column has another meaning. Rows with equal states form a group
+    // of their own.
     std::vector<uint32_t> joined;
     std::map<std::vector<std::string_view>, std::vector<FormRow>> apart;
     for (const FormRow& row : rows) {
@@ -140,8 +139,8 @@ class Settler {
     for (const uint32_t cluster : joined) openings_.push_back({cluster, open});
   }
 
-  // Takes the rows that share the most frequent word of the columns in doubt from those that do not: what one
-  // template shares is at least as frequent as any of its values.
+  // Splits the rows by the most frequent word of the undecided columns: a word that a template shares is at
+  // least as frequent as any of its values.
   void split(const std::vector<FormRow>& rows, const std::vector<Column>& columns, bool enough,
              Groups& work) {
     size_t best = columns.size();

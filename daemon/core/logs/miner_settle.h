@@ -1,6 +1,6 @@
-// Decides which forms of one shape are one template: their words are rows of a table, and a column becomes a
-// hole where the rest of the rows agrees and the column shows many values. Used by the miner alone; pure; the
-// answer does not depend on the order of the rows.
+// Decides which forms of one shape belong to one template. Their words are the rows of a table. A column
+// becomes a hole if the other columns agree and it has many values. Only for the miner; pure; the result does
+// not depend on the order of rows.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@ struct Word {
 
 struct FormRow {
   uint32_t cluster = 0;
-  bool settled = false;  // its bare holes were found by an earlier round: they prove that the column varies
+  bool settled = false;  // its bare holes are from an earlier round: they prove that the column varies
   const std::vector<WordId>* words = nullptr;
 };
 
 struct Opening {
   uint32_t cluster = 0;
-  uint64_t columns = 0;  // one bit each: those that become holes
+  uint64_t columns = 0;  // bit set of the columns that become holes
 };
 
-// Columns beyond this are not compared: such forms are dumps.
+// Later columns are not compared: such forms are dumps.
 constexpr size_t kColumns = 64;
 
-// Appends the rows that become one template with others when their columns are opened, by cluster.
+// Appends the rows, by cluster, that form one template with others if these columns become holes.
 void find_openings(std::vector<FormRow> rows, const std::vector<Word>& words,
                    const MinerThresholds& thresholds, std::vector<Opening>& openings);
 

@@ -1,5 +1,5 @@
-// How much evidence proves that a place of a template holds a value. The numbers come from loghub's 2k
-// samples and were checked by leaving each set out: tests/eval/loghub.py --leave-one-out.
+// Evidence that a position of a template holds a value. The numbers come from loghub's 2k samples, and were
+// cross-validated by leaving out each set: tests/eval/loghub.py --leave-one-out.
 #pragma once
 
 #include <cstddef>
@@ -7,25 +7,25 @@
 namespace culprit::logs {
 
 struct MinerThresholds {
-  // How many values prove a column variable, by the number of words that all rows share. Three words or more
-  // are a sentence of their own ("session opened for user ?"): three values suffice. The less is shared, the
-  // likelier are the rows different messages of one build ("? startup succeeded").
+  // Number of values that prove a variable column, by the number of words that all rows share. Three shared
+  // words or more are a sentence ("session opened for user ?"): three values suffice. With fewer shared
+  // words, rows are more likely different messages of equal structure ("? startup succeeded").
   size_t values_of_three = 3, values_of_two = 8, values_of_one = 24;
   // The first word usually names the event or its subject ("cupsd startup succeeded", "boot (command <*>)").
   size_t values_first = 16;
-  // "alt<*>", "ee<*>": the varying part is a hole already, and the rest names a kind.
+  // "alt<*>", "ee<*>": the varying part is already a hole, and the rest names a kind.
   size_t values_typed = 8;
   // Names with parts ("host.example.com", "a-b") are values far more often than words of a sentence.
   size_t values_qualified = 2;
-  // A word behind an equals sign is a value by grammar: a second one proves it.
+  // A word after an equals sign is a value by grammar: a second value proves it.
   size_t values_assigned = 2;
-  // Values that prove a column open to any word, though some look like verbs or enumerators.
+  // Number of values that prove a column variable even if some look like verbs or enumerators.
   size_t vocabulary = 16;
-  // Templates of equal words are one from this many words on, whatever values and brackets stand between.
+  // Number of equal words that make two forms one template, whatever values and brackets are between.
   size_t words_equal = 2;
-  // Plain words that templates must share before the names and holes between them are compared.
+  // Plain words that templates must share before the names and holes between are compared.
   size_t words_gap = 3;
-  // Words that must stand around a plain word which is taken for the value of another template's hole.
+  // Words required around a plain word that fills the hole of another template.
   size_t words_hole = 3;
 };
 

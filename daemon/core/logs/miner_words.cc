@@ -11,7 +11,7 @@
 namespace culprit::logs {
 namespace {
 
-// Names with parts, numbered names and truth values: values wherever they vary, unless they tell a state.
+// Names with parts, numbered names and truth values are values wherever they vary, unless they name a state.
 bool is_name(const WordTraits& traits) {
   return (traits.qualified || traits.typed || traits.value || traits.assigned) && !traits.state &&
          !traits.verb;
@@ -19,9 +19,9 @@ bool is_name(const WordTraits& traits) {
 
 struct Spoken {
   uint32_t cluster = 0;
-  std::vector<WordId> words;  // that are no holes
-  std::vector<uint8_t> at;    // their places among all words
-  uint64_t holes = 0;         // bit i: a hole stands before words[i]; the last one: behind all
+  std::vector<WordId> words;  // without holes
+  std::vector<uint8_t> at;    // positions of these words among all words
+  uint64_t holes = 0;         // bit i: a hole before words[i]; the last bit: a hole at the end
 };
 
 Spoken spoken_of(const SpokenRow& row, const std::vector<Word>& words) {
@@ -38,7 +38,7 @@ Spoken spoken_of(const SpokenRow& row, const std::vector<Word>& words) {
   return out;
 }
 
-// Polynomial hashes of a sequence of words: of all, and in constant time of all but one.
+// Polynomial hashes of a sequence of words: of all words, and in constant time of all but one.
 class SequenceHash {
  public:
   explicit SequenceHash(const std::vector<WordId>& words) : head_(words.size() + 1), tail_(words.size() + 1) {
@@ -60,7 +60,7 @@ class SequenceHash {
 
 using Openings = std::map<uint32_t, uint64_t>;  // columns by cluster
 
-// Plain words that stand where another template, which says the rest, has a hole.
+// Finds plain words in the position of a hole of another template with otherwise equal words.
 class HoleFinder {
  public:
   HoleFinder(const std::vector<Spoken>& rows, const std::vector<Word>& words, size_t words_around)
@@ -82,7 +82,7 @@ class HoleFinder {
  private:
   bool may_be_value(const Spoken& row, size_t i) const {
     const WordTraits& traits = words_[row.words[i]].traits;
-    // A word next to a hole has not taken the place of one.
+    // A word next to a hole did not replace a hole.
     return traits.anchor && !traits.state && !traits.verb && (row.holes >> i & 3) == 0;
   }
 
@@ -96,7 +96,8 @@ class HoleFinder {
   std::unordered_map<uint64_t, uint64_t> holes_;  // by SequenceHash::all()
 };
 
-// Templates of the same plain words: the names and holes between two of them are a value if they vary.
+// Compares templates of equal plain words: the names and holes between two plain words are a value if they
+// vary.
 class GapFinder {
  public:
   GapFinder(const std::vector<Word>& words, size_t words_shared)
@@ -114,8 +115,8 @@ class GapFinder {
   struct Gap {
     uint64_t first = 0;
     bool varies = false;
-    bool value = false;  // of some row: more than its kind
-    bool empty = false;  // of some row
+    bool value = false;  // some row has more than a kind
+    bool empty = false;  // some row has an empty gap
   };
 
   // A numbered name is a kind ("eth<*>"); other names and bare numbers are values.
@@ -134,7 +135,7 @@ class GapFinder {
   }
 
   struct Content {
-    uint64_t hash = 0;  // 0: nothing
+    uint64_t hash = 0;  // 0: empty
     bool hole = false, typed = false, value = false;
   };
 

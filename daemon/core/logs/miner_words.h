@@ -1,6 +1,6 @@
-// Compares templates by their words alone, without holes and punctuation. So an optional part in brackets, a
-// longer or shorter list, or a value of two words, does not split a template. Used by the miner alone; pure;
-// the answer does not depend on the order of the rows.
+// Compares templates by their words alone, without holes and punctuation. So optional parts in brackets,
+// lists of any length, and values of two words do not split a template. Only for the miner; pure; the result
+// does not depend on the order of rows.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ namespace culprit::logs {
 
 struct SpokenRow {
   uint32_t cluster = 0;
-  const std::vector<WordId>* words = nullptr;  // at most kColumns, holes among them
+  const std::vector<WordId>* words = nullptr;  // at most kColumns, with holes
 };
 
-// Appends the words that prove to be values: names that vary between equal plain words, and plain words at
-// whose place another template of otherwise equal words has a hole.
+// Appends the words that are values: names that vary between equal plain words, and plain words in the
+// position of another template's hole.
 void find_spoken_openings(const std::vector<SpokenRow>& rows, const std::vector<Word>& words,
                           const MinerThresholds& thresholds, std::vector<Opening>& openings);
 
-// One text for templates of equal words: between two words the longest of their texts there.
+// One text for templates of equal words, with the longest text between two words.
 std::string union_text(const std::vector<std::string_view>& texts);
 
 }  // namespace culprit::logs

@@ -11,12 +11,13 @@ namespace culprit::logs {
 namespace {
 
 constexpr size_t kWriters = 1 << 16;
-constexpr size_t kText = 400;  // bytes of a line that is evidence
-// A rate that leaps ten times from one line to the next was set: a warm-up does so in its first lines alone.
+constexpr size_t kText = 400;  // bytes of a line quoted as evidence
+// A tenfold jump of the rate between two lines is a changed setting; a warm-up jumps so only in its first
+// lines.
 constexpr double kLeap = 10, kFirstLeap = 1000;
 constexpr uint32_t kFirstRates = 4;
 
-// Which lines of a spell are passed on: the first three, then those at powers of two.
+// Whether line n of a run must be sent: the first three, then powers of two.
 bool is_notable(uint64_t n) { return n <= 3 || std::has_single_bit(n); }
 
 NumberLine with(NumberLine line, double value) {
@@ -26,7 +27,7 @@ NumberLine with(NumberLine line, double value) {
 
 }  // namespace
 
-void Course::take(double value, const NumberLine& line) {
+void Course::add(double value, const NumberLine& line) {
   if (!std::isfinite(value)) {
     if (lost++ == 0) first_lost = with(line, value);
     return;
@@ -38,7 +39,7 @@ void Course::take(double value, const NumberLine& line) {
   last.push_back({line.place, line.iteration, value, std::string()});
 }
 
-bool Numbers::tells(uint32_t form, std::string_view message, LineValues& values) {
+bool Numbers::read_values(uint32_t form, std::string_view message, LineValues& values) {
   if (message.empty()) return false;
   if (form >= forms_.size()) forms_.resize(form + 1, Speaks::kUnknown);
   if (forms_[form] == Speaks::kNo) return false;
@@ -63,7 +64,7 @@ bool Numbers::follow(WriterNumbers& w, const LineValues& values, const NumberLin
   const auto take = [&](Course& course, const std::optional<double>& value) {
     if (!value) return;
     const bool was_lost = course.lost > 0;
-    course.take(*value, line);
+    course.add(*value, line);
     notable |= course.lost > 0 ? is_notable(course.lost) : was_lost;
   };
   take(w.loss, values.loss);
@@ -85,9 +86,9 @@ bool Numbers::follow(WriterNumbers& w, const LineValues& values, const NumberLin
   return notable;
 }
 
-bool Numbers::take(uint32_t form, const NumberLine& line, std::string_view message) {
+bool Numbers::add(uint32_t form, const NumberLine& line, std::string_view message) {
   LineValues values;
-  if (!tells(form, message, values)) return false;
+  if (!read_values(form, message, values)) return false;
   const auto next = static_cast<uint32_t>(writers_.size());
   const uint64_t key = (uint64_t{line.place.source} << 32) | line.place.writer;
   if (writers_.size() >= kWriters && !index_of_.find(key)) return false;

@@ -1,6 +1,6 @@
-// Numbers and texts as few bytes, for blocks that a later compressor sees: small numbers take one byte. The
-// reader is for bytes of strangers: it never reads beyond them, and what it gives once it failed is 0 or
-// empty. Values; one thread.
+// A compact encoding of numbers and texts, for blocks that are compressed later: small numbers need one byte.
+// The reader accepts untrusted bytes: it never reads beyond the end, and returns 0 or empty after a failure.
+// Values; one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ class PackedWriter {
     for (; value >= 0x80; value >>= 7) byte(static_cast<uint8_t>(value | 0x80));
     byte(static_cast<uint8_t>(value));
   }
-  // Near 0 on either side. Any value comes back.
+  // Short for values near 0; exact for all values.
   void signed_number(int64_t value) {
     number((static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
   }
-  void word(uint64_t value) {
+  void put_word(uint64_t value) {
     for (int i = 0; i < 8; ++i) byte(static_cast<uint8_t>(value >> (8 * i)));
   }
   void raw(std::string_view bytes) { out_ += bytes; }
@@ -32,7 +32,7 @@ class PackedWriter {
   size_t size() const { return out_.size(); }
   void clear() { out_.clear(); }
   const std::string& bytes() const { return out_; }
-  std::string take() { return std::move(out_); }
+  std::string finish() { return std::move(out_); }
 
  private:
   std::string out_;
@@ -66,7 +66,7 @@ class PackedReader {
     }
     return fail(), 0;
   }
-  // One that is at most `max`.
+  // Fails for numbers above `max`.
   uint64_t number(uint64_t max) {
     const uint64_t value = number();
     if (value > max) return fail(), 0;
@@ -76,7 +76,7 @@ class PackedReader {
     const uint64_t value = number();
     return static_cast<int64_t>((value >> 1) ^ (~(value & 1) + 1));
   }
-  uint64_t word() {
+  uint64_t get_word() {
     uint64_t value = 0;
     for (int i = 0; i < 8; ++i) value |= uint64_t{byte()} << (8 * i);
     return value;

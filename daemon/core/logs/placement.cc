@@ -14,7 +14,7 @@
 namespace culprit::logs {
 namespace {
 
-constexpr size_t kPatternMax = 4096;  // a pattern that is longer was not written by a person
+constexpr size_t kPatternMax = 4096;  // bytes; longer patterns are not hand-written
 constexpr int64_t kPatternMemory = 8 << 20;
 
 constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
@@ -54,7 +54,7 @@ Result<UserPattern> compile(std::string_view pattern, const std::string& group) 
   return UserPattern{std::move(regex), found->second};
 }
 
-// The number that ends or fills a text: "131", "rank=131", "r131".
+// The number at the end of a text, or the whole text: "131", "rank=131", "r131".
 std::optional<uint32_t> number_in(std::string_view text) {
   size_t begin = 0;
   while (begin < text.size() && !digit(text[begin])) ++begin;
@@ -63,7 +63,7 @@ std::optional<uint32_t> number_in(std::string_view text) {
   return to_number(text.substr(begin, end - begin));
 }
 
-// Folders that hold one entry a host.
+// Folders with one entry per host.
 bool lists_hosts(std::string_view folder) {
   constexpr std::string_view kFolders[] = {"hosts",    "nodes",    "by-host", "by-node", "by_host", "by_node",
                                            "per_host", "per_node", "stacks",  "pods",    "machines"};
@@ -76,13 +76,13 @@ struct Candidate {
   std::string host;
   HostForm form = HostForm::kNone;
   bool anchored = false;
-  std::string place;  // which component, and what stands before the host in it
+  std::string place;  // the component, and its text before the host
   FileName name;
   bool file = false;
-  size_t others = 0;  // hosts of other names that stand in the same place
+  size_t others = 0;  // other hosts in the same place
 };
 
-// The readings of one path, before they are compared with the other paths.
+// The readings of one path, before a comparison with the other paths.
 struct PathReading {
   std::vector<Candidate> candidates;
   std::optional<uint32_t> rank, local;
@@ -124,7 +124,7 @@ std::string with_named_groups(std::string_view pattern) {
 
 namespace {
 
-// A folder that one process or one host has below it: "attempt_0", "process_log", "rank_3".
+// A folder of a single process or host: "attempt_0", "process_log", "rank_3".
 bool belongs_to_one(std::string_view folder, std::string_view file) {
   return folder.starts_with("attempt_") || folder == "process_log" || find_numbered(folder, "rank") ||
          find_numbered(file, "rank");
@@ -159,7 +159,7 @@ PathReading read_path(std::string_view path, size_t number) {
   return out;
 }
 
-// The paths of one job, read together: hosts and ranks are the parts that vary.
+// The paths of one job together: hosts and ranks are the parts that vary.
 class PathSet {
  public:
   explicit PathSet(const std::vector<std::string>& paths) {
@@ -177,8 +177,8 @@ class PathSet {
       owner.local = readings_[i].local;
       const Candidate* c = chosen_[i];
       if (!c) continue;
-      // The one folder of a letter and a number may be a job's ("j1") as well as a host's; of a single path
-      // the others that would tell are not known yet.
+      // A single folder of a letter and a number may name a job ("j1") or a host. For a single path there are
+      // no other paths to compare with.
       const bool lone = c->form == HostForm::kNumbered && !c->file && c->others == 0;
       if (!lone || readings_.size() == 1) owner.host = c->host;
       owner.guessed = owner.host && c->form == HostForm::kNumbered && (lone || !c->anchored) &&
@@ -200,23 +200,23 @@ class PathSet {
       for (Candidate& c : reading.candidates) c.others = places[c.place].size() - 1;
   }
 
-  // The surest form counts, then a place that only hosts have, then that the names differ; the deeper wins
-  // among equals: "cluster-1/node-3/...".
+  // Prefers the surest form, then a place that only hosts have, then varying names; on a tie, the deeper
+  // component: "cluster-1/node-3/...".
   static Candidate* choose(PathReading& reading) {
     Candidate* best = nullptr;
     const auto weight = [](const Candidate& c) {
       return 2 * static_cast<int>(c.form) + 2 * c.anchored + 2 * (c.others > 0);
     };
     for (Candidate& c : reading.candidates) {
-      // A letter and a number alone are a host's where nothing else stands, and others have such names.
+      // A letter and a number are a host only in a place of hosts where other such names occur.
       if (c.form == HostForm::kPossible && (!c.anchored || c.others == 0)) continue;
       if (!best || weight(c) >= weight(*best)) best = &c;
     }
     return best;
   }
 
-  // "node17-3": is it task 3 on node17, or is that the host's name? Tasks are numbered from 0 on without gaps
-  // and zeros in front, each once in the job or as many on every host.
+  // Decides whether "node17-3" is task 3 on node17 or the name of a host. Task numbers begin at 0 and have no
+  // gaps and leading zeros. Each occurs once in the job, or all occur on every host.
   void split_tasks() {
     std::map<std::string, std::vector<Candidate*>> groups;
     for (Candidate* c : chosen_)
@@ -250,8 +250,8 @@ class PathSet {
   }
 
   std::vector<PathReading> readings_;
-  std::vector<Candidate*> chosen_;                      // by path; null: none of its components names a host
-  std::map<std::string, std::set<std::string>> kinds_;  // names by what they have in common
+  std::vector<Candidate*> chosen_;                      // by path; null: no component names a host
+  std::map<std::string, std::set<std::string>> kinds_;  // names by host_stem
 };
 
 }  // namespace
@@ -281,8 +281,7 @@ PathOwner Placement::owner(std::string_view path) const { return owners({std::st
 std::vector<PathOwner> Placement::owners(const std::vector<std::string>& paths) const {
   std::vector<PathOwner> out = PathSet(paths).owners();
   for (size_t i = 0; i < paths.size(); ++i) {
-    // Where the user gave a pattern, a path that it does not match has no owner: our guess would contradict
-    // it.
+    // If the user gave a pattern, a path without a match has no owner: a guess would contradict the pattern.
     if (impl_->host.regex) out[i].host = impl_->host.match(paths[i]), out[i].guessed = false;
     if (impl_->rank.regex) {
       const auto text = impl_->rank.match(paths[i]);

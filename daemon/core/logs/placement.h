@@ -1,5 +1,5 @@
-// Who wrote a file, from its path below the argument (FORMATS.md section 2, rule 3) or from patterns that the
-// user gave (rule 1). Pure; build once, share between threads.
+// Finds the host and rank of a file from its path below the argument (FORMATS.md section 2, rule 3) or from
+// the user's patterns (rule 1). Pure; build once, share between threads.
 #pragma once
 
 #include <memory>
@@ -17,11 +17,11 @@ struct PathOwner {
   std::optional<std::string> host;
   std::optional<uint32_t> rank;
   std::optional<uint32_t> local;
-  // `host` is letters with a number: a host's if others are numbered so.
+  // `host` is letters with a number: a host if other names have the same form.
   bool guessed = false;
 };
 
-// A host's name without its numbers: what the hosts of one job have in common, as "gpu#".
+// A host's name without its numbers, such as "gpu#": the common part of a job's hosts.
 std::string host_stem(std::string_view host);
 
 struct PlacementOptions {
@@ -29,7 +29,7 @@ struct PlacementOptions {
   std::string rank_pattern;  // RE2 with group `rank`
 };
 
-// Writes "(?<name>" as "(?P<name>", which all versions of RE2 know.
+// Converts "(?<name>" to "(?P<name>", which all versions of RE2 support.
 std::string with_named_groups(std::string_view pattern);
 
 class Placement {
@@ -39,11 +39,11 @@ class Placement {
   Placement& operator=(Placement&&) noexcept;
   ~Placement();
 
-  // `path` is below the argument, '/'-separated, with the suffixes .zst .gz .xz already removed.
+  // `path` is below the argument, '/'-separated, without the suffixes .zst .gz .xz.
   PathOwner owner(std::string_view path) const;
-  // For all files of a job at once: hosts and ranks are the parts of names that vary.
+  // For all files of a job at once: the varying parts of names are hosts and ranks.
   std::vector<PathOwner> owners(const std::vector<std::string>& paths) const;
-  // Whether the user's own pattern, not a rule of ours, said so: it then wins over the line's prefix.
+  // Whether the user gave a pattern: it then overrides the line's prefix.
   bool has_host_pattern() const;
   bool has_rank_pattern() const;
 

@@ -24,7 +24,7 @@ void discount_quoted(const std::vector<QuotedLines>& quoted, std::vector<Templat
     t.shape.kind = ShapeKind::kPlain;
     t.shape.words = 0;
     t.shape.advice = true;
-    t.known = Known::kNothing;
+    t.known = Meaning::kNothing;
   }
 }
 

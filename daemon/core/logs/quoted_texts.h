@@ -1,6 +1,6 @@
-// Texts of the data or of a model that a program prints: samples of prompts and completions. Such a text may
-// hold a traceback, and no process of the job raised it. A text is known as quoted when a heading ends it
-// ("=== end of sample ===") before the program's own lines go on. One thread.
+// Detects texts from the data or a model that a program prints: samples of prompts and completions. Such a
+// text may contain a traceback that no process of the job raised. A text counts as quoted if a heading ends
+// it ("=== end of sample ===") before the program's own lines continue. One thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace culprit::logs {
 
 class QuotedTexts {
  public:
-  // A line of a record. If it ends a quoted text: the line at which that text begins.
-  std::optional<uint64_t> take(uint32_t record, const FormShape& shape, bool own_time, uint64_t line) {
+  // Adds a line of a record. If it ends a quoted text, returns the line at which that text begins.
+  std::optional<uint64_t> add_line(uint32_t record, const FormShape& shape, bool own_time, uint64_t line) {
     if (!shape.quotes && !shape.heading && begins_.empty()) return std::nullopt;
     std::optional<uint64_t> begin;
     const bool ends = own_time || shape.progress || shape.heading;
@@ -29,16 +29,16 @@ class QuotedTexts {
   }
 
  private:
-  std::unordered_map<uint32_t, uint64_t> begins_;  // by record: of the text that is being quoted
+  std::unordered_map<uint32_t, uint64_t> begins_;  // by record: first line of the current quoted text
 };
 
-// The lines of one such text.
+// The lines of one quoted text.
 struct QuotedLines {
   uint32_t source = 0, writer = 0;
   uint64_t begin = 0, end = 0;
 };
 
-// Templates that no line has outside of quoted texts are no evidence of anything.
+// Clears the evidence of templates that occur only in quoted texts.
 void discount_quoted(const std::vector<QuotedLines>& quoted, std::vector<TemplateStats>& templates);
 
 }  // namespace culprit::logs

@@ -8,7 +8,7 @@
 namespace culprit::logs {
 namespace {
 
-// "[3]:", as torchrun numbers the processes that failed.
+// "[3]:", torchrun's number of a failed process.
 bool is_index(std::string_view message) {
   if (message.size() < 3 || message[0] != '[') return false;
   const size_t end = message.find_first_not_of("0123456789", 1);
@@ -16,10 +16,10 @@ bool is_index(std::string_view message) {
          message.find_first_not_of(" \t\r", end + 2) == std::string_view::npos;
 }
 
-// Lines of a notebook's traceback, some ten for each frame, until its exception.
+// Limit on the lines of a notebook's traceback before its exception; some ten lines per frame.
 constexpr uint32_t kNotebookLines = 400;
 
-// A notebook's traceback ends with the exception that its head names.
+// A notebook's traceback ends with the exception of its first line.
 bool begins_with_name(std::string_view text, std::string_view name) {
   return text.starts_with(name) && (text.size() == name.size() || text[name.size()] == ':' ||
                                     text.find_first_not_of(" \r", name.size()) == std::string_view::npos);
@@ -49,8 +49,8 @@ std::optional<uint32_t> listed_rank(std::string_view list, std::string_view line
   return error == std::errc() ? std::optional(rank) : std::nullopt;
 }
 
-LineRole Record::take(const RecordLine& line, std::optional<RecordEvent>& done,
-                      std::vector<Relabel>& relabels) {
+LineRole Record::add(const RecordLine& line, std::optional<RecordEvent>& done,
+                     std::vector<Relabel>& relabels) {
   return continues(line, done, relabels) ? LineRole::kContinues : begin(line);
 }
 
@@ -58,7 +58,7 @@ void Record::finish(std::optional<RecordEvent>& done, std::vector<Relabel>& rela
   if (block_ || open_) close(held_.form, done, relabels);
 }
 
-void Record::hold(const RecordLine& line) {
+void Record::buffer(const RecordLine& line) {
   held_.form = line.form;
   held_.shape = *line.shape;
   held_.place = line.place;
@@ -68,7 +68,7 @@ void Record::hold(const RecordLine& line) {
   held_.own_time = line.own_time;
 }
 
-// Whether the line begins a traceback, and how that is drawn.
+// Whether the line begins a traceback; sets its layout.
 bool Record::begins_traceback(const RecordLine& line) {
   const std::string bare = without_colours(line.text);
   const auto head = traceback_head(bare);
@@ -88,14 +88,14 @@ LineRole Record::begin(const RecordLine& line) {
   traceback_ = open_ = line.shape->kind == ShapeKind::kTraceback && begins_traceback(line);
   block_ = line.shape->kind == ShapeKind::kRootCause;
   if (!open_ && !block_) return LineRole::kEvent;
-  cause_ = false;  // of what, this record does not know
-  hold(line);
+  cause_ = false;  // this record does not have the exception that it causes
+  buffer(line);
   held_.before = before;
   if (open_) lines_.push_back(line.index);
   return LineRole::kHeld;
 }
 
-// The event that was held back is known now; `form` is that of its exception, or its own.
+// Completes the pending event; `form` is that of its exception, or its own.
 void Record::close(uint32_t form, std::optional<RecordEvent>& done, std::vector<Relabel>& relabels) {
   if (ignored_) form = form_;
   for (const uint32_t line : lines_) relabels.push_back({line, form});
@@ -136,8 +136,8 @@ bool Record::continues(const RecordLine& line, std::optional<RecordEvent>& done,
   return traceback_ && continues_chain(line, relabels);
 }
 
-// Further exceptions of a chain. One that was raised while another was handled has an entry of its own; one
-// that a parent process passes on ended the parent too.
+// Handles further exceptions of a chain. An exception raised while another was handled has its own entry. An
+// exception that a parent process passes on ended the parent too.
 bool Record::continues_chain(const RecordLine& line, std::vector<Relabel>& relabels) {
   const ShapeKind kind = line.shape->kind;
   const bool begins = kind == ShapeKind::kTraceback && begins_traceback(line) && (chained_ || cause_);
@@ -147,7 +147,7 @@ bool Record::continues_chain(const RecordLine& line, std::vector<Relabel>& relab
   if (chained_) cause_ = introduces_cause(line.text);
   open_ = begins;
   if (!open_) return true;
-  // Until its exception is read, the head stands for it.
+  // The first line represents the traceback until its exception is read.
   held_.shape = *line.shape;
   held_.text.assign(line.text.substr(0, limits::kEvidenceText + 1));
   held_.text_line = line.place.line;
@@ -175,7 +175,7 @@ Record::Part Record::part_of(const RecordLine& line, std::string_view bare) {
   }
   const bool boxed = style_ == TracebackStyle::kBox;
   if (boxed) boxed_ = boxed_ && !inner.framed;
-  // Carets below a source line are a frame's too, and no source line follows them.
+  // Carets below a source line belong to the frame, and no source line follows them.
   const bool carets = text.find_first_not_of("^~ ") == text.npos;
   const bool stack =
       line.shape->kind == ShapeKind::kFrame || text.starts_with("File \"") || (boxed && inner.framed);
@@ -194,7 +194,7 @@ bool Record::continues_traceback(const RecordLine& line, std::optional<RecordEve
   const bool coloured = line.text.find('\x1b') != line.text.npos;
   const std::string bare = coloured ? without_colours(line.text) : std::string();
   const Part part = part_of(line, coloured ? std::string_view(bare) : line.text);
-  if (!part.belongs) {  // cut off, or another one's lines between
+  if (!part.belongs) {  // truncated, or mixed with lines of another writer
     close(held_.form, done, relabels);
     return false;
   }
@@ -203,7 +203,7 @@ bool Record::continues_traceback(const RecordLine& line, std::optional<RecordEve
   held_.shape = *line.shape;
   held_.text.assign(part.text.substr(0, limits::kEvidenceText + 1));
   held_.text_line = line.place.line;
-  // A group's own line says nothing of its exceptions: the first of them stands for it.
+  // The line of the group itself does not describe its exceptions: the first of them is used.
   if (style_ == TracebackStyle::kGroup && is_group(part.text)) {
     held_.form = line.form;
     return true;

@@ -8,18 +8,18 @@
 namespace culprit::logs {
 namespace {
 
-// Lines that are kept, of one rule by one writer, of one rule, of all, and the bytes of their texts: a storm
-// must neither fill the memory nor crowd out other rules. The largest window of a rule fits.
+// Limits on kept lines: of one rule and writer, of one rule, of all, and on the bytes of their texts. A storm
+// must neither fill the memory nor displace other rules. The largest window of a rule fits.
 constexpr uint32_t kOfWriter = 1000;
 constexpr uint32_t kOfRule = 5000;
 constexpr size_t kLines = 50'000;
 constexpr size_t kBytes = 16 << 20;
-// Of a rule by a writer these are kept beyond the bounds of one rule and of their texts, so that a storm on
-// some hosts hides neither the other hosts nor other rules.
+// Lines per rule and writer that are kept beyond the limits of a rule and of texts. So a storm on some hosts
+// hides neither other hosts nor other rules.
 constexpr uint32_t kFirstLines = 2;
 constexpr size_t kFirstLinesTotal = 200'000;
 constexpr size_t kFirstText = 100;  // bytes of such a line
-constexpr size_t kUncaught = 4096;  // exceptions that no rule knows: the first ones are enough
+constexpr size_t kUncaught = 4096;  // exceptions without a rule: the first ones are enough
 
 uint64_t key_of(const RuleLine& line) { return (uint64_t{line.place.writer} << 32) | line.rule; }
 
@@ -80,7 +80,8 @@ void RuleLines::drop_quoted(const LogPlace& end, uint64_t begin) {
     return line.place.source == end.source && line.place.writer == end.writer && line.place.line >= begin &&
            line.place.line <= end.line;
   };
-  // The sources of a job are read side by side: the lines stand among the last ones of all.
+  // The sources of a job are read in parallel, so the lines may have lines of other sources between: searches
+  // the last ones of all.
   const auto last = [](std::vector<RuleLine>& lines) {
     return lines.end() - static_cast<ptrdiff_t>(std::min<size_t>(lines.size(), kOfWriter));
   };

@@ -1,5 +1,4 @@
-// The lines in which rules were found, and the uncaught exceptions that no rule knows, within bounds. One
-// thread.
+// The lines that match rules, and uncaught exceptions that match no rule, within limits. One thread.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +13,17 @@ class RuleLines {
  public:
   // False if there is no room for it. A line whose rule is kNoRule is an uncaught exception.
   bool add(RuleLine line);
-  // As JobLog::renumber_rules.
+  // See JobLog::renumber_rules.
   void renumber(const std::vector<uint32_t>& to);
-  // The last exception of a chain was not caught: the process ends with the first as well. Whether one is
-  // kept.
+  // The last exception of a chain was not caught: the process ends with the first one too. Returns whether a
+  // line is kept there.
   bool mark_death(const LogPlace& place);
-  // What was found last at a place only passes on what follows.
+  // Discards the lines at a place: their exception only passes on the exception that follows.
   void drop(const LogPlace& place);
-  // The writer's lines in the source of `end`, from line `begin` on, proved to be quoted from data.
+  // Discards the writer's lines in the source of `end`, from line `begin` on: they are quoted from data.
   void drop_quoted(const LogPlace& end, uint64_t begin);
 
-  const std::vector<RuleLine>& lines() const { return lines_; }  // in the order in which they came
+  const std::vector<RuleLine>& lines() const { return lines_; }  // in order of arrival
   const std::vector<RuleLine>& uncaught() const { return uncaught_; }
 
  private:
@@ -36,7 +35,7 @@ class RuleLines {
   size_t bytes_ = 0;
 };
 
-// Gives the lines the numbers of other rules, as JobLog::renumber_rules.
+// Changes the rule numbers of lines, as JobLog::renumber_rules.
 void renumber(std::vector<RuleLine>& lines, const std::vector<uint32_t>& to);
 
 }  // namespace culprit::logs

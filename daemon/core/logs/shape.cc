@@ -26,7 +26,7 @@ std::string lowered(std::string_view text) {
   return out;
 }
 
-// Whether `word` stands in `text` with no word character before it; `whole`: and none behind it.
+// Whether `text` contains `word` with no word character before it; `whole`: and none after it.
 bool has_word(std::string_view text, std::string_view word, bool whole = false) {
   for (size_t at = text.find(word); at != npos; at = text.find(word, at + 1)) {
     if (at > 0 && is_word(text[at - 1]) && is_word(word[0])) continue;
@@ -44,8 +44,8 @@ bool any_of(std::string_view text, const std::array<std::string_view, N>& words)
   return false;
 }
 
-// Words that engineers write for failure and for trouble; stems, found at the beginning of a word.
-// LOGS.md: 54.8 % of indicating lines are errors, so the words are a hint and never the proof.
+// Stems of words for failure and trouble, at the beginning of a word. LOGS.md: 54.8 % of indicating lines are
+// errors, so the words are a hint, not a proof.
 constexpr std::array<std::string_view, 32> kFailureWords = {
     "error",           "fail",          "fatal",      "exception",   "abort",     "panic",
     "crash",           "segfault",      "killed",     "core dumped", "sigterm",   "sigkill",
@@ -70,14 +70,14 @@ constexpr std::array<std::string_view, 28> kTroubleWords = {"warn",       "recei
 constexpr std::array<std::string_view, 10> kAdvice = {
     "might be caused", "may be caused",   "possible cause",       "possible reason", "please try",
     "please check",    "could be caused", "for more information", "to debug",        "can be caused"};
-// The trouble was met and got over: said so in the same line.
+// Phrases that report in the same line that the trouble was overcome.
 constexpr std::array<std::string_view, 9> kRetried = {"succeeded",    "recovered",   "reconnecting",
                                                       "will retry",   "retrying",    "retry in",
                                                       "falling back", "reconnected", "still trying"};
-// The same, except in an exception, where these words describe its arguments.
+// More such words; not in an exception, where these words describe its arguments.
 constexpr std::array<std::string_view, 5> kOverlooked = {"corrected", "ignored", "ignoring", "handled",
                                                          "continuing"};
-// Launchers speak of the job, communication libraries of their peers, a signal comes from outside.
+// Launchers report on the job, communication libraries on peers, and a signal comes from outside.
 constexpr std::array<std::string_view, 29> kOfOthers = {
     "srun:",       "slurmstepd",    "mpirun",     "mpiexec",  "prterun",        "orted",
     "elastic",     "torchrun",      "kubelet",    "launcher", "closing signal", "received signal",
@@ -89,11 +89,11 @@ constexpr std::array<std::string_view, 13> kEndedWell = {
     "finished training",     "training done",     "job completed",      "completed successfully",
     "training complete",     "done training",     "done with training", "training has finished",
     "training has completed"};
-// What a trainer counts to: "max_steps reached", "`Trainer.fit` stopped: `max_epochs=3` reached."
+// Limits of a trainer: "max_steps reached", "`Trainer.fit` stopped: `max_epochs=3` reached."
 constexpr std::array<std::string_view, 9> kLimits = {"max_steps",     "max_epochs",     "max_iters",
                                                      "max steps",     "max epochs",     "max iterations",
                                                      "maximum steps", "maximum epochs", "max_train_steps"};
-// What stands before a text of the data, or of the model.
+// Phrases before a text of the data or the model.
 constexpr std::array<std::string_view, 8> kQuoted = {
     "prompt:",    "completion:",     "answer:",     "generation:",
     "generated:", "generated text:", "prediction:", "assistant:"};
@@ -105,12 +105,12 @@ constexpr std::array<std::string_view, 10> kInit = {
     "nccl version",    "initializ", "building model", "number of parameters", "loading checkpoint",
     "load checkpoint", "tokenizer", "channel <*>/",   "connected all rings",  "compiling"};
 
-// Part of a training, whose end is not that of the job: "done training epoch <*>".
+// A part of a training, whose end is not that of the job: "done training epoch <*>".
 constexpr std::array<std::string_view, 6> kParts = {"epoch <", "epoch #", "stage <",
                                                     "phase <", "round <", "fold <"};
 
 bool names_good_end(std::string_view t) {
-  constexpr size_t kNear = 24;  // bytes behind the words, for "of " and "for "
+  constexpr size_t kNear = 24;  // bytes after the words, for "of " and "for "
   return std::ranges::any_of(kEndedWell, [&](std::string_view words) {
     const size_t at = t.find(words);
     return at != npos && !any_of(t.substr(at + words.size(), kNear), kParts);
@@ -123,7 +123,7 @@ bool starts_with_any(std::string_view t, const auto& words) {
   return std::ranges::any_of(words, [&](std::string_view w) { return t.starts_with(w); });
 }
 
-// "=== end of sample ===": a line of one sign, broken by words.
+// "=== end of sample ===": a line of one character, interrupted by words.
 bool is_heading(std::string_view t) {
   constexpr size_t kDrawn = 3;
   if (t.size() <= kDrawn || std::string_view("=-*#~").find(t[0]) == npos) return false;
@@ -143,7 +143,7 @@ std::optional<Stage> stage_of(std::string_view t) {
   return std::nullopt;
 }
 
-// "pkg.mod.ValueError: ..." or "ValueError"; the name ends in one of the words Python's exceptions end in.
+// "pkg.mod.ValueError: ..." or "ValueError"; the name ends like the names of Python's exceptions.
 bool is_exception_line(std::string_view form) {
   size_t end = 0;
   while (end < form.size() && (is_word(form[end]) || form[end] == '.')) ++end;
@@ -158,7 +158,7 @@ bool is_exception_line(std::string_view form) {
 }
 
 bool is_frame(std::string_view f) {
-  // loguru points at the frame that caught the exception.
+  // loguru marks the frame that caught the exception.
   const std::string_view frame = f.starts_with("> ") ? f.substr(2) : f;
   if (frame.starts_with("File \"") && frame.find(", line ") != npos) return true;
   if (f.starts_with("frame #") || f.starts_with("#<*> <*> in ") || f.starts_with("@ <*> ")) return true;
@@ -170,7 +170,7 @@ bool is_rule(std::string_view f) {
   return f.size() >= 8 && std::string_view("-=*_#~+").find(f[0]) != npos && f.find_first_not_of(f[0]) == npos;
 }
 
-// A bar as tqdm draws it: a percentage, '|', and counts with a rate.
+// A bar of tqdm: a percentage, '|', and counts with a rate.
 bool is_bar(std::string_view f) {
   const size_t percent = f.find('%');
   return percent != npos && percent < 80 && f.find('|', percent) != npos && f.find('[', percent) != npos;
@@ -178,7 +178,7 @@ bool is_bar(std::string_view f) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// What stands in the brackets that end a tqdm bar: "00:20<00:46,  4.49it/s, loss=2.953".
+// Content of the brackets at the end of a tqdm bar: "00:20<00:46,  4.49it/s, loss=2.953".
 bool is_bar_tail(std::string_view inside) {
   size_t end = 0;
   while (end < inside.size() && (is_digit(inside[end]) || inside[end] == ':')) ++end;
@@ -190,7 +190,7 @@ bool is_bar_tail(std::string_view inside) {
 constexpr std::array<std::string_view, 6> kCounters = {"iteration", "iter",        "global_step",
                                                        "step",      "global step", "train_step"};
 
-// A counter's name with nothing but separators between it and the number: "step=120", "'iteration': 7".
+// A counter's name with only separators before the number: "step=120", "'iteration': 7".
 size_t counter_at(std::string_view t, std::string_view hole) {
   for (std::string_view name : kCounters) {
     for (size_t at = t.find(name); at != npos; at = t.find(name, at + 1)) {
@@ -226,10 +226,10 @@ std::optional<int64_t> number_at(std::string_view text, size_t at, size_t* end =
   if (error != std::errc() || stop == first || value < 0) return std::nullopt;
   const std::string_view rest(stop, static_cast<size_t>(text.data() + text.size() - stop));
   const bool fraction = rest.size() > 1 && rest[0] == '.' && is_digit(rest[1]);
-  // "global_step=132.0", but not "*** STEP 3150571.0 ON gpu-3 CANCELLED": that is a job's number.
+  // "global_step=132.0", but not "*** STEP 3150571.0 ON gpu-3 CANCELLED", which is the number of a job.
   const bool whole =
       at > 0 && text[at - 1] == '=' && rest.starts_with(".0") && (rest.size() == 2 || !is_digit(rest[2]));
-  if (fraction && !whole) return std::nullopt;  // a fraction counts nothing
+  if (fraction && !whole) return std::nullopt;  // a fraction is no counter
   if (end) *end = static_cast<size_t>(stop - text.data());
   return value;
 }
@@ -244,7 +244,7 @@ std::optional<Progress> bar_progress(std::string_view text) {
   if (at == npos) return std::nullopt;
   const auto done = number_at(text, at, &end);
   if (!done || end >= text.size() || text[end] != '/') return std::nullopt;
-  // A bar is named by what stands before it: "Epoch 0:", "Loading shards".
+  // The name of a bar is the text before it: "Epoch 0:", "Loading shards".
   std::string name(text.substr(0, percent));
   name.erase(
       std::remove_if(name.begin(), name.end(), [](char c) { return c == ' ' || (c >= '0' && c <= '9'); }),
@@ -275,7 +275,7 @@ FormShape shape_of(std::string_view form) {
     shape.words = 2;
   else if (any_of(text, kTroubleWords))
     shape.words = 1;
-  // Other headings ("=== job finished with exit code 1 ===") say nothing of samples.
+  // Other headings ("=== job finished with exit code 1 ===") do not end samples.
   const bool ends = has_word(text, "end", true);
   shape.heading = is_heading(text) && shape.words < 2 && (ends || any_of(text, kSamples));
   shape.quotes = starts_with_any(text, kQuoted) || (shape.heading && !ends);
@@ -296,8 +296,8 @@ FormShape shape_of(std::string_view form) {
 }
 
 size_t text_behind_bar(std::string_view line) {
-  constexpr size_t kTailBytes = 256;  // of a bar's brackets
-  size_t open = npos;                 // the last that is not closed
+  constexpr size_t kTailBytes = 256;  // of the brackets of a bar
+  size_t open = npos;                 // the last unclosed bracket
   for (size_t at = line.find_first_of("[]"); at != npos && at + 1 < line.size();
        at = line.find_first_of("[]", at + 1)) {
     if (line[at] == '[') {
@@ -313,7 +313,7 @@ size_t text_behind_bar(std::string_view line) {
 }
 
 bool names_exception(std::string_view message) {
-  constexpr std::string_view kLocals = "<locals>";  // of a class made within a function
+  constexpr std::string_view kLocals = "<locals>";  // name of a class within a function
   const std::string_view name = message.substr(0, message.find(':'));
   if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
   for (size_t at = 0; at < name.size(); ++at) {
@@ -327,7 +327,7 @@ bool names_exception(std::string_view message) {
 
 std::optional<Progress> progress_of(std::string_view message) {
   if (const auto bar = bar_progress(message)) return bar;
-  std::array<char, 400> low;  // a counter stands at the beginning of its line
+  std::array<char, 400> low;  // a counter is at the beginning of its line
   const std::string_view begin = message.substr(0, low.size());
   const std::string_view text(low.data(), begin.size());
   std::transform(begin.begin(), begin.end(), low.begin(), lower);

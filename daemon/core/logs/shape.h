@@ -1,6 +1,5 @@
-// What a masked form tells of its lines, decided once per form: is it a progress line, the start of a
-// traceback, an exception, a notice of a stage? Words decide, so the form (numbers
-// masked) is enough. Pure, any thread.
+// Properties of a masked form, decided once per form: progress line, start of a traceback, exception, notice
+// of a stage. Words decide, so the masked form is enough. Pure, any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,43 +16,43 @@ enum class ShapeKind : uint8_t {
   kChained,    // "During handling of the above exception, ..."
   kException,  // "ValueError: ..." alone or as the last line of a traceback
   kFrame,      // a stack frame or caret line: continues the event before it
-  kRootCause,  // head of a block in which torchrun lists the processes that failed
-  kRule,       // a line of dashes, equals signs or stars: no event of its own
+  kRootCause,  // first line of torchrun's list of failed processes
+  kRule,       // a line of dashes, equals signs or stars: not an event
 };
 
 struct FormShape {
   ShapeKind kind = ShapeKind::kPlain;
   bool progress = false;  // names a counting number: iteration, step, a tqdm bar
-  bool advice = false;    // tells what might help or be the cause: no evidence
-  bool of_others =
-      false;             // about somebody else: a launcher of its job, a process of its peers or of a signal
-  bool handled = false;  // says that what it tells of was retried, recovered or ignored
-  bool ignored = false;  // "Exception ignored in: ...": the traceback that follows belongs to it
-  bool well = false;     // says that the job or the training ended as planned
-  bool quotes = false;   // a text that a model read or wrote follows: "prompt: ...", "== samples =="
-  bool heading = false;  // words with a drawn line before them: "=== end of sample ==="
-  uint8_t words = 0;     // 0 none, 1 words of trouble, 2 words of failure
-  std::optional<Stage> stage;  // the stage that such a line belongs to, where it says so
+  bool advice = false;    // suggests a remedy or a cause: not evidence
+  // About another process: a launcher on its job, a process on its peers or on a signal.
+  bool of_others = false;
+  bool handled = false;        // the line says that the fault was retried, recovered or ignored
+  bool ignored = false;        // "Exception ignored in: ...": a following traceback belongs to it
+  bool well = false;           // the job or the training ended as planned
+  bool quotes = false;         // a text read or written by a model follows: "prompt: ...", "== samples =="
+  bool heading = false;        // words after a drawn line: "=== end of sample ==="
+  uint8_t words = 0;           // 0 none, 1 words of trouble, 2 words of failure
+  std::optional<Stage> stage;  // the stage of such a line, if its words name one
 };
 
-// `form` as form_text gives it.
+// `form` is a result of form_text.
 FormShape shape_of(std::string_view form);
 
-// Whether a line may be the last one of a traceback: one dotted name, alone or before a colon. It need not
-// end in "Error": a program's own exceptions are named as it likes.
+// Whether a line may be the last one of a traceback: one dotted name, alone or before a colon. The name need
+// not end in "Error": programs name their exceptions freely.
 bool names_exception(std::string_view message);
 
-// Where the text behind a progress bar begins: tqdm ends a bar without a newline, so the next message of the
-// process stands on the bar's line. 0 where no text follows a bar.
+// The offset of the text after a progress bar; 0: none. tqdm ends a bar without a newline, so the next
+// message of the process is on the bar's line.
 size_t text_behind_bar(std::string_view line);
 
-// The number that a progress line counts: "iteration 120/ 5000" gives 120, a tqdm bar its numerator.
-// `total` is what it counts to, 0 where the line does not say.
+// The number of a progress line: 120 in "iteration 120/ 5000", or the numerator of a tqdm bar. `total` is the
+// target number; 0: unknown.
 struct Progress {
   int64_t iteration = 0;
   int64_t total = 0;
   bool bar = false;
-  uint32_t name = 0;  // of the counter: lines with the same name count the same thing, whatever else they say
+  uint32_t name = 0;  // hash of the counter's name: lines of equal name count the same thing
 };
 std::optional<Progress> progress_of(std::string_view message);
 

@@ -14,17 +14,17 @@ constexpr int64_t kSecondsPerDay = 86400;
 // The widest zone on earth is UTC+14.
 constexpr TimeNs kZoneSlack = 14 * 3600 * kNsPerSecond;
 constexpr int64_t kYearWhenUnknown = 2024;
-// Times outside are no times: nothing logs before the epoch, and nanoseconds overflow in 2262.
+// Years outside are no times: no log is older than the epoch, and nanoseconds overflow in 2262.
 constexpr int64_t kFirstYear = 1970, kLastYear = 2199;
 
 constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
 constexpr unsigned value(char c) { return static_cast<unsigned>(c - '0'); }
 
-// The char at `pos`, or NUL behind the end.
+// The character at `pos`, or NUL after the end.
 char peek(std::string_view line, size_t pos) { return pos < line.size() ? line[pos] : '\0'; }
 
-// Two digits at `pos` as a number, or 100 where they are none.
+// The two digits at `pos` as a number; 100: no digits.
 unsigned two(std::string_view line, size_t pos) {
   if (pos + 2 > line.size()) return 100;
   const unsigned a = value(line[pos]), b = value(line[pos + 1]);
@@ -54,7 +54,7 @@ bool is_day(int64_t year, unsigned month, unsigned day) {
   return month >= 1 && month <= 12 && day >= 1 && day <= days_in(year < 0 ? kYearWhenUnknown : year, month);
 }
 
-// Nanoseconds of up to nine digits of a fraction; more digits are passed over.
+// Nanoseconds from up to nine digits of a fraction; more digits are ignored.
 int64_t fraction_ns(std::string_view line, size_t pos, size_t digits) {
   constexpr int64_t kScale[] = {1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1};
   const size_t used = std::min<size_t>(digits, 9);
@@ -69,8 +69,7 @@ bool is_weekday(std::string_view line, size_t pos) {
   return false;
 }
 
-// Whether a timestamp in running text may begin at `pos`: not inside a word, a number, a path or a file's
-// name.
+// Whether a timestamp in running text may begin at `pos`: not inside a word, a number, a path or a file name.
 bool free_before(std::string_view line, size_t pos) {
   if (pos == 0) return true;
   const char c = line[pos - 1];
@@ -91,7 +90,7 @@ unsigned month_at(std::string_view line, size_t pos) {
 
 TimestampReader::TimestampReader(Zone zone, TimeNs modified_ns) : zone_(std::move(zone)) {
   if (modified_ns == kNoTime) return;
-  // A file may be dated before the epoch or far ahead; the arithmetic must not leave the range.
+  // A file's time may be before the epoch or far in the future; clamping avoids overflow.
   latest_ns_ = std::clamp<TimeNs>(modified_ns, 0, 7'000'000'000'000'000'000) + kZoneSlack;
   latest_year_ = civil_from_ns(latest_ns_).year;
 }
@@ -122,7 +121,7 @@ Stamp TimestampReader::finish(const Date& date, const Clock& clock, size_t clock
   return {time_of(days, clock), clock.end, static_cast<uint32_t>(clock_at), clock.zone, false};
 }
 
-// "02:12:09", with a fraction behind '.' or ',' (":606" only where no zone could be meant) and a zone.
+// "02:12:09", with a fraction after '.' or ',' (":606" only if it cannot be a zone) and a zone.
 TimestampReader::Clock TimestampReader::clock_at(std::string_view line, size_t pos) {
   if (pos + 8 > line.size()) return {};
   const char* const p = line.data() + pos;
@@ -337,9 +336,9 @@ Stamp TimestampReader::epoch_at(std::string_view line, size_t pos) const {
   return stamp;
 }
 
-// The timestamp whose time of day stands at `clock`.
+// The timestamp whose time of day is at `clock`.
 Stamp TimestampReader::ending_at_clock(std::string_view line, size_t clock) {
-  // Distances from the beginning of each shape of date to the clock.
+  // Distances from the beginning of each date format to the clock.
   constexpr size_t kDistances[] = {11, 9, 7, 6, 12, 16};
   for (size_t distance : kDistances) {
     if (clock < distance || !free_before(line, clock - distance)) continue;
@@ -349,7 +348,7 @@ Stamp TimestampReader::ending_at_clock(std::string_view line, size_t clock) {
   return {};
 }
 
-// A JSON value behind a key that names a time: "time_ms": 1715043538972, "ts": 1683900000.25, "time": "...".
+// A JSON value after a key for a time: "time_ms": 1715043538972, "ts": 1683900000.25, "time": "...".
 Stamp TimestampReader::keyed(std::string_view line, size_t from) {
   const size_t stop = std::min(line.size(), kTimeWindow);
   constexpr std::string_view kKeys[] = {"time",    "ts",      "timestamp",  "time_ms", "asctime",
@@ -382,13 +381,13 @@ Stamp TimestampReader::find(std::string_view line, size_t from) {
   const char* const p = line.data();
   bool json = false;
   size_t at = from;
-  // Every shape has "HH:MM:SS": colons three apart, which ordinary text has not.
+  // Every format has "HH:MM:SS": two colons at distance three, which are rare in ordinary text.
   const auto hit = [&](size_t colon) {
     if (colon < from + 2 || colon + 6 > line.size() || !digit(p[colon - 1]) || !digit(p[colon - 2]))
       return Stamp{};
     const Stamp stamp = ending_at_clock(line, colon - 2);
     if (stamp.end == 0 || !std::memchr(p + from, '{', colon - from)) return stamp;
-    const Stamp key = keyed(line, from);  // a key before it may tell the record's own time
+    const Stamp key = keyed(line, from);  // an earlier key may have the record's own time
     return key.end != 0 && key.clock < stamp.clock ? key : stamp;
   };
 #if defined(__SSE2__)

@@ -10,11 +10,11 @@ namespace {
 
 constexpr auto npos = std::string_view::npos;
 constexpr std::string_view kHead = "Traceback (most recent call last)";
-// Signs of Unicode with which boxes are drawn, U+2500 to U+257F, are three bytes that begin with these two
-// pairs; ASCII boxes have '+', '-' and '|'.
+// Unicode box-drawing characters, U+2500 to U+257F, are three bytes that begin with these two pairs. ASCII
+// boxes have '+', '-' and '|'.
 constexpr std::array<std::string_view, 2> kBoxBytes = {"\xe2\x94", "\xe2\x95"};
 
-// Bytes of the box sign or blank at `at`; 0 for other text.
+// Bytes of the box character or blank at `at`; 0: other text.
 size_t box_sign(std::string_view text, size_t at) {
   if (text[at] == ' ' || text[at] == '|' || text[at] == '+' || text[at] == '-') return 1;
   const bool box =
@@ -67,7 +67,7 @@ std::optional<TracebackHead> traceback_head(std::string_view bare) {
   const size_t dot = before.rfind('.');
   if (dot + 1 == before.size()) return std::nullopt;  // the end of a sentence
   const char first = before[dot == npos ? 0 : dot + 1];
-  if (first >= 'a' && first <= 'z') return std::nullopt;  // a sentence's word
+  if (first >= 'a' && first <= 'z') return std::nullopt;  // a word of a sentence
   head.style = TracebackStyle::kNotebook;
   head.name = before;
   return head;
@@ -109,7 +109,7 @@ TracebackLine traceback_line(TracebackStyle style, std::string_view bare) {
 }
 
 bool is_entry(std::string_view frame) {
-  // A box has its border behind the frame.
+  // A box has its border after the frame.
   if (const size_t border = frame.find("\xe2\x94\x82"); border != npos) frame = frame.substr(0, border);
   if (frame.ends_with('|')) frame.remove_suffix(1);
   frame = trimmed(frame);

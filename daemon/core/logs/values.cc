@@ -11,12 +11,12 @@ namespace {
 
 constexpr size_t npos = std::string_view::npos;
 constexpr size_t kMost = 2048;     // bytes of a line that are read: no progress line is longer
-constexpr size_t kBetween = 24;    // of separators between a key and its value
-constexpr size_t kQualifiers = 4;  // words before a key that may narrow it
+constexpr size_t kBetween = 24;    // separators between a key and its value
+constexpr size_t kQualifiers = 4;  // words before a key that may qualify it
 
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-// What may stand inside a key: "train_loss", "train/loss", "lm loss", "grad-norm".
+// Characters allowed inside a key: "train_loss", "train/loss", "lm loss", "grad-norm".
 bool joins(char c) { return c == ' ' || c == '_' || c == '-' || c == '/' || c == '.'; }
 
 template <size_t N>
@@ -24,12 +24,12 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, N>& lis
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-// Words that may stand with "loss" in the name of the whole training loss.
+// Words that may qualify "loss" in the name of the whole training loss.
 constexpr std::array<std::string_view, 30> kWholeWords = {
     "train",   "training", "lm",     "total",    "mean",  "average", "avg", "reduced", "global",  "batch",
     "running", "current",  "smooth", "smoothed", "model", "step",    "the", "value",   "epoch",   "iter",
     "final",   "overall",  "mlm",    "nll",      "ce",    "mse",     "bce", "cross",   "entropy", "sft"};
-// Words of a line, or of a key, that speak of an evaluation.
+// Words in a line or key for an evaluation.
 constexpr std::array<std::string_view, 8> kEvaluation = {"eval",  "evaluation", "evaluating", "val",
                                                          "valid", "validation", "test",       "dev"};
 // Words between a key and its value.
@@ -38,7 +38,7 @@ constexpr std::array<std::string_view, 14> kFillers = {"is",      "was",    "bec
                                                        "float16", "array",  "train",  "avg"};
 constexpr std::array<std::string_view, 6> kScaled = {"loss", "grad", "amp", "fp16", "gradient", "dynamic"};
 
-// NaN or an infinity at `at`; `end` is where it ends.
+// Parses NaN or an infinity at `at`; sets `end`.
 std::optional<double> word_number(std::string_view text, size_t at, size_t& end) {
   const bool negative = text[at] == '-';
   if (negative || text[at] == '+') ++at;
@@ -50,7 +50,7 @@ std::optional<double> word_number(std::string_view text, size_t at, size_t& end)
     end = at + word.size();
     break;
   }
-  if (value && text.substr(end).starts_with(".0")) end += 2;  // as Lightning's bars have it
+  if (value && text.substr(end).starts_with(".0")) end += 2;  // format of Lightning's bars
   if (value && end < text.size() && (is_letter(text[end]) || is_digit(text[end]) || text[end] == '_'))
     return {};
   return value;
@@ -72,7 +72,7 @@ std::optional<double> number_at(std::string_view text, size_t at) {
   return value;
 }
 
-// The value after a key that ends at `at`, past separators and words like "is".
+// The value after a key with its end at `at`, after separators and words like "is".
 std::optional<double> value_after(std::string_view text, size_t at) {
   for (int words = 0; words < 3; ++words) {
     const size_t begin = at;
@@ -89,7 +89,7 @@ std::optional<double> value_after(std::string_view text, size_t at) {
   return {};
 }
 
-// A key's words before the one that begins at `at`, the nearest first.
+// The words of a key before the one at `at`, nearest first.
 struct Qualifiers {
   std::array<std::string_view, kQualifiers> words;
   size_t size = 0;
@@ -122,7 +122,7 @@ Loss kind_of_loss(std::string_view text, size_t at, size_t end) {
   const Qualifiers before = qualifiers(text, at);
   for (size_t i = 0; i < before.size; ++i) {
     if (is_one_of(before.words[i], kEvaluation)) return Loss::kOther;
-    // Words further away belong to the sentence: only what touches the key narrows it.
+    // Words further away belong to the sentence: only adjacent words qualify the key.
     const char* after = before.words[i].data() + before.words[i].size();
     const bool touches = i == 0 || *after == '_' || *after == '/' || *after == '-' || *after == '.';
     if (!touches) break;
@@ -137,14 +137,14 @@ bool is_bounded(std::string_view text, size_t at, size_t size) {
   return before && after;
 }
 
-// Calls `found(at)` for each place at which the word stands by itself.
+// Calls `found(at)` for each occurrence of the whole word.
 template <class Found>
 void each(std::string_view text, std::string_view word, const Found& found) {
   for (size_t at = text.find(word); at != npos; at = text.find(word, at + 1))
     if (is_bounded(text, at, word.size())) found(at);
 }
 
-// Past the letters that follow a suffix: "loss_train", "loss/step".
+// The end of the letters of a suffix: "loss_train", "loss/step".
 size_t suffix_end(std::string_view text, size_t end) {
   if (end >= text.size() || (text[end] != '_' && text[end] != '/')) return end;
   ++end;
@@ -152,7 +152,7 @@ size_t suffix_end(std::string_view text, size_t end) {
   return end;
 }
 
-// A line is of an evaluation when a word says so before its first key.
+// A line reports an evaluation if a word before its first key says so.
 bool is_evaluation(std::string_view text, size_t first_key) {
   const std::string_view before = text.substr(0, first_key);
   bool found = false;
@@ -181,7 +181,7 @@ void read_losses(std::string_view text, LineValues& out) {
       ++parts;
     }
   });
-  // Where only terms of a loss are printed, the whole is NaN when all of them are.
+  // If a line has only terms of the loss, the whole is NaN if all of them are.
   if (!out.loss && !of_evaluation && parts > 1 && !sound) out.loss = part;
 }
 
@@ -210,7 +210,7 @@ void read_scale(std::string_view text, LineValues& out) {
     const Qualifiers before = qualifiers(text, at);
     if (before.size == 0 || !is_one_of(before.words[0], kScaled)) return;
     const auto value = value_after(text, at + 5);
-    // "Attempted loss scale: 2, reducing to 1": the smaller one holds from there on.
+    // "Attempted loss scale: 2, reducing to 1": the smaller one applies from now on.
     if (value) out.scale = out.scale ? std::min(*out.scale, *value) : *value;
   });
   if (!out.scale) return;
@@ -229,7 +229,7 @@ bool counts(std::string_view text, std::string_view key) {
   return value && *value > 0;
 }
 
-// In small letters, with a blank for each change of colour.
+// Converts to lower case, with one blank per colour sequence.
 std::string_view lowered(std::string_view text, char* room) {
   size_t size = 0;
   for (size_t at = 0; at < text.size(); ++at) {

@@ -2,10 +2,10 @@
 
 namespace culprit::rules {
 
-logs::Known known_by(const Rule& rule) {
-  // A window or a function may yet refuse it.
-  if (rule.severity < Severity::kError || rule.window || rule.when) return logs::Known::kNote;
-  return rule.role == Role::kCascade ? logs::Known::kEcho : logs::Known::kFault;
+logs::Meaning known_by(const Rule& rule) {
+  // A window or a function may still reject the match.
+  if (rule.severity < Severity::kError || rule.window || rule.when) return logs::Meaning::kNote;
+  return rule.role == Role::kCascade ? logs::Meaning::kEcho : logs::Meaning::kFault;
 }
 
 BlockScanner::BlockScanner(const Ruleset& ruleset) : scanner_(ruleset.matcher()) {
@@ -17,8 +17,10 @@ void BlockScanner::begin(std::string_view block) {
   next_ = scanner_.next();
 }
 
-void BlockScanner::take(const logs::ScannedText& line, logs::LogBatch& batch) {
-  const Source source = line.event ? Source::kEvent : line.kernel ? Source::kKernel : Source::kLog;
+void BlockScanner::on_line(const logs::ScannedText& line, logs::LogBatch& batch) {
+  const TextSource source = line.event    ? TextSource::kEvent
+                            : line.kernel ? TextSource::kKernel
+                                          : TextSource::kLog;
   for (const RuleMatch& m : scanner_.match(line.begin, line.end, line.message, source)) {
     const auto first = static_cast<uint32_t>(batch.holes.size());
     batch.holes.insert(batch.holes.end(), m.holes.begin(), m.holes.end());

@@ -1,4 +1,4 @@
-// A Scanner as the line parser uses it: rules found in a batch's lines. One thread.
+// A Scanner for the line parser: finds rules in the lines of a batch. One thread.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@ class BlockScanner final : public logs::LineScanner {
  public:
   explicit BlockScanner(const Ruleset& ruleset);
   void begin(std::string_view block) override;
-  void take(const logs::ScannedText& line, logs::LogBatch& batch) override;
+  void on_line(const logs::ScannedText& line, logs::LogBatch& batch) override;
 
  private:
   Scanner scanner_;
-  std::vector<logs::Known> known_;  // by rule
+  std::vector<logs::Meaning> known_;  // by rule
 };
 
-// What a rule's lines say to those who do not know the rule.
-logs::Known known_by(const Rule& rule);
+// The meaning of a rule's lines for code that does not know the rule.
+logs::Meaning known_by(const Rule& rule);
 
 }  // namespace culprit::rules

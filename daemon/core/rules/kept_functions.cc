@@ -10,14 +10,14 @@
 namespace culprit::rules {
 namespace {
 
-// Longer numerals are no numbers: reading one costs its length and is no instruction.
+// Longer numerals are rejected: parsing cost grows with length and is not counted as instructions.
 constexpr size_t kNumeral = 200;
-// Values that string.byte gives at once: each would take a place on the stack, as often as asked.
+// Limit on the results of one string.byte call: each needs a stack slot.
 constexpr lua_Integer kBytes = 250;
 
 Meter& meter_of(lua_State* state) { return *static_cast<Meter*>(lua_touserdata(state, lua_upvalueindex(1))); }
 
-// Calls Lua's own function, the second upvalue, with all arguments.
+// Calls Lua's original function, the second upvalue, with all arguments.
 int call_original(lua_State* state) {
   lua_pushvalue(state, lua_upvalueindex(2));
   lua_insert(state, 1);
@@ -25,11 +25,10 @@ int call_original(lua_State* state) {
   return lua_gettop(state);
 }
 
-// A key of a table, in the order in which pairs() gives them: booleans, numbers, texts. Views into Lua's
-// text.
+// A key of a table, in the order of pairs(): booleans, numbers, texts. Views into Lua's text.
 struct OrderedKey {
   int kind = 0;
-  long double number = 0;  // holds every integer and every float of Lua
+  long double number = 0;  // exact for all integers and floats of Lua
   std::string_view text;
   bool whole = false;
 
@@ -56,12 +55,12 @@ OrderedKey key_at(lua_State* state, int at) {
   }
 }
 
-// Leaves the key that comes next behind `after` (null: the first) of the table at `table`; false: none.
+// Pushes the key after `after` (null: the first key) of the table at `table`; false: no more keys.
 bool push_next_key(lua_State* state, int table, const OrderedKey* after) {
   Meter& meter = meter_of(state);
   OrderedKey best;
   bool found = false;
-  lua_pushnil(state);  // the best key so far
+  lua_pushnil(state);  // the smallest key so far
   lua_pushnil(state);
   while (lua_next(state, table)) {
     meter.charge(state, 1);
@@ -76,7 +75,7 @@ bool push_next_key(lua_State* state, int table, const OrderedKey* after) {
   return found;
 }
 
-// A read-only view stands before the table that it guards.
+// Replaces a read-only view by its table.
 void uncover(lua_State* state, int at) {
   luaL_checktype(state, at, LUA_TTABLE);
   if (luaL_getmetafield(state, at, "guarded")) lua_replace(state, at);
@@ -96,14 +95,14 @@ int next(lua_State* state) {
   return 2;
 }
 
-// Upvalues: the keys in order, the table, how many were given.
+// Upvalues: the sorted keys, the table, the number of keys returned.
 int next_of_pairs(lua_State* state) {
   lua_Integer at = lua_tointeger(state, lua_upvalueindex(3));
   for (;;) {
     if (lua_rawgeti(state, lua_upvalueindex(1), ++at) == LUA_TNIL) return 1;
     lua_pushvalue(state, -1);
     if (lua_rawget(state, lua_upvalueindex(2)) != LUA_TNIL) break;
-    lua_pop(state, 2);  // removed since
+    lua_pop(state, 2);  // the loop removed this key
   }
   lua_pushinteger(state, at);
   lua_replace(state, lua_upvalueindex(3));
@@ -117,7 +116,7 @@ int pairs(lua_State* state) {
   lua_settop(state, 1);
   lua_pushnil(state);
   while (lua_next(state, 1)) {
-    meter.charge(state, 2);  // it is sorted, too
+    meter.charge(state, 2);  // for sorting
     lua_pop(state, 1);
     keys.push_back(key_at(state, -1));
   }
@@ -141,7 +140,7 @@ int pairs(lua_State* state) {
   return 1;
 }
 
-// Lua's own would tell where a table or a function lies, which differs from run to run.
+// Lua's original would print the address of a table or function, which differs between runs.
 void hide_address(lua_State* state, int at) {
   if (lua_type(state, at) <= LUA_TSTRING && lua_type(state, at) != LUA_TLIGHTUSERDATA) return;
   lua_pushstring(state, luaL_typename(state, at));
@@ -194,7 +193,7 @@ int format(lua_State* state) {
 
 struct Replaced {
   const char* name;
-  lua_CFunction function;  // null: Lua's own
+  lua_CFunction function;  // null: Lua's original
 };
 
 constexpr Replaced kBase[] = {{"assert", nullptr},    {"error", nullptr},     {"ipairs", nullptr},
@@ -203,7 +202,7 @@ constexpr Replaced kBase[] = {{"assert", nullptr},    {"error", nullptr},     {"
 constexpr Replaced kString[] = {{"byte", byte},     {"char", nullptr}, {"format", format}, {"len", nullptr},
                                 {"lower", nullptr}, {"sub", nullptr},  {"upper", nullptr}};
 
-// Takes Lua's own function from the top and sets the field of the table below it.
+// Pops Lua's original function and sets the field of the table below it.
 void set(lua_State* state, const Replaced& f, Meter& meter) {
   if (f.function) {
     lua_pushlightuserdata(state, &meter);

@@ -1,5 +1,6 @@
-// Functions of Lua that rule files keep in another form: Lua's own give away addresses (tostring, format),
-// walk tables in an order that differs from run to run (next, pairs), or do work that no instruction counts.
+// Replacements for Lua functions in rule files. Some of Lua's own functions show addresses (tostring,
+// format). Others walk tables in an order that differs between runs (next, pairs), or do work that the
+// instruction count misses.
 #pragma once
 
 #include "core/rules/text_functions.h"

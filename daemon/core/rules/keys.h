@@ -1,5 +1,5 @@
-// The keys of a rule's table, in one place: the loader checks with it, and rules/README.md's reference is
-// printed from it (culprit rules keys).
+// The keys of a rule's table. The loader checks rules against them, and `culprit rules keys` prints the
+// reference of rules/README.md from them.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ struct Key {
   KeyType type;
   bool required;
   std::string_view words;     // of kWord and kWords, separated by spaces
-  std::string_view fallback;  // what holds where it is absent, for the reference
+  std::string_view fallback;  // the value of an absent key, for the reference
   std::string_view doc;
 };
 
@@ -23,8 +23,8 @@ std::span<const Key> override_keys();
 const Key* find_key(std::span<const Key> keys, std::string_view path);
 std::string_view type_name(KeyType type);
 
-// The name of the table nearest to a misspelt one, empty where none is near (edit distance of at most a third
-// of it, rounded up).
+// The known name nearest to a misspelt one; empty if none is near (edit distance of at most a third of its
+// length, rounded up).
 std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates);
 
 }  // namespace culprit::rules

@@ -1,4 +1,4 @@
-// The rules of rules/**/*.lua as they were when the program was built.
+// The rules of rules/**/*.lua at build time.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 namespace culprit::rules {
 
 struct LibraryFile {
-  std::string_view name;  // below rules/
+  std::string_view name;  // path below rules/
   std::string_view text;
 };
 

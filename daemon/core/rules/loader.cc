@@ -23,15 +23,15 @@ constexpr uint64_t kAnOverride = 2'000;
 
 // All that decides when a rule fires; `text_hash` is the file's.
 uint64_t hash_of(const Rule& rule, uint64_t text_hash) {
-  std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n", rule.id, rule.sources, word(rule.role), rule.general,
-                                rule.scan_all);
+  std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n", rule.id, rule.sources, to_string(rule.role),
+                                rule.general, rule.scan_all);
   for (const auto* patterns : {&rule.any, &rule.except})
     for (const Pattern& p : *patterns) all += fmt::format("{} {}\n", p.regex.size(), p.regex);
   all += "end\n";
   if (rule.window) {
     const Window& w = *rule.window;
-    all +=
-        fmt::format("{} {} {} {} {} {}\n", word(w.by), w.span_ns, w.at_least, w.distinct, w.after, w.unless);
+    all += fmt::format("{} {} {} {} {} {}\n", to_string(w.by), w.span_ns, w.at_least, w.distinct, w.after,
+                       w.unless);
   }
   if (rule.when) all += fmt::format("{:016x}", text_hash);  // a function's text is part of its file
   return hash64(all);
@@ -109,10 +109,10 @@ class Loader {
     auto sandbox = std::make_unique<Sandbox>();
     sandbox->count_into(&work_);
     const Origin from{file, hash64(file.text), static_cast<uint32_t>(set_->sandboxes_.size())};
-    size_t told = 0;
+    size_t reported = 0;
     bool full = false;
     const auto declare = [&](std::string_view verb, Value table, uint32_t line) -> std::string {
-      ++told;
+      ++reported;
       full = true;
       if (errors_.full(file.file)) return "more errors than are reported";
       if (set_->rules_.size() >= kRules) return fmt::format("more than {} rules", kRules);
@@ -135,10 +135,10 @@ class Loader {
                 : e.syntax                    ? "syntax"
                                               : "script",
                 e.text);
-    } else if (told == 0) {
+    } else if (reported == 0) {
       add_error(file, 0, "no-rule", "holds no rule");
     }
-    // Functions need their state; files without any give it back.
+    // Only files with functions keep their state.
     if (sandbox->has_functions()) set_->sandboxes_.push_back(std::move(sandbox));
   }
 
@@ -245,14 +245,14 @@ std::string format_error(const RuleError& error) {
   if (error.line) out += fmt::format(":{}:{}", error.line, std::max(error.column, 1u));
   out += fmt::format(": error[{}]: {}\n", error.code, to_terminal(error.what));
   if (error.line == 0 || error.source.empty()) return out;
-  // One place on the screen for each character, so that the caret stands below what is meant.
+  // One column per character, so that the caret is below the right one.
   std::string source, blank;
   size_t width = 0;
   for (size_t i = 0; i < error.source.size(); ++i) {
     const auto c = static_cast<unsigned char>(error.source[i]);
     source += c == '\t' || (c >= ' ' && c != 0x7f) ? error.source[i] : ' ';
-    if ((c & 0xc0) == 0x80) continue;  // within a character
-    // Tabs before the caret, so that it stands below whatever the terminal makes of them.
+    if ((c & 0xc0) == 0x80) continue;  // continuation byte of a character
+    // Keeps tabs before the caret, so that it is aligned at any tab width.
     if (i + 1 < error.column)
       blank += c == '\t' ? '\t' : ' ';
     else if (i + 1 < error.column + error.width)

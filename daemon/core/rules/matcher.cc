@@ -34,8 +34,8 @@ constexpr uint64_t kMarkedBits = 256 * 1024, kMarkedInstructions = 500;
 constexpr uint64_t kSlowest = 40, kMarked = 2;  // a byte and an instruction
 constexpr size_t kProgramSizeKept = 1 << 20;    // instructions of all regexes that proving keeps: some 32 MB
 
-// For each literal what is looked for: itself, or a shorter one that stands in it, since each costs time in
-// the pass over all bytes. Codes are told with and without "0x", words in several endings.
+// The searched text of each literal: the literal, or a shorter one that it contains. Each searched text costs
+// time in the pass over all bytes. Codes occur with and without "0x", words with several endings.
 std::vector<std::string_view> without_longer(const std::vector<std::string>& literals) {
   constexpr size_t kRare = 8;  // a shorter one would find too many lines that the longer does not
   static_assert(kLiteralMax <= 64);
@@ -71,7 +71,7 @@ std::vector<std::string_view> without_longer(const std::vector<std::string>& lit
 re2::RE2::Options regex_options() {
   re2::RE2::Options options(re2::RE2::Latin1);
   options.set_log_errors(false);
-  options.set_max_mem(8 << 20);  // of one pattern's automata; beyond it RE2 refuses or is slower
+  options.set_max_mem(8 << 20);  // for the automata of one pattern; beyond it RE2 fails or becomes slower
   return options;
 }
 
@@ -151,7 +151,7 @@ Scanner::Scanner(std::shared_ptr<const Matcher> matcher)
     : matcher_(std::move(matcher)), stamps_(matcher_->patterns_.size()), found_(matcher_->rules_.size()) {
   if (matcher_->database_) {
     const hs_error_t status = hs_alloc_scratch(matcher_->database_, &scratch_);
-    if (status == HS_NOMEM) throw std::bad_alloc();  // as the containers beside it do
+    if (status == HS_NOMEM) throw std::bad_alloc();  // like the containers here
     CULPRIT_CHECK(status == HS_SUCCESS);
   }
   next_ = matcher_->always_.empty() ? kNone : 0;
@@ -180,7 +180,7 @@ Scanner::~Scanner() {
   if (scratch_) hs_free_scratch(scratch_);
 }
 
-// One hit of a literal in a line is enough: a line that repeats one must not fill the memory.
+// Keeps one hit of a literal per line: a line that repeats it must not fill the memory.
 int Scanner::on_hit(unsigned id, unsigned long long, unsigned long long to, unsigned, void* self) {
   auto& scanner = *static_cast<Scanner*>(self);
   const uint32_t before = std::exchange(scanner.last_[id], static_cast<uint32_t>(to));
@@ -265,7 +265,7 @@ bool Scanner::is_excepted(uint32_t rule, const re2::StringPiece& text) {
   });
 }
 
-void Scanner::verify(uint32_t pattern, std::string_view message, Source source) {
+void Scanner::verify(uint32_t pattern, std::string_view message, TextSource source) {
   const uint32_t index = matcher_->patterns_[pattern].rule;
   const Matcher::Of& rule = matcher_->rules_[index];
   if (!(rule.sources & bit(source)) || found_[index] == stamp_) return;
@@ -328,7 +328,7 @@ void Scanner::consider_restricted(size_t end) {
 
 // One rule that decides by its wording, if a general one was found: to know that this one gives way takes no
 // more.
-void Scanner::find_particular(std::string_view message, Source source) {
+void Scanner::find_particular(std::string_view message, TextSource source) {
   const auto is_particular = [&](uint32_t rule) {
     return !matcher_->rules_[rule].general && matcher_->rules_[rule].decides;
   };
@@ -353,10 +353,11 @@ void Scanner::find_particular(std::string_view message, Source source) {
   found_one(matcher_->always_);
 }
 
-std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_view message, Source source) {
+std::span<const RuleMatch> Scanner::match(size_t begin, size_t end, std::string_view message,
+                                          TextSource source) {
   matches_.clear();
   candidates_.clear();
-  if (++stamp_ == 0) {  // after 2^32 lines the stamps begin anew
+  if (++stamp_ == 0) {  // the counter overflowed after 2^32 lines
     std::fill(stamps_.begin(), stamps_.end(), 0);
     std::fill(found_.begin(), found_.end(), 0);
     if (restriction_) std::fill(restriction_->stamps.begin(), restriction_->stamps.end(), 0);

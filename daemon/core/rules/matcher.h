@@ -1,6 +1,6 @@
-// Which rules' wordings stand in which lines. All required literals of all patterns are looked for in one
-// pass over a block of text (Vectorscan); a line in which one of them stands is verified, and its holes are
-// taken, by RE2. A Matcher is immutable and shared by all threads; a Scanner belongs to one.
+// Finds the rules whose wordings match a line. Vectorscan looks for the required literals of all patterns in
+// one pass over a block of text. RE2 verifies the lines with a literal and captures their holes. A Matcher is
+// immutable and shared by all threads; a Scanner belongs to one thread.
 #pragma once
 
 #include <re2/re2.h>
@@ -20,20 +20,20 @@ struct hs_scratch;
 
 namespace culprit::rules {
 
-// Bytes, not characters: a broken character in a line must not hide it.
+// Bytes, not characters: a broken character must not hide a line.
 re2::RE2::Options regex_options();
 
-// One rule found in one line. Holes are in the order of Rule::holes, empty where the wording lacks one.
+// One rule found in one line. Holes are in the order of Rule::holes; a hole that the wording lacks is empty.
 struct RuleMatch {
   uint32_t rule = 0;
-  bool general = false;                 // as its rule is
+  bool general = false;                 // copied from its rule
   std::vector<std::string_view> holes;  // views into the message
 };
 
 class Matcher {
  public:
-  // Rules that are not enabled are left out. An error is one of Vectorscan or RE2 about all of them: each
-  // pattern was proven before.
+  // Skips disabled rules. An error comes from Vectorscan or RE2 and concerns all rules: each pattern alone
+  // was checked before.
   static Result<std::shared_ptr<const Matcher>> create(std::span<const Rule> rules);
   ~Matcher();
   Matcher(const Matcher&) = delete;
@@ -48,10 +48,10 @@ class Matcher {
     uint32_t rule = 0;
     std::string regex;
   };
-  struct Of {  // a rule
+  struct Of {  // the properties of a rule
     SourceSet sources = 0;
     bool general = false;
-    bool decides = false;  // by its wording alone: a window or a function might yet refuse it
+    bool decides = false;  // by its wording alone; without a window or function that may reject a match
     std::vector<std::string> holes;
     std::vector<std::string> except;  // regexes
   };
@@ -74,17 +74,17 @@ class Scanner {
   Scanner(Scanner&&) noexcept;
   Scanner& operator=(Scanner&&) = delete;
 
-  // Finds the literals of a block of whole lines, which is borrowed until the next one.
+  // Finds the literals of a block of whole lines. The block is borrowed until the next call.
   void begin(std::string_view block);
-  // Whether a line that ends at `end` (an offset in the block) need be given to match(): a literal stands
-  // before it, or some rule looks at every line.
+  // Whether match() needs a line that ends at `end` (an offset in the block): a literal ends before it, or a
+  // rule checks every line.
   bool wants(size_t end) const { return next_ <= end; }
-  // The end of the next literal, npos after the last one, 0 with rules that look at every line.
+  // The end of the next literal; npos after the last one; 0 with rules that check every line.
   size_t next() const { return next_; }
-  // The rules found in the line [begin, end) of the block, whose message and source are given; lines come in
-  // order, and come out in order of rules. Valid until the next call.
-  std::span<const RuleMatch> match(size_t begin, size_t end, std::string_view message, Source source);
-  // The end of the first literal at or behind `from`; npos where there is none.
+  // The rules found in the line [begin, end) of the block. Call for lines in order; results are in order of
+  // rules. Valid until the next call.
+  std::span<const RuleMatch> match(size_t begin, size_t end, std::string_view message, TextSource source);
+  // The end of the first literal at or after `from`; npos if there is none.
   size_t next_literal(size_t from);
 
   // From now on match() looks for these rules alone, and where a general one of them matches, for one to
@@ -99,7 +99,7 @@ class Scanner {
   };
   struct Compiled {
     std::unique_ptr<re2::RE2> regex;
-    std::vector<int> groups;  // for each hole of the rule its group in the regex, 0: none
+    std::vector<int> groups;  // for each hole of the rule: its group in the regex; 0: none
   };
   struct Restriction;
   const Compiled& compile(uint32_t pattern);
@@ -107,26 +107,26 @@ class Scanner {
   void count_match(const re2::RE2& regex, size_t bytes, bool captures);
   void free_compiled();
   void consider_restricted(size_t end);
-  void find_particular(std::string_view message, Source source);
+  void find_particular(std::string_view message, TextSource source);
   bool is_excepted(uint32_t rule, const re2::StringPiece& text);
   static int on_hit(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void* self);
   void consider(uint32_t pattern);
-  void verify(uint32_t pattern, std::string_view message, Source source);
+  void verify(uint32_t pattern, std::string_view message, TextSource source);
 
   std::shared_ptr<const Matcher> matcher_;
   hs_scratch* scratch_ = nullptr;
   std::string_view block_;
   std::vector<Hit> hits_;
   std::vector<uint32_t> last_;    // by literal: the end of its last hit in the block
-  size_t at_ = 0;                 // of the next hit
-  size_t next_ = 0;               // its end; 0 with rules that look at every line
-  std::vector<uint32_t> stamps_;  // by pattern: the line that looked at it last
-  std::vector<uint32_t> found_;   // by rule: the same
+  size_t at_ = 0;                 // index of the next hit
+  size_t next_ = 0;               // end of that hit; 0 with rules that check every line
+  std::vector<uint32_t> stamps_;  // by pattern: the last line that considered it
+  std::vector<uint32_t> found_;   // by rule: the last line that matched it
   uint32_t stamp_ = 0;
   std::vector<uint32_t> candidates_;  // patterns of the line
   std::vector<RuleMatch> matches_;
   std::vector<re2::StringPiece> groups_;
-  // Compiled when a line first asks for it: most never meet one.
+  // Compiled for the first line that needs it: most patterns never meet one.
   std::vector<Compiled> compiled_;                              // by pattern
   std::vector<std::vector<std::unique_ptr<re2::RE2>>> except_;  // by rule
   size_t program_size_ = 0;                                     // of all that is compiled

@@ -8,10 +8,10 @@
 namespace culprit::rules {
 namespace {
 
-constexpr size_t kTried = 24;         // rules that are looked at piece by piece
-constexpr size_t kPieceBytes = 400;   // of a wording, likewise
-constexpr double kNearnessMin = 0.2;  // a shared word or two is chance,
-constexpr size_t kMatchedMin = 6;     // and so are a few characters
+constexpr size_t kTried = 24;         // rules that are compared piece by piece
+constexpr size_t kPieceBytes = 400;   // bytes of a wording that are compared
+constexpr double kNearnessMin = 0.2;  // one or two shared words are chance,
+constexpr size_t kMatchedMin = 6;     // and so are few characters
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -22,7 +22,7 @@ std::string lower(std::string_view text) {
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 
-// The share of the wording's words, by their characters, that stand in the message (in lower case).
+// The share of the wording's words, by characters, that the message (in lower case) contains.
 double shared_words(std::string_view wording, std::string_view message) {
   const std::string text = lower(wording);
   size_t all = 0, shared = 0;
@@ -38,7 +38,7 @@ double shared_words(std::string_view wording, std::string_view message) {
   return all == 0 ? 0 : static_cast<double>(shared) / static_cast<double>(all);
 }
 
-// Alternatives of a regex that stand outside of all groups.
+// The alternatives of a regex outside all groups.
 std::vector<std::string_view> alternatives(std::string_view regex) {
   std::vector<std::string_view> out;
   size_t begin = 0;
@@ -65,7 +65,7 @@ std::vector<std::string_view> alternatives(std::string_view regex) {
   return out;
 }
 
-// A regex of the wording's first `size` bytes; empty where a wording cannot end there.
+// A regex for the first `size` bytes of the wording; empty if a wording cannot end there.
 std::string beginning(std::string_view wording, size_t size, bool is_template) {
   const std::string_view part = wording.substr(0, size);
   if (is_template) {
@@ -100,12 +100,12 @@ bool stands_in(const std::string& regex, std::string_view message, std::string* 
   return true;
 }
 
-// How far one wording goes into the message.
+// Finds the longest prefix of a wording that matches in the message.
 void follow(std::string_view wording, bool is_template, std::string_view message, NearRule& best) {
   const size_t whole = std::min(wording.size(), kPieceBytes);
   std::string matched;
   for (size_t size = whole; size > 0; --size) {
-    // Half a word says less of where it stopped than the word.
+    // Prefixes end at whole words: half a word is a bad place to report.
     if (size < wording.size() && is_word(wording[size - 1]) && is_word(wording[size])) continue;
     const double nearness = static_cast<double>(size) / static_cast<double>(whole);
     if (nearness <= best.nearness) return;
@@ -121,7 +121,7 @@ void follow(std::string_view wording, bool is_template, std::string_view message
 
 class Nearness {
  public:
-  Nearness(const Ruleset& set, std::string_view message, Source source)
+  Nearness(const Ruleset& set, std::string_view message, TextSource source)
       : set_(set), message_(message), lower_(lower(message)), source_(source) {}
 
   std::vector<NearRule> nearest(size_t max) {
@@ -152,7 +152,7 @@ class Nearness {
     return pattern.literals.empty() || std::any_of(pattern.literals.begin(), pattern.literals.end(), in);
   }
 
-  // 2 where a wording stands in the line, else words and literals shared.
+  // 2 if a wording matches the line, else the share of words plus a bonus for a literal.
   double quick(const Rule& rule) const {
     double best = 0;
     for (const Pattern& p : rule.any) {
@@ -204,12 +204,12 @@ class Nearness {
   const Ruleset& set_;
   std::string_view message_;
   std::string lower_;
-  Source source_;
+  TextSource source_;
 };
 
 }  // namespace
 
-std::vector<NearRule> nearest_rules(const Ruleset& ruleset, std::string_view message, Source source,
+std::vector<NearRule> nearest_rules(const Ruleset& ruleset, std::string_view message, TextSource source,
                                     size_t max) {
   return Nearness(ruleset, message, source).nearest(max);
 }

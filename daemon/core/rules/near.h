@@ -1,5 +1,5 @@
-// The rules that come nearest to a line, and where each stopped fitting: for whoever asks why a rule does not
-// fire. Tries a wording piece by piece, so it costs what no line of a job may cost. Pure.
+// The rules nearest to a line, with the reason why each does not match: for users who debug a rule. Matches a
+// wording piece by piece, too slow for the lines of a job. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@ namespace culprit::rules {
 
 struct NearRule {
   enum class Stop : uint8_t {
-    kFound,    // the wording stands in the line; a window or a function may still say no
-    kGeneral,  // it does, and the rule gives way to a particular one
-    kSource,   // it does, and the line is of another source
-    kExcept,   // it does, and so does an exception
-    kWording,  // it does not
+    kFound,    // the wording matches; a window or a function may still reject the line
+    kGeneral,  // it matches, and the rule gives way to a specific one
+    kSource,   // it matches, and the line has another source
+    kExcept,   // it matches, and an exception matches too
+    kWording,  // the wording does not match
   };
   uint32_t rule = 0;
   Stop stop = Stop::kWording;
-  std::string wording;  // the nearest one, as written
-  std::string matched;  // what of the message its longest fitting beginning took
+  std::string wording;  // the nearest wording, as written
+  std::string matched;  // the text that the longest matching prefix of the wording covers
   std::string wanted;   // the rest of the wording
-  std::string missing;  // a required literal that is not in the line; empty: one is
-  std::string other;    // the exception, or the rule that it gives way to
-  double nearness = 0;  // 0..1: of the wording's characters
+  std::string missing;  // a required literal that the line lacks; empty: it has one
+  std::string other;    // the exception, or the specific rule
+  double nearness = 0;  // 0..1: share of the wording's characters that match
 };
 
-// The nearest first, at most `max`. Rules that are switched off are left out.
-std::vector<NearRule> nearest_rules(const Ruleset& ruleset, std::string_view message, Source source,
+// Nearest first, at most `max`. Skips rules that are switched off.
+std::vector<NearRule> nearest_rules(const Ruleset& ruleset, std::string_view message, TextSource source,
                                     size_t max);
 
 }  // namespace culprit::rules

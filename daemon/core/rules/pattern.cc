@@ -78,7 +78,7 @@ Result<std::string> template_to_regex(std::string_view text) {
 
 namespace {
 
-// The longest text that stands in both.
+// The longest common substring.
 std::string_view common(std::string_view a, std::string_view b) {
   std::string_view best;
   for (size_t i = 0; i < a.size(); ++i)
@@ -104,19 +104,19 @@ void merge(std::vector<std::string>& literals, LoadWork& work) {
   }
 }
 
-// Fixed texts of which every match has one; see Wording.
+// Fixed texts; every match contains at least one of them. See Wording.
 std::vector<std::string> required_literals(re2::FilteredRE2& filter, LoadWork& work) {
   std::vector<std::string> out, atoms;
   filter.Compile(&atoms);
   std::vector<int> seen, possible;
-  // Whether a line with exactly these atoms might match.
+  // Whether a line with exactly these atoms may match.
   const auto might = [&] {
     possible.clear();
     filter.AllPotentials(seen, &possible);
     return !possible.empty();
   };
   if (atoms.empty() || might()) return out;
-  // Drop atoms, the shortest first, as long as no line without the kept ones can match.
+  // Drops atoms, shortest first, while no line without the kept atoms can match.
   std::vector<int> order(atoms.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),

@@ -1,4 +1,4 @@
-// Runs a rule's examples through the same matcher and windows as a job's lines, in virtual time.
+// Runs a rule's examples through the same matcher and windows as the lines of a job, in virtual time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,17 +76,18 @@ class Prover {
 
   void count_scanning() { work_.spend(scanner_.work() - std::exchange(scanned_, scanner_.work())); }
 
-  Source source_of(const logs::Header& header) const {
+  TextSource source_of(const logs::Header& header) const {
     const SourceSet sources = set_.rules()[rule_].sources;
-    if (header.kernel && (sources & bit(Source::kKernel))) return Source::kKernel;
-    for (Source s : {Source::kLog, Source::kKernel, Source::kFinding, Source::kEvent, Source::kMetric})
+    if (header.kernel && (sources & bit(TextSource::kKernel))) return TextSource::kKernel;
+    for (TextSource s : {TextSource::kLog, TextSource::kKernel, TextSource::kFinding, TextSource::kEvent,
+                         TextSource::kMetric})
       if (sources & bit(s)) return s;
-    return Source::kLog;
+    return TextSource::kLog;
   }
 
   bool take(size_t begin, size_t end, std::string_view message, const logs::Header& header, TimeNs time) {
     bool fired = false;
-    const Source source = source_of(header);
+    const TextSource source = source_of(header);
     const std::span<const RuleMatch> matches = scanner_.match(begin, end, message, source);
     count_scanning();
     for (const RuleMatch& m : matches) {
@@ -120,7 +121,7 @@ class Prover {
   bool matched_ = false;
 };
 
-// What the rules are proven with, beside the rules.
+// The means of a proof, without the rules themselves.
 struct Proof {
   std::span<const RuleText> files;
   LoadWork& work;
@@ -155,7 +156,7 @@ void prove_one(Prover& prover, const Rule& rule, const Proof& proof) {
   }
 }
 
-// A rule that asks for another one that has errors itself cannot be proven, and that is told of the other.
+// A rule whose window names an invalid rule cannot be tested; the error is reported for the invalid rule.
 bool is_whole(const Ruleset& set, const Rule& rule) {
   if (!rule.window) return true;
   const auto known = [&](const std::string& id) { return id.empty() || set.find(id); };

@@ -17,10 +17,10 @@
 namespace culprit::rules {
 namespace {
 
-constexpr size_t kTextBytes = 4000;     // of one text of a rule
-constexpr size_t kTexts = 256;          // of one list
-constexpr size_t kHoles = 16;           // of one rule
-constexpr uint32_t kAtLeastMax = 1000;  // what a window keeps
+constexpr size_t kTextBytes = 4000;     // limit of one text
+constexpr size_t kTexts = 256;          // limit of one list
+constexpr size_t kHoles = 16;           // limit of one rule
+constexpr uint32_t kAtLeastMax = 1000;  // capacity of a window
 constexpr TimeNs kSpanMax = 7 * 24 * 3600 * kNsPerSecond;
 
 const Value* at_path(const Value& table, std::string_view path) {
@@ -267,7 +267,7 @@ void Reader::read_window(const Value& table, Rule& out) {
   Window w;
   const std::string by = text(table, "window.by");
   for (Scope s : {Scope::kRank, Scope::kDevice, Scope::kJob})
-    if (by == word(s)) w.by = s;
+    if (by == to_string(s)) w.by = s;
   w.span_ns = duration_of(text(table, "window.span")).value_or(kNsPerSecond);
   w.distinct = text(table, "window.distinct");
   w.after = text(table, "window.after");
@@ -302,8 +302,8 @@ Rule Reader::rule(const Value& table, uint32_t line) {
   out.action = word_or(text(table, "action"), ActionKind::kNone);
   out.role = text(table, "role") == "cascade" ? Role::kCascade : Role::kRoot;
   const std::string blames = text(table, "blames");
-  // A program's fault is on every host; what the program needs of a host (memory, libraries, a network that
-  // its settings fit) may be wrong on one alone.
+  // A fault of the program is on every host. Requirements of the program on a host (memory, libraries, a
+  // suitable network) may fail on a single host.
   const bool program = out.component == Component::kUserCode || out.component == Component::kUserConfig ||
                        out.component == Component::kUserData || out.component == Component::kNumeric ||
                        out.component == Component::kPlatform || out.component == Component::kFramework ||
@@ -314,8 +314,9 @@ Rule Reader::rule(const Value& table, uint32_t line) {
                                                                                           : Blame::kFew;
   if (const auto sources = texts(table, "source"); !sources.empty()) {
     out.sources = 0;
-    for (Source s : {Source::kLog, Source::kKernel, Source::kFinding, Source::kEvent, Source::kMetric})
-      if (std::find(sources.begin(), sources.end(), word(s)) != sources.end()) out.sources |= bit(s);
+    for (TextSource s : {TextSource::kLog, TextSource::kKernel, TextSource::kFinding, TextSource::kEvent,
+                         TextSource::kMetric})
+      if (std::find(sources.begin(), sources.end(), to_string(s)) != sources.end()) out.sources |= bit(s);
   }
   if (const Value* general = table.find("general")) out.general = general->boolean;
   read_match(table, out);

@@ -1,4 +1,5 @@
-// One rule's table, checked key by key, made a Rule. Every fault of it is told, not the first alone.
+// Checks the table of a rule key by key and builds a Rule. Reports all errors of the table, not only the
+// first.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,7 @@
 
 namespace culprit::rules {
 
-// A changed severity or action, or a rule switched off, by a site's own file.
+// A site's change of a rule: its severity or action, or whether it is enabled.
 struct Override {
   std::string id;
   std::optional<Severity> severity;
@@ -28,7 +29,7 @@ class Reader {
   Reader(const RuleText& file, LoadWork& work, ErrorList& errors)
       : file_(file), work_(work), errors_(errors) {}
 
-  // A rule is returned even when it has errors, so that its id is known; never use it then.
+  // Returns a rule even with errors, so that its id is known; do not use such a rule.
   Rule rule(const Value& table, uint32_t line);
   Override override_of(const Value& table, uint32_t line);
 

@@ -2,25 +2,25 @@
 
 namespace culprit::rules {
 
-std::string_view word(Source source) {
+std::string_view to_string(TextSource source) {
   switch (source) {
-    case Source::kLog:
+    case TextSource::kLog:
       return "log";
-    case Source::kKernel:
+    case TextSource::kKernel:
       return "kernel";
-    case Source::kFinding:
+    case TextSource::kFinding:
       return "finding";
-    case Source::kEvent:
+    case TextSource::kEvent:
       return "event";
-    case Source::kMetric:
+    case TextSource::kMetric:
       return "metric";
   }
   return "";
 }
 
-std::string_view word(Role role) { return role == Role::kRoot ? "root" : "cascade"; }
+std::string_view to_string(Role role) { return role == Role::kRoot ? "root" : "cascade"; }
 
-std::string_view word(Scope scope) {
+std::string_view to_string(Scope scope) {
   constexpr std::string_view kWords[] = {"host", "rank", "device", "job"};
   return kWords[static_cast<size_t>(scope)];
 }

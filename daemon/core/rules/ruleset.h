@@ -1,6 +1,6 @@
-// All rules of a load, proven: every file was read, every key checked, every example tried. Loading is all or
-// nothing, and tells all errors. The rules and the matcher are immutable and shared by threads; deciding
-// `when` functions (see RuleRun) is for one thread at a time.
+// All rules of one load, proven: every key checked, every example tested. A load succeeds completely or
+// reports all errors. The rules and the matcher are immutable and shared by threads. Functions `when` (see
+// RuleRun) run on one thread at a time.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 namespace culprit::rules {
 
 struct LoadOptions {
-  // Files at the front whose examples were tried before (the shipped library: a test does it).
+  // number of leading files whose examples were tested before (a test covers the shipped library)
   size_t proven_files = 0;
   uint64_t work = kLoadWork;        // see LoadWork
   std::function<bool()> stop = {};  // asked often; true ends the load with the error "stopped"
@@ -25,18 +25,18 @@ struct LoadOptions {
 
 class Ruleset {
  public:
-  // Rules come out in order of their ids, whatever the order of files and tables.
+  // Rules are sorted by id, whatever the order of files and tables.
   static tl::expected<std::shared_ptr<Ruleset>, std::vector<RuleError>> load(std::span<const RuleText> files,
                                                                              LoadOptions options = {});
 
-  // The shipped library alone. Null only where it is broken, which a test rules out.
+  // Only the shipped library. Null only if it is broken, which a test rules out.
   static std::shared_ptr<Ruleset> shipped();
 
   std::span<const Rule> rules() const { return rules_; }
-  // Index of a rule, or nothing.
+  // Index of a rule, if it exists.
   std::optional<uint32_t> find(std::string_view id) const;
   const std::shared_ptr<const Matcher>& matcher() const { return matcher_; }
-  // Of a rule with `when`.
+  // The state of a rule with `when`.
   Sandbox& sandbox(const Rule& rule) { return *sandboxes_[rule.sandbox]; }
   size_t files() const { return files_; }
 
@@ -49,7 +49,7 @@ class Ruleset {
   size_t files_ = 0;
 };
 
-// "file:12:3: error[unknown-key]: ..." with the line and a caret below it, as compilers print them.
+// "file:12:3: error[unknown-key]: ..." with the line and a caret below, like a compiler.
 std::string format_error(const RuleError& error);
 
 // Whether the examples of the rules in `files` do what they promise; what does not goes to `errors`. A rule's
@@ -57,7 +57,7 @@ std::string format_error(const RuleError& error);
 // is linear in the number of rules.
 void prove(Ruleset& ruleset, std::span<const RuleText> files, LoadWork& work, ErrorList& errors);
 
-// Where an error of this rule's key is shown.
+// An error at this key of the rule.
 RuleError error_at(std::span<const RuleText> files, const Rule& rule, std::string_view path, bool value);
 
 }  // namespace culprit::rules

@@ -10,22 +10,23 @@
 namespace culprit::rules {
 namespace {
 
-constexpr size_t kEntries = 1024;          // of one window: at_least asks for no more
-constexpr size_t kEntriesTotal = 131'072;  // of all: some 16 MB with their keys
-// With this many no window begins any more, so that those that there are can still fill: one for each of
+constexpr size_t kEntries = 1024;          // capacity of one window: at_least has the same limit
+constexpr size_t kEntriesTotal = 131'072;  // capacity of all windows: some 16 MB with their keys
+// From this number on no new windows start, so that existing ones can still fill: one window for each of
 // 65,536 ranks.
 constexpr size_t kEntriesNew = kEntriesTotal / 2;
-constexpr size_t kFiredTotal = 262'144;  // host, rank, device and job of a job of 65,536 ranks
-constexpr size_t kSweepEvery = 4096;     // refused hits: looking for stale windows costs some ms
+constexpr size_t kFiredTotal = 262'144;  // by host, rank, device and job, for a job of 65,536 ranks
+constexpr size_t kSweepEvery = 4096;     // in refused hits: a search for stale windows costs some ms
 constexpr int kOverrunsMax = 3;
 constexpr Scope kScopes[] = {Scope::kHost, Scope::kRank, Scope::kDevice, Scope::kJob};
 
 TimeNs minus(TimeNs time, TimeNs span) { return time < kNoTime + span ? kNoTime : time - span; }
 
-// A rule sees the beginning of a very long line: texts in Lua have a limit, and no line may make a rule fail.
+// A rule gets only the beginning of a very long line: texts in Lua have a limit, and no line may make a rule
+// fail.
 Value text_of(const std::string& text) { return Value::of(text.substr(0, limits::kMessageBytes)); }
 
-// Different ones among them.
+// The number of different values.
 template <class Get>
 uint64_t different(const auto& entries, Get get) {
   std::vector<decltype(get(entries[0]))> values;
@@ -37,7 +38,7 @@ uint64_t different(const auto& entries, Get get) {
 Value event_of(const Rule& rule, const RuleHit& hit) {
   Value out = Value::table();
   out.fields["text"] = text_of(hit.text);
-  out.fields["source"] = Value::of(std::string(word(hit.source)));
+  out.fields["source"] = Value::of(std::string(to_string(hit.source)));
   if (!hit.host.empty()) out.fields["host"] = Value::of(hit.host);
   if (hit.rank) out.fields["rank"] = Value::of(int64_t{*hit.rank});
   if (hit.device) out.fields["device"] = Value::of(int64_t{*hit.device});
@@ -110,7 +111,7 @@ void RuleRun::clear() {
   entries_ = fired_ = 0;
   dropped_ = 0;
   for (const std::string& id : barred_) bar(*ruleset_->find(id));
-  for (const std::string& id : overran_) tell_overrun(*ruleset_->find(id));
+  for (const std::string& id : overran_) report_overrun(*ruleset_->find(id));
 }
 
 uint64_t RuleRun::key(Scope scope, const RuleHit& hit) {
@@ -137,7 +138,7 @@ bool RuleRun::fired_before(const std::string& rule, Scope scope, const RuleHit& 
   return it != fired.end() && it->second >= since;
 }
 
-// Makes room where all windows together are full: those that no later hit can belong to go.
+// If all windows together are full, removes those that no later hit can join.
 void RuleRun::sweep(TimeNs now) {
   if (waited_ > 0) {
     --waited_;
@@ -158,7 +159,7 @@ void RuleRun::sweep(TimeNs now) {
   }
 }
 
-// The window that holds the hit now; null where it could not be kept.
+// The window after adding the hit; null if the hit was dropped.
 RuleRun::Entries* RuleRun::keep(const Rule& rule, State& state, const RuleHit& hit, TimeNs now) {
   const Window& window = *rule.window;
   const uint64_t where = key(window.by, hit);
@@ -194,7 +195,8 @@ Firing RuleRun::count(const Rule& rule, const Entries& entries) const {
         std::any_of(entries.begin(), entries.end(), [](const Entry& e) { return e.value == 0; });
     out.distinct = different(entries, [](const Entry& e) { return e.value; }) - (lacking ? 1 : 0);
   }
-  if (out.distinct < rule.window->at_least) return out;  // nobody asks for more
+  if (out.distinct < rule.window->at_least)
+    return out;  // the threshold is reached; the exact count does not matter
   out.hosts = different(entries, [](const Entry& e) { return e.host; });
   const bool unranked =
       std::any_of(entries.begin(), entries.end(), [](const Entry& e) { return e.rank < 0; });
@@ -230,7 +232,7 @@ RuleTrouble& RuleRun::trouble_of(State& state, const Rule& rule) {
   return troubles_[static_cast<size_t>(state.trouble)];
 }
 
-void RuleRun::tell(State& state, const Rule& rule, std::string what, bool over) {
+void RuleRun::report(State& state, const Rule& rule, std::string what, bool over) {
   RuleTrouble& trouble = trouble_of(state, rule);
   ++(over ? trouble.overruns : trouble.errors);
   trouble.what = std::move(what);
@@ -239,9 +241,10 @@ void RuleRun::tell(State& state, const Rule& rule, std::string what, bool over) 
   trouble.what += fmt::format("; after {} overruns it is not evaluated any more", state.overruns);
 }
 
-void RuleRun::tell_overrun(uint32_t rule) {
+void RuleRun::report_overrun(uint32_t rule) {
   const Rule& r = ruleset_->rules()[rule];
-  tell(states_[rule], r, fmt::format("{}:{}: rule {} took too long", r.place.file, r.place.line, r.id), true);
+  report(states_[rule], r, fmt::format("{}:{}: rule {} took too long", r.place.file, r.place.line, r.id),
+         true);
 }
 
 void RuleRun::bar(uint32_t rule) {
@@ -263,10 +266,10 @@ bool RuleRun::agrees(const Rule& rule, State& state, const RuleHit& hit, const F
   if (watch_) watch_->leave();
   if (answer) return *answer;
   const ScriptError& e = answer.error();
-  tell(state, rule,
-       fmt::format("{}:{}: rule {}: when: {}", rule.place.file, e.line ? e.line : rule.place.line, rule.id,
-                   e.text),
-       e.overrun != Overrun::kNone);
+  report(state, rule,
+         fmt::format("{}:{}: rule {}: when: {}", rule.place.file, e.line ? e.line : rule.place.line, rule.id,
+                     e.text),
+         e.overrun != Overrun::kNone);
   return false;
 }
 
@@ -274,7 +277,7 @@ void RuleRun::overrun(const std::string& rule) {
   const auto index = ruleset_->find(rule);
   if (!index) return;
   if (std::count(overran_.begin(), overran_.end(), rule) < kOverrunsMax) overran_.push_back(rule);
-  tell_overrun(*index);
+  report_overrun(*index);
 }
 
 void RuleRun::quarantine(const std::string& rule) {

@@ -1,6 +1,6 @@
-// What rules remember while a job goes on: windows of hits, who fired when, which rule overran its budget.
-// Time is that of the hits, never a clock; hits that come out of order within a window's span count as if
-// they had come in order. One thread.
+// The state of rules during a job: windows of hits, times of firings, overruns. Time comes from the hits,
+// never from a clock. Hits that arrive out of order within a window's span count like ordered ones. One
+// thread.
 #pragma once
 
 #include <memory>
@@ -14,22 +14,22 @@
 
 namespace culprit::rules {
 
-// One line (or finding, event, metric) in which a rule's wording was found.
+// One line (or finding, event, metric) that matches a rule's wording.
 struct RuleHit {
   uint32_t rule = 0;
-  TimeNs time_ns = kNoTime;  // kNoTime counts as the time of the hit before it
-  Source source = Source::kLog;
+  TimeNs time_ns = kNoTime;  // kNoTime: counts as the time of the previous hit
+  TextSource source = TextSource::kLog;
   std::string text;                // the message
   std::vector<std::string> holes;  // in the order of Rule::holes
-  std::string host;                // empty: not known
+  std::string host;                // empty: unknown
   std::optional<uint32_t> rank, device;
-  int64_t step = -1;  // iteration, -1 where none is known
+  int64_t step = -1;  // iteration; -1: unknown
 };
 
-// A rule whose conditions hold with this hit. A rule without a window fires with every hit.
+// A rule whose conditions hold at this hit. A rule without a window fires at every hit.
 struct Firing {
   uint64_t count = 1;     // hits in the window
-  uint64_t distinct = 1;  // values of its hole among them; without one: hits
+  uint64_t distinct = 1;  // values of its hole in the window; without a hole: hits
   uint64_t hosts = 1, ranks = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
 };
@@ -39,10 +39,10 @@ struct RuleTrouble {
   std::string rule;
   std::string what;  // one sentence
   uint64_t errors = 0, overruns = 0;
-  bool quarantined = false;  // after the third overrun: it is not evaluated any more
+  bool quarantined = false;  // after the third overrun: it is no longer evaluated
 };
 
-// Stands round every call of a rule's function: for a shell that must know, after a crash, who was running.
+// Callbacks around every call of a rule's function, so that the shell knows the running rule after a crash.
 class FunctionWatch {
  public:
   virtual ~FunctionWatch() = default;
@@ -52,25 +52,25 @@ class FunctionWatch {
 
 class RuleRun {
  public:
-  // `watch` is borrowed; null: nobody looks.
+  // `watch` is borrowed; null: none.
   explicit RuleRun(std::shared_ptr<Ruleset> ruleset, FunctionWatch* watch = nullptr);
 
   std::optional<Firing> add(const RuleHit& hit);
-  // The shell's watchdog saw this rule take too long: an input like any other, so that a replay repeats it.
+  // The shell's watchdog measured an overrun of this rule. An input, so that a replay repeats it.
   void overrun(const std::string& rule);
-  // A rule that is not evaluated any more as long as its text stays: the process died in it.
+  // Excludes a rule until its text changes: the process died in it.
   void quarantine(const std::string& rule);
-  // Takes other rules; those whose text is the same keep their windows, troubles and quarantine, of all
-  // others they are forgotten.
+  // Replaces the rules. Rules with unchanged text keep their windows, troubles and quarantine; others lose
+  // them.
   void replace(std::shared_ptr<Ruleset> ruleset);
-  // Forgets what came of hits: windows, troubles, overruns. What the shell told stays.
+  // Clears the results of hits: windows, troubles, overruns. Reports of the shell stay.
   void clear();
 
   const Ruleset& ruleset() const { return *ruleset_; }
   const std::vector<RuleTrouble>& troubles() const { return troubles_; }
-  // Hits that no window kept: it was full, all were, or the hit came later than the window's span.
+  // Hits that no window kept: a window or the total was full, or the hit was later than the window's span.
   uint64_t dropped() const { return dropped_; }
-  size_t entries() const { return entries_; }  // that all windows hold
+  size_t entries() const { return entries_; }  // in all windows
 
  private:
   struct Entry {
@@ -78,10 +78,10 @@ class RuleRun {
     uint64_t value, host;
     int64_t rank;
   };
-  using Entries = std::vector<Entry>;  // in order of time, never empty
+  using Entries = std::vector<Entry>;  // by time, never empty
   struct State {
     std::unordered_map<uint64_t, Entries> windows;  // by key
-    // For each Scope, by key, when it last fired: what `after` and `unless` of others ask.
+    // For each Scope, by key: the last time it fired; for `after` and `unless` of other rules.
     std::unordered_map<uint64_t, TimeNs> fired[4];
     int overruns = 0;
     bool quarantined = false;
@@ -96,18 +96,18 @@ class RuleRun {
   void remember(State& state, const RuleHit& hit, TimeNs now);
   bool agrees(const Rule& rule, State& state, const RuleHit& hit, const Firing& firing);
   RuleTrouble& trouble_of(State& state, const Rule& rule);
-  void tell(State& state, const Rule& rule, std::string what, bool over);
-  void tell_overrun(uint32_t rule);
+  void report(State& state, const Rule& rule, std::string what, bool over);
+  void report_overrun(uint32_t rule);
   void bar(uint32_t rule);
 
   std::shared_ptr<Ruleset> ruleset_;
   FunctionWatch* watch_;
-  std::vector<std::string> overran_, barred_;   // ids, as the shell told
+  std::vector<std::string> overran_, barred_;   // ids, as the shell reported
   std::unordered_map<uint32_t, State> states_;  // of rules with hits
-  std::vector<bool> asked_;                     // rules that another one's window names
+  std::vector<bool> asked_;                     // rules that another rule's window names
   std::vector<RuleTrouble> troubles_;
   TimeNs now_ = 0;
-  bool timed_ = false;              // some hit told its time
+  bool timed_ = false;              // some hit had a time
   size_t waited_ = 0;               // hits until the next sweep
   TimeNs longest_span_ns_ = 0;      // of all windows
   size_t entries_ = 0, fired_ = 0;  // held in all states

@@ -12,13 +12,13 @@
 namespace culprit::rules {
 namespace {
 
-constexpr int kHookEvery = 1000;            // instructions between two looks at the budget
-constexpr int kDepth = 8;                   // of a rule's table
-constexpr size_t kValues = 20000;           // in it
-constexpr size_t kBytesAnInstruction = 16;  // copied in about the time of one
-constexpr size_t kTextHeader = 32;          // of Lua's own, beside a text's bytes
-// Where memory is refused, Lua collects all garbage and asks once more. A state that is nearly full could
-// make it do so for each small text: from here on nothing is given any more.
+constexpr int kHookEvery = 1000;            // instructions between two checks of the budget
+constexpr int kDepth = 8;                   // nesting of a rule's table
+constexpr size_t kValues = 20000;           // in a rule's table
+constexpr size_t kBytesAnInstruction = 16;  // bytes copied in about the time of one instruction
+constexpr size_t kTextHeader = 32;          // size of Lua's own header of a text
+// If an allocation fails, Lua collects all garbage and tries again. A nearly full state could cause a
+// collection for each small text: after this number of failures, all allocations fail.
 constexpr int kRefusals = 32;
 
 }  // namespace
@@ -27,12 +27,12 @@ struct SandboxState final : Meter {
   lua_State* lua = nullptr;
   Budget budget = kLoadBudget;
   size_t live = 0, sum = 0;
-  size_t held = 0;  // what the file itself holds, from the end of its load
+  size_t held = 0;  // bytes in use after loading the file
   uint64_t used = 0;
   LoadWork* work = nullptr;
   int refusals = 0;
   bool out_of_instructions = false;
-  std::string refused;  // why memory was, the last time
+  std::string refused;  // the reason of the last failed allocation
   int functions = 0;
   size_t values = 0;
   const Sandbox::Declare* declare = nullptr;
@@ -42,7 +42,7 @@ struct SandboxState final : Meter {
     return **static_cast<SandboxState**>(lua_getextraspace(state));
   }
 
-  // Whether a block may grow from `before` bytes to `after`.
+  // Whether a block may grow from `before` to `after` bytes.
   bool grants(size_t before, size_t after, bool text) {
     if (refusals >= kRefusals) return false;
     if (text && after > budget.text_bytes + kTextHeader)
@@ -61,7 +61,7 @@ struct SandboxState final : Meter {
 
   static void* allocate(void* self, void* block, size_t before, size_t after) {
     SandboxState& impl = *static_cast<SandboxState*>(self);
-    const bool text = !block && before == LUA_TSTRING;  // without a block, `before` is the kind of object
+    const bool text = !block && before == LUA_TSTRING;  // without a block, `before` is the type of the object
     if (!block) before = 0;
     if (after == 0) {
       impl.live -= before;
@@ -90,7 +90,7 @@ struct SandboxState final : Meter {
     impl.raise_instructions(state, at->currentline);
   }
 
-  // Work of C functions counts as instructions too.
+  // Counts work of C functions as instructions.
   void charge(lua_State* state, uint64_t instructions) override {
     if (count(instructions)) return;
     lua_Debug caller{};
@@ -118,7 +118,7 @@ struct SandboxState final : Meter {
     lua_sethook(lua, hook, LUA_MASKCOUNT, kHookEvery);
   }
 
-  // "@name:12: text" of the value on the top, which it takes.
+  // Pops the error value "@name:12: text".
   ScriptError error(int status) {
     ScriptError out;
     if (out_of_instructions) out.overrun = Overrun::kInstructions;
@@ -247,9 +247,9 @@ Value SandboxState::read(int at, int depth) {
   return out;
 }
 
-// Leaves a read-only view of the table on the top in its place.
+// Replaces the table on the top by a read-only view.
 void SandboxState::push_read_only() {
-  lua_newtable(lua);  // the view: empty, so that every access asks its metatable
+  lua_newtable(lua);  // the view is empty, so that every access uses its metatable
   lua_newtable(lua);
   lua_pushvalue(lua, -3);
   lua_setfield(lua, -2, "__index");
@@ -263,13 +263,13 @@ void SandboxState::push_read_only() {
   lua_remove(lua, -2);
 }
 
-// The one table of what a chunk may see stays in the registry; _G itself is out of reach.
+// The table of permitted names is in the registry; _G itself is unreachable.
 void SandboxState::open() {
   lua_newtable(lua);
   add_base_functions(lua, *this);
   push_string_functions(lua, *this);
   push_read_only();
-  lua_pushliteral(lua, "");  // methods of texts: ("x"):lower()
+  lua_pushliteral(lua, "");  // sets methods of texts: ("x"):lower()
   lua_getmetatable(lua, -1);
   lua_pushvalue(lua, -3);
   lua_setfield(lua, -2, "__index");

@@ -1,9 +1,9 @@
-// A Lua state that can run a stranger's rule file: an allocator with limits, text chunks only, a closed set
-// of functions, a budget of instructions. What goes over a budget is raised inside Lua and comes out as an
-// error; the budgets are counted, never timed, so that a replay gives the same. One thread at a time.
+// A Lua state for untrusted rule files: an allocator with limits, text chunks only, a closed set of
+// functions, a budget of instructions. Exceeding a budget raises an error inside Lua. Budgets count work,
+// never time, so that a replay gives the same result. One thread at a time.
 //
-// Why each bound: tests/unit/core/rules/attacks_test.cc has one case for each way round that stock Lua
-// leaves.
+// The reason of each limit: tests/unit/core/rules/attacks_test.cc has one case for each escape that stock Lua
+// permits.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +21,16 @@ namespace culprit::rules {
 
 struct SandboxState;
 
-// Budgets of one file's state. Live memory bounds what it holds, beside what it held after its load; a text's
-// and a block's length bound what a single instruction (a comparison, a concatenation, passing arguments) can
-// cost; the sum bounds copying in a loop.
+// Budgets of one file's state. Live memory limits the bytes in use beyond those after loading. The lengths of
+// a text and a block limit the cost of one instruction (a comparison, a concatenation, passing arguments).
+// The sum limits copying in a loop.
 struct Budget {
   uint64_t instructions = 100'000;
   size_t live_bytes = 4 << 20;
   size_t block_bytes = 64 << 10;
   size_t sum_bytes = 64 << 20;  // allocated in one call
-  // Comparing texts full of NULs takes some 6 ns a byte: of this length 100,000 instructions stay below 2 s.
+  // Comparing texts full of NULs takes some 6 ns a byte: at this length 100,000 instructions take less than 2
+  // s.
   size_t text_bytes = 8 << 10;
 };
 // A file is loaded once, and a family of rules is a loop over its table.
@@ -40,18 +41,18 @@ constexpr uint64_t kLuaInstruction = 1'000;
 
 enum class Overrun : uint8_t { kNone, kInstructions, kMemory };
 
-// What went wrong inside: Lua's sentence without its "file:line: ", and that line (0: not told).
+// An error in Lua: its sentence without "file:line: ", and that line (0: unknown).
 struct ScriptError {
   std::string text;
   uint32_t line = 0;
   Overrun overrun = Overrun::kNone;
-  bool syntax = false;  // it is no Lua; nothing of it ran
+  bool syntax = false;  // the text is not valid Lua; nothing was executed
 };
 
 class Sandbox {
  public:
-  // Called by the chunk as rule{...} and override{...}: the name, the table, the line of the call. A
-  // sentence in return refuses and ends the chunk; empty: accepted.
+  // Called by the chunk as rule{...} and override{...}: the name, the table, the line of the call. A returned
+  // sentence rejects the table and ends the chunk; empty: accepted.
   using Declare = std::function<std::string(std::string_view verb, Value table, uint32_t line)>;
 
   Sandbox();
@@ -62,8 +63,7 @@ class Sandbox {
   // Runs a chunk once.
   tl::expected<void, ScriptError> run(std::string_view text, const Declare& declare);
 
-  // Calls a function that the chunk gave (Value::function) with two read-only tables. It has to return a
-  // boolean.
+  // Calls a function of the chunk (Value::function) with two read-only tables. It must return a boolean.
   tl::expected<bool, ScriptError> call(int function, const Value& event, const Value& window);
 
   // From now on instructions count against this budget too, and its end ends what runs. Borrowed; null: none.

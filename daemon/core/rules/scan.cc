@@ -20,7 +20,7 @@ void scan_block(Scanner& scanner, std::string_view block, logs::HeaderParser& he
     const std::string_view text = block.substr(line.begin, line.end - line.begin);
     line.header = headers.parse(text);
     line.message = text.substr(line.header.message);
-    const Source source = line.header.kernel ? Source::kKernel : Source::kLog;
+    const TextSource source = line.header.kernel ? TextSource::kKernel : TextSource::kLog;
     line.matches = scanner.match(line.begin, line.end, line.message, source);
     take(line);
     at = line.end + 1;

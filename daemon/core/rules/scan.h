@@ -1,5 +1,5 @@
-// The rules found in a block of text, looking only at lines in which one of their literals stands: what
-// matching costs by itself, for the benchmark. Pure.
+// Finds the rules in a block of text, with work only for lines that contain a literal: the pure cost of
+// matching, for the benchmark. Pure.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@ struct ScannedLine {
   size_t begin = 0, end = 0;  // in the block
   logs::Header header;
   std::string_view message;
-  std::span<const RuleMatch> matches;  // may be empty: a literal stood there and nothing more
+  std::span<const RuleMatch> matches;  // may be empty: the line has a literal but no match
 };
 
-// `block` holds whole lines; `take` gets the lines in order.
+// `block` contains whole lines; `take` receives the lines in order.
 void scan_block(Scanner& scanner, std::string_view block, logs::HeaderParser& headers,
                 const std::function<void(const ScannedLine&)>& take);
 

@@ -6,10 +6,9 @@
 namespace culprit::rules {
 namespace {
 
-constexpr size_t kLineShown = 300;  // bytes: more is no line that a person wrote
+constexpr size_t kLineShown = 300;  // bytes; longer lines are not hand-written
 
-// Bytes of the line end at `at`, 0 where none is. Lines end as Lua counts them: \n, \r, and either with the
-// other.
+// Bytes of the line end at `at`; 0: none. Line ends as in Lua: \n, \r, and the pairs \r\n and \n\r.
 size_t line_end(std::string_view text, size_t at) {
   const auto is_end = [&](size_t i) { return i < text.size() && (text[i] == '\n' || text[i] == '\r'); };
   if (!is_end(at)) return 0;
@@ -22,7 +21,7 @@ struct Token {
   uint32_t line = 0, column = 0;
 };
 
-// As much of Lua's lexer as telling names, texts and braces apart takes.
+// The part of Lua's lexer that separates names, texts and braces.
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
@@ -88,7 +87,7 @@ class Lexer {
     if (at_ < text_.size()) step();
   }
 
-  // Of "[[" 0, of "[=[" 1; -1 for another bracket.
+  // The level of a long bracket: 0 for "[[", 1 for "[=["; -1 for other brackets.
   int long_level() const {
     size_t end = at_ + 1;
     while (end < text_.size() && text_[end] == '=') ++end;
@@ -113,7 +112,7 @@ std::optional<TextPlace> find_field(std::string_view text, uint32_t line, std::s
   Lexer lexer(text);
   Token token = lexer.next();
   while (token.kind != Token::kEnd && token.line < line) token = lexer.next();
-  // The call: its name, then the table.
+  // Finds the call: its name, then the table.
   Token before;
   while (token.kind != Token::kEnd &&
          !(token.text == "{" && (before.text == "rule" || before.text == "override"))) {
@@ -123,7 +122,7 @@ std::optional<TextPlace> find_field(std::string_view text, uint32_t line, std::s
     if (token.text != "(") before = token;
     token = lexer.next();
   }
-  std::vector<std::string> names;  // of the tables that are open within the rule's
+  std::vector<std::string> names;  // names of the open tables within the rule's table
   Token name;
   for (token = lexer.next(); token.kind != Token::kEnd; token = lexer.next()) {
     if (token.text == "{") {

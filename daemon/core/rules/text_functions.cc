@@ -8,11 +8,11 @@
 namespace culprit::rules {
 namespace {
 
-constexpr size_t kPatterns = 64;       // of one file
-constexpr size_t kPatternBytes = 500;  // longer ones belong into `match`
+constexpr size_t kPatterns = 64;       // per file
+constexpr size_t kPatternBytes = 500;  // longer ones belong in `match`
 constexpr int kGroups = 16;
-constexpr uint64_t kBytesAnInstruction = 16;  // RE2 reads some 10 bytes in the time of one instruction of Lua
-constexpr uint64_t kStatesAnInstruction = 64;  // of a regex's program; usual ones have fewer
+constexpr uint64_t kBytesAnInstruction = 16;   // RE2 reads some 10 bytes in the time of one Lua instruction
+constexpr uint64_t kStatesAnInstruction = 64;  // states of a regex's program; usual ones have fewer
 constexpr uint64_t kCompiling = 10'000;        // instructions: some 50 us
 
 struct State {
@@ -28,7 +28,7 @@ re2::StringPiece subject(lua_State* lua) {
   return {text, size};
 }
 
-// What a search costs at worst: RE2 falls back to trying all states of its program on each byte.
+// Charges the worst case of a search: RE2 falls back to all states of its program on each byte.
 void charge(lua_State* lua, re2::StringPiece text, const re2::RE2& regex) {
   const auto states = static_cast<uint64_t>(std::max(regex.ProgramSize(), 1));
   of(lua).meter->charge(lua, (text.size() / kBytesAnInstruction + 1) * (states / kStatesAnInstruction + 1));
@@ -47,7 +47,7 @@ const re2::RE2& pattern(lua_State* lua) {
   state.meter->charge(lua, kCompiling);
   re2::RE2::Options options(re2::RE2::Latin1);
   options.set_log_errors(false);
-  options.set_max_mem(256 << 10);  // times kPatterns: what one file's patterns may take
+  options.set_max_mem(256 << 10);  // per pattern; times kPatterns: the limit of one file
   auto made = std::make_unique<re2::RE2>(re2::StringPiece(text, size), options);
   if (!made->ok()) {
     lua_pushlstring(lua, made->error().data(), made->error().size());

@@ -1,6 +1,6 @@
-// What rules may ask of a text, on RE2: linear in its length whatever the pattern. Offered to Lua as `text`:
-//   text.has(s, regex)    whether it stands in s
-//   text.match(s, regex)  its groups, or the whole match where it has none; nil where it does not match
+// Text functions for rules, on RE2: linear in the text's length for any pattern. Offered to Lua as `text`:
+//   text.has(s, regex)    whether s contains a match
+//   text.match(s, regex)  the groups, or the whole match without groups; nil if there is no match
 //   text.number(s)        the first number in s, or nil
 #pragma once
 
@@ -15,7 +15,7 @@ struct lua_State;
 
 namespace culprit::rules {
 
-// Counts work that is no Lua instruction; raises in Lua when the budget is spent.
+// Counts work that is not a Lua instruction; raises an error in Lua when the budget is spent.
 class Meter {
  public:
   virtual void charge(lua_State* state, uint64_t instructions) = 0;

@@ -1,5 +1,5 @@
-// A value that crosses between Lua and C++: what a rule's table holds. Tables are trees: a list part and
-// named fields, in the order of their names.
+// A value passed between Lua and C++, such as a rule's table. Tables are trees: a list part, and named fields
+// in the order of their names.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct Value {
   Kind kind = Kind::kNil;
   bool boolean = false;
   double number = 0;
-  bool integer = false;  // the number was one
-  int64_t whole = 0;     // then it, which a double need not hold: times do not fit
+  bool integer = false;  // whether the number was an integer
+  int64_t whole = 0;     // that integer; a double cannot hold times exactly
   std::string string;
   std::vector<Value> list;
   std::map<std::string, Value, std::less<>> fields;

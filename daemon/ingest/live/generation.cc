@@ -13,16 +13,16 @@
 namespace culprit::ingest {
 namespace {
 
-// A hole of at least this size is a gap, not zeros: a writer without O_APPEND leaves one as large as the log
-// was before copytruncate. Smaller holes are zeros of the file.
+// A hole of at least this size is a gap, not zeros: after copytruncate, a writer without O_APPEND leaves a
+// hole of the log's former size. Smaller holes are zeros of the file.
 constexpr uint64_t kHoleBytes = 4 << 20;
-// Bytes decoded and discarded per step on the way to the place: some ten milliseconds.
+// Bytes decoded and discarded per step before the position: some ten milliseconds.
 constexpr uint64_t kSkipBytes = 16 << 20;
-// Bytes per read of a plain file, as one piece: work per piece (writers, forms, counts) is then shared by
+// Bytes per read of a plain file, as one piece. Work per piece (writers, forms, counts) is then shared by
 // some thousand lines; with 64 KiB the engine takes a tenth longer.
 constexpr size_t kReadBytes = 256 << 10;
 
-// Bytes read, fewer only at the end; -1 with errno.
+// Returns the bytes read, fewer only at the end; -1 with errno.
 ssize_t read_at(int descriptor, char* out, size_t size, uint64_t offset) {
   size_t done = 0;
   while (done < size) {
@@ -35,14 +35,14 @@ ssize_t read_at(int descriptor, char* out, size_t size, uint64_t offset) {
   return static_cast<ssize_t>(done);
 }
 
-// All of it; else why not, with errno where it cannot be read.
+// Reads all bytes; else returns why not, with errno for kUnreadable.
 Stands read_whole(const Descriptor& file, char* out, size_t size, uint64_t offset) {
   errno = 0;
   if (read_at(file.get(), out, size, offset) == static_cast<ssize_t>(size)) return Stands::kYes;
   return errno == 0 ? Stands::kNo : Stands::kUnreadable;
 }
 
-// What stands before the place, and whether it is what was taken there.
+// Reads the bytes before the position, and compares them with their hash.
 Stands tail_at(const Descriptor& file, const FilePlace& place, std::string& tail) {
   tail.assign(std::min<uint64_t>({place.tail_bytes, limits::kTailBytes, place.offset}), '\0');
   if (tail.empty()) return Stands::kYes;
@@ -50,7 +50,7 @@ Stands tail_at(const Descriptor& file, const FilePlace& place, std::string& tail
   return read == Stands::kYes && hash64(tail) != place.tail ? Stands::kNo : read;
 }
 
-// The place moves behind `bytes`, or behind a hole of `zeros`.
+// Advances the position over `bytes`, or over a hole of `zeros`.
 void taken(Generation& generation, std::string_view bytes, uint64_t zeros) {
   FilePlace& place = generation.place;
   if (place.fingerprint_bytes < limits::kFingerprintBytes) {
@@ -71,12 +71,12 @@ void taken(Generation& generation, std::string_view bytes, uint64_t zeros) {
   place.tail = tail.empty() ? 0 : hash64(tail);
 }
 
-// The hole that begins at the place, if it is a large one.
+// The size of a large hole at the position; 0 if there is none.
 uint64_t hole_at_place(const Generation& generation, const Look& look) {
   if (look.allocated + kHoleBytes > look.size) return 0;
   const auto at = static_cast<off_t>(generation.place.offset);
   const off_t data = ::lseek(generation.file.get(), at, SEEK_DATA);
-  // No data behind it: not written yet, and waited for.
+  // No data after the hole: not written yet, so it is waited for.
   const uint64_t end = data >= 0 ? static_cast<uint64_t>(data) : look.size;
   const uint64_t hole = end - std::min(end, generation.place.offset);
   return hole < kHoleBytes ? 0 : hole;
@@ -97,7 +97,7 @@ Reading read_plain(Generation& generation, size_t max) {
     reading.result = result;
     return std::move(reading);
   };
-  // A disk that fails does not make it another file: nothing is taken twice.
+  // A read error is no proof of another file, so that no byte is read twice.
   const auto unless_stands = [&]() -> std::optional<ReadResult> {
     const Stands now = stands_as_taken(generation);
     if (now == Stands::kYes) return std::nullopt;
@@ -117,7 +117,7 @@ Reading read_plain(Generation& generation, size_t max) {
   const ssize_t n = read_at(descriptor, reading.bytes.data(), reading.bytes.size(), place.offset);
   reading.error = n < 0 ? errno : 0;
   reading.bytes.resize(n < 0 ? 0 : static_cast<size_t>(n));
-  // After reading the bytes: a rewrite before the read shows in the beginning now.
+  // After the read: a rewrite before the read is now visible in the beginning.
   const bool as_seen =
       place.offset > 0 || begins_as(beginning_of(generation.file, Compression::kNone), generation.peek);
   const auto other = as_seen ? unless_stands() : ReadResult::kChanged;
@@ -126,7 +126,7 @@ Reading read_plain(Generation& generation, size_t max) {
     return is(*other);
   }
   if (n <= 0) return is(n < 0 ? ReadResult::kFailed : ReadResult::kEnd);
-  // If more follows, up to the last line end: readers then need not join cut lines.
+  // If more follows, ends at the last line end: readers then need not join cut lines.
   const size_t lines = reading.bytes.rfind('\n') + 1;
   if (place.offset + reading.bytes.size() < look.size && lines > 0) reading.bytes.resize(lines);
   taken(generation, reading.bytes, 0);
@@ -266,7 +266,7 @@ std::unique_ptr<Decompressor> decoder_over(const Descriptor& file, Compression c
                                            const std::string& name) {
   const int copy = ::fcntl(file.get(), F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return nullptr;
-  // A duplicate shares the place of read() with the original.
+  // A duplicate shares the position of read() with the original.
   (void)::lseek(copy, 0, SEEK_SET);
   auto opened = File::adopt(copy, name);
   if (!opened) return nullptr;

@@ -1,6 +1,6 @@
-// One file of a source: which it is, how far its bytes are taken, and the next of them. A file is what it was
-// as long as device and inode are the same, its beginning is what was taken, and it has not become shorter.
-// Owns its descriptor; belongs to the tailer's thread.
+// One file of a source: its identity, the read position, and reading its next bytes. A file keeps its
+// identity while its device and inode are the same, it begins with the bytes that were read, and it has not
+// become shorter. Owns its descriptor; the tailer's thread.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 namespace culprit::ingest {
 
 struct Generation {
-  FilePlace place;   // what is taken
-  std::string name;  // below the root, where it was found last
+  FilePlace place;   // the read position
+  std::string name;  // below the root; its last known name
   Compression compression = Compression::kNone;
-  Descriptor file;                        // may be closed while nothing happens
-  std::unique_ptr<Decompressor> decoder;  // over a descriptor of its own
-  uint64_t decoded = 0;                   // bytes that came out of it
-  std::string head;                       // what was taken, while that is less than a whole fingerprint
-  std::string tail;                       // what `place.tail` is of, as far as it was seen
-  uint64_t seen = 0;                      // size when looked at last
+  Descriptor file;                        // may be closed while the file is idle
+  std::unique_ptr<Decompressor> decoder;  // over its own descriptor
+  uint64_t decoded = 0;                   // bytes that the decoder has returned
+  std::string head;                       // the bytes read so far, if fewer than a fingerprint covers
+  std::string tail;   // the bytes behind the hash `place.tail`, as far as they are in memory
+  uint64_t seen = 0;  // size at the last check
   TimeNs modified_ns = kNoTime;
-  bool verified = false;  // since it was opened or restored it was found to begin as it should
-  bool ended = false;     // of a compressed one: all of it is decoded
+  bool verified = false;  // since it was opened or restored, its beginning was found to match
+  bool ended = false;     // of a compressed file: completely decoded
   std::optional<Gap> gap_before;
-  FilePlace peek;       // what it began with when it was looked at, before anything was taken
-  bool copied = false;  // it is a copy: what came between it and the truncation is lost
+  FilePlace peek;       // fingerprint at the last check, before any byte was read
+  bool copied = false;  // a copy: bytes written between the copy and the truncation are lost
 
   uint64_t unread() const { return seen > place.offset ? seen - place.offset : 0; }
 };
@@ -37,8 +37,8 @@ struct Generation {
 enum class ReadResult : uint8_t {
   kBytes,
   kEnd,      // for now, of a plain file
-  kSkipped,  // a hole, of `skipped` bytes; or compressed bytes on the way to the place
-  kChanged,  // it is another file's content now
+  kSkipped,  // a hole of `skipped` bytes, or compressed bytes before the position
+  kChanged,  // the file has another content now
   kDamaged,  // compressed data that cannot be decoded further
   kFailed,   // errno in `error`
 };
@@ -49,35 +49,37 @@ struct Reading {
   int error = 0;
 };
 
-// The next bytes, at most `max`; the place moves behind them. The file (or decoder) must be open.
+// Reads the next bytes, at most `max`, and advances the position. The file (or decoder) must be open.
 Reading read_on(Generation& generation, size_t max);
 
-// Whether what is open begins as the place says, and what was taken last still stands before it. Keeps the
-// beginning in `head` if it is shorter than a fingerprint; errno tells why it cannot be read.
+// Whether the open file begins as in the fingerprint and still has the last read bytes before the position.
+// Stores the beginning in `head` if it is shorter than a fingerprint. kUnreadable sets errno.
 enum class Stands : uint8_t { kYes, kNo, kUnreadable };
 Stands stands_as_taken(Generation& generation);
 
-// The place with the fingerprint of all that is there by now, of an open file.
+// The position of an open file, with a fingerprint of all bytes that exist now.
 FilePlace place_by_now(const Generation& generation);
 
-// As many bytes of the content (decompressed) as a fingerprint is of, fewer where there are no more.
+// The decompressed bytes that a fingerprint covers; fewer if the file is shorter.
 std::string beginning_of(const Descriptor& file, Compression compression);
 
-// Whether what begins so begins as the place says. Nothing taken: it does.
+// Whether the beginning matches the fingerprint. True if no byte was read.
 bool begins_as(std::string_view beginning, const FilePlace& place);
 
 enum class Reach : uint8_t {
-  kWhole,    // to the place, and the same stands before it as did when it was taken
-  kShorter,  // less far
-  kOther,    // something else stands there
+  kWhole,    // up to the position, with the same bytes before it
+  kShorter,  // the file ends before the position
+  kOther,    // other bytes stand before the position
 };
-// How far a file goes that begins as the place says. One that is compressed and taken far into is believed.
+// How far a file with a matching beginning goes. A compressed file with a far position counts as kWhole
+// without decoding.
 Reach reaches(const Descriptor& file, Compression compression, const FilePlace& place);
 
-// The place of its beginning, with nothing taken.
+// A position at the start of the file, with a fingerprint.
 FilePlace peek_of(const Generation& generation);
 
-// Whether `part` is, by its beginning and its end, a copy of the beginning of `whole`, another file.
+// Whether `part` is a copy of the beginning of the other file `whole`, judged by the first and last bytes of
+// `part`.
 bool begins_and_ends_as(const Descriptor& part, const Descriptor& whole);
 
 // A decoder over a duplicate of the descriptor.

@@ -17,7 +17,7 @@
 namespace culprit::ingest {
 namespace {
 
-// The end of the line that begins at `from`: behind its newline, or the end of the bytes.
+// The end of the line that begins at `from`: after its newline, or the end of the bytes.
 size_t line_end(std::string_view bytes, size_t from) {
   const size_t end = bytes.find('\n', from);
   return end == std::string_view::npos ? bytes.size() : end + 1;
@@ -43,7 +43,7 @@ int hex_digit(char c) {
   return -1;
 }
 
-// The kernel writes \xNN for control characters, what is not ASCII, and the backslash.
+// The kernel writes \xNN for control characters, non-ASCII bytes and the backslash.
 std::string unescape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -76,7 +76,7 @@ class SystemDevice : public KernelDevice {
   int descriptor_;
 };
 
-// What mends it: systemd opens the device with its own rights and hands it over.
+// The remedy: systemd opens the device with its own rights and passes it to the daemon.
 constexpr std::string_view kMend = "let systemd hand it over: systemctl enable --now culpritd-kmsg.socket";
 
 }  // namespace
@@ -91,7 +91,7 @@ std::optional<KernelRecord> parse_kernel_record(std::string_view raw) {
       !take_field(&rest, &record.since_boot_us) || !take_char(&rest, ','))
     return std::nullopt;
   if (record.sequence == UINT64_MAX) return std::nullopt;  // no record could follow it
-  // Flags, and fields that kernels to come may add, up to the semicolon.
+  // Flags, and fields that later kernels may add, up to the semicolon.
   const size_t semicolon = rest.find(';');
   if (semicolon == std::string_view::npos) return std::nullopt;
   record.priority = static_cast<uint32_t>(priority & 7);
@@ -112,7 +112,7 @@ std::string kernel_text(std::string_view raw_record, TimeNs boot_ns) {
   const std::optional<KernelRecord> record = parse_kernel_record(raw_record);
   if (!record || record->facility != 0) return {};
   std::string head = "kernel: ";
-  // A time that no clock shows (a record's number is any) is none.
+  // An impossible time (the number in a record is untrusted) counts as unknown.
   constexpr uint64_t kSinceBootMaxUs = 100ull * 365 * 24 * 3600 * 1'000'000;
   if (boot_ns != kNoTime && boot_ns >= 0 && record->since_boot_us < kSinceBootMaxUs) {
     const Civil at = civil_from_ns(boot_ns + static_cast<TimeNs>(record->since_boot_us) * kNsPerUs);
@@ -163,14 +163,15 @@ KernelLog::KernelLog(std::unique_ptr<KernelDevice> device, KernelOptions options
 
 int KernelLog::descriptor() const { return device_->descriptor(); }
 
-// Where this boot's source goes on; those of other boots end.
-void KernelLog::begin(const Round& round, Outcome* out) {
+// Continues the source of this boot; ends those of other boots.
+void KernelLog::begin(const Round& round, KernelRead* out) {
   for (const StreamState& state : std::exchange(known_, {})) {
-    const bool same = state.place && state.place->fingerprint == options_.boot && stream_ == kNoStream;
+    const bool same =
+        state.place && KernelPlace::from(*state.place).boot == options_.boot && stream_ == kNoStream;
     if (same) {
       stream_ = state.info.id;
       offset_ = state.size;
-      next_ = state.place->offset;
+      next_ = KernelPlace::from(*state.place).next;
       continue;
     }
     Piece piece;
@@ -181,21 +182,21 @@ void KernelLog::begin(const Round& round, Outcome* out) {
     piece.ends = true;
     out->batch.pieces.push_back(std::move(piece));
   }
-  // What was handed over stands behind what an earlier run read of it, stored or not. What cannot go back (a
-  // pipe) is read from where it is.
+  // A device from systemd is positioned after the records that an earlier run read, stored or not. A pipe
+  // cannot be rewound and is read from its present position.
   device_->rewind();
 }
 
-KernelLog::Outcome KernelLog::read(const Round& round) {
-  Outcome out;
+KernelLog::KernelRead KernelLog::read(const Round& round) {
+  KernelRead out;
   if (!std::exchange(begun_, true)) begin(round, &out);
   Piece piece;
   uint64_t left = round.budget_bytes, refusals = 0;
   while (left > 0) {
     const int64_t got = device_->read(buffer_.data(), buffer_.size());
     if (got == -EINTR) continue;
-    // Records were overwritten, or one is larger than any: the device goes on behind them, and the next
-    // record's number tells how many they were.
+    // Records were overwritten, or one exceeds the buffer. The device continues after them; the number of the
+    // next record shows how many are missing.
     if (got == -EPIPE || got == -EINVAL) {
       left -= std::min<uint64_t>(left, 64);
       ++refusals;
@@ -209,9 +210,9 @@ KernelLog::Outcome KernelLog::read(const Round& round) {
     }
     const std::string_view raw(buffer_.data(), static_cast<size_t>(got));
     left -= std::min<uint64_t>(left, raw.size());
-    take(raw, round, &piece, &out);
+    on_record(raw, round, &piece, &out);
   }
-  // A budget of nothing but refusals is a device that gives nothing any more.
+  // The whole budget went to failed reads: the device returns no more records.
   if (left == 0 && piece.bytes.empty() && out.batch.pieces.empty() && refusals > 0)
     out.error = Error{ErrorCode::kIo, options_.path + ": it refuses to be read"};
   flush(round, &piece, &out);
@@ -219,7 +220,7 @@ KernelLog::Outcome KernelLog::read(const Round& round) {
   return out;
 }
 
-void KernelLog::take(std::string_view raw, const Round& round, Piece* piece, Outcome* out) {
+void KernelLog::on_record(std::string_view raw, const Round& round, Piece* piece, KernelRead* out) {
   const std::optional<KernelRecord> record = parse_kernel_record(raw);
   if (record && next_ && record->sequence < *next_) return;  // stored by an earlier run
   if (record && next_ && record->sequence > *next_) {
@@ -237,7 +238,7 @@ void KernelLog::take(std::string_view raw, const Round& round, Piece* piece, Out
   stats_.foreign += record && record->facility != 0;
 }
 
-void KernelLog::flush(const Round& round, Piece* piece, Outcome* out) {
+void KernelLog::flush(const Round& round, Piece* piece, KernelRead* out) {
   Piece full = std::exchange(*piece, {});
   if (full.bytes.empty()) return;
   if (stream_ == kNoStream) {
@@ -252,7 +253,7 @@ void KernelLog::flush(const Round& round, Piece* piece, Outcome* out) {
   full.stream = stream_;
   full.offset = offset_;
   full.time_ns = round.now;
-  full.place = FilePlace{0, 0, options_.boot, 0, next_.value_or(0)};
+  full.place = KernelPlace{options_.boot, next_.value_or(0)}.stored();
   offset_ += full.bytes.size();
   out->batch.pieces.push_back(std::move(full));
 }

@@ -40,7 +40,7 @@ RingCounts counts_of(std::string_view bytes) {
           value_at<uint64_t>(bytes, kDroppedAt)};
 }
 
-// All of `size` bytes. A file that is shorter now was truncated.
+// Reads exactly `size` bytes. A shorter file was truncated.
 Status read_whole(int descriptor, char* out, size_t size, uint64_t offset) {
   while (size > 0) {
     const ssize_t got = pread(descriptor, out, size, static_cast<off_t>(offset));
@@ -70,8 +70,8 @@ bool take_char(std::string_view* rest, char c) {
   return true;
 }
 
-// The process's state and its start in clock ticks since the boot: fields 3 and 22. The program's name, field
-// 2, may hold anything, so fields are counted behind its last bracket.
+// The state of the process and its start in clock ticks since the boot: fields 3 and 22. The program name,
+// field 2, may contain any bytes, so fields are counted after its last bracket.
 std::optional<std::pair<char, uint64_t>> state_and_start(std::string_view stat) {
   const size_t bracket = stat.rfind(')');
   if (bracket == std::string_view::npos) return std::nullopt;
@@ -124,7 +124,7 @@ RingRange ring_range(const RingCounts& counts, uint64_t capacity, uint64_t next)
   range.backwards = counts.written < next;
   if (range.backwards) return range;
   const uint64_t oldest = counts.written > capacity ? counts.written - capacity : 0;
-  // What lies before `read` may be overwritten at any moment; a count that is beyond `written` says nothing.
+  // Records before `read` may be overwritten at any moment; a count beyond `written` is ignored.
   const uint64_t freed = counts.read <= counts.written ? counts.read : 0;
   range.first = std::max({next, oldest, freed});
   range.count = counts.written - range.first;
@@ -164,8 +164,8 @@ RingProcess find_ring_process(const std::string& proc, const RingName& name) {
   const auto found = state_and_start(read_small(fmt::format("{}/{}/stat", proc, name.pid), &status));
   if (!found || found->first == 'Z' || found->first == 'X') return {};
   const auto ticks_per_s = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
-  // <start> is when the ring was made, in nanoseconds since the boot, or, of other producers, the process's
-  // own start in ticks. A process that is younger than the ring has inherited the number.
+  // <start> in the name is the creation of the ring in nanoseconds since the boot or, for other producers,
+  // the start of the process in ticks. A process younger than the ring only reuses the pid.
   const uint64_t started_ns =
       static_cast<uint64_t>(static_cast<double>(found->second) * 1e9 / static_cast<double>(ticks_per_s));
   const uint64_t slack_ns = 2 * kNsPerSecond / ticks_per_s;
@@ -175,7 +175,7 @@ RingProcess find_ring_process(const std::string& proc, const RingName& name) {
 
 Result<RingFile> RingFile::open(int folder, const std::string& name) {
   struct stat status {};
-  // Looked at before it is opened: opening a device has effects of its own.
+  // Checked before the open: opening a device has side effects.
   if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
     return tl::unexpected(system_error(name, errno));
   if (!S_ISREG(status.st_mode)) return no_ring(name + ": not a regular file");
@@ -186,7 +186,7 @@ Result<RingFile> RingFile::open(int folder, const std::string& name) {
   if (file.descriptor_ < 0 || fstat(file.descriptor_, &status) != 0)
     return tl::unexpected(system_error(name, errno));
   if (!S_ISREG(status.st_mode)) return no_ring(name + ": not a regular file");
-  // The daemon writes a count into it: a second name may be a file of somebody else.
+  // The daemon writes a count into the file: another name could belong to another user's file.
   if (status.st_nlink != 1) return no_ring(name + ": it has more than one name (a hard link)");
   char bytes[kRingHeaderUsed];
   const Status read = read_whole(file.descriptor_, bytes, sizeof bytes, 0);
@@ -226,14 +226,14 @@ Result<RingCounts> RingFile::counts() {
   RingCounts counts = counts_of({bytes, sizeof bytes});
   RingCounts& last = header_.counts;
   if (counts.written == last.written && counts.dropped == last.dropped) return counts;
-  // They move, and the kernel may copy one in the middle of a change: of two looks the smaller is one that
-  // was.
+  // Counts change during the read, and the kernel may copy a half-changed one. The smaller value of two reads
+  // was a real one.
   if (const Status read = read_whole(descriptor_, bytes, sizeof bytes, 0); !read)
     return tl::unexpected(read.error());
   const RingCounts again = counts_of({bytes, sizeof bytes});
   counts.written = std::min(counts.written, again.written);
   counts.dropped = std::min(counts.dropped, again.dropped);
-  // Records up to `written` are to be read after it.
+  // Records up to `written` must be read after the count.
   std::atomic_thread_fence(std::memory_order_acquire);
   last = counts;
   return counts;

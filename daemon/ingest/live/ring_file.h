@@ -31,7 +31,7 @@ struct RingHeader {
 // From kRingHeaderUsed bytes and the file's size. The error is a reason without subject.
 Result<RingHeader> parse_ring_header(std::string_view bytes, uint64_t file_size);
 
-// The readable records from `next` on: [first, first + count). Records between next and first are lost. If
+// The readable records from `next` on: [first, first + count). Records from `next` to `first` are lost. If
 // the count went backwards, the ring is not trusted and nothing is read.
 struct RingRange {
   uint64_t first = 0, count = 0;
@@ -56,8 +56,8 @@ struct RingProcess {
 };
 RingProcess find_ring_process(const std::string& proc, const RingName& name);
 
-// Whether somebody holds the lock of a file's producer, and who: 0 where the process is of another pid
-// namespace.
+// The pid of the process that holds the producer's lock on the file; none without a lock. 0: a process in
+// another pid namespace.
 std::optional<uint32_t> producer_of(int descriptor);
 
 class RingFile {

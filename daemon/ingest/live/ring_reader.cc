@@ -27,7 +27,7 @@ namespace {
 // writes some hundred records in as many ms. Idle rings are read five times a second. With many rings, which
 // one user may create, each is read less often: a read costs 3 us.
 constexpr TimeNs kBusyNs = 10 * kNsPerMs, kIdleNs = 200 * kNsPerMs, kIdleOneNs = 500 * kNsPerUs;
-// Without any ring: a process starts with the slow part of its work.
+// Interval without any ring: the start of a training process takes longer.
 constexpr TimeNs kNoRingsNs = 500 * kNsPerMs;
 // Interval of checks of processes, and of the folder even without a hint.
 constexpr TimeNs kAliveNs = kNsPerSecond, kListNs = 5 * kNsPerSecond;
@@ -45,14 +45,14 @@ constexpr TimeNs kListOneNs = 20 * kNsPerUs;
 constexpr uint64_t kPieceCost = 4096;
 
 // Position of a source in an earlier run of the daemon.
-struct Known {
+struct EarlierPosition {
   StreamState state;
   uint64_t next = 0, reported = 0;  // records taken, drops reported
   bool replaced = false;            // another file has the name now
 };
 
-// Fills in fields that records leave unknown from the ring's header. Done before storing: the ring may be
-// gone when they are read again.
+// Fills in unknown fields of records from the ring's header. Done before storing: the ring may be deleted
+// before the records are read again.
 void name_writer(const RingHeader& header, std::string& records) {
   constexpr size_t kRankAt = offsetof(CommRecord, rank), kDeviceAt = offsetof(CommRecord, device);
   const auto fill = [&records](size_t at, uint32_t value) {
@@ -75,7 +75,7 @@ struct Ring {
   StreamId stream = kNoStream;  // set with the first piece: an empty ring is no source
   uint64_t offset = 0;          // of the evidence
   uint64_t next = 0;            // number of the next record
-  uint64_t drops_seen = 0, drops_told = 0;
+  uint64_t drops_seen = 0, drops_reported = 0;
   struct Drops {
     uint64_t at = 0, records = 0;
   };
@@ -90,7 +90,7 @@ struct Ring {
   TimeNs pause_ns = kBusyNs, due_ns = 0;
   bool removed = false;
   TimeNs alive_looked_ns = kNoTime;
-  TimeNs remove_ns = kNoTime;  // ended; removed then, if the store has all of it
+  TimeNs remove_ns = kNoTime;  // ended: time of the removal, if the store has all of it
   std::optional<Error> broken;
 
   bool ended() const { return remove_ns != kNoTime; }
@@ -109,69 +109,71 @@ struct Opened {
 class RingReader::Impl {
  public:
   Impl(RingOptions options, std::span<const StreamState> known);
-  Outcome round(const Round& round);
+  RingRead round(const Round& round);
   void committed(StreamId stream, uint64_t evidence_offset);
 
   RingStats stats;
 
  private:
   // The folder.
-  void look_at_folder(const Round& round, Outcome* out);
-  std::optional<std::vector<std::string>> list(int folder, Outcome* out);
-  void meet(const std::string& name, const RingName& parsed, int folder, Outcome* out);
+  void look_at_folder(const Round& round, RingRead* out);
+  std::optional<std::vector<std::string>> list(int folder, RingRead* out);
+  void meet(const std::string& name, const RingName& parsed, int folder, RingRead* out);
   void add(const std::string& name, const RingName& parsed, RingFile file);
-  bool has_room(uint32_t uid, const std::string& name, Outcome* out);
-  void refuse(const std::string& name, uint64_t inode, Error error, Outcome* out);
+  bool has_room(uint32_t uid, const std::string& name, RingRead* out);
+  void refuse(const std::string& name, uint64_t inode, Error error, RingRead* out);
   void forget_absent(const std::vector<std::string>& names);
   void sweep_unfinished(const std::string& name, const RingName& parsed, int folder, TimeNs now);
   void sweep_stacks(const std::string& name, const RingName& parsed, int folder, TimeNs now);
   void unlink_file(const std::string& name, int folder);
-  void end_absent_known(const std::vector<std::string>& names, const Round& round, Outcome* out);
-  void tell(bool* reported, Error error, Outcome* out);
+  void end_absent_known(const std::vector<std::string>& names, const Round& round, RingRead* out);
+  void report(bool* reported, Error error, RingRead* out);
   std::string path_of(const std::string& name) const { return options_.folder + "/" + name; }
 
   // A ring.
   void look_alive(Ring* ring, TimeNs now);
-  bool drain_piece(Ring* ring, const Round& round, uint64_t bytes_max, Outcome* out);
+  bool drain_piece(Ring* ring, const Round& round, uint64_t bytes_max, RingRead* out);
   bool look_at_counts(Ring* ring, RingRange* range);
-  void skip(Ring* ring, uint64_t to, const Round& round, Outcome* out);
-  bool take(Ring* ring, RingRange range, const Round& round, Outcome* out);
-  void emit(Ring* ring, const Round& round, Piece piece, Outcome* out);
-  void give_up(Ring* ring, const Round& round, Outcome* out);
-  void end(Ring* ring, const Round& round, Outcome* out);
+  void skip(Ring* ring, uint64_t to, const Round& round, RingRead* out);
+  bool read_records(Ring* ring, RingRange range, const Round& round, RingRead* out);
+  void emit(Ring* ring, const Round& round, Piece piece, RingRead* out);
+  void discard(Ring* ring, const Round& round, RingRead* out);
+  void end(Ring* ring, const Round& round, RingRead* out);
   void remove(Ring* ring);
   std::vector<size_t> due(TimeNs now);
   void rest(Ring* ring, TimeNs now);
-  void finish(const Round& round, bool more, Outcome* out);
+  void finish(const Round& round, bool more, RingRead* out);
 
   RingOptions options_;
-  std::map<std::string, Known> known_;        // by path; not met yet
-  std::vector<std::unique_ptr<Ring>> rings_;  // served in turn, beginning with turn_
+  std::map<std::string, EarlierPosition> known_;  // by path; not found in the folder yet
+  std::vector<std::unique_ptr<Ring>> rings_;      // served in turn, starting at turn_
   size_t turn_ = 0;
   std::unordered_map<StreamId, Ring*> by_stream_;
-  std::map<std::string, Ring*> by_name_;  // the ring that a name means now
+  std::map<std::string, Ring*> by_name_;  // the ring that has the name now
   std::map<uint32_t, size_t> of_uid_;
   struct Refused {
     uint64_t inode = 0;
     bool retry = false;
   };
   std::map<std::string, Refused> refused_;
-  std::map<std::string, TimeNs> making_;  // first seen; stacks: first seen without their process
-  timespec changed_{};                    // of the folder, at the last listing
+  std::map<std::string, TimeNs> making_;  // first sight; of stacks: first sight without a process
+  timespec changed_{};                    // modification time of the folder at the last listing
   int listings_due_ = 1;
   TimeNs listed_ns_ = kNoTime, list_pause_ns_ = 0;
-  size_t unread_ = 0;  // names without room, in this listing
-  bool told_folder_ = false, told_full_ = false, told_descriptors_ = false, told_names_ = false;
+  size_t unread_ = 0;  // names without room in this listing
+  bool reported_folder_ = false, reported_full_ = false, reported_descriptors_ = false,
+       reported_names_ = false;
 };
 
 RingReader::Impl::Impl(RingOptions options, std::span<const StreamState> known)
     : options_(std::move(options)) {
   for (const StreamState& state : known) {
     if (state.info.kind != OriginKind::kRing) continue;
-    Known place{state, state.size / kRingRecordBytes, 0};
+    EarlierPosition place{state, state.size / kRingRecordBytes, 0};
     if (state.place) {
-      place.next = state.place->offset;
-      place.reported = state.place->fingerprint;
+      const RingPlace at = RingPlace::from(*state.place);
+      place.next = at.next;
+      place.reported = at.drops;
     }
     known_.insert_or_assign(state.info.path, std::move(place));
   }
@@ -179,20 +181,20 @@ RingReader::Impl::Impl(RingOptions options, std::span<const StreamState> known)
 
 // ---- the folder
 
-void RingReader::Impl::tell(bool* reported, Error error, Outcome* out) {
+void RingReader::Impl::report(bool* reported, Error error, RingRead* out) {
   if (!*reported) out->problems.push_back(std::move(error));
   *reported = true;
 }
 
-void RingReader::Impl::look_at_folder(const Round& round, Outcome* out) {
+void RingReader::Impl::look_at_folder(const Round& round, RingRead* out) {
   Opened folder;
   folder.descriptor = open(options_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder.descriptor < 0 || fstat(folder.descriptor, &folder.status) != 0) {
-    tell(&told_folder_, system_error(options_.folder, errno), out);
+    report(&reported_folder_, system_error(options_.folder, errno), out);
     return;
   }
-  told_folder_ = false;
-  // Its time is only as fine as a tick of the kernel: a change is followed by a second listing.
+  reported_folder_ = false;
+  // The time has the resolution of a kernel tick: a second listing follows a change.
   const timespec& changed = folder.status.st_mtim;
   if (changed.tv_sec != changed_.tv_sec || changed.tv_nsec != changed_.tv_nsec) listings_due_ = 2;
   const bool overdue = listed_ns_ == kNoTime || round.now_mono - listed_ns_ >= kListNs;
@@ -216,28 +218,28 @@ void RingReader::Impl::look_at_folder(const Round& round, Outcome* out) {
     else if (name.ends_with(".ring") && !refused_.contains(name))
       refuse(name, 0, {ErrorCode::kInvalid, name + ": not a ring's name, <pid>-<tid>-<start>.ring"}, out);
   }
-  if (unread_ == 0) told_full_ = false;
+  if (unread_ == 0) reported_full_ = false;
   stats.unread = unread_;
   end_absent_known(*names, round, out);
 }
 
-std::optional<std::vector<std::string>> RingReader::Impl::list(int folder, Outcome* out) {
+std::optional<std::vector<std::string>> RingReader::Impl::list(int folder, RingRead* out) {
   std::vector<std::string> names;
   const int copy = fcntl(folder, F_DUPFD_CLOEXEC, 0);
   DIR* entries = copy < 0 ? nullptr : fdopendir(copy);
   if (!entries) {
     if (copy >= 0) close(copy);
-    tell(&told_descriptors_, system_error(options_.folder, errno), out);
+    report(&reported_descriptors_, system_error(options_.folder, errno), out);
     return std::nullopt;
   }
   while (const dirent* entry = readdir(entries)) {
     const std::string_view name = entry->d_name;
     if (!name.ends_with(".ring") && !name.ends_with(".ring.tmp") && !name.ends_with(".stacks")) continue;
     if (names.size() == limits::kRingNames) {
-      tell(&told_names_,
-           {ErrorCode::kLimit, fmt::format("{}: more than {} files: the others are not looked at",
-                                           options_.folder, limits::kRingNames)},
-           out);
+      report(&reported_names_,
+             {ErrorCode::kLimit, fmt::format("{}: more than {} files: the others are not looked at",
+                                             options_.folder, limits::kRingNames)},
+             out);
       break;
     }
     names.emplace_back(name);
@@ -247,9 +249,9 @@ std::optional<std::vector<std::string>> RingReader::Impl::list(int folder, Outco
   return names;
 }
 
-void RingReader::Impl::meet(const std::string& name, const RingName& parsed, int folder, Outcome* out) {
+void RingReader::Impl::meet(const std::string& name, const RingName& parsed, int folder, RingRead* out) {
   struct stat status {};
-  if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;  // gone already
+  if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;  // deleted meanwhile
   const auto open_ring = by_name_.find(name);
   if (open_ring != by_name_.end() && open_ring->second->file.inode() == status.st_ino) return;
   const auto refused = refused_.find(name);
@@ -258,31 +260,31 @@ void RingReader::Impl::meet(const std::string& name, const RingName& parsed, int
   if (!has_room(status.st_uid, name, out)) return;
   Result<RingFile> file = RingFile::open(folder, name);
   if (file) {
-    told_descriptors_ = false;
+    reported_descriptors_ = false;
     refused_.erase(name);
     add(name, parsed, std::move(*file));
   } else if (file.error().code == ErrorCode::kLimit) {
-    tell(&told_descriptors_, std::move(file.error()), out);
+    report(&reported_descriptors_, std::move(file.error()), out);
   } else if (file.error().code != ErrorCode::kNotFound && !again) {
     refuse(name, status.st_ino, std::move(file.error()), out);
   }
 }
 
-bool RingReader::Impl::has_room(uint32_t uid, const std::string& name, Outcome* out) {
+bool RingReader::Impl::has_room(uint32_t uid, const std::string& name, RingRead* out) {
   const auto found = of_uid_.find(uid);
   const size_t of_uid = found == of_uid_.end() ? 0 : found->second;
   const bool uid_full = of_uid >= options_.files_of_uid_max;
   if (rings_.size() < options_.files_max && !uid_full) return true;
   ++unread_;
-  tell(&told_full_,
-       {ErrorCode::kLimit,
-        fmt::format("{}: {} rings are open{}: it and others are not read", path_of(name),
-                    uid_full ? of_uid : rings_.size(), uid_full ? fmt::format(" of user {}", uid) : "")},
-       out);
+  report(&reported_full_,
+         {ErrorCode::kLimit,
+          fmt::format("{}: {} rings are open{}: it and others are not read", path_of(name),
+                      uid_full ? of_uid : rings_.size(), uid_full ? fmt::format(" of user {}", uid) : "")},
+         out);
   return false;
 }
 
-void RingReader::Impl::refuse(const std::string& name, uint64_t inode, Error error, Outcome* out) {
+void RingReader::Impl::refuse(const std::string& name, uint64_t inode, Error error, RingRead* out) {
   refused_[name] = {inode, error.code == ErrorCode::kDenied};
   ++stats.refused;
   error.text = options_.folder + "/" + error.text;
@@ -294,7 +296,7 @@ void RingReader::Impl::refuse(const std::string& name, uint64_t inode, Error err
 void RingReader::Impl::add(const std::string& name, const RingName& parsed, RingFile file) {
   auto ring = std::make_unique<Ring>(name, parsed, std::move(file));
   const RingCounts& counts = ring->file.header().counts;
-  // An unknown ring: the data of an earlier daemon is lost with its store.
+  // An unknown ring: the data of an earlier daemon was lost with its store.
   ring->next = std::min(counts.read, counts.written);
   const auto known = known_.find(path_of(name));
   if (known != known_.end()) {
@@ -302,8 +304,8 @@ void RingReader::Impl::add(const std::string& name, const RingName& parsed, Ring
     const bool same = !place || (place->inode == ring->file.inode() && place->device == ring->file.device());
     if (same) {
       ring->next = known->second.next;
-      ring->drops_seen = ring->drops_told = known->second.reported;
-      // The daemon died between a commit and this: a full ring would drop its next record for nothing.
+      ring->drops_seen = ring->drops_reported = known->second.reported;
+      // The daemon died between a commit and this point: without room a full ring would drop its next record.
       if (counts.read < ring->next && ring->next <= counts.written)
         if (const Status set = ring->file.set_read(ring->next); !set) ring->broken = set.error();
     }
@@ -341,11 +343,11 @@ void RingReader::Impl::sweep_unfinished(const std::string& name, const RingName&
   unlink_file(name, folder);
 }
 
-// A process that was killed leaves what it would have removed at its end. As long as it lives it holds a
-// lock, also from within a container, where its pid says nothing.
+// Removes the stacks of a killed process, which could not remove them itself. A living process holds a lock
+// on the file, also from within a container, where its pid has no meaning on the host.
 void RingReader::Impl::sweep_stacks(const std::string& name, const RingName& parsed, int folder, TimeNs now) {
   Opened file;
-  // Looked at before it is opened: opening a device has effects of its own.
+  // Checked before the open: opening a device has side effects.
   if (fstatat(folder, name.c_str(), &file.status, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (!S_ISREG(file.status.st_mode)) return;
   file.descriptor = openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -364,9 +366,9 @@ void RingReader::Impl::unlink_file(const std::string& name, int folder) {
   if (unlinkat(folder, name.c_str(), 0) == 0) ++stats.removed;
 }
 
-// Sources of an earlier run whose ring is not there any more.
+// Ends the sources of an earlier run whose ring no longer exists.
 void RingReader::Impl::end_absent_known(const std::vector<std::string>& names, const Round& round,
-                                        Outcome* out) {
+                                        RingRead* out) {
   for (auto it = known_.begin(); it != known_.end();) {
     const auto& [path, known] = *it;
     const std::string name = path.substr(path.rfind('/') + 1);
@@ -395,15 +397,15 @@ void RingReader::Impl::look_alive(Ring* ring, TimeNs now) {
     if (*holder != 0) ring->pid = *holder;
     return;
   }
-  // A lock that was there and is gone: the producer closed its ring, or is no more.
+  // The lock is gone: the producer closed its ring or ended.
   const RingProcess process =
       ring->lock_seen ? RingProcess{} : find_ring_process(options_.proc, ring->parsed);
   ring->alive = process.alive;
-  // The name says any pid; only a process of the file's owner is taken for the writer.
+  // The pid in the name is untrusted: it counts only if the process has the owner of the file.
   if (process.alive && process.uid == ring->file.uid()) ring->pid = static_cast<uint32_t>(ring->parsed.pid);
 }
 
-// False where there is nothing to be read now. Sees to drops, and to a file that is no ring any more.
+// False if there is nothing to read now. Also counts drops and detects a file that is no longer a ring.
 bool RingReader::Impl::look_at_counts(Ring* ring, RingRange* range) {
   const Result<RingCounts> counts = ring->file.counts();
   if (!counts) {
@@ -423,14 +425,14 @@ bool RingReader::Impl::look_at_counts(Ring* ring, RingRange* range) {
     ring->drops_seen = counts->dropped;
   }
   *range = ring_range(*counts, ring->file.header().capacity, ring->next);
-  // Seen twice, since a count may be caught in the middle of a change.
+  // Requires two sightings, since a count may be read in the middle of a change.
   if (range->backwards && std::exchange(ring->backwards, true))
     ring->broken = Error{ErrorCode::kInvalid, "its count of records went backwards"};
   if (!range->backwards) ring->backwards = false;
   return !range->backwards;
 }
 
-void RingReader::Impl::emit(Ring* ring, const Round& round, Piece piece, Outcome* out) {
+void RingReader::Impl::emit(Ring* ring, const Round& round, Piece piece, RingRead* out) {
   if (ring->stream == kNoStream) {
     const RingFile& file = ring->file;
     const RingOwner owner{path_of(ring->name), file.header().job, file.uid(), ring->pid};
@@ -448,14 +450,14 @@ void RingReader::Impl::emit(Ring* ring, const Round& round, Piece piece, Outcome
   piece.stream = ring->stream;
   piece.offset = ring->offset;
   piece.time_ns = round.now;
-  piece.place = FilePlace{ring->file.device(), ring->file.inode(), ring->drops_told, 0, ring->next};
+  piece.place = RingPlace{ring->file.device(), ring->file.inode(), ring->drops_reported, ring->next}.stored();
   ring->offset += piece.bytes.size();
   stats.records += piece.bytes.size() / kRingRecordBytes;
   if (!piece.ends) ring->unstored.push_back({ring->offset, ring->next});
   out->batch.pieces.push_back(std::move(piece));
 }
 
-void RingReader::Impl::skip(Ring* ring, uint64_t to, const Round& round, Outcome* out) {
+void RingReader::Impl::skip(Ring* ring, uint64_t to, const Round& round, RingRead* out) {
   const uint64_t lost = to - ring->next;
   stats.lost += lost;
   ring->next = to;
@@ -465,9 +467,9 @@ void RingReader::Impl::skip(Ring* ring, uint64_t to, const Round& round, Outcome
   emit(ring, round, std::move(piece), out);
 }
 
-// Reads the records and tells only those that were not overwritten meanwhile, which no producer of ring.h
-// does.
-bool RingReader::Impl::take(Ring* ring, RingRange range, const Round& round, Outcome* out) {
+// Reads the records, and emits only those that were not overwritten during the read. Producers of ring.h
+// never overwrite them.
+bool RingReader::Impl::read_records(Ring* ring, RingRange range, const Round& round, RingRead* out) {
   Piece piece;
   if (const Status read = ring->file.read(range.first, range.count, &piece.bytes); !read) {
     ring->broken = read.error();
@@ -486,8 +488,8 @@ bool RingReader::Impl::take(Ring* ring, RingRange range, const Round& round, Out
   return true;
 }
 
-// One piece, or a gap, of at most `bytes_max`. False where the ring has nothing more now.
-bool RingReader::Impl::drain_piece(Ring* ring, const Round& round, uint64_t bytes_max, Outcome* out) {
+// Emits one piece, or a gap, of at most `bytes_max`. False if the ring has no more records now.
+bool RingReader::Impl::drain_piece(Ring* ring, const Round& round, uint64_t bytes_max, RingRead* out) {
   RingRange range;
   if (ring->broken || !look_at_counts(ring, &range)) return false;
   if (range.first > ring->next) {
@@ -497,7 +499,7 @@ bool RingReader::Impl::drain_piece(Ring* ring, const Round& round, uint64_t byte
   if (!ring->drops.empty() && ring->drops.front().at <= ring->next) {
     const uint64_t records = ring->drops.front().records;
     ring->drops.pop_front();
-    ring->drops_told += records;
+    ring->drops_reported += records;
     Piece piece;
     piece.gap = Gap{records * kRingRecordBytes, records, "the ring was full: its process dropped records"};
     emit(ring, round, std::move(piece), out);
@@ -508,11 +510,11 @@ bool RingReader::Impl::drain_piece(Ring* ring, const Round& round, uint64_t byte
   range.count = std::min({range.count, bytes_max / kRingRecordBytes,
                           static_cast<uint64_t>(limits::kPieceBytes / kRingRecordBytes)});
   if (!ring->drops.empty()) range.count = std::min(range.count, ring->drops.front().at - ring->next);
-  return range.count > 0 && take(ring, range, round, out);
+  return range.count > 0 && read_records(ring, range, round, out);
 }
 
 // The file is no longer a ring: its remaining content is lost, and later content is not read.
-void RingReader::Impl::give_up(Ring* ring, const Round& round, Outcome* out) {
+void RingReader::Impl::discard(Ring* ring, const Round& round, RingRead* out) {
   refuse(ring->name, ring->file.inode(),
          {ErrorCode::kInvalid, ring->name + ": no ring any more: " + ring->broken->text}, out);
   ring->alive = false;
@@ -526,7 +528,7 @@ void RingReader::Impl::give_up(Ring* ring, const Round& round, Outcome* out) {
   end(ring, round, out);
 }
 
-void RingReader::Impl::end(Ring* ring, const Round& round, Outcome* out) {
+void RingReader::Impl::end(Ring* ring, const Round& round, RingRead* out) {
   ring->remove_ns = round.now_mono;
   if (ring->stream == kNoStream) return;
   ring->remove_ns += kRemoveNs;
@@ -552,11 +554,11 @@ void RingReader::Impl::remove(Ring* ring) {
 
 // ---- rounds
 
-RingReader::Outcome RingReader::Impl::round(const Round& round) {
-  Outcome out;
+RingReader::RingRead RingReader::Impl::round(const Round& round) {
+  RingRead out;
   look_at_folder(round, &out);
-  // Each ring in turn gives a piece, starting after the last one of the previous round: no flood starves
-  // another ring.
+  // Each ring in turn gets a piece, starting after the last one of the previous round: no ring can starve
+  // another.
   std::vector<size_t> busy = due(round.now_mono);
   uint64_t left = round.budget_bytes;
   while (!busy.empty() && left >= kRingRecordBytes) {
@@ -580,8 +582,8 @@ RingReader::Outcome RingReader::Impl::round(const Round& round) {
   return out;
 }
 
-// The rings to look at now, in turn. One that is due soon is looked at with the others, so that looks fall
-// together and the daemon wakes up less often.
+// The rings to read now, in turn. Rings that are due soon are included, so that the daemon wakes up less
+// often.
 std::vector<size_t> RingReader::Impl::due(TimeNs now) {
   std::vector<size_t> found;
   for (size_t i = 0; i < rings_.size(); ++i) {
@@ -595,19 +597,19 @@ std::vector<size_t> RingReader::Impl::due(TimeNs now) {
   return found;
 }
 
-// The ring has nothing more now.
+// Schedules the next read of a ring without further records.
 void RingReader::Impl::rest(Ring* ring, TimeNs now) {
   const TimeNs most = kIdleNs + static_cast<TimeNs>(rings_.size()) * kIdleOneNs;
   ring->pause_ns = ring->gave ? kBusyNs : std::min(2 * ring->pause_ns, most);
   ring->due_ns = now + ring->pause_ns;
 }
 
-void RingReader::Impl::finish(const Round& round, bool more, Outcome* out) {
-  // The folder is looked at as often as an idle ring.
+void RingReader::Impl::finish(const Round& round, bool more, RingRead* out) {
+  // The folder is checked as often as an idle ring.
   out->next_ns = round.now_mono + (rings_.empty() ? kNoRingsNs : kIdleNs);
   for (const auto& ring : rings_) {
     if (ring->broken && !ring->ended())
-      give_up(ring.get(), round, out);
+      discard(ring.get(), round, out);
     else if (!ring->alive && ring->drained && !ring->ended())
       end(ring.get(), round, out);
     if (!ring->ended()) out->next_ns = std::min(out->next_ns, ring->due_ns);
@@ -637,7 +639,7 @@ void RingReader::Impl::committed(StreamId stream, uint64_t evidence_offset) {
 RingReader::RingReader(RingOptions options, std::span<const StreamState> known)
     : impl_(std::make_unique<Impl>(std::move(options), known)) {}
 RingReader::~RingReader() = default;
-RingReader::Outcome RingReader::round(const Round& round) { return impl_->round(round); }
+RingReader::RingRead RingReader::round(const Round& round) { return impl_->round(round); }
 void RingReader::committed(StreamId stream, uint64_t evidence_offset) {
   impl_->committed(stream, evidence_offset);
 }

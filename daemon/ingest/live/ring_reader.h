@@ -2,9 +2,8 @@
 // removed after their processes. Each ring is a source of kind kRing under its path. Its evidence is its
 // records, 64 bytes each, unchanged, except that an unknown rank or device becomes the ring's.
 //
-// Durable state. A piece has a FilePlace: `offset` is the number of the next record since the ring's
-// creation, `fingerprint` the number of reported drops (device and inode are the ring file's,
-// fingerprint_bytes is 0). The store keeps it in the frame with the bytes. The ring's own `read` counter
+// Durable state. A piece has a RingPlace: the next record since the ring's creation, and the reported drops.
+// The store keeps it in the frame with the bytes. The ring's own `read` counter
 // only shows the producer its free room; committed() advances it when the bytes are durable. After a kill in
 // between, the ring has records that are stored already: the stored place decides, not the counter. A
 // counter beyond the place means that another program wrote it, or that the store lost its end: the records
@@ -40,7 +39,7 @@ struct RingOwner {
   std::string path;
   std::string header_job;       // as the ring claims: at most 48 bytes, made valid UTF-8
   uint32_t uid = 0;             // of the file
-  std::optional<uint32_t> pid;  // in the daemon's pid namespace, where the kernel tells
+  std::optional<uint32_t> pid;  // in the daemon's pid namespace, if the kernel reports it
 };
 
 struct RingOptions {
@@ -73,13 +72,13 @@ class RingReader {
     TimeNs now = 0, now_mono = 0;  // wall clock for the pieces, monotonic for intervals
     size_t budget_bytes = 1 << 20;
   };
-  struct Outcome {
+  struct RingRead {
     PieceBatch batch;
     bool more = false;            // the budget is used up: call another round at once
     TimeNs next_ns = 0;           // monotonic: time of the next round
     std::vector<Error> problems;  // each reported once, when it appears
   };
-  Outcome round(const Round& round);
+  RingRead round(const Round& round);
 
   // The stream's evidence is durable up to here: frees room for the producer, and removes a completely
   // stored ring of a dead process. Call it from the thread of round().

@@ -8,9 +8,9 @@ namespace {
 using Style = RotatedName::Style;
 
 constexpr std::string_view kSeparators = "._-";
-// Longer runs of digits are dates or times, or numbers of processes.
+// Longer runs of digits are dates, times or process ids.
 constexpr size_t kNumberDigits = 4;
-constexpr size_t kMarkBytes = 40;  // a date and time to the nanosecond, and a process
+constexpr size_t kMarkBytes = 40;  // a date and time to the nanosecond, and a process id
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -25,7 +25,7 @@ std::optional<Style> style_of(std::string_view mark, bool inner) {
     digits += is_digit(c);
     if (!is_digit(c) && std::string_view("-_.:TZ+").find(c) == std::string_view::npos) return std::nullopt;
   }
-  // A date has six digits at the least (2026-11).
+  // A date has at least six digits (2026-11).
   if (digits < 6) return std::nullopt;
   return inner ? Style::kInnerDate : Style::kDate;
 }

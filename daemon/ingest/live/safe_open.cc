@@ -22,8 +22,8 @@ namespace {
 constexpr int kFileFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW;
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
 
-// File systems of one kernel: inotify tells of everything that happens there. Of others' changes (NFS, SMB,
-// Lustre, FUSE) it says nothing, so what is not known here is polled.
+// Local file systems, where inotify reports every change. It misses changes by other hosts (NFS, SMB, Lustre,
+// FUSE), so unlisted file systems are polled.
 constexpr std::array<uint64_t, 9> kLocal = {
     0xef53,      // ext2, ext3, ext4
     0x58465342,  // xfs
@@ -120,8 +120,8 @@ bool SafeFolder::is_local(const std::string& below) const {
 }
 
 int SafeFolder::look(const std::string& below, Look& out) const {
-  // What a link on the way leads to is seen here and refused by open_file().
-  ask();
+  // A link on the way is checked here by its target; open_file() refuses it.
+  before_call();
   struct stat status;
   if (::fstatat(root_.get(), name_for(below), &status, AT_SYMLINK_NOFOLLOW) != 0) return errno;
   out = look_of(status);
@@ -130,7 +130,7 @@ int SafeFolder::look(const std::string& below, Look& out) const {
 
 int SafeFolder::open_file(const std::string& below, Descriptor& out) const {
   Descriptor file;
-  ask();
+  before_call();
   if (const int error = open_below(below, kFileFlags, file)) return error;
   Look look;
   if (const int error = look_at(file.get(), look)) return error;
@@ -141,7 +141,7 @@ int SafeFolder::open_file(const std::string& below, Descriptor& out) const {
 
 int SafeFolder::list(const std::string& below, size_t max, std::vector<Entry>& out) const {
   out.clear();
-  ask();
+  before_call();
   Descriptor folder;
   if (const int error = open_below(below, kFolderFlags, folder)) return error;
   const int number = folder.release();
@@ -171,7 +171,7 @@ int SafeFolder::list(const std::string& below, size_t max, std::vector<Entry>& o
 }
 
 TimeNs SafeFolder::born_ns(const std::string& below) const {
-  ask();
+  before_call();
   struct statx status;
   if (::statx(root_.get(), name_for(below), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status) != 0) return kNoTime;
   if ((status.stx_mask & STATX_BTIME) == 0) return kNoTime;
@@ -189,10 +189,10 @@ int SafeFolder::open_below(const std::string& below, int flags, Descriptor& out)
         out = Descriptor(static_cast<int>(got));
         return 0;
       }
-      // EAGAIN: a rename on the way made RESOLVE_BENEATH uncertain.
+      // EAGAIN: a concurrent rename on the path made RESOLVE_BENEATH uncertain.
       if (errno != EAGAIN && errno != EINTR) break;
     }
-    // EPERM is a filter's answer; a file's own refusal is EACCES.
+    // EPERM comes from a system call filter; a file's own refusal is EACCES.
     if (errno != ENOSYS && errno != EPERM) return errno;
     openat2_refused_ = true;
   }
@@ -208,7 +208,7 @@ int SafeFolder::walk_below(const std::string& below, int flags, Descriptor& out)
     if (name == ".." || end == 0) return EXDEV;
     Descriptor next(::openat(folder, name_for(name), kFolderFlags));
     if (!next.is_open()) {
-      // O_DIRECTORY tells a link as "not a folder".
+      // O_DIRECTORY reports a link as ENOTDIR.
       const int error = errno;
       struct stat status;
       const bool link = error == ENOTDIR &&

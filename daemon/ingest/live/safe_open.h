@@ -78,7 +78,7 @@ class SafeFolder {
  private:
   int open_below(const std::string& below, int flags, Descriptor& out) const;
   int walk_below(const std::string& below, int flags, Descriptor& out) const;
-  void ask() const {
+  void before_call() const {
     if (before_ask_) before_ask_();
   }
 

@@ -13,8 +13,8 @@ namespace {
 
 // Descriptors that a round may open for waiting sources: few compared to the kept ones.
 constexpr size_t kAhead = 64;
-// Names that move while they are read: a rotation is over by then, and a folder that cannot be
-// read costs little.
+// Delay of the next attempt if names changed while they were read: a rotation is over by then, and an
+// unreadable folder costs little.
 constexpr TimeNs kPendingNs = 10 * kNsPerMs;
 
 }  // namespace
@@ -67,7 +67,7 @@ void Tailer::Impl::restore(const std::vector<StreamState>& known) {
       source->chain.push_back(std::move(last));
     }
     const auto number = static_cast<uint32_t>(sources_.size());
-    // A path that ended and came back is the later stream's.
+    // If a path ended and came back, the later stream has it.
     auto [at, fresh] = by_name_.try_emplace(source->name, number);
     if (!fresh && !source->ended) at->second = number;
     source->number = number;
@@ -95,13 +95,13 @@ TailOutcome Tailer::Impl::round(const TailRound& round) {
   mono_ = round.now_mono;
   round_ = &round;
   out_ = &outcome;
-  take_hints();
+  drain_hints();
   if (stand_on_root()) {
     look_ahead();
     list_due();
     look_due();
     uint64_t left = round.budget_bytes;
-    // Everybody's share, and a piece at the least: what remains waiting is first in the next round.
+    // An equal share, at least one piece: sources that still wait are first in the next round.
     const uint64_t share = std::max<uint64_t>(left / std::max<size_t>(ready_.size(), 1), 64 << 10);
     while (left > 0 && !ready_.empty()) {
       const uint32_t number = ready_.front();
@@ -109,7 +109,7 @@ TailOutcome Tailer::Impl::round(const TailRound& round) {
       if (!sources_[number]) continue;
       TailSource& source = *sources_[number];
       source.ready = false;
-      left -= std::min(left, take(source, std::min(share, left)));
+      left -= std::min(left, read_source(source, std::min(share, left)));
     }
   }
   forget_names();
@@ -132,7 +132,7 @@ void Tailer::Impl::problem(const std::string& below, std::string what) {
   if (out_) out_->problems.push_back({path_of(below), std::nullopt, std::move(what)});
 }
 
-// One entry of the queue is good for each source: the earliest. Others are passed over when they come up.
+// Only the earliest entry of a source in the queue is valid; others are skipped.
 void Tailer::Impl::schedule(TailSource& source, TimeNs at) {
   source.next_look = at;
   if (at >= source.queued_at) return;
@@ -148,7 +148,7 @@ void Tailer::Impl::look_later(TailSource& source) {
   if (source.changed_at == mono_ || source.interval == 0) source.interval = kFirstLookNs;
   TimeNs wait = watched && !source.absent_since ? kSweepNs : source.interval;
   if (!source.late.empty() && wait > kPolledLookNs) wait = kPolledLookNs;
-  // Spread: a thousand files must not come due in one round for ever.
+  // Spread, so that a thousand files do not come due in one round again and again.
   const TimeNs jitter = static_cast<TimeNs>(mix64(source.info.id, 1) % 256) * wait / 1024;
   source.interval = std::min(source.interval * 2, longest);
   schedule(source, mono_ + wait - jitter);
@@ -168,7 +168,7 @@ void Tailer::Impl::note_lag(TailSource& source) {
   source.lag = lag;
 }
 
-void Tailer::Impl::take_hints() {
+void Tailer::Impl::drain_hints() {
   const auto each = [&](const std::vector<std::string>& paths, auto&& act) {
     for (const std::string& path : paths)
       if (TailFolder* found = folder_of_path(path)) act(*found);
@@ -207,7 +207,7 @@ void Tailer::Impl::list_due() {
   const std::set<TailFolder*> hot = hot_;
   for (TailFolder* folder : hot) visit(*folder);
   if (mono_ < next_folder_) return;
-  // Listing adds folders, behind or before this one: until none is due.
+  // Listing adds folders at any position: repeat until none is due.
   for (size_t before = 0; before != folders_.size();) {
     before = folders_.size();
     for (auto& [name, folder] : folders_)
@@ -216,7 +216,7 @@ void Tailer::Impl::list_due() {
   next_folder_ = mono_ + kSweepNs;
   for (auto& [name, folder] : folders_)
     if (!folder->gone) next_folder_ = std::min(next_folder_, folder->next_list);
-  // Together, where they are many.
+  // Lists many folders together.
   next_folder_ = std::max(next_folder_, mono_ + kFirstLookNs);
 }
 
@@ -228,9 +228,9 @@ void Tailer::Impl::visit(TailFolder& folder) {
 
 void Tailer::Impl::sweep_after_hint(TailFolder& folder) {
   const bool all = mono_ >= folder.next_sweep;
-  // By index: a look may add sources.
+  // By index: a check may add sources.
   for (size_t i = 0; i < folder.sources.size(); ++i) {
-    TailSource& source = *sources_[folder.sources[i]];  // an ended one is not among them
+    TailSource& source = *sources_[folder.sources[i]];  // ended sources are not in the list
     const bool busy = source.changed_at != 0 && mono_ - source.changed_at < kSweepNs;
     if (all || busy) look(source);
   }
@@ -239,7 +239,7 @@ void Tailer::Impl::sweep_after_hint(TailFolder& folder) {
   folder.next_sweep = mono_ + static_cast<TimeNs>(folder.sources.size()) * kSweepNsPerFile;
 }
 
-// For the sources that one round may open: first their files, then the names, once for all.
+// For the sources that one round may open: opens their files first, then reads the names once for all.
 void Tailer::Impl::look_ahead() {
   std::vector<uint32_t> first = std::exchange(pending_, {});
   const size_t now = std::min(first.size(), kAhead);

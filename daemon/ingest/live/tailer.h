@@ -1,26 +1,26 @@
-// Follows the log files of one glob through all kinds of rotation, truncation and restarts, and returns
-// their bytes as pieces. One path is one source. Its evidence is the bytes of all generations of the file,
-// in order, each byte once; lost bytes are a gap.
+// Follows the log files of one glob through all kinds of rotation, truncation and restarts, and returns their
+// bytes as pieces. One path is one source. Its evidence is the bytes of all generations of the file, in
+// order, each byte once; lost bytes are a gap.
 //
-// Identity of files. A file under a rotated name of a source is a part of it and no source of its own,
-// unless it existed when the source was first seen, or is still written and no copy. A part is recognised by
-// its inode and by the taken bytes: the same beginning, and the same bytes before the place. Parts are
-// checked from the youngest on, until one is recognised; the younger ones were never seen and are taken
-// whole, the older ones not at all. If bytes may be missing (a copy and its truncation, a deleted part), a
-// gap is reported.
+// Identity of files. A file with a rotated name of a source is a part of that source and no source of its
+// own. Exceptions: it existed when the source was first seen, or it is still written and is no copy. A part
+// is recognised by its inode and by the bytes already read: the same beginning, and the same bytes before the
+// position. Parts are checked from the youngest on, until one is recognised. Younger parts were never seen
+// and are read whole; older parts are not read. If bytes may be missing (a copy and its truncation, a deleted
+// part), a gap is reported.
 //
-// Late bytes, written to a file after another took its path, follow the bytes taken by then. They are found
-// at once while the file is kept open (seconds), later within a tenth of the time without new bytes (at most
-// 10 minutes), also after a restart. This holds for the last kPastPlaces files of a source, as long as they
-// are in its folder under any name. The place of a piece identifies its file, so that each file can be
-// rebuilt exactly. Not detected: late bytes of a file that was removed between two checks, and of one that
-// was empty when it was left and closed.
+// Late bytes are written to a file after another file took its path. In the evidence they follow the bytes
+// read by then. They are found at once while the file is kept open (seconds). Later they are found within a
+// tenth of the time without new bytes (at most 10 minutes), also after a restart. This holds for the last
+// kPastPlaces files of a source, as long as they are in its folder under any name. The place of a piece
+// identifies its file, so that each file can be rebuilt exactly. Not detected: late bytes of a file that was
+// removed between two checks, or that was empty when the source left it and closed it.
 //
-// Blocking; belongs to one worker thread (stats(): any thread). It reads no clock and has no file of its
-// own: `known` is the content of the store, and after a kill the tailer continues there. Change
-// notifications (inotify) are hints: they cause an immediate check but never decide what is read. It never
-// maps a file, never follows a link below the glob's root, opens only regular files, and never blocks on a
-// FIFO or device. Any file names, sizes and contents have a bounded cost.
+// Blocking; belongs to one worker thread (stats(): any thread). It reads no clock and stores no state:
+// `known` is the content of the store, and after a kill the tailer continues there. Change notifications
+// (inotify) are hints: they cause an immediate check but never decide what is read. It never maps a file,
+// never follows a link below the glob's root, opens only regular files, and never blocks on a FIFO or device.
+// Any file names, sizes and contents have a bounded cost.
 #pragma once
 
 #include <atomic>
@@ -50,7 +50,7 @@ struct TailOptions {
 struct TailRound {
   TimeNs now = 0;       // wall clock
   TimeNs now_mono = 0;  // never steps
-  // Bytes that may be taken now, from the credit; 0: only check. Divided evenly among the files with new
+  // Bytes that may be read now, from the credit; 0: only check. Divided evenly among the files with new
   // bytes.
   size_t budget_bytes = 8 << 20;
   std::vector<std::string> changed;  // folders with a change notification
@@ -71,8 +71,8 @@ struct TailStats {
   uint64_t files = 0;        // currently followed
   uint64_t slots = 0;        // sources in memory, including ended ones with files
   uint64_t open = 0;         // open descriptors
-  uint64_t bytes = 0;        // taken
-  uint64_t lag_bytes = 0;    // in files and not yet taken
+  uint64_t bytes = 0;        // read so far
+  uint64_t lag_bytes = 0;    // in files and not read yet
   uint64_t generations = 0;  // files finished because another took their path
   uint64_t gaps = 0;         // number of gaps
   uint64_t gap_bytes = 0;    // as far as known

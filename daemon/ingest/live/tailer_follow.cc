@@ -9,7 +9,7 @@
 namespace culprit::ingest {
 namespace {
 
-// A list that changes while it is read is read again; under a rotation each millisecond a few times do.
+// A list that changes while it is read is read again; a rotation each millisecond needs a few attempts.
 constexpr int kAttempts = 8;
 
 bool same(const FilePlace& place, const Look& look) {
@@ -47,7 +47,7 @@ void Tailer::Impl::look(TailSource& source) {
   }
   if (source.ended) return;
   if (has_work(source)) make_ready(source);
-  // Nothing came to go with it since the look before.
+  // No bytes came with the gap since the previous check: report it alone.
   if (source.gap && !has_work(source) && mono_ > source.gap_at) add_piece(source, "");
   note_lag(source);
   look_later(source);
@@ -55,10 +55,10 @@ void Tailer::Impl::look(TailSource& source) {
 
 void Tailer::Impl::look_same(TailSource& source, const Look& at) {
   Generation& last = source.chain.back();
-  // Also where nothing, or not all, was taken before.
+  // Also if none, or not all, of its bytes were read.
   const bool shorter = at.size < last.place.offset || at.size < last.seen;
   const bool moved = at.size != last.seen || at.modified_ns != last.modified_ns;
-  // A file that was restored or rewritten to the same length must begin like the taken bytes.
+  // A file that was restored, or rewritten to the same length, must begin with the bytes that were read.
   const bool doubtful = !last.verified || (moved && at.size == last.place.offset && at.size > 0);
   if (!shorter && doubtful && last.place.fingerprint_bytes > 0) {
     if (!ensure_open(source, last)) return;
@@ -73,7 +73,7 @@ void Tailer::Impl::look_same(TailSource& source, const Look& at) {
   last.verified = true;
   if (!moved) return;
   if (last.place.offset == 0 && (at.size > 0 || last.modified_ns != kNoTime)) {
-    // A rotation may have copied and truncated it before anything was taken, or seen.
+    // A rotation may have copied and truncated it before any byte was read or the growth was seen.
     if (!ensure_open(source, last)) return;
     const bool unseen = last.peek.fingerprint_bytes == 0 && (!source.past.empty() || source.chain.size() > 1);
     if (unseen || !begins_as(beginning_of(last.file, Compression::kNone), last.peek))
@@ -87,7 +87,7 @@ void Tailer::Impl::look_same(TailSource& source, const Look& at) {
 
 void Tailer::Impl::look_other(TailSource& source, const Look&) {
   source.changed_at = mono_;
-  // Where its name is another's rotated one, that one's parts must be known first.
+  // If its name is a rotated name of another source, the parts of that source must be known first.
   for (const RotatedName& form : rotated_forms(name_in(source.name))) {
     const std::string& folder = source.folder->name;
     TailSource* base = source_at(folder.empty() ? form.base : folder + "/" + form.base);
@@ -115,7 +115,7 @@ void Tailer::Impl::look_absent(TailSource& source) {
       linked = at.linked;
     }
   }
-  // New names in the folder may be of it: also while its last generation stands under one of them.
+  // New names in the folder may belong to the source, even if its last generation has one of them.
   Look folder;
   if (root_.look(source.folder->name, folder) != 0) folder.modified_ns = kNoTime;
   const bool stands = linked && last_name_stands(source) && folder.modified_ns == source.searched_ns;
@@ -127,7 +127,7 @@ void Tailer::Impl::look_absent(TailSource& source) {
   if (!linked && !has_work(source) && mono_ - *source.absent_since >= kGoneNs) end(source);
 }
 
-// Whether the last generation is still found where it was found last, away from the path.
+// Whether the last generation still has its last known name, away from the path.
 bool Tailer::Impl::last_name_stands(const TailSource& source) {
   const Generation& last = source.chain.back();
   Look at;
@@ -146,7 +146,7 @@ void Tailer::Impl::end(TailSource& source) {
   --files;
   full_ = false;
   std::erase(source.folder->sources, source.number);
-  // Its rotated parts may still be there, and are known by it: until the names are read again.
+  // Rotated parts of the source may still exist and are recognised by it, until the names are read again.
   source.folder->ended.push_back(source.number);
 }
 
@@ -167,9 +167,9 @@ bool Tailer::Impl::stands_at_path(const TailSource& source, const Plan& plan) {
   return there == plan.at_path && (!there || (at.device == plan.path.device && at.inode == plan.path.inode));
 }
 
-// `rewritten`: the last file has another content than what was taken of it.
+// `rewritten`: the content of the last file differs from the bytes that were read.
 void Tailer::Impl::resolve(TailSource& source, bool rewritten) {
-  // Seen for the first time, there is nothing to find again.
+  // A new source has no earlier file to find.
   const bool first = source.chain.empty() && source.past.empty();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     AtPath at = source.ahead ? std::move(*std::exchange(source.ahead, std::nullopt)) : at_path(source);
@@ -177,7 +177,7 @@ void Tailer::Impl::resolve(TailSource& source, bool rewritten) {
     if (!first) entries = names(*source.folder, at.asked);
     if (!entries) break;
     Plan plan = this->plan(source, std::move(at), *entries, rewritten);
-    // What was opened there at first sight is the first, whatever came after it.
+    // The file that was opened at first sight is the first one, whatever replaced it.
     if (!first && !stands_at_path(source, plan)) continue;
     if (plan.torn) {
       const auto again = names(*source.folder, ++asked_);
@@ -185,7 +185,7 @@ void Tailer::Impl::resolve(TailSource& source, bool rewritten) {
     }
     return carry_out(source, std::move(plan));
   }
-  // It goes too fast, or too much was read already: first in the next round.
+  // Names change too fast, or the limit of lists is reached: retried first in the next round.
   source.changed_at = mono_;
   if (!std::exchange(source.pending, true)) pending_.push_back(source.number);
 }
@@ -201,11 +201,11 @@ Tailer::Impl::Plan Tailer::Impl::plan(TailSource& source, AtPath at, const std::
     const Generation& last = source.chain.back();
     const bool there = plan.at_path && same(last.place, plan.path);
     if (!rewritten && there) {
-      // It came back, or was never away.
+      // The file came back, or never left.
       plan.held = true;
       return plan;
     }
-    // Where it was renamed since, it is read on there, and found to be another when it is.
+    // A file renamed since then is read on under its new name; reading detects another content.
     plan.rewritten = rewritten && there;
     plan.held = !plan.rewritten && (last.file.is_open() || last.decoder);
     plan.place = plan.held ? place_by_now(last) : last.place;
@@ -214,7 +214,7 @@ Tailer::Impl::Plan Tailer::Impl::plan(TailSource& source, AtPath at, const std::
   find_parts(plan, source);
   if (!source.chain.empty() && !plan.held && !plan.position && !plan.taken) {
     const Generation& last = source.chain.back();
-    // If nothing was taken of it, it is among the newer ones, if it is there at all.
+    // If none of its bytes were read, it is among the newer files, if it still exists.
     const auto is_last = [&](const Generation& newer) {
       if (newer.place.inode == last.place.inode && newer.place.device == last.place.device) return true;
       if (!newer.file.is_open() || last.peek.fingerprint_bytes == 0) return !newer.file.is_open();
@@ -227,7 +227,7 @@ Tailer::Impl::Plan Tailer::Impl::plan(TailSource& source, AtPath at, const std::
   return plan;
 }
 
-// The log that has this path as a rotated name, if the file there is a copy of it.
+// The log with this path as a rotated name, if the file at the path is a copy of that log.
 TailSource* Tailer::Impl::base_copied(const TailSource& source, const Look& at) {
   for (const RotatedName& form : rotated_forms(name_in(source.name))) {
     const std::string& folder = source.folder->name;
@@ -297,7 +297,7 @@ void Tailer::Impl::carry_out(TailSource& source, Plan plan) {
   count_open(source);
 }
 
-// The last generation is read on where its content was found.
+// Continues the last generation in the file where its content was found.
 void Tailer::Impl::stand_at(TailSource& source, Plan& plan) {
   Generation& last = source.chain.back();
   const Sibling& at = *plan.position;

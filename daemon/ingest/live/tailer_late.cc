@@ -5,15 +5,16 @@
 #include "ingest/live/tailer_impl.h"
 
 // Late bytes: written to a file after another took its path, by a process that has not reopened its log, or
-// never does. They follow the bytes taken since; the place in the piece identifies their file. No
-// notification reports them, so a file is kept open for a while after it was left, and the sizes of all
-// known files are polled, less often the longer nothing came.
+// never does. In the evidence they follow the bytes read since then; the place in the piece identifies their
+// file. No notification reports them. So a file is kept open for a while after the source left it, and the
+// sizes of all known files are polled, less often the longer they are idle.
 namespace culprit::ingest {
 namespace {
 
-// Kept open of one source: a second rotation may come before the first file's writer has reopened.
+// Open late files of one source: a second rotation may come before the first file's writer has reopened its
+// log.
 constexpr size_t kLateOpen = 4;
-// Between two looks at the sizes of all known files of a source, at the most.
+// Longest interval between two checks of the sizes of all known files of a source.
 constexpr TimeNs kLateSweepNs = 600 * kNsPerSecond;
 
 bool same(const FilePlace& place, const Look& look) {
@@ -34,24 +35,25 @@ bool Tailer::Impl::late_has_grown(TailSource& source) {
   return grown;
 }
 
-// True where there is more.
-bool Tailer::Impl::take_late(TailSource& source, uint64_t share, uint64_t& taken) {
+// True if more bytes are available.
+bool Tailer::Impl::read_late(TailSource& source, uint64_t share, uint64_t& taken) {
   bool more = false;
   for (LateFile& late : source.late) {
     more = late.generation.unread() > 0;
-    while (more && taken < share) more = take_late_piece(source, late, share - taken, taken);
+    while (more && taken < share) more = read_late_piece(source, late, share - taken, taken);
     if (more) break;
   }
   drop_late(source, [](const LateFile& late) { return late.lost; });
   return more;
 }
 
-// What is written to them later is found by their sizes.
+// Closes late files. Later bytes in them are found by their sizes.
 void Tailer::Impl::drop_late(TailSource& source, const std::function<bool(const LateFile&)>& which) {
   if (std::erase_if(source.late, which) > 0) count_open(source);
 }
 
-// It is closed while there is more in it: that is found again by its size, unless nothing has its name.
+// Closes a late file with unread bytes. Its size reveals them again, unless no name is left: then they are a
+// gap.
 void Tailer::Impl::leave_late(TailSource& source, const LateFile& late) {
   const uint64_t unread = late.generation.unread();
   Look at;
@@ -59,7 +61,7 @@ void Tailer::Impl::leave_late(TailSource& source, const LateFile& late) {
   note_gap(source, {unread, 0, "the rotated file was removed before its rest was read"});
 }
 
-bool Tailer::Impl::take_late_piece(TailSource& source, LateFile& late, uint64_t max, uint64_t& taken) {
+bool Tailer::Impl::read_late_piece(TailSource& source, LateFile& late, uint64_t max, uint64_t& taken) {
   Generation& from = late.generation;
   const FilePlace before = from.place;
   Reading reading = read_on(from, max);
@@ -69,13 +71,13 @@ bool Tailer::Impl::take_late_piece(TailSource& source, LateFile& late, uint64_t 
   }
   if (reading.result == ReadResult::kFailed) {
     if (!std::exchange(source.late_failing, true)) problem(from.name, reason_of(reading.error));
-    late.lost = true;  // until the next look at the sizes
+    late.lost = true;  // until the next check of the sizes
   }
-  // What is missing before the next bytes of the file that is being taken has that one's place.
+  // A gap before late bytes gets the place of the current file.
   if (source.gap) add_piece(source, "");
   const bool passed = reading.result == ReadResult::kBytes || reading.skipped > 0;
   if (!passed) {
-    // At its end, or it is left: nothing more is known of it.
+    // At its end, or left: the expected size is the position.
     from.seen = from.place.offset;
     return false;
   }
@@ -113,8 +115,7 @@ void Tailer::Impl::follow_late(TailSource& source, Generation generation) {
   source.next_late = std::min(source.next_late, mono_ + kSweepNs);
 }
 
-// Of the sources in the folder whose time has come: files that they have left, and that are longer now, under
-// whatever names.
+// For the due sources of the folder: finds their earlier files that are longer now, under any name.
 void Tailer::Impl::find_late(TailFolder& folder, const std::vector<Entry>& entries) {
   std::vector<TailSource*> due;
   for (const uint32_t number : folder.sources) {
@@ -150,14 +151,14 @@ void Tailer::Impl::find_late_of(TailSource& source,
     if (root_.open_file(generation.name, generation.file) != 0 || look_at(generation.file.get(), at) != 0 ||
         !same(place, at))
       continue;
-    // An inode that was used again.
+    // Else the inode was used again.
     if (stands_as_taken(generation) == Stands::kYes) follow_late(source, std::move(generation));
   }
   count_open(source);
   if (!source.late.empty()) schedule(source, mono_);
 }
 
-// Whether a file is being read, as whose ever it may be.
+// Whether a file is being read, for any source.
 bool Tailer::Impl::is_followed(const FilePlace& place) {
   const auto is = [&](const FilePlace& other) {
     return other.device == place.device && other.inode == place.inode;

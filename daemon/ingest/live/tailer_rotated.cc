@@ -9,9 +9,9 @@ namespace {
 
 // Rotated parts per check: half a year of hourly ones. Earlier bytes are reported as a gap.
 constexpr size_t kNewer = 4096;
-// Open descriptors among them; the others are opened again.
+// Open descriptors among them; the others are opened again later.
 constexpr size_t kNewerOpen = 64;
-// The kernel stamps files with the time of its last tick: 10 ms ago at most, at 100 ticks a second.
+// Files get the time of the kernel's last tick: at most 10 ms ago, at 100 ticks a second.
 constexpr TimeNs kFileClockNs = 10 * kNsPerMs;
 
 bool same(const FilePlace& place, const Look& look) {
@@ -25,7 +25,7 @@ std::string name_in(const std::string& below) {
 
 bool is_plain(const Sibling& sibling) { return sibling.compression == Compression::kNone; }
 
-// The known beginning of a file, taken or not.
+// The known beginning of a file, read or not.
 const FilePlace& known_of(const Generation& generation) {
   return generation.place.offset > 0 ? generation.place : generation.peek;
 }
@@ -35,10 +35,10 @@ const FilePlace& known_of(const Generation& generation) {
 struct Tailer::Impl::Row {
   std::vector<Sibling*> parts;
   std::vector<Sibling*> unknown;
-  bool cut = false;  // there may be more of them
+  bool cut = false;  // more parts may exist
 };
 
-// The file in the folder under any name, and all files with rotated names of it.
+// The source's last file under any name in the folder, and all files with rotated names of the source.
 std::vector<Sibling> Tailer::Impl::siblings(const TailSource& source, const std::vector<Entry>& entries) {
   std::vector<Sibling> found;
   const std::string own = name_in(source.name);
@@ -62,14 +62,14 @@ std::vector<Sibling> Tailer::Impl::siblings(const TailSource& source, const std:
   return found;
 }
 
-// Only where it is asked for: of a thousand rotated parts a few are.
+// Called only if needed: for a few of a thousand rotated parts.
 bool Tailer::Impl::see(Sibling& sibling) {
   if (!sibling.seen) sibling.seen = root_.look(sibling.name, sibling.look) == 0 && sibling.look.regular;
   return sibling.seen;
 }
 
-// logrotate counts from the youngest, others (log4j2) from the oldest: the times of the two that stand
-// furthest apart tell. A compressed file may have got another time.
+// Whether numbers grow with time. logrotate counts from the youngest, others (log4j2) from the oldest. The
+// times of the two parts with the most distant numbers decide. Compression may have changed a time.
 bool Tailer::Impl::counts_up(const std::vector<Sibling*>& row) {
   Sibling *youngest = nullptr, *oldest = nullptr;
   for (Sibling* sibling : row) {
@@ -83,7 +83,7 @@ bool Tailer::Impl::counts_up(const std::vector<Sibling*>& row) {
          youngest->look.modified_ns < oldest->look.modified_ns;
 }
 
-// The youngest first.
+// Sorts, the youngest first.
 void Tailer::Impl::order(std::vector<Sibling*>& row) {
   const bool up = counts_up(row);
   std::stable_sort(row.begin(), row.end(), [&](const Sibling* a, const Sibling* b) {
@@ -91,9 +91,9 @@ void Tailer::Impl::order(std::vector<Sibling*>& row) {
   });
 }
 
-// Whether a shorter file that begins like the bytes taken up to `place` is a partial copy of it. Logs may
-// begin with the same banner: an existing original decides. If it was deleted or rewritten, the beginning
-// decides, but only for a file that was truncated in place; renamed files are never partial copies.
+// Whether a shorter file that begins like the bytes read up to `place` is a partial copy of it. Logs may
+// begin with the same banner, so an existing original decides. If the original was deleted or rewritten, the
+// beginning decides, but only for a file that was truncated in place; renamed files are never partial copies.
 bool Tailer::Impl::is_part_of(Plan& plan, const Descriptor& file, const FilePlace& place) {
   if (plan.at_path && same(place, plan.path)) return true;
   for (Sibling& other : plan.found) {
@@ -104,7 +104,8 @@ bool Tailer::Impl::is_part_of(Plan& plan, const Descriptor& file, const FilePlac
   return false;
 }
 
-// What was left behind was taken to its end. Less than a fingerprint may be a banner of all of them.
+// Whether the file was completely read earlier. A beginning shorter than a fingerprint may be a banner of all
+// parts.
 bool Tailer::Impl::is_taken(Plan& plan, const TailSource& source, const Descriptor& file,
                             const Sibling& sibling) {
   const std::string beginning = beginning_of(file, sibling.compression);
@@ -125,7 +126,7 @@ bool Tailer::Impl::is_taken(Plan& plan, const TailSource& source, const Descript
          });
 }
 
-// Opens it as the position where it is that.
+// The role of a file; if it is the position, it is opened as that.
 Tailer::Impl::Part Tailer::Impl::what_is(Plan& plan, const TailSource& source, Sibling& sibling) {
   Descriptor file;
   const bool plain = is_plain(sibling);
@@ -147,7 +148,7 @@ Tailer::Impl::Part Tailer::Impl::what_is(Plan& plan, const TailSource& source, S
       if (!plan.position) plan.file = std::move(file);
       return Part::kPosition;
     }
-    // Copied before all of it was taken that was; also while that was less than a fingerprint.
+    // A copy from before all its bytes were read, also if those were fewer than a fingerprint.
     const Generation& last = source.chain.back();
     const bool short_copy = beginning.size() < last.head.size() && last.head.starts_with(beginning);
     const bool shorter = owner == nullptr && (it == Reach::kShorter || short_copy);
@@ -155,17 +156,17 @@ Tailer::Impl::Part Tailer::Impl::what_is(Plan& plan, const TailSource& source, S
     if (shorter && (!whole.is_open() || begins_and_ends_as(file, whole))) return Part::kTakenCopy;
   }
   if (owner != nullptr || is_taken(plan, source, file, sibling)) return Part::kTaken;
-  // copytruncate is under way.
+  // A copytruncate is in progress.
   if (plain && plan.opened.is_open() && begins_and_ends_as(file, plan.opened)) return Part::kElsewhere;
   return Part::kUnknown;
 }
 
-// Renamed, to whatever name.
+// Finds the last generation by its inode, under any name.
 void Tailer::Impl::find_by_inode(Plan& plan, const TailSource& source) {
   if (plan.rewritten) return;
   for (Sibling& sibling : plan.found) {
     if (sibling.inode != plan.place.inode || !see(sibling) || !same(plan.place, sibling.look)) continue;
-    // Nothing taken, nothing to compare: the name must speak for it.
+    // No byte was read, so there is nothing to compare: the name decides.
     const bool is = plan.held || (plan.place.offset == 0 ? sibling.rotated() && is_plain(sibling)
                                                          : what_is(plan, source, sibling) == Part::kPosition);
     if (!is) continue;
@@ -175,14 +176,14 @@ void Tailer::Impl::find_by_inode(Plan& plan, const TailSource& source) {
   }
 }
 
-// From the youngest to the first that is known; those before it came later and were never seen. True if there
-// is one.
+// Walks from the youngest part to the first known one; younger parts were never seen. True if a known part
+// was found.
 bool Tailer::Impl::walk(Plan& plan, const TailSource& source, Row& row) {
-  // So little was taken of it that others may begin alike: then it is the oldest of them.
+  // With few bytes read, several parts may begin alike: then the oldest of them is the position.
   const bool weak = plan.place.offset < limits::kFingerprintBytes;
   Sibling* likely = nullptr;
-  Sibling* end = nullptr;        // the youngest that is known
-  std::vector<Sibling*> before;  // the likely one
+  Sibling* end = nullptr;        // the youngest known part
+  std::vector<Sibling*> before;  // parts younger than the likely one
   bool known = false;
   for (Sibling* sibling : row.parts) {
     const auto twin = [&](const Sibling* other) {
@@ -212,8 +213,8 @@ bool Tailer::Impl::walk(Plan& plan, const TailSource& source, Row& row) {
     if (row.cut) break;
   }
   if (likely != nullptr) plan.position = *likely;
-  // Written after the log was first seen, or after what is known of it: parts that were found at first sight
-  // may not have been taken before a kill. Others only sound like it.
+  // Keeps parts written after the log was first seen or after the known part: parts that existed at first
+  // sight may be unread after a kill. Others only have a similar name.
   const auto other = [&](Sibling* sibling) {
     const TimeNs written = sibling->look.modified_ns;
     return written <= source.info.opened_ns - kFileClockNs &&
@@ -234,7 +235,7 @@ void Tailer::Impl::find_parts(Plan& plan, const TailSource& source) {
   for (Row& row : rows) {
     order(row.parts);
     known = walk(plan, source, row);
-    // Who rotates does it in one way: names of another are something else's.
+    // A log is rotated in one naming style: files of another style belong to other logs.
     if (known) all.unknown.clear();
     all.unknown.insert(all.unknown.end(), row.unknown.begin(), row.unknown.end());
     all.cut = all.cut || row.cut;
@@ -246,8 +247,8 @@ void Tailer::Impl::find_parts(Plan& plan, const TailSource& source) {
   open_newer(plan, source, all);
 }
 
-// A renamed file is older than the one that took its path, a copy younger. Compressing keeps the time of the
-// last write.
+// A renamed file is older than the file that took its path, a copy is younger. Compression keeps the time of
+// the last write.
 bool Tailer::Impl::is_copied(const Plan& plan, const TailSource& source, const Sibling& sibling) const {
   const TimeNs path = plan.at_path ? root_.born_ns(source.name) : kNoTime;
   if (path == kNoTime) return plan.rewritten;
@@ -276,12 +277,12 @@ void Tailer::Impl::open_newer(Plan& plan, const TailSource& source, const Row& r
   }
 }
 
-// By what it is: rotations go on. EAGAIN where names move too fast.
+// Opens a file by its identity, while rotations continue. EAGAIN if names change too fast.
 int Tailer::Impl::find_again(TailSource& source, Generation& generation) {
   generation.file = Descriptor();
   generation.decoder.reset();
   const FilePlace& place = known_of(generation);
-  // The second time with names that were read behind the first.
+  // The second attempt reads names again, after the first.
   for (const uint64_t since : {uint64_t{0}, ++asked_}) {
     const auto entries = names(*source.folder, since);
     if (!entries) return EAGAIN;

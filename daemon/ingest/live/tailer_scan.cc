@@ -13,10 +13,10 @@ namespace {
 // Names per folder. A list of this size takes a tenth of a second; further names are reported.
 constexpr size_t kEntries = 200'000;
 constexpr size_t kFolders = 16'384;
-// Lists of one folder in one round, of all its sources together: the one that looks for new names, one that
-// shows that nothing moved meanwhile, and as many again.
+// Lists of one folder per round, for all its sources: one to find new names, one to prove that nothing moved
+// meanwhile, and two more attempts.
 constexpr int kLists = 4;
-// A new log is mostly written on within this; later it is found at the next list.
+// A new log usually grows again within this time; if later, the next list finds it.
 constexpr TimeNs kOwnNs = 5 * kNsPerSecond;
 
 uint64_t key_of(uint64_t device, uint64_t inode) { return mix64(device, inode); }
@@ -76,7 +76,7 @@ TailFolder* Tailer::Impl::folder_of_path(const std::string& path) {
   return found == folders_.end() ? nullptr : found->second.get();
 }
 
-// Whether it is worth to read the names: a folder's time moves with them.
+// Whether the list may have changed: the modification time of a folder changes with its names.
 bool Tailer::Impl::list_changed(TailFolder& folder) {
   const bool due = mono_ >= folder.next_list;
   if (due) folder.next_list = mono_ + (folder.watched ? kSweepNs : kPolledLookNs);
@@ -88,7 +88,7 @@ bool Tailer::Impl::list_changed(TailFolder& folder) {
 
 void Tailer::Impl::list_failed(TailFolder& folder, int error) {
   if (error == ENOENT || error == ENOTDIR) {
-    // Its sources see for themselves that their files are gone.
+    // Its sources detect by themselves that their files are gone.
     if (folder.asked) out_->unwatch.push_back(path_of(folder.name));
     folder.asked = folder.watched = false;
     folder.gone = !folder.name.empty();
@@ -119,7 +119,8 @@ void Tailer::Impl::read_names(TailFolder& folder) {
   kept.modified_ns = before.modified_ns;
 }
 
-// All of one moment after `since` (asked_ then); null: not in this round any more.
+// The names in one consistent state, read after `since` (a value of asked_); null: not possible in this
+// round.
 std::shared_ptr<const std::vector<Entry>> Tailer::Impl::names(TailFolder& folder, uint64_t since) {
   FolderNames& kept = folder.names;
   Look now;
@@ -128,7 +129,7 @@ std::shared_ptr<const std::vector<Entry>> Tailer::Impl::names(TailFolder& folder
     return kept.entries;
   while (kept.lists < kLists) {
     read_names(folder);
-    // What may not be listed has no names for us, now or later.
+    // A folder that may not be listed has no names, now or later.
     const bool ours =
         kept.error == EMFILE || kept.error == ENFILE || kept.error == ENOMEM || kept.error == EIO;
     if (ours) return nullptr;
@@ -142,7 +143,7 @@ void Tailer::Impl::forget_names() {
   named_.clear();
 }
 
-// Sources that have ended and of whose files none stands there under any name.
+// Forgets ended sources without any file in the folder, under any name.
 void Tailer::Impl::forget_ended(TailFolder& folder, const std::vector<Entry>& entries) {
   if (folder.ended.empty()) return;
   std::unordered_set<uint64_t> inodes;
@@ -167,7 +168,7 @@ void Tailer::Impl::list(TailFolder& folder) {
     out_->watch.push_back(path_of(folder.name));
   }
   if (folder.names.lists == 0) read_names(folder);
-  // Copied: a check of sources may read the names again.
+  // A copy: checks of sources may read the names again.
   const auto kept = folder.names.entries;
   const std::vector<Entry>& entries = *kept;
   const int error = folder.names.error;
@@ -190,7 +191,7 @@ void Tailer::Impl::list(TailFolder& folder) {
         this->folder(join(folder.name, entry.name), std::move(inner));
       continue;
     }
-    if (!glob_.takes(folder.state, entry.name) || known(folder, entry)) continue;
+    if (!glob_.takes(folder.state, entry.name) || is_known(folder, entry)) continue;
     fresh.insert(entry.name);
     unknown.push_back(&entry);
   }
@@ -200,7 +201,7 @@ void Tailer::Impl::list(TailFolder& folder) {
                          [](const Entry& entry, const std::string& name) { return entry.name < name; });
     return at == entries.end() || at->name != item.first;
   });
-  // Names that others may be rotated from come first: app.log before app.1.log.
+  // Base names come before their rotated forms: app.log before app.1.log.
   const auto derived = [&](const Entry* entry) {
     const auto forms = rotated_forms(entry->name);
     return std::any_of(forms.begin(), forms.end(),
@@ -211,8 +212,8 @@ void Tailer::Impl::list(TailFolder& folder) {
   find_late(folder, entries);
 }
 
-// Looks at a source whose file is another now, so that its generations are known before new names are judged.
-bool Tailer::Impl::known(TailFolder& folder, const Entry& entry) {
+// Checks a source whose file was replaced, so that its generations are known before new names are judged.
+bool Tailer::Impl::is_known(TailFolder& folder, const Entry& entry) {
   const auto ignored = folder.ignored.find(entry.name);
   if (ignored != folder.ignored.end() && ignored->second.inode == entry.inode)
     return !has_grown(folder, entry.name);
@@ -223,7 +224,7 @@ bool Tailer::Impl::known(TailFolder& folder, const Entry& entry) {
   return true;
 }
 
-// A file with a rotated name that is still written, and is no copy, is a separate log, such as worker-0.log
+// A file with a rotated name that is still written and is no copy is a separate log, such as worker-0.log
 // next to worker.log.
 bool Tailer::Impl::has_grown(TailFolder& folder, const std::string& name) {
   TailFolder::Ignored& ignored = folder.ignored[name];
@@ -231,7 +232,7 @@ bool Tailer::Impl::has_grown(TailFolder& folder, const std::string& name) {
   Look at;
   if (root_.look(join(folder.name, name), at) != 0) return false;
   const bool grown = *ignored.size > 0 && at.size > *ignored.size;
-  // From nothing to something it may have been copied.
+  // Growth from an empty file may be a copy.
   if (!grown) ignored.size = at.size;
   if (!grown && mono_ - ignored.since < kOwnNs) folder.waiting.insert(name);
   return grown;
@@ -261,7 +262,7 @@ void Tailer::Impl::consider(TailFolder& folder, const Entry& entry, const std::s
   for (const RotatedName& form : forms) {
     TailSource* base = source_at(join(folder.name, form.base));
     if (base == nullptr) continue;
-    // It may have been rotated since it was looked at: then this name may be of it.
+    // A rotation after the last check of the base may have given it this name.
     if (!base->ended) look(*base);
     bases.push_back(base);
   }
@@ -279,7 +280,7 @@ void Tailer::Impl::consider(TailFolder& folder, const Entry& entry, const std::s
   const auto seen = folder.ignored.find(entry.name);
   const bool grown = seen != folder.ignored.end() && seen->second.inode == entry.inode;
   if (grown) folder.ignored.erase(seen);
-  // A log that was there first gives its rotated names their meaning.
+  // A rotated name of a log that was followed before belongs to that log.
   const auto followed = [&](const TailSource* base) {
     return !fresh.contains(base->name.substr(folder.name.empty() ? 0 : folder.name.size() + 1));
   };
@@ -299,8 +300,8 @@ void Tailer::Impl::consider(TailFolder& folder, const Entry& entry, const std::s
   create(folder, name, older_at_first_sight(folder, name, fresh));
 }
 
-// What was rotated before anybody looked is the beginning of the log, if the glob asks for it. A file that
-// was still written when the log began is none of its rotated parts, whatever its name.
+// Parts rotated before the daemon first saw the log are the beginning of the log, if the glob matches them. A
+// file that was still written after the log began is no rotated part of it, whatever its name.
 std::vector<Sibling> Tailer::Impl::older_at_first_sight(TailFolder& folder, const std::string& name,
                                                         const std::set<std::string>& fresh) {
   std::vector<Sibling> older;
@@ -386,8 +387,8 @@ TailSource* Tailer::Impl::owner_of(const std::string& name, const Look& look) {
   return nullptr;
 }
 
-// copytruncate: a copy of what stands at the path, or stood there before it was truncated. Of a log that is
-// rotated by renaming, each part has an inode of its own: none of them is asked for its copies.
+// copytruncate: whether the file is a copy of the file at the path, or of its content before a truncation.
+// For a log that is rotated by renaming, each part has its own inode, and no copies are searched.
 bool Tailer::Impl::is_copy(TailSource& base, const std::string& name, const Look& look) {
   Descriptor file;
   if (base.chain.empty() || root_.open_file(name, file) != 0) return false;
@@ -409,7 +410,7 @@ void Tailer::Impl::index(TailSource& source, const FilePlace& place) {
     by_inode_.emplace(key, source.number);
 }
 
-// Unless another of its generations has that inode.
+// Unless another generation of the source has that inode.
 void Tailer::Impl::unindex(const TailSource& source, const FilePlace& place) {
   const auto has = [&](const FilePlace& other) {
     return other.device == place.device && other.inode == place.inode;

@@ -11,17 +11,17 @@ bool same(const FilePlace& place, const Look& look) {
   return place.device == look.device && place.inode == look.inode;
 }
 
-// Work that gives no bytes (a hole, decoding up to the place) counts as much of a round's budget.
+// Budget cost of work without bytes (a hole, decoding up to the position).
 constexpr uint64_t kSkipCost = limits::kPieceBytes;
 
 }  // namespace
 
-uint64_t Tailer::Impl::take(TailSource& source, uint64_t share) {
+uint64_t Tailer::Impl::read_source(TailSource& source, uint64_t share) {
   if (source.ended || mono_ < source.not_before) return 0;
   uint64_t taken = 0;
   bool goes_on = true;
-  while (goes_on && taken < share) goes_on = take_piece(source, share - taken, taken);
-  if (!goes_on) goes_on = take_late(source, share, taken);
+  while (goes_on && taken < share) goes_on = read_piece(source, share - taken, taken);
+  if (!goes_on) goes_on = read_late(source, share, taken);
   if (!source.chain.empty() && taken > 0) source.changed_at = mono_;
   if (goes_on) make_ready(source);
   note_lag(source);
@@ -29,8 +29,8 @@ uint64_t Tailer::Impl::take(TailSource& source, uint64_t share) {
   return taken;
 }
 
-// False when nothing more can be had for now.
-bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken) {
+// False if no more bytes are available for now.
+bool Tailer::Impl::read_piece(TailSource& source, uint64_t max, uint64_t& taken) {
   if (source.chain.empty()) return false;
   Generation& first = source.chain.front();
   const bool last = source.chain.size() == 1;
@@ -72,7 +72,7 @@ bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken)
       break;
   }
   if (last) return false;
-  // An empty file at the path: its writer has not opened it yet, and goes on in this one.
+  // An empty file at the path: its writer has not opened it yet and continues in the present file.
   const Generation& next = source.chain[1];
   const bool finished = source.chain.size() > 2 || next.seen > 0 || next.compression != Compression::kNone ||
                         first.compression != Compression::kNone;
@@ -80,7 +80,7 @@ bool Tailer::Impl::take_piece(TailSource& source, uint64_t max, uint64_t& taken)
   return finished;
 }
 
-// It was truncated, and perhaps rewritten, before it was renamed.
+// The file was truncated, and perhaps rewritten, before it was renamed.
 void Tailer::Impl::begin_again(TailSource& source, Generation& generation) {
   remember(source, generation.place);
   Generation fresh;
@@ -92,7 +92,7 @@ void Tailer::Impl::begin_again(TailSource& source, Generation& generation) {
   generation = std::move(fresh);
 }
 
-// It goes with the next piece: a place in the new file and what is missing before it become durable together.
+// The gap goes with the next piece: the place in the new file and the gap before it become durable together.
 void Tailer::Impl::note_gap(TailSource& source, Gap gap) {
   ++gaps;
   gap_bytes += gap.bytes;
@@ -115,7 +115,7 @@ Piece& Tailer::Impl::bare_piece(TailSource& source, std::string content) {
 Piece& Tailer::Impl::add_piece(TailSource& source, std::string content) {
   Piece& piece = bare_piece(source, std::move(content));
   piece.gap = std::exchange(source.gap, std::nullopt);
-  // Also before the first byte is taken: the gap before it must not be reported again after a restart.
+  // Also before the first byte is read: the gap before it must not be reported again after a restart.
   if (!source.chain.empty()) {
     piece.place = source.chain.front().place;
   } else if (!source.past.empty()) {
@@ -143,7 +143,7 @@ bool Tailer::Impl::ensure_open(TailSource& source, Generation& generation) {
   if (error == 0) return true;
   const bool ours = error == EMFILE || error == ENFILE || error == ENOMEM;
   if (error == EAGAIN) {
-    // Names move: in the next round.
+    // Names change: retried in the next round.
     source.not_before = mono_ + kNsPerMs;
     if (!std::exchange(source.pending, true)) pending_.push_back(source.number);
   } else if (!ours && &generation != &source.chain.back()) {
@@ -151,7 +151,7 @@ bool Tailer::Impl::ensure_open(TailSource& source, Generation& generation) {
              {generation.unread(), 0, "the rotated file was removed or cannot be read: " + reason_of(error)});
     leave(source);
   } else if (error == ENOENT) {
-    // The last one is being replaced at this moment: the next look finds out by what.
+    // The last file is being replaced: the next check finds the new one.
     source.changed_at = mono_;
     schedule(source, mono_ + kNsPerMs);
   } else {

@@ -19,16 +19,16 @@ namespace dom = simdjson::dom;
 
 constexpr std::string_view kKindNames[kTraceKinds] = {"metric", "log",   "stack",  "step",
                                                       "phase",  "event", "unknown"};
-// Ranks are u32 in every format; the largest means none in section 3.
+// Ranks are u32 in every format; the largest value means "none" in section 3.
 constexpr uint64_t kRankMax = 0xfffffffe;
-// Nothing that is understood is nested deeper than four; what else a line has is passed over.
+// Known keys are nested at most four deep; other content of a line is skipped.
 constexpr size_t kDepth = 64;
 
 Status wrong(std::string_view key, std::string_view must) {
   return fail(ErrorCode::kInvalid, "'" + shorten(key, 64) + "' must be " + std::string(must));
 }
 
-// "NaN", "Infinity" and "-Infinity" where a value may stand, put into quotes; nothing else is changed.
+// Puts "NaN", "Infinity" and "-Infinity" into quotes where a value may stand; changes nothing else.
 std::string with_quoted_names(std::string_view line) {
   static constexpr std::string_view kNames[] = {"NaN", "Infinity", "-Infinity"};
   std::string out;
@@ -57,7 +57,7 @@ std::optional<double> special_number(std::string_view text) {
   return std::nullopt;
 }
 
-// Keeps its memory for the next line; what it gave lives as long.
+// Reuses its memory for the next line; returned views are valid until then.
 class Parser {
  public:
   Result<dom::object> object(std::string_view line) {
@@ -65,7 +65,7 @@ class Parser {
     if (failed == simdjson::SUCCESS && !document_.is_object())
       return fail(ErrorCode::kInvalid, "it is no JSON object");
     if (failed != simdjson::SUCCESS) {
-      // Python's way of writing them is no JSON, and a loss that is NaN is what is looked for.
+      // Python writes NaN unquoted, which is no JSON; a NaN loss is an important value.
       const std::string quoted = with_quoted_names(line);
       if (quoted.size() != line.size()) failed = parse(quoted);
     }
@@ -165,7 +165,7 @@ Status read_threads(dom::element value, TraceLine& line) {
   return {};
 }
 
-// A key that lines of several kinds have: what it is called, and what reads it.
+// A key of several kinds of lines: its name, and the function that reads it.
 struct Key {
   std::string_view name;
   Status (*read)(dom::element value, TraceLine& line);
@@ -193,7 +193,7 @@ Status read_step(dom::element value, TraceLine& line) {
 }
 
 constexpr Key kCommonKeys[] = {
-    {"kind", [](dom::element, TraceLine&) -> Status { return {}; }},  // read first of all
+    {"kind", [](dom::element, TraceLine&) -> Status { return {}; }},  // read before the others
     {"job", [](dom::element v, TraceLine& line) { return read_name("job", v, line.job); }},
     {"host", [](dom::element v, TraceLine& line) { return read_name("host", v, line.host); }},
     {"rank", read_rank},
@@ -248,7 +248,7 @@ Status check_once(const std::vector<Named>& all) {
   return fail(ErrorCode::kInvalid, "'" + shorten(*twice, 64) + "' stands there twice");
 }
 
-// What a line of its kind cannot do without, and what its parts must not be together.
+// Checks required keys of the kind, and forbidden combinations.
 Status check(const TraceLine& line) {
   switch (line.kind) {
     case TraceKind::kMetric:

@@ -30,11 +30,11 @@ struct TraceField {
   std::string json;  // its value, without blanks
 };
 
-// What a key does not tell is empty, or kNoTime.
+// Members without a key are empty, or kNoTime.
 struct TraceLine {
   TraceKind kind = TraceKind::kUnknown;
   std::string_view job;
-  std::string_view host;  // what the line says: on the socket it counts only from the daemon's own uid
+  std::string_view host;  // as in the line: the socket accepts it only from the daemon's own uid
   std::optional<uint32_t> rank;
   std::optional<int64_t> step;  // at least 0
   TimeNs time_ns = kNoTime;
@@ -47,11 +47,11 @@ struct TraceLine {
   std::vector<TraceField> fields;     // of an event and of an unknown kind: its other keys
 };
 
-// `line` without its newline, at most limits::kLineBytes. The views in the answer are good until the next
-// call on the same thread. An error names the key that is wrong.
+// `line` has no newline and at most limits::kLineBytes. Returned views are valid until the next call on the
+// same thread. The error names the wrong key.
 Result<TraceLine> parse_trace_line(std::string_view line);
 
-// A metric or event line for analysis: views into the line, with `host` in place of its own.
+// A metric or event line for analysis: views into the line, with `host` instead of the line's own host.
 MetricRow metric_row(const TraceLine& line, std::string_view host);
 // Fills `fields`, which the event borrows.
 LoopEvent loop_event(const TraceLine& line, std::string_view host, std::vector<EventField>& fields);

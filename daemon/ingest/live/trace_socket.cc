@@ -16,11 +16,12 @@ namespace {
 // Time for which lines are collected: a tenth of the time of a diagnosis, and at most 50 batches a second
 // for any number of writers.
 constexpr TimeNs kGatherNs = 20 * kNsPerMs;
-// How often it is looked whether a user who wrote too fast may go on.
+// Interval of checks whether a user above its rate may continue.
 constexpr TimeNs kHoldNs = 20 * kNsPerMs;
-// Of all clients at the end: the kernel holds 200 KB of each; more than this would not be stored in time.
+// Bytes read from all clients at the end: the kernel holds 200 KB of each, and more could not be stored in
+// time.
 constexpr size_t kDrainBytes = 16 << 20;
-// How often it is looked whether a stream without writers ends.
+// Interval of checks whether a stream without writers ends.
 constexpr TimeNs kIdleNs = kTraceLingers / 6;
 // A client that reconnects for each broken line must not fill the log.
 constexpr TimeNs kTellEveryNs = 10 * kNsPerSecond;
@@ -30,7 +31,7 @@ constexpr TimeNs kJobEveryNs = limits::kTraceJobEverySeconds * kNsPerSecond;
 class Bucket {
  public:
   Bucket(int64_t most, TimeNs unit_ns, int64_t units) : most_(most), unit_ns_(unit_ns), units_(units) {}
-  void take(int64_t n) { left_ -= n; }
+  void spend(int64_t n) { left_ -= n; }
   int64_t left(TimeNs now) {
     if (at_ == kNoTime) left_ += most_, at_ = now;
     const auto gained = static_cast<int64_t>(static_cast<double>(now - at_) / static_cast<double>(unit_ns_) *
@@ -41,7 +42,7 @@ class Bucket {
 
  private:
   int64_t most_;
-  TimeNs unit_ns_;  // in this time come `units_`
+  TimeNs unit_ns_;  // time in which `units_` are refilled
   int64_t units_;
   int64_t left_ = 0;
   TimeNs at_ = kNoTime;
@@ -57,25 +58,25 @@ struct User {
 };
 
 // One user's lines of one job.
-struct Source {
+struct UserSource {
   StreamInfo info;
   uint64_t offset = 0;  // of the next byte
   static constexpr size_t kNone = ~size_t{0};
-  size_t piece = kNone;  // of the batch that is held: the one that its lines are added to
-  size_t writers = 0;    // clients that are connected
-  TimeNs idle_ns = 0;    // since when there are none, monotonic
+  size_t piece = kNone;  // index of its piece in the collected batch; its lines are appended there
+  size_t writers = 0;    // connected clients
+  TimeNs idle_ns = 0;    // time without a writer begins, monotonic
 };
 
 struct Client {
   std::unique_ptr<io::Stream> stream;
   io::PeerCredentials peer;
   User* user = nullptr;
-  Source* own = nullptr;   // of lines that name no job, and of what could not be kept; null: not known yet
-  Source* last = nullptr;  // of the line before: mostly that of the next one
-  std::set<Source*> named = {};  // of jobs that its lines named
-  std::string unfinished;        // the beginning of a line
-  uint64_t skipped = 0;          // bytes of a line that is too long to be kept
-  bool told = false;             // that a line of it is not understood
+  UserSource* own = nullptr;         // for lines without a job and for gaps; null: not known yet
+  UserSource* last = nullptr;        // of the previous line: usually the same for the next one
+  std::set<UserSource*> named = {};  // of jobs named in its lines
+  std::string unfinished;            // the beginning of a line
+  uint64_t skipped = 0;              // bytes of an overlong line
+  bool reported = false;             // a broken line was reported
 };
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
@@ -94,7 +95,7 @@ class Socket final : public TraceSocket {
       if (info.path != options_.path || info.kind != OriginKind::kSocket || !info.uid || state.ended)
         continue;
       const auto key = std::make_pair(*info.uid, info.job);
-      Source& source = sources_[key];
+      UserSource& source = sources_[key];
       source.info = std::move(state.info);
       source.offset = state.size;
       source.idle_ns = now;
@@ -104,7 +105,7 @@ class Socket final : public TraceSocket {
     options_.known.clear();
   }
 
-  // A write that succeeded was said: what the kernel holds of it is taken too.
+  // Reads the bytes that the kernel holds: their writers saw the write succeed.
   ~Socket() override {
     listener_.reset();
     size_t left = kDrainBytes;
@@ -169,10 +170,10 @@ class Socket final : public TraceSocket {
            (user == users_.end() || user->second.clients < limits::kTraceClientsPerUser);
   }
 
-  // The client's job is known: it is read from now on, or refused where there are too many sources.
+  // The job of the client is known: starts reading, or refuses the client if there are too many sources.
   void begin(uint64_t id, const std::string& job) {
     const auto found = clients_.find(id);
-    if (found == clients_.end()) return;  // it went away meanwhile
+    if (found == clients_.end()) return;  // the client disconnected meanwhile
     Client& client = found->second;
     if (!own_source(client, job)) {
       ++stats_.refused;
@@ -182,7 +183,7 @@ class Socket final : public TraceSocket {
     if (!paused_ && !client.user->held) client.stream->resume();
   }
 
-  // Of its lines that name no job. False where there are too many.
+  // Sets the source of lines without a job. False: too many sources.
   bool own_source(Client& client, const std::string& job) {
     client.own = client.last = find_source(client.peer, job.empty() ? options_.job : job);
     if (client.own) ++client.own->writers;
@@ -193,7 +194,7 @@ class Socket final : public TraceSocket {
     Client& client = clients_.find(id)->second;
     cut_off(client, "the writer went away within a line");
     if (client.own) leave(client.own);
-    for (Source* source : client.named) leave(source);
+    for (UserSource* source : client.named) leave(source);
     forget(id);
     gather();
   }
@@ -202,12 +203,12 @@ class Socket final : public TraceSocket {
     const auto found = clients_.find(id);
     const uint32_t uid = found->second.peer.uid;
     User& user = *found->second.user;
-    // Users who are gone are forgotten once there are many, and their rates with them.
+    // Once there are many users, those without clients are forgotten, with their rates.
     if (--user.clients == 0 && !user.held && users_.size() > limits::kTraceClients) users_.erase(uid);
     clients_.erase(found);
   }
 
-  void leave(Source* source) {
+  void leave(UserSource* source) {
     if (--source->writers > 0) return;
     if (!idle_running_) idle_->start(kIdleNs, kIdleNs);
     idle_running_ = true;
@@ -218,7 +219,7 @@ class Socket final : public TraceSocket {
     const TimeNs now = env_.now(io::Clock::kMonotonic);
     idle_running_ = false;
     for (auto it = sources_.begin(); it != sources_.end();) {
-      Source& source = it->second;
+      UserSource& source = it->second;
       if (source.writers == 0 && now - source.idle_ns >= kTraceLingers) {
         it = end(it);
         continue;
@@ -230,19 +231,19 @@ class Socket final : public TraceSocket {
     flush();
   }
 
-  using Sources = std::map<std::pair<uint32_t, std::string>, Source>;
+  using Sources = std::map<std::pair<uint32_t, std::string>, UserSource>;
   Sources::iterator end(Sources::iterator at) {
-    Source& source = at->second;
+    UserSource& source = at->second;
     if (source.info.id != kNoStream) {
-      Piece* piece = source.piece == Source::kNone ? &new_piece(source) : &held_.pieces[source.piece];
+      Piece* piece = source.piece == UserSource::kNone ? &new_piece(source) : &held_.pieces[source.piece];
       piece->ends = true;
     }
     std::erase(touched_, &source);
     return sources_.erase(at);
   }
 
-  // Room for more: the sources that have been without writers for longest end now, many at once, since
-  // looking for them costs a pass over all.
+  // Makes room by ending the sources that were without writers for the longest time. Ends many at once, since
+  // the search costs a pass over all sources.
   bool make_room() {
     std::vector<Sources::iterator> idle;
     for (auto it = sources_.begin(); it != sources_.end(); ++it)
@@ -262,8 +263,8 @@ class Socket final : public TraceSocket {
     stats_.bytes += bytes.size();
     User& user = *client.user;
     const TimeNs now = env_.now(io::Clock::kMonotonic);
-    user.bytes.take(static_cast<int64_t>(bytes.size()));
-    if (user.bytes.left(now) < 0) hold(user);
+    user.bytes.spend(static_cast<int64_t>(bytes.size()));
+    if (user.bytes.left(now) < 0) pause_user(user);
     while (!bytes.empty()) {
       const auto* newline = static_cast<const char*>(std::memchr(bytes.data(), '\n', bytes.size()));
       if (newline == nullptr) {
@@ -287,8 +288,7 @@ class Socket final : public TraceSocket {
     }
     if (client.unfinished.empty()) return take_line(client, rest);
     client.user->unfinished_bytes -= client.unfinished.size();
-    std::string line =
-        std::exchange(client.unfinished, {});  // its memory goes with it: most clients are quiet
+    std::string line = std::exchange(client.unfinished, {});  // frees it: most clients are idle
     line += rest;
     take_line(client, line);
   }
@@ -317,13 +317,13 @@ class Socket final : public TraceSocket {
     const auto parsed = parse_trace_line(text);
     if (!parsed) {
       ++stats_.broken;
-      tell_broken(client, parsed.error().text);
+      report_broken(client, parsed.error().text);
       return add(*client.own, line);
     }
     ++stats_.lines[static_cast<size_t>(parsed->kind)];
     if (parsed->job.empty() || parsed->job == client.own->info.job) return add(*client.own, line);
     if (parsed->job != client.last->info.job) {
-      Source* named = named_source(client, std::string(parsed->job));
+      UserSource* named = named_source(client, std::string(parsed->job));
       if (named == nullptr) {
         stats_.dropped_bytes += line.size();
         return add_gap(*client.own, line.size(), "a line of one job more than a user may name");
@@ -334,38 +334,38 @@ class Socket final : public TraceSocket {
     add(*client.last, line);
   }
 
-  void tell_broken(Client& client, const std::string& why) {
-    if (client.told || !options_.complain) return;
-    client.told = true;
+  void report_broken(Client& client, const std::string& why) {
+    if (client.reported || !options_.complain) return;
+    client.reported = true;
     const TimeNs now = env_.now(io::Clock::kMonotonic);
-    if (told_ns_ != kNoTime && now - told_ns_ < kTellEveryNs) {
-      ++untold_;
+    if (reported_ns_ != kNoTime && now - reported_ns_ < kTellEveryNs) {
+      ++unreported_;
       return;
     }
-    told_ns_ = now;
+    reported_ns_ = now;
     std::string more;
-    if (const uint64_t others = std::exchange(untold_, 0); others > 0)
+    if (const uint64_t others = std::exchange(unreported_, 0); others > 0)
       more = "; so did " + counted(others, "other client") + " since the last time";
     options_.complain(options_.path + ": a line of process " + std::to_string(client.peer.pid) + " of user " +
                       std::to_string(client.peer.uid) + " is kept and not understood: " + why + more);
   }
 
-  Source* named_source(Client& client, const std::string& job) {
+  UserSource* named_source(Client& client, const std::string& job) {
     Bucket& jobs = client.user->jobs;
     const bool is_new = !sources_.contains({client.peer.uid, job});
     if (is_new && jobs.left(env_.now(io::Clock::kMonotonic)) <= 0) return nullptr;
-    Source* source = find_source(client.peer, job);
-    if (is_new && source != nullptr) jobs.take(1);
+    UserSource* source = find_source(client.peer, job);
+    if (is_new && source != nullptr) jobs.spend(1);
     return source;
   }
 
-  // Null where there are too many.
-  Source* find_source(const io::PeerCredentials& peer, const std::string& job) {
+  // Null: too many sources.
+  UserSource* find_source(const io::PeerCredentials& peer, const std::string& job) {
     const auto key = std::make_pair(peer.uid, job);
     const auto found = sources_.find(key);
     if (found != sources_.end()) return &found->second;
     if (sources_.size() >= limits::kTraceSources && !make_room()) return nullptr;
-    Source& source = sources_[key];
+    UserSource& source = sources_[key];
     source.info.kind = OriginKind::kSocket;
     source.info.job = job;
     source.info.path = options_.path;
@@ -374,7 +374,7 @@ class Socket final : public TraceSocket {
     return &source;
   }
 
-  Piece& new_piece(Source& source) {
+  Piece& new_piece(UserSource& source) {
     const TimeNs now = env_.now(io::Clock::kWall);
     if (source.info.id == kNoStream) {
       source.info.id = options_.allocate();
@@ -390,8 +390,8 @@ class Socket final : public TraceSocket {
     return piece;
   }
 
-  void add(Source& source, std::string_view line) {
-    Piece* piece = source.piece == Source::kNone ? nullptr : &held_.pieces[source.piece];
+  void add(UserSource& source, std::string_view line) {
+    Piece* piece = source.piece == UserSource::kNone ? nullptr : &held_.pieces[source.piece];
     if (piece == nullptr ||
         (!piece->bytes.empty() && piece->bytes.size() + line.size() > limits::kPieceBytes))
       piece = &new_piece(source);
@@ -400,9 +400,9 @@ class Socket final : public TraceSocket {
     held_bytes_ += line.size();
   }
 
-  void add_gap(Source& source, uint64_t bytes, const char* reason) {
+  void add_gap(UserSource& source, uint64_t bytes, const char* reason) {
     ++stats_.dropped_lines;
-    Piece* piece = source.piece == Source::kNone ? nullptr : &held_.pieces[source.piece];
+    Piece* piece = source.piece == UserSource::kNone ? nullptr : &held_.pieces[source.piece];
     const bool same = piece != nullptr && piece->bytes.empty() && piece->gap && piece->gap->reason == reason;
     if (!same) {
       piece = &new_piece(source);
@@ -412,7 +412,7 @@ class Socket final : public TraceSocket {
     piece->gap->records += 1;
   }
 
-  // What stands there of a line whose end will not come.
+  // Reports the beginning of an unfinished line as a gap.
   void cut_off(Client& client, const char* reason) {
     const size_t unfinished = client.unfinished.size();
     if (unfinished == 0 && client.skipped == 0) return;
@@ -428,18 +428,18 @@ class Socket final : public TraceSocket {
     gather_->start(kGatherNs);
   }
 
-  // The last thing that is done in a call: `take` may ask for a pause.
+  // Must be the last action of a call: the receiver may pause the socket.
   void flush() {
     gathering_ = false;
     gather_->stop();
     if (held_.pieces.empty()) return;
-    for (Source* source : touched_) source->piece = Source::kNone;
+    for (UserSource* source : touched_) source->piece = UserSource::kNone;
     touched_.clear();
     held_bytes_ = 0;
     options_.take(std::exchange(held_, {}));
   }
 
-  void hold(User& user) {
+  void pause_user(User& user) {
     if (user.held) return;
     user.held = true;
     ++stats_.held_up;
@@ -468,11 +468,11 @@ class Socket final : public TraceSocket {
   uint64_t next_client_ = 0;
   PieceBatch held_;
   uint64_t held_bytes_ = 0;
-  std::vector<Source*> touched_;  // that have a piece in held_
+  std::vector<UserSource*> touched_;  // with a piece in held_
   bool gathering_ = false, paused_ = false, idle_running_ = false;
-  const std::shared_ptr<int> there_ = std::make_shared<int>();  // answers that come after this find it gone
-  TimeNs told_ns_ = kNoTime;                                    // time of the last reported broken line
-  uint64_t untold_ = 0;                                         // clients with one since
+  const std::shared_ptr<int> there_ = std::make_shared<int>();  // callbacks detect the socket's end by it
+  TimeNs reported_ns_ = kNoTime;                                // time of the last reported broken line
+  uint64_t unreported_ = 0;                                     // clients with a broken line since then
   std::unique_ptr<io::Timer> gather_, release_, idle_;
   std::unique_ptr<io::Listener> listener_;
 };

@@ -9,16 +9,15 @@
 namespace culprit::ingest {
 namespace {
 
-// Alternatives that braces may make: {a,b}{c,d}… doubles with each pair.
+// Alternatives from braces: {a,b}{c,d}… doubles with each pair.
 constexpr size_t kAlternatives = 64;
 constexpr uint32_t kPartBits = 16;
 constexpr size_t kPatternBytes = 4096;  // PATH_MAX
 
 bool has_pattern(std::string_view part) { return part.find_first_of("*?[{") != part.npos; }
 
-// Whether `c` is in the set that begins behind the '[' at `at`; `at` is moved behind its ']'. A '[' without
-// an
-// end is itself.
+// Whether `c` is in the set after the '[' at `at`; `at` then points after the ']'. A '[' without an end is an
+// ordinary character.
 bool in_set(std::string_view pattern, size_t& at, char c) {
   const size_t open = at++;
   const bool negated = at < pattern.size() && (pattern[at] == '!' || pattern[at] == '^');
@@ -42,7 +41,7 @@ bool in_set(std::string_view pattern, size_t& at, char c) {
   return c == '[';
 }
 
-// Where the brace that opens at `open` closes, or npos.
+// The position of the brace that closes the one at `open`, or npos.
 size_t closing(std::string_view pattern, size_t open) {
   size_t depth = 0;
   for (size_t at = open; at < pattern.size(); ++at) {
@@ -73,7 +72,7 @@ bool expand(std::string_view pattern, std::vector<std::string>& out) {
   return true;
 }
 
-// A name that begins with a dot is meant only where the pattern's begins with one.
+// A name that begins with a dot matches only a pattern part that begins with one.
 bool part_takes(std::string_view part, std::string_view name) {
   if (name.starts_with('.') && !part.starts_with('.')) return false;
   return name_matches(part, name);
@@ -83,7 +82,7 @@ bool part_takes(std::string_view part, std::string_view name) {
 
 bool name_matches(std::string_view pattern, std::string_view name) {
   size_t at = 0, i = 0;
-  size_t star = pattern.npos, star_i = 0;  // the last `*`, and how far it reaches
+  size_t star = pattern.npos, star_i = 0;  // the last `*`, and the end of its match
   while (i < name.size()) {
     size_t next = at + 1;
     bool matches = false;
@@ -126,7 +125,7 @@ Result<WatchGlob> WatchGlob::parse(std::string_view pattern) {
   size_t from = 1;
   for (size_t end; (end = pattern.find('/', from)) != pattern.npos; from = end + 1) {
     const std::string_view part = pattern.substr(from, end - from);
-    // A brace may reach over a slash: nothing behind its beginning is fixed.
+    // A brace may span a slash: nothing after its beginning is fixed.
     if (has_pattern(part)) break;
     if (part == "." || part == "..") return invalid("must not hold \".\" or \"..\"");
     if (!part.empty()) glob.root_.append("/").append(part);
@@ -152,7 +151,7 @@ void WatchGlob::add(State& state, uint32_t alternative, uint32_t part) const {
   for (; part < parts.size(); ++part) {
     const uint32_t code = alternative << kPartBits | part;
     if (std::find(state.begin(), state.end(), code) == state.end()) state.push_back(code);
-    // No folder at all is as good for `**`, but as the last part it needs a name.
+    // `**` also matches no folder, but as the last part it requires a name.
     if (parts[part] != "**") return;
   }
 }

@@ -1,9 +1,7 @@
-// A pattern of paths as a configuration gives it: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}` within a name, `**`
-// for any
-// folders. Names that begin with a dot are matched only by a pattern whose part begins with one. A plain
-// value;
-// any thread. It walks nothing itself: it tells at each folder which names are worth a look. Matching a name
-// costs at most its length times that of the pattern's part, whatever the name is.
+// A pattern of paths in the configuration: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}` within a name, `**` for any
+// folders. A name that begins with a dot matches only a pattern part that begins with one. A plain value; any
+// thread. It reads no folder: the caller asks at each folder which names match. Matching a name costs at most
+// its length times that of the pattern part.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +17,15 @@ class WatchGlob {
  public:
   static Result<WatchGlob> parse(std::string_view pattern);
 
-  // The folder above the first name with a pattern in it: absolute, without a slash at its end but for "/".
+  // The folder above the first name with a wildcard: absolute, without a trailing slash except for "/".
   const std::string& root() const { return root_; }
 
-  // How far the pattern is matched in a folder. Empty: nothing below it can match.
+  // The progress of the match in a folder. Empty: nothing below can match.
   using State = std::vector<uint32_t>;
   State at_root() const;
-  State enter(const State& folder, std::string_view name) const;  // of a folder's folder
-  bool takes(const State& folder, std::string_view name) const;   // of a folder's file
-  // Of a path below the root, '/'-separated.
+  State enter(const State& folder, std::string_view name) const;  // state in a subfolder
+  bool takes(const State& folder, std::string_view name) const;   // whether a file of the folder matches
+  // Whether a path below the root matches; '/'-separated.
   bool takes_path(std::string_view below) const;
 
  private:
@@ -38,7 +36,7 @@ class WatchGlob {
   std::vector<Parts> alternatives_;  // below the root; without braces
 };
 
-// One name against a pattern of `*`, `?` and `[..]`.
+// Matches one name against a pattern of `*`, `?` and `[..]`.
 bool name_matches(std::string_view pattern, std::string_view name);
 
 }  // namespace culprit::ingest

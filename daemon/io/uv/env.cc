@@ -29,7 +29,7 @@ void Mailbox::close() {
   dropped.swap(calls_);
 }
 
-std::vector<std::function<void()>> Mailbox::take() {
+std::vector<std::function<void()>> Mailbox::drain() {
   const std::lock_guard lock(mutex_);
   return std::exchange(calls_, {});
 }
@@ -44,7 +44,7 @@ class UvEnv final : public Env {
     std::signal(SIGPIPE, SIG_IGN);
     CULPRIT_CHECK(uv_loop_init(&loop_.uv) == 0);
     CULPRIT_CHECK(uv_async_init(&loop_.uv, &wake_, [](uv_async_t* handle) {
-                    for (auto& call : static_cast<Loop*>(handle->data)->mailbox->take()) call();
+                    for (auto& call : static_cast<Loop*>(handle->data)->mailbox->drain()) call();
                   }) == 0);
     wake_.data = &loop_;
     loop_.mailbox->open(&wake_);

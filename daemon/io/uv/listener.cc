@@ -77,19 +77,19 @@ Status check_free(const std::string& path, const sockaddr_un& address) {
 // answers and has its permissions.
 Result<Socket> bind_unix(const std::string& path, uint32_t mode, SocketFile& file) {
   sockaddr_un address = {}, temporary = {};
-  const std::string beside = path + "." + std::to_string(::getpid());
-  if (!fits(path, address) || !fits(beside, temporary))
+  const std::string non_log = path + "." + std::to_string(::getpid());
+  if (!fits(path, address) || !fits(non_log, temporary))
     return fail(ErrorCode::kLimit, "unix:" + path + ": is longer than a socket's path may be");
   if (Status status = check_free(path, address); !status) return tl::unexpected(status.error());
   Socket socket = new_socket(AF_UNIX);
-  ::unlink(beside.c_str());  // left by a killed process with the same pid
+  ::unlink(non_log.c_str());  // left by a killed process with the same pid
   if (socket.get() < 0 || ::bind(socket.get(), generic(temporary), sizeof(temporary)) != 0)
     return system_failure("unix:" + path, errno);
   struct stat status;
-  if (::chmod(beside.c_str(), mode) != 0 || ::listen(socket.get(), kBacklog) != 0 ||
-      ::stat(beside.c_str(), &status) != 0 || ::rename(beside.c_str(), path.c_str()) != 0) {
+  if (::chmod(non_log.c_str(), mode) != 0 || ::listen(socket.get(), kBacklog) != 0 ||
+      ::stat(non_log.c_str(), &status) != 0 || ::rename(non_log.c_str(), path.c_str()) != 0) {
     const int failed = errno;
-    ::unlink(beside.c_str());
+    ::unlink(non_log.c_str());
     return system_failure("unix:" + path, failed);
   }
   file = {path, status.st_dev, status.st_ino};

@@ -23,7 +23,7 @@ class Mailbox {
   void post(std::function<void()> call);
   void open(uv_async_t* wake);
   void close();
-  std::vector<std::function<void()>> take();
+  std::vector<std::function<void()>> drain();
 
  private:
   std::mutex mutex_;

@@ -110,7 +110,7 @@ class Channel:
         self._retry_s, self._retry_at = RETRY_S[0], 0.0
         self._refused = 0  # by put(); the thread counts what it dropped itself
         self._dropped = 0
-        self._told = 0
+        self._dropped_reported = 0
         self._beat: Optional[Callable[[], None]] = None
         self._beat_at = 0.0
         self._ends = threading.Event()
@@ -229,11 +229,11 @@ class Channel:
     def _fill(self) -> None:
         block: List[bytes] = []
         size = 0
-        if self.dropped != self._told:
+        if self.dropped != self._dropped_reported:
             # Reported once, with the first lines after the gap.
             block.append(encoded({"kind": "event", **self._head(), "name": "trace_gap",
-                                  "time_ns": time.time_ns(), "lines": self.dropped - self._told}))
-            self._told = self.dropped
+                                  "time_ns": time.time_ns(), "lines": self.dropped - self._dropped_reported}))
+            self._dropped_reported = self.dropped
         while self._held and size < BLOCK_BYTES:
             block.append(self._held.popleft())
             size += len(block[-1])

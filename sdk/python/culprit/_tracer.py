@@ -37,13 +37,13 @@ class Tracer:
     def __init__(self) -> None:
         self.who = Identity()
         self.step = UNKNOWN  # of records
-        self.device_told = False
+        self.device_reported = False
         self.host = HostMeter()
         self.on = os.environ.get("CULPRIT_DISABLE", "0") in ("", "0")
         self.folder = os.environ.get("CULPRIT_RINGS") or FOLDER
         self.trace_dir = os.environ.get("CULPRIT_TRACE_DIR")
         self._start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)  # a pod that starts again has the same pids
-        self._told: "set[str]" = set()
+        self._reported: "set[str]" = set()
         self._recorder: Optional[Recorder] = None
         self._records: Optional[RecordSink] = None
         self._stacks: Optional[StackFile] = None
@@ -67,8 +67,8 @@ class Tracer:
 
     def tell(self, what: str) -> None:
         """Once, and never by an exception."""
-        if what not in self._told and len(self._told) < 100:
-            self._told.add(what)
+        if what not in self._reported and len(self._reported) < 100:
+            self._reported.add(what)
             try:
                 LOG.warning("%s", what)
             except Exception:

@@ -1,6 +1,5 @@
-// What an archive costs: MB of stored frames for each CPU second, validation included; commits of many hosts
-// that each send a small frame; the time to open one with many rows. `bench_archive FOLDER [MB HOSTS
-// SEGMENTS]`.
+// Cost of an archive: MB of stored frames per CPU second, including validation; commits of many hosts with
+// one small frame each; time to open an archive with many rows. `bench_archive FOLDER [MB HOSTS SEGMENTS]`.
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -42,7 +41,7 @@ void must(const Status& status) {
   std::exit(1);
 }
 
-// Lines of a training log, about as compressible as one.
+// Lines of a training log, with a realistic compression ratio.
 std::string lines(uint64_t seed, size_t size) {
   std::string out;
   for (uint64_t i = 0; out.size() < size; ++i) {
@@ -58,7 +57,7 @@ std::string lines(uint64_t seed, size_t size) {
   return out;
 }
 
-// Frames of one host's spool: `count`, of `size` bytes each.
+// Frames of one host's spool: `count` frames of `size` bytes.
 std::vector<VerbatimFrame> frames_of(const std::string& folder, size_t count, size_t size, uint64_t& epoch) {
   auto spool = must(Spool::open(io::real_files(), {.folder = folder}, 1));
   epoch = spool->epoch();
@@ -125,7 +124,7 @@ void commits(const std::string& folder, size_t hosts) {
              spent * 1e3, passed * 1e3);
 }
 
-// As many rows as a full archive has; its segments are files with nothing but a header.
+// As many rows as in a full archive; its segment files have only a header.
 void opening(const std::string& folder, size_t segments) {
   constexpr size_t kHosts = 1000;
   const std::string path = folder + "/rows";

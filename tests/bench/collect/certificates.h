@@ -1,4 +1,4 @@
-// An authority and what it signs, for a run: PEM files in a folder. Failures end the program.
+// An authority and its certificates for one run: PEM files in a folder. Failures end the program.
 #pragma once
 
 #include <openssl/evp.h>
@@ -34,7 +34,7 @@ class Authority {
   using Key = std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)>;
   using Certificate = std::unique_ptr<X509, void (*)(X509*)>;
 
-  // Without names: of the authority itself.
+  // Without names: the certificate of the authority itself.
   Certificate sign(const std::string& names, EVP_PKEY* key) const {
     static long serial = 0;
     Certificate made(X509_new(), X509_free);

@@ -1,11 +1,11 @@
-// What forwarding and collecting cost, over TLS on loopback, agents and collector in processes of their own:
+// Cost of forwarding and collecting, over TLS on loopback, with agents and collector in separate processes:
 //
 //   bench_collect bulk FOLDER [MB]              one agent whose spool is full: MB for each CPU second,
 //                                               bytes on the wire over bytes of logs
 //   bench_collect herd FOLDER [AGENTS FRAMES]   many light agents; the collector is killed when a third is
 //                                               committed and comes back, and all of them with it
 //
-// Both end with an error unless everything is committed, as the archive tells when it is opened again.
+// Both end with an error unless everything is committed, as verified in the reopened archive.
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -71,7 +71,7 @@ TimeNs wall_ns() {
       .count();
 }
 
-// ---- the collector's process
+// ---- the process of the collector
 
 int serve(const std::string& folder, const std::string& port) {
   auto env = io::make_uv_env();
@@ -135,7 +135,7 @@ int free_port() {
 
 // ---- agents
 
-// Lines of a training log, about as compressible as one.
+// Lines of a training log, with a realistic compression ratio.
 std::string lines(uint64_t seed, size_t size) {
   std::string out;
   for (uint64_t i = 0; out.size() < size; ++i) {
@@ -214,12 +214,12 @@ struct Agent {
   const std::string name;
   std::array<std::unique_ptr<store::Spool>, peer::kLogs.size()> spools;
   std::array<uint64_t, peer::kLogs.size()> acked = {};
-  std::function<void()> fill;  // once they are written: connects
+  std::function<void()> fill;  // connects after all frames were written
   std::unique_ptr<sim::SpoolSource> source;
   std::unique_ptr<forward::Forwarder> forwarder;
 };
 
-// Everything that was acknowledged is there when the archive is opened again.
+// All acknowledged frames must be in the reopened archive.
 void check(const std::string& folder, const std::vector<std::unique_ptr<Agent>>& agents) {
   auto archive = must(store::Archive::open(io::real_files(), {.folder = folder + "/archive"}));
   for (const auto& agent : agents)
@@ -234,7 +234,7 @@ void check(const std::string& folder, const std::vector<std::unique_ptr<Agent>>&
     }
 }
 
-// Calls `each` now and then until it says that all is done.
+// Calls `each` repeatedly until it returns true.
 void run_until(io::Env& env, TimeNs limit_ns, const std::function<bool()>& each) {
   const TimeNs until = env.now(io::Clock::kMonotonic) + limit_ns;
   auto timer = env.timer([&] {
@@ -314,7 +314,7 @@ int herd(const std::string& folder, size_t count, int frames) {
       killed = true, killed_at = wall_seconds();
       collector.end(SIGKILL);
       collector.start();
-      // Nothing stored is sent again: each has more to send.
+      // No stored frame is sent again: each agent has more to send.
       for (const auto& agent : agents) {
         agent->write(Log::kCondensed, frames, 300);
         agent->source->set_bounds(agent->source->look());

@@ -1,12 +1,13 @@
-// What a communication trace costs from files to the answer: a plain job of its own is written to a folder
-// and read back, for each number of steps and ranks, by a process of its own.
+// Cost of a communication trace from files to the answer. For each number of steps and ranks, one process
+// writes a plain job to a folder and another diagnoses it.
 //
 //   bench_comm FOLDER STEPS[,STEPS...] WORLD...        CULPRIT_THREADS: default 2
 //
-// A row each: ranks, steps, records, MB, seconds from file to answer (files in the page cache), CPU seconds,
-// nanoseconds of CPU a record, the diagnosing process's peak memory in MB, and whom it names (rank 21, twice
-// as slow: in a long pipeline less would be hidden). Fails where it names another, or a record costs much
-// more in the last row than in the first: cost is linear in records.
+// One row each: ranks, steps, records, MB, seconds from file to answer (files in the page cache), CPU
+// seconds, nanoseconds of CPU per record, the diagnosing process's peak memory in MB, and the accused rank.
+// The slow rank is 21, with factor two: in a long pipeline less would be hidden. Fails if another rank is
+// accused, or if a record of the last row costs much more than one of the first: the cost must be linear in
+// records.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -18,7 +19,7 @@
 #include <sstream>
 
 #include "../../sim/plain_job.h"
-#include "app/diagnose.h"
+#include "app/offline/diagnose.h"
 
 namespace {
 
@@ -46,7 +47,7 @@ void write_job(const fs::path& folder, uint32_t world, uint32_t steps) {
   }
 }
 
-// Of the process that ends with 0; memory that another had does not count as its.
+// Resources of a process that must exit with 0; a process of its own, so that earlier memory does not count.
 template <class Work>
 std::optional<rusage> in_process(Work work) {
   const pid_t child = fork();
@@ -57,7 +58,7 @@ std::optional<rusage> in_process(Work work) {
   return use;
 }
 
-// Seconds and whom it names, into a file of two words.
+// Writes the seconds and the accused rank to a file.
 int diagnose_job(const fs::path& folder, unsigned threads, const fs::path& out) {
   app::DiagnoseOptions options;
   options.paths = {folder.string()};
@@ -103,7 +104,7 @@ Row measure(const fs::path& base, uint32_t world, uint32_t steps, unsigned threa
   row.right = world <= 64 || named == 21;
   fmt::print("{}\t{}\t{}\t{}\t{:.2f}\t{:.2f}\t{:.0f}\t{}\t{}\n", world, steps, records,
              records * kCommRecordBytes >> 20, seconds, cpu, row.ns_a_record, use->ru_maxrss >> 10,
-             named < 0 ? "nobody" : fmt::format("rank {}", named));
+             named < 0 ? "none" : fmt::format("rank {}", named));
   std::fflush(stdout);
   return row;
 }
@@ -128,6 +129,6 @@ int main(int argc, char** argv) {
                              static_cast<uint32_t>(std::stoul(steps)), *threads));
   bool right = !rows.empty();
   for (const Row& row : rows) right = right && row.right;
-  // Caches that a large job outgrows cost a factor of two; what is more is not linear.
+  // Caches that are too small for a large job cost a factor of two; a larger factor is not linear.
   return right && rows.back().ns_a_record < 4 * rows.front().ns_a_record ? 0 : 1;
 }

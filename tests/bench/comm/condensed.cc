@@ -1,7 +1,7 @@
-// What a collector pays for a job whose agents tell vectors of ranks and steps:
-// bench_condensed [RANKS [STEPS]]. A made-up job of tensor groups of 8 in a host, pipelines of 16 and
-// data-parallel groups over the rest, with one slow device, which has to be named. Prints seconds from the
-// first block to the answer, and memory.
+// Cost of a job at a collector whose agents send summaries of ranks and steps: bench_condensed [RANKS
+// [STEPS]]. The artificial job has tensor groups of 8 within a host, pipelines of 16, data-parallel groups
+// over the rest, and one slow device, which must be accused. Prints the seconds from the first block to the
+// answer, and the memory.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -60,10 +60,10 @@ HostVectors block_of(const Job& job, uint32_t host, std::mt19937_64& random) {
       v.span_ms = kStepMs;
       for (float& ms : v.self_ms) ms = work * noise(random) * (slow ? kSlow : 1);
       const auto& streams = out.streams[t].streams;
-      v.told = static_cast<uint32_t>(std::min(streams.size(), kStreamsTold));
-      // What the others wait for the slow one.
+      v.reported = static_cast<uint32_t>(std::min(streams.size(), kStreamsReported));
+      // Wait of the other ranks for the slow one.
       const float wait = slow ? 0 : work * kPhases * (kSlow - 1);
-      for (uint32_t k = 0; k < v.told; ++k)
+      for (uint32_t k = 0; k < v.reported; ++k)
         v.sums[k] = {k, is_p2p(streams[k].op) ? 16u : 64u, 20 * noise(random) + (k == 0 ? wait : 0)};
       out.vectors.push_back(v);
     }
@@ -85,16 +85,16 @@ int main(int count, char** arguments) {
     PackedWriter out;
     pack(block_of(job, host, random), out);
     bytes += out.size();
-    blocks.push_back(out.take());
+    blocks.push_back(out.finish());
   }
   const auto began = std::chrono::steady_clock::now();
   const JobFile no_job;
   CommTrace trace(&no_job, false);
   for (uint32_t host = 0; host < blocks.size(); ++host) {
     PackedReader in(blocks[host]);
-    HostVectors told;
-    if (!unpack(in, 0, told)) return 1;
-    trace.take_vectors(fmt::format("node-{}", host), told, told.streams);
+    HostVectors reported;
+    if (!unpack(in, 0, reported)) return 1;
+    trace.add_summaries(fmt::format("node-{}", host), reported, reported.streams);
   }
   const TraceFindings answer = report_findings(trace);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;

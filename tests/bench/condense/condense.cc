@@ -1,15 +1,16 @@
-// What condensing costs and whether it changes an answer: simulated jobs (or folders of real ones) are
-// diagnosed from their files, and once more from what an agent on each of their hosts would send.
+// Cost of condensing, and its effect on the answer: simulated jobs (or folders of real ones) are diagnosed
+// from their files, and again from the condensed blocks that agents on their hosts would send.
 //
 //   bench_condense [--hosts N] [--ranks N] [--iterations N] [--seeds N] [--fault NAME] [--layout NAME]
 //                  [--blocks SECONDS] [FOLDER...]
 //
-// A row each: the share of the raw bytes that is sent (zstd -1 for each block; for frames of 256 KiB; the raw
-// text in such frames), bytes a line, MB of text a CPU-second parsed, and parsed and condensed, million lines
-// a second into the engine from blocks and from batches, and the answer: `same` (to the byte, as from the
-// same batches in the same order), `close` (verdict, first suspect and iteration are, scores within 5 %), or
-// what differs: then the exit status is 1. `order`: what differs from an answer that reads a file after the
-// other, blocks or not. Reports that are not the same are left in the folder for temporary files.
+// One row each: the sent share of the raw bytes (zstd -1 for each block; for frames of 256 KiB; the raw text
+// in such frames), bytes per line, MB of text per CPU second parsed, and parsed and condensed, million lines
+// per second into the engine from blocks and from batches, and the answer. The answer is `same` (byte for
+// byte, as from the same batches in the same order), `close` (equal verdict, first suspect and iteration,
+// scores within 5 %), or the difference; then the exit status is 1. `order` is the difference from an answer
+// that reads file after file, with or without blocks. Different reports stay in the folder for temporary
+// files.
 #include <fmt/format.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,9 +21,9 @@
 #include <fstream>
 #include <map>
 
-#include "app/diagnose.h"
-#include "app/job_slices.h"
-#include "core/wire.h"
+#include "app/offline/diagnose.h"
+#include "app/offline/job_slices.h"
+#include "core/wire/inputs.h"
 #include "ingest/text_reader.h"
 #include "model/report_json.h"
 #include "sim/log_job.h"
@@ -45,7 +46,7 @@ size_t packed_size(std::string_view bytes) {
   return ZSTD_compress(out.data(), out.size(), bytes.data(), bytes.size(), 1);
 }
 
-// Bytes that go into frames one after the other.
+// Consecutive bytes in frames.
 struct Frames {
   std::string frame;
   size_t packed = 0;
@@ -63,7 +64,7 @@ struct Frames {
   }
 };
 
-// Cut as agents have it between two flushes.
+// Divided as by agents between two flushes.
 struct Job : app::SlicedJob {
   std::vector<std::string> texts;  // by file
 };
@@ -91,15 +92,15 @@ core::EngineOptions engine_options(const Job& job, const detect::Pool& pool,
   return o;
 }
 
-// An agent's own parser and batch, and what it made of its slices.
+// An agent's own parser and batch, with the records of its slices.
 struct Agent {
   std::unique_ptr<logs::LineParser> parser;
-  std::unique_ptr<core::InputWriter> writer;
-  std::vector<SourceId> local;  // by file: its number here
+  std::unique_ptr<wire::InputWriter> writer;
+  std::vector<SourceId> local;  // by file: its number on this agent
 };
 
-// The collector's part: sources are numbered there as they come.
-struct Sink final : core::InputSink {
+// The collector's part: it numbers sources in order of arrival.
+struct Sink final : wire::InputSink {
   core::Engine& engine;
   SourceId next = 0;
   uint64_t lines = 0;
@@ -109,7 +110,7 @@ struct Sink final : core::InputSink {
     engine.step({&input, 1}, now);
     return next++;
   }
-  void take(core::Input input, TimeNs now) override {
+  void on_input(core::Input input, TimeNs now) override {
     if (const auto* log = std::get_if<core::LogInput>(&input)) lines += log->batch->lines.size();
     engine.step({&input, 1}, now);
   }
@@ -120,12 +121,12 @@ struct Sink final : core::InputSink {
 struct Measured {
   uint64_t raw = 0, lines = 0, condensed = 0, by_block = 0, by_frame = 0, raw_frames = 0;
   double parse_s = 0, condense_s = 0, engine_s = 0, raw_engine_s = 0;
-  std::string differs;  // from the same batches in the same order; empty: nothing
-  std::string order;    // from the files one after the other, for the order's sake alone
+  std::string differs;  // difference from the same batches in the same order; empty: none
+  std::string order;    // difference from file after file, caused by the order only
   bool same = false;
 };
 
-// Feeds both engines, one with the batches and one with what is sent of them.
+// Feeds two engines: one with the batches, the other with the blocks.
 class Run {
  public:
   Run(const Job& job, TimeNs block, const detect::Pool& pool, std::shared_ptr<rules::Ruleset> rules)
@@ -136,7 +137,7 @@ class Run {
         far_(engine_options(job, pool, rules_)),
         sink_(far_) {}
 
-  // False where a block could not be read.
+  // False if a block is unreadable.
   bool feed(Measured& m) {
     std::vector<SourceId> source_of(job_.texts.size(), 0);
     std::vector<bool> open(job_.texts.size());
@@ -176,7 +177,7 @@ class Run {
     Agent& agent = agents_[host];
     if (agent.writer) return agent;
     agent.parser = std::make_unique<logs::LineParser>(logs::ParseOptions{}, raw_.make_scanner());
-    agent.writer = std::make_unique<core::InputWriter>(host + 1);
+    agent.writer = std::make_unique<wire::InputWriter>(host + 1);
     agent.writer->set_rules(rules_.get());
     agent.local.resize(job_.texts.size());
     return agent;
@@ -206,7 +207,7 @@ class Run {
     m.condensed += block.size();
     m.by_block += packed_size(block);
     frames_[host].add(block);
-    auto reader = readers_.try_emplace(host, core::rule_finder(rules_.get())).first;
+    auto reader = readers_.try_emplace(host, wire::rule_finder(rules_.get())).first;
     at = cpu_seconds();
     const Status read = reader->second.read(block, sink_);
     m.engine_s += cpu_seconds() - at;
@@ -222,14 +223,14 @@ class Run {
   std::map<uint32_t, Agent> agents_;
   std::map<uint32_t, SourceId> opened_;
   std::map<uint32_t, Frames> frames_;
-  std::map<uint32_t, core::InputReader> readers_;
+  std::map<uint32_t, wire::InputReader> readers_;
   Frames raw_frames_;
   logs::LogBatch batch_;
 };
 
 bool far_apart(double a, double b) { return std::abs(a - b) > 0.05 * std::max(a, b); }
 
-// What of two reports an operator would act on differently; empty: nothing.
+// The difference between two reports that matters to an operator; empty: none.
 std::string difference(const Report& a, const Report& b) {
   const auto verdict = [](const Report& r) { return r.verdict ? &r.diagnoses[*r.verdict] : nullptr; };
   const Diagnosis *va = verdict(a), *vb = verdict(b);

@@ -1,5 +1,5 @@
-// What a step of a large job's metrics costs the detector: bench_numerics [RANKS METRICS STEPS GROUPS]
-// Prints seconds for a step on one core (taking the rows, and judging), and bytes of memory for each rank and
+// Cost of one step of a large job's metrics in the detector: bench_numerics [RANKS METRICS STEPS GROUPS]
+// Prints the seconds per step on one core (ingesting and judging), and the bytes of memory per rank and
 // metric.
 #include <malloc.h>
 
@@ -17,7 +17,7 @@ using namespace culprit;
 
 namespace {
 
-// Names as of a model of many layers; the first ones are equal on all ranks.
+// Names as in a model of many layers; the first ones are equal on all ranks.
 std::vector<std::string> names(size_t metrics) {
   std::vector<std::string> all = {"loss",       "grad_norm",   "grad_cos", "grad_norm_reduced",
                                   "param_norm", "update_norm", "lr",       "tokens"};
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   for (double& value : noise) value = std::exp(normal(random));
   std::vector<MetricValue> values(all.size());
   const size_t before = mallinfo2().uordblks;
-  core::numerics::Detector detector;
+  numerics::Detector detector;
   double last = 0, worst = 0, total = 0;
   size_t at = 0;
   for (size_t step = 0; step < steps; ++step) {
@@ -55,12 +55,12 @@ int main(int argc, char** argv) {
         values[m] = {all[m], shared ? scale * (1.0 + static_cast<double>(step * m * groups + rank % groups))
                                     : noise[at++ % noise.size()]};
       }
-      detector.take({.host = {},
-                     .rank = static_cast<uint32_t>(rank),
-                     .step = static_cast<int64_t>(step),
-                     .time_ns = kNoTime,
-                     .values = values,
-                     .digests = {}});
+      detector.add({.host = {},
+                    .rank = static_cast<uint32_t>(rank),
+                    .step = static_cast<int64_t>(step),
+                    .time_ns = kNoTime,
+                    .values = values,
+                    .digests = {}});
     }
     last = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     total += last;
@@ -68,12 +68,12 @@ int main(int argc, char** argv) {
   }
   const size_t held = mallinfo2().uordblks + mallinfo2().hblkhd - before;
   const auto begin = std::chrono::steady_clock::now();
-  const auto told = detector.findings();
+  const auto reported = detector.findings();
   const double telling = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::printf(
       "ranks %zu metrics %zu: %.3f s a step on the average, %.3f s the last, %.3f s the slowest; "
-      "%.0f bytes by rank and metric; told in %.3f s, %zu faults\n",
+      "%.0f bytes by rank and metric; reported in %.3f s, %zu faults\n",
       ranks, metrics, total / static_cast<double>(steps), last, worst,
-      static_cast<double>(held) / static_cast<double>(ranks * metrics), telling, told.faults.size());
-  return told.faults.empty() ? 0 : 1;
+      static_cast<double>(held) / static_cast<double>(ranks * metrics), telling, reported.faults.size());
+  return reported.faults.empty() ? 0 : 1;
 }

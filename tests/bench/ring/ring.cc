@@ -1,10 +1,10 @@
-// What a record costs a training process: a push into the ring while another process drains it, beside a
-// datagram over a unix socket of the same 64 bytes to another process, in the same run. Compare by ratio.
+// Cost of a record in a training process: a push into the ring while another process drains it, compared with
+// a datagram of the same 64 bytes over a unix socket to another process, in the same run. Compare the ratio.
 //
 //   build/release/bin/bench_ring [rounds]      1,000 by default: 8 million records; some seconds
 //
-// Rows without a clock time 16 operations at once; the others are single operations, timed by the one clock
-// that the operation itself needs. Exit status 1 where the ring costs more than the datagram.
+// Rows without a clock time 16 operations at once; the others time single operations, by the one clock that
+// the operation itself needs. Exit status 1 if the ring costs more than the datagram.
 #include "culprit/ring.h"
 
 #include <sys/prctl.h>
@@ -23,7 +23,7 @@
 
 namespace {
 
-// Half of the ring, so that a burst finds room and no row is about drops by accident.
+// Half of the ring, so that a burst has room and no row measures drops.
 constexpr int kBurst = 8192;
 constexpr int kGroup = 16;
 
@@ -71,7 +71,7 @@ void push_groups(culprit_ring* ring, culprit_record* record, Row* row) {
   }
 }
 
-// Calls `once(time)` with each operation's own time; what lies between two of them is the cost of one.
+// Calls `once(time)` with the time of each operation; the difference of two times is the cost of one.
 template <class Once>
 void timed(Row* row, int count, Once once) {
   uint64_t last = culprit_now_ns();

@@ -1,7 +1,7 @@
-// What the NCCL plugin costs a training process, called as NCCL calls it: bench_nccl [rounds], 200 by
+// Cost of the NCCL plugin in a training process, called as NCCL calls it: bench_nccl [rounds], 200 by
 // default. Each round is 1,000 collectives of 8 channels: the user's thread pays for the enqueue, the proxy
-// thread for the channels. Operations are timed in groups of 10, so that the clock is no part of them; the
-// ring is emptied between rounds. Prints "who median_ns p99_ns", ns for each operation.
+// thread for the channels. Operations are timed in groups of 10, to exclude the clock; the ring is emptied
+// between rounds. Prints "who median_ns p99_ns", ns per operation.
 #include <culprit/ring.h>
 #include <dlfcn.h>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr int kOperations = 1000, kGroup = 10;
 constexpr uint8_t kChannels = 8;
 
-// Stands for the daemon: all that was written is read.
+// Acts as the daemon: reads all written records.
 void empty_rings(const std::string& folder) {
   static std::vector<culprit_ring_header*> mapped;
   if (mapped.empty())

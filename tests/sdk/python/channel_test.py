@@ -38,7 +38,7 @@ class ADaemon(unittest.TestCase):
         self.assertEqual([line["step"] for line in daemon.lines], list(range(1000)))
         self.assertEqual(self.channel.dropped, 0)
 
-    def test_that_comes_late_gets_the_newest_and_is_told_once_of_the_rest(self) -> None:
+    def test_a_late_reader_gets_the_newest_and_one_report_of_the_rest(self) -> None:
         big = [b'{"kind":"step","step":%d,"x":"%s"}\n' % (number, b"y" * 2000) for number in range(1500)]
         self.put(big)
         self.assertTrue(wait_until(lambda: self.channel.dropped > 0))
@@ -103,7 +103,7 @@ class Stuck:
 
 class Absent(Stuck):
     def open(self) -> None:
-        raise FileNotFoundError("nobody")
+        raise FileNotFoundError("no listener")
 
 
 class ASink(unittest.TestCase):
@@ -178,7 +178,7 @@ culprit.phase("evaluation").begin().end()
         done = run("import culprit\nfor i in range(100): culprit.step(i)", self.env)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
-    def test_wrong_arguments_are_told_once_and_never_raise(self) -> None:
+    def test_wrong_arguments_are_reported_once_and_never_raise(self) -> None:
         done = run('''
 import sys
 sys.modules["torch"] = None
@@ -270,7 +270,7 @@ culprit.log_metrics(1, loss=2.0)
         self.assertEqual([(row["kind"], row["host"], row["job"], row["rank"], row["step"]) for row in rows],
                          [("step", "node-3", "j1", 3, 1), ("metric", "node-3", "j1", 3, 1)])
 
-    def test_without_a_daemon_a_missing_folder_for_stacks_is_not_told_and_other_troubles_are(self) -> None:
+    def test_without_a_daemon_only_a_missing_folder_for_stacks_is_not_reported(self) -> None:
         code = "import culprit\nprint(culprit.watch_stacks())"
         to_files = {"CULPRIT_TRACE_DIR": str(self.folder / "out")}
         done = run(code, to_files)

@@ -55,36 +55,36 @@ class OnADevice(unittest.TestCase):
     def setUp(self) -> None:
         self.cuda = Cuda()
         self.times = DeviceTimes(self.cuda)
-        self.told: List[Tuple[int, int]] = []
+        self.reported: List[Tuple[int, int]] = []
 
     def operation(self, begins: float, ends: float) -> None:
         self.cuda.now = begins
         begun = self.times.begin()
         self.cuda.now = ends
-        self.times.end(0, begun, Future(), lambda start, end: self.told.append((start, end)))
+        self.times.end(0, begun, Future(), lambda start, end: self.reported.append((start, end)))
 
-    def test_an_operation_is_told_when_it_is_through(self) -> None:
+    def test_an_operation_is_reported_when_it_is_complete(self) -> None:
         self.operation(10, 12)
         self.times.harvest()
-        self.assertEqual(self.told, [])
+        self.assertEqual(self.reported, [])
         self.cuda.done = 12
         self.times.harvest()
-        self.assertEqual(len(self.told), 1)
-        self.assertAlmostEqual(self.told[0][1] - self.told[0][0], 2e6, delta=1)
+        self.assertEqual(len(self.reported), 1)
+        self.assertAlmostEqual(self.reported[0][1] - self.reported[0][0], 2e6, delta=1)
 
     def test_differences_between_operations_are_those_of_the_device(self) -> None:
         for begins in (10, 50):
             self.operation(begins, begins + 5)
         self.cuda.done = 100
         self.times.harvest()
-        self.assertAlmostEqual(self.told[1][0] - self.told[0][0], 40e6, delta=1)
+        self.assertAlmostEqual(self.reported[1][0] - self.reported[0][0], 40e6, delta=1)
 
     def test_a_gpu_that_hangs_costs_one_look_each_and_a_bounded_memory(self) -> None:
         for number in range(2 * _device.PENDING):
             self.operation(number + 1, number + 2)
         self.assertLessEqual(self.cuda.queries, 2 * _device.PENDING)
         self.assertEqual(len(self.times._pending), _device.PENDING)
-        self.assertEqual(self.told, [])
+        self.assertEqual(self.reported, [])
 
     def test_no_more_than_some_are_looked_at_for_each(self) -> None:
         for number in range(100):
@@ -92,14 +92,14 @@ class OnADevice(unittest.TestCase):
         self.cuda.done, self.cuda.queries = 1000, 0
         self.times.harvest()
         looks = _device.EACH + 1  # and one at the clock
-        self.assertEqual((len(self.told), self.cuda.queries), (_device.EACH, looks))
+        self.assertEqual((len(self.reported), self.cuda.queries), (_device.EACH, looks))
 
     def test_without_a_successor_all_are_looked_at(self) -> None:
         for number in range(100):
             self.operation(1, 2)
         self.cuda.done = 1000
         self.times.harvest_all()
-        self.assertEqual(len(self.told), 100)
+        self.assertEqual(len(self.reported), 100)
 
 
 class Time:
@@ -136,19 +136,19 @@ class TheClockOfADevice(unittest.TestCase):
         at.at = 100.0
         return (self.clock.wall(at) - 10 ** 18) / 1e6
 
-    def test_is_told_by_an_event_that_is_through_at_once(self) -> None:
+    def test_is_reported_from_an_event_that_is_complete_at_once(self) -> None:
         self.cuda.done = 100
         self.assertTrue(self.look(0))
         self.assertEqual(self.wall_ms(), 0)
 
-    def test_waits_for_nothing_and_is_told_by_two_looks_that_lie_close(self) -> None:
+    def test_does_not_wait_and_is_reported_from_two_close_looks(self) -> None:
         self.assertFalse(self.look(0))
         self.assertFalse(self.look(500))
         self.cuda.done = 100
         self.assertTrue(self.look(0.5))
         self.assertEqual(self.wall_ms(), 500.25)
 
-    def test_is_not_told_by_looks_that_lie_far_apart(self) -> None:
+    def test_is_not_reported_from_distant_looks(self) -> None:
         self.assertFalse(self.look(0))
         self.cuda.done = 100
         self.assertFalse(self.look(20))
@@ -156,7 +156,7 @@ class TheClockOfADevice(unittest.TestCase):
         self.assertTrue(self.look(100))
         self.assertEqual(self.wall_ms(), 140)
 
-    def test_is_told_by_any_look_where_a_second_brought_no_better(self) -> None:
+    def test_is_reported_from_any_look_if_a_second_brought_no_better(self) -> None:
         self.assertFalse(self.look(0))
         self.cuda.done = 100
         self.assertTrue(self.look(1500))

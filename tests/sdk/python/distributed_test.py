@@ -29,7 +29,7 @@ except ImportError:
 _tracer = importlib.import_module("culprit._tracer")  # the package has a function of that name
 
 
-class Told:
+class RecordingTracer:
     """A stand-in for the tracer, with what was recorded."""
 
     def __init__(self, rank: Optional[int] = 0) -> None:
@@ -100,9 +100,9 @@ class Traced(unittest.TestCase):
     gpu = True
 
     def setUp(self) -> None:
-        self.told = Told()
+        self.reported = RecordingTracer()
         self.cuda = Cuda()
-        for name, value in (("tracer", lambda: self.told), ("_gpu_of", self.gpu_of)):
+        for name, value in (("tracer", lambda: self.reported), ("_gpu_of", self.gpu_of)):
             patch = mock.patch.object(distributed, name, value)
             patch.start()
             self.addCleanup(patch.stop)
@@ -131,33 +131,33 @@ class Traced(unittest.TestCase):
 class OnAGpu(Traced):
     def test_what_gives_no_work_is_on_the_current_stream_and_ends_there(self) -> None:
         self.assertIsNone(self.group.allreduce([self.tensor]))
-        self.assertEqual(len(self.told.open()), 1)
+        self.assertEqual(len(self.reported.open()), 1)
         self.through()
-        self.assertEqual(self.told.open(), [])
-        self.assertEqual(self.told.records[-1][11], distributed.DEVICE_TIMES)
+        self.assertEqual(self.reported.open(), [])
+        self.assertEqual(self.reported.records[-1][11], distributed.DEVICE_TIMES)
 
-    def test_the_last_operation_is_told_when_a_step_begins_without_another_one(self) -> None:
+    def test_the_last_operation_is_reported_when_a_step_begins_without_another_one(self) -> None:
         self.group.answer = lambda: self.Work(Future())
         self.group.allreduce([self.tensor])
         self.cuda.done = self.cuda.now = 10
-        self.assertEqual(len(self.told.open()), 1)
+        self.assertEqual(len(self.reported.open()), 1)
         with mock.patch.object(_tracer, "AT_STEP", [self.tracing.harvest]):
             _tracer.Tracer().begins(8)
-        self.assertEqual(self.told.open(), [])
+        self.assertEqual(self.reported.open(), [])
 
-    def test_the_last_operation_is_told_at_the_end_of_the_process(self) -> None:
+    def test_the_last_operation_is_reported_at_the_end_of_the_process(self) -> None:
         self.group.answer = lambda: self.Work(Future())
         self.group.allreduce([self.tensor])
         self.cuda.done = self.cuda.now = 10
         with mock.patch.object(_tracer, "AT_CLOSE", [self.tracing.harvest]):
             _tracer.Tracer().close()
-        self.assertEqual(self.told.open(), [])
+        self.assertEqual(self.reported.open(), [])
 
-    def test_the_last_operation_is_told_before_one_of_the_host(self) -> None:
+    def test_the_last_operation_is_reported_before_one_of_the_host(self) -> None:
         self.group.allreduce([self.tensor])
         self.cuda.done = self.cuda.now = 10
         self.group.barrier()
-        self.assertEqual(self.told.open(), [])
+        self.assertEqual(self.reported.open(), [])
 
     def test_nothing_is_looked_at_while_a_graph_is_captured(self) -> None:
         self.group.allreduce([self.tensor])
@@ -166,13 +166,13 @@ class OnAGpu(Traced):
             self.through()
         self.assertEqual(self.cuda.queries, queries)
 
-    def test_one_that_is_refused_holds_nobody_up(self) -> None:
+    def test_a_refused_operation_delays_no_rank(self) -> None:
         def refuse() -> None:
             raise RuntimeError("no")
         self.group.answer = refuse
         with self.assertRaises(RuntimeError):
             self.group.allreduce([self.tensor])
-        self.assertEqual(self.told.open(), [])
+        self.assertEqual(self.reported.open(), [])
 
     def test_a_batch_ends_with_the_work_of_its_end(self) -> None:
         waiting: List[Any] = []
@@ -182,26 +182,26 @@ class OnAGpu(Traced):
         self.group.allreduce([self.tensor])
         self.group._end_coalescing(0)
         self.through()
-        self.assertEqual(len(self.told.open()), 2)
+        self.assertEqual(len(self.reported.open()), 2)
         for call in waiting:
             call(None)
         self.through()
-        self.assertEqual(self.told.open(), [])
+        self.assertEqual(self.reported.open(), [])
 
     def test_a_barrier_ends_when_it_was_waited_for(self) -> None:
         work = self.Work(Future())  # which is done at once
         self.group.answer = lambda: work
         self.group.barrier(object())
-        self.assertEqual(len(self.told.open()), 1)
+        self.assertEqual(len(self.reported.open()), 1)
         work.wait()
-        self.assertEqual(self.told.open(), [])
+        self.assertEqual(self.reported.open(), [])
 
     def test_a_rank_that_gathers_nothing_is_seen_on_its_gpu(self) -> None:
         self.group.answer = lambda: self.Work(Future())
         self.group.gather([], [self.tensor])
-        self.assertEqual(len(self.told.open()), 1)
+        self.assertEqual(len(self.reported.open()), 1)
         self.through()
-        self.assertEqual(self.told.records[-1][11], distributed.DEVICE_TIMES)
+        self.assertEqual(self.reported.records[-1][11], distributed.DEVICE_TIMES)
 
     def with_plugin(self, loaded: Callable[[], bool]) -> None:
         """NCCL_PROFILER_PLUGIN names one; whether ours is loaded when somebody looks."""
@@ -220,19 +220,19 @@ class OnAGpu(Traced):
         self.group.answer = lambda: loads.__setitem__(0, True)
         for _ in range(3):
             self.group.allreduce([self.tensor])
-        self.assertEqual(self.told.records, [])
+        self.assertEqual(self.reported.records, [])
 
-    def test_operations_are_traced_beside_the_plugin_of_others(self) -> None:
+    def test_operations_are_traced_next_to_another_plugin(self) -> None:
         self.with_plugin(lambda: False)
         for _ in range(3):
             self.group.allreduce([self.tensor])
         self.through()
-        self.assertEqual(len(self.told.records), 6)
-        self.assertEqual(self.told.open(), [])
+        self.assertEqual(len(self.reported.records), 6)
+        self.assertEqual(self.reported.open(), [])
 
     def test_a_group_is_named_to_the_plugin_by_ranks_of_the_job(self) -> None:
         named: List[Any] = []
-        self.told.who.rank = 16
+        self.reported.who.rank = 16
         with mock.patch.object(distributed.native, "name_group", lambda *args: named.append(args)):
             distributed._name_group(self.tracing, self.group, "tp")
         self.assertEqual(named, [(3, (16, 17))])
@@ -251,29 +251,29 @@ class OnTheHost(Traced):
 
     def test_a_message_ends_when_it_was_waited_for_or_is_found_done(self) -> None:
         waited, asked = self.sent(), self.sent()
-        self.assertEqual(len(self.told.open()), 2)
+        self.assertEqual(len(self.reported.open()), 2)
         waited.wait()
-        self.assertEqual(len(self.told.open()), 1)
+        self.assertEqual(len(self.reported.open()), 1)
         asked.is_completed()
-        self.assertEqual(self.told.open(), [])
+        self.assertEqual(self.reported.open(), [])
         waited.wait()
-        self.assertEqual(len(self.told.records), 4)
+        self.assertEqual(len(self.reported.records), 4)
 
-    def test_a_message_that_nobody_waits_for_is_not_kept_and_ends(self) -> None:
+    def test_a_message_without_a_wait_is_not_kept_and_ends(self) -> None:
         work = self.sent()
         held = weakref.ref(work)
         del work
         self.assertIsNone(held())
-        self.assertEqual(self.told.open(), [])
+        self.assertEqual(self.reported.open(), [])
         self.assertEqual(self.tracing.waiting, {})
 
     def test_of_too_many_messages_the_oldest_ends(self) -> None:
         with mock.patch.object(distributed, "WAITING", 3):
             works = [self.sent() for _ in range(5)]
-        self.assertEqual([seq for _, seq, *_ in self.told.open()], [2, 3, 4])
+        self.assertEqual([seq for _, seq, *_ in self.reported.open()], [2, 3, 4])
         for work in works:
             work.wait()
-        self.assertEqual(self.told.open(), [])
+        self.assertEqual(self.reported.open(), [])
 
     def test_a_message_whose_wait_fails_has_no_end_and_is_let_go(self) -> None:
         def fail() -> None:
@@ -283,13 +283,13 @@ class OnTheHost(Traced):
             work.wait()
         self.assertEqual(self.tracing.waiting, {})
         del work
-        self.assertEqual(len(self.told.open()), 1)
+        self.assertEqual(len(self.reported.open()), 1)
 
-    def test_what_goes_wrong_here_is_told_and_the_job_has_its_answer(self) -> None:
+    def test_an_error_of_the_tracer_is_reported_and_the_job_has_its_result(self) -> None:
         work = self.sent(done=lambda: "answer")
         with mock.patch.object(self.tracing, "push", side_effect=OSError("full")):
             self.assertEqual(work.wait(), "answer")
-        self.assertIn("full", self.told.said[0])
+        self.assertIn("full", self.reported.said[0])
 
 
 JOB = """
@@ -332,7 +332,7 @@ class TwoRanks(unittest.TestCase):
                     for row in distributed.RECORD.iter_unpack(path.read_bytes()[128:])]
         return sorted({Record(row[5], row[7], row[9], row[3], name) for row, name in rows})
 
-    def test_metrics_have_the_rank_that_torch_tells_and_are_not_told_before(self) -> None:
+    def test_metrics_have_the_rank_of_torch_and_are_not_sent_before(self) -> None:
         self.ran("culprit.log_metrics(0, loss=1)\nculprit.log_metrics(1, loss=1)\nbegin()\n"
                  "culprit.log_metrics(2, loss=1)\nculprit.step(3)")
         self.assertEqual(sorted((line["kind"], line["rank"], line["step"]) for line in self.lines),
@@ -357,7 +357,7 @@ class TwoRanks(unittest.TestCase):
         self.assertEqual(self.pairs(by_call), [(7, 16, 17), (8, 17, 16)])
         self.assertEqual({one.rank for one in by_call}, {16, 17})
 
-    def test_a_rank_that_is_no_number_is_told_and_counts_as_none(self) -> None:
+    def test_a_rank_that_is_no_number_is_reported_and_ignored(self) -> None:
         records = self.ran(self.PAIR, lambda rank: {"CULPRIT_RANK": "first"})
         self.assertEqual(self.pairs(records), [(7, 0, 1), (8, 1, 0)])
         for said in self.said:

@@ -17,7 +17,7 @@ class Loaded:
     def __init__(self) -> None:
         self.libraries: Dict[Optional[str], Any] = {None: SimpleNamespace()}
         self.looks = 0
-        self.told: List[Any] = []
+        self.reported: List[Any] = []
 
     def CDLL(self, name: Optional[str], mode: int) -> Any:
         assert mode & os.RTLD_NOLOAD, "something is loaded that was not"
@@ -30,7 +30,7 @@ class Loaded:
         self.libraries[name] = SimpleNamespace(**{one: self.function(one) for one in functions})
 
     def function(self, name: str) -> Any:
-        return lambda *args: self.told.append((name, *(plain(one) for one in args)))
+        return lambda *args: self.reported.append((name, *(plain(one) for one in args)))
 
 
 def plain(value: Any) -> Any:
@@ -51,12 +51,12 @@ class TheTracersInC(unittest.TestCase):
     def plugin(self, value: str) -> Any:
         return mock.patch.dict(os.environ, {"NCCL_PROFILER_PLUGIN": value})
 
-    def test_are_told_steps(self) -> None:
+    def test_get_steps(self) -> None:
         self.loaded.load(None, "culprit_mpi_set_step")
         self.loaded.load("/lib/p.so", *NCCL)
         with self.plugin("/lib/p.so"):
             self.native.set_step(7)
-        self.assertEqual(sorted(self.loaded.told),
+        self.assertEqual(sorted(self.loaded.reported),
                          [("culprit_mpi_set_step", 7), ("culprit_nccl_set_step", 7)])
 
     def test_are_found_by_each_name_that_nccl_knows(self) -> None:
@@ -75,16 +75,16 @@ class TheTracersInC(unittest.TestCase):
             self.loaded.load("libnccl-profiler-culprit.so", *NCCL)
             for step in range(1000, 2000):
                 self.native.set_step(step)
-        self.assertEqual(self.loaded.told[-1], ("culprit_nccl_set_step", 1999))
+        self.assertEqual(self.loaded.reported[-1], ("culprit_nccl_set_step", 1999))
 
     def test_hear_of_groups_that_were_named_before_they_came(self) -> None:
         with self.plugin("culprit"):
             self.native.name_group(3, (4, 5))
-            self.assertEqual(self.loaded.told, [])
+            self.assertEqual(self.loaded.reported, [])
             self.loaded.load("libnccl-profiler-culprit.so", *NCCL)
             self.native.look()
             self.native.name_group(4, (1, 5))
-        self.assertEqual(self.loaded.told,
+        self.assertEqual(self.loaded.reported,
                          [("culprit_nccl_group", 3, [4, 5], 2), ("culprit_nccl_group", 4, [1, 5], 2)])
 
     def test_of_others_are_not_taken_for_ours(self) -> None:
@@ -98,7 +98,7 @@ class TheTracersInC(unittest.TestCase):
         self.loaded.load(None, "culprit_mpi_set_step")
         with mock.patch.object(culprit._tracer.__globals__["native"], "set_step", self.native.set_step):
             culprit.step(12)
-        self.assertEqual(self.loaded.told, [("culprit_mpi_set_step", 12)])
+        self.assertEqual(self.loaded.reported, [("culprit_mpi_set_step", 12)])
 
 
 if __name__ == "__main__":

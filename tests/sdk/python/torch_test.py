@@ -134,7 +134,7 @@ class Driver:
 class Devices(unittest.TestCase):
     NAME = "4c1b0000-0000-0000-0000-0000000000ff"
 
-    def told(self, *devices: str, properties: Any = SimpleNamespace(), driver: Any = OSError,
+    def reported(self, *devices: str, properties: Any = SimpleNamespace(), driver: Any = OSError,
              times: int = 1) -> List[Dict[str, Any]]:
         """Of a model on these, whose properties torch tells so; the events without their heads."""
         from culprit._tracer import Tracer
@@ -156,25 +156,26 @@ class Devices(unittest.TestCase):
             del one["time_ns"]
         return out
 
-    def test_a_gpu_is_told_once_by_the_name_that_it_keeps(self) -> None:
-        self.assertEqual(self.told("cuda:1", "cuda:1", properties=SimpleNamespace(uuid=self.NAME), times=2),
+    def test_a_gpu_is_reported_once_by_its_permanent_name(self) -> None:
+        named = SimpleNamespace(uuid=self.NAME)
+        self.assertEqual(self.reported("cuda:1", "cuda:1", properties=named, times=2),
                          [{"type": "cuda", "index": 1, "uuid": f"GPU-{self.NAME}"}])
 
     def test_where_torch_does_not_tell_the_name_the_driver_does(self) -> None:
         driver = Driver(bytes.fromhex(self.NAME.replace("-", "")))
-        self.assertEqual(self.told("cuda:1", driver=driver),
+        self.assertEqual(self.reported("cuda:1", driver=driver),
                          [{"type": "cuda", "index": 1, "uuid": f"GPU-{self.NAME}"}])
 
-    def test_where_nobody_tells_the_name_none_is_made_up(self) -> None:
+    def test_an_unknown_name_is_not_invented(self) -> None:
         for driver in (OSError, Driver(bytes(16)), Driver(b"x" * 16, error=999), object()):
             with self.subTest(driver=driver):
-                self.assertEqual(self.told("cuda:1", driver=driver), [{"type": "cuda", "index": 1}])
+                self.assertEqual(self.reported("cuda:1", driver=driver), [{"type": "cuda", "index": 1}])
 
-    def test_nothing_is_told_of_a_cpu_or_of_several_devices(self) -> None:
+    def test_nothing_is_reported_for_a_cpu_or_several_devices(self) -> None:
         named = SimpleNamespace(uuid=self.NAME)
         for devices in (("cpu",), ("meta",), ("cuda:0", "cuda:1"), ()):
             with self.subTest(devices=devices):
-                self.assertEqual(self.told(*devices, properties=named), [])
+                self.assertEqual(self.reported(*devices, properties=named), [])
 
     def test_monitor_and_audit_tell_it_at_their_start(self) -> None:
         import culprit.torch
@@ -279,7 +280,7 @@ class Training(unittest.TestCase):
         self.assertEqual(sorted(one["step"] for one in run.audits), [0, 3, 9, 12, 15, 18, 21])
         self.assertFalse(run.unequal)
 
-    def test_a_rank_whose_audits_end_holds_nobody_up(self) -> None:
+    def test_a_rank_whose_audits_end_delays_no_rank(self) -> None:
         run = Run(steps=24, leaves=[1, 5])
         self.assertIn("audits end", run.said)
         self.assertEqual(run.losses, self.clean.losses)
@@ -321,8 +322,9 @@ class Event:
 class AMonitor(unittest.TestCase):
     def setUp(self) -> None:
         import culprit.torch
-        self.told: List[Any] = []
-        patch = mock.patch("culprit.log_metrics", lambda step, values, **_: self.told.append((step, values)))
+        self.reported: List[Any] = []
+        patch = mock.patch("culprit.log_metrics",
+                           lambda step, values, **_: self.reported.append((step, values)))
         patch.start()
         self.addCleanup(patch.stop)
         self.model = torch.nn.Linear(2, 2)
@@ -336,37 +338,37 @@ class AMonitor(unittest.TestCase):
             monitor.gradients()
             monitor.step(step, loss)
 
-    def test_a_learning_rate_on_a_gpu_is_told_and_waited_for_by_nobody(self) -> None:
+    def test_a_learning_rate_on_a_gpu_is_reported_without_a_wait(self) -> None:
         norm = sum(one.double().square().sum().item() for one in self.model.parameters()) ** .5
         self.optimizer.param_groups[0]["lr"] = on_a_gpu(.5)
         monitor = self.made(self.model, self.optimizer)
         self.loop(monitor, 1.0)
         monitor.close()
-        (_, values), = self.told
+        (_, values), = self.reported
         self.assertEqual((values["lr"], values["loss"]), (.5, 1.0))
         # The parameters stayed what they were, and half of half of them was expected to go.
         self.assertAlmostEqual(values["update_norm"] / norm, .25, places=6)
 
-    def test_a_step_that_cannot_be_told_does_not_have_all_that_follow_measured(self) -> None:
+    def test_a_step_that_cannot_be_reported_does_not_cause_measurements_of_later_steps(self) -> None:
         monitor = self.made(self.model, self.optimizer, every=10)
         with self.assertLogs("culprit"):
             self.loop(monitor, torch.ones(3), 1.0, 2.0)
         monitor.close()
-        self.assertEqual(self.told, [(1, {"loss": 1.0}), (2, {"loss": 2.0})])
+        self.assertEqual(self.reported, [(1, {"loss": 1.0}), (2, {"loss": 2.0})])
 
     def on_its_way(self, monitor: Any, step: int, ready: Any) -> None:
         from culprit.torch import _monitor
-        monitor._outbox.put(_monitor._Told(step, {"loss": 1.0}, [], torch.zeros(0), [], None, ready))
+        monitor._outbox.put(_monitor._StepReport(step, {"loss": 1.0}, [], torch.zeros(0), [], None, ready))
 
     def test_at_its_end_what_is_on_its_way_is_waited_for(self) -> None:
         for ends in (lambda monitor: monitor.close(), lambda _: _tracer.Tracer().close()):
             monitor = self.made(self.model, self.optimizer)
-            self.told.clear()
+            self.reported.clear()
             for step in range(3):
                 self.on_its_way(monitor, step, Event(looks=5))
-            self.assertEqual(self.told, [])
+            self.assertEqual(self.reported, [])
             ends(monitor)
-            self.assertEqual([step for step, _ in self.told], [0, 1, 2])
+            self.assertEqual([step for step, _ in self.reported], [0, 1, 2])
 
     def test_at_its_end_a_gpu_that_hangs_is_not_waited_for(self) -> None:
         from culprit.torch import _monitor
@@ -376,13 +378,13 @@ class AMonitor(unittest.TestCase):
         with mock.patch.object(_monitor, "time", clock):
             monitor.close()
         self.assertAlmostEqual(now[0], _monitor.END_S, delta=0.01)
-        self.assertEqual(self.told, [])
+        self.assertEqual(self.reported, [])
 
-    def test_is_told_at_the_end_also_where_it_is_gone_itself(self) -> None:
+    def test_is_reported_at_the_end_even_after_its_own_end(self) -> None:
         self.on_its_way(self.made(self.model, self.optimizer), 1, Event(looks=5))
         gc.collect()
         _tracer.Tracer().close()
-        self.assertEqual([step for step, _ in self.told], [1])
+        self.assertEqual([step for step, _ in self.reported], [1])
 
 
 @unittest.skipIf(torch is None, "no torch in this Python")

@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(events_come_with_kind_id_and_data_until_the_taker_ends) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_CASE(a_daemon_that_does_not_answer_is_told_with_what_to_do) {
+BOOST_AUTO_TEST_CASE(a_daemon_that_does_not_answer_is_reported_with_what_to_do) {
   Folder folder;
   auto client = Client::make({"unix:" + folder / "none.sock", ""});
   BOOST_REQUIRE(client);

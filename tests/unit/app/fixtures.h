@@ -1,4 +1,4 @@
-// A folder of a test's own, removed with what is in it.
+// A temporary folder of one test, removed with its content.
 #pragma once
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@ using namespace culprit;
 
 namespace {
 
-// Whether a process that is armed so dies by its n passings of "here".
+// Whether a process with this crash point dies by its n-th pass of "here".
 bool dies_within(const char* armed, int passings) {
   const pid_t child = fork();
   if (child == 0) {

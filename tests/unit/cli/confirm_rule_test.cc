@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(the_rule_loads_with_its_examples_and_says_what_broke) {
   BOOST_CHECK(loaded.blame == rules::Blame::kHost);
   BOOST_CHECK(loaded.any.at(0).text.find("flapped") != std::string::npos);
   BOOST_CHECK_NE(rule->text.find("iterative stage"), std::string::npos);
-  BOOST_CHECK_EQUAL(make()->id, rule->id);  // the same again
+  BOOST_CHECK_EQUAL(make()->id, rule->id);  // the same id again
 }
 
 BOOST_AUTO_TEST_CASE(a_line_that_successful_jobs_write_is_left_out_and_the_rule_refused_where_none_remains) {

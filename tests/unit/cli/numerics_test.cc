@@ -1,4 +1,4 @@
-// What people see of wrong numbers: the curves with the step marked, the ranks, and what to do.
+// Display of wrong numbers: curves with the step marked, ranks, and the action.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <limits>
@@ -18,12 +18,12 @@ size_t count(const std::string& text, std::string_view part) {
   return n;
 }
 
-// 100 steps; rank 3 of node-1 is odd from step 60 on, which is noticed at step 64.
+// 100 steps; rank 3 of node-1 deviates from step 60 on, which is detected at step 64.
 Report corrupted() {
   Report r;
   r.job.ranks = 100, r.job.lines = 10'000;
   NumericFault fault;
-  fault.step = 60, fault.detected_at = 64, fault.kind = "sdc", fault.ranks = {3};
+  fault.step = 60, fault.detected_at = 64, fault.kind = NumericClass::kSdc, fault.ranks = {3};
   fault.metrics = {"param"}, fault.confidence = 0.9, fault.mitigation = "Roll back to step 59.";
   r.numerics = {fault};
   NumericCurves& c = r.curves;
@@ -62,16 +62,16 @@ BOOST_AUTO_TEST_CASE(the_page_has_curves_with_the_step_marked_and_the_odd_ranks)
     BOOST_TEST(has(page, part), part);
   BOOST_TEST(!has(page, "<h2>lr</h2>"));
   BOOST_TEST(!has(page, "nan"));
-  // A gap parts the curve of the worst rank.
+  // A gap divides the curve of the worst rank.
   BOOST_TEST(count(page, "<polyline class=\"usual\"") == 3u);
   BOOST_TEST(count(page, "<polyline class=\"progress\"") == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(the_page_of_a_daemons_answer_is_that_of_its_report) {
   const Report r = corrupted();
-  const auto told = report_from_json(to_json(r, Charts::kTold));
-  BOOST_TEST_REQUIRE(told.has_value());
-  BOOST_TEST(render_html(*told, {}) == render_html(r, {}));
+  const auto reported = report_from_json(to_json(r, Charts::kIncluded));
+  BOOST_TEST_REQUIRE(reported.has_value());
+  BOOST_TEST(render_html(*reported, {}) == render_html(r, {}));
   const auto without = report_from_json(to_json(r));
   BOOST_TEST_REQUIRE(without.has_value());
   BOOST_TEST(!has(render_html(*without, {}), "<h2>loss</h2>"));
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(the_text_says_class_step_rank_and_what_to_do) {
     BOOST_TEST(has(text, part), part << " in\n" << text);
 }
 
-BOOST_AUTO_TEST_CASE(traces_without_lines_are_told_by_their_size) {
+BOOST_AUTO_TEST_CASE(traces_without_lines_are_reported_by_their_size) {
   Report r;
   r.job.bytes = 3'000'000, r.job.ranks = 8, r.job.hosts = 1;
   BOOST_TEST(has(render_text(r, {}), "Nothing wrong found in 3.0 MB of traces of 1 host, 8 ranks"),

@@ -1,4 +1,4 @@
-// What a bundle must not tell, and what it must.
+// Content that a bundle must not have, and content that it must keep.
 #include "cli/redact.h"
 
 #include <boost/test/unit_test.hpp>
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(e_mail_and_ip_addresses_go_unless_kept) {
   BOOST_CHECK_EQUAL(redacted({"10.1.2.3 fe80::1"}, {.keep_ips = true}), "10.1.2.3 fe80::1");
 }
 
-BOOST_AUTO_TEST_CASE(full_names_of_hosts_become_hosts_that_can_be_told_apart) {
+BOOST_AUTO_TEST_CASE(full_names_of_hosts_become_hosts_that_can_be_distinguished) {
   const std::pair<const char*, const char*> cases[] = {
       {"gpu-17.hpc.corp.com and gpu-18.hpc.corp.com, GPU-17.hpc.corp.com.",
        "host-1.example and host-2.example, host-1.example."},

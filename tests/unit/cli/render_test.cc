@@ -1,4 +1,4 @@
-// What people see of a report: the answer first, nothing hostile through, one self-contained page.
+// Display of a report: the answer first, no hostile text, one self-contained page.
 #include "cli/render.h"
 
 #include <array>
@@ -13,8 +13,8 @@ namespace culprit::cli {
 namespace {
 
 constexpr TimeNs kStart = 1'763'690'000 * kNsPerSecond;
-// What a log line may try: colours, a title for the window, a cleared screen, right-to-left text, bad UTF-8,
-// a page of its own.
+// Hostile content of a log line: colours, a window title, a cleared screen, right-to-left text, bad UTF-8, a
+// page of its own.
 const std::string kHostile =
     "\x1b[2J\x1b]0;owned\x07\r\x08\xc2\x9b"
     "31m \xe2\x80\xae evil \xff </pre><script>alert(1)</script>"
@@ -25,7 +25,7 @@ Suspect suspect(const std::string& host, double score, std::vector<uint32_t> ran
   s.host = host;
   s.score = score;
   s.ranks = std::move(ranks);
-  s.why = {"only its kernel told it"};
+  s.why = {"only its kernel reported it"};
   return s;
 }
 
@@ -66,7 +66,7 @@ Report failed(const std::string& text = "NVRM: Xid (PCI:0000:9b:00): 79, GPU has
   return r;
 }
 
-// Every text of the report that comes from outside is the hostile one.
+// Every external text of the report is the hostile one.
 Report hostile() {
   Report r = failed(kHostile);
   r.job.id = kHostile;
@@ -87,9 +87,9 @@ Report hostile() {
   x.why = {kHostile};
   r.iterations = {{5, 0.5, {kHostile}}};
   Irregularity spell;
-  spell.kind = kHostile, spell.suspects = d.hosts, spell.links = {{kHostile, kHostile, 1}};
+  spell.suspects = d.hosts, spell.links = {{kHostile, kHostile, 1}};
   r.irregularities = {spell};
-  r.numerics = {{1, 2, kHostile, {1}, {kHostile}, 0.5, kHostile}};
+  r.numerics = {{1, 2, NumericClass::kSdc, {1}, {kHostile}, 0.5, kHostile}};
   r.hang = Hang{kStart, {{{kHostile}, {1}, false}}, d.hosts};
   r.problems = {{kHostile, 1, kHostile}};
   r.cut = {{kHostile, 1}};
@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(a_report_without_proof_of_health_does_not_say_that_nothing_
   BOOST_TEST(!has(render_html(r, {}), "Nothing wrong found"));
 }
 
-BOOST_AUTO_TEST_CASE(what_would_tell_more_is_not_told_again_as_not_read) {
+BOOST_AUTO_TEST_CASE(what_would_tell_more_is_not_reported_again_as_not_read) {
   Report r = failed();
   r.missing = {"records of 3 ranks"};
   r.problems = {{"", std::nullopt, "not there: records of 3 ranks"}};
@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(what_would_tell_more_is_not_told_again_as_not_read) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(an_interrupted_reading_is_told_beside_what_was_known) {
+BOOST_AUTO_TEST_CASE(an_interrupted_reading_is_reported_next_to_what_was_known) {
   for (Report r : {failed(), Report{}}) {
     r.job.lines = 10, r.job.bytes = 100;
     BOOST_TEST(!has(render_text(r, {}), "stopped"));
@@ -288,13 +288,13 @@ BOOST_AUTO_TEST_CASE(an_interrupted_reading_is_told_beside_what_was_known) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(slow_steps_wrong_numbers_and_a_hang_are_told_without_a_verdict) {
+BOOST_AUTO_TEST_CASE(slow_steps_wrong_numbers_and_a_hang_are_reported_without_a_verdict) {
   Report r;
   r.job.lines = 5;
   Irregularity spell;
-  spell.first_step = 300, spell.last_step = 340, spell.slowdown = 1.8, spell.kind = "gpu";
+  spell.first_step = 300, spell.last_step = 340, spell.slowdown = 1.8, spell.kind = SlowPart::kGpu;
   r.irregularities = {spell};
-  r.numerics = {{810, 812, "sdc", {131}, {"grad_norm"}, 0.9, "Roll back."}};
+  r.numerics = {{810, 812, NumericClass::kSdc, {131}, {"grad_norm"}, 0.9, "Roll back."}};
   r.hang = Hang{kStart, {{{"train.py:forward:120"}, {3}, false}}, {suspect("node-3", 0.5)}};
   for (const std::string& page : {render_text(r, {}), render_html(r, {})})
     for (const char* part :
@@ -362,7 +362,7 @@ BOOST_AUTO_TEST_CASE(a_traceback_keeps_its_last_line) {
   BOOST_TEST(!has(page, "line 20"));
 }
 
-BOOST_AUTO_TEST_CASE(evidence_that_repeats_is_told_once) {
+BOOST_AUTO_TEST_CASE(evidence_that_repeats_is_reported_once) {
   Report r = failed();
   for (uint64_t i = 0; i < 9; ++i) {
     r.diagnoses[0].evidence.push_back(r.diagnoses[0].evidence[0]);
@@ -400,13 +400,13 @@ BOOST_AUTO_TEST_CASE(an_action_without_targets_stands_before_its_remedy) {
   BOOST_TEST(!has(render_text(r, {}), "What to do"));
 }
 
-BOOST_AUTO_TEST_CASE(numbers_are_told_as_ranges) {
+BOOST_AUTO_TEST_CASE(numbers_are_reported_as_ranges) {
   const std::vector<std::pair<std::vector<uint32_t>, std::string>> cases{
       {{}, ""},
       {{7}, "7"},
       {{3, 1, 2, 2, 8}, "1-3, 8"},
       {{0, 2, 4, 6, 8, 10, 12, 14}, "0, 2, 4, 6, 8, 10 and 2 more"}};
-  for (const auto& [given, told] : cases) BOOST_TEST(numbers(given) == told);
+  for (const auto& [given, reported] : cases) BOOST_TEST(numbers(given) == reported);
 }
 
 BOOST_AUTO_TEST_CASE(hostile_text_stays_text_in_html) {

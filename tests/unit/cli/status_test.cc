@@ -18,7 +18,7 @@ BOOST_AUTO_TEST_CASE(the_first_line_says_what_is_wrong_with_the_way_to_the_colle
              away);
   const std::string well = text("connected");
   BOOST_TEST(well.substr(0, well.find('\n')).ends_with(": ok"), well);
-  // What says nothing has no row.
+  // An empty value has no row.
   BOOST_TEST((well.find("forward.sentence") != well.npos && well.find("forward.trouble") == well.npos), well);
 }
 

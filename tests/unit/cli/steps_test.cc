@@ -1,4 +1,4 @@
-// What people see of slow steps: the costliest first at hand, who waited for whom, the curve, the ranks.
+// Display of slow steps: the costliest first, the waiting ranks, the curve, the ranks.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <limits>
@@ -19,7 +19,7 @@ Report slow(size_t steps = 200, size_t ranks = 8) {
   Report r;
   r.job.ranks = ranks;
   Irregularity x;
-  x.first_step = 120, x.last_step = 139, x.slowdown = 1.8, x.cost_ms = 80, x.kind = "gpu";
+  x.first_step = 120, x.last_step = 139, x.slowdown = 1.8, x.cost_ms = 80, x.kind = SlowPart::kGpu;
   Suspect s;
   s.host = "node-0", s.single = true, s.rank = 3, s.device = 3, s.score = 0.9, s.ranks = {3};
   s.why = {"its own work took 80 ms more than that of its peers"};
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(a_section_is_no_longer_than_a_screen_and_no_wider_than_aske
       if (row.text.find("░") != 0 && row.text.find("rank") == std::string::npos && width >= 80)
         BOOST_TEST(columns_of(row.text) <= width, row.text);
   }
-  // The costliest are those that are shown.
+  // The costliest steps are shown.
   BOOST_TEST(has(render_text(r, {}), "steps 4900-4903"));
   BOOST_TEST(has(render_text(r, {}), "45 spells"));
 }
@@ -136,7 +136,6 @@ BOOST_AUTO_TEST_CASE(odd_values_do_no_harm) {
   r.comm.rows[1].excess_ms.assign(30, std::numeric_limits<float>::quiet_NaN());
   r.comm.step_ms[0] = std::numeric_limits<double>::infinity();
   r.comm.rows[2].host = "\x1b[2J<script>";
-  r.irregularities[0].kind = "<script>\x1b[2J";
   r.irregularities[0].slowdown = std::numeric_limits<double>::quiet_NaN();
   const std::string text = render_text(r, {}), page = render_html(r, {});
   BOOST_TEST(!has(text, "\x1b"));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kAddress = "collector:7421";
 
-// An agent that says what a test says.
+// An agent that sends what a test chooses.
 struct Agent {
   explicit Agent(NetEnv& env_in) : env(env_in), stream(env.dial(kAddress)) {
     BOOST_REQUIRE(stream);
@@ -37,7 +37,7 @@ struct Agent {
   void frame(uint64_t sequence, const std::string& bytes = "frame") {
     say(peer::Frame{Log::kEvidence, FrameKind::kData, sequence, bytes});
   }
-  // What has come, "welcome", "ack 3"; pings aside.
+  // Received messages, "welcome", "ack 3", without pings.
   std::string heard() {
     std::string all;
     for (;;) {
@@ -75,7 +75,7 @@ struct Receiver {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(whoever_breaks_the_protocol_is_refused_counted_and_the_others_go_on) {
+BOOST_AUTO_TEST_CASE(a_peer_that_breaks_the_protocol_is_refused_counted_and_the_others_go_on) {
   const auto hello = [](auto change) {
     peer::Hello h;
     h.host = "node-9", h.boot_id = "boot";
@@ -144,13 +144,13 @@ BOOST_AUTO_TEST_CASE(whoever_breaks_the_protocol_is_refused_counted_and_the_othe
   }
 }
 
-BOOST_AUTO_TEST_CASE(whoever_says_nothing_or_falls_silent_is_refused_in_time) {
+BOOST_AUTO_TEST_CASE(a_peer_that_says_nothing_or_falls_silent_is_refused_in_time) {
   Receiver receiver;
   receiver.start();
   Agent mute(receiver.env), silent(receiver.env), slow(receiver.env);
   silent.hello("node-1", 1);
   const std::string hello = peer::encode(peer::Hello{{1, 0}, {1, 0}, "", "node-2", "", 0, {}});
-  for (size_t i = 0; i < 19; ++i) {  // a byte a second is no hello in time
+  for (size_t i = 0; i < 19; ++i) {  // a byte per second is no Hello in time
     slow.say_bytes(hello.substr(i, 1));
     receiver.env.advance(kNsPerSecond);
   }
@@ -202,7 +202,7 @@ BOOST_AUTO_TEST_CASE(copies_are_dropped_counted_and_acknowledged_once) {
   BOOST_TEST(agent.heard() == "welcome; ack 1; ack 2; ack 3");
   BOOST_TEST(receiver.sink.epochs[2].bytes == "123");
   BOOST_TEST(receiver.collector->stats().duplicates == 2u);
-  agent.say(peer::Skipped{Log::kEvidence, 2, 5, "policy"});  // what of it is new
+  agent.say(peer::Skipped{Log::kEvidence, 2, 5, "policy"});  // only the new part counts
   BOOST_TEST(receiver.sink.epochs[2].order.back() == "gap 4-5: policy");
 }
 
@@ -334,7 +334,7 @@ BOOST_AUTO_TEST_CASE(a_collector_that_stops_says_bye_and_what_comes_late_does_no
   agent.hello("node-1", 1);
   agent.frame(1);
   receiver.collector->want("node-1", peer::Wanted{1, 2, "a rank hangs"});
-  receiver.collector->want("node-2", peer::Wanted{1, 2, "nobody"});
+  receiver.collector->want("node-2", peer::Wanted{1, 2, "no host"});
   receiver.collector->stop();
   receiver.env.read();
   BOOST_TEST(agent.heard() == "welcome; wanted: a rank hangs; bye: the collector stops");

@@ -36,8 +36,8 @@ BOOST_AUTO_TEST_CASE(lines_may_arrive_cut_anywhere) {
 
 namespace {
 
-// Ranks that print steps, one of which fails with a chain of tracebacks and a launcher's list; and one line
-// that is longer than a feed.
+// Ranks that print steps; one fails with a chain of tracebacks and a launcher's list. One line is longer than
+// a feed.
 std::string failing_job() {
   std::string text;
   const auto line = [&](int second, const std::string& what) {
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(a_finding_is_polled_once_with_its_host_and_line) {
   culprit_destroy(job);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_in_a_sentence) {
+BOOST_AUTO_TEST_CASE(what_is_wrong_is_reported_in_a_sentence) {
   char error[200] = "";
   const culprit_options bad{sizeof bad, "[job\n", nullptr, 0, 0, nullptr};
   BOOST_TEST(culprit_create(&bad, error, sizeof error) == nullptr);

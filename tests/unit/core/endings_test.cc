@@ -1,4 +1,4 @@
-// How processes end, as their files show it: each job is a few small files, and the report is what counts.
+// Ends of processes in their files: each job is a few small files, and the report counts.
 #include <fmt/format.h>
 
 #include <boost/test/unit_test.hpp>
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(an_uncaught_exception_that_no_rule_knows_is_the_verdict_in_
     }
 }
 
-// The same exception as several libraries print it.
+// The same exception in the notation of several libraries.
 struct Drawn {
   std::string name, log, says;
 };
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(an_uncaught_exception_is_the_verdict_however_it_is_drawn) {
   for (const Drawn& c : drawn_exceptions()) BOOST_TEST_CONTEXT(c.name) {
       const Diagnosis d = verdict(report_of({{"run.log", steps(80) + c.log, {}}}));
       BOOST_TEST(d.title.ends_with("exception: " + c.says), d.title);
-      // The evidence stands where its number says.
+      // The evidence is at the line with its number.
       BOOST_REQUIRE(!d.evidence.empty());
       const std::string log = steps(80) + c.log;
       const std::string_view line = split(log, '\n')[d.evidence[0].line.value_or(1) - 1];
@@ -243,14 +243,14 @@ BOOST_AUTO_TEST_CASE(a_traceback_within_a_printed_sample_is_no_failure) {
   BOOST_TEST(!has_verdict(sample + "so install it.\n=== end of sample ===\n"));
   BOOST_TEST(
       report_of({{"run.log", rank_log(80, sample + "=== end of sample ===\n"), {}}}).indicating.empty());
-  // A heading of something else is no end of a sample.
+  // A heading of another section does not end a sample.
   BOOST_TEST(has_verdict("prompt: config.toml\n" + quoted + "=== job finished with exit code 1 ===\n"));
-  BOOST_TEST(has_verdict(sample));  // nothing shows that the sample goes on
+  BOOST_TEST(has_verdict(sample));  // no line shows that the sample continues
   BOOST_TEST(has_verdict("=== sample at step 80 ===\ncompletion: Hm.\n=== end of sample ===\n" + quoted));
 }
 
 BOOST_AUTO_TEST_CASE(the_iteration_is_the_one_that_the_ranks_own_log_states) {
-  // Within one second the other rank states more steps.
+  // Within one second the other rank prints more steps.
   std::string ahead;
   for (int s = 0; s < 40; ++s)
     ahead += fmt::format("2026-03-01 09:00:{:02},000 INFO step={} loss=2.1\n", s / 4, s);

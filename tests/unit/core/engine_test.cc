@@ -12,7 +12,7 @@ using namespace culprit::core;
 
 namespace {
 
-// A job of some hosts, one file each, that prints steps; `extra` is written by one host after the last step.
+// A job of some hosts with one file each that prints steps; one host writes `extra` after its last step.
 std::vector<std::string> job(size_t hosts, size_t steps, size_t faulty, std::string_view extra) {
   std::vector<std::string> files(hosts);
   for (size_t h = 0; h < hosts; ++h) {
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(the_same_inputs_give_the_same_report) {
 
 namespace {
 
-// Hosts that write a line each second; `silent` stops after `until` seconds, the others go on to `end`.
+// Hosts that write one line per second; `silent` stops after `until` seconds, the others continue to `end`.
 std::vector<std::string> chatter(size_t hosts, size_t silent, size_t until, size_t end) {
   std::vector<std::string> files(hosts);
   for (size_t h = 0; h < hosts; ++h)
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(a_job_whose_logs_are_cut_off_for_all_at_once_is_no_failure)
   BOOST_TEST(r.suspects.empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_fatal_line_counts_beside_thousands_of_lines_without_times) {
+BOOST_AUTO_TEST_CASE(a_fatal_line_counts_next_to_thousands_of_lines_without_times) {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += fmt::format("[rank{}]: step {} took 12 ms\n", i % 8, i / 8);
   const Report r = feed({text, std::string(kXid)}).report;
@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(an_xid_that_a_program_causes_is_no_diagnosis_where_no_progr
 
 namespace {
 
-// Two hosts of four ranks each that print steps; one rank writes `extra` after its last one.
+// Two hosts of four ranks each that print steps; one rank writes `extra` after its last step.
 std::vector<std::string> ranks(std::string_view extra) {
   std::vector<std::string> files(2);
   for (size_t s = 0; s < 100; ++s)
@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(a_rule_may_say_what_a_detectors_finding_means) {
                          [](const Diagnosis& d) { return d.rule.value_or("") == "site.gone"; }));
 }
 
-BOOST_AUTO_TEST_CASE(a_rule_that_the_shell_took_out_is_told_and_makes_no_diagnosis) {
+BOOST_AUTO_TEST_CASE(a_rule_that_the_shell_took_out_is_reported_and_makes_no_diagnosis) {
   constexpr std::string_view kRule = R"(rule { id = "site.flame", engine = 1, title = "The rack burns",
     category = "hardware", component = "gpu", severity = "fatal", remedy = "Water.",
     match = { template = "flames at rack <n>" }, when = function() return true end,
@@ -327,10 +327,10 @@ BOOST_AUTO_TEST_CASE(a_rule_that_the_shell_took_out_is_told_and_makes_no_diagnos
   const Fed after = feed(files, options);
   BOOST_TEST(!named(after));
   BOOST_TEST(after.findings == 0u);
-  bool told = false;
+  bool reported = false;
   for (const Problem& p : after.report.problems)
-    told = told || p.what.find("site.flame was running when the process died") != std::string::npos;
-  BOOST_TEST(told);
+    reported = reported || p.what.find("site.flame was running when the process died") != std::string::npos;
+  BOOST_TEST(reported);
 }
 
 BOOST_AUTO_TEST_CASE(overruns_that_the_shell_saw_are_inputs_and_the_third_takes_the_rule_out) {
@@ -345,7 +345,7 @@ BOOST_AUTO_TEST_CASE(overruns_that_the_shell_saw_are_inputs_and_the_third_takes_
       Input input = RuleOverran{rule};
       engine.step({&input, 1}, kNoTime);
     }
-    for (int asked = 0; asked < 2; ++asked) {  // a report evaluates all anew and forgets nothing of it
+    for (int asked = 0; asked < 2; ++asked) {  // a report evaluates all findings again and keeps them
       const Report report = engine.report();
       BOOST_REQUIRE(report.problems.size() == 1u);
       BOOST_TEST((report.problems[0].what.find("not asked any more") != std::string::npos) ==

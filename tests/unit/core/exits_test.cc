@@ -1,4 +1,4 @@
-// What launchers say of processes that end: a cause where it is one, and whose it is.
+// Launchers' messages about ended processes: the cause if there is one, and its host.
 #include <boost/test/unit_test.hpp>
 #include <string>
 

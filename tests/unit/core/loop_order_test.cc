@@ -13,7 +13,7 @@ namespace {
 
 constexpr TimeNs kSecond = kNsPerSecond;
 
-// What goes on, as "rank@step" in its order.
+// Rows in order of output, as "rank@step".
 struct Ordered {
   std::string text;
   std::vector<std::pair<uint32_t, int64_t>> rows;
@@ -23,12 +23,12 @@ struct Ordered {
                    },
                    [this](const LoopEvent& event) { text += fmt::format("{} ", event.name); }}};
 
-  void tell(uint32_t rank, std::pair<int64_t, int64_t> steps, TimeNs now, bool afar = false) {
+  void tell(uint32_t rank, std::pair<int64_t, int64_t> steps, TimeNs now, bool remote = false) {
     for (int64_t step = steps.first; step < steps.second; ++step) {
       const MetricValue values[] = {{"loss", 0.5 * static_cast<double>(step)}};
       MetricRow row;
       row.rank = rank, row.step = step, row.host = "node-1", row.values = values;
-      order.add({&row, 1}, now, afar);
+      order.add({&row, 1}, now, remote);
     }
   }
   bool in_order() const {
@@ -44,10 +44,10 @@ BOOST_AUTO_TEST_SUITE(loop_order)
 BOOST_AUTO_TEST_CASE(rows_of_ranks_that_come_one_after_another_go_on_step_for_step) {
   Ordered o;
   for (uint32_t rank = 0; rank < 4; ++rank) o.tell(rank, {0, 100}, 10 * kSecond + rank);
-  BOOST_TEST(o.rows.empty());  // who else there is nobody knows yet
+  BOOST_TEST(o.rows.empty());  // other ranks may still be unknown
   BOOST_TEST(o.order.settle(13 * kSecond));
   BOOST_TEST((o.rows.size() == 400 && o.in_order() && o.order.empty()));
-  // From then on a step goes on when all have gone beyond it.
+  // From then on a step is passed on when all ranks are beyond it.
   o.rows.clear();
   o.tell(0, {100, 110}, 13 * kSecond);
   o.tell(1, {100, 110}, 13 * kSecond);
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(a_rank_that_fell_silent_is_waited_for_until_no_more_can_com
   for (int64_t step = 0; step < 20; ++step)
     for (uint32_t rank = 0; rank < 3; ++rank)
       if (rank != 1 || step < 10) o.tell(rank, {step, step + 1}, (10 + step) * kSecond);
-  // Those of two seconds ago and before.
+  // Those of at least two seconds ago.
   BOOST_TEST(o.in_order());
   BOOST_TEST(o.rows.back().second == 17);
   BOOST_TEST(!o.order.settle(29 * kSecond));
@@ -70,14 +70,14 @@ BOOST_AUTO_TEST_CASE(a_rank_that_fell_silent_is_waited_for_until_no_more_can_com
   BOOST_TEST((o.rows.size() == 50 && o.order.empty()));
 }
 
-BOOST_AUTO_TEST_CASE(hosts_that_tell_a_minute_at_a_time_are_waited_for) {
+BOOST_AUTO_TEST_CASE(hosts_that_report_once_a_minute_are_waited_for) {
   Ordered o;
   for (const TimeNs minute : {0, 1, 2})
     for (uint32_t host = 0; host < 3; ++host) {
-      // As blocks come: all that a host told within a minute, one host behind the other.
+      // In the order of blocks: all rows of a host of one minute, one host after the other.
       for (int64_t step = 60 * minute; step < 60 * minute + 60; ++step)
         o.tell(host, {step, step + 1}, (1000 + step) * kSecond, true);
-      // All hosts have told so much when the last one has; the first one is not all of them.
+      // The last host completes the minute; the first one does not.
       const bool gave = o.order.settle((1000 + 60 * minute + (host == 2 ? 59 : 0)) * kSecond);
       BOOST_TEST((!gave || minute > 0));
     }
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(hosts_that_tell_a_minute_at_a_time_are_waited_for) {
 BOOST_AUTO_TEST_CASE(a_jump_back_of_all_ranks_keeps_them_together) {
   Ordered o;
   o.tell(0, {0, 50}, 10 * kSecond);
-  o.tell(1, {0, 45}, 10 * kSecond);  // its last rows are lost
+  o.tell(1, {0, 45}, 10 * kSecond);  // the last rows of this rank are lost
   o.tell(0, {40, 60}, 11 * kSecond);
   o.tell(1, {40, 60}, 11 * kSecond);
   o.order.settle(20 * kSecond);
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(a_jump_back_of_all_ranks_keeps_them_together) {
   BOOST_TEST((std::all_of(apart.end() - 30, apart.end(), [](int64_t steps) { return steps <= 1; })));
 }
 
-BOOST_AUTO_TEST_CASE(an_event_stands_behind_what_its_rank_told_before) {
+BOOST_AUTO_TEST_CASE(an_event_stands_behind_what_its_rank_reported_before) {
   Ordered o;
   LoopEvent event;
   event.name = "replay";
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(an_event_stands_behind_what_its_rank_told_before) {
   BOOST_TEST(o.text == "replay 0@0 1@0 0@1 1@1 0@2 audit 1@2 0@3 1@3 ");
 }
 
-BOOST_AUTO_TEST_CASE(what_waits_is_bounded_and_told) {
+BOOST_AUTO_TEST_CASE(what_waits_is_bounded_and_reported) {
   Ordered o;
   std::vector<std::string> names;
   std::vector<MetricValue> values;

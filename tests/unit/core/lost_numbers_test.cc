@@ -1,4 +1,4 @@
-// Losses and gradients in logs that are not finite any more, from lines to the report.
+// Losses and gradients in logs that become NaN or infinite, from lines to the report.
 #include <fmt/format.h>
 
 #include <boost/test/data/test_case.hpp>
@@ -16,7 +16,7 @@ struct LogCase {
   std::string name;
   std::function<std::string(int)> line;  // of iteration 1, 2, ...
   int lines = 0;
-  std::string title;  // a part of it; empty: no diagnosis of numbers
+  std::string title;  // a part of the title; empty: no numeric diagnosis
   std::string why = {};
 };
 std::ostream& operator<<(std::ostream& out, const LogCase& c) { return out << c.name; }
@@ -56,7 +56,7 @@ const std::vector<LogCase> kLogs = {
      [](int i) { return i < 60 ? fmt::format("steps: {} loss: {}", i, number(i)) : overflow(i, 60); }, 90,
      "Gradients overflow at the smallest loss scale"},
     {"never finite", [](int i) { return nanogpt(i, "nan"); }, 30, "The loss is NaN from the first line on"},
-    // What is no fault.
+    // No faults:
     {"the search for a scale",
      [](int i) { return i < 9 ? overflow(i, 1) : fmt::format("steps: {} loss: {}", i, number(i)); }, 60, ""},
     {"a handful of overflows in a run",

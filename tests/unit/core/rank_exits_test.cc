@@ -1,4 +1,5 @@
-// A rank that dies without a word, seen by an engine: its process is gone, its peers lose their connection.
+// A rank that dies without a message, in an engine: its process is gone, and its peers lose their
+// connections.
 #include <fmt/format.h>
 
 #include <boost/test/unit_test.hpp>

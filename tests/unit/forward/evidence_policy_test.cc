@@ -28,7 +28,7 @@ struct Minutes : Pair {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(findings_send_what_lies_around_them_and_the_rest_is_told_as_a_gap) {
+BOOST_AUTO_TEST_CASE(findings_send_what_lies_around_them_and_the_rest_is_reported_as_a_gap) {
   Minutes run({EvidenceMode::kFindings, 0, 60 * kS});
   run.run(0, 100);
   BOOST_TEST(run.stored(Log::kEvidence).bytes == "");
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(findings_send_what_lies_around_them_and_the_rest_is_told_as
   run.run(300, 600);
   BOOST_TEST(run.stored(Log::kEvidence).bytes == "200;230;240;250;260;270;280;290;300;310;320;330;340;350;");
   BOOST_TEST(run.stored(Log::kEvidence).order.at(1) == "gap 1-1: not forwarded by policy");
-  BOOST_TEST(run.source.of(Log::kEvidence).acknowledged == 48u);  // all but two minutes
+  BOOST_TEST(run.source.of(Log::kEvidence).acknowledged == 48u);  // all except two minutes
 }
 
 BOOST_AUTO_TEST_CASE(records_of_steps_are_asked_of_who_has_them_whatever_the_policy) {
@@ -66,10 +66,10 @@ BOOST_AUTO_TEST_CASE(what_was_wanted_and_lost_with_a_connection_is_wanted_again)
   run.run(0, 100);
   run.sink.commits = false;
   run.forwarder->finding(run.begin + 30 * kS);
-  run.run(100, 300);  // behind what is wanted of it, and none of that is committed
+  run.run(100, 300);  // after the wanted span; none of its frames is committed
   BOOST_TEST(run.stored(Log::kEvidence).bytes == "0;10;20;30;40;50;60;70;80;90;");
   run.env.links.at(0)->cut();
-  run.sink.epochs.clear();  // with the collector's memory
+  run.sink.epochs.clear();  // the collector loses its memory
   run.sink.commits = true;
   run.pass(2);
   BOOST_TEST(run.stored(Log::kEvidence).bytes == "0;10;20;30;40;50;60;70;80;90;");
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(spans_join_and_stay_within_their_bound) {
   for (int64_t i = 0; i < 5000; ++i) policy.want(i * 10, i * 10 + 1);
   selection = policy.selection(1000);
   BOOST_TEST(selection.spans.size() <= 1024u);
-  for (int64_t i = 0; i < 5000; ++i) BOOST_TEST(selection.selects(i * 10, false));  // more, and never less
+  for (int64_t i = 0; i < 5000; ++i) BOOST_TEST(selection.selects(i * 10, false));  // more, never less
 }
 
 BOOST_AUTO_TEST_SUITE_END()

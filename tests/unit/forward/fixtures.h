@@ -1,5 +1,4 @@
-// An agent's logs and a collector's store in memory, and both ends of a connection between them in one
-// NetEnv.
+// An agent's logs and a collector's store in memory, with both ends of a connection in one NetEnv.
 #pragma once
 
 #include <boost/test/unit_test.hpp>
@@ -34,7 +33,7 @@ class MemorySource final : public FrameSource {
   };
   NetEnv& env;
   MemoryLog logs[2];
-  bool later = false;  // answers come by the loop
+  bool later = false;  // answers arrive through the loop
   bool failing = false;
   uint64_t reads = 0, largest_answer = 0;
 
@@ -103,8 +102,8 @@ class MemorySink final : public collect::FrameSink {
   std::map<uint64_t, Stored> epochs;
   collect::Collector* collector = nullptr;
   bool commits = true;  // at once
-  bool holds = false;   // says nothing until let_go()
-  Status refuses;       // what take() answers where it is an error
+  bool holds = false;   // delays answers until let_go()
+  Status refuses;       // error of on_batch(), if set
   std::vector<std::string> events;
   std::vector<std::string> arrivals;  // log and sequence, in order over all
   std::map<std::string, peer::Status> states;
@@ -112,16 +111,16 @@ class MemorySink final : public collect::FrameSink {
 
   void hello(const peer::Hello& hello, HelloDone done) override {
     std::vector<peer::LogMark> marks;
-    for (const peer::LogBounds& told : hello.logs) {
-      const auto at = epochs.find(told.epoch);
+    for (const peer::LogBounds& reported : hello.logs) {
+      const auto at = epochs.find(reported.epoch);
       if (at != epochs.end() && at->second.host != hello.host)
         return done(fail(ErrorCode::kDenied, "the log is of " + at->second.host));
       marks.push_back(
-          {told.log, told.epoch, at != epochs.end(), at == epochs.end() ? 0 : at->second.committed});
+          {reported.log, reported.epoch, at != epochs.end(), at == epochs.end() ? 0 : at->second.committed});
     }
     done(std::move(marks));
   }
-  void take(Batch batch, std::function<void(Status)> done) override {
+  void on_batch(Batch batch, std::function<void(Status)> done) override {
     if (!refuses) return done(refuses);
     for (collect::LogItem& item : batch.items) store(batch, item);
     if (commits && !holds) commit();

@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(after_a_reconnect_it_goes_on_behind_what_is_committed) {
   for (int i = 0; i < 3; ++i) pair.add(Log::kEvidence, "not committed");
   const uint64_t before = pair.collector->stats().frames;
   pair.env.links.at(0)->cut();
-  pair.sink.epochs.at(1002).bytes.resize(5 * 9);  // what was not committed is lost with the collector
+  pair.sink.epochs.at(1002).bytes.resize(5 * 9);  // uncommitted frames are lost with the collector
   pair.sink.epochs.at(1002).last = 5;
   pair.sink.commits = true;
   pair.pass(2);
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(frames_that_the_collector_has_are_dropped_as_copies) {
   pair.sink.commits = false;
   pair.start();
   for (int i = 0; i < 4; ++i) pair.add(Log::kCondensed, "frame " + std::to_string(i));
-  // The commit comes after the connection has gone, and the next hello was asked before it.
+  // The commit follows the end of the connection; the next Hello was requested before the commit.
   pair.env.links.at(0)->cut();
   pair.pass(2);
   pair.sink.commits = true;
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_backlog_of_evidence_holds_a_condensed_frame_up_by_little)
   pair.pass(30);
   const size_t at = position(pair.sink.arrivals, "condensed 1");
   BOOST_TEST(at >= arrived);
-  BOOST_TEST(at - arrived <= 11u);  // 512 KiB in the socket and as much read
+  BOOST_TEST(at - arrived <= 11u);  // 512 KiB in the socket, and as much in memory
   BOOST_TEST(pair.complete(Log::kEvidence));
 }
 
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(what_is_out_stays_within_the_window_and_the_credit) {
     const auto out = [&] { return pair.forwarder->stats().logs[1].unacked_bytes; };
     BOOST_TEST(out() <= window * 3 / 4 + 10'000);  // one frame may be larger
     BOOST_TEST(out() > window / 2);
-    pair.add(Log::kCondensed, std::string(20'000, 'y'));  // its quarter is free
+    pair.add(Log::kCondensed, std::string(20'000, 'y'));  // a quarter of the window is free for it
     BOOST_TEST(pair.stored(Log::kCondensed).bytes.size() == 20'000u);
     pair.sink.commits = true;
     pair.sink.commit();
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(a_collector_that_reads_a_byte_a_second_costs_no_memory_and_
   pair.env.on_link = [&](Link& link) { link.bytes_per_second = 1; };
   pair.start_agent();
   pair.pass(1000);
-  BOOST_TEST(pair.forwarder->stats().sessions == 0u);  // no Hello gets through in time
+  BOOST_TEST(pair.forwarder->stats().sessions == 0u);  // no Hello arrives in time
   pair.env.on_link = {};
   pair.pass(70);
   BOOST_TEST(pair.complete(Log::kEvidence));
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(an_agent_whose_log_begins_later_tells_what_is_gone_and_decl
                                              "9",
                                              "10"};
   BOOST_TEST(pair.stored(Log::kEvidence).order == expected, boost::test_tools::per_element());
-  // A collector that was set back needs them as well.
+  // A collector that was reset to an earlier state needs them as well.
   pair.source.of(Log::kEvidence).first = 9;
   pair.stored(Log::kEvidence).committed = 6;
   pair.stored(Log::kEvidence).last = 6;
@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(a_wiped_spool_begins_a_new_epoch) {
   BOOST_TEST(pair.sink.epochs.at(2002).bytes == "newnewnew");
 }
 
-BOOST_AUTO_TEST_CASE(a_log_that_lost_its_end_is_not_sent_and_told) {
+BOOST_AUTO_TEST_CASE(a_log_that_lost_its_end_is_not_sent_and_reported) {
   Pair pair;
   pair.start();
   for (int i = 0; i < 5; ++i) pair.add(Log::kEvidence, "frame");
@@ -266,7 +266,7 @@ BOOST_AUTO_TEST_CASE(a_log_that_lost_its_end_is_not_sent_and_told) {
   BOOST_TEST(pair.complete(Log::kCondensed));
 }
 
-BOOST_AUTO_TEST_CASE(a_disk_that_fails_is_tried_again_and_told) {
+BOOST_AUTO_TEST_CASE(a_disk_that_fails_is_tried_again_and_reported) {
   Pair pair;
   pair.start();
   pair.source.failing = true;
@@ -320,8 +320,8 @@ BOOST_AUTO_TEST_CASE(agents_that_lost_their_collector_at_one_moment_come_back_sp
     attempts[i] = static_cast<int>(now - before);
     before = now;
   }
-  for (int i = 0; i < 10; ++i) BOOST_TEST(attempts[i] < 200);  // no two hundred in any tenth of a second
-  BOOST_TEST(largest_late < 40);                               // and some three in the long run
+  for (int i = 0; i < 10; ++i) BOOST_TEST(attempts[i] < 200);  // at most 199 per tenth of a second
+  BOOST_TEST(largest_late < 40);                               // about three per tenth of a second later
   collector = *collect::Collector::start(env, receiver, sink);
   sink.collector = collector.get();
   env.advance(61 * kNsPerSecond);
@@ -329,7 +329,7 @@ BOOST_AUTO_TEST_CASE(agents_that_lost_their_collector_at_one_moment_come_back_sp
   sink.collector = nullptr;
 }
 
-BOOST_AUTO_TEST_CASE(a_good_session_begins_the_backoff_anew_and_a_short_one_does_not) {
+BOOST_AUTO_TEST_CASE(a_good_session_begins_the_backoff_again_and_a_short_one_does_not) {
   for (const bool good : {false, true}) {
     Pair pair;
     pair.env.refuses = true;
@@ -340,7 +340,7 @@ BOOST_AUTO_TEST_CASE(a_good_session_begins_the_backoff_anew_and_a_short_one_does
     BOOST_REQUIRE(pair.forwarder->stats().sessions == 1u);
     if (good) pair.pass(61);
     TimeNs longest = 0;
-    for (int i = 0; i < 8; ++i) {  // each new one is cut at once
+    for (int i = 0; i < 8; ++i) {  // each new connection is cut at once
       pair.env.links.at(0)->cut();
       pair.env.read();
       longest = std::max(longest, pair.forwarder->stats().next_attempt_ns - pair.env.wall_ns);
@@ -414,7 +414,7 @@ BOOST_AUTO_TEST_CASE(what_breaks_the_protocol_at_the_collectors_end_is_one_sente
   }
 }
 
-BOOST_AUTO_TEST_CASE(whoever_takes_a_connection_and_says_nothing_is_left) {
+BOOST_AUTO_TEST_CASE(a_peer_that_takes_a_connection_and_says_nothing_is_left) {
   Pair pair;
   std::unique_ptr<io::Stream> accepted;
   auto listener = *pair.env.listen(kAddress, 0, [&](std::unique_ptr<io::Stream> stream) {

@@ -30,8 +30,8 @@ std::string with(std::string bytes, size_t at, char value) {
 
 struct Case {
   std::string name, bytes;
-  size_t records = 0;                 // that are read
-  std::string refused, problem = {};  // words of the error, of the problem; empty: none
+  size_t records = 0;                 // records read
+  std::string refused, problem = {};  // parts of the error and of the problem; empty: none
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
@@ -52,7 +52,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-BOOST_DATA_TEST_CASE(what_can_be_read_is_read_and_the_rest_is_told, boost::unit_test::data::make(cases()),
+BOOST_DATA_TEST_CASE(what_can_be_read_is_read_and_the_rest_is_reported, boost::unit_test::data::make(cases()),
                      c) {
   for (const Compression how : testing::kAllCompressions) {
     SourceFile file;

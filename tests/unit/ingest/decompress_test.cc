@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(cut_data_gives_its_sound_beginning_and_tells_where_it_ends)
       const auto size = static_cast<size_t>(static_cast<double>(bytes.size()) * share);
       const Decoded decoded = decode(std::string_view(bytes).substr(0, size), compression);
       BOOST_TEST(text.starts_with(decoded.text));
-      // zstd gives whole blocks of 128 KiB.
+      // zstd returns whole blocks of 128 KiB.
       BOOST_TEST(static_cast<double>(decoded.text.size()) + (160 << 10) >= share * 1e6);
       BOOST_REQUIRE(decoded.problem);
       BOOST_TEST(decoded.problem->file == "x.log");
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(damage_gives_what_stands_before_it_and_tells_where_it_is) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(garbage_behind_the_last_part_is_told_and_costs_nothing) {
+BOOST_AUTO_TEST_CASE(garbage_behind_the_last_part_is_reported_and_costs_nothing) {
   for (Compression compression : kCompressed) {
     const std::string bytes = compress("sound\n", compression);
     const Decoded decoded = decode(bytes + "some garbage follows", compression);
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(garbage_behind_the_last_part_is_told_and_costs_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(a_bomb_is_stopped_by_its_ratio) {
-  // Twenty frames of 64 MiB of zeros, each a few KB; above the free size the ratio is asked.
+  // Twenty frames of 64 MiB of zeros, a few KB each; above the free size the ratio is checked.
   const std::string frame = zstd(std::string(64 << 20, '\0'));
   std::string bytes;
   for (int i = 0; i < 20; ++i) bytes += frame;
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(a_bomb_is_stopped_by_its_ratio) {
 }
 
 BOOST_AUTO_TEST_CASE(a_window_beyond_the_limit_is_refused) {
-  // A frame's header that asks for a window of 2 GiB, then a last raw block of one byte.
+  // The header of a frame with a window of 2 GiB, then a last raw block of one byte.
   const std::string frame("\x28\xb5\x2f\xfd\x00\xa8\x09\x00\x00x", 10);
   const Decoded decoded = decode(frame, Compression::kZstd);
   BOOST_TEST(decoded.text.empty());

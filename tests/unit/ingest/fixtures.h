@@ -1,5 +1,5 @@
-// What the tests of this room share: a folder that goes away, compressors, and the plain rule of chunks to
-// compare with.
+// Common helpers of this room's tests: a temporary folder, compressors, and a plain implementation of the
+// rule of chunks for comparison.
 #pragma once
 
 #include <lzma.h>
@@ -118,7 +118,7 @@ inline std::vector<Seen> read_stream(StreamReader reader) {
   return all;
 }
 
-// The rule, as its words have it: line by line.
+// The rule of chunks as documented, line by line.
 inline std::vector<Seen> expected_chunks(std::string_view text, const ChunkRule& rule) {
   std::vector<Seen> all(chunk_count(text.size(), rule));
   for (uint64_t i = 0; i < all.size(); ++i) {

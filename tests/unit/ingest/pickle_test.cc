@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(a_list_that_is_its_own_member_and_growth_without_bytes_are_
   BOOST_REQUIRE(cycle && cycle->root);
   BOOST_TEST(cycle->tree.members(*cycle->root).size() == 1u);
   BOOST_TEST(cycle->tree.members(*cycle->root)[0] == *cycle->root);
-  // Each list holds the one before twice: 2^60 values, were they written out.
+  // Each list has the previous one twice: 2^60 values if they were expanded.
   std::string laughs = "\x80\x02]q\x00"s;
   for (int i = 0; i < 60; ++i) laughs += "](h\x00h\x00"s + "eq\x00"s;
   const auto read = read_pickle(laughs + ".");

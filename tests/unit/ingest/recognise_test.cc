@@ -40,7 +40,7 @@ std::string utf16(const std::string& text) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(compression_is_told_by_magic) {
+BOOST_AUTO_TEST_CASE(compression_is_reported_by_magic) {
   for (Compression compression : kAllCompressions)
     BOOST_TEST((compression_of(compress("text", compression)) == compression));
   BOOST_TEST((compression_of("\x5a\x2a\x4d\x18 skippable"s) == Compression::kZstd));

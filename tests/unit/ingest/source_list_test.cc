@@ -36,7 +36,7 @@ void check_names(const SourceList& list, const std::vector<std::string>& expecte
   BOOST_CHECK_EQUAL_COLLECTIONS(names.begin(), names.end(), expected.begin(), expected.end());
 }
 
-// Puts a file in the place of standard input.
+// Replaces standard input by a file.
 class StandardInput {
  public:
   explicit StandardInput(const std::string& path) : saved_(::dup(0)) {
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_missing_argument_is_named_and_the_others_are_listed) {
   BOOST_TEST(list.problems.empty());
 }
 
-BOOST_AUTO_TEST_CASE(links_out_of_the_folder_are_told_and_not_followed) {
+BOOST_AUTO_TEST_CASE(links_out_of_the_folder_are_reported_and_not_followed) {
   TempFolder folder;
   folder.write("out/secret.log", "x\n");
   folder.write("in/a.log", "x\n");
@@ -119,21 +119,21 @@ BOOST_AUTO_TEST_CASE(links_out_of_the_folder_are_told_and_not_followed) {
   };
   link("../out", "in/folder");
   link("../out/secret.log", "in/file");
-  link("a.log", "in/latest");  // met under its own name
+  link("a.log", "in/latest");  // found under its own name
   link(".", "in/loop");
   link("..", "in/up");
   link("nowhere", "in/dangling");
   link("conf/job.toml", "in/job.toml");
   link("self", "in/self");
   const SourceList list = list_sources({folder.path("in")});
-  check_names(list, {"job.toml", "a.log"});  // what it links to is not read as a log, too
+  check_names(list, {"job.toml", "a.log"});  // its target is not read as a log, too
   BOOST_TEST((list.files[0].kind == FileKind::kJob));
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   for (const Problem& problem : list.problems)
-    told.push_back(problem.file.substr(folder.path("in").size() + 1));
+    reported.push_back(problem.file.substr(folder.path("in").size() + 1));
   const std::vector<std::string> expected = {"dangling", "file", "folder", "self", "up"};
-  BOOST_CHECK_EQUAL_COLLECTIONS(told.begin(), told.end(), expected.begin(), expected.end());
-  // A link that is the argument is followed.
+  BOOST_CHECK_EQUAL_COLLECTIONS(reported.begin(), reported.end(), expected.begin(), expected.end());
+  // A link named as an argument is followed.
   link("in", "in-link");
   BOOST_TEST(list_sources({folder.path("in-link")}).files[1].path == folder.path("in-link") + "/a.log");
 }
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(a_pipe_named_as_an_argument_is_recognised_and_read_once) {
   BOOST_TEST(read_small_file(list.files[0], 100).error().text == fifo + ": can be read only once");
 }
 
-BOOST_AUTO_TEST_CASE(a_pipe_that_nobody_writes_to_is_given_up_when_told_to_stop) {
+BOOST_AUTO_TEST_CASE(a_pipe_that_no_one_writes_to_is_given_up_when_asked_to_stop) {
   TempFolder folder;
   BOOST_REQUIRE(::mkfifo(folder.path("fifo").c_str(), 0600) == 0);
   const std::atomic<bool> stop = true;
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(compressed_files_are_recognised_by_what_they_hold) {
       if (list.files[i].size > 0) BOOST_TEST((list.files[i].compression == compression));
     }
     if (compression == Compression::kNone) continue;
-    // Damaged from the start: its reader tells.
+    // Damaged from the start: its reader reports it.
     TempFolder damaged;
     const std::string path = damaged.write("x.log", compress("text\n", compression).substr(0, 8));
     BOOST_TEST((list_sources({path}).files[0].kind == FileKind::kLog));
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(real_files_are_recognised) {
     for (const SourceFile& file : list_sources({data + "/"s + folder}).files) {
       if (file.below.find(part) == std::string::npos) continue;
       ++count;
-      const bool empty = file.kind == FileKind::kEmpty;  // one of them is
+      const bool empty = file.kind == FileKind::kEmpty;  // one of them is empty
       BOOST_TEST((file.kind == kind || empty), file.path << " is " << static_cast<int>(file.kind));
     }
     BOOST_TEST(count > 0, folder);

@@ -24,13 +24,13 @@ SourceFile plain_file(const std::string& path, uint64_t size) {
 
 std::vector<Seen> read_plain(const SourceFile& file, const ChunkRule& rule) {
   std::vector<Seen> all;
-  // From the last to the first: no chunk may need another.
+  // From the last to the first: no chunk may depend on another.
   for (uint64_t i = chunk_count(file.size, rule); i-- > 0;)
     all.insert(all.begin(), seen(read_plain_chunk(file, i, {}, rule).value()));
   return all;
 }
 
-// Lines whose lengths lie around the ends of chunks and the cap of a line.
+// Lines with lengths around the ends of chunks and the limit of a line.
 std::string random_text(std::mt19937& random, const ChunkRule& rule) {
   const auto below = [&](size_t n) { return random() % n; };
   std::string text;
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(holes_are_passed_over_and_change_nothing) {
 BOOST_AUTO_TEST_CASE(a_recycled_buffer_leaves_no_trace) {
   TempFolder folder;
   const SourceFile longer = plain_file(folder.write("a", std::string(5000, 'a') + "\n"), 5001);
-  const SourceFile other = plain_file(folder.write("b", "b\n"), 9);  // it shrank
+  const SourceFile other = plain_file(folder.write("b", "b\n"), 9);  // the file became shorter
   auto chunk = read_plain_chunk(longer, 0).value();
   chunk = read_plain_chunk(other, 0, std::move(chunk)).value();
   BOOST_TEST(chunk.bytes == "b\n");

@@ -1,4 +1,4 @@
-// Certificates made for a test, in a folder: an authority, and whatever it signs.
+// Certificates of a test, in a folder: an authority, and certificates that it signs.
 #pragma once
 
 #include <openssl/evp.h>

@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(a_timer_may_be_destroyed_from_within_its_call) {
   std::unique_ptr<Timer> timer;
   timer = loop.env->timer([&, held = std::string(100, 'x')] {
     timer.reset();
-    seen = held;  // the closure is still there
+    seen = held;  // the closure still exists
     loop.env->stop();
   });
   timer->start(0, kNsPerMs);
@@ -97,10 +97,10 @@ BOOST_AUTO_TEST_CASE(what_is_posted_before_stop_is_done_and_a_stopped_loop_runs_
   BOOST_TEST(done == "ab");
 }
 
-BOOST_AUTO_TEST_CASE(a_worker_works_in_order_on_its_thread_and_tells_on_the_loop) {
+BOOST_AUTO_TEST_CASE(a_worker_works_in_order_on_its_thread_and_calls_back_on_the_loop) {
   RealLoop loop;
   const auto loop_thread = std::this_thread::get_id();
-  std::vector<int> worked, told;
+  std::vector<int> worked, reported;
   int wrong = 0;
   auto worker = *loop.env->worker("a name longer than the kernel keeps");
   for (int i = 0; i < 100; ++i)
@@ -111,14 +111,14 @@ BOOST_AUTO_TEST_CASE(a_worker_works_in_order_on_its_thread_and_tells_on_the_loop
         },
         [&, i] {
           wrong += std::this_thread::get_id() != loop_thread;
-          told.push_back(i);
+          reported.push_back(i);
           if (i == 99) loop.env->stop();
         });
   loop.run();
   BOOST_TEST(wrong == 0);
   BOOST_TEST(worker->queued() == 0u);
-  BOOST_TEST(told.size() == 100u);
-  BOOST_TEST(worked == told);
+  BOOST_TEST(reported.size() == 100u);
+  BOOST_TEST(worked == reported);
 }
 
 BOOST_AUTO_TEST_CASE(workers_do_not_wait_for_one_another) {
@@ -133,30 +133,30 @@ BOOST_AUTO_TEST_CASE(workers_do_not_wait_for_one_another) {
   gate.count_down();
 }
 
-BOOST_AUTO_TEST_CASE(a_destroyed_worker_drops_what_is_queued_and_tells_nothing) {
+BOOST_AUTO_TEST_CASE(a_destroyed_worker_drops_its_queue_without_a_call) {
   RealLoop loop;
   std::latch gate(1);
   std::atomic<bool> second = false;
-  bool told = false;
+  bool reported = false;
   auto worker = *loop.env->worker("w");
   worker->submit(
       [&] {
         loop.env->post([&] { loop.env->stop(); });
         gate.wait();
       },
-      [&] { told = true; });
-  // Its being dropped lets the first go on.
+      [&] { reported = true; });
+  // Dropping it releases the first task.
   std::shared_ptr<void> opens(nullptr, [&](void*) { gate.count_down(); });
   worker->submit([&second, opens = std::move(opens)] { second = true; });
   loop.run();
-  worker.reset();  // waits for the first
+  worker.reset();  // waits for the first task
   loop.env->stop();
   loop.run();
-  BOOST_TEST(!told);
+  BOOST_TEST(!reported);
   BOOST_TEST(!second.load());
 }
 
-BOOST_AUTO_TEST_CASE(an_abandoned_worker_holds_nobody_up_and_outlives_the_env) {
+BOOST_AUTO_TEST_CASE(an_abandoned_worker_holds_no_one_up_and_outlives_the_env) {
   auto gate = std::make_shared<std::latch>(1), ended = std::make_shared<std::latch>(1);
   {
     RealLoop loop;
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(an_abandoned_worker_holds_nobody_up_and_outlives_the_env) {
   ended->wait();
 }
 
-// As where the unit's TasksMax is reached: there is no room for another stack.
+// As at the unit's TasksMax: there is no room for another stack.
 BOOST_AUTO_TEST_CASE(a_thread_that_cannot_be_made_is_an_error) {
   RealLoop loop;
 #ifdef __SANITIZE_ADDRESS__
@@ -186,18 +186,18 @@ BOOST_AUTO_TEST_CASE(a_thread_that_cannot_be_made_is_an_error) {
   BOOST_REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
   const rlimit none{1 << 20, before.rlim_max};
   std::vector<std::unique_ptr<Worker>> workers;
-  std::string told;
+  std::string reported;
   workers.reserve(64);
   BOOST_REQUIRE(::setrlimit(RLIMIT_AS, &none) == 0);
-  for (int i = 0; i < 64 && told.empty(); ++i) {  // stacks of threads that ended are used again
+  for (int i = 0; i < 64 && reported.empty(); ++i) {  // stacks of ended threads are reused
     auto worker = loop.env->worker("one-more");
     if (worker)
       workers.push_back(std::move(*worker));
     else
-      told = worker.error().text;
+      reported = worker.error().text;
   }
   BOOST_REQUIRE(::setrlimit(RLIMIT_AS, &before) == 0);
-  BOOST_TEST(told.starts_with("a thread for one-more: "), told);
+  BOOST_TEST(reported.starts_with("a thread for one-more: "), reported);
 }
 
 BOOST_AUTO_TEST_CASE(a_signal_calls_all_that_watch_it) {

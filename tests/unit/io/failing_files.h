@@ -1,5 +1,5 @@
-// The system's files (or others) with failures at places that a test chooses. Every call of Files and of its
-// handles counts, in one row; closing never fails.
+// The system's files (or others) with failures at chosen calls. All calls of Files and of its handles are
+// counted together; closing never fails.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class FailingFiles : public Files {
   void fail(uint64_t nth, int code, bool for_good = false) {
     fail_at_ = calls_ + nth, code_ = code, for_good_ = for_good;
   }
-  // As fail(), for the calls that `name` names alone: "append", "sync", "open", "rename", "remove",
+  // Like fail(), but only for the calls named `name`: "append", "sync", "open", "rename", "remove",
   // "make_folder", "list", "sync_folder", "space", "read_at", "truncate", "status".
   void fail(const std::string& name, uint64_t nth, int code, bool for_good = false) {
     named_[name] = {by_name_[name] + nth, code, for_good};

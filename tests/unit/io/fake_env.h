@@ -1,4 +1,4 @@
-// An Env without a system: the test moves its clock and chooses its peers.
+// An Env without a system: the test advances its clock and acts as its peers.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 
 namespace culprit::io::testing {
 
-// The test's end of a connection. What is sent while the other end has paused waits, as in the kernel.
+// The test's end of a connection. Bytes for a paused end wait, as in the kernel.
 class FakePeer {
  public:
   void send(std::string_view bytes) { waiting_ += bytes, deliver(); }
   void hang_up() { ended_ = true, deliver(); }
   void fail(Error error) { error_ = std::move(error), hang_up(); }
-  bool is_open() const { return open_; }  // the other end is there
+  bool is_open() const { return open_; }  // the other end exists
   bool is_paused() const { return paused_; }
   size_t waiting() const { return waiting_.size(); }
 
@@ -29,7 +29,7 @@ class FakePeer {
   friend class FakeEnv;
   friend class FakeStream;
 
-  // At most a read's bytes for each call, as a loop does it.
+  // At most one read's size per call, as in a loop.
   void deliver() {
     constexpr size_t kReadBytes = 64 << 10;
     while (open_ && !paused_ && !waiting_.empty()) {
@@ -80,7 +80,7 @@ class FakeEnv : public Env {
  public:
   TimeNs wall_ns = 1'763'700'000 * kNsPerSecond, monotonic_ns = kNsPerSecond;
 
-  // Time passes, and the timers that fall due call in their order.
+  // Advances the time; due timers call in order.
   void advance(TimeNs ns) {
     for (const TimeNs end = monotonic_ns + ns;;) {
       FakeTimer* next = nullptr;
@@ -95,7 +95,7 @@ class FakeEnv : public Env {
       read();
     }
   }
-  // What waits is read by those who have gone on reading.
+  // Delivers waiting bytes to the ends that resumed reading.
   virtual void read() {
     for (size_t i = 0; i < peers_.size(); ++i) peers_[i]->deliver();
   }
@@ -157,7 +157,7 @@ class FakeEnv : public Env {
     std::function<void()> call;
     TimeNs due_ns = kNoTime, repeat_ns = 0;
   };
-  // Works when it is asked to.
+  // Works on request.
   struct FakeWorker final : Worker {
     explicit FakeWorker(FakeEnv& env_in) : env(env_in) {}
     void submit(std::function<void()> work, std::function<void()> done) override {

@@ -128,15 +128,15 @@ BOOST_AUTO_TEST_CASE(each_refusal_names_the_path_and_the_reason) {
   Folder folder;
   Files& files = real_files();
   const std::string none = folder / "none", reason = ": no such file or directory";
-  std::vector<std::pair<Error, std::string>> told;
-  told.emplace_back(files.open(none, OpenFor::kRead).error(), none + reason);
-  told.emplace_back(files.open(none, OpenFor::kAppend).error(), none + reason);
-  told.emplace_back(files.rename(none, none + "2").error(), none + " to " + none + "2" + reason);
-  told.emplace_back(files.remove(none).error(), none + reason);
-  told.emplace_back(files.list(none).error(), none + reason);
-  told.emplace_back(files.sync_folder(none).error(), none + reason);
-  told.emplace_back(files.space(none).error(), none + reason);
-  for (const auto& [error, text] : told) {
+  std::vector<std::pair<Error, std::string>> reported;
+  reported.emplace_back(files.open(none, OpenFor::kRead).error(), none + reason);
+  reported.emplace_back(files.open(none, OpenFor::kAppend).error(), none + reason);
+  reported.emplace_back(files.rename(none, none + "2").error(), none + " to " + none + "2" + reason);
+  reported.emplace_back(files.remove(none).error(), none + reason);
+  reported.emplace_back(files.list(none).error(), none + reason);
+  reported.emplace_back(files.sync_folder(none).error(), none + reason);
+  reported.emplace_back(files.space(none).error(), none + reason);
+  for (const auto& [error, text] : reported) {
     BOOST_TEST(error.text == text);
     BOOST_TEST((error.code == ErrorCode::kNotFound));
   }
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(each_refusal_names_the_path_and_the_reason) {
 BOOST_AUTO_TEST_CASE(a_write_that_a_limit_cuts_short_is_an_error) {
   Folder folder;
   auto file = opened(real_files(), folder / "f", OpenFor::kCreate);
-  // The largest size of a file is the one limit that needs no disk: the first write takes a part.
+  // The limit of the file size needs no disk: the first write is partial.
   rlimit before;
   ::getrlimit(RLIMIT_FSIZE, &before);
   const rlimit small = {10, before.rlim_max};
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(a_write_that_a_limit_cuts_short_is_an_error) {
   BOOST_TEST(content(*file) == "0123456789");
 }
 
-BOOST_AUTO_TEST_CASE(failing_files_fail_where_they_are_told_to) {
+BOOST_AUTO_TEST_CASE(failing_files_fail_where_they_are_asked_to) {
   Folder folder;
   FailingFiles files;
   auto file = opened(files, folder / "f", OpenFor::kCreate);

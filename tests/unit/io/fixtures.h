@@ -1,5 +1,5 @@
-// What the tests of io share: a folder of their own, the real Env run until something has happened, and the
-// other end of a socket.
+// Common helpers of io's tests: a temporary folder, the real Env run until an event, and the other end of a
+// socket.
 #pragma once
 
 #include <netinet/in.h>
@@ -74,7 +74,7 @@ class Client {
   void send(std::string_view bytes) {
     BOOST_REQUIRE_EQUAL(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL), ssize_t(bytes.size()));
   }
-  // What fits into the kernel's buffer.
+  // Sends as much as fits into the kernel's buffer.
   size_t send_some(std::string_view bytes) {
     const ssize_t n = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     return n < 0 ? 0 : static_cast<size_t>(n);

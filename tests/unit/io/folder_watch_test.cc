@@ -16,29 +16,29 @@ namespace {
 struct Watched {
   Watched() {
     watch = std::move(*loop.env->folder_watch([this](const std::string& changed) {
-      ++told[changed];
+      ++reported[changed];
       loop.env->stop();
     }));
   }
-  // The reports until none comes for the collection time.
+  // All reports until none arrives for the collection time.
   std::map<std::string, int> after(const std::function<void()>& change) {
-    told.clear();
+    reported.clear();
     change();
     loop.run();
     auto quiet = loop.env->timer([this] { loop.env->stop(); });
     quiet->start(220 * kNsPerMs);
     loop.run();
-    return told;
+    return reported;
   }
   Folder folder;
   RealLoop loop;
   std::unique_ptr<FolderWatch> watch;
-  std::map<std::string, int> told;
+  std::map<std::string, int> reported;
 };
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(each_kind_of_change_is_told, Watched) {
+BOOST_FIXTURE_TEST_CASE(each_kind_of_change_is_reported, Watched) {
   const std::string file = folder / "f", other = folder / "g";
   BOOST_REQUIRE(watch->add(folder.path));
   std::ofstream out;
@@ -62,7 +62,7 @@ BOOST_FIXTURE_TEST_CASE(each_kind_of_change_is_told, Watched) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(many_changes_are_told_once_for_each_folder, Watched) {
+BOOST_FIXTURE_TEST_CASE(many_changes_are_reported_once_for_each_folder, Watched) {
   for (const char* name : {"a", "b", "c"}) {
     std::filesystem::create_directory(folder / name);
     BOOST_REQUIRE(watch->add(folder / name));
@@ -79,7 +79,7 @@ BOOST_FIXTURE_TEST_CASE(a_folder_that_was_removed_from_the_watch_is_quiet, Watch
   std::filesystem::create_directory(folder / "a");
   BOOST_REQUIRE(watch->add(folder.path));
   BOOST_REQUIRE(watch->add(folder / "a"));
-  BOOST_REQUIRE(watch->add(folder / "a"));  // twice is once
+  BOOST_REQUIRE(watch->add(folder / "a"));  // a repeated add has no effect
   watch->remove(folder / "a");
   watch->remove(folder / "a");
   const auto seen = after([&] {
@@ -90,7 +90,7 @@ BOOST_FIXTURE_TEST_CASE(a_folder_that_was_removed_from_the_watch_is_quiet, Watch
   BOOST_TEST(seen.count(folder.path) == 1u);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_folder_of_two_names_is_told_by_both, Watched) {
+BOOST_FIXTURE_TEST_CASE(a_folder_of_two_names_is_reported_by_both, Watched) {
   std::filesystem::create_directory(folder / "a");
   std::filesystem::create_directory_symlink(folder / "a", folder / "link");
   BOOST_REQUIRE(watch->add(folder / "a"));
@@ -109,7 +109,7 @@ BOOST_FIXTURE_TEST_CASE(a_folder_that_comes_back_can_be_added_again, Watched) {
   std::filesystem::create_directory(folder / "a");
   BOOST_REQUIRE(watch->add(folder / "a"));
   BOOST_TEST(after([&] { std::ofstream(folder / "a/x") << "x"; }).size() == 1u);
-  // And where another took its name before anybody saw that it went.
+  // Also if another folder got its name before the deletion was noticed.
   std::filesystem::rename(folder / "a", folder / "b");
   std::filesystem::create_directory(folder / "a");
   BOOST_REQUIRE(watch->add(folder / "a"));
@@ -148,7 +148,7 @@ BOOST_FIXTURE_TEST_CASE(an_overflow_tells_all_folders, Watched) {
   int most = 16384;
   setting >> most;
   const auto seen = after([&] {
-    for (int i = 0; i <= most / 4; ++i)  // four events or more each, never twice the same in a row
+    for (int i = 0; i <= most / 4; ++i)  // at least four events each, never the same twice in a row
       for (const char* name : {"a", "b"}) {
         const std::string file = folder / name + "/x";
         std::ofstream(file) << "x";

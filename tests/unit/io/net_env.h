@@ -1,5 +1,5 @@
-// A FakeEnv with a network in memory: connections between its own two ends, which a test may slow down, cut
-// within a message, or leave half open. Nothing is delivered from within a write.
+// A FakeEnv with a network in memory: connections between two ends in it, which a test may slow down, cut
+// within a message, or leave half-open. No delivery happens within a write.
 #pragma once
 
 #include <algorithm>
@@ -9,20 +9,20 @@
 
 namespace culprit::io::testing {
 
-// A connection; end 0 has connected, end 1 was accepted.
+// A connection; end 0 connected, end 1 accepted.
 struct Link {
   struct End {
     Stream::Handlers handlers;
-    std::string wire;        // on its way to this end
+    std::string wire;        // bytes on the way to this end
     uint64_t delivered = 0;  // to this end
     bool open = true, started = false, paused = false, ended = false;
-    bool hung_up = false;  // the other end is gone
-    bool told = true;      // the other end knows that its bytes were taken
+    bool hung_up = false;  // the other end is closed
+    bool reported = true;  // the other end knows that its bytes were accepted
   };
   End ends[2];
-  bool half_open = false;               // nothing comes through any more, not even an end
-  uint64_t cut_at[2] = {~0ull, ~0ull};  // bytes to an end after which both have an error
-  uint64_t bytes_per_second = 0;        // 0: any
+  bool half_open = false;               // no bytes arrive any more, not even the end
+  uint64_t cut_at[2] = {~0ull, ~0ull};  // bytes to an end after which both ends have an error
+  uint64_t bytes_per_second = 0;        // 0: no limit
   TimeNs moved_ns = 0;
   double may_move = 0;
   std::string address;
@@ -43,7 +43,7 @@ class NetStream final : public Stream {
   void resume() override { own().paused = false; }
   void write(std::string bytes) override {
     if (!other().open && !link_->half_open) return;
-    other().wire += bytes, other().told = false;
+    other().wire += bytes, other().reported = false;
   }
   size_t unsent() const override { return link_->ends[1 - end_].wire.size(); }
   std::optional<PeerCredentials> peer() const override { return std::nullopt; }
@@ -62,7 +62,7 @@ class NetEnv : public FakeEnv {
   std::vector<std::shared_ptr<Link>> links;
   bool refuses = false;  // connections
   size_t largest_read = 64 << 10;
-  std::function<void(Link&)> on_link;  // as it comes to be
+  std::function<void(Link&)> on_link;  // called for each new connection
   uint64_t connections = 0;
 
   Result<std::unique_ptr<Listener>> listen(const std::string& address, uint32_t,
@@ -95,7 +95,7 @@ class NetEnv : public FakeEnv {
     call(std::make_unique<NetStream>(link, 1));
     return std::make_unique<NetStream>(link, 0);
   }
-  // Everything that can happen now has happened.
+  // Runs everything that can happen now.
   void read() override {
     for (bool moved = true; moved;) {
       moved = !posted_.empty();
@@ -151,7 +151,7 @@ class NetEnv : public FakeEnv {
       return true;
     }
     if (!end.wire.empty()) return false;
-    if (!std::exchange(end.told, true)) {
+    if (!std::exchange(end.reported, true)) {
       Link::End& writer = link.ends[1 - to];
       const auto call = writer.handlers.on_sent;
       if (writer.open && call) call();

@@ -15,7 +15,7 @@ BOOST_AUTO_TEST_SUITE(streams)
 
 namespace {
 
-// A server that keeps what it is sent.
+// A server that keeps the received bytes.
 struct Server {
   explicit Server(RealLoop& loop_in, const std::string& address, uint32_t mode = 0600) : loop(loop_in) {
     auto opened = loop.env->listen(address, mode, [this](std::unique_ptr<Stream> stream) {
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_unix_stream_carries_bytes_both_ways_and_knows_its_peer) {
   BOOST_TEST(server.ended == "end");
 }
 
-BOOST_AUTO_TEST_CASE(a_tcp_stream_carries_bytes_both_ways_at_the_port_that_is_told) {
+BOOST_AUTO_TEST_CASE(a_tcp_stream_carries_bytes_both_ways_at_the_port_that_is_reported) {
   RealLoop loop;
   Server server(loop, "127.0.0.1:0");
   server.on_stream = [](Stream& stream) { stream.write("hello"); };
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(a_stream_may_be_destroyed_from_within_its_calls) {
                        if (!at_end) leave();
                      },
                      [&, leave](const Error*) { leave(); }});
-      stream->write(std::string(1 << 20, 'x'));  // under way when it goes
+      stream->write(std::string(1 << 20, 'x'));  // still being sent when the stream is destroyed
     });
     Client client(Client::to_unix(folder / "s"));
     client.send("abc");
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(a_listener_may_be_destroyed_from_within_its_call) {
   BOOST_TEST(calls == 1);
 }
 
-BOOST_AUTO_TEST_CASE(a_socket_that_nobody_serves_is_replaced_and_its_own_is_removed) {
+BOOST_AUTO_TEST_CASE(a_socket_that_no_one_serves_is_replaced_and_its_own_is_removed) {
   RealLoop loop;
   Folder folder;
   const int stale = ::socket(AF_UNIX, SOCK_STREAM, 0);
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(a_socket_that_nobody_serves_is_replaced_and_its_own_is_remo
     loop.run();
     BOOST_TEST(server.received == "abc");
   }
-  BOOST_TEST(std::filesystem::is_empty(folder.path));  // no temporary name is left either
+  BOOST_TEST(std::filesystem::is_empty(folder.path));  // and no temporary name is left
 }
 
 BOOST_AUTO_TEST_CASE(a_listener_leaves_a_socket_that_took_its_place) {
@@ -248,7 +248,7 @@ BOOST_AUTO_TEST_CASE(without_descriptors_connections_wait_and_are_counted) {
   give_back->start(kNsPerMs, kNsPerMs);
   loop.run();
   BOOST_TEST(server.received == "abc");
-  BOOST_TEST(server.listener->descriptors_missing() >= 1u);  // each time that it was tried in vain
+  BOOST_TEST(server.listener->descriptors_missing() >= 1u);  // counts each failed attempt
 }
 
 BOOST_AUTO_TEST_SUITE_END()

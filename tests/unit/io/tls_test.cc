@@ -17,7 +17,7 @@ using Credentials = std::shared_ptr<const TlsCredentials>;
 
 struct Side {
   std::unique_ptr<TlsStream> stream;
-  std::string said, received, ended;  // "ok" or why not
+  std::string said, received, ended;  // "ok" or the reason
   void begin(NetEnv& env, std::unique_ptr<Stream> below, Credentials with, TlsStream::Options options) {
     stream = std::make_unique<TlsStream>(env, std::move(below), std::move(with), std::move(options),
                                          [this](Status status) {
@@ -35,7 +35,7 @@ struct Ends {
   NetEnv env;
   Side server, client;
   std::unique_ptr<Listener> listener;
-  std::unique_ptr<Stream> plain;  // instead of a client with TLS
+  std::unique_ptr<Stream> plain;  // in place of a client with TLS
   void connect(Credentials of_server, Credentials of_client, const std::string& name = "collector.example") {
     listener = *env.listen("c:1", 0, [this, of_server](std::unique_ptr<Stream> below) {
       const std::string address = below->address();

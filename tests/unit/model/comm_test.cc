@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_header_is_refused_with_the_reason) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_record_that_cannot_be_is_told_apart) {
+BOOST_AUTO_TEST_CASE(a_record_that_cannot_be_is_distinguished) {
   CommRecord sound;
   sound.start_ns = 1'000;
   sound.end_ns = 2'000;

@@ -9,7 +9,7 @@ using namespace culprit;
 
 namespace {
 
-std::string told(LoopBatch& batch) {
+std::string reported(LoopBatch& batch) {
   std::string out;
   batch.each(
       [&](std::span<const MetricRow> rows) {
@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_SUITE(loop_batch)
 BOOST_AUTO_TEST_CASE(rows_and_events_outlive_their_lines_in_the_order_in_which_they_came) {
   LoopBatch batch;
   for (int step = 0; step < 3; ++step) {
-    // On the heap and overwritten: nothing of it may be looked at afterwards.
+    // On the heap and overwritten: later code must not refer to it.
     auto name = std::make_unique<std::string>("a metric with a name that is long");
     auto digest = std::make_unique<std::string>("param");
     const MetricValue values[] = {{*name, 0.5 * step}, {"loss", 1}};
@@ -56,12 +56,12 @@ BOOST_AUTO_TEST_CASE(rows_and_events_outlive_their_lines_in_the_order_in_which_t
   }
   batch.set_host("node-1");
   LoopBatch moved = std::move(batch);
-  BOOST_TEST(told(moved) ==
+  BOOST_TEST(reported(moved) ==
              "[node-1/7@0 a metric with a name that is long=0 loss=1;]other/replay where=\"same\" equal=true"
              "[node-1/7@1 a metric with a name that is long=0.5 loss=1 param:abc;"
              "node-1/7@2 a metric with a name that is long=1 loss=1;]");
   moved.clear();
-  BOOST_TEST((moved.empty() && told(moved).empty()));
+  BOOST_TEST((moved.empty() && reported(moved).empty()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

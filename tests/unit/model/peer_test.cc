@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(what_is_sent_is_what_comes) {
   std::string all;
   for (const Message& message : samples()) all += encode(message);
   size_t count = 0;
-  for (const char c : all) {  // however it is cut
+  for (const char c : all) {  // cut anywhere
     splitter.add({&c, 1});
     auto message = splitter.next();
     BOOST_REQUIRE(message);

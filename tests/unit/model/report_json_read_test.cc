@@ -1,4 +1,4 @@
-// What to_json wrote comes back whole, and what is no report is refused with a sentence.
+// The output of to_json is read back completely, and other input is refused with a sentence.
 #include "model/report_json_read.h"
 
 #include <algorithm>
@@ -46,14 +46,14 @@ Report full() {
   r.indicating.push_back({"a <*> b", 0.75, 2, {"spatial"}, {{"node-3", "a.log", 1}, {}}, "", kNoTime});
   r.iterations = {{7, 0.5, {"node-3"}}};
   Irregularity spell;
-  spell.first_step = 3, spell.last_step = 5, spell.kind = "gpu", spell.comm = ~uint64_t{0};
+  spell.first_step = 3, spell.last_step = 5, spell.kind = SlowPart::kGpu, spell.comm = ~uint64_t{0};
   Suspect one = suspect("node-3", 0.5);
   one.single = true, one.rank = 131, one.device = 3;
   spell.suspects = {one};
   spell.links = d.links;
   spell.chain = {{131, "all_reduce", 7, 8, 412.5}};
   r.irregularities = {spell};
-  r.numerics = {{810, 812, "sdc", {131}, {"grad_norm"}, 0.5, "Roll back."}};
+  r.numerics = {{810, 812, NumericClass::kSdc, {131}, {"grad_norm"}, 0.5, "Roll back."}};
   r.hang = Hang{11, {{{"train.py:forward:120"}, {131}, true}}, {one}};
   r.problems = {{"b.zst", 17, "ends early"}, {"", std::nullopt, "clocks differ"}};
   r.cut = {{"suspects", 4}};
@@ -91,20 +91,20 @@ BOOST_AUTO_TEST_CASE(charts_come_back_where_they_are_asked_for) {
   r.curves.rows = {{7, "node-0", {0, 1}}};
   r.curves.ranks = 8;
   BOOST_CHECK(to_json(r).find("charts") == std::string::npos);
-  const std::string text = to_json(r, Charts::kTold);
+  const std::string text = to_json(r, Charts::kIncluded);
   const auto back = report_from_json(text);
   BOOST_REQUIRE(back);
-  BOOST_CHECK_EQUAL(to_json(*back, Charts::kTold), text);
+  BOOST_CHECK_EQUAL(to_json(*back, Charts::kIncluded), text);
   BOOST_CHECK(back->comm.step_ms == r.comm.step_ms && back->comm.rows.at(0).excess_ms[1] == 90);
   BOOST_CHECK(back->curves.curves.at(0).worst == r.curves.curves[0].worst);
   BOOST_CHECK(std::isnan(back->curves.curves[0].median.at(1)));
   BOOST_CHECK(back->curves.curves[0].not_finite == r.curves.curves[0].not_finite);
-  const std::string none = to_json(Report{}, Charts::kTold);
-  BOOST_CHECK_EQUAL(to_json(report_from_json(none).value(), Charts::kTold), none);
+  const std::string none = to_json(Report{}, Charts::kIncluded);
+  BOOST_CHECK_EQUAL(to_json(report_from_json(none).value(), Charts::kIncluded), none);
 }
 
 BOOST_AUTO_TEST_CASE(a_chart_of_a_long_job_has_bounded_points_and_its_slow_step) {
-  const auto back = report_from_json(to_json(with_steps(100'003, 77'777), Charts::kTold));
+  const auto back = report_from_json(to_json(with_steps(100'003, 77'777), Charts::kIncluded));
   BOOST_REQUIRE(back);
   const CommSteps& c = back->comm;
   BOOST_CHECK_EQUAL(c.steps.size(), limits::kNumericPoints);

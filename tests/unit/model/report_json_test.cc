@@ -1,4 +1,4 @@
-// The JSON form of a report keeps formats.md section 7, whatever is in the report.
+// The JSON form of a report satisfies formats.md section 7 for any content.
 #include "model/report_json.h"
 
 #include <boost/test/unit_test.hpp>
@@ -44,7 +44,7 @@ Report full() {
   Report r;
   r.job.id = "j1";
   r.job.first_ns = 5;
-  r.job.last_ns = -7;  // before the epoch is a time too
+  r.job.last_ns = -7;  // a time before the epoch is valid
   Diagnosis d;
   d.id = "d1";
   d.rule = "nvidia.xid.79";
@@ -64,13 +64,13 @@ Report full() {
   r.indicating.push_back({"a <*> b", 0.7, 2, {"spatial"}, {{"node-3", "runs/a.log", 1}}, "a 1 b", 5});
   r.iterations = {{7, 0.5, {"node-3"}}};
   Irregularity spell;
-  spell.first_step = 3, spell.last_step = 5, spell.kind = "gpu", spell.comm = ~uint64_t{0};
+  spell.first_step = 3, spell.last_step = 5, spell.kind = SlowPart::kGpu, spell.comm = ~uint64_t{0};
   Suspect one = suspect("node-3", 0.8), whole = suspect("node-4", 0.1);
   one.single = true, one.rank = 131, one.device = 3;
   spell.suspects = {one, whole};
   spell.chain = {{131, "all_reduce", 7, 8, 412.5}};
   r.irregularities = {spell};
-  r.numerics = {{810, 812, "sdc", {131}, {"grad_norm"}, 0.9, "Roll back."}};
+  r.numerics = {{810, 812, NumericClass::kSdc, {131}, {"grad_norm"}, 0.9, "Roll back."}};
   r.hang = Hang{11, {{{"train.py:forward:120"}, {131}, true}}, {one}};
   r.problems = {{"runs/b.zst", 17, "ends early"}};
   r.cut = {{"suspects", 4}};
@@ -151,18 +151,18 @@ BOOST_AUTO_TEST_CASE(places_of_irregularities_and_hang_name_one_rank) {
   check_keys(list[0], kSinglePlaceKeys);
   BOOST_TEST(list[0]["rank"] == 131);
   BOOST_TEST(list[0]["device"] == 3);
-  check_keys(list[1], kSinglePlaceKeys);  // the whole host is meant
+  check_keys(list[1], kSinglePlaceKeys);  // the subject is the whole host
   BOOST_TEST(list[1]["rank"].is_null());
   BOOST_TEST(list[1]["device"].is_null());
   check_keys(json["hang"]["suspects"][0], kSinglePlaceKeys);
 }
 
 BOOST_AUTO_TEST_CASE(scores_are_held_within_0_and_1) {
-  for (const auto& [given, told] : std::vector<std::pair<double, double>>{
+  for (const auto& [given, reported] : std::vector<std::pair<double, double>>{
            {-0.1, 0}, {0, 0}, {0.25, 0.25}, {1, 1}, {1.0001, 1}, {INFINITY, 1}, {NAN, 0}}) {
     Report r;
     r.suspects = {suspect("a", given)};
-    BOOST_TEST(parsed(r)["suspects"][0]["score"].get<double>() == told);
+    BOOST_TEST(parsed(r)["suspects"][0]["score"].get<double>() == reported);
   }
 }
 
@@ -187,14 +187,14 @@ BOOST_AUTO_TEST_CASE(any_bytes_give_valid_utf8_on_one_line) {
       {"\xff\xc0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
       {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},  // half of a surrogate pair
       {"nel \xc2\x85 ls \xe2\x80\xa8 ps \xe2\x80\xa9", "nel \xc2\x85 ls \xe2\x80\xa8 ps \xe2\x80\xa9"}};
-  for (const auto& [given, told] : cases) {
+  for (const auto& [given, reported] : cases) {
     Report r = full();
     r.verdict.reset();
     r.diagnoses[0].evidence[0].text = given;
     const std::string text = to_json(r);
     for (const char* end : {"\n", "\r", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9", "\x1b"})
       BOOST_TEST(text.find(end) == std::string::npos);
-    BOOST_TEST(parsed(r)["diagnoses"][0]["evidence"][0]["text"].get<std::string>() == told);
+    BOOST_TEST(parsed(r)["diagnoses"][0]["evidence"][0]["text"].get<std::string>() == reported);
   }
 }
 
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(words_are_those_of_the_format_and_read_back) {
   const auto check = [](auto first, const Names& words) {
     using Enum = decltype(first);
     for (size_t i = 0; i < words.size(); ++i) {
-      BOOST_TEST(word(static_cast<Enum>(i)) == words[i]);
+      BOOST_TEST(to_string(static_cast<Enum>(i)) == words[i]);
       BOOST_TEST((from_word<Enum>(words[i]) == static_cast<Enum>(i)));
     }
     BOOST_TEST(!from_word<Enum>("no such word"));
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(words_are_those_of_the_format_and_read_back) {
         {"gpu",         "gpu_memory", "nvlink",     "pcie",         "network", "nccl_comm", "host_memory",
          "host_kernel", "storage",    "cpu",        "cuda_runtime", "driver",  "framework", "user_code",
          "user_config", "user_data",  "dependency", "platform",     "numeric", "unknown"});
-  BOOST_TEST(word(Component::kUnknown) == "unknown");
+  BOOST_TEST(to_string(Component::kUnknown) == "unknown");
   check(Symptom::kLaunchFailure, {"launch_failure", "crash", "hang", "slowdown", "numeric", "other"});
   check(Stage::kLaunch, {"launch", "init", "iterative", "checkpoint", "teardown"});
   check(ActionKind::kIsolate,
@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(keep_top_cuts_each_list_to_its_best_and_tells_how_many) {
   Report r;
   for (int i = 0; i < 5; ++i) {
     r.suspects.push_back(suspect("node-" + std::to_string(i), 0.9 - 0.1 * i));
-    r.iterations.push_back({i, i == 1 || i == 4 ? 0.9 : 0.1, {}});  // these run by step, not by score
+    r.iterations.push_back({i, i == 1 || i == 4 ? 0.9 : 0.1, {}});  // in order of steps, not of scores
     Irregularity spell;
     spell.first_step = 10 * i, spell.last_step = 10 * i + (i == 0 ? 9 : 0), spell.cost_ms = 10 + i;
     r.irregularities.push_back(spell);

@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(each_route_asks_for_what_it_names) {
   BOOST_CHECK(get("/metrics").has("text/plain; version=0.0.4"));
 }
 
-BOOST_AUTO_TEST_CASE(wrong_parameters_are_told_in_a_sentence) {
+BOOST_AUTO_TEST_CASE(wrong_parameters_are_reported_in_a_sentence) {
   const std::pair<std::string, const char*> cases[] = {
       {request("GET", "/v1/diagnoses?since_ns=yesterday"), "'yesterday' is not a whole number"},
       {request("GET", "/v1/diagnoses?since_ns="), "not a whole number"},
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(wrong_parameters_are_told_in_a_sentence) {
   BOOST_CHECK_EQUAL(source.asked, "");
 }
 
-BOOST_AUTO_TEST_CASE(health_is_503_where_nothing_goes_on) {
+BOOST_AUTO_TEST_CASE(health_is_503_without_progress) {
   BOOST_CHECK_EQUAL(get("/healthz").status, 200);
   source.healthy = false;
   const Answered a = get("/healthz");
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(evidence_that_cannot_be_read_on_breaks_off) {
   BOOST_CHECK_EQUAL(a.body.find("\r\n0\r\n"), std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(events_come_as_they_happen_to_those_who_asked_for_them) {
+BOOST_AUTO_TEST_CASE(events_are_sent_at_once_to_subscribed_clients) {
   Wire all(env, server->address()), one(env, server->address());
   all.send(request("GET", "/v1/events"));
   one.send(request("GET", "/v1/events?job=b"));
@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(events_come_as_they_happen_to_those_who_asked_for_them) {
   BOOST_CHECK_EQUAL(api.events().clients(), 1u);
 }
 
-BOOST_AUTO_TEST_CASE(who_comes_back_gets_what_was_missed) {
+BOOST_AUTO_TEST_CASE(a_client_that_reconnects_gets_missed_events) {
   std::string id;
   {
     Wire wire(env, server->address());
@@ -151,12 +151,12 @@ BOOST_AUTO_TEST_CASE(who_comes_back_gets_what_was_missed) {
   const std::string& got = wire.read_until("data: 2");
   BOOST_CHECK_NE(got.find("data: 2"), got.npos);
   BOOST_CHECK_EQUAL(got.find("data: 1"), got.npos);
-  Wire other(env, server->address());  // another run's id: all that is kept
+  Wire other(env, server->address());  // an id of another run: all kept events
   other.send(request("GET", "/v1/events", "Last-Event-ID: 77-1\r\n"));
   BOOST_CHECK_NE(other.read_until("data: 2").find("data: 1"), std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(a_slow_watcher_loses_events_and_is_told_how_many) {
+BOOST_AUTO_TEST_CASE(a_slow_watcher_loses_events_and_is_reported_how_many) {
   Wire wire(env, server->address());
   wire.send(request("GET", "/v1/events"));
   wire.read_until("retry");

@@ -1,4 +1,4 @@
-// An app that knows one job, for tests of the API and of its clients.
+// An app with one job, for tests of the API and of its clients.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@ class FakeReader final : public EvidenceReader {
 class FakeSource final : public ApiSource {
  public:
   bool healthy = true;
-  std::string asked;  // the last question
+  std::string asked;  // the last query
   std::string report_json = R"({"schema":"culprit.report/1","job":{"id":"j/1"},"verdict":null})";
   std::vector<EvidenceChunk> chunks;
   bool evidence_fails = false;

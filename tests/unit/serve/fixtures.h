@@ -1,5 +1,4 @@
-// A loop whose clock stands still until a test moves it, a server in it, and clients that write whatever
-// bytes a test wants. One thread.
+// A loop with a clock that a test moves, a server in it, and clients that write any bytes. One thread.
 #pragma once
 
 #include <arpa/inet.h>
@@ -57,7 +56,7 @@ class ManualEnv final : public io::Env {
   }
   void stop() override { stopped_ = true; }
 
-  // Timers that are due, posts, descriptors that can be read; waits for those at most `wait_ms`.
+  // Runs due timers, posts and readable descriptors; waits for descriptors at most `wait_ms`.
   void turn(int wait_ms) {
     for (const auto& call : std::exchange(posted_, {})) call();
     for (ManualTimer* t : std::vector<ManualTimer*>(timers_.begin(), timers_.end())) {
@@ -158,7 +157,7 @@ class Wire {
     }
   }
 
-  // Reads until `enough`, the server's end, or nothing comes for long.
+  // Reads until `enough`, the server's end, or a time without bytes.
   std::string& read_until(const std::function<bool(const std::string&)>& enough) {
     char part[16 << 10];
     for (int quiet = 0; quiet < 100 && !enough(got_);) {

@@ -1,4 +1,4 @@
-// What the server promises to clients, good and bad ones.
+// Behaviour of the server towards correct and faulty clients.
 #include "serve/http_server.h"
 
 #include <sys/stat.h>
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(an_answer_may_come_later) {
   wire.send(request("GET", "/later"));
   for (int i = 0; i < 20 && kept.empty(); ++i) env.turn(2);
   BOOST_REQUIRE_EQUAL(kept.size(), 1u);
-  env.advance(100 * kNsPerSecond);  // the handler's time is not the client's
+  env.advance(100 * kNsPerSecond);  // the time of the handler does not count against the client
   BOOST_CHECK_EQUAL(ask(request("GET", "/echo/a")).status, 200);
   kept[0].send({200, "text/plain", "at last", {}});
   BOOST_CHECK_EQUAL(answered(wire.read_all()).body, "at last");
@@ -172,8 +172,8 @@ BOOST_AUTO_TEST_CASE(a_stream_that_begins_after_the_server_is_closed_from_its_be
   stream->on_ready([held] {});
   BOOST_CHECK(stream->closed());
   BOOST_CHECK_EQUAL(closed, 1);
-  BOOST_CHECK_EQUAL(held.use_count(), 1);  // who copies bytes into it is let go
-  stream->write("nobody");
+  BOOST_CHECK_EQUAL(held.use_count(), 1);  // the callbacks are released
+  stream->write("unread");
   stream->finish();
   BOOST_CHECK_EQUAL(stream->queued(), 0u);
 }
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(a_streamed_body_waits_for_its_client) {
     stream->finish();
   });
   for (int i = 0; i < 50; ++i) env.turn(1);
-  BOOST_CHECK_LT(asked, 20);  // the client reads nothing: what it has not taken is not read
+  BOOST_CHECK_LT(asked, 20);  // the client reads nothing, so no more is requested
   const std::string& got = wire.read_all();
   BOOST_CHECK_EQUAL(asked, 40);
   BOOST_CHECK_GT(got.size(), 39 * part.size());
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(a_body_that_breaks_off_is_seen_to) {
   BOOST_CHECK_EQUAL(got.find("\r\n0\r\n"), got.npos);  // no last chunk
 }
 
-BOOST_AUTO_TEST_CASE(who_goes_away_in_mid_stream_is_told_to_the_writer) {
+BOOST_AUTO_TEST_CASE(a_client_that_leaves_in_mid_stream_is_reported_to_the_writer) {
   open_local();
   auto wire = std::make_unique<Wire>(env, server->address());
   wire->send(request("GET", "/stream"));
@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(who_goes_away_in_mid_stream_is_told_to_the_writer) {
     env.turn(2);
   }
   BOOST_CHECK(closed && stream->closed());
-  stream->write("nobody");
+  stream->write("unread");
   BOOST_CHECK_EQUAL(stream->queued(), 0u);
 }
 
@@ -319,7 +319,7 @@ BOOST_AUTO_TEST_CASE(an_old_socket_is_replaced_and_a_served_one_is_not) {
   BOOST_CHECK(HttpServer::start(env, {"unix:" + old}, {}));
 }
 
-BOOST_AUTO_TEST_CASE(an_address_that_cannot_be_served_is_told_in_a_sentence) {
+BOOST_AUTO_TEST_CASE(an_address_that_cannot_be_served_is_reported_in_a_sentence) {
   open_tcp();
   std::ofstream(folder / "file") << "x";
   const std::pair<std::string, const char*> cases[] = {

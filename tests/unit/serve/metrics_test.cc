@@ -22,7 +22,7 @@ std::string sample() {
   text.histogram("culprit_turn_seconds", "Turns of the loop.")
       .value({bounds, counts, 2.75})
       .value({bounds, counts, 1}, {{"room", "store"}});
-  return text.take();
+  return text.finish();
 }
 
 BOOST_AUTO_TEST_CASE(the_text_is_prometheus_0_0_4) {

@@ -1,4 +1,4 @@
-// Promises of simulated communication traces. Each test writes into a folder of its own below the temporary
+// Properties of simulated communication traces. Each test writes into a folder of its own below the temporary
 // one.
 #include "sim/comm_job.h"
 
@@ -73,7 +73,7 @@ CommJobOptions plain(const Shape& shape, uint64_t seed = 1) {
   return o;
 }
 
-BOOST_AUTO_TEST_CASE(nobody_leaves_a_synchronising_collective_before_the_last_has_entered) {
+BOOST_AUTO_TEST_CASE(no_one_leaves_a_synchronising_collective_before_the_last_has_entered) {
   for (const Shape& shape : kShapes) {
     const Made made(plain(shape, shape.world));
     std::map<std::pair<uint64_t, uint64_t>, std::vector<CommRecord>> operations;
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(nobody_leaves_a_synchronising_collective_before_the_last_ha
       if (!is_p2p(one.op) && one.op != CommOp::kJoin) operations[{one.comm, one.seq}].push_back(one);
     BOOST_TEST(operations.size() > 6u);
     for (const auto& [key, all] : operations) {
-      BOOST_TEST(all.size() == all[0].comm_size);  // the number of an operation is alike on all ranks
+      BOOST_TEST(all.size() == all[0].comm_size);  // the number of an operation is equal on all ranks
       uint64_t entered = 0, left = ~uint64_t{0};
       for (const CommRecord& one : all) {
         BOOST_TEST(static_cast<int>(one.op) == static_cast<int>(all[0].op));
@@ -128,17 +128,17 @@ BOOST_AUTO_TEST_CASE(the_cost_of_a_fault_is_the_step_with_it_less_the_same_step_
     const Made made(o);
     const auto &with = made.truth["step_ms"], &without = made.truth["without_ms"];
     BOOST_TEST(with[0] == without[0]);
-    const auto& told = made.truth["faults"][0];
-    BOOST_TEST(told["steps"].size() == 2u);
+    const auto& reported = made.truth["faults"][0];
+    BOOST_TEST(reported["steps"].size() == 2u);
     for (size_t i = 1; i < 3; ++i) {
       const double cost = with[i].get<double>() - without[i].get<double>();
-      BOOST_TEST(std::abs(told["cost_ms"][i - 1].get<double>() - cost) < 0.01);
-      if (told["named"] == "yes") BOOST_TEST(with[i].get<double>() < 3.3 * without[i].get<double>());
+      BOOST_TEST(std::abs(reported["cost_ms"][i - 1].get<double>() - cost) < 0.01);
+      if (reported["named"] == "yes") BOOST_TEST(with[i].get<double>() < 3.3 * without[i].get<double>());
     }
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_healthy_and_an_uneven_job_name_nobody) {
+BOOST_AUTO_TEST_CASE(a_healthy_and_an_uneven_job_name_no_rank) {
   for (const char* fault : {"none", "gc", "imbalance-sequence", "imbalance-stage", "imbalance-expert"}) {
     CommJobOptions o = plain(kShapes[3]);
     o.faults = {fault};
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(clocks_of_hosts_differ_by_an_offset_that_common_exits_show)
     if (by_rank.count(0) != 0 && by_rank.count(31) != 0)
       differences.insert(static_cast<int64_t>(by_rank[31] - by_rank[0]));
   BOOST_REQUIRE(differences.size() > 1u);
-  // 40 parts in a million of at most a minute, and what leaving takes.
+  // 40 parts in a million of at most a minute, and the time to leave.
   BOOST_TEST(*differences.rbegin() - *differences.begin() < 2'500'000);
 }
 

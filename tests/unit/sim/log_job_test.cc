@@ -1,4 +1,4 @@
-// The simulator's promises. Each test writes into a folder of its own below the temporary folder.
+// Properties of the simulator. Each test writes into a folder of its own below the temporary folder.
 #include "sim/log_job.h"
 
 #include <algorithm>
@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(a_silent_host_writes_nothing_while_the_others_still_do) {
   make(small("host-silent-no-echo", "journald", 12), folder);
   const auto truth = nlohmann::json::parse(slurp(folder.path / "truth.json"), nullptr, false);
   const std::string host = truth["faulty_hosts"][0];
-  std::map<std::string, std::string> last;  // host -> its last time, which sorts as text
+  std::map<std::string, std::string> last;  // by host: its last time, which sorts as text
   for (const std::string& line : lines_of(slurp(folder.path / "job" / "journal.txt"))) {
     std::istringstream in(line);
     std::string time, name;

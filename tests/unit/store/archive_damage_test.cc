@@ -1,4 +1,4 @@
-// What a disk, a kill and a lost index may do to an archive, and what must hold all the same.
+// Effects of a disk, a kill and a lost index on an archive, and the properties that must hold.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ std::string segment_path(const TempFolder& folder, uint64_t number) {
   return folder.path() + "/" + segment_name(number);
 }
 
-// Two hosts of both kinds, whose frames came in several commits over several segments.
+// Two hosts of both kinds, with frames in several commits over several segments.
 struct Filled {
   TempFolder folder;
   MemoryFiles files;
@@ -36,8 +36,8 @@ struct Filled {
   std::unique_ptr<Archive> open() { return open_archive(files, archive_options(folder)); }
 };
 
-// Sends in small commits until all is there, and dies at the crash point; tells what was acknowledged.
-void send_and_die(const std::string& point, const ArchiveOptions& options, Host& host, uint64_t* told) {
+// Sends in small commits until all is stored, and dies at the crash point; reports the acknowledged sequence.
+void send_and_die(const std::string& point, const ArchiveOptions& options, Host& host, uint64_t* reported) {
   if (!arm_crash_point(point)) _exit(3);
   auto archive = Archive::open(io::real_files(), options);
   if (!archive) _exit(4);
@@ -49,7 +49,7 @@ void send_and_die(const std::string& point, const ArchiveOptions& options, Host&
     if (++n % 7 != 0) continue;
     const auto moved = (*archive)->commit(1);
     if (!moved || moved->empty()) _exit(7);
-    *told = moved->front().sequence;
+    *reported = moved->front().sequence;
     if (!(*archive)->retain({}, 1)) _exit(8);
   }
   _exit(0);
@@ -57,8 +57,8 @@ void send_and_die(const std::string& point, const ArchiveOptions& options, Host&
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(a_kill_at_any_point_loses_nothing_that_was_told_and_doubles_nothing) {
-  auto* told = static_cast<uint64_t*>(
+BOOST_AUTO_TEST_CASE(a_kill_at_any_point_loses_nothing_that_was_reported_and_doubles_nothing) {
+  auto* reported = static_cast<uint64_t*>(
       mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   int killed = 0;
   for (const char* point :
@@ -71,26 +71,26 @@ BOOST_AUTO_TEST_CASE(a_kill_at_any_point_loses_nothing_that_was_told_and_doubles
       Host host("a");
       host.write(120, 700);
       for (int round = 0; round < 2; ++round) {
-        *told = 0;
+        *reported = 0;
         const pid_t child = fork();
-        if (child == 0) send_and_die(std::string(point) + which, options, host, told);
+        if (child == 0) send_and_die(std::string(point) + which, options, host, reported);
         int status = 0;
         waitpid(child, &status, 0);
         killed += WIFSIGNALED(status);
         BOOST_TEST(((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) || WEXITSTATUS(status) == 0));
         auto archive = open_archive(io::real_files(), options);
-        BOOST_TEST(archive->begin(host.origin, 1)->value_or(0) >= *told);
+        BOOST_TEST(archive->begin(host.origin, 1)->value_or(0) >= *reported);
       }
       auto archive = open_archive(io::real_files(), options);
       BOOST_TEST(host.send_and_commit(*archive));
       check_whole(*archive, io::real_files(), folder.path(), host);
     }
   BOOST_TEST(killed > 20);
-  munmap(told, sizeof(uint64_t));
+  munmap(reported, sizeof(uint64_t));
 }
 
-// A loss of power takes the name of a segment that its folder was not synced for, and leaves those after it:
-// what these say of frames before them is no word for it that these are there.
+// A power loss removes the name of a segment whose folder was not synced, and leaves later segments. What
+// those imply about earlier frames is no proof that the frames are stored.
 BOOST_AUTO_TEST_CASE(a_segment_that_a_loss_of_power_took_from_between_others_comes_again) {
   for (const int committed : {0, 10})
     for (uint64_t lost = committed == 0 ? 1 : 2; lost < 6; ++lost) {
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(a_segment_that_a_loss_of_power_took_from_between_others_com
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_kill_while_the_oldest_goes_leaves_what_is_told) {
+BOOST_AUTO_TEST_CASE(a_kill_while_the_oldest_goes_leaves_what_is_reported) {
   for (const char* point :
        {"store.archive_before_drop", "store.archive_file_dropped", "store.index_before_commit:4",
         "store.archive_dropped", "store.archive_dropped:2"}) {
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(every_call_of_the_disk_may_fail_once_or_for_good) {
       files.fail_at = at;
       files.fail_for_good = for_good;
       files.fail_after_all = at % 2 == 0;
-      uint64_t told = 0;
+      uint64_t reported = 0;
       auto opened = Archive::open(files, archive_options(folder));
       if (opened) {
         const auto begun = (*opened)->begin(host.origin, 1);
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(every_call_of_the_disk_may_fail_once_or_for_good) {
           if (!(*opened)->append(frame.bytes, 1)) break;
           if (++n % 7 != 0) continue;
           if (const auto moved = (*opened)->commit(1); moved && !moved->empty())
-            told = moved->front().sequence;
+            reported = moved->front().sequence;
         }
       }
       const bool passed = files.calls < at;
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(every_call_of_the_disk_may_fail_once_or_for_good) {
         opened = Archive::open(files, archive_options(folder));
         BOOST_REQUIRE(opened.has_value());
       }
-      BOOST_TEST(((*opened)->begin(host.origin, 1)->value_or(0) >= told));
+      BOOST_TEST(((*opened)->begin(host.origin, 1)->value_or(0) >= reported));
       BOOST_TEST(host.send_and_commit(**opened));
       BOOST_TEST((*opened)->stats().failing_since_ns == kNoTime);
       check_whole(**opened, files, folder.path(), host);
@@ -312,7 +312,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_is_a_gap_with_and_without_the_index) {
           BOOST_TEST(given.bytes.size() == filled.raw.sizes[id]);
           const uint64_t missing = check_bytes(id, given.bytes);
           holes += missing > 0;
-          // Of one frame; without the index also of frames without a known host.
+          // Of one frame; without the index also of frames of unknown hosts.
           BOOST_TEST(missing <= (lost ? 10'000u : 1000u));
           BOOST_TEST((missing == 0) == given.gaps.empty());
         }
@@ -336,7 +336,7 @@ BOOST_AUTO_TEST_CASE(a_newest_segment_cut_anywhere_gives_what_is_left_and_takes_
   }
   const std::string whole = files.bytes(segment_path(folder, 1)), db = folder.path() + "/archive.db";
   for (size_t size = 0; size < whole.size(); size += 5) {
-    std::filesystem::remove(db);  // with it, what is missing would have been acknowledged
+    std::filesystem::remove(db);  // with the index the missing frames would have been acknowledged
     MemoryFiles cut;
     cut.put(segment_path(folder, 1), whole.substr(0, size));
     auto archive = open_archive(cut, archive_options(folder));

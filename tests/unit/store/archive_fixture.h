@@ -1,4 +1,4 @@
-// Hosts whose spools are sent to an archive as a forwarder does, and what the archive gives back.
+// Hosts with spools that are sent to an archive as by a forwarder, and the content of the archive.
 #pragma once
 
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 
 namespace culprit::store::testing {
 
-// Of archive.db; gone with the test.
+// For archive.db; removed with the test.
 class TempFolder {
  public:
   TempFolder() {
-    // In memory, where there is such: each commit waits for a disk.
+    // In memory if possible: each commit waits for a disk.
     const bool memory = access("/dev/shm", W_OK) == 0;
     std::string name = std::string(memory ? "/dev/shm" : "/tmp") + "/culprit-archive-XXXXXX";
     BOOST_REQUIRE(mkdtemp(name.data()) != nullptr);
@@ -53,7 +53,7 @@ class Host {
     reader.emplace(files, kFolder, origin.epoch);
   }
 
-  // So many frames of `size` bytes, of each of its streams by turns; they are synced.
+  // `frames` frames of `size` bytes, of each of its streams in turn; they are synced.
   void write(int frames, uint64_t size = 500, StreamId streams = 2) {
     for (int i = 0; i < frames; ++i) {
       PieceBatch batch;
@@ -73,7 +73,7 @@ class Host {
     return std::move(*found);
   }
 
-  // From where the archive is; false where it takes nothing more for now.
+  // From the position of the archive; false if it takes no more for now.
   bool send(Archive& archive, TimeNs now = 1) {
     const auto at = archive.begin(origin, now);
     if (!at) return false;
@@ -127,7 +127,7 @@ inline std::vector<HostStream> kept_of(Archive& archive, const Host& host, const
   return std::move(*kept);
 }
 
-// All that the host wrote is there, byte for byte and once.
+// All bytes of the host are stored, once and in order.
 inline void check_whole(Archive& archive, io::Files& files, const std::string& folder, const Host& host) {
   const auto kept = kept_of(archive, host);
   BOOST_TEST(kept.size() == host.sizes.size());

@@ -15,7 +15,7 @@ namespace {
 
 bool is(const Status& status, ErrorCode code) { return !status && status.error().code == code; }
 
-// One byte of a sound frame is another; where `resealed`, its header's sum is computed again.
+// Changes one byte of a sound frame; with `resealed` its header's checksum is corrected.
 std::string bent(const VerbatimFrame& frame, size_t at, bool resealed = false) {
   std::string bytes = frame.bytes;
   bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(frames_of_many_hosts_come_back_byte_for_byte_over_segments_
   BOOST_TEST(((*all)[0].host == "a" && (*all)[1].host == "b"));
 }
 
-BOOST_AUTO_TEST_CASE(only_what_was_committed_is_told_and_what_comes_again_is_dropped) {
+BOOST_AUTO_TEST_CASE(only_what_was_committed_is_reported_and_what_comes_again_is_dropped) {
   TempFolder folder;
   MemoryFiles files;
   Host host("a");
@@ -98,16 +98,16 @@ BOOST_AUTO_TEST_CASE(what_is_no_frame_or_does_not_follow_is_refused_and_changes_
   const auto frames = host.frames(0);
   BOOST_TEST(is(archive->append(frames[0].bytes, 1), ErrorCode::kInvalid));  // its log was never opened
   BOOST_REQUIRE(archive->begin(host.origin, 1).has_value());
-  BOOST_TEST(is(archive->append(frames[1].bytes, 1), ErrorCode::kInvalid));  // the first is awaited
+  BOOST_TEST(is(archive->append(frames[1].bytes, 1), ErrorCode::kInvalid));  // the first frame is expected
   for (size_t at = 0; at < frames[0].bytes.size(); ++at)
     BOOST_TEST(is(archive->append(bent(frames[0], at), 1), ErrorCode::kInvalid));
   for (const size_t at :
-       {size_t{4}, size_t{9}, size_t{12}, size_t{56}})  // kind, sizes and sum, with a sound head
+       {size_t{4}, size_t{9}, size_t{12}, size_t{56}})  // kind, sizes and checksum, with a sound head
     BOOST_TEST(is(archive->append(bent(frames[0], at, true), 1), ErrorCode::kInvalid));
   for (size_t size = 0; size < frames[0].bytes.size(); size += 7)
     BOOST_TEST(is(archive->append(frames[0].bytes.substr(0, size), 1), ErrorCode::kInvalid));
   BOOST_TEST(is(archive->append(frames[0].bytes + "x", 1), ErrorCode::kInvalid));
-  FrameHeader own = frames[0].header;  // only the archive itself tells origins
+  FrameHeader own = frames[0].header;  // only the archive itself declares origins
   own.kind = FrameKind::kOrigin;
   BOOST_TEST(is(archive->append(encode(own) + frames[0].bytes.substr(72), 1), ErrorCode::kInvalid));
   FrameHeader ahead = frames[0].header;
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(a_host_that_dropped_its_first_frames_begins_with_a_checkpoi
   options.max_bytes = 400 << 10;
   Host host("a", LogKind::kEvidence, options);
   while (host.spool->stats().dropped_segments == 0) {
-    host.spool->hold(host.spool->last_sequence());
+    host.spool->retain_after(host.spool->last_sequence());
     host.write(5, 9000);
   }
   auto archive = open_archive(files, archive_options(folder, 1 << 20));
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(a_host_that_dropped_its_first_frames_begins_with_a_checkpoi
   BOOST_TEST(archive->stats().orphans == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(hosts_are_told_with_when_they_were_seen) {
+BOOST_AUTO_TEST_CASE(hosts_are_reported_with_when_they_were_seen) {
   TempFolder folder;
   MemoryFiles files;
   Host a("a"), b("b");
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(above_its_size_evidence_goes_first_and_condensed_frames_las
     }
     archive = open_archive(files, options);
   }
-  while (condensed.written < 200) {  // of it alone there is too much, too
+  while (condensed.written < 200) {  // there is too much of it alone, too
     condensed.write(10, 9000);
     BOOST_TEST(condensed.send_and_commit(*archive));
     must(archive->retain({"j1"}, 1));
@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(what_is_old_goes_but_not_what_running_jobs_need) {
   BOOST_TEST(kept_of(*archive, *hosts[1])[0].kept.first_offset == 0u);
   must(archive->retain({"another"}, 250));
   BOOST_TEST(kept_of(*archive, *hosts[1])[0].kept.first_offset > 0u);
-  for (const auto& host : hosts) {  // they go on where they were
+  for (const auto& host : hosts) {  // they continue at their positions
     host->write(5, 100);
     BOOST_TEST(host->send_and_commit(*archive, 260));
     const auto kept = kept_of(*archive, *host, "/log/0");
@@ -325,7 +325,7 @@ BOOST_AUTO_TEST_CASE(a_wiped_spools_log_goes_with_its_last_bytes) {
   now.write(30, 9000);
   BOOST_TEST(now.send_and_commit(*archive, 200));
   must(archive->retain({}, 250));
-  BOOST_TEST(archive->stats().logs == 2u);  // a segment holds frames of both
+  BOOST_TEST(archive->stats().logs == 2u);  // a segment has frames of both
   now.write(30, 9000);
   BOOST_TEST(now.send_and_commit(*archive, 400));
   must(archive->retain({}, 450));

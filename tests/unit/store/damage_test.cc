@@ -1,4 +1,4 @@
-// What a disk may do to a spool, and what must hold all the same.
+// Effects of a disk on a spool, and the properties that must hold.
 #include <boost/test/unit_test.hpp>
 
 #include "fixture.h"
@@ -16,7 +16,7 @@ constexpr uint64_t kPieceSize = 90;
 
 const std::string kFirst = kFolder + "/" + segment_name(1);
 
-// Frames of one piece each, of streams 0 and 1 by turns; where each ends in the file.
+// Frames of one piece each, of streams 0 and 1 in turn; returns the end of each in the file.
 std::vector<uint64_t> small_segment(MemoryFiles& files) {
   auto spool = open_spool(files);
   std::vector<uint64_t> ends;
@@ -35,7 +35,7 @@ std::vector<uint64_t> small_segment(MemoryFiles& files) {
   return ends;
 }
 
-// Goes on where the spool says, as a tailer does; then nothing may be missing but what a gap tells.
+// Continues at the spool's position, as a tailer does; then only bytes in reported gaps may be missing.
 uint64_t go_on_and_check(MemoryFiles& files, Spool& spool) {
   uint64_t missing = 0;
   for (const StreamId id : {0u, 1u}) {
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(a_segment_without_its_checkpoint_is_read_and_written_no_mor
   }
 }
 
-BOOST_AUTO_TEST_CASE(an_id_whose_telling_is_damaged_never_comes_again) {
+BOOST_AUTO_TEST_CASE(an_id_with_a_damaged_declaration_is_never_reused) {
   MemoryFiles files;
   const auto ends = small_segment(files);
   std::string& bytes = files.bytes(kFirst);
@@ -201,13 +201,13 @@ BOOST_AUTO_TEST_CASE(each_call_that_fails_once_or_for_good_loses_and_doubles_not
     Spool& spool = **opened;
     uint64_t sent = 0, durable = 0;
     const auto streams = spool.streams();
-    bool told = !streams.empty();
-    if (told) sent = durable = streams[0].state.size;
+    bool reported = !streams.empty();
+    if (reported) sent = durable = streams[0].state.size;
     for (uint64_t i = 0; i < rounds; ++i) {
       PieceBatch batch;
-      if (!told) batch.opened = {stream_info(0, "/a")};
+      if (!reported) batch.opened = {stream_info(0, "/a")};
       batch.pieces = {piece_of(0, sent, 20'000)};
-      if (spool.append(batch, 1)) told = true, sent += 20'000;
+      if (spool.append(batch, 1)) reported = true, sent += 20'000;
       if (spool.commit(1)) durable = sent;
       (void)spool.sync();
     }
@@ -260,13 +260,13 @@ BOOST_AUTO_TEST_CASE(segments_of_another_spool_are_kept_and_not_read) {
   MemoryFiles other, files;
   small_segment(other);
   small_segment(files);
-  // Copied in as an older one: its streams 0 and 1 are not ours.
+  // Copied in as an older segment: its streams 0 and 1 are not ours.
   const std::string foreign = kFolder + "/" + segment_name(2);
   std::string bytes = files.bytes(kFirst);
   files.put(kFirst, other.bytes(kFirst));
   files.put(foreign, bytes);
   auto spool = open_spool(files);
-  // A renamed segment is damaged, since its number stands in it; nothing of it is given.
+  // A renamed segment is damaged, since it has its number inside; none of it is returned.
   BOOST_TEST(spool->stats().segments == 2u);
   BOOST_TEST(go_on_and_check(files, *spool) == 0u);
   BOOST_TEST(files.bytes(kFirst) == other.bytes(kFirst));

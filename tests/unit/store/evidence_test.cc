@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(a_range_begins_and_ends_in_any_segment) {
   PieceBatch batch;
   batch.opened = {stream_info(0, "/a"), stream_info(1, "/b")};
   for (uint64_t i = 0; i < 50; ++i) {
-    // The other one comes late, so that segments begin without it.
+    // The other stream starts late, so that segments begin without it.
     batch.pieces = {piece_of(0, i * 9'000, 9'000)};
     if (i >= 30) batch.pieces.push_back(piece_of(1, (i - 30) * 9'000, 9'000));
     must(spool->append(batch, 1));
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(a_range_begins_and_ends_in_any_segment) {
       }
 }
 
-BOOST_AUTO_TEST_CASE(gaps_are_told_where_they_are_and_once) {
+BOOST_AUTO_TEST_CASE(gaps_are_reported_where_they_are_and_once) {
   MemoryFiles files;
   auto spool = open_spool(files);
   PieceBatch batch;
@@ -63,17 +63,17 @@ BOOST_AUTO_TEST_CASE(gaps_are_told_where_they_are_and_once) {
   must(spool->append(batch, 1));
   must_commit(*spool);
   const auto streams = spool->streams();
-  const auto told = [&](uint64_t from, uint64_t to) {
+  const auto reported = [&](uint64_t from, uint64_t to) {
     std::string text;
     for (const EvidenceGap& gap : read_all(files, {streams, from, to}).gaps)
       text += std::to_string(gap.offset) + gap.gap.reason + " ";
     return text;
   };
-  BOOST_TEST(told(0, UINT64_MAX) == "10middle 20end ");
-  BOOST_TEST(told(0, 10) == "");
-  BOOST_TEST(told(0, 11) == "10middle ");
-  BOOST_TEST(told(10, 20) == "10middle 20end ");
-  BOOST_TEST(told(11, 19) == "");
+  BOOST_TEST(reported(0, UINT64_MAX) == "10middle 20end ");
+  BOOST_TEST(reported(0, 10) == "");
+  BOOST_TEST(reported(0, 11) == "10middle ");
+  BOOST_TEST(reported(10, 20) == "10middle 20end ");
+  BOOST_TEST(reported(11, 19) == "");
 }
 
 BOOST_AUTO_TEST_CASE(a_reader_sees_what_is_committed_while_the_writer_goes_on) {
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(a_reader_sees_what_is_committed_while_the_writer_goes_on) {
     BOOST_TEST(read_stream(files, *spool, 0).bytes == bytes_of(0, 0, (i + 2) * 7'000));
     i += 1;
   }
-  // A frame that is being written: half of it is there.
+  // A frame that is being written: half of it is on the disk.
   const std::string path = files.paths().back();
   const auto streams = spool->streams();
   files.bytes(path) += files.bytes(path).substr(64, 100);
@@ -136,10 +136,10 @@ BOOST_AUTO_TEST_CASE(a_replay_gives_wanted_pieces_in_order_up_to_the_mark) {
   }
   BOOST_TEST(spool->stats().segments > 2u);
   std::string got;
-  uint64_t told = 0;
+  uint64_t reported = 0;
   ReplayVisitor visitor;
   visitor.wanted = [&](const StreamInfo& info) {
-    told += 1;
+    reported += 1;
     return info.job == "j2";
   };
   visitor.piece = [&](const Piece& piece) {
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_replay_gives_wanted_pieces_in_order_up_to_the_mark) {
     return true;
   };
   BOOST_TEST(replay(files, kFolder, mark, visitor).has_value());
-  BOOST_TEST(told == 2u);
+  BOOST_TEST(reported == 2u);
   BOOST_TEST(got == bytes_of(1, 0, 40 * 9'000));
 }
 

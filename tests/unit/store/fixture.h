@@ -1,5 +1,5 @@
-// Sources whose bytes follow from their offsets, a producer that hands them to a spool as a tailer does,
-// and a checker of what the spool gives back.
+// Sources with bytes that follow from their offsets, a producer that appends them to a spool like a tailer,
+// and a checker of the spool's output.
 #pragma once
 
 #include <boost/test/unit_test.hpp>
@@ -16,7 +16,7 @@ namespace culprit::store::testing {
 
 inline const std::string kFolder = "/state/spool";
 
-// Byte `at` of stream `id`: lines of letters that differ from stream to stream and from place to place.
+// Byte `at` of stream `id`: lines of letters that differ between streams and offsets.
 inline char byte_of(StreamId id, uint64_t at) {
   return at % 61 == 60 ? '\n' : static_cast<char>('a' + mix64(id * 1000003ull, at / 3) % 26);
 }
@@ -66,7 +66,7 @@ inline void must_commit(Spool& spool) {
   BOOST_REQUIRE_MESSAGE(committed.has_value(), (committed ? "" : committed.error().text));
 }
 
-// What a read gave: bytes at their places, dots where a gap holds some.
+// Result of a read: bytes at their offsets, dots for gaps.
 struct Given {
   std::string bytes;
   std::vector<EvidenceGap> gaps;

@@ -1,4 +1,4 @@
-// Frames for a peer: read as they stand, and held until it has them.
+// Frames for a peer: read verbatim, and kept until the peer has them.
 #include "store/frames.h"
 
 #include <boost/test/unit_test.hpp>
@@ -74,13 +74,13 @@ BOOST_AUTO_TEST_CASE(what_is_not_acknowledged_is_held_and_then_nothing_more_is_t
   BOOST_TEST((taken.error().code == ErrorCode::kLimit));
   SpoolStats stats = host.spool->stats();
   BOOST_TEST((stats.full && stats.dropped_segments == 0 && stats.failing_since_ns == 9));
-  // A segment that was begun for what did not fit has a head and no frame.
+  // A segment that was begun for a frame that did not fit has a header and no frame.
   BOOST_TEST((stats.waiting_bytes <= stats.bytes && stats.waiting_bytes + 1000 > stats.bytes));
   BOOST_TEST(stats.bytes <= options.max_bytes);
   BOOST_TEST(host.spool->first_sequence() == 1u);
-  // What waits in memory is more than the spool: it goes on as fast as the peer acknowledges.
+  // More data waits in memory than the spool holds: it continues as fast as the peer acknowledges.
   for (int i = 0; i < 200 && !taken; ++i) {
-    host.spool->hold(host.spool->last_sequence());
+    host.spool->retain_after(host.spool->last_sequence());
     taken = host.spool->append(batch, 10);
     if (taken) taken = host.spool->commit(10).map([](const auto&) {});
     if (taken || taken.error().code != ErrorCode::kLimit) break;
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_takes_nothing_that_is_held) {
   must(host.spool->append(batch, 1));  // it waits
   BOOST_TEST(!host.spool->commit(1).has_value());
   BOOST_TEST(host.spool->stats().dropped_segments == 0u);
-  host.spool->hold(40);
+  host.spool->retain_after(40);
   must_commit(*host.spool);
   BOOST_TEST(host.spool->stats().dropped_segments > 0u);
 }
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(a_start_on_a_full_disk_keeps_what_is_held_and_lets_go_what_
   must(host.spool->append(batch, 1));
   BOOST_TEST(!host.spool->commit(1).has_value());
   BOOST_TEST((host.frames(0).size() == 60u && host.spool->stats().dropped_segments == 0u));
-  host.spool->hold(30);
+  host.spool->retain_after(30);
   must_commit(*host.spool);
   must(host.spool->sync());
   BOOST_TEST((host.spool->first_sequence() > 1u && host.spool->first_sequence() <= 31u));
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(a_start_on_a_full_disk_keeps_what_is_held_and_lets_go_what_
 BOOST_AUTO_TEST_CASE(what_was_acknowledged_is_known_after_a_restart) {
   Host host("a");
   host.write(30, 9000);
-  host.spool->hold(20);
+  host.spool->retain_after(20);
   host.write(30, 9000);
   const uint64_t first = host.spool->first_sequence(), epoch = host.spool->epoch();
   host.spool.reset();
@@ -148,9 +148,9 @@ BOOST_AUTO_TEST_CASE(what_is_acknowledged_waits_no_more_also_within_a_segment) {
   host.write(10, 300);
   const uint64_t all = host.spool->stats().waiting_bytes;
   BOOST_TEST((host.spool->stats().segments == 1u && all == host.spool->stats().bytes));
-  host.spool->hold(5);
+  host.spool->retain_after(5);
   BOOST_TEST(host.spool->stats().waiting_bytes == all / 2);
-  host.spool->hold(10);
+  host.spool->retain_after(10);
   BOOST_TEST(host.spool->stats().waiting_bytes == 0u);
 }
 

@@ -18,7 +18,7 @@ namespace {
 class Folder {
  public:
   Folder() {
-    // In memory where that is: what is tested here needs no disk, and would wait for it.
+    // In memory if possible: the tests need no disk, and would wait for it.
     path_ = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : "/tmp";
     path_ += "/culprit-index-XXXXXX";
     BOOST_REQUIRE(mkdtemp(path_.data()) != nullptr);
@@ -57,7 +57,7 @@ DiagnosisRow diagnosis_row(const std::string& job, const std::string& id, TimeNs
   return row;
 }
 
-// What another program does to the file.
+// Changes of the file by another program.
 void sql(const std::string& path, const std::string& text) {
   sqlite3* db = nullptr;
   BOOST_REQUIRE(sqlite3_open(path.c_str(), &db) == SQLITE_OK);
@@ -118,13 +118,13 @@ BOOST_AUTO_TEST_CASE(each_run_of_a_job_keeps_what_is_its_own) {
     must(index->add_finding({"a", run, "f", 1, "{}"}));
   }
   must(index->upsert_job(job_row("b", 15)));
-  const auto told = [](const std::vector<JobRow>& rows) {
+  const auto reported = [](const std::vector<JobRow>& rows) {
     std::string out;
     for (const JobRow& row : rows) out += row.id + std::to_string(row.run) + " ";
     return out;
   };
-  BOOST_TEST(told(*index->jobs()) == "a2 a1 b0 a0 ");
-  BOOST_TEST(told(*index->last_runs()) == "a2 b0 ");
+  BOOST_TEST(reported(*index->jobs()) == "a2 a1 b0 a0 ");
+  BOOST_TEST(reported(*index->last_runs()) == "a2 b0 ");
   BOOST_TEST(index->job("a")->value().run == 2u);
   BOOST_TEST(index->job("a", 1)->value().first_ns == 20);
   BOOST_TEST(!index->job("a", 3)->has_value());
@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(each_run_of_a_job_keeps_what_is_its_own) {
   BOOST_TEST(index->findings("a")->size() == 3u);
 }
 
-BOOST_AUTO_TEST_CASE(a_finding_that_is_told_again_is_kept_once) {
+BOOST_AUTO_TEST_CASE(a_finding_that_is_reported_again_is_kept_once) {
   Folder folder;
   auto index = open_index(folder);
   must(index->upsert_job(job_row("a")));
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(a_judgement_stays_and_is_audited) {
   must(index->upsert_job(job_row("a")));
   must(index->put_diagnosis(diagnosis_row("a", "d1", 1)));
   must(index->judge({"a", "d1", {}, true, "uid 1000", 50}));
-  must(index->put_diagnosis(diagnosis_row("a", "d1", 60)));  // the engine says it again
+  must(index->put_diagnosis(diagnosis_row("a", "d1", 60)));  // the engine reports it again
   const auto rows = index->diagnoses({});
   BOOST_REQUIRE((rows && rows->size() == 1u));
   BOOST_TEST((*rows)[0].state == "confirmed");
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(a_judgement_stays_and_is_audited) {
   BOOST_TEST((*audit)[0].detail == "rule:x");
 }
 
-// Each diagnosis counts once, with what was said of it last; also of jobs that the index has no more.
+// Each diagnosis counts once, with its last judgement; also of jobs that are no longer in the index.
 BOOST_AUTO_TEST_CASE(what_people_said_of_a_kind_is_counted_over_all_jobs) {
   Folder folder;
   auto index = open_index(folder);
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(rows_are_bounded_and_the_oldest_go) {
   BOOST_TEST(index->diagnoses({"", {}, kNoTime, SIZE_MAX})->size() == kDiagnosesPerRunMax);
   BOOST_TEST(index->audits(SIZE_MAX)->size() <= kAuditMax);
   BOOST_TEST(index->jobs(SIZE_MAX)->size() == kJobsMax);
-  BOOST_TEST(index->job("j0")->has_value());  // it runs
+  BOOST_TEST(index->job("j0")->has_value());  // it is running
   BOOST_TEST(!index->job("j1")->has_value());
   BOOST_TEST(index->job("j2")->has_value());
 }
@@ -344,7 +344,7 @@ BOOST_AUTO_TEST_CASE(a_newer_index_is_refused_and_left_alone) {
   sql(folder.file(), "SELECT x FROM future");
 }
 
-// Each step begins with the tables of the version before it, with a row in them.
+// Each step begins with the tables of the previous version, with a row in them.
 BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
   const std::vector<std::string> rows = {
       "",  // version 0: an empty file
@@ -387,16 +387,16 @@ BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
       BOOST_REQUIRE((job && *job));
       BOOST_TEST(((*job)->run == 3 && (*job)->state == JobState::kEndedWell && (*job)->verdict == "lost"));
       BOOST_TEST(index->report("a", 3)->value() == "{}");
-      std::string told;
+      std::string reported;
       const auto diagnoses = index->diagnoses({"a", 3});
-      for (const auto& d : *diagnoses) told += d.id + "=" + d.kind + " " + d.state + d.judged_by + " ";
-      BOOST_TEST(told == "d3= open d2=silence:hang open d1=rule:x confirmedalice ");
+      for (const auto& d : *diagnoses) reported += d.id + "=" + d.kind + " " + d.state + d.judged_by + " ";
+      BOOST_TEST(reported == "d3= open d2=silence:hang open d1=rule:x confirmedalice ");
       BOOST_TEST(index->findings("a")->at(0).time_ns == 6);
       BOOST_TEST((index->judged()->at("rule:x").right == 1));
     }
     must(index->upsert_job(job_row("b")));
     must(index->put_diagnosis(diagnosis_row("b", "d1", 1)));
-    // What is of a run goes with it, as before.
+    // Rows of a run are deleted with it, as before.
     sql(folder.file(), "PRAGMA foreign_keys=ON; DELETE FROM jobs");
     BOOST_TEST((index->diagnoses({})->empty() && index->findings("a")->empty()));
     BOOST_TEST(!index->report("a", 3)->has_value());
@@ -405,7 +405,7 @@ BOOST_AUTO_TEST_CASE(each_earlier_version_is_brought_up_to_date) {
 
 BOOST_AUTO_TEST_CASE(what_spoke_against_a_device_outlives_its_jobs_and_the_daemon) {
   Folder folder;
-  const auto told = [&](Index& index, const std::string& job = "", uint32_t run = 0) {
+  const auto reported = [&](Index& index, const std::string& job = "", uint32_t run = 0) {
     std::string out;
     const auto faults = index.device_faults(job, run);
     for (const DeviceFault& f : *faults)
@@ -423,15 +423,15 @@ BOOST_AUTO_TEST_CASE(what_spoke_against_a_device_outlives_its_jobs_and_the_daemo
   }
   sql(folder.file(), "PRAGMA foreign_keys=OFF; DELETE FROM jobs WHERE id = 'a'");
   auto index = open_index(folder);
-  BOOST_TEST(told(*index) == "GPU-1@node-1=a/12 GPU-1@node-2=b/-1 GPU-2@node-1=c/5 ");
-  BOOST_TEST(told(*index, "b") == "GPU-1@node-1=a/12 GPU-1@node-2=b/-1 ");
-  BOOST_TEST(told(*index, "c", 0).empty());
+  BOOST_TEST(reported(*index) == "GPU-1@node-1=a/12 GPU-1@node-2=b/-1 GPU-2@node-1=c/5 ");
+  BOOST_TEST(reported(*index, "b") == "GPU-1@node-1=a/12 GPU-1@node-2=b/-1 ");
+  BOOST_TEST(reported(*index, "c", 0).empty());
   must(index->judge({"b", "d1", 0, false, "alice", 40}));
-  BOOST_TEST(told(*index, "b") == "GPU-1@node-1=a/12 ");
+  BOOST_TEST(reported(*index, "b") == "GPU-1@node-1=a/12 ");
   must(index->clear_host("node-1", 10, "alice"));
-  BOOST_TEST(told(*index) == "GPU-2@node-1=c/5 ");
+  BOOST_TEST(reported(*index) == "GPU-2@node-1=c/5 ");
   must(index->remove_device_faults("c", 1, "d1"));
-  BOOST_TEST(told(*index).empty());
+  BOOST_TEST(reported(*index).empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_that_is_not_there_is_one_sentence) {
@@ -444,7 +444,7 @@ BOOST_AUTO_TEST_CASE(a_write_that_failed_leaves_the_index_usable) {
   Folder folder;
   auto index = open_index(folder);
   must(index->upsert_job(job_row("a")));
-  const Status failed = index->put_report("a", 0, std::string(300 << 20, 'x'));  // beyond its limit
+  const Status failed = index->put_report("a", 0, std::string(300 << 20, 'x'));  // beyond SQLite's limit
   BOOST_REQUIRE(!failed.has_value());
   must(index->put_report("a", 0, "{}"));
   BOOST_TEST(index->report("a", 0)->value() == "{}");

@@ -1,4 +1,4 @@
-// A disk in memory that a test fills, breaks and bends: calls that fail, writes that tear, room that ends.
+// A disk in memory that a test fills and damages: failing calls, torn writes, limited space.
 #pragma once
 
 #include <cstring>
@@ -16,12 +16,12 @@ namespace culprit::store::testing {
 class MemoryFiles : public io::Files {
  public:
   uint64_t capacity = uint64_t{1} << 40;
-  uint64_t others = 0;  // of it, used by files that are not these
+  uint64_t others = 0;  // used by other files
   uint64_t calls = 0;
-  uint64_t fail_at = 0;          // of calls, from 1; 0: none
-  bool fail_for_good = false;    // it and all after it
-  bool fail_after_all = false;   // an append that fails stands all the same; else the first half of it does
-  std::set<std::string> broken;  // these operations fail always
+  uint64_t fail_at = 0;          // number of the failing call, from 1; 0: none
+  bool fail_for_good = false;    // this call and all later ones
+  bool fail_after_all = false;   // a failing append writes all bytes; else the first half
+  std::set<std::string> broken;  // these operations always fail
 
   std::string& bytes(const std::string& path) { return *files_.at(path); }
   void put(const std::string& path, std::string content) {

@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(a_restart_finds_all_that_is_known_of_a_source) {
 BOOST_AUTO_TEST_CASE(an_id_never_comes_again) {
   MemoryFiles files;
   SpoolOptions options = small_options();
-  options.max_bytes = 200 << 10;  // so that ended streams are forgotten on the way
+  options.max_bytes = 200 << 10;  // so that ended streams are forgotten meanwhile
   StreamId highest = 0;
   for (int restart = 0; restart < 20; ++restart) {
     auto spool = open_spool(files, options);
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(an_id_never_comes_again) {
   BOOST_TEST(open_spool(files, options)->streams().size() < 15u);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_not_committed_is_told_as_not_committed) {
+BOOST_AUTO_TEST_CASE(what_is_not_committed_is_reported_as_not_committed) {
   MemoryFiles files;
   auto spool = open_spool(files);
   PieceBatch batch;
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_committed_is_told_as_not_committed) {
   batch.pieces = {piece_of(0, 1000, 500)};
   must(spool->append(batch, 1));
   BOOST_TEST(size_of(*spool, 0) == 1000u);
-  spool.reset();  // as a kill would
+  spool.reset();  // like a kill
   BOOST_TEST(size_of(*open_spool(files), 0) == 1000u);
 }
 
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(the_newest_segment_alone_is_enough_to_start) {
   BOOST_TEST(spool->allocate() == 10'000u);
 }
 
-BOOST_AUTO_TEST_CASE(above_its_bound_the_oldest_go_and_it_is_told) {
+BOOST_AUTO_TEST_CASE(above_its_bound_the_oldest_go_and_it_is_reported) {
   MemoryFiles files;
   SpoolOptions options = small_options();
   options.max_bytes = 1 << 20;
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(above_its_bound_the_oldest_go_and_it_is_told) {
   BOOST_TEST(spool->stats().dropped_segments > 0u);
   for (int restart = 0; restart < 2; ++restart) {
     const auto streams = spool->streams();
-    BOOST_REQUIRE(streams.size() == 1u);  // the other ended, and nothing is left of it
+    BOOST_REQUIRE(streams.size() == 1u);  // the other one ended, and no bytes of it are left
     const uint64_t first = streams[0].first_offset;
     BOOST_TEST(first > 0u);
     const Given given = read_stream(files, *spool, 1);
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(above_its_bound_the_oldest_go_and_it_is_told) {
 BOOST_AUTO_TEST_CASE(a_small_disk_makes_small_segments) {
   MemoryFiles files;
   files.capacity = 4 << 20;
-  auto spool = open_spool(files, small_options(64 << 20));  // and 4 GiB of spool
+  auto spool = open_spool(files, small_options(64 << 20));  // the disk has 4 GiB for the spool
   PieceBatch batch;
   batch.opened = {stream_info(0, "/log/a")};
   for (uint64_t i = 0; i < 600; ++i) {
@@ -248,7 +248,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_survived_and_recovered_from) {
   MemoryFiles files;
   auto spool = open_spool(files);
   write_frames(*spool, 1, 1000);
-  files.capacity = files.used() + 100;  // another's file takes the rest
+  files.capacity = files.used() + 100;  // files of others take the rest
   PieceBatch batch;
   uint64_t taken = 1000;
   for (;; taken += 50'000) {
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_survived_and_recovered_from) {
     BOOST_TEST(status.error().text.find(kFolder) != std::string::npos);
     break;
   }
-  BOOST_TEST(taken > uint64_t{2} << 20);  // some is kept in memory
+  BOOST_TEST(taken > uint64_t{2} << 20);  // some bytes are kept in memory
   BOOST_TEST(spool->stats().pending_bytes <= uint64_t{17} << 20);
   BOOST_TEST(!spool->commit(4).has_value());
   BOOST_TEST(spool->stats().failing_since_ns == 3);
@@ -327,7 +327,7 @@ BOOST_AUTO_TEST_CASE(streams_of_a_job_are_its_own_and_those_of_all) {
   batch.opened = {stream_info(0, "a", "j1"), stream_info(1, "a", "j2"),        stream_info(2, "kmsg", ""),
                   stream_info(3, "a", "j1"), stream_info(4, "trace.sock", ""), stream_info(5, "dump", "")};
   batch.opened[2].kind =
-      OriginKind::kKernel;  // of every job, like a dump; other streams without a job belong to none
+      OriginKind::kKernel;  // of every job, like a dump; other streams without a job belong to no job
   batch.opened[5].kind = OriginKind::kDump;
   must(spool->append(batch, 1));
   must_commit(*spool);

@@ -1,5 +1,5 @@
-// The plugin as NCCL loads it and calls it, for each version of its interface. Each instance is a plugin of
-// its own: a copy of the library, with static memory of its own, and the environment of its making.
+// The plugin, loaded and called as by NCCL, for each version of its interface. Each instance is a separate
+// plugin: a copy of the library with its own static memory, and the environment at its creation.
 #pragma once
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 
 namespace culprit::testing {
 
-// What the launcher says; a value that is missing is unset.
+// Variables of the launcher; a missing value is unset.
 inline void set_environment(const std::map<std::string, std::string>& values) {
   for (const char* name :
        {"RANK", "WORLD_SIZE", "LOCAL_RANK", "CUDA_VISIBLE_DEVICES", "CULPRIT_JOB", "CULPRIT_RINGS",
@@ -109,13 +109,13 @@ struct V6 : V5 {
   static constexpr const char* kName = "ncclProfiler_v6";
 };
 
-// One communicator of one version. Whatever a call is about, it succeeds.
+// One communicator of one version. Every call must succeed.
 template <class V>
 class Caller {
  public:
   Caller(const Library& library, Comm comm) : comm_(comm) {
     table_ = library.symbol<typename V::Profiler>(V::kName);
-    // Boost's assertions are for one thread: the others speak only where something is wrong.
+    // Boost's assertions allow one thread only: other threads throw on errors.
     if (!table_) throw std::runtime_error(V::kName);
     int result = -1;
     if constexpr (std::is_same_v<V, V3>)
@@ -205,7 +205,7 @@ class Caller {
   int mask_ = 0;
 };
 
-// The last record of each operation, in order: what a reader keeps.
+// The last record of each operation, in order, as a reader keeps it.
 inline std::vector<culprit_record> last_of_each(const std::vector<culprit_record>& records) {
   std::vector<culprit_record> kept;
   for (const culprit_record& record : records) {

@@ -1,4 +1,4 @@
-// sdk/nccl, called as NCCL calls it.
+// Tests of sdk/nccl, called as by NCCL.
 #include <boost/mpl/list.hpp>
 #include <thread>
 
@@ -21,7 +21,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_collective_is_one_record_from_first_start_to_las
   void* one = caller.channel(op, 0, t + 50);
   void* two = caller.channel(op, 1, t + 20);
   caller.finish(one, t + 900);
-  BOOST_TEST(operations(library)[0].end_ns == 0u);  // unfinished, but seen to have begun
+  BOOST_TEST(operations(library)[0].end_ns == 0u);  // unfinished, with a known start
   caller.finish(two, t + 1000);
   const auto found = operations(library);
   BOOST_REQUIRE_EQUAL(found.size(), 1u);
@@ -112,14 +112,14 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(unknown_events_succeed_with_no_handle, V, Versions
 }
 
 BOOST_AUTO_TEST_CASE(v4_does_not_believe_the_channels_of_sends) {
-  // NCCL 2.28 and later leaves them as they lay in memory.
+  // NCCL 2.28 and later leaves uninitialised memory there.
   for (const uint8_t channels : {0, 1, 7, 200}) {
     Library library;
     Caller<V4> caller(library, {});
     const uint64_t t = culprit_now_ns();
     void* op = caller.enqueue(P2p{"Send", 4, 100, "ncclFloat32", channels});
     caller.finish(caller.channel(op, 0, t), t + 10);
-    caller.finish(caller.channel(op, 1, t + 1), t + 30);  // one that began after the first had ended
+    caller.finish(caller.channel(op, 1, t + 1), t + 30);  // began after the end of the first
     const auto found = operations(library);
     BOOST_REQUIRE_EQUAL(found.size(), 1u);
     BOOST_TEST(found[0].start_ns == t);
@@ -169,9 +169,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(channels_that_never_report_leave_the_end_of_the_ot
   void* never = caller.enqueue(Coll{});
   caller.finalize();
   const auto found = operations(library);
-  BOOST_REQUIRE_EQUAL(found.size(), 2u);  // what never began on the device has no record
+  BOOST_REQUIRE_EQUAL(found.size(), 2u);  // an operation that never began on the device has no record
   BOOST_TEST(found[0].end_ns == t + 10);
-  BOOST_TEST(found[1].end_ns == 0u);  // as a hang looks
+  BOOST_TEST(found[1].end_ns == 0u);  // as in a hang
   BOOST_TEST(log_lines().back().find("3 operations followed, 3 lost") != std::string::npos,
              log_lines().back());
   caller.stop(never);  // after the teardown
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_clock_of_another_epoch_is_moved_to_the_hosts, V,
   caller.finalize();
 }
 
-BOOST_AUTO_TEST_CASE(many_communicators_are_told_apart_and_too_many_dropped) {
+BOOST_AUTO_TEST_CASE(many_communicators_are_distinguished_and_too_many_dropped) {
   Library library({{"RANK", "3"}, {"WORLD_SIZE", "8"}});
   std::vector<Caller<V5>> callers;
   for (uint64_t i = 0; i < 1100; ++i) callers.emplace_back(library, Comm{1000 + i, "x", 8, 3});
@@ -342,7 +342,7 @@ BOOST_AUTO_TEST_CASE(a_program_may_say_which_ranks_a_group_holds) {
   caller.finalize();
 }
 
-// The rank that an all-reduce is recorded of; CULPRIT_UNKNOWN: it is lost.
+// The rank in the record of an all-reduce; CULPRIT_UNKNOWN: the record is lost.
 uint32_t rank_of_collective(const Library& library, const Caller<V5>& caller) {
   void* op = caller.enqueue(Coll{"AllReduce", 4, "ncclFloat32", 1});
   if (!op) return CULPRIT_UNKNOWN;
@@ -359,15 +359,15 @@ BOOST_AUTO_TEST_CASE(without_a_launcher_the_first_communicator_numbers_the_ranks
   BOOST_TEST(rank_of_collective(library, world) == 5u);
   BOOST_TEST(rank_of_collective(library, pair) == 5u);
   BOOST_TEST(rank_of_collective(library, copy) == 5u);
-  BOOST_TEST(pair.enqueue(P2p{"Send", 0}) == nullptr);  // to whom is not known
-  // All ended: a job of this process that starts again.
+  BOOST_TEST(pair.enqueue(P2p{"Send", 0}) == nullptr);  // the peer is unknown
+  // All ended: a job of this process starts again.
   for (const Caller<V5>* one : {&world, &pair, &copy}) one->finalize();
   Caller<V5> next(library, {4, nullptr, 4, 3});
   BOOST_TEST(rank_of_collective(library, next) == 3u);
   next.finalize();
 }
 
-BOOST_AUTO_TEST_CASE(without_a_launcher_a_group_of_some_ranks_is_lost_until_it_is_told) {
+BOOST_AUTO_TEST_CASE(without_a_launcher_a_group_of_some_ranks_is_lost_until_it_is_reported) {
   Library library(kNoLauncher);
   const auto group = library.symbol<int(uint8_t, const uint32_t*, uint32_t)>("culprit_nccl_group");
   const uint32_t own[] = {4, 5}, other[] = {1, 5};
@@ -376,13 +376,13 @@ BOOST_AUTO_TEST_CASE(without_a_launcher_a_group_of_some_ranks_is_lost_until_it_i
   BOOST_TEST(library.records().empty());
   BOOST_TEST(group(CULPRIT_DP, other, 2) == 1);
   BOOST_TEST(group(CULPRIT_TP, own, 2) == 1);
-  Caller<V5> told(library, {2, "tp", 2, 1});
-  BOOST_TEST(rank_of_collective(library, told) == 5u);
-  void* op = told.enqueue(P2p{"Send", 0});
-  told.finish(told.channel(op, 0, culprit_now_ns()), culprit_now_ns());
+  Caller<V5> reported(library, {2, "tp", 2, 1});
+  BOOST_TEST(rank_of_collective(library, reported) == 5u);
+  void* op = reported.enqueue(P2p{"Send", 0});
+  reported.finish(reported.channel(op, 0, culprit_now_ns()), culprit_now_ns());
   BOOST_TEST(library.records().back().peer == 4u);
   lost.finalize();
-  told.finalize();
+  reported.finalize();
 }
 
 BOOST_AUTO_TEST_CASE(without_a_launcher_a_larger_communicator_numbers_the_ranks) {
@@ -428,7 +428,7 @@ BOOST_AUTO_TEST_CASE(a_daemon_that_does_not_read_costs_records_which_are_counted
     caller.finish(caller.channel(op, 0, culprit_now_ns()), culprit_now_ns());
   }
   caller.finalize();
-  // A join and two records each; 4,096 had room.
+  // A join and two records each; there was room for 4,096.
   BOOST_TEST(log_lines().back().find("5905 records dropped") != std::string::npos, log_lines().back());
 }
 

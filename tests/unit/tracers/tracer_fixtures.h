@@ -1,4 +1,4 @@
-// Folders of rings, and what stands in them, for tests of tracers. Single-threaded.
+// Folders of rings, and their content, for tests of tracers. Single-threaded.
 #pragma once
 
 #include <culprit/ring.h>
@@ -45,7 +45,7 @@ inline std::vector<culprit_record> records_at(const std::string& bytes, size_t o
   return records;
 }
 
-// Of all rings of the folder, each in its order. The rings hold everything since they were made.
+// Of all rings of the folder, each in order. The rings have all records since their creation.
 inline std::vector<culprit_record> ring_records(const Folder& folder) {
   std::vector<culprit_record> all;
   for (const std::string& path : folder.files(".ring")) {

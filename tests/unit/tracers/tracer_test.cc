@@ -1,4 +1,5 @@
-// sdk/tracer: what the tracers share. One process has one tracer, so its cases follow each other here.
+// Tests of sdk/tracer, the common part of the tracers. One process has one tracer, so its cases run in
+// sequence here.
 #include "tracer.h"
 
 #include <array>
@@ -59,7 +60,7 @@ BOOST_AUTO_TEST_CASE(without_a_daemon_all_threads_records_go_to_one_file) {
   const tracer_options options = {"test", 5, CULPRIT_UNKNOWN, 1024};
   const uint64_t before_ns = culprit_now_ns();
   const culprit_record early = numbered(0);
-  BOOST_TEST(tracer_push(&early) == 0);  // before there is a tracer
+  BOOST_TEST(tracer_push(&early) == 0);  // before the tracer exists
   tracer_start(&options);
   const uint64_t after_ns = culprit_now_ns();
   uint64_t taken = 0;
@@ -75,12 +76,12 @@ BOOST_AUTO_TEST_CASE(without_a_daemon_all_threads_records_go_to_one_file) {
   for (std::thread& thread : threads) thread.join();
   for (const uint64_t n : of_thread) taken += n;
   tracer_finish();
-  tracer_finish();  // once is enough
+  tracer_finish();  // once is sufficient
   BOOST_TEST(tracer_dropped() == 1 + 80'000 - taken);
 
   std::string path;
   for (const auto& entry : std::filesystem::directory_iterator(traces)) path = entry.path().string();
-  // Another process with this number, in a container that is started again, has another name.
+  // Another process with this pid, in a restarted container, has another name.
   const std::string named = "-" + std::to_string(getpid()) + "-test-";
   const size_t at = path.find(named);
   BOOST_REQUIRE_MESSAGE(at != std::string::npos && path.ends_with(".comm"), path);
@@ -135,8 +136,8 @@ BOOST_AUTO_TEST_CASE(the_launcher_says_who_a_process_is) {
        1,
        2,
        1},
-      {"nobody", {}, none, none, none},
-      {"nobody, several devices", {{"CUDA_VISIBLE_DEVICES", "6,7"}}, none, none, none},
+      {"no launcher", {}, none, none, none},
+      {"no launcher, several devices", {{"CUDA_VISIBLE_DEVICES", "6,7"}}, none, none, none},
       {"no number",
        {{"RANK", "x"}, {"WORLD_SIZE", "16"}, {"LOCAL_RANK", "1"}, {"CUDA_VISIBLE_DEVICES", "6,7"}},
        none,
@@ -147,7 +148,7 @@ BOOST_AUTO_TEST_CASE(the_launcher_says_who_a_process_is) {
        none,
        none,
        none},
-      {"nobody, one device", {{"CUDA_VISIBLE_DEVICES", "5"}}, none, none, 5},
+      {"no launcher, one device", {{"CUDA_VISIBLE_DEVICES", "5"}}, none, none, 5},
   };
   for (const Case& c : cases) BOOST_TEST_CONTEXT(c.what) {
       for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "CUDA_VISIBLE_DEVICES",

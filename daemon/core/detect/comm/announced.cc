@@ -5,14 +5,14 @@
 namespace culprit::comm {
 namespace {
 
-// Lines are read some tenths of a second after they were written.
+// Delay between a line's writing and its reading: some tenths of a second.
 constexpr TimeNs kLate = kNsPerSecond / 2;
-// As in core/detect/stall: a process that died in a phase never reports its end.
+// As in core/detect/logs/stall: a process that died in a phase never reports its end.
 constexpr TimeNs kLongest = 3600 * kNsPerSecond;
 
 }  // namespace
 
-void Announced::take(uint32_t rank, const std::string& name, bool begins, TimeNs now) {
+void Announced::add(uint32_t rank, const std::string& name, bool begins, TimeNs now) {
   if (now == kNoTime || (phases_.size() >= kRanks && !phases_.contains(rank))) return;
   std::deque<Phase>& phases = phases_[rank];
   if (begins) {

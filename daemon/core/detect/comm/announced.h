@@ -1,6 +1,5 @@
-// Phases that ranks announced (a checkpoint, an evaluation): time that they spend there beyond their peers is
-// expected. Keeps the last phases of each rank, for at most kRanks ranks. Owned by the engine, one thread,
-// pure.
+// Phases that ranks announced (a checkpoint, an evaluation), in which extra time is expected. Keeps the last
+// phases of each rank, for at most kRanks ranks. Owned by the engine; one thread; pure.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@ class Announced {
   static constexpr size_t kPhases = 64, kRanks = 1 << 14;
 
   // `now`: when the report arrived, shortly after the phase changed.
-  void take(uint32_t rank, const std::string& name, bool begins, TimeNs now);
+  void add(uint32_t rank, const std::string& name, bool begins, TimeNs now);
   // Whether the rank was in a phase at any time within the range.
   bool covers(uint32_t rank, TimeNs from, TimeNs to) const;
 

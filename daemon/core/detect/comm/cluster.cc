@@ -8,7 +8,7 @@
 namespace culprit::comm {
 namespace {
 
-// Slots of a rank that are looked through before they are looked up.
+// Slots of a rank that a linear search covers before the index is used.
 constexpr uint32_t kScanned = 32;
 
 uint64_t slot_key(uint32_t rank, uint64_t comm, uint32_t peer, bool sends) {
@@ -38,7 +38,8 @@ uint32_t Cluster::rank_index(const CommRecord& record, uint32_t host) {
     edges_changed_ = true;
   }
   RankInfo& info = ranks_[index];
-  if (info.host == kNone && host != kNone) {  // a peer of others before, which they could not tell
+  // Known before only as a peer of other ranks, which do not know its host.
+  if (info.host == kNone && host != kNone) {
     info.host = host;
     hosts_changed_ = true;
   }
@@ -59,8 +60,8 @@ uint32_t Cluster::comm_index(const CommRecord& record) {
   }
   CommInfo& comm = comms_[*at];
   if (comm.group == CommGroup::kUnknown) comm.group = record.group;
-  if (record.comm_size > comm.told_size) {
-    comm.told_size = record.comm_size;
+  if (record.comm_size > comm.reported_size) {
+    comm.reported_size = record.comm_size;
     mark_changed(*at);
   }
   return *at;
@@ -124,7 +125,7 @@ uint32_t Cluster::find_slot(uint32_t rank, const CommRecord& record, uint32_t fr
   return named == slot_by_name_.end() ? kNone : named->second;
 }
 
-// From now on. A trace may choose its communicators so that keys are the same.
+// Adds a slot to the index. A trace may choose communicator ids whose keys collide.
 void Cluster::look_up(uint32_t rank, uint32_t slot) {
   const Slot& s = ranks_[rank].slots[slot];
   if (!slot_by_key_.try_emplace(slot_key(rank, s.comm, s.peer, s.sends), slot).second)
@@ -147,7 +148,7 @@ uint32_t Cluster::add_slot(uint32_t rank, const CommRecord& record) {
   if (is_p2p(record.op)) {
     slot.peer = record.peer;
     slot.sends = record.op == CommOp::kSend;
-    // The peer may have written nothing: it is known by what others say of it.
+    // The peer may have written nothing; then only its peers' records show it.
     CommRecord named;
     named.rank = slot.peer;
     const uint32_t other = rank_index(named, kNone);
@@ -175,22 +176,22 @@ void Cluster::settle_comm(CommInfo& comm) {
   for (const uint32_t m : comm.members) hosts.push_back(ranks_[m].host);
   std::sort(hosts.begin(), hosts.end());
   comm.hosts = static_cast<uint32_t>(std::unique(hosts.begin(), hosts.end()) - hosts.begin());
-  // Groups of one size and stride are the same kind of group, whatever they are called. Where a member is
-  // missing the stride is that of the most neighbours.
+  // Groups of one size and stride are of the same kind, whatever their names. If members are missing, the
+  // most frequent stride counts.
   std::map<uint32_t, uint32_t> strides;
   for (size_t i = 1; i < comm.members.size(); ++i)
     ++strides[ranks_[comm.members[i]].rank - ranks_[comm.members[i - 1]].rank];
   uint32_t stride = 0, most = 0;
   for (const auto& [s, n] : strides)
     if (n > most) stride = s, most = n;
-  const uint64_t size = std::max<uint64_t>(comm.told_size, comm.members.size());
+  const uint64_t size = std::max<uint64_t>(comm.reported_size, comm.members.size());
   comm.shape = mix64(size << 32 | stride, static_cast<uint64_t>(comm.group));
   comm.changed = false;
 }
 
-// Ranks that send to one another are a pipeline (or one with a ring in it); the n-th of each plays the same
-// part. Where most would then have no peer (one pipeline only, or sends from all to all) nothing is told
-// apart: operations alone say who plays which part.
+// Ranks that send to one another form a pipeline, possibly with a ring. The n-th rank of each pipeline plays
+// the same part. With a single pipeline, or sends from all to all, most ranks would have no peer. Then all
+// stages are 0, and operations alone define the roles.
 void Cluster::settle_stages() {
   stage_.assign(ranks_.size(), 0);
   std::vector<std::pair<uint64_t, uint32_t>> order;
@@ -210,7 +211,8 @@ void Cluster::settle_stages() {
   edges_changed_ = false;
 }
 
-// Which of two groups rather works on one piece of data: the larger, of equal ones that of neighbours.
+// Whether group `a` is more likely than `b` to work on one piece of data: the larger group, else the one with
+// closer ranks.
 bool Cluster::nearer(const CommInfo& a, const CommInfo& b) const {
   if (a.members.size() != b.members.size()) return a.members.size() > b.members.size();
   const auto width = [this](const CommInfo& c) {
@@ -228,15 +230,15 @@ void Cluster::settle() {
   for (const uint32_t comm : changed_) settle_comm(comms_[comm]);
   changed_.clear();
   if (changed) {
-    size_t as_told = 0;
-    for (const CommInfo& comm : comms_) as_told += comm.told_size == comm.members.size();
-    sizes_hold_ = 2 * as_told >= comms_.size();
+    size_t as_reported = 0;
+    for (const CommInfo& comm : comms_) as_reported += comm.reported_size == comm.members.size();
+    sizes_hold_ = 2 * as_reported >= comms_.size();
     family_.assign(ranks_.size(), kNone);
     for (uint32_t c = 0; c < comms_.size(); ++c) {
       const CommInfo& comm = comms_[c];
       if (comm.hosts != 1 || comm.members.size() < 2 || ranks_[comm.members[0]].host == kNone) continue;
       if (comm.group == CommGroup::kEp || comm.group == CommGroup::kDp || comm.group == CommGroup::kEdp)
-        continue;  // of several batches
+        continue;  // members work on different batches
       for (const uint32_t m : comm.members)
         if (family_[m] == kNone || nearer(comm, comms_[family_[m]])) family_[m] = c;
     }

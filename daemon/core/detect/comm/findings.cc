@@ -20,16 +20,16 @@ std::string amount(double ms) {
   return ms >= 10 ? fmt::format("{:.0f} ms", ms) : fmt::format("{:.2g} ms", ms);
 }
 
-// How sure one must be to take a host out on a slowness alone; before that it is checked.
+// Confidence from which a slow host is isolated on timing alone; below it, the action is a check.
 constexpr double kSure = 0.9;
 // Strength of a finding against its subject (model/finding.h), by confidence.
 constexpr double kStrength = 3;
-// Records may count operations differently from rank to rank, and seldom do.
+// Records of ranks may count operations differently, though rarely.
 constexpr double kMismatch = 0.9;
 constexpr std::string_view kSameCalls =
     "Compare the control flow of these ranks at that step: every rank of a group must call the same "
     "collectives in the same order, with the same sizes.";
-constexpr size_t kWhole = 16;  // ranks named one by one of a host or a link
+constexpr size_t kWhole = 16;  // maximum number of listed ranks of a host or a link
 
 class Teller {
  public:
@@ -39,16 +39,16 @@ class Teller {
   TraceFindings run(Stopped stopped) {
     judgement_ = judge(cluster_, steps_, trace_.live(), context_.phases);
     for (const Culprit& c : judgement_.culprits)
-      if (!c.nobody) out_.findings.push_back(finding_of(c));
+      if (!c.ambiguous) out_.findings.push_back(finding_of(c));
     irregularities();
     curve();
-    out_.wanted = trace_.ask(judgement_.culprits);
+    out_.wanted = trace_.request_records(judgement_.culprits);
     if (const auto stuck = trace_.stuck(stopped)) hang(*stuck);
     const std::vector<Mismatch> mismatches = trace_.mismatches(stopped);
     const Mismatch* m = last_mismatch(cluster_, mismatches);
     if (const auto left = trace_.left_out()) {
       out_.left_out = {finding_of(*left), m || out_.hang};
-      // Mismatches and unfinished operations follow from the operation that was left out.
+      // Mismatches and unfinished operations follow from the skipped operation.
       for (Finding& f : out_.findings)
         if (f.symptom == Symptom::kHang) f.general = true;
     } else if (m) {
@@ -77,8 +77,10 @@ class Teller {
     return out;
   }
 
-  // Whether it is one rank, or what is its own.
-  static bool is_rank(const Culprit& c) { return c.pause || c.stalls || c.kind == "gpu" || c.kind == "nic"; }
+  // Whether the culprit is a single rank, its device or its NIC.
+  static bool is_rank(const Culprit& c) {
+    return c.pause || c.stalls || c.kind == SlowPart::kGpu || c.kind == SlowPart::kNic;
+  }
 
   bool has_device(const Culprit& c) const { return cluster_.ranks()[c.ranks[0]].device != kNone; }
 
@@ -88,7 +90,7 @@ class Teller {
 
   std::string subject(const Culprit& c) const {
     if (is_rank(c)) return name_of(c.ranks[0]);
-    if (c.kind == "link") return fmt::format("{} and {}", host_of(c, 0), host_of(c, 1));
+    if (c.kind == SlowPart::kLink) return fmt::format("{} and {}", host_of(c, 0), host_of(c, 1));
     return host_of(c, 0);
   }
 
@@ -101,7 +103,7 @@ class Teller {
                       amount(c.cost_ms)),
           "a single event: it says nothing of what comes"};
     const std::string often = fmt::format("in {} of {}", c.steps.size(), counted(steps_.size(), "step"));
-    if (c.kind == "gpu" || (c.kind == "host" && c.peers > 0))
+    if (c.kind == SlowPart::kGpu || (c.kind == SlowPart::kHost && c.peers > 0))
       return {
           fmt::format("{} takes {} a step longer than its {} of the same stage, {}",
                       is_rank(c) ? name_of(c.ranks[0]) : "each rank of " + host_of(c, 0), amount(c.excess_ms),
@@ -113,10 +115,10 @@ class Teller {
                                  2 * c.cost_ms < c.excess_ms
                                      ? "; the rest hides in what others are waited for meanwhile"
                                      : "")};
-    std::string part = c.kind == "nic"      ? "the network card of " + name_of(c.ranks[0])
-                       : c.kind == "nvlink" ? "the links within " + host_of(c, 0)
-                       : c.kind == "link"   ? "the way between " + subject(c)
-                                            : "the network of " + host_of(c, 0);
+    std::string part = c.kind == SlowPart::kNic      ? "the network card of " + name_of(c.ranks[0])
+                       : c.kind == SlowPart::kNvlink ? "the links within " + host_of(c, 0)
+                       : c.kind == SlowPart::kLink   ? "the way between " + subject(c)
+                                                     : "the network of " + host_of(c, 0);
     return {
         fmt::format("what goes through {} takes {:.2f} times as long as elsewhere, {}", part, c.ratio, often),
         fmt::format("it costs {} a step{}", amount(c.cost_ms), by_sums(c))};
@@ -128,8 +130,8 @@ class Teller {
     return fmt::format(": {} apart from one another", counted(c.events, "spell"));
   }
 
-  // Hosts that were asked for records of its steps did not have them, or not yet; of a large job's groups not
-  // all ranks are asked.
+  // A note if the costs rest on summaries. Either no host had records of these steps, or a large job's groups
+  // were only requested in part.
   const char* by_sums(const Culprit& c) const {
     const auto all = [&](auto holds) {
       return std::all_of(c.steps.begin(), c.steps.end(), [&](uint32_t s) { return holds(steps_[s]); });
@@ -141,36 +143,39 @@ class Teller {
     return "";
   }
 
-  // Whether it is slow in its own work.
-  static bool is_work(const Culprit& c) { return c.kind == "gpu" || (c.kind == "host" && c.peers > 0); }
+  // Whether the culprit is slow in its own work.
+  static bool is_work(const Culprit& c) {
+    return c.kind == SlowPart::kGpu || (c.kind == SlowPart::kHost && c.peers > 0);
+  }
 
   CoreUse cores_of(const Culprit& c) const {
     return context_.load && is_work(c) ? context_.load->of(number_of(c)) : CoreUse();
   }
 
-  // A rank without a device computes on the host's cores, and waiting for them may be the whole cause.
+  // A rank without a device computes on the host's cores, so waiting for cores may be the whole cause.
   Component component_of(const Culprit& c) const {
-    if (c.kind == "gpu") return has_device(c) && !cores_of(c).contended() ? Component::kGpu : Component::kCpu;
-    if (c.kind == "nvlink") return Component::kNvlink;
-    if (c.kind == "host" && c.peers > 0) return Component::kCpu;
+    if (c.kind == SlowPart::kGpu)
+      return has_device(c) && !cores_of(c).contended() ? Component::kGpu : Component::kCpu;
+    if (c.kind == SlowPart::kNvlink) return Component::kNvlink;
+    if (c.kind == SlowPart::kHost && c.peers > 0) return Component::kCpu;
     return Component::kNetwork;
   }
 
   uint32_t number_of(const Culprit& c) const { return cluster_.ranks()[c.ranks[0]].rank; }
 
-  // Where it is stands beside, in what the finding speaks against.
+  // The title omits the host; the finding's subjects have it.
   std::string title_of(const Culprit& c) const {
     if (c.pause) return fmt::format("Rank {} stood still once, for {}", number_of(c), amount(c.excess_ms));
     if (c.stalls) return fmt::format("Rank {} stalls again and again", number_of(c));
-    if (c.kind == "gpu" && cores_of(c).contended())
+    if (c.kind == SlowPart::kGpu && cores_of(c).contended())
       return fmt::format("Rank {} is slow{}, and its host has more to run than cores", number_of(c),
                          c.events > 0 ? " again and again" : "");
-    if (c.kind == "gpu")
+    if (c.kind == SlowPart::kGpu)
       return fmt::format("Rank {} is slow{}", number_of(c), c.events > 0 ? " again and again" : "");
-    if (c.kind == "nic") return fmt::format("The network card of rank {} is slow", number_of(c));
-    if (c.kind == "nvlink") return "The links within a host are slow";
-    if (c.kind == "link") return "The network between two hosts is slow";
-    if (c.kind == "switch")
+    if (c.kind == SlowPart::kNic) return fmt::format("The network card of rank {} is slow", number_of(c));
+    if (c.kind == SlowPart::kNvlink) return "The links within a host are slow";
+    if (c.kind == SlowPart::kLink) return "The network between two hosts is slow";
+    if (c.kind == SlowPart::kSwitch)
       return fmt::format("The network of {} hosts from {} on is slow: what they share is a switch",
                          c.hosts.size(), host_of(c, 0));
     if (c.peers == 0) return "The network of a host is slow";
@@ -179,15 +184,16 @@ class Teller {
 
   Finding finding_of(const Culprit& c) const {
     Finding f;
-    f.detector = "comm";
+    f.detector = DetectorKind::kComm;
     f.kind = FindingKind::kFault;
     f.first_ns = first_of(c);
     f.last_ns = f.first_ns;
     f.iteration = steps_[c.steps[0]].number;
     f.confidence = c.confidence;
-    f.general = c.hidden;  // it comes after those that cost
+    f.general = c.hidden;  // ranked below findings with a cost
     f.title = title_of(c);
-    // Timing alone does not make a process without a device, or one that is slow now and then, hardware.
+    // Timing alone does not prove a hardware fault of a process without a device, or of an intermittently
+    // slow one.
     const CoreUse cores = cores_of(c);
     const bool hardware = c.peers == 0 || (c.lasting && has_device(c) && !cores.contended());
     f.category = hardware ? Category::kHardware : Category::kUnknown;
@@ -195,7 +201,7 @@ class Teller {
     f.symptom = Symptom::kSlowdown;
     f.action = hardware && c.confidence >= kSure ? ActionKind::kIsolate : ActionKind::kCheck;
     f.remedy =
-        c.kind == "gpu" || c.kind == "host"
+        c.kind == SlowPart::kGpu || c.kind == SlowPart::kHost
             ? "Check clocks, temperatures and throttling of the device, and what else runs on its host."
             : "Check link errors and speeds of the ports and cables on this way.";
     f.why = why(c);
@@ -210,8 +216,8 @@ class Teller {
       s.rank = cluster_.ranks()[r].rank;
       if (cluster_.ranks()[r].device != kNone) s.device = cluster_.ranks()[r].device;
       s.strength = strength / static_cast<double>(c.ranks.size());
-      if (c.kind == "link" && !f.subjects.empty()) s.strength = 0;
-      if (c.kind == "link" && f.subjects.empty() && c.hosts.size() > 1) {
+      if (c.kind == SlowPart::kLink && !f.subjects.empty()) s.strength = 0;
+      if (c.kind == SlowPart::kLink && f.subjects.empty() && c.hosts.size() > 1) {
         s.host = host_of(c, 0);
         s.rank = s.device = std::nullopt;
         s.peer = host_of(c, 1);
@@ -239,7 +245,7 @@ class Teller {
     return s;
   }
 
-  // The culprit that cost a step most makes it what it is; steps in a row of the same one join.
+  // Each step gets the culprit with its highest cost; consecutive steps with the same culprit are joined.
   void irregularities() {
     struct Entry {
       const Culprit* culprit = nullptr;
@@ -253,7 +259,7 @@ class Teller {
     for (auto at = by_step.begin(); at != by_step.end();) {
       auto end = std::next(at);
       uint32_t last = at->first;
-      // A job that was started again is at a step that it was at before.
+      // After a restart, step numbers go back.
       while (end != by_step.end() && end->first == last + 1 && end->second.culprit == at->second.culprit &&
              steps_[end->first].number > steps_[last].number)
         last = (end++)->first;
@@ -277,7 +283,7 @@ class Teller {
       const auto n = static_cast<double>(last - at->first + 1);
       out.cost_ms = cost / n;
       out.slowdown = time > cost ? time / (time - cost) : 1;
-      out.kind = at->second.culprit ? at->second.culprit->kind : "job";
+      out.kind = at->second.culprit ? at->second.culprit->kind : SlowPart::kJob;
       if (at->second.culprit) describe(*at->second.culprit, out);
       out_.irregularities.push_back(std::move(out));
       at = end;
@@ -285,11 +291,11 @@ class Teller {
   }
 
   void describe(const Culprit& c, Irregularity& out) const {
-    if (c.nobody) {
+    if (c.ambiguous) {
       out.comm = c.comm;
       return;
     }
-    if (c.kind == "link" && c.hosts.size() > 1)
+    if (c.kind == SlowPart::kLink && c.hosts.size() > 1)
       out.links.push_back({host_of(c, 0), host_of(c, 1), c.confidence});
     if (c.peers == 0) out.comm = c.comm;
     if (is_rank(c)) {
@@ -353,23 +359,23 @@ class Teller {
     Hang hang;
     hang.since_ns = stuck.since_ns;
     Finding f;
-    f.detector = "comm";
+    f.detector = DetectorKind::kComm;
     f.kind = FindingKind::kFault;
     f.first_ns = f.last_ns = stuck.since_ns;
     f.fatal = true;
     f.symptom = Symptom::kHang;
-    // A rank that never entered may wait for data or for a lock. Only a device that does not finish what it
-    // began points at hardware.
+    // A rank that never entered may wait for data or for a lock. Only a device that does not finish a started
+    // operation points at hardware.
     const bool device = stuck.on_device && !stuck.ranks.empty() &&
                         std::all_of(stuck.ranks.begin(), stuck.ranks.end(),
                                     [&](uint32_t r) { return cluster_.ranks()[r].device != kNone; });
     f.component = stuck.ranks.empty() ? Component::kNcclComm : device ? Component::kGpu : Component::kUnknown;
     f.category = device ? Category::kHardware : Category::kUnknown;
-    // One in a hundred accusations is wrong where one is missing, more where several are.
+    // One in a hundred accusations is wrong if one rank is missing, more if several are.
     f.confidence = stuck.ranks.empty() ? 0.4 : 0.6 + 0.35 / static_cast<double>(stuck.ranks.size());
     f.action = stuck.ranks.empty() ? ActionKind::kNone : ActionKind::kCheck;
     f.title = stuck.ranks.empty()
-                  ? fmt::format("{} of group {:x} never ended", word(stuck.op), stuck.comm)
+                  ? fmt::format("{} of group {:x} never ended", to_string(stuck.op), stuck.comm)
                   : fmt::format("{} {}", who(stuck.ranks),
                                 stuck.on_device ? "did not leave an operation that its peers left"
                                                 : "did not enter an operation that its peers wait in");
@@ -379,7 +385,7 @@ class Teller {
                         "rank does while its peers wait.";
     f.why.push_back(
         fmt::format("{} wait in operations that never ended, {} number {} of group {:x} among them",
-                    counted(stuck.waiting, "rank"), word(stuck.op), stuck.seq, stuck.comm));
+                    counted(stuck.waiting, "rank"), to_string(stuck.op), stuck.seq, stuck.comm));
     if (stuck.absent) f.why.push_back("of some of those named nothing was recorded at all");
     const double score = f.confidence / static_cast<double>(std::max<size_t>(1, stuck.ranks.size()));
     for (const uint32_t r : stuck.ranks) {
@@ -396,13 +402,13 @@ class Teller {
     out_.findings.push_back(std::move(f));
   }
 
-  // Ranks of the program did not make the same calls in a step.
+  // Base of findings on ranks whose program made different calls in a step.
   Finding fault_of_program(int64_t step) const {
     Finding f;
-    f.detector = "comm";
+    f.detector = DetectorKind::kComm;
     f.kind = FindingKind::kFault;
     f.iteration = step;
-    f.fatal = f.of_nobody = true;
+    f.fatal = f.by_no_device = true;
     f.symptom = out_.hang ? Symptom::kHang : Symptom::kCrash;
     f.category = Category::kUser;
     f.component = Component::kUserCode;
@@ -414,10 +420,10 @@ class Teller {
 
   Finding finding_of(const LeftOut& left) const {
     Finding f = fault_of_program(left.step);
-    f.title = fmt::format(
-        "{} left out {} in step {}: it is behind {} since", who({left.rank}),
-        left.count == 1 ? fmt::format("an operation ({})", word(left.op)) : counted(left.count, "operation"),
-        left.step, counted(left.peers, "peer"));
+    f.title = fmt::format("{} left out {} in step {}: it is behind {} since", who({left.rank}),
+                          left.count == 1 ? fmt::format("an operation ({})", to_string(left.op))
+                                          : counted(left.count, "operation"),
+                          left.step, counted(left.peers, "peer"));
     f.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(f.title[0])));
     f.why = {
         fmt::format("in group {:x} each of its operations meets a later one of its peers, from step {} on",
@@ -429,7 +435,7 @@ class Teller {
     return f;
   }
 
-  // The waits are then a consequence of the program's fault.
+  // The waits are a consequence of the program's fault, so the hang finding becomes general.
   void mismatch(const Mismatch& m) {
     for (Finding& f : out_.findings)
       if (f.symptom == Symptom::kHang) f.general = true;
@@ -438,8 +444,9 @@ class Teller {
     const bool tie = m.ranks.size() == 2 * m.members;
     const bool sizes = m.most == m.other;
     const std::string most =
-        sizes ? fmt::format("{} of {} bytes", word(m.most), m.bytes) : std::string(word(m.most));
-    const std::string other = sizes ? fmt::format("{} bytes", m.other_bytes) : std::string(word(m.other));
+        sizes ? fmt::format("{} of {} bytes", to_string(m.most), m.bytes) : std::string(to_string(m.most));
+    const std::string other =
+        sizes ? fmt::format("{} bytes", m.other_bytes) : std::string(to_string(m.other));
     f.title = tie ? fmt::format("{} entered different operations: {} and {}", who(m.ranks), most, other)
                   : fmt::format("{} entered {} where {} entered {}", who(m.ranks), other,
                                 counted(m.members, "peer"), most);
@@ -469,7 +476,7 @@ class Teller {
   const std::deque<StepResult>& steps_;
   const RankContext context_;
   Judgement judgement_;
-  std::map<uint32_t, double> without_;  // by step: its time without the excess
+  std::map<uint32_t, double> without_;  // by step index: step time without the excess
   double usual_ = -1;
   TraceFindings out_;
 };

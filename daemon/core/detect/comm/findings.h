@@ -1,5 +1,5 @@
-// What a communication trace says, in the words of a report: irregularities, a hang, the curve of steps, and
-// the findings from which diagnoses are made. Pure.
+// Report of a communication trace: irregular steps, a hang, the curve of step times, and findings for
+// diagnoses. Pure.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@
 
 namespace culprit::comm {
 
-// A rank that left out an operation, by its sequence numbers. It is a fault only if the job stopped there or
-// other evidence agrees.
+// A rank that skipped an operation, according to its sequence numbers. This is a fault only if the job
+// stopped there or other evidence agrees.
 struct RankLeftOut {
   Finding finding;
   bool stopped = false;
@@ -24,12 +24,12 @@ struct TraceFindings {
   std::vector<Irregularity> irregularities;  // by step
   std::optional<Hang> hang;
   CommSteps steps;
-  std::vector<std::string> missing;  // what remains unknown where no rank is named
+  std::vector<std::string> missing;  // open questions, if no rank is named
   std::optional<RankLeftOut> left_out;
-  std::vector<StepsWanted> wanted;  // to be requested from hosts that send sums only
+  std::vector<StepsWanted> wanted;  // to request from hosts that send only summaries
 };
 
-// What ranks report about their hosts and phases; borrowed, null where there is nothing.
+// Reports of ranks about their hosts and phases. Borrowed; null: none.
 struct RankContext {
   const HostLoad* load = nullptr;
   const Announced* phases = nullptr;
@@ -39,7 +39,7 @@ struct RankContext {
 TraceFindings report_findings(CommTrace& trace, Stopped stopped = Stopped::kRecordsEnd,
                               const RankContext& context = {});
 
-// What the trace knows of the job, where its logs do not.
+// Adds facts from the trace that the job's logs do not contain.
 void add_summary(const CommTrace& trace, JobSummary& job);
 
 }  // namespace culprit::comm

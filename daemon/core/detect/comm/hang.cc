@@ -8,7 +8,7 @@
 namespace culprit::comm {
 namespace {
 
-// Open operations that are remembered: a few for each rank of the largest jobs.
+// Limit of stored open operations: a few per rank of the largest jobs.
 constexpr size_t kOpen = 1 << 18;
 
 struct Wait {
@@ -34,7 +34,8 @@ class Search {
     for (const Slot& slot : cluster_.ranks()[rank].slots) {
       if (slot.comm != record.comm || slot.peer != (p2p ? record.peer : kNone)) continue;
       if (p2p && slot.sends != (record.op == CommOp::kSend)) continue;
-      // Its end was lost where the rank went on with the next, or came before its entry.
+      // The record is outdated if the rank continued with the next operation, or if the exit arrived before
+      // the entry.
       if (slot.entered > record.seq + 1 || slot.left > record.seq) return;
       waits_.push_back({rank, &slot, &record});
       waiting_.insert(rank);
@@ -42,7 +43,8 @@ class Search {
     }
   }
 
-  // `snapshot`: open operations are rare otherwise, so that one alone means something.
+  // `snapshot`: the trace has no operation recorded at entry and exit, so an open operation is rare and
+  // significant.
   std::optional<Stuck> run(bool snapshot) {
     if (waits_.empty()) return std::nullopt;
     accuse();
@@ -55,15 +57,16 @@ class Search {
       out.since_ns = std::min(out.since_ns, static_cast<int64_t>(w.record->start_ns));
     const auto& accused = device_.empty() ? host_ : device_;
     out.on_device = !device_.empty();
-    // A job that goes on has some ranks inside of operations too: stuck is one of which all are that nobody
-    // waits for, but for records that were lost; or whose devices did not leave what was the last for all.
+    // A running job also has ranks inside operations. The job is stuck only if all ranks are inside an
+    // operation or awaited by others, apart from lost records. It is also stuck if devices did not leave the
+    // last operation.
     size_t present = 0;
     for (const RankInfo& r : cluster_.ranks()) present += !r.slots.empty();
     const size_t stuck = waiting_.size() + missing;
     const bool enough = snapshot ? 2 * stuck >= present : 64 * stuck >= 63 * present;
     if (!enough && !(snapshot && !device_.empty())) return std::nullopt;
     const CommRecord* in = waits_.front().record;
-    // Many who are missing at once are no culprits: what they do is not recorded, or the trace was cut.
+    // Many missing ranks at once are no culprits: their records are missing, or the trace was cut.
     if (accused.size() <= std::max<size_t>(1, cluster_.ranks().size() / 4) || one_host(accused)) {
       uint32_t most = 0;
       for (const auto& [rank, how] : accused) {
@@ -94,25 +97,27 @@ class Search {
     count += by;
   }
 
-  // Those who wait in one operation say the same, so it is looked at once.
-  struct Held {
+  // Ranks in one operation have the same evidence, so each operation is evaluated once.
+  struct WaitGroup {
     const Wait* first = nullptr;
-    std::vector<uint32_t> ranks;  // indices: who is in it
+    std::vector<uint32_t> ranks;  // indices of the ranks in it
   };
 
   void accuse() {
-    std::map<std::tuple<uint32_t, uint32_t, uint64_t>, Held> held;  // by channel, rank of one side, number
-    std::vector<const Held*> order;                                 // by who waits longest
+    // By channel, rank of one side, and number.
+    std::map<std::tuple<uint32_t, uint32_t, uint64_t>, WaitGroup> held;
+    std::vector<const WaitGroup*> order;  // longest wait first
     for (const Wait& w : waits_) {
       const uint32_t side = w.slot->peer == kNone ? kNone : w.rank;
-      Held& one = held[{w.slot->channel, side, w.record->seq}];
+      WaitGroup& one = held[{w.slot->channel, side, w.record->seq}];
       if (!one.first) one.first = &w, order.push_back(&one);
       one.ranks.push_back(w.rank);
     }
-    for (const Held* one : order) one->first->slot->peer == kNone ? accuse_members(*one) : accuse_peer(*one);
+    for (const WaitGroup* one : order)
+      one->first->slot->peer == kNone ? accuse_members(*one) : accuse_peer(*one);
   }
 
-  void accuse_peer(const Held& held) {
+  void accuse_peer(const WaitGroup& held) {
     const Wait& w = *held.first;
     const uint32_t peer = cluster_.find_rank(w.slot->peer);
     const Slot* other = slot_of(cluster_, peer, w.slot->channel, cluster_.ranks()[w.rank].rank);
@@ -120,7 +125,7 @@ class Search {
       add_to(host_, peer, w.record, 1);
   }
 
-  void accuse_members(const Held& held) {
+  void accuse_members(const WaitGroup& held) {
     const CommRecord& in = *held.first->record;
     const uint32_t channel = held.first->slot->channel;
     bool others_left = false, all_in = true, went_on = false;
@@ -131,15 +136,16 @@ class Search {
         if (!waiting_.contains(m)) add_to(host_, m, &in, static_cast<uint32_t>(held.ranks.size()));
       } else if (slot->left > in.seq) {
         others_left = true;
-        went_on = went_on || slot->left > in.seq + 1;  // with it: its exit was not recorded
+        went_on = went_on || slot->left > in.seq + 1;  // left together with it: its exit was not recorded
       }
     }
     if (others_left && all_in && !went_on && is_synchronising(in.op))
       for (const uint32_t rank : held.ranks) add_to(device_, rank, &in, 1);
   }
 
-  // What a rank did so far on streams of each kind, in any order of its slots: ranks that run one program are
-  // at one place in it where it is equal. `before`: a slot whose last entry is not counted; its own kind.
+  // Progress of a rank: operation counts per kind of stream, independent of the order of its slots. Ranks of
+  // one program with equal progress are at the same place. `before`: slot whose last entry is not counted;
+  // `kind` is its kind.
   struct Place {
     uint64_t state = 0, kind = 0;
   };
@@ -156,7 +162,7 @@ class Search {
     return place;
   }
 
-  // Whether what a rank would enter next on a slot would not end with it: somebody else is not there either.
+  // Whether the rank's next operation on a slot would also wait for another absent rank.
   bool waits_for_others(uint32_t rank, const Slot& next) const {
     const auto absent = [&](uint32_t m, uint32_t peer) {
       const Slot* slot = m == kNone ? nullptr : slot_of(cluster_, m, next.channel, peer);
@@ -168,12 +174,12 @@ class Search {
                        [&](uint32_t m) { return m != rank && absent(m, kNone); });
   }
 
-  // A rank whose last entry was not recorded is missing where its peers wait, as the culprit is. It stands
-  // where a rank of the same program stood before it entered what it waits in; had it entered that too, it
-  // would wait there for somebody else. The culprit's own next operation waits for nobody but him.
+  // Removes missing ranks that only lack a record of their last entry. Such a rank has the same progress as a
+  // rank of the same program just before its open operation. Had it entered that operation too, it would wait
+  // there for yet another rank. In contrast, the culprit's next operation waits only for the culprit.
   void leave_out_explained() {
     if (host_.size() < 2) return;
-    std::multimap<uint64_t, uint64_t> next;  // by what was done: kinds of what those who did that are in
+    std::multimap<uint64_t, uint64_t> next;  // by progress: kinds of the operations entered next
     for (const Wait& w : waits_) {
       if (w.slot->entered != w.record->seq + 1) continue;
       const Place place = place_of(w.rank, w.slot);
@@ -196,7 +202,7 @@ class Search {
   const Cluster& cluster_;
   std::vector<Wait> waits_;
   std::set<uint32_t> waiting_;
-  Accused host_, device_;  // by rank: how many wait for it, and the first operation of those
+  Accused host_, device_;  // by rank: number of ranks that wait for it, and their first operation
 };
 
 }  // namespace
@@ -207,7 +213,7 @@ void OpenOperations::note_alive(const CommRecord& record) {
   last = std::max(last, static_cast<int64_t>(std::max(record.start_ns, record.end_ns)));
 }
 
-bool OpenOperations::take(const CommRecord& record) {
+bool OpenOperations::add(const CommRecord& record) {
   note_alive(record);
   if (record.end_ns != 0 && open_.empty()) return true;
   const Key key{record.comm, record.seq, record.rank, record.peer, static_cast<uint16_t>(record.op)};
@@ -220,7 +226,7 @@ bool OpenOperations::take(const CommRecord& record) {
   }
   if (open_.size() >= kOpen) return false;
   CommRecord& known = open_.try_emplace(key, record).first->second;
-  if (known.start_ns < record.start_ns) known = record;  // of a job that counts from the beginning again
+  if (known.start_ns < record.start_ns) known = record;  // the job restarted, and its numbers began again
   return true;
 }
 
@@ -237,7 +243,8 @@ std::optional<Stuck> OpenOperations::find(const Cluster& cluster, Stopped stoppe
   return search.run(closed_ == 0);
 }
 
-// Whether any has been open for longer than all of its like took, by the last stamp of its host.
+// Whether any operation has been open longer than all finished ones of its kind, by the last timestamp of its
+// host.
 bool OpenOperations::overdue(const Cluster& cluster, const std::vector<const CommRecord*>& open) const {
   std::map<uint32_t, int64_t> last;  // by host
   for (const RankInfo& r : cluster.ranks())

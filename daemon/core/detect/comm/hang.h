@@ -1,9 +1,9 @@
-// Operations that never ended: who is in them, who is missing, and who it is that the others wait for. Rules
-// R1 and R2: a rank whose peers entered an operation and which has not, and which waits for no other rank (it
-// hangs on its host); a rank that has not left an operation which its peers have (it hangs on its device). A
-// trace that ends in the middle of a run has open operations too: there nobody stands in one for longer than
-// its like take, and some ranks are in none.
-// Owned by CommTrace, one thread, pure.
+// Operations that never ended: their participants, the missing ranks, and the rank that the others wait for.
+// Rule R1: a rank did not enter an operation that its peers entered, and it waits for no other rank. Then its
+// host process hangs. Rule R2: a rank did not leave an operation that its peers left. Then its device hangs.
+// A trace cut off in the middle of a run also has open operations. In such a trace no operation lasts longer
+// than usual, and some ranks are in no operation.
+// Owned by CommTrace; one thread; pure.
 #pragma once
 
 #include <cstdint>
@@ -17,40 +17,40 @@
 
 namespace culprit::comm {
 
-// Whether operations that have not ended will not.
+// Whether open operations can still end.
 enum class Stopped : uint8_t {
   kNo,
-  kRecordsEnd,  // they may also have been cut off in the middle of a run
-  kByClock,     // nothing went on for as long as it takes to call it a hang
+  kRecordsEnd,  // the records end; they may be cut off in the middle of a run
+  kByClock,     // no progress for longer than the hang limit
 };
 
 struct Stuck {
-  int64_t since_ns = 0;        // the earliest entry into what never ended
-  uint64_t waiting = 0;        // ranks inside of an operation that did not end
-  uint64_t comm = 0, seq = 0;  // the first that waits for the one whom most wait for
+  int64_t since_ns = 0;        // earliest entry into an operation that never ended
+  uint64_t waiting = 0;        // number of ranks inside an operation that did not end
+  uint64_t comm = 0, seq = 0;  // the first operation that waits for the rank most ranks wait for
   CommOp op = CommOp::kJoin;
-  bool on_device = false;       // they entered and did not leave, where their peers did
-  bool absent = false;          // nothing was recorded of them
-  std::vector<uint32_t> ranks;  // indices: who it is; empty: not to be told
+  bool on_device = false;       // the stuck ranks entered it and did not leave, and their peers left
+  bool absent = false;          // no record of the stuck ranks exists
+  std::vector<uint32_t> ranks;  // indices of the stuck ranks; empty: unknown
 };
 
-// Operations that were begun and have not ended yet.
+// Operations that have begun and not ended.
 class OpenOperations {
  public:
   // Notes that the rank was alive at the record's time.
   void note_alive(const CommRecord& record);
 
-  // False where nobody can say who it was: there are too many.
-  bool take(const CommRecord& record);
+  // False if the limit is reached: the result can no longer name a rank.
+  bool add(const CommRecord& record);
   bool empty() const { return open_.empty(); }
-  // What was entered before nobody is in any more: the job was started again since.
+  // Drops operations entered before `ns`: the job was restarted since.
   void forget_before(int64_t ns) {
     std::erase_if(open_, [ns](const auto& one) { return static_cast<int64_t>(one.second.start_ns) < ns; });
   }
   void add_to(std::vector<CommRecord>& out) const {
     for (const auto& [key, record] : open_) out.push_back(record);
   }
-  // The cluster's slots tell who entered and left what.
+  // The slots of `cluster` tell which operations each rank entered and left.
   std::optional<Stuck> find(const Cluster& cluster, Stopped stopped) const;
 
  private:
@@ -68,8 +68,9 @@ class OpenOperations {
   bool overdue(const Cluster& cluster, const std::vector<const CommRecord*>& open) const;
 
   std::unordered_map<Key, CommRecord, Hash> open_;
-  // Of operations that were written at entry and again at exit: the longest of each kind; the last stamp of
-  // each rank. Where none was, operations are open only because the process was stopped in them.
+  // Longest duration of each kind, over operations recorded both at entry and at exit; last timestamp of each
+  // rank. Without such operations, an open record only exists because the process was stopped inside the
+  // operation.
   FlatMap<int64_t> longest_;
   std::vector<int64_t> last_ns_;
   uint64_t closed_ = 0;

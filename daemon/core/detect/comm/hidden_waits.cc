@@ -8,24 +8,26 @@
 namespace culprit::comm {
 namespace {
 
-constexpr double kMs = 1e-6;  // of a nanosecond
-// Gaps of a step that are looked at, and those remembered: a step has few outliers that matter.
+constexpr double kMs = 1e-6;  // ms per ns
+// Limits: gaps examined per step, gaps remembered, and candidates per gap. A step has few significant
+// outliers.
 constexpr size_t kLongest = 8, kGapsMax = 256, kCandidates = 64;
-constexpr float kWorth = 0.02f;  // of a step: what an outlier is at least (comm/judge.cc)
-// From the entry that is waited for to the gap's end: a message between hosts and a kernel launch take less.
+constexpr float kWorth = 0.02f;  // share of a step: the smallest outlier, as in comm/judge.cc
+// Maximum time from the awaited entry to the gap's end; a message between hosts and a kernel launch take
+// less.
 constexpr double kAfterMs = 5;
-// Sightings that recognise a wait, those that are kept, and those of ten in which it may be missing. With
-// eight, none of 64 unrelated entries within 5 ms passes for the one that a steadily slow rank waits for
-// (simulated, 10,000 runs); with four, one run in seventy did.
+// Sightings needed to recognise a wait, sightings kept, and of how many sightings one may lack the entry.
+// Simulated with 10,000 runs: a steadily slow rank and 64 unrelated entries within 5 ms. With eight
+// sightings, no run gave a false match; with four, one run in seventy did.
 constexpr size_t kSightings = 8, kKept = 32, kMissedOf = 10;
-// The same share as of gaps that end together (comm/roles.cc).
+// The same share as for gaps that end together (comm/peer_groups.cc).
 constexpr float kScatterShare = 0.1f;
 
-// The range of nine values in ten.
+// Range of the middle 80 % of the values.
 float range_of(std::vector<float> values) { return quantile(values, 0.9) - quantile(values, 0.1); }
 
-// What a rank did of its own is not known where it waited. It is compared with its peers only where it takes
-// longer elsewhere too.
+// Removes a wait from the rank's excess. The rank's own work during the wait is unknown. Its comparison with
+// peers remains only if it is also slow elsewhere.
 void take_out(RankStep& r, float wait_ms, double step_ms) {
   r.excess -= wait_ms, r.closer -= wait_ms, r.self -= wait_ms;
   r.largest = std::min(r.largest, std::max(0.f, r.excess));
@@ -54,9 +56,9 @@ std::vector<uint32_t> HiddenWaits::longest_gaps(const Step& step) {
   return out;
 }
 
-// Entries of other ranks in the last milliseconds of the gap before `op`, the latest first, into operations
-// that the rank itself has no part in. Ranks of the same host may all have stood still and gone on together:
-// that is no wait.
+// Entries of other ranks in the last milliseconds of the gap before `op`, latest first. Skips operations in
+// which the rank takes part. Skips ranks of the same host: a whole host may pause and resume together, which
+// is no wait.
 std::vector<std::pair<HiddenWaits::Place, float>> HiddenWaits::entries_before_end(const Cluster& cluster,
                                                                                   const Step& step,
                                                                                   uint32_t op) {
@@ -89,7 +91,8 @@ std::vector<std::pair<HiddenWaits::Place, float>> HiddenWaits::entries_before_en
   return out;
 }
 
-// By how much the gap varies apart from what all ranks have in common: the length of the step's data.
+// Variation of the gap without the variation common to all ranks, which comes from the length of the step's
+// data.
 float HiddenWaits::gap_scatter(const Gap& gap) {
   std::vector<float> usual, relative;
   for (const Sighting& s : gap.sightings) usual.push_back(s.usual_ms);
@@ -101,7 +104,7 @@ float HiddenWaits::gap_scatter(const Gap& gap) {
 
 void HiddenWaits::correct(const Candidate& seen, uint32_t rank, std::deque<StepResult>& earlier) {
   for (const int64_t number : seen.steps) {
-    // From behind: a job that was started again has steps of the same number before.
+    // Backward: a restarted job has earlier steps with the same number.
     const auto at = std::find_if(earlier.rbegin(), earlier.rend(),
                                  [&](const StepResult& s) { return s.number == number; });
     if (at == earlier.rend()) continue;
@@ -153,7 +156,7 @@ void HiddenWaits::learn(const Cluster& cluster, const Step& step, std::deque<Ste
 }
 
 void HiddenWaits::mark(Step& step) const {
-  std::map<uint32_t, uint32_t> index;  // by rank: where it stands in the step
+  std::map<uint32_t, uint32_t> index;  // by rank: index in the step
   for (const auto& [place, gap] : gaps_)
     if (gap.recognised) index[place.rank] = index[gap.candidates[0].of.rank] = kNone;
   for (uint32_t i = 0; i < step.ranks.size() && !index.empty(); ++i)

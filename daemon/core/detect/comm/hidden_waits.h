@@ -1,7 +1,7 @@
-// Waits that no record shows. A rank that waits for another stage in an operation that was not recorded looks
-// slow: its gap is long. Such a gap ends within milliseconds of another rank entering an operation that the
-// first one has no part in, in every step, and their distance scatters far less than the gap itself. Work of
-// its own does not do that. Pure; one thread learns, any thread marks.
+// Waits that no record shows. A rank that waits for another stage in an unrecorded operation looks slow,
+// because its gap is long. Such a gap ends within milliseconds of another rank's entry into some other
+// operation, in every step. The distance between the two scatters far less than the gap. A gap from the
+// rank's own work has no such pattern. Pure; one thread calls learn(), any thread calls mark().
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ namespace culprit::comm {
 
 class HiddenWaits {
  public:
-  // Steps in their order, once their roles are compared. `earlier`: results of the steps before it, corrected
-  // where a wait is recognised only now.
+  // Call for steps in order, after the comparison of roles. Corrects results in `earlier` if a wait is
+  // recognised only now.
   void learn(const Cluster& cluster, const Step& step, std::deque<StepResult>& earlier);
-  // Takes recognised waits out of the step's excess and notes what they waited for.
+  // Removes recognised waits from the step's excess and notes what each wait was for.
   void mark(Step& step) const;
   void clear() { gaps_.clear(); }
 
  private:
-  // An operation of a rank by its stream and its number in the step.
+  // Operation of a rank: its stream and its number within the step.
   struct Place {
     uint32_t rank = 0;  // index in the cluster
     uint32_t channel = 0;
@@ -34,16 +34,16 @@ class HiddenWaits {
   // Another rank's operation whose entry may have ended the gap.
   struct Candidate {
     Place of;
-    std::vector<float> after_ms;  // from its entry to the gap's end
-    std::vector<int64_t> steps;   // of these
+    std::vector<float> after_ms;  // from the operation's entry to the end of the gap
+    std::vector<int64_t> steps;   // steps of these values
   };
   struct Sighting {
-    float gap_ms = 0, usual_ms = 0;  // the rank's own, and that of its peers
+    float gap_ms = 0, usual_ms = 0;  // the rank's gap, and its peers' gap
   };
   struct Gap {
     std::vector<Sighting> sightings;
     std::vector<Candidate> candidates;
-    bool recognised = false;  // candidates holds the one that ends it
+    bool recognised = false;  // `candidates` holds only the operation that ends the gap
   };
 
   static Place place_of(const Step& step, uint32_t op);

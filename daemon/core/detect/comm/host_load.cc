@@ -13,10 +13,10 @@ namespace {
 constexpr std::string_view kSwitches = "host/nonvoluntary_ctxt_switches";
 constexpr std::string_view kPressure = "host/psi_cpu_some_avg10";
 constexpr std::string_view kRunnable = "host/runnable_per_core";
-// Overload: more runnable tasks than cores, or a task that waits for a core in a fifth of the time. Hosts
-// whose cores only load data and launch work show a few percent.
+// Overload: more runnable tasks than cores, or a task waits for a core a fifth of the time. Hosts whose cores
+// only load data and launch work show a few percent.
 constexpr double kRunnableMost = 1, kPressureMost = 20;
-constexpr size_t kLeast = 3;  // samples: one of them is a moment
+constexpr size_t kLeast = 3;  // minimum number of samples; a single one only shows a moment
 
 double middle(std::vector<double> values) { return values.size() < kLeast ? -1 : lower_median(values); }
 
@@ -37,7 +37,7 @@ std::string CoreUse::sentence() const {
   return out;
 }
 
-void HostLoad::take(const MetricRow& row) {
+void HostLoad::add(const MetricRow& row) {
   Sample sample;
   sample.time_ns = row.time_ns;
   for (const MetricValue& v : row.values) {

@@ -1,6 +1,6 @@
-// The load on the cores of the ranks' hosts, from the ranks' metrics host/* (FORMATS.md section 4). It
-// separates a rank that loses its core to other work from one whose device is slow. Keeps the last samples of
-// each rank, about 2 KB, for at most kRanks ranks. Owned by the engine, one thread, pure.
+// Load on the cores of the ranks' hosts, from the metrics host/* (FORMATS.md section 4). It distinguishes a
+// rank that loses its core to other work from a rank with a slow device. Keeps the last samples of each rank,
+// about 2 KB, for at most kRanks ranks. Owned by the engine; one thread; pure.
 #pragma once
 
 #include <cstddef>
@@ -16,19 +16,19 @@ namespace culprit::comm {
 
 // Means over a rank's last samples; negative: unknown.
 struct CoreUse {
-  double pressure = -1;  // percent of the time in which a task of its host waited for a core
-  double runnable = -1;  // tasks of its host that run or want to, per core
-  double switches = -1;  // times a second that the kernel took a core from the process
-  double others = -1;    // the same of the job's other ranks
+  double pressure = -1;  // percent of time in which some task of the host waited for a core
+  double runnable = -1;  // runnable tasks of the host per core
+  double switches = -1;  // involuntary context switches of the process per second
+  double others = -1;    // the same, of the job's other ranks
   bool contended() const;
-  std::string sentence() const;  // empty: nothing is known
+  std::string sentence() const;  // empty: unknown
 };
 
 class HostLoad {
  public:
   static constexpr size_t kSamples = 64, kRanks = 1 << 14;
 
-  void take(const MetricRow& row);
+  void add(const MetricRow& row);
   CoreUse of(uint32_t rank) const;
 
  private:

@@ -12,59 +12,57 @@
 namespace culprit::comm {
 namespace {
 
-// An excess counts from three standard deviations of what ranks differ by in this job, and from a fiftieth of
-// the step on: below, nobody would act on it. Devices of one kind that are all sound differ by some percent
-// in speed (Sinha et al., SC'22, find 8 % between the fastest and the slowest of most): a twentieth of a
-// rank's own work is no fault.
+// Limits for an excess: three standard deviations between ranks of this job, and a fiftieth of the step,
+// below which no operator would act. Sound devices of one kind differ in speed; Sinha et al. (SC'22) find 8 %
+// between the fastest and the slowest of most. So a twentieth of a rank's own work is no fault.
 constexpr double kSigmas = 3, kWorth = 0.02, kDevicesDiffer = 0.05;
-// How often a culprit shows: one that is there all the time in nine of ten steps, one that comes and goes in
-// half of them.
+// Assumed share of slow steps: a permanent fault shows in nine of ten, an intermittent one in half.
 constexpr double kShows = 0.9, kComesAndGoes = 0.5;
-// Without being slow in all that it does a rank is hit in this many steps before it is named: two pauses of
-// one process are what chance and its own habits bring.
+// Slow steps needed to name a rank that is not slow in all its work. Two pauses of one process may be chance
+// or habit.
 constexpr uint32_t kHits = 3;
-// A pause stands out where it is as many times as long as the next one, wherever that was. What nine of ten
-// ranks stay below by far is a pause; what is spread over all is uneven work (a checkpoint written by all).
+// A pause stands out if it is this many times as long as the next one of any rank. It must also be far beyond
+// nine of ten ranks. A delay of many ranks is uneven work, such as a checkpoint that all write.
 constexpr double kStandsOut = 2, kPauseBeyond = 8, kPauseWorth = 0.1;
-// A single event is told of as long as it is not one of many steps, and is no verdict.
+// A single event is reported only in short traces, and never as a verdict.
 constexpr size_t kPauseSteps = 24;
 constexpr double kPauseConfidence = 0.45;
-// Shorter ones than this are what a full collection of garbage takes (some hundred milliseconds in a training
-// process; Megatron and TorchTitan run them by hand for that): they come to any process, and the first one in
-// a trace looks like a fault.
+// Shorter pauses may be full garbage collections: some hundred milliseconds in a training process. Megatron
+// and TorchTitan schedule them by hand for this reason. They occur in any process, and the first one in a
+// trace looks like a fault.
 constexpr double kCollectionMs = 300;
-// A device that is slow is so in all that it does: three quarters of its time, over as many places as tell.
+// A slow device is slow in all its work: in three quarters of its time, over at least kGaps places.
 constexpr double kEven = 0.75;
 constexpr uint32_t kGaps = 8;
-// With so few ranks, each one makes up an eighth or more of their spread.
+// With so few ranks, each one contributes an eighth or more of their spread.
 constexpr size_t kFew = 8;
-// A step in which the middle rank works so many times as long as usual is of another kind.
+// A step in which the median rank works this many times as long as usual is of another kind.
 constexpr float kSpecial = 1.3f;
-// One false accusation in a hundred jobs.
+// Accepted rate of false accusations per job.
 constexpr double kAlpha = 0.01;
-// Ranks of a host that is slow as a whole are so by at least this much of the slowest one's excess.
+// On a host that is slow as a whole, each rank has at least this share of the slowest rank's excess.
 constexpr double kAlike = 0.4;
-// A part of the network that explains what is slow as well as two others do is named; one of more is nobody.
+// A network part is named if at most two others explain the slowdown equally well.
 constexpr double kNamed = 0.3;
-// A cost on the step's path below this share of the step makes no step irregular, and one below the other
-// accuses no rank: jobs differ by so much from day to day. Nor does a cost below the steps' own scatter.
+// Smallest cost, as a share of the step: for an irregular step, and for an accusation. Jobs differ by the
+// latter from day to day. A cost below the scatter of the steps does not accuse either.
 constexpr double kCostWorth = 0.01, kAccuseWorth = 0.045;
-constexpr size_t kCheap = 4;  // culprits below the bar that are stated
+constexpr size_t kCheap = 4;  // maximum number of cheap culprits
 
-// Evidence over steps: a sum that begins again where it falls to nothing, so that a fault which begins late
-// is found as surely as one that was there from the first step.
+// Evidence over steps: a sum that restarts when it falls to zero (CUSUM). So a late fault is found as surely
+// as one that exists from the first step.
 struct Run {
   double best = 0;
-  size_t from = 0, to = 0;  // steps [from, to] of it
+  size_t from = 0, to = 0;  // its steps, both inclusive
 };
 
 struct Mark {
   uint32_t step = 0;
   bool hit = false;
-  bool even = false;  // it was, at nearly all places alike
+  bool even = false;  // the hit was even over nearly all places
 };
 
-// `floor`: how often innocents are hit; `even_floor`: of those, how often at all places alike.
+// `floor`: rate of hits for healthy ranks. `even_floor`: rate of even hits among these.
 Run strongest_of(const std::vector<Mark>& marks, double shows, double floor, double even_floor) {
   const double hit = std::log(shows / floor), miss = std::log((1 - shows) / (1 - floor));
   const double even = std::log(kShows / even_floor);
@@ -82,12 +80,12 @@ Run strongest_of(const std::vector<Mark>& marks, double shows, double floor, dou
 Run strongest(const std::vector<Mark>& marks, double floor, double even_floor) {
   const Run steady = strongest_of(marks, kShows, floor, even_floor);
   Run other = strongest_of(marks, kComesAndGoes, std::min(floor, kComesAndGoes), even_floor);
-  other.best -= std::log(2.0);  // one of two guesses
+  other.best -= std::log(2.0);  // correction for two tried rates
   return other.best > steady.best ? other : steady;
 }
 
-// That it is not chance: as the evidence has it, if steps are alike and independent; and in any case no more
-// than as many throws of a coin, that one of two who are alike would be ahead in each.
+// Confidence that it is not chance: from the evidence, assuming independent steps. An upper limit is a coin
+// toss per step, as one of two equal ranks would lead in each.
 double sure_of(double evidence, double bar, size_t steps) {
   const double by_evidence = 1 - kAlpha * std::exp(std::min(0.0, bar - evidence));
   return by_evidence * (1 - std::exp2(-static_cast<double>(steps)));
@@ -129,8 +127,7 @@ class Judge {
     uint32_t hits = 0, even = 0, peers = 0;
   };
 
-  // What ranks of one role, and of one family, differ by, relative to the step: the middle of all that differ
-  // at all.
+  // Spread of ranks of one role, and of one family, relative to the step. Only nonzero differences count.
   void find_scale() {
     std::vector<float> role, family;
     for (const StepResult& s : steps_)
@@ -145,8 +142,8 @@ class Judge {
       if (const double sigma = sigma_without(i); sigma > 0) sigma_without_[i] = sigma;
   }
 
-  // The scale of a small job without this rank, which would hide in a scale that it sets itself. 0: the
-  // others have no peers.
+  // The spread of a small job without this rank; the rank's own excess would otherwise raise the limit. 0:
+  // the other ranks have no peers.
   double sigma_without(uint32_t rank) const {
     std::vector<float> values;
     for (uint32_t s = 0; s < steps_.size(); ++s) {
@@ -172,7 +169,7 @@ class Judge {
     return at == sigma_without_.end() ? of_all : at->second;
   }
 
-  // The same of one step: where all do what they seldom do (a checkpoint), they differ by more.
+  // The spread in one step: during rare work (a checkpoint) ranks differ more.
   double sigma_of(const StepResult& s) const {
     std::vector<float> values;
     for (const RankStep& r : s.ranks)
@@ -180,10 +177,10 @@ class Judge {
     return std::max(sigma_, kMadToSigma * lower_median(values));
   }
 
-  // Of a host in a step: ranks, and those that are in excess.
+  // Ranks of a host in a step, and those in excess.
   struct OnHost {
     uint32_t ranks = 0, beyond = 0;
-    // What a rank shares with its family alone is their batch; what most of its host does is the host's.
+    // An excess of one family comes from its batch; an excess of most ranks comes from the host.
     bool most() const { return 4 * beyond >= 3 * ranks; }
   };
 
@@ -198,7 +195,7 @@ class Judge {
     return out;
   }
 
-  // Time in an announced phase is no evidence.
+  // False during an announced phase: its time is no evidence.
   bool is_comparable(const StepResult& s, const RankStep& r) const {
     if (r.peers < 2 || s.step_ms <= 0) return false;
     const auto ns = static_cast<TimeNs>(s.step_ms * kNsPerMs);
@@ -251,8 +248,8 @@ class Judge {
         named[rank] = named[rank] || add_recurring(rank, large ? 0.5 * level : 0);
   }
 
-  // Ranks that may be slow repeatedly, by the share of their third largest excess in the step, or by how
-  // often they are slow: among many ranks the others stand out less.
+  // Candidates for intermittent slowness, by the share of their third largest excess or by their number of
+  // slow steps. Only the first kCandidates, because the others stand out less.
   std::vector<std::pair<double, uint32_t>> most_hit(const std::vector<bool>& named, bool large) const {
     constexpr size_t kCandidates = 8;
     std::vector<std::pair<double, uint32_t>> out;
@@ -274,15 +271,15 @@ class Judge {
     return of.marks[m].hit && share_of(of.marks[m].step, of.excess[m]) >= level;
   }
 
-  // By step, whether a rank was slow by this share of the step or more where most did what they usually do.
+  // By step: whether the rank's excess reached `level`, a share of the step. Special steps never count.
   std::vector<bool> hits_of(const OfRank& of, double level) const {
     std::vector<bool> hits(steps_.size(), false);
     for (size_t m = 0; m < of.marks.size() && of.hits > 0; ++m) hits[of.marks[m].step] = hit_at(of, m, level);
     return hits;
   }
 
-  // Steps in which the middle rank works for much longer than usual (a checkpoint, an evaluation): who takes
-  // longest there is another one each time. They are few.
+  // Marks steps in which the median rank works much longer than usual (a checkpoint, an evaluation). The
+  // slowest rank differs among them. If more than a quarter are marked, none is special.
   void find_special() {
     std::vector<float> usual, of_step;
     for (const StepResult& s : steps_) {
@@ -298,7 +295,7 @@ class Judge {
       special_.assign(special_.size(), false);
   }
 
-  // Whether so many hits in a stretch of a rank's steps are more than a passing event.
+  // Whether the hits in a stretch of a rank's steps are more than a passing event.
   bool lasts(uint32_t rank, const Run& run, uint32_t hits) const {
     const OfRank& of = of_[rank];
     double ms = 0;
@@ -307,8 +304,9 @@ class Judge {
       ms += steps_[of.marks[i].step].step_ms;
       behind += differs(of.excess[i], of.usual[i]);
     }
-    // Competition for cores comes and goes by the second. Where work on cores scatters by as much as an
-    // actionable slowdown, a rank must lag its peers in nearly all steps of a longer time.
+    // Competition for cores varies from second to second. If work on cores scatters as much as an actionable
+    // slowdown, single slow steps are no evidence. Then the rank must lag its peers in nearly all steps of a
+    // longer time.
     if (cluster_.ranks()[rank].device == kNone && sigma_for(rank, sigma_) > kWorth &&
         (hits < kLastingLive || ms < kLastingOnCoresMs ||
          behind < kBehindOnCores * static_cast<double>(run.to - run.from + 1)))
@@ -317,17 +315,17 @@ class Judge {
     return kLastingShare * hits >= of.marks.size() && (!live_ || hits >= kLastingLive);
   }
 
-  // False: it was not slow for long enough, whether innocents are or not.
+  // False: not slow for long enough.
   bool add_lasting(uint32_t rank) {
     const OfRank& of = of_[rank];
-    // How often innocents are hit: all but those of its host, which may be at fault with it.
+    // Rate of hits for healthy ranks. Excludes the rank's host, which may share its fault.
     Sums mine = cluster_.hosts().size() > 1 ? by_host_[host_or_last(rank)] : Sums{};
     if (cluster_.hosts().size() < 2)
       mine = {static_cast<double>(of.marks.size()), static_cast<double>(of.hits),
               static_cast<double>(of.even)};
     const double hits_of_others = 1 + all_.hits - mine.hits;
     const double floor = std::min(hits_of_others / (20 + all_.observed - mine.observed), 0.5);
-    // Of innocents whose work comes in pieces of its own size, one in fifty looks so by chance.
+    // A healthy rank with work in equal pieces looks even by chance in one of fifty hits.
     const double even_floor = std::min((all_.even - mine.even + 0.02) / hits_of_others, kShows);
     const Run run = strongest(of.marks, floor, even_floor);
     if (run.best < bar_) return false;
@@ -342,11 +340,11 @@ class Judge {
     return true;
   }
 
-  // Events that come back to one rank, and to no other as often. `level`: those that are as large.
+  // Recurring events of one rank, at least twice as many as of any other. `level`: minimum size of a hit.
   bool add_recurring(uint32_t rank, double level) {
     const OfRank& of = of_[rank];
     std::vector<bool> hits = hits_of(of, level);
-    if (!of.marks.empty()) hits.resize(of.marks.back().step + 1);  // the last step may go on
+    if (!of.marks.empty()) hits.resize(of.marks.back().step + 1);  // the last step may be unfinished
     const size_t events = count_events(hits);
     if (std::count(hits.begin(), hits.end(), true) < kHits) return false;
     const bool several = cluster_.hosts().size() > 1;
@@ -369,7 +367,7 @@ class Judge {
         events >= kHits && static_cast<double>(events) >= kStandsOut * static_cast<double>(most);
     const double by_events = often ? recurrence_evidence(events, of_others / static_cast<double>(ranks)) : 0;
     Culprit c;
-    c.evidence = std::max(rhythm.evidence, by_events) - std::log(4.0);  // one of four guesses
+    c.evidence = std::max(rhythm.evidence, by_events) - std::log(4.0);  // correction for four tried variants
     c.bar = std::log(static_cast<double>(of_.size()) / kAlpha);
     if (c.evidence < c.bar || is_habit(rank, rhythm.period, level)) return false;
     c.period = rhythm.evidence > 0 ? rhythm.period : 0;
@@ -381,8 +379,8 @@ class Judge {
     return true;
   }
 
-  // What the first rank alone does every so many steps (its log, its checkpoint) is the program's way, where
-  // the number is one that people choose, and divides the steps.
+  // Whether the slowness is a habit of rank 0 (logging, a checkpoint every n steps). Then n is a round
+  // number, and the slow steps are multiples of it.
   bool is_habit(uint32_t rank, size_t every, double level) const {
     const OfRank& of = of_[rank];
     const auto period = static_cast<int64_t>(every);
@@ -397,7 +395,7 @@ class Judge {
 
   void add_rank(uint32_t rank, const Run& run, double level, Culprit c) {
     const OfRank& of = of_[rank];
-    c.kind = "gpu";
+    c.kind = SlowPart::kGpu;
     c.ranks = {rank};
     if (const uint32_t host = cluster_.ranks()[rank].host; host != kNone) c.hosts = {host};
     c.peers = of.peers;
@@ -420,7 +418,7 @@ class Judge {
 
   double share_of(uint32_t step, float ms) const { return ms / steps_[step].step_ms; }
 
-  // Mean of a rank's `k` largest excesses in the steps [first, last], relative to them.
+  // Mean of a rank's `k` largest excesses in the steps [first, last], as shares of the step.
   void find_means(uint32_t first, uint32_t last, size_t k) {
     if (!means_.empty() && means_of_ == std::tuple(first, last, k)) return;
     means_of_ = {first, last, k};
@@ -428,7 +426,7 @@ class Judge {
     std::vector<double> values;
     for (size_t i = 0; i < of_.size(); ++i) {
       values.clear();
-      const std::vector<Mark>& marks = of_[i].marks;  // a rank is not in all steps
+      const std::vector<Mark>& marks = of_[i].marks;  // a rank may miss steps
       const auto from = std::lower_bound(marks.begin(), marks.end(), first,
                                          [](const Mark& m, uint32_t step) { return m.step < step; });
       for (auto m = static_cast<size_t>(from - marks.begin()); m < marks.size() && marks[m].step <= last; ++m)
@@ -445,11 +443,11 @@ class Judge {
     middle_ = middle, spread_ = sigma;
   }
 
-  // Whether its excess in its steps is beyond what ranks differ by in as many of theirs, each in those in
-  // which it took longest: some have the larger share of the work again and again.
+  // Whether the rank's excess is beyond the spread between ranks, each with its own slowest steps. Some ranks
+  // regularly have more work.
   bool stands_out(uint32_t rank, const Run& run, Culprit& c) {
     find_means(of_[rank].marks[run.from].step, of_[rank].marks[run.to].step, c.steps.size());
-    // The largest of n normal values.
+    // The expected maximum of n normal values.
     const double far = std::sqrt(2 * std::log(static_cast<double>(of_.size()) / kAlpha));
     const double mean = means_[rank];
     if (mean < middle_ + far * spread_) return false;
@@ -469,7 +467,7 @@ class Judge {
       for (const NetEffect& e : steps_[s].network) seen[{e.kind, e.a, e.b}].emplace_back(s, &e);
     if (seen.empty()) return;
     const auto n = static_cast<double>(steps_.size());
-    // Parts that are named: once each by chance would be this often.
+    // Rate of named parts by chance: from the three quarters of the parts with the fewest steps.
     double named = 1, of = 20;
     const auto parts = static_cast<double>(cluster_.ranks().size());
     of += parts * n;
@@ -508,7 +506,7 @@ class Judge {
       sure.push_back(effect->sure);
     }
     c.ratio = lower_median(ratios);
-    constexpr const char* kKinds[] = {"nic", "nvlink", "link", "host"};
+    constexpr SlowPart kKinds[] = {SlowPart::kNic, SlowPart::kNvlink, SlowPart::kLink, SlowPart::kHost};
     c.kind = kKinds[static_cast<size_t>(first.kind)];
     if (first.kind == NetKind::kNic) {
       c.ranks = {first.a};
@@ -518,9 +516,9 @@ class Judge {
       if (first.kind == NetKind::kLink) c.hosts.push_back(first.b);
       add_ranks_of_hosts(c);
     }
-    // Where the way of others would explain it as well it is so in every step.
+    // If other parts explain it equally well, they do so in every step.
     c.confidence = lower_median(sure);
-    c.nobody = c.confidence < kNamed;
+    c.ambiguous = c.confidence < kNamed;
     out_.culprits.push_back(std::move(c));
   }
 
@@ -530,9 +528,9 @@ class Judge {
         c.ranks.push_back(r);
   }
 
-  // Of a step: the rank whose longest gap is beyond what its peers take by far, and the next one after it.
-  // Who waits for the one that stands still, and whose record of that was lost, has a gap too and holds up
-  // nobody: one such is passed over; two in one step are not lost records.
+  // Longest gap of a step, and the next longest of another host. A rank that waits for the paused rank has a
+  // gap too if the wait's record is lost. Such a gap costs nothing, so the largest one is skipped; a second
+  // one in a step counts.
   struct Pause {
     const RankStep* rank = nullptr;
     float next = 0;
@@ -568,8 +566,8 @@ class Judge {
     return lower_median(times);
   }
 
-  // A rank that stood still once, as no other did in all the time: where pauses come to one and another they
-  // are the processes' way, and nobody's fault.
+  // Finds a rank that paused once, longer than any other rank at any time. Pauses of several ranks are normal
+  // for the program, and no rank is at fault.
   void find_pause() {
     if (steps_.size() < 4 || steps_.size() > kPauseSteps) return;
     float most = 0, next = 0;
@@ -585,15 +583,15 @@ class Judge {
         next = std::max(next, p.next);
       else if (p.sparse)
         next = std::max(next, p.rank->rank == r.rank ? p.next : p.rank->largest);
-    // Lost records may lead the path astray. The step itself still shows the pause: it is longer by it.
+    // Lost records may mislead the critical path. The step itself still shows the pause in its length.
     const double longer = steps_[at].step_ms - usual_step();
     const double cost = std::max(double{r.path}, std::min(longer, double{r.largest}));
     if (most < kStandsOut * next || cost < kPauseWorth * steps_[at].step_ms) return;
-    if (2 * r.closer < r.largest) return;  // its family was as late: that is their batch
+    if (2 * r.closer < r.largest) return;  // its family was equally late, so their batch is the reason
     for (const Culprit& c : out_.culprits)
       if (std::find(c.ranks.begin(), c.ranks.end(), r.rank) != c.ranks.end()) return;
     Culprit c;
-    c.kind = "host";
+    c.kind = SlowPart::kHost;
     c.pause = true;
     c.ranks = {r.rank};
     if (const uint32_t host = cluster_.ranks()[r.rank].host; host != kNone) c.hosts = {host};
@@ -605,7 +603,7 @@ class Judge {
     out_.culprits.push_back(std::move(c));
   }
 
-  // Most of the steps of the one that has fewer are the other's too.
+  // Whether the culprits share most steps of the one with fewer steps.
   static bool at_the_same_time(const Culprit& a, const Culprit& b) {
     std::vector<uint32_t> both;
     std::set_intersection(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
@@ -613,9 +611,11 @@ class Judge {
     return 2 * both.size() > std::min(a.steps.size(), b.steps.size());
   }
 
-  // Hosts whose ways out are slow at the same time hang on one switch.
+  // Merges hosts with simultaneously slow networks: they share a switch.
   void merge_switch() {
-    const auto is_host = [](const Culprit& c) { return c.kind == "host" && c.peers == 0 && !c.nobody; };
+    const auto is_host = [](const Culprit& c) {
+      return c.kind == SlowPart::kHost && c.peers == 0 && !c.ambiguous;
+    };
     std::set<size_t> gone;
     for (size_t i = 0; i < out_.culprits.size(); ++i) {
       Culprit& first = out_.culprits[i];
@@ -635,7 +635,7 @@ class Judge {
         first.evidence = std::max(first.evidence, other.evidence);
         gone.insert(k);
       }
-      first.kind = "switch";
+      first.kind = SlowPart::kSwitch;
       set_costs(first, costs);
     }
     erase(gone);
@@ -655,30 +655,30 @@ class Judge {
     }
   }
 
-  // A host is at fault where most of its ranks are, and it has several.
+  // Merges ranks into their host if the host has several, and most are slow.
   void merge_hosts() {
     std::map<uint32_t, std::vector<size_t>> slow;
     std::map<uint32_t, uint32_t> ranks;
     for (uint32_t r = 0; r < of_.size(); ++r)
       if (!of_[r].marks.empty() && cluster_.ranks()[r].host != kNone) ++ranks[cluster_.ranks()[r].host];
     for (size_t i = 0; i < out_.culprits.size(); ++i)
-      if (out_.culprits[i].kind == "gpu" && !out_.culprits[i].hosts.empty())
+      if (out_.culprits[i].kind == SlowPart::kGpu && !out_.culprits[i].hosts.empty())
         slow[out_.culprits[i].hosts[0]].push_back(i);
     std::set<size_t> gone;
     for (auto& [host, list] : slow) {
-      // Alike: a device that is slow draws its neighbours along, and not as far.
+      // A slow device delays its neighbours too, but less: drop ranks with a smaller share.
       double most = 0;
       for (const size_t i : list) most = std::max(most, out_.culprits[i].share);
       std::erase_if(list, [&](size_t i) { return out_.culprits[i].share < kAlike * most; });
       if (list.size() < 2 || 4 * list.size() < 3 * ranks[host]) continue;
       Culprit& c = out_.culprits[list[0]];
-      // Not more than half of a role are slower than it usually is: these were so one after another, with
-      // nobody on another host to tell whether the host is. Their batches differ.
+      // At most half of a role can be slower than usual at a time. More slow ranks were slow at different
+      // times, with no other host for comparison: their batches differ.
       if (2 * list.size() > c.peers) {
         gone.insert(list.begin(), list.end());
         continue;
       }
-      c.kind = "host";
+      c.kind = SlowPart::kHost;
       std::map<uint32_t, double> costs;
       for (const size_t i : list) {
         const Culprit& other = out_.culprits[i];
@@ -692,8 +692,8 @@ class Judge {
     erase(gone);
   }
 
-  // Steps in which a culprit cost nothing were not made irregular by it. One that never did is none, unless
-  // it only hides behind another: it would be the next.
+  // Keeps the steps in which a culprit cost something. Drops culprits that never cost anything, unless a
+  // costlier one hides them.
   void choose_steps() {
     std::vector<Culprit> kept;
     double most = 0;
@@ -718,23 +718,22 @@ class Judge {
     for (Culprit& c : out_.culprits) {
       if (c.hidden && (c.excess_ms < 0.5 * most || most <= 0)) continue;
       if (!c.hidden && !costs_enough(c)) {
-        if (!c.nobody && !c.pause && out_.cheap.size() < kCheap) out_.cheap.push_back(std::move(c));
+        if (!c.ambiguous && !c.pause && out_.cheap.size() < kCheap) out_.cheap.push_back(std::move(c));
         continue;
       }
       c.stalls = c.stalls && c.ranks.size() == 1;
-      if (c.stalls) c.kind = "host";
-      // What is left of it where another stands nearly as high, or the whole is little: such a one is the
-      // culprit, or its neighbour is.
+      if (c.stalls) c.kind = SlowPart::kHost;
+      // A rank close behind, or little evidence in total, lowers the confidence.
       c.confidence *= c.pause ? 1 : sure_of(c.evidence, c.bar, c.events > 0 ? c.events : c.seen);
       kept.push_back(std::move(c));
     }
     out_.culprits = std::move(kept);
   }
 
-  // Whether its steps were shorter by enough without it. Several culprits hide each other's costs, and so do
-  // the hosts of a switch; the cost of a sum is an estimate.
+  // Whether the steps would be sufficiently shorter without it. Several culprits, or hosts of a switch, hide
+  // each other's costs, and costs from summaries are estimates: these pass.
   bool costs_enough(const Culprit& c) const {
-    if (out_.culprits.size() > 1 || c.kind == "switch") return true;
+    if (out_.culprits.size() > 1 || c.kind == SlowPart::kSwitch) return true;
     double cost = 0, whole = 0;
     for (size_t i = 0; i < c.steps.size(); ++i) {
       if (steps_[c.steps[i]].basis == Basis::kSums) return true;
@@ -744,7 +743,7 @@ class Judge {
     return cost >= std::max(kAccuseWorth, scatter_without(c)) * (whole - cost);
   }
 
-  // The steps' scatter without its cost, relative to the median step.
+  // Scatter of the step times without its cost, relative to the median step.
   double scatter_without(const Culprit& c) const {
     std::map<uint32_t, double> costs;
     for (size_t i = 0; i < c.steps.size(); ++i) costs[c.steps[i]] = c.costs[i];
@@ -756,11 +755,11 @@ class Judge {
     return middle > 0 ? sigma / middle : 0;
   }
 
-  // Steps that took much longer than their like, of which no culprit is the reason.
+  // Steps much longer than usual and without a culprit.
   void find_odd_steps() {
-    std::set<uint32_t> told;
+    std::set<uint32_t> reported;
     for (const Culprit& c : out_.culprits)
-      if (!c.hidden) told.insert(c.steps.begin(), c.steps.end());
+      if (!c.hidden) reported.insert(c.steps.begin(), c.steps.end());
     std::vector<double> times;
     for (const StepResult& s : steps_) times.push_back(s.step_ms);
     if (times.size() < 4) return;  // nothing to compare with
@@ -768,7 +767,8 @@ class Judge {
     // The largest of n normal values lies at sqrt(2 ln n) deviations.
     const double far = std::max(kSigmas, std::sqrt(2 * std::log(static_cast<double>(times.size()) / kAlpha)));
     for (uint32_t s = 0; s < times.size(); ++s)
-      if (!told.contains(s) && times[s] > middle + std::max(far * sigma, 0.1 * middle)) out_.odd.push_back(s);
+      if (!reported.contains(s) && times[s] > middle + std::max(far * sigma, 0.1 * middle))
+        out_.odd.push_back(s);
   }
 
   const Cluster& cluster_;
@@ -776,14 +776,15 @@ class Judge {
   const bool live_;
   const Announced* phases_;
   std::vector<OfRank> of_;
-  std::vector<double> means_;  // by rank; of these steps (first and last), and so many of each
+  // By rank: mean of the largest excesses. `means_of_`: first step, last step, and number of excesses.
+  std::vector<double> means_;
   std::tuple<uint32_t, uint32_t, size_t> means_of_;
   double middle_ = 0, spread_ = 0;
   std::vector<bool> special_;  // by step
   Sums all_;
-  std::vector<Sums> by_host_;  // and of those whose host is not known
+  std::vector<Sums> by_host_;  // the last entry: ranks on unknown hosts
   double sigma_ = 0, family_sigma_ = 0, bar_ = 0;
-  std::map<uint32_t, double> sigma_without_;  // by rank, of jobs of few
+  std::map<uint32_t, double> sigma_without_;  // by rank, for small jobs
   Judgement out_;
 };
 

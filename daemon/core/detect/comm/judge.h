@@ -1,5 +1,5 @@
-// The judgement over all steps: which rank, host or part of the network was slow again and again, and at what
-// cost; which steps were irregular for nobody's fault. Works on results of steps alone. Pure.
+// Judgement over all steps: which rank, host or network part was slow repeatedly, and its cost. Also lists
+// irregular steps without a culprit. Works only on results of steps. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,41 +10,43 @@
 #include "core/detect/comm/announced.h"
 #include "core/detect/comm/cluster.h"
 #include "core/detect/comm/result.h"
+#include "model/report.h"
 
 namespace culprit::comm {
 
 struct Culprit {
-  std::string kind;             // a word of FORMATS.md: gpu host nic link nvlink switch
-  std::vector<uint32_t> ranks;  // indices; of a link and of hosts: those that run there
+  SlowPart kind = SlowPart::kGpu;
+  std::vector<uint32_t> ranks;  // indices; for links and hosts: the ranks that run there
   std::vector<uint32_t> hosts;  // indices
-  double evidence = 0;          // log likelihood ratio at its highest
-  double bar = 0;               // what chance alone reaches once in a hundred jobs
+  double evidence = 0;          // maximum of the log likelihood ratio
+  double bar = 0;               // level that chance reaches in one of a hundred jobs
   double confidence = 0;        // 0..1
-  double cost_ms = 0;           // a step, on the average of its steps
-  double excess_ms = 0;         // the same, of a rank: all that it took beyond its peers
-  double share = 0;             // of a rank: the same, of the step, on the average
-  double ratio = 1;             // of its own time, or its network's, to what is usual
-  bool nobody = false;          // one of many parts of the network: it cannot be told which
-  bool pause = false;           // a rank that stood still once
-  bool lasting = false;         // of a rank: in a lasting share of the steps
-  bool stalls = false;          // of a rank that comes and goes: at few places of its steps
-  size_t events = 0;            // independent ones, where it was not lasting
-  size_t period = 0;            // steps from one to the next, where there is one
-  bool hidden = false;          // it cost nothing only because another cost more
-  size_t seen = 0;              // steps in which it was slow, whether it cost anything or not
-  uint32_t peers = 0;           // that a rank was compared with
-  uint64_t comm = 0;            // of the network: in which it cost most
+  double cost_ms = 0;           // cost per step, mean over its slow steps
+  double excess_ms = 0;         // for ranks: mean excess per step, with or without cost
+  double share = 0;             // for ranks: mean share of the excess in the step
+  double ratio = 1;             // own time (or network time) relative to the usual time
+  bool ambiguous = false;       // several network parts explain the slowdown equally well
+  bool pause = false;           // a rank that paused once
+  bool lasting = false;         // for ranks: slow in a lasting share of the steps
+  bool stalls = false;          // for intermittently slow ranks: slow at few places of the step
+  size_t events = 0;            // number of independent events, if not lasting
+  size_t period = 0;            // steps between events, if periodic
+  bool hidden = false;          // cost nothing only because another culprit cost more
+  size_t seen = 0;              // number of slow steps, with or without cost
+  uint32_t peers = 0;           // number of ranks that the rank was compared with
+  uint64_t comm = 0;            // for network parts: the communicator with the highest cost
   std::vector<uint32_t> steps;  // indices into the results, ascending
-  std::vector<double> costs;    // ms, beside `steps`
+  std::vector<double> costs;    // ms, parallel to `steps`
 };
 
 struct Judgement {
-  std::vector<Culprit> culprits;  // the costliest first
-  std::vector<Culprit> cheap;     // as sure, and they cost a step less than jobs differ by: to be stated
-  std::vector<uint32_t> odd;      // steps that took long for nobody's fault: indices, ascending
+  std::vector<Culprit> culprits;  // highest cost first
+  // Equally certain, but cheaper per step than the variation between jobs; only mentioned.
+  std::vector<Culprit> cheap;
+  std::vector<uint32_t> odd;  // irregular steps without a culprit: indices, ascending
 };
 
-// `live`: more steps will come, so the judge may wait for them. `phases`: announced by ranks; null: none.
+// `live`: more steps will come, so the judge may wait. `phases`: announced by ranks; null: none.
 Judgement judge(const Cluster& cluster, const std::deque<StepResult>& steps, bool live = false,
                 const Announced* phases = nullptr);
 

@@ -6,13 +6,13 @@
 namespace culprit::comm {
 namespace {
 
-constexpr uint32_t kLasts = 3;      // steps: a label that is late in one step is right again in the next
-constexpr size_t kFollowed = 1024;  // ranks that are behind at once
-constexpr uint32_t kCompared = 16;  // channels of a step: lost records leave more of them incomplete
+constexpr uint32_t kLasts = 3;      // steps: a label that is late in one step is right in the next
+constexpr size_t kFollowed = 1024;  // ranks that may be behind at the same time
+constexpr uint32_t kCompared = 16;  // channels per step: lost records make more of them incomplete
 
 }  // namespace
 
-void LeftOutWatch::take(const Cluster& cluster, const Step& step) {
+void LeftOutWatch::add(const Cluster& cluster, const Step& step) {
   std::vector<bool> partial(step.channels.size()), whole(step.channels.size());
   for (const Instance& i : step.instances) {
     const Channel& channel = cluster.channels()[i.channel];
@@ -33,7 +33,7 @@ void LeftOutWatch::take(const Cluster& cluster, const Step& step) {
 }
 
 void LeftOutWatch::compare(const Cluster& cluster, const Step& step, uint32_t channel) {
-  std::map<uint32_t, const Op*> first;  // by rank index: its first operation here
+  std::map<uint32_t, const Op*> first;  // by rank index: its first operation in the channel
   for (const Instance& i : step.instances) {
     if (i.channel != channel) continue;
     for (uint32_t k = 0; k < i.count; ++k) {
@@ -42,11 +42,11 @@ void LeftOutWatch::compare(const Cluster& cluster, const Step& step, uint32_t ch
       if (!op || step.ops[side].seq < op->seq) op = &step.ops[side];
     }
   }
-  std::map<uint64_t, uint32_t> counts;  // ranks by their first number
+  std::map<uint64_t, uint32_t> counts;  // number of ranks by first sequence number
   for (const auto& [rank, op] : first) ++counts[op->seq];
   const auto most = std::max_element(counts.begin(), counts.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  // Of two ranks, either may have left an operation out.
+  // With two ranks, either may have skipped an operation.
   const bool clear = most != counts.end() && most->second >= 2 && 2 * most->second > first.size();
   for (const auto& [rank, op] : first) {
     const std::pair key(channel, rank);

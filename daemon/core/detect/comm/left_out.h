@@ -1,6 +1,6 @@
-// Ranks that left out a collective which their peers entered: from then on each of their operations meets a
-// later operation of their peers. Each rank counts its own sequence numbers. So the rank's first number of a
-// step is lower than that of its peers, in every later step. Pure.
+// Ranks that skipped a collective which their peers entered. From then on, each of their operations meets a
+// later operation of their peers. Each rank counts its own sequence numbers. So the rank's first number in
+// each later step is lower than that of its peers. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@
 namespace culprit::comm {
 
 struct LeftOut {
-  int64_t step = 0;                // in which it happened
+  int64_t step = 0;                // step of the skipped operation
   uint64_t comm = 0;               // id
   uint32_t rank = 0;               // index in the cluster
   uint32_t peers = 0;              // ranks whose numbers agree
-  uint64_t count = 0;              // operations that the rank is behind
-  CommOp op = CommOp::kAllReduce;  // what its peers enter first in a step
+  uint64_t count = 0;              // number of operations that the rank is behind
+  CommOp op = CommOp::kAllReduce;  // first operation of its peers in a step
 };
 
 class LeftOutWatch {
  public:
-  // Steps in their order, each once, with all of their records.
-  void take(const Cluster& cluster, const Step& step);
-  // The earliest one that lasts. A rank with other step labels looks the same: other evidence must agree.
+  // Call for steps in order, once each, with all of their records.
+  void add(const Cluster& cluster, const Step& step);
+  // The earliest lasting case. Wrong step labels of a rank look the same, so other evidence must agree.
   std::optional<LeftOut> find() const;
   void clear() { behind_.clear(), aligned_.clear(); }
 
@@ -38,7 +38,7 @@ class LeftOutWatch {
   void compare(const Cluster& cluster, const Step& step, uint32_t channel);
 
   std::map<std::pair<uint32_t, uint32_t>, Behind> behind_;  // by channel and rank
-  std::set<uint32_t> aligned_;                              // channels that matched in a whole step
+  std::set<uint32_t> aligned_;  // channels that matched in at least one whole step
 };
 
 }  // namespace culprit::comm

@@ -9,14 +9,14 @@ namespace culprit::comm {
 namespace {
 
 constexpr size_t kKept = 64;
-// Operations that ranks may enter after a mismatch: they run in the background.
+// Number of operations that ranks may enter after a mismatch, because they run in the background.
 constexpr uint64_t kBehind = 2;
 
 bool same_size_for_all(CommOp op) {
   return op == CommOp::kAllReduce || op == CommOp::kBroadcast || op == CommOp::kReduce;
 }
 
-// What a side entered: the operation, and the size where all ranks must use the same.
+// The call of a side: the operation, and the size if all ranks must use the same.
 using Call = std::pair<CommOp, uint64_t>;
 Call call_of(const Op& op) { return {op.op, same_size_for_all(op.op) ? op.bytes : 0}; }
 
@@ -31,7 +31,7 @@ void find_mismatches(const Cluster& cluster, const Step& step, std::vector<Misma
     for (uint32_t k = 1; k < instance.count && same; ++k)
       same = call_of(step.ops[step.sides[instance.first + k]]) == first;
     if (same) continue;
-    std::map<Call, std::vector<uint32_t>> calls;  // by what was entered: sides
+    std::map<Call, std::vector<uint32_t>> calls;  // sides by call
     bool unknown = false;                         // some rank recorded no size
     for (uint32_t k = 0; k < instance.count; ++k) {
       const uint32_t side = step.sides[instance.first + k];

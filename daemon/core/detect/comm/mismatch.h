@@ -1,4 +1,4 @@
-// Ranks that enter different operations under one sequence number of a communicator: the program's fault.
+// Ranks that enter different operations under one sequence number of a communicator: a fault of the program.
 // Sizes must be equal for reductions and broadcasts; for gathers and all-to-alls they may differ. Pure.
 #pragma once
 
@@ -12,16 +12,16 @@ namespace culprit::comm {
 struct Mismatch {
   int64_t step = 0, first_ns = 0;
   uint64_t comm = 0, seq = 0;
-  CommOp most = CommOp::kJoin, other = CommOp::kJoin;  // what the majority entered, and what the others did
-  uint64_t bytes = 0, other_bytes = 0;                 // where the operation is the same
+  CommOp most = CommOp::kJoin, other = CommOp::kJoin;  // operation of the majority, and of the others
+  uint64_t bytes = 0, other_bytes = 0;                 // sizes, if the operation is the same
   uint32_t members = 0;                                // ranks in the majority
   std::vector<uint32_t> ranks;                         // indices of the minority; on a tie, of all
 };
 
 // Adds the mismatches of a step, up to a fixed number.
 void find_mismatches(const Cluster& cluster, const Step& step, std::vector<Mismatch>& out);
-// The mismatch that stopped the job: its communicator did nothing more. Where ranks went on, one of them
-// counts operations differently, and the mismatch means nothing. nullptr: none.
+// The mismatch that stopped the job: its communicator did nothing afterwards. If ranks continued, one rank
+// only counts differently, and the mismatch is no fault. nullptr: none.
 const Mismatch* last_mismatch(const Cluster& cluster, const std::vector<Mismatch>& all);
 
 }  // namespace culprit::comm

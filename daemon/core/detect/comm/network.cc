@@ -11,24 +11,24 @@ namespace culprit::comm {
 namespace {
 
 constexpr double kMs = 1e-6;
-constexpr size_t kSteps = 32;  // whose medians say what is usual
-// Kinds of operations of which it is known: a job has some tens of each size; some 200 bytes each.
+constexpr size_t kSteps = 32;  // number of steps whose medians define the usual duration
+// Known kinds of operations: a job has some tens of each size; about 200 bytes each.
 constexpr size_t kKinds = 1 << 20;
-// The quantile of a kind's operations that counts as usual. One stage of four may be below a switch; its
-// sends and those to it are half of all.
+// Quantile of a kind's operations that counts as usual. One of four stages may be behind a slow switch; its
+// sends and the sends to it are half of all.
 constexpr double kUsual = 0.4;
-// Slower by less than this is nothing to act on, and within what neighbours on a network do to one another.
+// Log ratio below which a slowdown is not actionable: neighbours on a network cause as much.
 constexpr double kSlowLog = 0.25;
 constexpr double kSigmas = 4;
-// Evidence of a channel that is slow, or is not, of a part that it passes through: a part that is at fault
-// slows nine in ten, and one in twenty is slow for reasons of its own: of those one in four is twice as slow
-// again (times on shared networks have tails like that), until nobody has seen it.
+// Evidence that a slow or normal channel gives for a part on its way. A faulty part slows nine of ten
+// channels; one of twenty is slow for its own reasons. Of these, one of four is twice as slow again, as on
+// shared networks, up to kSlowMost.
 constexpr double kSlow = 2.9, kNormal = -2.25, kTail = 2, kSlowMost = 12;
 
-// One member in this many of a group may lack records: the last to arrive is then seldom one of them.
+// If at most one of this many members lacks records, that member is rarely the last to enter.
 constexpr size_t kOneAbsentOf = 8;
 
-// In a group of more hosts no pair of them stands out.
+// In groups of more hosts, single pairs are not distinguishable.
 constexpr size_t kPairs = 4;
 
 uint64_t kind_of(const Cluster& cluster, const Step& step, const Instance& instance) {
@@ -62,13 +62,13 @@ double transfer_of(const Cluster& cluster, const Step& step, const Instance& ins
   const uint32_t in = side(first_receives ? 0 : 1), out = side(first_receives ? 1 : 0);
   const Op &recv = step.ops[in], &send = step.ops[out];
   int64_t end = step.aligned(in, recv.end);
-  // Launched as one with another, it ends with the other.
+  // A fused receive ends with its whole launch; its own end is at most the send's.
   if (recv.fused) end = std::min(end, step.aligned(out, send.end));
   const int64_t start = std::max(step.aligned(in, recv.start), step.aligned(out, send.start));
   return std::max(0.0, kMs * static_cast<double>(end - start));
 }
 
-// Which of two sides did not wait for the other.
+// Marks sends that ended before the other side entered.
 void mark_alone(Step& step, const Instance& instance) {
   const uint32_t sides[] = {step.sides[instance.first], step.sides[instance.first + 1]};
   for (const size_t k : {0, 1}) {
@@ -79,11 +79,11 @@ void mark_alone(Step& step, const Instance& instance) {
   }
 }
 
-// A channel in a step.
+// A channel in one step.
 struct Circuit {
   uint32_t channel = 0;
-  double slow = 0;   // log of its time to what is usual, its median
-  double usual = 0;  // ms in all
+  double slow = 0;   // log of its median ratio to the usual duration
+  double usual = 0;  // total, ms
   bool is_slow = false, explained = false, telling = false;
   double evidence = kNormal;
 };
@@ -96,9 +96,8 @@ struct Part {
   }
 };
 
-// The spread of circuits: half of the shortest interval that holds half of them. It equals the median
-// absolute deviation, and stays valid when the other half is slow. For few, the median absolute deviation
-// itself.
+// Spread of the values: half of the shortest interval with half of them. It equals the median absolute
+// deviation and stays valid if the other half is slow. For few values, the median absolute deviation.
 double spread_of(std::vector<double>& values) {
   constexpr size_t kFew = 16;
   if (values.size() < kFew) {
@@ -129,7 +128,8 @@ class Explain {
     for (Circuit& c : circuits_) {
       c.is_slow = c.slow > bar;
       if (c.is_slow) c.evidence = std::min(kSlow + kTail * (c.slow - bar), kSlowMost);
-      c.telling = c.is_slow || c.usual >= 0.1 * most;  // what is all latency no slow wire slows
+      // A slow link does not affect an operation that is all latency.
+      c.telling = c.is_slow || c.usual >= 0.1 * most;
       any = any || c.is_slow;
     }
     if (!any) return;
@@ -137,20 +137,20 @@ class Explain {
     for (uint32_t i = 0; i < circuits_.size(); ++i)
       if (circuits_[i].telling) list_parts(i), ++telling;
     links_ = count_links();
-    // What all goes through within a host is compared with nothing.
+    // If all operations stay within one host, there is nothing to compare with.
     std::erase_if(parts_, [&](const auto& entry) {
       return entry.first.kind == NetKind::kNvlink && entry.second.all.size() == telling;
     });
     for (uint32_t i = 0; i < circuits_.size(); ++i)
       if (circuits_[i].is_slow) list_perhaps(i);
-    constexpr int kParts = 8;  // of a step: more that fail at once are a network without a culprit
+    constexpr int kParts = 8;  // per step; more simultaneous faults are a network without a single culprit
     for (int i = 0; i < kParts && name_best(); ++i) {
     }
   }
 
  private:
-  // Circuits that pass through a part, and those of larger groups that may: slow ones may be slow for it, and
-  // need not be where another part of their way is slower still.
+  // Channels that pass through a part, and larger groups that may. Slow ones may be slow because of the part;
+  // normal ones are no counter-evidence.
   struct Through {
     std::vector<uint32_t> all, perhaps;
   };
@@ -195,8 +195,8 @@ class Explain {
     return std::max<size_t>(1, pairs.size());
   }
 
-  // Of what is slow: a group of several hosts also passes through the links within each, if it has several
-  // ranks there, and one of many hosts through ways between two of them that smaller ones pass too.
+  // Adds a slow channel to parts that it may pass: a group of several hosts uses the links within each host
+  // with several of its ranks. A group of many hosts uses connections between pairs of hosts.
   void list_perhaps(uint32_t i) {
     std::vector<uint32_t> ranks;
     const std::vector<uint32_t> hosts = hosts_of(i, ranks);
@@ -215,7 +215,7 @@ class Explain {
 
   bool open(uint32_t c) const { return circuits_[c].is_slow && !circuits_[c].explained; }
 
-  // What speaks for a part: of what it explains, all or only the marked.
+  // Evidence for a part from the channels that it explains: all, or only the marked ones.
   double score_of(const Through& through, double prior, const std::vector<bool>* marked) const {
     double score = prior;
     size_t slow = 0;
@@ -230,10 +230,10 @@ class Explain {
     return score;
   }
 
-  // The part that explains most of what is slow and not explained; of equals the one nearer the leaf. How
-  // sure it is follows from what speaks for others that would explain the same.
+  // Names the part that explains most of the unexplained slow channels; on a tie, the smaller part. `sure`
+  // compares its evidence with that of other parts for the same channels.
   bool name_best() {
-    // That it is this one, if it is one of its kind: of all that the job has, whether they tell much or not.
+    // Prior: one part of its kind in the whole job, including parts without measurements.
     const double per_host = -std::log(static_cast<double>(cluster_.hosts().size()));
     std::map<NetKind, double> prior{{NetKind::kNic, -std::log(static_cast<double>(cluster_.ranks().size()))},
                                     {NetKind::kNvlink, per_host},
@@ -257,11 +257,11 @@ class Explain {
     NetEffect out;
     out.sure = static_cast<float>(1 / (1 + others));
     out.evidence = static_cast<float>(most);
-    tell(best->first, out);
+    describe(best->first, out);
     return true;
   }
 
-  void tell(const Part& part, NetEffect& out) {
+  void describe(const Part& part, NetEffect& out) {
     out.kind = part.kind;
     out.a = part.a;
     out.b = part.b;
@@ -294,7 +294,7 @@ class Explain {
   Step& step_;
   std::vector<Circuit> circuits_;
   std::map<Part, Through> parts_;
-  size_t links_ = 1;  // pairs of hosts that have something to say to one another
+  size_t links_ = 1;  // number of host pairs that communicate
 };
 
 }  // namespace
@@ -303,12 +303,12 @@ void Network::measure(const Cluster& cluster, Step& step) {
   FlatMap<uint32_t> by_key;
   std::vector<std::vector<float>> times;
   for (Instance& instance : step.instances) {
-    // All recorded members may have waited for a member without records: often in a small group, seldom in a
-    // large one, where the median of its operations shows it.
+    // All recorded members may have waited for a member without records. This is frequent in small groups. In
+    // large groups it is rare, and the median of the operations shows it.
     const CommInfo& comm = cluster.comms()[cluster.channels()[instance.channel].comm];
-    const size_t missing = comm.told_size - std::min<size_t>(comm.told_size, comm.members.size());
+    const size_t missing = comm.reported_size - std::min<size_t>(comm.reported_size, comm.members.size());
     const bool absent =
-        cluster.sizes_hold() && kOneAbsentOf * missing > comm.told_size && !is_p2p(instance.op);
+        cluster.sizes_hold() && kOneAbsentOf * missing > comm.reported_size && !is_p2p(instance.op);
     instance.transfer_ms = absent ? -1 : transfer_of(cluster, step, instance);
     if (instance.count == 2 && is_p2p(instance.op)) mark_alone(step, instance);
     if (instance.transfer_ms < 0) continue;
@@ -351,7 +351,7 @@ void Network::explain(const Cluster& cluster, const std::vector<double>& on_path
     double usual = 0;
   };
   std::vector<Times> list(step.channels.size());
-  constexpr double kLeastMs = 0.005;  // below the resolution of stamps
+  constexpr double kLeastMs = 0.005;  // below the resolution of timestamps
   for (const Instance& instance : step.instances) {
     if (instance.transfer_ms < 0) continue;
     Times& times = list[instance.local];
@@ -366,7 +366,8 @@ void Network::explain(const Cluster& cluster, const std::vector<double>& on_path
     const Channel& channel = cluster.channels()[id];
     double slow = lower_median(list[c].logs);
     if (channel.sender != kNone) {
-      // What clocks of hosts are off by makes one way longer and the other shorter: both ways count as one.
+      // Clock offsets between hosts lengthen one direction and shorten the other, so both directions count as
+      // one.
       const uint32_t other = channel.back == kNone ? kNone : step.local(channel.back);
       if (other != kNone && !list[other].logs.empty()) {
         if (channel.back < id) continue;

@@ -1,6 +1,6 @@
-// The network in a step: what operations took once all were there, compared with their like, and which NIC,
-// host, link, NVLink or switch explains those that took longer with the fewest assumptions. Keeps what is
-// usual for each kind of operation over the steps. Owned by CommTrace, one thread, pure.
+// The network in a step: how long operations took once all ranks had entered, compared with operations of the
+// same kind. Finds the fewest NICs, hosts, links, NVLinks or switches that explain the slower ones. Keeps the
+// usual duration of each kind over the steps. Owned by CommTrace; one thread; pure.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@ namespace culprit::comm {
 
 class Network {
  public:
-  // Fills in transfer_ms of the step's operations, and their kinds. Any thread.
+  // Sets transfer_ms and kind of the step's operations. Any thread.
   static void measure(const Cluster& cluster, Step& step);
-  // Takes in what the kinds took and says what is usual: of one step after another.
+  // Adds the step's durations and sets `usual` of its kinds. Call for steps in order.
   void learn(Step& step);
-  // Fills in slower_ms. Any thread.
+  // Sets slower_ms. Any thread.
   static void compare(Step& step);
-  // After the path is known: `on_path` has by Instance::local what operations cost there. Any thread.
+  // Call after the critical path is known. `on_path`: cost of operations on the path, by Instance::local. Any
+  // thread.
   static void explain(const Cluster& cluster, const std::vector<double>& on_path, Step& step);
 
  private:
-  // By kind of operation, the medians of the first steps: what is usual is their lower quarter.
+  // By kind of operation: medians of the first steps. Their lower quartile is the usual duration.
   std::unordered_map<uint64_t, std::vector<float>> usual_;
 };
 
-// Follows the waiting back from the step's last operation: fills in RankStep::path, StepResult::chain and
-// network_path_ms; gives by Instance::local what operations took there beyond what is usual.
+// Follows the waits backward from the step's last operation. Sets RankStep::path, StepResult::chain and
+// network_path_ms. Returns, by Instance::local, the time on the path beyond the usual duration.
 std::vector<double> walk_path(const Cluster& cluster, Step& step);
 
 }  // namespace culprit::comm

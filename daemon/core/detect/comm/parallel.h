@@ -1,4 +1,4 @@
-// Threads that a shell lends: this room has none. Any thread.
+// Interface for threads that the caller provides; this room starts no threads. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace culprit::comm {
 
-// `run` does work(0) to work(n - 1), in any order and at the same time where it can, and returns when all are
-// done; `width`: how many at a time are worth it.
+// `run` calls work(0) to work(n - 1) in any order, possibly in parallel, and returns when all are done.
+// `width`: useful number of parallel calls.
 struct Parallel {
   using Work = std::function<void(size_t)>;
   size_t width = 1;

@@ -16,7 +16,7 @@ class Walk {
 
   std::vector<double> run() {
     uint32_t at = last_operation();
-    bool waited = true;  // for the end of `at`: otherwise it was only begun there
+    bool waited = true;  // whether the walk follows the end of `at`, not only its start
     for (size_t hops = 0; at != kNone && hops < step_.ops.size(); ++hops) {
       if (waited) at = last_to_arrive(at);
       const Op& op = step_.ops[at];
@@ -43,18 +43,18 @@ class Walk {
     return out;
   }
 
-  // How long side `k` waited for side `other` of its operation.
+  // Time for which side `k` waited for side `other` of its operation.
   double wait_ms(const Instance& instance, uint32_t k, uint32_t other) const {
     const Op &mine = step_.ops[k], &theirs = step_.ops[other];
     const auto span = static_cast<double>(mine.end - mine.start) * kMs;
-    // All leave together: how long each was inside tells who came when, and no clock is asked.
+    // All sides leave together, so the durations give the order of entry without comparing clocks.
     if (is_synchronising(instance.op)) return span - static_cast<double>(theirs.end - theirs.start) * kMs;
     const int64_t came = step_.aligned(other, theirs.start);
     if (came > step_.aligned(k, mine.end)) return 0;  // it had left by then
     return static_cast<double>(came - step_.aligned(k, mine.start)) * kMs;
   }
 
-  // Of the operations that were launched as one with `at`, the side that all others waited for.
+  // Of all operations in the launch of `at`: the side that the others waited for.
   uint32_t last_to_arrive(uint32_t at) {
     const uint32_t owner = step_.owner[at], first = step_.ops[at].launch;
     uint32_t end = at + 1;
@@ -73,10 +73,10 @@ class Walk {
     on_path_[instance.local] += instance.slower_ms;
     step_.result.network_path_ms += instance.slower_ms;
     if (best == kNone) return first;
-    // What is told of the way: waits that are part of the answer, not every handing over of a pipeline.
+    // Report only waits that matter, not every hand-over in a pipeline.
     auto& chain = step_.result.chain;
     if (most > 0.002 * step_.result.step_ms && chain.size() < kChainLinks)
-      chain.push_back({cluster_.ranks()[step_.ranks[owner]].rank, std::string(word(step_.ops[via].op)),
+      chain.push_back({cluster_.ranks()[step_.ranks[owner]].rank, std::string(to_string(step_.ops[via].op)),
                        cluster_.comms()[cluster_.channels()[instance.channel].comm].id, step_.ops[via].seq,
                        most});
     return best;

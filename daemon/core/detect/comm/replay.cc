@@ -1,5 +1,5 @@
-// What a step would have taken without something: its operations run again in the order of what they waited
-// for, each as long as it took, without the excess that is asked about.
+// Replay: the length of a step without some excess. Operations run again in the order of their dependencies,
+// each with its recorded duration, without the given excess.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,10 +11,10 @@
 namespace culprit::comm {
 namespace {
 
-constexpr double kMs = 1e-6;  // of a nanosecond
-// A replay that misses the step's own length by more says nothing of what else it might have been.
+constexpr double kMs = 1e-6;  // ms per ns
+// A replay that misses the step's recorded length by more than this share is not used.
 constexpr double kAsObserved = 0.05;
-constexpr double kShare = 0.01;  // of a step: less makes none irregular
+constexpr double kShare = 0.01;  // share of a step: a smaller cost makes no step irregular
 
 class Replay {
  public:
@@ -27,29 +27,29 @@ class Replay {
     holds_ = std::abs(whole_ - observed_ms()) < kAsObserved * observed_ms();
   }
 
-  // Milliseconds that the step would be shorter by; negative: it cannot be told.
+  // Milliseconds that the step would be shorter; negative: unknown.
   double without(const Excess& excess) {
     if (!holds_) return -1;
     const double ms = std::max(0.0, whole_ - run(excess));
-    // A wait whose record was lost stands there as work, and whoever it hides holds up all that follows.
+    // A wait with a lost record looks like work here, and the rank behind it delays all that follow.
     return ms < kShare * whole_ && has_lost() ? -1 : ms;
   }
 
  private:
   enum class After : uint8_t { kNothing, kStart, kEnd, kEnds };
 
-  // An operation: when its rank enters it, and what it ends by.
+  // An operation: its entry, and what determines its end.
   struct Entry {
-    uint32_t after = kNone;  // an operation; of kEnds: a place in launches_
+    uint32_t after = kNone;  // an operation; for kEnds: an index into launches_
     uint32_t instance = kNone;
-    uint32_t end = kNone;         // its instance, or what comes behind those: an end of its own
-    uint32_t waited_for = kNone;  // as Op::waited_for; after_ms: from there
+    uint32_t end = kNone;         // index of its end: its instance, or an additional end of its own
+    uint32_t waited_for = kNone;  // as Op::waited_for; after_ms counts from there
     float gap_ms = 0, excess_ms = 0, after_ms = 0;
     After how = After::kNothing;
     bool alone = false;  // as Op::alone
   };
 
-  // The last entry of those that leave together, or of what does not wait, and what it took from there.
+  // Last entry of the sides that leave together (or of one that does not wait), and the time from there.
   // Milliseconds.
   struct End {
     double entry = 0, took = 0;
@@ -63,7 +63,7 @@ class Replay {
 
   double observed_ms() const { return kMs * static_cast<double>(last_ns_ - first_ns_); }
 
-  // Whether numbers of a stream are missing between others.
+  // Whether sequence numbers of a stream have gaps.
   bool has_lost() {
     if (!lost_) lost_ = find_lost();
     return *lost_;
@@ -87,8 +87,8 @@ class Replay {
   }
   static double span_ms(const Op& op) { return kMs * static_cast<double>(op.end - op.start); }
 
-  // What an operation took when all were there. Where some are not recorded it is what those that are had in
-  // common, or what others of the channel took: the wait for one who is not there is left out.
+  // Durations once all sides had entered. With missing sides: the shortest recorded side, or the shortest
+  // duration of the channel. The wait for a missing rank is left out.
   void find_transfers() {
     took_.reserve(2 * step_.instances.size());
     std::vector<double> least(step_.channels.size(), INFINITY);
@@ -149,14 +149,14 @@ class Replay {
     launches_.push_back(launch_of(op.before));
   }
 
-  // What was launched as one begins as one, and ends as one: with the last of it.
+  // The launch of an operation: its operations begin together, and end with the last of them.
   Launch launch_of(uint32_t k) const {
     Launch out{step_.ops[k].launch, k + 1};
     while (out.to < step_.begin[step_.owner[k] + 1] && step_.ops[out.to].launch == out.from) ++out.to;
     return out;
   }
 
-  // The instance that an operation waits for and that somebody has not come to yet.
+  // The instance that an operation waits for and that some rank has not entered; kNone: none.
   uint32_t waits_for(const Entry& entry, const std::vector<uint32_t>& missing) const {
     if (entry.how != After::kEnd && entry.how != After::kEnds) return kNone;
     const Launch all =
@@ -166,15 +166,16 @@ class Replay {
     return kNone;
   }
 
-  // Ranks go on until they wait for somebody who has not come yet, as they did.
+  // Orders the operations: each rank continues until it waits for a rank that has not entered.
   void find_order() {
     const auto ranks = static_cast<uint32_t>(step_.ranks.size());
     order_.reserve(step_.ops.size());
     std::vector<uint32_t> next(step_.begin.begin(), step_.begin.end() - 1), ready(ranks);
     std::vector<uint32_t> missing(step_.instances.size());
-    // Of an instance the rank that came last to wait for it, of a rank the one that had come before.
+    // Linked lists of waiting ranks: by instance the last one, by rank the one before it.
     std::vector<uint32_t> waiting(step_.instances.size(), kNone), earlier(ranks, kNone);
-    std::vector<std::pair<uint32_t, uint32_t>> hidden;  // operations whose entries ranks wait for; few
+    // Awaited operation and waiting rank (hidden waits); few.
+    std::vector<std::pair<uint32_t, uint32_t>> hidden;
     for (size_t i = 0; i < missing.size(); ++i) missing[i] = step_.instances[i].count;
     for (uint32_t i = 0; i < ranks; ++i) ready[i] = ranks - 1 - i;
     while (!ready.empty()) {
@@ -202,7 +203,7 @@ class Replay {
     }
   }
 
-  // Times in milliseconds from the first entry.
+  // Length of the step; times are milliseconds from the first entry.
   double run(const Excess& excess) {
     begin(excess);
     for (const uint32_t k : order_) {
@@ -270,21 +271,21 @@ class Replay {
   std::vector<Entry> entries_;  // by operation
   std::vector<Launch> launches_;
   std::vector<uint32_t> order_;
-  // Of ends, those of instances first: what it took, and whether anybody is known to have left.
+  // By end, instances first: duration, and whether any side finished.
   std::vector<double> took_;
   std::vector<bool> counts_;
   int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;  // of all entries and exits
   std::optional<bool> lost_;
   double whole_ = 0;
-  bool holds_ = false;  // run again as it was it takes as long as it did
-  // Of the run that goes on:
+  bool holds_ = false;  // the replay without changes reproduces the recorded length
+  // State of the current run:
   std::vector<double> starts_;  // by operation
   std::vector<End> ends_;
-  std::vector<bool> left_out_;  // by rank: its excess
+  std::vector<bool> left_out_;  // by rank: its excess is left out
 };
 
-// Not to be told: what stands on the path, or where it led elsewhere, what the one that stands out most takes
-// beyond its peers. Ranks that are late together are late at the same time.
+// Estimate without a valid replay: the path's share, or the largest excess if the path led elsewhere. Delays
+// of several ranks overlap, so their costs do not add up.
 void take_excess(const std::vector<uint32_t>& ranks, StepResult& step) {
   double on_path = 0, most = 0, sum = 0;
   for (const uint32_t i : ranks) {
@@ -302,8 +303,7 @@ void take_excess(const std::vector<uint32_t>& ranks, StepResult& step) {
 }  // namespace
 
 void replay_costs(const Cluster& cluster, Step& step) {
-  // Hosts on whose account the step may be longer: of many the others are not what anyone would look at.
-  // Those on the path, and those whose excess is large: where a record was lost the path may lead elsewhere.
+  // Number of hosts examined, by excess and path. Both count, because a lost record may mislead the path.
   constexpr size_t kHosts = 3;
   struct Account {
     double most = 0, excess = 0;

@@ -1,4 +1,4 @@
-// Order statistics that one culprit, or half of all, cannot move. Pure.
+// Order statistics that up to half of the values cannot distort. Pure.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace culprit::comm {
 
-// The value below which the share `q` of all lie; `values` is reordered. 0 of none.
+// The value below which the share `q` of all values lies. Reorders `values`; 0 if empty.
 template <class Number>
 Number quantile(std::vector<Number>& values, double q) {
   if (values.empty()) return 0;
@@ -17,16 +17,16 @@ Number quantile(std::vector<Number>& values, double q) {
   return values[k];
 }
 
-// Of two halves that differ, the lower one: being slow is what needs an explanation.
+// The lower of two middle values: slowness needs the explanation.
 template <class Number>
 Number lower_median(std::vector<Number>& values) {
   return quantile(values, 0.5);
 }
 
-// A normal distribution's standard deviation by its median absolute deviation.
+// Factor from the median absolute deviation to the standard deviation of a normal distribution.
 constexpr double kMadToSigma = 1.4826;
 
-// The lower median and the standard deviation around it, by the median absolute deviation. 0 of none.
+// Lower median, and standard deviation from the median absolute deviation. 0 if empty.
 template <class Number>
 struct Spread {
   Number middle = 0;

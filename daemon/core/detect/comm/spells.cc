@@ -6,11 +6,11 @@
 namespace culprit::comm {
 namespace {
 
-// The longest passing event covers so many steps, and need not slow each of them: hits that are nearer to one
-// another may be one event.
+// The longest passing event covers this many steps, and may skip some. So hits at a smaller distance may be
+// one event.
 constexpr size_t kApart = 12;
-// A rhythm has four beats at least, is kept in half of them, and is looked for in the last steps. Three do
-// where each is an event of its own and none is left out.
+// Minimum number of beats of a rhythm; it must hit at least half of the beats. Three suffice if each is a
+// separate event and none is missed. Only the last kStepsOfRhythm steps are searched.
 constexpr size_t kBeats = 4, kBeatsApart = 3, kStepsOfRhythm = 2048;
 
 double log_likelihood(double hits, double of, double share) {
@@ -33,7 +33,7 @@ size_t count_events(const std::vector<bool>& hits) {
 double recurrence_evidence(size_t events, double expected) {
   const auto k = static_cast<double>(events);
   if (k <= expected) return 0;
-  // Of a Poisson distribution, the probability of k or more is at most (e * expected / k)^k / e^expected.
+  // Chernoff: a Poisson variable is k or more with probability at most (e * expected / k)^k / e^expected.
   return expected - k + k * std::log(k / expected);
 }
 
@@ -56,7 +56,7 @@ Rhythm find_rhythm(const std::vector<bool>& hits, const std::vector<uint32_t>& o
       const bool apart = on >= kBeatsApart && on == beats - before && on == all && period > kApart;
       if (apart) beats = on;  // it began later
       if (!apart && (on < kBeats || 2 * on < beats)) continue;
-      // How often it would be slow there without a rhythm: as between the beats, or as others are at them.
+      // Rate without a rhythm: the rate between the beats, or that of other ranks at the beats.
       const double usual = std::max((all - on + 1) / (static_cast<double>(steps) - beats + 2),
                                     (of_others + others_usual) / (beats * static_cast<double>(ranks) + 1));
       const double share = std::min(on / beats, 0.999);
@@ -64,7 +64,7 @@ Rhythm find_rhythm(const std::vector<bool>& hits, const std::vector<uint32_t>& o
       const double evidence = log_likelihood(on, beats, share) - log_likelihood(on, beats, usual);
       if (evidence > best.evidence) best = {period, static_cast<size_t>(on), evidence};
     }
-  // One of all periods and phases.
+  // Correction for the number of tried periods and phases.
   const auto n = static_cast<double>(steps);
   best.evidence -= std::log(std::max(2.0, n * n / (2 * kBeatsApart * kBeatsApart)));
   return best.evidence > 0 ? best : Rhythm();

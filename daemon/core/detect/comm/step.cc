@@ -9,7 +9,7 @@
 namespace culprit::comm {
 namespace {
 
-// Records that are compared one by one with the one that they may say again; more are looked up.
+// Number of operations compared one by one to find a repeated record; more use an index.
 constexpr size_t kTies = 8;
 
 class Builder {
@@ -50,7 +50,7 @@ class Builder {
   }
 
  private:
-  // Ranks of the step ascending, and of each its records.
+  // Sorts records by rank; step_.ranks becomes ascending.
   std::vector<const CommRecord*> sort_by_rank(std::span<const CommRecord* const> records) {
     std::vector<uint32_t>& at = step_.rank_at;
     at.resize(cluster_.ranks().size(), kNone);
@@ -87,7 +87,7 @@ class Builder {
     if (!std::is_sorted(mine.begin(), mine.end(), earlier)) std::sort(mine.begin(), mine.end(), earlier);
     const RankInfo& info = cluster_.ranks()[step_.ranks[owner]];
     const size_t first = step_.ops.size();
-    size_t tied = first;  // the first of those that began with the one before
+    size_t tied = first;  // first of the operations with the current start time
     uint32_t slot = 0;
     for (const CommRecord* r : mine) {
       const uint32_t found = cluster_.find_slot(step_.ranks[owner], *r, slot);
@@ -95,7 +95,8 @@ class Builder {
       slot = found;
       if (tied < step_.ops.size() && step_.ops[tied].start != static_cast<int64_t>(r->start_ns))
         tied = step_.ops.size();
-      // Written at entry and again at exit, or twice: unfinished ones come first, the longer span wins.
+      // An operation is recorded at entry and again at exit, or twice. Unfinished records come first; the
+      // longer span wins.
       if (Op* said = twin(tied, slot, *r)) {
         step_.duplicates += said->finished && r->end_ns != 0;
         said->end = std::max(said->end, static_cast<int64_t>(r->end_ns));
@@ -109,7 +110,7 @@ class Builder {
       op.seq = r->seq;
       op.bytes = r->bytes;
       op.slot = slot;
-      op.instance = local_channel(info.slots[slot].channel);  // until they are matched
+      op.instance = local_channel(info.slots[slot].channel);  // index of its channel until matched
       op.op = r->op;
       spans_[op.instance].add(op.seq);
       step_.ops.push_back(op);
@@ -126,7 +127,7 @@ class Builder {
     }
   }
 
-  // Of the operations from `tied` on the one that the record says again.
+  // The operation from `tied` on that the record repeats; null: none.
   Op* twin(size_t tied, uint32_t slot, const CommRecord& r) {
     std::vector<Op>& ops = step_.ops;
     const auto key = [](uint32_t s, uint64_t seq, CommOp op) {
@@ -160,14 +161,14 @@ class Builder {
 
   struct Span {
     uint64_t low = UINT64_MAX, high = 0;
-    uint32_t ops = 0, first = kNone;  // instances; kNone: numbers that lie far apart are looked up
+    uint32_t ops = 0, first = kNone;  // first instance; kNone: numbers far apart use an index
 
     void add(uint64_t seq) {
       low = std::min(low, seq);
       high = std::max(high, seq);
       ++ops;
     }
-    bool numbered() const { return high - low < 2ull * ops + 16; }  // otherwise a table would have no end
+    bool numbered() const { return high - low < 2ull * ops + 16; }  // limits the size of the table
     size_t length() const { return numbered() ? high - low + 1 : 0; }
   };
 
@@ -215,17 +216,17 @@ class Builder {
 
   const Cluster& cluster_;
   Step& step_;
-  std::vector<uint32_t> first_;  // by index into Step::ranks: of its records
+  std::vector<uint32_t> first_;  // by index into Step::ranks: its first record
   std::vector<Span> spans_;      // by index into Step::channels
   FlatMap<uint32_t> sparse_, ties_;
-  size_t looked_up_ = SIZE_MAX, next_tie_ = 0;  // what ties_ holds: from, and to
+  size_t looked_up_ = SIZE_MAX, next_tie_ = 0;  // range of operations in ties_
 };
 
-// What two hosts, a < b, saw of the same operations.
+// Observations of the same operations by two hosts, a < b.
 struct Compared {
   uint32_t a = 0, b = 0;
-  std::vector<double> exits;  // b's less a's, of operations that all leave together
-  // Of what was sent: the least time from a's entry to b's exit, and from b's to a's.
+  std::vector<double> exits;  // exit on b minus exit on a, for operations that all leave together
+  // For sends: the shortest time from a's entry to b's exit, and from b's to a's.
   double there = INFINITY, back = INFINITY;
 };
 
@@ -242,8 +243,8 @@ class HostComparison {
     }
   }
 
-  // By pair.
-  std::vector<Compared> take() {
+  // Ascending by pair.
+  std::vector<Compared> result() {
     std::sort(pairs_.begin(), pairs_.end(),
               [](const Compared& x, const Compared& y) { return std::tie(x.a, x.b) < std::tie(y.a, y.b); });
     return std::move(pairs_);
@@ -265,7 +266,7 @@ class HostComparison {
   }
 
   void compare_exits(const Instance& instance) {
-    constexpr size_t kEnough = 64;  // of a pair: their median is as good as that of more
+    constexpr size_t kEnough = 64;  // per pair: more exits do not improve the median
     const Op& lead = step_.ops[step_.sides[instance.first]];
     const uint32_t a = host_of(step_.sides[instance.first]);
     if (!lead.finished || a == kNone) return;
@@ -321,7 +322,7 @@ void align_clocks(const Cluster& cluster, Step& step) {
   const size_t hosts = cluster.hosts().size();
   step.clock_ns.assign(step.ranks.size(), 0);
   if (hosts < 2) return;
-  std::vector<Compared> pairs = HostComparison(cluster, step).take();
+  std::vector<Compared> pairs = HostComparison(cluster, step).result();
   if (pairs.empty()) return;
   std::vector<std::vector<std::pair<uint32_t, double>>> edges(hosts), rough(hosts);
   const auto join = [](auto& to, const Compared& c, double d) {
@@ -332,7 +333,7 @@ void align_clocks(const Cluster& cluster, Step& step) {
     if (!c.exits.empty())
       join(edges, c, lower_median(c.exits));
     else if (std::isfinite(c.there) && std::isfinite(c.back))
-      join(rough, c, (c.there - c.back) / 2);  // as long there as back
+      join(rough, c, (c.there - c.back) / 2);  // assumes equal times in both directions
   }
   std::vector<bool> known(hosts, false);
   std::vector<double> clock_ns(hosts, 0);
@@ -340,7 +341,7 @@ void align_clocks(const Cluster& cluster, Step& step) {
     if (known[start]) continue;
     known[start] = true;
     std::vector<uint32_t> queue{start};
-    // Sends connect only what nothing better does.
+    // Sends only connect hosts that synchronising operations do not connect.
     for (const auto* kind : {&edges, &rough})
       for (size_t i = 0; i < queue.size(); ++i)
         for (const auto& [to, d] : (*kind)[queue[i]]) {

@@ -1,6 +1,6 @@
-// One step of a job, with its records: who was in which operation when, and what can be read off it. Built
-// from the raw records of the step, analysed, and dropped; StepResult is what stays. Times are nanoseconds of
-// the clocks of the hosts that wrote them. Plain values, one thread, pure.
+// One step of a job with its records: times of all operations, and values derived from them. Built from the
+// step's raw records, analysed, and dropped; StepResult remains. Times are nanoseconds on the clocks of the
+// hosts that wrote them. Plain values; one thread; pure.
 #pragma once
 
 #include <cstdint>
@@ -12,102 +12,103 @@
 
 namespace culprit::comm {
 
-// Stamps that lie nearer to one another were taken together.
+// Timestamps closer than this were taken together.
 constexpr int64_t kTogetherNs = 2000;
-// An operation that begins so soon after another of its kind stood in a queue behind it, and one that begins
-// so shortly before another ends followed it: launches and stamps are no finer.
+// An operation that begins this soon after another of its kind was queued behind it. One that begins this
+// shortly before another ends followed it. Launches and timestamps are no more precise.
 constexpr int64_t kQueuedNs = 50'000;
-// Milliseconds: who came this much later came together. Clocks of hosts are aligned no better, and stamps
-// cost some of it.
+// Milliseconds: ranks that enter within this time entered together. Clock alignment between hosts and
+// timestamp overhead allow no finer limit.
 constexpr double kTogetherMs = 0.05;
 
-// A rank's side of an operation.
+// One rank's side of an operation.
 struct Op {
-  int64_t start = 0, end = 0;  // end: start where it is unfinished
+  int64_t start = 0, end = 0;  // end: equals start if unfinished
   uint64_t seq = 0;
   uint64_t bytes = 0;
   uint32_t slot = 0;
   uint32_t instance = kNone;
-  // After what the rank's own work before it began: an operation that ended, or that was begun in the
-  // background and that nobody waits for.
+  // The operation after which the rank's own work before this one began: one that ended, or one begun in the
+  // background that the rank does not wait for.
   uint32_t before = kNone;
-  uint32_t awaited = kNone;     // one in the background that ended since: perhaps it was waited for
-  uint32_t launch = kNone;      // the first of those it was launched with, which stand behind one another
-  uint32_t waited_for = kNone;  // another rank's: its excess waited for that entry (HiddenWaits)
-  float gap_ms = 0;             // of its own, before it; NaN: not known
-  float excess_ms = 0;          // of that, beyond its peers; NaN: not comparable
+  uint32_t awaited = kNone;     // a background operation that ended since; the rank may have waited for it
+  uint32_t launch = kNone;      // first operation of its launch; operations of a launch run one after another
+  uint32_t waited_for = kNone;  // operation of another rank whose entry ended this gap (HiddenWaits)
+  float gap_ms = 0;             // own work before it; NaN: unknown
+  float excess_ms = 0;          // gap beyond its peers; NaN: not comparable
   CommOp op = CommOp::kJoin;
   bool finished = true;
-  bool background = false;  // the rank goes on while it runs
-  bool fused = false;       // shares its stamps with its neighbour: launched as one
-  bool alone = false;       // a send that had left before its receiver came: it did not wait
+  bool background = false;  // the rank continues while it runs
+  bool fused = false;       // shares its timestamps with its neighbour: launched as one
+  bool alone = false;       // a send that ended before its receiver entered: it did not wait
 };
 
-// All sides of an operation.
+// All sides of one operation.
 struct Instance {
-  uint32_t first = 0, count = 0;            // in Step::sides
-  uint32_t channel = kNone, local = kNone;  // in the cluster, in Step::channels
-  uint32_t kind = kNone;                    // in Step::kinds; of those whose transfer is known
+  uint32_t first = 0, count = 0;            // range in Step::sides
+  uint32_t channel = kNone, local = kNone;  // index in the cluster; index in Step::channels
+  uint32_t kind = kNone;                    // index in Step::kinds; set if the transfer is known
   CommOp op = CommOp::kJoin;
-  bool complete = false;   // every member known of is there, and has finished
-  double transfer_ms = 0;  // what it took when all were there; negative: not known
-  double usual_ms = 0;     // what its like take
-  double slower_ms = 0;    // beyond that
+  bool complete = false;   // every known member took part and finished
+  double transfer_ms = 0;  // duration once all members had entered; negative: unknown
+  double usual_ms = 0;     // usual duration of its kind
+  double slower_ms = 0;    // transfer_ms beyond usual_ms
 };
 
-// Operations that take the same where all is well: of one kind of group, operation and size.
+// Operations with equal durations on a healthy network: same kind of group, operation and size.
 struct TransferKind {
   uint64_t key = 0;
-  float here = 0;  // ms: their median in this step
+  float here = 0;  // ms: median in this step
   float usual = 0;
 };
 
-// One object serves step after step: it keeps its memory, and what is as large as the job is undone entry by
-// entry, so that a step costs what is in it.
+// One object serves many steps in turn and keeps its memory. Tables of the job's size are reset entry by
+// entry, so a step costs only its own content.
 struct Step {
   int64_t number = 0;
   std::vector<uint32_t> ranks;  // indices, ascending by rank
-  std::vector<uint32_t> begin;  // ops of ranks[i]: [begin[i], begin[i + 1])
-  std::vector<Op> ops;          // of each rank by start
+  std::vector<uint32_t> begin;  // operations of ranks[i] are ops[begin[i]] to ops[begin[i + 1]] (exclusive)
+  std::vector<Op> ops;          // by rank, then by start
   std::vector<uint32_t> owner;  // by op: index into ranks
   std::vector<Instance> instances;
   std::vector<uint32_t> sides;     // ops, by instance
-  std::vector<uint32_t> channels;  // that have operations here
-  std::vector<uint64_t> base;      // by Instance::local: the first seq in this step
+  std::vector<uint32_t> channels;  // with operations in this step
+  std::vector<uint64_t> base;      // by Instance::local: first seq in this step
   std::vector<TransferKind> kinds;
-  std::vector<int64_t> clock_ns;  // by index into ranks: add it to a time to have that of the first host
+  // By index into ranks: offset that converts a time to the first host's clock.
+  std::vector<int64_t> clock_ns;
   uint64_t duplicates = 0;
   StepResult result;
 
-  std::vector<uint32_t> rank_at, channel_at;  // by index in the cluster: where it stands here; kNone
+  std::vector<uint32_t> rank_at, channel_at;  // by index in the cluster: index here, or kNone
 
   int64_t aligned(uint32_t op, int64_t time) const { return time + clock_ns[owner[op]]; }
-  // Of a channel of the cluster: where it stands in `channels`; kNone.
+  // Index into `channels` of a channel of the cluster; kNone: not in this step.
   uint32_t local(uint32_t channel) const { return channel < channel_at.size() ? channel_at[channel] : kNone; }
 };
 
-// What a side of an operation is, whoever's it is: the kind of its group, the operation, and the direction of
-// a send.
+// Kind of a side of an operation, independent of the rank: kind of the group, operation, and direction of a
+// send.
 uint64_t side_kind(const Cluster& cluster, uint32_t rank, const Op& op);
 
-// Groups and matches. `records` in any order, all of them known to the cluster, which is settled. Any thread,
-// while nothing is added to the cluster.
+// Groups and matches operations. `records`: any order, all known to the settled cluster. Any thread, while no
+// thread adds to the cluster.
 void build_step(const Cluster& cluster, int64_t number, std::span<const CommRecord* const> records,
                 Step& step);
 
-// The parts of the analysis, in this order. Gaps are measured of one step after another: they go on from the
-// ranks' last exits. The others may be done for several steps at a time.
+// The parts of the analysis, in this order. measure_gaps() needs steps in order, because gaps start at the
+// ranks' last exits. The other parts may run for several steps in parallel.
 void measure_gaps(Cluster& cluster, Step& step);
 void align_clocks(const Cluster& cluster, Step& step);
-void compare_roles(const Cluster& cluster, Step& step);
+void compare_peers(const Cluster& cluster, Step& step);
 
-// What is left out of a step when it is run again.
+// What a replay removes from a step.
 struct Excess {
-  uint32_t host = kNone;       // what its ranks that are in excess take beyond their peers
-  std::vector<bool> channels;  // by Instance::local: what operations of these take beyond their like
+  uint32_t host = kNone;       // remove the excess of this host's ranks
+  std::vector<bool> channels;  // by Instance::local: remove the slowdown of these operations
 };
-// After the path is known: RankStep::path and NetEffect::cost of those who matter become what the step would
-// be shorter by without them. What others would then be waited for is no longer counted as theirs.
+// Call after the path is known. Sets RankStep::path and NetEffect::cost of the main contributors to the time
+// that the step would be shorter without them. Waiting that would then move to other ranks no longer counts.
 void replay_costs(const Cluster& cluster, Step& step);
 
 }  // namespace culprit::comm

@@ -10,39 +10,39 @@ namespace culprit::comm {
 namespace {
 
 constexpr int64_t kNoStep = -1;
-// Of live records: a step of a hundred blocks and forty steps, as hosts are not that far apart.
+// For live records: steps of a hundred blocks, forty steps; hosts do not differ by more.
 constexpr size_t kVotesKept = 4096;
 constexpr size_t kMarkersKept = 1 << 16;
-// Blocks of a step, where it has several: more of them would not fit into what is kept of live records.
+// Limit of blocks per step: live records keep no more votes.
 constexpr size_t kBlocksOfStep = kVotesKept;
 
-// What a rank entered since the operation of its marker before, with the one that ends it.
+// Operations of a rank after one marker operation, up to and including the next.
 struct Block {
-  uint64_t seq = 0;                        // of that one
-  uint64_t kinds = 0;                      // the sum of its operations' signatures
-  uint32_t size = 0, first = 0, last = 0;  // operations; by place in the line, of this batch
+  uint64_t seq = 0;                        // of the marker operation that ends it
+  uint64_t kinds = 0;                      // sum of its operations' signatures
+  uint32_t size = 0, first = 0, last = 0;  // number of operations; range in the line, within this batch
 };
 
-// The operations of a rank, by start, and the communicator whose operations end its blocks.
+// Operations of one rank by start, and the communicator whose operations end its blocks.
 struct Line {
   std::vector<uint32_t> records;
   uint64_t marker = 0;
   bool marked = false;
   std::vector<Block> blocks;
-  uint32_t usual = 0;  // the size of its blocks, but for the few and small
+  uint32_t usual = 0;  // usual size of its blocks, without small ones
   std::vector<int64_t> labels;
 };
 
-// Of a marker, in order.
+// Step boundaries of one marker, ascending.
 struct Begins {
-  std::vector<uint64_t> seqs;  // whose blocks begin steps
+  std::vector<uint64_t> seqs;  // of blocks that begin steps
   int64_t before = 0;
-  uint64_t seen = 0, distance = 1;  // the last seq; as often as not, between those that begin
+  uint64_t seen = 0, distance = 1;  // last seq; most frequent distance between seqs that begin steps
 
   int64_t label(uint64_t seq) const {
     const auto at = std::upper_bound(seqs.begin(), seqs.end(), seq);
     int64_t out = before + (at - seqs.begin());
-    // Nobody has come so far: it begins a step where one is due.
+    // No rank has reached this number yet: a step begins at the usual distance.
     if (seq > seen && !seqs.empty() && seq - seqs.back() >= distance) ++out;
     return out;
   }
@@ -64,7 +64,7 @@ class Numbering {
       cut(rank, line);
       vote(line);
     }
-    if (periods_.empty()) {  // nothing repeats: it is one step
+    if (periods_.empty()) {  // no operation repeats, so all records are one step
       for (CommRecord& r : records_) r.step = 0;
       return 0;
     }
@@ -79,21 +79,21 @@ class Numbering {
   }
 
  private:
-  // The largest group that the rank is in again and again; of equals, the one it is in least often: what all
-  // do together comes at the end of a step.
+  // Chooses the largest group with repeated operations of the rank; on a tie, the one with the fewest. A
+  // group of all ranks usually operates at the end of a step.
   void choose_marker(Line& line) {
-    struct Seen {
+    struct MarkerCounts {
       uint32_t size = 0, count = 0;
     };
-    std::map<uint64_t, Seen> seen;
+    std::map<uint64_t, MarkerCounts> seen;
     for (const uint32_t i : line.records) {
       const CommRecord& r = records_[i];
       if (is_p2p(r.op)) continue;
-      Seen& s = seen[r.comm];
+      MarkerCounts& s = seen[r.comm];
       s.size = std::max(s.size, r.comm_size);
       ++s.count;
     }
-    Seen best;
+    MarkerCounts best;
     for (const auto& [comm, s] : seen) {
       if (s.count < 3) continue;
       if (line.marked && (s.size < best.size || (s.size == best.size && s.count >= best.count))) continue;
@@ -120,8 +120,8 @@ class Numbering {
     count_.open[rank] = block.size;
   }
 
-  // The size at which half of all operations are in blocks that are as large or larger: small ones in between
-  // do not matter, however many they are, nor a few large ones.
+  // The block size at which half of all operations are in blocks at least as large. Small blocks in between,
+  // or a few large ones, do not change it.
   static const Block& usual_block(const Line& line) {
     std::vector<const Block*> by_size;
     uint64_t all = 0, larger = 0;
@@ -133,8 +133,8 @@ class Numbering {
     return line.blocks.front();
   }
 
-  // Whether what it does in that block is all that it does, but for one operation in twenty: of a kind that
-  // only evaluations and checkpoints have, or that comes to rest before the block's end.
+  // Whether a block has all kinds of operations of the rank. Kinds with at most one of twenty operations do
+  // not count: those of evaluations and checkpoints, or of unfinished blocks.
   bool is_whole(const Line& line, const Block& block) const {
     std::unordered_map<uint64_t, uint32_t> kinds;
     for (const uint32_t i : line.records) ++kinds[signature(records_[i])];
@@ -147,8 +147,8 @@ class Numbering {
     return 20 * held >= 19 * line.records.size();
   }
 
-  // How many blocks a step has: the least number at which they repeat; 0 where one is a whole step, and
-  // others only come between.
+  // Votes for the number of blocks per step: the smallest number at which blocks repeat. 0: one usual block
+  // is a whole step, and other blocks only come between.
   void vote(Line& line) {
     const std::vector<Block>& blocks = line.blocks;
     auto& votes = periods_[line.marker];
@@ -160,7 +160,7 @@ class Numbering {
     }
     for (size_t k = 1; 2 * k <= blocks.size() && k <= kBlocksOfStep; ++k) {
       const size_t of = blocks.size() - k - 1;
-      // One record in a thousand may be lost, in steps of hundreds.
+      // Up to two of ten pairs may differ: one of a thousand records may be lost, and a step has hundreds.
       size_t other = 0;
       for (size_t i = 1; i + k < blocks.size() && 10 * other <= 2 * of; ++i)
         other += blocks[i].kinds != blocks[i + k].kinds;
@@ -171,7 +171,7 @@ class Numbering {
     ++votes[1];
   }
 
-  // What was decided once stays, or numbers would not go on.
+  // Sets the period of new markers. Earlier decisions stay, because the step numbers must continue.
   void decide() {
     if (count_.markers.size() > kMarkersKept)
       std::erase_if(count_.markers, [this](const auto& one) { return !periods_.contains(one.first); });
@@ -191,12 +191,12 @@ class Numbering {
       if (b.seq < marker.from) continue;
       StepCount::Votes& votes = marker.votes[b.seq];
       ++votes.of;
-      // Forward passes alone, as an evaluation makes them, are half of a step's or less.
+      // Forward passes alone, as in an evaluation, are at most half of a step.
       votes.begins += 4 * b.size >= 3 * line.usual;
     }
   }
 
-  // A record that was lost makes one rank see the wrong block: most ranks tell.
+  // The majority of ranks decides, because a lost record makes one rank see the wrong block.
   void order_begins() {
     for (const auto& [key, votes] : periods_) {
       StepCount::Marker& marker = count_.markers[key];
@@ -221,7 +221,8 @@ class Numbering {
     }
   }
 
-  // A block is of the step of the operation that ends it: that of the last is still to come.
+  // A block belongs to the step of the operation that ends it; for the last block this operation is still to
+  // come.
   void label(Line& line) {
     const uint32_t k = count_.markers[line.marker].period;
     const Begins& begins = begins_[line.marker];
@@ -231,7 +232,7 @@ class Numbering {
       std::fill(line.labels.begin() + b.first, line.labels.begin() + b.last + 1, of(b.seq));
   }
 
-  // Groups count from different beginnings: operations that their ranks share tell by how much.
+  // Groups count from different origins; operations common to their ranks give the offset.
   void join_markers() {
     struct First {
       uint64_t marker;
@@ -288,7 +289,7 @@ class Numbering {
   std::vector<CommRecord>& records_;
   StepCount& count_;
   std::map<uint32_t, Line> lines_;
-  std::map<uint64_t, std::map<uint32_t, uint32_t>> periods_;  // by marker: votes for each
+  std::map<uint64_t, std::map<uint32_t, uint32_t>> periods_;  // by marker: votes for each period
   std::map<uint64_t, Begins> begins_;                         // by marker
   std::map<uint64_t, int64_t> offset_;                        // by marker
 };

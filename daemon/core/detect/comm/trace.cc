@@ -7,12 +7,13 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "base/time.h"
 
 namespace culprit::comm {
 
-void CommTrace::take(const std::string& host, std::span<const CommRecord> records) {
+void CommTrace::add_records(const std::string& host, std::span<const CommRecord> records) {
   const uint32_t from = host.empty() ? kNone : cluster_.host_index(host);
   for (const CommRecord& record : records) {
     if (const std::string_view fault = comm_record_fault(record); !fault.empty())
@@ -29,7 +30,7 @@ void CommTrace::keep(uint32_t host, const CommRecord& record) {
   first_ns_ = std::min(first_ns_, static_cast<int64_t>(record.start_ns));
   last_ns_ = std::max(last_ns_, static_cast<int64_t>(std::max(record.start_ns, record.end_ns)));
   if (record.op == CommOp::kJoin) {
-    open_.note_alive(record);  // tracers write joins again while nothing else happens
+    open_.note_alive(record);  // tracers repeat joins while no operations run
     if (condenser_) condenser_->pass(record);
     scattered_ += !cluster_.join(rank, record);
     return;
@@ -44,18 +45,18 @@ void CommTrace::keep(uint32_t host, const CommRecord& record) {
     ++scattered_;
     return;
   }
-  // Of a record that is late as well: that an operation ended ends the waiting for it.
+  // Applies to late records too: the end of an operation ends the waits for it.
   cluster_.note(rank, slot, record);
-  if (!open_.take(record)) ++beyond_;
+  if (!open_.add(record)) ++beyond_;
   ++held_records_;
-  if (record.step != kCommUnknown) return hold(rank, record);
+  if (record.step != kCommUnknown) return buffer(rank, record);
   unnumbered_.add(record);
-  // Enough for what repeats to be seen, and soon enough to be told.
+  // Number the steps early enough for timely results, with enough records to find repetition.
   if (live_ && unnumbered_.size() >= kRecordsHeldLive / 4) number_steps();
 }
 
-// Until its step is over.
-void CommTrace::hold(uint32_t rank, const CommRecord& record) {
+// Holds a record until its step is over.
+void CommTrace::buffer(uint32_t rank, const CommRecord& record) {
   const auto step = static_cast<int64_t>(record.step);
   const auto start = static_cast<int64_t>(record.start_ns);
   const int64_t last = std::max(start, static_cast<int64_t>(record.end_ns));
@@ -65,7 +66,7 @@ void CommTrace::hold(uint32_t rank, const CommRecord& record) {
       ++late_;
       return;
     }
-    Held& held = again_[step];
+    PendingStep& held = again_[step];
     held.records.add(record);
     held.last_ns = std::max(held.last_ns, last);
     ++again_records_;
@@ -90,15 +91,15 @@ void CommTrace::note_progress(uint32_t rank, int64_t step) {
   int64_t& latest = latest_[rank];
   if (step <= latest) return;
   known_ += latest < 0;
-  if (back_.erase(rank) > 0 && back_.empty()) drop_again();  // it came up with the others
+  if (back_.erase(rank) > 0 && back_.empty()) drop_again();  // it caught up with the others
   if (const auto at = held_.find(latest); at != held_.end()) --at->second.ranks_in;
   latest = step;
   ++held_[step].ranks_in;
 }
 
-// ---- a job that is started again
+// ---- restart of the job
 
-// What comes late, or again, was entered before what came last.
+// Distinguishes a restart from late or repeated records: those were entered before the rank's latest entry.
 bool CommTrace::goes_back(uint32_t rank, int64_t step, int64_t begin_ns) const {
   return live_ && rank < latest_.size() && step < latest_[rank] && begin_ns > newest_ns_[rank];
 }
@@ -107,7 +108,7 @@ void CommTrace::note_back(uint32_t rank, int64_t step, int64_t begin_ns) {
   Back& back = back_.try_emplace(rank, Back{step, begin_ns}).first->second;
   back.step = std::max(back.step, step);
   back.first_ns = std::min(back.first_ns, begin_ns);
-  // That a rank is back is remembered where what it tells would be too much.
+  // Over the limit, only the input is dropped; the fact that the rank went back is kept.
   if (again_records_ > kRecordsHeldLive || again_vectors_ > kVectorsHeld || again_.size() > kStepsHeld)
     drop_again();
   if (2 * back_.size() >= known_) start_again();
@@ -119,17 +120,18 @@ void CommTrace::drop_again() {
   again_records_ = again_vectors_ = 0;
 }
 
-// Steps that all have left are judged; of those in which the job was cut off nobody knows how they would have
-// gone on. What is known of parts of the network stays: the hosts are mostly the same.
+// Judges the steps that all ranks left, and drops the interrupted ones, whose rest is unknown. Usual network
+// durations are kept: the hosts are mostly the same.
 void CommTrace::start_again() {
   const auto back = std::exchange(back_, {});
-  // Ranks that are to come may have begun before those that are back, on clocks that differ.
+  // Other ranks may have restarted earlier than those seen so far, on clocks that differ.
   started_ns_ = 1 + *std::max_element(newest_ns_.begin(), newest_ns_.end());
   for (const auto& [rank, b] : back) started_ns_ = std::min(started_ns_, b.first_ns);
   size_t left = 0;
   for (auto at = held_.begin(); at != held_.end() && at->second.ranks_in == 0; ++at) ++left;
   close(left);
   for (const auto& [number, held] : held_) {
+    CULPRIT_CHECK(held_records_ >= held.records.size() && held_vectors_ >= held.ranks.size());
     held_records_ -= held.records.size();
     held_vectors_ -= held.ranks.size();
     cut_off_ += held.records.size() + held.ranks.size();
@@ -144,7 +146,8 @@ void CommTrace::start_again() {
   for (RankInfo& info : cluster_.ranks()) {
     info.last_end = 0;
     info.last_step = -1;
-    for (Slot& slot : info.slots) slot.entered = slot.left = 0;  // a communicator may be counted from 0 again
+    // A communicator may restart its numbers at 0.
+    for (Slot& slot : info.slots) slot.entered = slot.left = 0;
   }
   open_.forget_before(started_ns_);
   mismatches_.clear();
@@ -159,12 +162,12 @@ void CommTrace::start_again() {
     });
 }
 
-// ---- steps that are over
+// ---- finished steps
 
-// How many of the oldest steps are over: of a live job, whose ranks have all gone beyond. Where more is held
-// than may be, as many as bring it below: of files, whose steps are all there to be analysed at a time, half.
+// Number of oldest steps to close. For a live job: steps that all ranks passed. Over the memory limit: as
+// many as bring it below. For files it is half of the limit, because many steps can be analysed in parallel.
 size_t CommTrace::ready() {
-  // A rank in the step after the next has told all of this one, but for what is on its way.
+  // A rank two steps ahead has sent this step, except for records in transit.
   constexpr int64_t kBehind = 2;
   const size_t part = live_ ? 1 : 2;
   const bool many = full();
@@ -173,7 +176,7 @@ size_t CommTrace::ready() {
     uint32_t near = 0;
     for (auto at = oldest; at != held_.end() && at->first < oldest->first + kBehind; ++at)
       near += at->second.ranks_in;
-    const Held& held = oldest->second;
+    const PendingStep& held = oldest->second;
     const size_t left = held_.size() - n;
     const bool over =
         live_ && left > 1 && ((near == 0 && (held.ranks.empty() || all_known())) || is_overdue(held, left));
@@ -193,17 +196,17 @@ void CommTrace::close_ready() {
   close(ready());
 }
 
-// A rank that tells no more (its ring was lost, its process replaced) holds nobody up while the others go on.
-// Rings are read within seconds, and clocks of hosts are off by as many; blocks come within minutes.
-bool CommTrace::is_overdue(const Held& held, size_t left) const {
+// Whether a step need not wait longer for a rank that no longer reports (lost ring, replaced process). Rings
+// are read within seconds, and host clocks differ by as much; blocks arrive within minutes.
+bool CommTrace::is_overdue(const PendingStep& held, size_t left) const {
   constexpr int64_t kRecordsNs = 30 * kNsPerSecond, kVectorsNs = 300 * kNsPerSecond;
   const int64_t longest = held.ranks.empty() ? kRecordsNs : kVectorsNs;
   return held_.rbegin()->second.last_ns - held.last_ns > longest && left > 2;
 }
 
-// Of the `most` oldest steps, those that are analysed at a time: as many as are worth it and their tables,
-// some 150 bytes a record, fit into half a gigabyte. None that others tell by vectors.
-size_t CommTrace::together(size_t most) const {
+// Number of steps among the `most` oldest that are analysed in parallel. Limited by the useful width, and by
+// half a gigabyte of tables at about 150 bytes per record. Ends before a step with summaries.
+size_t CommTrace::closable_together(size_t most) const {
   constexpr size_t kRecords = 4'000'000;
   size_t n = 0, records = 0;
   for (auto at = held_.begin(); n < std::min(most, std::max<size_t>(1, parallel_.width)); ++at, ++n) {
@@ -218,11 +221,11 @@ void CommTrace::close(size_t oldest) {
   recent_step_ = -1;
   while (oldest > 0) {
     cluster_.settle();
-    const size_t n = condenser_ ? 0 : together(oldest);
+    const size_t n = condenser_ ? 0 : closable_together(oldest);
     if (n > 0)
       close_plain(n);
     else
-      close_told();
+      close_reported();
     oldest -= std::max<size_t>(1, n);
   }
   if (live_ || held_.empty()) work_.clear();
@@ -235,9 +238,9 @@ void CommTrace::build(int64_t number, const RecordList& list, Step& step) const 
   build_step(cluster_, number, records, step);
 }
 
-// Steps of which there are records and nothing else.
+// Closes steps that have only records.
 void CommTrace::close_plain(size_t n) {
-  std::vector<std::map<int64_t, Held>::node_type> held;
+  std::vector<std::map<int64_t, PendingStep>::node_type> held;
   for (size_t i = 0; i < n; ++i) held.push_back(held_.extract(held_.begin()));
   while (work_.size() < n) work_.push_back(std::make_unique<Step>());
   parallel_.run(n, [&](size_t i) { build(held[i].key(), held[i].mapped().records, *work_[i]); });
@@ -246,13 +249,13 @@ void CommTrace::close_plain(size_t n) {
     closed_to_ = held[i].key();
     duplicates_ += work_[i]->duplicates;
     find_mismatches(cluster_, *work_[i], mismatches_);
-    left_out_.take(cluster_, *work_[i]);
+    left_out_.add(cluster_, *work_[i]);
     measure_gaps(cluster_, *work_[i]);
   }
   held.clear();
   parallel_.run(n, [this](size_t i) {
     align_clocks(cluster_, *work_[i]);
-    compare_roles(cluster_, *work_[i]);
+    compare_peers(cluster_, *work_[i]);
     Network::measure(cluster_, *work_[i]);
   });
   for (size_t i = 0; i < n; ++i) {
@@ -269,11 +272,11 @@ void CommTrace::close_plain(size_t n) {
   for (size_t i = 0; i < n; ++i) keep_result(std::move(work_[i]->result));
 }
 
-// The oldest step, that is told by vectors: to others, or by others.
-void CommTrace::close_told() {
+// Closes the oldest step if it has summaries, or becomes a summary for a collector.
+void CommTrace::close_reported() {
   auto node = held_.extract(held_.begin());
   const int64_t number = node.key();
-  Held held = std::move(node.mapped());
+  PendingStep held = std::move(node.mapped());
   held_records_ -= held.records.size();
   held_vectors_ -= held.ranks.size();
   closed_to_ = number;
@@ -285,19 +288,19 @@ void CommTrace::close_told() {
     duplicates_ += step.duplicates;
     measure_gaps(cluster_, step);
     if (condenser_) return condenser_->add(cluster_, step);
-    // These ranks are compared with those that others tell.
-    Condenser own;
+    // Ranks with records are compared with ranks that sent summaries, so records become summaries too.
+    StepSummarizer own;
     own.add(cluster_, step);
-    const HostVectors told = own.take();
-    for (const RankVector& v : told.vectors) add_sides(v, told.streams[v.streams], held);
+    const HostVectors reported = own.drain();
+    for (const RankVector& v : reported.vectors) add_sides(v, reported.streams[v.streams], held);
   }
   analyse(number, std::move(held));
 }
 
-void CommTrace::analyse(int64_t number, Held held) {
+void CommTrace::analyse(int64_t number, PendingStep held) {
   Step step = vector_step(cluster_, number, std::move(held.ranks), held.sides);
   duplicates_ += step.duplicates;
-  compare_roles(cluster_, step);
+  compare_peers(cluster_, step);
   Network::measure(cluster_, step);
   network_.learn(step);
   Network::compare(step);
@@ -310,7 +313,7 @@ void CommTrace::analyse(int64_t number, Held held) {
 }
 
 void CommTrace::keep_result(StepResult result) {
-  constexpr size_t kOfStep = 8;  // what a step takes besides its ranks, counted in ranks
+  constexpr size_t kOfStep = 8;  // memory of a step apart from its ranks, counted in ranks
   rank_steps_ += result.ranks.size() + kOfStep;
   for (NetEffect& effect : result.network) effect.channels = {};
   steps_.push_back(std::move(result));
@@ -321,10 +324,10 @@ void CommTrace::keep_result(StepResult result) {
   }
 }
 
-// ---- vectors
+// ---- summaries
 
-// Its streams by slots of the cluster.
-void CommTrace::add_sides(const RankVector& v, const RankStreams& streams, Held& held) {
+// Maps the streams of a summary to slots of the cluster.
+void CommTrace::add_sides(const RankVector& v, const RankStreams& streams, PendingStep& held) {
   RankSides out;
   CommRecord record;
   record.rank = streams.rank;
@@ -342,7 +345,7 @@ void CommTrace::add_sides(const RankVector& v, const RankStreams& streams, Held&
     record.group = s.group;
     held.sides.push_back({cluster_.slot_of(out.rank, record), 0, s.op, s.size_class, NAN});
   }
-  for (uint32_t i = 0; i < v.told; ++i) {
+  for (uint32_t i = 0; i < v.reported; ++i) {
     if (v.sums[i].stream >= streams.streams.size()) continue;
     VectorSide& side = held.sides[out.first + v.sums[i].stream];
     side.ms = v.sums[i].ms;
@@ -356,7 +359,7 @@ void CommTrace::add_sides(const RankVector& v, const RankStreams& streams, Held&
   held.ranks.push_back(out);
 }
 
-void CommTrace::take_vector(uint32_t host, const RankVector& vector, const RankStreams& streams) {
+void CommTrace::add_summary(uint32_t host, const RankVector& vector, const RankStreams& streams) {
   ++taken_;
   CommRecord record;
   record.rank = streams.rank;
@@ -370,7 +373,7 @@ void CommTrace::take_vector(uint32_t host, const RankVector& vector, const RankS
     ++late_;
     return;
   }
-  Held& held = (back ? again_ : held_)[vector.step];
+  PendingStep& held = (back ? again_ : held_)[vector.step];
   held.last_ns = std::max(held.last_ns, end);
   add_sides(vector, streams, held);
   if (back) {
@@ -382,7 +385,7 @@ void CommTrace::take_vector(uint32_t host, const RankVector& vector, const RankS
   newest_ns_[rank] = std::max(newest_ns_[rank], vector.begin_ns);
 }
 
-void CommTrace::take_standing(uint32_t host, const CommRecord& record) {
+void CommTrace::add_standing(uint32_t host, const CommRecord& record) {
   if (const std::string_view fault = comm_record_fault(record); !fault.empty()) {
     ++faulty_[fault];
     return;
@@ -396,32 +399,33 @@ void CommTrace::take_standing(uint32_t host, const CommRecord& record) {
   }
   if (joins || static_cast<int64_t>(record.start_ns) < started_ns_) return;
   cluster_.note(rank, slot, record);
-  if (!open_.take(record)) ++beyond_;
+  if (!open_.add(record)) ++beyond_;
 }
 
-void CommTrace::take_vectors(const std::string& host, const HostVectors& told,
-                             const std::vector<RankStreams>& streams) {
+void CommTrace::add_summaries(const std::string& host, const HostVectors& reported,
+                              const std::vector<RankStreams>& streams) {
   const uint32_t from = host.empty() ? kNone : cluster_.host_index(host);
-  for (const CommRecord& record : told.standing) take_standing(from, record);
-  for (const RankVector& v : told.vectors)
-    if (v.streams < streams.size()) take_vector(from, v, streams[v.streams]);
-  for (const StepRecords& answer : told.answers) take_answer(from, answer, streams);
+  for (const CommRecord& record : reported.standing) add_standing(from, record);
+  for (const RankVector& v : reported.vectors)
+    if (v.streams < streams.size()) add_summary(from, v, streams[v.streams]);
+  for (const StepRecords& answer : reported.answers) add_answer(from, answer, streams);
   close_ready();
 }
 
-// ---- records that were asked for
+// ---- requested records
 
-std::vector<StepsWanted> CommTrace::ask(const std::vector<Culprit>& culprits) {
+std::vector<StepsWanted> CommTrace::request_records(const std::vector<Culprit>& culprits) {
   return live_ ? asked_.choose(cluster_, steps_, culprits, last_ns_) : std::vector<StepsWanted>();
 }
 
-void CommTrace::take_answer(uint32_t host, const StepRecords& told, const std::vector<RankStreams>& streams) {
-  Asked::OfHost out;
+void CommTrace::add_answer(uint32_t host, const StepRecords& reported,
+                           const std::vector<RankStreams>& streams) {
+  RecordRequests::HostAnswer out;
   out.host = host;
-  out.step = told.step;
-  for (const RankRecords& rank : told.ranks) {
+  out.step = reported.step;
+  for (const RankRecords& rank : reported.ranks) {
     OwnRecords own;
-    if (rank.streams >= streams.size() || !unpack(rank, streams[rank.streams], told.step, own)) {
+    if (rank.streams >= streams.size() || !unpack(rank, streams[rank.streams], reported.step, own)) {
       ++faulty_["it breaks its format"];
       continue;
     }
@@ -434,12 +438,12 @@ void CommTrace::take_answer(uint32_t host, const StepRecords& told, const std::v
     }
     if (own.before_ns >= 0) out.before[streams[rank.streams].rank] = own.before_ns;
   }
-  asked_.take(std::move(out), last_ns_);
+  asked_.add_answer(std::move(out), last_ns_);
 }
 
 void CommTrace::look_at_answers() {
   for (const int64_t number : asked_.complete(last_ns_)) {
-    // The last of that number: the job may have gone back.
+    // Backward: the job may have restarted, and the last step with this number counts.
     const auto sums =
         std::find_if(steps_.rbegin(), steps_.rend(), [number](const auto& s) { return s.number == number; });
     if (sums != steps_.rend() && sums->basis == Basis::kSums) {
@@ -453,11 +457,12 @@ void CommTrace::look_at_answers() {
   asked_.scaled();
 }
 
-// As if nobody else had been in it. What ranks did before it is told beside.
-bool CommTrace::look_at_records(const Asked::Answer& answer, Step& step) {
+// Analyses a step of the answering ranks alone. The answer also gives their own work before the first
+// operation.
+bool CommTrace::look_at_records(const RecordRequests::Answer& answer, Step& step) {
   cluster_.settle();
   std::vector<const CommRecord*> records;
-  std::map<uint32_t, int64_t> first;  // by rank: its first entry
+  std::map<uint32_t, int64_t> first;  // by rank: first entry
   for (const CommRecord& r : answer.records) {
     records.push_back(&r);
     const auto start = static_cast<int64_t>(r.start_ns);
@@ -480,7 +485,7 @@ bool CommTrace::look_at_records(const Asked::Answer& answer, Step& step) {
   }
   if (step.ranks.empty()) return false;
   align_clocks(cluster_, step);
-  compare_roles(cluster_, step);
+  compare_peers(cluster_, step);
   Network::measure(cluster_, step);
   of_asked_.learn(step);
   Network::compare(step);
@@ -490,14 +495,15 @@ bool CommTrace::look_at_records(const Asked::Answer& answer, Step& step) {
   return true;
 }
 
-// Hosts tell in blocks of a minute: of a group of which somebody is still unknown the block is to come.
+// Whether all members of all groups have reported. Hosts send a block per minute, so a missing member's block
+// may still arrive.
 bool CommTrace::all_known() {
   if (all_known_) return true;
   cluster_.settle();
   all_known_ = std::all_of(cluster_.comms().begin(), cluster_.comms().end(), [this](const CommInfo& comm) {
     const bool members = std::all_of(comm.members.begin(), comm.members.end(),
                                      [this](uint32_t r) { return r < latest_.size() && latest_[r] >= 0; });
-    return members && comm.members.size() >= comm.told_size;
+    return members && comm.members.size() >= comm.reported_size;
   });
   return all_known_;
 }
@@ -514,7 +520,7 @@ std::vector<CommRecord> CommTrace::standing() const {
       r.seq = slot.left - 1;
       r.rank = info.rank;
       r.device = info.device;
-      r.comm_size = comm.told_size;
+      r.comm_size = comm.reported_size;
       r.group = comm.group;
       r.op = slot.peer == kNone ? CommOp::kAllReduce : slot.sends ? CommOp::kSend : CommOp::kRecv;
       if (slot.peer != kNone) r.peer = slot.peer;
@@ -535,7 +541,7 @@ void CommTrace::number_steps() {
     if (record.step == kCommUnknown)
       --held_records_;
     else
-      hold(cluster_.find_rank(record.rank), record);
+      buffer(cluster_.find_rank(record.rank), record);
   }
 }
 
@@ -547,7 +553,7 @@ void CommTrace::settle() {
     close(held_.size());
   }
   look_at_answers();
-  cluster_.settle();  // with ranks of steps that go on
+  cluster_.settle();  // includes ranks of steps in progress
 }
 
 std::vector<Mismatch> CommTrace::mismatches(Stopped stopped) const {
@@ -566,7 +572,7 @@ std::optional<Stuck> CommTrace::stuck(Stopped stopped) const {
   return open_.empty() || stopped == Stopped::kNo ? std::nullopt : open_.find(cluster_, stopped);
 }
 
-std::vector<std::string> CommTrace::told_drops() const {
+std::vector<std::string> CommTrace::drop_sentences() const {
   std::vector<std::string> out;
   const auto add = [&out](uint64_t n, std::string_view what) {
     if (n > 0) out.push_back(fmt::format("{} {}", counted(n, "record"), what));
@@ -586,19 +592,19 @@ std::vector<std::string> CommTrace::told_drops() const {
 
 std::optional<std::string> CommTrace::missing() const {
   std::vector<bool> here;
-  uint64_t present = 0, told = cluster_.ranks().size();
+  uint64_t present = 0, reported = cluster_.ranks().size();
   for (const RankInfo& r : cluster_.ranks()) {
     if (r.rank >= here.size()) here.resize(r.rank + 1, false);
     here[r.rank] = !r.slots.empty();
     present += here[r.rank];
   }
-  for (const CommInfo& c : cluster_.comms()) told = std::max<uint64_t>(told, c.told_size);
-  if (present == 0 || told <= present) return std::nullopt;
+  for (const CommInfo& c : cluster_.comms()) reported = std::max<uint64_t>(reported, c.reported_size);
+  if (present == 0 || reported <= present) return std::nullopt;
   std::string out = fmt::format("communication records of {} of {} that communicators speak of",
-                                told - present, counted(told, "rank"));
-  // Ranks of a job are numbered from 0; where those that are here are not, nobody knows who is missing.
-  if (here.size() > told) return out;
-  here.resize(told, false);
+                                reported - present, counted(reported, "rank"));
+  // Ranks are numbered from 0. If the present ranks exceed the reported number, the missing ones are unknown.
+  if (here.size() > reported) return out;
+  here.resize(reported, false);
   constexpr size_t kShown = 8;
   size_t shown = 0;
   for (size_t from = 0; from < here.size(); ++from) {
@@ -606,7 +612,7 @@ std::optional<std::string> CommTrace::missing() const {
     size_t to = from;
     while (to + 1 < here.size() && !here[to + 1]) ++to;
     if (shown++ == kShown) return out + " and others";
-    out += fmt::format("{} {}", shown == 1 ? (told - present > 1 ? ": ranks" : ": rank") : ",", from);
+    out += fmt::format("{} {}", shown == 1 ? (reported - present > 1 ? ": ranks" : ": rank") : ",", from);
     if (to > from) out += fmt::format(" to {}", to);
     from = to;
   }

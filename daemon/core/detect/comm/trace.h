@@ -1,8 +1,8 @@
-// Records of communication, taken as they come: sorted into steps, a step analysed once it is over, and its
-// records dropped. Vectors that hosts tell in their place come in beside them; or a step that is over is
-// condensed into such vectors, where others judge. Files and rings come in by the same way; what is kept
-// grows with ranks and steps, never with records. Steps whose number is not told are found by what repeats.
-// A live job that is started again goes back to an earlier step: it is seen by half of the ranks going back.
+// Ingests communication records and sorts them into steps. A step is analysed once it is over, and its
+// records are dropped. Summaries from other hosts enter the same steps. With a condenser set, a finished step
+// becomes summaries for a collector instead. Files and rings use the same interface. Memory grows with ranks
+// and steps, never with records. Steps without a number are found by repetition. A live job that restarts
+// goes back to an earlier step; the restart is recognised when half of the ranks have gone back.
 // Pure; one thread.
 #pragma once
 
@@ -16,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "core/detect/comm/asked.h"
 #include "core/detect/comm/cluster.h"
 #include "core/detect/comm/hang.h"
 #include "core/detect/comm/hidden_waits.h"
@@ -24,15 +23,16 @@
 #include "core/detect/comm/mismatch.h"
 #include "core/detect/comm/network.h"
 #include "core/detect/comm/parallel.h"
+#include "core/detect/comm/record_requests.h"
 #include "core/detect/comm/result.h"
+#include "core/detect/comm/step_summary.h"
 #include "core/detect/comm/steps.h"
-#include "core/detect/comm/vectors.h"
 #include "model/comm.h"
 #include "model/report.h"
 
 namespace culprit::comm {
 
-// Records that grow without being moved; a few of them take little.
+// A growing list that never moves its records; short lists need little memory.
 class RecordList {
  public:
   void add(const CommRecord& record) {
@@ -57,56 +57,56 @@ class RecordList {
 
 class CommTrace {
  public:
-  // `job` is borrowed. `live`: a step is closed when all ranks have gone beyond it; otherwise when the report
-  // is asked for, or memory is short. What is said does not depend on `parallel`.
+  // `job` is borrowed. `live`: close a step when all ranks have passed it; else at the report or when memory
+  // is short. Results do not depend on `parallel`.
   CommTrace(const JobFile* job, bool live, Parallel parallel = {})
       : cluster_(job), live_(live), parallel_(std::move(parallel)) {}
 
-  // `host` wrote them; empty: not known.
-  void take(const std::string& host, std::span<const CommRecord> records);
+  // `host` wrote the records; empty: unknown.
+  void add_records(const std::string& host, std::span<const CommRecord> records);
 
-  // What another host tells of its ranks. `streams`: all that were told in its session.
-  void take_vectors(const std::string& host, const HostVectors& told,
-                    const std::vector<RankStreams>& streams);
-  // What is to be asked of hosts that tell vectors, now that these are judged.
-  std::vector<StepsWanted> ask(const std::vector<Culprit>& culprits);
-  // From now on what is over goes there, and nothing is judged.
-  void condense_into(Condenser* condenser) { condenser_ = condenser; }
-  // Where all ranks stand: what they entered and did not leave, and of each stream the last that they left.
+  // Adds summaries from another host. `streams`: all stream tables sent in its session.
+  void add_summaries(const std::string& host, const HostVectors& reported,
+                     const std::vector<RankStreams>& streams);
+  // What to request from hosts that send summaries, given the judged culprits.
+  std::vector<StepsWanted> request_records(const std::vector<Culprit>& culprits);
+  // From now on finished steps go to `condenser`, and none is judged.
+  void condense_into(StepSummarizer* condenser) { condenser_ = condenser; }
+  // Positions of all ranks: operations entered and not left, and the last operation left per stream.
   std::vector<CommRecord> standing() const;
-  bool waits() const { return !open_.empty(); }  // somebody is inside of an operation, for all that is known
+  bool waits() const { return !open_.empty(); }  // some rank is inside an operation, as far as known
 
   bool empty() const { return taken_ == 0; }
   bool live() const { return live_; }
-  // Analyses what is held, except in a live job's steps that go on.
+  // Analyses all held steps, except steps of a live job that are still in progress.
   void settle();
 
   const Cluster& cluster() const { return cluster_; }
   const std::deque<StepResult>& steps() const { return steps_; }
-  // In finished steps; in a job that stands still, also in the steps under way.
+  // From finished steps; for a job without progress, also from steps in progress.
   std::vector<Mismatch> mismatches(Stopped stopped) const;
   std::optional<LeftOut> left_out() const { return left_out_.find(); }
-  // Operations that had not ended when the records did.
+  // Operations that had not ended when the records ended.
   std::optional<Stuck> stuck(Stopped stopped = Stopped::kRecordsEnd) const;
-  // What was dropped, and why: a sentence each.
-  std::vector<std::string> told_drops() const;
-  // Ranks that others speak of and of which nothing came, in a sentence.
+  // What was dropped and why, one sentence each.
+  std::vector<std::string> drop_sentences() const;
+  // A sentence on ranks that other ranks refer to and that sent no records.
   std::optional<std::string> missing() const;
   uint64_t records() const { return taken_; }
   int64_t first_ns() const { return first_ns_; }
   int64_t last_ns() const { return last_ns_; }
 
  private:
-  struct Held {
+  struct PendingStep {
     RecordList records;
-    std::vector<RankSides> ranks;  // as vectors tell them
+    std::vector<RankSides> ranks;  // from summaries
     std::vector<VectorSide> sides;
-    uint32_t ranks_in = 0;  // whose latest step it is
+    uint32_t ranks_in = 0;  // number of ranks whose latest step it is
     int64_t last_ns = 0;    // of its records
   };
 
   void keep(uint32_t host, const CommRecord& record);
-  void hold(uint32_t rank, const CommRecord& record);
+  void buffer(uint32_t rank, const CommRecord& record);
   void note_progress(uint32_t rank, int64_t step);
   bool goes_back(uint32_t rank, int64_t step, int64_t begin_ns) const;
   void note_back(uint32_t rank, int64_t step, int64_t begin_ns);
@@ -117,55 +117,55 @@ class CommTrace {
   bool full() const {
     return held_records_ > held_max() || held_vectors_ > kVectorsHeld || held_.size() > kStepsHeld;
   }
-  bool is_overdue(const Held& held, size_t left) const;
+  bool is_overdue(const PendingStep& held, size_t left) const;
   bool all_known();
   size_t ready();
   void close(size_t oldest);
-  size_t together(size_t most) const;
+  size_t closable_together(size_t most) const;
   void close_plain(size_t n);
-  void close_told();
+  void close_reported();
   void build(int64_t number, const RecordList& list, Step& step) const;
   void number_steps();
-  void take_standing(uint32_t host, const CommRecord& record);
-  void take_vector(uint32_t host, const RankVector& vector, const RankStreams& streams);
-  void add_sides(const RankVector& v, const RankStreams& streams, Held& held);
-  void analyse(int64_t number, Held held);
-  void take_answer(uint32_t host, const StepRecords& told, const std::vector<RankStreams>& streams);
+  void add_standing(uint32_t host, const CommRecord& record);
+  void add_summary(uint32_t host, const RankVector& vector, const RankStreams& streams);
+  void add_sides(const RankVector& v, const RankStreams& streams, PendingStep& held);
+  void analyse(int64_t number, PendingStep held);
+  void add_answer(uint32_t host, const StepRecords& reported, const std::vector<RankStreams>& streams);
   void look_at_answers();
-  bool look_at_records(const Asked::Answer& answer, Step& step);
+  bool look_at_records(const RecordRequests::Answer& answer, Step& step);
   void keep_result(StepResult result);
 
   Cluster cluster_;
   Network network_;
   bool live_;
   Parallel parallel_;
-  std::map<int64_t, Held> held_;
-  Held* recent_ = nullptr;  // of recent_step_: records of one step come together
+  std::map<int64_t, PendingStep> held_;
+  PendingStep* recent_ = nullptr;  // step recent_step_; records of one step arrive together
   int64_t recent_step_ = -1;
   size_t held_records_ = 0, held_vectors_ = 0;
-  std::vector<std::unique_ptr<Step>> work_;  // that are analysed at a time
-  Condenser* condenser_ = nullptr;           // borrowed
+  std::vector<std::unique_ptr<Step>> work_;  // steps analysed in parallel
+  StepSummarizer* condenser_ = nullptr;      // borrowed
   bool all_known_ = false;
   RecordList unnumbered_;
-  StepCount step_count_;         // of those that were numbered
-  std::vector<int64_t> latest_;  // by rank index: its step
-  uint32_t known_ = 0;           // ranks of which it is known
-  // What ranks tell that went back behind steps that are closed, kept apart until half of them did.
+  StepCount step_count_;         // of records numbered so far
+  std::vector<int64_t> latest_;  // by rank index: latest step
+  uint32_t known_ = 0;           // number of ranks in latest_ with a step
+  // Input of ranks that went back behind closed steps. Kept apart until half of the ranks went back.
   struct Back {
-    int64_t step = 0, first_ns = 0;  // its latest; its first entry
+    int64_t step = 0, first_ns = 0;  // latest step; first entry
   };
-  std::vector<int64_t> newest_ns_;  // by rank index: its latest entry
+  std::vector<int64_t> newest_ns_;  // by rank index: latest entry
   std::map<uint32_t, Back> back_;   // by rank index
-  std::map<int64_t, Held> again_;
+  std::map<int64_t, PendingStep> again_;
   size_t again_records_ = 0, again_vectors_ = 0;
-  int64_t started_ns_ = 0;  // what was entered before is of the job before it was started again
+  int64_t started_ns_ = 0;  // entries before this time belong to the run before the restart
   std::deque<StepResult> steps_;
   std::vector<Mismatch> mismatches_;
   LeftOutWatch left_out_;
   HiddenWaits hidden_waits_;
-  Asked asked_;
-  Network of_asked_;       // what is usual of operations in the records that were asked for
-  size_t rank_steps_ = 0;  // of their ranks; a step itself counts too
+  RecordRequests asked_;
+  Network of_asked_;       // usual durations in requested records
+  size_t rank_steps_ = 0;  // results of ranks in steps_, plus a fixed amount per step
   int64_t closed_to_ = -1;
   OpenOperations open_;
   uint64_t taken_ = 0, late_ = 0, duplicates_ = 0, forgotten_ = 0, unplaced_steps_ = 0, beyond_ = 0,

@@ -11,17 +11,17 @@
 namespace culprit::comm {
 namespace {
 
-// A job slower than its own best by more than this has lost time, whatever the cause.
+// A job slower than its own best by more than this ratio lost time.
 constexpr double kBelowBest = 1.05;
-// The first and the last stage also hold an embedding and a head, up to half of their work; the other stages
+// The first and the last stage also have an embedding or a head, up to half of their work. The other stages
 // are alike.
 constexpr double kEndStage = 1.6, kMiddleStage = 1.2;
-constexpr double kWorth = 0.05;  // of a step
-constexpr size_t kSteps = 4;     // fewer have nothing to be compared with
+constexpr double kWorth = 0.05;  // share of a step
+constexpr size_t kSteps = 4;     // minimum number of steps for a comparison
 
-// Of the ranks of a stage, over all steps.
+// The ranks of one pipeline stage, over all steps.
 struct Stage {
-  std::vector<float> self;  // ms of their own work
+  std::vector<float> self;  // self time, ms
   std::vector<uint32_t> hosts;
   uint32_t first = 0, last = 0;  // ranks
 };
@@ -76,7 +76,7 @@ std::string slow_stage(const Cluster& cluster, const std::deque<StepResult>& ste
           : "its share of the layers may be larger by design");
 }
 
-// A group whose ranks all work longer, in most steps: its stage may be larger, or its hosts slow.
+// A group whose ranks are all slower in most steps: its stage may be larger, or its hosts slow.
 std::string slow_group(const Cluster& cluster, const std::deque<StepResult>& steps) {
   std::map<uint32_t, std::vector<float>> ratios;
   for (const StepResult& s : steps)

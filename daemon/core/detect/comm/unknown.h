@@ -1,5 +1,5 @@
 // Open questions of a trace without a culprit, in sentences: steps slower than the job's own best, and a
-// pipeline stage that works longer than the other stages. Pure.
+// pipeline stage with longer self time than the others. Pure.
 #pragma once
 
 #include <deque>

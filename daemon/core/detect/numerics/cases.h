@@ -1,4 +1,4 @@
-// The faults of a job's numbers as they are found: each one entry, however many steps show it. Owned by one
+// Faults found in a job's metrics. Each fault is one entry, however many steps show it. Owned by one
 // detector; one thread.
 #pragma once
 
@@ -11,24 +11,24 @@
 #include "base/limits.h"
 #include "base/time.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 enum class Cause : uint8_t {
-  kReplica,    // a replica differs from its peers in what they hold alike
-  kSum,        // the reduced gradient is not the mean of what went into it
-  kNotFinite,  // one rank's numbers are not finite, its peers' are
-  kApart,      // one rank's local numbers stand apart, in a part of the model and not as its samples' would
-  kAudit,      // the same computed elsewhere gave something else
-  kSpoilt,     // values of one rank stopped being finite while its parameters were sound
+  kReplica,    // a replica differs from its peers in values that all replicas share
+  kSum,        // the reduced gradient is not the mean of the local gradients
+  kNotFinite,  // one rank's values are not finite, and its peers' values are
+  kApart,      // one rank's local metrics are outliers in one part of the model, unlike with hard samples
+  kAudit,      // a recomputation elsewhere gave another result
+  kSpoilt,     // values of one rank became NaN or infinite while its parameters were sound
   kBatch,      // samples of some ranks
-  kAllBatch,   // samples of all
+  kAllBatch,   // samples of all ranks
   kUnstable,   // the optimiser
-  kOverflow,   // numbers of most ranks are not finite, whatever it is due to
+  kOverflow,   // values of most ranks are not finite, for any reason
   kPlanned,    // a change that the loop announced or made itself
 };
 constexpr bool is_corruption(Cause cause) { return cause <= Cause::kAudit; }
 
-// Steps computed again, which gave the same.
+// Recomputed steps with the same result.
 struct Agreed {
   uint64_t times = 0;
   int64_t first = 0, last = 0;  // steps
@@ -38,20 +38,20 @@ struct Case {
   Cause cause = Cause::kReplica;
   int64_t step = 0, detected_at = 0, last_step = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
-  std::vector<uint32_t> slots;  // ascending; empty: nobody is known, or all
+  std::vector<uint32_t> slots;  // ascending; empty: unknown, or all ranks
   bool proved = false;          // by a check of the device
   bool shared = false;          // one of the slots, unknown which
-  uint32_t spells = 1;          // occurrences, apart from each other by sound steps
-  std::string title;            // empty: by its cause
+  uint32_t spells = 1;          // occurrences, separated by sound steps
+  std::string title;            // empty: derived from the cause
   std::vector<std::string> metrics;
   double confidence = 0;
-  std::optional<int64_t> equal_step;  // when replicas were alike for the last time
+  std::optional<int64_t> equal_step;  // last step at which replicas were equal
   std::vector<std::string> why;
-  Agreed same, elsewhere;  // on the suspected device, on another
+  Agreed same, elsewhere;  // on the suspected device; on another device
   bool open = true;
 };
 
-// That all ranks are odd at once.
+// An anomaly of all ranks at once.
 struct Alarm {
   Cause cause = Cause::kAllBatch;
   int64_t since = 0;
@@ -61,21 +61,21 @@ struct Alarm {
   std::string title = {};
 };
 
-constexpr size_t kMetricsTold = 16;  // of a fault: what a person reads
-// Steps in which what shows follows from a fault before.
+constexpr size_t kMetricsReported = 16;  // per fault; limited for human readers
+// Steps after a fault in which further symptoms count as its consequences.
 constexpr int64_t kAftermath = 64;
 
 class Cases {
  public:
-  // The open case of this cause and these slots, or none.
+  // The open case of this cause and these slots; null: none.
   Case* open(Cause cause, const std::vector<uint32_t>& slots) {
     for (auto at = all_.rbegin(); at != all_.rend(); ++at) {
       if (at->open && at->cause == cause && at->slots == slots) return &*at;
     }
     return nullptr;
   }
-  // Where a check proved it before the numbers showed it, or a rank's own numbers gave it away before its
-  // replica differed, that case becomes this one.
+  // Adds a case. It replaces an open case of the same rank: one that a check proved earlier, or one from
+  // local metrics before the replica differed. Null: over the limit.
   Case* add(Case made) {
     for (Case& known : all_) {
       if (!known.open || !becomes(known, made)) continue;
@@ -109,11 +109,11 @@ class Cases {
     made.first_ns = known.first_ns;
     made.proved = known.proved;
     made.confidence = std::max(made.confidence, known.confidence);
-    // What proves it stands first, then what is of all replicas.
+    // A proof stands first; reasons from local metrics follow those from replicas.
     made.why.insert(known.cause == Cause::kAudit ? made.why.begin() : made.why.end(), known.why.begin(),
                     known.why.end());
     for (const std::string& metric : known.metrics)
-      if (made.metrics.size() < kMetricsTold) made.metrics.push_back(metric);
+      if (made.metrics.size() < kMetricsReported) made.metrics.push_back(metric);
     made.same = known.same;
     made.elsewhere = known.elsewhere;
   }
@@ -122,4 +122,4 @@ class Cases {
   uint64_t refused_ = 0;
 };
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

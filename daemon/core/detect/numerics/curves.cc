@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 namespace {
 
@@ -20,10 +20,10 @@ bool is_shown(const Name& name) {
 
 }  // namespace
 
-void Curves::take(const Frame& frame, const Window& window, const std::vector<float>& odd) {
+void Curves::add(const Frame& frame, const Window& window, const std::vector<float>& odd) {
   if (taken_++ % every_ != 0) return;
   if (points_.size() >= limits::kNumericPoints) {
-    // Every second one from here on, of those that are there too.
+    // Keep every second point, and halve the points so far.
     for (size_t i = 1; i * 2 < points_.size(); ++i) points_[i] = std::move(points_[i * 2]);
     points_.resize((points_.size() + 1) / 2);
     every_ *= 2;
@@ -40,7 +40,7 @@ void Curves::take(const Frame& frame, const Window& window, const std::vector<fl
     bool not_finite = false;
     if (column < frame.values.size()) {
       for (const double value : frame.values[column]) {
-        if (!is_told(value)) continue;
+        if (!is_reported(value)) continue;
         not_finite |= !std::isfinite(value);
         if (!std::isnan(value)) room_.push_back(value);
       }
@@ -64,14 +64,14 @@ void Curves::take(const Frame& frame, const Window& window, const std::vector<fl
   points_.push_back(std::move(point));
 }
 
-NumericCurves Curves::told(const Window& window) const {
-  NumericCurves told;
-  told.ranks = window.slots();
+NumericCurves Curves::result(const Window& window) const {
+  NumericCurves reported;
+  reported.ranks = window.slots();
   std::vector<const Point*> points;
   for (const Point& point : points_) points.push_back(&point);
   std::stable_sort(points.begin(), points.end(),
                    [](const Point* a, const Point* b) { return a->step < b->step; });
-  for (const Point* point : points) told.steps.push_back(point->step);
+  for (const Point* point : points) reported.steps.push_back(point->step);
   for (size_t i = 0; i < columns_.size(); ++i) {
     NumericCurves::Curve curve{.metric = window.names()[columns_[i]].text, .median = {}, .worst = {}};
     for (const Point* point : points) {
@@ -80,9 +80,9 @@ NumericCurves Curves::told(const Window& window) const {
       if (i < point->not_finite.size() && point->not_finite[i])
         curve.not_finite.push_back(static_cast<uint32_t>(curve.median.size() - 1));
     }
-    told.curves.push_back(std::move(curve));
+    reported.curves.push_back(std::move(curve));
   }
-  std::vector<std::pair<uint64_t, uint32_t>> oddest;  // by what they add up to
+  std::vector<std::pair<uint64_t, uint32_t>> oddest;  // by sum of outlier scores
   for (uint32_t slot = 0; slot < window.slots(); ++slot) {
     uint64_t sum = 0;
     for (const Point* point : points) {
@@ -100,10 +100,11 @@ NumericCurves Curves::told(const Window& window) const {
       const bool is_there = slot < point->odd.size() && point->odd[slot] != kNotSeen;
       row.odd.push_back(is_there ? static_cast<float>(point->odd[slot]) / 254 : kNone);
     }
-    told.rows.push_back(std::move(row));
+    reported.rows.push_back(std::move(row));
   }
-  std::sort(told.rows.begin(), told.rows.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
-  return told;
+  std::sort(reported.rows.begin(), reported.rows.end(),
+            [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  return reported;
 }
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "core/detect/numerics/curves.h"
+#include "core/detect/numerics/findings.h"
 #include "core/detect/numerics/judge.h"
-#include "core/detect/numerics/tell.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 struct Detector::Impl {
   explicit Impl(Layout layout) : judge(std::move(layout)) {}
@@ -25,24 +25,24 @@ Detector::~Detector() = default;
 Detector::Detector(Detector&&) noexcept = default;
 Detector& Detector::operator=(Detector&&) noexcept = default;
 
-void Detector::take(const MetricRow& row) {
+void Detector::add(const MetricRow& row) {
   impl_->is_empty = false;
-  Window::Ready ready = impl_->window.take(row);
+  Window::Ready ready = impl_->window.add(row);
   for (Frame& frame : ready.frames) {
     impl_->judge.step(frame, impl_->window);
-    impl_->curves.take(frame, impl_->window, impl_->judge.odd());
-    impl_->window.give_back(std::move(frame));
+    impl_->curves.add(frame, impl_->window, impl_->judge.odd());
+    impl_->window.recycle(std::move(frame));
   }
   if (ready.restarted) impl_->judge.restart();
 }
 
-void Detector::take(const LoopEvent& event) {
+void Detector::add(const LoopEvent& event) {
   if (event.name == "restart" || event.name == "resume") impl_->judge.announce_restart();
   const auto check = check_of(event);
   if (!check) return;
   impl_->is_empty = false;
   if (check->has_value()) {
-    impl_->judge.take(**check, event.time_ns, impl_->window);
+    impl_->judge.add_check(**check, event.time_ns, impl_->window);
   } else if (impl_->unread_checks++ == 0) {
     impl_->first_unread = check->error().text;
   }
@@ -51,12 +51,12 @@ bool Detector::empty() const { return impl_->is_empty; }
 
 NumericFindings Detector::findings() {
   const Window& window = impl_->window;
-  // What is not whole yet is judged as it is, by a copy: the rows that are missing may still come.
+  // A copy judges incomplete steps as they are: missing rows may still arrive.
   Judge judge = impl_->judge;
   Curves curves = impl_->curves;
   for (const Frame& frame : window.open()) {
     judge.step(frame, window);
-    curves.take(frame, window, judge.odd());
+    curves.add(frame, window, judge.odd());
   }
   NumericFindings out;
   for (const Case& known : judge.cases().all()) {
@@ -65,7 +65,7 @@ NumericFindings Detector::findings() {
   }
   std::stable_sort(out.faults.begin(), out.faults.end(),
                    [](const NumericFault& a, const NumericFault& b) { return a.step < b.step; });
-  out.curves = curves.told(window);
+  out.curves = curves.result(window);
   out.problems = window.problems();
   if (impl_->unread_checks > 0) {
     out.problems.push_back(fmt::format("{} events of checks could not be used; the first: {}",
@@ -78,4 +78,4 @@ NumericFindings Detector::findings() {
   return out;
 }
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

@@ -1,8 +1,8 @@
-// Tells at which step a job's numbers went wrong, by what kind of cause and on which rank, from what its
-// own loop told: silent corruption of data, a bad batch, the optimiser, or a planned change.
+// Finds the step, the kind of cause and the rank at which a job's metrics went wrong. The input is what the
+// training loop reports. Causes: silent data corruption, a bad batch, the optimiser, or a planned change.
 //
-// Streaming and causal: what is told of a step was seen by the step it is `detected_at`. Rows of ranks come
-// in any order and may be missing; memory is bounded by rank and metric. Pure; one thread.
+// Streaming and causal: a fault with `detected_at` N uses only rows up to step N. Rows of ranks arrive in any
+// order and may be missing. Memory is bounded by the number of ranks and metrics. Pure; one thread.
 #pragma once
 
 #include <map>
@@ -14,20 +14,20 @@
 #include "model/metric.h"
 #include "model/report.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
-// What is known of a job's ranks, from job.toml or from records of communication.
+// Known facts on a job's ranks, from job.toml or from communication records.
 struct Layout {
-  // By rank: equal numbers are data-parallel peers, who hold the same parameters and see other samples.
-  // Empty: unknown, all ranks are taken as peers until their metrics and digests say otherwise.
+  // By rank: ranks with equal numbers are data-parallel peers, with the same parameters and different
+  // samples. Empty: unknown; all ranks are peers until their metrics and digests differ.
   std::map<uint32_t, uint32_t> peers;
 };
 
 struct NumericFindings {
   std::vector<NumericFault> faults;   // by step
   std::vector<Finding> findings;      // detector "numerics", one for each fault
-  std::vector<std::string> problems;  // what was seen and could not be used: a sentence each
-  NumericCurves curves;               // for showing
+  std::vector<std::string> problems;  // input that could not be used, one sentence each
+  NumericCurves curves;               // for display
 };
 
 class Detector {
@@ -37,12 +37,13 @@ class Detector {
   Detector(Detector&&) noexcept;
   Detector& operator=(Detector&&) noexcept;
 
-  void take(const MetricRow& row);
-  void take(const LoopEvent& event);
+  void add(const MetricRow& row);
+  void add(const LoopEvent& event);
 
-  // Whether anything was taken.
+  // Whether no row and no event was added.
   bool empty() const;
-  // Of all that was taken. May be asked at any time, again and again; the last steps are judged as they are.
+  // Findings over all input so far. Callable at any time and repeatedly; incomplete last steps are judged as
+  // they are.
   NumericFindings findings();
 
  private:
@@ -50,4 +51,4 @@ class Detector {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <charconv>
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 namespace {
 
@@ -57,4 +57,4 @@ std::optional<Result<Check>> check_of(const LoopEvent& event) {
   return check;
 }
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

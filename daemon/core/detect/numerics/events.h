@@ -1,12 +1,11 @@
-// What a loop tells of checks that it made itself (events of FORMATS.md section 4), read from an event's
-// fields.
+// Checks that a training loop made itself, read from the fields of an event (FORMATS.md section 4).
 //
 //   {"kind":"event","name":"replay","step":120,"rank":13,"where":"same","equal":false}
-//     step 120 of rank 13 was computed again, on its device ("same") or on another ("elsewhere"), and gave
-//     the same or not.
+//     Step 120 of rank 13 was recomputed on its device ("same") or on another ("elsewhere"); "equal" tells
+//     whether the result was the same.
 //   {"kind":"event","name":"audit","step":120,"rank":13,"by":14,"equal":false,"odd":13}
-//     the micro-batch of rank 13 was computed again by rank 14; where they differ, "odd" is who differs from
-//     a third, when one was asked.
+//     Rank 14 recomputed the micro-batch of rank 13. If they differ and a third rank was asked, "odd" is the
+//     rank that differs from the third.
 //
 // Pure.
 #pragma once
@@ -16,19 +15,19 @@
 #include "base/status.h"
 #include "model/metric.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 struct Check {
   enum class Kind { kReplaySame, kReplayElsewhere, kAudit };
   Kind kind = Kind::kAudit;
   int64_t step = 0;
   uint32_t rank = 0;
-  uint32_t by = 0;  // of an audit
+  uint32_t by = 0;  // for audits
   bool equal = false;
-  std::optional<uint32_t> odd;  // of an audit
+  std::optional<uint32_t> odd;  // for audits
 };
 
-// Nothing for an event of another name; an error names what is missing.
+// Empty for events of another name; an error names the missing field.
 std::optional<Result<Check>> check_of(const LoopEvent& event);
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

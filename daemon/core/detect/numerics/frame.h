@@ -1,4 +1,4 @@
-// What all ranks told of one step, by column (a metric) and slot (a rank). Plain values, one thread.
+// Values of all ranks in one step, by column (a metric) and slot (a rank). Plain values; one thread.
 #pragma once
 
 #include <bit>
@@ -9,14 +9,14 @@
 
 #include "base/time.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
-// A value that was not told. It is a NaN that no arithmetic makes, so that one that was told is another.
+// A missing value: a NaN that no arithmetic produces, so a reported NaN differs from it.
 constexpr uint64_t kAbsentBits = 0x7ff8'dead'0000'0001;
 inline const double kAbsent = std::bit_cast<double>(kAbsentBits);
-inline bool is_told(double value) { return std::bit_cast<uint64_t>(value) != kAbsentBits; }
+inline bool is_reported(double value) { return std::bit_cast<uint64_t>(value) != kAbsentBits; }
 
-// One bit pattern for each number, so that equal means equal bits.
+// Gives equal numbers equal bits: one NaN, one zero.
 inline double normal_form(double value) {
   if (std::isnan(value)) return std::numeric_limits<double>::quiet_NaN();
   return value == 0 ? 0.0 : value;
@@ -26,11 +26,11 @@ struct Frame {
   int64_t step = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
   std::vector<std::vector<double>>
-      values;  // by column and slot; a column may be shorter than there are slots
-  std::vector<std::vector<uint64_t>> digests;  // by name of a digest and slot
-  std::vector<std::vector<bool>> digest_told;
+      values;  // by column and slot; a column may have fewer entries than there are slots.
+  std::vector<std::vector<uint64_t>> digests;  // by digest name and slot
+  std::vector<std::vector<bool>> digest_reported;
   std::vector<bool> seen;  // by slot
-  uint32_t ranks = 0;      // seen
+  uint32_t ranks = 0;      // ranks seen
 
   double value(uint32_t column, uint32_t slot) const {
     if (column >= values.size() || slot >= values[column].size()) return kAbsent;
@@ -39,4 +39,4 @@ struct Frame {
   bool is_seen(uint32_t slot) const { return slot < seen.size() && seen[slot]; }
 };
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

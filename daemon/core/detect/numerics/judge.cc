@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 namespace {
 
-constexpr int64_t kAtOnce = 8;  // steps by which the same beginning may be dated apart
-// Separate spells on one rank alone that bad samples do not explain.
+constexpr int64_t kAtOnce = 8;  // steps by which dates of the same beginning may differ
+// Number of separate spells on one rank alone after which bad samples are no explanation.
 constexpr uint32_t kAgain = 3;
 
 Case begin(Cause cause, const Frame& frame) {
@@ -24,8 +24,8 @@ void goes_on(Case& known, const Frame& frame) {
   known.last_ns = std::max(known.last_ns, frame.last_ns);
 }
 
-// What all ranks show after a corruption follows from it; so does a climb from what began it, and that
-// numbers end from what spoilt them.
+// Whether anomaly `then` is a consequence of fault `before`. All anomalies follow from corruption. A climb
+// follows from its first cause. NaN/Inf follows from the fault that led to it.
 bool follows(Cause then, Cause before) {
   if (then == before || is_corruption(before)) return true;
   if (then == Cause::kUnstable) return before == Cause::kAllBatch || before == Cause::kPlanned;
@@ -39,12 +39,13 @@ void Judge::restart() {
   peers_ = Peers(layout_);
   teams_.clear();
   astray_.clear();
-  together_ = Together();
+  together_ = GlobalShift();
   overflow_ = Overflow();
   for (Case& known : cases_.all()) known.open = false;
 }
 
-void Judge::see_odd(const Equal& equal, const Equal::Odd& odd, const Frame& frame, const Window& window) {
+void Judge::see_odd(const ReplicaCheck& equal, const ReplicaCheck::Odd& odd, const Frame& frame,
+                    const Window& window) {
   Case* known = cases_.open(Cause::kReplica, odd.slots);
   if (known != nullptr) return goes_on(*known, frame);
   std::vector<std::string> metrics;
@@ -61,7 +62,7 @@ void Judge::see_odd(const Equal& equal, const Equal::Odd& odd, const Frame& fram
                                      ? metrics[0] + " is"
                                      : fmt::format("{} and {} more are", metrics[0], metrics.size() - 1),
                                  odd.tie ? ", and as many hold the one as the other" : ""));
-  metrics.resize(std::min(metrics.size(), kMetricsTold));
+  metrics.resize(std::min(metrics.size(), kMetricsReported));
   made.metrics = std::move(metrics);
   if (made.equal_step) made.why.push_back(fmt::format("they were equal until step {}", *made.equal_step));
   cases_.add(std::move(made));
@@ -82,7 +83,7 @@ void Judge::see_healed(const std::vector<uint32_t>& slots, const Frame& frame) {
 }
 
 bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const Window& window) {
-  std::vector<uint32_t> slots, told;
+  std::vector<uint32_t> slots, reported;
   std::vector<std::string> metrics;
   std::vector<uint8_t> odd(window.slots());
   bool scaled = false, forward = false;
@@ -94,21 +95,21 @@ bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const 
   for (const uint32_t slot : group.slots) voters += frame.is_seen(slot) && !astray_[slot];
   for (uint32_t number = 0; number < frame.values.size(); ++number) {
     const Role role = window.names()[number].role;
-    // Under a scaled loss gradients overflow now and then, by plan.
+    // Under a scaled loss, gradients overflow occasionally as planned.
     if (is_planned(role) || role == Role::kTiming || (scaled && role == Role::kGradPart)) continue;
     if (scaled && (role == Role::kGradNorm || role == Role::kGradCos)) continue;
-    told.clear();
+    reported.clear();
     const bool is_forward = role != Role::kGradNorm && role != Role::kGradPart && role != Role::kGradCos;
     for (const uint32_t slot : group.slots) {
       const double value = frame.value(number, slot);
-      if (!astray_[slot] && is_told(value) && !std::isfinite(value)) told.push_back(slot);
+      if (!astray_[slot] && is_reported(value) && !std::isfinite(value)) reported.push_back(slot);
     }
-    if (told.empty() || told.size() * 2 > voters || voters < 2) continue;
-    for (const uint32_t slot : told) odd[slot] = 1;
+    if (reported.empty() || reported.size() * 2 > voters || voters < 2) continue;
+    for (const uint32_t slot : reported) odd[slot] = 1;
     const std::string& name = window.names()[number].text;
     if (first.empty() || role == Role::kLoss) first = name;
     forward |= is_forward;
-    if (metrics.size() < kMetricsTold) metrics.push_back(name);
+    if (metrics.size() < kMetricsReported) metrics.push_back(name);
   }
   for (const uint32_t slot : group.slots) {
     if (odd[slot]) slots.push_back(slot);
@@ -121,8 +122,9 @@ bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const 
     goes_on(*known, frame);
     return true;
   }
-  // With sound parameters the cause is a sample (a fully masked target, a division by zero) or a device that
-  // errs once. The numbers do not tell the two apart; samples are the more frequent cause.
+  // With sound parameters, the cause is a sample or a device with a single error. Such samples have a fully
+  // masked target or lead to a division by zero. The metrics do not distinguish the two; samples are the more
+  // frequent cause.
   Case made = begin(Cause::kSpoilt, frame);
   made.slots = std::move(slots);
   made.metrics = std::move(metrics);
@@ -134,7 +136,7 @@ bool Judge::see_not_finite(const Peers::Group& group, const Frame& frame, const 
   return true;
 }
 
-// Samples move between ranks: values that are lost repeatedly on one rank alone are that rank's fault.
+// Samples move between ranks: values lost repeatedly on one rank alone are the rank's fault.
 void Judge::recur(Case& known, const Frame& frame) {
   if (frame.step - known.last_step <= kAtOnce || ++known.spells < kAgain || known.slots.size() != 1) return;
   const auto& all = cases_.all();
@@ -148,7 +150,8 @@ void Judge::recur(Case& known, const Frame& frame) {
       fmt::format("it came back {} times until step {}, on this rank alone", known.spells - 1, frame.step));
 }
 
-void Judge::see_sum(const Equal& equal, const Sum::Wrong& wrong, const Frame& frame, const Window& window) {
+void Judge::see_sum(const ReplicaCheck& equal, const Sum::Wrong& wrong, const Frame& frame,
+                    const Window& window) {
   if (Case* known = cases_.open(Cause::kSum, {})) return goes_on(*known, frame);
   Case made = begin(Cause::kSum, frame);
   for (uint32_t number = 0; number < frame.values.size(); ++number) {
@@ -162,27 +165,28 @@ void Judge::see_sum(const Equal& equal, const Sum::Wrong& wrong, const Frame& fr
                         frame.step)
           : fmt::format(
                 "the reduced gradient of step {} has norm {:.6g}, and the replicas' own add up to {:.6g}",
-                frame.step, wrong.told, wrong.expected));
+                frame.step, wrong.reported, wrong.expected));
   cases_.add(std::move(made));
 }
 
-void Judge::see_apart(const Apart::Alarm& alarm, const Frame& frame, const Window& window) {
+void Judge::see_apart(const OutlierRank::Alarm& alarm, const Frame& frame, const Window& window) {
   const std::string& metric = window.names()[alarm.column].text;
   const Role role = window.names()[alarm.column].role;
-  // Hard samples raise the loss; a part of the model that computes wrongly hardly does.
-  const bool is_data = role == Role::kLoss || role == Role::kEntropy || alarm.beside >= 0.4 * alarm.evidence;
+  // Hard samples raise the loss; a faulty part of the model hardly does.
+  const bool is_data =
+      role == Role::kLoss || role == Role::kEntropy || alarm.loss_score >= 0.4 * alarm.evidence;
   for (const Cause cause : {Cause::kReplica, Cause::kApart, Cause::kBatch}) {
     Case* known = cases_.open(cause, {alarm.slot});
     if (known == nullptr) continue;
     goes_on(*known, frame);
-    const bool is_told =
+    const bool is_reported =
         std::find(known->metrics.begin(), known->metrics.end(), metric) != known->metrics.end();
-    if (!is_told && known->metrics.size() < kMetricsTold) known->metrics.push_back(metric);
-    // A second witness of its own.
-    if (!is_told) known->confidence = std::min(0.95, known->confidence + 0.1);
+    if (!is_reported && known->metrics.size() < kMetricsReported) known->metrics.push_back(metric);
+    // A second metric confirms the case.
+    if (!is_reported) known->confidence = std::min(0.95, known->confidence + 0.1);
     return;
   }
-  // Samples that changed on several ranks at one time, or on all, are one fault.
+  // Samples that changed on several ranks, or on all, at one time are one fault.
   for (Case& known : cases_.all()) {
     if (!alarm.shifted || !known.open || std::abs(known.step - alarm.since) > kAtOnce) continue;
     if (known.cause != Cause::kBatch && known.cause != Cause::kAllBatch) continue;
@@ -192,8 +196,8 @@ void Judge::see_apart(const Apart::Alarm& alarm, const Frame& frame, const Windo
     known.detected_at = frame.step;
     return goes_on(known, frame);
   }
-  // The entropy of attention follows what samples say, and hardly what is computed: no witness alone. And
-  // what has come loose makes ranks differ.
+  // The entropy of attention depends on samples and hardly on computation, so it is no evidence alone. An
+  // unstable training also makes ranks differ.
   if (role == Role::kEntropy || is_unstable(frame)) return;
   Case made = begin(is_data ? Cause::kBatch : Cause::kApart, frame);
   made.step = alarm.since;
@@ -227,13 +231,13 @@ bool Judge::is_unstable(const Frame& frame) const {
          });
 }
 
-// The learning rate is the cause of values lost right after its leap. A planned change or bad samples that
-// were reported since the leap are the same fault.
+// Makes the learning rate the cause of values lost right after its leap. A planned change, or bad samples
+// reported since the leap, are the same fault.
 bool Judge::blame_rate(Alarm& alarm) {
   const auto leap = together_.leap_before(alarm.since);
   if (alarm.cause != Cause::kOverflow || !leap) return false;
   alarm.cause = Cause::kUnstable;
-  alarm.title = Together::title_of(*leap) +
+  alarm.title = GlobalShift::title_of(*leap) +
                 fmt::format("; {} is not finite from step {} on", alarm.metrics.at(0), alarm.since);
   alarm.why = fmt::format("{} went from {:g} to {:g} at step {}, and {}", leap->metric, leap->from, leap->to,
                           leap->step, alarm.why);
@@ -245,7 +249,7 @@ bool Judge::blame_rate(Alarm& alarm) {
     known.cause = Cause::kUnstable;
     known.title = alarm.title;
     known.metrics = alarm.metrics;
-    known.metrics.resize(std::min(known.metrics.size(), kMetricsTold));
+    known.metrics.resize(std::min(known.metrics.size(), kMetricsReported));
     known.confidence = alarm.confidence;
     if (known.why.back() != alarm.why) known.why.push_back(alarm.why);
     return true;
@@ -260,7 +264,7 @@ void Judge::see_together(Alarm alarm, const Frame& frame) {
     if (!known.open || frame.step - known.last_step > (is_loose ? 4 : 1) * kAftermath) continue;
     if (!is_loose && !follows(alarm.cause, known.cause)) continue;
     goes_on(known, frame);
-    // What became of it is worth knowing, once.
+    // Report the consequence once.
     if (alarm.cause == Cause::kOverflow && known.why.back() != alarm.why)
       known.why.push_back(std::move(alarm.why));
     return;
@@ -268,7 +272,7 @@ void Judge::see_together(Alarm alarm, const Frame& frame) {
   Case made = begin(alarm.cause, frame);
   made.step = alarm.since;
   made.metrics = std::move(alarm.metrics);
-  made.metrics.resize(std::min(made.metrics.size(), kMetricsTold));
+  made.metrics.resize(std::min(made.metrics.size(), kMetricsReported));
   made.confidence = alarm.confidence;
   made.title = std::move(alarm.title);
   made.why.push_back(std::move(alarm.why));
@@ -279,19 +283,19 @@ void Judge::judge_team(size_t index, const Frame& frame, const Window& window) {
   const Peers::Group& group = peers_.groups()[index];
   if (group.slots.empty()) return;
   Team& team = teams_[index];
-  if (together_.is_restarted()) team.apart = Apart();
+  if (together_.is_restarted()) team.apart = OutlierRank();
   team.apart.set_share(frame.values.size() * teams_.size());
-  for (const Apart::Alarm& alarm : team.apart.step(frame, window, group.slots, astray_)) {
+  for (const OutlierRank::Alarm& alarm : team.apart.step(frame, window, group.slots, astray_)) {
     see_apart(alarm, frame, window);
   }
   for (size_t place = 0; place < group.slots.size(); ++place) {
     const uint32_t slot = group.slots[place];
     odd_[slot] = astray_[slot] ? 1.0F : team.apart.odd(place);
   }
-  const Equal::Seen seen = team.equal.step(frame, window, group.slots, astray_);
+  const ReplicaCheck::ReplicaDiffs seen = team.equal.step(frame, window, group.slots, astray_);
   see_healed(seen.healed, frame);
   if (seen.odd) return see_odd(team.equal, *seen.odd, frame, window);
-  // What has come loose overflows here first and there.
+  // An unstable training overflows first on single ranks.
   if (!is_unstable(frame) && see_not_finite(group, frame, window)) return;
   std::vector<uint32_t> sound;
   for (const uint32_t slot : group.slots) {
@@ -303,7 +307,7 @@ void Judge::judge_team(size_t index, const Frame& frame, const Window& window) {
 }
 
 void Judge::step(const Frame& frame, const Window& window) {
-  peers_.take(frame, window);
+  peers_.add(frame, window);
   teams_.resize(peers_.groups().size());
   astray_.resize(window.slots());
   odd_.assign(window.slots(), 0);
@@ -319,4 +323,4 @@ void Judge::step(const Frame& frame, const Window& window) {
   if (auto lost = overflow_.step(frame, window, astray_)) see_together(std::move(*lost), frame);
 }
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

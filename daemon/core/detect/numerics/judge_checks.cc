@@ -1,16 +1,16 @@
-// What checks that a loop made itself prove, or take back.
+// Results of checks that a training loop made itself: proofs, and retractions.
 #include <fmt/format.h>
 
 #include "core/detect/numerics/judge.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 namespace {
 
-// Of one check that shows a difference: a test of a device against itself or others leaves little doubt, and
-// each further one halves what is left.
+// Confidence from one check that shows a difference. A test of a device against itself or others leaves
+// little doubt; each further check halves it.
 constexpr double kProved = 0.95;
-constexpr double kSharedDoubt = 0.7;  // two that differ, and no third
+constexpr double kSharedDoubt = 0.7;  // two ranks differ, without a third for comparison
 
 bool holds(const Case& known, uint32_t slot) {
   return std::find(known.slots.begin(), known.slots.end(), slot) != known.slots.end();
@@ -18,7 +18,7 @@ bool holds(const Case& known, uint32_t slot) {
 
 }  // namespace
 
-// The last corruption of which the slot is suspected.
+// The last corruption case in which the slot is suspected.
 Case* Judge::suspected(uint32_t slot) {
   auto& all = cases_.all();
   for (auto at = all.rbegin(); at != all.rend(); ++at) {
@@ -48,7 +48,7 @@ void Judge::prove(uint32_t slot, const Check& check, TimeNs time_ns, std::string
   if (known->why.size() < 8) known->why.push_back(std::move(why));
 }
 
-void Judge::take_replay(uint32_t slot, const Check& check, TimeNs time_ns) {
+void Judge::add_replay(uint32_t slot, const Check& check, TimeNs time_ns) {
   const bool is_same = check.kind == Check::Kind::kReplaySame;
   if (!check.equal) {
     prove(slot, check, time_ns,
@@ -57,15 +57,15 @@ void Judge::take_replay(uint32_t slot, const Check& check, TimeNs time_ns) {
     return;
   }
   Case* known = suspected(slot);
-  // A step from before the fault says nothing of it.
+  // A step before the fault is no evidence on it.
   if (known == nullptr || known->proved || check.step < known->step) return;
   Agreed& agreed = is_same ? known->same : known->elsewhere;
   if (agreed.times == 0) agreed.first = check.step;
   agreed.last = std::max(agreed.last, check.step);
-  // Those that come after the first add little: a loop may compute every step again.
+  // Later results add little: a loop may recompute every step.
   if (++agreed.times > 1) return;
   if (is_same) {
-    // A device that is always wrong repeats itself.
+    // A permanently faulty device repeats its error.
     known->confidence *= 0.8;
     return;
   }
@@ -79,11 +79,11 @@ void Judge::take_replay(uint32_t slot, const Check& check, TimeNs time_ns) {
   }
 }
 
-void Judge::take_audit(uint32_t slot, uint32_t by, const Check& check, TimeNs time_ns) {
+void Judge::add_audit(uint32_t slot, uint32_t by, const Check& check, TimeNs time_ns) {
   if (check.equal) return;
   std::optional<uint32_t> odd;
   if (check.odd) odd = *check.odd == check.rank ? slot : by;
-  // Who was one of two that differed before, and is again, is the odd one.
+  // A rank in two differing pairs is the odd one.
   auto& all = cases_.all();
   for (Case& known : all) {
     if (odd || known.cause != Cause::kAudit || !known.shared) continue;
@@ -118,11 +118,11 @@ void Judge::take_audit(uint32_t slot, uint32_t by, const Check& check, TimeNs ti
   cases_.add(std::move(made));
 }
 
-void Judge::take(const Check& check, TimeNs time_ns, Window& window) {
+void Judge::add_check(const Check& check, TimeNs time_ns, Window& window) {
   const auto slot = window.slot_of(check.rank, {});
   if (!slot) return;
-  if (check.kind != Check::Kind::kAudit) return take_replay(*slot, check, time_ns);
-  if (const auto by = window.slot_of(check.by, {})) take_audit(*slot, *by, check, time_ns);
+  if (check.kind != Check::Kind::kAudit) return add_replay(*slot, check, time_ns);
+  if (const auto by = window.slot_of(check.by, {})) add_audit(*slot, *by, check, time_ns);
 }
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

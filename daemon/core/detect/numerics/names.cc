@@ -5,48 +5,48 @@
 
 #include "base/limits.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 namespace {
 
-struct Known {
+struct NameRole {
   std::string_view text;
   Role role;
 };
-// FORMATS.md section 4, and what loops commonly call the same.
+// FORMATS.md section 4, and common synonyms.
 constexpr std::array kKnown = {
-    Known{"loss", Role::kLoss},
-    Known{"train_loss", Role::kLoss},
-    Known{"grad_norm", Role::kGradNorm},
-    Known{"grad_norm_reduced", Role::kReduced},
-    Known{"grad_cos", Role::kGradCos},
-    Known{"param_norm", Role::kParamNorm},
-    Known{"update_norm", Role::kUpdateNorm},
-    Known{"lr", Role::kRate},
-    Known{"learning_rate", Role::kRate},
-    Known{"tokens", Role::kTokens},
-    Known{"data_stage", Role::kDataStage},
-    Known{"loss_scale", Role::kLossScale},
-    Known{"iteration_ms", Role::kTiming},
-    Known{"tokens_per_s", Role::kTiming},
+    NameRole{"loss", Role::kLoss},
+    NameRole{"train_loss", Role::kLoss},
+    NameRole{"grad_norm", Role::kGradNorm},
+    NameRole{"grad_norm_reduced", Role::kReduced},
+    NameRole{"grad_cos", Role::kGradCos},
+    NameRole{"param_norm", Role::kParamNorm},
+    NameRole{"update_norm", Role::kUpdateNorm},
+    NameRole{"lr", Role::kRate},
+    NameRole{"learning_rate", Role::kRate},
+    NameRole{"tokens", Role::kTokens},
+    NameRole{"data_stage", Role::kDataStage},
+    NameRole{"loss_scale", Role::kLossScale},
+    NameRole{"iteration_ms", Role::kTiming},
+    NameRole{"tokens_per_s", Role::kTiming},
 };
 constexpr std::array kKnownParts = {
-    Known{"grad_norm", Role::kGradPart},     Known{"q_norm", Role::kQueryNorm},
-    Known{"k_norm", Role::kKeyNorm},         Known{"attn_entropy", Role::kEntropy},
-    Known{"act_max", Role::kActMax},         Known{"param_norm", Role::kParamNorm},
-    Known{"update_norm", Role::kUpdateNorm}, Known{"host", Role::kTiming},
+    NameRole{"grad_norm", Role::kGradPart},     NameRole{"q_norm", Role::kQueryNorm},
+    NameRole{"k_norm", Role::kKeyNorm},         NameRole{"attn_entropy", Role::kEntropy},
+    NameRole{"act_max", Role::kActMax},         NameRole{"param_norm", Role::kParamNorm},
+    NameRole{"update_norm", Role::kUpdateNorm}, NameRole{"host", Role::kTiming},
 };
 
 Name describe(std::string_view text) {
   Name name{.text = std::string(text), .role = Role::kOther, .layer = {}};
   const size_t slash = text.find('/');
   if (slash == std::string_view::npos) {
-    for (const Known& known : kKnown) {
+    for (const NameRole& known : kKnown) {
       if (known.text == text) name.role = known.role;
     }
     return name;
   }
-  for (const Known& known : kKnownParts) {
+  for (const NameRole& known : kKnownParts) {
     if (known.text == text.substr(0, slash)) name.role = known.role;
   }
   const size_t digits = text.find_last_not_of("0123456789") + 1;
@@ -76,4 +76,4 @@ std::optional<uint32_t> Names::number(std::string_view text, size_t& hint, size_
   return number;
 }
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

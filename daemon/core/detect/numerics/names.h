@@ -1,5 +1,5 @@
-// The names of a job's metrics as numbers, with what is known of a name: which place of the training step it
-// speaks of, and of which layer. Owned by one detector; one thread.
+// Numbers for the names of a job's metrics, with the meaning of each name: its role in the training step and
+// its layer. Owned by one detector; one thread.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 #include <unordered_map>
 #include <vector>
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 enum class Role : uint8_t {
   kLoss,
-  kGradNorm,    // local, of all parameters
-  kGradPart,    // local, of one group of parameters: "grad_norm/layer.3"
-  kGradCos,     // of the local with the reduced gradient
+  kGradNorm,    // local, over all parameters
+  kGradPart,    // local, of one parameter group: "grad_norm/layer.3"
+  kGradCos,     // cosine of the local and the reduced gradient
   kReduced,     // norm of the reduced gradient
   kParamNorm,   // after the step
-  kUpdateNorm,  // of what the optimiser applied
+  kUpdateNorm,  // norm of the applied update
   kQueryNorm,
   kKeyNorm,
   kEntropy,  // of attention
@@ -27,34 +27,34 @@ enum class Role : uint8_t {
   kTokens,     // of the rank's batch
   kDataStage,  // a counter of planned changes of the data
   kLossScale,  // of mixed precision
-  kTiming,     // speaks of the machine, not of numbers
+  kTiming,     // a property of the machine, not a numeric result
   kOther,
 };
 
 struct Name {
   std::string text;
   Role role = Role::kOther;
-  std::optional<uint32_t> layer;  // by the digits at the end of what follows the slash
+  std::optional<uint32_t> layer;  // digits at the end of the part after the slash
 };
 
-// Whether metrics of the role are said by the loop's plan and not measured on numbers.
+// Whether the loop's plan sets the metrics of a role, so that they are no measurement.
 constexpr bool is_planned(Role role) {
   return role == Role::kRate || role == Role::kTokens || role == Role::kDataStage || role == Role::kLossScale;
 }
-// Whether all replicas of a model should say the same of it.
+// Whether all replicas of a model should report the same value.
 constexpr bool is_shared(Role role) {
   return role == Role::kReduced || role == Role::kParamNorm || role == Role::kUpdateNorm;
 }
 
 class Names {
  public:
-  // The number of a name, a new one while there are fewer than `limit`. `hint` is where to look first:
-  // records name the same things in the same order, so that most names are compared once and never hashed.
+  // The number of a name; new names get one up to `limit`. `hint`: where to look first. Rows list names in
+  // the same order, so most names need one comparison and no hash.
   std::optional<uint32_t> number(std::string_view text, size_t& hint, size_t limit);
 
   const Name& operator[](uint32_t number) const { return names_[number]; }
   size_t size() const { return names_.size(); }
-  uint64_t refused() const { return refused_; }  // names beyond the limit, each time that one was told
+  uint64_t refused() const { return refused_; }  // number of reports of names beyond the limit
 
  private:
   struct Hash {
@@ -66,4 +66,4 @@ class Names {
   std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> numbers_;
 };
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

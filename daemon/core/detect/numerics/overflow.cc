@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 namespace {
 
@@ -19,17 +19,17 @@ bool spoils(Role role) {
 
 }  // namespace
 
-// Of ranks that had a number there before: in a pipeline most may never have a loss. At the first step, of
-// all.
+// Counts only ranks that had a finite value before, because most ranks of a pipeline may never have a loss.
+// At the first step it counts all ranks.
 Overflow::Count Overflow::count(const std::vector<double>& cells, const Marks& astray, Marks& sound) const {
   Count out;
   sound.resize(std::max(sound.size(), cells.size()));
   for (uint32_t slot = 0; slot < cells.size(); ++slot) {
-    if (!is_told(cells[slot]) || (slot < astray.size() && astray[slot])) continue;
+    if (!is_reported(cells[slot]) || (slot < astray.size() && astray[slot])) continue;
     const bool finite = std::isfinite(cells[slot]);
     sound[slot] |= finite;
     if (!first_ && !sound[slot]) continue;
-    ++out.told;
+    ++out.reported;
     out.lost += !finite;
   }
   return out;
@@ -45,8 +45,8 @@ std::optional<Alarm> Overflow::step(const Frame& frame, const Window& window, co
     if (!is_gradient(role) && !spoils(role)) continue;
     Column& column = columns_[number];
     const Count c = counts[number] = count(frame.values[number], astray, column.sound);
-    if (c.told == 0) continue;  // what is told now and then is as it was when it was told last
-    if (first_ ? c.lost < c.told : 2 * c.lost <= c.told) {
+    if (c.reported == 0) continue;  // no report: the state stays as last reported
+    if (first_ ? c.lost < c.reported : 2 * c.lost <= c.reported) {
       column.since.reset();
       continue;
     }
@@ -62,11 +62,11 @@ std::optional<Alarm> Overflow::step(const Frame& frame, const Window& window, co
   const auto name = [&](uint32_t number) { return window.names()[number].text; };
   std::stable_sort(lost.begin(), lost.end(), [&](uint32_t a, uint32_t b) { return since(a) < since(b); });
   Alarm alarm{.cause = Cause::kOverflow, .since = since(lost[0])};
-  alarm.confidence = 0.9;  // that something is wrong is sure; what, is not
+  alarm.confidence = 0.9;  // a fault is certain, its cause is not
   for (const uint32_t number : lost) alarm.metrics.push_back(name(number));
   if (why_.empty()) {
     why_ = fmt::format("{} is not finite on {} of {} ranks from step {} on", name(lost[0]),
-                       counts[lost[0]].lost, counts[lost[0]].told, alarm.since);
+                       counts[lost[0]].lost, counts[lost[0]].reported, alarm.since);
     if (since(lost.back()) > alarm.since)
       why_ += fmt::format(", {} from step {} on", name(lost.back()), since(lost.back()));
   }
@@ -74,4 +74,4 @@ std::optional<Alarm> Overflow::step(const Frame& frame, const Window& window, co
   return alarm;
 }
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

@@ -1,7 +1,7 @@
-// Numbers that stop being finite on most ranks at once: nobody's in particular, and nothing that is computed
-// from them is worth anything. A loss, parameters or an update are told at once. Gradients alone overflow by
-// plan under a scaled loss (told or not): the step is skipped and the scale halved, so they have to go on for
-// longer than the usual first scale, 2^16, can be halved. Owned by one detector; one thread.
+// Values that become NaN or infinite on most ranks at once: no single rank is at fault, and later results are
+// worthless. A loss, parameters or an update raise an alarm at once. Gradients alone overflow as planned
+// under a scaled loss, which may be unreported: the step is skipped and the scale halved. So gradients must
+// overflow for longer than halving the usual first scale, 2^16, can take. Owned by one detector; one thread.
 #pragma once
 
 #include <optional>
@@ -9,31 +9,31 @@
 #include <vector>
 
 #include "core/detect/numerics/cases.h"
-#include "core/detect/numerics/equal.h"
+#include "core/detect/numerics/replica_check.h"
 #include "core/detect/numerics/window.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 class Overflow {
  public:
-  // At each step while it lasts; of the metrics what went first stands first.
+  // The alarm of this step, repeated while the fault lasts. The metric that failed first stands first.
   std::optional<Alarm> step(const Frame& frame, const Window& window, const Marks& astray);
 
  private:
   struct Column {
-    Marks sound;                   // by slot: was finite once
-    std::optional<int64_t> since;  // not finite on most ranks
+    Marks sound;                   // by slot: was finite at least once
+    std::optional<int64_t> since;  // not finite on most ranks since this step
   };
-  // Ranks that tell a metric, and of those the ones whose value is not finite.
+  // Ranks that report a metric, and those whose value is not finite.
   struct Count {
-    size_t told = 0, lost = 0;
+    size_t reported = 0, lost = 0;
   };
   Count count(const std::vector<double>& cells, const Marks& astray, Marks& sound) const;
 
   std::vector<Column> columns_;
-  uint32_t skipped_ = 0;  // steps in a row with gradients alone
-  bool first_ = true;     // nothing was told before
-  std::string why_;       // of the spell; empty: there is none
+  uint32_t skipped_ = 0;  // consecutive steps in which only gradients overflow
+  bool first_ = true;     // no metric was reported before
+  std::string why_;       // reason of the current spell; empty: no spell
 };
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 namespace {
 
@@ -15,14 +15,15 @@ constexpr uint32_t kNoGroup = std::numeric_limits<uint32_t>::max();
 bool tells_held(const Frame& frame, const Window& window) {
   for (uint32_t column = 0; column < frame.values.size(); ++column) {
     const auto& cells = frame.values[column];
-    if (window.names()[column].role == Role::kParamNorm && std::any_of(cells.begin(), cells.end(), is_told)) {
+    if (window.names()[column].role == Role::kParamNorm &&
+        std::any_of(cells.begin(), cells.end(), is_reported)) {
       return true;
     }
   }
-  for (uint32_t number = 0; number < frame.digest_told.size(); ++number) {
-    const auto& told = frame.digest_told[number];
+  for (uint32_t number = 0; number < frame.digest_reported.size(); ++number) {
+    const auto& reported = frame.digest_reported[number];
     if (window.digest_names()[number].text.starts_with("param") &&
-        std::find(told.begin(), told.end(), true) != told.end()) {
+        std::find(reported.begin(), reported.end(), true) != reported.end()) {
       return true;
     }
   }
@@ -42,8 +43,8 @@ Peers::Keys Peers::keys(const Frame& frame, const Window& window, uint32_t slot)
   const Names& names = window.names();
   for (uint32_t column = 0; column < frame.values.size(); ++column) {
     const double value = frame.value(column, slot);
-    if (!is_told(value)) continue;
-    // Not all names: one rank often tells more of the job than its peers.
+    if (!is_reported(value)) continue;
+    // Only names with a layer: one rank often reports more job metrics than its peers.
     if (names[column].layer) keys.layers += hash64(names[column].text);
     if (names[column].role != Role::kParamNorm || keys.is_held) continue;
     keys.is_held = true;
@@ -51,7 +52,7 @@ Peers::Keys Peers::keys(const Frame& frame, const Window& window, uint32_t slot)
   }
   for (uint32_t number = 0; number < frame.digests.size(); ++number) {
     if (!window.digest_names()[number].text.starts_with("param")) continue;
-    if (slot >= frame.digest_told[number].size() || !frame.digest_told[number][slot]) continue;
+    if (slot >= frame.digest_reported[number].size() || !frame.digest_reported[number][slot]) continue;
     keys.is_held = true;
     keys.held = frame.digests[number][slot];
     break;
@@ -78,7 +79,8 @@ void Peers::by_layout(const std::vector<Keys>& fresh, const Window& window) {
   }
 }
 
-// Ranks that tell of the same layers, sorted by what they hold, become groups.
+// Divides ranks with the same layers into groups by equal parameters. `begin` to `end` is sorted by
+// parameters.
 void Peers::divide(std::vector<Keys>::const_iterator begin, std::vector<Keys>::const_iterator end) {
   const bool settled = std::any_of(begin, end, [](const Keys& k) { return k.is_held; });
   std::vector<Group> classes;
@@ -97,7 +99,8 @@ void Peers::divide(std::vector<Keys>::const_iterator begin, std::vector<Keys>::c
     add({.slots = single, .key = begin->layers, .settled = settled});
     return;
   }
-  // Classes of one layout are of one size. Else the smaller ones are ranks of the largest that went astray.
+  // Groups of one layout have equal sizes. Otherwise the smaller ones are ranks with wrong parameters, and
+  // belong to the largest.
   const size_t size = classes[0].slots.size();
   const bool even =
       std::all_of(classes.begin(), classes.end(), [size](const Group& c) { return c.slots.size() == size; });
@@ -119,7 +122,7 @@ void Peers::divide(std::vector<Keys>::const_iterator begin, std::vector<Keys>::c
   for (const uint32_t slot : single) add({.slots = {slot}, .key = begin->layers, .settled = true});
 }
 
-// What the first rank of each group tells in this frame; worked out once, for ranks^2 of them may be asked.
+// Caches the keys of each group's first rank for this frame, because new ranks times groups may ask for them.
 void Peers::see_fronts(const Frame& frame, const Window& window) {
   while (fronts_.size() < groups_.size()) {
     const auto& slots = groups_[fronts_.size()].slots;
@@ -127,7 +130,7 @@ void Peers::see_fronts(const Frame& frame, const Window& window) {
   }
 }
 
-// A rank that comes later goes to those of its layers that hold what it holds.
+// Adds a later rank to the group with the same layers and equal parameters.
 void Peers::join(const Keys& fresh, const Frame& frame, const Window& window) {
   see_fronts(frame, window);
   constexpr size_t kNowhere = std::numeric_limits<size_t>::max();
@@ -149,7 +152,7 @@ void Peers::join(const Keys& fresh, const Frame& frame, const Window& window) {
   group_of_[fresh.slot] = static_cast<uint32_t>(to);
 }
 
-void Peers::take(const Frame& frame, const Window& window) {
+void Peers::add(const Frame& frame, const Window& window) {
   group_of_.resize(window.slots(), kNoGroup);
   std::vector<Keys> fresh;
   for (Group& group : groups_) {
@@ -182,4 +185,4 @@ void Peers::take(const Frame& frame, const Window& window) {
   }
 }
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

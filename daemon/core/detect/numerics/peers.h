@@ -1,7 +1,7 @@
-// Which ranks hold the same model and see other samples: data-parallel peers. From the layout where it is
-// known, else from what is equal: ranks that tell of the same layers and hold the same parameters. Stages
-// of a pipeline and parts of a tensor so become groups of their own; shards of parameters, of which no two
-// are equal, stay together by their layers. Owned by one detector; one thread.
+// Groups of data-parallel peers: ranks with the same model and different samples. The layout defines them if
+// known. Else ranks with the same layers and equal parameters form a group. So pipeline stages and
+// tensor-parallel parts become separate groups. Parameter shards all differ, so they stay together by their
+// layers. Owned by one detector; one thread.
 #pragma once
 
 #include <vector>
@@ -9,19 +9,19 @@
 #include "core/detect/numerics/detector.h"
 #include "core/detect/numerics/window.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 class Peers {
  public:
   explicit Peers(Layout layout) : layout_(std::move(layout)) {}
 
   struct Group {
-    std::vector<uint32_t> slots;  // ascending; empty: taken apart
-    uint64_t key = 0;             // of the layers that its ranks tell of
-    bool settled = false;         // its parameters were seen, or the layout says it
+    std::vector<uint32_t> slots;  // ascending; empty: the group was split
+    uint64_t key = 0;             // hash of the layers that its ranks report
+    bool settled = false;         // its parameters were seen, or the layout defines it
   };
-  // Puts ranks that are seen for the first time into groups. Groups stay where they are; new ones come last.
-  void take(const Frame& frame, const Window& window);
+  // Assigns new ranks to groups. Groups keep their index; new groups come last.
+  void add(const Frame& frame, const Window& window);
   const std::vector<Group>& groups() const { return groups_; }
 
  private:
@@ -38,10 +38,10 @@ class Peers {
   void add(Group group);
 
   Layout layout_;
-  std::map<uint32_t, size_t> by_number_;  // of the layout
+  std::map<uint32_t, size_t> by_number_;  // by number in the layout
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;  // by slot
-  std::vector<Keys> fronts_;        // by group, of the frame under way
+  std::vector<Keys> fronts_;        // by group, of the current frame
 };
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

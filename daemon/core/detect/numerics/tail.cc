@@ -1,12 +1,12 @@
 #include "core/detect/numerics/tail.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 namespace {
 
-constexpr double kTailShare = 0.06;  // of the past, that is its tail
+constexpr double kTailShare = 0.06;  // share of the past that is its tail
 constexpr size_t kTailLeast = 8;
-constexpr double kPowerMax = 8;  // no tail is believed to fall faster
+constexpr double kPowerMax = 8;  // steepest accepted tail
 
 }  // namespace
 
@@ -31,4 +31,4 @@ bool Tail::fit(std::vector<float>& room) {
   return true;
 }
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

@@ -1,6 +1,6 @@
-// How rare a distance is among those seen before: quantiles of the past, and beyond them a power (Hill), as
-// the tails of training metrics are heavy. And what a rarity is worth as a bet, whose winnings over steps
-// grow beyond x in at most one of x tries where nothing is wrong (an e-value). Plain values; one thread.
+// How rare a distance is among those seen before: quantiles of the past, and a power law (Hill) beyond them,
+// because training metrics have heavy tails. Also the bet on a rarity: without a fault, its winnings over
+// steps exceed x in at most one of x tries (an e-value). Plain values; one thread.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 #include <span>
 #include <vector>
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 class Tail {
  public:
-  // `most` distances are kept, the last ones.
+  // Keeps the last `most` distances.
   void add(float distance, size_t most) {
     if (past_.size() < most) {
       past_.push_back(distance);
@@ -23,9 +23,9 @@ class Tail {
     }
   }
   size_t size() const { return past_.size(); }
-  // By what was added until now; `room` is for its own use. False: they say nothing.
+  // Fits the tail to the distances so far; `room` is scratch memory. False: the distances allow no fit.
   bool fit(std::vector<float>& room);
-  // The share of the past that was as far or farther.
+  // Share of the past at this distance or farther.
   double rarity(double distance) const {
     if (distance > tail_) return share_ * std::pow(distance / tail_, -power_);
     if (distance > body_[0]) return 0.125;
@@ -37,14 +37,14 @@ class Tail {
  private:
   std::vector<float> past_;
   uint32_t next_ = 0;
-  float tail_ = 0, share_ = 0, power_ = 0;  // where the tail begins, of how many, how it falls
-  float body_[3] = {0, 0, 0};               // beyond which 1/8, 1/4, 1/2 of the past lie
+  float tail_ = 0, share_ = 0, power_ = 0;  // start of the tail, its share, and the exponent
+  float body_[3] = {0, 0, 0};               // distances that 1/8, 1/4 and 1/2 of the past exceed
 };
 
-// In a share of steps the faulty are as odd as p^(kBetPower - 1) says, else as all others.
+// The bet assumes: in this share of steps a faulty rank has rarities of density p^(kBetPower - 1), else those
+// of a healthy rank.
 constexpr double kBetShare = 0.2, kBetPower = 0.3;
-// What stands still for a while (a domain of data that is learned later) must not win: each step costs a
-// little.
+// Cost per step. It keeps a temporary, constant offset (a data domain learned later) from winning.
 constexpr double kBetCost = 0.2;
 
 inline double bet(double p) {
@@ -52,4 +52,4 @@ inline double bet(double p) {
          kBetCost;
 }
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

@@ -5,14 +5,14 @@
 
 #include "base/limits.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 namespace {
 
-// Steps for which a rank that fell silent is waited: collectives keep ranks within one step of each other, so
-// what is further behind was lost or has died.
+// Steps to wait for a silent rank. Collectives keep ranks within one step of each other, so a rank further
+// behind lost its rows or died.
 constexpr int64_t kPatience = 4;
-// Open steps of one run. More than patience, since not every loop tells every step.
+// Open steps of one run. More than kPatience, because some loops do not report every step.
 constexpr size_t kOpen = 8;
 
 }  // namespace
@@ -45,16 +45,16 @@ bool Window::is_alive(const Rank& rank) const {
 Window::Place Window::place(Rank& rank, const MetricRow& row) {
   if (row.step > closed_step_) {
     if (!rank.ahead) return Place::kOpen;
-    // Two runs under one number: what goes on where the rank was before is the other one's.
+    // Two senders with one rank number: rows that continue the rank's earlier steps are the other sender's.
     return row.step > rank.last_step + static_cast<int64_t>(kOpen) ? Place::kOpen : Place::kAhead;
   }
   if (rank.ahead) return Place::kAhead;
-  // What comes again, or late, was made before what came last; a new run is made after it.
+  // Late or repeated rows are older than the rank's last row; a new run is newer.
   const bool is_newer = row.time_ns != kNoTime && rank.last_ns != kNoTime && row.time_ns > rank.last_ns;
   const bool is_back = rank.last_step >= 0 && row.step <= rank.last_step;
   if (row.time_ns != kNoTime && rank.last_ns != kNoTime)
     return is_back && is_newer ? Place::kAhead : Place::kLate;
-  // Without times only a long way back tells a new run from what is late.
+  // Without times, only a large step back indicates a new run.
   return is_back && rank.last_step - row.step > static_cast<int64_t>(kOpen) ? Place::kAhead : Place::kLate;
 }
 
@@ -94,7 +94,7 @@ void Window::add(Frame& frame, uint32_t slot, const MetricRow& row) {
     if (frame.values.size() <= *column) frame.values.resize(names_.size());
     auto& cells = frame.values[*column];
     if (cells.size() <= slot) cells.resize(ranks_.size(), kAbsent);
-    clash |= is_told(cells[slot]) && cells[slot] != normal_form(value.value) && !std::isnan(value.value);
+    clash |= is_reported(cells[slot]) && cells[slot] != normal_form(value.value) && !std::isnan(value.value);
     cells[slot] = normal_form(value.value);
   }
   hint = 0;
@@ -103,15 +103,15 @@ void Window::add(Frame& frame, uint32_t slot, const MetricRow& row) {
     if (!number) continue;
     if (frame.digests.size() <= *number) {
       frame.digests.resize(digest_names_.size());
-      frame.digest_told.resize(digest_names_.size());
+      frame.digest_reported.resize(digest_names_.size());
     }
     auto& cells = frame.digests[*number];
-    auto& told = frame.digest_told[*number];
+    auto& reported = frame.digest_reported[*number];
     if (cells.size() <= slot) cells.resize(ranks_.size());
-    if (told.size() <= slot) told.resize(ranks_.size());
-    clash |= told[slot] && cells[slot] != digest.value;
+    if (reported.size() <= slot) reported.resize(ranks_.size());
+    clash |= reported[slot] && cells[slot] != digest.value;
     cells[slot] = digest.value;
-    told[slot] = true;
+    reported[slot] = true;
   }
   if (clash) {
     ++clashes_;
@@ -119,20 +119,20 @@ void Window::add(Frame& frame, uint32_t slot, const MetricRow& row) {
   }
 }
 
-void Window::give_back(Frame&& frame) {
+void Window::recycle(Frame&& frame) {
   if (spare_.size() >= kOpen) return;
   for (auto& column : frame.values) std::fill(column.begin(), column.end(), kAbsent);
-  for (auto& told : frame.digest_told) std::fill(told.begin(), told.end(), false);
+  for (auto& reported : frame.digest_reported) std::fill(reported.begin(), reported.end(), false);
   std::fill(frame.seen.begin(), frame.seen.end(), false);
   frame.ranks = 0;
   frame.first_ns = frame.last_ns = kNoTime;
   spare_.push_back(std::move(frame));
 }
 
-// Closes what is whole, and what lies more than `keep` open steps back.
+// Closes whole steps, and steps more than `keep` open steps back.
 void Window::close(Ready& ready, size_t keep) {
   auto& run = runs_[0];
-  // At the beginning nobody knows yet who will come.
+  // At the beginning, the set of ranks is not yet known.
   const size_t first = closed_step_ < 0 ? static_cast<size_t>(kPatience) : 1;
   while (!run.empty() && (run.size() > keep || (behind_ == 0 && run.size() > first))) {
     closed_step_ = run.front().step;
@@ -155,7 +155,7 @@ void Window::restart(Ready& ready) {
   runs_[1].clear();
   closed_step_ = -1;
   for (Rank& rank : ranks_) {
-    // The others are yet to come: what they told last belongs to the run that ended.
+    // The other ranks are still to come: their last step belongs to the ended run.
     if (!rank.ahead) rank.last_step = -1;
     rank.last_frame = closed_frames_;
     rank.ahead = false;
@@ -165,7 +165,7 @@ void Window::restart(Ready& ready) {
   for (const Rank& rank : ranks_) behind_ += rank.last_step <= runs_[0].front().step;
 }
 
-Window::Ready Window::take(const MetricRow& row) {
+Window::Ready Window::add(const MetricRow& row) {
   Ready ready;
   const auto slot = slot_of(row.rank, row.host);
   if (!slot || row.step < 0) return ready;
@@ -201,7 +201,7 @@ Window::Ready Window::take(const MetricRow& row) {
     } else if (run.size() > kOpen) {
       strangers_ += run.front().ranks;
       stranger_ = rank.rank;
-      give_back(std::move(run.front()));
+      recycle(std::move(run.front()));
       run.pop_front();
     }
   } else {
@@ -211,38 +211,39 @@ Window::Ready Window::take(const MetricRow& row) {
 }
 
 std::vector<std::string> Window::problems() const {
-  std::vector<std::string> told;
-  if (late_ > 0) told.push_back(fmt::format("{} records of metrics came again, or after their step", late_));
+  std::vector<std::string> reported;
+  if (late_ > 0)
+    reported.push_back(fmt::format("{} records of metrics came again, or after their step", late_));
   if (names_.refused() > 0) {
-    told.push_back(fmt::format("{} values of metrics beyond the first {} names were passed over",
-                               names_.refused(), names_.size()));
+    reported.push_back(fmt::format("{} values of metrics beyond the first {} names were passed over",
+                                   names_.refused(), names_.size()));
   }
   if (digest_names_.refused() > 0) {
-    told.push_back(fmt::format("{} digests beyond the first {} names were passed over",
-                               digest_names_.refused(), limits::kNumericDigests));
+    reported.push_back(fmt::format("{} digests beyond the first {} names were passed over",
+                                   digest_names_.refused(), limits::kNumericDigests));
   }
   if (refused_ranks_ > 0) {
-    told.push_back(
+    reported.push_back(
         fmt::format("{} records of ranks beyond {} were passed over", refused_ranks_, ranks_.size()));
   }
   if (stranger_) {
-    told.push_back(
+    reported.push_back(
         fmt::format("rank {} has two senders whose steps do not agree; {} records were "
                     "passed over",
                     *stranger_, strangers_));
   }
-  // A loop that tells each part of a step says it on all ranks.
+  // A loop that reports a step in several rows does so on all ranks.
   std::vector<uint32_t> clashing;
   for (const Rank& rank : ranks_) {
     if (rank.clashes > 0) clashing.push_back(rank.rank);
   }
   if (!clashing.empty() && clashing.size() * 2 <= ranks_.size()) {
-    told.push_back(
+    reported.push_back(
         fmt::format("rank {} was reported twice with different numbers, {} times: two senders have one "
                     "number",
                     clashing.front(), clashes_));
   }
-  return told;
+  return reported;
 }
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

@@ -1,7 +1,7 @@
-// Rows of ranks, in any order, put together to steps. A step is whole when all ranks that are alive have gone
-// beyond it; for a rank that stays away nobody waits longer than a few steps. A rank that goes back in steps
-// begins a new run once half of the ranks have (a restart, a rollback); a single one is two senders with one
-// number. Owned by one detector; one thread.
+// Assembles rows of ranks, in any order, into steps. A step is whole when all live ranks have passed it. A
+// missing rank delays a step by a few steps at most. If half of the ranks go back in steps, a new run begins
+// (a restart, a rollback). A single rank that goes back is two senders with one rank number. Owned by one
+// detector; one thread.
 #pragma once
 
 #include <deque>
@@ -14,18 +14,18 @@
 #include "core/detect/numerics/names.h"
 #include "model/metric.h"
 
-namespace culprit::core::numerics {
+namespace culprit::numerics {
 
 class Window {
  public:
   struct Ready {
-    std::vector<Frame> frames;  // whole now, by step
-    bool restarted = false;     // a run ends after the frames, and another begins
+    std::vector<Frame> frames;  // whole now, ascending by step
+    bool restarted = false;     // a run ends after these frames, and another begins
   };
-  Ready take(const MetricRow& row);
-  // To be used again.
-  void give_back(Frame&& frame);
-  // Begun and not whole, by step.
+  Ready add(const MetricRow& row);
+  // Returns a frame for reuse.
+  void recycle(Frame&& frame);
+  // Frames that have begun and are not whole, ascending by step.
   const std::deque<Frame>& open() const { return runs_[0]; }
 
   const Names& names() const { return names_; }
@@ -33,7 +33,7 @@ class Window {
   size_t slots() const { return ranks_.size(); }
   uint32_t rank(uint32_t slot) const { return ranks_[slot].rank; }
   const std::string& host(uint32_t slot) const { return ranks_[slot].host; }
-  // The slot of a rank, a new one where there is room. `host` may be empty: not known.
+  // The slot of a rank; a new rank gets one while there is room. `host` may be empty: unknown.
   std::optional<uint32_t> slot_of(uint32_t rank, std::string_view host);
 
   std::vector<std::string> problems() const;
@@ -44,7 +44,7 @@ class Window {
     std::string host;
     int64_t last_step = -1;
     TimeNs last_ns = kNoTime;
-    int64_t last_frame = 0;  // of all closed, when it was seen last
+    int64_t last_frame = 0;  // value of closed_frames_ when the rank was seen last
     bool ahead = false;      // has begun a new run that the others have not
     uint32_t clashes = 0;
   };
@@ -60,12 +60,12 @@ class Window {
   Names names_, digest_names_;
   std::vector<Rank> ranks_;                         // by slot
   std::unordered_map<uint32_t, uint32_t> slot_of_;  // by rank
-  std::deque<Frame> runs_[2];                       // the one under way, and what is ahead of it
+  std::deque<Frame> runs_[2];                       // the current run, and the run ahead of it
   std::vector<Frame> spare_;
   int64_t closed_step_ = -1, closed_frames_ = 0;
-  uint64_t behind_ = 0;  // ranks alive that have not gone beyond the first open step
+  uint64_t behind_ = 0;  // live ranks that have not passed the first open step
   uint64_t late_ = 0, refused_ranks_ = 0, clashes_ = 0, strangers_ = 0;
   std::optional<uint32_t> stranger_;
 };
 
-}  // namespace culprit::core::numerics
+}  // namespace culprit::numerics

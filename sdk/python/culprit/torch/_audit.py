@@ -197,10 +197,10 @@ class Audit:
         self._group, self._ranks = _own_group(group, self._timeout)
         replayer = Replayer(model)
         here = _refusal(model) or ("" if tracer().on else "CULPRIT_DISABLE is set")
-        told: List[Any] = [None] * len(self._ranks)
-        dist.all_gather_object(told, (here, _kind_of_device(replayer.device)), group=self._group)
-        refusals = [f"rank {rank}: {why}" for rank, (why, _) in zip(self._ranks, told) if why]
-        kinds = sorted({kind for _, kind in told})
+        gathered: List[Any] = [None] * len(self._ranks)
+        dist.all_gather_object(gathered, (here, _kind_of_device(replayer.device)), group=self._group)
+        refusals = [f"rank {rank}: {why}" for rank, (why, _) in zip(self._ranks, gathered) if why]
+        kinds = sorted({kind for _, kind in gathered})
         if len(self._ranks) < 2:
             refusals.append("there is no other rank")
         if len(kinds) > 1:
@@ -379,10 +379,10 @@ def _own_group(group: Any, timeout: timedelta) -> Tuple[Any, List[int]]:
         if group is None:
             return dist.new_group(None, timeout=timeout, backend="gloo"), list(range(world))
         ranks = [dist.get_global_rank(group, one) for one in range(dist.get_world_size(group))]
-        told: List[Any] = [None] * world
-        dist.all_gather_object(told, ranks)
+        gathered: List[Any] = [None] * world
+        dist.all_gather_object(gathered, ranks)
         own: Any = None
-        for members in sorted(set(map(tuple, told))):
+        for members in sorted(set(map(tuple, gathered))):
             made = dist.new_group(list(members), timeout=timeout, backend="gloo")
             own = made if list(members) == ranks else own
         return own, ranks

@@ -15,13 +15,13 @@ def tell_device(model: Any) -> None:
 
     def make() -> Iterator[bytes]:
         devices = {one.device for one in model.parameters()}
-        if ours.device_told or len(devices) != 1:
+        if ours.device_reported or len(devices) != 1:
             return  # of several none is the rank's
         device = devices.pop()
         if device.type in ("cpu", "meta"):
             return
         head = ours.head_of_rank()
-        ours.device_told = True
+        ours.device_reported = True
         fields: Dict[str, Any] = {"name": "device", "type": device.type, "index": device.index}
         name = _name(device)
         if name is not None:

@@ -37,7 +37,7 @@ def _never_raises(method: Method) -> Method:
     return call
 
 
-class _Told(NamedTuple):
+class _StepReport(NamedTuple):
     """A step's numbers, as they leave the device."""
     step: int
     given: Dict[str, Any]
@@ -52,11 +52,11 @@ class _Outbox:
     """Numbers on their way from the device. It outlives its Monitor, which is often a function's own."""
 
     def __init__(self) -> None:
-        self._pending: Deque[_Told] = deque(maxlen=PENDING + 1)
+        self._pending: Deque[_StepReport] = deque(maxlen=PENDING + 1)
         AT_CLOSE.append(self.close)
 
-    def put(self, told: _Told) -> None:
-        self._pending.append(told)
+    def put(self, report: _StepReport) -> None:
+        self._pending.append(report)
         self.harvest()
 
     def harvest(self) -> None:
@@ -292,7 +292,7 @@ class Monitor:
                 digests = to.copy_(digests, non_blocking=True)
             ready = torch.cuda.Event()
             ready.record(torch.cuda.current_stream(device))
-        self._outbox.put(_Told(step, plain, [name for name, _ in tensors], values,
+        self._outbox.put(_StepReport(step, plain, [name for name, _ in tensors], values,
                                [name for name, _ in self._digested], digests, ready))
 
 
@@ -315,10 +315,10 @@ def _copied(block: Block, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return flat.clone() if flat.data_ptr() == tensors[block.parameters[0]].data_ptr() else flat
 
 
-def _tell(told: _Told) -> None:
+def _tell(report: _StepReport) -> None:
     sums: Dict[str, float] = {}
-    values = dict(told.given)
-    for name, value in zip(told.names, told.values.tolist()):
+    values = dict(report.given)
+    for name, value in zip(report.names, report.values.tolist()):
         if name.startswith(" "):
             values[name[1:]] = value
         else:
@@ -331,8 +331,8 @@ def _tell(told: _Told) -> None:
     if product is not None:
         length = values["grad_norm"] * values["grad_norm_reduced"]
         values["grad_cos"] = product / length if length else 0.0
-    digests = {} if told.digests is None else dict(zip(told.digest_names, told.digests.tolist()))
-    culprit.log_metrics(told.step, values, digests=digests)
+    digests = {} if report.digests is None else dict(zip(report.digest_names, report.digests.tolist()))
+    culprit.log_metrics(report.step, values, digests=digests)
 
 
 def _root(square: float) -> float:

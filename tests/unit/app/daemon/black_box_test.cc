@@ -50,8 +50,8 @@ rules::RuleHit fault() {
   return hit;
 }
 
-// What a process leaves behind that dies of a signal in the middle of a rule's function, as the kernel, the
-// watchdog or a bug would end it.
+// The state that a process leaves if a signal ends it within a rule's function: from the kernel, the watchdog
+// or a bug.
 void die_in_a_rule(const std::string& path, int signal) {
   struct Deadly : RuleWatch {
     int signal;
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(who_left_is_not_named) {
     box.leave();
   }
   BOOST_TEST(!need(path).read_and_reset().has_value());
-  BlackBox none;  // of a daemon that could not make its file
+  BlackBox none;  // of a daemon that could not create its file
   none.enter(BlackBox::Kind::kRule, "a.b", 7);
   none.leave();
   BOOST_TEST(!none.read_and_reset().has_value());
@@ -228,10 +228,10 @@ BOOST_AUTO_TEST_CASE(a_damaged_list_is_an_error_and_a_full_disk_too) {
   }
   Quarantine nowhere("/does/not/exist/quarantine.json");
   BOOST_TEST(!nowhere.add({BlackBox::Kind::kRule, "a.b", 1, true}, 5).has_value());
-  BOOST_TEST(nowhere.rules().size() == 1u);  // it counts all the same
+  BOOST_TEST(nowhere.rules().size() == 1u);  // counted in memory all the same
 }
 
-BOOST_AUTO_TEST_CASE(a_function_that_takes_too_long_is_told_once_for_each_time) {
+BOOST_AUTO_TEST_CASE(a_function_that_takes_too_long_is_reported_once_for_each_time) {
   const Folder folder;
   BlackBox box = need(folder.at("black_box"));
   TimeNs now = 0, step = 0;
@@ -240,13 +240,13 @@ BOOST_AUTO_TEST_CASE(a_function_that_takes_too_long_is_told_once_for_each_time) 
   rules::RuleRun run(set, &watch);
   step = RuleWatch::kOverrunNs;
   run.add(fault());
-  BOOST_TEST(watch.take_overruns().empty());
+  BOOST_TEST(watch.drain_overruns().empty());
   step = RuleWatch::kOverrunNs + 1;
   run.add(fault());
   run.add(fault());
   const std::vector<std::string> twice = {"a.b", "a.b"};
-  BOOST_TEST(watch.take_overruns() == twice, boost::test_tools::per_element());
-  BOOST_TEST(watch.take_overruns().empty());
+  BOOST_TEST(watch.drain_overruns() == twice, boost::test_tools::per_element());
+  BOOST_TEST(watch.drain_overruns().empty());
   BOOST_TEST(!box.read_and_reset().has_value());
 }
 

@@ -10,7 +10,7 @@ BOOST_AUTO_TEST_SUITE(complaint)
 
 namespace {
 
-// Seconds at which something is said, of a trouble that is looked at each second.
+// Seconds with a report, for a trouble that is checked each second.
 template <class At>
 std::vector<std::string> said(int64_t seconds, At trouble_at) {
   Complaint complaint;
@@ -23,27 +23,27 @@ std::vector<std::string> said(int64_t seconds, At trouble_at) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(a_trouble_is_told_at_once_each_hour_and_when_it_is_over) {
-  const auto told = said(9000, [](int64_t s) { return s >= 5 && s < 8000 ? "refused" : ""; });
+BOOST_AUTO_TEST_CASE(a_trouble_is_reported_at_once_each_hour_and_when_it_is_over) {
+  const auto reported = said(9000, [](int64_t s) { return s >= 5 && s < 8000 ? "refused" : ""; });
   const std::vector<std::string> expected = {"5 refused", "3605 refused", "7205 refused", "8000 over"};
-  BOOST_TEST(told == expected, boost::test_tools::per_element());
+  BOOST_TEST(reported == expected, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(another_wording_is_told_a_minute_later) {
-  const auto told = said(100, [](int64_t s) { return s < 10 ? "refused" : "no such host"; });
+BOOST_AUTO_TEST_CASE(another_wording_is_reported_a_minute_later) {
+  const auto reported = said(100, [](int64_t s) { return s < 10 ? "refused" : "no such host"; });
   const std::vector<std::string> expected = {"0 refused", "60 no such host"};
-  BOOST_TEST(told == expected, boost::test_tools::per_element());
+  BOOST_TEST(reported == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(what_comes_and_goes_or_changes_its_words_for_a_day_does_not_flood) {
   constexpr int64_t kDay = 86'400;
   BOOST_TEST(said(kDay, [](int64_t s) { return s % 10 < 5 ? "cut" : ""; }).size() < 70u);
   BOOST_TEST(said(kDay, [](int64_t s) { return "attempt " + std::to_string(s); }).size() < 35u);
-  // What was quiet for an hour is told at once again.
-  const auto told = said(2 * kDay, [](int64_t s) {
+  // After an hour without trouble, the next one is reported at once.
+  const auto reported = said(2 * kDay, [](int64_t s) {
     return s < kDay ? std::to_string(s) : s == kDay + 7200 ? "cut" : "";
   });
-  BOOST_TEST(told.at(told.size() - 2) == std::to_string(kDay + 7200) + " cut");
+  BOOST_TEST(reported.at(reported.size() - 2) == std::to_string(kDay + 7200) + " cut");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,4 +1,4 @@
-#include "app/daemon/job_recognition.h"
+#include "app/jobs/job_recognition.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -54,7 +54,7 @@ std::string environment(const std::string& entry) {
 
 BOOST_AUTO_TEST_SUITE(job_recognition)
 
-BOOST_AUTO_TEST_CASE(a_process_tells_its_job) {
+BOOST_AUTO_TEST_CASE(the_job_of_a_process_is_recognised) {
   const struct {
     const char* name;
     std::string environ, cgroup;
@@ -93,13 +93,13 @@ BOOST_AUTO_TEST_CASE(a_process_tells_its_job) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(parents_tell_where_a_process_does_not) {
+BOOST_AUTO_TEST_CASE(parents_are_checked_if_a_process_has_no_job) {
   Proc proc;
   proc.write(10, "environ", environment("SLURM_JOB_ID=77"));
   proc.write(20, "stat", "20 (a) b) c) S 10 20 20 0\n");
   proc.write(30, "stat", "30 (python) S 20 30 30 0\n");
   BOOST_TEST(job_of_process(proc.root.string(), 30).value_or("") == "77");
-  // One that is its own parent ends the search.
+  // A process that is its own parent ends the search.
   proc.write(40, "stat", "40 (loop) S 40 40 40 0\n");
   BOOST_TEST(!job_of_process(proc.root.string(), 40));
 }
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(what_is_configured_wins_then_the_path_then_the_process) {
   BOOST_TEST(at("", "/(?<job>[^/]+)/rank").of_file("/logs/none.log") == kDefaultJob);
 }
 
-BOOST_AUTO_TEST_CASE(a_wrong_pattern_is_told) {
+BOOST_AUTO_TEST_CASE(a_wrong_pattern_is_reported) {
   for (const char* const pattern : {"(", "no group", "(?P<host>x)"}) {
     const auto made = JobRecognition::create({"", pattern});
     BOOST_REQUIRE(!made.has_value());
@@ -139,8 +139,8 @@ BOOST_AUTO_TEST_CASE(a_wrong_pattern_is_told) {
   }
 }
 
-// What an unprivileged daemon sees of another user's process: its group, its owner and its times.
-BOOST_AUTO_TEST_CASE(where_files_are_closed_their_owner_tells) {
+// The view of an unprivileged daemon of another user's process: group, owner and times.
+BOOST_AUTO_TEST_CASE(without_open_files_the_owner_decides) {
   constexpr TimeNs kBoot = 1'763'000'000 * kNsPerSecond;
   const auto process = [](const std::string& job, uint32_t uid, uint64_t start_s, bool barred = true) {
     ProcessView::Process out;
@@ -173,14 +173,14 @@ BOOST_AUTO_TEST_CASE(where_files_are_closed_their_owner_tells) {
       {"one of two", "/logs/a.log", 1001, at(6000), std::nullopt},
       {"its files are open and this is none", "/logs/a.log", 1002, at(200), std::nullopt},
       {"root writes for all", "/logs/a.log", 0, at(200), std::nullopt},
-      {"nobody's", "/logs/a.log", 1003, at(200), std::nullopt},
+      {"of no user", "/logs/a.log", 1003, at(200), std::nullopt},
   };
   for (const auto& c : kCases)
     BOOST_TEST((job_of_file(view, c.path, {1, 2, c.uid, at(0), c.modified_ns}) == c.job), c.name);
 }
 
-// As root, which may become somebody else: what holds for the hardened unit.
-BOOST_AUTO_TEST_CASE(without_rights_groups_tell_and_closed_environments_are_barred) {
+// As root, which may change its uid: valid for the hardened unit.
+BOOST_AUTO_TEST_CASE(without_rights_groups_decide_and_environments_are_unreadable) {
   if (::geteuid() != 0) {
     BOOST_TEST_MESSAGE("root alone can become somebody else");
     return;
@@ -211,15 +211,15 @@ BOOST_AUTO_TEST_CASE(another_process_of_the_same_number_is_none_of_the_jobs) {
   JobAliveness jobs;
   begin("100", "S");
   jobs.follow_process("j", 60);
-  jobs.seen(proc.look());
+  jobs.on_view(proc.look());
   BOOST_TEST((jobs.alive("j") == true));
   begin("200", "S");
-  jobs.seen(proc.look());
+  jobs.on_view(proc.look());
   BOOST_TEST((jobs.alive("j") == false));
   jobs.follow_process("k", 60);
-  jobs.seen(proc.look());
+  jobs.on_view(proc.look());
   begin("200", "Z");
-  jobs.seen(proc.look());
+  jobs.on_view(proc.look());
   BOOST_TEST((jobs.alive("k") == false), "a zombie is gone");
 }
 
@@ -232,11 +232,11 @@ BOOST_AUTO_TEST_CASE(a_look_is_bounded_and_says_nothing_of_those_it_did_not_see)
   BOOST_TEST(view.cut);
   JobAliveness jobs;
   jobs.follow_process("j", 100);
-  jobs.seen(proc.look());
+  jobs.on_view(proc.look());
   BOOST_TEST((jobs.alive("j") == true));
   ProcessView nothing;
   nothing.cut = true;
-  jobs.seen(nothing);
+  jobs.on_view(nothing);
   BOOST_TEST(!jobs.alive("j").has_value());
 }
 
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(looks_take_no_more_than_their_share_and_what_is_old_says_no
   env.run();
   BOOST_TEST((watch->alive("4711") == true));
   std::string job;
-  watch->job_of(60, [&](std::string told) { job = std::move(told); });
+  watch->job_of(60, [&](std::string reported) { job = std::move(reported); });
   BOOST_TEST(job.empty(), "asked on another thread");
   env.run();
   BOOST_TEST(job == "4711");
@@ -271,8 +271,8 @@ BOOST_AUTO_TEST_CASE(a_question_that_hangs_is_answered_in_a_second) {
   io::testing::FakeEnv env;
   auto watch = std::move(*ProcessWatch::start(env, proc.root.string()));
   int answers = 0;
-  watch->job_of(60, [&](const std::string& told) { answers += told.empty(); });
-  env.advance(2 * kNsPerSecond);  // the loop hears of no work that is done
+  watch->job_of(60, [&](const std::string& reported) { answers += reported.empty(); });
+  env.advance(2 * kNsPerSecond);  // no completed work reaches the loop
   BOOST_TEST(answers == 1);
   env.run();
   BOOST_TEST(answers == 1);
@@ -291,11 +291,11 @@ BOOST_AUTO_TEST_CASE(a_job_is_gone_when_its_processes_are) {
   proc.write(80, "environ", "");
   jobs.follow_file("configured", status.st_dev, status.st_ino);
   jobs.follow_process("sender", 80);
-  jobs.seen(proc.look());
+  jobs.on_view(proc.look());
   for (const char* const job : {"4711", "configured", "sender"}) BOOST_TEST((jobs.alive(job) == true), job);
   BOOST_TEST(!jobs.alive("never seen").has_value());
   for (const char* const pid : {"60", "70", "80"}) fs::remove_all(proc.root / pid);
-  jobs.seen(proc.look());
+  jobs.on_view(proc.look());
   for (const char* const job : {"4711", "configured", "sender"}) BOOST_TEST((jobs.alive(job) == false), job);
 }
 

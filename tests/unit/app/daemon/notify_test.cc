@@ -25,7 +25,7 @@ ServiceEnvironment parsed(const std::map<std::string, std::string>& variables) {
       77);
 }
 
-// The service manager's end.
+// The service manager's end of the socket.
 class Manager {
  public:
   explicit Manager(const std::string& name) : name_(name) {
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(without_a_manager_nothing_is_said_and_one_that_went_away_is
 BOOST_AUTO_TEST_CASE(no_child_inherits_the_descriptors_or_the_variables) {
   int ends[2];
   BOOST_REQUIRE(::pipe(ends) == 0);
-  const int before = ::dup(3);  // whatever stands there comes back
+  const int before = ::dup(3);  // the descriptor that is open there is restored
   const int flags = before < 0 ? 0 : ::fcntl(3, F_GETFD);
   BOOST_REQUIRE(::dup2(ends[0], 3) == 3);
   setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);

@@ -40,9 +40,9 @@ BOOST_AUTO_TEST_CASE(an_engine_that_stays_at_one_batch_is_stuck_and_one_that_is_
   SelfWatch::Limits limits;
   limits.beat_every_ns = 20 * s;
   SelfWatch watch(limits);
-  watch.given(Part::kEngine, 0, "a batch");
-  for (TimeNs now = 0; now < 60 * s; now += 10 * s) {  // always one behind, each ten seconds one is done
-    watch.given(Part::kEngine, now, "another");
+  watch.started(Part::kEngine, 0, "a batch");
+  for (TimeNs now = 0; now < 60 * s; now += 10 * s) {  // always one task behind; each ten seconds one ends
+    watch.started(Part::kEngine, now, "another");
     watch.loop_beat(now);
     if (now > 0) watch.done(Part::kEngine, now);
     BOOST_TEST(said(watch.stuck(now)) == "nothing");
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(an_engine_that_stays_at_one_batch_is_stuck_and_one_that_is_
 
 BOOST_AUTO_TEST_CASE(long_work_that_gets_on_is_not_stuck) {
   SelfWatch watch;
-  watch.given(Part::kEngine, 0, "what the store had");
+  watch.started(Part::kEngine, 0, "what the store had");
   for (TimeNs now = 0; now < 100 * s; now += s) {
     watch.loop_beat(now);
     if (now % (15 * s) == 0) watch.gets_on(Part::kEngine, now);
@@ -69,8 +69,8 @@ BOOST_AUTO_TEST_CASE(long_work_that_gets_on_is_not_stuck) {
 BOOST_AUTO_TEST_CASE(a_store_that_hangs_or_fails_is_unhealthy_and_does_not_starve_the_watchdog) {
   SelfWatch watch;
   watch.loop_beat(0);
-  watch.given(Part::kStore, 0, "a commit");
-  watch.given(Part::kStore, 1 * s, "the next");
+  watch.started(Part::kStore, 0, "a commit");
+  watch.started(Part::kStore, 1 * s, "the next");
   watch.loop_beat(20 * s);
   watch.loop_beat(21 * s);
   BOOST_TEST(said(watch.unhealthy(21 * s)) == "the store has been at a commit for 21.0s");
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_store_that_hangs_or_fails_is_unhealthy_and_does_not_starv
   watch.loop_beat(23 * s);
   BOOST_TEST(said(watch.unhealthy(23 * s)) == "nothing");
   BOOST_TEST(watch.figures(23 * s).store_failed == 1u);
-  watch.done(Part::kStore, 24 * s);  // of nothing
+  watch.done(Part::kStore, 24 * s);  // no task was started
   BOOST_TEST(watch.figures(24 * s).store_done == 2u);
 }
 

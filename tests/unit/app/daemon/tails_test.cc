@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Workers that were told to hang take work and never come back with it, as where a mount is dead.
+// Workers that hang on request: they take work and never finish it, as on a dead mount.
 struct HangingEnv : io::testing::FakeEnv {
   struct HungWorker : io::Worker {
     HungWorker(HangingEnv& env_in, std::unique_ptr<io::Worker> real_in)
@@ -59,7 +59,7 @@ struct Bench {
         evidence[states[piece.stream].info.path] += piece.bytes;
       }
     };
-    options.complain = [this](const std::string& what) { told.push_back(what); };
+    options.complain = [this](const std::string& what) { reported.push_back(what); };
     tails = std::make_unique<Tails>(env, std::move(options));
   }
   ~Bench() {
@@ -100,7 +100,7 @@ struct Bench {
   StreamId next = 1;
   std::map<StreamId, StreamState> states;
   std::map<std::string, std::string> evidence;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   int changes = 0;
   std::unique_ptr<Tails> tails;
 };
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(a_tailer_that_hangs_is_left_behind_and_what_it_had_is_read_
   bench.pass(2 * kNsPerSecond);
   bench.write("a", "2 more\n");
   bench.env.hangs = true;
-  bench.pass(2 * kNsPerSecond);  // both are under way, for ever
+  bench.pass(2 * kNsPerSecond);  // both are in progress and never end
   bench.env.hangs = false;
   bench.change({bench.table("b")});
   BOOST_TEST(bench.changes == 0, "it is waited for");
@@ -144,9 +144,9 @@ BOOST_AUTO_TEST_CASE(a_tailer_that_hangs_is_left_behind_and_what_it_had_is_read_
   BOOST_TEST(bench.changes == 1);
   BOOST_TEST(bench.tails->left_behind() == 1u);
   BOOST_TEST(bench.env.abandoned == 1);
-  BOOST_REQUIRE(bench.told.size() >= 1u);
-  BOOST_TEST(bench.told.back().find("left to a thread that nobody waits for") != std::string::npos);
-  // It comes back, and what it brings counts for nothing; a table of the same files reads them.
+  BOOST_REQUIRE(bench.reported.size() >= 1u);
+  BOOST_TEST(bench.reported.back().find("left to a thread that nobody waits for") != std::string::npos);
+  // The hanging worker returns; its result is ignored. A table of the same files reads them.
   bench.change({bench.table("a"), bench.table("b")});
   bench.pass(kNsPerSecond);
   for (const auto& work : std::exchange(bench.env.stuck, {})) work();
@@ -155,13 +155,13 @@ BOOST_AUTO_TEST_CASE(a_tailer_that_hangs_is_left_behind_and_what_it_had_is_read_
   BOOST_TEST(bench.of("a") == "1 first\n2 more\n");
 }
 
-BOOST_AUTO_TEST_CASE(without_a_thread_it_is_told_and_tried_again) {
+BOOST_AUTO_TEST_CASE(without_a_thread_it_is_reported_and_tried_again) {
   Bench bench;
   bench.env.has_threads = false;
   bench.tails->start({bench.table("a")}, {});
   bench.pass(kNsPerSecond);
-  BOOST_REQUIRE(bench.told.size() >= 1u);
-  BOOST_TEST(bench.told.back().find("a thread for tail-0") != std::string::npos);
+  BOOST_REQUIRE(bench.reported.size() >= 1u);
+  BOOST_TEST(bench.reported.back().find("a thread for tail-0") != std::string::npos);
   bench.env.has_threads = true;
   bench.pass(6 * kNsPerSecond);
   BOOST_TEST(bench.of("a") == "1 first\n");

@@ -5,8 +5,8 @@
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 
+#include "../jobs/live_feed.h"
 #include "io/uv/env.h"
-#include "live_feed.h"
 
 using namespace culprit;
 using namespace culprit::app;
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An agent's store and uplink in a folder; nobody listens where it forwards to.
+// An agent's store and uplink in a folder; no collector listens at its address.
 class Host {
  public:
   Host() : folder_(fs::temp_directory_path() / fmt::format("culprit-uplink-{}", ::getpid())) {
@@ -49,7 +49,7 @@ class Host {
     options.status = [] { return peer::Status(); };
     uplink_ = std::move(*Uplink::start(*env_, std::move(options)));
   }
-  // Everything is condensed and written, as SIGTERM has it.
+  // Condenses and writes everything, as at SIGTERM.
   void finish() {
     uplink_->finish([this] { env_->stop(); });
     env_->run();
@@ -61,13 +61,13 @@ class Host {
 
   void write(PieceBatch batch) {
     const auto shared = std::make_shared<const PieceBatch>(std::move(batch));
-    uplink_->take(shared, {});
+    uplink_->append(shared, {});
     recorder_->append(shared, {});
   }
-  // Until it is condensed, and with it all that was before it.
+  // Returns when the batch and all earlier ones are condensed.
   void write_and_wait(PieceBatch batch) {
     const auto shared = std::make_shared<const PieceBatch>(std::move(batch));
-    uplink_->take(shared, [this] { env_->stop(); });
+    uplink_->append(shared, [this] { env_->stop(); });
     recorder_->append(shared, {});
     env_->run();
   }

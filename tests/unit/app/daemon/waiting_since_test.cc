@@ -14,12 +14,12 @@ BOOST_AUTO_TEST_CASE(what_waits_waits_since_it_was_written_and_not_since_the_las
   };
   const Look looks[] = {
       {5, 5, 100, kNoTime},     // idle
-      {5, 5, 90'000, kNoTime},  // for long
+      {5, 5, 90'000, kNoTime},  // idle for long
       {6, 5, 90'001, 90'001},   // something is written
-      {9, 5, 90'050, 90'001},   // and more
+      {9, 5, 90'050, 90'001},   // more is written
       {9, 7, 90'060, 90'060},   // a part is acknowledged
-      {9, 7, 90'090, 90'060},   // and no more
-      {9, 9, 90'100, kNoTime},  // all of it
+      {9, 7, 90'090, 90'060},   // no further acknowledgement
+      {9, 9, 90'100, kNoTime},  // all is acknowledged
       {10, 9, 95'000, 95'000},
   };
   WaitingSince since;

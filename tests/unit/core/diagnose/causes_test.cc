@@ -40,7 +40,7 @@ std::string leader(const std::vector<Row>& rows) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(what_lies_beneath_leads_although_it_is_told_some_seconds_late) {
+BOOST_AUTO_TEST_CASE(what_lies_beneath_leads_although_it_is_reported_some_seconds_late) {
   BOOST_TEST(leader({{"cuda error", Component::kCudaRuntime, 100}, {"xid", Component::kGpu, 102}}) == "xid");
   BOOST_TEST(leader({{"key error", Component::kUserCode, 100}, {"oom", Component::kHostMemory, 104}}) ==
              "oom");

@@ -9,7 +9,7 @@ namespace {
 
 Finding against(FindingSubject subject, std::string why) {
   Finding f;
-  f.detector = "comm";
+  f.detector = DetectorKind::kComm;
   f.subjects.push_back(std::move(subject));
   f.why.push_back(std::move(why));
   return f;

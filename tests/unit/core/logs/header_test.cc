@@ -14,7 +14,7 @@ constexpr TimeNs kModified = 1'763'700'000 * kNsPerSecond;  // 2025-11-21 04:40
 
 // "2026-11-21 02:12:09.123|level|host|rank|local|message"; a task is "3t", kernel time "+12.345", unknown
 // "-".
-std::string told(std::string_view line, const HeaderOptions& options = {0, kModified}) {
+std::string reported(std::string_view line, const HeaderOptions& options = {0, kModified}) {
   HeaderParser parser(options);
   const Header h = parser.parse(line);
   constexpr std::string_view kLevels[] = {"-", "debug", "info", "warning", "error", "fatal"};
@@ -32,7 +32,8 @@ struct Case {
 
 template <size_t N>
 void check(const Case (&cases)[N]) {
-  for (const Case& c : cases) BOOST_TEST(told(c.line) == c.expected, c.line << "\n  gave " << told(c.line));
+  for (const Case& c : cases)
+    BOOST_TEST(reported(c.line) == c.expected, c.line << "\n  gave " << reported(c.line));
 }
 
 BOOST_AUTO_TEST_CASE(prefixes_of_launchers_tell_the_place) {
@@ -129,7 +130,8 @@ BOOST_AUTO_TEST_CASE(threads_loggers_and_requests_belong_to_the_header) {
       "api.log.1.2015-10-18_13:53:08 2015-10-18 18:06:18.045 25746 INFO nova.compute.manager [-] msg",
       "container 2015-10-18 18:06:18.045 INFO msg"};
   for (const std::string_view line : headers)
-    BOOST_TEST(told(line) == "2015-10-18 18:06:18.045|info|-|-|-|msg", line << " gave " << told(line));
+    BOOST_TEST(reported(line) == "2015-10-18 18:06:18.045|info|-|-|-|msg",
+               line << " gave " << reported(line));
   check({{"10-18 18:06:18.045  1702  2395 E chatty  : msg", "2025-10-18 18:06:18.045|error|-|-|-|msg"},
          {"node-17 2015-10-18 18:06:18.045 INFO msg", "2015-10-18 18:06:18.045|info|node-17|-|-|msg"},
          {"Resumed 2015-10-18 18:06:18.045 from a.pt",
@@ -183,7 +185,7 @@ BOOST_AUTO_TEST_CASE(system_logs_tell_host_and_time) {
          {"1683900000123 msg", "2023-05-12 14:00:00.123|-|-|-|-|msg"}});
 }
 
-BOOST_AUTO_TEST_CASE(a_time_in_the_message_is_told_and_stays_there) {
+BOOST_AUTO_TEST_CASE(a_time_in_the_message_is_reported_and_stays_there) {
   constexpr std::string_view kLines[] = {
       "slurmstepd: error: *** STEP 1.0 ON r6 CANCELLED AT 2021-05-27T21:42:11 DUE TO TIME LIMIT ***",
       "100%|##| 4/4 [14:31<00:00, 219.64s/it][INFO|trainer.py:1339] 2021-05-27 21:42:11,000 >> x",
@@ -193,7 +195,7 @@ BOOST_AUTO_TEST_CASE(a_time_in_the_message_is_told_and_stays_there) {
       "Datetime: 2021-05-27 21:42:11",
       "10.0.0.1 - - [27/May/2021:23:42:11 +0200] \"GET / HTTP/1.1\" 200"};
   for (std::string_view line : kLines)
-    BOOST_TEST(told(line) == "2021-05-27 21:42:11.000|-|-|-|-|" + std::string(line));
+    BOOST_TEST(reported(line) == "2021-05-27 21:42:11.000|-|-|-|-|" + std::string(line));
 }
 
 BOOST_AUTO_TEST_CASE(what_only_looks_like_a_header_is_message) {
@@ -236,7 +238,7 @@ BOOST_AUTO_TEST_CASE(what_only_looks_like_a_header_is_message) {
                                          "12:30: lunch",
                                          "2026-13-45 99:00:00 msg",
                                          "2026-02-30 10:00:00 msg"};
-  for (std::string_view line : kLines) BOOST_TEST(told(line) == "-|-|-|-|-|" + std::string(line));
+  for (std::string_view line : kLines) BOOST_TEST(reported(line) == "-|-|-|-|-|" + std::string(line));
 }
 
 BOOST_AUTO_TEST_CASE(words_of_the_message_are_kept) {
@@ -289,7 +291,7 @@ BOOST_AUTO_TEST_CASE(each_prefix_of_a_line_is_parsed_within_bounds) {
   HeaderParser parser({0, kModified});
   for (size_t from = 0; from < line.size(); ++from)
     for (size_t size = 0; from + size <= line.size(); ++size) {
-      const std::string copy = line.substr(from, size);  // its own memory: a sanitizer sees a read behind it
+      const std::string copy = line.substr(from, size);  // own memory: a sanitizer detects a read beyond it
       BOOST_REQUIRE(parser.parse(copy).message <= copy.size());
     }
 }

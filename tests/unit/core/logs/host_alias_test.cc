@@ -46,9 +46,9 @@ BOOST_AUTO_TEST_CASE(hosts_that_are_only_spoken_of_are_no_other_names) {
     aliases.count("node-1", second, lines);
     return aliases.resolve({"node-0", "node-1", "node-7"}, {});
   };
-  BOOST_TEST((resolved(2, "node-8") == Names{}));    // a line or two
-  BOOST_TEST((resolved(90, "node-7") == Names{}));   // the same one
-  BOOST_TEST((resolved(90, "node-0") == Names{}));   // one that has logs of its own
+  BOOST_TEST((resolved(2, "node-8") == Names{}));    // too few lines
+  BOOST_TEST((resolved(90, "node-7") == Names{}));   // one alias of two hosts
+  BOOST_TEST((resolved(90, "node-0") == Names{}));   // a host with logs of its own
   BOOST_TEST((resolved(90, "node-8").size() == 2));  // all their lines
 }
 

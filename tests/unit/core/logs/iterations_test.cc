@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(single_lines_that_mention_steps_are_no_loop) {
   BOOST_TEST(scattered.track().empty());
 }
 
-BOOST_AUTO_TEST_CASE(the_iteration_under_way_is_told_by_time) {
+BOOST_AUTO_TEST_CASE(the_iteration_under_way_is_reported_by_time) {
   Iterations it;
   for (int i = 1; i <= 20; ++i) it.progress(0, 1, CounterKind::kNamed, at(i, i * 10));
   it.choose();

@@ -25,7 +25,7 @@ struct Random {
 }  // namespace
 
 namespace {
-// One object for all: what an earlier call left must not matter.
+// One object for all: earlier calls must have no effect.
 void check(const Sequence& now, const std::vector<Sequence>& others) {
   static Warp warp;
   std::vector<std::span<const uint32_t>> spans(others.begin(), others.end());
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(long_sequences_and_large_symbols_are_measured_too) {
   const Sequence a = random.sequence(300, 5), b = random.sequence(280, 5), c = random.sequence(200, 5);
   check(a, {b, c});
   check(c, {a, b, c});
-  // Their lower 16 bits are alike.
+  // Their lower 16 bits are equal.
   const Sequence low = random.sequence(100, 9), high = random.sequence(90, 9, 0x10000);
   check(low, {high, low});
 }

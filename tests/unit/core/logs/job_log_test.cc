@@ -27,7 +27,7 @@ struct Feeder {
   }
 };
 
-// A word for a number, with letters only: no mask takes it away.
+// A word for a number, of letters only: no mask changes it.
 std::string word(uint64_t n) {
   std::string out = "w";
   for (; n > 0; n /= 26) out += static_cast<char>('a' + n % 26);
@@ -36,7 +36,7 @@ std::string word(uint64_t n) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(forms_beyond_the_bound_count_as_one_and_are_told) {
+BOOST_AUTO_TEST_CASE(forms_beyond_the_bound_count_as_one_and_are_reported) {
   Feeder f;
   constexpr size_t kMore = 1000;
   std::string text;
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(writers_beyond_the_bound_share_a_bucket_that_belongs_to_no_
   BOOST_TEST(f.log.drops()[Drop::kWriters] == 10u);
 }
 
-BOOST_AUTO_TEST_CASE(hits_of_rules_beyond_the_bound_are_counted_and_told) {
+BOOST_AUTO_TEST_CASE(hits_of_rules_beyond_the_bound_are_counted_and_reported) {
   Feeder f;
   std::string text;
   for (int i = 0; i < 1005; ++i) text += "ValueError: bad shape\n";

@@ -42,7 +42,7 @@ std::string other_numbers(const std::string& text, Random& random) {
   return out;
 }
 
-// Forms by key; a key that meets two forms is told.
+// Forms by key; a key with two forms is reported.
 struct Forms {
   std::unordered_map<uint64_t, std::string> forms;
   uint64_t shared = 0;
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(messages_of_real_logs_with_equal_key_have_equal_forms) {
     BOOST_TEST_MESSAGE("CULPRIT_DATA is unset: passed over");
     return;
   }
-  constexpr uint64_t kLines = 20'000;  // of a file: its forms have come by then
+  constexpr uint64_t kLines = 20'000;  // of a file: all its forms have occurred by then
   Random random;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(data)) {
     const std::string name = entry.path().filename();

@@ -101,14 +101,14 @@ BOOST_AUTO_TEST_CASE(an_optional_part_in_brackets_makes_no_other_template) {
 }
 
 BOOST_AUTO_TEST_CASE(names_that_vary_between_the_same_words_are_values) {
-  const auto first = mine({"com.example.sync: the scheduler told me to run this job in 5 s",
-                           "com.example.backup: the scheduler told me to run this job in 7 s"});
+  const auto first = mine({"com.example.sync: the scheduler asked me to run this job in 5 s",
+                           "com.example.backup: the scheduler asked me to run this job in 7 s"});
   BOOST_REQUIRE_EQUAL(first.size(), 1u);
-  BOOST_CHECK_EQUAL(first.begin()->first, "<*>: the scheduler told me to run this job in <*>");
+  BOOST_CHECK_EQUAL(first.begin()->first, "<*>: the scheduler asked me to run this job in <*>");
   const auto several =
       mine({"copy of a.txt.gz is sent to the mirror", "copy of b-c 17 is sent to the mirror"});
   BOOST_CHECK_EQUAL(several.size(), 1u);
-  // A numbered name tells its kind.
+  // A numbered name has its kind in it.
   BOOST_CHECK_EQUAL(mine({"the link of port eth0 is up", "the link of port ib0 is up"}).size(), 2u);
 }
 
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_word_in_the_place_of_a_hole_is_a_value) {
   const auto found = mine({"login of user u17 from the console", "login of user admin from the console"});
   BOOST_REQUIRE_EQUAL(found.size(), 1u);
   BOOST_CHECK_EQUAL(found.begin()->first, "login of user <*> from the console");
-  // A word beside a hole has not taken its place, a word of trouble is no value.
+  // A word next to a hole is not its value; a word of trouble is no value.
   BOOST_CHECK_EQUAL(mine({"start of the worker 17", "start of the new worker 17"}).size(), 2u);
   BOOST_CHECK_EQUAL(mine({"state of the worker is 17", "state of the worker is failed"}).size(), 2u);
 }

@@ -9,8 +9,8 @@
 namespace culprit::logs {
 namespace {
 
-// "host rank local", "-" for what is not told.
-std::string told(const Placement& placement, std::string_view path) {
+// "host rank local", "-" for unknown ones.
+std::string reported(const Placement& placement, std::string_view path) {
   const PathOwner owner = placement.owner(path);
   return owner.host.value_or("-") + " " + (owner.rank ? std::to_string(*owner.rank) : "-") + " " +
          (owner.local ? std::to_string(*owner.local) : "-");
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(paths_of_launchers_tell_who_wrote) {
       {"llama-7f9c6d5b4-x2x1z/train.log", "llama-7f9c6d5b4-x2x1z - -"},
       {"nccl.node17.12345", "node17 - -"}};
   const Placement placement = made();
-  for (const auto& [path, expected] : kCases) BOOST_TEST(told(placement, path) == expected, path);
+  for (const auto& [path, expected] : kCases) BOOST_TEST(reported(placement, path) == expected, path);
 }
 
 BOOST_AUTO_TEST_CASE(names_of_a_jobs_artefacts_are_no_hosts) {
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(names_of_a_jobs_artefacts_are_no_hosts) {
                                 "",
                                 "/",
                                 "a//b"})
-    BOOST_TEST(told(placement, path) == "- - -", path);
+    BOOST_TEST(reported(placement, path) == "- - -", path);
 }
 
 BOOST_AUTO_TEST_CASE(the_one_folder_of_a_letter_and_a_number_is_no_host) {
@@ -127,17 +127,17 @@ BOOST_AUTO_TEST_CASE(the_users_patterns_win_in_both_spellings) {
     const Placement placement = made(pattern);
     BOOST_TEST(placement.has_host_pattern());
     BOOST_TEST(!placement.has_rank_pattern());
-    BOOST_TEST(told(placement, "node-3/worker_12.log") == "12 - -");
-    BOOST_TEST(told(placement, "node-3/other.log") == "- - -");
+    BOOST_TEST(reported(placement, "node-3/worker_12.log") == "12 - -");
+    BOOST_TEST(reported(placement, "node-3/other.log") == "- - -");
   }
   const Placement placement = made("", "_r(?<rank>[0-9]+)");
-  BOOST_TEST(told(placement, "node-3/x_r77.log") == "node-3 77 -");
-  BOOST_TEST(told(placement, "node-3/rank_5.log") == "node-3 - -");
+  BOOST_TEST(reported(placement, "node-3/x_r77.log") == "node-3 77 -");
+  BOOST_TEST(reported(placement, "node-3/rank_5.log") == "node-3 - -");
 }
 
 BOOST_AUTO_TEST_CASE(text_that_only_looks_like_a_group_is_kept) {
   const Placement placement = made(R"([(?<]x\(?<(?P<host>\w+))");
-  BOOST_TEST(told(placement, "<x<abc") == "abc - -");
+  BOOST_TEST(reported(placement, "<x<abc") == "abc - -");
 }
 
 BOOST_AUTO_TEST_CASE(a_file_name_loses_its_kinds_and_generations_however_many_they_are) {

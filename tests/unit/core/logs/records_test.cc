@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(a_chained_traceback_belongs_to_the_record_before) {
       "next\n");
   for (int i : {4, 6, 7, 8}) BOOST_TEST(f.batch.lines[i].continued);
   BOOST_TEST(!f.batch.lines[9].continued);
-  // Both exceptions may be known; both stand at the record's first line.
+  // Rules may know both exceptions; both are placed at the record's first line.
   BOOST_REQUIRE(f.log.rule_lines().size() == 2u);
   for (const RuleLine& line : f.log.rule_lines()) BOOST_TEST(line.place.line == 1u);
 }

@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(numbers_that_count_no_iteration_are_no_progress) {
     BOOST_TEST_CONTEXT(message) BOOST_TEST(!progress_of(message).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(exceptions_are_told_from_prose) {
+BOOST_AUTO_TEST_CASE(exceptions_are_distinguished_from_prose) {
   for (const char* yes : {"ValueError: bad shape", "torch.distributed.DistBackendError: timed out",
                           "KeyError: 'x'", "KeyboardInterrupt", "my.pkg.BrokenException: no"})
     BOOST_TEST_CONTEXT(yes) BOOST_TEST((shape(yes).kind == ShapeKind::kException));

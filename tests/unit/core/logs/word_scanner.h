@@ -1,5 +1,5 @@
-// Finds "rules" by words alone, in the place of core/rules: 0 where a message tells of an error, 1 where it
-// has an exit code, 2 (a general one) where either stands.
+// Finds "rules" by words only, in place of core/rules: 0 for a message about an error, 1 for an exit code, 2
+// (a general rule) for either.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace culprit::logs {
 class WordScanner final : public LineScanner {
  public:
   void begin(std::string_view) override {}
-  void take(const ScannedText& line, LogBatch& batch) override {
+  void on_line(const ScannedText& line, LogBatch& batch) override {
     const bool error = line.message.find("Error: ") != std::string_view::npos;
     const bool code = line.message.find("exitcode") != std::string_view::npos;
     if (error) add(line, batch, 0, false);
@@ -24,7 +24,7 @@ class WordScanner final : public LineScanner {
   static void add(const ScannedText& line, LogBatch& batch, uint32_t rule, bool general) {
     const auto first = static_cast<uint32_t>(batch.holes.size());
     batch.holes.push_back(line.message.substr(0, 3));
-    batch.hits.push_back({line.index, rule, first, 1, Known::kFault, line.level, general, line.kernel});
+    batch.hits.push_back({line.index, rule, first, 1, Meaning::kFault, line.level, general, line.kernel});
   }
 };
 

@@ -1,5 +1,5 @@
-// The ways round a sandbox that stock Lua leaves, and others found since: each ends within its budgets, with
-// a sentence, and as the kind of overrun that it is.
+// Known ways around a sandbox with stock Lua, and others found since. Each must end within its budgets, with
+// a sentence and the right kind of overrun.
 #include <fmt/format.h>
 
 #include <boost/test/unit_test.hpp>
@@ -16,7 +16,7 @@ struct Attack {
   Overrun overrun = Overrun::kNone;
 };
 
-// A single call of C may begin just below the budget: a text is at most this long, and costs so much.
+// A single C call may begin just below the budget: a text has at most this length, and this cost.
 constexpr uint64_t kLastCall = 20'000;
 
 struct Tried {
@@ -75,7 +75,7 @@ void check(const Attack& attack, const Tried& tried, const Budget& budget) {
 
 constexpr Overrun kLong = Overrun::kInstructions, kBig = Overrun::kMemory;
 
-// Of OPERATIONS.md, then others.
+// First those of OPERATIONS.md, then others.
 constexpr Attack kAttacks[] = {
     {"pcall in a loop", "while true do pcall(function() while true do end end) end",
      "nil value (global 'pcall')"},
@@ -117,7 +117,7 @@ constexpr Attack kAttacks[] = {
     {"copies of long texts",
      "local s = 'x' for i = 1, 12 do s = s .. s end while true do local c = s:upper() end",
      "copied more than 64 MiB", kBig},
-    {"small texts beside a full state",
+    {"small texts next to a full state",
      "local t, n = {}, 0 while n < 990 do n = n + 1 t[n] = string.format('%s%d', "
      "('x%s'):format(string.format('%99s', n)), n) end local k = {} for i = 1, 1e9 do k[i % 999] = {'' .. i} "
      "end",
@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(walking_a_guarded_table_gives_no_way_to_change_it) {
         "local f, t = pairs(string) t.x = 1", "local f, t, k = pairs(event or string) k.x = 1",
         "local k, v = next(string) string[k] = nil"})
     BOOST_TEST(load(walk).failed, walk);
-  // And it is walked: what is given can be listed.
+  // Iteration is allowed: the functions of a library can be listed.
   BOOST_TEST(!load("local n = 0 for k in pairs(string) do n = n + 1 end assert(n == 7)").failed);
   BOOST_TEST(!load("assert(next(math) ~= nil)").failed);
 }

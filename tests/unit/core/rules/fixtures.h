@@ -1,4 +1,4 @@
-// What the tests of rules share: rules written short, and what loading them says.
+// Common helpers of the tests of rules: short rules, and the errors of loading them.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace culprit::rules {
 
-// A whole rule that fires on "fault <n>"; `more` holds further keys, or other values of these (the last
+// A whole rule that fires on "fault <n>"; `more` has further keys, or other values of these (the last one
 // counts).
 inline std::string rule_text(std::string_view id, std::string_view more = "") {
   return fmt::format(
@@ -29,7 +29,7 @@ inline std::shared_ptr<Ruleset> load_all(const std::vector<RuleText>& files, std
   return nullptr;
 }
 
-// All that the loader says of one file "a.lua"; empty where it takes it.
+// All errors of the loader for one file "a.lua"; empty: none.
 inline std::string errors_of(const std::string& text) {
   std::string errors;
   load_all({{"a.lua", text}}, &errors);

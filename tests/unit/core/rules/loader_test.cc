@@ -22,7 +22,7 @@ std::string changed(std::string_view from, std::string_view to) {
 
 struct Case {
   std::string_view from, to;
-  std::string_view error;  // the beginning of what is told, without "a.lua:"
+  std::string_view error;  // the beginning of the error, without "a.lua:"
 };
 
 void check(const std::vector<Case>& cases) {
@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(a_miss_example_at_which_the_function_fails_proves_nothing) 
       std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(all_errors_of_all_files_are_told_in_order_and_nothing_is_taken) {
+BOOST_AUTO_TEST_CASE(all_errors_of_all_files_are_reported_in_order_and_nothing_is_taken) {
   std::string errors;
   const auto set = load_all({{"b.lua", rule_text("b.b", "wrong = 1, window = { span = 'x' },")},
                              {"a.lua", rule_text("a.a") + "rule { id = 'a.c' }"},
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_family_of_rules_is_a_loop_and_its_errors_name_the_call) {
   BOOST_REQUIRE(set);
   BOOST_TEST(set->rules()[1].id == "f.x2");
   BOOST_TEST(static_cast<int>(set->rules()[1].component) == static_cast<int>(Component::kPcie));
-  // A key that is computed elsewhere has no place of its own: the call's is told, without a caret.
+  // A computed key has no position of its own: the call's position is reported, without a caret.
   const std::string computed = "local t = { id = \"a.b\" }\nt.ingine = 1\nrule(t)\n";
   BOOST_TEST(
       errors_of(computed).find("a.lua:3:1: error[unknown-key]: 'ingine' is no key of a rule; did you mean "
@@ -211,14 +211,14 @@ BOOST_AUTO_TEST_CASE(an_override_changes_what_it_may_and_nothing_else) {
              std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(a_rule_beside_a_broken_one_that_it_needs_is_not_blamed) {
+BOOST_AUTO_TEST_CASE(a_rule_next_to_a_broken_one_that_it_needs_is_not_blamed) {
   const std::string errors = errors_of(rule_text("a.a", "wrong = 1,") +
                                        rule_text("a.b", "window = { span = '1s', after = 'a.a' },"));
   BOOST_TEST(errors.find("unknown-key") != std::string::npos);
   BOOST_TEST(errors.find("example") == std::string::npos, errors);
 }
 
-BOOST_AUTO_TEST_CASE(the_errors_told_of_one_file_are_bounded_and_that_is_told) {
+BOOST_AUTO_TEST_CASE(the_errors_reported_of_one_file_are_bounded_and_that_is_reported) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "rule { id = 'a.b', wrong = 1 }\n";
   const std::string errors = errors_of(text);
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(line_ends_of_every_kind_and_a_mark_give_the_same_places) {
   BOOST_TEST(errors_of("\xef\xbb\xbf" + changed("t", "t")) == "");
 }
 
-BOOST_AUTO_TEST_CASE(hostile_texts_are_told_in_one_line_each) {
+BOOST_AUTO_TEST_CASE(hostile_texts_are_reported_in_one_line_each) {
   const struct {
     std::string text;
     std::string_view error;

@@ -33,9 +33,9 @@ Rule rule_of(std::vector<Pattern> any) {
   return out;
 }
 
-// For each line the rules found in it, "0(hole,hole) 3()"; only lines that the scanner wants are given to it.
+// For each line the rules found in it, "0(hole,hole) 3()"; only lines that the scanner selects are tried.
 std::vector<std::string> scan(const std::vector<Rule>& rules, std::string_view block,
-                              Source source = Source::kLog) {
+                              TextSource source = TextSource::kLog) {
   const auto matcher = Matcher::create(rules);
   BOOST_REQUIRE_MESSAGE(matcher.has_value(), matcher.error().text);
   Scanner scanner(*matcher);
@@ -66,13 +66,13 @@ BOOST_AUTO_TEST_CASE(a_template_is_searched_and_its_holes_take_as_little_as_they
   } cases[] = {
       {"Xid (PCI:<pci>): <n>, <_>", "NVRM: Xid (PCI:0000:9b:00): 79, pid=1", "0(0000:9b:00,79,) "},
       {"from <a> to <b>", "went from x to y to z",
-       "0(x,y to z,) "},  // the last one takes the rest of the line
+       "0(x,y to z,) "},  // the last hole takes the rest of the line
       {"from <a> to <b> end", "from x to y end end",
-       "0(x,y,) "},  // not the last in the template: as few as can be
+       "0(x,y,) "},  // a hole before the end is as short as possible
       {"<a> failed", "disk sda failed twice, failed", "0(disk sda,) "},
       {"code <a>", "code ", ""},  // one or more
       {"code <a>", "code", ""},
-      {"[x] (a|b)* <a>", "[x] (a|b)* y", "0(y,) "},  // no character of a regex means anything
+      {"[x] (a|b)* <a>", "[x] (a|b)* y", "0(y,) "},  // characters of a regex have no special meaning
       {"a << b <a>", "a < b c", "0(c,) "},
       {"rank <*> of <_> lost", "rank 1 of 2 lost", "0() "},
       {"<a><b> gone", "xyz gone", "0(x,yz,) "},
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(required_literals_are_few_and_long) {
       {"(?:abc)+", {"abc"}},
       {"abc|d", {}},
       {"(", {}},
-      {"\\x00\\x00abc\\x00defg", {"defg"}},  // Vectorscan takes no literal that begins with a NUL
+      {"\\x00\\x00abc\\x00defg", {"defg"}},  // Vectorscan accepts no literal that begins with a NUL
       {"ab\\x00cd", {}},
       {"(?:0123456789abcdef){1000}",
        {"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}},  // nor a very long one
@@ -170,10 +170,10 @@ BOOST_AUTO_TEST_CASE(a_general_rule_gives_way_on_the_same_line_alone) {
 
 BOOST_AUTO_TEST_CASE(a_rule_looks_at_its_own_sources_alone) {
   Rule kernel = rule_of({regex_pattern("error")});
-  kernel.sources = bit(Source::kKernel) | bit(Source::kFinding);
-  BOOST_TEST(scan({kernel}, "error", Source::kLog)[0] == "");
-  BOOST_TEST(scan({kernel}, "error", Source::kKernel)[0] == "0() ");
-  BOOST_TEST(scan({kernel}, "error", Source::kFinding)[0] == "0() ");
+  kernel.sources = bit(TextSource::kKernel) | bit(TextSource::kFinding);
+  BOOST_TEST(scan({kernel}, "error", TextSource::kLog)[0] == "");
+  BOOST_TEST(scan({kernel}, "error", TextSource::kKernel)[0] == "0() ");
+  BOOST_TEST(scan({kernel}, "error", TextSource::kFinding)[0] == "0() ");
 }
 
 BOOST_AUTO_TEST_CASE(a_disabled_rule_is_found_nowhere_and_one_without_literals_everywhere) {
@@ -188,12 +188,12 @@ BOOST_AUTO_TEST_CASE(a_rule_may_look_at_the_message_only) {
   Scanner scanner(*Matcher::create(std::vector<Rule>{rule_of({regex_pattern("^node")})}));
   const std::string_view line = "node-1: a node";
   scanner.begin(line);
-  BOOST_TEST(scanner.match(0, line.size(), line.substr(8), Source::kLog).empty());
+  BOOST_TEST(scanner.match(0, line.size(), line.substr(8), TextSource::kLog).empty());
   scanner.begin(line);
-  BOOST_TEST(scanner.match(0, line.size(), line.substr(10), Source::kLog).size() == 1u);
+  BOOST_TEST(scanner.match(0, line.size(), line.substr(10), TextSource::kLog).size() == 1u);
 }
 
-// The longer ones are looked for by the shorter: "80cb8002" stands in all but the last.
+// A shorter literal finds the longer ones: "80cb8002" is in all but the last.
 BOOST_AUTO_TEST_CASE(a_literal_that_stands_in_another_hides_neither_rule) {
   const std::vector<Rule> rules = {
       rule_of({regex_pattern("code 0x80cb8002")}), rule_of({regex_pattern("80cb8002")}),
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(a_literal_that_stands_in_another_hides_neither_rule) {
   for (const auto& c : cases) BOOST_TEST(first(rules, c.line) == c.found, c.line);
 }
 
-// A line that has one is verified by a regex: healthy lines are full of these.
+// A line with such a word is verified by a regex: healthy lines have many of these words.
 BOOST_AUTO_TEST_CASE(the_shipped_rules_look_for_no_everyday_word) {
   const std::set<std::string> words = {"device", "devices", "rank",  "step",   "loss",  "epoch", "iteration",
                                        "worker", "memory",  "batch", "socket", "init",  "data",  "model",
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(no_rules_find_nothing) { BOOST_TEST(first({}, "any line") =
 
 namespace {
 
-// Lines and patterns of few letters, so that they meet; upper case, NUL, bytes that are no UTF-8.
+// Lines and patterns of few letters, so that matches occur; upper case, NUL, invalid UTF-8.
 class Generator {
  public:
   explicit Generator(unsigned seed) : random_(seed) {}
@@ -274,7 +274,7 @@ class Generator {
 
 }  // namespace
 
-// The scanner looks only where a literal stands; trying every pattern on every line has to find the same.
+// The scanner tries patterns only at literals; trying every pattern on every line must give the same result.
 BOOST_AUTO_TEST_CASE(the_literals_lose_no_line) {
   size_t supported = 0, found = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {

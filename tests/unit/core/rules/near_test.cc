@@ -26,7 +26,7 @@ std::shared_ptr<Ruleset> rules_of(const std::string& text) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(where_a_rule_stopped_fitting_a_line_is_told) {
+BOOST_AUTO_TEST_CASE(where_a_rule_stopped_fitting_a_line_is_reported) {
   const auto set =
       rules_of(rule("a.template", "template = \"port <port> flapped <n> times\"", "port a flapped 3 times") +
                rule("a.regex", "regex = [[disk (?P<d>\\w+) (?:failed|went) away at sector \\d+]]",
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(where_a_rule_stopped_fitting_a_line_is_told) {
   };
   for (const auto& row : rows) {
     BOOST_TEST_CONTEXT(row.line << " " << row.id) {
-      const auto near = nearest_rules(*set, row.line, Source::kLog, 10);
+      const auto near = nearest_rules(*set, row.line, TextSource::kLog, 10);
       const auto found = std::find_if(near.begin(), near.end(),
                                       [&](const NearRule& n) { return set->rules()[n.rule].id == row.id; });
       BOOST_REQUIRE((found != near.end()));
@@ -64,5 +64,5 @@ BOOST_AUTO_TEST_CASE(where_a_rule_stopped_fitting_a_line_is_told) {
 BOOST_AUTO_TEST_CASE(rules_that_share_nothing_with_a_line_are_not_near) {
   const auto set = rules_of(rule("a.b", "template = \"port <port> flapped\"", "port a flapped"));
   for (const char* line : {"", "step 1 ok", "p", "the loss is 2.31"})
-    BOOST_TEST_CONTEXT(line) BOOST_TEST(nearest_rules(*set, line, Source::kLog, 10).empty());
+    BOOST_TEST_CONTEXT(line) BOOST_TEST(nearest_rules(*set, line, TextSource::kLog, 10).empty());
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr TimeNs kStart = 1'763'690'000 * kNsPerSecond;
 
-// A rule that fires on any hit its window lets through; its examples are made to prove it.
+// A rule that fires on any hit that its window accepts; its examples match.
 std::string windowed(std::string_view id, std::string_view window, std::string_view more = "") {
   return rule_text(
       id, fmt::format("window = {{ {} }}, examples = {{ hit = {{ {} }}, miss = {{ \"fine\" }} }}, {}", window,
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(distinct_counts_values_and_lacking_ones_not) {
 BOOST_AUTO_TEST_CASE(after_and_unless_ask_whether_the_other_fired_for_the_same) {
   const std::string other = rule_text("o.o");
   for (const bool after : {true, false}) {
-    // Both have the same wording; the other comes later in order of ids, and so fires after this one.
+    // Both have the same wording; the other one follows in order of ids, and so fires after this one.
     Fed fed(rule_text("o.o") +
             rule_text("a.b",
                       fmt::format("window = {{ span = '10s', {} = 'o.o' }}, examples = {{ hit = {{ \"fault "
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(hits_out_of_order_count_as_if_they_had_come_in_order) {
   BOOST_REQUIRE(firing.has_value());
   BOOST_TEST(firing->first_ns == kStart + 95 * kNsPerSecond);
   BOOST_TEST(firing->last_ns == kStart + 100 * kNsPerSecond);
-  // One from long before joins nothing, and that is counted.
+  // A much earlier hit is not counted in a window, and the drop is counted.
   BOOST_TEST(fed.run.dropped() == 0u);
   BOOST_TEST(!fed.hit("a.b", 1).has_value());
   BOOST_TEST(fed.run.dropped() == 1u);
@@ -179,8 +179,8 @@ BOOST_AUTO_TEST_CASE(windows_are_bounded_whatever_the_number_of_keys_and_hits) {
   for (size_t i = 0; i < kHosts; ++i) fed.hit("a.b", 0, on(fmt::format("h{}", i)));
   BOOST_TEST(fed.run.entries() == kMost);
   BOOST_TEST(fed.run.dropped() == kHosts - kMost);
-  BOOST_TEST(fed.hit("a.b", 1, on("h0")).has_value());  // those that there are go on
-  // Once they are stale, new ones find room.
+  BOOST_TEST(fed.hit("a.b", 1, on("h0")).has_value());  // existing windows continue
+  // Once they are stale, there is room for new ones.
   size_t fired = 0;
   for (size_t i = 0; i < 10'000; ++i) fired += fed.hit("a.b", 7200, on("new")).has_value();
   BOOST_TEST(fired > 5000u);
@@ -212,10 +212,10 @@ BOOST_AUTO_TEST_CASE(no_line_is_too_long_for_a_function) {
   BOOST_TEST(fed.run.troubles().empty());
 }
 
-BOOST_AUTO_TEST_CASE(three_overruns_quarantine_a_rule_and_that_is_told) {
+BOOST_AUTO_TEST_CASE(three_overruns_quarantine_a_rule_and_that_is_reported) {
   Fed fed(rule_text("a.b", "when = function(e) while e.n == '7' do end return true end,") + rule_text("a.c"));
   for (int i = 1; i <= 3; ++i) {
-    BOOST_TEST(fed.hit("a.b", i).has_value());  // others are evaluated until the third
+    BOOST_TEST(fed.hit("a.b", i).has_value());  // other subjects are evaluated until the third
     BOOST_TEST(!fed.hit("a.b", i, saying("7")).has_value());
     BOOST_REQUIRE(fed.run.troubles().size() == 1u);
     BOOST_TEST(fed.run.troubles()[0].overruns == static_cast<uint64_t>(i));
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(three_overruns_quarantine_a_rule_and_that_is_told) {
   BOOST_TEST(fed.hit("a.c", 4).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(an_error_is_counted_and_told_and_quarantines_nothing) {
+BOOST_AUTO_TEST_CASE(an_error_is_counted_and_reported_and_quarantines_nothing) {
   Fed fed(rule_text("a.b", "when = function(e) if e.n == '7' then error('why') end return true end,"));
   for (int i = 0; i < 10; ++i) BOOST_TEST(!fed.hit("a.b", i, saying("7")).has_value());
   BOOST_REQUIRE(fed.run.troubles().size() == 1u);
@@ -262,7 +262,7 @@ BOOST_AUTO_TEST_CASE(a_reload_keeps_what_unchanged_rules_remember_and_forgets_ch
   fed.hit("a.window", 0);
   fed.run.overrun("a.window");
   std::string errors;
-  // A rule before the others moves all indices.
+  // A rule before the others shifts all indices.
   const auto next = load_all({{"a.lua", rule_text("a.a") + text("20s", "two")}}, &errors);
   BOOST_REQUIRE_MESSAGE(next, errors);
   fed.run.replace(next);
@@ -287,7 +287,7 @@ BOOST_AUTO_TEST_CASE(a_reload_keeps_the_quarantine_of_an_unchanged_rule_alone) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(what_the_shell_told_of_a_rule_outlives_a_clearing_and_ends_with_its_text) {
+BOOST_AUTO_TEST_CASE(what_the_shell_reported_of_a_rule_outlives_a_clearing_and_ends_with_its_text) {
   const std::string before = rule_text("a.b", "when = function() return true end,");
   for (const bool crashed : {true, false}) {
     Fed fed(before);
@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(what_the_shell_told_of_a_rule_outlives_a_clearing_and_ends_
   }
 }
 
-BOOST_AUTO_TEST_CASE(whoever_watches_functions_sees_each_call_and_no_other_rule) {
+BOOST_AUTO_TEST_CASE(a_watcher_of_functions_sees_each_call_and_no_other_rule) {
   struct Seen : FunctionWatch {
     std::string calls;
     void enter(const Rule& rule) override { calls += rule.id + "("; }
@@ -327,7 +327,7 @@ BOOST_AUTO_TEST_CASE(whoever_watches_functions_sees_each_call_and_no_other_rule)
             rule_text("a.c", "when = function() return true end,")}});
   BOOST_REQUIRE(set);
   RuleRun run(set, &seen);
-  for (uint32_t rule : {0u, 1u, 2u}) {  // the second one raises an error: it is left as well
+  for (uint32_t rule : {0u, 1u, 2u}) {  // the second one raises an error: it ends as well
     RuleHit hit;
     hit.rule = rule;
     hit.text = "fault 7";

@@ -1,4 +1,4 @@
-// What the sandbox promises beside surviving attacks (attacks_test.cc).
+// Properties of the sandbox other than those in attacks_test.cc.
 #include "core/rules/sandbox.h"
 
 #include <fmt/format.h>
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(an_overrun_leaves_the_next_call_a_full_budget) {
 }
 
 BOOST_AUTO_TEST_CASE(an_error_after_a_collection_of_garbage_is_no_overrun) {
-  // Garbage fills the state until memory is refused, is collected, and the call goes on.
+  // Garbage fills the state until an allocation fails, is collected, and the call continues.
   When when(
       "local s = 'x' for i = 1, 12 do s = s .. s end local keep = {} for i = 1, 800 do keep[i] = s:upper() "
       "end "
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(what_a_function_keeps_between_calls_is_bounded) {
   BOOST_TEST(most <= kCallBudget.live_bytes + (64 << 10));
 }
 
-BOOST_AUTO_TEST_CASE(a_chunk_that_is_no_lua_is_told_as_such) {
+BOOST_AUTO_TEST_CASE(a_chunk_that_is_no_lua_is_reported_as_such) {
   for (const char* text :
        {"x =", "goto a", "break", "local t <wrong> = 1", "::a:: ::a::", "'", "[[", "\\", "\x1b"}) {
     Sandbox sandbox;

@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(a_restricted_scanner_finds_of_its_rules_what_the_whole_one_
       for (const std::string& text : *texts) {
         whole.begin(text);
         restricted.begin(text);
-        for (const Source source : {Source::kLog, Source::kKernel}) {
+        for (const TextSource source : {TextSource::kLog, TextSource::kKernel}) {
           const bool expected = has(whole.match(0, text.size(), text, source), i);
           BOOST_TEST(has(restricted.match(0, text.size(), text, source), i) == expected,
                      set->rules()[i].id << ": " << text);

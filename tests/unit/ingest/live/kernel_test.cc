@@ -19,7 +19,7 @@ namespace {
 
 constexpr TimeNs kBoot = 1'763'690'000 * kNsPerSecond;
 
-// What the kernel would do: records with numbers, the oldest overwritten where there are too many.
+// Acts as the kernel: numbered records, the oldest overwritten when there are too many.
 struct Buffer {
   std::map<uint64_t, std::string> records;
   uint64_t next = 0;
@@ -44,7 +44,7 @@ class FakeDevice : public KernelDevice {
       at_ = oldest;
       return -EPIPE;
     }
-    const std::string& raw = buffer_->records[at_++];  // as the kernel: it goes on also where it refuses
+    const std::string& raw = buffer_->records[at_++];  // like the kernel: it advances also when it refuses
     if (raw.size() > size) return -EINVAL;
     raw.copy(out, raw.size());
     return static_cast<int64_t>(raw.size());
@@ -71,7 +71,7 @@ struct Host {
   FakeDevice* device = nullptr;
   size_t pieces = 0;
 
-  // `at`: where the descriptor stands, as handed over.
+  // `at`: position of the descriptor from systemd.
   void start(uint64_t at = 0) {
     std::vector<StreamState> known;
     for (const auto& [id, state] : states) known.push_back(state);
@@ -81,10 +81,10 @@ struct Host {
                                       known);
   }
 
-  KernelLog::Outcome read(bool stored = true, size_t budget = 256 << 10) {
+  KernelLog::KernelRead read(bool stored = true, size_t budget = 256 << 10) {
     if (!log) start();
     const TimeNs mono = 5000 * kNsPerSecond;
-    KernelLog::Outcome out = log->read({kBoot + mono, mono, budget});
+    KernelLog::KernelRead out = log->read({kBoot + mono, mono, budget});
     if (!stored) return out;
     for (const StreamInfo& info : out.batch.opened) states[info.id].info = info;
     for (const Piece& piece : out.batch.pieces) {
@@ -131,8 +131,8 @@ BOOST_AUTO_TEST_CASE(what_was_read_and_not_stored_is_read_again_and_nothing_twic
   host.print(10);
   host.read();
   host.print(5);
-  host.read(false);              // killed before the store had it
-  host.start(host.buffer.next);  // systemd's descriptor stands behind it
+  host.read(false);              // killed before the store has it
+  host.start(host.buffer.next);  // systemd's descriptor is after it
   host.print(2);
   host.read();
   BOOST_TEST(host.evidence[3] == host.all(0, 17));
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(overwritten_records_are_a_gap_of_as_many) {
   host.read();
   BOOST_TEST(host.evidence[3] == host.all(0, 4) + host.all(19, 29));
   BOOST_TEST(host.missing[3] == 15u);
-  host.start(0);  // while the daemon was away, too
+  host.start(0);  // also while the daemon was not running
   host.print(12);
   host.read();
   BOOST_TEST(host.missing[3] == 17u);
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(another_boot_is_another_source) {
   BOOST_TEST(host.states[3].ended);
   BOOST_TEST(host.evidence[4] == host.all(0, 3));
   BOOST_TEST(host.missing.empty());
-  host.start();  // and the ended one is let be
+  host.start();  // the ended stream is not used again
   host.print(1);
   host.read();
   BOOST_TEST(host.evidence[4] == host.all(0, 4));
@@ -203,19 +203,19 @@ BOOST_AUTO_TEST_CASE(a_storm_comes_in_rounds_of_a_budget_and_in_bounded_pieces) 
   BOOST_TEST(host.evidence[3] == host.all(0, 20'000));
 }
 
-BOOST_AUTO_TEST_CASE(a_device_that_fails_is_told) {
+BOOST_AUTO_TEST_CASE(a_device_that_fails_is_reported) {
   for (const int error : {EIO, ENODEV, EPIPE, EINVAL}) {
     Host host;
     host.start();
     host.device->error = error;
-    const KernelLog::Outcome out = host.read();
+    const KernelLog::KernelRead out = host.read();
     BOOST_REQUIRE(out.error.has_value());
     BOOST_TEST(out.error->text.find("/dev/kmsg: ") == 0u);
     BOOST_TEST(!out.more);
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_device_that_may_not_be_opened_is_told_with_what_mends_it) {
+BOOST_AUTO_TEST_CASE(a_device_that_may_not_be_opened_is_reported_with_what_mends_it) {
   const auto missing = open_kernel_device("/dev/nowhere");
   BOOST_REQUIRE(!missing);
   BOOST_TEST(missing.error().text == "/dev/nowhere: no such file or directory");
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(a_descriptor_handed_over_is_read_without_waiting) {
   BOOST_TEST(log.read({kBoot, 0}).batch.pieces.empty());
   const std::string raw = "4,7,100,-;one\n SUBSYSTEM=pci\n DEVICE=+pci:0000:9b:00.0\n";
   BOOST_REQUIRE(write(pair[1], raw.data(), raw.size()) == static_cast<ssize_t>(raw.size()));
-  const KernelLog::Outcome out = log.read({kBoot, 0});
+  const KernelLog::KernelRead out = log.read({kBoot, 0});
   BOOST_REQUIRE_EQUAL(out.batch.pieces.size(), 1u);
   BOOST_TEST(out.batch.pieces[0].bytes == raw);
   close(pair[1]);
@@ -249,7 +249,7 @@ BOOST_AUTO_TEST_CASE(this_machines_kernel_is_read_where_it_may_be) {
   }
   KernelLog log(std::move(*device), {[] { return StreamId{1}; }, boot_fingerprint()}, {});
   std::string bytes;
-  KernelLog::Outcome out;
+  KernelLog::KernelRead out;
   do {
     out = log.read({kBoot, 0});
     BOOST_REQUIRE(!out.error);
@@ -315,7 +315,7 @@ BOOST_AUTO_TEST_CASE(the_engine_reads_a_line_with_its_time) {
       {"4,7,0,-;\n", "2025-11-21T01:53:20.000000+00:00 kernel: \n", kBoot},
       {"4,7,1500000,-;no clock\n", "kernel: no clock\n", kNoTime},
       {"4,7,18446744073709551615,-;never\n", "kernel: never\n", kBoot},
-      {"12,7,0,-;NVRM: Xid (PCI:0000:9b:00): 79, forged\n", "", kBoot},  // a program wrote it
+      {"12,7,0,-;NVRM: Xid (PCI:0000:9b:00): 79, forged\n", "", kBoot},  // written by a program
       {"30,7,0,-;systemd[1]: Started.\n", "", kBoot},
       {"garbage\n", "", kBoot},
   };

@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(the_example_runs_with_and_without_a_daemon) {
   BOOST_TEST(output_of("SLURM_JOB_ID=4711 " CULPRIT_RING_EXAMPLE " " + folder.path()) ==
              "100 steps, 0 records dropped\n");
   RingReader reader({folder.path(), [] { return StreamId{1}; }, {}}, {});
-  const RingReader::Outcome out = reader.round({1, 1});
+  const RingReader::RingRead out = reader.round({1, 1});
   BOOST_REQUIRE_EQUAL(out.batch.opened.size(), 1u);
   BOOST_TEST(out.batch.opened[0].job == "4711");
   BOOST_TEST(out.batch.bytes() == 201u * 64);
@@ -43,9 +43,9 @@ BOOST_AUTO_TEST_CASE(the_header_compiles_as_strict_c_and_as_old_cxx) {
   FILE* out = fopen(late.c_str(), "w");
   fputs("#include <stdio.h>\n#include <culprit/ring.h>\nint main(void) { return 0; }\n", out);
   fclose(out);
-  const std::string told =
+  const std::string reported =
       output_of("cc -std=c99" + common + late + " 2>&1 | grep -c 'define _DEFAULT_SOURCE'");
-  BOOST_TEST(told != "0\n");
+  BOOST_TEST(reported != "0\n");
 }
 
 }  // namespace

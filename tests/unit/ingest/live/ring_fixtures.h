@@ -1,6 +1,6 @@
-// What tests of rings share: a folder of its own, a reader with a store that forgets nothing, and numbered
-// records. The tests' own process is a producer too, so the lock that ring.h holds is not seen by the reader
-// here (a lock is never one's own); tests of it fork.
+// Common helpers of the tests of rings: a temporary folder, a reader with a store that keeps everything, and
+// numbered records. The test process is a producer too, so its reader does not see the lock of ring.h (a
+// process never sees its own lock); tests of the lock fork.
 #pragma once
 
 #include "culprit/ring.h"
@@ -60,7 +60,7 @@ inline std::vector<uint64_t> numbers(uint64_t from, uint64_t to) {
   return all;
 }
 
-// A reader and a store. A source's bytes are kept as a store would, and pieces must fit to one another.
+// A reader and a store. The bytes of a source are stored, and its pieces must be consecutive.
 class RingHost {
  public:
   explicit RingHost(const std::string& folder) {
@@ -71,8 +71,8 @@ class RingHost {
   struct Kept {
     StreamState state;
     std::vector<uint64_t> seqs;
-    std::vector<std::pair<uint64_t, uint64_t>> gaps;  // records missing, and before which record
-    uint64_t torn = 0;                                // records that are not as they were pushed
+    std::vector<std::pair<uint64_t, uint64_t>> gaps;  // missing records, and the record after them
+    uint64_t torn = 0;                                // records that differ from the pushed ones
     uint64_t missing() const {
       uint64_t n = 0;
       for (const auto& [records, at] : gaps) n += records;
@@ -86,11 +86,11 @@ class RingHost {
     reader = std::make_unique<RingReader>(options, known);
   }
 
-  // A round `after_ns` later; what it gives is stored.
-  RingReader::Outcome round(TimeNs after_ns = 300 * kNsPerMs, size_t budget = 1 << 20) {
+  // A round `after_ns` later; its result is stored.
+  RingReader::RingRead round(TimeNs after_ns = 300 * kNsPerMs, size_t budget = 1 << 20) {
     if (!reader) start();
     now += after_ns;
-    RingReader::Outcome out = reader->round({1'763'700'000 * kNsPerSecond + now, now, budget});
+    RingReader::RingRead out = reader->round({1'763'700'000 * kNsPerSecond + now, now, budget});
     for (const StreamInfo& info : out.batch.opened) {
       BOOST_REQUIRE(!streams.contains(info.id));
       streams[info.id].state.info = info;
@@ -148,7 +148,7 @@ class RingHost {
   StreamId next_id_ = 7;
 };
 
-// Runs `work` in a child that is then gone without a word, and was waited for.
+// Runs `work` in a child that then exits without closing, and waits for the child.
 inline void in_child(const std::function<void()>& work) {
   const pid_t child = fork();
   BOOST_REQUIRE(child >= 0);
@@ -161,7 +161,7 @@ inline void in_child(const std::function<void()>& work) {
   BOOST_REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-// A child that makes a step on request, and dies by kill -9.
+// A child that performs a step on request, and dies by kill -9.
 class Child {
  public:
   explicit Child(std::function<void(int step)> work) {

@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(room_is_given_back_only_when_the_store_has_the_records) {
   host.round();
   BOOST_TEST(get(first_path(folder), kRead) == 0u);
   BOOST_TEST(push(ring, 4) == 0);
-  host.reader->committed(host.only().state.info.id, 2 * 64);  // in the middle of a piece: nothing of it yet
+  host.reader->committed(host.only().state.info.id, 2 * 64);  // in the middle of a piece: none of it counts
   BOOST_TEST(get(first_path(folder), kRead) == 0u);
   host.commit();
   BOOST_TEST(get(first_path(folder), kRead) == 4u);
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(a_restart_loses_and_doubles_nothing_wherever_it_comes) {
     host.round(300 * kNsPerMs, turn % 3 == 0 ? 128 : 1 << 20);
     if (turn % 2 == 0) host.commit();
     if (turn % 5 != 4) continue;
-    host.reader.reset();  // killed: stored, and perhaps not committed
+    host.reader.reset();  // killed: stored, perhaps not committed
     host.start();
   }
   host.rounds(3);
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(a_dead_processs_ring_is_drained_then_removed_and_its_source
   BOOST_TEST(host.reader->stats().removed == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(a_ring_that_ended_before_the_daemon_was_killed_is_removed_and_not_told_again) {
+BOOST_AUTO_TEST_CASE(a_ring_that_ended_before_the_daemon_was_killed_is_removed_and_not_reported_again) {
   RingFolder folder;
   RingHost host(folder.path());
   in_child([&] { push(make_ring(folder.path(), 16), 0); });
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(the_lock_tells_that_a_process_lives_whatever_pid_the_name_s
     BOOST_TEST(!host.only().state.ended);
   }
   BOOST_TEST(*host.only().state.info.pid == static_cast<uint32_t>(child.pid()));
-  child.step();  // closed, and the process lives on
+  child.step();  // closed, and the process continues
   host.round(2 * kNsPerSecond);
   host.commit();
   BOOST_TEST(host.only().state.ended);
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(a_zombie_is_dead) {
   }
   close(ready[1]);
   char c;
-  BOOST_TEST(::read(ready[0], &c, 1) == 0);  // its end is closed: it has exited, without a wait for it
+  BOOST_TEST(::read(ready[0], &c, 1) == 0);  // its end is closed: it has exited and was not waited for
   siginfo_t info;
   BOOST_REQUIRE(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
   host.round();
@@ -312,11 +312,11 @@ BOOST_AUTO_TEST_CASE(after_a_fork_the_child_has_no_ring_and_the_parents_goes_on)
   culprit_ring_close(ring);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_no_ring_is_told_once_and_never_opened_again) {
+BOOST_AUTO_TEST_CASE(what_is_no_ring_is_reported_once_and_never_opened_again) {
   const struct {
     const char* what;
     std::function<void(const std::string& path)> make;
-    const char* told;
+    const char* reported;
   } cases[] = {
       {"empty", [](const auto& p) { std::ofstream(p).flush(); }, "it is empty"},
       {"text", [](const auto& p) { std::ofstream(p) << std::string(5000, 'x'); }, "begin with CULPRING"},
@@ -346,9 +346,9 @@ BOOST_AUTO_TEST_CASE(what_is_no_ring_is_told_once_and_never_opened_again) {
       const bool change = what.find("capacity") == 0 || what == "version" || what == "record size";
       if (!change && what != "hard link") std::filesystem::remove(path);
       c.make(path);
-      host.rounds(30);  // more than the seconds after which the folder is listed anyway
+      host.rounds(30);  // longer than the interval of unconditional listings
       BOOST_REQUIRE_EQUAL(host.problems.size(), 1u);
-      BOOST_TEST(host.problems[0].find(c.told) != std::string::npos, host.problems[0]);
+      BOOST_TEST(host.problems[0].find(c.reported) != std::string::npos, host.problems[0]);
       BOOST_TEST(host.problems[0].find(path) == 0u, host.problems[0]);
       BOOST_TEST(host.streams.empty());
       BOOST_TEST(std::filesystem::exists(std::filesystem::symlink_status(path)));
@@ -356,7 +356,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_ring_is_told_once_and_never_opened_again) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(names_that_are_none_are_told) {
+BOOST_AUTO_TEST_CASE(names_that_are_none_are_reported) {
   for (const char* name :
        {"x.ring", "1-2.ring", "1-2-3-4.ring", "-1-2-3.ring", "1-2-99999999999999999999.ring"}) {
     RingFolder folder;
@@ -368,7 +368,7 @@ BOOST_AUTO_TEST_CASE(names_that_are_none_are_told) {
   }
 }
 
-// What a producer gone wild, or an attacker, does to a ring that is open: 3 records were taken.
+// Actions of a faulty producer, or an attacker, on an open ring after 3 records were read.
 BOOST_AUTO_TEST_CASE(counts_that_make_no_sense_cost_a_gap_and_nothing_else) {
   const struct {
     const char* what;
@@ -434,7 +434,7 @@ BOOST_AUTO_TEST_CASE(counts_that_change_at_each_look_do_not_hold_up_a_round) {
     }
   }
   for (int i = 0; i < 20; ++i) {
-    const RingReader::Outcome out = host.round();
+    const RingReader::RingRead out = host.round();
     host.commit();
     BOOST_TEST(out.batch.pieces.size() < 2 * ((1u << 20) / 4096));
   }
@@ -462,7 +462,7 @@ BOOST_AUTO_TEST_CASE(an_unlinked_ring_is_read_on_and_its_name_is_free) {
   culprit_ring_close(old);
 }
 
-BOOST_AUTO_TEST_CASE(more_rings_than_may_be_open_are_told_and_the_others_are_read) {
+BOOST_AUTO_TEST_CASE(more_rings_than_may_be_open_are_reported_and_the_others_are_read) {
   RingFolder folder;
   RingHost host(folder.path());
   host.options.files_max = 5;
@@ -487,7 +487,7 @@ BOOST_AUTO_TEST_CASE(a_flood_in_one_ring_holds_up_no_other) {
   for (int i = 0; i < 3; ++i) quiet.push_back(make_ring(folder.path(), 16));
   for (uint64_t n = 0; n < 65536; ++n) push(flood, n);
   for (culprit_ring* ring : quiet) push(ring, 0);
-  const RingReader::Outcome out = host.round(300 * kNsPerMs, 256 << 10);
+  const RingReader::RingRead out = host.round(300 * kNsPerMs, 256 << 10);
   BOOST_TEST(out.more);
   BOOST_TEST(out.next_ns == host.now);
   BOOST_TEST(host.streams.size() == 4u);
@@ -510,7 +510,7 @@ BOOST_AUTO_TEST_CASE(idle_rings_are_looked_at_more_and_more_rarely) {
   RingHost host(folder.path());
   culprit_ring* ring = make_ring(folder.path(), 16);
   push(ring, 0);
-  RingReader::Outcome out = host.round();
+  RingReader::RingRead out = host.round();
   BOOST_TEST(out.next_ns - host.now == 10 * kNsPerMs);
   for (int i = 0; i < 8; ++i) out = host.round(out.next_ns - host.now);
   BOOST_TEST(out.next_ns - host.now == 200 * kNsPerMs);
@@ -574,7 +574,7 @@ BOOST_AUTO_TEST_CASE(the_job_is_what_the_caller_says_and_the_claim_is_valid_text
   culprit_ring_close(ring);
 }
 
-BOOST_AUTO_TEST_CASE(a_missing_folder_is_told_once_and_taken_when_it_comes) {
+BOOST_AUTO_TEST_CASE(a_missing_folder_is_reported_once_and_taken_when_it_comes) {
   RingFolder folder;
   RingHost host(folder.path() + "/later");
   host.rounds(10);
@@ -595,7 +595,7 @@ BOOST_AUTO_TEST_CASE(a_job_without_a_daemon_gets_a_sentence_and_goes_on) {
     size_t size;
     uint32_t capacity;
     int number;
-    const char* told;
+    const char* reported;
   } cases[] = {
       {"/nowhere/at/all", sizeof(culprit_ring_options), 0, ENOENT, "/nowhere/at/all: No such file"},
       {"/proc", sizeof(culprit_ring_options), 0, ENOENT, "/proc: "},
@@ -609,7 +609,7 @@ BOOST_AUTO_TEST_CASE(a_job_without_a_daemon_gets_a_sentence_and_goes_on) {
     errno = 0;
     BOOST_TEST(culprit_ring_create(&options, error, sizeof error) == nullptr);
     BOOST_TEST(errno == c.number, c.folder << " " << errno);
-    BOOST_TEST(std::string(error).find(c.told) != std::string::npos, error);
+    BOOST_TEST(std::string(error).find(c.reported) != std::string::npos, error);
     BOOST_TEST(culprit_ring_create(&options, nullptr, 0) == nullptr);
   }
   BOOST_TEST(push(nullptr, 0) == 0);

@@ -1,4 +1,4 @@
-// Real processes at full speed: each attempt to push has a number, and each number comes, or counts as
+// Real processes at full speed: each attempt to push has a number, and each number arrives or counts as
 // dropped.
 #include "ring_fixtures.h"
 
@@ -10,7 +10,7 @@
 namespace culprit::ingest::testing {
 namespace {
 
-// Where a producer says how many attempts it has finished, also after kill -9.
+// Number of finished attempts of a producer, also after kill -9.
 struct Progress {
   uint64_t attempts = 0;
 };
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(every_number_comes_or_is_counted_through_kills_of_either_si
         all += kept.seqs.size() + kept.missing();
       }
       for (const Producer& producer : producers) done += attempts(producer);
-      // A kill may come between the push and the word of it: one each.
+      // A kill may separate a push and its count: one each.
       BOOST_TEST(all >= done);
       BOOST_TEST(all <= done + 2);
       for (const Producer& producer : producers) munmap(producer.progress, 4096);

@@ -1,6 +1,5 @@
-// A folder of its own with logs, and a tailer over it whose clock, commits and kills the test decides. What
-// it
-// has committed is the evidence; it is put together here by offsets alone, apart from the tailer's code. One
+// A temporary folder with logs, and a tailer over it; the test decides its clock, commits and kills. The
+// committed bytes are the evidence, assembled here by offsets alone, independent of the tailer's code. One
 // thread.
 #pragma once
 
@@ -55,11 +54,11 @@ class TailFolderFixture {
     BOOST_REQUIRE_EQUAL(std::system((with + " '" + at(name) + "'").c_str()), 0);
   }
 
-  // One round; what it gives is committed unless `commit` is false. `after` is the time that has passed.
+  // One round; its result is committed unless `commit` is false. `after` is the elapsed time.
   TailOutcome round(TimeNs after = kNsPerSecond, bool commit = true, size_t budget = 8 << 20) {
     now_mono += after;
     TailRound round;
-    // The files' times are the system's, and compared with this one; nothing waits for it.
+    // The times of files are the system's and are compared with this one; no test waits for it.
     round.now = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
     round.now_mono = now_mono;
     round.budget_bytes = budget;
@@ -72,14 +71,14 @@ class TailFolderFixture {
     if (commit) keep(outcome.batch);
     return outcome;
   }
-  // Rounds until nothing more comes.
+  // Rounds until no more bytes arrive.
   void settle(size_t budget = 8 << 20) {
     for (int quiet = 0, i = 0; quiet < 3 && i < 100'000; ++i) {
       const TailOutcome outcome = round(1100 * kNsPerMs, true, budget);
       quiet = outcome.more || !outcome.batch.pieces.empty() ? 0 : quiet + 1;
     }
   }
-  // kill -9: what was not committed is gone.
+  // kill -9: uncommitted results are lost.
   void restart() {
     tailer.reset();
     start();
@@ -108,7 +107,7 @@ class TailFolderFixture {
   std::string folder;
   std::unique_ptr<Tailer> tailer;
   TimeNs now_mono = 1000 * kNsPerSecond;
-  bool watches = false;  // grants every watch that is asked for
+  bool watches = false;  // grants every requested watch
   std::vector<std::string> watched, changed;
   std::vector<Problem> problems;
   TailOptions options;

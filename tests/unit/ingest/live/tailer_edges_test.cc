@@ -10,7 +10,7 @@ using namespace std::string_literals;
 
 BOOST_AUTO_TEST_SUITE(tailer_edges)
 
-BOOST_AUTO_TEST_CASE(links_pipes_and_devices_are_refused_and_told_once) {
+BOOST_AUTO_TEST_CASE(links_pipes_and_devices_are_refused_and_reported_once) {
   TailFolderFixture f;
   f.append("secret", "not for the tailer\n");
   std::filesystem::create_symlink(f.at("secret"), f.at("link.log"));
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_large_hole_is_a_counted_gap) {
   BOOST_CHECK(evidence.starts_with("head\n"));
   BOOST_CHECK(evidence.ends_with("tail\n"));
   BOOST_CHECK_EQUAL(evidence.size() + f.gap_bytes("a.log"), (64 << 20) + 5);
-  BOOST_CHECK_LT(evidence.size(), 300 << 10);  // what one read takes of it
+  BOOST_CHECK_LT(evidence.size(), 300 << 10);  // size of one read
 }
 
 BOOST_AUTO_TEST_CASE(a_removed_file_ends_and_one_made_later_is_a_new_source) {
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(much_that_is_written_to_a_rotated_file_is_taken_in_bounded_
   f.round(kNsPerSecond);
   const std::string much(8 << 20, 'x');
   f.append("a.log.1", much);
-  // The store was slow: the time for which such files are kept open is over when it is looked at again.
+  // The store was slow: at the next check the time for open earlier files is over.
   const size_t budget = 1 << 20;
   uint64_t most = f.round(60 * kNsPerSecond, true, budget).batch.bytes();
   for (int i = 0; i < 20; ++i) most = std::max(most, f.round(1100 * kNsPerMs, true, budget).batch.bytes());
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(much_that_is_written_to_a_rotated_file_is_taken_in_bounded_
   BOOST_CHECK(f.evidence("a.log") == "one\ntwo\n" + much);
 }
 
-// What may come between a rotation and the bytes that are written to the old file all the same.
+// Events that may come between a rotation and late bytes in the old file.
 BOOST_AUTO_TEST_CASE(late_bytes_are_taken_whenever_they_come_while_the_file_is_there) {
   using Fixture = TailFolderFixture;
   struct Case {
@@ -342,7 +342,7 @@ BOOST_AUTO_TEST_CASE(parts_found_at_first_sight_outlive_a_kill_before_they_are_t
   BOOST_CHECK_EQUAL(f.sources(), 1);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_missing_from_an_emptied_file_is_told_before_more_comes) {
+BOOST_AUTO_TEST_CASE(what_is_missing_from_an_emptied_file_is_reported_before_more_comes) {
   TailFolderFixture f;
   f.append("a.log", "one\n");
   f.settle();
@@ -373,7 +373,7 @@ BOOST_AUTO_TEST_CASE(a_log_that_only_sounds_rotated_is_followed_once_it_is_writt
   BOOST_CHECK_EQUAL(f.evidence("worker.log"), "main\n");
 }
 
-BOOST_AUTO_TEST_CASE(generations_that_begin_with_the_same_banner_are_told_apart) {
+BOOST_AUTO_TEST_CASE(generations_that_begin_with_the_same_banner_are_distinguished) {
   const std::string banner(1000, '=');
   for (const bool stopped : {false, true}) {
     TailFolderFixture f("a.log");
@@ -410,7 +410,7 @@ BOOST_AUTO_TEST_CASE(parts_that_are_counted_upwards_are_taken_in_order) {
   BOOST_CHECK_EQUAL(f.evidence("a.log"), expected);
 }
 
-BOOST_AUTO_TEST_CASE(files_beyond_the_limit_are_told_once_and_counted) {
+BOOST_AUTO_TEST_CASE(files_beyond_the_limit_are_reported_once_and_counted) {
   TailFolderFixture f;
   f.options.files_max = 2;
   f.restart();
@@ -421,7 +421,7 @@ BOOST_AUTO_TEST_CASE(files_beyond_the_limit_are_told_once_and_counted) {
   BOOST_CHECK_EQUAL(f.problems.size(), 1);
 }
 
-BOOST_AUTO_TEST_CASE(a_root_that_vanishes_is_told_and_followed_again_when_it_is_back) {
+BOOST_AUTO_TEST_CASE(a_root_that_vanishes_is_reported_and_followed_again_when_it_is_back) {
   TailFolderFixture f;
   f.append("a.log", "one\n");
   f.settle();
@@ -435,7 +435,7 @@ BOOST_AUTO_TEST_CASE(a_root_that_vanishes_is_told_and_followed_again_when_it_is_
   BOOST_CHECK_EQUAL(f.sources(), 1);
 }
 
-BOOST_AUTO_TEST_CASE(a_round_ends_although_names_move_while_a_file_is_written_anew) {
+BOOST_AUTO_TEST_CASE(a_round_ends_although_names_move_while_a_file_is_written_again) {
   TailFolderFixture f;
   bool moving = false;
   int made = 0;

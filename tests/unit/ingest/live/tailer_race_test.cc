@@ -6,21 +6,21 @@ using namespace culprit;
 using namespace culprit::ingest;
 using namespace culprit::ingest::testing;
 
-// What an application does with its files while the tailer looks at them: each step comes right before one of
-// the tailer's questions to the file system, at every one of them in turn.
+// Actions of an application on its files during the tailer's checks: each step comes right before one of the
+// tailer's file system calls, starting at each of them in turn.
 namespace {
 
 class Script {
  public:
   using Steps = std::vector<std::function<void(TailFolderFixture&)>>;
 
-  // The steps begin before question `begin`, and one follows each `apart` questions later.
+  // The steps begin before call `begin`; one follows every `apart` calls.
   Script(const char* pattern, Steps steps, size_t begin, size_t apart)
       : f(pattern), steps_(std::move(steps)), begin_(begin), apart_(apart) {
     f.options.before_ask = [this] { ask(); };
     f.restart();
   }
-  // False where so many questions were not asked.
+  // False if there were fewer calls.
   bool play() {
     playing_ = true;
     for (int i = 0; i < 12; ++i) {
@@ -49,7 +49,7 @@ class Script {
 
 std::string line(int number) { return "generation " + std::to_string(number) + std::string(280, '.') + "\n"; }
 
-// Made, written and renamed, again and again: each of these is a step of its own.
+// Created, written and renamed repeatedly: each of these is a step.
 Script::Steps rotations(int count, bool by_date, std::string& written) {
   Script::Steps steps;
   for (int i = 1; i <= count; ++i) {
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(renames_at_any_moment_of_a_round_lose_and_double_nothing) {
   BOOST_CHECK_GE(played, 200);
 }
 
-// The same without a script: another thread renames about once a round. CULPRIT_REPEAT plays it more often.
+// The same without a script: another thread renames about once a round. CULPRIT_REPEAT repeats it.
 BOOST_AUTO_TEST_CASE(a_log_that_is_renamed_without_pause_while_it_is_read_comes_whole) {
   const char* const more = std::getenv("CULPRIT_REPEAT");
   const int repeat = more != nullptr ? std::atoi(more) : 1;

@@ -13,17 +13,17 @@ namespace {
 
 using Fixture = TailFolderFixture;
 
-// Lines that never come twice, so that a doubled or a missing one shows.
+// Unique lines, so that a doubled or a missing one is detected.
 std::string lines(const std::string& mark, int n = 20) {
   std::string all;
   for (int i = 0; i < n; ++i) all += mark + " line " + std::to_string(i) + " of some text that a log has\n";
   return all;
 }
 
-// What happens to a log while the tailer runs or stands still. Afterwards the evidence is `expected`.
+// Events of a log while the tailer runs or is stopped. Afterwards the evidence is `expected`.
 struct Case {
   std::string name;
-  std::function<void(Fixture&)> before;  // then the tailer reads all
+  std::function<void(Fixture&)> before;  // then the tailer reads everything
   std::function<void(Fixture&)> then;
   std::string expected;
   size_t gaps_max = 0;
@@ -33,7 +33,7 @@ const std::string a = lines("a"), b = lines("b"), c = lines("c"), d = lines("d")
 
 void first(Fixture& f) { f.append("x.log", a); }
 
-// Each second one more: not within one step of the file system's clock.
+// One more each second: not within one step of the file system's clock.
 void rotate_upwards(Fixture& f, int number) {
   const std::string name = f.at("x.log." + std::to_string(number));
   f.rename("x.log", "x.log." + std::to_string(number));
@@ -163,7 +163,7 @@ void check_case(const Case& one, const std::string& pattern, bool stopped) {
     BOOST_CHECK_EQUAL(f.evidence("x.log"), one.expected);
     BOOST_CHECK_EQUAL(f.sources(), 1);
     BOOST_CHECK_LE(f.gaps("x.log"), one.gaps_max);
-    // Nothing is taken twice afterwards either.
+    // No byte is read twice afterwards either.
     f.restart();
     f.settle();
     BOOST_CHECK_EQUAL(f.evidence("x.log"), one.expected);
@@ -203,14 +203,14 @@ BOOST_AUTO_TEST_CASE(parts_that_are_remembered_no_more_are_not_taken_again) {
 enum class Rotation { kNumbers, kDates, kCopies };
 
 // A log that is written, rotated and compressed at random, and a tailer that runs, falls behind, is killed
-// and comes back. No part of the log is removed, so that nothing may be missing.
+// and restarts. No part of the log is removed, so no byte may be missing.
 class RandomLife {
  public:
   RandomLife(unsigned seed, Rotation rotation, const std::string& pattern)
       : random_(seed), rotation_(rotation), f_(pattern) {}
 
   void play(int steps) {
-    // What was rotated before it is seen first may be no part of it.
+    // A part that was rotated before the first check may be no part of it.
     while (!started_) write();
     f_.round();
     for (int i = 0; i < steps; ++i) {

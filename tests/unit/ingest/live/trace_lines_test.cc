@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_no_loop_counts_to_is_refused) {
                "'step' must be a whole number from 0 to 9007199254740991");
 }
 
-BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_by_its_key) {
+BOOST_AUTO_TEST_CASE(what_is_wrong_is_reported_by_its_key) {
   const std::string long_name(limits::kNameBytes + 1, 'x'),
       nested = joined({std::string(100, '['), std::string(100, ']')});
   const std::string long_text(limits::kLineBytes, 'x');

@@ -25,7 +25,7 @@ std::string heartbeat(int step, const std::string& job = "") {
          std::to_string(step) + "}\n";
 }
 
-// A socket in a world without sockets, and what it has handed on.
+// A socket in an environment without sockets, and the delivered batches.
 struct Bench {
   explicit Bench(TraceSocketOptions options = {}) {
     options.path = kPath;
@@ -96,25 +96,25 @@ BOOST_AUTO_TEST_CASE(lines_become_evidence_exactly_as_they_came) {
   BOOST_TEST(bench.gaps.empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_client_whose_lines_are_broken_is_told_once_and_not_in_a_storm) {
+BOOST_AUTO_TEST_CASE(a_client_whose_lines_are_broken_is_reported_once_and_not_in_a_storm) {
   TraceSocketOptions options;
-  std::vector<std::string> told;
-  options.complain = [&](const std::string& sentence) { told.push_back(sentence); };
+  std::vector<std::string> reported;
+  options.complain = [&](const std::string& sentence) { reported.push_back(sentence); };
   Bench bench(std::move(options));
   auto one = bench.connect(1000, 1), two = bench.connect(1000, 2), three = bench.connect(1001, 3);
   one->send("broken\nbroken\n{}\n");
   two->send("broken\n");
   bench.settle();
   const std::string what = " is kept and not understood: it is no JSON object";
-  BOOST_REQUIRE(told.size() == 1u);
-  BOOST_TEST(told[0] == kPath + ": a line of process 1 of user 1000" + what);
+  BOOST_REQUIRE(reported.size() == 1u);
+  BOOST_TEST(reported[0] == kPath + ": a line of process 1 of user 1000" + what);
   bench.env.advance(11'000 * kMs);
   one->send("broken\n");
   three->send("broken\n");
   bench.settle();
-  BOOST_REQUIRE(told.size() == 2u);
-  BOOST_TEST(told[1] == kPath + ": a line of process 3 of user 1001" + what +
-                            "; so did 1 other client since the last time");
+  BOOST_REQUIRE(reported.size() == 2u);
+  BOOST_TEST(reported[1] == kPath + ": a line of process 3 of user 1001" + what +
+                                "; so did 1 other client since the last time");
 }
 
 BOOST_AUTO_TEST_CASE(a_line_belongs_to_the_job_that_it_names_else_to_its_process_else_to_the_configured_one) {
@@ -163,11 +163,11 @@ BOOST_AUTO_TEST_CASE(a_client_is_read_once_its_job_is_known_and_others_meanwhile
   BOOST_TEST(one->waiting() > 0u);
   late("of-pid-1");
   bench.settle();  // it is read
-  bench.settle();  // and handed on
+  bench.settle();  // and delivered
   BOOST_REQUIRE(bench.opened.size() == 2u);
   BOOST_TEST(bench.opened[1].job == "of-pid-1");
   BOOST_TEST(bench.evidence[bench.opened[1].id] == heartbeat(1));
-  // A missing answer is not lost at the end, and a late one does no harm.
+  // Lines without an answer are delivered at the end; a late answer has no effect.
   auto three = bench.connect(1000, 1);
   three->send(heartbeat(3));
   bench.socket.reset();
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(much_is_handed_on_at_once_in_pieces_of_whole_lines) {
 }
 
 BOOST_AUTO_TEST_CASE(a_line_that_is_too_long_is_a_gap_where_it_stood) {
-  for (const size_t step : {size_t{1} << 20, size_t{1000}, size_t{65'536}}) {  // bytes that are sent at once
+  for (const size_t step : {size_t{1} << 20, size_t{1000}, size_t{65'536}}) {  // bytes per write
     Bench bench;
     auto client = bench.connect();
     const std::string fits = std::string(limits::kLineBytes, 'x').append(1, '\n');
@@ -279,7 +279,7 @@ BOOST_AUTO_TEST_CASE(a_line_that_is_too_long_is_a_gap_where_it_stood) {
     BOOST_TEST(bench.gaps[1].records == 1u);
     const auto second = std::find_if(bench.pieces.begin(), bench.pieces.end(),
                                      [](const Piece& piece) { return piece.gap.has_value(); });
-    BOOST_TEST(second->bytes == heartbeat(2));  // the gap stands before the line that follows
+    BOOST_TEST(second->bytes == heartbeat(2));  // the gap precedes the following line
     const TraceStats stats = bench.socket->stats();
     BOOST_TEST(stats.dropped_lines == 3u);
     BOOST_TEST(stats.dropped_bytes == 3 * beyond.size());
@@ -390,7 +390,7 @@ BOOST_AUTO_TEST_CASE(a_user_who_floods_is_held_up_to_the_rate_and_others_are_not
   while (flood->waiting() > 0 && bench.env.monotonic_ns < began + 60 * kNsPerSecond)
     bench.env.advance(kNsPerSecond);
   bench.settle();
-  BOOST_TEST(bench.sizes[10] == text.size());  // held up, and not lost
+  BOOST_TEST(bench.sizes[10] == text.size());  // delayed, and not lost
   BOOST_TEST(bench.evidence[11] == heartbeat(1));
   BOOST_TEST(!flood->is_paused());
   BOOST_TEST(bench.socket->stats().held_up > 1u);
@@ -424,8 +424,8 @@ BOOST_AUTO_TEST_CASE(connections_are_limited_for_each_user_and_over_all) {
   BOOST_TEST(stats.accepted == limits::kTraceClients);
   BOOST_TEST(stats.refused == clients.size() - limits::kTraceClients);
   clients[0]->hang_up();
-  BOOST_TEST(bench.connect(9)->is_open());                                   // a place is free again
-  BOOST_TEST(!bench.env.connect("unix:" + kPath, std::nullopt)->is_open());  // no client without a name
+  BOOST_TEST(bench.connect(9)->is_open());                                   // there is room again
+  BOOST_TEST(!bench.env.connect("unix:" + kPath, std::nullopt)->is_open());  // no client without credentials
 }
 
 BOOST_AUTO_TEST_CASE(unfinished_lines_of_a_user_are_limited_together) {
@@ -449,7 +449,7 @@ BOOST_AUTO_TEST_CASE(unfinished_lines_of_a_user_are_limited_together) {
   bench.settle();
   uint64_t missing = 0;
   for (const Gap& gap : bench.gaps) missing += gap.bytes;
-  // Whatever was not kept is in a gap: one line of each client, and one newline more of the first.
+  // Every byte that was not kept is in a gap: one line of each client, and one newline more of the first.
   BOOST_TEST(bench.sizes[10] + missing == clients.size() * (half.size() + 1 + heartbeat(1).size()) + 1);
 }
 
@@ -463,13 +463,13 @@ BOOST_AUTO_TEST_CASE(jobs_that_a_user_names_are_limited_and_more_come_with_time)
   for (size_t i = 0; i < limits::kTraceJobsPerUser; ++i) name("job-" + std::to_string(i));
   BOOST_TEST(bench.opened.size() == limits::kTraceJobsPerUser);
   name("one-more");
-  BOOST_TEST(bench.opened.size() == limits::kTraceJobsPerUser + 1);  // the user's own: it has the gap
+  BOOST_TEST(bench.opened.size() == limits::kTraceJobsPerUser + 1);  // the user's own stream has the gap
   BOOST_TEST(bench.opened.back().job == "");
   BOOST_REQUIRE(bench.gaps.size() == 1u);
   BOOST_TEST(bench.gaps[0].reason == "a line of one job more than a user may name");
   BOOST_TEST(bench.gaps[0].bytes == heartbeat(1, "one-more").size());
   name("job-3");
-  BOOST_TEST(bench.gaps.size() == 1u);  // those that are known go on
+  BOOST_TEST(bench.gaps.size() == 1u);  // known jobs continue
   bench.env.advance(limits::kTraceJobEverySeconds * kNsPerSecond);
   name("one-more");
   BOOST_TEST(bench.opened.back().job == "one-more");

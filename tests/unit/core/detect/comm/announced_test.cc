@@ -7,9 +7,9 @@ using namespace culprit;
 BOOST_AUTO_TEST_CASE(a_phase_covers_the_rank_that_announced_it_until_its_end) {
   comm::Announced phases;
   const TimeNs s = kNsPerSecond;
-  phases.take(0, "evaluation", true, 10 * s);
+  phases.add(0, "evaluation", true, 10 * s);
   BOOST_TEST(phases.covers(0, 60 * s, 61 * s));
-  phases.take(0, "evaluation", false, 20 * s);
+  phases.add(0, "evaluation", false, 20 * s);
   BOOST_TEST(phases.covers(0, 19 * s, 25 * s));
   BOOST_TEST(!phases.covers(0, 21 * s, 25 * s));
   BOOST_TEST(!phases.covers(1, 12 * s, 13 * s));
@@ -18,6 +18,6 @@ BOOST_AUTO_TEST_CASE(a_phase_covers_the_rank_that_announced_it_until_its_end) {
 
 BOOST_AUTO_TEST_CASE(a_phase_without_a_time_is_passed_over) {
   comm::Announced phases;
-  phases.take(0, "checkpoint", true, kNoTime);
+  phases.add(0, "checkpoint", true, kNoTime);
   BOOST_TEST(!phases.covers(0, 0, 100 * kNsPerSecond));
 }

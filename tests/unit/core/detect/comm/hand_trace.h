@@ -1,5 +1,5 @@
-// Traces of a few ranks, made by hand: the test states work and transfers in milliseconds, and times follow
-// from who waits for whom. The parts of the analysis then run one by one, without a CommTrace. For the unit
+// Traces of a few ranks, specified by a test: it gives work and transfers in milliseconds, and times follow
+// from the waiting between ranks. The parts of the analysis run one by one, without a CommTrace. For the unit
 // tests of this folder; one thread.
 #pragma once
 
@@ -22,7 +22,7 @@ struct Call {
   double ms = 1;  // from the last entry to the common exit
   CommOp op = CommOp::kAllReduce;
   CommGroup kind = CommGroup::kUnknown;
-  bool background = false;  // its ranks go on while it runs
+  bool background = false;  // its ranks continue while it runs
 };
 
 // Ranks 0 to n - 1, `ranks_per_host` of them on each of node-0, node-1, ... Step 0 is one barrier, so that
@@ -39,7 +39,7 @@ class Trace {
 
   const Ranks& all() const { return all_; }
   uint32_t host(uint32_t rank) const { return rank / ranks_per_host_; }
-  // The clock of a host is ahead by so much.
+  // The clock of a host is ahead by this much.
   void skew(uint32_t host, double ms) {
     skew_[host] += ms;
     for (CommRecord& r : records_)
@@ -64,10 +64,10 @@ class Trace {
       if (!call.background) at_[r] = ended_[r];
     }
   }
-  // Until the rank's last operation has ended.
+  // Waits until the rank's last operation has ended.
   void wait(uint32_t rank) { at_[rank] = std::max(at_[rank], ended_[rank]); }
 
-  // The sender goes on after `ms` and does not wait; the receiver after as much, once both are there.
+  // The sender continues after `ms` without a wait; the receiver `ms` after both have entered.
   void send(uint32_t from, uint32_t to, double ms) {
     CommRecord record = record_of({.group = {from, to}, .op = CommOp::kSend, .kind = CommGroup::kPp});
     record.seq = sent_[{from, to}]++;
@@ -86,7 +86,7 @@ class Trace {
     const auto at = std::find_if(records_.rbegin(), records_.rend(), of_rank);
     records_.erase(std::next(at).base());
   }
-  // The rank's last record states a later exit than its peers', and the rank works from there on.
+  // The rank's last record has a later exit than those of its peers, and the rank continues from there.
   void leave_late(uint32_t rank, double ms) {
     const auto of_rank = [rank](const CommRecord& r) { return r.rank == rank; };
     std::find_if(records_.rbegin(), records_.rend(), of_rank)->end_ns += ns(ms);
@@ -127,15 +127,15 @@ class Trace {
   };
   uint32_t ranks_per_host_, step_ = 0;
   Ranks all_;
-  std::vector<double> at_, ended_;  // by rank, ms: where it is; the end of its last operation
+  std::vector<double> at_, ended_;  // by rank, ms: present time; end of its last operation
   std::map<uint32_t, double> skew_;
   std::map<Ranks, Group> groups_;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> sent_;
   std::vector<CommRecord> records_;
 };
 
-// All parts of the analysis in their order, step after step. `before_replay` may change a step once its path
-// is known.
+// All parts of the analysis in order, step after step. `before_replay` may change a step after its path is
+// known.
 class Analysis {
  public:
   explicit Analysis(const Trace& trace, const std::function<void(Step&)>& before_replay = {})
@@ -163,7 +163,7 @@ class Analysis {
     const auto is = [&](const RankStep& r) { return cluster_.ranks()[r.rank].rank == rank; };
     return *std::find_if(result().ranks.begin(), result().ranks.end(), is);
   }
-  // The operations of a group, or of what one rank sends to another, in the last step.
+  // The operations of a group, or those from one rank to another, in the last step.
   std::vector<Instance> operations(const Ranks& group) const {
     std::vector<Instance> out;
     for (const Instance& i : step_.instances) {
@@ -184,7 +184,7 @@ class Analysis {
     build_step(cluster_, number, records, step_);
     measure_gaps(cluster_, step_);
     align_clocks(cluster_, step_);
-    compare_roles(cluster_, step_);
+    compare_peers(cluster_, step_);
     Network::measure(cluster_, step_);
     network_.learn(step_);
     Network::compare(step_);

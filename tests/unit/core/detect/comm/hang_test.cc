@@ -1,4 +1,4 @@
-// Operations that never ended: who is named, who is not, and when it is no hang at all.
+// Operations that never ended: the suspects, the healthy waiting ranks, and cases without a hang.
 #include "core/detect/comm/hang.h"
 
 #include <boost/test/data/test_case.hpp>
@@ -25,7 +25,7 @@ struct Call {
 
 Call whole(const Ranks& group, CommOp op = CommOp::kAllReduce) { return {group, group, {}, op}; }
 
-// A call each 100 ms, which takes 50 ms.
+// One call per 100 ms, with a duration of 50 ms.
 class Job {
  public:
   explicit Job(uint32_t ranks_per_host = 1) : ranks_per_host_(ranks_per_host) {}
@@ -37,7 +37,7 @@ class Job {
       cluster_.join(index_of(record), record);
     }
   }
-  // `at_entry`: a ring writes each operation when it is entered, and again when it is left.
+  // `at_entry`: as a ring, writes each operation at its entry, and again at its exit.
   void add(const std::vector<Call>& calls, bool at_entry = false) {
     for (const Call& call : calls) {
       at_ms_ += 100;
@@ -52,7 +52,7 @@ class Job {
       ++seq_[call.group];
     }
   }
-  // The last sign of life of a rank.
+  // The last activity of a rank.
   void alive(uint32_t rank, uint64_t after_ms) {
     CommRecord record;
     record.rank = rank, record.start_ns = record.end_ns = (at_ms_ + after_ms) * kMs;
@@ -93,7 +93,7 @@ class Job {
   void take(const CommRecord& record) {
     const uint32_t rank = index_of(record);
     cluster_.note(rank, cluster_.slot_of(rank, record), record);
-    open_.take(record);
+    open_.add(record);
   }
 
   const uint32_t ranks_per_host_;
@@ -213,11 +213,11 @@ BOOST_AUTO_TEST_CASE(a_member_without_any_record_is_named_as_absent) {
   BOOST_TEST(stuck->absent);
 }
 
-// When its records end, a healthy job is inside of operations too: a ring holds those.
+// At the end of its records a healthy job is within operations too: a ring has those.
 BOOST_AUTO_TEST_CASE(in_a_ring_an_operation_hangs_once_it_is_open_for_longer_than_its_like_took) {
   struct Row {
     std::string name;
-    uint64_t alive_ms;  // the last sign of life, after the last call began
+    uint64_t alive_ms;  // the last activity, after the start of the last call
     Stopped stopped;
     bool hang;
   };
@@ -262,10 +262,10 @@ BOOST_AUTO_TEST_CASE(open_operations_are_bounded_and_one_too_many_is_refused) {
   comm::OpenOperations open;
   CommRecord record;
   record.op = CommOp::kAllReduce, record.start_ns = 1;
-  for (record.seq = 0; record.seq < 1u << 18; ++record.seq) open.take(record);
-  BOOST_TEST(!open.take(record));
+  for (record.seq = 0; record.seq < 1u << 18; ++record.seq) open.add(record);
+  BOOST_TEST(!open.add(record));
   record.end_ns = 2, record.seq = 7;
-  BOOST_TEST(open.take(record));  // an exit makes room
+  BOOST_TEST(open.add(record));  // an exit makes room
   record.end_ns = 0, record.seq = 1u << 18;
-  BOOST_TEST(open.take(record));
+  BOOST_TEST(open.add(record));
 }

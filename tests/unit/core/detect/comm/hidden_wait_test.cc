@@ -54,7 +54,7 @@ struct Program {
       one.device = rank % 2;
       one.start_ns = static_cast<uint64_t>(at[rank] * 1e6);
       one.end_ns = static_cast<uint64_t>(end * 1e6);
-      trace.take("node-" + std::to_string(rank / 2), {&one, 1});
+      trace.add_records("node-" + std::to_string(rank / 2), {&one, 1});
       at[rank] = end;
     }
   }

@@ -19,7 +19,7 @@ comm::HostLoad minute(double runnable, double pressure, double switches_of_0) {
                                     {"host/runnable_per_core", runnable}};
       MetricRow row;
       row.rank = rank, row.step = s, row.time_ns = s * kNsPerSecond, row.values = values;
-      load.take(row);
+      load.add(row);
     }
   return load;
 }
@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(a_host_with_more_tasks_than_cores_is_contended) {
   BOOST_TEST(!comm::HostLoad().of(0).contended());
 }
 
-BOOST_AUTO_TEST_CASE(how_often_a_rank_loses_its_core_stands_beside_its_peers) {
+BOOST_AUTO_TEST_CASE(how_often_a_rank_loses_its_core_stands_next_to_its_peers) {
   const comm::CoreUse use = minute(2.5, 80, 40).of(0);
   BOOST_TEST(use.switches == 40, boost::test_tools::tolerance(0.01));
   BOOST_TEST(use.others == 2, boost::test_tools::tolerance(0.01));

@@ -6,8 +6,8 @@
 
 #include "../../../../sim/plain_job.h"
 #include "base/time.h"
-#include "core/detect/comm/asked.h"
 #include "core/detect/comm/findings.h"
+#include "core/detect/comm/record_requests.h"
 #include "ingest/comm_file.h"
 #include "ingest/source_list.h"
 
@@ -33,7 +33,7 @@ plain::Faults slow_work(std::function<double(uint32_t, uint32_t)> work) {
   f.work = std::move(work);
   return f;
 }
-// Not of the reduction over all, which passes through everything.
+// Not the reduction over all ranks, which uses every link.
 plain::Faults slow_network(std::function<bool(const Ranks&, uint32_t)> slow) {
   plain::Faults f;
   f.transfer = [slow = std::move(slow)](const Ranks& ranks, uint32_t step) {
@@ -46,19 +46,19 @@ struct Case {
   std::string name;
   plain::Chance chance;
   plain::Faults faults;
-  std::string kind;                   // of all irregularities with suspects; empty: nobody
-  std::string host;                   // the first suspect's
-  std::optional<uint32_t> rank = {};  // and its rank
+  std::string kind;                   // of all irregularities with suspects; empty: none
+  std::string host;                   // of the first suspect
+  std::optional<uint32_t> rank = {};  // of the first suspect
   int64_t first = 0, last = 11;       // irregular steps
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
-plain::Chance chance(double imbalance = 0, double lost = 0, bool told_steps = true) {
+plain::Chance chance(double imbalance = 0, double lost = 0, bool reported_steps = true) {
   plain::Chance c;
   c.skew_ms = 2000;
   c.imbalance = imbalance;
   c.lost = lost;
-  c.told_steps = told_steps;
+  c.reported_steps = reported_steps;
   return c;
 }
 
@@ -81,7 +81,7 @@ std::vector<Case> cases() {
       {"a single pause as short as a collection of garbage", chance(), collection, "", ""},
       {"a slow device from the first step on", chance(), gpu, "gpu", "node-2", 21},
       {"with lost records and uneven batches", chance(.1, .001), gpu, "gpu", "node-2", 21},
-      {"with steps that are not told", chance(0, .001, false), gpu, "gpu", "node-2", 21},
+      {"with steps that are not reported", chance(0, .001, false), gpu, "gpu", "node-2", 21},
       {"a slow device for three steps", chance(),
        slow_work([](uint32_t r, uint32_t s) { return r == 21 && s >= 5 && s < 8 ? 1.5 : 1.0; }), "gpu",
        "node-2", 21, 5, 7},
@@ -109,7 +109,7 @@ void feed(const plain::Layout& layout, const plain::Chance& c, const plain::Faul
   std::vector<std::vector<std::vector<CommRecord>>> steps;
   for (int s = 0; s < 12; ++s) steps.push_back(job.step());
   for (uint32_t h = 0; h < job.hosts(); ++h)
-    for (const auto& step : steps) trace.take("node-" + std::to_string(h), step[h]);
+    for (const auto& step : steps) trace.add_records("node-" + std::to_string(h), step[h]);
 }
 
 comm::TraceFindings tell_folder(const std::string& folder) {
@@ -122,7 +122,7 @@ comm::TraceFindings tell_folder(const std::string& folder) {
     std::vector<CommRecord> records;
     do {
       reader->next(records, 4096);
-      trace.take(reader->header().host, records);
+      trace.add_records(reader->header().host, records);
     } while (!records.empty());
   }
   return comm::report_findings(trace);
@@ -132,7 +132,7 @@ const char* data_folder() { return std::getenv("CULPRIT_DATA"); }
 
 }  // namespace
 
-BOOST_DATA_TEST_CASE(names_who_was_slow_and_nobody_where_nobody_was, boost::unit_test::data::make(cases()),
+BOOST_DATA_TEST_CASE(names_who_was_slow_and_no_rank_where_none_was, boost::unit_test::data::make(cases()),
                      c) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
@@ -142,11 +142,11 @@ BOOST_DATA_TEST_CASE(names_who_was_slow_and_nobody_where_nobody_was, boost::unit
   bool named = false;
   for (const Irregularity& i : answer.irregularities) {
     if (i.suspects.empty()) {
-      BOOST_TEST(i.kind == "job");
+      BOOST_TEST((i.kind == SlowPart::kJob));
       continue;
     }
     named = true;
-    BOOST_TEST(i.kind == c.kind);
+    BOOST_TEST(to_string(i.kind) == c.kind);
     BOOST_TEST(i.first_step == c.first);
     BOOST_TEST(i.last_step == c.last);
     BOOST_TEST(i.suspects[0].host.value_or("") == c.host);
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(finds_the_second_culprit_behind_the_first) {
   BOOST_TEST(answer.findings[1].subjects[0].rank.value() == 50u);
 }
 
-BOOST_AUTO_TEST_CASE(tells_what_a_step_would_have_taken_without_the_excess) {
+BOOST_AUTO_TEST_CASE(reports_the_duration_of_a_step_without_the_excess) {
   const JobFile job;
   comm::CommTrace healthy(&job, false), slow(&job, false);
   feed(kLayout, chance(), {}, healthy);
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(tells_what_a_step_would_have_taken_without_the_excess) {
     BOOST_TEST(with.steps.without_ms[i] == without.steps.step_ms[i], boost::test_tools::tolerance(0.02));
 }
 
-// Records as a ring has them, at entry and at exit, up to a moment in a step.
+// Records as in a ring, at entry and at exit, up to a moment in a step.
 void feed_until(uint64_t end_ns, const plain::Faults& faults, comm::CommTrace& trace) {
   plain::Chance c = chance();
   c.skew_ms = 0;
@@ -193,9 +193,9 @@ void feed_until(uint64_t end_ns, const plain::Faults& faults, comm::CommTrace& t
         if (record.start_ns > end_ns) continue;
         const uint64_t left = record.end_ns;
         record.end_ns = 0;
-        trace.take("node-" + std::to_string(h), {&record, 1});
+        trace.add_records("node-" + std::to_string(h), {&record, 1});
         record.end_ns = left;
-        if (left != 0 && left <= end_ns) trace.take("node-" + std::to_string(h), {&record, 1});
+        if (left != 0 && left <= end_ns) trace.add_records("node-" + std::to_string(h), {&record, 1});
       }
   }
 }
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(suspects_the_device_that_does_not_leave_the_last_operation)
       for (CommRecord& record : step[h])
         if (record.rank == 21 && (!last || record.end_ns > last->end_ns)) last = &record;
       if (s == 5 && last) last->end_ns = 0;
-      trace.take("node-" + std::to_string(h), step[h]);
+      trace.add_records("node-" + std::to_string(h), step[h]);
     }
   }
   const comm::TraceFindings answer = comm::report_findings(trace);
@@ -249,7 +249,7 @@ comm::TraceFindings three_on_cores(const std::function<bool(uint64_t)>& slow) {
       one.rank = r, one.seq = seq, one.step = static_cast<uint32_t>(seq), one.bytes = 1 << 20;
       one.op = CommOp::kAllReduce, one.comm = 1, one.comm_size = 3, one.group = CommGroup::kWorld;
       one.start_ns = begin[r], one.end_ns = at;
-      trace.take("node-0", {&one, 1});
+      trace.add_records("node-0", {&one, 1});
     }
   }
   return comm::report_findings(trace);
@@ -263,14 +263,14 @@ BOOST_AUTO_TEST_CASE(a_rank_on_cores_is_named_where_it_is_behind_in_nearly_all_s
   BOOST_TEST((answer.findings[0].category == Category::kUnknown));
 }
 
-BOOST_AUTO_TEST_CASE(work_that_takes_a_core_now_and_then_accuses_nobody) {
+BOOST_AUTO_TEST_CASE(work_that_takes_a_core_now_and_then_accuses_no_rank) {
   BOOST_TEST(three_on_cores([](uint64_t step) { return step % 20 >= 14; }).findings.empty());
   BOOST_TEST(three_on_cores([](uint64_t step) { return step >= 30 && step < 42; }).findings.empty());
 }
 
-// Each rank sends to its neighbour and receives from it in one launch, whose stamps both have; then all
-// reduce. Rank 5 is 60 ms late, and without it all would wait for rank 2, which is 45 ms late.
-BOOST_AUTO_TEST_CASE(what_a_rank_costs_is_told_where_operations_are_launched_as_one) {
+// Each rank sends to its neighbour and receives from it in one launch, with common times; then all reduce.
+// Rank 5 is 60 ms late; without it all would wait for rank 2, which is 45 ms late.
+BOOST_AUTO_TEST_CASE(what_a_rank_costs_is_reported_where_operations_are_launched_as_one) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
   constexpr uint64_t kMs = 1'000'000;
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(what_a_rank_costs_is_told_where_operations_are_launched_as_
       one.group = CommGroup::kWorld;
       one.start_ns = one.end_ns + 50 * kMs, one.end_ns = all + 5 * kMs;
       records.push_back(one);
-      trace.take("node-" + std::to_string(r), records);
+      trace.add_records("node-" + std::to_string(r), records);
     }
     at = all + 5 * kMs;
   }
@@ -304,9 +304,9 @@ BOOST_AUTO_TEST_CASE(what_a_rank_costs_is_told_where_operations_are_launched_as_
   BOOST_TEST(slow.cost_ms == 15, boost::test_tools::tolerance(0.1));
 }
 
-// Three pairs, and what the first and the second of each have in common: rank 1 never enters its pair's sixth
-// operation, and what rank 3 entered last was not recorded.
-BOOST_AUTO_TEST_CASE(who_would_wait_for_the_culprit_himself_is_not_named_beside_him) {
+// Three pairs. Rank 1 never enters the sixth operation of its pair, and the last operation of rank 3 was not
+// recorded. The first ranks of all pairs have a common operation, and so have the second ranks.
+BOOST_AUTO_TEST_CASE(ranks_that_wait_for_the_culprit_are_not_suspects) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
   constexpr uint64_t kMs = 1'000'000;
@@ -326,15 +326,14 @@ BOOST_AUTO_TEST_CASE(who_would_wait_for_the_culprit_himself_is_not_named_beside_
       one.start_ns += 20 * kMs, one.end_ns = seq == 5 ? 0 : one.end_ns + 20 * kMs;
       hosts[rank / 2].push_back(one);
     }
-  for (size_t h = 0; h < hosts.size(); ++h) trace.take("node-" + std::to_string(h), hosts[h]);
+  for (size_t h = 0; h < hosts.size(); ++h) trace.add_records("node-" + std::to_string(h), hosts[h]);
   const comm::TraceFindings answer = comm::report_findings(trace);
   BOOST_REQUIRE(answer.hang);
   BOOST_REQUIRE(answer.hang->suspects.size() == 1u);
   BOOST_TEST(answer.hang->suspects[0].rank.value() == 1u);
 }
 
-// Three ranks wait for the fourth, and nothing is entered or left any more: only later joins tell that time
-// passed.
+// Three ranks wait for the fourth, and no operation begins or ends: only later joins show that time passed.
 BOOST_AUTO_TEST_CASE(joins_that_are_written_again_show_that_a_trace_ends_in_a_hang) {
   for (const bool again : {false, true}) {
     const JobFile job;
@@ -358,29 +357,29 @@ BOOST_AUTO_TEST_CASE(joins_that_are_written_again_show_that_a_trace_ends_in_a_ha
       join.group = CommGroup::kWorld, join.start_ns = join.end_ns = 5'000 * kMs;
       records.push_back(join);
     }
-    trace.take("node-0", records);
+    trace.add_records("node-0", records);
     const comm::TraceFindings answer = comm::report_findings(trace);
     BOOST_REQUIRE(answer.hang.has_value() == again);
     if (again) BOOST_TEST(answer.hang->suspects.at(0).rank.value() == 3u);
   }
 }
 
-BOOST_AUTO_TEST_CASE(hosts_of_which_nothing_is_recorded_are_told_and_blame_nobody) {
+BOOST_AUTO_TEST_CASE(hosts_of_which_nothing_is_recorded_are_reported_and_blame_no_rank) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
   plain::Job plain(kLayout, chance());
-  for (int s = 0; s < 6; ++s) trace.take("node-3", plain.step()[3]);
+  for (int s = 0; s < 6; ++s) trace.add_records("node-3", plain.step()[3]);
   const comm::TraceFindings answer = comm::report_findings(trace);
   BOOST_TEST(answer.findings.empty());
   BOOST_TEST(!answer.hang.has_value());
-  BOOST_REQUIRE(trace.told_drops().size() == 1u);
-  BOOST_TEST(trace.told_drops()[0] ==
+  BOOST_REQUIRE(trace.drop_sentences().size() == 1u);
+  BOOST_TEST(trace.drop_sentences()[0] ==
              "not there: communication records of 56 of 64 ranks that communicators speak of: ranks 0 to 23, "
              "32 to 63");
 }
 
-// The last record of a rank's step, lost, makes the next step seem to begin long before the others'.
-BOOST_AUTO_TEST_CASE(a_step_whose_end_is_lost_blames_nobody_for_the_next) {
+// If the last record of a rank's step is lost, its next step seems to begin long before the others'.
+BOOST_AUTO_TEST_CASE(a_step_whose_end_is_lost_blames_no_rank_for_the_next) {
   const JobFile job;
   plain::Faults faults;
   faults.transfer = [](const Ranks& ranks, uint32_t step) {
@@ -395,12 +394,12 @@ BOOST_AUTO_TEST_CASE(a_step_whose_end_is_lost_blames_nobody_for_the_next) {
           return std::pair(a.rank == 21, a.end_ns) < std::pair(b.rank == 21, b.end_ns);
         });
     if (s == 5) step[2].erase(last);
-    for (uint32_t h = 0; h < plain.hosts(); ++h) trace.take("node-" + std::to_string(h), step[h]);
+    for (uint32_t h = 0; h < plain.hosts(); ++h) trace.add_records("node-" + std::to_string(h), step[h]);
   }
   BOOST_TEST(comm::report_findings(trace).findings.empty());
 }
 
-// Through the links within its one host all of a job goes: there is nothing to compare them with.
+// All traffic of the job uses the links within one host: there is no comparison.
 BOOST_AUTO_TEST_CASE(on_one_host_its_links_are_no_part_that_could_be_slow) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
@@ -409,8 +408,8 @@ BOOST_AUTO_TEST_CASE(on_one_host_its_links_are_no_part_that_could_be_slow) {
   BOOST_TEST(comm::report_findings(trace).findings.empty());
 }
 
-// A way between two hosts that a ring of eight passes: any two of them may be those, so nobody is named.
-BOOST_AUTO_TEST_CASE(what_many_parts_would_explain_as_well_names_none_of_them) {
+// A path between two hosts in a ring of eight: any two of them may be the cause, so no host is named.
+BOOST_AUTO_TEST_CASE(a_slowdown_that_many_parts_explain_names_no_part) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
   feed({1, 8, 1, 8, 2, 1}, chance(),
@@ -433,7 +432,7 @@ BOOST_AUTO_TEST_CASE(is_the_surer_the_more_steps_a_culprit_shows_in) {
   BOOST_TEST(sure < 1);
 }
 
-BOOST_AUTO_TEST_CASE(suspects_the_rank_that_does_not_come) {
+BOOST_AUTO_TEST_CASE(suspects_the_rank_that_does_not_enter) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
   plain::Faults faults;
@@ -457,8 +456,8 @@ BOOST_AUTO_TEST_CASE(the_order_of_records_changes_nothing) {
     auto step = plain.step();
     for (uint32_t h = 0; h < plain.hosts(); ++h) {
       std::shuffle(step[h].begin(), step[h].end(), random);
-      mixed.take("node-" + std::to_string(h), step[h]);
-      mixed.take("node-" + std::to_string(h), {step[h].data(), 10});  // and some of them twice
+      mixed.add_records("node-" + std::to_string(h), step[h]);
+      mixed.add_records("node-" + std::to_string(h), {step[h].data(), 10});  // and some records twice
     }
   }
   const comm::TraceFindings a = comm::report_findings(forward), b = comm::report_findings(mixed);
@@ -466,10 +465,10 @@ BOOST_AUTO_TEST_CASE(the_order_of_records_changes_nothing) {
   BOOST_REQUIRE(b.irregularities.size() == 1u);
   BOOST_TEST(a.irregularities[0].suspects[0].rank.value() == b.irregularities[0].suspects[0].rank.value());
   BOOST_TEST(a.irregularities[0].cost_ms == b.irregularities[0].cost_ms, boost::test_tools::tolerance(1e-6));
-  BOOST_TEST(mixed.told_drops().size() == 1u);
+  BOOST_TEST(mixed.drop_sentences().size() == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(names_rank_0_of_a_real_job_and_nobody_of_another) {
+BOOST_AUTO_TEST_CASE(names_rank_0_of_a_real_job_and_no_rank_of_another) {
   if (!data_folder()) {
     BOOST_TEST_MESSAGE("passed over: CULPRIT_DATA is not set");
     return;
@@ -484,7 +483,7 @@ BOOST_AUTO_TEST_CASE(names_rank_0_of_a_real_job_and_nobody_of_another) {
   BOOST_TEST(st.irregularities.empty());
 }
 
-// Results of steps of a job with a rank on each of 16 hosts, and nothing else in them.
+// Results of steps of a job with one rank on each of 16 hosts.
 struct Results {
   static constexpr uint32_t kRanks = 16, kSteps = 100;
   const JobFile job;
@@ -512,7 +511,7 @@ struct Results {
     }
   }
 
-  // A rank that takes so many milliseconds longer in a step, which is as much longer for it.
+  // A rank that takes this many milliseconds longer in a step, which becomes longer by the same time.
   void slow(uint32_t rank, uint32_t step, float ms) {
     comm::RankStep& of = steps[step].ranks[rank];
     of.excess = of.closer = of.largest = of.path = ms;
@@ -531,17 +530,17 @@ BOOST_FIXTURE_TEST_CASE(only_hosts_that_are_slow_at_the_same_time_hang_on_one_sw
   slow_way_out(2, 60, 100);
   auto culprits = comm::judge(cluster, steps).culprits;
   BOOST_REQUIRE(culprits.size() == 2u);
-  BOOST_TEST(culprits[0].kind == "host");
-  BOOST_TEST(culprits[1].kind == "host");
+  BOOST_TEST((culprits[0].kind == SlowPart::kHost));
+  BOOST_TEST((culprits[1].kind == SlowPart::kHost));
   slow_way_out(3, 5, 45);
   culprits = comm::judge(cluster, steps).culprits;
   BOOST_REQUIRE(culprits.size() == 2u);
-  BOOST_TEST(culprits[0].kind == "switch");
+  BOOST_TEST((culprits[0].kind == SlowPart::kSwitch));
   BOOST_TEST((culprits[0].hosts == Ranks{1, 3}));
-  BOOST_TEST(culprits[1].kind == "host");
+  BOOST_TEST((culprits[1].kind == SlowPart::kHost));
 }
 
-// Rank 5 was started late, and is slow when rank 9 no longer is.
+// Rank 5 started late, and is slow after rank 9 recovered.
 BOOST_FIXTURE_TEST_CASE(ranks_are_compared_over_the_same_steps_where_one_lacks_some, Results) {
   for (uint32_t s = 40; s < kSteps; ++s) {
     comm::RankStep& of = steps[s].ranks[s < 70 ? 9 : 5];
@@ -554,7 +553,7 @@ BOOST_FIXTURE_TEST_CASE(ranks_are_compared_over_the_same_steps_where_one_lacks_s
   for (const comm::Culprit& c : culprits) BOOST_TEST(c.confidence > 0.95);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_burst_of_slow_steps_is_one_event_and_names_nobody, Results) {
+BOOST_FIXTURE_TEST_CASE(a_burst_of_slow_steps_is_one_event_and_names_no_rank, Results) {
   for (uint32_t s = 40; s < 52; ++s) slow(5, s, 60);
   BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
 }
@@ -591,7 +590,7 @@ BOOST_FIXTURE_TEST_CASE(four_stalls_of_one_rank_name_it, Results) {
   BOOST_TEST(culprits[0].events == 4u);
 }
 
-BOOST_FIXTURE_TEST_CASE(stalls_of_one_rank_and_another_name_nobody, Results) {
+BOOST_FIXTURE_TEST_CASE(stalls_of_one_rank_and_another_name_no_rank, Results) {
   for (uint32_t s = 4; s < kSteps; s += 6) slow(static_cast<uint32_t>(mix64(s, 1) % kRanks), s, 600);
   BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
 }
@@ -601,12 +600,12 @@ BOOST_FIXTURE_TEST_CASE(what_rank_0_does_every_ten_steps_is_the_program, Results
   BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(a_job_slower_by_some_percent_accuses_nobody, Results) {
+BOOST_FIXTURE_TEST_CASE(a_job_slower_by_some_percent_accuses_no_rank, Results) {
   for (uint32_t s = 0; s < kSteps; ++s) slow(5, s, 4);
   BOOST_TEST(comm::judge(cluster, steps).culprits.empty());
 }
 
-// Ranks 0 to 3 of one group; what each enters as its operation number 5.
+// Ranks 0 to 3 of one group; the operation number 5 that each enters.
 comm::TraceFindings tell_calls(const std::vector<std::pair<CommOp, uint64_t>>& calls, uint64_t last = 5) {
   static const JobFile job;
   comm::CommTrace trace(&job, false);
@@ -619,7 +618,7 @@ comm::TraceFindings tell_calls(const std::vector<std::pair<CommOp, uint64_t>>& c
       one.bytes = seq == 5 ? calls[rank].second : 1024;
       one.start_ns = (1000 + 100 * seq + rank) * 1'000'000;
       one.end_ns = (1010 + 100 * seq) * 1'000'000;
-      trace.take("node-" + std::to_string(rank), {&one, 1});
+      trace.add_records("node-" + std::to_string(rank), {&one, 1});
     }
   return comm::report_findings(trace);
 }
@@ -633,7 +632,7 @@ BOOST_AUTO_TEST_CASE(a_rank_that_enters_another_collective_than_its_peers_is_the
   BOOST_TEST(f.title == "Rank 2 (node-2) entered all_gather where 3 peers entered all_reduce");
   BOOST_TEST((f.category == Category::kUser));
   BOOST_TEST(f.iteration.value() == 5);
-  BOOST_TEST(f.of_nobody);
+  BOOST_TEST(f.by_no_device);
 }
 
 BOOST_AUTO_TEST_CASE(sizes_that_differ_are_a_fault_only_where_they_must_be_alike) {
@@ -642,7 +641,7 @@ BOOST_AUTO_TEST_CASE(sizes_that_differ_are_a_fault_only_where_they_must_be_alike
     return tell_calls({{op, 1024}, {op, 1024}, {op, other}, {op, 1024}}).findings.size();
   };
   BOOST_TEST(sizes(kAllReduce, 2048) == 1u);
-  BOOST_TEST(sizes(kBroadcast, 0) == 0u);  // nobody told it
+  BOOST_TEST(sizes(kBroadcast, 0) == 0u);  // no rank reported it
   BOOST_TEST(sizes(kAllToAll, 2048) == 0u);
   BOOST_TEST(sizes(kAllGather, 2048) == 0u);
 }
@@ -653,25 +652,25 @@ BOOST_AUTO_TEST_CASE(ranks_that_go_on_after_a_mismatch_only_count_differently) {
       tell_calls({{kAllReduce, 8}, {kAllReduce, 8}, {kAllGather, 8}, {kAllReduce, 8}}, 12).findings.empty());
 }
 
-BOOST_FIXTURE_TEST_CASE(answers_that_nobody_asked_for_take_no_place_of_those_that_are, Results) {
+BOOST_FIXTURE_TEST_CASE(unrequested_answers_take_no_room_of_requested_ones, Results) {
   cluster.settle();
   for (comm::StepResult& step : steps) step.basis = comm::Basis::kSums;
   comm::Culprit culprit;
   culprit.ranks = {3};
   culprit.steps = {90};
-  comm::Asked asked;
-  for (uint32_t i = 0; i < 2 * comm::kStepsOfJob; ++i) asked.take({0, 1000 + i, {CommRecord()}, {}}, 1);
+  comm::RecordRequests asked;
+  for (uint32_t i = 0; i < 2 * comm::kStepsOfJob; ++i) asked.add_answer({0, 1000 + i, {CommRecord()}, {}}, 1);
   BOOST_TEST(asked.choose(cluster, steps, {culprit}, 2).size() == 1u);
-  // Those that are looked at are forgotten: others find room.
+  // Evaluated answers are removed, which makes room for others.
   const auto complete = asked.complete(1000 * kNsPerSecond);
   BOOST_TEST(complete.size() == comm::kStepsUnasked);
   for (const int64_t step : complete) asked.done(step);
-  asked.take({0, 5000, {CommRecord()}, {}}, 1);
+  asked.add_answer({0, 5000, {CommRecord()}, {}}, 1);
   BOOST_TEST((asked.complete(1000 * kNsPerSecond) == std::vector<int64_t>{5000}));
 }
 
-// Stages of one host each: nobody can tell a slow host from a stage with more layers.
-BOOST_AUTO_TEST_CASE(a_stage_that_one_host_runs_alone_and_slowly_is_told_as_unknown) {
+// Stages of one host each: a slow host looks like a stage with more layers.
+BOOST_AUTO_TEST_CASE(a_stage_that_one_host_runs_alone_and_slowly_is_reported_as_unknown) {
   const JobFile job;
   comm::CommTrace slow(&job, false), healthy(&job, false);
   const plain::Layout layout{2, 4, 4, 8, 2, 8};
@@ -684,7 +683,7 @@ BOOST_AUTO_TEST_CASE(a_stage_that_one_host_runs_alone_and_slowly_is_told_as_unkn
   BOOST_TEST(comm::report_findings(healthy).missing.empty());
 }
 
-BOOST_AUTO_TEST_CASE(what_is_wrong_with_records_is_counted_and_told) {
+BOOST_AUTO_TEST_CASE(what_is_wrong_with_records_is_counted_and_reported) {
   const JobFile job;
   comm::CommTrace trace(&job, false);
   std::vector<CommRecord> records(4);
@@ -693,7 +692,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_with_records_is_counted_and_told) {
   records[1].rank = 0xffffff00;
   records[2].op = static_cast<CommOp>(99);
   records[3].end_ns = 1ull << 62;
-  trace.take("a", records);
+  trace.add_records("a", records);
   BOOST_TEST(trace.empty());
-  BOOST_TEST(trace.told_drops().size() == 4u);
+  BOOST_TEST(trace.drop_sentences().size() == 4u);
 }

@@ -31,7 +31,7 @@ struct Program {
           one.bytes = 1024;
           one.start_ns = (1000 + 100 * step + (second ? 50 : 0) + rank) * 1'000'000;
           one.end_ns = one.start_ns + 10'000'000;
-          trace.take("node-" + std::to_string(rank), {&one, 1});
+          trace.add_records("node-" + std::to_string(rank), {&one, 1});
         }
     }
     return comm::report_findings(trace);

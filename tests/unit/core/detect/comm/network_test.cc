@@ -1,4 +1,5 @@
-// What transfers took, what is usual, and which part of the network is named: jobs of a few ranks by hand.
+// Durations of transfers, their usual values, and the accused part of the network, for jobs of a few ranks
+// specified by hand.
 #include "core/detect/comm/network.h"
 
 #include <boost/test/data/test_case.hpp>
@@ -20,13 +21,13 @@ namespace {
 constexpr double kNear = 0.02;  // ms: stamps of whole nanoseconds
 constexpr uint32_t kSteps = 12, kSlowFrom = 6;
 
-// By how much an operation takes longer than usual.
+// Factor of an operation's duration over the usual one.
 using Slow = std::function<double(const Ranks&)>;
 
 bool has(const Ranks& group, uint32_t rank) { return std::count(group.begin(), group.end(), rank) > 0; }
 
-// Four hosts of `local` ranks: each pair of neighbours on a host reduces (2 ms), then each rank with its like
-// of each other host in turn (10 ms), then all (1 ms).
+// Four hosts of `local` ranks. Each pair of neighbours on a host reduces (2 ms), then each rank with the same
+// local rank of each other host in turn (10 ms), then all (1 ms).
 struct Mesh {
   uint32_t local = 2;
 
@@ -139,7 +140,7 @@ BOOST_AUTO_TEST_CASE(of_two_parts_that_explain_the_same_the_one_nearer_the_rank_
   BOOST_TEST(part.sure <= 0.5);
 }
 
-// Any of three ranks may be the reason that their only group is slow.
+// Any of three ranks may be the cause of the slowness of their only group.
 BOOST_AUTO_TEST_CASE(where_three_parts_explain_the_same_the_judge_names_none) {
   Trace trace(3);
   for (uint32_t s = 0; s < 40; ++s) {
@@ -152,7 +153,7 @@ BOOST_AUTO_TEST_CASE(where_three_parts_explain_the_same_the_judge_names_none) {
   BOOST_TEST(analysis.result().network[0].sure < 0.3);
   const comm::Judgement judgement = comm::judge(analysis.cluster(), analysis.steps());
   BOOST_REQUIRE(judgement.culprits.size() == 1u);
-  BOOST_TEST(judgement.culprits[0].nobody);
+  BOOST_TEST(judgement.culprits[0].ambiguous);
 }
 
 BOOST_AUTO_TEST_CASE(a_collective_takes_as_long_as_its_last_rank_is_inside) {
@@ -170,9 +171,9 @@ BOOST_AUTO_TEST_CASE(a_send_takes_from_when_both_are_there_whatever_their_clocks
     Trace trace(2);
     trace.skew(1, skew_ms);
     trace.work({0, 30});
-    trace.send(0, 1, 4);  // the receiver comes late
+    trace.send(0, 1, 4);  // the receiver is late
     trace.work({60, 0});
-    trace.send(0, 1, 4);  // the sender does
+    trace.send(0, 1, 4);  // the sender is late
     trace.collective({.group = trace.all(), .ms = 1});
     trace.end_step();
     const Analysis analysis(trace);
@@ -181,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_send_takes_from_when_both_are_there_whatever_their_clocks
       if (is_p2p(one.op)) BOOST_TEST(std::abs(one.transfer_ms - 4) < kNear);
     const auto& ops = analysis.step().ops;
     const auto waits_not = std::count_if(ops.begin(), ops.end(), [](const comm::Op& op) { return op.alone; });
-    BOOST_TEST(waits_not == 1);  // the first send had left before its receiver came
+    BOOST_TEST(waits_not == 1);  // the first sender had left before its receiver entered
     BOOST_TEST(analysis.result().network.empty());
   }
 }
@@ -189,9 +190,10 @@ BOOST_AUTO_TEST_CASE(a_send_takes_from_when_both_are_there_whatever_their_clocks
 BOOST_AUTO_TEST_CASE(what_cannot_be_measured_is_not_compared) {
   Trace trace(4);
   trace.collective({.group = trace.all(), .ms = 5});
-  trace.collective({.group = trace.all(), .ms = 5, .op = CommOp::kBroadcast});  // its ranks leave one by one
+  trace.collective(
+      {.group = trace.all(), .ms = 5, .op = CommOp::kBroadcast});  // its ranks leave at different times
   trace.collective({.group = trace.all(), .ms = 5});
-  trace.lose_last(2);  // it may have come last
+  trace.lose_last(2);  // it may have entered last
   trace.end_step();
   const auto operations = Analysis(trace).operations(trace.all());
   BOOST_REQUIRE(operations.size() == 3u);

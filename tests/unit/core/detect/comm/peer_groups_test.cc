@@ -1,4 +1,4 @@
-// Who is compared with whom, and what a rank takes beyond its peers: expectations computed by hand.
+// The peers of each rank, and its excess over them: expectations computed by hand.
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <ostream>
@@ -24,7 +24,7 @@ struct Case {
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
-// Stages of `work`, each of as many replicas, that pass on a batch; then all reduce.
+// Stages with this `work` of each replica, which pass on a batch; then all reduce.
 void stages(Trace& t, const std::vector<std::vector<double>>& work) {
   const auto n = static_cast<uint32_t>(work[0].size());
   for (uint32_t r = 0; r < n; ++r)
@@ -35,7 +35,7 @@ void stages(Trace& t, const std::vector<std::vector<double>>& work) {
   t.collective({.group = t.all(), .ms = 5});
 }
 
-// Two stages that show no sends: each reduces for itself, then all do.
+// Two stages without records of sends: each reduces separately, then all do.
 void groups(Trace& t, const std::vector<double>& work) {
   t.work(work);
   t.collective({.group = {0, 1, 2, 3}, .ms = 2});
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(the_group_that_is_set_apart_is_stated_with_its_ratio) {
   BOOST_TEST(alike.result().slow_group == comm::kNone);
 }
 
-// Where the record before a gap is lost, the gap holds the lost operation and the wait in it.
+// If the record before a gap is lost, the gap contains the lost operation and the wait in it.
 BOOST_AUTO_TEST_CASE(the_gap_behind_a_lost_record_is_compared_with_no_peer) {
   const Analysis analysis = analysed(4, 1, [](Trace& t) {
     t.work({50, 50, 50, 120});
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(a_slow_device_is_in_excess_at_all_places_and_a_pause_at_one
   BOOST_TEST(analysis.rank(0).gaps == 10u);
 }
 
-// Ranks of a tensor group compute on the same batch: what all of them take longer for is no rank's.
+// Ranks of a tensor group compute on the same batch: an excess that all of them share counts against no rank.
 BOOST_AUTO_TEST_CASE(excess_that_a_family_shares_does_not_count_against_one_of_it) {
   const auto step = [](double rank_5) {
     return [rank_5](Trace& t) {

@@ -1,4 +1,4 @@
-// What a step would have been shorter by: savings computed by hand, for jobs of a few ranks.
+// The time that a step would save: computed by hand, for jobs of a few ranks.
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <ostream>
@@ -35,8 +35,8 @@ void pipeline(Trace& t, const std::vector<double>& first, const std::vector<doub
   t.collective({.group = t.all(), .ms = 5});
 }
 
-// Four layers whose gradients are reduced while the next one computes. Rank 2 takes 40 ms more than usual,
-// and 36 ms more than rank 1.
+// Four layers; the gradients of each are reduced while the next one computes. Rank 2 takes 40 ms more than
+// usual, and 36 ms more than rank 1.
 void gradients(Trace& t) {
   for (int layer = 0; layer < 4; ++layer) {
     t.work({20, 21, 30, 19});
@@ -180,7 +180,7 @@ Trace slow_pair(double work_of_rank_0) {
   return trace;
 }
 
-// The part is set by hand: of two pairs none stands out.
+// The test sets the slow part: neither of two pairs is an outlier.
 BOOST_AUTO_TEST_CASE(a_slow_part_of_the_network_costs_what_the_step_is_shorter_by_with_usual_transfers) {
   struct Row {
     std::string name;
@@ -198,11 +198,12 @@ BOOST_AUTO_TEST_CASE(a_slow_part_of_the_network_costs_what_the_step_is_shorter_b
     }
 }
 
-// Rank 2 states an exit that is 40 ms too late: no order of waiting explains it. The path leads to rank 1.
+// Rank 2 has an exit that is 40 ms too late: no order of waiting explains it. The path leads to rank 1.
 BOOST_AUTO_TEST_CASE(a_replay_that_misses_the_steps_length_is_discarded_and_the_path_counts) {
   for (const double late_ms : {0., 40.}) {
     Trace trace(4);
-    for (int i = 0; i < 4; ++i) trace.collective({.group = trace.all(), .ms = 1});  // clocks agree by these
+    for (int i = 0; i < 4; ++i)
+      trace.collective({.group = trace.all(), .ms = 1});  // they synchronise the clocks
     trace.work({100, 120, 130, 100});
     trace.collective({.group = trace.all(), .ms = 5});
     trace.leave_late(2, late_ms);
@@ -214,7 +215,7 @@ BOOST_AUTO_TEST_CASE(a_replay_that_misses_the_steps_length_is_discarded_and_the_
   }
 }
 
-// Ranks 4 and 5 are equally late, so that the step is no shorter without one of them.
+// Ranks 4 and 5 are equally late, so one of them alone saves no time.
 BOOST_AUTO_TEST_CASE(where_records_are_lost_a_saving_of_nothing_is_no_answer) {
   for (const bool lost : {false, true}) {
     Trace trace(6);

@@ -1,4 +1,4 @@
-// Steps that nobody numbered: where they begin, whatever comes between.
+// Steps without numbers: their beginnings, for any content between them.
 #include "core/detect/comm/steps.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Phases {
 };
 std::ostream& operator<<(std::ostream& out, const Phases& p) { return out << p.name; }
 
-// Ranks whose steps are layers within a pair, and two sums over all. Each record tells the step it is of.
+// Ranks with steps of layers within a pair, and two sums over all. Each record has the number of its step.
 class Job {
  public:
   explicit Job(const Phases& phases) : p_(phases) {}
@@ -105,11 +105,11 @@ BOOST_DATA_TEST_CASE(what_comes_between_steps_shifts_none, boost::unit_test::dat
     all += batch.size();
     batch.clear();
   }
-  // Where the record that ends an evaluation is lost, its rank's evaluation goes to the step after.
+  // If the last record of an evaluation is lost, the evaluation belongs to the next step.
   BOOST_TEST(wrong <= (c.lost_every != 0 ? all / 200 : 0));
 }
 
-// Micro-batches that each end with an operation of all: none of them is a whole step.
+// Micro-batches that each end with an operation of all ranks: no micro-batch is a whole step.
 BOOST_AUTO_TEST_CASE(blocks_that_only_together_hold_all_kinds_are_one_step) {
   std::vector<CommRecord> records;
   uint64_t seq = 0;

@@ -1,4 +1,4 @@
-// What a trace holds, whatever records say: bounded tables, and every drop told.
+// The content of a trace for any records: bounded tables, and every drop reported.
 #include "core/detect/comm/trace.h"
 
 #include <sys/resource.h>
@@ -32,7 +32,7 @@ CommRecord record(uint64_t i) {
 struct Hostile {
   std::string name;
   std::function<void(CommRecord&, uint64_t)> change;
-  std::string told = {};  // words of what is said of drops; empty: nothing needs to be
+  std::string reported = {};  // words of the report of drops; empty: no report
 };
 std::ostream& operator<<(std::ostream& out, const Hostile& c) { return out << c.name; }
 
@@ -118,20 +118,20 @@ uint64_t unmix64(uint64_t x, uint64_t b) {
   return x - 0x9e3779b97f4a7c15ull * (b + 1);
 }
 
-// What was said, to the last bit of what is counted.
-std::string words_of(const comm::TraceFindings& told) {
+// All findings as text, exact to the last bit of counts.
+std::string words_of(const comm::TraceFindings& reported) {
   std::string out;
-  for (const Finding& f : told.findings) {
+  for (const Finding& f : reported.findings) {
     out += f.title;
     for (const std::string& why : f.why) out += why;
   }
   const auto number = [&out](double x) { out += std::to_string(std::bit_cast<uint64_t>(x)) + " "; };
-  for (const Irregularity& i : told.irregularities) {
+  for (const Irregularity& i : reported.irregularities) {
     number(i.cost_ms);
     number(i.slowdown);
     for (const ChainLink& link : i.chain) number(link.wait_ms);
   }
-  for (const double ms : told.steps.step_ms) number(ms);
+  for (const double ms : reported.steps.step_ms) number(ms);
   return out;
 }
 
@@ -148,18 +148,18 @@ BOOST_DATA_TEST_CASE(memory_is_bounded_whatever_records_say, boost::unit_test::d
     c.change(r, i);
     block.push_back(r);
     if (block.size() < 1000) continue;
-    trace.take("a", block);
+    trace.add_records("a", block);
     block.clear();
   }
-  const comm::TraceFindings told = comm::report_findings(trace);
-  BOOST_TEST(told.steps.rows.size() <= 64u);
-  BOOST_TEST(joined(trace.told_drops()).find(c.told) != std::string::npos);
-  // A kilobyte a record would be a table for each; what a row takes comes on top of what the one before left.
+  const comm::TraceFindings reported = comm::report_findings(trace);
+  BOOST_TEST(reported.steps.rows.size() <= 64u);
+  BOOST_TEST(joined(trace.drop_sentences()).find(c.reported) != std::string::npos);
+  // A kilobyte per record would allocate a table for each; memory of a row adds to that of earlier rows.
   BOOST_TEST(peak_mb() - before < 600);
 }
 
-// Communicators that were chosen so that the keys by which a rank's streams are looked up are all the same.
-BOOST_AUTO_TEST_CASE(streams_of_a_rank_are_told_apart_whatever_their_keys_are) {
+// Communicators with equal keys in the look-up of a rank's streams.
+BOOST_AUTO_TEST_CASE(streams_of_a_rank_are_distinguished_whatever_their_keys_are) {
   const JobFile job;
   comm::Cluster cluster(&job);
   std::vector<CommRecord> records;
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(the_answer_does_not_depend_on_how_many_steps_are_analysed_a
     plain::Job plain(layout, {}, faults);
     for (int s = 0; s < 10; ++s) {
       const auto step = plain.step();
-      for (uint32_t h = 0; h < plain.hosts(); ++h) trace.take("node-" + std::to_string(h), step[h]);
+      for (uint32_t h = 0; h < plain.hosts(); ++h) trace.add_records("node-" + std::to_string(h), step[h]);
     }
     return words_of(comm::report_findings(trace));
   };
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(the_answer_does_not_depend_on_how_many_steps_are_analysed_a
   BOOST_TEST(say(100) == one);
 }
 
-// A live job of which some steps are run, and that is started again at a step that it had before.
+// A live job that runs some steps, and is restarted at an earlier step.
 struct StartedAgain {
   static constexpr plain::Layout kLayout{2, 4, 2, 4, 2, 4};
   static constexpr uint64_t kLaterNs = 3'600'000'000'000;
@@ -221,7 +221,7 @@ struct StartedAgain {
           r.comm += comms;
           r.step += from;
         }
-        trace.take("node-" + std::to_string(h), step[h]);
+        trace.add_records("node-" + std::to_string(h), step[h]);
       }
     }
   }
@@ -232,12 +232,12 @@ BOOST_FIXTURE_TEST_CASE(steps_of_a_job_that_was_started_again_are_judged_again, 
   slow.work = [](uint32_t rank, uint32_t) { return rank == 9 ? 1.5 : 1.0; };
   run(20, 0, 0, 0, {});
   run(20, 5, kLaterNs, 0, slow);
-  const comm::TraceFindings told = comm::report_findings(trace);
-  BOOST_REQUIRE(told.findings.size() == 1u);
-  BOOST_TEST(told.findings[0].subjects[0].rank.value() == 9u);
+  const comm::TraceFindings reported = comm::report_findings(trace);
+  BOOST_REQUIRE(reported.findings.size() == 1u);
+  BOOST_TEST(reported.findings[0].subjects[0].rank.value() == 9u);
   BOOST_TEST(trace.steps().size() >= 36u);
-  BOOST_TEST(joined(trace.told_drops()).find("had been judged") == std::string::npos);
-  BOOST_TEST(joined(trace.told_drops()).find("started again") != std::string::npos);
+  BOOST_TEST(joined(trace.drop_sentences()).find("had been judged") == std::string::npos);
+  BOOST_TEST(joined(trace.drop_sentences()).find("started again") != std::string::npos);
 }
 
 BOOST_FIXTURE_TEST_CASE(slow_steps_do_not_join_over_a_new_start, StartedAgain) {
@@ -245,12 +245,12 @@ BOOST_FIXTURE_TEST_CASE(slow_steps_do_not_join_over_a_new_start, StartedAgain) {
   slow.work = [](uint32_t rank, uint32_t) { return rank == 9 ? 1.5 : 1.0; };
   run(20, 0, 0, 0, slow);
   run(20, 5, kLaterNs, 0, slow);
-  const comm::TraceFindings told = comm::report_findings(trace);
-  BOOST_TEST(told.irregularities.size() >= 2u);
-  for (const Irregularity& one : told.irregularities) BOOST_TEST(one.first_step <= one.last_step);
+  const comm::TraceFindings reported = comm::report_findings(trace);
+  BOOST_TEST(reported.irregularities.size() >= 2u);
+  for (const Irregularity& one : reported.irregularities) BOOST_TEST(one.first_step <= one.last_step);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_hang_after_a_restart_is_told_of_those_who_hang_now, StartedAgain) {
+BOOST_FIXTURE_TEST_CASE(a_hang_after_a_restart_is_reported_for_those_who_hang_now, StartedAgain) {
   for (const uint64_t comms : {0, 1000}) {
     trace = comm::CommTrace(&job, true);
     plain::Faults first, second;
@@ -269,8 +269,8 @@ BOOST_FIXTURE_TEST_CASE(a_hang_after_a_restart_is_told_of_those_who_hang_now, St
   }
 }
 
-// Of a process that was started again alone nothing is judged until it is where the others are.
-BOOST_FIXTURE_TEST_CASE(what_one_rank_alone_tells_again_starts_no_job_again, StartedAgain) {
+// A process that was restarted alone is not judged until it reaches the step of the others.
+BOOST_FIXTURE_TEST_CASE(records_that_one_rank_repeats_restart_no_job, StartedAgain) {
   run(20, 0, 0, 0, {});
   plain::Job plain(kLayout, {}, {});
   std::vector<CommRecord> alone;
@@ -281,10 +281,10 @@ BOOST_FIXTURE_TEST_CASE(what_one_rank_alone_tells_again_starts_no_job_again, Sta
     r.end_ns += kLaterNs;
     alone.push_back(r);
   }
-  trace.take("node-0", alone);
+  trace.add_records("node-0", alone);
   const size_t before = trace.steps().size();
   run(20, 20, 2 * kLaterNs, 0, {});
   BOOST_TEST(trace.steps().size() >= before + 18);
-  BOOST_TEST(joined(trace.told_drops()).find("started again") == std::string::npos);
-  BOOST_TEST(joined(trace.told_drops()).find("had been judged") != std::string::npos);
+  BOOST_TEST(joined(trace.drop_sentences()).find("started again") == std::string::npos);
+  BOOST_TEST(joined(trace.drop_sentences()).find("had been judged") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-// What a loop's own checks prove or take back.
+// Results of a loop's own checks: they prove or withdraw a finding.
 #include <boost/test/unit_test.hpp>
 
 #include "job.h"
@@ -17,7 +17,7 @@ struct Said {
 void give(Detector& detector, const Said& said) {
   std::vector<EventField> fields;
   for (const auto& [name, json] : said.fields) fields.push_back({name, json});
-  detector.take(LoopEvent{{}, said.rank, said.step, kNoTime, said.name, fields});
+  detector.add(LoopEvent{{}, said.rank, said.step, kNoTime, said.name, fields});
 }
 
 Said audit(int64_t step, uint32_t rank, uint32_t by, const std::string& odd = "") {
@@ -45,7 +45,7 @@ NumericFindings with(const std::vector<Said>& all, bool suspect = false) {
 BOOST_AUTO_TEST_CASE(an_audit_of_two_suspects_both_by_half) {
   const NumericFindings t = with({audit(70, 1, 2)});
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
-  BOOST_TEST(t.faults[0].kind == "sdc");
+  BOOST_TEST((t.faults[0].kind == NumericClass::kSdc));
   BOOST_TEST(t.faults[0].ranks == (std::vector<uint32_t>{1, 2}), boost::test_tools::per_element());
   BOOST_TEST(t.findings[0].subjects.at(0).strength == t.findings[0].subjects.at(1).strength);
   BOOST_TEST(t.findings[0].subjects[0].strength < 0.5);
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_replay_that_differs_proves_the_device) {
 BOOST_AUTO_TEST_CASE(a_replay_elsewhere_that_agrees_takes_the_suspicion_back) {
   const NumericFindings t = with({replay(70, 2, "elsewhere", "true")}, true);
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
-  BOOST_TEST(t.faults[0].kind == "data");
+  BOOST_TEST((t.faults[0].kind == NumericClass::kData));
   BOOST_TEST(t.findings[0].subjects.empty());
 }
 
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(an_audit_that_agrees_says_nothing) {
   BOOST_TEST(with({said}).faults.empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_check_that_cannot_be_read_is_told) {
+BOOST_AUTO_TEST_CASE(a_check_that_cannot_be_read_is_reported) {
   const NumericFindings t = with({{"replay", 5, 1, {{"equal", "false"}}},
                                   {"audit", 5, 1, {{"equal", "3"}}},
                                   audit(5, 1, 1),
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_check_that_cannot_be_read_is_told) {
   BOOST_TEST(t.problems[0].find("4 events") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(other_events_are_nobodys) {
+BOOST_AUTO_TEST_CASE(other_events_are_ignored) {
   Detector detector;
   give(detector, {"epoch_end", 5, 1, {}});
   BOOST_TEST(detector.empty());

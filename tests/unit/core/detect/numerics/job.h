@@ -1,5 +1,5 @@
-// A job's metrics as a sound training of data-parallel replicas tells them, for tests to change in places.
-// Norms and losses vary from rank to rank and step to step; what replicas hold alike is alike.
+// A job's metrics as in a sound training of data-parallel replicas, for tests to change in places. Norms and
+// losses vary between ranks and steps; values that replicas share are equal.
 #pragma once
 
 #include <cmath>
@@ -14,8 +14,8 @@
 namespace numbers {
 
 using namespace culprit;
-using core::numerics::Detector;
-using core::numerics::NumericFindings;
+using numerics::Detector;
+using numerics::NumericFindings;
 
 struct Row {
   uint32_t rank = 0;
@@ -30,7 +30,7 @@ struct Row {
     std::vector<MetricDigest> d;
     for (const auto& [name, value] : digests) d.push_back({name, value});
     const std::string host = "node-" + std::to_string(rank / 2);
-    detector.take({host, rank, step, time_ns, v, d});
+    detector.add({host, rank, step, time_ns, v, d});
   }
 };
 
@@ -45,7 +45,7 @@ struct Job {
   uint32_t stages = 1;  // of a pipeline: rank r is in stage r / (ranks / stages)
 };
 
-// What the gradients of a step from `begin` on add up to.
+// Sums the gradients of a step from `begin` on.
 inline void reduce(Rows& all, size_t begin, const Job& job) {
   const uint32_t peers = job.ranks / job.stages;
   for (uint32_t rank = 0; rank < job.ranks; rank += peers) {

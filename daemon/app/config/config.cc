@@ -1,0 +1,216 @@
+#include "app/config/config.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/config/options.h"
+#include "base/text.h"
+#include "ingest/file.h"
+#include "io/tls.h"
+
+namespace culprit::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kFileBytes = 1 << 20;  // per file: 1,000 [[log]] tables need a tenth
+constexpr size_t kFiles = 1000;         // in conf.d
+
+Result<std::string> read_whole(const std::string& path) {
+  auto file = ingest::File::open(path);
+  if (!file) return tl::unexpected(file.error());
+  std::string text;
+  char block[64 << 10];
+  for (;;) {
+    const ingest::ReadOutcome got = file->read(block, sizeof block);
+    if (got.error) return tl::unexpected(ingest::system_error(path, got.error));
+    if (got.bytes == 0) return text;
+    text.append(block, got.bytes);
+    if (text.size() > kFileBytes)
+      return fail(ErrorCode::kLimit, fmt::format("{}: larger than {}", path, format_bytes(kFileBytes)));
+  }
+}
+
+// Files in conf.d in the main file's folder, sorted by name.
+std::vector<std::string> drop_in_files(const std::string& main, std::vector<ConfigError>& errors) {
+  const fs::path folder = fs::path(main).parent_path() / "conf.d";
+  std::vector<std::string> out;
+  std::error_code error;
+  if (!fs::exists(folder, error) && !error) return out;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.ends_with(".toml") && !name.starts_with('.')) out.push_back(it->path().string());
+  }
+  if (error) {
+    const Error why = ingest::system_error(folder.string(), error.value());
+    errors.push_back({folder.string(), 0, 0, why.text.substr(folder.string().size() + 2), why.code});
+  }
+  std::sort(out.begin(), out.end());
+  if (out.size() > kFiles) {
+    errors.push_back(
+        {folder.string(), 0, 0, fmt::format("holds more than {} files", kFiles), ErrorCode::kLimit});
+    out.resize(kFiles);
+  }
+  return out;
+}
+
+std::string own_host_name() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
+
+}  // namespace
+
+std::string format_error(const ConfigError& error) {
+  if (error.line == 0) return fmt::format("{}: error: {}", error.file, error.what);
+  return fmt::format("{}:{}:{}: error: {}", error.file, error.line, error.column, error.what);
+}
+
+LoadedConfig load_config(const std::string& path) {
+  const std::string main = path.empty() ? kConfigFile : path;
+  std::vector<ConfigText> texts;
+  std::vector<ConfigError> unread;
+  std::vector<std::string> files = {main};
+  for (std::string& file : drop_in_files(main, unread)) files.push_back(std::move(file));
+  for (const std::string& file : files) {
+    auto text = read_whole(file);
+    if (text) {
+      texts.push_back({file, std::move(*text)});
+    } else if (file != main || !path.empty() || text.error().code != ErrorCode::kNotFound) {
+      std::string what = text.error().text;
+      if (what.starts_with(file + ": ")) what = what.substr(file.size() + 2);
+      unread.push_back({file, 0, 0, std::move(what), text.error().code});
+    }
+  }
+  LoadedConfig out = parse_config(texts);
+  out.errors.insert(out.errors.begin(), unread.begin(), unread.end());
+  if (out.config.host.name.empty()) out.config.host.name = own_host_name();
+  return out;
+}
+
+std::vector<LogWatch> Config::files() const {
+  std::vector<LogWatch> out = logs;
+  out.insert(out.end(), dumps.begin(), dumps.end());
+  return out;
+}
+
+std::vector<std::string> changed_keys(const Config& before, const Config& after) {
+  Config a = before, b = after;
+  std::vector<std::string> out;
+  for (const Option& option : config_options())
+    if (!is_listed(option.table()) && value_text(option, a) != value_text(option, b))
+      out.emplace_back(option.key);
+  if (before.logs != after.logs) out.emplace_back(kLogTable);
+  if (before.dumps != after.dumps) out.emplace_back(kDumpTable);
+  return out;
+}
+
+std::vector<std::string> keys_for_restart(const Config& before, const Config& after) {
+  std::vector<std::string> out = changed_keys(before, after);
+  std::erase_if(out, [](const std::string& key) { return is_listed(key) || find_option(key)->reloads; });
+  return out;
+}
+
+Config with_reloadable(const Config& before, Config after) {
+  Config from = before;
+  const auto copy = [&](const auto& type) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(type)>, WordType>)
+      type.set(after, type.get(from));
+    else
+      type.of(after) = type.of(from);
+  };
+  for (const Option& option : config_options())
+    if (!option.reloads && !is_listed(option.table())) std::visit(copy, option.type);
+  return after;
+}
+
+RuleOptions rule_options(const Config& config) {
+  const std::vector<std::string> defaults = Config().rules;
+  RuleOptions out;
+  out.site = false;  // it is one of the defaults
+  for (const std::string& path : config.rules) {
+    const bool is_default = std::find(defaults.begin(), defaults.end(), path) != defaults.end();
+    // An empty default folder is ignored: the library is built in.
+    if (!is_default || !read_rule_files({{path}, false, false}).texts.empty()) out.paths.push_back(path);
+  }
+  return out;
+}
+
+std::vector<std::string> without_effect(const Config& config) {
+  std::vector<std::string> out;
+  if (config.role == DaemonRole::kCollector && !config.logs.empty())
+    out.emplace_back("log: has no effect with role collector: it reads no logs, its agents do");
+  if (config.role == DaemonRole::kCollector && !config.dumps.empty())
+    out.emplace_back("dump: has no effect with role collector: its agents pick dumps up");
+  if (config.role != DaemonRole::kAgent && !config.forward.to.empty())
+    out.emplace_back("forward: has an effect with role agent only: what is taken stays on this host");
+  if (config.act.mode == ActMode::kAct)
+    out.emplace_back("act.mode: has no effect yet: this version observes and never acts");
+  return out;
+}
+
+namespace {
+
+// Errors of the certificates that the role needs, which would fail at the start or on the other side.
+// `warnings`: problems that may be intended.
+std::string trouble_of_certificates(const LoadedConfig& loaded, TimeNs now, std::string& warnings) {
+  const Config& config = loaded.config;
+  const bool agent = config.role == DaemonRole::kAgent;
+  const TlsFiles& files = agent ? config.forward.tls : config.collector.tls;
+  if (!files.used()) return "";
+  io::TlsUse use{io::TlsStream::Side::kAccepts, "", now};
+  if (agent) use = {io::TlsStream::Side::kConnects, config.host.name, now};
+  std::string out;
+  for (const io::TlsTrouble& trouble : io::examine({files.cert, files.key, files.ca}, use)) {
+    constexpr const char* kKeys[] = {"cert", "key", "ca"};
+    const std::string key =
+        fmt::format("{}.tls.{}", agent ? "forward" : "collector", kKeys[static_cast<size_t>(trouble.file)]);
+    ConfigError error{"", 0, 0, fmt::format("'{}': {}", key, trouble.error.text)};
+    if (const auto at = loaded.places.find(key); at != loaded.places.end())
+      error.file = at->second.file, error.line = at->second.line, error.column = at->second.column;
+    if (trouble.may_be_meant)
+      warnings += fmt::format("{}:{}:{}: warning: {}\n", error.file, error.line, error.column, error.what);
+    else
+      out += format_error(error) + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+ConfigCheck check_config(const std::string& path, TimeNs now) {
+  ConfigCheck out;
+  const LoadedConfig loaded = load_config(path);
+  for (const ConfigError& error : loaded.errors) {
+    out.errors += format_error(error) + "\n";
+    // A file could not be checked, or an error was found.
+    const bool unread =
+        error.line == 0 && error.code != ErrorCode::kInvalid && error.code != ErrorCode::kLimit;
+    out.status = std::max(out.status, unread ? 2 : 1);
+  }
+  std::string warnings;
+  if (out.status == 0) out.errors += trouble_of_certificates(loaded, now, warnings);
+  if (!out.errors.empty()) out.status = std::max(out.status, 1);
+  const LoadedRules rules = load_rules(rule_options(loaded.config));
+  for (const Error& error : rules.files.errors) out.errors += error.text + "\n";
+  for (const rules::RuleError& error : rules.errors) out.errors += rules::format_error(error) + "\n";
+  if (!rules.set) out.status = std::max(out.status, 1);
+  std::string files;
+  for (const std::string& file : loaded.files) files += (files.empty() ? "" : ", ") + file;
+  if (out.status == 0)
+    out.output = fmt::format("{}: ok, with {}\n", files.empty() ? "the defaults" : files,
+                             counted(rules.set->rules().size(), "rule"));
+  out.errors += warnings;
+  for (const std::string& sentence : without_effect(loaded.config)) out.errors += sentence + "\n";
+  std::string safe;
+  for (std::string_view line : split(out.errors, '\n'))
+    safe += (safe.empty() ? "" : "\n") + to_terminal(line);
+  out.errors = std::move(safe);
+  return out;
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,166 @@
+// The configuration of culpritd (FORMATS.md section 8): plain values, and one table of options that parses,
+// checks, documents and compares them. The caller owns a loaded Config; this module has no state; any thread.
+// load_config reads files and blocks; parse_config is pure. Paths are not checked here, except certificates
+// by check_config; `culprit doctor` and the start check them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/config/rule_files.h"
+#include "base/status.h"
+#include "base/time.h"
+
+namespace culprit::app {
+
+constexpr const char* kConfigFile = "/etc/culprit/culpritd.toml";
+
+enum class DaemonRole : uint8_t { kAgent, kCollector, kBoth };
+enum class ActMode : uint8_t { kObserve, kAct };
+enum class EvidencePolicy : uint8_t { kAll, kFindings, kNone };
+enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
+
+// Files of a certificate: all three are set, or none.
+struct TlsFiles {
+  std::string cert, key, ca;
+  bool used() const { return !cert.empty(); }
+  bool operator==(const TlsFiles&) const = default;
+};
+
+// One [[log]] or [[dump]] table. At most one of job and job_pattern is set. With neither, the writing process
+// names the job (its cgroup or SLURM_JOB_ID); for dumps it is the only running job.
+struct LogWatch {
+  std::string path;         // an absolute glob: *, ?, [...], and ** as a whole name
+  std::string job;          // of all matching files
+  std::string job_pattern;  // RE2 with a group named job, on the path
+  bool dumps = false;       // a [[dump]] table
+  bool operator==(const LogWatch&) const = default;
+};
+
+struct Config {
+  DaemonRole role = DaemonRole::kBoth;
+  std::string state_dir = "/var/lib/culprit";
+  std::string runtime_dir = "/run/culprit";
+  std::vector<std::string> rules = {"/usr/share/culprit/rules", "/etc/culprit/rules.d"};
+  std::vector<std::string> plugins = {"/etc/culprit/plugins.d"};
+  struct Daemon {
+    LogLevel log_level = LogLevel::kInfo;
+  } daemon;
+  struct Host {
+    std::string name;  // load_config fills in the machine's name
+  } host;
+  std::vector<LogWatch> logs, dumps;
+  struct Jobs {
+    TimeNs ended_after_ns = 600 * kNsPerSecond;
+  } jobs;
+  struct Trace {
+    std::string socket = "trace.sock";
+    std::string job;  // job of lines that name none; empty: the writing process's
+    std::string rings = "/dev/shm/culprit";
+  } trace;
+  struct Kernel {
+    bool enabled = true;
+  } kernel;
+  struct Spool {
+    uint64_t max_size = uint64_t{4} << 30;
+  } spool;
+  struct Forward {
+    std::string to;  // empty: nowhere
+    TlsFiles tls;
+    struct Evidence {
+      EvidencePolicy policy = EvidencePolicy::kAll;
+      uint64_t budget = 0;  // bytes per second; 0: no limit
+      TimeNs around_ns = 600 * kNsPerSecond;
+    } evidence;
+  } forward;
+  struct Collector {
+    std::string listen = "127.0.0.1:7421";
+    TlsFiles tls;
+    uint64_t retention_max_size = uint64_t{200} << 30;
+    TimeNs retention_max_age_ns = TimeNs{30} * 24 * 3600 * kNsPerSecond;
+    std::vector<std::string> healthy;
+  } collector;
+  struct Http {
+    std::string listen = "unix:api.sock";
+    std::string token_file;  // empty: no POST over TCP
+  } http;
+  struct Hang {
+    TimeNs after_ns = 60 * kNsPerSecond;
+    int64_t steps = 5;
+  } hang;
+  struct Act {
+    ActMode mode = ActMode::kObserve;
+  } act;
+
+  std::vector<LogWatch> files() const;  // logs, then dumps
+  bool watches() const { return role != DaemonRole::kCollector; }
+  // For io::Env::listen: relative names are joined with runtime_dir.
+  std::string trace_address() const;  // "unix:/run/culprit/trace.sock"
+  std::string http_address() const;   // the same, or "127.0.0.1:7420"
+};
+
+// An error in a configuration. Line 0: the file as a whole.
+struct ConfigError {
+  std::string file;
+  uint32_t line = 0, column = 0;  // from 1; columns count characters
+  std::string what;               // one sentence, no final full stop
+  ErrorCode code = ErrorCode::kInvalid;
+};
+// "culpritd.toml:3:1: error: unknown key 'rolle'; did you mean 'role'?"
+std::string format_error(const ConfigError& error);
+
+struct ConfigPlace {
+  std::string file;
+  uint32_t line = 0, column = 0;
+};
+
+struct LoadedConfig {
+  Config config;                              // valid only without errors
+  std::vector<ConfigError> errors;            // all errors, by file and position
+  std::vector<std::string> files;             // files in the order of reading
+  std::map<std::string, ConfigPlace> places;  // by key: where it was last set
+};
+
+// `path` empty: kConfigFile if it exists. Then reads conf.d/*.toml in the same folder, sorted by name. A
+// later file overrides keys of earlier ones; [[log]] and [[dump]] tables add up.
+LoadedConfig load_config(const std::string& path);
+
+struct ConfigText {
+  std::string file, text;
+};
+LoadedConfig parse_config(std::span<const ConfigText> texts);
+
+// Keys whose values differ ("hang.after"; [[log]] and [[dump]] tables: "log", "dump"), and those among them
+// that need a restart.
+std::vector<std::string> changed_keys(const Config& before, const Config& after);
+std::vector<std::string> keys_for_restart(const Config& before, const Config& after);
+
+// `after`, with the keys that need a restart as in `before`.
+Config with_reloadable(const Config& before, Config after);
+
+// A commented culpritd.toml with every key, its default and its meaning.
+std::string config_defaults();
+// The same as a markdown table.
+std::string config_reference();
+
+// The configured rule folders for load_rules: default folders only if they hold rules.
+RuleOptions rule_options(const Config& config);
+
+// One sentence for each option that is set but has no effect in this version. The start and --check print
+// them, so users do not rely on the option.
+std::vector<std::string> without_effect(const Config& config);
+
+// culpritd --check: checks the configuration, its certificates and its rules. Lists all errors, one per line,
+// and the exit status (FORMATS.md section 7).
+struct ConfigCheck {
+  int status = 0;
+  std::string output, errors;  // for standard output and standard error
+};
+ConfigCheck check_config(const std::string& path, TimeNs now);
+
+}  // namespace culprit::app

@@ -1,0 +1,301 @@
+#include "app/config/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "app/config/values.h"
+#include "base/text.h"
+
+namespace culprit::app {
+namespace {
+
+constexpr TimeNs kSecond = kNsPerSecond, kDay = 24 * 3600 * kSecond;
+constexpr uint64_t kMiB = 1 << 20, kTiB = uint64_t{1} << 40;
+
+constexpr std::string_view kRoles[] = {"agent", "collector", "both"};
+constexpr std::string_view kModes[] = {"observe", "act"};
+constexpr std::string_view kPolicies[] = {"all", "findings", "none"};
+constexpr std::string_view kLevels[] = {"debug", "info", "warning", "error"};
+
+template <auto Of>
+constexpr WordType word_type(std::span<const std::string_view> words) {
+  using Enum = std::remove_reference_t<decltype(Of(std::declval<Config&>()))>;
+  return {[](Config& c, size_t n) { Of(c) = static_cast<Enum>(n); },
+          [](const Config& c) {
+            Config copy = c;
+            return static_cast<size_t>(Of(copy));
+          },
+          words};
+}
+
+#define OF(T, place) [](Config& c) -> T& { return c.place; }
+#define TEXT(place, check, name) \
+  TextType { OF(std::string, place), check, name }
+
+constexpr const char* kPath = "absolute path";
+
+const Option kOptions[] = {
+    {"role", word_type<OF(DaemonRole, role)>(kRoles), false, nullptr,
+     "What this process does: agent watches this host, collector takes what agents send, both does it all."},
+    {"state_dir", TEXT(state_dir, check_absolute_path, kPath), false, nullptr,
+     "Folder of the spool, the evidence and the index. It belongs to the daemon's user alone."},
+    {"runtime_dir", TEXT(runtime_dir, check_absolute_path, kPath), false, nullptr, "Folder of the sockets."},
+    {"rules", TextsType{OF(std::vector<std::string>, rules), check_absolute_path, "list of absolute paths"},
+     true, nullptr,
+     "Rule files and folders of them, besides the built-in library. The default folders may be "
+     "missing."},
+    {"plugins",
+     TextsType{OF(std::vector<std::string>, plugins), check_absolute_path, "list of absolute paths"}, false,
+     nullptr, "Folders of plugins."},
+    {"host.name", TEXT(host.name, check_host_name, "name"), false, "\"node-17\"",
+     "The name under which this host is reported. Default: the host's own."},
+    {"log.path", TEXT(logs.back().path, check_glob, "absolute glob"), true, "\"/var/log/train/**/*.log\"",
+     "Files to follow: *, ? and [...] within a name, ** for any folders. New files are found while running; "
+     "rotated ones are followed. Links are not."},
+    {"log.job", TEXT(logs.back().job, check_job, "name"), true, "\"llama-70b-0412\"",
+     "The job that writes them. Without it and job_pattern: the one of the process that writes, by its "
+     "cgroup "
+     "or SLURM_JOB_ID."},
+    {"log.job_pattern", TEXT(logs.back().job_pattern, check_job_pattern, "regular expression"), true,
+     "'/train/(?P<job>[^/]+)/'", "Instead of job: a regular expression (RE2) with a group job, on the path."},
+    {"dump.path", TEXT(dumps.back().path, check_glob, "absolute glob"), true, "\"/tmp/nccl_trace_rank_*\"",
+     "Files to pick up, a glob as log.path: what TORCH_NCCL_DEBUG_INFO_TEMP_FILE names, with the rank "
+     "behind. "
+     "A rewritten dump replaces the earlier one."},
+    {"dump.job", TEXT(dumps.back().job, check_job, "name"), true, "\"llama-70b-0412\"",
+     "The job that leaves them. Without it and job_pattern: the only one that runs."},
+    {"dump.job_pattern", TEXT(dumps.back().job_pattern, check_job_pattern, "regular expression"), true,
+     "'/train/(?P<job>[^/]+)/'", "Instead of job: as log.job_pattern."},
+    {"jobs.ended_after", DurationType{OF(TimeNs, jobs.ended_after_ns), kSecond, 7 * kDay}, true, nullptr,
+     "A job has ended when nothing came from it for this long and its processes are gone. If its processes "
+     "are not visible, it must have failed or reported its end; else silence may be a hang, and it ends "
+     "after 6 hours."},
+    {"trace.socket", TEXT(trace.socket, check_socket_name, "name in runtime_dir, or absolute path"), false,
+     nullptr, "Stream socket that takes metrics, stacks, events and lines as NDJSON, from any user."},
+    {"trace.job", TEXT(trace.job, check_job, "name"), true, "\"llama-70b-0412\"",
+     "The job of lines on the socket that name none. Default: that of the process that writes."},
+    {"trace.rings", TEXT(trace.rings, check_absolute_path, kPath), false, nullptr,
+     "Folder in which processes put their rings of communication records; in memory, mode 3777 and of "
+     "the daemon's group."},
+    {"kernel.enabled", FlagType{OF(bool, kernel.enabled)}, false, nullptr,
+     "Follow the kernel's messages: the descriptor that systemd hands over, or /dev/kmsg."},
+    {"spool.max_size", SizeType{OF(uint64_t, spool.max_size), 16 * kMiB, 64 * kTiB}, false, nullptr,
+     "How much of the disk the evidence may take. Beyond it the oldest goes first and is counted."},
+    {"forward.to", TEXT(forward.to, check_tcp_address, "HOST:PORT"), false, "\"collector.example:7421\"",
+     "The collector to send to. Beyond loopback it needs forward.tls."},
+    {"forward.tls.cert", TEXT(forward.tls.cert, check_absolute_path, kPath), false,
+     "\"/etc/culprit/host.pem\"", "This host's certificate; its name is the host's."},
+    {"forward.tls.key", TEXT(forward.tls.key, check_absolute_path, kPath), false, "\"/etc/culprit/host.key\"",
+     "The certificate's key, readable to the daemon's user alone."},
+    {"forward.tls.ca", TEXT(forward.tls.ca, check_absolute_path, kPath), false, "\"/etc/culprit/ca.pem\"",
+     "Who signs the certificates that are believed."},
+    {"forward.evidence.policy", word_type<OF(EvidencePolicy, forward.evidence.policy)>(kPolicies), true,
+     nullptr,
+     "Which of the raw bytes follow what analysis needs to the collector: all; findings: what was read "
+     "around a "
+     "finding; none. The rest stays on this host, within spool.max_size."},
+    {"forward.evidence.budget", SizeType{OF(uint64_t, forward.evidence.budget), 0, kTiB}, true, nullptr,
+     "Of these, bytes a second at most; \"0B\": as fast as it goes."},
+    {"forward.evidence.around", DurationType{OF(TimeNs, forward.evidence.around_ns), kSecond, kDay}, true,
+     nullptr, "With policy findings: how long before and after one. So much later the rest is left out."},
+    {"collector.listen", TEXT(collector.listen, check_tcp_address, "HOST:PORT"), false, nullptr,
+     "Where agents connect. Beyond loopback it needs collector.tls. Role both takes agents where this or "
+     "collector.tls is set."},
+    {"collector.tls.cert", TEXT(collector.tls.cert, check_absolute_path, kPath), false,
+     "\"/etc/culprit/host.pem\"", "The collector's certificate."},
+    {"collector.tls.key", TEXT(collector.tls.key, check_absolute_path, kPath), false,
+     "\"/etc/culprit/host.key\"", "The certificate's key, readable to the daemon's user alone."},
+    {"collector.tls.ca", TEXT(collector.tls.ca, check_absolute_path, kPath), false, "\"/etc/culprit/ca.pem\"",
+     "Who signs the agents' certificates."},
+    {"collector.retention.max_size",
+     SizeType{OF(uint64_t, collector.retention_max_size), 16 * kMiB, 1024 * kTiB}, true, nullptr,
+     "How much of the disk all that was collected may take; the oldest goes first. Where others fill the "
+     "disk "
+     "before that, nothing goes for them: agents wait, and the log says who fills it."},
+    {"collector.retention.max_age",
+     DurationType{OF(TimeNs, collector.retention_max_age_ns), 3600 * kSecond, 3650 * kDay}, true, nullptr,
+     "How long it is kept."},
+    {"collector.healthy",
+     TextsType{OF(std::vector<std::string>, collector.healthy), check_job, "list of names"}, true,
+     "[\"llama-70b-0411\"]",
+     "Jobs whose messages count as normal when they end, whatever was said of them, besides those that ended "
+     "well and are learned by themselves."},
+    {"http.listen", TEXT(http.listen, check_listen_address, "\"unix:NAME\" or HOST:PORT"), false, nullptr,
+     "Where `culprit` and the page ask: a socket in runtime_dir, or an address. Beyond loopback it needs "
+     "http.token_file."},
+    {"http.token_file", TEXT(http.token_file, check_absolute_path, kPath), true, "\"/etc/culprit/token\"",
+     "File of the secret that a POST over TCP has to bring. Over the unix socket root and the daemon's user "
+     "need none."},
+    {"hang.after", DurationType{OF(TimeNs, hang.after_ns), kSecond, 7 * kDay}, true, nullptr,
+     "A job hangs when nothing moved for this long, and for hang.steps times its median step."},
+    {"hang.steps", IntegerType{OF(int64_t, hang.steps), 1, 1000}, true, nullptr, "See hang.after."},
+    {"act.mode", word_type<OF(ActMode, act.mode)>(kModes), true, nullptr,
+     "observe tells what would be done, act does it."},
+    {"daemon.log_level", word_type<OF(LogLevel, daemon.log_level)>(kLevels), true, nullptr,
+     "What the daemon tells of itself on standard error."},
+};
+
+#undef TEXT
+#undef OF
+
+const OptionTable kTables[] = {
+    {"", ""},
+    {"host", ""},
+    {"log", "Log files. The table may stand several times, here and in conf.d: all of them count."},
+    {"dump",
+     "Flight Recorder dumps of PyTorch, which tell where each rank waits. May stand several times too."},
+    {"jobs", ""},
+    {"trace", "What processes tell of themselves."},
+    {"kernel", ""},
+    {"spool", ""},
+    {"forward", "Role agent."},
+    {"collector", "Roles collector and both."},
+    {"http", ""},
+    {"hang", ""},
+    {"act", ""},
+    {"daemon", ""},
+};
+
+struct Unit {
+  std::string_view name;
+  uint64_t factor;
+};
+constexpr Unit kTimeUnits[] = {{"d", uint64_t{86'400'000'000'000}},
+                               {"h", uint64_t{3'600'000'000'000}},
+                               {"m", uint64_t{60'000'000'000}},
+                               {"s", uint64_t{1'000'000'000}},
+                               {"ms", uint64_t{1'000'000}}};
+constexpr Unit kSizeUnits[] = {{"TiB", kTiB},
+                               {"GiB", kTiB >> 10},
+                               {"MiB", kMiB},
+                               {"KiB", 1024},
+                               {"TB", uint64_t{1'000'000'000'000}},
+                               {"GB", uint64_t{1'000'000'000}},
+                               {"MB", 1'000'000},
+                               {"kB", 1000},
+                               {"B", 1}};
+
+// Parses a whole number with its unit from the start of `text` and removes it.
+std::optional<uint64_t> take_number(std::string_view& text, std::span<const Unit> units) {
+  constexpr uint64_t kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  uint64_t number = 0;
+  size_t at = 0;
+  for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at) {
+    if (number > kMost / 10 - 1) return std::nullopt;
+    number = number * 10 + static_cast<uint64_t>(text[at] - '0');
+  }
+  if (at == 0) return std::nullopt;
+  const size_t end = std::min(text.find_first_of("0123456789", at), text.size());
+  const std::string_view name = text.substr(at, end - at);
+  text.remove_prefix(end);
+  for (const Unit& unit : units) {
+    if (unit.name != name) continue;
+    if (number > kMost / unit.factor) return std::nullopt;
+    return number * unit.factor;
+  }
+  return std::nullopt;
+}
+
+std::string toml_text(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+std::span<const Option> config_options() { return kOptions; }
+std::span<const OptionTable> option_tables() { return kTables; }
+
+const Option* find_option(std::string_view key) {
+  const auto it = std::find_if(std::begin(kOptions), std::end(kOptions),
+                               [&](const Option& option) { return option.key == key; });
+  return it == std::end(kOptions) ? nullptr : it;
+}
+
+std::optional<TimeNs> parse_duration(std::string_view text) {
+  uint64_t sum = 0;
+  if (text.empty()) return std::nullopt;
+  while (!text.empty()) {
+    const auto part = take_number(text, kTimeUnits);
+    if (!part) return std::nullopt;
+    sum += *part;  // both below 2^63
+    if (sum > static_cast<uint64_t>(std::numeric_limits<TimeNs>::max())) return std::nullopt;
+  }
+  return static_cast<TimeNs>(sum);
+}
+
+std::string duration_text(TimeNs ns) {
+  const auto n = static_cast<uint64_t>(ns);
+  // Writes "60s" and "24h" rather than "1m" and "1d", but "1s".
+  for (const Unit& unit : kTimeUnits)
+    if (n % unit.factor == 0 && (n / unit.factor >= 2 || unit.name == "s"))
+      return fmt::format("{}{}", n / unit.factor, unit.name);
+  return fmt::format("{}ms", n / static_cast<uint64_t>(kNsPerMs));
+}
+
+std::optional<uint64_t> parse_size(std::string_view text) {
+  const auto size = take_number(text, kSizeUnits);
+  return text.empty() ? size : std::nullopt;
+}
+
+std::string size_text(uint64_t bytes) {
+  for (const Unit& unit : {kSizeUnits[0], kSizeUnits[1], kSizeUnits[2], kSizeUnits[3]})
+    if (bytes > 0 && bytes % unit.factor == 0) return fmt::format("{}{}", bytes / unit.factor, unit.name);
+  return fmt::format("{}B", bytes);
+}
+
+std::string value_text(const Option& option, Config& config) {
+  struct Text {
+    Config& config;
+    std::string operator()(const TextType& t) const { return toml_text(t.of(config)); }
+    std::string operator()(const TextsType& t) const {
+      std::string out;
+      for (const std::string& s : t.of(config)) out += (out.empty() ? "" : ", ") + toml_text(s);
+      return "[" + out + "]";
+    }
+    std::string operator()(const FlagType& t) const { return t.of(config) ? "true" : "false"; }
+    std::string operator()(const IntegerType& t) const { return std::to_string(t.of(config)); }
+    std::string operator()(const DurationType& t) const { return toml_text(duration_text(t.of(config))); }
+    std::string operator()(const SizeType& t) const { return toml_text(size_text(t.of(config))); }
+    std::string operator()(const WordType& t) const { return toml_text(t.words[t.get(config)]); }
+  };
+  return std::visit(Text{config}, option.type);
+}
+
+bool is_empty(const Option& option, Config& config) {
+  if (const auto* text = std::get_if<TextType>(&option.type)) return text->of(config).empty();
+  if (const auto* texts = std::get_if<TextsType>(&option.type)) return texts->of(config).empty();
+  return false;
+}
+
+std::string type_text(const Option& option) {
+  struct Text {
+    std::string operator()(const TextType& t) const { return t.name; }
+    std::string operator()(const TextsType& t) const { return t.name; }
+    std::string operator()(const FlagType&) const { return "true or false"; }
+    std::string operator()(const IntegerType& t) const {
+      return fmt::format("whole number, {} to {}", t.least, t.most);
+    }
+    std::string operator()(const DurationType& t) const {
+      return fmt::format("duration, {} to {}", duration_text(t.least), duration_text(t.most));
+    }
+    std::string operator()(const SizeType& t) const {
+      return fmt::format("size, {} to {}", size_text(t.least), size_text(t.most));
+    }
+    std::string operator()(const WordType& t) const {
+      std::string out;
+      for (size_t i = 0; i < t.words.size(); ++i)
+        out += (i == 0 ? "" : i + 1 == t.words.size() ? " or " : ", ") + std::string(t.words[i]);
+      return out;
+    }
+  };
+  return std::visit(Text(), option.type);
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,61 @@
+// The rules of a command: the built-in library, the site's folder, and files named by the user. Reading
+// blocks; any thread.
+//
+// Files with the same text count as one file under the name that the user gave. So a copy of a library file
+// or a folder named twice is no duplicate. An id that two different files declare is a duplicate.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "core/rules/ruleset.h"
+#include "core/rules/run.h"
+
+namespace culprit::app {
+
+// A site's own rules.
+constexpr const char* kSiteRules = "/etc/culprit/rules.d";
+
+struct RuleOptions {
+  std::vector<std::string> paths;  // files, and folders whose **/*.lua files are read
+  bool library = true;
+  bool site = true;  // read kSiteRules if it exists
+};
+
+// Rule files, read but not parsed.
+struct RuleFiles {
+  std::vector<rules::RuleText> texts;  // the library's first, then the site's, then those of `paths`
+  size_t library = 0;                  // number of texts from the library
+  size_t given = 0;                    // index of the first text from `paths`
+  std::vector<Error> errors;           // unreadable files
+};
+
+// In folders, names that start with a dot are skipped. Links to files are followed, links to folders are not.
+// Annotations for editors (texts that start with ---@meta) are skipped.
+RuleFiles read_rule_files(const RuleOptions& options);
+
+// A set of rules, or the errors of reading or parsing.
+struct LoadedRules {
+  RuleFiles files;
+  std::shared_ptr<rules::Ruleset> set;  // null if there are errors, here or in files.errors
+  std::vector<rules::RuleError> errors;
+};
+// `stop`: polled during the load; true ends it with the error "stopped".
+LoadedRules load_rules(const RuleOptions& options, std::function<bool()> stop = {});
+
+// For commands that must not fail: if the chosen rules have errors, only the library is loaded, and `errors`
+// gets the reasons.
+std::shared_ptr<rules::Ruleset> rules_or_library(const RuleOptions& options, std::function<bool()> stop,
+                                                 std::vector<Error>& errors);
+
+// One line of a plain or compressed text file, without its end. `place` is FILE:LINE.
+struct LineOfFile {
+  std::string file, text;
+  uint64_t line = 0;
+};
+Result<LineOfFile> read_line(const std::string& place);
+
+}  // namespace culprit::app

@@ -1,0 +1,122 @@
+#include "app/config/values.h"
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <charconv>
+
+#include "app/config/options.h"
+#include "base/text.h"
+#include "core/logs/placement.h"
+
+namespace culprit::app {
+namespace {
+
+constexpr size_t kJobBytes = 255;  // limit of file names; Slurm's and Kubernetes' names are shorter
+constexpr size_t kHostBytes = 64;  // FORMATS.md section 3
+constexpr int64_t kRegexBytes = 1 << 20;
+
+std::string quoted(std::string_view text) { return fmt::format("'{}'", shorten(text, 80)); }
+
+// Why one name between slashes matches no file, or files other than it seems.
+std::string check_glob_name(std::string_view name) {
+  if (name.empty()) return "has an empty name between two slashes";
+  if (name == "." || name == "..") return fmt::format("must not hold '{}' as a name", name);
+  if (name == "**") return "";
+  if (name.find("**") != name.npos) return "may hold ** only as a whole name between slashes";
+  if (name.find_first_of("{}") != name.npos && name.find("[{]") == name.npos && name.find("[}]") == name.npos)
+    return "has braces, which are not expanded: write a [[log]] table for each, or [{] for the character";
+  for (size_t open = name.find('['); open != name.npos;) {
+    size_t from = open + 1;
+    if (from < name.size() && (name[from] == '!' || name[from] == '^')) ++from;
+    const size_t close = name.find(']', from + 1);  // directly behind '[', a ']' stands for itself
+    if (close == name.npos) return "has a '[' without its ']'";
+    open = name.find('[', close + 1);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string check_absolute_path(std::string_view text) {
+  if (!text.starts_with('/')) return fmt::format("must be an absolute path, not {}", quoted(text));
+  return "";
+}
+
+std::string check_glob(std::string_view text) {
+  if (!text.starts_with('/')) return fmt::format("must be an absolute path, not {}", quoted(text));
+  if (text.ends_with('/')) return "names a folder: write what files in it, as in \"/var/log/train/**/*.log\"";
+  const std::vector<std::string_view> names = split(text.substr(1), '/');
+  for (std::string_view name : names)
+    if (std::string why = check_glob_name(name); !why.empty()) return why;
+  if (names[0] == "**") return "would watch the whole file system: begin with a folder";
+  return "";
+}
+
+std::string check_socket_name(std::string_view text) {
+  if (text.empty()) return "must not be empty";
+  if (text.ends_with('/')) return fmt::format("must name a socket, not the folder {}", quoted(text));
+  if (!text.starts_with('/') && text.find('/') != text.npos)
+    return fmt::format("must be a name in runtime_dir or an absolute path, not {}", quoted(text));
+  if (text == "." || text == "..") return "must name a socket";
+  return "";
+}
+
+std::string check_job(std::string_view text) {
+  if (text.empty()) return "must not be empty";
+  if (text.size() > kJobBytes) return fmt::format("is longer than {} bytes", kJobBytes);
+  return "";
+}
+
+std::string check_job_pattern(std::string_view text) {
+  re2::RE2::Options options(re2::RE2::Quiet);
+  options.set_max_mem(kRegexBytes);
+  const re2::RE2 regex(logs::with_named_groups(text), options);
+  if (!regex.ok()) return fmt::format("is no regular expression of RE2: {}", regex.error());
+  if (!regex.NamedCapturingGroups().contains("job"))
+    return "must have a group named job, as in '/train/(?P<job>[^/]+)/'";
+  return "";
+}
+
+std::string check_host_name(std::string_view text) {
+  if (text.empty()) return "must not be empty";
+  if (text.size() > kHostBytes) return fmt::format("is longer than {} bytes", kHostBytes);
+  for (char c : text)
+    if (static_cast<unsigned char>(c) <= ' ' || c == '/' || c == 0x7f)
+      return "must not hold spaces or slashes";
+  return "";
+}
+
+std::string check_tcp_address(std::string_view text) {
+  const std::string wanted = fmt::format("must be HOST:PORT, not {}", quoted(text));
+  const size_t colon = text.rfind(':');
+  if (colon == text.npos || colon == 0) return wanted;
+  std::string_view host = text.substr(0, colon), port = text.substr(colon + 1);
+  if (host.starts_with('[') != host.ends_with(']')) return wanted;
+  if (host.starts_with('[')) {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != host.npos) {
+    return fmt::format("has an IPv6 address: write it as \"[{}]:{}\"", shorten(host, 60), shorten(port, 10));
+  }
+  if (host.empty() || host.find_first_of(" /") != host.npos) return wanted;
+  unsigned number = 0;
+  const auto [stop, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (error != std::errc() || stop != port.data() + port.size() || number > 65'535)
+    return fmt::format("must end in a port from 0 to 65535, not {}", quoted(text));
+  return "";
+}
+
+std::string check_listen_address(std::string_view text) {
+  if (text.starts_with("unix:")) return check_socket_name(text.substr(5));
+  if (text.starts_with('/') || text.find(':') == text.npos)
+    return fmt::format("must be \"unix:NAME\" or HOST:PORT, not {}", quoted(text));
+  return check_tcp_address(text);
+}
+
+bool is_loopback(std::string_view address) {
+  const std::string_view host = address.substr(0, address.rfind(':'));
+  return host == "localhost" || host == "[::1]" ||
+         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos);
+}
+
+}  // namespace culprit::app

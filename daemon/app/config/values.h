@@ -1,0 +1,19 @@
+// Checks of single values. Each returns an error to follow "'key' ", or an empty text. Pure; any thread.
+// Private to the configuration's files.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace culprit::app {
+
+std::string check_absolute_path(std::string_view text);
+std::string check_glob(std::string_view text);
+std::string check_socket_name(std::string_view text);  // a name in runtime_dir, or an absolute path
+std::string check_job(std::string_view text);
+std::string check_job_pattern(std::string_view text);
+std::string check_host_name(std::string_view text);
+std::string check_tcp_address(std::string_view text);     // "HOST:PORT", "[::1]:PORT"
+std::string check_listen_address(std::string_view text);  // the same, or "unix:NAME"
+
+}  // namespace culprit::app

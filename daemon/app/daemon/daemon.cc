@@ -1,0 +1,761 @@
+#include "app/daemon/daemon.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "app/config/rule_files.h"
+#include "app/daemon/batch_parts.h"
+#include "app/daemon/collector_api.h"
+#include "app/daemon/daemon_api.h"
+#include "app/daemon/early_stop.h"
+#include "app/daemon/forwarding_api.h"
+#include "app/jobs/job_recognition.h"
+#include "base/check.h"
+#include "base/text.h"
+
+namespace culprit::app {
+namespace {
+
+// Queued bytes of the store or the pipeline at which sources pause, and below which they resume: some rounds
+// of a tailer, so that neither waits for the other, and little compared with the memory of an engine.
+constexpr size_t kHoldBytes = 4 << 20;
+constexpr size_t kReleaseBytes = 2 << 20;
+// SIGTERM: systemd and people expect an end; what hangs by then is left.
+constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
+constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
+
+// Jobs that a collector holds an engine for, over all hosts; ended ones go first.
+constexpr size_t kCollectorJobs = 1024;
+
+// Role "both" accepts agents if an address or a certificate for them is configured.
+bool collects(const Config& config) {
+  if (config.role == DaemonRole::kAgent) return false;
+  const Config::Collector defaults;
+  return config.role == DaemonRole::kCollector || config.collector.listen != defaults.listen ||
+         config.collector.tls.used();
+}
+
+std::string deed(const Config& config) {
+  return (config.watches() ? "watches " : "collects on ") + config.host.name;
+}
+
+// Null where none is configured.
+Result<std::shared_ptr<const io::TlsCredentials>> credentials(const TlsFiles& files) {
+  if (!files.used()) return nullptr;
+  return io::TlsCredentials::load({files.cert, files.key, files.ca});
+}
+
+// A batch of no bytes takes room too.
+size_t weight(const PieceBatch& batch) { return batch.bytes() + 64; }
+
+std::string first_error(const LoadedRules& loaded) {
+  if (!loaded.files.errors.empty()) return loaded.files.errors[0].text;
+  const rules::RuleError& e = loaded.errors[0];
+  const size_t more = loaded.errors.size() - 1;
+  return fmt::format("{}:{}: {}{}", e.file, e.line, e.what,
+                     more > 0 ? fmt::format(" ({} more: culpritd --check tells all)", more) : "");
+}
+
+// The folder above the first wildcard: paths count below it.
+std::string fixed_root(const std::string& glob) {
+  const std::string fixed = glob.substr(0, glob.find_first_of("*?[{"));
+  return fixed.substr(0, fixed.rfind('/'));
+}
+
+store::JobRow job_row(const LiveJobSummary& job) {
+  store::JobRow row;
+  row.id = job.id;
+  row.run = job.run;
+  row.state = job.state == JobState::kRunning  ? store::JobState::kRunning
+              : job.state == JobState::kFailed ? store::JobState::kFailed
+              : job.well                       ? store::JobState::kEndedWell
+                                               : store::JobState::kEnded;
+  row.first_ns = job.first_ns;
+  row.last_ns = job.last_ns;
+  if (job.state != JobState::kRunning) row.ended_ns = job.last_ns;
+  row.hosts = job.hosts;
+  row.lines = job.lines;
+  row.verdict = job.verdict.value_or("");
+  return row;
+}
+
+// The token of POST over TCP; empty where none is configured.
+Result<std::string> read_token(const Config& config) {
+  if (config.http.token_file.empty()) return std::string();
+  auto file = io::real_files().open(config.http.token_file, io::OpenFor::kRead);
+  if (!file) return tl::unexpected(file.error());
+  char text[4096];
+  auto size = (*file)->read_at(text, sizeof text, 0);
+  if (!size) return tl::unexpected(size.error());
+  std::string token(text, *size);
+  while (!token.empty() && (token.back() == '\n' || token.back() == ' ')) token.pop_back();
+  if (token.empty()) return fail(ErrorCode::kInvalid, config.http.token_file + ": is empty");
+  return token;
+}
+
+}  // namespace
+
+Daemon::Daemon(io::Env& env, DaemonOptions options, Log& log)
+    : env_(env),
+      options_(std::move(options)),
+      log_(log),
+      config_(options_.loaded.config),
+      notify_(options_.service.notify_socket) {}
+
+Daemon::~Daemon() {
+  if (lock_ >= 0) close(lock_);
+}
+
+Result<std::unique_ptr<Daemon>> Daemon::start(io::Env& env, DaemonOptions options, Log& log) {
+  std::unique_ptr<Daemon> agent(new Daemon(env, std::move(options), log));
+  if (const Status begun = agent->begin(); !begun) return tl::unexpected(begun.error());
+  return agent;
+}
+
+Status Daemon::begin() {
+  counts_.started_ns = wall();
+  if (auto made = io::real_files().make_folder(config_.state_dir); !made) return made;
+  if (auto made = io::real_files().make_folder(config_.runtime_dir); !made) return made;
+  if (const Status locked = lock_state(); !locked) return locked;
+
+  auto box = BlackBox::open(config_.state_dir + "/black_box");
+  if (box)
+    black_box_ = std::move(*box);
+  else
+    complain(box.error().text);
+  const std::string quarantine = config_.state_dir + "/quarantine.json";
+  auto kept = Quarantine::read(quarantine);
+  if (!kept) complain(kept.error().text);
+  quarantine_ = std::make_unique<Quarantine>(kept ? std::move(*kept) : Quarantine(quarantine));
+  if (const auto crashed = black_box_.read_and_reset()) {
+    const auto added = quarantine_->add(*crashed, counts_.started_ns);
+    if (!added) complain(added.error().text);
+    const bool stands = added && *added;
+    complain(fmt::format("the process before ended within {}: {}", crashed->id,
+                         stands ? "it is not run again until its text changes"
+                                : "once says little, should it come again it is not run any more"));
+  }
+
+  auto rules = load_first_rules();
+  if (const Status opened = open_recorder(); !opened) return opened;
+
+  for (const std::string& sentence : without_effect(config_)) complain(sentence);
+
+  auto processes = ProcessWatch::start(env_);
+  if (!processes) return tl::unexpected(processes.error());
+  processes_ = std::move(*processes);
+  const Status started = forwards() ? start_uplink(std::move(rules)) : start_engine(std::move(rules));
+  if (!started) return started;
+  start_http();
+  if (engine_)
+    restore();
+  else
+    counts_.restored = true;
+  if (!recorder_->ended_well()) report_lost();
+  start_sources(recorder_->known());
+  malloc_trim(0);  // what loading the rules took is not needed again
+
+  for (const int number : {SIGTERM, SIGINT})
+    if (auto on = env_.on_signal(number, [this] { stop(); })) signals_.push_back(std::move(*on));
+  if (auto on = env_.on_signal(SIGHUP, [this] { reload(); })) signals_.push_back(std::move(*on));
+  beat_timer_ = env_.timer([this] { beat(); });
+  beat_timer_->start(0, kNsPerSecond);
+  log_.info(fmt::format("culpritd {} {} as {}", CULPRIT_VERSION, deed(config_),
+                        options_.loaded.files.empty() ? "by default" : options_.loaded.files[0] + " says"));
+  (void)notify_.ready("running");
+  return {};
+}
+
+// Nothing is held yet: a signal ends the load and the program at once.
+std::shared_ptr<rules::Ruleset> Daemon::load_first_rules() {
+  const EarlyStop early;
+  LoadedRules rules = load_rules(rule_options(config_), EarlyStop::asked);
+  if (EarlyStop::asked()) {
+    log_.info("ended while the rules were loaded");
+    _exit(0);
+  }
+  if (rules.set) return rules.set;
+  complain(first_error(rules) + "; the built-in rules alone are used");
+  return rules::Ruleset::shipped();
+}
+
+Status Daemon::open_recorder() {
+  RecorderOptions recorder;
+  recorder.state_dir = config_.state_dir;
+  recorder.max_bytes = config_.spool.max_size;
+  recorder.watch = &watch_;
+  recorder.complain = [this](const std::string& what) { complain(what); };
+  recorder.committed = [this](const std::vector<store::CommittedOffset>& offsets, uint64_t sequence) {
+    if (restore_) restore_->committed(sequence);
+    Committed out;
+    for (const auto& [stream, offset] : offsets) out.emplace_back(stream, offset);
+    if (sources_) sources_->committed(out);
+  };
+  recorder.hold = forwards();
+  recorder.synced = [this] {
+    if (pipeline_) pipeline_->evidence_synced();
+  };
+  auto opened = Recorder::open(env_, std::move(recorder));
+  if (!opened) return tl::unexpected(opened.error());
+  recorder_ = std::move(*opened);
+  const store::SpoolStats found = recorder_->figures().spool;
+  if (found.cut_bytes > 0 || found.damaged_frames > 0)
+    complain(fmt::format("spool: {} bytes behind the last sound frame were cut, {} damaged frames skipped",
+                         found.cut_bytes, found.damaged_frames));
+  return {};
+}
+
+// Two daemons on one state folder would each undo what the other wrote.
+Status Daemon::lock_state() {
+  const std::string path = config_.state_dir + "/lock";
+  lock_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (lock_ < 0) return fail(ErrorCode::kIo, path + ": " + std::strerror(errno));
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0)
+    return fail(ErrorCode::kLimit, config_.state_dir + ": another culpritd works with this folder");
+  return {};
+}
+
+Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
+  if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
+  rule_watch_ = std::make_unique<RuleWatch>(black_box_);
+  EngineWorkerOptions options;
+  LiveOptions& live = options.live;
+  live.host = config_.host.name;
+  live.roots = roots();
+  live.rules = std::move(rules);
+  live.watch = rule_watch_.get();
+  live.quarantined = quarantine_->rules();
+  live.hang = {config_.hang.after_ns, config_.hang.steps};
+  live.ended_after_ns = config_.jobs.ended_after_ns;
+  live.uid = getuid();
+  live.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
+  live.looked_ns = [watch = processes_.get()] { return watch->looked_ns(); };
+  live.seen = follower();
+  live.healthy = config_.collector.healthy;
+  if (collects(config_)) live.jobs_max = kCollectorJobs;
+  if (!recorder_->known_pool().empty()) {
+    auto pool = detect::Pool::load(recorder_->known_pool(), "the normal pool");
+    if (pool)
+      live.pool = std::move(*pool);
+    else
+      complain(pool.error().text);
+  }
+  options.watch = &watch_;
+  options.rule_watch = rule_watch_.get();
+  options.take = [this](std::vector<LiveEvent>&& events) { on_events(std::move(events)); };
+  auto started = EngineWorker::start(env_, std::move(options));
+  if (!started) return tl::unexpected(started.error());
+  engine_ = std::move(*started);
+  pipeline_ = engine_.get();
+  return collects(config_) ? start_collecting() : Status();
+}
+
+Status Daemon::start_collecting() {
+  auto tls = credentials(config_.collector.tls);
+  if (!tls) return tl::unexpected(tls.error());
+  CollectorServiceOptions options;
+  options.state_dir = config_.state_dir;
+  options.listen = config_.collector.listen;
+  options.tls = std::move(*tls);
+  options.max_bytes = config_.collector.retention_max_size;
+  options.max_age_ns = config_.collector.retention_max_age_ns;
+  options.engine = engine_.get();
+  options.complain = [this](const std::string& what) { complain(what); };
+  options.info = [this](const std::string& what) { log_.info(what); };
+  auto opened = CollectorService::open(env_, std::move(options));
+  if (!opened) return tl::unexpected(opened.error());
+  collector_ = std::move(*opened);
+  return {};
+}
+
+std::function<void(const std::string&, const StreamInfo&, const Piece&)> Daemon::follower() const {
+  return [watch = processes_.get()](const std::string& job, const StreamInfo& info, const Piece& piece) {
+    if (is_file(info.kind) && piece.place) watch->follow_file(job, piece.place->device, piece.place->inode);
+    if (info.pid) watch->follow_process(job, *info.pid);
+  };
+}
+
+std::vector<std::string> Daemon::roots() const {
+  std::vector<std::string> out;
+  for (const LogWatch& log : config_.files()) out.push_back(fixed_root(log.path));
+  return out;
+}
+
+Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
+  UplinkOptions options;
+  options.config = &config_;
+  options.recorder = recorder_.get();
+  options.watch = &watch_;
+  options.feed.host = config_.host.name;
+  options.feed.uid = getuid();
+  options.feed.roots = roots();
+  options.feed.rules = std::move(rules);
+  options.feed.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
+  options.feed.seen = follower();
+  options.complain = [this](const std::string& what) { complain(what); };
+  options.status = [this] { return peer_status(); };
+  auto started = Uplink::start(env_, std::move(options));
+  if (!started) return tl::unexpected(started.error());
+  uplink_ = std::move(*started);
+  pipeline_ = uplink_.get();
+  return {};
+}
+
+peer::Status Daemon::peer_status() const {
+  peer::Status out;
+  out.started_ns = counts_.started_ns;
+  const serve::Health health = source_->health();
+  out.healthy = health.ok;
+  if (!health.ok) out.trouble = health.sentence;
+  out.read_bytes = recorder_->figures().spool.raw_bytes;
+  if (sources_)
+    for (const Tails::Tail& tail : sources_->tails().tails()) {
+      out.sources += tail.stats.files;
+      out.dropped_bytes += tail.stats.gap_bytes;
+    }
+  if (sources_ && sources_->rings()) out.dropped_records += sources_->rings()->dropped;
+  if (sources_ && sources_->kernel()) out.dropped_records += sources_->kernel()->lost;
+  return out;
+}
+
+// ---- what was before
+
+// Jobs that ran when the daemon ended go on: their evidence is given to new engines. Of those that ended,
+// what came after their end.
+void Daemon::restore() {
+  RestoreOptions options;
+  options.recorder = recorder_.get();
+  options.engine = engine_.get();
+  for (const store::JobRow& row : recorder_->known_jobs()) {
+    if (row.state != store::JobState::kRunning)
+      options.ends.push_back({row.id, row.run, row.ended_ns});
+    else if (row.run > 0)  // the run before ended before this one began
+      options.ends.push_back({row.id, row.run - 1, row.first_ns - 1});
+  }
+  options.hold = [this] {
+    restore_holds_ = true;
+    pause_sources();
+  };
+  options.done = [this](std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {
+    restored(std::move(rest), damage);
+  };
+  load_judgements();
+  const std::vector<RunEnd> ends = options.ends;
+  restore_ = std::make_unique<Restore>(std::move(options));
+  if (!collector_) return restore_->begin();
+  // Inputs of other hosts come first; local batches wait in the spool meanwhile.
+  std::vector<std::string> ended;
+  for (const store::JobRow& row : recorder_->known_jobs())
+    if (row.state != store::JobState::kRunning) ended.push_back(row.id);
+  engine_->query([ends](LiveJobs& live, TimeNs) { live.restoring(ends); });
+  collector_->restore(std::move(ended), [this] { restore_->begin(); });
+  collector_->listen();
+}
+
+// People's judgements of diagnoses also count for the reports of running jobs.
+void Daemon::load_judgements() {
+  const auto said = std::make_shared<std::vector<LiveJobs::Judgement>>();
+  recorder_->query(
+      [said](store::Spool&, store::Index& index) {
+        if (const auto rows = index.diagnoses({.judged = true}))
+          for (const store::DiagnosisRow& row : *rows)
+            said->push_back({row.job, row.id, row.run, row.state == "confirmed"});
+      },
+      [this, said] {
+        if (said->empty()) return;
+        engine_->query([said](LiveJobs& live, TimeNs now) {
+          for (const LiveJobs::Judgement& one : *said) live.judge(one, now);
+        });
+      });
+}
+
+void Daemon::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {
+  restore_.reset();
+  counts_.restored = true;
+  if (collector_) collector_->go_on();
+  if (!damage)
+    complain(damage.error().text);
+  else if (damage->frames > 0)
+    complain(fmt::format("spool: {}; {} damaged frames are left out", damage->first, damage->frames));
+  for (SharedBatch& batch : rest) process(std::move(batch));
+  restore_holds_ = false;
+  resume_sources();
+}
+
+// What a socket's peers had sent and the process before had not stored when it was killed cannot be asked for
+// again, and its size is unknown.
+void Daemon::report_lost() {
+  PieceBatch batch;
+  for (const StreamState& state : recorder_->known()) {
+    if (state.info.kind != OriginKind::kSocket || state.ended) continue;
+    Piece& piece = batch.pieces.emplace_back();
+    piece.stream = state.info.id;
+    piece.offset = state.size;
+    piece.time_ns = counts_.started_ns;
+    piece.gap = Gap{0, 0, "the daemon was killed: what it had received and not stored yet would be missing"};
+  }
+  if (!batch.pieces.empty()) on_batch(std::move(batch));
+}
+
+// ---- the way of the bytes
+
+void Daemon::start_sources(std::vector<StreamState> known) {
+  if (!config_.watches()) return;
+  SourcesOptions options;
+  options.config = &config_;
+  options.known = std::move(known);
+  options.allocate = [this] { return recorder_->allocate(); };
+  options.take = [this](PieceBatch&& batch) { on_batch(std::move(batch)); };
+  options.complain = [this](const std::string& what) { complain(what); };
+  options.processes = processes_.get();
+  options.kernel_descriptor = options_.service.descriptor_named("kmsg");
+  sources_ = std::make_unique<Sources>(env_, std::move(options));
+  sources_->start();
+  if (held_) sources_->pause();
+}
+
+void Daemon::on_batch(PieceBatch&& batch) {
+  for (PieceBatch& part : parts_of(std::move(batch), store::kBatchBytes)) append(std::move(part));
+}
+
+void Daemon::append(PieceBatch&& part) {
+  const SharedBatch shared = std::make_shared<const PieceBatch>(std::move(part));
+  const size_t bytes = weight(*shared);
+  counts_.store_bytes += bytes;
+  if (restore_) restore_->add_uncommitted(shared);
+  const bool first = pipeline_->precedes_store();
+  if (first) process(shared);
+  recorder_->append(shared, [this, bytes] {
+    if (restore_) restore_->appended();
+    CULPRIT_CHECK(counts_.store_bytes >= bytes);
+    counts_.store_bytes -= bytes;
+    resume_sources();
+  });
+  if (!restore_ && !first) process(shared);
+  if (std::max(counts_.store_bytes, counts_.engine_bytes) >= kHoldBytes) pause_sources();
+}
+
+void Daemon::process(SharedBatch batch) {
+  const size_t bytes = weight(*batch);
+  counts_.engine_bytes += bytes;
+  CULPRIT_CHECK(pipeline_);
+  pipeline_->append(std::move(batch), [this, bytes] {
+    CULPRIT_CHECK(counts_.engine_bytes >= bytes);
+    counts_.engine_bytes -= bytes;
+    resume_sources();
+  });
+}
+
+void Daemon::pause_sources() {
+  if (held_) return;
+  held_ = true;
+  ++counts_.holds;
+  if (sources_) sources_->pause();
+}
+
+void Daemon::resume_sources() {
+  if (!held_ || restore_holds_ || std::max(counts_.store_bytes, counts_.engine_bytes) > kReleaseBytes) return;
+  held_ = false;
+  if (sources_ && !stopping_) sources_->resume();
+}
+
+// ---- what was found
+
+void Daemon::on_events(std::vector<LiveEvent>&& events) {
+  for (const LiveEvent& event : events) {
+    if (event.kind == LiveEventKind::kStepsWanted) {
+      if (collector_) collector_->want_steps(event.hosts, {event.job, event.steps});
+      continue;
+    }
+    if (event.replayed && event.publish && event.kind == LiveEventKind::kDiagnosis) publish_if_new(event);
+    record_event(event);
+    if (event.replayed || event.kind == LiveEventKind::kPoolChanged) continue;
+    want_evidence(event);
+    if (event.publish) publish(event);
+  }
+}
+
+// Also for diagnoses that may still change: hosts keep evidence only for a while.
+void Daemon::want_evidence(const LiveEvent& event) {
+  if (collector_ && (event.kind == LiveEventKind::kFinding || event.kind == LiveEventKind::kDiagnosis))
+    collector_->want(event.hosts, event.known_until_ns, "a fault was found in job " + event.job);
+}
+
+void Daemon::publish(const LiveEvent& event) {
+  if (api_) api_->events().publish({std::string(to_string(event.kind)), event.job, event.json});
+  if (!event.sentence.empty()) log_.info(fmt::format("job {}: {}", event.job, event.sentence));
+}
+
+// The process before may have been killed before it made this diagnosis.
+void Daemon::publish_if_new(const LiveEvent& event) {
+  const auto known = std::make_shared<bool>(true);
+  recorder_->query(
+      [event, known](store::Spool&, store::Index& index) {
+        const auto rows = index.diagnoses({.job = event.job, .run = event.run});
+        *known = !rows || std::any_of(rows->begin(), rows->end(), [&](const store::DiagnosisRow& row) {
+          return row.id == event.id && was_announced(row.json);
+        });
+      },
+      [this, event, known] {
+        if (*known) return;
+        want_evidence(event);
+        publish(event);
+      });
+}
+
+void Daemon::record_event(const LiveEvent& event) {
+  if (event.kind == LiveEventKind::kPoolChanged) {
+    auto text = std::make_shared<std::string>();
+    engine_->query(
+        [text](LiveJobs& live, TimeNs) {
+          if (auto saved = live.pool().save()) *text = std::move(*saved);
+        },
+        [this, text] {
+          if (text->empty()) return;
+          recorder_->record([text](store::Index& index) { return index.save_pool("", *text); });
+        });
+    return;
+  }
+  if (event.kind == LiveEventKind::kJobStarted || event.kind == LiveEventKind::kJobEnded)
+    return record_job(event);
+  recorder_->record([event](store::Index& index) -> Status {
+    if (event.kind == LiveEventKind::kFinding)
+      return index.add_finding({event.job, event.run, event.id, event.time_ns, event.json});
+    store::DiagnosisRow row;
+    row.job = event.job;
+    row.run = event.run;
+    row.id = event.id;
+    row.kind = kind_of_diagnosis(event.json);
+    row.first_ns = row.last_ns = event.time_ns;
+    row.json = event.json;
+    const bool gone = event.kind == LiveEventKind::kDiagnosisGone;
+    row.state = gone ? "withdrawn" : "open";
+    Status status = index.put_diagnosis(row);
+    if (status && gone) status = index.remove_device_faults(event.job, event.run, event.id);
+    for (const LiveEvent::Device& device : event.devices)
+      if (status)
+        status = index.add_device_fault(
+            {device.name, device.host, event.job, event.run, event.id, event.step, event.time_ns});
+    return status;
+  });
+}
+
+// The job's row is written before its findings and diagnoses.
+void Daemon::record_job(const LiveEvent& event) {
+  recorder_->record([row = job_row(*event.summary), report = event.report](store::Index& index) {
+    Status status = index.upsert_job(row);
+    if (status && !report.empty()) status = index.put_report(row.id, row.run, report);
+    return status;
+  });
+}
+
+// ---- HTTP
+
+void Daemon::start_http() {
+  if (!source_) {
+    AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), engine_.get(), uplink_.get(), {}, {}};
+    parts.sources = [this] { return sources_.get(); };
+    parts.http = [this] { return http_.get(); };
+    if (collector_)
+      source_ = std::make_unique<CollectorApi>(env_, std::move(parts), *collector_);
+    else if (uplink_)
+      source_ = std::make_unique<ForwardingApi>(env_, std::move(parts));
+    else
+      source_ = std::make_unique<DaemonApi>(env_, std::move(parts));
+    api_ = std::make_unique<serve::Api>(env_, *source_);
+    http_retry_ = env_.timer([this] { start_http(); });
+  }
+  serve::HttpOptions options;
+  options.address = config_.http_address();
+  options.names = {config_.host.name};
+  if (auto token = read_token(config_)) {
+    options.token = std::move(*token);
+  } else {
+    complain(token.error().text + "; over TCP nothing can be changed");
+  }
+  auto server = serve::HttpServer::start(env_, std::move(options), api_->routes());
+  if (server) {
+    http_ = std::move(*server);
+    if (!http_trouble_.empty()) log_.info("the API answers at " + http_->address());
+    http_trouble_.clear();
+    return;
+  }
+  if (server.error().text != http_trouble_) complain(server.error().text + "; the rest works");
+  http_trouble_ = server.error().text;
+  http_retry_->start(kHttpRetryNs);
+}
+
+// ---- itself
+
+void Daemon::beat() {
+  watch_.loop_beat(mono());
+  if (counts_.holds != trimmed_after_ && counts_.store_bytes + counts_.engine_bytes == 0) {
+    trimmed_after_ = counts_.holds;
+    malloc_trim(0);  // what a flood took
+  }
+  report_hang();
+  if (watch_.stuck(mono())) return;
+  if (options_.service.watchdog_ns > 0) (void)notify_.feed_watchdog();
+}
+
+// Each once: what hangs hangs for a while.
+void Daemon::report_hang() {
+  const auto why = watch_.stuck(mono());
+  if (why && hung_.empty()) log_.error(*why);
+  if (!why && !hung_.empty()) log_.info("it gets on again");
+  hung_ = why.value_or("");
+  if (why) black_box_.mark_over_time();
+  const bool blind = processes_->stuck_ns(mono()).has_value();
+  if (blind && !blind_) complain("a look at the processes hangs in /proc: whether jobs live is not known");
+  blind_ = blind;
+}
+
+void Daemon::complain(const std::string& sentence) {
+  ++counts_.complaints;
+  log_.warning(sentence);
+}
+
+// ---- reload and end
+
+// Prepared and proven apart, then swapped between two batches.
+void Daemon::reload() {
+  if (stopping_) return;
+  if (reloading_) return log_.warning("a reload is under way: ask again when it is done");
+  reloading_ = true;
+  (void)notify_.reloading(mono());
+  LoadedConfig loaded = load_config(options_.config_path);
+  for (const ConfigError& e : loaded.errors) log_.error(format_error(e));
+  if (!loaded.errors.empty()) return refuse_reload("the configuration has errors");
+  const auto shared = std::make_shared<LoadedConfig>(std::move(loaded));
+  const auto rules = std::make_shared<LoadedRules>();
+  auto worker = env_.worker("reload");
+  if (!worker) return refuse_reload(worker.error().text);
+  reloader_ = std::move(*worker);
+  const auto stop = [leaving = leaving_] { return leaving->load(); };
+  reloader_->submit([shared, rules, stop] { *rules = load_rules(rule_options(shared->config), stop); },
+                    [this, shared, rules] {
+                      if (stopping_) return;
+                      if (!rules->set) return refuse_reload(first_error(*rules));
+                      swap(std::move(*shared), std::move(rules->set));
+                    });
+}
+
+void Daemon::refuse_reload(const std::string& why) {
+  log_.error("nothing is reloaded: " + why);
+  ++counts_.reloads_refused;
+  reloading_ = false;
+  (void)notify_.ready("running; the last reload was refused");
+}
+
+void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
+  if (stopping_) return;
+  const std::vector<std::string> later = keys_for_restart(config_, loaded.config);
+  for (const std::string& key : later) log_.warning(key + ": changes with the next restart");
+  Config next = with_reloadable(config_, loaded.config);
+  const Config before = std::exchange(config_, std::move(next));
+  options_.loaded = std::move(loaded);
+  log_.set_level(config_.daemon.log_level);
+  if (const Status kept = quarantine_->keep_only(rules->rules()); !kept) complain(kept.error().text);
+  pipeline_->reload(config_, std::move(rules));
+  if (collector_) reload_collecting();
+  if (http_) {
+    auto token = read_token(config_);
+    if (!token) complain(token.error().text + "; the token of before holds");
+    if (token) http_->set_token(std::move(*token));
+  }
+  if (!sources_) return reloaded();
+  sources_->change(
+      before, config_,
+      [this](std::function<void(std::vector<StreamState>)> answer) {
+        recorder_->positions(std::move(answer));
+      },
+      [this] { reloaded(); });
+}
+
+// Certificates hold for connections from now on.
+void Daemon::reload_collecting() {
+  collector_->set_retention(config_.collector.retention_max_size, config_.collector.retention_max_age_ns);
+  auto tls = credentials(config_.collector.tls);
+  if (tls)
+    collector_->set_tls(std::move(*tls));
+  else
+    complain(tls.error().text + "; the certificate of before holds");
+}
+
+void Daemon::reloaded() {
+  ++counts_.reloads;
+  reloading_ = false;
+  log_.info("reloaded");
+  (void)notify_.ready("running");
+}
+
+void Daemon::stop() {
+  if (stopping_) return;
+  stopping_ = true;
+  *leaving_ = true;
+  if (restore_) restore_->stop();
+  (void)notify_.stopping();
+  log_.info("ending");
+  deadline_ = env_.timer([this] { give_up(); });
+  deadline_->start(kEndWithinNs);
+  beat_timer_->stop();
+  http_.reset();
+  // The store first: the engine may have much before it, and gets at the next start what it does not take.
+  const auto finish_all = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };
+  if (sources_)
+    sources_->stop(finish_all);
+  else
+    finish_all();
+}
+
+void Daemon::finish() {
+  pipeline_->finish([this] { recorder_->finish([this] { save_jobs(); }); });
+}
+
+// What the jobs stand at is what a list of them shows after the next start. Where they were not restored yet,
+// their rows are as they were.
+void Daemon::save_jobs() {
+  if (!engine_ || !counts_.restored) return end();
+  auto rows = std::make_shared<std::vector<store::JobRow>>();
+  engine_->query(
+      [rows](LiveJobs& live, TimeNs) {
+        for (const LiveJobSummary& job : live.jobs()) rows->push_back(job_row(job));
+      },
+      [this, rows] {
+        recorder_->record([rows](store::Index& index) {
+          Status status;
+          for (const store::JobRow& row : *rows)
+            if (const Status put = index.upsert_job(row); !put) status = put;
+          return status;
+        });
+        recorder_->query([](store::Spool&, store::Index&) {}, [this] { end(); });
+      });
+}
+
+// A thread that was left behind in a dead mount may come back while all that it uses goes: it does not.
+void Daemon::end() {
+  if (!sources_ || sources_->tails().left_behind() == 0) return env_.stop();
+  log_.info("ended");
+  _exit(0);
+}
+
+// Something hangs: a mount, a disk. What is in the store is in the store; the rest is read again.
+void Daemon::give_up() {
+  log_.error("something did not end in time and is left: what was not stored yet is read again");
+  black_box_.leave();  // whichever rule runs just now is not to blame
+  _exit(0);
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,132 @@
+// culpritd with role both: sources, store, engine and API of one host, connected. What sources give goes to
+// the store and to the engine, both in the same order; while either has too much before it, sources are held.
+// With role agent the collector has the engine: there what sources give goes to the uplink instead.
+//
+// A collector also receives from agents of other hosts (role both), or only from them (role collector).
+//
+// Thread: the loop's. Owns everything that it starts; the Env goes after it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/config/config.h"
+#include "app/daemon/black_box.h"
+#include "app/daemon/collector_service.h"
+#include "app/daemon/daemon_api.h"
+#include "app/daemon/engine_worker.h"
+#include "app/daemon/log.h"
+#include "app/daemon/notify.h"
+#include "app/daemon/process_watch.h"
+#include "app/daemon/quarantine.h"
+#include "app/daemon/recorder.h"
+#include "app/daemon/restore.h"
+#include "app/daemon/rule_watch.h"
+#include "app/daemon/self_watch.h"
+#include "app/daemon/sources.h"
+#include "app/daemon/uplink.h"
+#include "io/env.h"
+#include "serve/api.h"
+
+namespace culprit::app {
+
+struct DaemonOptions {
+  std::string config_path;  // --config
+  LoadedConfig loaded;      // without errors
+  ServiceEnvironment service;
+};
+
+class Daemon {
+ public:
+  // Blocks while the store is recovered and the rules are loaded. An error is one that leaves nothing to do:
+  // other failures are logged, and the rest works.
+  static Result<std::unique_ptr<Daemon>> start(io::Env& env, DaemonOptions options, Log& log);
+  ~Daemon();
+
+  // SIGHUP: all of the new configuration, or nothing of it.
+  void reload();
+  // SIGTERM: what is held is finished; then the loop ends. Within five seconds, whatever hangs.
+  void stop();
+
+ private:
+  Daemon(io::Env& env, DaemonOptions options, Log& log);
+  Status begin();
+  Status lock_state();
+  Status open_recorder();
+  std::shared_ptr<rules::Ruleset> load_first_rules();
+  bool forwards() const { return config_.role == DaemonRole::kAgent; }
+  Status start_engine(std::shared_ptr<rules::Ruleset> rules);
+  Status start_collecting();
+  Status start_uplink(std::shared_ptr<rules::Ruleset> rules);
+  std::function<void(const std::string&, const StreamInfo&, const Piece&)> follower() const;
+  std::vector<std::string> roots() const;
+  peer::Status peer_status() const;
+  void start_sources(std::vector<StreamState> known);
+  void start_http();
+  void restore();
+  void restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage);
+  void report_lost();
+  void on_batch(PieceBatch&& batch);
+  void append(PieceBatch&& part);
+  void process(SharedBatch batch);
+  void pause_sources();
+  void resume_sources();
+  void on_events(std::vector<LiveEvent>&& events);
+  void publish(const LiveEvent& event);
+  void publish_if_new(const LiveEvent& event);
+  void want_evidence(const LiveEvent& event);
+  void load_judgements();
+  void record_event(const LiveEvent& event);
+  void record_job(const LiveEvent& event);
+  void refuse_reload(const std::string& why);
+  void reloaded();
+  void swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules);
+  void beat();
+  void report_hang();
+  void complain(const std::string& sentence);
+  void reload_collecting();
+  void finish();
+  void save_jobs();
+  void end();
+  void give_up();
+  TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
+  TimeNs wall() const { return env_.now(io::Clock::kWall); }
+
+  io::Env& env_;
+  DaemonOptions options_;
+  Log& log_;
+  Config config_;
+  Notify notify_;
+  SelfWatch watch_;
+  BlackBox black_box_;
+  std::unique_ptr<Quarantine> quarantine_;
+  std::unique_ptr<RuleWatch> rule_watch_;
+  int lock_ = -1;
+  AgentCounts counts_;
+  bool stopping_ = false, reloading_ = false;
+  const std::shared_ptr<std::atomic<bool>> leaving_ =
+      std::make_shared<std::atomic<bool>>(false);  // for workers
+  bool held_ = false, restore_holds_ = false;
+  uint64_t trimmed_after_ = 0;  // holds
+  std::string http_trouble_, hung_;
+  bool blind_ = false;
+  std::unique_ptr<ProcessWatch> processes_;
+  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<EngineWorker> engine_;         // null: the collector has it
+  std::unique_ptr<Uplink> uplink_;               // of an agent
+  std::unique_ptr<CollectorService> collector_;  // null: agents have another collector
+  Pipeline* pipeline_ = nullptr;                 // the engine or the uplink, by the role
+  std::unique_ptr<Restore> restore_;
+  std::unique_ptr<Sources> sources_;
+  std::unique_ptr<DaemonApi> source_;
+  std::unique_ptr<serve::Api> api_;
+  std::unique_ptr<serve::HttpServer> http_;
+  std::unique_ptr<io::Worker> reloader_;
+  std::unique_ptr<io::Timer> beat_timer_, http_retry_, deadline_;
+  std::vector<std::unique_ptr<io::SignalWatch>> signals_;
+};
+
+}  // namespace culprit::app

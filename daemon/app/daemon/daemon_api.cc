@@ -1,0 +1,693 @@
+#include "app/daemon/daemon_api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "app/daemon/device_past.h"
+#include "app/jobs/judgement.h"
+#include "base/time.h"
+
+namespace culprit::app {
+namespace {
+
+using nlohmann::json;
+
+// Each reader has a thread, of the unit's 64 tasks, for as long as its client reads.
+constexpr size_t kEvidenceReaders = 8;
+// Fields that copy the verdict against a suspected host; null for other hosts.
+constexpr const char* kSuspicion[] = {"score", "reason", "job", "diagnosis"};
+
+json time_or_null(TimeNs time) { return time == kNoTime ? json(nullptr) : json(time); }
+
+// Replaces invalid UTF-8, which texts of logs and names may contain.
+std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+std::string who(const serve::Actor& by) {
+  if (!by.name.empty() && by.uid) return fmt::format("{} (uid {})", by.name, *by.uid);
+  if (by.uid) return fmt::format("uid {}", *by.uid);
+  return by.name.empty() ? "a holder of the token" : by.name;
+}
+
+json row_json(const store::JobRow& row) {
+  const bool well = row.state == store::JobState::kEndedWell;
+  return {{"id", row.id},
+          {"run", row.run},
+          {"state", well ? store::name(store::JobState::kEnded) : store::name(row.state)},
+          {"well", well},
+          {"hosts", row.hosts ? json(*row.hosts) : json(nullptr)},
+          {"first_ns", time_or_null(row.first_ns)},
+          {"last_ns", time_or_null(row.last_ns)},
+          {"ended_ns", time_or_null(row.ended_ns)},
+          {"lines", row.lines ? json(*row.lines) : json(nullptr)},
+          {"verdict", row.verdict.empty() ? json(nullptr) : json(row.verdict)}};
+}
+
+std::string_view kind_word(OriginKind kind) {
+  constexpr std::string_view kWords[] = {"file", "socket", "ring", "kernel", "condensed", "mark", "dump"};
+  return kWords[static_cast<size_t>(kind)];
+}
+
+std::string text_of(const json& object, const char* name) {
+  const auto at = object.find(name);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+std::string kind_of(const json& diagnosis) {
+  if (!diagnosis.is_object()) return "";
+  if (const std::string rule = text_of(diagnosis, "rule"); !rule.empty()) return "rule:" + rule;
+  return text_of(diagnosis, "detector") + ":" + text_of(diagnosis, "symptom");
+}
+
+// People's judgements from the index: of this diagnosis, and of others of its kind.
+struct Said {
+  std::vector<store::DiagnosisRow> rows;
+  std::map<std::string, store::Judged> judged;
+  std::vector<store::DeviceFault> faults;  // of the devices that the run accuses
+
+  static Result<Said> of(store::Index& index, const store::DiagnosisQuery& query) {
+    auto rows = index.diagnoses(query);
+    if (!rows) return tl::unexpected(rows.error());
+    auto judged = index.judged();
+    if (!judged) return tl::unexpected(judged.error());
+    Said said{std::move(*rows), std::move(*judged), {}};
+    if (query.job.empty() || !query.run) return said;
+    auto faults = index.device_faults(query.job, *query.run);
+    if (!faults) return tl::unexpected(faults.error());
+    said.faults = std::move(*faults);
+    return said;
+  }
+
+  // Adds earlier faults of the accused devices in other jobs to the reasons.
+  void remember(json& diagnosis, const serve::JobRun& of) const {
+    if (!diagnosis.is_object()) return;
+    const std::string id = text_of(diagnosis, "id");
+    for (const store::DeviceFault& own : faults) {
+      if (own.job != of.job || own.run != of.run || own.diagnosis != id) continue;
+      if (std::string past = past_of(own, faults); !past.empty()) diagnosis["why"].push_back(std::move(past));
+    }
+  }
+
+  // Fills in the fields of FORMATS.md; "this" is the judgement of this diagnosis: true, false or null.
+  void mark(json& diagnosis, const std::string& job) const {
+    if (!diagnosis.is_object()) return;
+    const auto kind = judged.find(kind_of(diagnosis));
+    if (kind == judged.end()) return;
+    json& out = diagnosis["confirmed"];
+    out = {{"by", kind->second.by},
+           {"hits", kind->second.hits},
+           {"right", kind->second.right},
+           {"this", nullptr}};
+    for (const store::DiagnosisRow& row : rows)
+      if (!row.judged_by.empty() && row.job == job && text_of(diagnosis, "id") == row.id)
+        out["by"] = row.judged_by, out["this"] = row.state == "confirmed";
+  }
+
+  // Adds the state: "open", "withdrawn", "confirmed", "refuted". All rows belong to one run.
+  void mark_state(json& diagnosis) const {
+    if (!diagnosis.is_object()) return;
+    const std::string id = text_of(diagnosis, "id");
+    for (const store::DiagnosisRow& row : rows)
+      if (row.id == id) diagnosis["state"] = row.state;
+  }
+
+  Judgements judgements() const {
+    Judgements out;
+    for (const store::DiagnosisRow& row : rows)
+      if (!row.judged_by.empty()) out[row.id] = row.state == "confirmed";
+    return out;
+  }
+};
+
+double number_of(const json& object, const char* name) {
+  const auto at = object.find(name);
+  return at != object.end() && at->is_number() ? at->get<double>() : 0;
+}
+
+// The hosts that a diagnosis accuses.
+std::set<std::string> hosts_of(const json& diagnosis) {
+  std::set<std::string> out;
+  const auto hosts = diagnosis.find("hosts");
+  if (hosts == diagnosis.end() || !hosts->is_array()) return out;
+  for (const json& place : *hosts)
+    if (place.is_object() && !text_of(place, "host").empty()) out.insert(text_of(place, "host"));
+  return out;
+}
+
+// Applies people's judgements to a finished report: a refuted diagnosis is listed last and is no verdict.
+// Hosts that only refuted diagnoses name are no suspects.
+void apply_to(json& report, const Judgements& judgements) {
+  const json given = report.value("diagnoses", json::array());
+  if (judgements.empty() || !given.is_array()) return;
+  std::vector<RankedDiagnosis> ranked;
+  std::optional<size_t> verdict;
+  const json reported = report.value("verdict", json());
+  for (const json& d : given) {
+    if (reported.is_object() && text_of(reported, "id") == text_of(d, "id")) verdict = ranked.size();
+    ranked.push_back({text_of(d, "id"), number_of(d, "confidence")});
+  }
+  const JudgedOrder judged = order_of(ranked, verdict, judgements);
+  json diagnoses = json::array();
+  std::set<std::string> refuted, named;
+  for (const size_t i : judged.order) {
+    const auto said = judgements.find(ranked[i].id);
+    const bool wrong = said != judgements.end() && !said->second;
+    (wrong ? refuted : named).merge(hosts_of(given[i]));
+    diagnoses.push_back(given[i]);
+  }
+  report["verdict"] = judged.verdict ? given[*judged.verdict] : json();
+  report["diagnoses"] = std::move(diagnoses);
+  json suspects = json::array();
+  for (const json& place : report.value("suspects", json::array())) {
+    const std::string host = text_of(place, "host");
+    if (!refuted.contains(host) || named.contains(host)) suspects.push_back(place);
+  }
+  report["suspects"] = std::move(suspects);
+  if (verdict && !judged.verdict)
+    report["missing"].push_back("another explanation: the diagnosis that led was refuted");
+}
+
+// The title of a run's verdict after people judged its diagnoses; null: no verdict is left.
+json judged_verdict(std::vector<store::DiagnosisRow> rows) {
+  std::vector<RankedDiagnosis> ranked;
+  std::vector<std::string> titles;
+  std::optional<size_t> verdict;
+  Said said;
+  for (store::DiagnosisRow& row : rows) {
+    const json d = json::parse(row.json, nullptr, false);
+    if (!d.is_object() || row.state == "withdrawn") continue;
+    if (d.value("verdict", false)) verdict = ranked.size();
+    ranked.push_back({row.id, number_of(d, "confidence")});
+    titles.push_back(text_of(d, "title"));
+    said.rows.push_back(std::move(row));
+  }
+  const JudgedOrder judged = order_of(ranked, verdict, said.judgements());
+  return judged.verdict ? json(titles[*judged.verdict]) : json();
+}
+
+void add_forward(json& out, const std::string& to, const UplinkFigures& f) {
+  out["jobs"] = f.jobs;
+  out["lines"] = f.feed.lines;
+  out["bytes"] = f.feed.bytes;
+  json logs = json::object();
+  for (const peer::Log log : peer::kLogs) {
+    const auto i = static_cast<size_t>(log);
+    const forward::LogProgress& sent = f.forward.logs[i];
+    const Recorder::Frames& frames = f.frames[i];
+    const uint64_t acked = std::max(frames.acknowledged, sent.acked);
+    logs[peer::name_of(log)] = {{"written", frames.written},
+                                {"acknowledged", acked},
+                                {"waiting", frames.written - std::min(frames.written, acked)},
+                                {"sent_bytes", sent.bytes},
+                                {"left_out", sent.skipped_frames},
+                                {"trouble", sent.trouble.empty() ? json(nullptr) : json(sent.trouble)}};
+  }
+  out["forward"] = {{"to", to},
+                    {"state", forward::name_of(f.forward.phase)},
+                    {"sentence", f.sentence},
+                    {"collector", f.forward.collector.empty() ? json(nullptr) : json(f.forward.collector)},
+                    {"connected_since_ns", time_or_null(f.forward.connected_since_ns)},
+                    {"last_error", f.forward.last_error.empty() ? json(nullptr) : json(f.forward.last_error)},
+                    {"waits_since_ns", time_or_null(f.waits_since_ns)},
+                    {"waiting_bytes", f.waiting_bytes},
+                    {"caught_up", f.caught_up},
+                    {"condensed_bytes", f.condensed.bytes},
+                    {"block_bytes", f.feed.block_bytes},
+                    {"certificate_expires_ns", time_or_null(f.certificate_expires_ns)},
+                    {"logs", std::move(logs)}};
+}
+
+// Whether the diagnosis accuses the host.
+bool names_host(const store::DiagnosisRow& row, const std::string& host) {
+  const json diagnosis = json::parse(row.json, nullptr, false);
+  return diagnosis.is_object() && hosts_of(diagnosis).contains(host);
+}
+
+// Adds each host that a standing verdict names, unless a person cleared it after its newest evidence.
+void add_suspects(const store::DiagnosisRow& row, const std::map<std::string, TimeNs>& cleared,
+                  std::vector<std::pair<double, json>>& out) {
+  const json d = json::parse(row.json, nullptr, false);
+  const bool stands = row.state == "open" || row.state == "confirmed";
+  if (!stands || !d.is_object() || !d.value("settled", true)) return;
+  if (row.state != "confirmed" && !d.value("verdict", false)) return;
+  const json accused = d.value("accused_ns", json::object());
+  for (const json& place : d.value("hosts", json::array())) {
+    const std::string host = place.is_object() ? text_of(place, "host") : "";
+    if (host.empty()) continue;
+    const json since = accused.is_object() ? accused.value(host, json()) : json();
+    const TimeNs last = since.is_number_integer() ? since.get<TimeNs>() : row.last_ns;
+    const auto at = cleared.find(host);
+    if (at != cleared.end() && (last == kNoTime || last <= at->second)) continue;
+    json item = {{"job", row.job},
+                 {"run", row.run},
+                 {"host", host},
+                 {"score", number_of(place, "score")},
+                 {"ranks", place.value("ranks", json::array())},
+                 {"devices", place.value("devices", json::array())},
+                 {"why", place.value("why", json::array())},
+                 {"last_ns", time_or_null(last)},
+                 {"diagnosis", row.id},
+                 {"reason", text_of(d, "title")},
+                 {"confidence", number_of(d, "confidence")}};
+    out.emplace_back(number_of(place, "score"), std::move(item));
+  }
+}
+
+}  // namespace
+
+std::string kind_of_diagnosis(std::string_view text) { return kind_of(json::parse(text, nullptr, false)); }
+
+bool was_announced(std::string_view text) {
+  const json diagnosis = json::parse(text, nullptr, false);
+  return !diagnosis.is_object() || diagnosis.value("settled", true);
+}
+
+serve::Health DaemonApi::health() {
+  const TimeNs now = env_.now(io::Clock::kMonotonic);
+  if (const auto why = parts_.watch->unhealthy(now)) return {false, *why};
+  if (const Sources* sources = parts_.sources())
+    if (const auto why = sources->stuck(now)) return {false, *why};
+  return {true, "ok"};
+}
+
+void DaemonApi::metrics(std::function<void(std::string)> answer) {
+  answer(metrics_text(parts_, env_.now(io::Clock::kMonotonic), read_self_usage()));
+}
+
+void DaemonApi::status(Answer answer) {
+  const serve::Health now = health();
+  const Recorder::Figures store = parts_.recorder->figures();
+  const SelfUsage usage = read_self_usage();
+  json out = {{"version", CULPRIT_VERSION},
+              {"host", parts_.config->host.name},
+              {"role", parts_.uplink ? "agent" : "both"},
+              {"healthy", now.ok},
+              {"health", now.sentence},
+              {"started_ns", parts_.counts->started_ns},
+              {"restored", parts_.counts->restored},
+              {"jobs", 0},
+              {"lines", 0},
+              {"bytes", 0},
+              {"spool",
+               {{"bytes", store.spool.bytes},
+                {"max_bytes", parts_.config->spool.max_size},
+                {"segments", store.spool.segments},
+                {"dropped_segments", store.spool.dropped_segments},
+                {"waiting_batches", store.waiting}}},
+              {"memory_bytes", usage.resident_bytes},
+              {"anonymous_bytes", usage.anonymous_bytes},
+              {"cpu_ns", usage.cpu_ns}};
+  if (parts_.engine) {
+    out["jobs"] = parts_.engine->jobs();
+    out["lines"] = parts_.engine->counts().lines;
+    out["bytes"] = parts_.engine->counts().bytes;
+  }
+  if (parts_.uplink) add_forward(out, parts_.config->forward.to, parts_.uplink->figures());
+  json tails = json::array();
+  uint64_t lag = 0;
+  if (const Sources* sources = parts_.sources()) {
+    for (const Tails::Tail& tail : sources->tails().tails()) {
+      lag += tail.stats.lag_bytes;
+      tails.push_back({{"path", tail.glob},
+                       {"files", tail.stats.files},
+                       {"bytes", tail.stats.bytes},
+                       {"lag_bytes", tail.stats.lag_bytes},
+                       {"gaps", tail.stats.gaps},
+                       {"refused", tail.stats.refused}});
+    }
+    out["watches_folders"] = sources->tails().watches_folders();
+    out["kernel"] = sources->kernel() != nullptr;
+    out["trace_clients"] = sources->trace() ? json(sources->trace()->clients) : json(nullptr);
+    out["rings"] = sources->rings() ? json(sources->rings()->rings.load()) : json(nullptr);
+  }
+  out["logs"] = std::move(tails);
+  out["lag_bytes"] = lag;
+  answer(dump(out));
+}
+
+namespace {
+
+using JudgedVerdicts = std::map<std::pair<std::string, uint32_t>, json>;  // titles, by job and run
+
+JudgedVerdicts judged_verdicts(store::Index& index) {
+  JudgedVerdicts out;
+  const auto judged = index.diagnoses({.judged = true});
+  if (!judged) return out;
+  for (const store::DiagnosisRow& row : *judged) {
+    const std::pair key(row.job, row.run);
+    if (out.contains(key)) continue;
+    if (auto rows = index.diagnoses({.job = row.job, .run = row.run}))
+      out[key] = judged_verdict(std::move(*rows));
+  }
+  return out;
+}
+
+}  // namespace
+
+// Running jobs first, then jobs of the index.
+void DaemonApi::jobs(Answer answer) {
+  auto items = std::make_shared<json>(json::array());
+  parts_.engine->query(
+      [items](LiveJobs& live, TimeNs) {
+        for (const LiveJobSummary& job : live.jobs()) {
+          json item = json::parse(to_json(job), nullptr, false);
+          item["ended_ns"] = job.state == JobState::kRunning ? json(nullptr) : time_or_null(job.last_ns);
+          items->push_back(std::move(item));
+        }
+      },
+      [this, items, answer = std::move(answer)] {
+        auto rows = std::make_shared<std::vector<store::JobRow>>();
+        auto verdicts = std::make_shared<JudgedVerdicts>();
+        parts_.recorder->query(
+            [rows, verdicts](store::Spool&, store::Index& index) {
+              if (auto found = index.jobs()) *rows = std::move(*found);
+              *verdicts = judged_verdicts(index);
+            },
+            [items, rows, verdicts, answer] {
+              std::set<std::pair<std::string, uint32_t>> live;
+              for (const json& item : *items) live.emplace(text_of(item, "id"), item.value("run", 0u));
+              for (const store::JobRow& row : *rows)
+                if (!live.contains({row.id, row.run})) items->push_back(row_json(row));
+              for (json& item : *items)
+                if (const auto at = verdicts->find({text_of(item, "id"), item.value("run", 0u)});
+                    at != verdicts->end())
+                  item["verdict"] = at->second;
+              const auto began = [](const json& item) {
+                const json at = item.value("first_ns", json());
+                return at.is_number() ? at.get<TimeNs>() : kNoTime;
+              };
+              std::stable_sort(items->begin(), items->end(),
+                               [&](const json& a, const json& b) { return began(a) > began(b); });
+              answer(dump({{"items", *items}}));
+            });
+      });
+}
+
+void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
+  struct Found {
+    std::optional<std::string> text;
+    std::optional<uint32_t> run;  // run of the text
+    bool settled = true;
+    Said said;
+  };
+  const auto found = std::make_shared<Found>();
+  const serve::JobRun& of = query.of;
+  const Charts charts = query.charts ? Charts::kIncluded : Charts::kLeftOut;
+  parts_.engine->query(
+      [found, of, charts](LiveJobs& live, TimeNs now) {
+        found->run = live.run_of(of.job);
+        if (found->run && of.run.value_or(*found->run) == *found->run) {
+          found->text = live.report_json(of.job, now, charts);
+          found->settled = live.settled(of.job);
+        } else {
+          found->run = of.run;
+        }
+      },
+      [this, found, of, charts, answer = std::move(answer)] {
+        parts_.recorder->query(
+            [found, of](store::Spool&, store::Index& index) {
+              if (!found->run)
+                if (const auto last = index.job(of.job); last && *last) found->run = (*last)->run;
+              if (!found->run) return;
+              if (!found->text)
+                if (auto kept = index.report(of.job, *found->run)) found->text = std::move(*kept);
+              // A report without judgements is better than none.
+              if (auto said = Said::of(index, {.job = of.job, .run = found->run}))
+                found->said = std::move(*said);
+            },
+            [found, of, charts, answer] {
+              if (!found->text)
+                return answer(
+                    fail(ErrorCode::kNotFound,
+                         of.run ? fmt::format("no run {} of job {}", *of.run, of.job) : "no job " + of.job));
+              json report = json::parse(*found->text, nullptr, false);
+              if (!report.is_object()) return answer(std::move(*found->text));
+              if (charts == Charts::kLeftOut) report.erase("charts");  // stored reports contain charts
+              report["job"]["run"] = *found->run;
+              report["settled"] = found->settled;
+              apply_to(report, found->said.judgements());
+              const auto mark = [&](json& d) {
+                found->said.mark_state(d);
+                found->said.mark(d, of.job);
+                found->said.remember(d, {of.job, *found->run});
+              };
+              for (json& d : report["diagnoses"]) mark(d);
+              mark(report["verdict"]);
+              answer(dump(report));
+            });
+      });
+}
+
+void DaemonApi::diagnoses(const serve::DiagnosisQuery& query, Answer answer) {
+  const auto said = std::make_shared<Result<Said>>();
+  store::DiagnosisQuery asked;
+  asked.job = query.job.value_or("");
+  asked.run = query.run;
+  asked.since_ns = query.since_ns.value_or(kNoTime);
+  parts_.recorder->query(
+      [said, asked](store::Spool&, store::Index& index) { *said = Said::of(index, asked); },
+      [said, answer = std::move(answer)] {
+        if (!*said) return answer(tl::unexpected(said->error()));
+        json items = json::array();
+        for (const store::DiagnosisRow& row : (*said)->rows) {
+          json item = json::parse(row.json, nullptr, false);
+          if (!item.is_object()) continue;
+          item["job"] = row.job;
+          item["run"] = row.run;
+          item["state"] = row.state;
+          item["first_ns"] = time_or_null(row.first_ns);
+          item["last_ns"] = time_or_null(row.last_ns);
+          (*said)->mark(item, row.job);
+          items.push_back(std::move(item));
+        }
+        answer(dump({{"items", items}}));
+      });
+}
+
+// The hosts that the verdict of a job's last run names. Evidence from before a host was cleared does not
+// count.
+void DaemonApi::suspects(const std::optional<std::string>& job, Answer answer) {
+  const auto found = std::make_shared<std::vector<std::pair<double, json>>>();
+  const auto read = std::make_shared<Status>();
+  parts_.recorder->query(
+      [found, read, job](store::Spool&, store::Index& index) {
+        const auto rows = index.diagnoses({.job = job.value_or("")});
+        const auto cleared = index.cleared();
+        if (!rows) *read = tl::unexpected(rows.error());
+        if (!cleared) *read = tl::unexpected(cleared.error());
+        if (!*read) return;
+        std::map<std::string, uint32_t> last;  // last run by job
+        for (const store::DiagnosisRow& row : *rows)
+          if (!last.contains(row.job))
+            if (const auto known = index.job(row.job); known && *known) last[row.job] = (*known)->run;
+        for (const store::DiagnosisRow& row : *rows)
+          if (const auto run = last.find(row.job); run != last.end() && run->second == row.run)
+            add_suspects(row, *cleared, *found);
+      },
+      [found, read, answer = std::move(answer)] {
+        if (!*read) return answer(tl::unexpected(read->error()));
+        std::stable_sort(found->begin(), found->end(),
+                         [](const auto& a, const auto& b) { return a.first > b.first; });
+        json items = json::array();
+        for (auto& [score, item] : *found) items.push_back(std::move(item));
+        answer(dump({{"items", items}}));
+      });
+}
+
+void DaemonApi::hosts(Answer answer) {
+  suspects(std::nullopt, [this, answer = std::move(answer)](Result<std::string> text) {
+    if (!text) return answer(tl::unexpected(text.error()));
+    const json suspects = json::parse(*text, nullptr, false);
+    const serve::Health now = health();
+    uint64_t lag = 0, gaps = 0;
+    if (const Sources* sources = parts_.sources())
+      for (const Tails::Tail& tail : sources->tails().tails())
+        lag += tail.stats.lag_bytes, gaps += tail.stats.gaps;
+    json items = json::array();
+    json own = {{"host", parts_.config->host.name},
+                {"state", now.ok ? "healthy" : "unhealthy"},
+                {"suspected", false},
+                {"last_ns", env_.now(io::Clock::kWall)},
+                {"lag_bytes", lag},
+                {"gaps", gaps},
+                {"version", CULPRIT_VERSION}};
+    const auto suspect = [](json& row, const json& s) {
+      row["suspected"] = true;
+      for (const char* name : kSuspicion) row[name] = s.value(name, json());
+    };
+    for (const char* name : kSuspicion) own[name] = nullptr;
+    // Logs of other hosts may be read here too: these hosts are listed with what accuses them. Of
+    // several verdicts on one host, the one with the highest score counts.
+    std::set<std::string> reported;
+    for (const json& s : suspects["items"]) {
+      const std::string host = text_of(s, "host");
+      if (host.empty() || !reported.insert(host).second) continue;
+      if (host == parts_.config->host.name) {
+        suspect(own, s);
+        continue;
+      }
+      json row = {{"host", host},
+                  {"state", "not watched here"},
+                  {"last_ns", s.value("last_ns", json())},
+                  {"lag_bytes", nullptr},
+                  {"gaps", nullptr},
+                  {"version", nullptr}};
+      suspect(row, s);
+      items.push_back(std::move(row));
+    }
+    items.insert(items.begin(), std::move(own));
+    answer(dump({{"items", items}}));
+  });
+}
+
+void DaemonApi::devices(Answer answer) {
+  const auto faults = std::make_shared<Result<std::vector<store::DeviceFault>>>();
+  parts_.recorder->query([faults](store::Spool&, store::Index& index) { *faults = index.device_faults(); },
+                         [faults, answer = std::move(answer)] {
+                           if (!*faults) return answer(tl::unexpected(faults->error()));
+                           json items = json::array();
+                           for (auto f = (*faults)->rbegin(); f != (*faults)->rend(); ++f)
+                             items.push_back({{"device", f->device},
+                                              {"host", f->host},
+                                              {"job", f->job},
+                                              {"run", f->run},
+                                              {"diagnosis", f->diagnosis},
+                                              {"step", f->step ? json(*f->step) : json(nullptr)},
+                                              {"time_ns", time_or_null(f->time_ns)}});
+                           answer(dump({{"items", items}}));
+                         });
+}
+
+void DaemonApi::rules(Answer answer) {
+  auto text = std::make_shared<std::string>();
+  parts_.engine->query([text](LiveJobs& live, TimeNs) { *text = live.rules_json(); },
+                       [text, answer = std::move(answer)] { answer(*text); });
+}
+
+void DaemonApi::sources(const std::optional<std::string>& job, Answer answer) {
+  auto kept = std::make_shared<std::vector<store::KeptStream>>();
+  parts_.recorder->query(
+      [kept, job](store::Spool& spool, store::Index&) {
+        *kept = job ? spool.streams_of(*job) : spool.streams();
+      },
+      [this, kept, answer = std::move(answer)] {
+        json items = json::array();
+        for (auto it = kept->rbegin(); it != kept->rend(); ++it) {
+          const StreamInfo& info = it->state.info;
+          items.push_back({{"job", info.job.empty() ? json(nullptr) : json(info.job)},
+                           {"host", parts_.config->host.name},
+                           {"path", info.path},
+                           {"kind", kind_word(info.kind)},
+                           {"bytes", it->state.size},
+                           {"lost_bytes", it->first_offset},
+                           {"lost_records", nullptr},
+                           {"first_ns", time_or_null(info.opened_ns)},
+                           {"last_ns", nullptr},
+                           {"uid", info.uid ? json(*info.uid) : json(nullptr)},
+                           {"pid", info.pid ? json(*info.pid) : json(nullptr)},
+                           {"ended", it->state.ended}});
+        }
+        answer(dump({{"items", items}}));
+      });
+}
+
+void DaemonApi::evidence(const serve::EvidenceQuery& query,
+                         std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) {
+  if (query.host != parts_.config->host.name)
+    return answer(fail(ErrorCode::kNotFound, fmt::format("no evidence of host {} here: this is {}",
+                                                         query.host, parts_.config->host.name)));
+  auto range = std::make_shared<store::EvidenceRange>();
+  range->from = query.from_byte;
+  range->to = query.to_byte;
+  if (static_cast<size_t>(reading_.use_count()) > kEvidenceReaders)
+    return answer(fail(ErrorCode::kLimit, fmt::format("{} clients read evidence already", kEvidenceReaders)));
+  parts_.recorder->query(
+      [range, query](store::Spool& spool, store::Index&) {
+        range->streams = spool.streams_of(query.job, query.path);
+      },
+      [this, range, query, answer = std::move(answer), share = reading_] {
+        if (range->streams.empty())
+          return answer(
+              fail(ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", query.path, query.job)));
+        answer(read_evidence(env_,
+                             store::EvidenceReader(parts_.recorder->files(), parts_.recorder->spool_folder()),
+                             std::move(*range), share));
+      });
+}
+
+void DaemonApi::about(Answer answer) {
+  const Config& c = *parts_.config;
+  json logs = json::array();
+  for (const LogWatch& log : c.logs)
+    logs.push_back({{"path", log.path}, {"job", log.job}, {"job_pattern", log.job_pattern}});
+  answer(dump({{"versions", {{"culpritd", CULPRIT_VERSION}, {"report", "culprit.report/1"}}},
+               {"config",
+                {{"host", c.host.name},
+                 {"state_dir", c.state_dir},
+                 {"runtime_dir", c.runtime_dir},
+                 {"rules", c.rules},
+                 {"log", logs},
+                 {"trace", {{"socket", c.trace.socket}, {"rings", c.trace.rings}}},
+                 {"kernel", c.kernel.enabled},
+                 {"spool_max_size", c.spool.max_size}}}}));
+}
+
+void DaemonApi::pool(Answer answer) {
+  const auto text = std::make_shared<Result<std::string>>();
+  parts_.engine->query(
+      [text](LiveJobs& live, TimeNs) {
+        if (live.pool().jobs > 0) *text = live.pool().save();
+      },
+      [text, answer = std::move(answer)] {
+        if (!*text) return answer(tl::unexpected(text->error()));
+        answer(dump({{"pool", (*text)->empty() ? json(nullptr) : json(**text)}}));
+      });
+}
+
+void DaemonApi::judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) {
+  auto outcome = std::make_shared<Status>();
+  const auto run = std::make_shared<std::optional<uint32_t>>();  // last run that has the diagnosis
+  store::Index::Judgement j{judgement.of.job, judgement.id, judgement.of.run,
+                            judgement.right,  who(by),      env_.now(io::Clock::kWall)};
+  parts_.recorder->query(
+      [outcome, run, j](store::Spool&, store::Index& index) {
+        *outcome = index.judge(j);
+        if (const auto rows = index.diagnoses({.job = j.job, .run = j.run, .judged = true}))
+          for (const store::DiagnosisRow& row : *rows)
+            if (row.id == j.id) *run = std::max(run->value_or(0), row.run);
+      },
+      [this, outcome, run, j, answer = std::move(answer)] {
+        if (!*outcome) return answer(tl::unexpected(outcome->error()));
+        if (parts_.engine && *run)
+          parts_.engine->query([word = LiveJobs::Judgement{j.job, j.id, **run, j.right}](
+                                   LiveJobs& live, TimeNs now) { live.judge(word, now); });
+        answer(dump({{"job", j.job}, {"id", j.id}, {j.right ? "confirmed" : "refuted", {{"by", j.by}}}}));
+      });
+}
+
+// Rejects an unknown host name: it is a typing error, and the intended host would stay suspected.
+void DaemonApi::clear(const std::string& host, const serve::Actor& by, Answer answer) {
+  const auto known = std::make_shared<bool>(host == parts_.config->host.name);
+  const auto outcome = std::make_shared<Status>();
+  const TimeNs now = env_.now(io::Clock::kWall);
+  parts_.recorder->query(
+      [known, outcome, host, now, by](store::Spool&, store::Index& index) {
+        if (const auto cleared = index.cleared()) *known = *known || cleared->contains(host);
+        if (!*known)
+          if (const auto rows = index.diagnoses({}))
+            *known = std::any_of(rows->begin(), rows->end(),
+                                 [&](const auto& row) { return names_host(row, host); });
+        *outcome = *known ? index.clear_host(host, now, who(by))
+                          : fail(ErrorCode::kNotFound,
+                                 fmt::format("no host {} here: nothing was ever held against it", host));
+      },
+      [outcome, host, now, answer = std::move(answer)] {
+        if (!*outcome) return answer(tl::unexpected(outcome->error()));
+        answer(dump({{"host", host}, {"cleared_ns", now}}));
+      });
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,91 @@
+// The HTTP API of this host's daemon. Queries run on the worker that owns the data; answers return on the
+// loop. This class makes the JSON; daemon_metrics.cc makes the metrics.
+//
+// Thread: the loop's. Borrows the parts of the daemon, which outlive it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "app/config/config.h"
+#include "app/daemon/engine_worker.h"
+#include "app/daemon/recorder.h"
+#include "app/daemon/self_watch.h"
+#include "app/daemon/sources.h"
+#include "app/daemon/uplink.h"
+#include "io/env.h"
+#include "serve/api.h"
+#include "serve/metrics.h"
+
+namespace culprit::app {
+
+// Counts since the start that no part keeps itself.
+struct AgentCounts {
+  TimeNs started_ns = 0;
+  uint64_t reloads = 0, reloads_refused = 0;
+  uint64_t complaints = 0;                   // sentences written to the log
+  uint64_t holds = 0;                        // times that sources were paused for lack of credit
+  size_t store_bytes = 0, engine_bytes = 0;  // in queued batches
+  bool restored = false;
+};
+
+// Parts of the daemon. A reload may replace them, so they are looked up at each use.
+struct AgentParts {
+  const Config* config = nullptr;
+  const AgentCounts* counts = nullptr;
+  SelfWatch* watch = nullptr;
+  Recorder* recorder = nullptr;
+  EngineWorker* engine = nullptr;  // null with an uplink
+  const Uplink* uplink = nullptr;  // null unless the daemon is an agent
+  std::function<const Sources*()> sources;
+  std::function<const serve::HttpServer*()> http;
+};
+
+class DaemonApi : public serve::ApiSource {
+ public:
+  DaemonApi(io::Env& env, AgentParts parts) : env_(env), parts_(std::move(parts)) {}
+
+  serve::Health health() override;
+  void metrics(std::function<void(std::string)> answer) override;
+  void status(Answer answer) override;
+  void jobs(Answer answer) override;
+  void report(const serve::ReportQuery& query, Answer answer) override;
+  void diagnoses(const serve::DiagnosisQuery& query, Answer answer) override;
+  void suspects(const std::optional<std::string>& job, Answer answer) override;
+  void hosts(Answer answer) override;
+  void devices(Answer answer) override;
+  void rules(Answer answer) override;
+  void sources(const std::optional<std::string>& job, Answer answer) override;
+  void evidence(const serve::EvidenceQuery& query,
+                std::function<void(Result<std::unique_ptr<serve::EvidenceReader>>)> answer) override;
+  void about(Answer answer) override;
+  void pool(Answer answer) override;
+  void judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) override;
+  void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
+
+ protected:
+  io::Env& env_;
+  AgentParts parts_;
+
+ private:
+  std::shared_ptr<void> reading_ = std::make_shared<int>();  // each evidence reader holds a reference
+};
+
+// Key of a diagnosis in JSON that is equal for the same fault in any job: "rule:nvidia.xid.79".
+std::string kind_of_diagnosis(std::string_view json);
+
+// Whether the stored version of the diagnosis was announced; false while it may still change.
+bool was_announced(std::string_view json);
+
+// All counts of the daemon in the Prometheus text format.
+std::string metrics_text(const AgentParts& parts, TimeNs mono, const SelfUsage& usage);
+
+// Reads evidence on a worker of its own, so a slow client or disk delays no other reader. `share` is kept
+// alive as long as the reader.
+Result<std::unique_ptr<serve::EvidenceReader>> read_evidence(io::Env& env, store::EvidenceReader reader,
+                                                             store::EvidenceRange range,
+                                                             std::shared_ptr<void> share);
+
+}  // namespace culprit::app

@@ -1,0 +1,170 @@
+#include "app/jobs/announcer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace culprit::app {
+namespace {
+
+// Smaller changes of confidence are not announced.
+constexpr double kNews = 0.1;
+// A hardware rule with this confidence: later lines cannot withdraw its diagnosis.
+constexpr double kCertain = 0.9;
+
+bool is_certain(const Diagnosis& d) {
+  return d.rule && d.category == Category::kHardware && d.confidence >= kCertain;
+}
+
+}  // namespace
+
+std::string_view to_string(Change change) {
+  constexpr std::string_view kWords[] = {"new", "revised", "withdrawn"};
+  return kWords[static_cast<size_t>(change)];
+}
+
+Announcer::Face Announcer::face_of(const Diagnosis& d, bool verdict) {
+  Face out{fmt::format("{}|{}", d.title, to_string(d.symptom)), d.confidence, verdict};
+  for (const Suspect& s : d.hosts) out.text += "|" + s.host.value_or("");
+  return out;
+}
+
+bool Announcer::differs(const Face& a, const Face& b) {
+  return a.text != b.text || a.verdict != b.verdict || std::abs(a.confidence - b.confidence) >= kNews;
+}
+
+// Whether people would see a difference to the last report.
+bool Announcer::compare(const Report& report, std::span<const std::string> marks) {
+  bool changed = false;
+  for (auto& [id, known] : known_) {
+    known.was_there = std::exchange(known.there, false);
+    known.changed = false;
+  }
+  for (size_t i = 0; i < report.diagnoses.size(); ++i) {
+    const Diagnosis& d = report.diagnoses[i];
+    const auto [at, fresh] = known_.try_emplace(d.id);
+    DiagnosisState& known = at->second;
+    Face face = face_of(d, report.verdict == i);
+    const bool differs_now = fresh || differs(face, known.kept);
+    changed = changed || differs_now || !known.was_there;
+    known.changed = differs_now || known.mark != marks[i];
+    known.there = true;
+    known.title = d.title;
+    known.mark = marks[i];
+    if (differs_now) known.kept = std::move(face);
+  }
+  for (const auto& [id, known] : known_) changed = changed || (known.was_there && !known.there);
+  return changed;
+}
+
+bool Announcer::may_announce(const Report& report, TimeNs now) {
+  if (report.verdict && is_certain(report.diagnoses[*report.verdict])) return true;
+  // If the clock was set back, the wait starts again.
+  changed_ns_ = std::min(changed_ns_, now);
+  pending_ns_ = std::min(pending_ns_, now);
+  return now - changed_ns_ >= kSettle || now - pending_ns_ >= kSettleLongest;
+}
+
+std::vector<Announcement> Announcer::update(const Report& report, std::span<const std::string> marks,
+                                            TimeNs now, bool at_once) {
+  std::vector<Announcement> out;
+  const bool changed = compare(report, marks);
+  const bool pending = std::any_of(known_.begin(), known_.end(), [](const auto& one) {
+    const DiagnosisState& known = one.second;
+    return known.there ? !known.announced || differs(known.kept, *known.announced)
+                       : known.announced.has_value();
+  });
+  if (pending) {
+    if (changed || changed_ns_ == kNoTime) changed_ns_ = now;
+    if (pending_ns_ == kNoTime) pending_ns_ = now;
+    if (at_once || may_announce(report, now)) announce(report, out);
+  }
+  if (!pending || !out.empty()) pending_ns_ = changed_ns_ = kNoTime;
+  keep(report, out);
+  return out;
+}
+
+Announcement Announcer::announcement_of(const Diagnosis& d, const DiagnosisState& known) const {
+  Announcement out;
+  out.id = d.id;
+  out.publish = out.settled = true;
+  out.verdict = known.kept.verdict;
+  out.title = d.title;
+  if (out.verdict) {
+    out.change = verdict_id_.empty() ? Change::kNew : Change::kRevised;
+    if (!verdict_id_.empty() && verdict_id_ != d.id) {
+      out.replaced_verdict_id = verdict_id_;
+      out.replaced_title = verdict_title_;
+    }
+  } else if (known.announced) {
+    out.change = known.announced->verdict ? Change::kWithdrawn : Change::kRevised;
+  }
+  return out;
+}
+
+void Announcer::announce(const Report& report, std::vector<Announcement>& out) {
+  for (size_t i = 0; i < report.diagnoses.size(); ++i) {
+    DiagnosisState& known = known_[report.diagnoses[i].id];
+    if (known.announced && !differs(known.kept, *known.announced)) continue;
+    out.push_back(announcement_of(report.diagnoses[i], known));
+    out.back().index = i;
+    known.announced = known.kept;
+    known.changed = false;
+  }
+  for (auto& [id, known] : known_) {
+    if (known.there || !known.announced) continue;
+    Announcement gone;
+    gone.id = id;
+    gone.change = Change::kWithdrawn;
+    gone.publish = gone.settled = true;
+    gone.verdict = known.announced->verdict;
+    gone.title = known.title;
+    out.push_back(std::move(gone));
+    known.announced.reset();
+  }
+  verdict_id_ = report.verdict ? report.diagnoses[*report.verdict].id : "";
+  verdict_title_ = report.verdict ? report.diagnoses[*report.verdict].title : "";
+}
+
+// Adds changed diagnoses that were not announced now, and removed ones that were never announced.
+void Announcer::keep(const Report& report, std::vector<Announcement>& out) {
+  for (size_t i = 0; i < report.diagnoses.size(); ++i) {
+    const DiagnosisState& known = known_[report.diagnoses[i].id];
+    if (!known.changed) continue;
+    Announcement kept = announcement_of(report.diagnoses[i], known);
+    kept.index = i;
+    kept.publish = false;
+    kept.settled = known.announced && !differs(known.kept, *known.announced);
+    out.push_back(std::move(kept));
+  }
+  for (auto it = known_.begin(); it != known_.end();) {
+    const DiagnosisState& known = it->second;
+    if (known.there || known.announced) {
+      ++it;
+      continue;
+    }
+    const bool reported =
+        std::any_of(out.begin(), out.end(), [&](const Announcement& a) { return a.id == it->first; });
+    if (!reported) {
+      Announcement gone;
+      gone.id = it->first;
+      gone.change = Change::kWithdrawn;
+      gone.title = known.title;
+      out.push_back(std::move(gone));
+    }
+    it = known_.erase(it);
+  }
+}
+
+void Announcer::new_finding(TimeNs now) {
+  if (pending_ns_ != kNoTime) changed_ns_ = std::max(changed_ns_, now);
+}
+
+std::optional<TimeNs> Announcer::due_ns() const {
+  if (pending_ns_ == kNoTime) return std::nullopt;
+  return std::min(changed_ns_ + kSettle, pending_ns_ + kSettleLongest);
+}
+
+}  // namespace culprit::app

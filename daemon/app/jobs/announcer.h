@@ -1,0 +1,80 @@
+// Decides when a job's diagnoses are announced: once they are unchanged for some seconds, so that the next
+// line of a failing job does not withdraw them at once. A verdict that is certain by itself does not wait. An
+// announced diagnosis that changes is revised; one that disappears is withdrawn.
+//
+// Pure: time is an argument. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "model/report.h"
+
+namespace culprit::app {
+
+enum class Change : uint8_t { kNew, kRevised, kWithdrawn };
+std::string_view to_string(Change change);  // "new", "revised", "withdrawn"
+
+// A diagnosis that differs from its stored version, or is announced now.
+struct Announcement {
+  std::string id;
+  std::optional<size_t> index;  // in Report::diagnoses; nothing: the diagnosis is gone
+  Change change = Change::kNew;
+  bool publish = false;  // announce it now; false: only store it
+  bool settled = false;  // its stored version was announced
+  bool verdict = false;
+  std::string title;                                // of the diagnosis, also of one that disappeared
+  std::string replaced_verdict_id, replaced_title;  // of the verdict that it replaces
+};
+
+class Announcer {
+ public:
+  // torchrun checks its processes every 5 s by default: its report on a rank comes that late.
+  static constexpr TimeNs kSettle = 5 * kNsPerSecond;
+  // Limit of the delay while new findings keep coming.
+  static constexpr TimeNs kSettleLongest = 20 * kNsPerSecond;
+
+  // After each report. `marks`: by diagnosis, stored members whose change is not announced. `at_once`:
+  // announces without waiting (the job is over, a person judged, a restart).
+  std::vector<Announcement> update(const Report& report, std::span<const std::string> marks, TimeNs now,
+                                   bool at_once);
+  // A new finding came: the next reports may differ.
+  void new_finding(TimeNs now);
+  // When a report is due because a diagnosis waits for its announcement, if one does.
+  std::optional<TimeNs> due_ns() const;
+  // The title of the announced verdict; empty: none.
+  const std::string& verdict() const { return verdict_title_; }
+  bool settled() const { return pending_ns_ == kNoTime; }
+
+ private:
+  struct Face {  // the text of a diagnosis that people see
+    std::string text;
+    double confidence = 0;
+    bool verdict = false;
+  };
+  struct DiagnosisState {
+    std::string title, mark;
+    Face kept;
+    std::optional<Face> announced;
+    bool there = false, was_there = false, changed = false;
+  };
+  static Face face_of(const Diagnosis& diagnosis, bool verdict);
+  static bool differs(const Face& a, const Face& b);
+  bool compare(const Report& report, std::span<const std::string> marks);
+  bool may_announce(const Report& report, TimeNs now);
+  void announce(const Report& report, std::vector<Announcement>& out);
+  Announcement announcement_of(const Diagnosis& diagnosis, const DiagnosisState& known) const;
+  void keep(const Report& report, std::vector<Announcement>& out);
+
+  std::map<std::string, DiagnosisState> known_;         // by id
+  std::string verdict_id_, verdict_title_;              // of the announced verdict
+  TimeNs pending_ns_ = kNoTime, changed_ns_ = kNoTime;  // start of the current wait; last change
+};
+
+}  // namespace culprit::app

@@ -1,0 +1,123 @@
+#include "app/jobs/job_dumps.h"
+
+#include <utility>
+
+#include "base/limits.h"
+#include "ingest/flight_reader.h"
+
+namespace culprit::app {
+namespace {
+
+// Five rounds of a tailer: a process writes a dump without pauses.
+constexpr TimeNs kQuiet = kNsPerSecond;
+// After this time a hung file system or a killed process will not complete the dump.
+constexpr TimeNs kPatience = 60 * kNsPerSecond;
+
+// Checks the end of a pickle or JSON text. Reading costs as much as the bytes, so not after every piece.
+bool may_be_whole(const std::string& bytes) {
+  const size_t last = bytes.find_last_not_of(" \t\r\n");
+  return last != bytes.npos && (bytes[last] == '.' || bytes[last] == '}');
+}
+
+std::string without_path(std::string what, const std::string& path) {
+  if (what.starts_with(path + ": ")) what.erase(0, path.size() + 2);
+  return what;
+}
+
+}  // namespace
+
+bool begins_file(const Piece& piece) {
+  return piece.place && !piece.bytes.empty() && piece.place->offset == piece.bytes.size();
+}
+
+JobDumps::~JobDumps() {
+  for (auto& [id, file] : files_) close(file);
+}
+
+void JobDumps::close(File& file) {
+  held_ -= file.bytes.size();
+  file.bytes = {};
+  file.over = true;
+}
+
+void JobDumps::discard(File& file, const std::string& why) {
+  problems_.push_back({file.path, std::nullopt, "passed over: " + why});
+  close(file);
+}
+
+void JobDumps::ingest(const StreamInfo& info, const Piece& piece, TimeNs now) {
+  if (files_.size() >= limits::kLiveSources && !files_.contains(info.id)) return;
+  File& file = files_[info.id];
+  const bool begins = begins_file(piece);
+  // Late bytes of an earlier file that another one replaced.
+  const size_t passed = piece.bytes.size() + (piece.gap ? piece.gap->bytes : 0);
+  const bool late = !begins && file.at && piece.place && !piece.bytes.empty() &&
+                    !goes_on_in(*file.at, *piece.place, passed);
+  if (begins) {
+    if (!file.bytes.empty()) discard(file, "it was overwritten before it was complete");
+    file = {};
+    file.path = info.path;
+  } else if (!late && piece.gap) {
+    close(file);  // a gap; ingest_gap() reports it
+  }
+  if (!late && !piece.bytes.empty()) {
+    file.at = piece.place;
+    file.last_ns = now;
+    append(file, piece.bytes);
+  }
+  if (!piece.ends) return;
+  if (!file.bytes.empty()) try_to_read(file);
+  if (!file.bytes.empty()) discard(file, file.why + "; the file is gone");
+  files_.erase(info.id);
+}
+
+void JobDumps::append(File& file, const std::string& bytes) {
+  // A dump without its beginning (dropped from the spool or never read) is unusable.
+  if (file.over || file.path.empty()) return;
+  if (held_ + bytes.size() > limits::kLiveDumpBytes)
+    return discard(file, "it and other dumps that are being written take too much memory");
+  file.bytes += bytes;
+  held_ += bytes.size();
+  // Tries again at twice the size, so that failed attempts cost at most as much as a successful one.
+  if (may_be_whole(file.bytes) && file.bytes.size() >= 2 * file.tried) try_to_read(file);
+}
+
+void JobDumps::try_to_read(File& file) {
+  if (file.tried == file.bytes.size()) return;
+  file.tried = file.bytes.size();
+  auto read = ingest::parse_flight(file.bytes, file.path);
+  if (!read) {
+    file.why = without_path(read.error().text, file.path);
+  } else if (read->problem) {
+    file.why = read->problem->what;
+  } else {
+    read->dump.written_ns = file.last_ns;
+    whole_.push_back(std::move(read->dump));
+    close(file);
+  }
+}
+
+void JobDumps::settle(TimeNs now) {
+  for (auto& [id, file] : files_) {
+    if (file.bytes.empty()) continue;
+    // If the clock was set back, the dump counts as quiet.
+    const TimeNs quiet = now < file.last_ns ? kQuiet : now - file.last_ns;
+    if (quiet >= kQuiet) try_to_read(file);
+    if (quiet >= kPatience && !file.bytes.empty()) discard(file, file.why);
+  }
+}
+
+void JobDumps::end() {
+  for (auto& [id, file] : files_) {
+    if (file.bytes.empty()) continue;
+    try_to_read(file);
+    if (!file.bytes.empty()) discard(file, file.why);
+  }
+}
+
+bool JobDumps::pending(StreamId stream) const {
+  const auto known = files_.find(stream);
+  return known != files_.end() && !known->second.bytes.empty();
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,65 @@
+// Flight Recorder dumps of one job's processes, put together from the pieces of their files. A dump counts
+// once it is complete and its reader accepts it. A file that is written again is another dump. Cut, damaged
+// or hostile dumps are reported as problems and not used: a rank without its last operations would look
+// stuck.
+//
+// One thread: the engine's or the uplink's worker. No clock: time is that at which a piece was read.
+// Incomplete dumps are buffered, over all jobs at most limits::kLiveDumpBytes.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/flight.h"
+#include "model/piece.h"
+#include "model/report.h"
+
+namespace culprit::app {
+
+class JobDumps {
+ public:
+  // `held`: bytes over all jobs; outlives this
+  explicit JobDumps(size_t& held) : held_(held) {}
+  JobDumps(const JobDumps&) = delete;
+  JobDumps& operator=(const JobDumps&) = delete;
+  ~JobDumps();
+
+  void ingest(const StreamInfo& info, const Piece& piece, TimeNs now);
+  // Reads dumps that have not grown for a while; gives up after a longer time.
+  void settle(TimeNs now);
+  // No more data follows: incomplete dumps are cut off.
+  void end();
+  // Whether bytes of the stream are buffered.
+  bool pending(StreamId stream) const;
+
+  // Complete dumps since the last call.
+  std::vector<FlightDump> take_whole() { return std::exchange(whole_, {}); }
+  std::vector<Problem> take_problems() { return std::exchange(problems_, {}); }
+
+ private:
+  struct File {
+    std::string path, bytes;
+    std::optional<FilePlace> at;
+    TimeNs last_ns = kNoTime;
+    size_t tried = 0;   // size at the last failed attempt
+    bool over = false;  // read or given up: later bytes do not count
+    std::string why;    // why the last attempt failed
+  };
+  void append(File& file, const std::string& bytes);
+  void try_to_read(File& file);
+  void discard(File& file, const std::string& why);
+  void close(File& file);
+
+  size_t& held_;
+  std::map<StreamId, File> files_;
+  std::vector<FlightDump> whole_;
+  std::vector<Problem> problems_;
+};
+
+// Whether the piece starts a file: another one, or the same one written again.
+bool begins_file(const Piece& piece);
+
+}  // namespace culprit::app

@@ -1,0 +1,335 @@
+#include "app/jobs/job_inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "app/jobs/job_recognition.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "core/detect/flight/condense.h"
+#include "core/rules/block_scanner.h"
+#include "ingest/live/kernel.h"
+
+namespace culprit::app {
+namespace {
+
+// Limit of sources of a job over all hosts: 8,192 hosts with 8 ranks, and each host's kernel log.
+constexpr SourceId kRemoteSources = 4 * limits::kLiveSources;
+
+constexpr size_t kGapsReported = 100;  // per job; the store counts all of them
+constexpr const char* kTooLong = "a line that is too long";
+
+// A file without new bytes for this time counts as quiet.
+constexpr TimeNs kQuiet = kNsPerSecond;
+// The C library and Python flush full buffers in the middle of a line. A line cut at such a boundary
+// continues later.
+constexpr uint64_t kBufferBytes = 4096;
+
+// A growing file has times up to now; its clock may be ahead of the daemon's.
+constexpr TimeNs kClocksApart = 24 * 3600 * kNsPerSecond;
+
+bool tells_failure(const logs::LogBatch& batch) {
+  return std::any_of(batch.forms.begin(), batch.forms.end(), [](const logs::FormSeen& form) {
+    const logs::ShapeKind kind = form.shape.kind;
+    return kind == logs::ShapeKind::kTraceback || kind == logs::ShapeKind::kException ||
+           kind == logs::ShapeKind::kRootCause;
+  });
+}
+
+}  // namespace
+
+TraceBatch read_trace(LiveStream& stream, std::string_view bytes, uint64_t offset, bool trusted) {
+  TraceBatch out;
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\n');
+    const std::string_view part = bytes.substr(0, end);
+    // The socket rejects longer lines, so a longer one is broken.
+    const bool fits = stream.rest.size() + part.size() <= limits::kLineBytes;
+    if (end == std::string_view::npos) {
+      if (fits)
+        stream.rest += part;
+      else
+        stream.rest.resize(limits::kLineBytes + 1);
+      return out;
+    }
+    const uint64_t begin = offset - std::min<uint64_t>(offset, stream.rest.size());
+    if (!fits)
+      out.broken.add_line(kTooLong, begin, part);
+    else if (stream.rest.empty())
+      read_trace_line(out, part, {begin, trusted});
+    else
+      read_trace_line(out, stream.rest += part, {begin, trusted});
+    stream.rest.clear();
+    bytes.remove_prefix(end + 1);
+    offset += end + 1;
+  }
+  return out;
+}
+
+std::vector<KernelLine> read_kernel(LiveStream& stream, std::string_view bytes) {
+  std::vector<KernelLine> out;
+  // Pieces contain complete records.
+  while (!bytes.empty()) {
+    const std::string_view record = ingest::first_kernel_record(bytes);
+    if (record.empty()) break;
+    bytes.remove_prefix(record.size());
+    const auto parsed = ingest::parse_kernel_record(record);
+    std::string text = ingest::kernel_text(record, stream.info.boot_ns);
+    if (!parsed || text.empty()) continue;
+    const TimeNs since = static_cast<TimeNs>(parsed->since_boot_us) * kNsPerUs;
+    out.push_back({stream.info.boot_ns == kNoTime ? kNoTime : stream.info.boot_ns + since, std::move(text)});
+  }
+  return out;
+}
+
+const std::string& job_of(const LiveStream& stream) {
+  static const std::string kDefault = kDefaultJob;
+  if (!stream.info.job.empty()) return stream.info.job;
+  return stream.dump_job.empty() ? kDefault : stream.dump_job;
+}
+
+LiveParsing::LiveParsing(std::string host_name, std::vector<std::string> log_roots)
+    : host(std::move(host_name)),
+      roots(std::move(log_roots)),
+      placement(std::move(*logs::Placement::create({}))) {}
+
+void LiveParsing::use(const rules::Ruleset* rules, const Zone& zone) {
+  logs::ParseOptions parse;
+  parse.zone = zone;
+  auto scanner = rules ? std::make_unique<rules::BlockScanner>(*rules) : nullptr;
+  parser = std::make_unique<logs::LineParser>(parse, std::move(scanner));
+}
+
+bool JobInputs::ingest(const LiveStream& stream, const Piece& piece, TimeNs now) {
+  if (piece.gap) ingest_gap(stream, piece, now);
+  if (stream.info.kind == OriginKind::kFile) ingest_file(stream, piece, now);
+  if (stream.info.kind == OriginKind::kRing) ingest_ring(stream, piece, now);
+  return stream.info.kind == OriginKind::kDump && ingest_dump(stream, piece, now);
+}
+
+void JobInputs::step(core::Input input, TimeNs now) {
+  for (core::Effect& effect : sink_.step(input, now))
+    findings_.push_back(std::move(std::get<Finding>(effect)));
+}
+
+// The path relative to the watched folder: folders above it say nothing about this job's hosts.
+std::string_view JobInputs::below_root(const std::string& path) const {
+  std::string_view below = path;
+  for (const std::string& root : parsing_.roots)
+    if (path.size() > root.size() && path.starts_with(root) && path.size() - root.size() < below.size())
+      below = std::string_view(path).substr(root.size());
+  while (below.starts_with('/')) below.remove_prefix(1);
+  return below;
+}
+
+void JobInputs::place(const std::string& path, JobSource& source) {
+  logs::PathOwner owner = parsing_.placement.owner(below_root(path));
+  if (owner.guessed) std::swap(source.guessed, owner.host);
+  source.info.host = owner.host ? std::move(owner.host) : std::optional(parsing_.host);
+  source.info.rank = owner.rank;
+  source.info.local = owner.local;
+}
+
+// A name such as "gpu7" counts as a host once the job has a second one of the same form.
+void JobInputs::prove_guess(const std::string& guessed) {
+  const std::string stem = logs::host_stem(guessed);
+  std::set<std::string>& names = guesses_[stem];
+  if (!names.insert(guessed).second || names.size() != 2) return;
+  for (auto& [key, source] : sources_)
+    if (source.guessed && logs::host_stem(*source.guessed) == stem) source.info.host = source.guessed;
+}
+
+JobInputs::JobSource* JobInputs::open(const LiveStream& stream, Part part, TimeNs now) {
+  const auto known = sources_.find({stream.info.id, part});
+  if (known != sources_.end()) {
+    known->second.info.modified_ns = now + kClocksApart;
+    return &known->second;
+  }
+  if (sources_.size() >= limits::kLiveSources) return nullptr;
+  JobSource source;
+  source.feed = logs::LineFeed(next_++);
+  source.info.file = stream.info.path;
+  source.info.host = parsing_.host;
+  source.info.modified_ns = now + kClocksApart;
+  source.info.lines_before = stream.lines_before;
+  if (stream.info.kind == OriginKind::kKernel) source.info.kind = SourceKind::kKernel;
+  if (part == Part::kEvents) source.info.kind = SourceKind::kEvent;
+  if (stream.info.kind == OriginKind::kFile) place(stream.info.path, source);
+  const std::optional<std::string> guessed = source.guessed;
+  if (guessed && guesses_[logs::host_stem(*guessed)].size() >= 2) source.info.host = guessed;
+  step(core::SourceOpened{source.info}, now);
+  JobSource& out = sources_.emplace(std::pair(stream.info.id, part), std::move(source)).first->second;
+  if (guessed) prove_guess(*guessed);
+  return &out;
+}
+
+logs::LineFeed::Take JobInputs::taker(JobSource& source, TimeNs now) {
+  return [this, &source, now](const TextChunk& chunk) {
+    parsing_.parser->parse(chunk, source.info, parsing_.batch);
+    source.trouble = source.trouble || tells_failure(parsing_.batch);
+    step(core::LogInput{&parsing_.batch}, now);
+  };
+}
+
+void JobInputs::ingest_file(const LiveStream& stream, const Piece& piece, TimeNs now) {
+  JobSource* source = open(stream, Part::kLines, now);
+  if (!source) {
+    refused_ += piece.bytes.size();
+    return;
+  }
+  const auto take = taker(*source, now);
+  if (piece.gap) source->feed.break_line(take);
+  source->feed.feed(piece.bytes, take);
+  if (piece.ends) source->feed.end(take);
+  source->last_ns = now;
+  source->end = piece.offset + piece.bytes.size();
+  source->unsettled = !piece.bytes.empty() && !piece.ends;
+}
+
+// Whether the last line has no newline and reports an error. Such a line is ingested without its rest.
+bool JobInputs::ends_in_trouble(const JobSource& source) {
+  const std::string_view rest = source.feed.rest();
+  if (rest.empty() || source.end % kBufferBytes == 0) return false;
+  logs::LogBatch& batch = parsing_.batch;
+  parsing_.parser->parse({source.feed.source(), 0, 0, rest, rest.size(), true}, source.info, batch);
+  return tells_failure(batch) ||
+         std::any_of(batch.hits.begin(), batch.hits.end(),
+                     [](const logs::LineHit& hit) { return hit.known > logs::Meaning::kNote; });
+}
+
+JobInputs::SettledFiles JobInputs::settle_files(TimeNs now) {
+  SettledFiles out;
+  for (auto& [key, source] : sources_) {
+    const bool waits = now >= source.last_ns && now - source.last_ns < kQuiet;
+    if (!source.unsettled || waits) continue;
+    source.unsettled = false;
+    const bool cut = ends_in_trouble(source);
+    if (!cut && !source.trouble) continue;
+    source.feed.pause(cut, taker(source, now));
+    source.trouble = false;
+    out.news = true;
+    if (cut) out.cut.push_back(key.first);
+  }
+  return out;
+}
+
+bool JobInputs::ingest_dump(const LiveStream& stream, const Piece& piece, TimeNs now) {
+  dumps_.ingest(stream.info, piece, now);
+  return feed_dumps(now);
+}
+
+bool JobInputs::settle_dumps(TimeNs now) {
+  dumps_.settle(now);
+  return feed_dumps(now);
+}
+
+bool JobInputs::feed_dumps(TimeNs now) {
+  std::vector<FlightDump> whole = dumps_.take_whole();
+  std::vector<Problem> problems = dumps_.take_problems();
+  for (FlightDump& dump : whole) {
+    logs::PathOwner owner = parsing_.placement.owner(below_root(dump.file));
+    dump.host_guessed = !owner.host || owner.guessed;
+    dump.host = dump.host_guessed ? std::optional(parsing_.host) : std::move(owner.host);
+    // Condensed as for a collector, so that results are the same on an agent and on a collector.
+    step(core::FlightInput{flight::condense(dump)}, now);
+  }
+  for (Problem& problem : problems) step(core::ProblemSeen{std::move(problem)}, now);
+  return !whole.empty() || !problems.empty();
+}
+
+void JobInputs::ingest_gap(const LiveStream& stream, const Piece& piece, TimeNs now) {
+  if (++gaps_ > kGapsReported) return;
+  const std::string what = piece.gap->bytes > 0     ? format_bytes(piece.gap->bytes)
+                           : piece.gap->records > 0 ? counted(piece.gap->records, "record")
+                                                    : std::string("an unknown part");
+  step(core::ProblemSeen{{stream.info.path, piece.offset,
+                          fmt::format("{} of it is missing here: {}", what, piece.gap->reason)}},
+       now);
+}
+
+void JobInputs::report_broken(Report& report) const {
+  for (const auto& [path, broken] : broken_)
+    for (Problem& problem : broken.problems(path)) {
+      const auto at = std::upper_bound(report.problems.begin(), report.problems.end(), path,
+                                       [](const std::string& p, const Problem& q) { return p < q.file; });
+      report.problems.insert(at, std::move(problem));
+    }
+}
+
+void JobInputs::ingest_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now) {
+  if (batch.broken.count > 0) broken_[stream.info.path].add(batch.broken);
+  const TraceLogFeeder taker{*parsing_.parser, parsing_.batch,
+                             [&](core::Input input) { step(std::move(input), now); }};
+  const auto take = [&](Part part, TraceLog& lines) {
+    if (lines.text.empty()) return;
+    if (JobSource* source = open(stream, part, now))
+      taker.feed(source->feed, source->info, lines);
+    else
+      refused_ += lines.bytes;
+  };
+  for (TraceLog& log : batch.logs) take(Part::kLines, log);
+  take(Part::kEvents, batch.events);
+  for (detect::PhaseSeen& seen : batch.phases) step(std::move(seen), now);
+  for (const detect::ProgressSeen& seen : batch.beats) step(seen, now);
+  batch.loop.set_host(parsing_.host);
+  batch.loop.each([&](std::span<const MetricRow> rows) { step(core::MetricInput{rows}, now); },
+                  [&](const LoopEvent& event) { step(core::EventInput{event}, now); });
+  if (batch.loop_lines > 0) step(core::NonLogRead{batch.loop_bytes, batch.loop_lines}, now);
+}
+
+void JobInputs::ingest_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now) {
+  if (lines.empty()) return;
+  JobSource* source = open(stream, Part::kLines, now);
+  if (!source) return;
+  std::string text;
+  for (const KernelLine& line : lines) text += line.text;
+  source->feed.feed(text, taker(*source, now));
+}
+
+void JobInputs::ingest_ring(const LiveStream& stream, const Piece& piece, TimeNs now) {
+  std::vector<CommRecord> records(piece.bytes.size() / kCommRecordBytes);
+  const auto rank = ring_ranks_.find(stream.info.id);
+  if (piece.ends && rank != ring_ranks_.end()) {
+    // After a gap the time of the process's end is unknown: the daemon was not running.
+    if (!piece.gap) step(detect::RankExited{rank->second, parsing_.host, stream.info.pid}, now);
+    ring_ranks_.erase(rank);
+  }
+  if (records.empty()) return;
+  std::memcpy(records.data(), piece.bytes.data(), records.size() * kCommRecordBytes);
+  const bool sound = comm_record_fault(records.back()).empty();
+  if (sound && !piece.ends && ring_ranks_.size() < limits::kLiveSources)
+    ring_ranks_[stream.info.id] = records.back().rank;
+  step(core::CommInput{parsing_.host, records}, now);
+  step(core::NonLogRead{piece.bytes.size(), 0}, now);
+}
+
+std::optional<SourceId> JobInputs::open_other(SourceInfo info, TimeNs now) {
+  if (next_ >= kRemoteSources) return std::nullopt;
+  step(core::SourceOpened{std::move(info)}, now);
+  return next_++;
+}
+
+void JobInputs::end(TimeNs now) {
+  dumps_.end();
+  feed_dumps(now);
+  for (auto& [key, source] : sources_) source.feed.end(taker(source, now));
+}
+
+std::vector<Problem> JobInputs::drain_broken() {
+  std::vector<Problem> out;
+  for (const auto& [path, broken] : broken_)
+    for (const auto& [reason, kind] : broken.kinds)
+      if (broken_reported_.emplace(path, reason).second)
+        out.push_back({path, kind.offset,
+                       fmt::format("lines are not understood: {}", BrokenLines::shown(reason, kind))});
+  return out;
+}
+
+std::optional<SourceId> JobInputs::source_of(StreamId stream) const {
+  const auto source = sources_.find({stream, Part::kLines});
+  return source == sources_.end() ? std::nullopt : std::optional(source->second.feed.source());
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,161 @@
+// Turns pieces of the daemon's sources into inputs of an engine: lines of a trace socket, kernel records as
+// lines, and the sources of one job's engine with their host and rank.
+//
+// One thread: the engine's worker. No clock: time is that at which a piece was read.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "app/jobs/job_dumps.h"
+#include "app/jobs/trace_batch.h"
+#include "core/engine.h"
+#include "core/logs/line_feed.h"
+#include "core/logs/placement.h"
+#include "model/piece.h"
+
+namespace culprit::app {
+
+// A stream in LiveJobs; it outlives the runs of its job.
+struct LiveStream {
+  StreamInfo info;
+  uint64_t lines_before = 0;  // of a file: lines of earlier runs
+  std::string rest;           // of a socket or the kernel log: the incomplete line or record
+  BrokenLines broken_before;  // of a socket: broken lines before the first one that began a job
+  bool ended = false;
+  std::string dump_job;  // of a dump without a job name: the job that gets it
+};
+
+// The job that gets the data of a stream.
+const std::string& job_of(const LiveStream& stream);
+
+// Reads the complete lines of `stream.rest` + `bytes` and keeps the rest. `offset`: of `bytes` in the
+// source's evidence. `trusted`: the peer may name hosts.
+TraceBatch read_trace(LiveStream& stream, std::string_view bytes, uint64_t offset, bool trusted);
+
+struct KernelLine {
+  TimeNs time_ns = kNoTime;
+  std::string text;  // with its newline
+};
+// The same for records of the kernel log.
+std::vector<KernelLine> read_kernel(LiveStream& stream, std::string_view bytes);
+
+// The parser that all jobs share; it matches rules.
+struct LiveParsing {
+  LiveParsing(std::string host_name, std::vector<std::string> log_roots);
+  // Sets the rules (null: none) and the zone for later lines.
+  void use(const rules::Ruleset* rules, const Zone& zone);
+
+  std::string host;
+  std::vector<std::string> roots;
+  logs::Placement placement;
+  std::unique_ptr<logs::LineParser> parser;
+  logs::LogBatch batch;
+  size_t dump_bytes = 0;  // buffered bytes of incomplete dumps
+};
+
+// Receiver of a job's inputs: an engine, or the condensed log for a collector.
+class LiveSink {
+ public:
+  virtual ~LiveSink() = default;
+  // See Engine::step.
+  virtual std::vector<core::Effect> step(core::Input& input, TimeNs now) = 0;
+};
+
+class EngineSink : public LiveSink {
+ public:
+  explicit EngineSink(core::Engine& engine) : engine_(engine) {}
+  std::vector<core::Effect> step(core::Input& input, TimeNs now) override {
+    return engine_.step({&input, 1}, now);
+  }
+
+ private:
+  core::Engine& engine_;
+};
+
+// The sources of one job and their engine.
+class JobInputs {
+ public:
+  JobInputs(LiveSink& sink, LiveParsing& parsing)
+      : sink_(sink), parsing_(parsing), dumps_(parsing.dump_bytes) {}
+
+  // Ingests a piece of a file, a ring (whole records; it ends with its process) or a dump. Returns whether a
+  // dump became complete or was given up.
+  bool ingest(const LiveStream& stream, const Piece& piece, TimeNs now);
+  // Ends files that are quiet for a second: records that wait for their last line, and a last line with an
+  // error but without a newline. `cut`: files whose last line was ingested without a newline.
+  struct SettledFiles {
+    bool news = false;
+    std::vector<StreamId> cut;
+  };
+  SettledFiles settle_files(TimeNs now);
+  // Reads dumps that no longer grow; returns as ingest().
+  bool settle_dumps(TimeNs now);
+  bool dump_pending(StreamId stream) const { return dumps_.pending(stream); }
+  void ingest_trace(const LiveStream& stream, TraceBatch& batch, TimeNs now);
+  void ingest_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
+  // A gap of a source.
+  void ingest_gap(const LiveStream& stream, const Piece& piece, TimeNs now);
+  // Adds broken lines to the report as problems with their position.
+  void report_broken(Report& report) const;
+  // Inputs that need no parsing. open_other() returns the source's number; nothing beyond the limit of
+  // sources.
+  std::optional<SourceId> open_other(SourceInfo info, TimeNs now);
+  void feed(core::Input input, TimeNs now) { step(std::move(input), now); }
+  // Ingests incomplete lines as lines.
+  void end(TimeNs now);
+  // Kinds of broken lines since the last call, each once as a problem.
+  std::vector<Problem> drain_broken();
+  // Number of the stream's source in the engine.
+  std::optional<SourceId> source_of(StreamId stream) const;
+
+  size_t size() const { return next_; }
+  uint64_t refused() const { return refused_; }  // bytes beyond limits::kLiveSources
+  std::vector<Finding> take_findings() { return std::exchange(findings_, {}); }
+
+ private:
+  struct JobSource {
+    SourceInfo info;
+    logs::LineFeed feed;
+    std::optional<std::string> guessed;  // host from the file's name, not yet confirmed by other files
+    TimeNs last_ns = kNoTime;            // arrival of the file's last bytes
+    uint64_t end = 0;                    // end offset of these bytes
+    bool unsettled = false;              // bytes came since settle_files()
+    bool trouble = false;                // these bytes hold an exception or a list of failures
+  };
+  enum class Part : uint8_t { kLines, kEvents };
+
+  void ingest_file(const LiveStream& stream, const Piece& piece, TimeNs now);
+  bool ingest_dump(const LiveStream& stream, const Piece& piece, TimeNs now);
+  void ingest_ring(const LiveStream& stream, const Piece& piece, TimeNs now);
+  JobSource* open(const LiveStream& stream, Part part, TimeNs now);
+  std::string_view below_root(const std::string& path) const;
+  bool feed_dumps(TimeNs now);
+  void place(const std::string& path, JobSource& source);
+  void prove_guess(const std::string& guessed);
+  void step(core::Input input, TimeNs now);
+  bool ends_in_trouble(const JobSource& source);
+  logs::LineFeed::Take taker(JobSource& source, TimeNs now);
+
+  LiveSink& sink_;
+  LiveParsing& parsing_;
+  JobDumps dumps_;
+  std::map<std::pair<StreamId, Part>, JobSource> sources_;
+  std::map<StreamId, uint32_t> ring_ranks_;  // of open rings
+  SourceId next_ = 0;
+  std::map<std::string, std::set<std::string>> guesses_;  // by stem, names
+  std::vector<Finding> findings_;
+  std::map<std::string, BrokenLines> broken_;                      // by the source's path
+  std::set<std::pair<std::string, std::string>> broken_reported_;  // by drain_broken(): path, reason
+  size_t gaps_ = 0;
+  uint64_t refused_ = 0;
+};
+
+}  // namespace culprit::app

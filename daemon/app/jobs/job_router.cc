@@ -1,0 +1,78 @@
+#include "app/jobs/job_router.h"
+
+#include <utility>
+
+#include "app/jobs/job_dumps.h"
+#include "base/limits.h"
+
+namespace culprit::app {
+
+void JobStreams::note(const StreamInfo& info, const Piece& piece) {
+  if (info.kind == OriginKind::kDump) return;
+  const auto at = ended_.try_emplace(info.id, false).first;
+  ended_count_ -= at->second;
+  at->second = piece.ends;
+  ended_count_ += at->second;
+  if (info.kind != OriginKind::kSocket || !piece.ends) return;
+  --ended_count_;
+  ended_.erase(at);
+}
+
+std::vector<StreamId> JobStreams::ids() const {
+  std::vector<StreamId> out;
+  for (const auto& [id, ended] : ended_) out.push_back(id);
+  return out;
+}
+
+bool shows_life(const StreamInfo& info, const Piece& piece) {
+  return info.kind != OriginKind::kSocket || !piece.ends || !piece.bytes.empty();
+}
+
+void KernelBacklog::keep(StreamId stream, std::vector<KernelLine> lines) {
+  for (KernelLine& line : lines) {
+    bytes_ += line.text.size() + sizeof(Line);
+    lines_.push_back({stream, std::move(line)});
+  }
+  while (bytes_ > limits::kKernelBacklogBytes) {
+    bytes_ -= lines_.front().line.text.size() + sizeof(Line);
+    lines_.pop_front();
+  }
+}
+
+RoutedJob* JobRouter::route(LiveStream& stream, const Piece& piece, TimeNs now) {
+  const OriginKind kind = stream.info.kind;
+  if (kind == OriginKind::kDump && begins_file(piece)) stream.dump_job = jobs_.only_running();
+  const std::string& id = job_of(stream);
+  const bool runs = jobs_.runs(id);
+  // The end of a file begins no run of a job that is over.
+  if (piece.bytes.empty() && !runs) return nullptr;
+  TraceBatch trace;
+  if (kind == OriginKind::kSocket && !read(stream, piece, runs, trace)) return nullptr;
+  RoutedJob* job = jobs_.open(id, now);
+  if (!job) {
+    jobs_.refuse(stream, piece);
+    return nullptr;
+  }
+  if (on_piece_) on_piece_(id, stream.info, piece);
+  if (kind == OriginKind::kSocket)
+    job->ingest_trace(stream, trace, piece, now);
+  else
+    job->ingest(stream, piece, now);
+  return job;
+}
+
+// False where no line of it is understood and the job does not run: such lines begin none.
+bool JobRouter::read(LiveStream& stream, const Piece& piece, bool runs, TraceBatch& out) {
+  const bool trusted = uid_ && stream.info.uid == uid_;
+  if (piece.gap) stream.rest.clear();
+  out = read_trace(stream, piece.bytes, piece.offset, trusted);
+  broken_trace_lines_ += out.broken.count;
+  if (!runs && out.understood == 0) {
+    stream.broken_before.add(out.broken);
+    return false;
+  }
+  out.broken.add(std::exchange(stream.broken_before, {}));
+  return true;
+}
+
+}  // namespace culprit::app

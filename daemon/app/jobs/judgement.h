@@ -1,0 +1,32 @@
+// Applies people's judgements of diagnoses to a job's report: a confirmed diagnosis leads, a refuted one
+// never does. Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/report.h"
+
+namespace culprit::app {
+
+using Judgements = std::map<std::string, bool>;  // by the diagnosis's id: whether it was right
+
+struct RankedDiagnosis {
+  std::string id;
+  double confidence = 0;
+};
+
+// The new order of the diagnoses, by their old indices, and the old index of the verdict.
+struct JudgedOrder {
+  std::vector<size_t> order;
+  std::optional<size_t> verdict;
+};
+JudgedOrder order_of(const std::vector<RankedDiagnosis>& diagnoses, std::optional<size_t> verdict,
+                     const Judgements& judgements);
+
+// Reorders the diagnoses and chooses the verdict.
+void apply_judgements(const Judgements& judgements, Report& report);
+
+}  // namespace culprit::app

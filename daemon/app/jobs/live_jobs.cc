@@ -1,0 +1,540 @@
+#include "app/jobs/live_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <utility>
+
+#include "app/jobs/job_router.h"
+#include "app/jobs/live_job.h"
+#include "app/jobs/remote_sessions.h"
+#include "base/check.h"
+#include "base/text.h"
+#include "base/thread_owner.h"
+#include "model/json_writer.h"
+#include "model/report_json.h"
+
+namespace culprit::app {
+namespace {
+
+// A report may use a tenth of the thread's time if urgent, else a hundredth.
+constexpr int64_t kUrgentShare = 10, kSlowShare = 100;
+constexpr TimeNs kSlowest = 300 * kNsPerSecond;  // longest interval of reports, at any cost
+// A silent job whose processes are unknown may hang; its engine is freed after this time anyway.
+constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
+// The same for a job on hosts that are disconnected: networks are cut for days, and hosts are lost.
+constexpr TimeNs kForgottenUnheard = 7 * 24 * 3600 * kNsPerSecond;
+// Upper limit of times in blocks (core/wire/inputs.h): the year 2116.
+constexpr TimeNs kTimesEnd = TimeNs{1} << 62;
+constexpr TimeNs kAskEvery = kNsPerSecond;
+// Interval of process checks of running jobs. A process never seen alive cannot be reported as gone.
+constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
+// A longer scan of processes hangs: then the result of the previous scan counts.
+constexpr TimeNs kLookWithin = 10 * kNsPerSecond;
+// Interval of checks of a possible hang that was explained, for example by a phase.
+constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
+// Hangs, ends and slow reports have time scales of tens of seconds.
+constexpr TimeNs kTickEvery = kNsPerSecond;
+
+constexpr std::string_view kEventWords[] = {"job_started", "finding",      "diagnosis",   "diagnosis_gone",
+                                            "job_ended",   "pool_changed", "steps_wanted"};
+constexpr std::string_view kStateWords[] = {"running", "ended", "failed"};
+
+uint64_t count_lines(std::string_view text) {
+  return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+std::string_view to_string(LiveEventKind kind) { return kEventWords[static_cast<size_t>(kind)]; }
+std::string_view to_string(JobState state) { return kStateWords[static_cast<size_t>(state)]; }
+
+struct LiveJobs::Impl final : JobTable {
+  ThreadOwner owner;
+  LiveOptions options;
+  LiveParsing parsing;
+  JobRouter router;
+  LiveCounts counts;
+  std::unordered_map<StreamId, LiveStream> streams;
+  std::map<std::string, std::unique_ptr<LiveJob>> jobs;  // last run by job id
+  std::map<std::string, uint32_t> next_run;
+  uint64_t lines_of_ended = 0, refused_of_ended = 0;
+  std::deque<LiveEvent> events;
+  std::deque<LiveEvent> replayed;  // while restoring: the last findings
+  KernelBacklog backlog;
+  RemoteSessions remote;
+  bool restoring = false;              // batches from before the restart are ingested
+  bool behind = false;                 // until caught_up(): input is late
+  std::map<std::string, TimeNs> over;  // while restoring: end of each job's last ended run
+  TimeNs report_allowed_ns = kNoTime, reported_ns = kNoTime;
+  std::map<std::string, TimeNs> agents;  // other hosts: disconnected since; kNoTime: connected
+  std::map<std::pair<std::string, uint32_t>, Judgements> judgements;  // of diagnoses, by job and run
+
+  explicit Impl(LiveOptions o)
+      : options(std::move(o)),
+        parsing(options.host, options.roots),
+        router(*this, options.uid, options.seen) {
+    parsing.use(options.rules.get(), options.zone);
+  }
+
+  // Queues events; findings are limited in number, other events are rare.
+  void push(std::vector<LiveEvent>& out) {
+    for (LiveEvent& e : out) {
+      e.replayed = restoring;
+      if (e.kind == LiveEventKind::kStepsWanted && restoring) continue;  // the stored answer is ingested too
+      if (e.kind == LiveEventKind::kFinding && restoring) {
+        if (replayed.size() >= limits::kLiveEvents) replayed.pop_front();
+        replayed.push_back(std::move(e));
+      } else if (e.kind == LiveEventKind::kFinding && events.size() >= limits::kLiveEvents) {
+        ++counts.events_lost;
+      } else {
+        events.push_back(std::move(e));
+      }
+    }
+    out.clear();
+  }
+
+  // Makes room for one more job by dropping the job that ended first.
+  bool make_room() {
+    while (jobs.size() >= options.jobs_max) {
+      auto oldest = jobs.end();
+      for (auto it = jobs.begin(); it != jobs.end(); ++it)
+        if (!it->second->running() &&
+            (oldest == jobs.end() || it->second->last_ns() < oldest->second->last_ns()))
+          oldest = it;
+      if (oldest == jobs.end()) return false;
+      jobs.erase(oldest);
+      ++counts.jobs_forgotten;
+    }
+    return true;
+  }
+
+  bool runs(const std::string& id) const override {
+    const auto known = jobs.find(id);
+    return known != jobs.end() && known->second->running();
+  }
+
+  // Null: no engine ingests the data.
+  LiveJob* open(const std::string& id, TimeNs at) override {
+    const auto known = jobs.find(id);
+    if (known != jobs.end() && known->second->running()) return known->second.get();
+    if (restoring)
+      if (const auto end = over.find(id); end != over.end() && at <= end->second) return nullptr;
+    if (known != jobs.end()) jobs.erase(known);
+    if (!make_room()) return nullptr;
+    auto job = std::make_unique<LiveJob>(id, next_run[id]++, options, parsing);
+    LiveJob& out = *jobs.emplace(id, std::move(job)).first->second;
+    out.due.report_ns = at + options.report_every_ns;
+    std::vector<LiveEvent> started;
+    if (const auto said = judgements.find({id, out.run()}); said != judgements.end())
+      out.judge(said->second, at, started);
+    ++counts.jobs_started;
+    LiveEvent e;
+    e.kind = LiveEventKind::kJobStarted;
+    e.time_ns = at;
+    e.job = id;
+    e.run = next_run[id] - 1;
+    e.summary = out.summary();
+    e.summary->first_ns = e.summary->last_ns = at;  // the first data is not ingested yet
+    e.json = to_json(*e.summary);
+    started.push_back(std::move(e));
+    push(started);
+    backlog.replay(at, [&](StreamId stream, const KernelLine& line) {
+      if (const auto kernel = streams.find(stream); kernel != streams.end())
+        out.ingest_kernel(kernel->second, {&line, 1}, at);
+    });
+    return &out;
+  }
+
+  void ingest(const Piece& piece, TimeNs now) {
+    ingest_bytes(piece, now);
+    const auto known = streams.find(piece.stream);
+    if (!piece.ends || known == streams.end()) return;
+    known->second.ended = true;
+    forget(piece.stream);
+  }
+
+  void ingest_bytes(const Piece& piece, TimeNs now) {
+    counts.bytes += piece.bytes.size();
+    const auto known = streams.find(piece.stream);
+    if (known == streams.end()) {
+      counts.bytes_refused += piece.bytes.size();
+      return;
+    }
+    LiveStream& stream = known->second;
+    const TimeNs at = piece.time_ns == kNoTime ? now : piece.time_ns;
+    if (stream.info.kind == OriginKind::kKernel) return ingest_kernel(stream, piece, at);
+    RoutedJob* job = router.route(stream, piece, at);
+    counts.broken_trace_lines = router.broken_trace_lines();
+    if (job) after(static_cast<LiveJob&>(*job), at);
+  }
+
+  void refuse(LiveStream& stream, const Piece& piece) override {
+    if (!restoring) counts.bytes_refused += piece.bytes.size();
+    if (stream.info.kind == OriginKind::kFile) stream.lines_before += count_lines(piece.bytes);
+  }
+
+  std::string only_running() const override {
+    std::string out;
+    for (const auto& [id, job] : jobs) {
+      if (!job->running()) continue;
+      if (!out.empty()) return "";
+      out = id;
+    }
+    return out;
+  }
+
+  // An ended stream gets no more pieces. Its lines count until its run ends.
+  void forget(StreamId id) {
+    const auto known = streams.find(id);
+    if (known == streams.end() || !known->second.ended) return;
+    const auto job = jobs.find(job_of(known->second));
+    const bool needed =
+        known->second.info.kind != OriginKind::kSocket && job != jobs.end() && job->second->running();
+    if (!needed) streams.erase(known);
+  }
+  void ingest_kernel(LiveStream& stream, const Piece& piece, TimeNs at) {
+    std::vector<KernelLine> lines = read_kernel(stream, piece.bytes);
+    for (auto& [id, job] : jobs) {
+      if (!job->running()) continue;
+      job->ingest_kernel(stream, lines, at);
+      after(*job, at);
+    }
+    backlog.keep(stream.info.id, std::move(lines));
+  }
+
+  // ---- other hosts
+
+  // As job_for. Data of a host that is older than the job's end on other hosts is late and begins no run.
+  LiveJob* remote_job(const std::string& id, TimeNs at, bool begins) {
+    const auto known = jobs.find(id);
+    if (known != jobs.end() && known->second->running()) return known->second.get();
+    if (!begins || (known != jobs.end() && at <= known->second->last_ns())) return nullptr;
+    return open(id, at);
+  }
+
+  void open_remote(const RemoteBatch& batch, const StreamInfo& info) {
+    if (info.kind != OriginKind::kCondensed) return;  // a mark: the agent's own position
+    remote.open({batch.epoch, info.id}, batch.host, info, wire::rule_finder(options.rules.get()));
+  }
+
+  void ingest_remote(const RemoteBatch& batch, const Piece& piece, TimeNs now) {
+    if (piece.bytes.empty() && !piece.ends) return;
+    const RemoteSessions::Key key(batch.epoch, piece.stream);
+    if (!piece.bytes.empty()) {
+      ++counts.remote_blocks;
+      counts.remote_bytes += piece.bytes.size();
+      RemoteStream* stream = remote.block(key);
+      const uint64_t lost = stream ? stream->blocks_lost() : 0;
+      // The time comes from an untrusted clock; without a valid time, `now` counts.
+      const bool reported = piece.time_ns >= 0 && piece.time_ns < kTimesEnd;
+      const TimeNs at = reported ? piece.time_ns : now;
+      const auto job_of = [&](const auto& id, TimeNs when, bool begins) {
+        return remote_job(id, when, begins);
+      };
+      LiveJob* job = stream ? stream->ingest(piece, {at, restoring ? at : now}, job_of) : nullptr;
+      if (!stream || stream->blocks_lost() > lost) {
+        ++counts.remote_blocks_lost;
+        counts.remote_lost_of = batch.host;
+      }
+      if (job) after(*job, at);
+      const auto agent = agents.find(batch.host);
+      if (job && agent != agents.end()) job->agent_away(batch.host, agent->second);
+    }
+    if (piece.ends) remote.end(key);
+  }
+
+  // Handles results of a job's engine for the last pieces.
+  void after(LiveJob& job, TimeNs at) {
+    std::vector<LiveEvent> out;
+    if (job.emit_findings(at, out)) job.due.urgent = true;
+    push(out);
+    if (job.streams_ended() && job.due.end_ns == kNoTime)
+      job.due.end_ns = at + LiveJob::kLastWords;
+    else if (!job.streams_ended() && !job.said_end())
+      job.due.end_ns = kNoTime;
+  }
+
+  std::optional<bool> alive(LiveJob& job, TimeNs now) {
+    LiveJob::Due& due = job.due;
+    const bool stepped_back = now < due.asked_alive_ns;
+    if (options.alive && (job.hosts().empty() || job.is_local()) &&
+        (due.asked_alive_ns == kNoTime || stepped_back || now - due.asked_alive_ns >= kAskEvery)) {
+      due.looked_ns = options.looked_ns ? options.looked_ns() : now;  // read first: another scan may end now
+      due.alive = options.alive(job.id());
+      due.asked_alive_ns = now;
+    }
+    if (job.hosts().empty()) return due.alive;
+    const auto elsewhere = job.hosts().alive(now);
+    if (!job.is_local() || elsewhere == true) return elsewhere;
+    return due.alive == true || elsewhere ? due.alive : std::nullopt;
+  }
+
+  bool may_report(TimeNs now) const {
+    // If the clock was set back, no report is delayed.
+    return report_allowed_ns == kNoTime || now >= report_allowed_ns || now < reported_ns;
+  }
+
+  void report(LiveJob& job, TimeNs now, bool hangs, bool at_once = false) {
+    const TimeNs began = options.timer ? options.timer() : 0;
+    std::vector<LiveEvent> out;
+    job.make_report(now, hangs, at_once || restoring, out);
+    push(out);
+    const TimeNs cost = options.timer ? options.timer() - began : 0;
+    ++counts.reports;
+    counts.report_ns += cost;
+    reported_ns = now;
+    report_allowed_ns = now + kUrgentShare * cost;
+    job.due.urgent = false;
+    job.due.report_ns = now + std::min(kSlowest, std::max(options.report_every_ns, kSlowShare * cost));
+  }
+
+  // Whether the job's processes allow its silence to be a hang: a finished job is silent too. Only a scan
+  // that started after the stall counts.
+  bool may_hang(LiveJob& job, TimeNs now) {
+    if (!job.may_stall(now)) {
+      job.due.stalled_ns = kNoTime;
+      return true;
+    }
+    TimeNs& since = job.due.stalled_ns;
+    if (since == kNoTime || now < since) since = now;
+    if (alive(job, now) == false) return false;
+    const bool asked = options.looked_ns && (job.hosts().empty() || job.is_local());
+    return !asked || job.due.looked_ns >= since || now - since >= kLookWithin;
+  }
+
+  // Whether the job's hang began or ended since its last report; checked at intervals.
+  bool stall_changed(LiveJob& job, TimeNs now) {
+    const bool hangs = job.report().hang.has_value();
+    if (!job.may_stall(now)) return hangs;
+    if (hangs) return false;
+    const TimeNs asked = job.due.asked_stall_ns;
+    if (asked != kNoTime && now >= asked && now - asked < kLookAgain) return false;
+    if (!may_hang(job, now)) return false;
+    job.due.asked_stall_ns = now;
+    return true;
+  }
+
+  bool is_over(LiveJob& job, TimeNs now) {
+    const TimeNs silent = now - job.silent_since();
+    if (job.due.end_ns != kNoTime && now >= job.due.end_ns && silent >= LiveJob::kLastWords &&
+        job.end_is_known(now))
+      return true;
+    if (silent < options.ended_after_ns) return false;
+    if (const auto lives = alive(job, now)) return !*lives;
+    // With unknown processes, a job is over if its end was reported or its failure is certain.
+    const bool explained = job.ended_well() || (job.conclusive() && !job.report().hang);
+    const bool missing = job.hosts().somebody_missing(now);
+    return (explained && !missing && !job.dirty()) || silent >= (missing ? kForgottenUnheard : kForgotten);
+  }
+
+  void end(LiveJob& job, TimeNs now) {
+    for (const auto& [id, lines] : job.lines_of_streams())
+      if (const auto known = streams.find(id); known != streams.end()) known->second.lines_before = lines;
+    lines_of_ended += job.lines();
+    refused_of_ended += job.refused();
+    std::vector<LiveEvent> out;
+    job.end(now, options.pool, out);
+    ++counts.jobs_ended;
+    push(out);
+    for (const StreamId id : job.streams()) forget(id);
+  }
+
+  void tick_job(LiveJob& job, TimeNs now) {
+    const TimeNs asked = job.due.asked_alive_ns;
+    if (asked == kNoTime || now - asked >= kAskRunning) alive(job, now);
+    job.settle_dumps(now);
+    job.settle_loop(now);
+    job.settle_files(now);
+    after(job, now);
+    const auto announces = job.announces_at();
+    const bool set_back = job.due.report_ns > now + kSlowest;  // the clock was set back
+    const bool slow = job.dirty() && (set_back || now >= job.due.report_ns);
+    const bool settled = announces && now >= *announces;
+    if (may_report(now) && (job.due.urgent || slow || settled || stall_changed(job, now)))
+      report(job, now, may_hang(job, now));
+    if (is_over(job, now)) end(job, now);
+  }
+
+  void count_lines_taken() {
+    counts.lines = lines_of_ended;
+    for (const auto& [id, job] : jobs)
+      if (job->running()) counts.lines += job->lines();
+  }
+};
+
+LiveJobs::LiveJobs(LiveOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+LiveJobs::~LiveJobs() = default;
+
+void LiveJobs::ingest(const PieceBatch& batch, TimeNs now) {
+  CULPRIT_CHECK(impl_->owner.here());
+  for (const StreamInfo& info : batch.opened) impl_->streams[info.id].info = info;
+  for (const Piece& piece : batch.pieces) impl_->ingest(piece, now);
+  impl_->count_lines_taken();
+}
+
+void LiveJobs::ingest(const RemoteBatch& batch, TimeNs now) {
+  for (const StreamInfo& info : batch.batch.opened) impl_->open_remote(batch, info);
+  for (const Piece& piece : batch.batch.pieces) impl_->ingest_remote(batch, piece, now);
+  impl_->count_lines_taken();
+}
+
+void LiveJobs::agent_away(const std::string& host, TimeNs since) {
+  CULPRIT_CHECK(impl_->owner.here());
+  constexpr size_t kAgents = 16'384;
+  if (impl_->agents.size() < kAgents || impl_->agents.contains(host)) impl_->agents[host] = since;
+  for (auto& [id, job] : impl_->jobs)
+    if (job->running()) job->agent_away(host, since);
+}
+
+std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
+  CULPRIT_CHECK(impl_->owner.here());
+  if (impl_->behind) return std::nullopt;
+  std::optional<TimeNs> next;
+  for (auto& [id, job] : impl_->jobs) {
+    if (job->running()) impl_->tick_job(*job, now);
+    if (!job->running()) continue;
+    const TimeNs at = job->due.urgent ? impl_->report_allowed_ns : now + kTickEvery;
+    next = std::min(next.value_or(now + kTickEvery), std::max(at, now + kNsPerMs));
+  }
+  return next;
+}
+
+void LiveJobs::restoring(std::span<const RunEnd> ends) {
+  CULPRIT_CHECK(impl_->owner.here());
+  impl_->restoring = impl_->behind = true;
+  for (const RunEnd& end : ends) {
+    TimeNs& last = impl_->over.try_emplace(end.job, end.last_ns).first->second;
+    last = std::max(last, end.last_ns);
+    uint32_t& next = impl_->next_run[end.job];
+    next = std::max(next, end.run + 1);
+  }
+}
+
+void LiveJobs::replayed(TimeNs now) {
+  CULPRIT_CHECK(impl_->owner.here());
+  for (auto& [id, job] : impl_->jobs)
+    if (job->running()) impl_->report(*job, now, false, true);
+  std::move(impl_->replayed.begin(), impl_->replayed.end(), std::back_inserter(impl_->events));
+  impl_->replayed.clear();
+  impl_->restoring = false;
+  impl_->over.clear();
+}
+
+// Data written while the daemon was down is still being read, so hangs are checked a little later.
+void LiveJobs::caught_up(TimeNs now) {
+  CULPRIT_CHECK(impl_->owner.here());
+  impl_->behind = false;
+  for (auto& [id, job] : impl_->jobs) {
+    job->due.asked_stall_ns = now;
+    job->back(now);
+  }
+}
+
+std::vector<LiveEvent> LiveJobs::poll_events() {
+  CULPRIT_CHECK(impl_->owner.here());
+  std::vector<LiveEvent> out(std::make_move_iterator(impl_->events.begin()),
+                             std::make_move_iterator(impl_->events.end()));
+  impl_->events.clear();
+  return out;
+}
+
+std::optional<std::string> LiveJobs::report_json(const std::string& job, TimeNs now, Charts charts) {
+  CULPRIT_CHECK(impl_->owner.here());
+  const auto known = impl_->jobs.find(job);
+  if (known == impl_->jobs.end()) return std::nullopt;
+  LiveJob& j = *known->second;
+  if (j.running() && j.dirty() && impl_->may_report(now)) impl_->report(j, now, impl_->may_hang(j, now));
+  return j.report_json(charts);
+}
+
+std::optional<uint32_t> LiveJobs::run_of(const std::string& job) const {
+  const auto known = impl_->jobs.find(job);
+  return known == impl_->jobs.end() ? std::nullopt : std::optional(known->second->run());
+}
+
+std::vector<LiveJobSummary> LiveJobs::jobs() const {
+  std::vector<LiveJobSummary> out;
+  for (const auto& [id, job] : impl_->jobs) out.push_back(job->summary());
+  std::stable_sort(out.begin(), out.end(),
+                   [](const LiveJobSummary& a, const LiveJobSummary& b) { return a.first_ns > b.first_ns; });
+  return out;
+}
+
+bool LiveJobs::settled(const std::string& job) const {
+  const auto known = impl_->jobs.find(job);
+  return known == impl_->jobs.end() || known->second->settled();
+}
+
+void LiveJobs::judge(const Judgement& judgement, TimeNs now) {
+  CULPRIT_CHECK(impl_->owner.here());
+  constexpr size_t kRuns = 10'000;  // judged runs
+  const std::pair key(judgement.job, judgement.run);
+  if (impl_->judgements.size() >= kRuns && !impl_->judgements.contains(key)) return;
+  Judgements& said = impl_->judgements[key];
+  said[judgement.id] = judgement.right;
+  const auto known = impl_->jobs.find(judgement.job);
+  if (known == impl_->jobs.end() || known->second->run() != judgement.run) return;
+  std::vector<LiveEvent> out;
+  known->second->judge(said, now, out);
+  impl_->push(out);
+}
+
+std::string LiveJobs::rules_json() const {
+  static const std::vector<rules::Rule> kNone;
+  JsonWriter w;
+  const auto write_rule = [&](const rules::Rule& rule) {
+    w.object([&] {
+      w.field("id", rule.id);
+      w.field("title", rule.title);
+      w.field("severity", to_string(rule.severity));
+      w.field("category", to_string(rule.category));
+      w.field("component", to_string(rule.component));
+      w.field("role", rules::to_string(rule.role));
+      w.field("action", to_string(rule.action));
+      w.field("enabled", rule.enabled);
+      w.field("file", rule.place.file);
+      w.field("line", rule.place.line);
+    });
+  };
+  w.object(
+      [&] { w.list("items", impl_->options.rules ? impl_->options.rules->rules() : kNone, write_rule); });
+  return w.finish();
+}
+
+void LiveJobs::reload_rules(std::shared_ptr<rules::Ruleset> rules) {
+  CULPRIT_CHECK(impl_->owner.here());
+  impl_->options.rules = std::move(rules);
+  for (auto& [id, job] : impl_->jobs) job->replace_rules(impl_->options.rules);
+  impl_->remote.set_rules(wire::rule_finder(impl_->options.rules.get()));
+  impl_->parsing.use(impl_->options.rules.get(), impl_->options.zone);
+}
+
+void LiveJobs::change(const detect::StallOptions& hang, TimeNs ended_after_ns) {
+  CULPRIT_CHECK(impl_->owner.here());
+  impl_->options.hang = hang;
+  impl_->options.ended_after_ns = ended_after_ns;
+  for (auto& [id, job] : impl_->jobs) job->set_hang(hang);
+}
+
+void LiveJobs::set_healthy(std::vector<std::string> jobs) { impl_->options.healthy = std::move(jobs); }
+
+void LiveJobs::overran(const std::string& rule) {
+  CULPRIT_CHECK(impl_->owner.here());
+  for (auto& [id, job] : impl_->jobs) job->overran(rule);
+}
+
+size_t LiveJobs::remote_streams() const { return impl_->remote.size(); }
+size_t LiveJobs::streams() const { return impl_->streams.size(); }
+
+size_t LiveJobs::running() const {
+  return static_cast<size_t>(std::count_if(impl_->jobs.begin(), impl_->jobs.end(),
+                                           [](const auto& j) { return j.second->running(); }));
+}
+
+const detect::Pool& LiveJobs::pool() const { return impl_->options.pool; }
+const LiveCounts& LiveJobs::counts() const { return impl_->counts; }
+
+}  // namespace culprit::app

@@ -1,0 +1,204 @@
+// The running jobs: an engine for each, fed with stored batches in the store's order. After a restart the
+// stored pieces are fed again and give the same engines; no other state of a job is kept.
+//
+// One thread at a time: the engine's worker. No clock, file or socket: time is an argument (wall clock,
+// nanoseconds); `options.timer` measures the cost of reports. Batches are borrowed for the call. Results are
+// queued as events for poll_events().
+//
+// A job id that returns after the job's end is a new run with a new engine for all later data. Queries of a
+// job return its last run; earlier runs exist only in the events that the caller stored.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/time.h"
+#include "core/detect/logs/pool.h"
+#include "core/detect/logs/stall.h"
+#include "core/rules/run.h"
+#include "model/piece.h"
+#include "model/report_json.h"
+
+namespace culprit::app {
+
+struct LiveOptions {
+  std::string host;                       // this daemon's name, FORMATS.md section 8 [host]
+  std::optional<uint32_t> uid;            // this daemon's user, whose own messages may name hosts
+  std::vector<std::string> roots;         // fixed folders of the [[log]] globs: paths are relative to them
+  std::shared_ptr<rules::Ruleset> rules;  // null: none
+  rules::FunctionWatch* watch = nullptr;  // borrowed: called around each call of a rule's function
+  std::vector<std::string> quarantined;   // ids of rules that do not run
+  detect::Pool pool;                      // healthy jobs; grows with jobs that end well
+  std::vector<std::string> healthy;       // jobs that count as healthy even with findings
+  Zone zone;                              // for times without a zone
+  detect::StallOptions hang;              // FORMATS.md section 8 [hang]
+  TimeNs ended_after_ns = 120 * kNsPerSecond;  // end of a job without processes after this silence
+  TimeNs report_every_ns = 10 * kNsPerSecond;  // interval of reports that are not urgent
+  size_t jobs_max = limits::kLiveJobs;
+  // Whether the job has processes on this host; nothing if unknown. Called at most once a second for a silent
+  // job, less often for a running one. Empty: always unknown.
+  std::function<std::optional<bool>(const std::string& job)> alive = {};
+  // Start of the scan behind `alive` (wall clock). Empty: each answer is current.
+  std::function<TimeNs()> looked_ns = {};
+  // Called with each piece that a job ingests, so that `alive` knows the job's files and processes.
+  std::function<void(const std::string& job, const StreamInfo&, const Piece&)> seen = {};
+  // A monotonic clock that measures the cost of reports; empty: not measured.
+  std::function<TimeNs()> timer = {};
+};
+
+enum class LiveEventKind : uint8_t {
+  kJobStarted,  // json: LiveJobSummary
+  kFinding,     // json: {"job","run","time_ns","rule","title",…,"host","file","line","text","repeated"}
+  // json: a DIAGNOSIS of FORMATS.md section 7, with "job", "run", "verdict", "settled", "change" (new,
+  // revised, withdrawn), "replaces" (the verdict that it replaces: "id", "title"; else null) and "accused_ns"
+  // (by host: arrival of the newest evidence against it)
+  kDiagnosis,
+  kDiagnosisGone,  // the same, as last emitted
+  kJobEnded,       // json: LiveJobSummary; `report` is the final one
+  kPoolChanged,    // pool() has a new job and should be saved
+  kStepsWanted,    // request for records of `steps` to the agents of `hosts`; never replayed
+};
+// As in /v1/events: "job_started", "finding", "diagnosis", "diagnosis_gone", "job_ended", "pool_changed". The
+// last one is not for subscribers.
+std::string_view to_string(LiveEventKind kind);
+
+enum class JobState : uint8_t { kRunning, kEnded, kFailed };
+std::string_view to_string(JobState state);  // "running", "ended", "failed"
+
+struct LiveJobSummary {
+  std::string id;
+  uint32_t run = 0;
+  JobState state = JobState::kRunning;
+  bool well = false;  // it completed as planned without a failure
+  bool hangs = false;
+  uint64_t hosts = 0, ranks = 0, sources = 0;  // of the last report; sources: current
+  uint64_t lines = 0, bytes = 0;
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;  // when its first and last bytes were read
+  std::optional<int64_t> iteration;
+  std::optional<std::string> verdict;  // its title
+};
+std::string to_json(const LiveJobSummary& job);
+
+struct LiveEvent {
+  LiveEventKind kind = LiveEventKind::kFinding;
+  TimeNs time_ns = kNoTime;  // time of the call that made the event
+  std::string job;
+  uint32_t run = 0;
+  std::string id;  // of a diagnosis or finding: constant for the run, also over restarts
+  std::string json;
+  bool publish = true;                    // of a diagnosis: false while it is only stored
+  std::string sentence;                   // of a diagnosis that is the verdict: for readers
+  std::string report;                     // of kJobEnded: FORMATS.md section 7, with charts
+  std::optional<LiveJobSummary> summary;  // of kJobStarted and kJobEnded
+  TimeNs last_ns = kNoTime;               // of kJobEnded: later data belongs to another run; see RunEnd
+  std::vector<std::string> hosts;         // of a finding or a diagnosis: hosts whose agents reported it
+  std::vector<int64_t> steps = {};        // of kStepsWanted
+  // Devices that the diagnosis accuses of data corruption: UUID or serial number if known, and location.
+  struct Device {
+    std::string name, host;
+  };
+  std::vector<Device> devices;
+  std::optional<int64_t> step;      // of a diagnosis
+  TimeNs known_until_ns = kNoTime;  // watermark of the job at the event, on the clock of its hosts
+  bool replayed = false;            // possibly emitted before a restart
+};
+
+// A run that ended before a restart, from its kJobEnded event.
+struct RunEnd {
+  std::string job;
+  uint32_t run = 0;
+  TimeNs last_ns = kNoTime;
+};
+
+struct LiveCounts {
+  uint64_t lines = 0, bytes = 0;  // lines ingested by engines; bytes of all pieces
+  uint64_t jobs_started = 0, jobs_ended = 0;
+  uint64_t jobs_forgotten = 0;      // ended jobs dropped to make room
+  uint64_t bytes_refused = 0;       // beyond the limits of jobs and sources: kept as evidence only
+  uint64_t broken_trace_lines = 0;  // kept as evidence only
+  uint64_t remote_blocks = 0, remote_blocks_lost = 0;  // from agents of other hosts; unreadable ones
+  uint64_t remote_bytes = 0;                           // of these blocks
+  std::string remote_lost_of;                          // host of the last lost block
+  uint64_t events_lost = 0;                            // findings dropped from the full queue
+  uint64_t reports = 0;
+  TimeNs report_ns = 0;  // cost of all reports
+};
+
+// New frames of a condensed log (core/wire/inputs.h) of another host's agent.
+struct RemoteBatch {
+  std::string host;
+  uint64_t epoch = 0;  // of its log
+  PieceBatch batch;
+  size_t weight() const { return batch.bytes() + 64 * (1 + batch.pieces.size() + batch.opened.size()); }
+};
+
+class LiveJobs {
+ public:
+  explicit LiveJobs(LiveOptions options);
+  ~LiveJobs();
+
+  // `now`: time of the call. Data of a piece has the time at which the piece was read.
+  void ingest(const PieceBatch& batch, TimeNs now);
+  // The same for an agent of another host: each piece with bytes is a block of inputs. A job spans all hosts
+  // that report it. It ends when all of them report that its processes are gone, or by silence.
+  void ingest(const RemoteBatch& batch, TimeNs now);
+  // The host's agent is disconnected since then (wall clock), or back (kNoTime). Its silence proves nothing.
+  void agent_away(const std::string& host, TimeNs since);
+  // Does what depends on time alone: hangs, ends, due reports; nothing before caught_up(). Returns the time
+  // of the next call, if any. Call it after ingest() and at that time; cheap if nothing is due.
+  std::optional<TimeNs> tick(TimeNs now);
+
+  // Until replayed(), ingest() gets the batches stored before the start. `ends`: the ended runs, whose pieces
+  // are skipped. Events are marked `replayed`; only the latest findings are emitted, since earlier ones were
+  // emitted before the restart.
+  void restoring(std::span<const RunEnd> ends);
+  // Later batches are new, but time has passed since the stored ones. Until caught_up(), tick() does nothing,
+  // so that no job counts as silent while its lines are still queued.
+  void replayed(TimeNs now);
+  void caught_up(TimeNs now);
+
+  std::vector<LiveEvent> poll_events();
+
+  // The report of a running or ended job; nothing for an unknown job. Made again if data arrived since the
+  // last report and reports have not used up their share of the time.
+  std::optional<std::string> report_json(const std::string& job, TimeNs now, Charts = Charts::kLeftOut);
+  std::optional<uint32_t> run_of(const std::string& job) const;  // run of report_json()
+  std::vector<LiveJobSummary> jobs() const;                      // newest first
+  // Whether the last report of the job is fully announced.
+  bool settled(const std::string& job) const;
+  // A person's judgement of a diagnosis. Its run may not be restored yet.
+  struct Judgement {
+    std::string job, id;
+    uint32_t run = 0;
+    bool right = true;
+  };
+  void judge(const Judgement& judgement, TimeNs now);
+  std::string rules_json() const;
+
+  // Applies to later data. Earlier findings stay if a rule of the same id and text exists; the next report
+  // shows the change.
+  void reload_rules(std::shared_ptr<rules::Ruleset> rules);
+  // Other options that a reload may change, also for running jobs.
+  void change(const detect::StallOptions& hang, TimeNs ended_after_ns);
+  // Ids of healthy jobs, for jobs that end from now on.
+  void set_healthy(std::vector<std::string> jobs);
+  // A rule's function took too long: given to all engines (core::RuleOverran).
+  void overran(const std::string& rule);
+  size_t running() const;
+  size_t remote_streams() const;
+  size_t streams() const;  // streams in memory: growing ones, and ended ones of running jobs
+  const detect::Pool& pool() const;
+  const LiveCounts& counts() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace culprit::app

@@ -1,0 +1,134 @@
+#include "app/jobs/remote_stream.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "app/jobs/job_recognition.h"
+#include "base/hash.h"
+
+namespace culprit::app {
+
+RemoteStream::RemoteStream(std::string host, StreamInfo info, wire::LineExpander::FindRule find)
+    : host_(std::move(host)),
+      info_(std::move(info)),
+      job_(info_.job.empty() ? kDefaultJob : info_.job),
+      find_(std::move(find)) {}
+
+void RemoteStream::set_rules(wire::LineExpander::FindRule find) {
+  find_ = find;
+  if (reader_) reader_->set_rules(std::move(find));
+}
+
+LiveJob* RemoteStream::ingest(const Piece& piece, At at, const JobOf& job_of) {
+  job_of_ = &job_of;
+  at_ = at;
+  took_ = nullptr;
+  const auto id = wire::InputReader::id_of(piece.bytes);
+  if (id && id->number == 0) {
+    reader_ = std::make_unique<wire::InputReader>(find_);
+    sources_.clear();
+    reported_troubles_ = false;
+  }
+  const bool goes_on = reader_ && id && (id->number == 0 || id->session == reader_->session());
+  Status read;
+  if (!id)
+    read = tl::unexpected(id.error());
+  else if (!goes_on)
+    read = fail(ErrorCode::kInvalid, "the beginning of its agent's records is no longer kept here");
+  else
+    read = reader_->read(piece.bytes, *this);
+  if (!read) {
+    ++blocks_lost_;
+    reader_.reset();
+    const uint64_t session = id ? id->session : 0;
+    if (blocks_lost_ == 1 || session != broken_session_)
+      report(
+          fmt::format("{}: its findings are missing here until its agent starts again", read.error().text));
+    broken_session_ = session;
+  }
+  report_troubles();
+  if (LiveJob* job = job_for(false))
+    job->on_agent_report(host_, at_.known_until_ns, at_.now, took_ != nullptr);
+  job_of_ = nullptr;
+  return took_;
+}
+
+LiveJob* RemoteStream::job_for(bool begins) { return (*job_of_)(job_, at_.known_until_ns, begins); }
+
+void RemoteStream::report(const std::string& what) {
+  unreported_ = what;
+  LiveJob* job = job_for(false);
+  if (!job) return;  // sent to the next run that ingests something
+  job->ingest_remote(host_,
+                     core::ProblemSeen{{"", std::nullopt, host_ + ": " + std::exchange(unreported_, {})}},
+                     at_.known_until_ns);
+}
+
+// Once per session: the numbers grow with every block.
+void RemoteStream::report_troubles() {
+  if (reported_troubles_ || !reader_) return;
+  for (const std::string& trouble : reader_->troubles()) {
+    reported_troubles_ = true;
+    report(trouble);
+  }
+}
+
+SourceId RemoteStream::open(SourceInfo info, TimeNs) {
+  sources_.push_back({std::move(info), 0, nullptr, 0, {}});
+  return static_cast<SourceId>(sources_.size() - 1);
+}
+
+std::optional<SourceId> RemoteStream::source_here(LiveJob& job, RemoteSource& source, TimeNs now) {
+  if (source.of == &job && source.run == job.run()) return source.here;
+  SourceInfo info = source.info;
+  info.lines_before += source.lines;
+  source.of = &job;
+  source.run = job.run();
+  source.here = job.open_remote(host_, std::move(info), now);
+  return source.here;
+}
+
+void RemoteStream::on_input(core::Input input, TimeNs now) {
+  auto* lines = std::get_if<core::LogInput>(&input);
+  // Reading problems alone may arrive after an end and begin no run.
+  const bool begins = lines ? !lines->batch->lines.empty()
+                            : !std::holds_alternative<core::ProblemSeen>(input) &&
+                                  !std::holds_alternative<detect::RankExited>(input) &&
+                                  !std::holds_alternative<core::NonLogRead>(input);
+  LiveJob* job = job_for(begins);
+  if (job && begins) took_ = job;
+  if (lines) {
+    RemoteSource& source = sources_[lines->batch->source];
+    const uint64_t count = lines->batch->lines.size();
+    const auto here = job ? source_here(*job, source, now) : std::nullopt;
+    source.lines += count;
+    if (!here) return;
+    lines->batch->source = *here;
+    job->add_remote_bytes(lines->batch->range_bytes);
+  }
+  if (!job) return;
+  if (!unreported_.empty()) report(std::exchange(unreported_, {}));
+  if (auto* problem = std::get_if<core::ProblemSeen>(&input))
+    problem->problem.what = host_ + ": " + problem->problem.what;
+  // Local numbers of a process are unique on its host only.
+  const auto own = [&](uint32_t rank) {
+    return static_cast<uint32_t>(hash64(fmt::format("{}/{}", host_, rank)));
+  };
+  if (auto* seen = std::get_if<detect::ProgressSeen>(&input)) seen->rank = own(seen->rank);
+  if (auto* seen = std::get_if<detect::PhaseSeen>(&input)) seen->rank = own(seen->rank);
+  job->ingest_remote(host_, std::move(input), now);
+}
+
+void RemoteStream::ends(bool failed, TimeNs now) {
+  LiveJob* job = job_for(false);
+  if (!job) return;
+  took_ = job;
+  job->remote_ends(failed, now, at_.now);
+}
+
+void RemoteStream::alive(bool alive, TimeNs) {
+  if (LiveJob* job = job_for(false)) job->remote_alive(host_, alive);
+}
+
+}  // namespace culprit::app

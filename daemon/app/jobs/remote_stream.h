@@ -1,0 +1,71 @@
+// Reads the condensed log (core/wire/inputs.h) of one agent and one job, block by block, and feeds the job's
+// run. An agent knows no runs: when the next run begins, sources continue and open in it with their first
+// data.
+//
+// One thread: the engine's worker. Owns its reader; looks up jobs and borrows them for the call. Blocks are
+// untrusted: an unreadable block is reported once in the job's report and skipped.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/jobs/live_job.h"
+#include "core/wire/inputs.h"
+#include "model/piece.h"
+
+namespace culprit::app {
+
+class RemoteStream : private wire::InputSink {
+ public:
+  RemoteStream(std::string host, StreamInfo info, wire::LineExpander::FindRule find);
+
+  // The run that ingests data of that time; null: none. `begins`: the data may begin a run.
+  using JobOf = std::function<LiveJob*(const std::string& job, TimeNs at, bool begins)>;
+  struct At {
+    TimeNs known_until_ns;  // the agent's clock, at the block's end
+    TimeNs now;             // the collector's clock
+  };
+  // Ingests one block. Returns the run that ingested part of it, if any.
+  LiveJob* ingest(const Piece& piece, At at, const JobOf& job_of);
+  void set_rules(wire::LineExpander::FindRule find);
+
+  const std::string& host() const { return host_; }
+  const StreamInfo& info() const { return info_; }
+  const std::string& job() const { return job_; }
+  uint64_t blocks_lost() const { return blocks_lost_; }
+
+ private:
+  struct RemoteSource {
+    SourceInfo info;
+    uint64_t lines = 0;  // from this source, over all runs
+    const LiveJob* of = nullptr;
+    uint32_t run = 0;
+    std::optional<SourceId> here;  // number in that run; nothing: too many sources
+  };
+  SourceId open(SourceInfo info, TimeNs now) override;
+  void on_input(core::Input input, TimeNs now) override;
+  void ends(bool failed, TimeNs now) override;
+  void alive(bool alive, TimeNs now) override;
+  LiveJob* job_for(bool begins);
+  std::optional<SourceId> source_here(LiveJob& job, RemoteSource& source, TimeNs now);
+  void report(const std::string& what);
+  void report_troubles();
+
+  const std::string host_;
+  const StreamInfo info_;
+  const std::string job_;
+  wire::LineExpander::FindRule find_;
+  std::unique_ptr<wire::InputReader> reader_;
+  std::vector<RemoteSource> sources_;
+  std::string unreported_;          // for the report of the next run that ingests something
+  bool reported_troubles_ = false;  // in this session
+  uint64_t broken_session_ = 0, blocks_lost_ = 0;
+  // Set during ingest():
+  const JobOf* job_of_ = nullptr;
+  At at_ = {};
+  LiveJob* took_ = nullptr;
+};
+
+}  // namespace culprit::app

@@ -1,0 +1,94 @@
+// An offline diagnosis: the files below some paths, the healthy jobs to compare with, one report. Blocks;
+// uses up to `threads` threads.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/config/rule_files.h"
+#include "app/offline/pipeline.h"
+#include "base/status.h"
+#include "core/detect/logs/analysis.h"
+#include "model/report.h"
+
+namespace culprit::app {
+
+struct DiagnoseOptions {
+  std::vector<std::string> paths;
+  std::vector<std::string> healthy;  // folders or files of successful jobs, one job each
+  std::string pool_file;             // written by build_pool; empty: none
+  std::string host_pattern, rank_pattern;
+  logs::ParseOptions parse;
+  detect::Steps steps;
+  RuleOptions rules;
+  unsigned threads = 1;
+  std::string job;  // selects one of several jobs in metric lines; empty: job.toml's, or the first
+  // Fields of one JobPaths from split_jobs(): its files, the job's id, the doubt about it.
+  std::set<std::string> only;  // empty: all
+  std::string id, note;
+};
+
+struct Diagnosed {
+  Report report;
+  std::vector<Error> errors;            // unreadable arguments, healthy jobs or pool; the rest was read
+  bool anything = true;                 // whether any of the paths could be read
+  std::vector<std::string> other_jobs;  // other jobs found in the paths, as far as they were read
+};
+
+// Recognised files of the paths; job.toml, patterns and paths name their owners.
+struct JobFiles {
+  JobFile job;
+  std::vector<LogFile> logs;
+  std::vector<ingest::SourceFile> comm;
+  std::vector<LogFile> metrics;  // and other files of trace lines
+  std::vector<LogFile> flights;  // Flight Recorder dumps; only the host of their paths counts
+  std::vector<Problem> problems;
+  std::vector<Error> errors;
+  std::vector<Error> unreadable;  // arguments without any readable file
+  std::set<std::string> instead;  // readable alternatives to skipped files
+  uint64_t bytes = 0;             // of the files to read, on disk
+};
+// Reads streams as far as recognition needs, or until progress.stop. `progress` must outlive the result.
+Result<JobFiles> collect_files(const std::vector<std::string>& paths, const DiagnoseOptions& options,
+                               const ReadProgress& progress);
+
+// Diagnoses one job. Fails only if no work is possible, for example on a bad pattern.
+Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progress);
+
+// The normal pool of successful jobs. A folder without a job.toml whose subfolders have one holds several
+// jobs.
+struct BuiltPool {
+  detect::Pool pool;
+  std::vector<Problem> problems;
+  std::vector<Error> errors;  // unreadable jobs; the rest was read
+};
+Result<BuiltPool> build_pool(const std::vector<std::string>& jobs, const DiagnoseOptions& options,
+                             ReadProgress& progress);
+
+// Matches of rules by file and line, including conditions on windows.
+struct RuleMatches {
+  std::vector<core::RuleFired> fired;
+  std::vector<Problem> problems;
+  uint64_t lines = 0;
+};
+RuleMatches match_rules(const JobFiles& files, const PipelineOptions& options,
+                        std::shared_ptr<rules::Ruleset> set, ReadProgress& progress);
+
+// Only matches the rules in the files, on this thread: the cost of matching alone.
+struct RuleScan {
+  uint64_t bytes = 0, looked_at = 0, matches = 0;  // lines with a literal of a rule; matched rules
+};
+RuleScan scan_rules(const std::vector<LogFile>& files, const rules::Ruleset& set);
+
+// Only reads the files, on this thread: the cost of reading alone.
+struct TextSize {
+  uint64_t bytes = 0, lines = 0;
+};
+TextSize read_text(const std::vector<LogFile>& files);
+
+// Threads of a command: CULPRIT_THREADS (`setting`; null or empty: unset), else one per core.
+Result<unsigned> thread_count(const char* setting);
+
+}  // namespace culprit::app

@@ -1,0 +1,38 @@
+// The rules that name ranks (flight.h): R1, R2, differing calls, and fallbacks. Each rule returns accused
+// ranks with a sentence; empty if nothing distinguishes the ranks. Pure.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "core/detect/flight/scene.h"
+
+namespace culprit::flight {
+
+struct FlightAccused {
+  std::string why;
+  double score = 0;
+};
+using FlightAccusations = std::map<uint32_t, FlightAccused>;  // by rank
+
+// "ranks 3, 5 and 2 more".
+std::string rank_list(const std::set<uint32_t>& ranks);
+
+// Ranks that called another operation than their peers under the same sequence number.
+FlightAccusations find_mismatches(const FlightScene& scene);
+// R2: ranks that have not completed what their peers completed. `many`: set to the reason if too many ranks
+// qualify.
+FlightAccusations find_stuck_devices(const FlightScene& scene, std::string& many);
+// R1: ranks without an open operation for which other ranks wait. `sends`: ranks with only sends open count
+// too, because a send may wait for a receive that no rank has posted.
+FlightAccusations find_stuck_hosts(const FlightScene& scene, bool sends, std::string& many);
+// In a pipeline, all open operations may be receives. Names the rank that should send and has no open
+// operation.
+FlightAccusations find_silent_sources(const FlightScene& scene);
+// If all ranks with a dump wait in the same operation, names the ranks without a dump.
+FlightAccusations find_absent(const FlightScene& scene);
+// Members of the team without a dump.
+std::set<uint32_t> absent_of(const FlightScene& scene, const FlightTeam& team);
+
+}  // namespace culprit::flight

@@ -1,0 +1,193 @@
+#include "core/detect/logs/ending.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
+
+namespace culprit::detect {
+namespace {
+
+constexpr auto npos = std::string_view::npos;
+constexpr size_t kText = 1024;  // bytes of a line that are examined
+constexpr TimeNs kMoment = kNsPerSecond;
+constexpr std::array<std::string_view, 7> kSubjects = {"run",   "job",     "training",  "trainer",
+                                                       "train", "program", "experiment"};
+constexpr std::array<std::string_view, 9> kEnds = {"stop",    "end",  "finish", "complete", "done",
+                                                   "succeed", "exit", "state",  "status"};
+constexpr std::array<std::string_view, 8> kExitCodes = {"exit code",   "exit status", "exit_code",
+                                                        "exitcode",    "return code", "returncode",
+                                                        "exited with", "exit_status"};
+constexpr std::array<std::string_view, 9> kDenials = {
+    "fail", "error", "abort", "not success", "unsuccess", "false", "cancelled", "killed", "timeout"};
+
+bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string lowered(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  return out;
+}
+
+bool holds(std::string_view text, std::string_view word) { return text.find(word) != npos; }
+
+template <size_t N>
+bool holds_any(std::string_view text, const std::array<std::string_view, N>& words) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view w) { return holds(text, w); });
+}
+
+// "job 17 completed", "run_stop", "Training run <*> finished": a subject, then a verb of ending. Only a
+// number, a quoted name or another subject may stand between them.
+bool subject_ends(std::string_view text) {
+  bool subject = false;
+  for (size_t at = 0; at < text.size();) {
+    if (!is_letter(text[at])) {
+      // The end of a clause ends its subject too.
+      if (text[at] == '.' || text[at] == ';') subject = false;
+      ++at;
+      continue;
+    }
+    size_t end = at;
+    while (end < text.size() && is_letter(text[end])) ++end;
+    const std::string_view word = text.substr(at, end - at);
+    const auto begins = [&](std::string_view stem) { return word.starts_with(stem); };
+    if (subject && std::any_of(kEnds.begin(), kEnds.end(), begins)) return true;
+    const bool is_subject = std::find(kSubjects.begin(), kSubjects.end(), word) != kSubjects.end();
+    const bool between = subject && (word == "id" || word == "has" || word == "is" || word == "was");
+    subject = is_subject || between;
+    at = end;
+  }
+  return false;
+}
+
+// "exit code 0", "ExitCode=0:0": the text has at least one exit code, and all of them are 0.
+bool exits_with_zero(std::string_view text) {
+  bool zero = false;
+  for (const std::string_view name : kExitCodes) {
+    for (size_t at = text.find(name); at != npos; at = text.find(name, at + 1)) {
+      size_t i = at + name.size();
+      for (const std::string_view more : {" code", " status"})
+        if (text.substr(i).starts_with(more)) i += more.size();
+      while (i < text.size() && (text[i] == ' ' || text[i] == ':' || text[i] == '=' || text[i] == '"')) ++i;
+      if (i == text.size() || !is_digit(text[i])) continue;
+      if (text[i] != '0' || (i + 1 < text.size() && is_digit(text[i + 1]))) return false;
+      zero = true;
+    }
+  }
+  return zero;
+}
+
+bool names_job(std::string_view text) {
+  return std::any_of(kSubjects.begin(), kSubjects.end(), [&](std::string_view subject) {
+    const size_t at = text.find(subject);
+    return at != npos && (at == 0 || !is_letter(text[at - 1]));
+  });
+}
+
+// Order of two lines: by line number within one source, else by time if both have one.
+enum class Order { kBefore, kAfter, kUnknown };
+
+Order order(const logs::LogPlace& a, const logs::LogPlace& b) {
+  if (a.source == b.source) return a.line < b.line ? Order::kBefore : Order::kAfter;
+  if (a.time_ns == kNoTime || b.time_ns == kNoTime) return Order::kUnknown;
+  return a.time_ns < b.time_ns ? Order::kBefore : Order::kAfter;
+}
+
+// Whether a line is in the second half of its source.
+bool is_late(const logs::JobLog& log, const logs::LogPlace& place) {
+  return place.line * 2 >= log.lines_of(place.source);
+}
+
+struct Statements {
+  std::vector<logs::LogPlace> succeeded, planned, failed;
+};
+
+// Templates mask numbers such as an exit code. Samples keep them, but count only if they are all lines of the
+// template.
+bool succeeds(const logs::JobLog& log, logs::ClusterId id) {
+  const logs::TemplateStats& t = log.templates()[id];
+  if (states_success(log.miner().text(id))) return true;
+  return t.samples.size() == t.count &&
+         std::all_of(t.samples.begin(), t.samples.end(),
+                     [](const logs::LogSample& s) { return states_success(s.text); });
+}
+
+Statements read_statements(const logs::JobLog& log) {
+  Statements out;
+  for (const logs::ClusterId id : log.clusters()) {
+    const logs::TemplateStats& t = log.templates()[id];
+    std::vector<logs::LogPlace>* to = nullptr;
+    if (t.shape.kind == logs::ShapeKind::kException || t.shape.kind == logs::ShapeKind::kRootCause)
+      to = &out.failed;
+    else if (t.shape.words < 2 && !t.is_progress() && succeeds(log, id))
+      to = &out.succeeded;
+    else if (t.shape.well && t.shape.words < 2)
+      to = &out.planned;
+    if (to) to->insert(to->end(), t.places.begin(), t.places.end());
+  }
+  return out;
+}
+
+// Whether a line comes after the job's last progress.
+class AfterProgress {
+ public:
+  explicit AfterProgress(const logs::JobLog& log) : log_(log), counts_(!log.iterations().track().empty()) {
+    const logs::ProgressPoint last = log.iterations().last();
+    progress_.source = last.source, progress_.line = last.line, progress_.time_ns = last.time_ns;
+  }
+
+  bool operator()(const logs::LogPlace& place) const {
+    // The next line may count the last epoch in the same second.
+    const bool timed = counts_ && place.time_ns != kNoTime && progress_.time_ns != kNoTime;
+    if (timed && std::abs(progress_.time_ns - place.time_ns) <= kMoment) return true;
+    const Order at = counts_ ? order(place, progress_) : Order::kUnknown;
+    return at == Order::kAfter || (at == Order::kUnknown && is_late(log_, place));
+  }
+
+ private:
+  const logs::JobLog& log_;
+  bool counts_;
+  logs::LogPlace progress_;
+};
+
+}  // namespace
+
+bool states_success(std::string_view text) {
+  const std::string low = lowered(text.substr(0, kText));
+  if (holds_any(low, kDenials)) return false;
+  if (exits_with_zero(low)) return names_job(low);
+  if (!subject_ends(low)) return false;
+  // A training that "completed" may still fail to write its model; a "job" that completed cannot.
+  return holds(low, "success") || holds(low, "succeeded") || (holds(low, "job") && holds(low, "completed"));
+}
+
+bool names_phase(std::string_view text) {
+  const std::string low = lowered(text);
+  for (const std::string_view word : {"eval", "validat", "compil", "recompil"}) {
+    for (size_t at = low.find(word); at != npos; at = low.find(word, at + 1))
+      if (at == 0 || !is_letter(low[at - 1])) return true;
+  }
+  return false;
+}
+
+bool ended_well(const logs::JobLog& log) {
+  const Statements said = read_statements(log);
+  const AfterProgress after_progress(log);
+  if (std::ranges::any_of(said.succeeded, after_progress)) return true;
+  return std::ranges::any_of(said.planned, [&](const logs::LogPlace& place) {
+    if (!after_progress(place)) return false;
+    return std::ranges::none_of(
+        said.failed, [&](const logs::LogPlace& failure) { return order(failure, place) != Order::kBefore; });
+  });
+}
+
+bool states_end(const logs::JobLog& log, const logs::LogPlace* before) {
+  const AfterProgress after_progress(log);
+  return std::ranges::any_of(read_statements(log).planned, [&](const logs::LogPlace& place) {
+    return after_progress(place) && (!before || order(place, *before) != Order::kAfter);
+  });
+}
+
+}  // namespace culprit::detect

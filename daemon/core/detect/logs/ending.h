@@ -1,0 +1,25 @@
+// Whether a job's logs state a planned end, and whether anything contradicts the statement. Some statements
+// say that the run itself succeeded: exit code 0, "run_stop … status: success", "job 17 completed". Such a
+// statement is final; later lines are teardown. A weaker statement ("training finished") holds only if no
+// exception follows. Both count only after the last progress. Pure.
+#pragma once
+
+#include <string_view>
+
+#include "core/logs/job_log.h"
+
+namespace culprit::detect {
+
+// Whether the text of a line states that the job as a whole succeeded.
+bool states_success(std::string_view text);
+
+// Whether a line names work outside the iterations: evaluation, validation, compilation.
+bool names_phase(std::string_view text);
+
+bool ended_well(const logs::JobLog& log);
+
+// Whether a planned end is stated after the last progress, even if an exception follows. `before`: ignore
+// statements after this place; null: use all.
+bool states_end(const logs::JobLog& log, const logs::LogPlace* before = nullptr);
+
+}  // namespace culprit::detect

@@ -1,0 +1,128 @@
+#include "core/detect/logs/stall.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "core/detect/logs/ending.h"
+#include "core/detect/logs/view.h"
+
+namespace culprit::detect {
+namespace {
+
+// An announced phase excuses silence for this long. The longest checkpoints, evaluations and compilations
+// take about ten minutes. A process that died in a phase never reports its end.
+constexpr TimeNs kPhaseLongest = 3600 * kNsPerSecond;
+constexpr size_t kPhases = 65'536;  // open phases: one per rank
+constexpr size_t kPaces = 64;       // steps used for the median step time
+
+TimeNs median(std::vector<TimeNs> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+void ProgressWatch::lines(uint64_t moves, TimeNs now) {
+  if (moves == moves_) return;
+  moves_ = moves;
+  moved_ns_ = lines_ns_ = now;
+  if (began_ns_ == kNoTime) began_ns_ = now;
+}
+
+void ProgressWatch::beat(const ProgressSeen& seen, TimeNs now) {
+  const auto known = steps_.find(seen.rank);
+  if (known == steps_.end() && steps_.size() >= limits::kWriters) return;
+  int64_t& step = known == steps_.end() ? steps_.emplace(seen.rank, -1).first->second : known->second;
+  // A smaller step is a restart from a checkpoint.
+  if (seen.step == step) return;
+  step = seen.step;
+  moved_ns_ = beaten_ns_ = now;
+  furthest_ = std::max(furthest_, seen.step);
+  if (paced_step_ < 0) pacer_ = seen.rank;
+  if (seen.rank != pacer_) return;
+  if (paced_step_ >= 0 && seen.step > paced_step_ && now > paced_ns_) {
+    if (paces_.size() == kPaces) paces_.erase(paces_.begin());
+    paces_.push_back((now - paced_ns_) / (seen.step - paced_step_));
+  }
+  paced_step_ = seen.step;
+  paced_ns_ = now;
+}
+
+void ProgressWatch::phase(const PhaseSeen& seen, TimeNs now) {
+  const std::pair key(seen.rank, seen.name);
+  if (!seen.begins) {
+    // After a phase, the next step gets the usual time limit.
+    if (open_.erase(key) > 0) moved_ns_ = std::max(moved_ns_, now);
+  } else if (open_.size() < kPhases || open_.contains(key)) {
+    open_[key] = now;
+  }
+}
+
+bool ProgressWatch::may_stall(const StallOptions& options, TimeNs now) const {
+  return moved_ns_ != kNoTime && now - moved_ns_ > std::max(options.after_ns, options.steps * step_ns_);
+}
+
+TimeNs ProgressWatch::beat_step() const { return median(paces_); }
+
+TimeNs ProgressWatch::moved_ns(const logs::JobLog& log) const {
+  const TimeNs reported = lines_ns_ == kNoTime ? kNoTime : log.iterations().last().time_ns;
+  return std::max(beaten_ns_, reported == kNoTime ? lines_ns_ : reported);
+}
+
+bool ProgressWatch::announced(const logs::JobLog& log, TimeNs now) const {
+  for (const auto& [key, began] : open_)
+    if (now - began < kPhaseLongest) return true;
+  if (now - moved_ns_ >= kPhaseLongest) return false;
+  const TimeNs progress = log.iterations().last().time_ns;
+  if (progress == kNoTime) return false;
+  for (const logs::ClusterId id : log.clusters()) {
+    const logs::TemplateStats& t = log.templates()[id];
+    if (t.last_ns == kNoTime || t.last_ns < progress || t.is_progress()) continue;
+    if (t.shape.stage == Stage::kCheckpoint || names_phase(log.miner().text(id))) return true;
+  }
+  return false;
+}
+
+std::optional<Finding> ProgressWatch::find_stall(const logs::JobLog& log, const StallOptions& options,
+                                                 TimeNs now) {
+  const logs::Iterations& iterations = log.iterations();
+  const bool counts = !iterations.track().empty();
+  step_ns_ = std::max(counts ? iterations.median_step_ns() : 0, beat_step());
+  // Lines without times: use their arrival.
+  if (step_ns_ == 0 && counts && iterations.span() > 0)
+    step_ns_ = (moved_ns_ - began_ns_) / iterations.span();
+  const logs::ProgressPoint last = iterations.last();
+  if (step_ns_ == 0 || !may_stall(options, now)) return std::nullopt;
+  if ((counts && ended_well(log)) || announced(log, now)) return std::nullopt;
+  Finding f;
+  f.detector = DetectorKind::kSilence;
+  f.kind = FindingKind::kFault;
+  f.role = FindingRole::kCascade;  // any other known fault explains it
+  f.by_no_device = true;
+  f.confidence = 0.6;
+  f.symptom = Symptom::kHang;
+  f.component = Component::kUnknown;
+  f.first_ns = moved_ns_;
+  f.last_ns = now;
+  const int64_t iteration = std::max(counts ? last.iteration : -1, furthest_);
+  if (iteration >= 0) f.iteration = iteration;
+  f.title = fmt::format("The job makes no progress after iteration {}", iteration);
+  f.why.push_back(fmt::format("no iteration was finished for {}, one takes {}",
+                              format_duration(std::max(options.after_ns, options.steps * step_ns_)),
+                              format_duration(step_ns_)));
+  for (const logs::LogSample& s : log.last_progress())
+    f.evidence.push_back(evidence_at(log, s.place, s.text));
+  f.lines = f.evidence.size();
+  f.action = ActionKind::kCheck;
+  f.remedy =
+      "Take stacks of the ranks (py-spy dump): the one that is not in the collective in which the others "
+      "wait is the suspect.";
+  return f;
+}
+
+}  // namespace culprit::detect

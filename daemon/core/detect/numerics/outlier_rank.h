@@ -1,0 +1,99 @@
+// Whether one rank's local metrics are outliers among its peers. Before the reduction, peers see samples of
+// one distribution on one model. So no rank should differ from the others repeatedly.
+//
+// Each value is compared with the median of the other ranks. The rank's usual offset is subtracted, because a
+// rank may have its own data domain. The result is divided by the rank's usual variation. The column's own
+// past over all ranks gives the probability of such a distance. Beyond the past, the tail continues as a
+// power law (Hill), because training metrics have heavy tails. Evidence adds up over steps for each rank,
+// metric and direction, as the logarithm of an e-value. This is a bet against the rank being like its peers;
+// its winnings exceed x in at most one of x tries. A single step cannot win. A named rank must have won twice
+// as much as any rank in that metric before. The reason: neighbouring steps are not independent. Owned by one
+// detector; one thread.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/detect/numerics/replica_check.h"
+#include "core/detect/numerics/tail.h"
+#include "core/detect/numerics/window.h"
+
+namespace culprit::numerics {
+
+class OutlierRank {
+ public:
+  struct Alarm {
+    uint32_t slot = 0, column = 0;
+    int64_t since = 0;      // first step that counts
+    bool above = false;     // above its peers
+    double evidence = 0;    // logarithm of the e-value
+    bool single = false;    // one step alone, far outside the past
+    bool shifted = false;   // a loss slightly above its peers' in each step
+    double loss_score = 0;  // evidence of the rank's loss, upwards: its samples are hard
+  };
+  // `columns`: number of columns watched over all groups. With many columns, each keeps a shorter past and is
+  // refitted less often.
+  void set_share(size_t columns);
+  // Alarms of this step. Compares the `slots` that are not `astray`.
+  std::vector<Alarm> step(const Frame& frame, const Window& window, std::span<const uint32_t> slots,
+                          const Marks& astray);
+  // Outlier score 0..1 of the slot at this place, from its accumulated evidence.
+  float odd(size_t place) const {
+    return place < most_.size() && bar_ > 0 ? std::min(1.0F, most_[place] / static_cast<float>(bar_)) : 0;
+  }
+
+ private:
+  // One rank and metric.
+  struct Cell {
+    float bias = 0, scale = 0;    // usual offset and usual variation
+    float won[2] = {0, 0};        // accumulated winnings, downwards and upwards
+    float best = 0, record = 0;   // best of this run of wins; best of earlier runs
+    int64_t since[2] = {-1, -1};  // step at which the run of wins began; steps may number samples
+    uint8_t seen = 0;             // steps, at most 255
+    bool reported = false;
+  };
+  struct Column {
+    Tail tail;  // distances of all ranks
+    uint32_t steps = 0;
+    bool is_linear = false, is_fit = false;
+    std::vector<Cell> cells;  // by place in `slots`
+  };
+
+  // Loss of one rank: its offset before the sum began, and the sum.
+  struct Shift {
+    float bias = 0, sum = 0;
+    int64_t since = 0;  // the step
+    uint8_t seen = 0;
+    bool reported = false;
+  };
+  void see_shifts(const Frame& frame, std::span<const uint32_t> slots, std::vector<Alarm>& alarms);
+
+  bool compare(Column& column, const std::vector<double>& values, std::span<const uint32_t> slots,
+               const Marks& astray);
+  void usual(Column& column);
+  void place_bets(uint32_t number, const Frame& frame);
+  void learn(Column& column);
+  void see_single(const Frame& frame, std::span<const uint32_t> slots, std::vector<Alarm>& alarms);
+  void settle(uint32_t number, std::span<const uint32_t> slots, std::vector<Alarm>& alarms);
+
+  std::vector<Column> columns_;
+  // For this step: ranks far outside the past, with their columns; and the rarity of each rank's loss, by
+  // place.
+  struct Single {
+    size_t place = 0;
+    uint32_t column = 0;
+    double evidence = 0;
+  };
+  std::vector<Single> singles_;
+  std::vector<double> loss_rarity_;
+  std::vector<Shift> shifts_;  // by place
+  std::optional<uint32_t> loss_;
+  size_t ranks_ = 0, room_ = 0, refit_ = 1;
+  uint64_t count_ = 0;                      // steps
+  double bar_ = 0;                          // winnings needed for an alarm
+  std::vector<double> off_, raw_, values_;  // of the current column, by place
+  std::vector<float> sorted_;
+  std::vector<float> most_;  // winnings, by place
+};
+
+}  // namespace culprit::numerics
