@@ -106,6 +106,10 @@ Parsed Command::parse(int argc, char** argv) {
     return {Parsed::Kind::kHelp, text.str(), ""};
   } catch (const CLI::RequiredError& error) {
     return {Parsed::Kind::kMissing, error.what(), named_verb(*app_)};
+  } catch (const CLI::ExtrasError& error) {
+    const std::string text = error.what();  // "...: --name"
+    const std::string subject = text.substr(text.rfind(": ") + 2);
+    return {Parsed::Kind::kWrong, subject + ": no such option or argument", named_verb(*app_)};
   } catch (const CLI::Error& error) {
     return {Parsed::Kind::kWrong, error.what(), named_verb(*app_)};
   }

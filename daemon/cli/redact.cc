@@ -91,7 +91,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Stands for a secret and is none: a variable, what another program blacked out, a word for "none".
+// Texts in the place of a secret that are no secret: variables, redacted values, words such as "none".
 bool is_placeholder(std::string_view text) {
   static const std::set<std::string, std::less<>> words{
       "none", "null", "true", "false", "yes", "no", "required", "unset", "empty", "prompt", "redacted"};

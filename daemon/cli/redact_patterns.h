@@ -1,4 +1,5 @@
-// What a bundle blacks out, as regexes in RE2's syntax over bytes. The last group of each is what goes.
+// What a bundle blacks out: RE2 patterns over bytes. The last group of a pattern is replaced. Constants; any
+// thread.
 #pragma once
 
 #include <array>

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "app/config/rule_json.h"
 #include "base/text.h"
 #include "cli/layout.h"
 #include "cli/rules.h"
-#include "model/json_writer.h"
 
 namespace culprit::cli {
 namespace {
@@ -17,25 +17,6 @@ Examples:
 
 std::string place(const rules::RulePlace& p) { return fmt::format("{}:{}", p.file, p.line); }
 
-std::string json_row(const rules::Rule& rule) {
-  JsonWriter w;
-  w.object([&] {
-    w.field("id", rule.id);
-    w.field("title", rule.title);
-    w.field("severity", to_string(rule.severity));
-    w.field("category", to_string(rule.category));
-    w.field("component", to_string(rule.component));
-    w.field("symptom", to_string(rule.symptom));
-    w.field("role", rules::to_string(rule.role));
-    w.field("action", to_string(rule.action));
-    w.field("general", rule.general);
-    w.field("enabled", rule.enabled);
-    w.field("file", rule.place.file);
-    w.field("line", rule.place.line);
-  });
-  return w.finish() + "\n";
-}
-
 int list(RuleChoice& o) {
   app::LoadedRules loaded;
   if (!load_rules(o, loaded)) return kUnable;
@@ -44,7 +25,7 @@ int list(RuleChoice& o) {
   std::string out;
   for (const rules::Rule& rule : loaded.set->rules()) {
     if (o.format == "json")
-      out += json_row(rule);
+      out += app::to_json(rule) + "\n";
     else
       out += fmt::format(
           "{:<{}}  {:<8} {:<10} {}{}{}\n", rule.id, widest, to_string(rule.severity),

@@ -1,5 +1,5 @@
-// SIGTERM and SIGINT before the loop runs: while it lives they set a flag for long work to ask, afterwards
-// they do what they did before. One at a time; for the thread that starts the program.
+// Handles SIGTERM and SIGINT before the loop runs. During its lifetime they set a flag that long work polls;
+// the destructor restores the earlier handlers. One object at a time, owned by the starting thread.
 #pragma once
 
 #include <csignal>
@@ -15,7 +15,7 @@ class EarlyStop {
   static bool asked();  // any thread
 
  private:
-  struct sigaction term_ = {}, interrupt_ = {};  // as they were
+  struct sigaction term_ = {}, interrupt_ = {};  // the earlier handlers
 };
 
 }  // namespace culprit::app

@@ -1,7 +1,7 @@
-// What the daemon does with the batches of its sources after storing them. The role decides once which one it
-// is: an EngineWorker analyses them here, an Uplink condenses them for a collector.
+// What the daemon does with the batches of its sources apart from storing them. The role selects one pipeline
+// at the start: an EngineWorker analyses batches here, an Uplink condenses them for a collector.
 //
-// Thread: the loop's.
+// Thread: the loop's, also for callbacks. Daemon owns the pipeline.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace culprit::app {
 class Pipeline {
  public:
   virtual ~Pipeline() = default;
-  // Batches in the order of the store. `done`: this one is processed, and its memory is free.
+  // Call in the order of the store. `done`: the batch is processed, and its memory is free.
   virtual void append(SharedBatch batch, std::function<void()> done) = 0;
   // Whether a batch is appended here before the store has it.
   virtual bool precedes_store() const = 0;
@@ -24,7 +24,7 @@ class Pipeline {
   virtual void evidence_synced() {}
   // For batches from now on.
   virtual void reload(const Config& config, std::shared_ptr<rules::Ruleset> rules) = 0;
-  // `done` once all batches that must be processed before the end are; at the latest when time is up.
+  // Calls `done` when all batches that must be processed before the end are, or when time is up.
   virtual void finish(std::function<void()> done) = 0;
 };
 

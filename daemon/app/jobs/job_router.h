@@ -1,7 +1,7 @@
-// Which job a piece of this host belongs to, and what it says to that job. The same for jobs whose engines
-// run here (LiveJobs) and for those that go to a collector (JobForwarder): each is a JobTable of RoutedJobs.
+// Routes pieces of this host to the jobs that they belong to. LiveJobs (engines of this process) and
+// JobForwarder (jobs of a collector) share it: each is a JobTable of RoutedJobs, and owns its router.
 //
-// Thread: that of the table. Streams, pieces and batches are borrowed for the call. No clock.
+// Thread: that of the table. Streams, pieces and batches are borrowed for the call. Time is an argument.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace culprit::app {
 // The streams of one running job, and which of them ended.
 class JobStreams {
  public:
-  // A piece of a stream. Dumps lie about after their job, and peers of a socket come back: neither counts.
+  // Counts a piece. Dumps outlive their job, and peers of a socket reconnect: the end of neither counts.
   void note(const StreamInfo& info, const Piece& piece);
   bool all_ended() const { return !ended_.empty() && ended_count_ == ended_.size(); }
   std::vector<StreamId> ids() const;
@@ -32,7 +32,7 @@ class JobStreams {
   size_t ended_count_ = 0;
 };
 
-// Whether the piece shows that its job lives: peers of a socket may be gone for a while when it ends.
+// Whether the piece is a sign of life. The bare end of a socket is none: its peers may have left long before.
 bool shows_life(const StreamInfo& info, const Piece& piece);
 
 // A running job, as its pieces reach it.
@@ -50,19 +50,19 @@ class JobTable {
  public:
   virtual ~JobTable() = default;
   virtual bool runs(const std::string& id) const = 0;
-  // The one job that runs; empty where none does, or several.
+  // The id of the only running job; empty if no job or several run.
   virtual std::string only_running() const = 0;
-  // The running job, begun where it does not run yet; null where there is no room, or the job is over.
+  // Returns the running job and starts it if necessary. Null: there is no room, or the job has ended.
   virtual RoutedJob* open(const std::string& id, TimeNs now) = 0;
-  // No job takes the piece: it is evidence only.
+  // No job gets the piece; it stays evidence. Called once per refused piece.
   virtual void refuse(LiveStream& stream, const Piece& piece) = 0;
 };
 
-// The kernel's last lines: what it said before a job's first line may have hit that job.
+// The kernel's last lines. A line before a job's first one may report a fault that hit this job.
 class KernelBacklog {
  public:
   void keep(StreamId stream, std::vector<KernelLine> lines);
-  // Those that may concern a job which begins at `at`, oldest first.
+  // Calls `take` for lines that may concern a job that starts at `at`, oldest first.
   template <class Take>  // (StreamId, const KernelLine&)
   void replay(TimeNs at, const Take& take) const {
     for (const auto& [stream, line] : lines_)
@@ -70,7 +70,7 @@ class KernelBacklog {
   }
 
  private:
-  // A job's processes need that long to write their first line.
+  // Processes may take this long until their first line.
   static constexpr TimeNs kMargin = 60 * kNsPerSecond;
   struct Line {
     StreamId stream;
@@ -82,15 +82,15 @@ class KernelBacklog {
 
 class JobRouter {
  public:
-  // Called for each piece that a job takes, so that its files and processes can be looked for.
+  // Called for each piece that a job gets; the caller watches the job's files and processes.
   using OnPiece = std::function<void(const std::string& job, const StreamInfo&, const Piece&)>;
 
-  // `jobs` is borrowed. `uid`: this daemon's; what it sends itself may name hosts.
+  // `jobs` is borrowed. `uid`: this daemon's; only lines from this uid may name hosts.
   JobRouter(JobTable& jobs, std::optional<uint32_t> uid, OnPiece on_piece)
       : jobs_(jobs), uid_(uid), on_piece_(std::move(on_piece)) {}
 
-  // A piece of a stream that belongs to one job: all but the kernel's. `now`: when it was read. The job that
-  // took it; null: none did.
+  // Routes a piece of any stream except the kernel's. `now`: when the piece was read. Returns the job that
+  // got it, or null.
   RoutedJob* route(LiveStream& stream, const Piece& piece, TimeNs now);
   uint64_t broken_trace_lines() const { return broken_trace_lines_; }
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "app/config/rule_json.h"
 #include "app/jobs/job_router.h"
 #include "app/jobs/live_job.h"
 #include "app/jobs/remote_sessions.h"
@@ -485,20 +486,7 @@ void LiveJobs::judge(const Judgement& judgement, TimeNs now) {
 std::string LiveJobs::rules_json() const {
   static const std::vector<rules::Rule> kNone;
   JsonWriter w;
-  const auto write_rule = [&](const rules::Rule& rule) {
-    w.object([&] {
-      w.field("id", rule.id);
-      w.field("title", rule.title);
-      w.field("severity", to_string(rule.severity));
-      w.field("category", to_string(rule.category));
-      w.field("component", to_string(rule.component));
-      w.field("role", rules::to_string(rule.role));
-      w.field("action", to_string(rule.action));
-      w.field("enabled", rule.enabled);
-      w.field("file", rule.place.file);
-      w.field("line", rule.place.line);
-    });
-  };
+  const auto write_rule = [&](const rules::Rule& rule) { w.write_raw(to_json(rule)); };
   w.object(
       [&] { w.list("items", impl_->options.rules ? impl_->options.rules->rules() : kNone, write_rule); });
   return w.finish();
