@@ -1,56 +1,60 @@
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/limits.h"
-#include "ingest/live/tailer_impl.h"
+#include "ingest/live/tailer_follow.h"
 
 namespace culprit::ingest {
 namespace {
 
-bool same(const FilePlace& place, const Look& look) {
-  return place.device == look.device && place.inode == look.inode;
-}
-
 // Budget cost of work without bytes (a hole, decoding up to the position).
 constexpr uint64_t kSkipCost = limits::kPieceBytes;
+// Delay of the next attempt to read a file after a failure.
+constexpr TimeNs kRetryNs = 10 * kNsPerSecond;
+
+// The known beginning of a file, read or not.
+const FilePlace& known_of(const Generation& generation) {
+  return generation.place.offset > 0 ? generation.place : generation.peek;
+}
 
 }  // namespace
 
-uint64_t Tailer::Impl::read_source(TailSource& source, uint64_t share) {
-  if (source.ended || mono_ < source.not_before) return 0;
+uint64_t SourceFollower::read(TailSource& source, uint64_t share) {
+  if (source.ended || tail_.time.mono < source.not_before) return 0;
   uint64_t taken = 0;
   bool goes_on = true;
   while (goes_on && taken < share) goes_on = read_piece(source, share - taken, taken);
-  if (!goes_on) goes_on = read_late(source, share, taken);
-  if (!source.chain.empty() && taken > 0) source.changed_at = mono_;
-  if (goes_on) make_ready(source);
-  note_lag(source);
-  count_open(source);
+  if (!goes_on) goes_on = late_.read(source, share, taken);
+  if (!source.chain.empty() && taken > 0) source.changed_at = tail_.time.mono;
+  if (goes_on) tail_.queue.make_ready(source);
+  tail_.output.note_lag(source);
+  tail_.open.update(source);
   return taken;
 }
 
 // False if no more bytes are available for now.
-bool Tailer::Impl::read_piece(TailSource& source, uint64_t max, uint64_t& taken) {
+bool SourceFollower::read_piece(TailSource& source, uint64_t max, uint64_t& taken) {
   if (source.chain.empty()) return false;
   Generation& first = source.chain.front();
   const bool last = source.chain.size() == 1;
   if (first.gap_before) {
-    note_gap(source, std::move(*first.gap_before));
+    tail_.output.note_gap(source, std::move(*first.gap_before));
     first.gap_before.reset();
   }
-  if (!ensure_open(source, first)) return !last && source.not_before <= mono_;
+  if (!ensure_open(source, first)) return !last && source.not_before <= tail_.time.mono;
   Reading reading = read_on(first, max);
   switch (reading.result) {
     case ReadResult::kBytes:
-      if (std::exchange(source.failing, false)) --refused;
+      if (std::exchange(source.failing, false)) --tail_.counts.refused;
       taken += reading.bytes.size();
-      add_piece(source, std::move(reading.bytes));
+      tail_.output.add_piece(source, std::move(reading.bytes));
       return true;
     case ReadResult::kSkipped:
       taken += kSkipCost;
       if (reading.skipped == 0) return true;
-      note_gap(source, {reading.skipped, 0, "a hole in the file"});
-      add_piece(source, "");
+      tail_.output.note_gap(source, {reading.skipped, 0, "a hole in the file"});
+      tail_.output.add_piece(source, "");
       return true;
     case ReadResult::kChanged:
       if (last) {
@@ -59,14 +63,14 @@ bool Tailer::Impl::read_piece(TailSource& source, uint64_t max, uint64_t& taken)
         return !source.pending && !source.chain.empty() && source.chain.front().unread() > 0;
       }
       taken += kSkipCost;
-      note_gap(source, {first.unread(), 0, "the file was truncated before its rest was read"});
+      tail_.output.note_gap(source, {first.unread(), 0, "the file was truncated before its rest was read"});
       begin_again(source, first);
       return true;
     case ReadResult::kFailed:
       failed(source, reading.error);
       return false;
     case ReadResult::kDamaged:
-      note_gap(source, {0, 0, "the rest of the file was compressed and is damaged"});
+      tail_.output.note_gap(source, {0, 0, "the rest of the file was compressed and is damaged"});
       break;
     case ReadResult::kEnd:
       break;
@@ -81,8 +85,8 @@ bool Tailer::Impl::read_piece(TailSource& source, uint64_t max, uint64_t& taken)
 }
 
 // The file was truncated, and perhaps rewritten, before it was renamed.
-void Tailer::Impl::begin_again(TailSource& source, Generation& generation) {
-  remember(source, generation.place);
+void SourceFollower::begin_again(TailSource& source, Generation& generation) {
+  tail_.sources.remember(source, generation.place);
   Generation fresh;
   fresh.name = std::move(generation.name);
   fresh.file = std::move(generation.file);
@@ -92,46 +96,43 @@ void Tailer::Impl::begin_again(TailSource& source, Generation& generation) {
   generation = std::move(fresh);
 }
 
-// The gap goes with the next piece: the place in the new file and the gap before it become durable together.
-void Tailer::Impl::note_gap(TailSource& source, Gap gap) {
-  ++gaps;
-  gap_bytes += gap.bytes;
-  if (source.gap) gap.bytes += source.gap->bytes;
-  source.gap = std::move(gap);
-  source.gap_at = mono_;
-}
-
-Piece& Tailer::Impl::bare_piece(TailSource& source, std::string content) {
-  Piece piece;
-  piece.stream = source.info.id;
-  piece.offset = source.size;
-  piece.time_ns = now_;
-  piece.bytes = std::move(content);
-  source.size += piece.bytes.size();
-  out_->batch.pieces.push_back(std::move(piece));
-  return out_->batch.pieces.back();
-}
-
-Piece& Tailer::Impl::add_piece(TailSource& source, std::string content) {
-  Piece& piece = bare_piece(source, std::move(content));
-  piece.gap = std::exchange(source.gap, std::nullopt);
-  // Also before the first byte is read: the gap before it must not be reported again after a restart.
-  if (!source.chain.empty()) {
-    piece.place = source.chain.front().place;
-  } else if (!source.past.empty()) {
-    piece.place = source.past.back();
+// Opens a file by its identity, while rotations continue. EAGAIN if names change too fast.
+int SourceFollower::find_again(TailSource& source, Generation& generation) {
+  generation.file = Descriptor();
+  generation.decoder.reset();
+  const FilePlace& place = known_of(generation);
+  // The second attempt reads names again, after the first.
+  for (const uint64_t since : {uint64_t{0}, tail_.lister.mark()}) {
+    const auto entries = tail_.lister.names(*source.folder, since);
+    if (!entries) return EAGAIN;
+    std::vector<Sibling> found = siblings_of(source, *entries);
+    std::stable_partition(found.begin(), found.end(),
+                          [&](const Sibling& sibling) { return sibling.inode == generation.place.inode; });
+    for (const Sibling& sibling : found) {
+      Descriptor file;
+      Look look;
+      if (tail_.root.open_file(sibling.name, file) != 0 || look_at(file.get(), look) != 0) continue;
+      if (!same_file(generation.place, look) && (!sibling.rotated() || place.fingerprint_bytes == 0))
+        continue;
+      if (!begins_as(beginning_of(file, sibling.compression), place)) continue;
+      if (reaches(file, sibling.compression, place) != Reach::kWhole) continue;
+      generation.name = sibling.name;
+      generation.compression = sibling.compression;
+      generation.file = std::move(file);
+      return 0;
+    }
   }
-  return piece;
+  return ENOENT;
 }
 
-bool Tailer::Impl::ensure_open(TailSource& source, Generation& generation) {
+bool SourceFollower::ensure_open(TailSource& source, Generation& generation) {
   int error = 0;
   if (!generation.file.is_open()) {
-    error = root_.open_file(generation.name, generation.file);
+    error = tail_.root.open_file(generation.name, generation.file);
     Look look;
     if (error == 0) error = look_at(generation.file.get(), look);
     const bool other =
-        error == 0 && generation.compression == Compression::kNone && !same(generation.place, look);
+        error == 0 && generation.compression == Compression::kNone && !same_file(generation.place, look);
     if (other || error == ENOENT) error = find_again(source, generation);
   }
   if (error == 0 && generation.compression != Compression::kNone && !generation.decoder) {
@@ -139,61 +140,34 @@ bool Tailer::Impl::ensure_open(TailSource& source, Generation& generation) {
     generation.decoded = 0;
     if (!generation.decoder) error = ENOMEM;
   }
-  count_open(source);
+  tail_.open.update(source);
   if (error == 0) return true;
   const bool ours = error == EMFILE || error == ENFILE || error == ENOMEM;
   if (error == EAGAIN) {
     // Names change: retried in the next round.
-    source.not_before = mono_ + kNsPerMs;
-    if (!std::exchange(source.pending, true)) pending_.push_back(source.number);
+    source.not_before = tail_.time.mono + kNsPerMs;
+    tail_.queue.retry(source);
   } else if (!ours && &generation != &source.chain.back()) {
-    note_gap(source,
-             {generation.unread(), 0, "the rotated file was removed or cannot be read: " + reason_of(error)});
+    tail_.output.note_gap(source, {generation.unread(), 0,
+                                   "the rotated file was removed or cannot be read: " + reason_of(error)});
     leave(source);
   } else if (error == ENOENT) {
     // The last file is being replaced: the next check finds the new one.
-    source.changed_at = mono_;
-    schedule(source, mono_ + kNsPerMs);
+    source.changed_at = tail_.time.mono;
+    tail_.queue.schedule(source, tail_.time.mono + kNsPerMs);
   } else {
     failed(source, error);
   }
   return false;
 }
 
-void Tailer::Impl::failed(TailSource& source, int error) {
+void SourceFollower::failed(TailSource& source, int error) {
   if (!std::exchange(source.failing, true)) {
-    problem(source.name, reason_of(error));
-    ++refused;
+    tail_.output.problem(source.name, reason_of(error));
+    ++tail_.counts.refused;
   }
-  source.not_before = mono_ + kRetryNs;
-  schedule(source, std::min(source.next_look, source.not_before));
-}
-
-void Tailer::Impl::count_open(TailSource& source) {
-  size_t count = 0;
-  for (const Generation& generation : source.chain)
-    count += generation.file.is_open() + (generation.decoder != nullptr);
-  count += source.late.size();
-  descriptors_ += count - source.descriptors;
-  source.descriptors = count;
-  if (source.held) open_order_.erase(*source.held);
-  source.held.reset();
-  if (count > 0) source.held = open_order_.insert(open_order_.end(), source.number);
-  while (descriptors_ > options_.open_max && open_order_.front() != source.number)
-    close_all(*sources_[open_order_.front()]);
-}
-
-void Tailer::Impl::close_all(TailSource& source) {
-  for (Generation& generation : source.chain) {
-    generation.file = Descriptor();
-    generation.decoder.reset();
-  }
-  for (const LateFile& late : source.late) leave_late(source, late);
-  if (!std::exchange(source.late, {}).empty()) source.next_late = 0;
-  descriptors_ -= source.descriptors;
-  source.descriptors = 0;
-  if (source.held) open_order_.erase(*source.held);
-  source.held.reset();
+  source.not_before = tail_.time.mono + kRetryNs;
+  tail_.queue.schedule(source, std::min(source.next_look, source.not_before));
 }
 
 }  // namespace culprit::ingest

@@ -1,0 +1,49 @@
+// When each source is checked next, and which sources have bytes to read. A source is in the queue of checks
+// by its earliest time; later entries of it are skipped. Borrows the table and the time; the tailer's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "ingest/live/tailer_source.h"
+#include "ingest/live/tailer_table.h"
+
+namespace culprit::ingest {
+
+class CheckQueue {
+ public:
+  CheckQueue(const RoundTime& time, const SourceTable& sources) : time_(time), sources_(sources) {}
+
+  void schedule(TailSource& source, TimeNs at);
+  // After a check; idle files are checked less and less often.
+  void schedule_next(TailSource& source);
+  // A source that is due now; null if there is none.
+  TailSource* pop_due();
+
+  // At the beginning of the next round: names changed while the source was checked.
+  void retry(TailSource& source);
+  // As many of these as one round may open files of.
+  std::vector<TailSource*> take_retries();
+
+  void make_ready(TailSource& source);
+  size_t ready() const { return ready_.size(); }
+  // A source with bytes to read; null if there is none.
+  TailSource* pop_ready();
+
+  // Time of the next check, at most `latest`.
+  TimeNs next_time(TimeNs latest) const;
+
+ private:
+  const RoundTime& time_;
+  const SourceTable& sources_;
+  using Due = std::pair<TimeNs, uint32_t>;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  std::list<uint32_t> ready_;
+  std::vector<uint32_t> pending_;  // to be retried
+};
+
+}  // namespace culprit::ingest
