@@ -40,36 +40,6 @@ bool HostCache::is_host(std::string_view name) {
   return host;
 }
 
-size_t HeaderScan::note_time(const Stamp& stamp) {
-  if (!time_) header_.time_ns = stamp.time_ns;
-  if (!time_ || outer_) {
-    zoned_ = stamp.zoned && !stamp.named_month;
-    syslog_ = stamp.named_month || zoned_;
-  }
-  time_ = true;
-  place_ = column_ = false;
-  return stamp.end;
-}
-
-void HeaderScan::note_level(Level level) {
-  header_.level = level;
-  level_ = true;
-  place_ = column_ = false;
-}
-
-void HeaderScan::note_host(std::string_view host) {
-  if (header_.host.empty()) header_.host = host;
-  place_ = true;
-}
-
-void HeaderScan::note_rank(uint32_t rank, bool task) {
-  place_ = true;
-  // The rank that the program reports overrides the task number of its launcher.
-  if (header_.rank != kNoRank && !(header_.task && !task)) return;
-  header_.rank = rank;
-  header_.task = task;
-}
-
 size_t HeaderScan::take_field(size_t pos) {
   const char c = line_[pos];
   if (c == '[') return take_bracket(pos);
@@ -80,18 +50,19 @@ size_t HeaderScan::take_field(size_t pos) {
   if (c == '(') return take_paren(pos);
   if (c == '<') return take_priority(pos);
   if (c == '-') return take_supercomputer(pos);
-  if (c == '{' && time_ && !location_) {  // "{taskinstance.py:123} INFO - "
-    const size_t end = location_end(pos + 1, false);
-    if (end == 0 || peek(end) != '}' || !level_follows(end + 1)) return 0;
-    location_ = true;
+  if (c == '{' && fields_.has_time && !fields_.has_location) {  // "{taskinstance.py:123} INFO - "
+    const size_t end = text_.location_end(pos + 1, false);
+    if (end == 0 || text_.peek(end) != '}' || !text_.level_follows(end + 1)) return 0;
+    fields_.has_location = true;
     return end + 1;
   }
-  if (c == '|' && time_ && !level_) {  // "20171223-22:15:29:606|Step_LSC|30002312|message"
-    const size_t name = word_end(pos + 1);
-    if (name == pos + 1 || peek(name) != '|') return 0;
-    const size_t digits = digits_at(name + 1);
-    ended_ = true;
-    return digits > 0 && peek(name + 1 + digits) == '|' ? name + 2 + digits : name + 1;
+  if (c == '|' && fields_.has_time &&
+      !fields_.has_level) {  // "20171223-22:15:29:606|Step_LSC|30002312|message"
+    const size_t name = text_.word_end(pos + 1);
+    if (name == pos + 1 || text_.peek(name) != '|') return 0;
+    const size_t digits = text_.digits_at(name + 1);
+    fields_.ended = true;
+    return digits > 0 && text_.peek(name + 1 + digits) == '|' ? name + 2 + digits : name + 1;
   }
   return 0;
 }
@@ -100,40 +71,41 @@ size_t HeaderScan::take_field(size_t pos) {
 // writes before a whole header.
 size_t HeaderScan::take_prefix(size_t pos) {
   const size_t end = line_.substr(0, pos + kPrefixMax).find(' ', pos);
-  if (end == std::string_view::npos || !digit(peek(end + 1))) return 0;
+  if (end == std::string_view::npos || !digit(text_.peek(end + 1))) return 0;
   const Stamp stamp = times_.at(line_, end + 1);
   if (stamp.end == 0) return 0;
-  const size_t next = skip_spaces(stamp.end), digits = digits_at(next);
-  if (!level_follows(stamp.end) && (digits == 0 || !level_follows(next + digits))) return 0;
-  if (const std::string_view name = line_.substr(pos, end - pos); hosts_.is_host(name)) note_host(name);
-  return note_time(stamp);
+  const size_t next = text_.skip_spaces(stamp.end), digits = text_.digits_at(next);
+  if (!text_.level_follows(stamp.end) && (digits == 0 || !text_.level_follows(next + digits))) return 0;
+  if (const std::string_view name = line_.substr(pos, end - pos); hosts_.is_host(name))
+    fields_.note_host(name);
+  return fields_.note_time(stamp);
 }
 
 Header HeaderScan::run() {
-  size_t pos = lead_ = skip_spaces(0);
+  size_t pos = lead_ = text_.skip_spaces(0);
   for (int fields = 0; fields < kFieldsMax && pos < line_.size() && pos < kTimeWindow; ++fields) {
-    const bool after_syslog = syslog_;
+    const bool after_syslog = fields_.syslog;
     size_t end = take_field(pos);
     if (end == 0 && fields == 0) end = take_prefix(pos);
     if (end == 0) break;
-    if (after_syslog) syslog_ = false;
+    if (after_syslog) fields_.syslog = false;
     size_t next = end;
-    if (!place_)
-      next = skip_separators(end);
-    else if (peek(end) == '\x1b')
-      next = skip_spaces(end);
-    else if (peek(end) == ' ')
+    if (!fields_.place)
+      next = text_.skip_separators(end);
+    else if (text_.peek(end) == '\x1b')
+      next = text_.skip_spaces(end);
+    else if (text_.peek(end) == ' ')
       ++next;
-    header_.message = static_cast<uint32_t>(next);
-    if (ended_) break;
-    pos = place_ ? skip_spaces(next) : next;
+    fields_.header.message = static_cast<uint32_t>(next);
+    if (fields_.ended) break;
+    pos = fields_.place ? text_.skip_spaces(next) : next;
   }
-  if (!time_) {
-    const Stamp stamp = times_.find(line_, std::min<size_t>(header_.message, line_.size()));
-    if (stamp.end != 0) header_.time_ns = stamp.time_ns;
+  if (!fields_.has_time) {
+    const Stamp stamp = times_.find(line_, std::min<size_t>(fields_.header.message, line_.size()));
+    if (stamp.end != 0) fields_.header.time_ns = stamp.time_ns;
   }
-  header_.message = static_cast<uint32_t>(std::min<size_t>(header_.message, line_.size()));
-  return header_;
+  fields_.header.message = static_cast<uint32_t>(std::min<size_t>(fields_.header.message, line_.size()));
+  return fields_.header;
 }
 
 HeaderParser::HeaderParser(const HeaderOptions& options) : times_(options.zone, options.modified_ns) {}

@@ -47,44 +47,44 @@ size_t HeaderScan::take_bracket(size_t pos) {
     if (const size_t end = take_bracket_address(pos, close)) return end;
   const size_t end =
       digit(first) || first == ' ' ? take_bracket_number(pos, close) : take_bracket_word(pos, close);
-  if (end != 0) syslog_ = false;  // the time of syslog itself has no brackets
+  if (end != 0) fields_.syslog = false;  // the time of syslog itself has no brackets
   return end;
 }
 
 size_t HeaderScan::take_bracket_number(size_t pos, size_t close) {
-  const size_t begin = skip_spaces(pos + 1);
-  const size_t digits = digits_at(begin);
+  const size_t begin = text_.skip_spaces(pos + 1);
+  const size_t digits = text_.digits_at(begin);
   // "[12345.678901]": seconds since boot
   if (digits > 0 && begin + digits + 7 == close && line_[begin + digits] == '.' &&
-      digits_at(begin + digits + 1) == 6) {
-    if (time_) return close + 1;
+      text_.digits_at(begin + digits + 1) == 6) {
+    if (fields_.has_time) return close + 1;
     if (const Stamp epoch = times_.epoch_at(line_, begin); epoch.end == close) {
-      note_time(epoch);
+      fields_.note_time(epoch);
       return close + 1;
     }
     if (digits > 9) return 0;
-    header_.kernel = header_.kernel_time = time_ = true;
-    header_.time_ns = number(line_.substr(begin, digits)) * kNsPerSecond +
-                      number(line_.substr(begin + digits + 1, 6)) * kNsPerUs;
+    fields_.header.kernel = fields_.header.kernel_time = fields_.has_time = true;
+    fields_.header.time_ns = number(line_.substr(begin, digits)) * kNsPerSecond +
+                             number(line_.substr(begin + digits + 1, 6)) * kNsPerUs;
     return close + 1;
   }
   if (begin != pos + 1) return 0;
   if (begin + digits == close) {
-    if (const Stamp epoch = times_.epoch_at(line_, begin); !time_ && epoch.end == close) {
-      note_time(epoch);
+    if (const Stamp epoch = times_.epoch_at(line_, begin); !fields_.has_time && epoch.end == close) {
+      fields_.note_time(epoch);
       return close + 1;
     }
-    return (time_ || level_) && digits <= 10 ? close + 1 : 0;  // a process or thread
+    return (fields_.has_time || fields_.has_level) && digits <= 10 ? close + 1 : 0;  // a process or thread
   }
   if (const Stamp stamp = times_.at(line_, begin); stamp.end != 0) {
     if (stamp.end == close) {
-      note_time(stamp);
+      fields_.note_time(stamp);
       return close + 1;
     }
     return take_bracket_words(pos, close);
   }
-  if (const Stamp epoch = times_.epoch_at(line_, begin); !time_ && epoch.end == close) {
-    note_time(epoch);
+  if (const Stamp epoch = times_.epoch_at(line_, begin); !fields_.has_time && epoch.end == close) {
+    fields_.note_time(epoch);
     return close + 1;
   }
   // "[1,131]<stdout>:": mpirun's job and rank
@@ -94,27 +94,28 @@ size_t HeaderScan::take_bracket_number(size_t pos, size_t close) {
     if (after.substr(0, 8) != "<stdout>" && after.substr(0, 8) != "<stderr>" &&
         after.substr(0, 8) != "<stddia>")
       return 0;
-    note_rank(number(line_.substr(begin + digits + 1, close - begin - digits - 1)), false);
-    return close + 9 + (peek(close + 9) == ':');
+    fields_.note_rank(number(line_.substr(begin + digits + 1, close - begin - digits - 1)), false);
+    return close + 9 + (text_.peek(close + 9) == ':');
   }
   return 0;
 }
 
 size_t HeaderScan::take_bracket_word(size_t pos, size_t close) {
   const std::string_view content = line_.substr(pos + 1, close - pos - 1);
-  if (!level_) {
+  if (!fields_.has_level) {
     if (const Level level = level_word(content); level != Level::kNone) {
-      note_level(level);
+      fields_.note_level(level);
       return close + 1;
     }
   }
-  if (level_ && !location_ && location_end(pos + 1, false) == close) {  // the usual order
-    location_ = true;
-    place_ = column_ = false;
+  if (fields_.has_level && !fields_.has_location &&
+      text_.location_end(pos + 1, false) == close) {  // the usual order
+    fields_.has_location = true;
+    fields_.place = fields_.column = false;
     return close + 1;
   }
   if (const size_t end = take_bracket_place(pos, close)) return end;
-  if (!location_ || !time_)
+  if (!fields_.has_location || !fields_.has_time)
     if (const size_t end = take_bracket_words(pos, close)) return end;
   return take_bracket_name(pos, close);
 }
@@ -122,24 +123,24 @@ size_t HeaderScan::take_bracket_word(size_t pos, size_t close) {
 // "[rank131]", "[default7]:", "[node-17:0]", "[node-17]", "[pod/name/container]".
 size_t HeaderScan::take_bracket_place(size_t pos, size_t close) {
   const std::string_view content = line_.substr(pos + 1, close - pos - 1);
-  const bool colon = peek(close + 1) == ':';
+  const bool colon = text_.peek(close + 1) == ':';
   const size_t behind = close + 1 + colon;
   uint32_t rank = 0;
-  if (const size_t end = rank_end(pos + 1, rank); end == close) {
-    note_rank(rank, false);
+  if (const size_t end = text_.rank_end(pos + 1, rank); end == close) {
+    fields_.note_rank(rank, false);
     return behind;
   }
   if (content.starts_with("pod/")) {
     const std::string_view name = content.substr(4, content.find('/', 4) - 4);
     if (name.empty()) return 0;
-    note_host(name);
+    fields_.note_host(name);
     return behind;
   }
   if (const size_t mark = content.rfind(':'); mark != std::string_view::npos) {
     const std::string_view name = content.substr(0, mark), digits = content.substr(mark + 1);
     if (!all_digits(digits) || !hosts_.is_host(name)) return 0;
-    note_host(name);
-    if (digits.size() < 4 && number(digits) < kDevicesMax) header_.local = number(digits);
+    fields_.note_host(name);
+    if (digits.size() < 4 && number(digits) < kDevicesMax) fields_.header.local = number(digits);
     return behind;
   }
   if (!digit(content.back()) && !content.starts_with("host")) return 0;
@@ -149,12 +150,12 @@ size_t HeaderScan::take_bracket_place(size_t pos, size_t close) {
   // torchrun's tee prefix: the name of the role and the local rank
   if (colon && letters >= 3 && digits.size() <= 3 && all_digits(digits) &&
       host_form(content) != HostForm::kMachine) {
-    if (header_.local == kNoRank) header_.local = number(digits);
-    place_ = true;
+    if (fields_.header.local == kNoRank) fields_.header.local = number(digits);
+    fields_.place = true;
     return behind;
   }
   if (!hosts_.is_host(content)) return 0;
-  note_host(content);
+  fields_.note_host(content);
   return behind;
 }
 
@@ -167,9 +168,9 @@ size_t HeaderScan::take_bracket_address(size_t pos, size_t close) {
   const std::string_view digits = mark == std::string_view::npos ? "" : content.substr(mark + 1);
   const bool device = all_digits(digits) && address(content.substr(0, mark));
   if (!device && !address(content)) return 0;
-  note_host(device ? content.substr(0, mark) : content);
-  if (device && digits.size() < 4 && number(digits) < kDevicesMax) header_.local = number(digits);
-  return close + 1 + (peek(close + 1) == ':');
+  fields_.note_host(device ? content.substr(0, mark) : content);
+  if (device && digits.size() < 4 && number(digits) < kDevicesMax) fields_.header.local = number(digits);
+  return close + 1 + (text_.peek(close + 1) == ':');
 }
 
 // Several fields in one bracket: "[NeMo W 2024-05-10 11:16:14 megatron_base_model:1147]",
@@ -185,14 +186,14 @@ size_t HeaderScan::take_bracket_words(size_t pos, size_t close) {
       ++at;
       continue;
     }
-    size_t end = word_end(at);
+    size_t end = text_.word_end(at);
     if (stamp.end == 0 && level == Level::kNone && end < close && level_letter(line_[at]) != Level::kNone) {
       if (end == at + 1 && line_[end] == ' ') {
         level = level_letter(line_[at]);
         at = end;
         continue;
       }
-      const size_t digits = digits_at(at + 1);
+      const size_t digits = text_.digits_at(at + 1);
       if ((digits == 3 || digits == 4) && at + 1 + digits == end && line_[end] == ' ') {
         const Level letter = level_letter(line_[at]);
         char date[32];  // "1121 02:12:09.123456" as "11-21 02:12:09.123456"
@@ -220,7 +221,7 @@ size_t HeaderScan::take_bracket_words(size_t pos, size_t close) {
       }
     }
     if (!location) {
-      const size_t behind = location_end(at, level != Level::kNone || stamp.end != 0);
+      const size_t behind = text_.location_end(at, level != Level::kNone || stamp.end != 0);
       if (behind != 0 && behind <= close && (behind == close || line_[behind] == ' ')) {
         location = true;
         at = behind;
@@ -238,26 +239,27 @@ size_t HeaderScan::take_bracket_words(size_t pos, size_t close) {
   const bool named = level != Level::kNone || location;  // a first word that is no field names a logger
   if (stamp.end == 0 && !named) return 0;
   if (stamp.end == 0 && level != Level::kNone && !location) return 0;
-  if (level != Level::kNone && !level_) note_level(level);
-  if (stamp.end != 0) note_time(stamp);
-  location_ |= location;
-  place_ = false;
+  if (level != Level::kNone && !fields_.has_level) fields_.note_level(level);
+  if (stamp.end != 0) fields_.note_time(stamp);
+  fields_.has_location |= location;
+  fields_.place = false;
   return close + 1;
 }
 
 // Names of threads, loggers and components, if a level or a logger shows that the header continues.
 size_t HeaderScan::take_bracket_name(size_t pos, size_t close) {
   const std::string_view content = line_.substr(pos + 1, close - pos - 1);
-  if (!time_ && !level_) return 0;
+  if (!fields_.has_time && !fields_.has_level) return 0;
   // "[tid:4717]", "[pid 12]"
   if (content.size() > 4 && (content.starts_with("tid") || content.starts_with("pid") ||
                              content.starts_with("PID") || content.starts_with("TID"))) {
     const size_t at = content.find_first_of("0123456789");
     if (at != std::string_view::npos && at <= 5 && all_digits(content.substr(at))) return close + 1;
   }
-  if (!time_) return 0;
-  if (content.starts_with("req-") || (content == "-" && logger_)) return close + 1;  // oslo.log's request
-  if (level_ && !location_) {
+  if (!fields_.has_time) return 0;
+  if (content.starts_with("req-") || (content == "-" && fields_.has_logger))
+    return close + 1;  // oslo.log's request
+  if (fields_.has_level && !fields_.has_location) {
     // "[QuorumPeer[myid=1]/0:0:2181:Election@774] - ": a thread and a line, with nested brackets
     size_t end = close;
     const size_t stop = std::min(line_.size(), pos + kBracketMax);
@@ -269,39 +271,26 @@ size_t HeaderScan::take_bracket_name(size_t pos, size_t close) {
       }
     }
     if (line_.substr(end + 1, 3) == " - ") {
-      location_ = true;
+      fields_.has_location = true;
       return end + 4;
     }
     // "[main] org.apache.Name: ", "[IPC Server handler 7 on 62270] o.a.Name  : ": a thread of any name
-    return peek(close + 1) == ' ' ? take_logger(close + 2, word_end(close + 2)) : 0;
+    return text_.peek(close + 1) == ' ' ? take_logger(close + 2, text_.word_end(close + 2)) : 0;
   }
   // "[main] INFO  org.apache.Name - ": logback's thread
-  if (!level_ && peek(close + 1) == ' ' && level_follows(close + 1)) return close + 1;
-  if (!level_ && is_name(content) && level_bracket_follows(close + 1)) {
-    logger_ = true;
+  if (!fields_.has_level && text_.peek(close + 1) == ' ' && text_.level_follows(close + 1)) return close + 1;
+  if (!fields_.has_level && is_name(content) && text_.level_bracket_follows(close + 1)) {
+    fields_.has_logger = true;
     return close + 1;
   }
   return 0;
 }
 
-// Whether bracketed names precede a bracketed level: "[ascend] [drv_pcie] [INFO]".
-bool HeaderScan::level_bracket_follows(size_t pos) const {
-  for (int i = 0; i < 4; ++i) {
-    pos = skip_spaces(pos);
-    if (peek(pos) != '[') return false;
-    const size_t end = word_end(pos + 1);
-    if (end == pos + 1 || peek(end) != ']') return false;
-    if (level_word(line_.substr(pos + 1, end - pos - 1)) != Level::kNone) return true;
-    pos = end + 1;
-  }
-  return false;
-}
-
 // "(WorkerDict pid=7435, ip=172.16.22.183)", "(tid:1382)", "(PID:53741, Device:0, RankID:-1)".
 size_t HeaderScan::take_paren(size_t pos) {
-  const Header before = header_;
+  const Header before = fields_.header;
   const size_t end = take_paren_words(pos);
-  if (end == 0) header_ = before;
+  if (end == 0) fields_.header = before;
   return end;
 }
 
@@ -325,14 +314,14 @@ size_t HeaderScan::take_paren_words(size_t pos) {
         process = true;
       } else if (key == "ip") {
         if (value.empty()) return 0;
-        note_host(value);
+        fields_.note_host(value);
         process = true;
       } else if (key == "Device" || key == "RankID" || key == "rank" || key == "local_rank") {
         if (all_digits(value) && value.size() < 7) {
           if (key == "RankID" || key == "rank")
-            note_rank(number(value), false);
+            fields_.note_rank(number(value), false);
           else
-            header_.local = number(value);
+            fields_.header.local = number(value);
         }
       } else {
         return 0;
@@ -342,7 +331,7 @@ size_t HeaderScan::take_paren_words(size_t pos) {
     while (at < close && (line_[at] == ',' || line_[at] == ' ')) ++at;
   }
   if (!process) return 0;
-  place_ = !time_;
+  fields_.place = !fields_.has_time;
   return close + 1;
 }
 

@@ -1,9 +1,8 @@
-// Small readers that several header fields use.
+#include "core/logs/header_text.h"
+
 #include <algorithm>
 #include <array>
-#include <cstring>
 
-#include "core/logs/header_scan.h"
 #include "core/logs/host_name.h"
 
 namespace culprit::logs {
@@ -129,8 +128,7 @@ Level level_letter(char c) {
   }
 }
 
-// Skips blanks and terminal colours.
-size_t HeaderScan::skip_spaces(size_t pos) const {
+size_t HeaderText::skip_spaces(size_t pos) const {
   while (pos < line_.size()) {
     if (line_[pos] == ' ' || line_[pos] == '\t') {
       ++pos;
@@ -146,8 +144,7 @@ size_t HeaderScan::skip_spaces(size_t pos) const {
   return pos;
 }
 
-// Skips blanks, and one separator between fields: " - ", " | ", ": ", ", ", " >> ", " -- ".
-size_t HeaderScan::skip_separators(size_t pos) const {
+size_t HeaderText::skip_separators(size_t pos) const {
   pos = skip_spaces(pos);
   const char c = peek(pos);
   if (c != '-' && c != '|' && c != ':' && c != ',' && c != '>') return pos;
@@ -158,19 +155,19 @@ size_t HeaderScan::skip_separators(size_t pos) const {
   return skip_spaces(end);
 }
 
-size_t HeaderScan::digits_at(size_t pos) const {
+size_t HeaderText::digits_at(size_t pos) const {
   size_t end = pos;
   while (end < line_.size() && digit(line_[end]) && end - pos < 20) ++end;
   return end - pos;
 }
 
-size_t HeaderScan::word_end(size_t pos) const {
+size_t HeaderText::word_end(size_t pos) const {
   const size_t stop = std::min(line_.size(), pos + kWordMax);
   while (pos < stop && kWordChars[static_cast<unsigned char>(line_[pos])]) ++pos;
   return pos;
 }
 
-size_t HeaderScan::location_end(size_t pos, bool loose) const {
+size_t HeaderText::location_end(size_t pos, bool loose) const {
   const size_t stop = std::min(line_.size(), pos + kLocationMax);
   size_t colon = pos, dot = 0;
   while (colon < stop && kPathChars[static_cast<unsigned char>(line_[colon])]) {
@@ -204,8 +201,7 @@ size_t HeaderScan::location_end(size_t pos, bool loose) const {
   return end;
 }
 
-// Whether a level is at `pos`, after at most one separator, or in brackets.
-bool HeaderScan::level_follows(size_t pos) const {
+bool HeaderText::level_follows(size_t pos) const {
   pos = skip_separators(pos);
   if (peek(pos) == '[') ++pos;
   const size_t end = word_end(pos);
@@ -214,7 +210,19 @@ bool HeaderScan::level_follows(size_t pos) const {
          level_word(word) != Level::kNone;
 }
 
-size_t HeaderScan::address_end(size_t pos) const {
+bool HeaderText::level_bracket_follows(size_t pos) const {
+  for (int i = 0; i < 4; ++i) {
+    pos = skip_spaces(pos);
+    if (peek(pos) != '[') return false;
+    const size_t end = word_end(pos + 1);
+    if (end == pos + 1 || peek(end) != ']') return false;
+    if (level_word(line_.substr(pos + 1, end - pos - 1)) != Level::kNone) return true;
+    pos = end + 1;
+  }
+  return false;
+}
+
+size_t HeaderText::address_end(size_t pos) const {
   constexpr size_t kLongest = 39;  // eight groups of four
   const bool groups = peek(pos + 4) == ':';
   const size_t stop = std::min(line_.size(), pos + kLongest + 1);
@@ -227,7 +235,7 @@ size_t HeaderScan::address_end(size_t pos) const {
   return (groups ? is_ipv6(text) : is_ipv4(text)) ? end : 0;
 }
 
-size_t HeaderScan::rank_end(size_t pos, uint32_t& rank) const {
+size_t HeaderText::rank_end(size_t pos, uint32_t& rank) const {
   if (pos + 5 > line_.size()) return 0;
   const char* const p = line_.data() + pos;
   const bool capital = p[0] == 'R' && p[1] == 'A' && p[2] == 'N' && p[3] == 'K';

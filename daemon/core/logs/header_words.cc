@@ -41,10 +41,10 @@ bool is_value(std::string_view text) {
 }  // namespace
 
 size_t HeaderScan::take_word(size_t pos) {
-  const size_t end = word_end(pos);
-  if (syslog_)
+  const size_t end = text_.word_end(pos);
+  if (fields_.syslog)
     if (const size_t behind = take_syslog_host(pos, end)) return behind;
-  switch (peek(end)) {
+  switch (text_.peek(end)) {
     case ':':
       return take_word_colon(pos, end);
     case ' ':
@@ -52,18 +52,20 @@ size_t HeaderScan::take_word(size_t pos) {
     case '(':
       return take_module(pos, end);
     case '=':
-      return pos == lead_ || logger_ ? take_logfmt(pos) : 0;
+      return pos == lead_ || fields_.has_logger ? take_logfmt(pos) : 0;
     case ',':
     case '/': {
-      if ((!time_ && !level_) || location_) return 0;
-      const size_t behind = location_end(pos, false);
+      if ((!fields_.has_time && !fields_.has_level) || fields_.has_location) return 0;
+      const size_t behind = text_.location_end(pos, false);
       if (behind == 0) return 0;
-      location_ = true;
-      return behind + (peek(behind) == ']');
+      fields_.has_location = true;
+      return behind + (text_.peek(behind) == ']');
     }
     case ']':
       // "[anf_extends.cc:66] fullname_with_scope] ": the function, in MindSpore's format
-      return location_ && level_ && peek(end + 1) == ' ' && line_[pos - 1] == ' ' ? end + 1 : 0;
+      return fields_.has_location && fields_.has_level && text_.peek(end + 1) == ' ' && line_[pos - 1] == ' '
+                 ? end + 1
+                 : 0;
     case '\0':
       return end == line_.size() ? take_level_word(pos, end) : 0;
     default:
@@ -72,17 +74,17 @@ size_t HeaderScan::take_word(size_t pos) {
 }
 
 size_t HeaderScan::take_word_colon(size_t pos, size_t end) {
-  if (digit(peek(end + 1))) {
+  if (digit(text_.peek(end + 1))) {
     if (const size_t behind = take_nccl(pos, end)) return behind;
-    if ((time_ || level_) && !location_) {
-      const size_t behind = location_end(pos, false);
+    if ((fields_.has_time || fields_.has_level) && !fields_.has_location) {
+      const size_t behind = text_.location_end(pos, false);
       if (behind == 0) return 0;
-      const char after = peek(behind);
+      const char after = text_.peek(behind);
       if (after != ']' && after != ' ' && after != ':') return 0;
-      location_ = true;
+      fields_.has_location = true;
       // "parallel_context.py:508 in set_device -- "
       if (line_.substr(behind, 4) == " in ") {
-        const size_t function = word_end(behind + 4);
+        const size_t function = text_.word_end(behind + 4);
         if (line_.substr(function, 4) == " -- ") return function + 4;
       }
       return behind + (after == ']' || after == ':');
@@ -91,113 +93,115 @@ size_t HeaderScan::take_word_colon(size_t pos, size_t end) {
   }
   if (const size_t behind = take_level_word(pos, end)) return behind;
   uint32_t rank = 0;
-  if (const size_t behind = rank_end(pos, rank);
-      behind == end && (peek(end + 1) == ' ' || end + 1 == line_.size())) {
-    note_rank(rank, false);
+  if (const size_t behind = text_.rank_end(pos, rank);
+      behind == end && (text_.peek(end + 1) == ' ' || end + 1 == line_.size())) {
+    fields_.note_rank(rank, false);
     return end + 1;
   }
-  if (time_ || level_) {
+  if (fields_.has_time || fields_.has_level) {
     if (const size_t behind = take_logger(pos, end)) return behind;
-    if (column_)  // "TDRV:exec_consume     "
-      if (const size_t name = word_end(end + 1); name > end + 1 && peek(name) == ' ')
+    if (fields_.column)  // "TDRV:exec_consume     "
+      if (const size_t name = text_.word_end(end + 1); name > end + 1 && text_.peek(name) == ' ')
         if (const size_t behind = take_column(pos, name)) return behind;
-    if (!location_ && time_) {  // loguru's "module:function:12 - "
-      const size_t behind = location_end(pos, true);
+    if (!fields_.has_location && fields_.has_time) {  // loguru's "module:function:12 - "
+      const size_t behind = text_.location_end(pos, true);
       if (behind != 0 && line_.substr(behind, 3) == " - ") {
-        location_ = true;
+        fields_.has_location = true;
         return behind;
       }
     }
     return 0;
   }
   if (line_.substr(pos, 5) == "kern:" || line_.substr(pos, 5) == "user:") return take_facility(pos, end);
-  const char next = peek(end + 1);
+  const char next = text_.peek(end + 1);
   return next == ' ' || next == '[' || end + 1 == line_.size() ? take_host(pos, end) : 0;
 }
 
 size_t HeaderScan::take_word_space(size_t pos, size_t end) {
   if (pos == 0)
     if (const size_t behind = take_supercomputer(pos)) return behind;
-  if (level_letter(line_[pos]) != Level::kNone && digit(peek(pos + 1)) && !level_)
+  if (level_letter(line_[pos]) != Level::kNone && digit(text_.peek(pos + 1)) && !fields_.has_level)
     if (const size_t behind = take_glog(pos)) return behind;
   if (end == pos + 3)
-    if (const Stamp stamp = times_.at(line_, pos); stamp.end != 0) return note_time(stamp);
+    if (const Stamp stamp = times_.at(line_, pos); stamp.end != 0) return fields_.note_time(stamp);
   if (const size_t behind = take_level_word(pos, end)) return behind;
   uint32_t rank = 0;
-  if (const size_t behind = rank_end(pos, rank);
-      behind > end && peek(behind) == ':' && (peek(behind + 1) == ' ' || behind + 1 == line_.size())) {
-    note_rank(rank, false);
+  if (const size_t behind = text_.rank_end(pos, rank);
+      behind > end && text_.peek(behind) == ':' &&
+      (text_.peek(behind + 1) == ' ' || behind + 1 == line_.size())) {
+    fields_.note_rank(rank, false);
     return behind + 1;
   }
-  const size_t next = skip_spaces(end);
-  if (!time_ && !level_) {
-    if (peek(next) == '|' && peek(next + 1) == ' ' && hosts_.is_host(line_.substr(pos, end - pos))) {
-      note_host(line_.substr(pos, end - pos));
+  const size_t next = text_.skip_spaces(end);
+  if (!fields_.has_time && !fields_.has_level) {
+    if (text_.peek(next) == '|' && text_.peek(next + 1) == ' ' &&
+        hosts_.is_host(line_.substr(pos, end - pos))) {
+      fields_.note_host(line_.substr(pos, end - pos));
       return next + 1;
     }
-    if (peek(next) == ':' && next < pos + 12) return take_facility(pos, next);
+    if (text_.peek(next) == ':' && next < pos + 12) return take_facility(pos, next);
     return 0;
   }
-  if (column_)
+  if (fields_.column)
     if (const size_t behind = take_column(pos, end)) return behind;
   const std::string_view word = line_.substr(pos, end - pos);
-  if (level_ && !logger_ && !location_ && time_) {
+  if (fields_.has_level && !fields_.has_logger && !fields_.has_location && fields_.has_time) {
     // "- INFO - transformers.trainer - ", "INFO nova.compute.manager [req-1]"
     const bool dotted = word.find('.') != std::string_view::npos && !names_a_failure(word);
     // logback's "INFO  org.apache.Name - "
     const bool apart = line_.substr(pos - 3, 3) == " - ";
     if ((dotted || (apart && (word == "__main__" || word == "root"))) && line_.substr(end, 3) == " - ") {
-      logger_ = true;
+      fields_.has_logger = true;
       return end;
     }
     if (dotted && (line_.substr(end, 6) == " [req-" || line_.substr(end, 5) == " [-] ")) {
-      logger_ = true;
+      fields_.has_logger = true;
       return end;
     }
   }
-  return level_ || location_ ? 0 : take_behind_time(pos, end);
+  return fields_.has_level || fields_.has_location ? 0 : take_behind_time(pos, end);
 }
 
 // A word between the time and a level: a stream, a host, a logger or the letter of a level.
 size_t HeaderScan::take_behind_time(size_t pos, size_t end) {
   const std::string_view word = line_.substr(pos, end - pos);
-  const size_t next = skip_spaces(end);
+  const size_t next = text_.skip_spaces(end);
   // "2024-05-10T11:16:14Z stderr F message" of a container runtime
-  if ((word == "stdout" || word == "stderr") && (peek(end + 1) == 'F' || peek(end + 1) == 'P') &&
-      peek(end + 2) == ' ') {
-    outer_ = true;
-    place_ = true;
+  if ((word == "stdout" || word == "stderr") && (text_.peek(end + 1) == 'F' || text_.peek(end + 1) == 'P') &&
+      text_.peek(end + 2) == ' ') {
+    fields_.outer = true;
+    fields_.place = true;
     return end + 2;
   }
   // "2024-05-10T11:16:14+00:00 node-17 kernel: "
   if (hosts_.is_host(word) || line_.substr(next, 8) == "kernel: ")
     if (const size_t tag = take_syslog_tag(next)) {
-      note_host(word);
-      place_ = false;
+      fields_.note_host(word);
+      fields_.place = false;
       return tag;
     }
   // "04/02-11:03:16.60 x4319c0s0b0n0 DAOS[53174/53174/0] "
-  if (const size_t name = word_end(next);
-      peek(name) == '[' && digit(peek(name + 1)) && hosts_.is_host(word)) {
-    note_host(word);
-    place_ = false;
+  if (const size_t name = text_.word_end(next);
+      text_.peek(name) == '[' && digit(text_.peek(name + 1)) && hosts_.is_host(word)) {
+    fields_.note_host(word);
+    fields_.place = false;
     return next;
   }
   // "name - INFO - ", "name [INFO] " and "dotted.name INFO "
-  const bool apart = !alpha(peek(next)) || word.find_first_of("._") != std::string_view::npos;
-  if (!logger_ && apart && level_follows(end)) {
-    logger_ = true;
+  const bool apart = !alpha(text_.peek(next)) || word.find_first_of("._") != std::string_view::npos;
+  if (!fields_.has_logger && apart && text_.level_follows(end)) {
+    fields_.has_logger = true;
     return end;
   }
   // "D WindowManager: ", "I tensorflow/core/x.cc:123] "
   if (end == pos + 1 && level_letter(word[0]) != Level::kNone) {
     size_t name = line_.find_first_of(" :", next);
     if (name == std::string_view::npos || name == next) return 0;
-    name = skip_spaces(name);  // short tags are padded
-    if (peek(name) != ':') return 0;
-    note_level(level_letter(word[0]));
-    if (peek(name + 1) != ' ') return end;
-    logger_ = true;
+    name = text_.skip_spaces(name);  // short tags are padded
+    if (text_.peek(name) != ':') return 0;
+    fields_.note_level(level_letter(word[0]));
+    if (text_.peek(name + 1) != ' ') return end;
+    fields_.has_logger = true;
     return name + 1;
   }
   return 0;
@@ -205,29 +209,31 @@ size_t HeaderScan::take_behind_time(size_t pos, size_t end) {
 
 // A level alone: in capitals, or in any case after a time of a format that has such levels.
 size_t HeaderScan::take_level_word(size_t pos, size_t end) {
-  if (level_) return 0;
+  if (fields_.has_level) return 0;
   const Level level = level_word(line_.substr(pos, end - pos));
   if (level == Level::kNone) return 0;
   const bool capitals = upper(line_[pos + 1]);
-  const char after = peek(end);
-  if (!capitals && !(time_ && (after == ' ' || after == ':') && !place_)) return 0;
-  if (!capitals && after == ' ' && peek(end + 1) != ' ' && peek(end + 1) != '[' && peek(end + 1) != '|')
+  const char after = text_.peek(end);
+  if (!capitals && !(fields_.has_time && (after == ' ' || after == ':') && !fields_.place)) return 0;
+  if (!capitals && after == ' ' && text_.peek(end + 1) != ' ' && text_.peek(end + 1) != '[' &&
+      text_.peek(end + 1) != '|')
     return 0;
-  if (tag_ && !capitals) return 0;
-  if (after == ' ' && (tag_ || (!time_ && !location_ && !logger_))) {
+  if (fields_.has_tag && !capitals) return 0;
+  if (after == ' ' &&
+      (fields_.has_tag || (!fields_.has_time && !fields_.has_location && !fields_.has_logger))) {
     // At the beginning of a line and after a program's tag, "ERROR while loading" is a sentence. A field has
     // another field after it.
-    const char next = peek(skip_spaces(end));
+    const char next = text_.peek(text_.skip_spaces(end));
     if (!digit(next) && next != '[' && next != '-' && next != '|' && next != ':' && next != '(') return 0;
   }
-  note_level(level);
-  column_ = after == ' ';
+  fields_.note_level(level);
+  fields_.column = after == ' ';
   if (after != ':') return end;
   // "INFO:torch.distributed:message" from Python's basicConfig
-  const size_t name = word_end(end + 1);
-  if (name > end + 1 && peek(name) == ':' && !digit(peek(name + 1)) && !digit(line_[end + 1])) {
-    logger_ = true;
-    ended_ = true;
+  const size_t name = text_.word_end(end + 1);
+  if (name > end + 1 && text_.peek(name) == ':' && !digit(text_.peek(name + 1)) && !digit(line_[end + 1])) {
+    fields_.has_logger = true;
+    fields_.ended = true;
     return name + 1;
   }
   return end + 1;
@@ -235,9 +241,9 @@ size_t HeaderScan::take_level_word(size_t pos, size_t end) {
 
 // "I0415 12:34:56.789012 12345 file.cc:12] " and "I20240415 ...".
 size_t HeaderScan::take_glog(size_t pos) {
-  const size_t digits = digits_at(pos + 1);
+  const size_t digits = text_.digits_at(pos + 1);
   const size_t space = pos + 1 + digits;
-  if ((digits != 4 && digits != 8) || peek(space) != ' ' || space + 9 > line_.size()) return 0;
+  if ((digits != 4 && digits != 8) || text_.peek(space) != ' ' || space + 9 > line_.size()) return 0;
   const std::string_view rest = line_.substr(space, 26);
   char date[40];
   size_t length = 0;
@@ -253,14 +259,14 @@ size_t HeaderScan::take_glog(size_t pos) {
   if (stamp.end == 0) return 0;
   Stamp moved = stamp;
   moved.end = static_cast<uint32_t>(space + stamp.end - (length - rest.size()));
-  note_time(moved);
-  note_level(level_letter(line_[pos]));
+  fields_.note_time(moved);
+  fields_.note_level(level_letter(line_[pos]));
   // the thread's number and the location
-  size_t at = skip_spaces(moved.end);
-  if (const size_t thread = digits_at(at); thread > 0 && peek(at + thread) == ' ')
-    at = skip_spaces(at + thread);
-  if (const size_t end = location_end(at, true); end != 0 && peek(end) == ']') {
-    location_ = true;
+  size_t at = text_.skip_spaces(moved.end);
+  if (const size_t thread = text_.digits_at(at); thread > 0 && text_.peek(at + thread) == ' ')
+    at = text_.skip_spaces(at + thread);
+  if (const size_t end = text_.location_end(at, true); end != 0 && text_.peek(end) == ']') {
+    fields_.has_location = true;
     return end + 1;
   }
   return moved.end;
@@ -269,80 +275,82 @@ size_t HeaderScan::take_glog(size_t pos) {
 // "r7i4n4:1767:1936 [1] NCCL INFO ...": host, process, thread, device. The message begins at "NCCL", since
 // rules match on it.
 size_t HeaderScan::take_nccl(size_t pos, size_t end) {
-  const size_t process = digits_at(end + 1);
+  const size_t process = text_.digits_at(end + 1);
   size_t at = end + 1 + process;
-  if (peek(at) != ':') return 0;
-  const size_t thread = digits_at(at + 1);
+  if (text_.peek(at) != ':') return 0;
+  const size_t thread = text_.digits_at(at + 1);
   at += 1 + thread;
-  if (thread == 0 || peek(at) != ' ') return 0;
-  at = skip_spaces(at);
+  if (thread == 0 || text_.peek(at) != ' ') return 0;
+  at = text_.skip_spaces(at);
   uint32_t device = kNoRank;
-  if (peek(at) == '[') {
-    const size_t digits = digits_at(at + 1);
-    if (digits == 0 || digits > 3 || peek(at + 1 + digits) != ']') return 0;
+  if (text_.peek(at) == '[') {
+    const size_t digits = text_.digits_at(at + 1);
+    if (digits == 0 || digits > 3 || text_.peek(at + 1 + digits) != ']') return 0;
     device = number(line_.substr(at + 1, digits));
-    at = skip_spaces(at + 2 + digits);
+    at = text_.skip_spaces(at + 2 + digits);
   }
-  const size_t file = location_end(at, false);
-  if (file != 0 && peek(file) == ' ') at = skip_spaces(file);
-  const size_t name = word_end(at);
+  const size_t file = text_.location_end(at, false);
+  if (file != 0 && text_.peek(file) == ' ') at = text_.skip_spaces(file);
+  const size_t name = text_.word_end(at);
   if (device == kNoRank && line_.substr(at, name - at) != "NCCL") return 0;
-  note_host(line_.substr(pos, end - pos));
-  if (device != kNoRank) header_.local = device;
-  place_ = false;
-  if (peek(name) == ' ') {
-    const size_t last = word_end(name + 1);
+  fields_.note_host(line_.substr(pos, end - pos));
+  if (device != kNoRank) fields_.header.local = device;
+  fields_.place = false;
+  if (text_.peek(name) == ' ') {
+    const size_t last = text_.word_end(name + 1);
     const Level level = level_word(line_.substr(name + 1, last - name - 1));
     if (level != Level::kNone)
-      note_level(level);
+      fields_.note_level(level);
     else if (line_.substr(name + 1, last - name - 1) == "ABORT")
-      note_level(Level::kFatal);
+      fields_.note_level(Level::kFatal);
   }
-  ended_ = true;
+  fields_.ended = true;
   return at;
 }
 
 // "node-17: " from pdsh, clush and launchers.
 size_t HeaderScan::take_host(size_t pos, size_t end) {
-  if (!header_.host.empty() || (pos != lead_ && header_.rank == kNoRank && header_.local == kNoRank))
+  if (!fields_.header.host.empty() ||
+      (pos != lead_ && fields_.header.rank == kNoRank && fields_.header.local == kNoRank))
     return 0;
   const std::string_view name = line_.substr(pos, end - pos);
   if (!hosts_.is_host(name) || is_value(line_.substr(std::min(line_.size(), end + 2), 24))) return 0;
-  note_host(name);
+  fields_.note_host(name);
   return end + 1;
 }
 
 // The host and the tag after "Jun 14 15:16:01": "combo sshd(pam_unix)[19939]: ".
 size_t HeaderScan::take_syslog_host(size_t pos, size_t end) {
   // syslog-ng's chain of hosts: "dn228/dn228", "source@dn228"
-  const bool chain = peek(end) == '/' || peek(end) == '@';
-  const size_t host_end = chain ? word_end(end + 1) : end;
-  if (peek(host_end) != ' ') return zoned_ ? 0 : take_syslog_tag(pos);
-  const size_t host_begin = peek(end) == '@' ? end + 1 : pos;
+  const bool chain = text_.peek(end) == '/' || text_.peek(end) == '@';
+  const size_t host_end = chain ? text_.word_end(end + 1) : end;
+  if (text_.peek(host_end) != ' ') return fields_.zoned ? 0 : take_syslog_tag(pos);
+  const size_t host_begin = text_.peek(end) == '@' ? end + 1 : pos;
   const std::string_view host = line_.substr(host_begin, (host_begin == pos ? end : host_end) - host_begin);
-  const size_t tag = take_syslog_tag(skip_spaces(host_end));
-  if (tag == 0 && (zoned_ || !hosts_.is_host(host))) return 0;
+  const size_t tag = take_syslog_tag(text_.skip_spaces(host_end));
+  if (tag == 0 && (fields_.zoned || !hosts_.is_host(host))) return 0;
   // Many programs write such a time. The rest is journald's only with a process number or from the kernel.
-  if (zoned_ && line_[tag - 2] != ']' && line_.substr(host_end, tag - host_end) != " kernel:") return 0;
-  if (header_.host.empty()) note_host(host);
-  place_ = false;
+  if (fields_.zoned && line_[tag - 2] != ']' && line_.substr(host_end, tag - host_end) != " kernel:")
+    return 0;
+  if (fields_.header.host.empty()) fields_.note_host(host);
+  fields_.place = false;
   return tag != 0 ? tag : host_end;
 }
 
 // "kernel: ", "sshd[123]: ", "sshd(pam_unix)[19939]: ", "systemd/user-1[7]: ", "/usr/sbin/gmetad[7]: ",
 // "launchd[1] (com.apple.name[36]): ".
 size_t HeaderScan::take_syslog_tag(size_t pos) {
-  size_t at = word_end(pos);
-  while (peek(at) == '/') at = word_end(at + 1);
+  size_t at = text_.word_end(pos);
+  while (text_.peek(at) == '/') at = text_.word_end(at + 1);
   if (at == pos || line_[at - 1] == '/') return 0;
-  if (peek(at) == '(') {
+  if (text_.peek(at) == '(') {
     const size_t close = line_.find(')', at);
     if (close == std::string_view::npos || close > at + 40) return 0;
     at = close + 1;
   }
-  if (peek(at) == '[') {
-    const size_t digits = digits_at(at + 1);
-    if (digits == 0 || peek(at + 1 + digits) != ']') return 0;
+  if (text_.peek(at) == '[') {
+    const size_t digits = text_.digits_at(at + 1);
+    if (digits == 0 || text_.peek(at + 1 + digits) != ']') return 0;
     at += digits + 2;
     if (line_.substr(at, 2) == " (") {
       const size_t close = line_.find("):", at);
@@ -350,37 +358,38 @@ size_t HeaderScan::take_syslog_tag(size_t pos) {
       at = close + 1;
     }
   }
-  if (peek(at) != ':' || (peek(at + 1) != ' ' && at + 1 != line_.size())) return 0;
-  logger_ = tag_ = true;
-  if (line_.substr(pos, at - pos) == "kernel") header_.kernel = true;
+  if (text_.peek(at) != ':' || (text_.peek(at + 1) != ' ' && at + 1 != line_.size())) return 0;
+  fields_.has_logger = fields_.has_tag = true;
+  if (line_.substr(pos, at - pos) == "kernel") fields_.header.kernel = true;
   return at + 1;
 }
 
 // "executor.CoarseGrainedExecutorBackend: ", "torch.distributed.run: [WARNING] ": a dotted name, or a name
 // before a level.
 size_t HeaderScan::take_logger(size_t pos, size_t end) {
-  if (logger_ || location_ || !time_) return 0;
-  const size_t colon = skip_spaces(end);  // names are padded to a column
-  if (peek(colon) != ':' || peek(colon + 1) != ' ') return 0;
+  if (fields_.has_logger || fields_.has_location || !fields_.has_time) return 0;
+  const size_t colon = text_.skip_spaces(end);  // names are padded to a column
+  if (text_.peek(colon) != ':' || text_.peek(colon + 1) != ' ') return 0;
   const std::string_view name = line_.substr(pos, end - pos);
-  const bool leads = !level_ && level_follows(colon + 1);
-  if (!leads && (!level_ || name.find_first_of(".$") == std::string_view::npos || name.back() == '.'))
+  const bool leads = !fields_.has_level && text_.level_follows(colon + 1);
+  if (!leads &&
+      (!fields_.has_level || name.find_first_of(".$") == std::string_view::npos || name.back() == '.'))
     return 0;
   if (names_a_failure(name)) return 0;
-  logger_ = true;
+  fields_.has_logger = true;
   return colon + 1;
 }
 
 // "kern  :err   : " from dmesg -x and the kernel's console.
 size_t HeaderScan::take_facility(size_t pos, size_t colon) {
-  const std::string_view word = line_.substr(pos, word_end(pos) - pos);
+  const std::string_view word = line_.substr(pos, text_.word_end(pos) - pos);
   if (word != "kern" && word != "user" && word != "daemon" && word != "syslog" && word != "auth") return 0;
-  const size_t begin = skip_spaces(colon + 1), end = word_end(begin);
+  const size_t begin = text_.skip_spaces(colon + 1), end = text_.word_end(begin);
   const Level level = level_word(line_.substr(begin, end - begin));
-  const size_t last = skip_spaces(end);
-  if (level == Level::kNone || peek(last) != ':') return 0;
-  note_level(level);
-  if (word == "kern") header_.kernel = true;
+  const size_t last = text_.skip_spaces(end);
+  if (level == Level::kNone || text_.peek(last) != ':') return 0;
+  fields_.note_level(level);
+  if (word == "kern") fields_.header.kernel = true;
   return last + 1;
 }
 
@@ -388,26 +397,26 @@ size_t HeaderScan::take_facility(size_t pos, size_t colon) {
 size_t HeaderScan::take_logfmt(size_t pos) {
   const size_t mark = line_.find('=', pos);
   const std::string_view key = line_.substr(pos, mark - pos);
-  const bool quoted = peek(mark + 1) == '"';
+  const bool quoted = text_.peek(mark + 1) == '"';
   const size_t value = mark + 1 + quoted;
   const size_t close = line_.find(quoted ? '"' : ' ', value);
   if (key == "msg" || key == "message") {
-    if (!time_ && !level_) return 0;
-    ended_ = true;
+    if (!fields_.has_time && !fields_.has_level) return 0;
+    fields_.ended = true;
     return value;
   }
   if (close == std::string_view::npos) return 0;
-  logger_ = true;
+  fields_.has_logger = true;
   if (key == "time" || key == "ts" || key == "timestamp" || key == "t") {
     Stamp stamp = times_.at(line_, value);
     if (stamp.end == 0) stamp = times_.epoch_at(line_, value);
     if (stamp.end == 0 || stamp.end > close) return 0;
-    note_time(stamp);
+    fields_.note_time(stamp);
   } else if (key == "level" || key == "lvl" || key == "severity") {
     const Level level = level_word(line_.substr(value, close - value));
     if (level == Level::kNone) return 0;
-    note_level(level);
-  } else if (!time_ && !level_) {
+    fields_.note_level(level);
+  } else if (!fields_.has_time && !fields_.has_level) {
     return 0;
   } else if (key != "logger" && key != "caller" && key != "source" && key != "component" && key != "pid") {
     return 0;
@@ -417,19 +426,20 @@ size_t HeaderScan::take_logfmt(size_t pos) {
 
 // "HCCL(903,python3.8):" before a time: module and process in CANN and MindSpore.
 size_t HeaderScan::take_module(size_t pos, size_t end) {
-  if (time_ || !level_ || !upper(line_[pos])) return 0;
+  if (fields_.has_time || !fields_.has_level || !upper(line_[pos])) return 0;
   const size_t close = line_.find(')', end);
-  if (close == std::string_view::npos || close > end + 64 || peek(close + 1) != ':') return 0;
-  const size_t at = skip_spaces(close + 2);
+  if (close == std::string_view::npos || close > end + 64 || text_.peek(close + 1) != ':') return 0;
+  const size_t at = text_.skip_spaces(close + 2);
   const Stamp stamp = times_.at(line_, at);
-  return stamp.end != 0 ? note_time(stamp) : 0;
+  return stamp.end != 0 ? fields_.note_time(stamp) : 0;
 }
 
 // "Info                  CBS    message": a name in its own column, after a level.
 size_t HeaderScan::take_column(size_t pos, size_t end) {
-  if (!time_ || !level_ || logger_ || peek(end + 1) != ' ' || line_[pos - 2] != ' ' || !upper(line_[pos]))
+  if (!fields_.has_time || !fields_.has_level || fields_.has_logger || text_.peek(end + 1) != ' ' ||
+      line_[pos - 2] != ' ' || !upper(line_[pos]))
     return 0;
-  logger_ = true;
+  fields_.has_logger = true;
   return end;
 }
 
