@@ -1,0 +1,278 @@
+#include "core/logs/job_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "core/logs/time_span.h"
+
+namespace culprit::logs {
+namespace {
+
+constexpr size_t kListLines = 1000;  // lines of a launcher's list that match rules
+constexpr size_t kQuoted = 65'536;   // samples of data that the job prints
+
+// Gives the first lines of a batch the source's last time. Returns whether this excluded lines by their time.
+bool fill_times(LogBatch& batch, TimeNs last) {
+  const uint64_t skipped = batch.skipped_lines;
+  for (LineRecord& line : batch.lines) {
+    if (line.time_ns != kNoTime) break;
+    line.time_ns = last;
+    if (batch.wanted(line.time_ns)) continue;
+    line.form = kNoForm;
+    line.skipped = 1;
+    ++batch.skipped_lines;
+  }
+  return batch.skipped_lines != skipped;
+}
+
+// A rule line for an exception that ended its process and matches no rule.
+RuleLine uncaught(const RecordEvent& event) {
+  RuleLine line;
+  line.rule = JobLog::kNoRule;
+  line.exception = line.death = true;
+  line.own_time = event.own_time;
+  line.text = event.text;
+  line.text_line = event.text_line;
+  return line;
+}
+
+}  // namespace
+
+void JobEvents::open_source(const SourceInfo& info) {
+  Source& source = sources_.emplace_back();
+  source.host = info.host;
+  source.counts.lines = info.lines_before;
+}
+
+void JobEvents::add(LogBatch& batch) {
+  CULPRIT_CHECK(batch.source < sources_.size());
+  Source& source = sources_[batch.source];
+  const bool trimmed = fill_times(batch, source.time);
+  groups_.open(batch, source.open.records, trimmed);
+  progress_.begin_batch();
+  walk_lines(batch, source);
+  groups_.count();
+  if (source.host) groups_.count_owned(*source.host);
+  if (!batch.lines.empty() && batch.lines.back().time_ns != kNoTime) source.time = batch.lines.back().time_ns;
+  source.counts.lines += batch.lines.size();
+  source.counts.cut_lines += batch.cut_lines;
+  for (const PaceLine& p : batch.pace)
+    progress_.keep_line({batch.source, writers_.open(batch.writers[p.writer]),
+                         source.counts.lines - std::min(p.back, source.counts.lines), p.time_ns},
+                        p.text);
+}
+
+void JobEvents::walk_lines(LogBatch& batch, Source& source) {
+  std::vector<RuleLine> found;
+  next_hit_ = 0;
+  for (uint32_t i = 0; i < batch.lines.size(); ++i) {
+    LineRecord& line = batch.lines[i];
+    if (!line.skipped) widen(source.counts.first_ns, source.counts.last_ns, line.time_ns);
+    if (line.form == kNoForm) continue;
+    CULPRIT_DCHECK(line.group < groups_.size() && line.form < batch.forms.size());
+    const BatchGroups::Group& group = groups_[line.group];
+    const LogPlace place{batch.source, group.lines.writer, source.counts.lines + i + 1, line.time_ns};
+    writers_.count_line(place);
+    Record& record = source.open.records[group.record];
+    const FormShape& shape = batch.forms[line.form].shape;
+    if (next_hit_ < batch.hits.size() && batch.hits[next_hit_].line <= i) take_hits(batch, i, found);
+    if (const auto begin = source.open.quotes.add_line(group.record, shape, line.own_time, place.line))
+      drop_quoted(place, *begin);
+    if (shape.kind == ShapeKind::kPlain && !shape.ignored && !record.open()) {
+      record.plain(group.lines.form);
+    } else if (!walk_record(batch, source, i, found)) {
+      found.clear();
+      continue;
+    }
+    add_event(batch, i, place);
+    if (!found.empty()) add_rules(found, group.lines.form, place);
+  }
+  widen(first_ns_, last_ns_, source.counts.first_ns);
+  widen(first_ns_, last_ns_, source.counts.last_ns);
+  if (batch.last) end(source);
+  groups_.relabel(batch, relabels_);
+  for (const uint32_t record : touched_)
+    if (!batch.last) source.open.records[record].leave_batch();
+  touched_.clear();
+}
+
+// Adds a line to its writer's record; returns whether the line is its own event. For a traceback, only rules
+// in the line of its exception count: earlier lines show program text.
+bool JobEvents::walk_record(LogBatch& batch, Source& source, uint32_t i, std::vector<RuleLine>& found) {
+  CULPRIT_DCHECK(i < batch.lines.size());
+  OpenEvents& open = source.open;
+  LineRecord& line = batch.lines[i];
+  const BatchGroups::Group& group = groups_[line.group];
+  Record& record = open.records[group.record];
+  const LogPlace place{batch.source, group.lines.writer, source.counts.lines + i + 1, line.time_ns};
+  std::optional<RecordEvent> done;
+  const bool list = record.list();
+  const LineRole role = record.add({i, group.lines.form, &batch.forms[line.form].shape, batch.message(line),
+                                    line.indented != 0, line.own_time != 0, place},
+                                   done, relabels_);
+  touched_.push_back(group.record);
+  line.continued = role == LineRole::kContinues;
+  if (done) {
+    std::vector<RuleLine>& held = open.held[group.record];
+    if (role == LineRole::kContinues) held = std::exchange(found, {});
+    if (const auto code = open.code.extract(group.record)) add_code(code.mapped(), *done, held);
+    close_held(*done, held);
+  } else if (role == LineRole::kContinues && record.open() && !record.list() &&
+             batch.forms[line.form].shape.kind != ShapeKind::kFrame) {
+    open.code[group.record] = {shorten(batch.message(line), limits::kEvidenceText), std::move(found)};
+    found.clear();
+  }
+  if (role != LineRole::kEvent && record.list() && !found.empty()) {
+    std::vector<RuleLine>& held = open.held[group.record];
+    if (!list) held.clear();
+    if (held.size() < kListLines) held.insert(held.end(), found.begin(), found.end());
+  }
+  return role == LineRole::kEvent;
+}
+
+void JobEvents::add_code(const CodeLine& code, const RecordEvent& event, std::vector<RuleLine>& found) {
+  if (event.text.find(':') != std::string::npos || event.shape.kind != ShapeKind::kException) return;
+  found.insert(found.end(), code.found.begin(), code.found.end());
+  for (RuleLine& r : found) r.text = fmt::format("{}: {}", event.text, code.text);
+}
+
+// Moves the rule matches in line i of the batch to `out`.
+void JobEvents::take_hits(const LogBatch& batch, uint32_t i, std::vector<RuleLine>& out) {
+  while (next_hit_ < batch.hits.size() && batch.hits[next_hit_].line < i) ++next_hit_;
+  for (; next_hit_ < batch.hits.size() && batch.hits[next_hit_].line == i; ++next_hit_) {
+    const LineHit& hit = batch.hits[next_hit_];
+    const LineRecord& line = batch.lines[i];
+    RuleLine& r = out.emplace_back();
+    r.rule = hit.rule;
+    // A line of level info or debug is not a failure of its program.
+    const bool reported = hit.level == Level::kInfo || hit.level == Level::kDebug;
+    // The kernel writes "still trying" about hangs, and its rules know their lines.
+    r.handled = !hit.kernel && (batch.forms[line.form].shape.handled || reported);
+    r.known = r.handled ? Meaning::kNote : hit.known;
+    r.general = hit.general;
+    r.kernel = hit.kernel;
+    r.event = hit.event;
+    const ShapeKind kind = batch.forms[line.form].shape.kind;
+    r.exception = kind == ShapeKind::kException || kind == ShapeKind::kTraceback;
+    r.own_time = line.own_time;
+    r.text_line = sources_[batch.source].counts.lines + i + 1;
+    r.text = shorten(batch.message(line), limits::kEvidenceText);
+    for (uint32_t h = 0; h < hit.holes; ++h)
+      r.holes.push_back(shorten(batch.holes[hit.first_hole + h], limits::kEvidenceText));
+  }
+}
+
+void JobEvents::drop_quoted(const LogPlace& end, uint64_t begin) {
+  rule_lines_.drop_quoted(end, begin);
+  if (quoted_.size() >= kQuoted) return drops_.add(Drop::kQuotedTexts);
+  quoted_.push_back({end.source, end.writer, begin, end.line});
+}
+
+// Adds a line that is its own event.
+void JobEvents::add_event(const LogBatch& batch, uint32_t i, const LogPlace& place) {
+  const LineRecord& line = batch.lines[i];
+  BatchGroups::Group& group = groups_[line.group];
+  const uint32_t form = group.lines.form;
+  if (group.lines.count++ == 0) group.lines.untimed = place.time_ns == kNoTime;
+  widen(group.lines.first_ns, group.lines.last_ns, place.time_ns);
+  WriterStats& writer = writers_[place.writer];
+  ++writer.events;
+  ++sources_[place.source].counts.events;
+  if (group.room > 0) --group.room, templates_.add_place(form, place, batch.message(line), place.line);
+  const bool counts_up =
+      progress_.add_line(batch, {i, form, templates_.form(form).key, templates_.is_folded(form), place});
+  if (counts_up) ++templates_.of_form(form).rises;
+  if (const auto stage = batch.forms[line.form].shape.stage) writer.stage = stage;
+}
+
+// Adds the rules found in one event. General rules give way to specific ones.
+void JobEvents::add_rules(std::vector<RuleLine>& found, uint32_t form, const LogPlace& place) {
+  const bool particular = std::any_of(found.begin(), found.end(), [](const RuleLine& r) {
+    return !r.general && (r.handled || r.known > Meaning::kNote);
+  });
+  for (size_t i = 0; i < found.size(); ++i) {
+    RuleLine& line = found[i];
+    const bool again = std::any_of(found.begin(), found.begin() + static_cast<ptrdiff_t>(i),
+                                   [&](const RuleLine& r) { return r.rule == line.rule; });
+    if ((particular && line.general) || again) continue;
+    line.place = place;
+    line.cluster = templates_.form(form).key;
+    line.writer_event = writers_[place.writer].events;
+    line.source_event = sources_[place.source].counts.events;
+    line.own_step = progress_.iterations().own_step(place.writer, place.source);
+    TemplateStats& stats = templates_.of_form(form);
+    stats.known = std::max(stats.known, line.known);
+    if (!rule_lines_.add(std::move(line))) drops_.add(Drop::kRules);
+  }
+  found.clear();
+}
+
+// `at_end`: no more lines follow in its source.
+void JobEvents::close_held(const RecordEvent& event, std::vector<RuleLine>& found, bool at_end) {
+  add_held(event);
+  const bool handled = was_handled(event);
+  for (RuleLine& r : found) {
+    r.handled = r.handled || handled;
+    if (handled) r.known = Meaning::kNote;
+    r.own_time = event.own_time;
+    r.death = event.uncaught || event.shape.kind == ShapeKind::kRootCause;
+    r.exception = r.exception || event.uncaught;
+    if (r.text.ends_with(event.text)) r.text = event.text;  // without the frame around it
+    if (event.shape.kind != ShapeKind::kRootCause) continue;
+    r.about = listed_host(event.text);
+    r.about_rank = listed_rank(event.text, r.text);
+  }
+  const bool read = event.shape.kind != ShapeKind::kTraceback;
+  if (event.cause && read && (event.uncaught || !found.empty()))
+    rule_lines_.drop(event.place);
+  else if (event.again)
+    std::erase_if(found, [](const RuleLine& r) { return r.general; });
+  const bool known = !found.empty() || (event.again && event.uncaught && rule_lines_.mark_death(event.place));
+  if (event.uncaught && !known && (read || at_end) && !event.shape.handled) found.push_back(uncaught(event));
+  add_rules(found, event.form, event.place);
+}
+
+// Adds an event that was pending until complete.
+void JobEvents::add_held(const RecordEvent& event) {
+  const LogPlace& place = event.place;
+  WriterStats& writer = writers_[place.writer];
+  ++writer.events;
+  ++sources_[place.source].counts.events;
+  templates_.count({place.writer, event.form, 1, place.time_ns, place.time_ns, false});
+  if (place.time_ns == kNoTime) templates_.of_form(event.form).untimed = true;
+  if (event.again) return;
+  templates_.add_place(event.form, place, event.text, event.text_line);
+  progress_.add_event(place.writer, templates_.form(event.form).key);
+  if (event.shape.stage) writer.stage = event.shape.stage;
+}
+
+// Whether the program handled the exception: the traceback follows a line of its writer ("upload failed, will
+// retry in 30 s") and does not begin at the entry point of a process.
+bool JobEvents::was_handled(const RecordEvent& event) const {
+  if (event.uncaught || event.before == kNoForm || event.shape.kind == ShapeKind::kRootCause) return false;
+  return templates_.of_form(event.before).shape.handled;
+}
+
+// The source's last batch: completes the pending events.
+void JobEvents::end(Source& source) {
+  OpenEvents& open = source.open;
+  std::optional<RecordEvent> done;
+  for (uint32_t i = 0; i < open.records.size(); ++i) {
+    open.records[i].finish(done, relabels_);
+    if (done) close_held(*std::exchange(done, std::nullopt), open.held[i], true);
+  }
+  open = {};
+}
+
+void JobEvents::renumber_rules(const std::vector<uint32_t>& to) {
+  rule_lines_.renumber(to);
+  for (Source& source : sources_)
+    for (auto& [record, held] : source.open.held) renumber(held, to);
+}
+
+}  // namespace culprit::logs

@@ -1,0 +1,51 @@
+// The numbers in a job's lines: its iterations, the training's own numbers, and the last progress lines as
+// text. Owned by JobLog. One thread; pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/logs/counter.h"
+#include "core/logs/job_log.h"
+
+namespace culprit::logs {
+
+// A line that is its own event.
+struct EventLine {
+  uint32_t index = 0;   // in its batch
+  uint32_t form = 0;    // index into JobLog::forms()
+  uint32_t symbol = 0;  // of the form in the iterations
+  bool folded = false;  // `form` stands for all forms beyond the limit
+  LogPlace place;
+};
+
+class JobProgress {
+ public:
+  // The lines of a new batch follow.
+  void begin_batch() { next_number_ = 0; }
+  // Adds a line; lines of a batch in their order. Returns whether it counts up: its purpose is a number that
+  // exceeds the writer's earlier ones.
+  bool add_line(const LogBatch& batch, const EventLine& event);
+  // Adds an event that is not a progress line.
+  void add_event(uint32_t writer, uint32_t symbol) { iterations_.event(writer, symbol); }
+  void keep_line(const LogPlace& place, std::string_view message);
+  // Chooses the job's track; repeatable.
+  void settle() { iterations_.choose(); }
+
+  const Iterations& iterations() const { return iterations_; }
+  const Numbers& numbers() const { return numbers_; }
+  const std::vector<LogSample>& last_lines() const { return last_lines_; }  // oldest first
+
+ private:
+  std::optional<Progress> counted(const LogBatch& batch, const EventLine& event, CounterKind& kind);
+
+  std::vector<CounterWatch> counters_;  // by form
+  Iterations iterations_;
+  Numbers numbers_;
+  std::vector<LogSample> last_lines_;
+  size_t next_number_ = 0;  // in the current batch
+};
+
+}  // namespace culprit::logs
