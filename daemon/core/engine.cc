@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -16,28 +15,74 @@
 #include "core/diagnose/correlator.h"
 #include "core/diagnose/proof.h"
 #include "core/diagnose/signs.h"
+#include "core/flight_dumps.h"
 #include "core/loop_order.h"
 #include "core/loop_ranks.h"
+#include "core/merge_findings.h"
+#include "core/rule_runs.h"
 #include "core/rules/block_scanner.h"
 #include "core/rules/run.h"
 
 namespace culprit::core {
 
+namespace {
+
+void add_from_log(const detect::View& view, uint32_t rank, flight::RankPlace& place) {
+  const uint32_t unit = view.rank_numbered(rank);
+  if (unit == detect::kNowhere) return;
+  const detect::Unit& known = view.ranks[unit];
+  if (!place.host && !view.by_rank && known.host != detect::kNowhere)
+    place.host = view.hosts[known.host].name;
+  if (!place.device && known.devices.size() == 1) place.device = known.devices[0];
+}
+
+// Reports data that was read but not kept in full: of each source, then of the whole job.
+void report_drops(const logs::JobLog& log, const comm::CommTrace& comm, std::vector<Problem>& out) {
+  for (SourceId id = 0; id < log.sources().size(); ++id)
+    if (const uint64_t n = log.cut_lines_of(id); n > 0)
+      out.push_back({log.sources()[id].file, std::nullopt,
+                     fmt::format("{} lines are longer than {} bytes: the rest of them was not looked at", n,
+                                 limits::kLineBytes)});
+  for (std::string& what : log.drops().sentences()) out.push_back({"", std::nullopt, std::move(what)});
+  for (std::string& what : comm.drop_sentences()) out.push_back({"", std::nullopt, std::move(what)});
+}
+
+// Reports sources whose times are too far apart for one job. A good end of one source then proves nothing
+// for the others, and no answer holds for all.
+void report_several_jobs(const logs::JobLog& log, Report& report) {
+  constexpr TimeNs kApart = 24 * 3600 * kNsPerSecond;  // a job that waits for its hosts restarts sooner
+  std::vector<std::pair<TimeNs, TimeNs>> spans;
+  for (SourceId id = 0; id < log.sources().size(); ++id)
+    if (const auto span = log.span_of(id); span.first != kNoTime) spans.push_back(span);
+  std::sort(spans.begin(), spans.end());
+  size_t jobs = spans.empty() ? 0 : 1;
+  TimeNs last = spans.empty() ? 0 : spans[0].second, covered = 0;
+  for (const auto& [first, end] : spans) {
+    covered = std::max(covered, end - first);
+    if (first - last > std::max(kApart, 2 * covered)) ++jobs;
+    last = std::max(last, end);
+  }
+  if (jobs > 1 && report.diagnoses.empty())
+    report.missing.push_back(
+        fmt::format("which logs belong together: they fall into {} times far apart, like those of several "
+                    "jobs; diagnose one at a time",
+                    jobs));
+}
+
+}  // namespace
+
 struct Engine::Impl {
   EngineOptions options;
   logs::JobLog log;
   std::vector<Problem> problems;
-  size_t reported = 0;                        // number of hits already checked for effects
-  std::optional<rules::RuleRun> live, whole;  // in order of arrival, and of time
+  RuleRuns rule_runs;
   detect::ProgressWatch progress;
   detect::Fate fate;  // of the last report
   comm::CommTrace comm;
   comm::HostLoad load;
   comm::Announced announced;
   std::vector<comm::StepsWanted> wanted;  // since the last drain_requests()
-  std::vector<FlightDump> flights;
-  std::map<uint32_t, size_t> flight_of;  // by rank: index into flights
-  size_t flight_ops = 0;
+  FlightDumps flights;
   numerics::Detector numbers;
   LoopOrder order{{[this](const MetricRow& row) { numbers.add(row); },
                    [this](const LoopEvent& event) { numbers.add(event); }}};
@@ -48,15 +93,10 @@ struct Engine::Impl {
   explicit Impl(EngineOptions o)
       : options(std::move(o)),
         log(options.job),
+        rule_runs(std::move(options.rules), options.watch, options.live),
         comm(&options.job, options.live, options.parallel),
         numbers(layout_of(options.job)) {
-    if (options.rules) {
-      if (options.live) live.emplace(options.rules, options.watch);
-      whole.emplace(options.rules, options.watch);
-    }
-    for (const std::string& rule : options.quarantined)
-      for (auto* run : {&live, &whole})
-        if (*run) (*run)->quarantine(rule);
+    for (const std::string& rule : options.quarantined) rule_runs.quarantine(rule);
     for (const detect::PoolForm& f : options.pool.forms) log.add_pool_form(f.hash, f.text);
   }
 
@@ -100,51 +140,13 @@ struct Engine::Impl {
     non_log.lines += input.lines;
   }
   void ingest(detect::RankExited& input, TimeNs now) { exits.add(input, now); }
-  void ingest(RuleOverran& input, TimeNs) {
-    for (auto* run : {&live, &whole})
-      if (*run) (*run)->overrun(input.rule);
-  }
-
-  void ingest(FlightInput& input, TimeNs) {
-    FlightDump& dump = input.dump;
-    const uint32_t rank = dump.rank;
-    const auto known = flight_of.find(rank);
-    const size_t before = known == flight_of.end() ? 0 : flights[known->second].ops.size();
-    const auto pass_over = [&](const FlightDump& d, std::string what) {
-      problems.push_back({d.file, std::nullopt, "passed over: " + std::move(what)});
-    };
-    if (flight_ops - before + dump.ops.size() > limits::kFlightOps)
-      return pass_over(dump, "the dumps of other ranks fill the memory");
-    const auto found_twice = [&](const FlightDump& a, const FlightDump& b) {
-      return a.host_guessed && b.host_guessed && a.host != b.host && a.file == b.file &&
-             latest(a) == latest(b);
-    };
-    if (known == flight_of.end()) {
-      flight_of[rank] = flights.size();
-      flights.push_back(std::move(dump));
-    } else {
-      FlightDump& old = flights[known->second];
-      const bool shared = found_twice(old, dump);
-      if (latest(dump) >= latest(old)) std::swap(old, dump);
-      // The folder is shared by several hosts, so its path does not prove the rank's host.
-      if (shared) old.host.reset();
-      if (dump.file != old.file) pass_over(dump, fmt::format("rank {} left a later dump too", rank));
-    }
-    flight_ops += flights[flight_of[rank]].ops.size() - before;
-  }
-
-  // Copied files lose their times; the operations keep theirs.
-  static std::pair<TimeNs, TimeNs> latest(const FlightDump& dump) {
-    TimeNs last = kNoTime;
-    for (const FlightOp& op : dump.ops) last = std::max(last, op.created_ns);
-    return {last, dump.written_ns};
-  }
+  void ingest(RuleOverran& input, TimeNs) { rule_runs.overrun(input.rule); }
+  void ingest(FlightInput& input, TimeNs) { flights.add(std::move(input.dump), problems); }
 
   // The location of a rank, from its dump's path, job.toml or its log.
   flight::RankPlace place_of(const detect::View& view, uint32_t rank) const {
     flight::RankPlace place{host_of_rank(options.job, rank), device_of_rank(options.job, rank)};
-    const auto at = flight_of.find(rank);
-    const FlightDump* dump = at == flight_of.end() ? nullptr : &flights[at->second];
+    const FlightDump* dump = flights.of(rank);
     if (dump && dump->host && !dump->host_guessed) place.host = dump->host;
     if (!place.host) place.host = loop_ranks.host_of(rank);
     add_from_log(view, rank, place);
@@ -152,61 +154,12 @@ struct Engine::Impl {
     return place;
   }
 
-  static void add_from_log(const detect::View& view, uint32_t rank, flight::RankPlace& place) {
-    const uint32_t unit = view.rank_numbered(rank);
-    if (unit == detect::kNowhere) return;
-    const detect::Unit& known = view.ranks[unit];
-    if (!place.host && !view.by_rank && known.host != detect::kNowhere)
-      place.host = view.hosts[known.host].name;
-    if (!place.device && known.devices.size() == 1) place.device = known.devices[0];
-  }
-
   // Whether the job progressed after the last operation in its dumps. Then the dumps are from an earlier stop
   // or another run, and prove no hang.
   bool went_on() const {
     if (!options.live) return false;
-    TimeNs last = kNoTime;
-    for (const FlightDump& dump : flights) last = std::max(last, latest(dump).first);
+    const TimeNs last = flights.last_ns();
     return last != kNoTime && progress.moved_ns(log) > last + options.hang.after_ns;
-  }
-
-  // The clock detects a stop of progress. If another detector found the waiting ranks, both findings are the
-  // same hang.
-  static void join_stall(std::vector<Finding>& findings) {
-    const auto hangs = [](const Finding& f, DetectorKind detector) {
-      return f.kind == FindingKind::kFault && f.symptom == Symptom::kHang && f.detector == detector;
-    };
-    const auto stall = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) {
-      return f.rule.empty() && hangs(f, DetectorKind::kSilence);
-    });
-    const auto known = std::find_if(findings.begin(), findings.end(),
-                                    [&](const Finding& f) { return hangs(f, DetectorKind::kComm); });
-    if (stall == findings.end() || known == findings.end()) return;
-    if (!known->iteration) known->iteration = stall->iteration;
-    std::move(stall->why.begin(), stall->why.end(), std::back_inserter(known->why));
-    std::move(stall->evidence.begin(), stall->evidence.end(), std::back_inserter(known->evidence));
-    known->lines += stall->lines;
-    findings.erase(stall);
-  }
-
-  // A crash, a hang or wrong numbers outrank a slow rank, whatever its confidence.
-  static void put_slowness_behind(std::vector<Finding>& findings) {
-    const auto is_worse = [](const Finding& f) {
-      const bool fault = f.kind == FindingKind::kFault && f.role == FindingRole::kRoot;
-      return fault && f.symptom != Symptom::kSlowdown && f.symptom != Symptom::kOther &&
-             (f.fatal || f.confidence >= 0.5);
-    };
-    double worst = 0;
-    for (const Finding& f : findings)
-      if (is_worse(f)) worst = std::max(worst, f.confidence);
-    if (worst <= 0) return;
-    for (Finding& f : findings) {
-      if (f.kind != FindingKind::kFault || f.detector != DetectorKind::kComm ||
-          f.symptom != Symptom::kSlowdown)
-        continue;
-      f.general = true;
-      f.confidence = std::min(f.confidence, worst);
-    }
   }
 
   // Adds the findings of dumps, merged with a hang that the clock detected.
@@ -218,7 +171,7 @@ struct Engine::Impl {
       return {};
     }
     const flight::PlaceOfRank place = [&](uint32_t rank) { return place_of(view, rank); };
-    flight::FlightAnswer answer = flight::analyse_flight(flights, place);
+    flight::FlightAnswer answer = flight::analyse_flight(flights.all(), place);
     std::move(answer.findings.begin(), answer.findings.end(), std::back_inserter(analysis.findings));
     std::move(answer.problems.begin(), answer.problems.end(), std::back_inserter(report.problems));
     if (answer.hang) {
@@ -245,17 +198,6 @@ struct Engine::Impl {
     }
   }
 
-  // Reports data that was read but not kept in full: of each source, then of the whole job.
-  void report_drops(std::vector<Problem>& out) const {
-    for (SourceId id = 0; id < log.sources().size(); ++id)
-      if (const uint64_t n = log.cut_lines_of(id); n > 0)
-        out.push_back({log.sources()[id].file, std::nullopt,
-                       fmt::format("{} lines are longer than {} bytes: the rest of them was not looked at", n,
-                                   limits::kLineBytes)});
-    for (std::string& what : log.drops().sentences()) out.push_back({"", std::nullopt, std::move(what)});
-    for (std::string& what : comm.drop_sentences()) out.push_back({"", std::nullopt, std::move(what)});
-  }
-
   // Open questions of the trace, and a rank that may have left out an operation.
   struct CommBeside {
     std::vector<std::string> missing;
@@ -275,29 +217,6 @@ struct Engine::Impl {
     report.comm = std::move(said.steps);
     if (said.hang) report.hang = std::move(said.hang);
     return {std::move(said.missing), std::move(said.left_out)};
-  }
-
-  // Joins two findings: replicas that differ since a rank left out a reduction. The program is at fault, not
-  // a device.
-  static void join_left_out(comm::RankLeftOut said, std::vector<Finding>& findings) {
-    constexpr int64_t kNear = 1;  // steps: the numbers of a step may be logged in the next
-    Finding& fault = said.finding;
-    const auto follows = [&](const Finding& f) {
-      if (f.detector != DetectorKind::kNumerics || !f.iteration ||
-          std::abs(*f.iteration - *fault.iteration) > kNear)
-        return false;
-      return std::any_of(f.subjects.begin(), f.subjects.end(),
-                         [&](const FindingSubject& s) { return s.rank == fault.subjects[0].rank; });
-    };
-    for (const Finding& f : findings) {
-      if (!follows(f)) continue;
-      if (!said.stopped) fault.symptom = Symptom::kNumeric;
-      if (fault.first_ns == kNoTime) fault.first_ns = fault.last_ns = f.first_ns;
-      fault.why.push_back(f.title);
-      fault.why.insert(fault.why.end(), f.why.begin(), f.why.end());
-    }
-    const bool agreed = std::erase_if(findings, follows) > 0;
-    if (agreed || said.stopped) findings.push_back(std::move(fault));
   }
 
   // The last iteration in lines or heartbeats.
@@ -344,76 +263,6 @@ struct Engine::Impl {
     report.numerics = std::move(said.faults);
     report.curves = std::move(said.curves);
   }
-
-  // Adds lost numbers of the logs. If metrics or a rule report them too, it is one fault.
-  static void join_lost(detect::LostNumbers lost, detect::Analysis& analysis, Report& report) {
-    const auto is_numeric = [](const Finding& f) {
-      return f.kind == FindingKind::kFault && f.symptom == Symptom::kNumeric;
-    };
-    auto& all = analysis.findings;
-    const auto metric = std::find_if(all.begin(), all.end(), [&](const Finding& f) {
-      return is_numeric(f) && f.rule.empty() && f.detector == DetectorKind::kNumerics;
-    });
-    if (metric != all.end()) {
-      std::move(lost.finding.evidence.begin(), lost.finding.evidence.end(),
-                std::back_inserter(metric->evidence));
-      metric->lines += lost.finding.lines;
-      return;
-    }
-    Finding& finding = lost.finding;
-    for (Finding& f : all) {
-      if (!is_numeric(f) || f.rule.empty()) continue;
-      if (finding.rule.empty()) finding.rule = f.rule;
-      finding.fatal |= f.fatal;
-      finding.confidence = std::max(finding.confidence, f.confidence);
-      std::move(f.why.begin(), f.why.end(), std::back_inserter(finding.why));
-      std::move(f.evidence.begin(), f.evidence.end(), std::back_inserter(finding.evidence));
-      finding.lines += f.lines;
-      finding.last_ns = std::max(finding.last_ns, f.last_ns);
-    }
-    std::erase_if(all, [&](const Finding& f) { return is_numeric(f) && !f.rule.empty(); });
-    report.numerics.push_back(std::move(lost.fault));
-    all.push_back(std::move(finding));
-  }
-
-  // Reports sources whose times are too far apart for one job. A good end of one source then proves nothing
-  // for the others, and no answer holds for all.
-  void report_several_jobs(Report& report) const {
-    constexpr TimeNs kApart = 24 * 3600 * kNsPerSecond;  // a job that waits for its hosts restarts sooner
-    std::vector<std::pair<TimeNs, TimeNs>> spans;
-    for (SourceId id = 0; id < log.sources().size(); ++id)
-      if (const auto span = log.span_of(id); span.first != kNoTime) spans.push_back(span);
-    std::sort(spans.begin(), spans.end());
-    size_t jobs = spans.empty() ? 0 : 1;
-    TimeNs last = spans.empty() ? 0 : spans[0].second, covered = 0;
-    for (const auto& [first, end] : spans) {
-      covered = std::max(covered, end - first);
-      if (first - last > std::max(kApart, 2 * covered)) ++jobs;
-      last = std::max(last, end);
-    }
-    if (jobs > 1 && report.diagnoses.empty())
-      report.missing.push_back(
-          fmt::format("which logs belong together: they fall into {} times far apart, like those of several "
-                      "jobs; diagnose one at a time",
-                      jobs));
-  }
-
-  void report_troubles(std::vector<Problem>& out) const {
-    std::map<std::string, Problem> by_rule;
-    for (const auto* run : {&live, &whole}) {
-      if (!*run) continue;
-      for (const rules::RuleTrouble& t : (*run)->troubles()) {
-        const auto index = (*run)->ruleset().find(t.rule);
-        by_rule[t.rule] = {index ? (*run)->ruleset().rules()[*index].place.file : "", std::nullopt,
-                           fmt::format("{} ({} errors, {} overruns{})", t.what, t.errors, t.overruns,
-                                       t.quarantined ? ": not asked any more" : "")};
-      }
-    }
-    for (auto& [rule, problem] : by_rule) out.push_back(std::move(problem));
-    if (whole && whole->dropped() > 0)
-      out.push_back({"", std::nullopt,
-                     fmt::format("{} hits found no room in the windows of their rules", whole->dropped())});
-  }
 };
 
 Engine::Engine(EngineOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -423,28 +272,19 @@ Engine::Engine(Engine&&) noexcept = default;
 std::vector<Effect> Engine::step(std::span<Input> inputs, TimeNs now) {
   for (Input& input : inputs) std::visit([this, now](auto& i) { impl_->ingest(i, now); }, input);
   std::vector<Effect> effects;
-  if (!impl_->live) return effects;
-  const auto& lines = impl_->log.rule_lines();
-  for (; impl_->reported < lines.size(); ++impl_->reported) {
-    const logs::RuleLine& line = lines[impl_->reported];
-    const rules::Rule& rule = impl_->live->ruleset().rules()[line.rule];
-    if (!impl_->live->add(diagnose::hit_of(impl_->log, line)) || rule.severity < Severity::kError ||
-        line.handled)
-      continue;
-    effects.emplace_back(diagnose::finding_of(impl_->log, line, rule));
-  }
+  for (Finding& finding : impl_->rule_runs.find_new(impl_->log)) effects.emplace_back(std::move(finding));
   return effects;
 }
 
 std::vector<RuleFired> Engine::firings() {
   std::vector<RuleFired> out;
-  if (!impl_->whole) return out;
+  rules::RuleRun* const run = impl_->rule_runs.in_time();
+  if (run == nullptr) return out;
   impl_->log.settle();
-  rules::RuleRun& run = *impl_->whole;
-  run.clear();
+  run->clear();
   for (const logs::RuleLine* line : diagnose::in_time(impl_->log)) {
     rules::RuleHit hit = diagnose::hit_of(impl_->log, *line);
-    if (const auto firing = run.add(hit)) out.push_back({line->place, std::move(hit), *firing});
+    if (const auto firing = run->add(hit)) out.push_back({line->place, std::move(hit), *firing});
   }
   std::stable_sort(out.begin(), out.end(), [](const RuleFired& a, const RuleFired& b) {
     return std::tie(a.place.source, a.place.line, a.hit.rule) <
@@ -455,8 +295,8 @@ std::vector<RuleFired> Engine::firings() {
 
 std::vector<std::string> Engine::drop_sentences() const {
   std::vector<Problem> problems;
-  impl_->report_drops(problems);
-  impl_->report_troubles(problems);
+  report_drops(impl_->log, impl_->comm, problems);
+  impl_->rule_runs.add_troubles(problems);
   std::vector<std::string> out;
   for (Problem& p : problems) out.push_back(std::move(p.what));
   return out;
@@ -479,8 +319,8 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
     }
   }
   std::vector<std::string> pending;
-  if (impl_->options.steps.shapes && impl_->whole) {
-    diagnose::Signs signs = diagnose::find_signs(view, analysis, *impl_->whole);
+  if (rules::RuleRun* const run = impl_->rule_runs.in_time(); run && impl_->options.steps.shapes) {
+    diagnose::Signs signs = diagnose::find_signs(view, analysis, *run);
     std::move(signs.findings.begin(), signs.findings.end(), std::back_inserter(analysis.findings));
     analysis.rules = std::move(signs.rules);
     pending = std::move(signs.missing);
@@ -488,28 +328,28 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   auto [missing, left_out] = impl_->add_comm(analysis, report, now);
   std::ranges::move(pending, std::back_inserter(missing));
   impl_->add_numerics(view, analysis, report);
-  if (left_out) Impl::join_left_out(std::move(*left_out), analysis.findings);
-  if (!impl_->flights.empty())
+  if (left_out) join_left_out(std::move(*left_out), analysis.findings);
+  if (!impl_->flights.all().empty())
     std::ranges::move(impl_->add_flights(view, analysis, report), std::back_inserter(missing));
-  Impl::join_stall(analysis.findings);
+  join_stall(analysis.findings);
   impl_->judge_exits(view, analysis);
   detect::leave_out(unheard, analysis.findings);
   if (report.hang) detect::leave_out(unheard, *report.hang);
-  Impl::put_slowness_behind(analysis.findings);
+  put_slowness_behind(analysis.findings);
   diagnose::correlate(view, analysis, report);
   comm::add_summary(impl_->comm, report.job);
   impl_->loop_ranks.add_summary(report.job);
-  report.job.ranks = std::max<uint64_t>(report.job.ranks, impl_->flights.size());
+  report.job.ranks = std::max<uint64_t>(report.job.ranks, impl_->flights.all().size());
   report.job.bytes += impl_->non_log.bytes;
   report.job.lines += impl_->non_log.lines;
   const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();
   if (auto ranks = impl_->comm.missing(); ranks && found) missing.push_back(std::move(*ranks));
   std::move(missing.begin(), missing.end(), std::back_inserter(report.missing));
   report.problems.insert(report.problems.end(), impl_->problems.begin(), impl_->problems.end());
-  impl_->report_drops(report.problems);
-  impl_->report_several_jobs(report);
-  impl_->report_troubles(report.problems);
-  const bool traces = !impl_->comm.empty() || !impl_->numbers.empty() || !impl_->flights.empty();
+  report_drops(impl_->log, impl_->comm, report.problems);
+  report_several_jobs(impl_->log, report);
+  impl_->rule_runs.add_troubles(report.problems);
+  const bool traces = !impl_->comm.empty() || !impl_->numbers.empty() || !impl_->flights.all().empty();
   if (now == kNoTime || report.job.lines > 0)  // a job that just began has no data yet
     diagnose::request_proof({analysis.fate.ended_well, impl_->log.iterations().moves() > 0, traces}, report);
   // Problems arrive in any order, from several threads.
@@ -536,33 +376,12 @@ bool Engine::settle_loop(TimeNs until) { return impl_->order.settle(until); }
 void Engine::set_hang(const detect::StallOptions& hang) { impl_->options.hang = hang; }
 
 void Engine::replace_rules(std::shared_ptr<rules::Ruleset> rules) {
-  Impl& s = *impl_;
-  std::vector<uint32_t> to(s.options.rules ? s.options.rules->rules().size() : 0, logs::JobLog::kNoRule);
-  for (uint32_t i = 0; i < to.size(); ++i) {
-    const rules::Rule& old = s.options.rules->rules()[i];
-    const auto index = rules ? rules->find(old.id) : std::nullopt;
-    if (index && rules->rules()[*index].text_hash == old.text_hash) to[i] = *index;
-  }
-  const auto& lines = s.log.rule_lines();
-  s.reported = static_cast<size_t>(
-      std::count_if(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(s.reported),
-                    [&](const logs::RuleLine& line) { return to[line.rule] != logs::JobLog::kNoRule; }));
-  s.log.renumber_rules(to);
-  for (auto* run : {&s.live, &s.whole}) {
-    if (run == &s.live && !s.options.live) continue;
-    if (!rules)
-      run->reset();
-    else if (*run)
-      (*run)->replace(rules);
-    else
-      run->emplace(rules);
-  }
-  s.options.rules = std::move(rules);
+  impl_->rule_runs.replace(std::move(rules), impl_->log);
 }
 
 std::unique_ptr<logs::LineScanner> Engine::make_scanner() const {
-  if (!impl_->options.rules) return nullptr;
-  return std::make_unique<rules::BlockScanner>(*impl_->options.rules);
+  const rules::Ruleset* const ruleset = impl_->rule_runs.ruleset();
+  return ruleset ? std::make_unique<rules::BlockScanner>(*ruleset) : nullptr;
 }
 
 void Engine::add_to(detect::Pool& pool) {

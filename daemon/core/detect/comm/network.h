@@ -1,6 +1,6 @@
 // The network in a step: how long operations took once all ranks had entered, compared with operations of the
 // same kind. Finds the fewest NICs, hosts, links, NVLinks or switches that explain the slower ones. Keeps the
-// usual duration of each kind over the steps. Owned by CommTrace; one thread; pure.
+// usual duration of each kind over the steps. Owned by FinishedSteps; one thread; pure.
 #pragma once
 
 #include <cstdint>

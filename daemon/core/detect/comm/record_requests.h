@@ -1,8 +1,8 @@
 // Requests for the records of named culprits, for jobs whose daemons send only summaries. A request covers a
 // few steps of a culprit and the hosts on the critical path. For these steps the records replace the path,
 // the costs and the chain of waiting. For other steps, costs from summaries are scaled by the ratio seen
-// there. If no host has the records any more, the values from summaries stay. Owned by CommTrace; one thread;
-// pure.
+// there. If no host has the records any more, the values from summaries stay. Owned by FinishedSteps; one
+// thread; pure.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,51 @@
+// The latest step of each rank of a live job, and the ranks that went back to an earlier step. Decides when
+// all ranks have passed a step, and when a restart of the job is certain. Owned by CommTrace; one thread;
+// pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "core/detect/comm/cluster.h"
+
+namespace culprit::comm {
+
+class RankProgress {
+ public:
+  // The rank (index) entered an operation of this step. Returns whether it was the last rank that had gone
+  // back, and caught up with the others.
+  bool advance(uint32_t rank, int64_t step, int64_t begin_ns);
+  // Distinguishes a restart from late or repeated records: those were entered before the rank's latest entry.
+  bool goes_back(uint32_t rank, int64_t step, int64_t begin_ns) const {
+    return rank < latest_.size() && step < latest_[rank] && begin_ns > newest_ns_[rank];
+  }
+  void note_back(uint32_t rank, int64_t step, int64_t begin_ns);
+  // Whether half of the ranks went back.
+  bool restarted() const { return 2 * back_.size() >= known_; }
+  // Entries before this time belong to the run before the restart.
+  int64_t restarted_ns() const;
+  // Only the ranks that went back remain. Returns their latest steps.
+  std::vector<int64_t> restart();
+
+  // Number of ranks whose latest step is in [from, to).
+  uint32_t ranks_in(int64_t from, int64_t to) const;
+  // Whether all members of all groups have reported. Hosts send a block per minute, so a missing member's
+  // block may still arrive.
+  bool is_complete(Cluster& cluster);
+
+ private:
+  struct Back {
+    int64_t step = 0, first_ns = 0;  // latest step; first entry
+  };
+  bool move(uint32_t rank, int64_t step);
+
+  std::vector<int64_t> latest_;           // by rank index: latest step; -1: none
+  std::vector<int64_t> newest_ns_;        // by rank index: latest entry
+  std::map<int64_t, uint32_t> ranks_in_;  // by step: ranks whose latest step it is
+  std::map<uint32_t, Back> back_;         // by rank index
+  uint32_t known_ = 0;                    // ranks in latest_ with a step
+  bool complete_ = false;                 // as is_complete() found
+};
+
+}  // namespace culprit::comm
