@@ -8,7 +8,10 @@
 #include "base/crash_point.h"
 #include "base/hash.h"
 #include "base/limits.h"
-#include "store/archive_impl.h"
+#include "store/archive_index.h"
+#include "store/archive_logs.h"
+#include "store/archive_recover.h"
+#include "store/archive_segments.h"
 
 namespace culprit::store {
 
@@ -27,15 +30,45 @@ constexpr size_t kLogsOfHostMax = 1024;  // a host that wipes its spool (two log
 
 }  // namespace
 
+struct Archive::Impl {
+  Impl(io::Files& files, ArchiveOptions its_options);
+
+  Status unpack(std::string_view frame, const FrameHeader& header, const ArchivedLog& log);
+  Status refuse(std::string why);
+  Status make_ready(ArchivedLog& log, TimeNs now);
+  void put_own_frame(ArchivedLog& log, std::string_view raw, TimeNs now);
+  void put_origin_of(ArchivedLog& log, TimeNs now);
+  Status write_index();
+  bool make_room_on_disk(uint64_t needed);
+  Status drop(uint64_t number);
+  Status note(Status status, TimeNs now);
+
+  ArchiveOptions options;
+  ArchiveIndex index;
+  ArchiveSegments segments;
+  ArchiveLogs logs;
+  uint64_t epoch = 0;
+  std::map<std::string, HostNote> hosts;  // since the last commit
+  Unpacker unpacker;
+  std::string content;  // of the current frame
+  ArchiveStats stats;
+};
+
 Archive::Archive(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Archive::~Archive() = default;
 
-Archive::Impl::Impl(io::Files& its_files, ArchiveOptions its_options)
-    : files(its_files), options(std::move(its_options)), index(options.folder + "/archive.db") {}
+Archive::Impl::Impl(io::Files& files, ArchiveOptions its_options)
+    : options(std::move(its_options)),
+      index(options.folder + "/archive.db"),
+      segments(files, options, [this](uint64_t needed) { return make_room_on_disk(needed); }) {}
 
 Result<std::unique_ptr<Archive>> Archive::open(io::Files& files, ArchiveOptions options) {
   auto impl = std::make_unique<Impl>(files, std::move(options));
-  if (const Status recovered = impl->recover(); !recovered) return tl::unexpected(recovered.error());
+  ArchiveRecovery recovery({files, impl->index, impl->segments, impl->logs, impl->stats},
+                           impl->options.folder);
+  const auto epoch = recovery.run();
+  if (!epoch) return tl::unexpected(epoch.error());
+  impl->epoch = *epoch;
   return std::unique_ptr<Archive>(new Archive(std::move(impl)));
 }
 
@@ -43,14 +76,11 @@ const std::string& Archive::moved_aside() const { return impl_->index.database()
 
 ArchiveStats Archive::stats() const {
   ArchiveStats stats = impl_->stats;
-  stats.bytes = impl_->left_bytes;
-  stats.segments = impl_->left.size();
-  stats.logs = impl_->logs.size();
-  for (const Impl::Lane& lane : impl_->lanes) {
-    stats.segments += lane.handle != nullptr;
-    stats.bytes += lane.row.size;
-    stats.pending_bytes += lane.buffer.size();
-  }
+  stats.bytes = impl_->segments.bytes();
+  stats.segments = impl_->segments.size();
+  stats.logs = impl_->logs.all().size();
+  for (const LogKind kind : {LogKind::kEvidence, LogKind::kCondensed})
+    stats.pending_bytes += impl_->segments.pending_bytes(kind);
   return stats;
 }
 
@@ -72,40 +102,23 @@ Status Archive::Impl::refuse(std::string why) {
 
 // ---- logs
 
-ArchivedLog& Archive::Impl::add_log(const LogOrigin& origin) {
-  ArchivedLog& log = logs[origin.epoch];
-  log.origin = origin;
-  log.row = next_row++;
-  log.loaded = true;
-  of_host[origin.host].push_back(origin.epoch);
-  return log;
-}
-
 Result<std::optional<uint64_t>> Archive::begin(const LogOrigin& origin, TimeNs now) {
   Impl& a = *impl_;
   if (origin.epoch == 0 || origin.host.empty() || origin.host.size() > limits::kNameBytes)
     return fail(ErrorCode::kInvalid, fmt::format("host '{}': its log has no number or no name", origin.host));
   note_host(origin.host, now, {});
-  if (const auto found = a.logs.find(origin.epoch); found != a.logs.end()) {
-    const LogOrigin& known = found->second.origin;
+  if (const ArchivedLog* const log = a.logs.find(origin.epoch)) {
+    const LogOrigin& known = log->origin;
     if (known.host != origin.host || known.kind != origin.kind)
       return fail(ErrorCode::kDenied, fmt::format("host {}: the log {} is {}'s, or of another kind",
                                                   origin.host, hex64(origin.epoch), known.host));
-    if (found->second.committed == 0) return std::nullopt;
-    return std::optional(found->second.committed);
+    if (log->committed == 0) return std::nullopt;
+    return std::optional(log->committed);
   }
-  // Logs without any frame are removed first.
-  std::vector<uint64_t>& of_host = a.of_host[origin.host];
-  std::erase_if(of_host, [&](uint64_t epoch) {
-    const ArchivedLog& log = a.logs.at(epoch);
-    const bool empty = !log.in_index && !log.touched && log.origin.kind == origin.kind;
-    if (empty) a.logs.erase(epoch);
-    return empty;
-  });
-  if (of_host.size() >= kLogsOfHostMax)
+  if (a.logs.remove_empty(origin) >= kLogsOfHostMax)
     return fail(ErrorCode::kLimit,
                 fmt::format("host {}: more than {} logs are kept of it", origin.host, kLogsOfHostMax));
-  a.add_log(origin);
+  a.logs.add(origin);
   return std::nullopt;
 }
 
@@ -117,13 +130,12 @@ void Archive::note_host(const std::string& host, TimeNs now, std::string about) 
   note.reported = true;
 }
 
-void Archive::Impl::touch(ArchivedLog& log) {
-  if (!std::exchange(log.touched, true)) touched.push_back(log.origin.epoch);
-}
-
 // ---- taking frames
 
-Status Archive::Impl::check(const FrameHeader& header, const ArchivedLog& log) const {
+namespace {
+
+// Whether the frame can follow those of its log.
+Status check(const FrameHeader& header, const ArchivedLog& log) {
   const auto wrong = [&](std::string_view why) {
     return fail(ErrorCode::kInvalid, fmt::format("host {}: frame {} of log {}: {}", log.origin.host,
                                                  header.sequence, hex64(header.epoch), why));
@@ -135,8 +147,6 @@ Status Archive::Impl::check(const FrameHeader& header, const ArchivedLog& log) c
     return wrong(fmt::format("a checkpoint that is ahead of {}", log.sequence));
   return {};
 }
-
-namespace {
 
 // Reads the whole frame before any part of it is taken.
 class Look : public RecordSink {
@@ -171,24 +181,23 @@ Status Archive::append(std::string_view frame, TimeNs now, PieceBatch* taken) {
   const auto header = decode_frame_header(frame);
   if (!header || frame.size() != kFrameHeaderBytes + header->stored_size)
     return a.refuse("a frame is damaged");
-  const auto found = a.logs.find(header->epoch);
-  if (found == a.logs.end())
+  ArchivedLog* const found = a.logs.find(header->epoch);
+  if (found == nullptr)
     return a.refuse(fmt::format("a frame of log {}, which was never opened", hex64(header->epoch)));
-  ArchivedLog& log = found->second;
+  ArchivedLog& log = *found;
   if (header->kind == FrameKind::kData && header->sequence <= log.sequence) {
     a.stats.duplicates += 1;
     return {};
   }
-  if (const Status follows = a.check(*header, log); !follows) return a.refuse(follows.error().text);
+  if (const Status follows = check(*header, log); !follows) return a.refuse(follows.error().text);
   // The streams decide which part is new; the index may have to load them.
   if (const Status ready = a.make_ready(log, now); !ready) return a.note(ready, now);
   if (const Status sound = a.unpack(frame, *header, log); !sound) return sound;
-  Impl::Lane& lane = a.lane_of(log);
-  const FramePlace place{lane.row.number, lane.end()};
+  const LogKind kind = log.origin.kind;
+  const FramePlace place = a.segments.end(kind);
   LogTaker taker({log, a.stats, taken}, place, header->kind);
   const size_t streams = log.streams.size();
-  (void)read_records(a.content, taker);
-  a.streams_in_memory += log.streams.size() - streams;
+  (void)a.logs.read(a.content, log, taker);
   if (header->kind == FrameKind::kData) {
     CULPRIT_CHECK(header->sequence > log.sequence);
     log.sequence = header->sequence;
@@ -196,10 +205,10 @@ Status Archive::append(std::string_view frame, TimeNs now, PieceBatch* taken) {
     a.stats.duplicates += 1;  // a checkpoint without news
     return {};
   }
-  lane.buffer += frame;
-  lane.row.newest_ns = now;
-  log.parts[lane.row.number] += frame.size();
-  a.touch(log);
+  a.segments.append(kind, frame);
+  a.segments.note_arrival(kind, now);
+  log.parts[place.segment] += frame.size();
+  a.logs.touch(log);
   a.stats.frames += 1;
   a.stats.stored_bytes += frame.size();
   return {};
@@ -207,36 +216,33 @@ Status Archive::append(std::string_view frame, TimeNs now, PieceBatch* taken) {
 
 // Returns a segment with room; it begins with the owners of the following frames.
 Status Archive::Impl::make_ready(ArchivedLog& log, TimeNs now) {
-  Lane& lane = lane_of(log);
-  if (lane.buffer.size() >= kWriteBytes) {
-    const Status written = flush(lane);
-    if (!written && lane.buffer.size() >= kPendingBytes) return written;
+  const LogKind kind = log.origin.kind;
+  if (segments.pending_bytes(kind) >= kWriteBytes) {
+    const Status written = segments.flush(kind);
+    if (!written && segments.pending_bytes(kind) >= kPendingBytes) return written;
   }
-  if (const Status there = ensure_segment(lane, segment_kind(log.origin.kind), now); !there) return there;
-  if (!log.loaded) {
-    if (const Status loaded = index.load_streams(log); !loaded) return loaded;
-    streams_in_memory += log.streams.size();
-  }
-  if (log.declared_in != lane.row.number) put_origin_of(log, now);
+  if (const Status there = segments.ensure(kind, epoch, now); !there) return there;
+  if (const Status loaded = logs.load(log, index); !loaded) return loaded;
+  if (log.declared_in != segments.end(kind).segment) put_origin_of(log, now);
   return {};
 }
 
 void Archive::Impl::put_own_frame(ArchivedLog& log, std::string_view raw, TimeNs now) {
-  Lane& lane = lane_of(log);
+  const uint64_t segment = segments.end(log.origin.kind).segment;
   FrameHeader header;
   header.kind = FrameKind::kOrigin;
   header.epoch = log.origin.epoch;
-  header.segment = lane.row.number;
+  header.segment = segment;
   header.sequence = log.sequence;
   header.time_ns = now;
   const std::string frame = pack_frame(header, raw);
-  log.parts[lane.row.number] += frame.size();
-  lane.buffer += frame;
-  touch(log);
+  log.parts[segment] += frame.size();
+  segments.append(log.origin.kind, frame);
+  logs.touch(log);
 }
 
 void Archive::Impl::put_origin_of(ArchivedLog& log, TimeNs now) {
-  log.declared_in = lane_of(log).row.number;
+  log.declared_in = segments.end(log.origin.kind).segment;
   const OriginRecord origin{static_cast<uint8_t>(log.origin.kind), log.sequence, log.origin.host};
   std::string raw;
   put_origin(raw, origin);
@@ -256,10 +262,10 @@ void Archive::Impl::put_origin_of(ArchivedLog& log, TimeNs now) {
 
 Status Archive::skip(uint64_t epoch, const SkippedFrames& skipped) {
   Impl& a = *impl_;
-  const auto found = a.logs.find(epoch);
-  if (found == a.logs.end())
+  ArchivedLog* const found = a.logs.find(epoch);
+  if (found == nullptr)
     return a.refuse(fmt::format("frames of log {} are left out, which was never opened", hex64(epoch)));
-  ArchivedLog& log = found->second;
+  ArchivedLog& log = *found;
   if (skipped.to <= log.sequence) return {};
   if (skipped.from > log.sequence + 1 || skipped.to > kSequenceMax)
     return a.refuse(fmt::format("host {}: frames from {} on are left out, but those behind {} are awaited",
@@ -278,7 +284,7 @@ Status Archive::skip(uint64_t epoch, const SkippedFrames& skipped) {
 
 Result<std::vector<CommittedLog>> Archive::commit(TimeNs now) {
   Impl& a = *impl_;
-  Status done = a.sync_lanes();
+  Status done = a.segments.sync();
   if (done) {
     crash_point("store.archive_before_transaction");
     done = a.write_index();
@@ -287,54 +293,39 @@ Result<std::vector<CommittedLog>> Archive::commit(TimeNs now) {
   }
   if (!a.note(done, now)) return tl::unexpected(done.error());
   crash_point("store.archive_after_transaction");
-  return a.committed();
+  a.hosts.clear();
+  a.segments.indexed();
+  return a.logs.committed();
 }
 
 Status Archive::Impl::write_index() {
-  if (touched.empty() && hosts.empty() && unindexed.empty()) return {};
-  ArchiveIndex::Changes changes;
-  for (const uint64_t epoch_of_log : touched) changes.logs.push_back(&logs.at(epoch_of_log));
-  changes.segments = unindexed;
-  for (const Lane& lane : lanes)
-    if (lane.handle && lane.unindexed) changes.segments.push_back(lane.row);
-  changes.hosts = &hosts;
-  return index.write(changes);
+  if (!logs.has_changes() && hosts.empty() && !segments.has_new_finished()) return {};
+  return index.write({logs.touched(), segments.changes(), &hosts});
 }
 
-std::vector<CommittedLog> Archive::Impl::committed() {
-  std::vector<CommittedLog> moved;
-  for (const uint64_t epoch_of_log : touched) {
-    ArchivedLog& log = logs.at(epoch_of_log);
-    for (const StreamId id : log.touched_streams) {
-      ArchivedStream& stream = log.streams.at(id);
-      stream.touched = false;
-      stream.in_index = true;
-      stream.extent = {};
-    }
-    log.touched_streams.clear();
-    log.parts.clear();
-    log.left_extents.clear();
-    log.new_holes.clear();
-    log.new_skips.clear();
-    log.touched = false;
-    log.in_index = true;
-    CULPRIT_CHECK(log.sequence >= log.committed);
-    if (std::exchange(log.committed, log.sequence) != log.sequence)
-      moved.push_back({epoch_of_log, log.sequence});
+// ---- deleting
+
+// On a full disk the oldest segments are deleted. Returns whether any was deleted.
+bool Archive::Impl::make_room_on_disk(uint64_t needed) {
+  const SegmentRow* const row = segments.oldest_on_full_disk(needed);
+  return row != nullptr && drop(row->number).has_value();
+}
+
+// Deletes the file before its row: the next start recognises a row without a file, but would take a file
+// without a row for uncommitted data.
+Status Archive::Impl::drop(uint64_t number) {
+  crash_point("store.archive_before_drop");
+  if (const Status removed = segments.remove_file(number); !removed) return removed;
+  crash_point("store.archive_file_dropped");
+  const auto dropped = index.drop_segment(number);
+  if (!dropped) return tl::unexpected(dropped.error());
+  logs.forget(*dropped);
+  if (const auto size = segments.forget(number)) {
+    stats.dropped_segments += 1;
+    stats.dropped_bytes += *size;
   }
-  touched.clear();
-  hosts.clear();
-  unindexed.clear();
-  for (Lane& lane : lanes) lane.unindexed = false;
-  if (streams_in_memory <= kArchiveStreamsInMemory) return moved;
-  for (auto& [key, log] : logs) {
-    if (!log.in_index) continue;
-    log.streams.clear();
-    log.text_bytes = 0;
-    log.loaded = false;
-  }
-  streams_in_memory = 0;
-  return moved;
+  crash_point("store.archive_dropped");
+  return {};
 }
 
 void Archive::set_retention(uint64_t max_bytes, TimeNs max_age_ns) {
@@ -343,7 +334,26 @@ void Archive::set_retention(uint64_t max_bytes, TimeNs max_age_ns) {
 }
 
 Status Archive::retain(const std::vector<std::string>& running, TimeNs now) {
-  return impl_->retain(running, now);
+  Impl& a = *impl_;
+  for (const SegmentKind kind : {SegmentKind::kEvidence, SegmentKind::kCondensed})
+    while (a.segments.bytes() > a.options.max_bytes) {
+      const SegmentRow* row = a.segments.oldest(kind);
+      if (row == nullptr) break;
+      if (const Status dropped = a.drop(row->number); !dropped) return a.note(dropped, now);
+    }
+  if (a.options.max_age_ns <= 0) return {};
+  const TimeNs before = now - a.options.max_age_ns;
+  const std::map<uint64_t, SegmentRow> looked_at = a.segments.finished();
+  for (const auto& [number, row] : looked_at) {
+    if (row.newest_ns == kNoTime || row.newest_ns >= before) continue;
+    if (row.kind == SegmentKind::kCondensed) {
+      const auto needed = a.index.holds_jobs(number, running);
+      if (!needed) return tl::unexpected(needed.error());
+      if (*needed) continue;
+    }
+    if (const Status dropped = a.drop(number); !dropped) return a.note(dropped, now);
+  }
+  return a.index.forget_hosts(before);
 }
 
 // ---- queries
@@ -358,7 +368,7 @@ Result<ReplayPlan> Archive::replay_plan(const std::vector<std::string>& of_hosts
   Impl& a = *impl_;
   ReplayPlan plan;
   std::vector<int64_t> rows;
-  for (const auto& [epoch, log] : a.logs) {
+  for (const auto& [epoch, log] : a.logs.all()) {
     const bool wanted =
         of_hosts.empty() || std::find(of_hosts.begin(), of_hosts.end(), log.origin.host) != of_hosts.end();
     if (log.origin.kind != LogKind::kCondensed || !log.in_index || !wanted) continue;

@@ -1,93 +1,90 @@
-// Recovery of an archive at a start. Segments are the primary data: rows without a file are deleted, and the
-// unindexed end of each file is read and taken as if it came now. A lost index is the same case, from the
-// beginning of each file.
+#include "store/archive_recover.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "base/hash.h"
-#include "store/archive_impl.h"
 
 namespace culprit::store {
 
-Status Archive::Impl::recover() {
-  if (const Status made = files.make_folder(options.folder); !made) return made;
-  if (const Status seen = look_at_segments(); !seen) return seen;
-  if (const Status opened = index.open(); !opened) return opened;
+Result<uint64_t> ArchiveRecovery::run() {
+  if (const Status made = to_.files.make_folder(folder_); !made) return tl::unexpected(made.error());
+  if (const Status seen = look_at_segments(); !seen) return tl::unexpected(seen.error());
+  if (const Status opened = to_.index.open(); !opened) return tl::unexpected(opened.error());
   std::random_device random;
-  while (epoch == 0) epoch = mix64(random(), random());
-  const auto own = index.epoch();
+  while (epoch_ == 0) epoch_ = mix64(random(), random());
+  const auto own = to_.index.epoch();
   if (!own) return tl::unexpected(own.error());
-  rebuilding = !*own;
-  epoch = own->value_or(epoch);
-  auto known = index.logs();
+  rebuilding_ = !*own;
+  epoch_ = own->value_or(epoch_);
+  auto known = to_.index.logs();
   if (!known) return tl::unexpected(known.error());
-  logs = std::move(*known);
-  for (const auto& [key, log] : logs) {
-    of_host[log.origin.host].push_back(key);
-    next_row = std::max(next_row, log.row + 1);
-  }
-  if (const Status adopted = adopt_segments(); !adopted) return adopted;
-  return rebuilding ? index.put_epoch(epoch) : Status{};
+  to_.logs.add_known(std::move(*known));
+  if (const Status adopted = adopt_segments(); !adopted) return tl::unexpected(adopted.error());
+  if (rebuilding_)
+    if (const Status put = to_.index.put_epoch(epoch_); !put) return tl::unexpected(put.error());
+  return epoch_;
 }
 
 // Checks, before anything is changed.
-Status Archive::Impl::look_at_segments() {
-  const auto numbers = list_segments(files, options.folder);
+Status ArchiveRecovery::look_at_segments() {
+  const auto numbers = list_segments(to_.files, folder_);
   if (!numbers) return tl::unexpected(numbers.error());
   for (const uint64_t number : *numbers) {
-    auto reader = SegmentReader::open(files, options.folder, number);
+    auto reader = SegmentReader::open(to_.files, folder_, number);
     if (!reader) return tl::unexpected(reader.error());
-    next_number = number + 1;
+    to_.segments.use_number(number);
     const auto& header = reader->header();
-    left[number] = {number, reader->size(), SegmentKind::kEvidence, kNoTime};
+    SegmentRow& row = to_.segments.found()[number];
+    row = {number, reader->size(), SegmentKind::kEvidence, kNoTime};
     if (!header) continue;
     if (header->version > kSegmentVersion)
       return fail(ErrorCode::kInvalid,
-                  fmt::format("{}: written by a newer culpritd (format {}, this one knows {})", path(number),
-                              header->version, kSegmentVersion));
+                  fmt::format("{}: written by a newer culpritd (format {}, this one knows {})",
+                              to_.segments.path(number), header->version, kSegmentVersion));
     if (header->kind != SegmentKind::kEvidence && header->kind != SegmentKind::kCondensed)
-      return fail(ErrorCode::kInvalid, fmt::format("{}: of a spool, and no archive", path(number)));
-    left[number].kind = header->kind;
-    left[number].newest_ns = header->created_ns;
-    epoch = header->epoch;
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("{}: of a spool, and no archive", to_.segments.path(number)));
+    row.kind = header->kind;
+    row.newest_ns = header->created_ns;
+    epoch_ = header->epoch;
   }
   return {};
 }
 
-Status Archive::Impl::adopt_segments() {
-  const auto rows = index.segments();
+Status ArchiveRecovery::adopt_segments() {
+  auto& found = to_.segments.found();
+  const auto rows = to_.index.segments();
   if (!rows) return tl::unexpected(rows.error());
   std::map<uint64_t, uint64_t> indexed;  // sizes
   for (const SegmentRow& row : *rows) {
     indexed[row.number] = row.size;
-    next_number = std::max(next_number, row.number + 1);
-    if (const auto file = left.find(row.number); file != left.end()) {
+    to_.segments.use_number(row.number);
+    if (const auto file = found.find(row.number); file != found.end()) {
       file->second.newest_ns = row.newest_ns;
       file->second.kind = row.kind;  // also if its header is damaged
       continue;
     }
-    stats.missing_segments += 1;
-    if (const auto dropped = index.drop_segment(row.number); !dropped) return tl::unexpected(dropped.error());
+    to_.stats.missing_segments += 1;
+    const auto dropped = to_.index.drop_segment(row.number);
+    if (!dropped) return tl::unexpected(dropped.error());
   }
-  std::array<uint64_t, kLogKinds> newest = {};
-  for (auto& [number, row] : left) {
+  for (auto& [number, row] : found) {
     const uint64_t on_disk = std::exchange(row.size, indexed[number]);
     if (on_disk > row.size)
       if (const Status adopted = adopt(row); !adopted) return adopted;
     row.size = std::min(row.size, on_disk);  // shorter: the missing part is reported when it is read
-    left_bytes += row.size;
-    newest[row.kind == SegmentKind::kCondensed] = number;
   }
-  for (const uint64_t number : newest)
-    if (number != 0) go_on_in(left.at(number));
+  to_.segments.end_recovery();
   return {};
 }
 
 // Takes the frames after row.size, and advances row.size to their end.
-Status Archive::Impl::adopt(SegmentRow& row) {
-  auto reader = SegmentReader::open(files, options.folder, row.number);
+Status ArchiveRecovery::adopt(SegmentRow& row) {
+  auto reader = SegmentReader::open(to_.files, folder_, row.number);
   if (!reader) return tl::unexpected(reader.error());
   reader->accept_any_origin();
   const uint64_t begin = std::max<uint64_t>(row.size, kSegmentHeaderBytes);
@@ -97,25 +94,23 @@ Status Archive::Impl::adopt(SegmentRow& row) {
     const auto more = reader->next({});
     if (!more) return tl::unexpected(more.error());
     // Hosts resend uncommitted frames, so frames after a hole are not taken.
-    if (!*more || (!rebuilding && reader->damaged_bytes() > 0)) break;
+    if (!*more || (!rebuilding_ && reader->damaged_bytes() > 0)) break;
     if (!adopt_frame(*reader, row.number)) {
-      if (!rebuilding) break;
+      if (!rebuilding_) break;
       continue;
     }
     row.newest_ns = std::max(row.newest_ns, reader->frame().time_ns);
     end = reader->sound_end();
   }
-  stats.damaged_frames += reader->damaged_frames();
-  stats.cut_bytes += reader->size() - end;
+  to_.stats.damaged_frames += reader->damaged_frames();
+  to_.stats.cut_bytes += reader->size() - end;
   row.size = end;
-  // The data of a killed process may be in the page cache only.
-  const auto file = files.open(path(row.number), io::OpenFor::kAppend);
-  if (!file) return tl::unexpected(file.error());
-  if (const Status synced = (*file)->sync(); !synced) return synced;
-  if (const Status synced = files.sync_folder(options.folder); !synced) return synced;
-  unindexed.push_back(row);
-  if (const Status written = write_index(); !written) return written;
-  (void)committed();
+  if (const Status synced = to_.segments.sync_found(row); !synced) return synced;
+  const std::map<std::string, HostNote> hosts;
+  const Status written = to_.index.write({to_.logs.touched(), to_.segments.changes(), &hosts});
+  if (!written) return written;
+  to_.segments.indexed();
+  (void)to_.logs.committed();
   return {};
 }
 
@@ -136,51 +131,29 @@ struct OwnFrame : RecordSink {
 }  // namespace
 
 // False if the frame cannot follow the known ones.
-bool Archive::Impl::adopt_frame(const SegmentReader& reader, uint64_t segment) {
+bool ArchiveRecovery::adopt_frame(const SegmentReader& reader, uint64_t segment) {
   const FrameHeader& frame = reader.frame();
-  auto found = logs.find(frame.epoch);
+  ArchivedLog* log = to_.logs.find(frame.epoch);
   if (frame.kind == FrameKind::kOrigin) {
     OwnFrame own;
     if (!read_records(reader.content(), own)) return false;
-    if (!rebuilding && !own.follows(found == logs.end() ? 0 : found->second.sequence)) return false;
-    if (found == logs.end() && own.origin)
-      add_log({frame.epoch, own.origin->host, static_cast<LogKind>(own.origin->kind & 1)});
-    found = logs.find(frame.epoch);
+    if (!rebuilding_ && !own.follows(log ? log->sequence : 0)) return false;
+    if (!log && own.origin)
+      log = &to_.logs.add({frame.epoch, own.origin->host, static_cast<LogKind>(own.origin->kind & 1)});
   }
-  if (found == logs.end()) return false;
-  ArchivedLog& log = found->second;
-  if (!log.loaded) {
-    if (!index.load_streams(log)) return false;
-    streams_in_memory += log.streams.size();
-  }
+  if (!log || !to_.logs.load(*log, to_.index)) return false;
   if (frame.kind == FrameKind::kData) {
-    if (frame.sequence <= log.sequence) return true;  // a duplicate in the file
-    if (frame.sequence != log.sequence + 1 && !rebuilding) return false;
+    if (frame.sequence <= log->sequence) return true;  // a duplicate in the file
+    if (frame.sequence != log->sequence + 1 && !rebuilding_) return false;
   }
-  LogTaker taker({log, stats}, {segment, reader.frame_at()}, frame.kind);
+  LogTaker taker({*log, to_.stats}, {segment, reader.frame_at()}, frame.kind);
   if (frame.kind == FrameKind::kData) taker.note_lost(frame.sequence, frame.time_ns);
-  const size_t streams = log.streams.size();
-  if (!read_records(reader.content(), taker)) return false;
-  streams_in_memory += log.streams.size() - streams;
-  if (frame.kind == FrameKind::kData) log.sequence = frame.sequence;
-  log.parts[segment] += kFrameHeaderBytes + frame.stored_size;
-  touch(log);
-  stats.adopted_frames += 1;
+  if (!to_.logs.read(reader.content(), *log, taker)) return false;
+  if (frame.kind == FrameKind::kData) log->sequence = frame.sequence;
+  log->parts[segment] += kFrameHeaderBytes + frame.stored_size;
+  to_.logs.touch(*log);
+  to_.stats.adopted_frames += 1;
   return true;
-}
-
-// If this fails, the next frame starts a segment, and the torn part stays in place.
-void Archive::Impl::go_on_in(const SegmentRow& row) {
-  const SegmentRow newest = row;
-  auto reader = SegmentReader::open(files, options.folder, newest.number);
-  if (!reader || !reader->header() || reader->size() < newest.size) return;
-  auto file = files.open(path(newest.number), io::OpenFor::kAppend);
-  if (!file || (reader->size() != newest.size && !(*file)->truncate(newest.size))) return;
-  Lane& lane = lanes[newest.kind == SegmentKind::kCondensed];
-  lane.row = newest;
-  lane.handle = std::move(*file);
-  left_bytes -= newest.size;
-  left.erase(newest.number);
 }
 
 }  // namespace culprit::store

@@ -1,11 +1,12 @@
-// Segments of an archive: created, written, finished, deleted, and the handling of disk failures.
+#include "store/archive_segments.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/crash_point.h"
 #include "base/text.h"
-#include "store/archive_impl.h"
 
 namespace culprit::store {
 
@@ -22,189 +23,197 @@ constexpr uint64_t kDiskSlackBytes = 4 << 20;
 
 // ---- writing
 
-Status Archive::Impl::ensure_segment(Lane& lane, SegmentKind kind, TimeNs now) {
-  if (lane.handle) {
-    uint64_t room = options.max_bytes;
-    if (lane.end() >= kSegmentBytesMin && lane.end() < options.segment_bytes) {
-      const uint64_t bytes = left_bytes + lanes[0].row.size + lanes[1].row.size;
-      if (const auto disk = files.space(options.folder)) room = std::min(room, bytes + disk->free);
-    }
-    if (lane.end() < std::min(options.segment_bytes, std::max(room / kSegmentsMin, kSegmentBytesMin)))
+Status ArchiveSegments::ensure(LogKind kind, uint64_t epoch, TimeNs now) {
+  Lane& to = lane(kind);
+  if (to.handle) {
+    uint64_t room = options_.max_bytes;
+    if (to.end() >= kSegmentBytesMin && to.end() < options_.segment_bytes)
+      if (const auto disk = files_.space(options_.folder)) room = std::min(room, bytes() + disk->free);
+    if (to.end() < std::min(options_.segment_bytes, std::max(room / kSegmentsMin, kSegmentBytesMin)))
       return {};
-    if (const Status gone = leave_segment(lane); !gone) return gone;
+    if (const Status finished = finish(to); !finished) return finished;
   }
-  return begin_segment(lane, kind, now);
+  return begin(kind, epoch, now);
 }
 
-Status Archive::Impl::leave_segment(Lane& lane) {
-  if (const Status synced = sync(lane); !synced) return synced;
-  left[lane.row.number] = lane.row;
-  left_bytes += lane.row.size;
-  unindexed.push_back(lane.row);
-  lane = {};
+FramePlace ArchiveSegments::end(LogKind kind) const { return {lane(kind).row.number, lane(kind).end()}; }
+
+Status ArchiveSegments::finish(Lane& from) {
+  if (const Status synced = sync(from); !synced) return synced;
+  finished_[from.row.number] = from.row;
+  finished_bytes_ += from.row.size;
+  unindexed_.push_back(from.row);
+  from = {};
   return {};
 }
 
-Status Archive::Impl::begin_segment(Lane& lane, SegmentKind kind, TimeNs now) {
-  const uint64_t number = next_number;
-  auto file = files.open(path(number), io::OpenFor::kCreate);
+Status ArchiveSegments::begin(LogKind kind, uint64_t epoch, TimeNs now) {
+  const SegmentKind of = kind == LogKind::kEvidence ? SegmentKind::kEvidence : SegmentKind::kCondensed;
+  const uint64_t number = next_number_;
+  auto file = files_.open(path(number), io::OpenFor::kCreate);
   if (!file) return tl::unexpected(file.error());
-  const Status written = (*file)->append(encode(SegmentHeader{kSegmentVersion, epoch, number, now, kind}));
+  const Status written = (*file)->append(encode(SegmentHeader{kSegmentVersion, epoch, number, now, of}));
   if (!written) {
     file->reset();
-    if (!files.remove(path(number))) next_number += 1;
+    if (!files_.remove(path(number))) next_number_ += 1;
     return written;
   }
-  next_number += 1;
+  next_number_ += 1;
   crash_point("store.archive_segment_begun");
-  lane = {};
-  lane.row = {number, kSegmentHeaderBytes, kind, now};
-  lane.handle = std::move(*file);
-  lane.unsynced = lane.unindexed = true;
-  folder_changed = true;
+  Lane& to = lane(kind);
+  to = {};
+  to.row = {number, kSegmentHeaderBytes, of, now};
+  to.handle = std::move(*file);
+  to.unsynced = to.unindexed = true;
+  folder_changed_ = true;
   return {};
 }
 
-Status Archive::Impl::flush(Lane& lane) {
-  while (!lane.buffer.empty()) {
-    if (lane.tail_unknown)
-      if (const Status cut = lane.handle->truncate(lane.row.size); !cut) return cut;
-    lane.tail_unknown = true;
+Status ArchiveSegments::flush(Lane& to) {
+  while (!to.buffer.empty()) {
+    if (to.tail_unknown)
+      if (const Status cut = to.handle->truncate(to.row.size); !cut) return cut;
+    to.tail_unknown = true;
     Status written;
     if (detail::crash_point_armed) {  // a kill during a write leaves its first part
-      const std::string_view whole(lane.buffer);
-      written = lane.handle->append(whole.substr(0, whole.size() / 2));
+      const std::string_view whole(to.buffer);
+      written = to.handle->append(whole.substr(0, whole.size() / 2));
       crash_point("store.archive_mid_write");
-      if (written) written = lane.handle->append(whole.substr(whole.size() / 2));
+      if (written) written = to.handle->append(whole.substr(whole.size() / 2));
     } else {
-      written = lane.handle->append(lane.buffer);
+      written = to.handle->append(to.buffer);
     }
     if (!written) {
-      if (make_room_on_disk(lane.buffer.size())) continue;
-      return tl::unexpected(explained(written.error(), lane.buffer.size()));
+      if (make_room_(to.buffer.size())) continue;
+      return tl::unexpected(explained(written.error(), to.buffer.size()));
     }
-    lane.tail_unknown = false;
-    lane.row.size += lane.buffer.size();
-    lane.buffer.clear();
-    lane.unsynced = lane.unindexed = true;
+    to.tail_unknown = false;
+    to.row.size += to.buffer.size();
+    to.buffer.clear();
+    to.unsynced = to.unindexed = true;
     crash_point("store.archive_written");
   }
   return {};
 }
 
-Status Archive::Impl::sync(Lane& lane) {
-  if (!lane.handle) return {};
-  if (const Status written = flush(lane); !written) return written;
-  if (!lane.unsynced) return {};
+Status ArchiveSegments::sync(Lane& to) {
+  if (!to.handle) return {};
+  if (const Status written = flush(to); !written) return written;
+  if (!to.unsynced) return {};
   crash_point("store.archive_before_sync");
-  if (const Status synced = lane.handle->sync(); !synced) return synced;
-  lane.unsynced = false;
+  if (const Status synced = to.handle->sync(); !synced) return synced;
+  to.unsynced = false;
   return {};
 }
 
-Status Archive::Impl::sync_lanes() {
-  for (Lane& lane : lanes)
-    if (const Status synced = sync(lane); !synced) return synced;
-  if (!folder_changed) return {};
-  const Status synced = files.sync_folder(options.folder);
-  folder_changed = !synced;
+Status ArchiveSegments::sync() {
+  for (Lane& each : lanes_)
+    if (const Status synced = sync(each); !synced) return synced;
+  if (!folder_changed_) return {};
+  const Status synced = files_.sync_folder(options_.folder);
+  folder_changed_ = !synced;
   return synced;
+}
+
+// ---- the index
+
+std::vector<SegmentRow> ArchiveSegments::changes() const {
+  std::vector<SegmentRow> rows = unindexed_;
+  for (const Lane& each : lanes_)
+    if (each.handle && each.unindexed) rows.push_back(each.row);
+  return rows;
+}
+
+void ArchiveSegments::indexed() {
+  unindexed_.clear();
+  for (Lane& each : lanes_) each.unindexed = false;
 }
 
 // ---- making room
 
-// Of the finished, indexed segments.
-const SegmentRow* Archive::Impl::oldest(SegmentKind kind) const {
-  for (const auto& [number, row] : left) {
+size_t ArchiveSegments::size() const {
+  const auto open =
+      std::count_if(lanes_.begin(), lanes_.end(), [](const Lane& each) { return !!each.handle; });
+  return finished_.size() + static_cast<size_t>(open);
+}
+
+const SegmentRow* ArchiveSegments::oldest(SegmentKind kind) const {
+  for (const auto& [number, row] : finished_) {
     const auto same = [&](const SegmentRow& other) { return other.number == row.number; };
-    if (row.kind == kind && std::none_of(unindexed.begin(), unindexed.end(), same)) return &row;
+    if (row.kind == kind && std::none_of(unindexed_.begin(), unindexed_.end(), same)) return &row;
   }
   return nullptr;
 }
 
-// On a full disk the oldest segments are deleted, evidence first, as in a spool. Not if other programs
-// filled it: deleting would gain little, and the hosts still have their unsent frames. Returns whether any
-// was deleted.
-bool Archive::Impl::make_room_on_disk(uint64_t needed) {
-  const auto disk = files.space(options.folder);
-  if (!disk || disk->free >= needed + kDiskSlackBytes || left.size() < 2) return false;
-  if (left_bytes + lanes[0].row.size + lanes[1].row.size < disk->used / 2) return false;
+// Evidence first, as in a spool. Not if other programs filled the disk: deleting would gain little, and the
+// hosts still have their unsent frames.
+const SegmentRow* ArchiveSegments::oldest_on_full_disk(uint64_t needed) const {
+  const auto disk = files_.space(options_.folder);
+  if (!disk || disk->free >= needed + kDiskSlackBytes || finished_.size() < 2) return nullptr;
+  if (bytes() < disk->used / 2) return nullptr;
   const SegmentRow* row = oldest(SegmentKind::kEvidence);
-  if (row == nullptr) row = oldest(SegmentKind::kCondensed);
-  return row != nullptr && drop(row->number).has_value();
+  return row == nullptr ? oldest(SegmentKind::kCondensed) : row;
 }
 
 // The message of a full disk says whether this archive fills it.
-Error Archive::Impl::explained(Error error, uint64_t needed) const {
-  const auto disk = files.space(options.folder);
-  const uint64_t bytes = left_bytes + lanes[0].row.size + lanes[1].row.size;
-  if (!disk || disk->free >= needed + kDiskSlackBytes || bytes >= disk->used / 2) return error;
+Error ArchiveSegments::explained(Error error, uint64_t needed) const {
+  const auto disk = files_.space(options_.folder);
+  const uint64_t held = bytes();
+  if (!disk || disk->free >= needed + kDiskSlackBytes || held >= disk->used / 2) return error;
   error.text += fmt::format(
       "; others fill this disk: the archive holds {} of {} in use, and drops nothing "
       "for them",
-      format_bytes(bytes), format_bytes(disk->used));
+      format_bytes(held), format_bytes(disk->used));
   return error;
 }
 
-// Deletes the file before its row: the next start recognises a row without a file, but would take a file
-// without a row for uncommitted data.
-Status Archive::Impl::drop(uint64_t number) {
-  crash_point("store.archive_before_drop");
-  const Status removed = files.remove(path(number));
-  if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
-  crash_point("store.archive_file_dropped");
-  const auto dropped = index.drop_segment(number);
-  if (!dropped) return tl::unexpected(dropped.error());
-  folder_changed = true;
-  for (const uint64_t key : dropped->epochs) {
-    const auto found = logs.find(key);
-    if (found == logs.end() || found->second.touched) continue;
-    streams_in_memory -= std::min(streams_in_memory, found->second.streams.size());
-    found->second.streams.clear();
-    found->second.text_bytes = 0;
-    found->second.loaded = false;
-  }
-  for (const uint64_t key : dropped->gone) {
-    const auto found = logs.find(key);
-    if (found == logs.end()) continue;
-    if (found->second.touched) {
-      found->second.in_index = false;  // it must be loaded again
-      continue;
-    }
-    std::erase(of_host[found->second.origin.host], key);
-    logs.erase(found);
-  }
-  if (const auto row = left.find(number); row != left.end()) {
-    stats.dropped_segments += 1;
-    stats.dropped_bytes += row->second.size;
-    left_bytes -= row->second.size;
-    left.erase(row);
-  }
-  crash_point("store.archive_dropped");
+Status ArchiveSegments::remove_file(uint64_t number) {
+  Status removed = files_.remove(path(number));
+  if (!removed && removed.error().code == ErrorCode::kNotFound) return {};
+  return removed;
+}
+
+std::optional<uint64_t> ArchiveSegments::forget(uint64_t number) {
+  folder_changed_ = true;
+  const auto row = finished_.find(number);
+  if (row == finished_.end()) return std::nullopt;
+  const uint64_t size = row->second.size;
+  finished_bytes_ -= size;
+  finished_.erase(row);
+  return size;
+}
+
+// ---- recovery
+
+Status ArchiveSegments::sync_found(const SegmentRow& row) {
+  const auto file = files_.open(path(row.number), io::OpenFor::kAppend);
+  if (!file) return tl::unexpected(file.error());
+  if (const Status synced = (*file)->sync(); !synced) return synced;
+  if (const Status synced = files_.sync_folder(options_.folder); !synced) return synced;
+  unindexed_.push_back(row);
   return {};
 }
 
-Status Archive::Impl::retain(const std::vector<std::string>& running, TimeNs now) {
-  const auto bytes = [&] { return left_bytes + lanes[0].row.size + lanes[1].row.size; };
-  for (const SegmentKind kind : {SegmentKind::kEvidence, SegmentKind::kCondensed})
-    while (bytes() > options.max_bytes) {
-      const SegmentRow* row = oldest(kind);
-      if (row == nullptr) break;
-      if (const Status dropped = drop(row->number); !dropped) return note(dropped, now);
-    }
-  if (options.max_age_ns <= 0) return {};
-  const TimeNs before = now - options.max_age_ns;
-  const std::map<uint64_t, SegmentRow> looked_at = left;
-  for (const auto& [number, row] : looked_at) {
-    if (row.newest_ns == kNoTime || row.newest_ns >= before) continue;
-    if (row.kind == SegmentKind::kCondensed) {
-      const auto needed = index.holds_jobs(number, running);
-      if (!needed) return tl::unexpected(needed.error());
-      if (*needed) continue;
-    }
-    if (const Status dropped = drop(number); !dropped) return note(dropped, now);
+void ArchiveSegments::end_recovery() {
+  std::array<uint64_t, kLogKinds> newest = {};
+  for (const auto& [number, row] : finished_) {
+    finished_bytes_ += row.size;
+    newest[row.kind == SegmentKind::kCondensed] = number;
   }
-  return index.forget_hosts(before);
+  for (const uint64_t number : newest)
+    if (number != 0) reopen(SegmentRow(finished_.at(number)));
+}
+
+void ArchiveSegments::reopen(const SegmentRow& newest) {
+  auto reader = SegmentReader::open(files_, options_.folder, newest.number);
+  if (!reader || !reader->header() || reader->size() < newest.size) return;
+  auto file = files_.open(path(newest.number), io::OpenFor::kAppend);
+  if (!file || (reader->size() != newest.size && !(*file)->truncate(newest.size))) return;
+  Lane& to = lanes_[newest.kind == SegmentKind::kCondensed];
+  to.row = newest;
+  to.handle = std::move(*file);
+  finished_bytes_ -= newest.size;
+  finished_.erase(newest.number);
 }
 
 }  // namespace culprit::store

@@ -1,56 +1,34 @@
 #include "store/spool.h"
 
 #include <fmt/format.h>
-#include <zstd.h>
 
 #include <algorithm>
 
 #include "base/check.h"
 #include "base/crash_point.h"
-#include "base/hash.h"
-#include "base/limits.h"
 
 namespace culprit::store {
 
 namespace {
 
-// Content at which a frame is packed. Larger ones compress little better (zstd's window at level 1 is 512
-// KiB), and a damaged frame costs this much evidence.
-constexpr size_t kFrameBytes = 512 << 10;
-// Shortest match: lines repeat in long parts. Without short matches frames are 1 % smaller and 3 % faster.
-constexpr int kMinMatch = 7;
-// Hash table size: the table and the text then fit the first-level cache, for 7 % less time and 1.5 % larger
-// frames.
-constexpr int kHashLog = 13;
 // Bytes that wait while the disk fails: a packed frame and the current one.
 constexpr size_t kPendingBytes = kFrameRawMax;
 static_assert(kBatchBytes + kFrameBytes <= kPendingBytes);
+// Bytes of a checkpoint before packing: 5,000 sources.
+constexpr size_t kCheckpointPartBytes = 1 << 20;
+// A full spool has at least this many segments, so that a deletion removes an eighth and not all.
+constexpr uint64_t kSegmentsMin = 8;
+constexpr uint64_t kSegmentBytesMin = 64 << 10;
+// Free space, besides the write itself, below which a disk counts as full: file systems reserve some.
+constexpr uint64_t kDiskSlackBytes = 1 << 20;
 
 }  // namespace
 
-struct Spool::Packer {
-  ZSTD_CCtx* context = ZSTD_createCCtx();
-  std::unique_ptr<char[]> place;  // output of zstd: a string would be zeroed for each frame
-  size_t size = 0;
-  ~Packer() { ZSTD_freeCCtx(context); }
-
-  char* place_for(size_t bound) {
-    // Releases the memory of a frame that waited for the disk.
-    if (size < bound || size > 4 * kFrameBytes) {
-      size = std::max(bound, ZSTD_COMPRESSBOUND(kFrameBytes + limits::kPieceBytes));
-      place.reset();
-      place = std::make_unique_for_overwrite<char[]>(size);
-    }
-    return place.get();
-  }
-};
-
 Spool::Spool(io::Files& files, SpoolOptions options)
-    : files_(files), options_(std::move(options)), packer_(std::make_unique<Packer>()) {
-  ZSTD_CCtx_setParameter(packer_->context, ZSTD_c_compressionLevel, options_.level);
-  ZSTD_CCtx_setParameter(packer_->context, ZSTD_c_minMatch, kMinMatch);
-  ZSTD_CCtx_setParameter(packer_->context, ZSTD_c_hashLog, kHashLog);
-}
+    : files_(files),
+      options_(std::move(options)),
+      packer_(options_.folder, options_.level),
+      segments_(files, options_.folder) {}
 
 Spool::~Spool() = default;
 
@@ -60,44 +38,17 @@ Result<std::unique_ptr<Spool>> Spool::open(io::Files& files, SpoolOptions option
   return spool;
 }
 
-// ---- streams
-
-KeptStream Spool::kept(const Stream& s) const {
-  return {{s.info, s.committed.size, s.committed.place, s.committed.ended, s.committed.past}, s.first_offset};
-}
-
-std::vector<KeptStream> Spool::streams() const {
-  std::vector<KeptStream> found;
-  for (const auto& [id, stream] : streams_)
-    if (stream.declared) found.push_back(kept(stream));
-  return found;
-}
-
-std::vector<StreamState> Spool::appended() const {
-  std::vector<StreamState> found;
-  for (const auto& [id, s] : streams_)
-    found.push_back({s.info, s.appended.size, s.appended.place, s.appended.ended, s.appended.past});
-  return found;
-}
-
-std::vector<KeptStream> Spool::streams_of(const std::string& job, const std::string& path) const {
-  std::vector<KeptStream> found;
-  for (const auto& [id, s] : streams_) {
-    const bool of_host = s.info.kind == OriginKind::kKernel || s.info.kind == OriginKind::kDump;
-    const bool of_job = s.info.job == job || (s.info.job.empty() && of_host);
-    if (s.declared && of_job && (path.empty() || s.info.path == path)) found.push_back(kept(s));
-  }
-  return found;
-}
+// ---- state
 
 SpoolStats Spool::stats() const {
   SpoolStats stats = stats_;
-  stats.bytes = bytes_;
-  stats.segments = segments_.size();
+  const auto& segments = segments_.all();
+  stats.bytes = segments_.bytes();
+  stats.segments = segments.size();
   stats.pending_bytes = raw_.size() + ready_.size();
-  for (size_t i = 0; options_.hold && i < segments_.size(); ++i) {
-    const Segment& segment = segments_[i];
-    const uint64_t last = i + 1 < segments_.size() ? segments_[i + 1].before : written_sequence_;
+  for (size_t i = 0; options_.hold && i < segments.size(); ++i) {
+    const auto& segment = segments[i];
+    const uint64_t last = i + 1 < segments.size() ? segments[i + 1].before : written_sequence_;
     if (last <= acknowledged_ || last <= segment.before) continue;
     const double share = static_cast<double>(last - std::max(acknowledged_, segment.before)) /
                          static_cast<double>(last - segment.before);
@@ -107,7 +58,7 @@ SpoolStats Spool::stats() const {
 }
 
 uint64_t Spool::first_sequence() const {
-  return (segments_.empty() ? written_sequence_ : segments_.front().before) + 1;
+  return (segments_.all().empty() ? written_sequence_ : segments_.all().front().before) + 1;
 }
 
 void Spool::retain_after(uint64_t acknowledged) { acknowledged_ = std::max(acknowledged_, acknowledged); }
@@ -142,75 +93,27 @@ Status Spool::append(const PieceBatch& batch, TimeNs now) {
     const Status written = write_pending(now);
     if (!written && raw_.size() + size > kPendingBytes) return written;
   }
-  if (const Status declared = declare(batch); !declared) return declared;
-  if (const Status checked = check_pieces(batch); !checked) {
-    for (const StreamInfo& stream : batch.opened) streams_.erase(stream.id);
-    return checked;
-  }
-  advance_streams(batch, now);
+  if (streams_.size() + batch.opened.size() > kStreamsMax)
+    return fail(ErrorCode::kLimit,
+                fmt::format("{}: more than {} sources at a time", options_.folder, kStreamsMax));
+  if (const Status declared = streams_.declare(batch); !declared) return declared;
+  add_to_frame(batch, now);
   crash_point("store.after_append");
   return {};
 }
 
-Status Spool::declare(const PieceBatch& batch) {
-  if (streams_.size() + batch.opened.size() > kStreamsMax)
-    return fail(ErrorCode::kLimit,
-                fmt::format("{}: more than {} sources at a time", options_.folder, kStreamsMax));
-  for (size_t i = 0; i < batch.opened.size(); ++i) {
-    const StreamInfo& info = batch.opened[i];
-    if (info.id != kNoStream) {
-      const auto [at, fresh] = streams_.try_emplace(info.id);
-      if (fresh) {
-        at->second.info = info;
-        continue;
-      }
-    }
-    for (size_t k = 0; k < i; ++k) streams_.erase(batch.opened[k].id);
-    return fail(ErrorCode::kInvalid,
-                fmt::format("stream {}, {}: it was declared before", info.id, info.path));
-  }
-  return {};
-}
-
-Status Spool::check_pieces(const PieceBatch& batch) {
-  batches_ += 1;
-  for (const Piece& piece : batch.pieces) {
-    const auto found = streams_.find(piece.stream);
-    if (found == streams_.end())
-      return fail(ErrorCode::kInvalid, fmt::format("stream {}: it was never declared", piece.stream));
-    Stream& stream = found->second;
-    if (stream.check_batch != batches_) stream.check_size = stream.appended.size;
-    stream.check_batch = batches_;
-    if (piece.offset != stream.check_size)
-      return fail(ErrorCode::kInvalid,
-                  fmt::format("stream {}, {}: a piece at {} cannot follow byte {}", piece.stream,
-                              stream.info.path, piece.offset, stream.check_size));
-    stream.check_size += piece.bytes.size();
-  }
-  return {};
-}
-
-void Spool::advance_streams(const PieceBatch& batch, TimeNs now) {
-  const auto touch = [this](Stream& stream) {
-    raw_mask_ |= stream_bit(stream.info.id);
-    if (!std::exchange(stream.touched, true)) touched_.push_back(stream.info.id);
-  };
+void Spool::add_to_frame(const PieceBatch& batch, TimeNs now) {
   for (const StreamInfo& info : batch.opened) {
     put_stream(raw_, info);
     raw_declares_ = true;
-    touch(streams_.at(info.id));
-    StreamId next = next_id_.load(std::memory_order_relaxed);
-    while (next <= info.id && !next_id_.compare_exchange_weak(next, info.id + 1)) {
-    }
+    raw_mask_ |= stream_bit(info.id);
+    streams_.open(info);
   }
   for (const Piece& piece : batch.pieces) {
-    Stream& stream = streams_.at(piece.stream);
     put_piece(raw_, piece);
+    raw_mask_ |= stream_bit(piece.stream);
     stats_.raw_bytes += piece.bytes.size();
-    const uint64_t size = stream.appended.size;
-    advance(stream.appended, piece, stream.info.kind, piece.bytes.size());
-    CULPRIT_CHECK(stream.appended.size >= size);
-    touch(stream);
+    streams_.append(piece);
     // The failure is recorded; the batch is taken and waits.
     if (!batch.whole && raw_.size() >= kFrameBytes && stats_.failing_since_ns == kNoTime)
       (void)write_pending(now);
@@ -222,15 +125,8 @@ void Spool::advance_streams(const PieceBatch& batch, TimeNs now) {
 Result<std::vector<CommittedOffset>> Spool::commit(TimeNs now) {
   CULPRIT_CHECK(owner_.here());
   if (const Status written = write_pending(now); !written) return tl::unexpected(written.error());
-  std::vector<CommittedOffset> moved;
-  for (const StreamId id : moved_) {
-    const auto found = streams_.find(id);
-    if (found == streams_.end()) continue;
-    found->second.moved = false;
-    moved.push_back({id, found->second.committed.size});
-  }
-  moved_.clear();
-  forget_streams();
+  std::vector<CommittedOffset> moved = streams_.drain_moved();
+  stats_.forgotten_streams += streams_.forget();
   return moved;
 }
 
@@ -241,42 +137,20 @@ Status Spool::write_pending(TimeNs now) {
   return write_ready(now);
 }
 
-// Appends header and payload to `out`; `raw` is at most kFrameRawMax.
-Status Spool::pack(FrameHeader& header, std::string_view raw, std::string& out) {
-  const size_t bound = ZSTD_compressBound(raw.size());
-  char* const place = packer_->place_for(bound);
-  const size_t size = ZSTD_compress2(packer_->context, place, bound, raw.data(), raw.size());
-  if (ZSTD_isError(size))
-    return fail(ErrorCode::kIo, fmt::format("{}: zstd: {}", options_.folder, ZSTD_getErrorName(size)));
-  CULPRIT_CHECK(raw.size() <= kFrameRawMax);
-  header.raw_size = static_cast<uint32_t>(raw.size());
-  header.stored_size = static_cast<uint32_t>(size);
-  header.epoch = epoch_;
-  header.payload_hash = hash64({place, size});
-  out += encode(header);
-  out.append(place, size);
-  return {};
-}
-
 Status Spool::pack_pending(TimeNs now) {
   ready_header_ = {};
+  ready_header_.epoch = epoch_;
   ready_header_.sequence = sequence_ + 1;
   ready_header_.time_ns = now;
   ready_header_.stream_mask = raw_mask_;
   ready_header_.declares = raw_declares_;
-  if (const Status packed = pack(ready_header_, raw_, ready_); !packed) return packed;
+  if (const Status packed = packer_.pack(ready_header_, raw_, ready_); !packed) return packed;
   sequence_ += 1;
   raw_.clear();
   if (raw_.capacity() > 4 * kFrameBytes) raw_.shrink_to_fit();  // it had waited for the disk
   raw_mask_ = 0;
   raw_declares_ = false;
-  ready_marks_.clear();
-  for (const StreamId id : touched_) {
-    Stream& stream = streams_.at(id);
-    stream.touched = false;
-    ready_marks_.push_back({id, stream.appended});
-  }
-  touched_.clear();
+  ready_marks_ = streams_.end_frame();
   return {};
 }
 
@@ -292,22 +166,14 @@ Status Spool::write_ready(TimeNs now) {
 Status Spool::try_write_ready(TimeNs now) {
   if (const Status there = ensure_segment(now); !there) return there;
   if (const Status room = room_for(ready_.size()); !room) return room;
-  CULPRIT_CHECK(!segments_.empty() && ready_.size() >= kFrameHeaderBytes);
-  ready_header_.segment = segments_.back().number;
+  CULPRIT_CHECK(segments_.is_open() && ready_.size() >= kFrameHeaderBytes);
+  ready_header_.segment = segments_.all().back().number;
   ready_.replace(0, kFrameHeaderBytes, encode(ready_header_));
-  return append_frame();
+  return segments_.append(ready_);
 }
 
 void Spool::ready_stands() {
-  for (const Mark& mark : ready_marks_) {
-    const auto found = streams_.find(mark.stream);
-    if (found == streams_.end()) continue;
-    Stream& stream = found->second;
-    CULPRIT_CHECK(mark.position.size >= stream.committed.size);
-    stream.committed = mark.position;
-    stream.declared = true;
-    if (!std::exchange(stream.moved, true)) moved_.push_back(mark.stream);
-  }
+  streams_.commit(ready_marks_);
   ready_marks_.clear();
   CULPRIT_CHECK(ready_header_.sequence > written_sequence_);
   written_sequence_ = ready_header_.sequence;
@@ -315,6 +181,112 @@ void Spool::ready_stands() {
   stats_.stored_bytes += ready_.size();
   ready_.clear();
   if (ready_.capacity() > 4 * kFrameBytes) ready_.shrink_to_fit();
+}
+
+// ---- segments
+
+void Spool::choose_segment_bytes() {
+  uint64_t room = options_.max_bytes;
+  if (const auto disk = files_.space(options_.folder)) room = std::min(room, segments_.bytes() + disk->free);
+  segment_bytes_ = std::min(options_.segment_bytes, std::max(room / kSegmentsMin, kSegmentBytesMin));
+}
+
+Status Spool::ensure_segment(TimeNs now) {
+  segments_.mend_tail();
+  if (segments_.is_open()) {
+    if (segments_.all().back().size - checkpoint_end_ < segment_bytes_) return {};
+    if (const Status finished = segments_.finish(); !finished) (void)note(finished, now);
+  }
+  return begin_segment(now);
+}
+
+Status Spool::begin_segment(TimeNs now) {
+  choose_segment_bytes();
+  const uint64_t number = segments_.next_number();
+  const auto bytes = checkpoint(number, now);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (const Status room = room_for(bytes->size() + kSegmentHeaderBytes); !room) return room;
+  const Status begun = segments_.begin({kSegmentVersion, epoch_, number, now}, *bytes, written_sequence_);
+  if (begun) checkpoint_end_ = kSegmentHeaderBytes + bytes->size();
+  return begun;
+}
+
+// The positions of all sources, so that a segment is readable without earlier ones.
+Result<std::string> Spool::checkpoint(uint64_t number, TimeNs now) {
+  FrameHeader header;
+  header.epoch = epoch_;
+  header.segment = number;
+  header.sequence = written_sequence_;
+  header.time_ns = now;
+  header.stream_mask = ~uint64_t{0};
+  header.declares = true;
+  std::string out, raw;
+  if (options_.hold) put_acknowledged(raw, acknowledged_);
+  const auto count = streams_.put_committed(raw, [&]() -> Status {
+    if (raw.size() < kCheckpointPartBytes) return {};
+    header.kind = FrameKind::kCheckpointPart;
+    if (Status packed = packer_.pack(header, raw, out); !packed) return packed;
+    raw.clear();
+    return {};
+  });
+  if (!count) return tl::unexpected(count.error());
+  put_checkpoint(raw, streams_.next_id(), *count);
+  header.kind = FrameKind::kCheckpointEnd;
+  if (const Status packed = packer_.pack(header, raw, out); !packed) return tl::unexpected(packed.error());
+  return out;
+}
+
+Status Spool::sync() {
+  crash_point("store.before_sync");
+  Status synced = segments_.sync();
+  if (synced) {
+    synced_sequence_ = written_sequence_;
+  } else {
+    stats_.failures += 1;
+    stats_.last_error = synced.error().text;
+  }
+  return synced;
+}
+
+// ---- making room
+
+// Keeps the spool within its limit. If nothing can be deleted, it exceeds the limit by the current write; an
+// error if unacknowledged frames take the space.
+Status Spool::room_for(uint64_t needed) {
+  while (segments_.bytes() + needed > options_.max_bytes && segments_.all().size() > 1)
+    if (!drop_oldest()) break;
+  stats_.full = segments_.bytes() + needed > options_.max_bytes && oldest_is_held();
+  if (!stats_.full) return {};
+  return fail(ErrorCode::kLimit, fmt::format("{}: its {} bytes are full of what the collector has not yet",
+                                             options_.folder, options_.max_bytes));
+}
+
+bool Spool::oldest_is_held() const {
+  return options_.hold && segments_.all().size() > 1 && segments_.all()[1].before > acknowledged_;
+}
+
+// On a full disk the oldest segments are deleted for new evidence, down to one finished segment. Returns
+// whether there is room now.
+bool Spool::make_room_on_disk(uint64_t needed) {
+  if (segments_.all().size() <= 2) return false;
+  const auto disk = files_.space(options_.folder);
+  return disk && disk->free < needed + kDiskSlackBytes && drop_oldest();
+}
+
+bool Spool::drop_oldest() {
+  if (oldest_is_held()) return false;
+  crash_point("store.before_trim");
+  const uint64_t size = segments_.all().front().size;
+  if (const Status removed = segments_.drop_oldest(); !removed) {
+    stats_.failures += 1;
+    stats_.last_error = removed.error().text;
+    return false;
+  }
+  stats_.dropped_segments += 1;
+  stats_.dropped_bytes += size;
+  crash_point("store.after_trim");
+  note_first_offsets();
+  return true;
 }
 
 }  // namespace culprit::store

@@ -12,9 +12,7 @@
 // clock, waits only for the disk, and never deletes data that it cannot read.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,9 +23,12 @@
 #include "base/time.h"
 #include "io/files.h"
 #include "model/piece.h"
+#include "store/frame_packer.h"
 #include "store/kept.h"
 #include "store/record.h"
 #include "store/segment.h"
+#include "store/spool_segments.h"
+#include "store/spool_streams.h"
 
 namespace culprit::store {
 
@@ -62,13 +63,6 @@ struct SpoolStats {
   std::string last_error;
 };
 
-struct CommittedOffset {
-  StreamId stream = kNoStream;
-  uint64_t offset = 0;  // of the evidence: all bytes before it are committed
-};
-
-// Known sources at a time. At most 100,000 files are watched; 200 bytes each.
-constexpr size_t kStreamsMax = 131'072;
 // Bytes of one batch: it may wait in memory as one frame while the disk fails.
 constexpr size_t kBatchBytes = 6 << 20;
 
@@ -83,15 +77,17 @@ class Spool {
   Spool& operator=(const Spool&) = delete;
 
   // The stored sources, by id, as of the last commit; ended ones as long as evidence of them exists.
-  std::vector<KeptStream> streams() const;
+  std::vector<KeptStream> streams() const { return streams_.kept(); }
   // The same streams and those waiting for a commit, at their positions after append(): this process's
   // sources continue there.
-  std::vector<StreamState> appended() const;
+  std::vector<StreamState> appended() const { return streams_.appended(); }
   // Streams of a job, with the kernel's and with dumps without a job, which may belong to any job; or of one
   // path of it, if given.
-  std::vector<KeptStream> streams_of(const std::string& job, const std::string& path = {}) const;
+  std::vector<KeptStream> streams_of(const std::string& job, const std::string& path = {}) const {
+    return streams_.kept_of(job, path);
+  }
   // An id that no stream of this spool has had. Any thread.
-  StreamId allocate() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+  StreamId allocate() { return streams_.allocate(); }
 
   // Takes the whole batch or, on an error, nothing: retry later. Permanent errors (kInvalid): a piece that
   // does not begin at the end of its stream, a piece of an undeclared stream, a batch above kBatchBytes.
@@ -122,91 +118,52 @@ class Spool {
   void raise_sequence(uint64_t sequence);
 
  private:
-  struct Stream {
-    StreamInfo info;
-    Position committed, appended;
-    uint64_t first_offset = 0;
-    bool declared = false;                     // declared in a committed frame
-    bool touched = false;                      // by the current frame
-    bool moved = false;                        // is in moved_
-    uint64_t check_size = 0, check_batch = 0;  // check_pieces: required start of the batch's next piece
-  };
-  struct Segment {
-    uint64_t number = 0, size = 0;
-    uint64_t before = 0;  // sequence of the last frame in earlier segments
-  };
-  struct Mark {
-    StreamId stream;
-    Position position;
-  };
-  struct Packer;  // zstd's context
   class Recovery;
 
   Spool(io::Files& files, SpoolOptions options);
   // spool_recover.cc
   Status recover(TimeNs now);
   Status look_at_segments();
-  Result<std::optional<size_t>> newest_checkpoint() const;
   Status read_segment(Recovery& recovery, size_t which);
   Status note_sequences();
-  void go_on_in_newest(uint64_t sound_end);
   void note_first_offsets();
   // spool.cc
-  Status declare(const PieceBatch& batch);
-  Status check_pieces(const PieceBatch& batch);
-  void advance_streams(const PieceBatch& batch, TimeNs now);
+  void add_to_frame(const PieceBatch& batch, TimeNs now);
   Status write_pending(TimeNs now);
-  Status pack(FrameHeader& header, std::string_view raw, std::string& out);
   Status pack_pending(TimeNs now);
   Status write_ready(TimeNs now);
   Status try_write_ready(TimeNs now);
   void ready_stands();
-  KeptStream kept(const Stream& stream) const;
-  // spool_segments.cc
   Status ensure_segment(TimeNs now);
-  void mend_tail();
   Status begin_segment(TimeNs now);
   Result<std::string> checkpoint(uint64_t number, TimeNs now);
-  Status append_frame();
-  void make_room(uint64_t needed);
   bool make_room_on_disk(uint64_t needed);
   Status room_for(uint64_t needed);
   bool drop_oldest();
   bool oldest_is_held() const;
-  Status sync_left();
-  void forget_streams();
   void choose_segment_bytes();
   Status note(Status status, TimeNs now);
 
   io::Files& files_;
   const SpoolOptions options_;
-  std::unique_ptr<Packer> packer_;
-  std::atomic<StreamId> next_id_ = 0;
-  std::map<StreamId, Stream> streams_;
-  uint64_t batches_ = 0;
+  FramePacker packer_;
+  SpoolStreams streams_;
+  SpoolSegments segments_;
 
   uint64_t epoch_ = 0;
-  std::vector<Segment> segments_;  // by number; the last is being written while handle_ is set
-  std::unique_ptr<io::FileHandle> handle_;
   uint64_t segment_bytes_ = 0;   // as in options_, or less on a small disk
   uint64_t checkpoint_end_ = 0;  // in the segment being written
-  uint64_t bytes_ = 0;           // of all segments
-  bool tail_unknown_ = false;    // a write failed: the file's content after the last frame is unknown
-  bool folder_changed_ = false;  // since the last sync
 
   uint64_t sequence_ = 0, written_sequence_ = 0;  // of the last packed frame, and of the last written one
   uint64_t synced_sequence_ = 0, acknowledged_ = 0;
-  std::vector<uint64_t> unsynced_;  // finished segments whose sync failed
-  std::string raw_;                 // the current frame
+  std::string raw_;  // the current frame
   uint64_t raw_mask_ = 0;
   bool raw_declares_ = false;
-  std::vector<StreamId> touched_;  // by the current frame
   // A packed frame. Retries write the same bytes, so that a duplicate on disk after a failed write has the
   // same number.
   std::string ready_;
   FrameHeader ready_header_;
-  std::vector<Mark> ready_marks_;  // positions after it
-  std::vector<StreamId> moved_;    // committed, not yet returned by commit()
+  std::vector<SpoolStreams::Mark> ready_marks_;  // positions after it
   SpoolStats stats_;
   ThreadOwner owner_;
 };

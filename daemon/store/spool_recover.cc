@@ -11,35 +11,36 @@
 
 namespace culprit::store {
 
+namespace {
+
+// The newest segment that is readable without earlier ones, and can be continued.
+Result<std::optional<size_t>> newest_checkpoint(io::Files& files, const std::string& folder,
+                                                const SpoolSegments& segments, uint64_t epoch) {
+  for (size_t i = segments.all().size(); i-- > 0;) {
+    auto reader = SegmentReader::open(files, folder, segments.all()[i].number);
+    if (!reader) return tl::unexpected(reader.error());
+    const auto checkpoint = read_checkpoint(*reader, epoch);
+    if (!checkpoint) return tl::unexpected(checkpoint.error());
+    if (checkpoint->complete && reader->header()) return std::optional(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 // Applies records to the streams, in order.
 class Spool::Recovery : public RecordSink {
  public:
   explicit Recovery(Spool& spool) : spool_(spool) {}
-  void on_stream(const StreamInfo& info) override {
-    Stream& stream = spool_.streams_[info.id];
-    stream.info = info;
-    stream.declared = true;
-    raise_next_id(info.id + 1);
-  }
+  void on_stream(const StreamInfo& info) override { spool_.streams_.recover(info); }
   void on_piece(const Piece& piece, std::string_view bytes) override {
-    const auto found = spool_.streams_.find(piece.stream);
-    if (found == spool_.streams_.end()) {
-      // The frame that declared it is damaged. It is not accessible, but its id must not be used again.
-      return raise_next_id(piece.stream + 1);
-    }
-    advance(found->second.committed, piece, found->second.info.kind, bytes.size());
+    spool_.streams_.recover(piece, bytes);
   }
-  void on_position(StreamId id, const Position& position) override {
-    if (const auto found = spool_.streams_.find(id); found != spool_.streams_.end())
-      found->second.committed = position;
-  }
+  void on_position(StreamId id, const Position& position) override { spool_.streams_.recover(id, position); }
   void on_acknowledged(uint64_t sequence) override { spool_.retain_after(sequence); }
-  void on_checkpoint(StreamId next_id, uint32_t) override { raise_next_id(next_id); }
+  void on_checkpoint(StreamId next_id, uint32_t) override { spool_.streams_.recover_next_id(next_id); }
 
  private:
-  void raise_next_id(StreamId at_least) {
-    if (at_least != kNoStream && spool_.next_id_ < at_least) spool_.next_id_ = at_least;
-  }
   Spool& spool_;
 };
 
@@ -47,22 +48,21 @@ Status Spool::recover(TimeNs) {
   if (const Status made = files_.make_folder(options_.folder); !made) return made;
   if (const Status seen = look_at_segments(); !seen) return seen;
   choose_segment_bytes();
-  if (segments_.empty()) return {};
-  const auto first = newest_checkpoint();
+  if (segments_.all().empty()) return {};
+  const auto first = newest_checkpoint(files_, options_.folder, segments_, epoch_);
   if (!first) return tl::unexpected(first.error());
   Recovery recovery(*this);
-  const size_t newest = segments_.size() - 1;
+  const size_t newest = segments_.all().size() - 1;
   for (size_t i = first->value_or(0); i <= newest; ++i)
     if (const Status read = read_segment(recovery, i); !read) return read;
   // Otherwise, or if this fails, the next frame starts a segment, and the torn part stays in place.
-  if (*first == newest) go_on_in_newest(segments_.back().size - stats_.cut_bytes);
-  for (auto& [id, stream] : streams_) stream.appended = stream.committed;
+  if (*first == newest) segments_.reopen_newest(segments_.all().back().size - stats_.cut_bytes);
+  streams_.end_recovery();
   written_sequence_ = sequence_;
   note_first_offsets();
   if (!options_.hold) return {};
-  // Data of a killed process may be in the page cache only: it must be synced before it is sent.
-  for (const Segment& segment : segments_) unsynced_.push_back(segment.number);
-  folder_changed_ = true;
+  // Data must be synced before it is sent.
+  segments_.distrust_all();
   (void)sync();
   return note_sequences();
 }
@@ -70,12 +70,13 @@ Status Spool::recover(TimeNs) {
 // If a segment has no sound frame, the value of the next one counts.
 Status Spool::note_sequences() {
   uint64_t before = written_sequence_;
-  for (size_t i = segments_.size(); i-- > 0;) {
-    auto reader = SegmentReader::open(files_, options_.folder, segments_[i].number);
+  for (size_t i = segments_.all().size(); i-- > 0;) {
+    auto reader = SegmentReader::open(files_, options_.folder, segments_.all()[i].number);
     if (!reader) return tl::unexpected(reader.error());
     const auto reported = sequence_before(*reader, epoch_);
     if (!reported) return tl::unexpected(reported.error());
-    segments_[i].before = before = reported->value_or(before);
+    before = reported->value_or(before);
+    segments_.set_before(i, before);
   }
   return {};
 }
@@ -95,8 +96,7 @@ Status Spool::look_at_segments() {
     const auto epoch = reader->epoch();
     if (!epoch) return tl::unexpected(epoch.error());
     if (*epoch) epoch_ = **epoch;
-    segments_.push_back({number, reader->size(), 0});
-    bytes_ += reader->size();
+    segments_.add_found({number, reader->size(), 0});
   }
   if (epoch_ == 0) epoch_ = options_.new_epoch;
   while (epoch_ == 0) {
@@ -106,20 +106,8 @@ Status Spool::look_at_segments() {
   return {};
 }
 
-// The newest segment that is readable without earlier ones, and can be continued.
-Result<std::optional<size_t>> Spool::newest_checkpoint() const {
-  for (size_t i = segments_.size(); i-- > 0;) {
-    auto reader = SegmentReader::open(files_, options_.folder, segments_[i].number);
-    if (!reader) return tl::unexpected(reader.error());
-    const auto checkpoint = read_checkpoint(*reader, epoch_);
-    if (!checkpoint) return tl::unexpected(checkpoint.error());
-    if (checkpoint->complete && reader->header()) return std::optional(i);
-  }
-  return std::nullopt;
-}
-
 Status Spool::read_segment(Recovery& recovery, size_t which) {
-  auto reader = SegmentReader::open(files_, options_.folder, segments_[which].number);
+  auto reader = SegmentReader::open(files_, options_.folder, segments_.all()[which].number);
   if (!reader) return tl::unexpected(reader.error());
   uint64_t bad_records = 0;
   for (;;) {
@@ -134,34 +122,17 @@ Status Spool::read_segment(Recovery& recovery, size_t which) {
     if (!copy && !read_records(reader->content(), recovery)) bad_records += 1;
   }
   stats_.damaged_frames += reader->damaged_frames() + bad_records;
-  if (which + 1 == segments_.size()) stats_.cut_bytes = reader->size() - reader->sound_end();
+  if (which + 1 == segments_.all().size()) stats_.cut_bytes = reader->size() - reader->sound_end();
   return {};
-}
-
-void Spool::go_on_in_newest(uint64_t sound_end) {
-  Segment& newest = segments_.back();
-  auto file = files_.open(options_.folder + "/" + segment_name(newest.number), io::OpenFor::kAppend);
-  if (!file) return;
-  if (newest.size != sound_end && !(*file)->truncate(sound_end)) return;
-  bytes_ -= newest.size - sound_end;
-  newest.size = sound_end;
-  handle_ = std::move(*file);
 }
 
 // After the oldest segment: the bytes before its checkpoint. Streams that ended before it no longer exist.
 void Spool::note_first_offsets() {
-  auto reader = SegmentReader::open(files_, options_.folder, segments_.front().number);
+  auto reader = SegmentReader::open(files_, options_.folder, segments_.all().front().number);
   if (!reader) return;
   const auto checkpoint = read_checkpoint(*reader, epoch_);
   if (!checkpoint || !checkpoint->complete) return;
-  for (const auto& [id, position] : checkpoint->positions) {
-    const auto found = streams_.find(id);
-    if (found == streams_.end()) continue;
-    Stream& stream = found->second;
-    stream.first_offset = std::max(stream.first_offset, position.size);
-    const bool over = position.ended && stream.appended.ended && stream.appended.size == position.size;
-    if (over && !stream.touched && !stream.moved) streams_.erase(found);
-  }
+  for (const auto& [id, position] : checkpoint->positions) streams_.delete_before(id, position);
 }
 
 }  // namespace culprit::store

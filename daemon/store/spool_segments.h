@@ -1,0 +1,66 @@
+// The segment files of a spool: created, appended to, synced, deleted. Remembers what is not synced, and
+// repairs a file after a failed write; the spool decides what is written and deleted. Owned by a Spool; its
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "io/files.h"
+#include "store/segment.h"
+
+namespace culprit::store {
+
+class SpoolSegments {
+ public:
+  struct Segment {
+    uint64_t number = 0, size = 0;
+    uint64_t before = 0;  // sequence of the last frame in earlier segments
+  };
+  SpoolSegments(io::Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
+
+  // By number; the last is being written while is_open().
+  const std::vector<Segment>& all() const { return segments_; }
+  uint64_t bytes() const { return bytes_; }
+  bool is_open() const { return handle_ != nullptr; }
+  uint64_t next_number() const { return segments_.empty() ? 1 : segments_.back().number + 1; }
+
+  // At a start: a segment of the folder, in order.
+  void add_found(const Segment& segment);
+  void set_before(size_t which, uint64_t before) { segments_[which].before = before; }
+  // Opens the newest segment, cut after `sound_end`. If that fails, none is open.
+  void reopen_newest(uint64_t sound_end);
+  // A killed process may have left data in the page cache only: the next sync() covers all segments.
+  void distrust_all();
+
+  // Creates the next segment; none is open. `checkpoint`: its first frames; `before`: as in Segment.
+  Status begin(const SegmentHeader& header, std::string_view checkpoint, uint64_t before);
+  Status append(std::string_view frame);
+  // After a failed append(): truncates its remains, or else abandons the segment.
+  void mend_tail();
+  // Syncs and closes the open segment. If the sync fails, sync() retries.
+  Status finish();
+  Status drop_oldest();
+  // All segments and the folder.
+  Status sync();
+
+ private:
+  std::string path(uint64_t number) const { return folder_ + "/" + segment_name(number); }
+  Status sync_left();
+
+  io::Files& files_;
+  const std::string folder_;
+  std::vector<Segment> segments_;
+  std::unique_ptr<io::FileHandle> handle_;
+  uint64_t bytes_ = 0;              // of all segments
+  bool tail_unknown_ = false;       // a write failed: the file's content after the last frame is unknown
+  bool folder_changed_ = false;     // since the last sync
+  std::vector<uint64_t> unsynced_;  // finished segments whose sync failed
+};
+
+}  // namespace culprit::store

@@ -1,0 +1,107 @@
+// The sources of a spool and their positions: appended, in the current frame, and committed. Owned by a
+// Spool; its thread, except allocate().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "model/piece.h"
+#include "store/kept.h"
+#include "store/record.h"
+
+namespace culprit::store {
+
+struct CommittedOffset {
+  StreamId stream = kNoStream;
+  uint64_t offset = 0;  // of the evidence: all bytes before it are committed
+};
+
+// Known sources at a time. At most 100,000 files are watched; 200 bytes each.
+constexpr size_t kStreamsMax = 131'072;
+
+class SpoolStreams {
+ public:
+  // An id that no stream of this spool has had. Any thread.
+  StreamId allocate() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+  StreamId next_id() const { return next_id_.load(std::memory_order_relaxed); }
+
+  // As of the last commit.
+  std::vector<KeptStream> kept() const;
+  std::vector<KeptStream> kept_of(const std::string& job, const std::string& path) const;
+  // Also those that wait for a commit, at their positions after append().
+  std::vector<StreamState> appended() const;
+  size_t size() const { return streams_.size(); }
+
+  // Declares the streams of a batch, if all of it can follow the known data; else changes nothing.
+  Status declare(const PieceBatch& batch);
+  // For each part of a declared batch, in order: it is in the current frame.
+  void open(const StreamInfo& info);
+  void append(const Piece& piece);
+  struct Mark {
+    StreamId stream;
+    Position position;
+  };
+  // The current frame ends. Returns the positions of its streams.
+  std::vector<Mark> end_frame();
+  // The frame that ends at these positions was written.
+  void commit(const std::vector<Mark>& marks);
+  // Streams with progress since the last call.
+  std::vector<CommittedOffset> drain_moved();
+  // Forgets ended streams beyond the limit, the oldest first; their bytes stay as long as their segments.
+  // Returns how many.
+  uint64_t forget();
+
+  // Bytes before `position` were deleted. A stream that ended there no longer exists.
+  void delete_before(StreamId id, const Position& position);
+  // Appends to `out` the declaration and the committed position of each committed stream. `full` is called
+  // after each; it may empty `out`. Returns the number of streams.
+  template <class Full>
+  Result<uint32_t> put_committed(std::string& out, Full full) const;
+
+  // At a start: stored records in order, and their end.
+  void recover(const StreamInfo& info);
+  void recover(const Piece& piece, std::string_view bytes);
+  void recover(StreamId id, const Position& position);
+  void recover_next_id(StreamId at_least);
+  void end_recovery();
+
+ private:
+  struct Stream {
+    StreamInfo info;
+    Position committed, appended;
+    uint64_t first_offset = 0;
+    bool declared = false;                     // declared in a committed frame
+    bool touched = false;                      // by the current frame
+    bool moved = false;                        // is in moved_
+    uint64_t check_size = 0, check_batch = 0;  // check(): required start of the batch's next piece
+  };
+  static KeptStream kept(const Stream& stream);
+  Status check(const PieceBatch& batch);
+  void touch(Stream& stream);
+  void raise_next_id(StreamId at_least);
+
+  std::atomic<StreamId> next_id_ = 0;
+  std::map<StreamId, Stream> streams_;
+  uint64_t batches_ = 0;
+  std::vector<StreamId> touched_;  // by the current frame
+  std::vector<StreamId> moved_;    // committed, not yet returned by drain_moved()
+};
+
+template <class Full>
+Result<uint32_t> SpoolStreams::put_committed(std::string& out, Full full) const {
+  uint32_t count = 0;
+  for (const auto& [id, stream] : streams_) {
+    if (!stream.declared) continue;
+    put_stream(out, stream.info);
+    put_position(out, id, stream.committed);
+    count += 1;
+    if (const Status done = full(); !done) return tl::unexpected(done.error());
+  }
+  return count;
+}
+
+}  // namespace culprit::store
