@@ -3,13 +3,11 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
-#include "app/jobs/announcer.h"
-#include "app/jobs/job_hosts.h"
+#include "app/jobs/job_agents.h"
+#include "app/jobs/job_events.h"
 #include "app/jobs/job_inputs.h"
 #include "app/jobs/job_router.h"
 #include "app/jobs/judgement.h"
@@ -25,14 +23,9 @@ class LiveJob final : public RoutedJob {
 
   // `now` is the time at which the piece was read.
   void ingest(const LiveStream& stream, const Piece& piece, TimeNs now) override;
-  // Closes metric rows that can get no more values by `now`.
-  void settle_loop(TimeNs now) {
-    if (engine_ && engine_->settle_loop(known_until(now))) dirty_ = true;
-  }
-  // Reads dumps whose files no longer grow; a complete dump urges a report.
-  void settle_dumps(TimeNs now);
-  // Settles quiet files that end in an error.
-  void settle_files(TimeNs now);
+  // Reads dumps whose files no longer grow, closes metric rows that can get no more values by `now`, and
+  // settles quiet files that end in an error. A complete dump and such an error urge a report.
+  void settle(TimeNs now);
   void ingest_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) override;
   void ingest_kernel(const LiveStream& stream, std::span<const KernelLine> lines, TimeNs now);
   // Inputs from agents of other hosts. Their sources have the numbers of open_remote(), which returns nothing
@@ -41,17 +34,15 @@ class LiveJob final : public RoutedJob {
   void ingest_remote(const std::string& host, core::Input input, TimeNs at);
   void add_remote_bytes(uint64_t bytes) { summary_.bytes += bytes; }
   void remote_ends(bool failed, TimeNs at, TimeNs now);
-  void remote_alive(const std::string& host, bool alive) { hosts_.alive(host, alive); }
   void on_agent_report(const std::string& host, TimeNs until, TimeNs now, bool active);
-  void back(TimeNs now) { hosts_.back(now); }
-  const JobHosts& hosts() const { return hosts_; }
+  JobHosts& hosts() { return agents_.hosts(); }
   // The host's agent is disconnected since then (the collector's clock); kNoTime: it is back.
   void agent_away(const std::string& host, TimeNs since);
   bool is_local() const { return local_ns_ != kNoTime; }
   // Since when no data of the run has arrived, on the collector's clock.
   TimeNs silent_since() const;
   // Whether all hosts have reported up to the end event.
-  bool end_is_known(TimeNs now) const { return hosts_.have_reported(end_reported_ns_, now); }
+  bool end_is_known(TimeNs now) const { return agents_.hosts().have_reported(end_reported_ns_, now); }
 
   // Appends findings of rules since the last call as events. Returns whether one of them was new.
   bool emit_findings(TimeNs now, std::vector<LiveEvent>& out);
@@ -59,9 +50,7 @@ class LiveJob final : public RoutedJob {
   // Makes a report and emits its changes. `hangs`: silence may be a hang; `at_once`: see Announcer::update.
   void make_report(TimeNs now, bool hangs, bool at_once, std::vector<LiveEvent>& out);
   void judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out);
-  // When a report is due because a diagnosis waits for its announcement.
-  std::optional<TimeNs> announces_at() const { return announcer_.due_ns(); }
-  bool settled() const { return announcer_.settled(); }
+  const Announcer& announcer() const { return events_.announcer(); }
   // Makes the last report and frees the engine. Adds the job to `pool` if it ended well; returns whether.
   bool end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out);
   void replace_rules(const std::shared_ptr<rules::Ruleset>& rules);
@@ -72,19 +61,16 @@ class LiveJob final : public RoutedJob {
   uint32_t run() const { return summary_.run; }
   bool running() const { return engine_ != nullptr; }
   bool dirty() const { return dirty_; }
-  bool may_stall(TimeNs now) const { return engine_ && engine_->may_stall(known_until(now)); }
+  bool may_stall(TimeNs now) const { return engine_ && engine_->may_stall(agents_.known_until(now)); }
   bool ended_well() const { return engine_ && engine_->ended_well(); }
-  bool conclusive() const { return report_.verdict.has_value(); }
   bool said_end() const { return said_end_; }
-  bool streams_ended() const { return streams_.all_ended(); }
+  const JobStreams& streams() const { return streams_; }
   const Report& report() const { return report_; }
   LiveJobSummary summary() const;
-  std::string report_json(Charts charts) const { return culprit::to_json(report_, charts); }
   uint64_t lines() const { return running() ? engine_->log().lines() : summary_.lines; }
   uint64_t refused() const { return sources_.refused(); }
   TimeNs last_ns() const { return summary_.last_ns; }
   std::map<StreamId, uint64_t> lines_of_streams() const;
-  std::vector<StreamId> streams() const { return streams_.ids(); }
 
   // Time between the end event and the end: processes still write while they exit.
   static constexpr TimeNs kLastWords = 5 * kNsPerSecond;
@@ -100,27 +86,7 @@ class LiveJob final : public RoutedJob {
   } due;
 
  private:
-  struct Repeat {
-    TimeNs known_until_ns = kNoTime, last_ns = kNoTime;
-    uint64_t more = 0;
-  };
-
-  TimeNs known_until(TimeNs now) const { return hosts_.empty() ? now : hosts_.known_until(now); }
   void note(const LiveStream& stream, const Piece& piece, TimeNs now);
-  void tells_of(const std::string& agent, const std::string& host);
-  void add_tellers(const std::string& host, std::vector<std::string>& out) const;
-  detect::Unheard unheard(const std::map<std::string, TimeNs>& away) const;
-  bool hears_progress(const std::map<std::string, TimeNs>& away) const;
-  void report_away(const std::map<std::string, TimeNs>& away);
-  void name_diagnoses();
-  void emit_diagnoses(TimeNs now, bool at_once, std::vector<LiveEvent>& out);
-  std::optional<std::string> announced_verdict() const;
-  LiveEvent diagnosis_event(const Announcement& announcement, const std::string& accused, TimeNs now);
-  TimeNs accused_ns(const Diagnosis& diagnosis, const std::string& host);
-  std::string accused_json(const Diagnosis& diagnosis);
-  LiveEvent event(LiveEventKind kind, TimeNs now) const;
-  std::vector<LiveEvent::Device> corrupting(const Diagnosis& diagnosis) const;
-  std::string finding_json(const Finding& finding, uint64_t repeated, TimeNs now) const;
 
   LiveJobSummary summary_;
   const LiveOptions& options_;
@@ -128,19 +94,12 @@ class LiveJob final : public RoutedJob {
   EngineSink sink_;
   JobInputs sources_;
   Report report_;
-  JobHosts hosts_;                     // other hosts, by their agents
-  std::set<std::string> progress_of_;  // hosts of hosts_ that reported progress
-  // By agent, file and kind: after a restart the agent continues its sources.
-  std::map<std::tuple<std::string, std::string, SourceKind>, SourceId> remote_sources_;
-  std::map<std::string, std::vector<std::string>> tellers_;  // by host: other agents whose logs name it
-  TimeNs local_ns_ = kNoTime;                                // last data from a source of this host
-  TimeNs end_reported_ns_ = kNoTime;                         // when an agent reported the end, on its clock
+  JobAgents agents_;  // of other hosts
+  JobEvents events_;
+  TimeNs local_ns_ = kNoTime;         // last data from a source of this host
+  TimeNs end_reported_ns_ = kNoTime;  // when an agent reported the end, on its clock
   bool dirty_ = false, said_end_ = false, said_failed_ = false, said_success_ = false;
   JobStreams streams_;
-  std::map<std::string, TimeNs> accused_;        // by diagnosis and host: since when, if evidence has no time
-  std::map<std::string, std::string> reported_;  // JSON of each diagnosis as last emitted, by id
-  std::map<std::string, Repeat> repeats_;        // findings, by rule and host
-  Announcer announcer_;
   Judgements judgements_;
 };
 

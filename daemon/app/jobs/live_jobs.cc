@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
-#include <iterator>
 #include <utility>
 
 #include "app/config/rule_json.h"
 #include "app/jobs/job_router.h"
+#include "app/jobs/job_schedule.h"
+#include "app/jobs/live_events.h"
 #include "app/jobs/live_job.h"
 #include "app/jobs/remote_sessions.h"
 #include "base/check.h"
@@ -20,24 +20,8 @@
 namespace culprit::app {
 namespace {
 
-// A report may use a tenth of the thread's time if urgent, else a hundredth.
-constexpr int64_t kUrgentShare = 10, kSlowShare = 100;
-constexpr TimeNs kSlowest = 300 * kNsPerSecond;  // longest interval of reports, at any cost
-// A silent job whose processes are unknown may hang; its engine is freed after this time anyway.
-constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
-// The same for a job on hosts that are disconnected: networks are cut for days, and hosts are lost.
-constexpr TimeNs kForgottenUnheard = 7 * 24 * 3600 * kNsPerSecond;
 // Upper limit of times in blocks (core/wire/inputs.h): the year 2116.
 constexpr TimeNs kTimesEnd = TimeNs{1} << 62;
-constexpr TimeNs kAskEvery = kNsPerSecond;
-// Interval of process checks of running jobs. A process never seen alive cannot be reported as gone.
-constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
-// A longer scan of processes hangs: then the result of the previous scan counts.
-constexpr TimeNs kLookWithin = 10 * kNsPerSecond;
-// Interval of checks of a possible hang that was explained, for example by a phase.
-constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
-// Hangs, ends and slow reports have time scales of tens of seconds.
-constexpr TimeNs kTickEvery = kNsPerSecond;
 
 constexpr std::string_view kEventWords[] = {"job_started", "finding",      "diagnosis",   "diagnosis_gone",
                                             "job_ended",   "pool_changed", "steps_wanted"};
@@ -55,6 +39,7 @@ std::string_view to_string(JobState state) { return kStateWords[static_cast<size
 struct LiveJobs::Impl final : JobTable {
   ThreadOwner owner;
   LiveOptions options;
+  JobSchedule schedule;
   LiveParsing parsing;
   JobRouter router;
   LiveCounts counts;
@@ -62,39 +47,26 @@ struct LiveJobs::Impl final : JobTable {
   std::map<std::string, std::unique_ptr<LiveJob>> jobs;  // last run by job id
   std::map<std::string, uint32_t> next_run;
   uint64_t lines_of_ended = 0, refused_of_ended = 0;
-  std::deque<LiveEvent> events;
-  std::deque<LiveEvent> replayed;  // while restoring: the last findings
+  LiveEvents events;
   KernelBacklog backlog;
   RemoteSessions remote;
-  bool restoring = false;              // batches from before the restart are ingested
-  bool behind = false;                 // until caught_up(): input is late
-  std::map<std::string, TimeNs> over;  // while restoring: end of each job's last ended run
-  TimeNs report_allowed_ns = kNoTime, reported_ns = kNoTime;
+  bool restoring = false;                // batches from before the restart are ingested
+  bool behind = false;                   // until caught_up(): input is late
+  std::map<std::string, TimeNs> over;    // while restoring: end of each job's last ended run
   std::map<std::string, TimeNs> agents;  // other hosts: disconnected since; kNoTime: connected
   std::map<std::pair<std::string, uint32_t>, Judgements> judgements;  // of diagnoses, by job and run
 
   explicit Impl(LiveOptions o)
       : options(std::move(o)),
+        schedule(options),
         parsing(options.host, options.roots),
         router(*this, options.uid, options.seen) {
     parsing.use(options.rules.get(), options.zone);
   }
 
-  // Queues events; findings are limited in number, other events are rare.
   void push(std::vector<LiveEvent>& out) {
-    for (LiveEvent& e : out) {
-      e.replayed = restoring;
-      if (e.kind == LiveEventKind::kStepsWanted && restoring) continue;  // the stored answer is ingested too
-      if (e.kind == LiveEventKind::kFinding && restoring) {
-        if (replayed.size() >= limits::kLiveEvents) replayed.pop_front();
-        replayed.push_back(std::move(e));
-      } else if (e.kind == LiveEventKind::kFinding && events.size() >= limits::kLiveEvents) {
-        ++counts.events_lost;
-      } else {
-        events.push_back(std::move(e));
-      }
-    }
-    out.clear();
+    events.add(out, restoring);
+    counts.events_lost = events.lost();
   }
 
   // Makes room for one more job by dropping the job that ended first.
@@ -216,11 +188,6 @@ struct LiveJobs::Impl final : JobTable {
     return open(id, at);
   }
 
-  void open_remote(const RemoteBatch& batch, const StreamInfo& info) {
-    if (info.kind != OriginKind::kCondensed) return;  // a mark: the agent's own position
-    remote.open({batch.epoch, info.id}, batch.host, info, wire::rule_finder(options.rules.get()));
-  }
-
   void ingest_remote(const RemoteBatch& batch, const Piece& piece, TimeNs now) {
     if (piece.bytes.empty() && !piece.ends) return;
     const RemoteSessions::Key key(batch.epoch, piece.stream);
@@ -252,30 +219,10 @@ struct LiveJobs::Impl final : JobTable {
     std::vector<LiveEvent> out;
     if (job.emit_findings(at, out)) job.due.urgent = true;
     push(out);
-    if (job.streams_ended() && job.due.end_ns == kNoTime)
+    if (job.streams().all_ended() && job.due.end_ns == kNoTime)
       job.due.end_ns = at + LiveJob::kLastWords;
-    else if (!job.streams_ended() && !job.said_end())
+    else if (!job.streams().all_ended() && !job.said_end())
       job.due.end_ns = kNoTime;
-  }
-
-  std::optional<bool> alive(LiveJob& job, TimeNs now) {
-    LiveJob::Due& due = job.due;
-    const bool stepped_back = now < due.asked_alive_ns;
-    if (options.alive && (job.hosts().empty() || job.is_local()) &&
-        (due.asked_alive_ns == kNoTime || stepped_back || now - due.asked_alive_ns >= kAskEvery)) {
-      due.looked_ns = options.looked_ns ? options.looked_ns() : now;  // read first: another scan may end now
-      due.alive = options.alive(job.id());
-      due.asked_alive_ns = now;
-    }
-    if (job.hosts().empty()) return due.alive;
-    const auto elsewhere = job.hosts().alive(now);
-    if (!job.is_local() || elsewhere == true) return elsewhere;
-    return due.alive == true || elsewhere ? due.alive : std::nullopt;
-  }
-
-  bool may_report(TimeNs now) const {
-    // If the clock was set back, no report is delayed.
-    return report_allowed_ns == kNoTime || now >= report_allowed_ns || now < reported_ns;
   }
 
   void report(LiveJob& job, TimeNs now, bool hangs, bool at_once = false) {
@@ -286,49 +233,7 @@ struct LiveJobs::Impl final : JobTable {
     const TimeNs cost = options.timer ? options.timer() - began : 0;
     ++counts.reports;
     counts.report_ns += cost;
-    reported_ns = now;
-    report_allowed_ns = now + kUrgentShare * cost;
-    job.due.urgent = false;
-    job.due.report_ns = now + std::min(kSlowest, std::max(options.report_every_ns, kSlowShare * cost));
-  }
-
-  // Whether the job's processes allow its silence to be a hang: a finished job is silent too. Only a scan
-  // that started after the stall counts.
-  bool may_hang(LiveJob& job, TimeNs now) {
-    if (!job.may_stall(now)) {
-      job.due.stalled_ns = kNoTime;
-      return true;
-    }
-    TimeNs& since = job.due.stalled_ns;
-    if (since == kNoTime || now < since) since = now;
-    if (alive(job, now) == false) return false;
-    const bool asked = options.looked_ns && (job.hosts().empty() || job.is_local());
-    return !asked || job.due.looked_ns >= since || now - since >= kLookWithin;
-  }
-
-  // Whether the job's hang began or ended since its last report; checked at intervals.
-  bool stall_changed(LiveJob& job, TimeNs now) {
-    const bool hangs = job.report().hang.has_value();
-    if (!job.may_stall(now)) return hangs;
-    if (hangs) return false;
-    const TimeNs asked = job.due.asked_stall_ns;
-    if (asked != kNoTime && now >= asked && now - asked < kLookAgain) return false;
-    if (!may_hang(job, now)) return false;
-    job.due.asked_stall_ns = now;
-    return true;
-  }
-
-  bool is_over(LiveJob& job, TimeNs now) {
-    const TimeNs silent = now - job.silent_since();
-    if (job.due.end_ns != kNoTime && now >= job.due.end_ns && silent >= LiveJob::kLastWords &&
-        job.end_is_known(now))
-      return true;
-    if (silent < options.ended_after_ns) return false;
-    if (const auto lives = alive(job, now)) return !*lives;
-    // With unknown processes, a job is over if its end was reported or its failure is certain.
-    const bool explained = job.ended_well() || (job.conclusive() && !job.report().hang);
-    const bool missing = job.hosts().somebody_missing(now);
-    return (explained && !missing && !job.dirty()) || silent >= (missing ? kForgottenUnheard : kForgotten);
+    schedule.reported(job, now, cost);
   }
 
   void end(LiveJob& job, TimeNs now) {
@@ -340,23 +245,15 @@ struct LiveJobs::Impl final : JobTable {
     job.end(now, options.pool, out);
     ++counts.jobs_ended;
     push(out);
-    for (const StreamId id : job.streams()) forget(id);
+    for (const StreamId id : job.streams().ids()) forget(id);
   }
 
   void tick_job(LiveJob& job, TimeNs now) {
-    const TimeNs asked = job.due.asked_alive_ns;
-    if (asked == kNoTime || now - asked >= kAskRunning) alive(job, now);
-    job.settle_dumps(now);
-    job.settle_loop(now);
-    job.settle_files(now);
+    schedule.look(job, now);
+    job.settle(now);
     after(job, now);
-    const auto announces = job.announces_at();
-    const bool set_back = job.due.report_ns > now + kSlowest;  // the clock was set back
-    const bool slow = job.dirty() && (set_back || now >= job.due.report_ns);
-    const bool settled = announces && now >= *announces;
-    if (may_report(now) && (job.due.urgent || slow || settled || stall_changed(job, now)))
-      report(job, now, may_hang(job, now));
-    if (is_over(job, now)) end(job, now);
+    if (schedule.report_is_due(job, now)) report(job, now, schedule.may_hang(job, now));
+    if (schedule.is_over(job, now)) end(job, now);
   }
 
   void count_lines_taken() {
@@ -377,7 +274,11 @@ void LiveJobs::ingest(const PieceBatch& batch, TimeNs now) {
 }
 
 void LiveJobs::ingest(const RemoteBatch& batch, TimeNs now) {
-  for (const StreamInfo& info : batch.batch.opened) impl_->open_remote(batch, info);
+  for (const StreamInfo& info : batch.batch.opened) {
+    if (info.kind != OriginKind::kCondensed) continue;  // a mark: the agent's own position
+    impl_->remote.open({batch.epoch, info.id}, batch.host, info,
+                       wire::rule_finder(impl_->options.rules.get()));
+  }
   for (const Piece& piece : batch.batch.pieces) impl_->ingest_remote(batch, piece, now);
   impl_->count_lines_taken();
 }
@@ -397,8 +298,8 @@ std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
   for (auto& [id, job] : impl_->jobs) {
     if (job->running()) impl_->tick_job(*job, now);
     if (!job->running()) continue;
-    const TimeNs at = job->due.urgent ? impl_->report_allowed_ns : now + kTickEvery;
-    next = std::min(next.value_or(now + kTickEvery), std::max(at, now + kNsPerMs));
+    const TimeNs at = impl_->schedule.next_check(*job, now);
+    next = std::min(next.value_or(at), at);
   }
   return next;
 }
@@ -418,8 +319,7 @@ void LiveJobs::replayed(TimeNs now) {
   CULPRIT_CHECK(impl_->owner.here());
   for (auto& [id, job] : impl_->jobs)
     if (job->running()) impl_->report(*job, now, false, true);
-  std::move(impl_->replayed.begin(), impl_->replayed.end(), std::back_inserter(impl_->events));
-  impl_->replayed.clear();
+  impl_->events.replayed();
   impl_->restoring = false;
   impl_->over.clear();
 }
@@ -430,16 +330,13 @@ void LiveJobs::caught_up(TimeNs now) {
   impl_->behind = false;
   for (auto& [id, job] : impl_->jobs) {
     job->due.asked_stall_ns = now;
-    job->back(now);
+    job->hosts().back(now);
   }
 }
 
 std::vector<LiveEvent> LiveJobs::poll_events() {
   CULPRIT_CHECK(impl_->owner.here());
-  std::vector<LiveEvent> out(std::make_move_iterator(impl_->events.begin()),
-                             std::make_move_iterator(impl_->events.end()));
-  impl_->events.clear();
-  return out;
+  return impl_->events.drain();
 }
 
 std::optional<std::string> LiveJobs::report_json(const std::string& job, TimeNs now, Charts charts) {
@@ -447,8 +344,9 @@ std::optional<std::string> LiveJobs::report_json(const std::string& job, TimeNs 
   const auto known = impl_->jobs.find(job);
   if (known == impl_->jobs.end()) return std::nullopt;
   LiveJob& j = *known->second;
-  if (j.running() && j.dirty() && impl_->may_report(now)) impl_->report(j, now, impl_->may_hang(j, now));
-  return j.report_json(charts);
+  if (j.running() && j.dirty() && impl_->schedule.may_report(now))
+    impl_->report(j, now, impl_->schedule.may_hang(j, now));
+  return culprit::to_json(j.report(), charts);
 }
 
 std::optional<uint32_t> LiveJobs::run_of(const std::string& job) const {
@@ -466,7 +364,7 @@ std::vector<LiveJobSummary> LiveJobs::jobs() const {
 
 bool LiveJobs::settled(const std::string& job) const {
   const auto known = impl_->jobs.find(job);
-  return known == impl_->jobs.end() || known->second->settled();
+  return known == impl_->jobs.end() || known->second->announcer().settled();
 }
 
 void LiveJobs::judge(const Judgement& judgement, TimeNs now) {

@@ -128,7 +128,7 @@ void RemoteStream::ends(bool failed, TimeNs now) {
 }
 
 void RemoteStream::alive(bool alive, TimeNs) {
-  if (LiveJob* job = job_for(false)) job->remote_alive(host_, alive);
+  if (LiveJob* job = job_for(false)) job->hosts().alive(host_, alive);
 }
 
 }  // namespace culprit::app

@@ -1,0 +1,205 @@
+#include "app/jobs/job_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/hash.h"
+#include "model/json_writer.h"
+#include "model/report_json.h"
+
+namespace culprit::app {
+namespace {
+
+// Minimum interval of finding events of one rule and host; repetitions are counted.
+constexpr TimeNs kRepeatEvery = 10 * kNsPerSecond;
+// Limit of rules and hosts whose findings are counted separately.
+constexpr size_t kRepeats = 4096;
+// Accusations whose evidence has no usable time.
+constexpr size_t kAccused = 4096;
+
+// Identifies a finding when its bytes are read again.
+std::string id_of(const Finding& f, const std::string& host, TimeNs now) {
+  const Evidence none;
+  const Evidence& e = f.evidence.empty() ? none : f.evidence.front();
+  return hex64(hash64(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", f.rule, host, e.file, e.line.value_or(0), e.text,
+                                  f.first_ns == kNoTime ? now : f.first_ns)));
+}
+
+std::string finding_json(const LiveJobSummary& job, const Finding& f, uint64_t repeated, TimeNs now) {
+  const Evidence none;
+  const Evidence& e = f.evidence.empty() ? none : f.evidence.front();
+  JsonWriter w;
+  w.object([&] {
+    w.field("job", job.id);
+    w.field("run", job.run);
+    w.time("time_ns", f.first_ns == kNoTime ? now : f.first_ns);
+    w.field("rule", f.rule);
+    w.field("title", f.title);
+    w.field("category", to_string(f.category));
+    w.field("component", to_string(f.component));
+    w.field("symptom", to_string(f.symptom));
+    w.field("fatal", f.fatal);
+    w.field("host", e.host);
+    w.field("rank", e.rank);
+    w.field("file", e.file);
+    w.field("line", e.line);
+    w.field("text", e.text);
+    w.field("repeated", repeated);
+  });
+  return w.finish();
+}
+
+// Example: "GPU has fallen off the bus on node-3 (95 %)".
+std::string sentence_of(const Diagnosis& d) {
+  std::string out = d.title;
+  for (size_t i = 0; i < d.hosts.size() && i < 3; ++i)
+    out += (i == 0 ? " on " : ", ") + d.hosts[i].host.value_or("an unknown host");
+  if (d.hosts.size() > 3) out += fmt::format(" and {} more", d.hosts.size() - 3);
+  return fmt::format("{} ({:.0f} %); {}", out, 100 * d.confidence, d.remedy);
+}
+
+// Devices that a numeric diagnosis accuses, by permanent names if known.
+std::vector<LiveEvent::Device> corrupting(const Diagnosis& d, const core::Engine* engine) {
+  std::vector<LiveEvent::Device> out;
+  if (d.detector != to_string(DetectorKind::kNumerics) || d.category != Category::kHardware || !engine)
+    return out;
+  for (const Suspect& s : d.hosts) {
+    const std::string host = s.host.value_or("");
+    const size_t before = out.size();
+    for (const uint32_t rank : s.ranks)
+      if (auto name = engine->device_name(rank)) out.push_back({std::move(*name), host});
+    if (out.size() > before || host.empty()) continue;
+    for (const uint32_t device : s.devices)
+      out.push_back({fmt::format("device {} of {}", device, host), host});
+    if (s.devices.empty()) out.push_back({host, host});
+  }
+  return out;
+}
+
+// The event's first members, which say how the diagnosis changed.
+std::string head_json(const LiveJobSummary& job, const Announcement& a) {
+  JsonWriter head;
+  head.object([&] {
+    head.field("job", job.id);
+    head.field("run", job.run);
+    head.field("verdict", a.index && a.verdict);
+    head.field("settled", a.settled);
+    head.field("change", to_string(a.change));
+    if (a.replaced_verdict_id.empty()) return head.null("replaces");
+    head.member("replaces", [&] {
+      head.object([&] {
+        head.field("id", a.replaced_verdict_id);
+        head.field("title", a.replaced_title);
+      });
+    });
+  });
+  return head.finish();
+}
+
+}  // namespace
+
+LiveEvent JobEvents::event(LiveEventKind kind, TimeNs now) const {
+  LiveEvent out;
+  out.kind = kind;
+  out.time_ns = now;
+  out.job = job_.id;
+  out.run = job_.run;
+  out.known_until_ns = agents_.hosts().empty() ? now : std::max(job_.last_ns, agents_.known_until(now));
+  return out;
+}
+
+bool JobEvents::add_findings(const std::vector<Finding>& findings, TimeNs now, std::vector<LiveEvent>& out) {
+  bool fresh = false;
+  for (const Finding& f : findings) {
+    const std::string host = f.evidence.empty() ? "" : f.evidence.front().host.value_or("");
+    const std::string key = f.rule + "@" + host;
+    const auto known = repeats_.find(key);
+    if (known == repeats_.end() && repeats_.size() >= kRepeats) continue;  // the report contains it anyway
+    Repeat& repeat = known == repeats_.end() ? repeats_[key] : known->second;
+    fresh = fresh || repeat.known_until_ns == kNoTime;
+    repeat.last_ns = now;
+    if (repeat.known_until_ns != kNoTime && now - repeat.known_until_ns < kRepeatEvery) {
+      ++repeat.more;
+      continue;
+    }
+    LiveEvent e = event(LiveEventKind::kFinding, now);
+    e.id = id_of(f, host, now);
+    if (!host.empty()) agents_.add_agents_of(host, e.hosts);
+    e.json = finding_json(job_, f, repeat.more, now);
+    repeat = {now, now, 0};
+    out.push_back(std::move(e));
+  }
+  if (fresh) announcer_.new_finding(now);
+  return fresh;
+}
+
+// Time of the newest evidence in this diagnosis against the host. It comes from the spool or the lines, so it
+// is the same after a restart.
+TimeNs JobEvents::accused_ns(const Diagnosis& d, const std::string& host) {
+  if (d.rule)
+    if (const auto reported = repeats_.find(*d.rule + "@" + host); reported != repeats_.end())
+      return reported->second.last_ns;
+  TimeNs last = kNoTime;
+  for (const Evidence& e : d.evidence)
+    if (!e.host || *e.host == host) last = std::max(last, e.time_ns);
+  if (last == kNoTime) last = d.time_ns;
+  // A log's clock may be ahead of the daemon's: then the read time of the line counts.
+  if (last != kNoTime && last <= job_.last_ns) return last;
+  const std::string key = fmt::format("{}@{}@{}", d.id, host, last);
+  if (accused_.size() >= kAccused && !accused_.contains(key)) return job_.last_ns;
+  return accused_.try_emplace(key, job_.last_ns).first->second;
+}
+
+std::string JobEvents::accused_json(const Diagnosis& d) {
+  JsonWriter w;
+  std::set<std::string> hosts;
+  w.object([&] {
+    for (const Suspect& s : d.hosts)
+      if (s.host && hosts.insert(*s.host).second) w.time(*s.host, accused_ns(d, *s.host));
+  });
+  return w.finish();
+}
+
+// The JSON begins with the job's members; the diagnosis's own follow. `diagnosis`: null if it is gone.
+LiveEvent JobEvents::diagnosis_event(const Announcement& a, const Diagnosis* diagnosis,
+                                     const std::string& accused, TimeNs now) {
+  LiveEvent e = event(diagnosis ? LiveEventKind::kDiagnosis : LiveEventKind::kDiagnosisGone, now);
+  e.id = a.id;
+  e.publish = a.publish;
+  const std::string members = head_json(job_, a);
+  std::string& body = reported_[a.id];
+  if (diagnosis) body = fmt::format("\"accused_ns\":{},{}", accused, culprit::to_json(*diagnosis).substr(1));
+  if (body.empty()) {
+    JsonWriter id;
+    id.object([&] { id.field("id", a.id); });
+    body = id.finish().substr(1);
+  }
+  e.json = fmt::format("{},{}", members.substr(0, members.size() - 1), body);
+  if (!diagnosis) reported_.erase(a.id);
+  if (a.publish && a.change == Change::kWithdrawn && (a.verdict || diagnosis))
+    e.sentence = "withdrawn: " + a.title;
+  return e;
+}
+
+void JobEvents::add_diagnoses(const Report& report, const core::Engine* engine, At at,
+                              std::vector<LiveEvent>& out) {
+  std::vector<std::string> accused;
+  for (const Diagnosis& d : report.diagnoses) accused.push_back(accused_json(d));
+  for (const Announcement& a : announcer_.update(report, accused, at.now, at.at_once)) {
+    const Diagnosis* d = a.index ? &report.diagnoses[*a.index] : nullptr;
+    LiveEvent e = diagnosis_event(a, d, d ? accused[*a.index] : "", at.now);
+    if (d) {
+      e.devices = corrupting(*d, engine);
+      e.step = d->iteration;
+      if (a.publish && a.verdict)
+        e.sentence = (a.change == Change::kRevised ? "revised: " : "") + sentence_of(*d);
+      for (const Suspect& s : d->hosts)
+        if (s.host) agents_.add_agents_of(*s.host, e.hosts);
+    }
+    out.push_back(std::move(e));
+  }
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,57 @@
+// The events of one run: its findings and its diagnoses. It remembers what was emitted, so that each change
+// is emitted once and repetitions are counted.
+//
+// Owner: LiveJob. One thread: the engine's worker. Time is an argument.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/jobs/announcer.h"
+#include "app/jobs/job_agents.h"
+#include "app/jobs/live_jobs.h"
+#include "core/engine.h"
+#include "model/finding.h"
+#include "model/report.h"
+
+namespace culprit::app {
+
+class JobEvents {
+ public:
+  // Borrowed: the run as it is now, and its agents.
+  JobEvents(const LiveJobSummary& job, const JobAgents& agents) : job_(job), agents_(agents) {}
+
+  // An event of the run without content.
+  LiveEvent event(LiveEventKind kind, TimeNs now) const;
+  // Appends findings as events. Returns whether one of them was new.
+  bool add_findings(const std::vector<Finding>& findings, TimeNs now, std::vector<LiveEvent>& out);
+  // Appends diagnoses that changed since the last call. `engine` names devices; null: they have no names.
+  struct At {
+    TimeNs now = kNoTime;
+    bool at_once = false;  // see Announcer::update
+  };
+  void add_diagnoses(const Report& report, const core::Engine* engine, At at, std::vector<LiveEvent>& out);
+  const Announcer& announcer() const { return announcer_; }
+
+ private:
+  struct Repeat {
+    TimeNs known_until_ns = kNoTime, last_ns = kNoTime;
+    uint64_t more = 0;
+  };
+
+  LiveEvent diagnosis_event(const Announcement& announcement, const Diagnosis* diagnosis,
+                            const std::string& accused, TimeNs now);
+  TimeNs accused_ns(const Diagnosis& diagnosis, const std::string& host);
+  std::string accused_json(const Diagnosis& diagnosis);
+
+  const LiveJobSummary& job_;
+  const JobAgents& agents_;
+  std::map<std::string, TimeNs> accused_;        // by diagnosis and host: since when, if evidence has no time
+  std::map<std::string, std::string> reported_;  // JSON of each diagnosis as last emitted, by id
+  std::map<std::string, Repeat> repeats_;        // findings, by rule and host
+  Announcer announcer_;
+};
+
+}  // namespace culprit::app

@@ -1,0 +1,112 @@
+#include "app/jobs/job_schedule.h"
+
+#include <algorithm>
+
+namespace culprit::app {
+namespace {
+
+// A report may use a tenth of the thread's time if urgent, else a hundredth.
+constexpr int64_t kUrgentShare = 10, kSlowShare = 100;
+constexpr TimeNs kSlowest = 300 * kNsPerSecond;  // longest interval of reports, at any cost
+// A silent job whose processes are unknown may hang; its engine is freed after this time anyway.
+constexpr TimeNs kForgotten = 6 * 3600 * kNsPerSecond;
+// The same for a job on hosts that are disconnected: networks are cut for days, and hosts are lost.
+constexpr TimeNs kForgottenUnheard = 7 * 24 * 3600 * kNsPerSecond;
+constexpr TimeNs kAskEvery = kNsPerSecond;
+// Interval of process checks of running jobs.
+constexpr TimeNs kAskRunning = 30 * kNsPerSecond;
+// A longer scan of processes hangs: then the result of the previous scan counts.
+constexpr TimeNs kLookWithin = 10 * kNsPerSecond;
+// Interval of checks of a possible hang that was explained, for example by a phase.
+constexpr TimeNs kLookAgain = 5 * kNsPerSecond;
+// Hangs, ends and slow reports have time scales of tens of seconds.
+constexpr TimeNs kTickEvery = kNsPerSecond;
+
+// Whether the job may have processes on this host.
+bool is_here(LiveJob& job) { return job.hosts().empty() || job.is_local(); }
+
+}  // namespace
+
+std::optional<bool> JobSchedule::alive(LiveJob& job, TimeNs now) {
+  LiveJob::Due& due = job.due;
+  const bool stepped_back = now < due.asked_alive_ns;
+  if (options_.alive && is_here(job) &&
+      (due.asked_alive_ns == kNoTime || stepped_back || now - due.asked_alive_ns >= kAskEvery)) {
+    due.looked_ns = options_.looked_ns ? options_.looked_ns() : now;  // read first: another scan may end now
+    due.alive = options_.alive(job.id());
+    due.asked_alive_ns = now;
+  }
+  if (job.hosts().empty()) return due.alive;
+  const auto elsewhere = job.hosts().alive(now);
+  if (!job.is_local() || elsewhere == true) return elsewhere;
+  return due.alive == true || elsewhere ? due.alive : std::nullopt;
+}
+
+void JobSchedule::look(LiveJob& job, TimeNs now) {
+  const TimeNs asked = job.due.asked_alive_ns;
+  if (asked == kNoTime || now - asked >= kAskRunning) alive(job, now);
+}
+
+bool JobSchedule::may_report(TimeNs now) const {
+  // If the clock was set back, no report is delayed.
+  return allowed_ns_ == kNoTime || now >= allowed_ns_ || now < last_ns_;
+}
+
+bool JobSchedule::report_is_due(LiveJob& job, TimeNs now) {
+  const auto announces = job.announcer().due_ns();
+  const bool set_back = job.due.report_ns > now + kSlowest;  // the clock was set back
+  const bool slow = job.dirty() && (set_back || now >= job.due.report_ns);
+  const bool settled = announces && now >= *announces;
+  return may_report(now) && (job.due.urgent || slow || settled || stall_changed(job, now));
+}
+
+void JobSchedule::reported(LiveJob& job, TimeNs now, TimeNs cost) {
+  last_ns_ = now;
+  allowed_ns_ = now + kUrgentShare * cost;
+  job.due.urgent = false;
+  job.due.report_ns = now + std::min(kSlowest, std::max(options_.report_every_ns, kSlowShare * cost));
+}
+
+bool JobSchedule::may_hang(LiveJob& job, TimeNs now) {
+  if (!job.may_stall(now)) {
+    job.due.stalled_ns = kNoTime;
+    return true;
+  }
+  TimeNs& since = job.due.stalled_ns;
+  if (since == kNoTime || now < since) since = now;
+  if (alive(job, now) == false) return false;
+  const bool asked = options_.looked_ns && is_here(job);
+  return !asked || job.due.looked_ns >= since || now - since >= kLookWithin;
+}
+
+// Whether the job's hang began or ended since its last report; checked at intervals.
+bool JobSchedule::stall_changed(LiveJob& job, TimeNs now) {
+  const bool hangs = job.report().hang.has_value();
+  if (!job.may_stall(now)) return hangs;
+  if (hangs) return false;
+  const TimeNs asked = job.due.asked_stall_ns;
+  if (asked != kNoTime && now >= asked && now - asked < kLookAgain) return false;
+  if (!may_hang(job, now)) return false;
+  job.due.asked_stall_ns = now;
+  return true;
+}
+
+bool JobSchedule::is_over(LiveJob& job, TimeNs now) {
+  const TimeNs silent = now - job.silent_since();
+  if (job.due.end_ns != kNoTime && now >= job.due.end_ns && silent >= LiveJob::kLastWords &&
+      job.end_is_known(now))
+    return true;
+  if (silent < options_.ended_after_ns) return false;
+  if (const auto lives = alive(job, now)) return !*lives;
+  // With unknown processes, a job is over if its end was reported or its failure is certain.
+  const bool explained = job.ended_well() || (job.report().verdict && !job.report().hang);
+  const bool missing = job.hosts().somebody_missing(now);
+  return (explained && !missing && !job.dirty()) || silent >= (missing ? kForgottenUnheard : kForgotten);
+}
+
+TimeNs JobSchedule::next_check(const LiveJob& job, TimeNs now) const {
+  const TimeNs latest = now + kTickEvery;
+  return job.due.urgent ? std::min(latest, std::max(allowed_ns_, now + kNsPerMs)) : latest;
+}
+
+}  // namespace culprit::app
