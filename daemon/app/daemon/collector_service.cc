@@ -9,15 +9,12 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "model/json_writer.h"
-#include "store/segment.h"
 
 namespace culprit::app {
 namespace {
 
 // Commits batch the frames of this time in one sync and one transaction: 3 ms of CPU with 300 hosts.
 constexpr TimeNs kCommitAfterNs = 50 * kNsPerMs;
-// Bytes whose arrival starts a commit earlier.
-constexpr uint64_t kCommitBytes = 8 << 20;
 // Limit of bytes per work of the worker, which limits the wait of queries.
 constexpr uint64_t kWorkBytes = 8 << 20;
 // The same limit for small frames and gaps, which cost some 20 us each.
@@ -29,19 +26,12 @@ constexpr TimeNs kStuckNs = 30 * kNsPerSecond;
 // Limits of queued block bytes for the engine that pause and resume frames. They stand for thirty times as
 // many bytes of logs.
 constexpr size_t kEngineHold = 32 << 20, kEngineRelease = 16 << 20;
-// Bytes per part of a restore, which limits the wait of queries. After kRounds rounds the agents pause.
-constexpr uint64_t kPartBytes = 4 << 20;
-constexpr int kRounds = 12;
 // Findings within this interval share one request for evidence. Also the limit of requests that are kept for
 // a disconnected host.
 constexpr TimeNs kOneTimeNs = 5 * kNsPerSecond;
 constexpr TimeNs kNoteEveryNs = 60 * kNsPerSecond;
 constexpr size_t kWantedPerHost = 32, kWantedHosts = 16'384;
 constexpr const char* kNothingAcknowledged = "nothing is acknowledged to agents until it can be written";
-
-store::LogKind kind_of(peer::Log log) {
-  return log == peer::Log::kCondensed ? store::LogKind::kCondensed : store::LogKind::kEvidence;
-}
 
 // What `hosts` shows of a disconnected host; stored in the archive.
 std::string about_of(const HostFacts& f) {
@@ -59,45 +49,6 @@ std::string about_of(const HostFacts& f) {
 }
 
 }  // namespace
-
-// Work in order of arrival: a hello, frames, or a query.
-struct CollectorService::Item {
-  peer::Hello hello;
-  HelloDone answer;
-  Batch batch;
-  size_t next = 0;  // of the batch's items
-  std::function<void(Status)> done;
-  std::function<void(store::Archive&)> work;
-  std::function<void()> worked;
-  // The outcome:
-  bool finished = false;
-  Result<std::vector<peer::LogMark>> marks;
-  Status outcome;
-  std::vector<RemoteBatch> fresh;
-};
-
-struct CollectorService::Work {
-  std::vector<Item> items;
-  TimeNs now = 0;
-  bool commits = false, direct = true;
-  std::vector<store::CommittedLog> committed;
-  Status written;  // a disk error: the remaining items wait
-  bool dirty = false;
-  uint64_t pending = 0;
-  store::ArchiveStats stats;
-};
-
-struct CollectorService::Restoring {
-  using Streams = std::set<std::pair<uint64_t, StreamId>>;
-  std::unique_ptr<store::ArchiveReplay> replay;  // used by the engine's worker
-  store::ReplayPlan plan;
-  std::set<std::string> ended;  // jobs
-  Streams over;                 // ended streams of ended jobs, which are not replayed
-  int rounds = 0;
-  uint64_t bytes = 0;  // of this round
-  bool last = false;
-  std::function<void()> done;
-};
 
 CollectorService::CollectorService(io::Env& env, CollectorServiceOptions options)
     : env_(env),
@@ -117,6 +68,7 @@ Result<std::unique_ptr<CollectorService>> CollectorService::open(io::Env& env,
   auto opened = store::Archive::open(c->files_, archive);
   if (!opened) return tl::unexpected(opened.error());
   c->archive_ = std::move(*opened);
+  c->writer_ = std::make_unique<ArchiveWriter>(*c->archive_);
   c->stats_ = c->archive_->stats();
   if (!c->archive_->moved_aside().empty())
     c->options_.complain(
@@ -146,7 +98,6 @@ Result<std::unique_ptr<CollectorService>> CollectorService::open(io::Env& env,
     self->retain();
   });
   c->retain_timer_->start(kRetainEveryNs, kRetainEveryNs);
-  c->restore_timer_ = env.timer([self] { self->replay_next(); });
   c->listen_timer_ = env.timer([self] { self->listen(); });
   return c;
 }
@@ -174,7 +125,7 @@ void CollectorService::listen() {
 
 void CollectorService::hello(const peer::Hello& hello, HelloDone done) {
   CULPRIT_CHECK(owner_.here());
-  Item item;
+  ArchiveItem item;
   item.hello = hello;
   item.answer = std::move(done);
   queue_.push_back(std::move(item));
@@ -183,7 +134,7 @@ void CollectorService::hello(const peer::Hello& hello, HelloDone done) {
 
 void CollectorService::on_batch(Batch batch, std::function<void(Status)> done) {
   CULPRIT_CHECK(owner_.here());
-  Item item;
+  ArchiveItem item;
   item.batch = std::move(batch);
   item.done = std::move(done);
   queue_.push_back(std::move(item));
@@ -192,7 +143,7 @@ void CollectorService::on_batch(Batch batch, std::function<void(Status)> done) {
 
 void CollectorService::query(std::function<void(store::Archive&)> work, std::function<void()> done) {
   CULPRIT_CHECK(owner_.here());
-  Item item;
+  ArchiveItem item;
   item.work = std::move(work);
   item.worked = std::move(done);
   // Queries do not wait for a failing disk or for the engine.
@@ -298,7 +249,7 @@ void CollectorService::want_steps(const std::vector<std::string>& hosts, const p
 void CollectorService::pump() {
   CULPRIT_CHECK(owner_.here());
   if (busy_since_ns_ != kNoTime || retry_waits_) return;
-  auto work = std::make_shared<Work>();
+  auto work = std::make_shared<ArchiveWork>();
   uint64_t bytes = 0;
   size_t items = 0;
   const bool holds = paused_ || figures_.engine_bytes > kEngineHold;
@@ -313,99 +264,14 @@ void CollectorService::pump() {
   work->now = env_.now(io::Clock::kWall);
   work->direct = direct_;
   busy_since_ns_ = env_.now(io::Clock::kMonotonic);
-  worker_->submit([this, work] { run(*work); },
+  worker_->submit([this, work] { writer_->run(*work); },
                   [this, work] {
                     busy_since_ns_ = kNoTime;
                     worked(*work);
                   });
 }
 
-void CollectorService::run(Work& work) {
-  for (Item& item : work.items) {
-    if (item.work) {
-      item.work(*archive_);
-    } else if (item.answer) {
-      std::vector<peer::LogMark> marks;
-      for (const peer::LogBounds& log : item.hello.logs) {
-        auto known = archive_->begin({log.epoch, item.hello.host, kind_of(log.log)}, work.now);
-        if (!known) {
-          item.marks = tl::unexpected(known.error());
-          break;
-        }
-        marks.push_back({log.log, log.epoch, known->has_value(), known->value_or(0)});
-        if (*known) committed_[log.epoch] = std::max(committed_[log.epoch], **known);
-      }
-      if (item.marks) item.marks = std::move(marks);
-    } else {
-      append(work, item);
-      if (!work.written) break;
-    }
-    item.finished = true;
-  }
-  work.pending = archive_->stats().pending_bytes;
-  if (work.commits || work.pending >= kCommitBytes) commit(work);
-  work.dirty = !dirty_.empty();
-  work.stats = archive_->stats();
-}
-
-// Appends the item's frames in order; after a disk failure the rest is retried later.
-void CollectorService::append(Work& work, Item& item) {
-  for (; item.next < item.batch.items.size(); ++item.next) {
-    PieceBatch taken;
-    const collect::LogItem& one = item.batch.items[item.next];
-    const auto log = std::visit([](const auto& i) { return i.log; }, one);
-    const uint64_t epoch = item.batch.epochs[static_cast<size_t>(log)];
-    const bool to_engine = work.direct && log == peer::Log::kCondensed;
-    const Status status = append_one(item, one, to_engine ? &taken : nullptr, work.now);
-    if (!status && status.error().code != ErrorCode::kInvalid && status.error().code != ErrorCode::kDenied) {
-      work.written = status;
-      return;
-    }
-    dirty_.insert(epoch);
-    if (!status) {
-      item.outcome = status;
-      return;
-    }
-    if (!taken.pieces.empty() || !taken.opened.empty())
-      item.fresh.push_back({item.batch.host, epoch, std::move(taken)});
-  }
-}
-
-// A host may write only to its own logs, and the announced values must match the frame's header.
-Status CollectorService::append_one(const Item& item, const collect::LogItem& one, PieceBatch* taken,
-                                    TimeNs now) {
-  if (const auto* skipped = std::get_if<peer::Skipped>(&one))
-    return archive_->skip(item.batch.epochs[static_cast<size_t>(skipped->log)],
-                          {skipped->from, skipped->to, now, skipped->reason});
-  const auto& frame = std::get<peer::Frame>(one);
-  const auto header = store::decode_frame_header(frame.bytes);
-  if (!header || header->epoch != item.batch.epochs[static_cast<size_t>(frame.log)] ||
-      header->sequence != frame.sequence || static_cast<int>(header->kind) != static_cast<int>(frame.kind))
-    return fail(ErrorCode::kInvalid,
-                fmt::format("host {}: frame {} of its {} log differs from its announced digest",
-                            item.batch.host, frame.sequence, peer::name_of(frame.log)));
-  return archive_->append(frame.bytes, now, taken);
-}
-
-void CollectorService::commit(Work& work) {
-  work.commits = true;
-  auto moved = archive_->commit(work.now);
-  if (!moved) {
-    work.written = tl::unexpected(moved.error());
-    return;
-  }
-  for (const store::CommittedLog& log : *moved) {
-    committed_[log.epoch] = log.sequence;
-    dirty_.insert(log.epoch);
-  }
-  // Includes logs whose frames were all stored before: their hosts wait for an acknowledgement.
-  for (const uint64_t epoch : dirty_)
-    if (const auto at = committed_.find(epoch); at != committed_.end())
-      work.committed.push_back({epoch, at->second});
-  dirty_.clear();
-}
-
-void CollectorService::worked(Work& work) {
+void CollectorService::worked(ArchiveWork& work) {
   CULPRIT_CHECK(owner_.here());
   const bool failed = !work.written;
   // Items that the disk rejected return to the front of the queue.
@@ -419,9 +285,10 @@ void CollectorService::worked(Work& work) {
     commit_after(kCommitAfterNs);
   }
   std::vector<RemoteBatch> fresh;
-  for (Item& item : work.items) std::move(item.fresh.begin(), item.fresh.end(), std::back_inserter(fresh));
+  for (ArchiveItem& item : work.items)
+    std::move(item.fresh.begin(), item.fresh.end(), std::back_inserter(fresh));
   if (!fresh.empty()) feed_engine(std::move(fresh));
-  for (Item& item : work.items) {
+  for (ArchiveItem& item : work.items) {
     if (!item.finished) continue;
     if (item.answer) item.answer(std::move(item.marks));
     if (item.done) item.done(item.outcome);
@@ -431,7 +298,7 @@ void CollectorService::worked(Work& work) {
   if (!failed) pump();
 }
 
-void CollectorService::acknowledge(const Work& work) {
+void CollectorService::acknowledge(const ArchiveWork& work) {
   CULPRIT_CHECK(owner_.here());
   stats_ = work.stats;
   // An append alone may be in memory, so it does not prove that the disk works.
@@ -478,91 +345,24 @@ void CollectorService::report_status(const Status& status) {
 
 void CollectorService::restore(std::vector<std::string> ended_jobs, std::function<void()> done) {
   CULPRIT_CHECK(owner_.here());
-  restoring_ = std::make_shared<Restoring>();
-  restoring_->replay = std::make_unique<store::ArchiveReplay>(files_, folder_);
-  restoring_->ended.insert(ended_jobs.begin(), ended_jobs.end());
-  restoring_->done = std::move(done);
+  ArchiveRestoreOptions options;
+  options.archive = archive_.get();
+  options.writer = writer_.get();
+  options.worker = worker_.get();
+  options.engine = options_.engine;
+  options.folder = folder_;
+  options.ended.insert(ended_jobs.begin(), ended_jobs.end());
+  options.complain = options_.complain;
+  options.committed = [this](const ArchiveWork& work) { acknowledge(work); };
+  options.pause = [this] { paused_ = true; };
+  options.done = [this, done = std::move(done)] {
+    restore_.reset();
+    done();
+  };
   direct_ = false;
   figures_.restoring = true;
-  replay_next();
-}
-
-// Each round replays the frames committed at its start. The last round starts after new frames are paused and
-// everything is committed; otherwise the engine would miss frames.
-void CollectorService::replay_next() {
-  CULPRIT_CHECK(owner_.here());
-  auto work = std::make_shared<Work>();
-  work->now = env_.now(io::Clock::kWall);
-  auto plan = std::make_shared<Result<store::ReplayPlan>>();
-  auto over = std::make_shared<Restoring::Streams>();
-  worker_->submit(
-      [this, work, plan, over,
-       ended = restoring_->rounds == 0 ? restoring_->ended : std::set<std::string>()] {
-        commit(*work);
-        work->stats = archive_->stats();
-        *plan = archive_->replay_plan();
-        const store::KeptQuery query{.places = false, .kind = store::LogKind::kCondensed};
-        if (ended.empty()) return;
-        if (auto kept = archive_->kept(query))
-          for (const store::HostStream& stream : *kept)
-            if (stream.kept.state.ended && ended.contains(stream.kept.state.info.job))
-              over->emplace(stream.kept.epoch, stream.kept.state.info.id);
-      },
-      [this, work, plan, over] {
-        if (stopping_) return;
-        acknowledge(*work);
-        if (!work->written && restoring_->last) return restore_timer_->start(kRetryNs);
-        if (*plan)
-          restoring_->plan = std::move(**plan);
-        else
-          options_.complain(plan->error().text + "; jobs of before are known from what comes only");
-        restoring_->over.merge(*over);
-        replay_part();
-      });
-}
-
-void CollectorService::replay_part() {
-  const auto whole = std::make_shared<bool>(true);
-  const std::shared_ptr<Restoring> r = restoring_;
-  options_.engine->query(
-      [r, whole](LiveJobs& live, TimeNs) {
-        const auto give = [&](const store::LogOrigin& log, auto into, const auto& one, TimeNs at) {
-          RemoteBatch batch{log.host, log.epoch, {}};
-          (batch.batch.*into).push_back(one);
-          live.ingest(batch, at);
-          return true;
-        };
-        store::ArchiveVisitor visitor;
-        visitor.wanted = [&](const store::LogOrigin& log, const StreamInfo& info) {
-          if (info.kind != OriginKind::kCondensed || r->over.contains({log.epoch, info.id})) return false;
-          return give(log, &PieceBatch::opened, info, info.opened_ns);
-        };
-        visitor.piece = [&](const store::LogOrigin& log, const Piece& piece) {
-          r->bytes += piece.bytes.size();
-          return give(log, &PieceBatch::pieces, piece, piece.time_ns);
-        };
-        *whole = r->replay->advance(r->plan, kPartBytes, visitor);
-      },
-      [this, whole] {
-        if (!stopping_) *whole ? round_done() : replay_part();
-      });
-}
-
-void CollectorService::round_done() {
-  Restoring& of = *restoring_;
-  ++of.rounds;
-  if (!of.last) {
-    // The agents pause for the last round: little is left, or the limit of rounds is reached.
-    paused_ = of.last = std::exchange(of.bytes, 0) < kPartBytes || of.rounds >= kRounds;
-    return replay_next();
-  }
-  const store::ReadDamage damage = of.replay->damage();
-  if (!damage.first.empty())
-    options_.complain(
-        fmt::format("archive: {}; {} damaged frames are left out", damage.first, damage.frames));
-  const auto done = std::move(of.done);
-  restoring_.reset();
-  done();
+  restore_ = std::make_unique<ArchiveRestore>(env_, files_, std::move(options));
+  restore_->begin();
 }
 
 void CollectorService::go_on() {
@@ -617,6 +417,7 @@ void CollectorService::set_retention(uint64_t max_bytes, TimeNs max_age_ns) {
 void CollectorService::stop(std::function<void()> done) {
   CULPRIT_CHECK(owner_.here());
   stopping_ = true;
+  if (restore_) restore_->stop();
   if (collector_) collector_->stop();
   retain_timer_->stop();
   commit_timer_->stop();

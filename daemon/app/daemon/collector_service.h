@@ -13,17 +13,17 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "app/config/config.h"
+#include "app/daemon/archive_restore.h"
+#include "app/daemon/archive_writer.h"
 #include "app/daemon/engine_worker.h"
 #include "base/thread_owner.h"
 #include "collect/collector.h"
 #include "io/files.h"
 #include "store/archive.h"
-#include "store/archive_replay.h"
 
 namespace culprit::app {
 
@@ -95,9 +95,6 @@ class CollectorService : private collect::FrameSink {
   Figures figures() const;
 
  private:
-  struct Item;
-  struct Work;
-  struct Restoring;
   CollectorService(io::Env& env, CollectorServiceOptions options);
 
   void hello(const peer::Hello& hello, HelloDone done) override;
@@ -109,19 +106,12 @@ class CollectorService : private collect::FrameSink {
 
   void report_agent(const std::string& host, TimeNs away_since);
   void pump();
-  void run(Work& work);
-  void append(Work& work, Item& item);
-  Status append_one(const Item& item, const collect::LogItem& one, PieceBatch* taken, TimeNs now);
-  void commit(Work& work);
-  void worked(Work& work);
-  void acknowledge(const Work& work);
+  void worked(ArchiveWork& work);
+  void acknowledge(const ArchiveWork& work);
   void note(const HostFacts& facts);
   void feed_engine(std::vector<RemoteBatch>&& batches);
   void commit_after(TimeNs after);
   void report_status(const Status& status);
-  void replay_next();
-  void replay_part();
-  void round_done();
   void retain();
   void report_lost_blocks();
 
@@ -130,10 +120,9 @@ class CollectorService : private collect::FrameSink {
   io::Files& files_;
   std::string folder_;
   std::unique_ptr<store::Archive> archive_;  // used by the worker only
-  std::map<uint64_t, uint64_t> committed_;   // worker only: last committed frame by log, as far as known
-  std::set<uint64_t> dirty_;                 // worker only: logs with frames since the last commit
-  std::deque<Item> queue_;
-  std::shared_ptr<Restoring> restoring_;
+  std::unique_ptr<ArchiveWriter> writer_;    // used by the worker only
+  std::deque<ArchiveItem> queue_;
+  std::unique_ptr<ArchiveRestore> restore_;  // until the engine has the archive's content
   std::map<std::string, HostFacts> hosts_;
   std::map<std::string, std::deque<peer::Wanted>> wanted_;  // by host
   store::ArchiveStats stats_;                               // as of the last finished work
@@ -144,7 +133,7 @@ class CollectorService : private collect::FrameSink {
   bool paused_ = false, direct_ = true, commit_due_ = false, commit_waits_ = false, retry_waits_ = false;
   bool stopping_ = false;
   std::unique_ptr<collect::Collector> collector_;
-  std::unique_ptr<io::Timer> commit_timer_, retry_timer_, retain_timer_, restore_timer_, listen_timer_;
+  std::unique_ptr<io::Timer> commit_timer_, retry_timer_, retain_timer_, listen_timer_;
   std::unique_ptr<io::Worker> worker_;  // destroyed first
   ThreadOwner owner_;
 };
