@@ -7,31 +7,21 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <map>
-#include <set>
-#include <thread>
 #include <utility>
 
 #include "app/config/rule_files.h"
-#include "app/daemon/batch_parts.h"
 #include "app/daemon/collector_api.h"
 #include "app/daemon/daemon_api.h"
 #include "app/daemon/early_stop.h"
 #include "app/daemon/forwarding_api.h"
 #include "app/jobs/job_recognition.h"
-#include "base/check.h"
 #include "base/text.h"
 
 namespace culprit::app {
 namespace {
 
-// Queued bytes of the store or the pipeline at which sources pause, and below which they resume: some rounds
-// of a tailer, so that neither waits for the other, and little compared with the memory of an engine.
-constexpr size_t kHoldBytes = 4 << 20;
-constexpr size_t kReleaseBytes = 2 << 20;
 // SIGTERM: systemd and people expect an end; what hangs by then is left.
 constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
 constexpr TimeNs kHttpRetryNs = 5 * kNsPerSecond;
@@ -57,9 +47,6 @@ Result<std::shared_ptr<const io::TlsCredentials>> credentials(const TlsFiles& fi
   return io::TlsCredentials::load({files.cert, files.key, files.ca});
 }
 
-// A batch of no bytes takes room too.
-size_t weight(const PieceBatch& batch) { return batch.bytes() + 64; }
-
 std::string first_error(const LoadedRules& loaded) {
   if (!loaded.files.errors.empty()) return loaded.files.errors[0].text;
   const rules::RuleError& e = loaded.errors[0];
@@ -72,23 +59,6 @@ std::string first_error(const LoadedRules& loaded) {
 std::string fixed_root(const std::string& glob) {
   const std::string fixed = glob.substr(0, glob.find_first_of("*?[{"));
   return fixed.substr(0, fixed.rfind('/'));
-}
-
-store::JobRow job_row(const LiveJobSummary& job) {
-  store::JobRow row;
-  row.id = job.id;
-  row.run = job.run;
-  row.state = job.state == JobState::kRunning  ? store::JobState::kRunning
-              : job.state == JobState::kFailed ? store::JobState::kFailed
-              : job.well                       ? store::JobState::kEndedWell
-                                               : store::JobState::kEnded;
-  row.first_ns = job.first_ns;
-  row.last_ns = job.last_ns;
-  if (job.state != JobState::kRunning) row.ended_ns = job.last_ns;
-  row.hosts = job.hosts;
-  row.lines = job.lines;
-  row.verdict = job.verdict.value_or("");
-  return row;
 }
 
 // The token of POST over TCP; empty where none is configured.
@@ -158,6 +128,7 @@ Status Daemon::begin() {
   processes_ = std::move(*processes);
   const Status started = forwards() ? start_uplink(std::move(rules)) : start_engine(std::move(rules));
   if (!started) return started;
+  start_intake();
   start_http();
   if (engine_)
     restore();
@@ -254,12 +225,16 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   }
   options.watch = &watch_;
   options.rule_watch = rule_watch_.get();
-  options.take = [this](std::vector<LiveEvent>&& events) { on_events(std::move(events)); };
+  options.take = [this](std::vector<LiveEvent>&& events) { delivery_->deliver(events); };
   auto started = EngineWorker::start(env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
   engine_ = std::move(*started);
   pipeline_ = engine_.get();
-  return collects(config_) ? start_collecting() : Status();
+  if (collects(config_))
+    if (const Status collecting = start_collecting(); !collecting) return collecting;
+  delivery_ = std::make_unique<EventDelivery>(
+      EventDeliveryParts{recorder_.get(), engine_.get(), collector_.get(), &log_});
+  return {};
 }
 
 Status Daemon::start_collecting() {
@@ -344,10 +319,7 @@ void Daemon::restore() {
     else if (row.run > 0)  // the run before ended before this one began
       options.ends.push_back({row.id, row.run - 1, row.first_ns - 1});
   }
-  options.hold = [this] {
-    restore_holds_ = true;
-    pause_sources();
-  };
+  options.hold = [this] { intake_->hold_for_restore(); };
   options.done = [this](std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {
     restored(std::move(rest), damage);
   };
@@ -389,9 +361,7 @@ void Daemon::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadD
     complain(damage.error().text);
   else if (damage->frames > 0)
     complain(fmt::format("spool: {}; {} damaged frames are left out", damage->first, damage->frames));
-  for (SharedBatch& batch : rest) process(std::move(batch));
-  restore_holds_ = false;
-  resume_sources();
+  intake_->restored(std::move(rest));
 }
 
 // What a socket's peers had sent and the process before had not stored when it was killed cannot be asked for
@@ -406,10 +376,22 @@ void Daemon::report_lost() {
     piece.time_ns = counts_.started_ns;
     piece.gap = Gap{0, 0, "the daemon was killed: what it had received and not stored yet would be missing"};
   }
-  if (!batch.pieces.empty()) on_batch(std::move(batch));
+  if (!batch.pieces.empty()) intake_->take(std::move(batch));
 }
 
 // ---- the way of the bytes
+
+void Daemon::start_intake() {
+  IntakeParts parts{&counts_, recorder_.get(), pipeline_, {}, {}, {}};
+  parts.restore = [this] { return restore_.get(); };
+  parts.pause = [this] {
+    if (sources_) sources_->pause();
+  };
+  parts.resume = [this] {
+    if (sources_ && !stopping_) sources_->resume();
+  };
+  intake_ = std::make_unique<Intake>(std::move(parts));
+}
 
 void Daemon::start_sources(std::vector<StreamState> known) {
   if (!config_.watches()) return;
@@ -417,148 +399,13 @@ void Daemon::start_sources(std::vector<StreamState> known) {
   options.config = &config_;
   options.known = std::move(known);
   options.allocate = [this] { return recorder_->allocate(); };
-  options.take = [this](PieceBatch&& batch) { on_batch(std::move(batch)); };
+  options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
   options.complain = [this](const std::string& what) { complain(what); };
   options.processes = processes_.get();
   options.kernel_descriptor = options_.service.descriptor_named("kmsg");
   sources_ = std::make_unique<Sources>(env_, std::move(options));
   sources_->start();
-  if (held_) sources_->pause();
-}
-
-void Daemon::on_batch(PieceBatch&& batch) {
-  for (PieceBatch& part : parts_of(std::move(batch), store::kBatchBytes)) append(std::move(part));
-}
-
-void Daemon::append(PieceBatch&& part) {
-  const SharedBatch shared = std::make_shared<const PieceBatch>(std::move(part));
-  const size_t bytes = weight(*shared);
-  counts_.store_bytes += bytes;
-  if (restore_) restore_->add_uncommitted(shared);
-  const bool first = pipeline_->precedes_store();
-  if (first) process(shared);
-  recorder_->append(shared, [this, bytes] {
-    if (restore_) restore_->appended();
-    CULPRIT_CHECK(counts_.store_bytes >= bytes);
-    counts_.store_bytes -= bytes;
-    resume_sources();
-  });
-  if (!restore_ && !first) process(shared);
-  if (std::max(counts_.store_bytes, counts_.engine_bytes) >= kHoldBytes) pause_sources();
-}
-
-void Daemon::process(SharedBatch batch) {
-  const size_t bytes = weight(*batch);
-  counts_.engine_bytes += bytes;
-  CULPRIT_CHECK(pipeline_);
-  pipeline_->append(std::move(batch), [this, bytes] {
-    CULPRIT_CHECK(counts_.engine_bytes >= bytes);
-    counts_.engine_bytes -= bytes;
-    resume_sources();
-  });
-}
-
-void Daemon::pause_sources() {
-  if (held_) return;
-  held_ = true;
-  ++counts_.holds;
-  if (sources_) sources_->pause();
-}
-
-void Daemon::resume_sources() {
-  if (!held_ || restore_holds_ || std::max(counts_.store_bytes, counts_.engine_bytes) > kReleaseBytes) return;
-  held_ = false;
-  if (sources_ && !stopping_) sources_->resume();
-}
-
-// ---- what was found
-
-void Daemon::on_events(std::vector<LiveEvent>&& events) {
-  for (const LiveEvent& event : events) {
-    if (event.kind == LiveEventKind::kStepsWanted) {
-      if (collector_) collector_->want_steps(event.hosts, {event.job, event.steps});
-      continue;
-    }
-    if (event.replayed && event.publish && event.kind == LiveEventKind::kDiagnosis) publish_if_new(event);
-    record_event(event);
-    if (event.replayed || event.kind == LiveEventKind::kPoolChanged) continue;
-    want_evidence(event);
-    if (event.publish) publish(event);
-  }
-}
-
-// Also for diagnoses that may still change: hosts keep evidence only for a while.
-void Daemon::want_evidence(const LiveEvent& event) {
-  if (collector_ && (event.kind == LiveEventKind::kFinding || event.kind == LiveEventKind::kDiagnosis))
-    collector_->want(event.hosts, event.known_until_ns, "a fault was found in job " + event.job);
-}
-
-void Daemon::publish(const LiveEvent& event) {
-  if (api_) api_->events().publish({std::string(to_string(event.kind)), event.job, event.json});
-  if (!event.sentence.empty()) log_.info(fmt::format("job {}: {}", event.job, event.sentence));
-}
-
-// The process before may have been killed before it made this diagnosis.
-void Daemon::publish_if_new(const LiveEvent& event) {
-  const auto known = std::make_shared<bool>(true);
-  recorder_->query(
-      [event, known](store::Spool&, store::Index& index) {
-        const auto rows = index.diagnoses({.job = event.job, .run = event.run});
-        *known = !rows || std::any_of(rows->begin(), rows->end(), [&](const store::DiagnosisRow& row) {
-          return row.id == event.id && was_announced(row.json);
-        });
-      },
-      [this, event, known] {
-        if (*known) return;
-        want_evidence(event);
-        publish(event);
-      });
-}
-
-void Daemon::record_event(const LiveEvent& event) {
-  if (event.kind == LiveEventKind::kPoolChanged) {
-    auto text = std::make_shared<std::string>();
-    engine_->query(
-        [text](LiveJobs& live, TimeNs) {
-          if (auto saved = live.pool().save()) *text = std::move(*saved);
-        },
-        [this, text] {
-          if (text->empty()) return;
-          recorder_->record([text](store::Index& index) { return index.save_pool("", *text); });
-        });
-    return;
-  }
-  if (event.kind == LiveEventKind::kJobStarted || event.kind == LiveEventKind::kJobEnded)
-    return record_job(event);
-  recorder_->record([event](store::Index& index) -> Status {
-    if (event.kind == LiveEventKind::kFinding)
-      return index.add_finding({event.job, event.run, event.id, event.time_ns, event.json});
-    store::DiagnosisRow row;
-    row.job = event.job;
-    row.run = event.run;
-    row.id = event.id;
-    row.kind = kind_of_diagnosis(event.json);
-    row.first_ns = row.last_ns = event.time_ns;
-    row.json = event.json;
-    const bool gone = event.kind == LiveEventKind::kDiagnosisGone;
-    row.state = gone ? "withdrawn" : "open";
-    Status status = index.put_diagnosis(row);
-    if (status && gone) status = index.remove_device_faults(event.job, event.run, event.id);
-    for (const LiveEvent::Device& device : event.devices)
-      if (status)
-        status = index.add_device_fault(
-            {device.name, device.host, event.job, event.run, event.id, event.step, event.time_ns});
-    return status;
-  });
-}
-
-// The job's row is written before its findings and diagnoses.
-void Daemon::record_job(const LiveEvent& event) {
-  recorder_->record([row = job_row(*event.summary), report = event.report](store::Index& index) {
-    Status status = index.upsert_job(row);
-    if (status && !report.empty()) status = index.put_report(row.id, row.run, report);
-    return status;
-  });
+  if (intake_->held()) sources_->pause();
 }
 
 // ---- HTTP
@@ -575,6 +422,7 @@ void Daemon::start_http() {
     else
       source_ = std::make_unique<DaemonApi>(env_, std::move(parts));
     api_ = std::make_unique<serve::Api>(env_, *source_);
+    if (delivery_) delivery_->publish_to(*api_);
     http_retry_ = env_.timer([this] { start_http(); });
   }
   serve::HttpOptions options;

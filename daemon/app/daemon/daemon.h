@@ -18,6 +18,8 @@
 #include "app/daemon/collector_service.h"
 #include "app/daemon/daemon_api.h"
 #include "app/daemon/engine_worker.h"
+#include "app/daemon/event_delivery.h"
+#include "app/daemon/intake.h"
 #include "app/daemon/log.h"
 #include "app/daemon/notify.h"
 #include "app/daemon/process_watch.h"
@@ -64,23 +66,13 @@ class Daemon {
   std::function<void(const std::string&, const StreamInfo&, const Piece&)> follower() const;
   std::vector<std::string> roots() const;
   peer::Status peer_status() const;
+  void start_intake();
   void start_sources(std::vector<StreamState> known);
   void start_http();
   void restore();
   void restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage);
   void report_lost();
-  void on_batch(PieceBatch&& batch);
-  void append(PieceBatch&& part);
-  void process(SharedBatch batch);
-  void pause_sources();
-  void resume_sources();
-  void on_events(std::vector<LiveEvent>&& events);
-  void publish(const LiveEvent& event);
-  void publish_if_new(const LiveEvent& event);
-  void want_evidence(const LiveEvent& event);
   void load_judgements();
-  void record_event(const LiveEvent& event);
-  void record_job(const LiveEvent& event);
   void refuse_reload(const std::string& why);
   void reloaded();
   void swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules);
@@ -109,7 +101,6 @@ class Daemon {
   bool stopping_ = false, reloading_ = false;
   const std::shared_ptr<std::atomic<bool>> leaving_ =
       std::make_shared<std::atomic<bool>>(false);  // for workers
-  bool held_ = false, restore_holds_ = false;
   uint64_t trimmed_after_ = 0;  // holds
   std::string http_trouble_, hung_;
   bool blind_ = false;
@@ -119,6 +110,8 @@ class Daemon {
   std::unique_ptr<Uplink> uplink_;               // of an agent
   std::unique_ptr<CollectorService> collector_;  // null: agents have another collector
   Pipeline* pipeline_ = nullptr;                 // the engine or the uplink, by the role
+  std::unique_ptr<EventDelivery> delivery_;      // of the engine
+  std::unique_ptr<Intake> intake_;
   std::unique_ptr<Restore> restore_;
   std::unique_ptr<Sources> sources_;
   std::unique_ptr<DaemonApi> source_;

@@ -1,0 +1,124 @@
+#include "app/daemon/event_delivery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "app/daemon/daemon_api.h"
+
+namespace culprit::app {
+namespace {
+
+Status put_diagnosis(store::Index& index, const LiveEvent& event) {
+  store::DiagnosisRow row;
+  row.job = event.job;
+  row.run = event.run;
+  row.id = event.id;
+  row.kind = kind_of_diagnosis(event.json);
+  row.first_ns = row.last_ns = event.time_ns;
+  row.json = event.json;
+  const bool gone = event.kind == LiveEventKind::kDiagnosisGone;
+  row.state = gone ? "withdrawn" : "open";
+  Status status = index.put_diagnosis(row);
+  if (status && gone) status = index.remove_device_faults(event.job, event.run, event.id);
+  for (const LiveEvent::Device& device : event.devices)
+    if (status)
+      status = index.add_device_fault(
+          {device.name, device.host, event.job, event.run, event.id, event.step, event.time_ns});
+  return status;
+}
+
+}  // namespace
+
+store::JobRow job_row(const LiveJobSummary& job) {
+  store::JobRow row;
+  row.id = job.id;
+  row.run = job.run;
+  row.state = job.state == JobState::kRunning  ? store::JobState::kRunning
+              : job.state == JobState::kFailed ? store::JobState::kFailed
+              : job.well                       ? store::JobState::kEndedWell
+                                               : store::JobState::kEnded;
+  row.first_ns = job.first_ns;
+  row.last_ns = job.last_ns;
+  if (job.state != JobState::kRunning) row.ended_ns = job.last_ns;
+  row.hosts = job.hosts;
+  row.lines = job.lines;
+  row.verdict = job.verdict.value_or("");
+  return row;
+}
+
+void EventDelivery::deliver(const std::vector<LiveEvent>& events) {
+  for (const LiveEvent& event : events) {
+    if (event.kind == LiveEventKind::kStepsWanted) {
+      if (parts_.collector) parts_.collector->want_steps(event.hosts, {event.job, event.steps});
+      continue;
+    }
+    if (event.replayed && event.publish && event.kind == LiveEventKind::kDiagnosis) publish_if_new(event);
+    record(event);
+    if (event.replayed || event.kind == LiveEventKind::kPoolChanged) continue;
+    want_evidence(event);
+    if (event.publish) publish(event);
+  }
+}
+
+// Also for diagnoses that may still change: hosts keep evidence only for a while.
+void EventDelivery::want_evidence(const LiveEvent& event) {
+  if (parts_.collector && (event.kind == LiveEventKind::kFinding || event.kind == LiveEventKind::kDiagnosis))
+    parts_.collector->want(event.hosts, event.known_until_ns, "a fault was found in job " + event.job);
+}
+
+void EventDelivery::publish(const LiveEvent& event) {
+  if (api_) api_->events().publish({std::string(to_string(event.kind)), event.job, event.json});
+  if (!event.sentence.empty()) parts_.log->info(fmt::format("job {}: {}", event.job, event.sentence));
+}
+
+// The process before may have been killed before it made this diagnosis.
+void EventDelivery::publish_if_new(const LiveEvent& event) {
+  const auto known = std::make_shared<bool>(true);
+  parts_.recorder->query(
+      [event, known](store::Spool&, store::Index& index) {
+        const auto rows = index.diagnoses({.job = event.job, .run = event.run});
+        *known = !rows || std::any_of(rows->begin(), rows->end(), [&](const store::DiagnosisRow& row) {
+          return row.id == event.id && was_announced(row.json);
+        });
+      },
+      [this, event, known] {
+        if (*known) return;
+        want_evidence(event);
+        publish(event);
+      });
+}
+
+void EventDelivery::record(const LiveEvent& event) {
+  if (event.kind == LiveEventKind::kPoolChanged) return record_pool();
+  if (event.kind == LiveEventKind::kJobStarted || event.kind == LiveEventKind::kJobEnded) {
+    // The row is written before anything else about the job.
+    parts_.recorder->record([row = job_row(*event.summary), report = event.report](store::Index& index) {
+      Status status = index.upsert_job(row);
+      if (status && !report.empty()) status = index.put_report(row.id, row.run, report);
+      return status;
+    });
+    return;
+  }
+  parts_.recorder->record([event](store::Index& index) -> Status {
+    if (event.kind == LiveEventKind::kFinding)
+      return index.add_finding({event.job, event.run, event.id, event.time_ns, event.json});
+    return put_diagnosis(index, event);
+  });
+}
+
+void EventDelivery::record_pool() {
+  auto text = std::make_shared<std::string>();
+  parts_.engine->query(
+      [text](LiveJobs& live, TimeNs) {
+        if (auto saved = live.pool().save()) *text = std::move(*saved);
+      },
+      [recorder = parts_.recorder, text] {
+        if (text->empty()) return;
+        recorder->record([text](store::Index& index) { return index.save_pool("", *text); });
+      });
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,47 @@
+// Delivers the engine's events: to the index of the store, to subscribers and the log, and, as requests for
+// evidence and records, to the agents of the hosts.
+//
+// Thread: the loop's. Owner: Daemon. Borrows its parts, which outlive it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/daemon/collector_service.h"
+#include "app/daemon/engine_worker.h"
+#include "app/daemon/log.h"
+#include "app/daemon/recorder.h"
+#include "serve/api.h"
+
+namespace culprit::app {
+
+struct EventDeliveryParts {
+  Recorder* recorder = nullptr;
+  EngineWorker* engine = nullptr;
+  CollectorService* collector = nullptr;  // null: no agents
+  Log* log = nullptr;
+};
+
+class EventDelivery {
+ public:
+  explicit EventDelivery(EventDeliveryParts parts) : parts_(parts) {}
+
+  // Later events go to its subscribers too.
+  void publish_to(serve::Api& api) { api_ = &api; }
+  void deliver(const std::vector<LiveEvent>& events);
+
+ private:
+  void publish(const LiveEvent& event);
+  void publish_if_new(const LiveEvent& event);
+  void want_evidence(const LiveEvent& event);
+  void record(const LiveEvent& event);
+  void record_pool();
+
+  EventDeliveryParts parts_;
+  serve::Api* api_ = nullptr;
+};
+
+// The row of a job in the index.
+store::JobRow job_row(const LiveJobSummary& job);
+
+}  // namespace culprit::app
