@@ -101,7 +101,7 @@ class Daemon {
   bool stopping_ = false, reloading_ = false;
   const std::shared_ptr<std::atomic<bool>> leaving_ =
       std::make_shared<std::atomic<bool>>(false);  // for workers
-  uint64_t trimmed_after_ = 0;  // holds
+  uint64_t trimmed_after_ = 0;                     // holds
   std::string http_trouble_, hung_;
   bool blind_ = false;
   std::unique_ptr<ProcessWatch> processes_;

@@ -10,6 +10,7 @@
 #include "app/daemon/device_past.h"
 #include "app/jobs/judgement.h"
 #include "base/time.h"
+#include "model/report_json.h"
 
 namespace culprit::app {
 namespace {
@@ -258,7 +259,9 @@ void add_suspects(const store::DiagnosisRow& row, const std::map<std::string, Ti
 
 }  // namespace
 
-std::string kind_of_diagnosis(std::string_view text) { return kind_of(json::parse(text, nullptr, false)); }
+std::string kind_of(const Diagnosis& d) {
+  return d.rule ? "rule:" + *d.rule : fmt::format("{}:{}", d.detector.value_or(""), to_string(d.symptom));
+}
 
 bool was_announced(std::string_view text) {
   const json diagnosis = json::parse(text, nullptr, false);
@@ -388,8 +391,9 @@ void DaemonApi::jobs(Answer answer) {
 
 void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
   struct Found {
-    std::optional<std::string> text;
-    std::optional<uint32_t> run;  // run of the text
+    std::optional<Report> report;
+    std::optional<std::string> text;  // of the report, or stored
+    std::optional<uint32_t> run;      // run of the report
     bool settled = true;
     Said said;
   };
@@ -397,10 +401,10 @@ void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
   const serve::JobRun& of = query.of;
   const Charts charts = query.charts ? Charts::kIncluded : Charts::kLeftOut;
   parts_.engine->query(
-      [found, of, charts](LiveJobs& live, TimeNs now) {
+      [found, of](LiveJobs& live, TimeNs now) {
         found->run = live.run_of(of.job);
         if (found->run && of.run.value_or(*found->run) == *found->run) {
-          found->text = live.report_json(of.job, now, charts);
+          found->report = live.report(of.job, now);
           found->settled = live.settled(of.job);
         } else {
           found->run = of.run;
@@ -408,12 +412,14 @@ void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
       },
       [this, found, of, charts, answer = std::move(answer)] {
         parts_.recorder->query(
-            [found, of](store::Spool&, store::Index& index) {
+            [found, of, charts](store::Spool&, store::Index& index) {
               if (!found->run)
                 if (const auto last = index.job(of.job); last && *last) found->run = (*last)->run;
               if (!found->run) return;
-              if (!found->text)
-                if (auto kept = index.report(of.job, *found->run)) found->text = std::move(*kept);
+              if (found->report)
+                found->text = culprit::to_json(*found->report, charts);
+              else if (auto kept = index.report(of.job, *found->run))
+                found->text = std::move(*kept);
               // A report without judgements is better than none.
               if (auto said = Said::of(index, {.job = of.job, .run = found->run}))
                 found->said = std::move(*said);

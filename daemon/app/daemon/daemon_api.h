@@ -74,7 +74,7 @@ class DaemonApi : public serve::ApiSource {
 };
 
 // Key of a diagnosis in JSON that is equal for the same fault in any job: "rule:nvidia.xid.79".
-std::string kind_of_diagnosis(std::string_view json);
+std::string kind_of(const Diagnosis& diagnosis);
 
 // Whether the stored version of the diagnosis was announced; false while it may still change.
 bool was_announced(std::string_view json);

@@ -7,18 +7,19 @@
 #include <utility>
 
 #include "app/daemon/daemon_api.h"
+#include "model/report_json.h"
 
 namespace culprit::app {
 namespace {
 
-Status put_diagnosis(store::Index& index, const LiveEvent& event) {
+Status put_diagnosis(store::Index& index, const LiveEvent& event, const DiagnosisChange& change) {
   store::DiagnosisRow row;
   row.job = event.job;
   row.run = event.run;
   row.id = event.id;
-  row.kind = kind_of_diagnosis(event.json);
+  row.kind = change.diagnosis ? kind_of(*change.diagnosis) : "";
   row.first_ns = row.last_ns = event.time_ns;
-  row.json = event.json;
+  row.json = to_json(event);
   const bool gone = event.kind == LiveEventKind::kDiagnosisGone;
   row.state = gone ? "withdrawn" : "open";
   Status status = index.put_diagnosis(row);
@@ -28,6 +29,14 @@ Status put_diagnosis(store::Index& index, const LiveEvent& event) {
       status = index.add_device_fault(
           {device.name, device.host, event.job, event.run, event.id, event.step, event.time_ns});
   return status;
+}
+
+// The row is written before anything else about the job.
+Status put_job(store::Index& index, const JobChange& job) {
+  const store::JobRow row = job_row(job.summary);
+  Status status = index.upsert_job(row);
+  if (!status || !job.report) return status;
+  return index.put_report(row.id, row.run, culprit::to_json(*job.report, Charts::kIncluded));
 }
 
 }  // namespace
@@ -70,7 +79,7 @@ void EventDelivery::want_evidence(const LiveEvent& event) {
 }
 
 void EventDelivery::publish(const LiveEvent& event) {
-  if (api_) api_->events().publish({std::string(to_string(event.kind)), event.job, event.json});
+  if (api_) api_->events().publish({std::string(to_string(event.kind)), event.job, to_json(event)});
   if (!event.sentence.empty()) parts_.log->info(fmt::format("job {}: {}", event.job, event.sentence));
 }
 
@@ -93,19 +102,11 @@ void EventDelivery::publish_if_new(const LiveEvent& event) {
 
 void EventDelivery::record(const LiveEvent& event) {
   if (event.kind == LiveEventKind::kPoolChanged) return record_pool();
-  if (event.kind == LiveEventKind::kJobStarted || event.kind == LiveEventKind::kJobEnded) {
-    // The row is written before anything else about the job.
-    parts_.recorder->record([row = job_row(*event.summary), report = event.report](store::Index& index) {
-      Status status = index.upsert_job(row);
-      if (status && !report.empty()) status = index.put_report(row.id, row.run, report);
-      return status;
-    });
-    return;
-  }
   parts_.recorder->record([event](store::Index& index) -> Status {
-    if (event.kind == LiveEventKind::kFinding)
-      return index.add_finding({event.job, event.run, event.id, event.time_ns, event.json});
-    return put_diagnosis(index, event);
+    if (const auto* job = std::get_if<JobChange>(&event.content)) return put_job(index, *job);
+    if (const auto* diagnosis = std::get_if<DiagnosisChange>(&event.content))
+      return put_diagnosis(index, event, *diagnosis);
+    return index.add_finding({event.job, event.run, event.id, event.time_ns, to_json(event)});
   });
 }
 

@@ -36,7 +36,7 @@ bool Announcer::differs(const Face& a, const Face& b) {
 }
 
 // Whether people would see a difference to the last report.
-bool Announcer::compare(const Report& report, std::span<const std::string> marks) {
+bool Announcer::compare(const Report& report, std::span<const AccusedTimes> accused) {
   bool changed = false;
   for (auto& [id, known] : known_) {
     known.was_there = std::exchange(known.there, false);
@@ -49,10 +49,10 @@ bool Announcer::compare(const Report& report, std::span<const std::string> marks
     Face face = face_of(d, report.verdict == i);
     const bool differs_now = fresh || differs(face, known.kept);
     changed = changed || differs_now || !known.was_there;
-    known.changed = differs_now || known.mark != marks[i];
+    known.changed = differs_now || known.accused_ns != accused[i];
     known.there = true;
     known.title = d.title;
-    known.mark = marks[i];
+    known.accused_ns = accused[i];
     if (differs_now) known.kept = std::move(face);
   }
   for (const auto& [id, known] : known_) changed = changed || (known.was_there && !known.there);
@@ -67,10 +67,10 @@ bool Announcer::may_announce(const Report& report, TimeNs now) {
   return now - changed_ns_ >= kSettle || now - pending_ns_ >= kSettleLongest;
 }
 
-std::vector<Announcement> Announcer::update(const Report& report, std::span<const std::string> marks,
+std::vector<Announcement> Announcer::update(const Report& report, std::span<const AccusedTimes> accused,
                                             TimeNs now, bool at_once) {
   std::vector<Announcement> out;
-  const bool changed = compare(report, marks);
+  const bool changed = compare(report, accused);
   const bool pending = std::any_of(known_.begin(), known_.end(), [](const auto& one) {
     const DiagnosisState& known = one.second;
     return known.there ? !known.announced || differs(known.kept, *known.announced)

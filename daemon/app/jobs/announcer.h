@@ -18,6 +18,9 @@
 
 namespace culprit::app {
 
+// By host: arrival of the newest evidence against it.
+using AccusedTimes = std::map<std::string, TimeNs>;
+
 enum class Change : uint8_t { kNew, kRevised, kWithdrawn };
 std::string_view to_string(Change change);  // "new", "revised", "withdrawn"
 
@@ -40,9 +43,9 @@ class Announcer {
   // Limit of the delay while new findings keep coming.
   static constexpr TimeNs kSettleLongest = 20 * kNsPerSecond;
 
-  // After each report. `marks`: by diagnosis, stored members whose change is not announced. `at_once`:
+  // After each report. `accused`: of each diagnosis; a change of it is stored, not announced. `at_once`:
   // announces without waiting (the job is over, a person judged, a restart).
-  std::vector<Announcement> update(const Report& report, std::span<const std::string> marks, TimeNs now,
+  std::vector<Announcement> update(const Report& report, std::span<const AccusedTimes> accused, TimeNs now,
                                    bool at_once);
   // A new finding came: the next reports may differ.
   void new_finding(TimeNs now);
@@ -59,14 +62,15 @@ class Announcer {
     bool verdict = false;
   };
   struct DiagnosisState {
-    std::string title, mark;
+    std::string title;
+    AccusedTimes accused_ns;
     Face kept;
     std::optional<Face> announced;
     bool there = false, was_there = false, changed = false;
   };
   static Face face_of(const Diagnosis& diagnosis, bool verdict);
   static bool differs(const Face& a, const Face& b);
-  bool compare(const Report& report, std::span<const std::string> marks);
+  bool compare(const Report& report, std::span<const AccusedTimes> accused);
   bool may_announce(const Report& report, TimeNs now);
   void announce(const Report& report, std::vector<Announcement>& out);
   Announcement announcement_of(const Diagnosis& diagnosis, const DiagnosisState& known) const;

@@ -22,6 +22,7 @@ std::vector<core::Effect> WriterSink::step(core::Input& input, TimeNs now) {
 
 void WriterSink::begin_session() {
   next_ = 0;
+  dropped_lines_ = 0;  // counted with the session that ended
   for (WrittenSource& source : sources_) source.number.reset();
 }
 

@@ -8,7 +8,6 @@
 
 #include "base/hash.h"
 #include "model/json_writer.h"
-#include "model/report_json.h"
 
 namespace culprit::app {
 namespace {
@@ -51,27 +50,6 @@ std::optional<std::string> announced_verdict(const Announcer& announcer) {
 }
 
 }  // namespace
-
-std::string to_json(const LiveJobSummary& job) {
-  JsonWriter w;
-  w.object([&] {
-    w.field("id", job.id);
-    w.field("run", job.run);
-    w.field("state", to_string(job.state));
-    w.field("well", job.well);
-    w.field("hangs", job.hangs);
-    w.field("hosts", job.hosts);
-    w.field("ranks", job.ranks);
-    w.field("sources", job.sources);
-    w.field("lines", job.lines);
-    w.field("bytes", job.bytes);
-    w.time("first_ns", job.first_ns);
-    w.time("last_ns", job.last_ns);
-    w.field("iteration", job.iteration);
-    w.field("verdict", job.verdict);
-  });
-  return w.finish();
-}
 
 LiveJob::LiveJob(std::string id, uint32_t run, const LiveOptions& options, LiveParsing& parsing)
     : options_(options),
@@ -216,9 +194,7 @@ bool LiveJob::end(TimeNs now, detect::Pool& pool, std::vector<LiveEvent>& out) {
   summary_.state = failed ? JobState::kFailed : JobState::kEnded;
   engine_.reset();
   LiveEvent e = events_.event(LiveEventKind::kJobEnded, now);
-  e.json = to_json(summary_);
-  e.report = culprit::to_json(report_, Charts::kIncluded);
-  e.summary = summary_;
+  e.content = JobChange{summary_, std::make_shared<const Report>(report_)};
   e.last_ns = summary_.last_ns;
   out.push_back(std::move(e));
   if (learned) out.push_back(events_.event(LiveEventKind::kPoolChanged, now));

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "app/jobs/job_agents.h"
-#include "app/jobs/job_events.h"
 #include "app/jobs/job_inputs.h"
 #include "app/jobs/job_router.h"
 #include "app/jobs/judgement.h"
 #include "app/jobs/live_jobs.h"
+#include "app/jobs/run_events.h"
 #include "core/engine.h"
 #include "model/report_json.h"
 
@@ -95,7 +95,7 @@ class LiveJob final : public RoutedJob {
   JobInputs sources_;
   Report report_;
   JobAgents agents_;  // of other hosts
-  JobEvents events_;
+  RunEvents events_;
   TimeNs local_ns_ = kNoTime;         // last data from a source of this host
   TimeNs end_reported_ns_ = kNoTime;  // when an agent reported the end, on its clock
   bool dirty_ = false, said_end_ = false, said_failed_ = false, said_success_ = false;

@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "base/thread_owner.h"
 #include "model/json_writer.h"
-#include "model/report_json.h"
 
 namespace culprit::app {
 namespace {
@@ -23,18 +22,11 @@ namespace {
 // Upper limit of times in blocks (core/wire/inputs.h): the year 2116.
 constexpr TimeNs kTimesEnd = TimeNs{1} << 62;
 
-constexpr std::string_view kEventWords[] = {"job_started", "finding",      "diagnosis",   "diagnosis_gone",
-                                            "job_ended",   "pool_changed", "steps_wanted"};
-constexpr std::string_view kStateWords[] = {"running", "ended", "failed"};
-
 uint64_t count_lines(std::string_view text) {
   return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 }  // namespace
-
-std::string_view to_string(LiveEventKind kind) { return kEventWords[static_cast<size_t>(kind)]; }
-std::string_view to_string(JobState state) { return kStateWords[static_cast<size_t>(state)]; }
 
 struct LiveJobs::Impl final : JobTable {
   ThreadOwner owner;
@@ -109,9 +101,9 @@ struct LiveJobs::Impl final : JobTable {
     e.time_ns = at;
     e.job = id;
     e.run = next_run[id] - 1;
-    e.summary = out.summary();
-    e.summary->first_ns = e.summary->last_ns = at;  // the first data is not ingested yet
-    e.json = to_json(*e.summary);
+    LiveJobSummary summary = out.summary();
+    summary.first_ns = summary.last_ns = at;  // the first data is not ingested yet
+    e.content = JobChange{std::move(summary), nullptr};
     started.push_back(std::move(e));
     push(started);
     backlog.replay(at, [&](StreamId stream, const KernelLine& line) {
@@ -339,14 +331,14 @@ std::vector<LiveEvent> LiveJobs::poll_events() {
   return impl_->events.drain();
 }
 
-std::optional<std::string> LiveJobs::report_json(const std::string& job, TimeNs now, Charts charts) {
+std::optional<Report> LiveJobs::report(const std::string& job, TimeNs now) {
   CULPRIT_CHECK(impl_->owner.here());
   const auto known = impl_->jobs.find(job);
   if (known == impl_->jobs.end()) return std::nullopt;
   LiveJob& j = *known->second;
   if (j.running() && j.dirty() && impl_->schedule.may_report(now))
     impl_->report(j, now, impl_->schedule.may_hang(j, now));
-  return culprit::to_json(j.report(), charts);
+  return j.report();
 }
 
 std::optional<uint32_t> LiveJobs::run_of(const std::string& job) const {

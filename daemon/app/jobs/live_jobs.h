@@ -17,13 +17,14 @@
 #include <string_view>
 #include <vector>
 
+#include "app/jobs/live_event.h"
 #include "base/limits.h"
 #include "base/time.h"
 #include "core/detect/logs/pool.h"
 #include "core/detect/logs/stall.h"
 #include "core/rules/run.h"
 #include "model/piece.h"
-#include "model/report_json.h"
+#include "model/report.h"
 
 namespace culprit::app {
 
@@ -50,63 +51,6 @@ struct LiveOptions {
   std::function<void(const std::string& job, const StreamInfo&, const Piece&)> seen = {};
   // A monotonic clock that measures the cost of reports; empty: not measured.
   std::function<TimeNs()> timer = {};
-};
-
-enum class LiveEventKind : uint8_t {
-  kJobStarted,  // json: LiveJobSummary
-  kFinding,     // json: {"job","run","time_ns","rule","title",…,"host","file","line","text","repeated"}
-  // json: a DIAGNOSIS of FORMATS.md section 7, with "job", "run", "verdict", "settled", "change" (new,
-  // revised, withdrawn), "replaces" (the verdict that it replaces: "id", "title"; else null) and "accused_ns"
-  // (by host: arrival of the newest evidence against it)
-  kDiagnosis,
-  kDiagnosisGone,  // the same, as last emitted
-  kJobEnded,       // json: LiveJobSummary; `report` is the final one
-  kPoolChanged,    // pool() has a new job and should be saved
-  kStepsWanted,    // request for records of `steps` to the agents of `hosts`; never replayed
-};
-// As in /v1/events: "job_started", "finding", "diagnosis", "diagnosis_gone", "job_ended", "pool_changed". The
-// last one is not for subscribers.
-std::string_view to_string(LiveEventKind kind);
-
-enum class JobState : uint8_t { kRunning, kEnded, kFailed };
-std::string_view to_string(JobState state);  // "running", "ended", "failed"
-
-struct LiveJobSummary {
-  std::string id;
-  uint32_t run = 0;
-  JobState state = JobState::kRunning;
-  bool well = false;  // it completed as planned without a failure
-  bool hangs = false;
-  uint64_t hosts = 0, ranks = 0, sources = 0;  // of the last report; sources: current
-  uint64_t lines = 0, bytes = 0;
-  TimeNs first_ns = kNoTime, last_ns = kNoTime;  // when its first and last bytes were read
-  std::optional<int64_t> iteration;
-  std::optional<std::string> verdict;  // its title
-};
-std::string to_json(const LiveJobSummary& job);
-
-struct LiveEvent {
-  LiveEventKind kind = LiveEventKind::kFinding;
-  TimeNs time_ns = kNoTime;  // time of the call that made the event
-  std::string job;
-  uint32_t run = 0;
-  std::string id;  // of a diagnosis or finding: constant for the run, also over restarts
-  std::string json;
-  bool publish = true;                    // of a diagnosis: false while it is only stored
-  std::string sentence;                   // of a diagnosis that is the verdict: for readers
-  std::string report;                     // of kJobEnded: FORMATS.md section 7, with charts
-  std::optional<LiveJobSummary> summary;  // of kJobStarted and kJobEnded
-  TimeNs last_ns = kNoTime;               // of kJobEnded: later data belongs to another run; see RunEnd
-  std::vector<std::string> hosts;         // of a finding or a diagnosis: hosts whose agents reported it
-  std::vector<int64_t> steps = {};        // of kStepsWanted
-  // Devices that the diagnosis accuses of data corruption: UUID or serial number if known, and location.
-  struct Device {
-    std::string name, host;
-  };
-  std::vector<Device> devices;
-  std::optional<int64_t> step;      // of a diagnosis
-  TimeNs known_until_ns = kNoTime;  // watermark of the job at the event, on the clock of its hosts
-  bool replayed = false;            // possibly emitted before a restart
 };
 
 // A run that ended before a restart, from its kJobEnded event.
@@ -167,8 +111,8 @@ class LiveJobs {
 
   // The report of a running or ended job; nothing for an unknown job. Made again if data arrived since the
   // last report and reports have not used up their share of the time.
-  std::optional<std::string> report_json(const std::string& job, TimeNs now, Charts = Charts::kLeftOut);
-  std::optional<uint32_t> run_of(const std::string& job) const;  // run of report_json()
+  std::optional<Report> report(const std::string& job, TimeNs now);
+  std::optional<uint32_t> run_of(const std::string& job) const;  // run of report()
   std::vector<LiveJobSummary> jobs() const;                      // newest first
   // Whether the last report of the job is fully announced.
   bool settled(const std::string& job) const;

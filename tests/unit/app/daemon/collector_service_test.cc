@@ -146,8 +146,7 @@ struct Life {
   void commit() { env.advance(100 * kNsPerMs); }
   std::string report() {
     std::string out;
-    engine->query(
-        [&](LiveJobs& live, TimeNs) { out = without_ids(live.report_json("j", kStart).value_or("")); });
+    engine->query([&](LiveJobs& live, TimeNs) { out = without_ids(report_of(live, "j", kStart)); });
     env.read();
     return out;
   }

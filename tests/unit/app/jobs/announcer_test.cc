@@ -25,9 +25,9 @@ struct Listener {
     Report r;
     r.diagnoses = std::move(diagnoses);
     if (!r.diagnoses.empty() && r.diagnoses[0].confidence >= 0.5) r.verdict = 0;
-    const std::vector<std::string> marks(r.diagnoses.size());
+    const std::vector<AccusedTimes> accused(r.diagnoses.size());
     std::vector<std::string> out;
-    for (const Announcement& a : announcer.update(r, marks, second * kSecond, at_once)) {
+    for (const Announcement& a : announcer.update(r, accused, second * kSecond, at_once)) {
       if (!a.publish) continue;
       std::string said =
           a.change == Change::kNew ? a.verdict ? "verdict" : "diagnosis" : std::string(to_string(a.change));

@@ -106,7 +106,7 @@ struct Job {
     }
     live.tick(now);
   }
-  std::string report(TimeNs now) { return live.report_json("j", now).value_or("{\"hang\":null}"); }
+  std::string report(TimeNs now) { return report_of(live, "j", now, "{\"hang\":null}"); }
 };
 
 }  // namespace

@@ -210,7 +210,7 @@ std::string local(const std::vector<PieceBatch>& batches) {
   LiveOptions options = live_options();
   LiveJobs jobs(std::move(options));
   for (const PieceBatch& batch : batches) jobs.ingest(batch, kStart);
-  return without_ids(jobs.report_json("j", kStart).value_or(""));
+  return without_ids(report_of(jobs, "j", kStart));
 }
 
 }  // namespace
@@ -381,7 +381,7 @@ BOOST_AUTO_TEST_CASE(a_long_session_continues_in_another_and_is_readable_from_th
       }
     }
     const auto all = jobs.jobs();
-    return Outcome{without_ids(jobs.report_json("j", kStart).value_or("")), jobs.counts().lines,
+    return Outcome{without_ids(report_of(jobs, "j", kStart)), jobs.counts().lines,
                    jobs.counts().remote_blocks_lost, all.empty() ? 0 : all[0].sources};
   };
   const Outcome one = play(uint64_t{1} << 30, kNoStream), many = play(1, kNoStream);

@@ -114,6 +114,12 @@ inline std::string without_ids(const std::string& report) {
   return std::regex_replace(report, kIds, "\"id\":0");
 }
 
+// The job's report as JSON; `none` without one.
+inline std::string report_of(LiveJobs& jobs, const std::string& job, TimeNs now, std::string none = "") {
+  const auto report = jobs.report(job, now);
+  return report ? to_json(*report) : std::move(none);
+}
+
 inline size_t count(const std::vector<LiveEvent>& events, LiveEventKind kind) {
   size_t n = 0;
   for (const LiveEvent& e : events) n += e.kind == kind;

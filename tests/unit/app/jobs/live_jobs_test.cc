@@ -18,11 +18,11 @@ std::string live(const std::vector<std::string>& files, size_t size, bool report
     const StreamId stream = feed.open(OriginKind::kFile, "j", "/logs/" + file_name(h));
     for (size_t at = 0; at < files[h].size(); at += size) {
       feed.write(stream, std::string_view(files[h]).substr(at, size), kStart);
-      if (reports_between && at % 1000 == 0) jobs.report_json("j", kStart);
+      if (reports_between && at % 1000 == 0) jobs.report("j", kStart);
     }
     feed.write(stream, "", kStart, true);
   }
-  return without_ids(jobs.report_json("j", kStart).value_or(""));
+  return without_ids(report_of(jobs, "j", kStart));
 }
 
 }  // namespace
@@ -58,9 +58,9 @@ BOOST_AUTO_TEST_CASE(two_jobs_are_apart) {
   const LiveEvent* diagnosis = first(events, LiveEventKind::kDiagnosis);
   BOOST_REQUIRE(diagnosis);
   BOOST_TEST(diagnosis->job == "b");
-  BOOST_TEST(jobs.report_json("a", kStart + kNsPerSecond * 31)->find("xid") == std::string::npos);
-  BOOST_TEST(jobs.report_json("b", kStart + kNsPerSecond * 31)->find("nvidia.xid.79") != std::string::npos);
-  BOOST_TEST(!jobs.report_json("c", kStart));
+  BOOST_TEST(report_of(jobs, "a", kStart + kNsPerSecond * 31).find("xid") == std::string::npos);
+  BOOST_TEST(report_of(jobs, "b", kStart + kNsPerSecond * 31).find("nvidia.xid.79") != std::string::npos);
+  BOOST_TEST(!jobs.report("c", kStart));
 }
 
 BOOST_AUTO_TEST_CASE(lines_that_no_one_understands_begin_no_job) {
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(broken_lines_are_problems_of_their_job_folded_by_their_reas
   feed.write(socket, "no \x1b[31m json\n", kStart);  // before the job exists
   feed.write(socket, "{\"kind\":\"step\",\"step\":1}\n{\"step\"", kStart);
   feed.write(socket, ":1}\nnone either\n", kStart);
-  const std::string report = *jobs.report_json("j", kStart + kNsPerSecond);
+  const std::string report = report_of(jobs, "j", kStart + kNsPerSecond);
   const size_t at = report.find("\"problems\":");
   BOOST_REQUIRE(at != report.npos);
   const std::string problems = report.substr(at, report.find(']', at) - at);
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(metrics_of_the_socket_reach_the_engine_of_their_job) {
             ",\"step\":1,\"values\":{\"loss\":2.5}}\n";
   for (size_t at = 0; at < text.size(); at += 50)
     feed.write(socket, std::string_view(text).substr(at, 50), kStart + static_cast<TimeNs>(at));
-  const std::string report = *jobs.report_json("j", kStart + kNsPerSecond);
+  const std::string report = report_of(jobs, "j", kStart + kNsPerSecond);
   const std::string expected =
       "\"hosts\":1,\"ranks\":3,\"bytes\":" + std::to_string(text.size()) + ",\"lines\":3,";
   BOOST_TEST(report.find(expected) != report.npos, report);
@@ -141,10 +141,10 @@ BOOST_AUTO_TEST_CASE(a_host_is_accused_when_something_new_speaks_against_it) {
   for (int64_t s = 0; s < 30; ++s, now += kNsPerSecond) feed.write(log, step_line(s), now);
   TimeNs last = kNoTime;  // as stored
   const auto accused = [&] {
-    const std::string name = "\"accused_ns\":{\"node-0\":";
     for (const LiveEvent& e : jobs.poll_events())
-      if (const size_t at = e.json.find(name); at != std::string::npos)
-        last = static_cast<TimeNs>(std::stoll(e.json.substr(at + name.size())));
+      if (const auto* change = std::get_if<DiagnosisChange>(&e.content))
+        if (const auto at = change->accused_ns.find("node-0"); at != change->accused_ns.end())
+          last = at->second;
     return last;
   };
   feed.write(log, xid_line(now), now);
@@ -167,8 +167,8 @@ BOOST_AUTO_TEST_CASE(a_host_is_accused_when_something_new_speaks_against_it) {
   const auto events = after.poll_events();
   const LiveEvent* again = culprit::app::first(events, LiveEventKind::kDiagnosis);
   BOOST_REQUIRE(again);
-  BOOST_TEST(again->json.find(fmt::format("\"accused_ns\":{{\"node-0\":{}", now)) != std::string::npos,
-             again->json);
+  BOOST_TEST(to_json(*again).find(fmt::format("\"accused_ns\":{{\"node-0\":{}", now)) != std::string::npos,
+             to_json(*again));
 }
 
 BOOST_AUTO_TEST_CASE(an_error_is_diagnosed_with_the_next_tick) {
@@ -184,9 +184,9 @@ BOOST_AUTO_TEST_CASE(an_error_is_diagnosed_with_the_next_tick) {
   BOOST_TEST(count(events, LiveEventKind::kFinding) == 1u);
   const LiveEvent* diagnosis = first(events, LiveEventKind::kDiagnosis);
   BOOST_REQUIRE(diagnosis);
-  BOOST_TEST(diagnosis->json.find("\"rule\":\"nvidia.xid.79\"") != std::string::npos);
+  BOOST_TEST(to_json(*diagnosis).find("\"rule\":\"nvidia.xid.79\"") != std::string::npos);
   // The report has the diagnosis under the same id.
-  BOOST_TEST(jobs.report_json("j", kStart)->find("\"id\":\"" + diagnosis->id + "\"") != std::string::npos);
+  BOOST_TEST(report_of(jobs, "j", kStart).find("\"id\":\"" + diagnosis->id + "\"") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_rule_that_fires_in_a_storm_is_reported_once_in_ten_seconds) {
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(a_rule_that_fires_in_a_storm_is_reported_once_in_ten_second
   feed.write(log, xid_line(kStart + 11 * kNsPerSecond), kStart + 11 * kNsPerSecond);
   const auto events = jobs.poll_events();
   BOOST_TEST(count(events, LiveEventKind::kFinding) == 2u);
-  BOOST_TEST(events.back().json.find("\"repeated\":499") != std::string::npos);
+  BOOST_TEST(to_json(events.back()).find("\"repeated\":499") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(reports_take_a_tenth_of_the_time_at_most) {
@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(what_is_lost_stands_in_the_report_and_breaks_the_line) {
   feed.write(a, "2026-11-21 02:00:00,000 INFO a line that is no", kStart);
   feed.lose(a, 1234, kStart);
   feed.write(a, "rest of another one\n", kStart);
-  const std::string report = *jobs.report_json("a", kStart + kNsPerSecond);
+  const std::string report = report_of(jobs, "a", kStart + kNsPerSecond);
   BOOST_TEST(report.find("1.2 kB of it is missing here") != std::string::npos, report);
   BOOST_TEST(jobs.jobs().at(0).lines == 2u);
 }
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(files_named_by_hosts_are_of_them_once_two_are_seen) {
   feed.write(a, step_line(0), kStart);
   const StreamId b = feed.open(OriginKind::kFile, "j", "/logs/gpu8.log");
   for (const StreamId s : {b, a}) feed.write(s, step_line(1), kStart);
-  jobs.report_json("j", kStart);
+  jobs.report("j", kStart);
   BOOST_TEST(jobs.jobs().at(0).hosts == 3u);  // gpu7, gpu8, and the daemon's for the line from before
 }
 

@@ -61,9 +61,9 @@ BOOST_AUTO_TEST_CASE(a_hang_is_reported_after_a_minute_and_taken_back_with_progr
   auto events = published(jobs.poll_events());
   const LiveEvent* reported = first(events, LiveEventKind::kDiagnosis);
   BOOST_REQUIRE(reported);
-  BOOST_TEST(reported->json.find("\"symptom\":\"hang\"") != std::string::npos, reported->json);
-  BOOST_TEST(reported->json.find("step=59") != std::string::npos, "its last progress is quoted");
-  const std::string report = *jobs.report_json("j", s(122));
+  BOOST_TEST(to_json(*reported).find("\"symptom\":\"hang\"") != std::string::npos, to_json(*reported));
+  BOOST_TEST(to_json(*reported).find("step=59") != std::string::npos, "its last progress is quoted");
+  const std::string report = report_of(jobs, "j", s(122));
   BOOST_TEST(report.find(fmt::format("\"hang\":{{\"since_ns\":{}", s(59))) != std::string::npos, report);
   tick(jobs, 128, 200);
   BOOST_TEST(jobs.poll_events().empty(), "reported once");
@@ -174,12 +174,12 @@ BOOST_AUTO_TEST_CASE(what_ended_well_is_learned_and_what_died_is_not) {
     const auto events = jobs.poll_events();
     const LiveEvent* ended = first(events, LiveEventKind::kJobEnded);
     BOOST_REQUIRE(ended);
-    BOOST_TEST(ended->report.find("culprit.report/1") != std::string::npos);
+    BOOST_TEST((std::get<JobChange>(ended->content).report != nullptr));
     BOOST_TEST(jobs.jobs().at(0).well == well);
     BOOST_TEST(count(events, LiveEventKind::kPoolChanged) == (well ? 1u : 0u));
     BOOST_TEST(jobs.pool().jobs == (well ? 1u : 0u));
     BOOST_TEST((jobs.jobs().at(0).state == (well ? JobState::kEnded : JobState::kFailed)));
-    BOOST_TEST((jobs.report_json("j", s(300))->find("nvidia.xid.79") != std::string::npos) == !well);
+    BOOST_TEST((report_of(jobs, "j", s(300)).find("nvidia.xid.79") != std::string::npos) == !well);
   }
 }
 
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(a_verdict_settles_and_what_changes_is_revised) {
   const LiveEvent* kept = first(events, LiveEventKind::kDiagnosis);
   BOOST_REQUIRE(kept);
   BOOST_TEST(!kept->publish);
-  BOOST_TEST(kept->json.find("\"settled\":false") != std::string::npos, kept->json);
+  BOOST_TEST(to_json(*kept).find("\"settled\":false") != std::string::npos, to_json(*kept));
   BOOST_TEST(!jobs.settled("j"));
   BOOST_TEST(!jobs.jobs().at(0).verdict.has_value(), "no list shows what may change");
   feed.write(log, said("alpha", 61), s(64));
@@ -284,14 +284,15 @@ BOOST_AUTO_TEST_CASE(a_verdict_settles_and_what_changes_is_revised) {
   BOOST_TEST(jobs.jobs().at(0).verdict->starts_with("alpha was said"));
   // A person reports another cause.
   for (const LiveEvent& e : events)
-    if (e.json.find("alpha was said") != std::string::npos) jobs.judge({"j", e.id, 0, false}, s(80));
+    if (to_json(e).find("alpha was said") != std::string::npos) jobs.judge({"j", e.id, 0, false}, s(80));
   events = published(jobs.poll_events());
   BOOST_REQUIRE(!events.empty());
   const LiveEvent& next = events[0];
-  BOOST_TEST(next.json.find("\"change\":\"revised\",\"replaces\":{\"id\"") != std::string::npos, next.json);
+  BOOST_TEST(to_json(next).find("\"change\":\"revised\",\"replaces\":{\"id\"") != std::string::npos,
+             to_json(next));
   BOOST_TEST(next.sentence.starts_with("revised: beta was said"), next.sentence);
   BOOST_TEST(jobs.jobs().at(0).verdict->starts_with("beta was said"));
-  BOOST_TEST(jobs.report_json("j", s(80))->find("\"verdict\":{\"id\":\"" + next.id) != std::string::npos);
+  BOOST_TEST(report_of(jobs, "j", s(80)).find("\"verdict\":{\"id\":\"" + next.id) != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_refuted_diagnosis_leads_nothing_after_a_restart) {
@@ -309,7 +310,7 @@ BOOST_AUTO_TEST_CASE(a_refuted_diagnosis_leads_nothing_after_a_restart) {
   feed.replay(after);
   after.replayed(s(61));
   after.caught_up(s(61));
-  BOOST_TEST(after.report_json("j", s(61))->find("\"verdict\":null") != std::string::npos);
+  BOOST_TEST(report_of(after, "j", s(61)).find("\"verdict\":null") != std::string::npos);
   BOOST_TEST(!after.jobs().at(0).verdict.has_value());
 }
 
@@ -338,11 +339,12 @@ BOOST_AUTO_TEST_CASE(a_job_ends_by_its_own_word_and_comes_again_as_another_run) 
   const LiveEvent* started = first(events, LiveEventKind::kJobStarted);
   BOOST_REQUIRE(started);
   BOOST_TEST(started->run == 1u);
-  BOOST_REQUIRE(started->summary.has_value());
-  BOOST_TEST(started->summary->first_ns == s(80), "its row tells when it began");
+  BOOST_REQUIRE(std::holds_alternative<JobChange>(started->content));
+  BOOST_TEST(std::get<JobChange>(started->content).summary.first_ns == s(80), "its row tells when it began");
   const LiveEvent* finding = first(events, LiveEventKind::kFinding);
   BOOST_REQUIRE(finding);
-  BOOST_TEST(finding->json.find("\"line\":61") != std::string::npos, "lines count on: " + finding->json);
+  BOOST_TEST(to_json(*finding).find("\"line\":61") != std::string::npos,
+             "lines count on: " + to_json(*finding));
 }
 
 BOOST_AUTO_TEST_CASE(an_exit_code_says_that_it_did_not_end_well) {
@@ -381,7 +383,7 @@ BOOST_AUTO_TEST_CASE(kernel_messages_reach_all_jobs_and_not_those_that_come_long
   feed.write(d, step_line(300), s(300));
   jobs.tick(s(300));
   for (const auto& [job, has] : {std::pair("a", true), {"b", true}, {"c", true}, {"d", false}})
-    BOOST_TEST((jobs.report_json(job, s(301))->find("nvidia.xid.79") != std::string::npos) == has, job);
+    BOOST_TEST((report_of(jobs, job, s(301)).find("nvidia.xid.79") != std::string::npos) == has, job);
 }
 
 BOOST_AUTO_TEST_CASE(a_reload_counts_for_the_lines_that_come_after) {
@@ -397,19 +399,19 @@ BOOST_AUTO_TEST_CASE(a_reload_counts_for_the_lines_that_come_after) {
   auto set = rules::Ruleset::load(files);
   BOOST_REQUIRE(set.has_value());
   jobs.reload_rules(*set);
-  std::string report = *jobs.report_json("j", s(2));
+  std::string report = report_of(jobs, "j", s(2));
   BOOST_TEST(report.find("beta was said") != std::string::npos, "what was found stays");
   BOOST_TEST(report.find("alpha was said") == std::string::npos, "old lines are not matched again");
   feed.write(log, said("alpha", 3), s(3));
-  report = *jobs.report_json("j", s(4));
+  report = report_of(jobs, "j", s(4));
   BOOST_TEST(report.find("alpha was said") != std::string::npos);
   BOOST_TEST(report.find("beta was said") != std::string::npos);
   jobs.reload_rules(own_rules("own.a", "alpha"));
-  report = *jobs.report_json("j", s(5));
+  report = report_of(jobs, "j", s(5));
   BOOST_TEST(report.find("alpha was said") != std::string::npos);
   BOOST_TEST(report.find("beta was said") == std::string::npos, "the rule is gone, and what it found");
   jobs.reload_rules(nullptr);
-  BOOST_TEST(jobs.report_json("j", s(6))->find("was said") == std::string::npos);
+  BOOST_TEST(report_of(jobs, "j", s(6)).find("was said") == std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(events_and_log_lines_of_the_socket_meet_rules) {
@@ -425,9 +427,10 @@ BOOST_AUTO_TEST_CASE(events_and_log_lines_of_the_socket_meet_rules) {
   auto events = jobs.poll_events();
   const LiveEvent* finding = first(events, LiveEventKind::kFinding);
   BOOST_REQUIRE(finding);
-  BOOST_TEST(finding->json.find("\"rank\":3") != std::string::npos, finding->json);
-  BOOST_TEST(finding->json.find(fmt::format("\"time_ns\":{}", s(5))) != std::string::npos);
-  BOOST_TEST(finding->json.find("\"host\":\"node-0\"") != std::string::npos, "a peer cannot forge its host");
+  BOOST_TEST(to_json(*finding).find("\"rank\":3") != std::string::npos, to_json(*finding));
+  BOOST_TEST(to_json(*finding).find(fmt::format("\"time_ns\":{}", s(5))) != std::string::npos);
+  BOOST_TEST(to_json(*finding).find("\"host\":\"node-0\"") != std::string::npos,
+             "a peer cannot forge its host");
   feed.write(socket, "{\"kind\":\"event\",\"name\":\"x\",\"note\":\"alpha it\"}\nbroken\n", s(20));
   BOOST_TEST(jobs.counts().broken_trace_lines == 1u);
 }
@@ -457,7 +460,7 @@ BOOST_AUTO_TEST_CASE(a_restart_gives_the_same_reports_and_runs) {
   feed.replay(after);
   after.replayed(s(121));
   after.caught_up(s(121));
-  BOOST_TEST(*after.report_json("j", s(121)) == *before.report_json("j", s(121)));
+  BOOST_TEST(report_of(after, "j", s(121)) == report_of(before, "j", s(121)));
   BOOST_TEST(after.jobs().at(0).run == 1u);
   BOOST_TEST(after.pool().jobs == before.pool().jobs, "nothing is learned twice");
   for (const LiveEvent& e : after.poll_events()) BOOST_TEST(e.replayed);

@@ -40,7 +40,7 @@ struct Collector {
   void poll() {
     for (LiveEvent& e : jobs.poll_events()) events.push_back(std::move(e));
   }
-  std::string report(TimeNs now) { return without_ids(jobs.report_json("j", now).value_or("")); }
+  std::string report(TimeNs now) { return without_ids(report_of(jobs, "j", now)); }
 };
 
 // Steps of a host, one per second, in one block.
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(silence_is_a_hang_only_as_far_as_all_hosts_have_reported) {
   collector.tick(kStart + 3710 * kSecond);
   const LiveEvent* hang = first(collector.events, LiveEventKind::kDiagnosis);
   BOOST_REQUIRE(hang);
-  BOOST_TEST(hang->json.find("no progress") != std::string::npos);
+  BOOST_TEST(to_json(*hang).find("no progress") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_host_that_was_not_heard_for_long_is_waited_for_again_when_it_is_back) {
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(a_restart_gives_the_same_jobs_again_and_ends_none_twice) {
   for (const RemoteBatch& batch : before.archive) after.ingest(batch, batch.batch.pieces[0].time_ns);
   after.replayed(kStart + 140 * kSecond);
   after.caught_up(kStart + 140 * kSecond);
-  BOOST_TEST(without_ids(after.report_json("j", kStart + 140 * kSecond).value_or("")) == expected);
+  BOOST_TEST(without_ids(report_of(after, "j", kStart + 140 * kSecond)) == expected);
   BOOST_TEST(after.run_of("j").value_or(9) == 1u);
   BOOST_TEST(after.running() == 1u);
   // Only the collector itself was silent.

@@ -1,13 +1,10 @@
-#include "app/jobs/job_events.h"
+#include "app/jobs/run_events.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/hash.h"
-#include "model/json_writer.h"
-#include "model/report_json.h"
 
 namespace culprit::app {
 namespace {
@@ -25,30 +22,6 @@ std::string id_of(const Finding& f, const std::string& host, TimeNs now) {
   const Evidence& e = f.evidence.empty() ? none : f.evidence.front();
   return hex64(hash64(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", f.rule, host, e.file, e.line.value_or(0), e.text,
                                   f.first_ns == kNoTime ? now : f.first_ns)));
-}
-
-std::string finding_json(const LiveJobSummary& job, const Finding& f, uint64_t repeated, TimeNs now) {
-  const Evidence none;
-  const Evidence& e = f.evidence.empty() ? none : f.evidence.front();
-  JsonWriter w;
-  w.object([&] {
-    w.field("job", job.id);
-    w.field("run", job.run);
-    w.time("time_ns", f.first_ns == kNoTime ? now : f.first_ns);
-    w.field("rule", f.rule);
-    w.field("title", f.title);
-    w.field("category", to_string(f.category));
-    w.field("component", to_string(f.component));
-    w.field("symptom", to_string(f.symptom));
-    w.field("fatal", f.fatal);
-    w.field("host", e.host);
-    w.field("rank", e.rank);
-    w.field("file", e.file);
-    w.field("line", e.line);
-    w.field("text", e.text);
-    w.field("repeated", repeated);
-  });
-  return w.finish();
 }
 
 // Example: "GPU has fallen off the bus on node-3 (95 %)".
@@ -78,29 +51,9 @@ std::vector<LiveEvent::Device> corrupting(const Diagnosis& d, const core::Engine
   return out;
 }
 
-// The event's first members, which say how the diagnosis changed.
-std::string head_json(const LiveJobSummary& job, const Announcement& a) {
-  JsonWriter head;
-  head.object([&] {
-    head.field("job", job.id);
-    head.field("run", job.run);
-    head.field("verdict", a.index && a.verdict);
-    head.field("settled", a.settled);
-    head.field("change", to_string(a.change));
-    if (a.replaced_verdict_id.empty()) return head.null("replaces");
-    head.member("replaces", [&] {
-      head.object([&] {
-        head.field("id", a.replaced_verdict_id);
-        head.field("title", a.replaced_title);
-      });
-    });
-  });
-  return head.finish();
-}
-
 }  // namespace
 
-LiveEvent JobEvents::event(LiveEventKind kind, TimeNs now) const {
+LiveEvent RunEvents::event(LiveEventKind kind, TimeNs now) const {
   LiveEvent out;
   out.kind = kind;
   out.time_ns = now;
@@ -110,7 +63,7 @@ LiveEvent JobEvents::event(LiveEventKind kind, TimeNs now) const {
   return out;
 }
 
-bool JobEvents::add_findings(const std::vector<Finding>& findings, TimeNs now, std::vector<LiveEvent>& out) {
+bool RunEvents::add_findings(const std::vector<Finding>& findings, TimeNs now, std::vector<LiveEvent>& out) {
   bool fresh = false;
   for (const Finding& f : findings) {
     const std::string host = f.evidence.empty() ? "" : f.evidence.front().host.value_or("");
@@ -127,7 +80,7 @@ bool JobEvents::add_findings(const std::vector<Finding>& findings, TimeNs now, s
     LiveEvent e = event(LiveEventKind::kFinding, now);
     e.id = id_of(f, host, now);
     if (!host.empty()) agents_.add_agents_of(host, e.hosts);
-    e.json = finding_json(job_, f, repeat.more, now);
+    e.content = FindingChange{f, repeat.more};
     repeat = {now, now, 0};
     out.push_back(std::move(e));
   }
@@ -137,7 +90,7 @@ bool JobEvents::add_findings(const std::vector<Finding>& findings, TimeNs now, s
 
 // Time of the newest evidence in this diagnosis against the host. It comes from the spool or the lines, so it
 // is the same after a restart.
-TimeNs JobEvents::accused_ns(const Diagnosis& d, const std::string& host) {
+TimeNs RunEvents::accused_ns(const Diagnosis& d, const std::string& host) {
   if (d.rule)
     if (const auto reported = repeats_.find(*d.rule + "@" + host); reported != repeats_.end())
       return reported->second.last_ns;
@@ -152,44 +105,41 @@ TimeNs JobEvents::accused_ns(const Diagnosis& d, const std::string& host) {
   return accused_.try_emplace(key, job_.last_ns).first->second;
 }
 
-std::string JobEvents::accused_json(const Diagnosis& d) {
-  JsonWriter w;
-  std::set<std::string> hosts;
-  w.object([&] {
-    for (const Suspect& s : d.hosts)
-      if (s.host && hosts.insert(*s.host).second) w.time(*s.host, accused_ns(d, *s.host));
-  });
-  return w.finish();
+AccusedTimes RunEvents::accused_times(const Diagnosis& d) {
+  AccusedTimes out;
+  for (const Suspect& s : d.hosts)
+    if (s.host && !out.contains(*s.host)) out[*s.host] = accused_ns(d, *s.host);
+  return out;
 }
 
-// The JSON begins with the job's members; the diagnosis's own follow. `diagnosis`: null if it is gone.
-LiveEvent JobEvents::diagnosis_event(const Announcement& a, const Diagnosis* diagnosis,
-                                     const std::string& accused, TimeNs now) {
+// `diagnosis`: null if it is gone.
+LiveEvent RunEvents::diagnosis_event(const Announcement& a, const Diagnosis* diagnosis,
+                                     const AccusedTimes& accused, TimeNs now) {
   LiveEvent e = event(diagnosis ? LiveEventKind::kDiagnosis : LiveEventKind::kDiagnosisGone, now);
   e.id = a.id;
   e.publish = a.publish;
-  const std::string members = head_json(job_, a);
-  std::string& body = reported_[a.id];
-  if (diagnosis) body = fmt::format("\"accused_ns\":{},{}", accused, culprit::to_json(*diagnosis).substr(1));
-  if (body.empty()) {
-    JsonWriter id;
-    id.object([&] { id.field("id", a.id); });
-    body = id.finish().substr(1);
+  DiagnosisChange change;
+  if (diagnosis) {
+    change = {a, *diagnosis, accused};
+    reported_[a.id] = {*diagnosis, accused};
+  } else if (const auto last = reported_.extract(a.id)) {
+    change = {a, std::move(last.mapped().diagnosis), std::move(last.mapped().accused_ns)};
+  } else {
+    change.announcement = a;
   }
-  e.json = fmt::format("{},{}", members.substr(0, members.size() - 1), body);
-  if (!diagnosis) reported_.erase(a.id);
+  e.content = std::move(change);
   if (a.publish && a.change == Change::kWithdrawn && (a.verdict || diagnosis))
     e.sentence = "withdrawn: " + a.title;
   return e;
 }
 
-void JobEvents::add_diagnoses(const Report& report, const core::Engine* engine, At at,
+void RunEvents::add_diagnoses(const Report& report, const core::Engine* engine, At at,
                               std::vector<LiveEvent>& out) {
-  std::vector<std::string> accused;
-  for (const Diagnosis& d : report.diagnoses) accused.push_back(accused_json(d));
+  std::vector<AccusedTimes> accused;
+  for (const Diagnosis& d : report.diagnoses) accused.push_back(accused_times(d));
   for (const Announcement& a : announcer_.update(report, accused, at.now, at.at_once)) {
     const Diagnosis* d = a.index ? &report.diagnoses[*a.index] : nullptr;
-    LiveEvent e = diagnosis_event(a, d, d ? accused[*a.index] : "", at.now);
+    LiveEvent e = diagnosis_event(a, d, d ? accused[*a.index] : AccusedTimes(), at.now);
     if (d) {
       e.devices = corrupting(*d, engine);
       e.step = d->iteration;

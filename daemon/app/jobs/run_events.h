@@ -11,17 +11,17 @@
 
 #include "app/jobs/announcer.h"
 #include "app/jobs/job_agents.h"
-#include "app/jobs/live_jobs.h"
+#include "app/jobs/live_event.h"
 #include "core/engine.h"
 #include "model/finding.h"
 #include "model/report.h"
 
 namespace culprit::app {
 
-class JobEvents {
+class RunEvents {
  public:
   // Borrowed: the run as it is now, and its agents.
-  JobEvents(const LiveJobSummary& job, const JobAgents& agents) : job_(job), agents_(agents) {}
+  RunEvents(const LiveJobSummary& job, const JobAgents& agents) : job_(job), agents_(agents) {}
 
   // An event of the run without content.
   LiveEvent event(LiveEventKind kind, TimeNs now) const;
@@ -41,16 +41,21 @@ class JobEvents {
     uint64_t more = 0;
   };
 
+  struct LastDiagnosis {
+    Diagnosis diagnosis;
+    AccusedTimes accused_ns;
+  };
+
   LiveEvent diagnosis_event(const Announcement& announcement, const Diagnosis* diagnosis,
-                            const std::string& accused, TimeNs now);
+                            const AccusedTimes& accused, TimeNs now);
   TimeNs accused_ns(const Diagnosis& diagnosis, const std::string& host);
-  std::string accused_json(const Diagnosis& diagnosis);
+  AccusedTimes accused_times(const Diagnosis& diagnosis);
 
   const LiveJobSummary& job_;
   const JobAgents& agents_;
-  std::map<std::string, TimeNs> accused_;        // by diagnosis and host: since when, if evidence has no time
-  std::map<std::string, std::string> reported_;  // JSON of each diagnosis as last emitted, by id
-  std::map<std::string, Repeat> repeats_;        // findings, by rule and host
+  std::map<std::string, TimeNs> accused_;  // by diagnosis and host: since when, if evidence has no time
+  std::map<std::string, LastDiagnosis> reported_;  // as last emitted, by id
+  std::map<std::string, Repeat> repeats_;          // findings, by rule and host
   Announcer announcer_;
 };
 

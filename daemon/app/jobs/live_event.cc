@@ -1,0 +1,112 @@
+#include "app/jobs/live_event.h"
+
+#include <fmt/format.h>
+
+#include "model/json_writer.h"
+#include "model/report_json.h"
+
+namespace culprit::app {
+namespace {
+
+constexpr std::string_view kEventWords[] = {"job_started", "finding",      "diagnosis",   "diagnosis_gone",
+                                            "job_ended",   "pool_changed", "steps_wanted"};
+constexpr std::string_view kStateWords[] = {"running", "ended", "failed"};
+
+std::string to_json(const LiveEvent& event, const FindingChange& change) {
+  const Finding& f = change.finding;
+  const Evidence none;
+  const Evidence& e = f.evidence.empty() ? none : f.evidence.front();
+  JsonWriter w;
+  w.object([&] {
+    w.field("job", event.job);
+    w.field("run", event.run);
+    w.time("time_ns", f.first_ns == kNoTime ? event.time_ns : f.first_ns);
+    w.field("rule", f.rule);
+    w.field("title", f.title);
+    w.field("category", to_string(f.category));
+    w.field("component", to_string(f.component));
+    w.field("symptom", to_string(f.symptom));
+    w.field("fatal", f.fatal);
+    w.field("host", e.host);
+    w.field("rank", e.rank);
+    w.field("file", e.file);
+    w.field("line", e.line);
+    w.field("text", e.text);
+    w.field("repeated", change.repeated);
+  });
+  return w.finish();
+}
+
+// The event's first members, which say how the diagnosis changed.
+std::string head_json(const LiveEvent& event, const Announcement& a) {
+  JsonWriter head;
+  head.object([&] {
+    head.field("job", event.job);
+    head.field("run", event.run);
+    head.field("verdict", a.index && a.verdict);
+    head.field("settled", a.settled);
+    head.field("change", to_string(a.change));
+    if (a.replaced_verdict_id.empty()) return head.null("replaces");
+    head.member("replaces", [&] {
+      head.object([&] {
+        head.field("id", a.replaced_verdict_id);
+        head.field("title", a.replaced_title);
+      });
+    });
+  });
+  return head.finish();
+}
+
+// The members of the event come first; those of the diagnosis follow.
+std::string to_json(const LiveEvent& event, const DiagnosisChange& change) {
+  const std::string members = head_json(event, change.announcement);
+  JsonWriter w;
+  w.object([&] {
+    if (!change.diagnosis) return w.field("id", event.id);
+    w.member("accused_ns", [&] {
+      w.object([&] {
+        for (const auto& [host, time] : change.accused_ns) w.time(host, time);
+      });
+    });
+  });
+  std::string out = members.substr(0, members.size() - 1) + ',' + w.finish().substr(1);
+  if (!change.diagnosis) return out;
+  out.back() = ',';
+  return out + culprit::to_json(*change.diagnosis).substr(1);
+}
+
+std::string to_json(const LiveEvent&, const JobChange& change) { return to_json(change.summary); }
+
+std::string to_json(const LiveEvent&, const std::monostate&) { return {}; }
+
+}  // namespace
+
+std::string_view to_string(LiveEventKind kind) { return kEventWords[static_cast<size_t>(kind)]; }
+std::string_view to_string(JobState state) { return kStateWords[static_cast<size_t>(state)]; }
+
+std::string to_json(const LiveJobSummary& job) {
+  JsonWriter w;
+  w.object([&] {
+    w.field("id", job.id);
+    w.field("run", job.run);
+    w.field("state", to_string(job.state));
+    w.field("well", job.well);
+    w.field("hangs", job.hangs);
+    w.field("hosts", job.hosts);
+    w.field("ranks", job.ranks);
+    w.field("sources", job.sources);
+    w.field("lines", job.lines);
+    w.field("bytes", job.bytes);
+    w.time("first_ns", job.first_ns);
+    w.time("last_ns", job.last_ns);
+    w.field("iteration", job.iteration);
+    w.field("verdict", job.verdict);
+  });
+  return w.finish();
+}
+
+std::string to_json(const LiveEvent& event) {
+  return std::visit([&](const auto& content) { return to_json(event, content); }, event.content);
+}
+
+}  // namespace culprit::app

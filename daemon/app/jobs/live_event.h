@@ -1,0 +1,95 @@
+// Events of live jobs: changes of jobs, findings, diagnoses and reports, as values. They become JSON where
+// they are stored or served.
+//
+// Thread: made on the engine's worker, then owned by the reader.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "app/jobs/announcer.h"
+#include "base/time.h"
+#include "model/finding.h"
+#include "model/report.h"
+
+namespace culprit::app {
+
+enum class LiveEventKind : uint8_t {
+  kJobStarted,     // content: JobChange
+  kFinding,        // content: FindingChange
+  kDiagnosis,      // content: DiagnosisChange
+  kDiagnosisGone,  // the same, as last emitted
+  kJobEnded,       // content: JobChange with the final report
+  kPoolChanged,    // pool() has a new job and should be saved
+  kStepsWanted,    // request for records of `steps` to the agents of `hosts`; never replayed
+};
+// As in /v1/events: "job_started", "finding", "diagnosis", "diagnosis_gone", "job_ended", "pool_changed". The
+// last one is not for subscribers.
+std::string_view to_string(LiveEventKind kind);
+
+enum class JobState : uint8_t { kRunning, kEnded, kFailed };
+std::string_view to_string(JobState state);  // "running", "ended", "failed"
+
+struct LiveJobSummary {
+  std::string id;
+  uint32_t run = 0;
+  JobState state = JobState::kRunning;
+  bool well = false;  // it completed as planned without a failure
+  bool hangs = false;
+  uint64_t hosts = 0, ranks = 0, sources = 0;  // of the last report; sources: current
+  uint64_t lines = 0, bytes = 0;
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;  // when its first and last bytes were read
+  std::optional<int64_t> iteration;
+  std::optional<std::string> verdict;  // its title
+};
+std::string to_json(const LiveJobSummary& job);
+
+struct JobChange {
+  LiveJobSummary summary;
+  std::shared_ptr<const Report> report;  // null while the job runs
+};
+
+struct FindingChange {
+  Finding finding;
+  uint64_t repeated = 0;  // repetitions since the last event of the rule and host
+};
+
+struct DiagnosisChange {
+  Announcement announcement;
+  std::optional<Diagnosis> diagnosis;  // of kDiagnosisGone: as last emitted, if it was
+  AccusedTimes accused_ns;
+};
+
+struct LiveEvent {
+  LiveEventKind kind = LiveEventKind::kFinding;
+  TimeNs time_ns = kNoTime;  // time of the call that made the event
+  std::string job;
+  uint32_t run = 0;
+  std::string id;  // of a diagnosis or finding: constant for the run, also over restarts
+  std::variant<std::monostate, JobChange, FindingChange, DiagnosisChange> content;
+  bool publish = true;              // of a diagnosis: false while it is only stored
+  std::string sentence;             // of a diagnosis that is the verdict: for readers
+  TimeNs last_ns = kNoTime;         // of kJobEnded: later data belongs to another run; see RunEnd
+  std::vector<std::string> hosts;   // of a finding or a diagnosis: hosts whose agents reported it
+  std::vector<int64_t> steps = {};  // of kStepsWanted
+  // Devices that the diagnosis accuses of data corruption: UUID or serial number if known, and location.
+  struct Device {
+    std::string name, host;
+  };
+  std::vector<Device> devices;
+  std::optional<int64_t> step;      // of a diagnosis
+  TimeNs known_until_ns = kNoTime;  // watermark of the job at the event, on the clock of its hosts
+  bool replayed = false;            // possibly emitted before a restart
+};
+
+// The data of the event in /v1/events and in the store (formats.md section 9): a summary, a finding, or a
+// diagnosis with "job", "run", "verdict", "settled", "change" (new, revised, withdrawn), "replaces" (the
+// verdict that it replaces: "id", "title"; else null) and "accused_ns". Empty without content.
+std::string to_json(const LiveEvent& event);
+
+}  // namespace culprit::app
