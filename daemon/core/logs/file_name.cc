@@ -1,5 +1,7 @@
 #include "core/logs/file_name.h"
 
+#include "core/logs/ascii.h"
+
 #include <algorithm>
 #include <array>
 
@@ -8,9 +10,6 @@ namespace {
 
 constexpr uint32_t kDevicesMax = 64;  // per host
 constexpr size_t kJobDigits = 3;      // after a word, a job's number has three digits or more
-
-constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
-constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
 
 bool all_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), digit);

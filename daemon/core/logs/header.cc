@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/hash.h"
+#include "core/logs/ascii.h"
 #include "core/logs/header_scan.h"
 #include "core/logs/host_name.h"
 
@@ -14,9 +15,6 @@ namespace {
 constexpr int kFieldsMax = 16;
 // A file name with the last folder of its path and a date.
 constexpr size_t kPrefixMax = 128;
-
-constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
-constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
 
 uint64_t name_hash(std::string_view name) {
   uint64_t hash = 0x9e3779b97f4a7c15ull ^ name.size();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/logs/ascii.h"
 #include "core/logs/header_scan.h"
 #include "core/logs/host_name.h"
 
@@ -13,9 +14,6 @@ constexpr size_t kBracketMax = 200;
 constexpr size_t kParenMax = 100;
 // "[node-17:0]" is a host and its device, "[nid006549:31808]" a host and a process. No host has more devices.
 constexpr uint32_t kDevicesMax = 64;
-
-constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
-constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
 
 bool all_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return digit(c); });

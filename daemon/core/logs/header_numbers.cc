@@ -1,6 +1,7 @@
 // Fields that begin with a digit, and headers of kernels and supercomputers that do.
 #include <algorithm>
 
+#include "core/logs/ascii.h"
 #include "core/logs/header_scan.h"
 #include "core/logs/host_name.h"
 
@@ -10,9 +11,6 @@ namespace {
 // srun pads its labels to the width of the largest task number: at most five digits. Lists that programs
 // print are indented further.
 constexpr size_t kTaskWidthMax = 5;
-
-constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
-constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
 
 uint64_t number(std::string_view line, size_t pos, size_t digits) {
   uint64_t n = 0;

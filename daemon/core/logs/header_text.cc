@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/logs/ascii.h"
 #include "core/logs/host_name.h"
 
 namespace culprit::logs {
@@ -10,9 +11,6 @@ namespace {
 
 constexpr size_t kWordMax = 256;
 constexpr size_t kLocationMax = 160;
-
-constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
-constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
 
 constexpr auto kWordChars = [] {
   std::array<bool, 256> chars{};

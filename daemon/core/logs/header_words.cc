@@ -2,17 +2,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/logs/ascii.h"
 #include "core/logs/header_scan.h"
 #include "core/logs/host_name.h"
 
 namespace culprit::logs {
 namespace {
 
-constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
-constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
-constexpr bool upper(char c) { return c >= 'A' && c <= 'Z'; }
-
-uint32_t number(std::string_view digits) {
+uint32_t digits_value(std::string_view digits) {
   uint32_t n = 0;
   for (char c : digits.substr(0, 9)) n = n * 10 + static_cast<uint32_t>(c - '0');
   return n;
@@ -286,7 +283,7 @@ size_t HeaderScan::take_nccl(size_t pos, size_t end) {
   if (text_.peek(at) == '[') {
     const size_t digits = text_.digits_at(at + 1);
     if (digits == 0 || digits > 3 || text_.peek(at + 1 + digits) != ']') return 0;
-    device = number(line_.substr(at + 1, digits));
+    device = digits_value(line_.substr(at + 1, digits));
     at = text_.skip_spaces(at + 2 + digits);
   }
   const size_t file = text_.location_end(at, false);

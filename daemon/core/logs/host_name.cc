@@ -1,5 +1,7 @@
 #include "core/logs/host_name.h"
 
+#include "core/logs/ascii.h"
+
 #include <algorithm>
 #include <array>
 
@@ -80,10 +82,6 @@ constexpr auto kDomains = sorted(std::to_array<std::string_view>(
      "ai",    "dev",         "cloud",    "de",  "fr",    "uk",       "ch",     "jp",      "cn",
      "kr",    "fi",          "se",       "no",  "it",    "es",       "nl",     "eu",      "au",
      "ca",    "us",          "in",       "sg",  "home",  "arpa",     "private"}));
-
-constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
-constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
-constexpr bool upper(char c) { return c >= 'A' && c <= 'Z'; }
 
 template <size_t N>
 bool holds(const std::array<std::string_view, N>& words, std::string_view word) {

@@ -9,6 +9,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "core/logs/ascii.h"
 #include "core/logs/mask_bytes.h"
 
 namespace culprit::logs {
@@ -17,7 +18,6 @@ namespace {
 constexpr size_t kMost = 1024;  // bytes of a message; longer ones are rare and are masked without a key
 constexpr size_t kStep = 16;    // size of a copy; buffers have space for a whole step after the text
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'f'; }
 
 struct Kinds {
@@ -49,8 +49,8 @@ Kinds kinds64(const char* p) {
   for (int i = 0; i < 64; ++i) {
     const char c = p[i];
     const uint64_t bit = uint64_t{1} << i;
-    if (is_digit(c)) out.digit |= bit;
-    if (is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c & 0x80)) out.run |= bit;
+    if (digit(c)) out.digit |= bit;
+    if (digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c & 0x80)) out.run |= bit;
     if (c == '/' || c == ':') out.mark |= bit;
     if (c == '\\' || c == '|' || c == '\x1b') out.rare |= bit;
   }
@@ -131,25 +131,25 @@ class Skeleton {
     return at;
   }
 
-  // Adds the run of letters and digits with its first digit at `digit`, or the whole token if its lengths
+  // Adds the run of letters and digits with its first digit at `first`, or the whole token if its lengths
   // matter.
-  void number(size_t digit) {
-    while (digit >= exact_to_) next_exact();
-    if (digit >= exact_from_) {
+  void number(size_t first) {
+    while (first >= exact_to_) next_exact();
+    if (first >= exact_from_) {
       copy(exact_from_);
-      for (; at_ < exact_to_; ++at_) out_[put_++] = is_digit(text_[at_]) ? '0' : text_[at_];
+      for (; at_ < exact_to_; ++at_) out_[put_++] = digit(text_[at_]) ? '0' : text_[at_];
       return;
     }
-    const size_t end = run_end(digit), w = digit / 64, bit = digit % 64;
+    const size_t end = run_end(first), w = first / 64, bit = first % 64;
     if (((bit != 0 ? kinds_[w].run >> (bit - 1) : w != 0 ? kinds_[w - 1].run >> 63 : 0) & 1) == 0) {
       // A run that begins with a digit is a hole, whatever follows ("13GiB", "0x7f64f37424ee").
-      copy(digit);
+      copy(first);
       out_[put_++] = '0';
     } else {
-      size_t begin = digit;
+      size_t begin = first;
       while (begin > 0 && (kinds_[(begin - 1) / 64].run >> (begin - 1) % 64 & 1) != 0) --begin;
       copy(begin);
-      word({text_ + begin, end - begin}, digit - begin);
+      word({text_ + begin, end - begin}, first - begin);
     }
     at_ = end;
   }
@@ -165,8 +165,7 @@ class Skeleton {
 
   // Adds a run that begins with `letters` letters.
   void word(std::string_view run, size_t letters) {
-    const bool hex =
-        std::all_of(run.begin(), run.end(), [](char c) { return is_digit(c) || is_hex_letter(c); });
+    const bool hex = std::all_of(run.begin(), run.end(), [](char c) { return digit(c) || is_hex_letter(c); });
     // One letter and a number, or eight hexadecimal characters, are one hole.
     if (letters < 2 || (hex && run.size() >= 8)) {
       out_[put_++] = 'a';
@@ -175,9 +174,9 @@ class Skeleton {
     }
     // The length matters only for hexadecimal characters, which may be an address.
     for (size_t i = 0; i < run.size(); ++i) {
-      if (!is_digit(run[i]))
+      if (!digit(run[i]))
         out_[put_++] = run[i];
-      else if (hex || !is_digit(run[i - 1]))
+      else if (hex || !digit(run[i - 1]))
         out_[put_++] = '0';
     }
   }

@@ -29,7 +29,7 @@ constexpr size_t kIds = 4 * limits::kTemplates;
 // kTemplates times kMessageBytes.
 constexpr size_t kTextBytes = 24 << 20;
 // Limit of different words in all forms, some hundred bytes each. A real job has some ten thousand.
-constexpr size_t kWords = 400'000;
+constexpr size_t kWordsMax = 400'000;
 // Limit of column sets per shape that are compared with a new form.
 constexpr size_t kPatterns = 16;
 // Rounds of one settle(): columns that a round opens are evidence for the next one.
@@ -171,7 +171,7 @@ struct Miner::Impl {
       next_settle = 2 * std::max(live, kFirstSettle / 2);
       return place(form, count);
     }
-    const bool full = live >= limits::kTemplates || clusters.size() >= kIds || words.size() >= kWords ||
+    const bool full = live >= limits::kTemplates || clusters.size() >= kIds || words.size() >= kWordsMax ||
                       text_bytes + form.size() > kTextBytes;
     if (full) return fold(count);
     text_bytes += form.size();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "core/logs/ascii.h"
 #include "core/logs/file_name.h"
 
 namespace culprit::logs {
@@ -16,8 +17,6 @@ namespace {
 
 constexpr size_t kPatternMax = 4096;  // bytes; longer patterns are not hand-written
 constexpr int64_t kPatternMemory = 8 << 20;
-
-constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
 struct UserPattern {
   std::unique_ptr<RE2> regex;

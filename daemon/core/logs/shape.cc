@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "core/logs/ascii.h"
 #include "core/logs/tracebacks.h"
 
 namespace culprit::logs {
 namespace {
-
-constexpr auto npos = std::string_view::npos;
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -176,13 +175,11 @@ bool is_bar(std::string_view f) {
   return percent != npos && percent < 80 && f.find('|', percent) != npos && f.find('[', percent) != npos;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // Content of the brackets at the end of a tqdm bar: "00:20<00:46,  4.49it/s, loss=2.953".
 bool is_bar_tail(std::string_view inside) {
   size_t end = 0;
-  while (end < inside.size() && (is_digit(inside[end]) || inside[end] == ':')) ++end;
-  if (end < 4 || end == inside.size() || !is_digit(inside[0]) || inside.find(':') >= end) return false;
+  while (end < inside.size() && (digit(inside[end]) || inside[end] == ':')) ++end;
+  if (end < 4 || end == inside.size() || !digit(inside[0]) || inside.find(':') >= end) return false;
   if (inside[end] != '<' && !inside.substr(end).starts_with(", ")) return false;
   return inside.find("/s", end) != npos || inside.find("s/", end) != npos;
 }
@@ -225,10 +222,10 @@ std::optional<int64_t> number_at(std::string_view text, size_t at, size_t* end =
   const auto [stop, error] = std::from_chars(first, text.data() + text.size(), value);
   if (error != std::errc() || stop == first || value < 0) return std::nullopt;
   const std::string_view rest(stop, static_cast<size_t>(text.data() + text.size() - stop));
-  const bool fraction = rest.size() > 1 && rest[0] == '.' && is_digit(rest[1]);
+  const bool fraction = rest.size() > 1 && rest[0] == '.' && digit(rest[1]);
   // "global_step=132.0", but not "*** STEP 3150571.0 ON gpu-3 CANCELLED", which is the number of a job.
   const bool whole =
-      at > 0 && text[at - 1] == '=' && rest.starts_with(".0") && (rest.size() == 2 || !is_digit(rest[2]));
+      at > 0 && text[at - 1] == '=' && rest.starts_with(".0") && (rest.size() == 2 || !digit(rest[2]));
   if (fraction && !whole) return std::nullopt;  // a fraction is no counter
   if (end) *end = static_cast<size_t>(stop - text.data());
   return value;

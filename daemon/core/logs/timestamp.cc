@@ -1,5 +1,7 @@
 #include "core/logs/timestamp.h"
 
+#include "core/logs/ascii.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -17,8 +19,6 @@ constexpr int64_t kYearWhenUnknown = 2024;
 // Years outside are no times: no log is older than the epoch, and nanoseconds overflow in 2262.
 constexpr int64_t kFirstYear = 1970, kLastYear = 2199;
 
-constexpr bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
-constexpr bool alpha(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
 constexpr unsigned value(char c) { return static_cast<unsigned>(c - '0'); }
 
 // The character at `pos`, or NUL after the end.

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "core/logs/ascii.h"
 #include "core/logs/shape.h"
 
 namespace culprit::logs {
 namespace {
 
-constexpr auto npos = std::string_view::npos;
 constexpr std::string_view kHead = "Traceback (most recent call last)";
 // Unicode box-drawing characters, U+2500 to U+257F, are three bytes that begin with these two pairs. ASCII
 // boxes have '+', '-' and '|'.

@@ -1,5 +1,7 @@
 #include "core/logs/values.h"
 
+#include "core/logs/ascii.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -9,13 +11,11 @@
 namespace culprit::logs {
 namespace {
 
-constexpr size_t npos = std::string_view::npos;
 constexpr size_t kMost = 2048;     // bytes of a line that are read: no progress line is longer
 constexpr size_t kBetween = 24;    // separators between a key and its value
 constexpr size_t kQualifiers = 4;  // words before a key that may qualify it
 
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // Characters allowed inside a key: "train_loss", "train/loss", "lm loss", "grad-norm".
 bool joins(char c) { return c == ' ' || c == '_' || c == '-' || c == '/' || c == '.'; }
 
@@ -51,12 +51,11 @@ std::optional<double> word_number(std::string_view text, size_t at, size_t& end)
     break;
   }
   if (value && text.substr(end).starts_with(".0")) end += 2;  // format of Lightning's bars
-  if (value && end < text.size() && (is_letter(text[end]) || is_digit(text[end]) || text[end] == '_'))
-    return {};
+  if (value && end < text.size() && (is_letter(text[end]) || digit(text[end]) || text[end] == '_')) return {};
   return value;
 }
 
-std::optional<double> number_at(std::string_view text, size_t at) {
+std::optional<double> value_at(std::string_view text, size_t at) {
   size_t end = 0;
   if (at >= text.size()) return {};
   if (const auto word = word_number(text, at, end)) return word;
@@ -80,9 +79,9 @@ std::optional<double> value_after(std::string_view text, size_t at) {
       ++at;
     if (at == begin && words == 0 && at < text.size() && !joins(text[at])) return {};
     if (at == begin && at < text.size() && (text[at] == '_' || text[at] == '/' || text[at] == '.')) ++at;
-    if (const auto value = number_at(text, at)) return value;
+    if (const auto value = value_at(text, at)) return value;
     size_t end = at;
-    while (end < text.size() && (is_letter(text[end]) || is_digit(text[end]))) ++end;
+    while (end < text.size() && (is_letter(text[end]) || digit(text[end]))) ++end;
     if (end == at || !is_one_of(text.substr(at, end - at), kFillers)) return {};
     at = end;
   }
@@ -100,8 +99,8 @@ Qualifiers qualifiers(std::string_view text, size_t at) {
     size_t end = at;
     while (end > 0 && joins(text[end - 1])) --end;
     size_t begin = end;
-    while (begin > 0 && (is_letter(text[begin - 1]) || is_digit(text[begin - 1]))) --begin;
-    if (begin == end || end + 2 < at || is_digit(text[begin])) break;
+    while (begin > 0 && (is_letter(text[begin - 1]) || digit(text[begin - 1]))) --begin;
+    if (begin == end || end + 2 < at || digit(text[begin])) break;
     out.words[out.size++] = text.substr(begin, end - begin);
     at = begin;
   }
@@ -132,7 +131,7 @@ Loss kind_of_loss(std::string_view text, size_t at, size_t end) {
 }
 
 bool is_bounded(std::string_view text, size_t at, size_t size) {
-  const bool before = at == 0 || !(is_letter(text[at - 1]) || is_digit(text[at - 1]));
+  const bool before = at == 0 || !(is_letter(text[at - 1]) || digit(text[at - 1]));
   const bool after = at + size >= text.size() || !is_letter(text[at + size]);
   return before && after;
 }
@@ -217,7 +216,7 @@ void read_scale(std::string_view text, LineValues& out) {
   for (const std::string_view words : {"reducing to ", "reducing scale to "}) {
     const size_t at = text.find(words);
     if (at == npos) continue;
-    if (const auto value = number_at(text, at + words.size())) out.scale = std::min(*out.scale, *value);
+    if (const auto value = value_at(text, at + words.size())) out.scale = std::min(*out.scale, *value);
   }
 }
 
