@@ -1,6 +1,6 @@
 // Finds the jobs below some paths. Each folder with a job.toml is a job. Without a job.toml, the names of
 // files and folders and the times in the files decide. Blocks: walks the folders, and reads the start and end
-// of some files if names do not decide.
+// of some files if names do not decide. Any thread.
 #pragma once
 
 #include <set>
