@@ -124,7 +124,7 @@ xla {
     [[RPC failed with status = "UNAVAILABLE: Socket closed"]],
     [[Session master .* lost|Collective ops is aborted by]],
     [[(?:Aborting \w+ with|CollectiveExecutor::StartAbort) (?:Unavailable|UNAVAILABLE)]] },
-  remedy = "Look which worker ended first.",
+  remedy = "Find out which worker ended first.",
   hit = { "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: " ..
       "failed to connect to all addresses",
     "E ring_alg.cc:283] Aborting RingGather with Unavailable: Connection reset by peer" },

@@ -65,7 +65,7 @@ neuron {
   regex = { [[\(FATAL-RT-UNDEFINED-STATE\)]], [[Missing infer_status notification]], [[NRT_TIMEOUT\b]],
     [[NRT_EXEC_(?:BAD_STATUS|COMPLETED_WITH_ERR|HW_ERR\w*)]] },
   except = { [[NON-FATAL]] },
-  remedy = "Look whether another rank stopped; for long graphs raise NEURON_RT_EXEC_TIMEOUT.",
+  remedy = "Find out whether another rank stopped; for long graphs raise NEURON_RT_EXEC_TIMEOUT.",
   hit = { "ERROR  TDRV:exec_consume_infer_status_notifications   (FATAL-RT-UNDEFINED-STATE) inference " ..
       "timeout (600000 ms) on Neuron Device 4 NC 1" },
   miss = { "(NON-FATAL, Ignoring) inference timeout (180000 ms) on Neuron Device 0 NC 1" },

@@ -80,7 +80,7 @@ mpi {
   id = "daemon_lost", title = "MPI lost its daemon on a host: its host, container or network is gone",
   role = "cascade", category = "unknown", component = "network", severity = "error", action = "check",
   regex = { [[(?:ORTE|PRTE) has lost communication with a remote daemon]] },
-  remedy = "Look what ended that host's daemon: memory, the container, the network.",
+  remedy = "Find out what ended that host's daemon: memory, the container, the network.",
   hit = { "ORTE has lost communication with a remote daemon." },
   miss = { "ORTE was unable to reliably start one or more daemons." },
 }

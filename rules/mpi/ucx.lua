@@ -25,7 +25,7 @@ ucx {
   regex = { [[UCX +(?:ERROR|WARN|DIAG) .*(?:Connection reset by remote peer|Endpoint timeout|[Rr]emote ]] ..
       [[(?:access|endpoint) .*(?:failure|error))]],
     [[UCX_ERR_(?:ENDPOINT_TIMEOUT|CONNECTION_RESET|REMOTE_DISCONNECT)]], [[UCX +ERROR .*ucp_ep_\w+ failed]] },
-  remedy = "Look which peer ended first.",
+  remedy = "Find out which peer ended first.",
   hit = { "ucp_ep.c:1504 UCX  ERROR ep 0x7f: error 'Connection reset by remote peer' on ud_mlx5 will " ..
       "not be handled since no error callback is installed" },
   miss = { "UCX  INFO ucp_context_0 self cfg#0 tag(self/memory)" },

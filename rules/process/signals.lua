@@ -84,7 +84,7 @@ ends {
     "  traceback : Signal 7 (SIGBUS) received by PID 1207" },
   miss = { "PCIe Bus Error: severity=Corrected" },
 }
--- Who sends SIGKILL without a word is nearly always the kernel for memory, or a cgroup.
+-- Who sends SIGKILL without a message is nearly always the kernel for memory, or a cgroup.
 ends {
   id = "killed", title = "Process was killed (SIGKILL), most often because host memory ran out",
   category = "user",

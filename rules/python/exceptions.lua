@@ -46,7 +46,7 @@ end
 exception {
   id = "mistake.keyerror", title = "Key is missing in a dictionary",
   regex = [[(?:^|[^\w'"(])KeyError: (?P<what>['"\d(].*)]],
-  remedy = "Look which table lacks the key: a column of the data set, an option, a checkpoint.",
+  remedy = "Find out which table lacks the key: a column of the data set, an option, a checkpoint.",
   hit = { "KeyError: 'targets'", "[rank0]: KeyError: 50304" },
   miss = { "except KeyError:", "KeyError handling enabled" },
 }

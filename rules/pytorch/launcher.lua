@@ -108,7 +108,7 @@ launcher {
     [[The node .* has failed to send a keep-alive heartbeat]],
     [[The node '\S+' has failed to shutdown the rendezvous]],
     [[Agent .* exit barrier failed|Error waiting on exit barrier]] },
-  remedy = "Look which host left first.",
+  remedy = "Find out which host left first.",
   hit = { "torch.distributed.elastic.rendezvous.api.RendezvousClosedError",
     "The node 'host12_817_0' has failed to send a keep-alive heartbeat to the rendezvous 'job' due to " ..
         "an error" },

@@ -15,7 +15,7 @@ from daemon import HOST, JOB, Daemon, need, wait_until
 from training import Training, need_torch
 
 SHORT_HANG = '[hang]\nafter = "10s"\nsteps = 5\n'
-# A process that makes steps at a rate, and ends without a word.
+# A process that makes steps at a rate, and ends without a message.
 STEPS = r"""
 import sys, time
 from datetime import datetime, timezone
@@ -89,7 +89,7 @@ def a_rank_that_dies_without_a_word_is_named(context: Context) -> str:
     began = time.monotonic()
     def verdicts() -> List[dict]:
         return [one for one in watch.events("diagnosis") if one["verdict"]]
-    wait_until(lambda: any("ended without a word" in one["title"] for one in verdicts()), 40,
+    wait_until(lambda: any("ended without a message" in one["title"] for one in verdicts()), 40,
                f"a verdict on it: {[one['title'] for one in verdicts()]}")
     took = time.monotonic() - began
     verdict = verdicts()[-1]

@@ -51,7 +51,7 @@ std::optional<Finding> find_quiet_rank(const View& view, const RankReports& repo
   f.general = true;
   f.confidence = kConfidence;
   f.symptom = reports.symptom;
-  f.title = fmt::format("Rank {} stopped without a word: {} lost it or wait for it", quiet[0]->ranks[0],
+  f.title = fmt::format("Rank {} stopped without a message: {} lost it or wait for it", quiet[0]->ranks[0],
                         counted(peers.size(), "peer"));
   f.why.push_back(fmt::format("{} report a lost or late peer, rank {} reports nothing",
                               counted(peers.size(), "rank"), quiet[0]->ranks[0]));

@@ -46,7 +46,7 @@ def _crash(words: str, rank: Optional[int] = None, *categories: str) -> Truth:
 
 
 GONE = (r"SIGKILL|[Ss]ignal 9|exitcode: -9|killed|died|disappeared|ended|closed its connection|silent|"
-        "without a word")
+        "without a message")
 # torch.save hides the reason.
 UNWRITTEN = r"[Nn]o space left|[Ff]ile too large|could not be written|write failed"
 AGAIN = r"^(?!.*\bonce\b)"

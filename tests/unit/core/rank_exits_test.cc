@@ -60,7 +60,7 @@ class Job {
 
 const Diagnosis* silent_death(const Report& report) {
   for (const Diagnosis& d : report.diagnoses)
-    if (d.title.find("ended without a word") != std::string::npos) return &d;
+    if (d.title.find("ended without a message") != std::string::npos) return &d;
   return nullptr;
 }
 
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(a_rank_that_ends_without_a_word_is_named_and_its_peers_are_
   const Report report = job.report();
   BOOST_REQUIRE_MESSAGE(report.verdict, to_json(report));
   const Diagnosis& d = report.diagnoses[*report.verdict];
-  BOOST_TEST(d.title == "Rank 2 (node-0, pid 4702) ended without a word at 02:00:41 UTC");
+  BOOST_TEST(d.title == "Rank 2 (node-0, pid 4702) ended without a message at 02:00:41 UTC");
   BOOST_TEST((d.category == Category::kUnknown));
   BOOST_REQUIRE(d.hosts.size() == 1u);
   BOOST_TEST((d.hosts[0].ranks == std::vector<uint32_t>{2}), to_json(report));
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(the_exit_code_that_a_launcher_states_is_named_and_the_job_h
   BOOST_REQUIRE_MESSAGE(report.verdict, to_json(report));
   const Diagnosis& d = report.diagnoses[*report.verdict];
   BOOST_TEST(d.title ==
-             "Rank 2 (node-0, pid 4702) ended with exit code 3 and without a word at 02:00:41 UTC");
+             "Rank 2 (node-0, pid 4702) ended with exit code 3 and without a message at 02:00:41 UTC");
   BOOST_TEST((d.symptom == Symptom::kCrash));
 }
 

@@ -158,7 +158,7 @@ Finding RankExits::fault_of(const View& view, const std::vector<const Exit*>& go
       if (f.evidence.size() < kQuoted) f.evidence.push_back(evidence_of(*view.log, line));
     }
     f.why.push_back(fmt::format(
-        "Rank {} ({}{}) ended {}without a word at {}", of.rank, of.host.empty() ? "host unknown" : of.host,
+        "Rank {} ({}{}) ended {}without a message at {}", of.rank, of.host.empty() ? "host unknown" : of.host,
         of.pid ? fmt::format(", pid {}", *of.pid) : "",
         code ? fmt::format("with exit code {} and ", *code) : "", clock_of(exit->time_ns)));
     f.first_ns = f.first_ns == kNoTime ? exit->time_ns : std::min(f.first_ns, exit->time_ns);
